@@ -1,0 +1,40 @@
+# Two commands do everything on a fresh machine: `make run` and `make test`.
+
+CARGO ?= cargo
+SOAK_SECONDS ?= 300
+
+.PHONY: build run test check bench fuzz soak docs help
+
+help: ## Show this list
+	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+build: ## Build the release binary: target/release/carrel
+	$(CARGO) build --release -p carrel-cli
+
+run: build ## Build, and print the first commands to try
+	@scripts/first-steps
+
+test: ## Install what the tests need, then run all of them
+	scripts/install-test-tools
+	$(CARGO) nextest run --workspace --profile ci
+	$(CARGO) test --workspace --doc --quiet
+
+check: ## Formatting, lints, documentation, supply chain
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets -- -D warnings
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --quiet
+	scripts/check-supply-chain
+
+docs: ## Write the generated parts of docs/
+	$(CARGO) run --quiet -p carrel-config --example workflow_reference > docs/workflow.md
+	$(CARGO) run --quiet -p carrel-domain --example error_pages
+
+bench: ## Measure against plain file work, as ratios in one run
+	$(CARGO) run --release -p carrel-bench
+
+fuzz: ## Fuzz the path layer and the workflow parser for SOAK_SECONDS each
+	scripts/fuzz $(SOAK_SECONDS)
+
+soak: ## The long runs: races, kills
+	CARREL_RACE_SECONDS=60 CARREL_KILL_ROUNDS=20 \
+	  $(CARGO) nextest run --workspace --profile ci -E 'test(race::) | test(kill::)'

@@ -1,0 +1,227 @@
+//! Stable error codes, the same over REST, MCP and the command line.
+
+use serde::Serialize;
+use serde_json::Value;
+
+macro_rules! codes {
+    ($($(#[doc = $doc:literal])+ $variant:ident = $name:literal, $kind:literal, $status:literal;)+) => {
+        /// What went wrong, as a name that programs may rely on.
+        ///
+        /// Each code has a page of the same name below `docs/errors/`.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum Code { $($(#[doc = $doc])+ $variant,)+ }
+
+        impl Code {
+            /// Every code there is.
+            pub const ALL: &[Self] = &[$(Self::$variant),+];
+
+            /// Returns the stable name, such as `E_SANDBOX_VIOLATION`.
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$variant => $name),+ }
+            }
+
+            /// Returns the kind, such as `sandbox_violation`.
+            pub const fn kind(self) -> &'static str {
+                match self { $(Self::$variant => $kind),+ }
+            }
+
+            /// Returns the HTTP status that carries this code.
+            pub const fn status(self) -> u16 {
+                match self { $(Self::$variant => $status),+ }
+            }
+
+            /// Returns what the code means, as its documentation page says it.
+            pub const fn meaning(self) -> &'static str {
+                match self { $(Self::$variant => concat!($($doc),+)),+ }
+            }
+        }
+    };
+}
+
+codes! {
+    /// A path leaves its workspace: it is absolute, climbs above it with `..`, or a link leads outside or nowhere.
+    SandboxViolation = "E_SANDBOX_VIOLATION", "sandbox_violation", 403;
+    /// A path names something that browsing never shows, such as `.ssh`.
+    SensitivePath = "E_SENSITIVE_PATH", "sensitive_path", 403;
+    /// A path is not usable as one: it is empty or contains a NUL byte.
+    InvalidPath = "E_INVALID_PATH", "invalid_path", 422;
+    /// Nothing is at the path.
+    NotFound = "E_NOT_FOUND", "not_found", 404;
+    /// Something is at the path already.
+    AlreadyExists = "E_ALREADY_EXISTS", "already_exists", 409;
+    /// A directory was expected and something else is there.
+    NotADirectory = "E_NOT_A_DIRECTORY", "not_a_directory", 422;
+    /// A file was expected and a directory is there.
+    IsADirectory = "E_IS_A_DIRECTORY", "is_a_directory", 422;
+    /// A regular file was expected and a FIFO, socket or device is there.
+    NotARegularFile = "E_NOT_A_REGULAR_FILE", "not_a_regular_file", 422;
+    /// The directory still has entries.
+    DirectoryNotEmpty = "E_DIRECTORY_NOT_EMPTY", "directory_not_empty", 409;
+    /// A name or path is longer than the file system takes.
+    NameTooLong = "E_NAME_TOO_LONG", "name_too_long", 422;
+    /// Links lead in a circle.
+    LinkLoop = "E_LINK_LOOP", "link_loop", 422;
+    /// Directories are nested deeper than Carrel follows.
+    TooDeep = "E_TOO_DEEP", "too_deep", 422;
+    /// A file is larger than the limit for this operation.
+    TooLarge = "E_TOO_LARGE", "too_large", 413;
+    /// The path runs into another mounted file system.
+    CrossesMount = "E_CROSSES_MOUNT", "crosses_mount", 409;
+    /// The operating system denied access.
+    PermissionDenied = "E_PERMISSION_DENIED", "permission_denied", 403;
+    /// The file system has no room left.
+    DiskFull = "E_DISK_FULL", "disk_full", 507;
+    /// The workspace has used up its own limit of bytes or files.
+    QuotaExceeded = "E_QUOTA_EXCEEDED", "quota_exceeded", 507;
+    /// Other processes kept changing the tree; the operation was given up after several tries.
+    Contended = "E_CONTENDED", "contended", 503;
+    /// The kernel lacks something that Carrel needs and has no substitute for.
+    KernelUnsupported = "E_KERNEL_UNSUPPORTED", "kernel_unsupported", 500;
+    /// A file operation failed for a reason that has no code of its own.
+    Io = "E_IO", "io", 500;
+
+    /// The text cannot name a workspace.
+    InvalidIdentifier = "E_INVALID_IDENTIFIER", "invalid_identifier", 422;
+    /// The path is the root itself, not a workspace in it.
+    WorkspaceEqualsRoot = "E_WORKSPACE_EQUALS_ROOT", "workspace_equals_root", 403;
+    /// The path is not a direct child of the root.
+    WorkspaceOutsideRoot = "E_WORKSPACE_OUTSIDE_ROOT", "workspace_outside_root", 403;
+    /// A symbolic link stands between the root and the workspace.
+    WorkspaceSymlinkEscape = "E_WORKSPACE_SYMLINK_ESCAPE", "workspace_symlink_escape", 403;
+    /// A command may not start in this directory.
+    InvalidWorkspaceCwd = "E_INVALID_WORKSPACE_CWD", "invalid_workspace_cwd", 403;
+    /// Something that is not a directory stands where the workspace belongs.
+    WorkspaceOccupied = "E_WORKSPACE_OCCUPIED", "workspace_occupied", 409;
+    /// The directory belongs to another user.
+    WorkspaceForeignOwner = "E_WORKSPACE_FOREIGN_OWNER", "workspace_foreign_owner", 403;
+    /// No workspace has this identifier.
+    WorkspaceNotFound = "E_WORKSPACE_NOT_FOUND", "workspace_not_found", 404;
+    /// Another process holds the workspace.
+    WorkspaceBusy = "E_WORKSPACE_BUSY", "workspace_busy", 409;
+    /// The workspace has work that is saved nowhere else.
+    WorkspaceDirty = "E_WORKSPACE_DIRTY", "workspace_dirty", 409;
+    /// The directory cannot be a root for workspaces.
+    RootRefused = "E_ROOT_REFUSED", "root_refused", 422;
+    /// Other users could change the root or what is in it.
+    RootUnsafe = "E_ROOT_UNSAFE", "root_unsafe", 403;
+    /// The root's records were written by a newer version of Carrel.
+    SchemaTooNew = "E_SCHEMA_TOO_NEW", "schema_too_new", 409;
+    /// A record of the server cannot be read.
+    RecordUnreadable = "E_RECORD_UNREADABLE", "record_unreadable", 500;
+
+    /// A hook ended with an error.
+    HookFailed = "E_HOOK_FAILED", "workspace_hook_failed", 500;
+    /// A hook ran into its deadline.
+    HookTimeout = "E_HOOK_TIMEOUT", "workspace_hook_timeout", 504;
+    /// The boundary that was asked for cannot be set up here, and nothing runs without it.
+    SandboxUnavailable = "E_SANDBOX_UNAVAILABLE", "sandbox_unavailable", 503;
+    /// A program could not be started.
+    SpawnFailed = "E_SPAWN_FAILED", "spawn_failed", 500;
+
+    /// The workflow file is missing or cannot be read.
+    WorkflowMissing = "E_WORKFLOW_MISSING", "missing_workflow_file", 404;
+    /// The front matter of the workflow file is not valid YAML.
+    WorkflowParse = "E_WORKFLOW_PARSE", "workflow_parse_error", 422;
+    /// The front matter of the workflow file is not a map.
+    WorkflowNotAMap = "E_WORKFLOW_NOT_A_MAP", "workflow_front_matter_not_a_map", 422;
+    /// A setting of the workflow file has a wrong type or value.
+    WorkflowInvalid = "E_WORKFLOW_INVALID", "invalid_workflow_config", 422;
+    /// The workflow file names no tracker.
+    TrackerMissing = "E_TRACKER_MISSING", "missing_tracker_kind", 422;
+    /// The workflow file names a tracker that does not exist.
+    TrackerUnsupported = "E_TRACKER_UNSUPPORTED", "unsupported_tracker_kind", 422;
+    /// The prompt of the workflow file is not a valid template.
+    TemplateParse = "E_TEMPLATE_PARSE", "template_parse_error", 422;
+
+    /// The command line was used wrongly.
+    Usage = "E_USAGE", "usage", 400;
+    /// A defect in Carrel.
+    Internal = "E_INTERNAL", "internal", 500;
+}
+
+/// An error that has a stable code.
+pub trait Coded: std::error::Error {
+    /// Returns the code.
+    fn code(&self) -> Code;
+
+    /// Returns the facts a program needs to act on the error.
+    fn detail(&self) -> Value {
+        Value::Object(serde_json::Map::new())
+    }
+}
+
+/// The inside of the one error envelope.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ErrorBody {
+    /// The stable name of the code.
+    pub code: &'static str,
+    /// The kind of error.
+    pub kind: &'static str,
+    /// One sentence for a person.
+    pub message: String,
+    /// Facts for a program.
+    pub detail: Value,
+}
+
+/// The one error envelope of every surface: `{"error":{…}}`.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ErrorEnvelope {
+    /// What went wrong.
+    pub error: ErrorBody,
+}
+
+impl ErrorEnvelope {
+    /// Wraps an error, with its causes appended to the message.
+    pub fn of(error: &(impl Coded + ?Sized)) -> Self {
+        let mut message = error.to_string();
+        let mut cause = error.source();
+        while let Some(error) = cause {
+            message.push_str(": ");
+            message.push_str(&error.to_string());
+            cause = error.source();
+        }
+        Self::new(error.code(), message, error.detail())
+    }
+
+    /// Builds an envelope from its parts.
+    pub fn new(code: Code, message: impl Into<String>, detail: Value) -> Self {
+        Self {
+            error: ErrorBody {
+                code: code.name(),
+                kind: code.kind(),
+                message: message.into(),
+                detail,
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn names_and_kinds_are_unique() {
+        let names: HashSet<_> = Code::ALL.iter().map(|code| code.name()).collect();
+        let kinds: HashSet<_> = Code::ALL.iter().map(|code| code.kind()).collect();
+        assert_eq!((names.len(), kinds.len()), (Code::ALL.len(), Code::ALL.len()));
+    }
+
+    #[test]
+    fn the_envelope_appends_causes() {
+        #[derive(Debug, thiserror::Error)]
+        #[error("could not open x")]
+        struct Outer(#[source] std::io::Error);
+        impl Coded for Outer {
+            fn code(&self) -> Code {
+                Code::Io
+            }
+        }
+        let envelope = ErrorEnvelope::of(&Outer(std::io::Error::other("disk on fire")));
+        assert_eq!(
+            serde_json::to_string(&envelope).unwrap(),
+            r#"{"error":{"code":"E_IO","kind":"io","message":"could not open x: disk on fire","detail":{}}}"#
+        );
+    }
+}

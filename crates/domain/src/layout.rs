@@ -1,0 +1,32 @@
+//! How the inside of a workspace is arranged.
+
+use serde::{Deserialize, Serialize};
+
+/// What a new workspace directory contains.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Layout {
+    /// The directory itself is the work tree.
+    #[default]
+    Plain,
+    /// The directory holds `repos/`, `tasks/` and `artifacts/`.
+    Tenant,
+}
+
+impl Layout {
+    /// Returns the directories that a workspace of this layout always has.
+    pub fn directories(self) -> &'static [&'static str] {
+        match self {
+            Self::Plain => &[],
+            Self::Tenant => &["repos", "tasks", "artifacts"],
+        }
+    }
+
+    /// Returns the name used in records, on the command line and over the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Plain => "plain",
+            Self::Tenant => "tenant",
+        }
+    }
+}

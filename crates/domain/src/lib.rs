@@ -1,0 +1,20 @@
+//! The nouns of Carrel: workspace keys, layouts, error codes, sizes and times.
+//!
+//! Everything here is plain data and pure functions. A value that exists is
+//! valid: it was parsed at the border and needs no further checks.
+#![forbid(unsafe_code)]
+
+mod code;
+mod guide;
+mod key;
+mod layout;
+mod secret;
+mod size;
+mod time;
+
+pub use code::{Code, Coded, ErrorBody, ErrorEnvelope};
+pub use key::{Candidates, Choice, Identifier, InvalidIdentifier, WorkspaceKey};
+pub use layout::Layout;
+pub use secret::Secret;
+pub use size::{ByteSize, InvalidSize};
+pub use time::{Age, Clock, FixedClock, InvalidAge, SystemClock, Timestamp};
