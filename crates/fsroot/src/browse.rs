@@ -1,0 +1,113 @@
+//! A root as browsing doors see it: without what the policy about names hides.
+
+use std::io::Write;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::path::Path;
+
+use rustix::fs::{Mode, OFlags};
+
+use crate::directory::{Entry, sorted_entries};
+use crate::error::{Error, Problem};
+use crate::file::{Range, read_part, read_whole};
+use crate::metadata::Metadata;
+use crate::resolve;
+use crate::root::{Root, real_path, stat};
+use crate::sensitive::{has_sensitive_component, is_sensitive};
+use crate::walk::{Step, Visit, walk_open};
+use crate::write::WriteOptions;
+
+/// A view of a [`Root`] that refuses, hides and never searches sensitive names.
+///
+/// The names that count are those of the file that was opened, not only those
+/// given: a link to `.ssh` is refused like `.ssh` itself. A hard link or a copy
+/// under another name is another file and is not covered.
+#[derive(Clone, Copy, Debug)]
+pub struct Browser<'a> {
+    root: &'a Root,
+}
+
+impl Root {
+    /// Returns the view for browsing doors.
+    pub fn browse(&self) -> Browser<'_> {
+        Browser { root: self }
+    }
+}
+
+impl Browser<'_> {
+    /// Reads a whole regular file of at most `limit` bytes.
+    pub fn read(&self, path: &Path, limit: u64) -> Result<Vec<u8>, Error> {
+        refuse_sensitive(path, path)?;
+        let (file, metadata) = self.root.open_file(path)?;
+        self.allow(file.as_fd(), path)?;
+        read_whole(file, &metadata, limit, path)
+    }
+
+    /// Reads a part of a regular file.
+    pub fn read_range(&self, path: &Path, offset: u64, length: u64) -> Result<Range, Error> {
+        refuse_sensitive(path, path)?;
+        let (file, metadata) = self.root.open_file(path)?;
+        self.allow(file.as_fd(), path)?;
+        read_part(file, &metadata, offset, length, path)
+    }
+
+    /// Returns what is known about the file a path leads to.
+    pub fn metadata(&self, path: &Path) -> Result<Metadata, Error> {
+        refuse_sensitive(path, path)?;
+        let file = resolve::open(self.root.as_fd(), path, OFlags::PATH, Mode::empty())?;
+        self.allow(file.as_fd(), path)?;
+        stat(file.as_fd(), path)
+    }
+
+    /// Lists a directory without the hidden names.
+    pub fn list(&self, path: &Path) -> Result<Vec<Entry>, Error> {
+        refuse_sensitive(path, path)?;
+        let directory = self.root.reopen(path)?;
+        self.allow(directory.as_fd(), path)?;
+        let mut entries = sorted_entries(&directory, path)?;
+        entries.retain(|entry| !is_sensitive(&entry.name));
+        Ok(entries)
+    }
+
+    /// Replaces or makes a file in one step.
+    pub fn write(&self, path: &Path, contents: &[u8], options: WriteOptions) -> Result<(), Error> {
+        refuse_sensitive(path, path)?;
+        let mut file = self.root.begin_write(path, options)?;
+        refuse_sensitive(file.name().as_ref(), path)?;
+        self.allow(file.parent(), path)?;
+        file.write_all(contents).map_err(|error| Error::from_io(path, error))?;
+        file.commit()
+    }
+
+    /// Visits everything below a directory except the hidden names and what is below them.
+    pub fn walk(
+        &self,
+        path: &Path,
+        mut visit: impl FnMut(&Visit<'_>) -> Result<Step, Error>,
+        unreadable: impl FnMut(Error) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        refuse_sensitive(path, path)?;
+        let directory = self.root.reopen(path)?;
+        self.allow(directory.as_fd(), path)?;
+        let filtered = |entry: &Visit<'_>| match entry.path.file_name() {
+            Some(name) if is_sensitive(name) => Ok(Step::Skip),
+            _ => visit(entry),
+        };
+        walk_open(directory, path, filtered, unreadable)
+    }
+
+    /// Refuses an open file that lies at or below a sensitive name.
+    fn allow(self, file: BorrowedFd<'_>, path: &Path) -> Result<(), Error> {
+        let top = real_path(self.root.as_fd(), path)?;
+        let place = real_path(file, path)?;
+        // They differ only when the root is renamed between the two looks.
+        let below = place.strip_prefix(&top).map_err(|_| Error::new(path, Problem::Contended))?;
+        refuse_sensitive(below, path)
+    }
+}
+
+fn refuse_sensitive(names: &Path, path: &Path) -> Result<(), Error> {
+    if has_sensitive_component(names) {
+        return Err(Error::new(path, Problem::Sensitive));
+    }
+    Ok(())
+}

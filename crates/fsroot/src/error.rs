@@ -1,0 +1,233 @@
+//! Why a file operation was refused or failed.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use carrel_domain::{Code, Coded};
+use rustix::io::Errno;
+use serde_json::json;
+
+use crate::FileKind;
+
+/// A refused or failed operation, with the path as the caller gave it.
+#[derive(Debug, thiserror::Error)]
+#[error("{problem}: {}", shown(path))]
+pub struct Error {
+    path: PathBuf,
+    #[source]
+    source: Option<io::Error>,
+    problem: Problem,
+}
+
+/// What stands in the way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Problem {
+    /// The path would leave the directory it belongs to.
+    #[error("path leaves the workspace, {0}")]
+    Escapes(Escape),
+    /// The path is one that browsing never shows.
+    #[error("path is not open to browsing")]
+    Sensitive,
+    /// The path holds a NUL byte.
+    #[error("path contains a NUL byte")]
+    Nul,
+    /// The operation needs a name inside the directory, not the directory itself.
+    #[error("path does not end in a name")]
+    NoName,
+    /// Nothing is there.
+    #[error("no such file or directory")]
+    NotFound,
+    /// Something is there already.
+    #[error("something exists already")]
+    Exists,
+    /// A component that must be a directory is none.
+    #[error("not a directory")]
+    NotADirectory,
+    /// A file was expected and a directory is there.
+    #[error("is a directory")]
+    IsADirectory,
+    /// A regular file was expected and something else is there.
+    #[error("not a regular file but a {0}")]
+    NotRegular(FileKind),
+    /// A symbolic link stands where none is allowed.
+    #[error("a symbolic link is not allowed here")]
+    Link,
+    /// The directory still has entries.
+    #[error("directory is not empty")]
+    NotEmpty,
+    /// A name or the whole path is too long for the file system.
+    #[error("name is too long")]
+    NameTooLong,
+    /// Links lead in a circle.
+    #[error("too many symbolic links, or links in a circle")]
+    LinkLoop,
+    /// The tree is nested deeper than is followed.
+    #[error("directories are nested deeper than {}", crate::MAX_DEPTH)]
+    TooDeep,
+    /// The file is larger than the caller allows.
+    #[error("file has {size} bytes, more than the limit of {limit}")]
+    TooLarge {
+        /// The file's size.
+        size: u64,
+        /// The caller's limit.
+        limit: u64,
+    },
+    /// Another file system is mounted there.
+    #[error("another file system is mounted there")]
+    CrossesMount,
+    /// The operating system denied access.
+    #[error("permission denied")]
+    PermissionDenied,
+    /// No space or no quota is left on the file system.
+    #[error("no space left on the file system")]
+    DiskFull,
+    /// Other processes kept renaming directories during every try.
+    #[error("directories kept changing; try again")]
+    Contended,
+    /// The kernel has no `openat2`.
+    #[error(
+        "the kernel refuses openat2, which needs Linux 5.6 or later and a container that allows it"
+    )]
+    KernelTooOld,
+    /// Anything else the operating system reports.
+    #[error("operation failed")]
+    Io,
+}
+
+/// The way in which a path leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Escape {
+    /// It starts with `/`.
+    Absolute,
+    /// It climbs with `..`.
+    Climbs,
+    /// A link on the way is absolute, which leaves even when it points back inside.
+    AbsoluteLink,
+    /// A link on the way climbs out.
+    OutwardLink,
+    /// A link on the way points at nothing, so where it leads cannot be known.
+    DanglingLink,
+}
+
+impl Escape {
+    /// Returns the name used in error details.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Absolute => "absolute",
+            Self::Climbs => "climbs",
+            Self::AbsoluteLink => "absolute_link",
+            Self::OutwardLink => "outward_link",
+            Self::DanglingLink => "dangling_link",
+        }
+    }
+}
+
+impl fmt::Display for Escape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Absolute => "it is absolute; give it relative to the workspace",
+            Self::Climbs => "it climbs above the top with `..`",
+            Self::AbsoluteLink => {
+                "a link on the way is absolute; only relative links that stay inside are followed"
+            }
+            Self::OutwardLink => "a link on the way leads outside",
+            Self::DanglingLink => "a link on the way points at nothing",
+        })
+    }
+}
+
+impl Error {
+    pub(crate) fn new(path: &Path, problem: Problem) -> Self {
+        Self { path: path.to_owned(), source: None, problem }
+    }
+
+    /// Translates an error number for which no further look at the path is needed.
+    pub(crate) fn from_errno(path: &Path, errno: Errno) -> Self {
+        let problem = match errno {
+            Errno::NOENT => Problem::NotFound,
+            Errno::EXIST => Problem::Exists,
+            Errno::NOTDIR => Problem::NotADirectory,
+            Errno::ISDIR => Problem::IsADirectory,
+            Errno::NOTEMPTY => Problem::NotEmpty,
+            Errno::NAMETOOLONG => Problem::NameTooLong,
+            Errno::LOOP => Problem::LinkLoop,
+            Errno::ACCESS | Errno::PERM | Errno::ROFS => Problem::PermissionDenied,
+            Errno::NOSPC | Errno::DQUOT => Problem::DiskFull,
+            Errno::AGAIN => Problem::Contended,
+            Errno::NOSYS => Problem::KernelTooOld,
+            _ => Problem::Io,
+        };
+        let source =
+            matches!(problem, Problem::Io | Problem::PermissionDenied).then(|| errno.into());
+        Self { path: path.to_owned(), source, problem }
+    }
+
+    pub(crate) fn from_io(path: &Path, error: io::Error) -> Self {
+        match Errno::from_io_error(&error) {
+            Some(errno) => Self::from_errno(path, errno),
+            None => Self { path: path.to_owned(), source: Some(error), problem: Problem::Io },
+        }
+    }
+
+    /// Returns what stands in the way.
+    pub fn problem(&self) -> Problem {
+        self.problem
+    }
+
+    /// Returns the path as the caller gave it.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Tells whether nothing is at the path.
+    pub fn is_not_found(&self) -> bool {
+        self.problem == Problem::NotFound
+    }
+}
+
+impl Coded for Error {
+    fn code(&self) -> Code {
+        match self.problem {
+            Problem::Escapes(_) | Problem::Link => Code::SandboxViolation,
+            Problem::Sensitive => Code::SensitivePath,
+            Problem::Nul | Problem::NoName => Code::InvalidPath,
+            Problem::NotFound => Code::NotFound,
+            Problem::Exists => Code::AlreadyExists,
+            Problem::NotADirectory => Code::NotADirectory,
+            Problem::IsADirectory => Code::IsADirectory,
+            Problem::NotRegular(_) => Code::NotARegularFile,
+            Problem::NotEmpty => Code::DirectoryNotEmpty,
+            Problem::NameTooLong => Code::NameTooLong,
+            Problem::LinkLoop => Code::LinkLoop,
+            Problem::TooDeep => Code::TooDeep,
+            Problem::TooLarge { .. } => Code::TooLarge,
+            Problem::CrossesMount => Code::CrossesMount,
+            Problem::PermissionDenied => Code::PermissionDenied,
+            Problem::DiskFull => Code::DiskFull,
+            Problem::Contended => Code::Contended,
+            Problem::KernelTooOld => Code::KernelUnsupported,
+            Problem::Io => Code::Io,
+        }
+    }
+
+    fn detail(&self) -> serde_json::Value {
+        let mut detail = json!({ "path": self.path.to_string_lossy() });
+        if let Problem::Escapes(escape) = self.problem {
+            detail["reason"] = escape.as_str().into();
+        }
+        detail
+    }
+}
+
+/// Bounds how much of a hostile path is repeated in a message.
+const MAX_SHOWN: usize = 200;
+
+fn shown(path: &Path) -> String {
+    let text = path.to_string_lossy();
+    let mut shown: String = text.chars().take(MAX_SHOWN).flat_map(char::escape_debug).collect();
+    if text.chars().nth(MAX_SHOWN).is_some() {
+        shown.push('…');
+    }
+    if shown.is_empty() { ".".to_owned() } else { shown }
+}

@@ -1,0 +1,121 @@
+//! Reading regular files, and opening the few that stay open.
+
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
+
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+
+use crate::error::{Error, Problem};
+use crate::metadata::{FileKind, Metadata};
+use crate::resolve;
+use crate::root::{Root, stat};
+
+/// The most that one read returns unless the caller says otherwise.
+pub const MAX_READ_BYTES: u64 = 2 * 1024 * 1024;
+
+/// A part of a file: the bytes read, and how large the file was.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Range {
+    /// The bytes from the asked offset on.
+    pub bytes: Vec<u8>,
+    /// The file's size when it was opened.
+    pub size: u64,
+}
+
+impl Root {
+    /// Opens a regular file for reading.
+    pub fn open_file(&self, path: &Path) -> Result<(File, Metadata), Error> {
+        // Without NONBLOCK the open of a FIFO waits for its other end.
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
+        let file = resolve::open(self.as_fd(), path, flags, Mode::empty())
+            .map_err(|error| self.name_kind(path, error))?;
+        regular(file, path)
+    }
+
+    /// Opens a regular file for reading and writing, and makes it with `mode` if it is
+    /// missing. No link may stand on the way: this is for files the server owns.
+    pub fn open_or_create(&self, path: &Path, mode: u32) -> Result<File, Error> {
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NONBLOCK | OFlags::NOCTTY;
+        let file = resolve::open_strict(self.as_fd(), path, flags, Mode::from_raw_mode(mode))
+            .map_err(|error| self.name_kind(path, error))?;
+        regular(file, path).map(|(file, _)| file)
+    }
+
+    /// Reads a whole regular file of at most `limit` bytes.
+    pub fn read(&self, path: &Path, limit: u64) -> Result<Vec<u8>, Error> {
+        let (file, metadata) = self.open_file(path)?;
+        read_whole(file, &metadata, limit, path)
+    }
+
+    /// Reads at most `length` bytes from `offset` on; less when the file ends before.
+    pub fn read_range(&self, path: &Path, offset: u64, length: u64) -> Result<Range, Error> {
+        let (file, metadata) = self.open_file(path)?;
+        read_part(file, &metadata, offset, length, path)
+    }
+
+    /// A socket, or a FIFO nobody reads, cannot be opened at all; says what it is.
+    fn name_kind(&self, path: &Path, error: Error) -> Error {
+        match std::error::Error::source(&error)
+            .and_then(|source| source.downcast_ref::<std::io::Error>())
+            .and_then(Errno::from_io_error)
+        {
+            Some(Errno::NXIO) => match self.metadata(path) {
+                Ok(metadata) => Error::new(path, Problem::NotRegular(metadata.kind)),
+                Err(_) => error,
+            },
+            _ => error,
+        }
+    }
+}
+
+fn regular(file: OwnedFd, path: &Path) -> Result<(File, Metadata), Error> {
+    let metadata = stat(file.as_fd(), path)?;
+    match metadata.kind {
+        FileKind::File => Ok((File::from(file), metadata)),
+        FileKind::Directory => Err(Error::new(path, Problem::IsADirectory)),
+        kind => Err(Error::new(path, Problem::NotRegular(kind))),
+    }
+}
+
+pub(crate) fn read_whole(
+    file: File,
+    metadata: &Metadata,
+    limit: u64,
+    path: &Path,
+) -> Result<Vec<u8>, Error> {
+    let too_large = |size| Error::new(path, Problem::TooLarge { size, limit });
+    if metadata.size > limit {
+        return Err(too_large(metadata.size));
+    }
+    // One byte beyond the limit tells that the file grew while it was read.
+    let bytes = read_up_to(file, metadata.size, limit.saturating_add(1), path)?;
+    let read = bytes.len() as u64;
+    if read > limit { Err(too_large(read)) } else { Ok(bytes) }
+}
+
+pub(crate) fn read_part(
+    mut file: File,
+    metadata: &Metadata,
+    offset: u64,
+    length: u64,
+    path: &Path,
+) -> Result<Range, Error> {
+    let rest = metadata.size.saturating_sub(offset);
+    if rest == 0 {
+        return Ok(Range { bytes: Vec::new(), size: metadata.size });
+    }
+    file.seek(SeekFrom::Start(offset)).map_err(|error| Error::from_io(path, error))?;
+    let bytes = read_up_to(file, rest, length, path)?;
+    Ok(Range { bytes, size: metadata.size })
+}
+
+fn read_up_to(file: File, expected: u64, limit: u64, path: &Path) -> Result<Vec<u8>, Error> {
+    // The size is only a hint: a sparse or lying file must not make us reserve memory up front.
+    let hint = usize::try_from(expected.min(limit).min(MAX_READ_BYTES)).unwrap_or(0);
+    let mut bytes = Vec::with_capacity(hint + 1);
+    file.take(limit).read_to_end(&mut bytes).map_err(|error| Error::from_io(path, error))?;
+    Ok(bytes)
+}

@@ -1,0 +1,145 @@
+use std::os::unix::fs::PermissionsExt;
+
+use carrel_fsroot::{FileKind, MAX_DEPTH, Problem, Step, UsageLimit};
+
+use crate::{World, p};
+
+#[test]
+fn a_read_is_whole_or_refused_by_size() {
+    let world = World::new();
+    world.file("file", "0123456789");
+    assert_eq!(world.root.read(p("file"), 10).unwrap(), b"0123456789");
+    let error = world.root.read(p("file"), 9).unwrap_err();
+    assert_eq!(error.problem(), Problem::TooLarge { size: 10, limit: 9 });
+}
+
+#[test]
+fn a_range_ends_with_the_file_and_tells_its_size() {
+    let world = World::new();
+    world.file("file", "0123456789");
+    for (offset, length, bytes) in [(0, 4, "0123"), (8, 4, "89"), (10, 4, ""), (u64::MAX, 4, "")] {
+        let range = world.root.read_range(p("file"), offset, length).unwrap();
+        assert_eq!((range.bytes.as_slice(), range.size), (bytes.as_bytes(), 10));
+    }
+}
+
+#[test]
+fn a_listing_is_sorted_and_tells_kinds() {
+    let world = World::new();
+    world.file("b", "");
+    world.file("a/x", "");
+    world.link("nowhere", "c");
+    world.fifo("d");
+    let entries = world.root.list(p("")).unwrap();
+    let listed: Vec<_> =
+        entries.iter().map(|entry| (entry.name.to_str().unwrap(), entry.kind)).collect();
+    assert_eq!(
+        listed,
+        [
+            ("a", FileKind::Directory),
+            ("b", FileKind::File),
+            ("c", FileKind::Link),
+            ("d", FileKind::Fifo)
+        ]
+    );
+}
+
+#[test]
+fn names_that_are_not_text_survive() {
+    use std::os::unix::ffi::OsStrExt;
+    let world = World::new();
+    let name = std::ffi::OsStr::from_bytes(b"caf\xe9");
+    std::fs::write(world.inside("").join(name), "x").unwrap();
+    assert_eq!(world.root.list(p("")).unwrap()[0].name, name);
+    assert_eq!(world.root.read(name.as_ref(), 10).unwrap(), b"x");
+}
+
+#[test]
+fn a_walk_visits_parents_first_and_never_follows_links() {
+    let world = World::new();
+    world.file("b/y", "");
+    world.file("a/x", "");
+    world.link("../outside", "a/out");
+    world.link("..", "a/up");
+    let mut seen = Vec::new();
+    let visit = |visit: &carrel_fsroot::Visit<'_>| {
+        seen.push(visit.path.display().to_string());
+        Ok(Step::Continue)
+    };
+    world.root.walk(p(""), visit, Err).unwrap();
+    assert_eq!(seen, ["a", "a/out", "a/up", "a/x", "b", "b/y"]);
+}
+
+#[test]
+fn usage_counts_blocks_and_each_inode_once() {
+    let world = World::new();
+    world.file("data", &"x".repeat(100_000));
+    std::fs::hard_link(world.inside("data"), world.inside("again")).unwrap();
+    world.link("data", "link");
+    world.link(world.outside("secret"), "out");
+    let sparse = std::fs::File::create(world.inside("sparse")).unwrap();
+    sparse.set_len(50 << 30).unwrap();
+    let usage = world.root.usage(p(""), UsageLimit::NONE).unwrap();
+    // The data, the sparse file and two links.
+    assert_eq!(usage.inodes, 4);
+    assert!((100_000..200_000).contains(&usage.bytes), "{usage:?}");
+}
+
+#[test]
+fn usage_stops_counting_when_the_answer_is_clear() {
+    let world = World::new();
+    for n in 0..100 {
+        world.file(&format!("f{n}"), "x");
+    }
+    let limit = UsageLimit { bytes: u64::MAX, inodes: 10 };
+    assert_eq!(world.root.usage(p(""), limit).unwrap().inodes, 11);
+}
+
+#[test]
+fn usage_says_when_a_tree_is_too_deep_to_count() {
+    let world = World::new();
+    let mut path = world.inside("");
+    for _ in 0..MAX_DEPTH + 10 {
+        path.push("d");
+    }
+    std::fs::create_dir_all(path).unwrap();
+    let usage = world.root.usage(p(""), UsageLimit::NONE).unwrap();
+    assert!(usage.too_deep);
+    assert_eq!(usage.inodes, MAX_DEPTH as u64);
+}
+
+#[test]
+fn an_unreadable_directory_is_reported_and_does_not_end_the_walk() {
+    let world = World::new();
+    world.file("a/x", "");
+    world.file("b/y", "");
+    std::fs::set_permissions(world.inside("a"), std::fs::Permissions::from_mode(0o000)).unwrap();
+    let readable = std::fs::read_dir(world.inside("a")).is_ok();
+    let usage = world.root.usage(p(""), UsageLimit::NONE).unwrap();
+    // Root reads everything; an ordinary user is told what was left out.
+    assert_eq!((usage.inodes, usage.unreadable), if readable { (4, 0) } else { (3, 1) });
+    std::fs::set_permissions(world.inside("a"), std::fs::Permissions::from_mode(0o700)).unwrap();
+}
+
+#[test]
+fn a_root_reached_through_a_link_shows_its_real_path() {
+    let world = World::new();
+    world.file("file", "x");
+    let link = world.directory.path().join("link");
+    std::os::unix::fs::symlink("inside", &link).unwrap();
+    let root = carrel_fsroot::Root::open(&link).unwrap();
+    assert_eq!(root.path(), world.root.path());
+    assert_eq!(root.identity().unwrap(), world.root.identity().unwrap());
+    assert_eq!(root.read(p("file"), 10).unwrap(), b"x");
+}
+
+#[test]
+fn a_root_stays_the_same_directory_when_it_is_renamed_and_replaced() {
+    let world = World::new();
+    world.file("file", "mine");
+    let moved = world.directory.path().join("moved");
+    std::fs::rename(world.inside(""), &moved).unwrap();
+    std::os::unix::fs::symlink("outside", world.directory.path().join("inside")).unwrap();
+    assert_eq!(world.root.read(p("file"), 10).unwrap(), b"mine");
+    assert!(world.root.read(p("secret"), 10).unwrap_err().is_not_found());
+}

@@ -1,0 +1,132 @@
+use std::io::Write;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+
+use carrel_fsroot::{Collision, Durability, Problem, WriteOptions};
+
+use crate::{World, p};
+
+#[test]
+fn a_write_keeps_mode_owner_and_attributes() {
+    let world = World::new();
+    world.file("file", "old");
+    let path = world.inside("file");
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o640)).unwrap();
+    let root = rustix::process::geteuid().is_root();
+    if root {
+        std::os::unix::fs::chown(&path, Some(1234), Some(4321)).unwrap();
+    }
+    let attribute =
+        rustix::fs::setxattr(&path, "user.note", b"kept", rustix::fs::XattrFlags::empty());
+    world.root.write(p("file"), b"new", WriteOptions::default()).unwrap();
+    let metadata = std::fs::metadata(&path).unwrap();
+    assert_eq!(metadata.mode() & 0o7777, 0o640);
+    if root {
+        assert_eq!((metadata.uid(), metadata.gid()), (1234, 4321));
+    }
+    if attribute.is_ok() {
+        let mut value = [0; 10];
+        let length = rustix::fs::getxattr(&path, "user.note", value.as_mut_slice()).unwrap();
+        assert_eq!(&value[..length], b"kept");
+    } else {
+        eprintln!("SKIPPED the attribute check: {attribute:?}");
+    }
+    assert_eq!(std::fs::read(&path).unwrap(), b"new");
+}
+
+#[test]
+fn a_write_takes_away_the_right_to_run_as_another_user() {
+    let world = World::new();
+    world.file("program", "old");
+    let path = world.inside("program");
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o4755)).unwrap();
+    world.root.write(p("program"), b"new", WriteOptions::default()).unwrap();
+    assert_eq!(std::fs::metadata(&path).unwrap().mode() & 0o7777, 0o755);
+}
+
+#[test]
+fn a_write_goes_through_an_inward_link_and_keeps_it() {
+    let world = World::new();
+    world.file("real/AGENTS.md", "old");
+    world.link("real/AGENTS.md", "middle");
+    world.link("middle", "CLAUDE.md");
+    world.root.write(p("CLAUDE.md"), b"new", WriteOptions::default()).unwrap();
+    assert_eq!(std::fs::read_to_string(world.inside("real/AGENTS.md")).unwrap(), "new");
+    assert!(world.inside("CLAUDE.md").is_symlink() && world.inside("middle").is_symlink());
+}
+
+#[test]
+fn a_write_leaves_the_other_names_of_a_file_alone() {
+    let world = World::new();
+    std::fs::hard_link(world.outside("secret"), world.inside("hard")).unwrap();
+    world.root.write(p("hard"), b"mine", WriteOptions::default()).unwrap();
+    assert_eq!(std::fs::read_to_string(world.outside("secret")).unwrap(), "outside");
+}
+
+#[test]
+fn an_abandoned_write_leaves_nothing() {
+    let world = World::new();
+    world.file("file", "old");
+    let mut pending = world.root.begin_write(p("file"), WriteOptions::default()).unwrap();
+    pending.write_all(b"half").unwrap();
+    drop(pending);
+    assert_eq!(world.root.list(p("")).unwrap().len(), 1);
+    assert_eq!(std::fs::read_to_string(world.inside("file")).unwrap(), "old");
+}
+
+#[test]
+fn a_refused_collision_leaves_what_is_there() {
+    let world = World::new();
+    world.file("file", "old");
+    let options = WriteOptions { collision: Collision::Refuse, ..WriteOptions::default() };
+    let error = world.root.write(p("file"), b"new", options).unwrap_err();
+    assert_eq!(error.problem(), Problem::Exists);
+    world.root.write(p("new"), b"new", options).unwrap();
+    let error = world.root.rename(p("new"), p("file"), Collision::Refuse).unwrap_err();
+    assert_eq!(error.problem(), Problem::Exists);
+    assert_eq!(std::fs::read_to_string(world.inside("file")).unwrap(), "old");
+}
+
+#[test]
+fn a_new_file_has_the_mode_that_was_asked_for() {
+    let world = World::new();
+    let options = WriteOptions {
+        new_mode: Some(0o600),
+        durability: Durability::Buffered,
+        ..WriteOptions::default()
+    };
+    world.root.write(p("file"), b"x", options).unwrap();
+    assert_eq!(std::fs::metadata(world.inside("file")).unwrap().mode() & 0o777, 0o600);
+}
+
+#[test]
+fn a_directory_is_never_replaced_by_a_file() {
+    let world = World::new();
+    world.file("directory/x", "");
+    let error = world.root.write(p("directory"), b"x", WriteOptions::default()).unwrap_err();
+    assert_eq!(error.problem(), Problem::IsADirectory);
+}
+
+#[test]
+fn directories_are_made_as_far_as_they_are_missing() {
+    let world = World::new();
+    world.file("a/file", "");
+    world.link("a", "link");
+    for path in ["x/y/z", "x/y/z", "link/b/c", "x/../w", "new/../also", "", "."] {
+        world.root.create_directories(p(path), 0o755).unwrap();
+    }
+    for path in ["x/y/z", "a/b/c", "w", "new", "also"] {
+        assert!(world.inside(path).is_dir(), "{path}");
+    }
+    let error = world.root.create_directories(p("a/file/x"), 0o755).unwrap_err();
+    assert_eq!(error.problem(), Problem::NotADirectory);
+    let error = world.root.create_directories(p("a/file"), 0o755).unwrap_err();
+    assert_eq!(error.problem(), Problem::NotADirectory);
+}
+
+#[test]
+fn a_rename_moves_links_themselves() {
+    let world = World::new();
+    world.link("/etc/passwd", "link");
+    world.root.rename(p("link"), p("moved"), Collision::Refuse).unwrap();
+    assert_eq!(world.root.read_link(p("moved")).unwrap(), p("/etc/passwd"));
+}
