@@ -1,0 +1,163 @@
+//! The process environment, read in one place.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::fmt;
+use std::path::PathBuf;
+
+macro_rules! variables {
+    ($($(#[doc = $doc:literal])+ $name:ident;)+) => {
+        $($(#[doc = $doc])+ pub const $name: &str = stringify!($name);)+
+    };
+}
+
+variables! {
+    /// The operator's home directory, for `~` in paths.
+    HOME;
+    /// The system's directory for temporary files.
+    TMPDIR;
+    /// Which log lines are shown.
+    CARREL_LOG;
+    /// Which log lines are shown, when `CARREL_LOG` is not set.
+    LOG_LEVEL;
+    /// The API key of Linear.
+    LINEAR_API_KEY;
+    /// Whose Linear issues are taken.
+    LINEAR_ASSIGNEE;
+    /// The token for GitHub.
+    GITHUB_TOKEN;
+    /// The GitHub repository, as `owner/name`.
+    GITHUB_REPO;
+    /// The address of a Jira site.
+    JIRA_BASE_URL;
+    /// The account that a Jira token belongs to.
+    JIRA_EMAIL;
+    /// The token for Jira.
+    JIRA_API_TOKEN;
+    /// The personal access token for Asana.
+    ASANA_PAT;
+    /// The personal access token for GitLab.
+    GITLAB_PAT;
+    /// The GitLab project, as `group/name`.
+    GITLAB_PROJECT_PATH;
+    /// The queue's address.
+    REDIS_URL;
+    /// The database's address.
+    DATABASE_URL;
+    /// The directory that holds the workspaces of a worker.
+    WORKSPACE_VOLUME_PATH;
+    /// How many gibibytes a workspace may use when nothing else says so.
+    WORKSPACE_DEFAULT_QUOTA_GB;
+    /// How many tasks a worker runs at once.
+    WORKER_CONCURRENCY;
+    /// The port of a worker's own API.
+    WORKER_HEALTH_PORT;
+    /// The address a worker's own API listens on.
+    WORKER_BIND_HOST;
+    /// The token that protects a worker's own API.
+    WORKER_INTERNAL_TOKEN;
+    /// Where the server reaches a worker that did not register its address.
+    WORKER_INTERNAL_URL;
+}
+
+/// Variables that start with this hold secrets of the server.
+pub const SECRET_PREFIX: &str = "CARREL_SECRET_";
+
+/// Where temporary files go when `TMPDIR` says nothing.
+const FALLBACK_TEMP_DIR: &str = "/tmp";
+
+/// A snapshot of environment variables. Printing it shows names only.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Environment {
+    variables: BTreeMap<OsString, OsString>,
+}
+
+impl Environment {
+    /// Takes a snapshot of this process's environment.
+    pub fn process() -> Self {
+        Self { variables: std::env::vars_os().collect() }
+    }
+
+    /// Builds an environment from names and values.
+    pub fn from_pairs<N, V>(pairs: impl IntoIterator<Item = (N, V)>) -> Self
+    where
+        N: Into<OsString>,
+        V: Into<OsString>,
+    {
+        let variables = pairs.into_iter().map(|(name, value)| (name.into(), value.into()));
+        Self { variables: variables.collect() }
+    }
+
+    /// Returns the value of a variable that is set, even to nothing.
+    pub fn get(&self, name: &str) -> Option<&OsStr> {
+        self.variables.get(OsStr::new(name)).map(OsString::as_os_str)
+    }
+
+    /// Returns the value of a variable that is set to valid UTF-8.
+    pub fn get_str(&self, name: &str) -> Option<&str> {
+        self.get(name)?.to_str()
+    }
+
+    /// Returns every variable, in order of its name.
+    pub fn iter(&self) -> impl Iterator<Item = (&OsStr, &OsStr)> {
+        self.variables.iter().map(|(name, value)| (name.as_os_str(), value.as_os_str()))
+    }
+
+    /// Returns the operator's home directory; nothing when `HOME` is unset or empty.
+    pub fn home(&self) -> Option<PathBuf> {
+        self.get(HOME).filter(|home| !home.is_empty()).map(PathBuf::from)
+    }
+
+    /// Returns the system's directory for temporary files.
+    pub fn temp_dir(&self) -> PathBuf {
+        let set = self.get(TMPDIR).filter(|dir| !dir.is_empty());
+        PathBuf::from(set.unwrap_or(OsStr::new(FALLBACK_TEMP_DIR)))
+    }
+}
+
+impl fmt::Debug for Environment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.variables.keys()).finish()
+    }
+}
+
+/// Tells whether a text can name a variable: a letter or `_`, then letters, digits and `_`.
+pub fn is_variable_name(text: &str) -> bool {
+    let mut bytes = text.bytes();
+    bytes.next().is_some_and(|first| first.is_ascii_alphabetic() || first == b'_')
+        && bytes.all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+}
+
+/// Returns the variable that a value names as a whole: `WS` for `$WS`, nothing for `$WS/x`.
+pub(crate) fn reference(value: &str) -> Option<&str> {
+    value.strip_prefix('$').filter(|name| is_variable_name(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn printing_an_environment_shows_no_value() {
+        let environment = Environment::from_pairs([(LINEAR_API_KEY, "lin_secret")]);
+        assert_eq!(format!("{environment:?}"), r#"{"LINEAR_API_KEY"}"#);
+    }
+
+    #[test]
+    fn the_temporary_directory_follows_the_variable() {
+        let temp_dir = |value: &str| Environment::from_pairs([(TMPDIR, value)]).temp_dir();
+        assert_eq!(temp_dir("/var/tmp"), PathBuf::from("/var/tmp"));
+        assert_eq!(temp_dir(""), PathBuf::from("/tmp"));
+        assert_eq!(Environment::default().temp_dir(), PathBuf::from("/tmp"));
+    }
+
+    #[test]
+    fn only_a_whole_value_is_a_reference() {
+        for (value, name) in [("$A", Some("A")), ("$_a1", Some("_a1"))] {
+            assert_eq!(reference(value), name);
+        }
+        for value in ["A", "$", "$1", "$A/b", "${A}", "$A ", "env:A", "$Å"] {
+            assert_eq!(reference(value), None, "{value}");
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! Why a workflow file cannot be used.
+
+use std::fmt::Write as _;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use carrel_domain::{Code, Coded};
+use serde_json::{Value, json};
+
+use crate::finding::Finding;
+
+/// Keeps one error message readable when a whole file is wrong.
+const MAX_LISTED: usize = 10;
+
+/// A remark that makes a workflow file unusable.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// The kind of problem.
+    pub code: Code,
+    /// What is wrong, and where.
+    pub finding: Finding,
+}
+
+/// Why a workflow file cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum WorkflowError {
+    /// The file does not exist or cannot be read.
+    #[error("could not read the workflow file {}", file.display())]
+    Unreadable {
+        /// The file as it was named.
+        file: PathBuf,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+    /// Something other than a file is at the path.
+    #[error("the workflow file {} is not a regular file", file.display())]
+    NotAFile {
+        /// The file as it was named.
+        file: PathBuf,
+    },
+    /// The file can be read and what it says is wrong.
+    #[error("{}", list(file, problems))]
+    Faulty {
+        /// The file as it was named.
+        file: PathBuf,
+        /// Everything that is wrong, in the order of the file; never empty.
+        problems: Vec<Problem>,
+    },
+}
+
+impl WorkflowError {
+    /// Returns the file as it was named.
+    pub fn file(&self) -> &Path {
+        match self {
+            Self::Unreadable { file, .. } | Self::NotAFile { file } | Self::Faulty { file, .. } => {
+                file
+            }
+        }
+    }
+
+    /// Returns what is wrong inside the file; nothing when it could not be read.
+    pub fn problems(&self) -> &[Problem] {
+        match self {
+            Self::Unreadable { .. } | Self::NotAFile { .. } => &[],
+            Self::Faulty { problems, .. } => problems,
+        }
+    }
+}
+
+impl Coded for WorkflowError {
+    fn code(&self) -> Code {
+        self.problems().first().map_or(Code::WorkflowMissing, |problem| problem.code)
+    }
+
+    fn detail(&self) -> Value {
+        let problems: Vec<Value> = self.problems().iter().map(describe).collect();
+        let mut detail = problems.first().cloned().unwrap_or_else(|| json!({}));
+        detail["file"] = json!(self.file().display().to_string());
+        if problems.len() > 1 {
+            detail["problems"] = Value::Array(problems);
+        }
+        detail
+    }
+}
+
+fn describe(problem: &Problem) -> Value {
+    let Finding { position, key, message } = &problem.finding;
+    let mut value = json!({ "kind": problem.code.kind(), "message": message });
+    if let Some(position) = position {
+        value["line"] = json!(position.line);
+        value["column"] = json!(position.column);
+    }
+    if let Some(key) = key {
+        value["key"] = json!(key);
+    }
+    value
+}
+
+fn list(file: &Path, problems: &[Problem]) -> String {
+    let listed = problems.iter().take(MAX_LISTED);
+    let lines: Vec<String> =
+        listed.map(|problem| problem.finding.located(file).to_string()).collect();
+    let mut text = lines.join("; ");
+    if problems.len() > MAX_LISTED {
+        let more = problems.len() - MAX_LISTED;
+        write!(text, " (and {more} more)").expect("writing to a string cannot fail");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::finding::Position;
+    use pretty_assertions::assert_eq;
+
+    fn faulty(count: usize) -> WorkflowError {
+        let problem = |line| Problem {
+            code: Code::WorkflowInvalid,
+            finding: Finding::about("a.b", Some(Position { line, column: 3 }), "a.b is wrong"),
+        };
+        WorkflowError::Faulty { file: "W.md".into(), problems: (1..=count).map(problem).collect() }
+    }
+
+    #[test]
+    fn every_problem_is_listed_with_its_place_up_to_a_limit() {
+        assert_eq!(faulty(2).to_string(), "W.md:1:3: a.b is wrong; W.md:2:3: a.b is wrong");
+        assert!(faulty(12).to_string().ends_with("W.md:10:3: a.b is wrong (and 2 more)"));
+    }
+
+    #[test]
+    fn the_detail_names_file_line_column_and_key() {
+        let problem = json!({"kind": "invalid_workflow_config", "message": "a.b is wrong", "line": 1, "column": 3, "key": "a.b"});
+        let mut expected = problem;
+        expected["file"] = json!("W.md");
+        assert_eq!(faulty(1).detail(), expected);
+        assert_eq!(faulty(3).detail()["problems"].as_array().map(Vec::len), Some(3));
+    }
+}

@@ -1,0 +1,47 @@
+//! `WORKFLOW.md` and the environment: everything an operator tells Carrel.
+//!
+//! A workflow file is YAML front matter and a prompt template. [`Workflow::load`]
+//! reads it into a [`Config`] whose defaults are applied, whose ranges are checked
+//! and whose paths are absolute, together with a parsed [`Prompt`]. Everything that
+//! is wrong is reported at once, each with file, line and column; what is only
+//! doubtful becomes a warning. [`Reloader`] keeps the last good file while it is edited.
+//!
+//! The settings are described once, in a table that drives reading, the search for
+//! misspelt keys and the generated guide of [`reference_markdown`].
+#![forbid(unsafe_code)]
+
+mod draft;
+pub mod environment;
+mod error;
+mod file;
+mod finding;
+mod front_matter;
+mod paths;
+mod prompt;
+mod reader;
+mod reference;
+mod reload;
+mod root;
+mod schema;
+mod secrets;
+mod settings;
+mod suggest;
+mod workflow;
+mod yaml;
+
+pub use environment::Environment;
+pub use error::{Problem, WorkflowError};
+pub use file::MAX_FILE_BYTES;
+pub use finding::{Finding, Position};
+pub use paths::PathError;
+pub use prompt::{Prompt, TemplateError};
+pub use reference::reference_markdown;
+pub use reload::{Check, Reloader};
+pub use root::{Root, RootOrigin, default_root, resolve_root};
+pub use secrets::{MIN_SECRET_BYTES, SERVER_VARIABLES, environment_secrets, is_withheld};
+pub use settings::{
+    AgentConfig, AgentKind, Budget, Budgets, CodexConfig, ConductorConfig, Config, HooksConfig,
+    MAX_SCRIPT_BYTES, Network, ObservabilityConfig, Provider, ServerConfig, TrackerConfig,
+    TrackerKind, WorkspaceConfig,
+};
+pub use workflow::{Scope, Workflow};

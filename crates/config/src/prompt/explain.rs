@@ -1,0 +1,62 @@
+//! Turns the template engine's reports into one sentence and a place.
+//!
+//! The engine prints a small picture of the faulty line; only its place and its
+//! reason are kept, because the line may be as long as the template.
+
+use super::TemplateError;
+use crate::finding::Position;
+
+/// Keeps the quoted line short.
+const MAX_EXCERPT_CHARS: usize = 60;
+
+/// Explains a template that could not be parsed.
+pub(super) fn parse_error(error: &liquid::Error, source: &str, start: Position) -> TemplateError {
+    let report = error.to_string();
+    let place = place_in(&report).unwrap_or(Position::START);
+    build(reason(error), source, place, start)
+}
+
+/// Explains a fault at a byte of the template.
+pub(super) fn located(
+    reason: String,
+    source: &str,
+    offset: usize,
+    start: Position,
+) -> TemplateError {
+    build(reason, source, Position::after(&source[..offset]), start)
+}
+
+/// Returns the engine's reason in one line, with the first fact it gives.
+pub(super) fn reason(error: &liquid::Error) -> String {
+    let report = error.to_string();
+    let lines: Vec<&str> = report.lines().map(str::trim).collect();
+    let headline = lines.iter().find_map(|line| line.strip_prefix("= "));
+    let first = lines.first().map_or("", |line| line.trim_start_matches("liquid:"));
+    let reason = headline.unwrap_or(first).trim().to_owned();
+    match lines.iter().find(|line| is_requested(line)) {
+        Some(fact) => format!("{reason} ({})", shortened(fact)),
+        None => reason,
+    }
+}
+
+fn is_requested(line: &str) -> bool {
+    (line.starts_with("requested") || line.starts_with("name=")) && line.contains('=')
+}
+
+fn build(reason: String, source: &str, place: Position, start: Position) -> TemplateError {
+    let line = source.lines().nth(place.line - 1).unwrap_or_default();
+    let position = place.within(start);
+    TemplateError::Parse { reason, excerpt: shortened(line), position }
+}
+
+fn shortened(text: &str) -> String {
+    text.chars().take(MAX_EXCERPT_CHARS).collect()
+}
+
+/// Finds ` --> line:column` in a report.
+fn place_in(report: &str) -> Option<Position> {
+    let (_, rest) = report.split_once("--> ")?;
+    let (line, column) = rest.lines().next()?.split_once(':')?;
+    let (line, column) = (line.trim().parse().ok()?, column.trim().parse().ok()?);
+    (line > 0 && column > 0).then_some(Position { line, column })
+}

@@ -1,0 +1,124 @@
+//! The guide to workflow files, generated from the table of settings.
+
+use crate::file::MAX_FILE_BYTES;
+use crate::prompt;
+use crate::schema::{Fallback, Key, Section, keys};
+use crate::settings::MAX_SCRIPT_BYTES;
+use crate::settings::profile::{Field, PROFILES, Profile, States};
+
+const GUIDE: &str = include_str!("reference/guide.md");
+const EXAMPLE: &str = include_str!("reference/example.md");
+
+/// Returns the text of `docs/workflow.md`.
+pub fn reference_markdown() -> String {
+    let sections: String = keys::SECTIONS.iter().map(section).collect();
+    GUIDE
+        .replace("%EXAMPLE%", EXAMPLE)
+        .replace("%MAX_FILE%", &MAX_FILE_BYTES.to_string())
+        .replace("%MAX_SCRIPT%", &MAX_SCRIPT_BYTES.to_string())
+        .replace("%MAX_PROMPT%", &prompt::MAX_BYTES.to_string())
+        .replace("%MAX_TAGS%", &prompt::MAX_TAGS.to_string())
+        .replace("%MAX_SPACES%", &prompt::MAX_SPACES.to_string())
+        .replace("%SECTIONS%", sections.trim_end())
+        .replace("%TRACKERS%", &trackers())
+}
+
+fn section(section: &Section) -> String {
+    let mut text = format!("### `{}`\n\n{}\n\n", section.name, section.about);
+    text.push_str("| key | value | default | meaning | applies |\n|---|---|---|---|---|\n");
+    text.extend(section.keys.iter().map(row));
+    text.push('\n');
+    text
+}
+
+fn row(key: &Key) -> String {
+    let default = match key.fallback {
+        Fallback::Nothing => "–".to_owned(),
+        Fallback::Written(value) => format!("`{value}`"),
+        Fallback::Computed(description) => description.to_owned(),
+    };
+    let Key { path, kind, about, applies, .. } = key;
+    format!("| `{path}` | {} | {default} | {about} | {applies} |\n", kind.rule())
+}
+
+fn trackers() -> String {
+    let mut text =
+        String::from("| kind | key | value | variable | default |\n|---|---|---|---|---|\n");
+    for profile in PROFILES {
+        text.extend(profile.fields.iter().map(|field| field_row(profile, field)));
+    }
+    text.push_str("\n| kind | `active_states` | `terminal_states` |\n|---|---|---|\n");
+    text.extend(PROFILES.iter().map(state_row));
+    text
+}
+
+fn field_row(profile: &Profile, field: &Field) -> String {
+    let value = match (field.secret, field.required) {
+        (true, _) => "secret, required",
+        (false, true) => "text, required",
+        (false, false) => "text",
+    };
+    format!(
+        "| `{}` | `{}` | {value} | {} | {} |\n",
+        profile.kind.as_str(),
+        field.name,
+        quoted(field.variable),
+        quoted(field.default)
+    )
+}
+
+fn state_row(profile: &Profile) -> String {
+    let (active, terminal) = match profile.states {
+        States::Free { active, terminal } => {
+            (format!("default {}", listed(active)), format!("default {}", listed(terminal)))
+        }
+        States::Named => ("required".to_owned(), "required".to_owned()),
+        States::Fixed { active, terminal } => (
+            format!("required: {}", listed(&[active])),
+            format!("required: {}", listed(&[terminal])),
+        ),
+    };
+    format!("| `{}` | {active} | {terminal} |\n", profile.kind.as_str())
+}
+
+fn quoted(text: Option<&str>) -> String {
+    text.map_or("–".to_owned(), |text| format!("`{text}`"))
+}
+
+fn listed(words: &[&str]) -> String {
+    format!("`[{}]`", words.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Environment, Scope, Workflow};
+    use std::path::Path;
+
+    #[test]
+    fn the_checked_in_guide_is_up_to_date() {
+        let checked_in = include_str!("../../../docs/workflow.md");
+        assert!(
+            checked_in == reference_markdown(),
+            "docs/workflow.md is out of date; run \
+             `cargo run -p carrel-config --example workflow_reference > docs/workflow.md`"
+        );
+    }
+
+    #[test]
+    fn no_marker_is_left_in_the_guide() {
+        let guide = reference_markdown();
+        for marker in ["%EXAMPLE", "%MAX", "%SECTIONS", "%TRACKERS"] {
+            assert!(!guide.contains(marker), "{marker}");
+        }
+    }
+
+    #[test]
+    fn the_example_of_the_guide_loads_without_a_warning() {
+        let environment = Environment::from_pairs([("HOME", "/home/a"), ("LINEAR_API_KEY", "key")]);
+        let path = Path::new("/w/WORKFLOW.md");
+        let workflow =
+            Workflow::parse(EXAMPLE.as_bytes(), path, &environment, Scope::Everything).unwrap();
+        assert_eq!(workflow.warnings, []);
+    }
+}

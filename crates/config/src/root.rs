@@ -1,0 +1,153 @@
+//! Where workspaces live.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+use crate::environment::Environment;
+use crate::paths::{self, Expanded, PathError};
+
+/// The directory below the system's temporary one that holds workspaces by default.
+pub(crate) const DEFAULT_NAME: &str = "carrel_workspaces";
+
+/// Who chose the root.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RootOrigin {
+    /// Nobody.
+    Default,
+    /// The workflow file.
+    File,
+    /// The variable that the workflow file or the command line names.
+    Variable(String),
+    /// The command line.
+    CommandLine,
+}
+
+/// The directory that holds workspaces, as configured. Its path is absolute and has no `.` or `..`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Root {
+    /// The directory.
+    pub path: PathBuf,
+    /// Who chose it.
+    pub origin: RootOrigin,
+    /// Whether it was written relative to another directory, which deserves one warning.
+    pub relative: bool,
+}
+
+/// Resolves a root written in a workflow file (`RootOrigin::File`) or on the command line.
+///
+/// `directory` is where a relative root starts: the directory of the workflow
+/// file, or the current one for the command line.
+pub fn resolve_root(
+    value: &OsStr,
+    origin: RootOrigin,
+    directory: &Path,
+    environment: &Environment,
+) -> Result<Root, PathError> {
+    let Expanded { path, variable, relative } = paths::expand(value, directory, environment)?;
+    Ok(Root { path, origin: variable.map_or(origin, RootOrigin::Variable), relative })
+}
+
+/// Returns the root that is used when nobody chose one.
+pub fn default_root(directory: &Path, environment: &Environment) -> Root {
+    let path = directory.join(environment.temp_dir()).join(DEFAULT_NAME);
+    Root { path, origin: RootOrigin::Default, relative: false }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pretty_assertions::assert_eq;
+
+    fn environment() -> Environment {
+        Environment::from_pairs([
+            ("HOME", "/home/anna"),
+            ("WS", "/data/ws"),
+            ("IN_HOME", "~/ws"),
+            ("BESIDE", "ws"),
+            ("EMPTY", ""),
+            ("BLANK", "  "),
+            ("NESTED", "$WS"),
+        ])
+    }
+
+    fn resolve(value: &str) -> Result<Root, PathError> {
+        resolve_root(OsStr::new(value), RootOrigin::File, Path::new("/etc/carrel"), &environment())
+    }
+
+    #[test]
+    fn roots_resolve_by_the_table() {
+        let variable = |name: &str| RootOrigin::Variable(name.to_owned());
+        for (value, path, origin, relative) in [
+            ("/var/ws", "/var/ws", RootOrigin::File, false),
+            ("/var//ws/", "/var/ws", RootOrigin::File, false),
+            ("/var/./a/../ws", "/var/ws", RootOrigin::File, false),
+            ("/../../ws", "/ws", RootOrigin::File, false),
+            ("~", "/home/anna", RootOrigin::File, false),
+            ("~/ws", "/home/anna/ws", RootOrigin::File, false),
+            ("~/a/../Å х 入", "/home/anna/Å х 入", RootOrigin::File, false),
+            ("ws", "/etc/carrel/ws", RootOrigin::File, true),
+            ("./ws", "/etc/carrel/ws", RootOrigin::File, true),
+            ("../ws", "/etc/ws", RootOrigin::File, true),
+            ("a~b", "/etc/carrel/a~b", RootOrigin::File, true),
+            ("a$b", "/etc/carrel/a$b", RootOrigin::File, true),
+            ("$WS", "/data/ws", variable("WS"), false),
+            ("$IN_HOME", "/home/anna/ws", variable("IN_HOME"), false),
+            ("$BESIDE", "/etc/carrel/ws", variable("BESIDE"), true),
+        ] {
+            let root = Root { path: path.into(), origin, relative };
+            assert_eq!(resolve(value), Ok(root), "{value}");
+        }
+    }
+
+    #[test]
+    fn refused_roots_show_the_form_that_works() {
+        for (value, message) in [
+            ("", "the path is empty; write one such as ~/workspaces, or leave the setting out"),
+            ("  ", "the path is empty; write one such as ~/workspaces, or leave the setting out"),
+            ("a\0b", "the path contains a NUL byte"),
+            ("$NOPE", "the variable NOPE is not set; set it to a path, or write the path itself"),
+            (
+                "$EMPTY",
+                "the variable EMPTY is set but empty; set it to a path, or write the path itself",
+            ),
+            (
+                "$BLANK",
+                "the path is empty; write one such as ~/workspaces, or leave the setting out",
+            ),
+            ("$HOME/ws", r#""$HOME/ws" is not expanded; write ~/ws"#),
+            ("${HOME}/ws", r#""${HOME}/ws" is not expanded; write ~/ws"#),
+            ("${WS}", r#""${WS}" is not expanded; write $WS"#),
+            ("$WS/x", r#""$WS/x" is not expanded; put the whole path into WS and write $WS"#),
+            (
+                "/data/$WS",
+                r#""/data/$WS" is not expanded; put the whole path into WS and write $WS"#,
+            ),
+            ("$NESTED", r#""$WS" is not expanded; put the whole path into WS and write $WS"#),
+            ("$", r#""$" is not expanded; write the path itself, or one variable as $NAME"#),
+            (
+                "~bert/ws",
+                r#""~bert/ws" names another user's home directory; write the absolute path"#,
+            ),
+        ] {
+            let refused = resolve(value).map_err(|error| error.to_string());
+            assert_eq!(refused, Err(message.to_owned()), "{value}");
+        }
+    }
+
+    #[test]
+    fn a_home_that_is_missing_or_relative_is_an_error() {
+        for environment in [Environment::default(), Environment::from_pairs([("HOME", "here")])] {
+            let root =
+                resolve_root(OsStr::new("~/ws"), RootOrigin::File, Path::new("/w"), &environment);
+            assert_eq!(root, Err(PathError::NoHome));
+        }
+    }
+
+    #[test]
+    fn the_default_lies_in_the_temporary_directory_of_the_moment() {
+        let root = |environment: &Environment| default_root(Path::new("/w"), environment).path;
+        assert_eq!(root(&Environment::default()), Path::new("/tmp/carrel_workspaces"));
+        let moved = Environment::from_pairs([("TMPDIR", "/scratch")]);
+        assert_eq!(root(&moved), Path::new("/scratch/carrel_workspaces"));
+    }
+}

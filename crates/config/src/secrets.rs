@@ -1,0 +1,136 @@
+//! Values that no output may show, and variables that no script may see.
+
+use carrel_domain::Secret;
+
+use crate::environment::{self as variable, Environment};
+use crate::settings::profile;
+use crate::yaml::Map;
+
+/// Shorter values are not masked: `1` or `true` would blank out half of every output.
+pub const MIN_SECRET_BYTES: usize = 6;
+
+/// Variables that configure the server, and that nobody else needs.
+pub const SERVER_VARIABLES: &[&str] = &[
+    variable::DATABASE_URL,
+    variable::REDIS_URL,
+    variable::WORKER_INTERNAL_TOKEN,
+    variable::WORKER_INTERNAL_URL,
+    variable::WORKER_BIND_HOST,
+    variable::WORKER_HEALTH_PORT,
+    variable::WORKER_CONCURRENCY,
+    variable::WORKSPACE_VOLUME_PATH,
+    variable::WORKSPACE_DEFAULT_QUOTA_GB,
+];
+
+/// Variables of the server whose values are secret.
+const SECRET_VARIABLES: &[&str] =
+    &[variable::DATABASE_URL, variable::REDIS_URL, variable::WORKER_INTERNAL_TOKEN];
+
+/// Tells whether a variable is kept from hooks and agents: it belongs to the server or holds a tracker's secret.
+pub fn is_withheld(name: &str) -> bool {
+    SERVER_VARIABLES.contains(&name) || holds_secret(name)
+}
+
+fn holds_secret(name: &str) -> bool {
+    SECRET_VARIABLES.contains(&name)
+        || name.starts_with(variable::SECRET_PREFIX)
+        || profile::secret_fields().any(|field| field.variable == Some(name))
+}
+
+/// Returns the secrets that the environment holds, whether or not a workflow file uses them.
+pub fn environment_secrets(environment: &Environment) -> Vec<Secret> {
+    collect(from_environment(environment))
+}
+
+/// Returns the secrets of the environment and of the front matter. Never fails.
+pub(crate) fn known(map: &Map, environment: &Environment) -> Vec<Secret> {
+    let written = from_file(map, environment);
+    collect(from_environment(environment).chain(written))
+}
+
+fn from_environment(environment: &Environment) -> impl Iterator<Item = &str> {
+    let values = environment.iter().filter_map(|(name, value)| {
+        name.to_str().filter(|name| holds_secret(name))?;
+        value.to_str()
+    });
+    values.flat_map(|value| [Some(value), password(value)]).flatten()
+}
+
+fn from_file<'a>(map: &'a Map, environment: &'a Environment) -> impl Iterator<Item = &'a str> {
+    let names = profile::secret_fields().map(|field| field.name);
+    let paths =
+        names.flat_map(|name| [format!("tracker.provider.{name}"), format!("tracker.{name}")]);
+    let written = paths.filter_map(|path| map.find(&path)?.as_text());
+    written.filter_map(|text| match variable::reference(text.trim()) {
+        Some(name) => environment.get_str(name),
+        None => Some(text),
+    })
+}
+
+/// Returns the password inside a URL such as `redis://user:password@host`.
+fn password(url: &str) -> Option<&str> {
+    let (_, rest) = url.split_once("://")?;
+    let authority = rest.split('/').next()?;
+    let (user, _) = authority.rsplit_once('@')?;
+    user.split_once(':').map(|(_, password)| password)
+}
+
+fn collect<'a>(values: impl Iterator<Item = &'a str>) -> Vec<Secret> {
+    let mut unique: Vec<&str> = Vec::new();
+    for value in values.map(str::trim).filter(|value| value.len() >= MIN_SECRET_BYTES) {
+        if !unique.contains(&value) {
+            unique.push(value);
+        }
+    }
+    unique.into_iter().map(Secret::new).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::finding::Position;
+    use crate::yaml::{Value, parse};
+
+    fn exposed(secrets: &[Secret]) -> Vec<&str> {
+        secrets.iter().map(Secret::expose).collect()
+    }
+
+    #[test]
+    fn secrets_come_from_the_file_its_variables_and_the_server() {
+        let environment = Environment::from_pairs([
+            ("MY_KEY", "from-my-key"),
+            ("GITHUB_TOKEN", "ghp_abcdef"),
+            ("ASANA_PAT", "short"),
+            ("REDIS_URL", "redis://u:p%40ssword@host:6379/0"),
+            ("CARREL_SECRET_X", "sealed-value"),
+            ("LINEAR_ASSIGNEE", "not-a-secret"),
+            ("PATH", "/usr/bin:/bin"),
+        ]);
+        let text = "tracker: {api_key: ' literal-key ', provider: {api_key: $MY_KEY, token: 7}}";
+        let Value::Map(map) = parse(text, Position::START).unwrap().value else {
+            panic!("a map was written")
+        };
+        assert_eq!(
+            exposed(&known(&map, &environment)),
+            [
+                "sealed-value",
+                "ghp_abcdef",
+                "redis://u:p%40ssword@host:6379/0",
+                "p%40ssword",
+                "from-my-key",
+                "literal-key",
+            ]
+        );
+        assert_eq!(environment_secrets(&environment).len(), 4);
+    }
+
+    #[test]
+    fn variables_of_trackers_and_the_server_are_withheld() {
+        for name in ["LINEAR_API_KEY", "DATABASE_URL", "WORKER_BIND_HOST", "CARREL_SECRET_A"] {
+            assert!(is_withheld(name), "{name}");
+        }
+        for name in ["PATH", "LINEAR_ASSIGNEE", "CARREL_LOG"] {
+            assert!(!is_withheld(name), "{name}");
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! The resolved settings: defaults applied, ranges checked, paths absolute.
+
+mod agent;
+mod budgets;
+mod choice;
+mod codex;
+mod hooks;
+mod interface;
+pub(crate) mod profile;
+mod tracker;
+mod workspace;
+
+use std::time::Duration;
+
+pub use agent::{AgentConfig, AgentKind, Network};
+pub use budgets::{Budget, Budgets};
+pub use codex::CodexConfig;
+pub use hooks::{HooksConfig, MAX_SCRIPT_BYTES};
+pub use interface::{ObservabilityConfig, ServerConfig};
+pub use tracker::{Provider, TrackerConfig, TrackerKind};
+pub use workspace::WorkspaceConfig;
+
+use crate::reader::Reader;
+use crate::schema::keys;
+use crate::workflow::Scope;
+
+/// Everything a workflow file configures.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Config {
+    /// Where workspaces live.
+    pub workspace: WorkspaceConfig,
+    /// The operator's scripts.
+    pub hooks: HooksConfig,
+    /// The rest, unless only workspaces and hooks were asked for.
+    pub conductor: Option<ConductorConfig>,
+}
+
+/// What the loop over a tracker's issues needs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ConductorConfig {
+    /// Where issues come from.
+    pub tracker: TrackerConfig,
+    /// The time between two polls of the tracker.
+    pub poll_interval: Duration,
+    /// Which agent works, and how many at once.
+    pub agent: AgentConfig,
+    /// The Codex app server.
+    pub codex: CodexConfig,
+    /// Limits of spending.
+    pub budgets: Budgets,
+    /// What the terminal shows.
+    pub observability: ObservabilityConfig,
+    /// The HTTP interface.
+    pub server: ServerConfig,
+}
+
+impl Config {
+    /// Reads what the scope asks for. The result counts only if the reader has no problem.
+    pub(crate) fn read(reader: &mut Reader<'_>, scope: Scope) -> Option<Self> {
+        let workspace = WorkspaceConfig::read(reader);
+        let hooks = HooksConfig::read(reader);
+        let conductor = match scope {
+            Scope::WorkspaceAndHooks => None,
+            Scope::Everything => Some(ConductorConfig::read(reader)?),
+        };
+        Some(Self { workspace, hooks, conductor })
+    }
+}
+
+impl ConductorConfig {
+    fn read(reader: &mut Reader<'_>) -> Option<Self> {
+        let tracker = TrackerConfig::read(reader);
+        let poll_interval = reader.millis(&keys::POLLING_INTERVAL);
+        let agent = AgentConfig::read(reader);
+        let codex = CodexConfig::read(reader);
+        let budgets = Budgets::read(reader);
+        let observability = ObservabilityConfig::read(reader);
+        let server = ServerConfig::read(reader);
+        let tracker = tracker?;
+        Some(Self { tracker, poll_interval, agent, codex, budgets, observability, server })
+    }
+}

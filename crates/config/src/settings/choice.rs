@@ -1,0 +1,30 @@
+//! Enums that are written as one word.
+
+/// Defines an enum, the words for its variants, and the way between them.
+macro_rules! choices {
+    (
+        $(#[$attribute:meta])*
+        $name:ident { $($(#[$variant_attribute:meta])* $variant:ident = $word:literal,)+ }
+    ) => {
+        $(#[$attribute])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum $name { $($(#[$variant_attribute])* $variant,)+ }
+
+        impl $name {
+            /// Every word, in the order of the variants.
+            pub const NAMES: &[&str] = &[$($word),+];
+
+            /// Returns the word that settings use.
+            pub const fn as_str(self) -> &'static str {
+                match self { $(Self::$variant => $word),+ }
+            }
+
+            /// Reads the word that settings use.
+            pub fn parse(word: &str) -> Option<Self> {
+                match word { $($word => Some(Self::$variant),)+ _ => None }
+            }
+        }
+    };
+}
+
+pub(super) use choices;

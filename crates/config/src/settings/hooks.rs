@@ -1,0 +1,95 @@
+//! `hooks`: the operator's scripts.
+
+use std::time::Duration;
+
+use crate::environment;
+use crate::reader::Reader;
+use crate::schema::{Key, keys};
+use crate::secrets;
+
+/// Keeps a script below the 128 KiB that the kernel allows for one argument of a program.
+pub const MAX_SCRIPT_BYTES: usize = 100 << 10;
+
+/// Variables with this prefix are set by Carrel for each hook.
+const OWN_PREFIX: &str = "CARREL_";
+
+/// The operator's scripts and how they run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HooksConfig {
+    /// Runs once in a new workspace.
+    pub after_create: Option<String>,
+    /// Runs before each attempt.
+    pub before_run: Option<String>,
+    /// Runs after each attempt.
+    pub after_run: Option<String>,
+    /// Runs before a workspace is removed.
+    pub before_remove: Option<String>,
+    /// How long one hook may take.
+    pub timeout: Duration,
+    /// Whether hooks are confined to the workspace.
+    pub sandbox: bool,
+    /// Names of further variables that hooks may see.
+    pub env: Vec<String>,
+}
+
+impl HooksConfig {
+    pub(super) fn read(reader: &mut Reader<'_>) -> Self {
+        Self {
+            after_create: script(reader, &keys::HOOK_AFTER_CREATE),
+            before_run: script(reader, &keys::HOOK_BEFORE_RUN),
+            after_run: script(reader, &keys::HOOK_AFTER_RUN),
+            before_remove: script(reader, &keys::HOOK_BEFORE_REMOVE),
+            timeout: reader.millis(&keys::HOOK_TIMEOUT),
+            sandbox: reader.flag(&keys::HOOK_SANDBOX),
+            env: variable_names(reader),
+        }
+    }
+}
+
+/// Reads a script; a blank one counts as none.
+fn script(reader: &mut Reader<'_>, key: &Key) -> Option<String> {
+    let text = reader.text(key).filter(|text| !text.trim().is_empty())?;
+    if text.len() > MAX_SCRIPT_BYTES {
+        let complaint = format!(
+            "has {} bytes, more than the {MAX_SCRIPT_BYTES} a hook may have; put the script into \
+             a file and call it",
+            text.len()
+        );
+        reader.problem(key, complaint);
+    }
+    if text.contains('\0') {
+        reader.problem(key, "contains a NUL byte");
+    }
+    if text.contains("{{") || text.contains("{%") {
+        let message = format!(
+            "{} is a script, not a template: `{{{{` and `{{%` are passed to the shell as they \
+             are; use $CARREL_ISSUE_IDENTIFIER and the other variables of hooks",
+            key.path
+        );
+        reader.warn(key, message);
+    }
+    Some(text)
+}
+
+fn variable_names(reader: &mut Reader<'_>) -> Vec<String> {
+    let names = reader.texts(&keys::HOOK_ENV).unwrap_or_default();
+    for name in &names {
+        if let Some(complaint) = complaint_about(name) {
+            reader.problem(&keys::HOOK_ENV, format!("lists {name:?}, {complaint}"));
+        }
+    }
+    names
+}
+
+fn complaint_about(name: &str) -> Option<&'static str> {
+    if !environment::is_variable_name(name) {
+        return Some("which is not the name of a variable");
+    }
+    if secrets::is_withheld(name) {
+        return Some(
+            "which holds a secret of a tracker or the server; hooks never see it, so give them a \
+             credential of their own under another name",
+        );
+    }
+    name.starts_with(OWN_PREFIX).then_some("which Carrel sets itself")
+}

@@ -1,0 +1,148 @@
+//! What each tracker needs to be told.
+
+use super::tracker::TrackerKind;
+use crate::environment as variable;
+
+/// One setting below `tracker.provider`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Field {
+    pub(crate) name: &'static str,
+    /// Whether the value must never be shown.
+    pub(crate) secret: bool,
+    pub(crate) required: bool,
+    /// The variable that holds the value when the file does not.
+    pub(crate) variable: Option<&'static str>,
+    pub(crate) default: Option<&'static str>,
+}
+
+/// Which states a tracker knows.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum States {
+    /// Any; these hold when the file names none.
+    Free { active: &'static [&'static str], terminal: &'static [&'static str] },
+    /// Any, and the file must name them.
+    Named,
+    /// Only these two, and the file must name them.
+    Fixed { active: &'static str, terminal: &'static str },
+}
+
+/// What one kind of tracker needs to be told.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Profile {
+    pub(crate) kind: TrackerKind,
+    pub(crate) fields: &'static [Field],
+    pub(crate) states: States,
+    /// Whether fields may also be written directly below `tracker`.
+    pub(crate) flat: bool,
+}
+
+const USUAL_STATES: States = States::Free {
+    active: &["Todo", "In Progress"],
+    terminal: &["Closed", "Cancelled", "Canceled", "Duplicate", "Done"],
+};
+
+const fn setting(name: &'static str) -> Field {
+    Field { name, secret: false, required: false, variable: None, default: None }
+}
+
+impl Field {
+    const fn required(mut self) -> Self {
+        self.required = true;
+        self
+    }
+
+    const fn secret(mut self) -> Self {
+        self.secret = true;
+        self.required()
+    }
+
+    const fn variable(mut self, name: &'static str) -> Self {
+        self.variable = Some(name);
+        self
+    }
+
+    const fn default(mut self, value: &'static str) -> Self {
+        self.default = Some(value);
+        self
+    }
+}
+
+/// Every tracker.
+pub(crate) const PROFILES: &[Profile] = &[
+    Profile {
+        kind: TrackerKind::Linear,
+        fields: &[
+            setting("api_key").secret().variable(variable::LINEAR_API_KEY),
+            setting("project_slug").required(),
+            setting("assignee").variable(variable::LINEAR_ASSIGNEE),
+            setting("endpoint").default("https://api.linear.app/graphql"),
+        ],
+        states: USUAL_STATES,
+        flat: true,
+    },
+    Profile {
+        kind: TrackerKind::Github,
+        fields: &[
+            setting("token").secret().variable(variable::GITHUB_TOKEN),
+            setting("repo").required().variable(variable::GITHUB_REPO),
+            setting("api_url").default("https://api.github.com"),
+        ],
+        states: States::Fixed { active: "open", terminal: "closed" },
+        flat: false,
+    },
+    Profile {
+        kind: TrackerKind::Gitlab,
+        fields: &[
+            setting("api_key").secret().variable(variable::GITLAB_PAT),
+            setting("project_path").required().variable(variable::GITLAB_PROJECT_PATH),
+            setting("api_url").default("https://gitlab.com/api/v4"),
+        ],
+        states: States::Fixed { active: "opened", terminal: "closed" },
+        flat: false,
+    },
+    Profile {
+        kind: TrackerKind::Jira,
+        fields: &[
+            setting("api_token").secret().variable(variable::JIRA_API_TOKEN),
+            setting("base_url").required().variable(variable::JIRA_BASE_URL),
+            setting("email").required().variable(variable::JIRA_EMAIL),
+            setting("project_key").required(),
+        ],
+        states: States::Named,
+        flat: false,
+    },
+    Profile {
+        kind: TrackerKind::Asana,
+        fields: &[
+            setting("api_key").secret().variable(variable::ASANA_PAT),
+            setting("project_gid").required(),
+            setting("endpoint").default("https://app.asana.com/api/1.0"),
+        ],
+        states: States::Named,
+        flat: false,
+    },
+    Profile { kind: TrackerKind::Local, fields: &[], states: USUAL_STATES, flat: false },
+];
+
+/// Returns the profile of a tracker.
+pub(crate) fn of(kind: TrackerKind) -> &'static Profile {
+    PROFILES.iter().find(|profile| profile.kind == kind).expect("every tracker has a profile")
+}
+
+/// Returns the secret fields of all trackers.
+pub(crate) fn secret_fields() -> impl Iterator<Item = &'static Field> {
+    PROFILES.iter().flat_map(|profile| profile.fields).filter(|field| field.secret)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_tracker_has_a_profile() {
+        for name in TrackerKind::NAMES {
+            let kind = TrackerKind::parse(name).unwrap();
+            assert_eq!(of(kind).kind, kind);
+        }
+    }
+}

@@ -1,0 +1,243 @@
+//! `tracker`: where issues come from.
+
+use std::collections::BTreeMap;
+
+use carrel_domain::{Code, Secret};
+use serde_json::Value;
+
+use super::choice::choices;
+use super::profile::{self, Field, Profile, States};
+use crate::environment::{self, Environment};
+use crate::finding::Finding;
+use crate::reader::Reader;
+use crate::schema::{Key, Kind, keys};
+use crate::suggest;
+use crate::yaml::{Map, Node};
+
+choices! {
+    /// Which tracker to read.
+    TrackerKind {
+        /// Linear.
+        Linear = "linear",
+        /// GitHub issues.
+        Github = "github",
+        /// GitLab issues.
+        Gitlab = "gitlab",
+        /// Jira Cloud.
+        Jira = "jira",
+        /// Asana.
+        Asana = "asana",
+        /// The tracker built into Carrel.
+        Local = "local",
+    }
+}
+
+/// Settings of a provider that may also stand directly below `tracker`.
+const FLAT_KEYS: &[Key] = &[
+    keys::TRACKER_ENDPOINT,
+    keys::TRACKER_API_KEY,
+    keys::TRACKER_PROJECT_SLUG,
+    keys::TRACKER_ASSIGNEE,
+];
+
+/// Where issues come from.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TrackerConfig {
+    /// Which tracker.
+    pub kind: TrackerKind,
+    /// How to reach it.
+    pub provider: Provider,
+    /// Labels that an issue must all have: trimmed, lower case, each once.
+    pub required_labels: Vec<String>,
+    /// States in which an issue is worked on.
+    pub active_states: Vec<String>,
+    /// States in which an issue is finished.
+    pub terminal_states: Vec<String>,
+}
+
+/// How to reach a tracker.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Provider {
+    /// What is not secret: known settings resolved, others as they are written.
+    pub settings: BTreeMap<String, Value>,
+    /// What is secret.
+    pub secrets: BTreeMap<String, Secret>,
+}
+
+impl TrackerConfig {
+    /// Reads the tracker; nothing if it is not named.
+    pub(super) fn read(reader: &mut Reader<'_>) -> Option<Self> {
+        let profile = profile::of(read_kind(reader)?);
+        let (active_states, terminal_states) = read_states(reader, profile);
+        Some(Self {
+            kind: profile.kind,
+            provider: read_provider(reader, profile),
+            required_labels: normalised(&reader.texts(&keys::TRACKER_LABELS).unwrap_or_default()),
+            active_states,
+            terminal_states,
+        })
+    }
+}
+
+fn read_kind(reader: &mut Reader<'_>) -> Option<TrackerKind> {
+    let key = &keys::TRACKER_KIND;
+    let Some(node) = reader.written(key) else {
+        let message = format!("{} is missing; set it to {}", key.path, key.kind.rule());
+        reader.record(Code::TrackerMissing, Finding::about(key.path, None, message));
+        return None;
+    };
+    let kind = node.as_text().and_then(TrackerKind::parse);
+    if kind.is_none() {
+        let message = format!("{} {}{}", key.path, key.kind.complaint(node), kind_hint(node));
+        let finding = Finding::about(key.path, Some(node.position), message);
+        reader.record(Code::TrackerUnsupported, finding);
+    }
+    kind
+}
+
+fn kind_hint(node: &Node) -> String {
+    let meant = match node.as_text() {
+        Some("memory") => Some(TrackerKind::Local.as_str()),
+        Some(text) => suggest::nearest(text, TrackerKind::NAMES.iter().copied()),
+        None => None,
+    };
+    meant.map(|meant| format!("; did you mean {meant}?")).unwrap_or_default()
+}
+
+fn normalised(labels: &[String]) -> Vec<String> {
+    let mut unique = Vec::new();
+    for label in labels.iter().map(|label| label.trim().to_lowercase()) {
+        if !unique.contains(&label) {
+            unique.push(label);
+        }
+    }
+    unique
+}
+
+fn read_states(reader: &mut Reader<'_>, profile: &Profile) -> (Vec<String>, Vec<String>) {
+    let (active, terminal) = (&keys::TRACKER_ACTIVE, &keys::TRACKER_TERMINAL);
+    match profile.states {
+        States::Free { active: usual, terminal: finished } => {
+            (states_or(reader, active, usual), states_or(reader, terminal, finished))
+        }
+        States::Named => (named_states(reader, active), named_states(reader, terminal)),
+        States::Fixed { active: open, terminal: closed } => {
+            (fixed_states(reader, active, open), fixed_states(reader, terminal, closed))
+        }
+    }
+}
+
+fn states_or(reader: &mut Reader<'_>, key: &Key, usual: &[&str]) -> Vec<String> {
+    reader.texts(key).unwrap_or_else(|| usual.iter().map(ToString::to_string).collect())
+}
+
+fn named_states(reader: &mut Reader<'_>, key: &Key) -> Vec<String> {
+    if reader.written(key).is_none() {
+        reader.problem(key, "is missing; list the states as the tracker spells them");
+    }
+    reader.texts(key).unwrap_or_default()
+}
+
+fn fixed_states(reader: &mut Reader<'_>, key: &Key, only: &str) -> Vec<String> {
+    if reader.written(key).is_none() {
+        reader.problem(key, format!("is missing; for this tracker write [{only}]"));
+    }
+    let states = reader.texts(key).unwrap_or_default();
+    if let Some(other) = states.iter().find(|state| !state.trim().eq_ignore_ascii_case(only)) {
+        let complaint = format!("lists {other:?}, but this tracker knows only [{only}]");
+        reader.problem(key, complaint);
+    }
+    states
+}
+
+fn read_provider(reader: &mut Reader<'_>, profile: &Profile) -> Provider {
+    let mut provider = Provider::default();
+    if let Some(Value::Object(written)) = reader.json(&keys::TRACKER_PROVIDER) {
+        provider.settings.extend(written);
+    }
+    for field in profile.fields {
+        provider.settings.remove(field.name);
+        let Some(value) = read_field(reader, profile, field) else { continue };
+        if field.secret {
+            provider.secrets.insert(field.name.to_owned(), Secret::new(value));
+        } else {
+            provider.settings.insert(field.name.to_owned(), Value::String(value));
+        }
+    }
+    hide_misplaced_secrets(&mut provider);
+    warn_about_flat_keys(reader, profile);
+    provider
+}
+
+fn warn_about_flat_keys(reader: &mut Reader<'_>, profile: &Profile) {
+    if profile.flat {
+        return;
+    }
+    for key in FLAT_KEYS {
+        if reader.written(key).is_some() {
+            let kind = profile.kind.as_str();
+            let message = format!("{} is ignored by {kind}; use tracker.provider", key.path);
+            reader.warn(key, message);
+        }
+    }
+}
+
+/// Takes what is secret for another tracker out of the settings, which may be printed.
+fn hide_misplaced_secrets(provider: &mut Provider) {
+    for field in profile::secret_fields() {
+        if let Some(Value::String(value)) = provider.settings.remove(field.name) {
+            provider.secrets.insert(field.name.to_owned(), Secret::new(value));
+        }
+    }
+}
+
+fn read_field(reader: &mut Reader<'_>, profile: &Profile, field: &Field) -> Option<String> {
+    let path = field_path(field);
+    let node = written_field(reader.map, profile, field);
+    if let Some(node) = node.filter(|node| node.as_text().is_none()) {
+        let kind = if field.secret { Kind::Secret } else { Kind::Text };
+        let message = format!("{path} {}", kind.complaint(node));
+        reader.record(Code::WorkflowInvalid, Finding::about(path, Some(node.position), message));
+        return None;
+    }
+    let written = node.and_then(Node::as_text);
+    let value = resolve(written, field, reader.environment);
+    if value.is_none() && field.required {
+        let finding = Finding::about(&path, node.map(|node| node.position), missing(&path, field));
+        reader.record(Code::WorkflowInvalid, finding);
+    }
+    value
+}
+
+fn field_path(field: &Field) -> String {
+    format!("{}.{}", keys::TRACKER_PROVIDER.path, field.name)
+}
+
+fn missing(path: &str, field: &Field) -> String {
+    match field.variable {
+        Some(variable) => format!("{path} is missing; write it as $NAME, or set {variable}"),
+        None => format!("{path} is missing"),
+    }
+}
+
+/// Returns what the file says about a field, in either of the places it may stand.
+fn written_field<'a>(map: &'a Map, profile: &Profile, field: &Field) -> Option<&'a Node> {
+    let flat = || map.find(&format!("tracker.{}", field.name)).filter(|_| profile.flat);
+    map.find(&field_path(field)).or_else(flat)
+}
+
+/// Finds a field's value: as written, from the variable it names, or from the tracker's own variable.
+///
+/// A variable that is set to nothing was emptied on purpose, so nothing replaces it.
+fn resolve(written: Option<&str>, field: &Field, environment: &Environment) -> Option<String> {
+    let fallback = || {
+        let own = field.variable.and_then(|name| environment.get_str(name));
+        own.or(field.default)
+    };
+    let value = match written.map(|text| (text, environment::reference(text.trim()))) {
+        None => fallback(),
+        Some((_, Some(name))) => environment.get_str(name).or_else(fallback),
+        Some((text, None)) => Some(text),
+    };
+    value.map(str::trim).filter(|value| !value.is_empty()).map(str::to_owned)
+}

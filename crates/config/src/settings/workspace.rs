@@ -1,0 +1,92 @@
+//! `workspace`: where workspaces live and how large they may grow.
+
+use std::ffi::OsStr;
+
+use carrel_domain::{ByteSize, Code};
+
+use crate::environment;
+use crate::finding::Finding;
+use crate::reader::Reader;
+use crate::root::{Root, RootOrigin, default_root, resolve_root};
+use crate::schema::keys;
+
+/// The quota of a workspace when neither the file nor the environment names one.
+const DEFAULT_QUOTA: ByteSize = ByteSize::gib(5);
+
+/// Bytes in a gibibyte.
+const GIBIBYTE: f64 = 1_073_741_824.0;
+
+/// Where workspaces live and how large they may grow.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WorkspaceConfig {
+    /// The directory that holds the workspaces.
+    pub root: Root,
+    /// How many bytes one workspace may use.
+    pub quota: ByteSize,
+    /// How many files and directories one workspace may hold.
+    pub quota_files: u64,
+}
+
+impl WorkspaceConfig {
+    pub(super) fn read(reader: &mut Reader<'_>) -> Self {
+        Self {
+            root: read_root(reader),
+            quota: read_quota(reader),
+            quota_files: reader.count(&keys::WORKSPACE_FILES).unwrap_or_default(),
+        }
+    }
+}
+
+fn read_root(reader: &mut Reader<'_>) -> Root {
+    let default = default_root(reader.directory, reader.environment);
+    let Some(value) = reader.text(&keys::WORKSPACE_ROOT) else { return default };
+    let root =
+        resolve_root(OsStr::new(&value), RootOrigin::File, reader.directory, reader.environment);
+    match root {
+        Ok(root) => {
+            warn_if_relative(reader, &value, &root);
+            root
+        }
+        Err(error) => {
+            reader.problem(&keys::WORKSPACE_ROOT, format!("cannot be used: {error}"));
+            default
+        }
+    }
+}
+
+fn warn_if_relative(reader: &mut Reader<'_>, value: &str, root: &Root) {
+    if root.relative {
+        let path = root.path.display();
+        let message = format!("workspace.root {value:?} is relative and means {path}");
+        reader.warn(&keys::WORKSPACE_ROOT, message);
+    }
+}
+
+fn read_quota(reader: &mut Reader<'_>) -> ByteSize {
+    if reader.written(&keys::WORKSPACE_QUOTA).is_some() {
+        return reader.number(&keys::WORKSPACE_QUOTA).map_or(DEFAULT_QUOTA, gibibytes);
+    }
+    let name = environment::WORKSPACE_DEFAULT_QUOTA_GB;
+    let Some(text) = reader.environment.get(name).map(OsStr::to_string_lossy) else {
+        return DEFAULT_QUOTA;
+    };
+    match text.trim().parse::<f64>() {
+        Ok(number) if number > 0.0 && number.is_finite() => gibibytes(number),
+        _ => {
+            let message =
+                format!("the variable {name} must be a number greater than 0, found {text:?}");
+            let finding = Finding::about(keys::WORKSPACE_QUOTA.path, None, message);
+            reader.record(Code::WorkflowInvalid, finding);
+            DEFAULT_QUOTA
+        }
+    }
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "the number is above zero, a fraction of a byte does not matter, and `as` saturates"
+)]
+fn gibibytes(number: f64) -> ByteSize {
+    ByteSize::bytes(((number * GIBIBYTE) as u64).max(1))
+}

@@ -1,0 +1,48 @@
+//! Whole workflow files, as an operator writes, breaks and edits them.
+
+/// Files, scopes, codes and warnings.
+mod files;
+/// No input makes the loader panic.
+mod hostile;
+/// Live reload of real files.
+mod reload;
+/// Defaults, casts and rules of the settings.
+mod settings;
+/// Trackers, their secrets and their states.
+mod trackers;
+
+use std::path::Path;
+
+use carrel_config::{ConductorConfig, Environment, Scope, Workflow, WorkflowError};
+
+/// The environment that most tests use.
+fn environment() -> Environment {
+    Environment::from_pairs([("HOME", "/home/anna"), ("TMPDIR", "/scratch")])
+}
+
+fn parse(text: &str, scope: Scope) -> Result<Workflow, WorkflowError> {
+    Workflow::parse(text.as_bytes(), Path::new("/w/WORKFLOW.md"), &environment(), scope)
+}
+
+/// Loads front matter for workspaces and hooks alone.
+fn narrow(yaml: &str) -> Result<Workflow, WorkflowError> {
+    parse(&format!("---\n{yaml}\n---\n"), Scope::WorkspaceAndHooks)
+}
+
+/// Loads front matter for everything; `tracker.kind` is added.
+fn full(yaml: &str) -> Result<Workflow, WorkflowError> {
+    parse(&format!("---\n{yaml}\ntracker: {{kind: local}}\n---\n"), Scope::Everything)
+}
+
+fn conductor(workflow: Workflow) -> ConductorConfig {
+    workflow.config.conductor.expect("everything was asked for")
+}
+
+fn message<T>(result: Result<T, WorkflowError>) -> String {
+    result.err().expect("the file is wrong").to_string()
+}
+
+fn warnings(workflow: &Workflow) -> Vec<String> {
+    let file = Path::new("W.md");
+    workflow.warnings.iter().map(|warning| warning.located(file).to_string()).collect()
+}
