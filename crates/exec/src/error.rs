@@ -1,0 +1,108 @@
+//! Why a command did not start.
+
+use std::io;
+
+use carrel_domain::{Code, Coded};
+use serde_json::{Value, json};
+
+use crate::protocol::Step;
+
+/// Why a command did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum SpawnError {
+    /// The program does not exist, or what it asks to be interpreted by does not.
+    #[error("no such program: {program}")]
+    NotFound {
+        /// The program as it was asked for.
+        program: String,
+    },
+    /// The program exists and may not be executed.
+    #[error("program may not be executed: {program}")]
+    PermissionDenied {
+        /// The program as it was asked for.
+        program: String,
+    },
+    /// The program was refused for another reason.
+    #[error("could not execute {program}")]
+    Execute {
+        /// The program as it was asked for.
+        program: String,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+    /// The working directory could not be entered.
+    #[error("could not enter the working directory")]
+    Directory(#[source] io::Error),
+    /// Pipes, descriptors or processes could not be made.
+    #[error("could not make the processes and pipes of a command")]
+    Resources(#[source] io::Error),
+    /// There is no program to run.
+    #[error("the command is empty")]
+    Empty,
+    /// An argument or a value holds a byte that no program can be given.
+    #[error("an argument or the value of a variable contains a NUL byte")]
+    NulByte,
+    /// A variable has an impossible name.
+    #[error("not a name for an environment variable: {name:?}")]
+    InvalidVariable {
+        /// The name as it was given.
+        name: String,
+    },
+    /// The spawner, or the init of this command, is gone.
+    #[error("the process that starts commands is gone")]
+    SpawnerGone,
+    /// The spawner is there and does not answer.
+    #[error("the process that starts commands does not answer")]
+    Unresponsive,
+}
+
+impl SpawnError {
+    /// Explains a failure that an init reported.
+    pub(crate) fn reported(program: &str, step: Step, errno: i32) -> Self {
+        let source = io::Error::from_raw_os_error(errno);
+        match (step, source.kind()) {
+            (Step::Fork | Step::Prepare, _) => Self::Resources(source),
+            (Step::Directory, _) => Self::Directory(source),
+            (Step::Execute, io::ErrorKind::NotFound) => {
+                Self::NotFound { program: program.to_owned() }
+            }
+            (Step::Execute, io::ErrorKind::PermissionDenied) => {
+                Self::PermissionDenied { program: program.to_owned() }
+            }
+            (Step::Execute, _) => Self::Execute { program: program.to_owned(), source },
+        }
+    }
+}
+
+impl Coded for SpawnError {
+    fn code(&self) -> Code {
+        match self {
+            Self::NotFound { .. } => Code::NotFound,
+            Self::PermissionDenied { .. } => Code::PermissionDenied,
+            Self::Execute { .. }
+            | Self::Directory(_)
+            | Self::Resources(_)
+            | Self::Empty
+            | Self::NulByte
+            | Self::InvalidVariable { .. }
+            | Self::SpawnerGone
+            | Self::Unresponsive => Code::SpawnFailed,
+        }
+    }
+
+    fn detail(&self) -> Value {
+        match self {
+            Self::NotFound { program }
+            | Self::PermissionDenied { program }
+            | Self::Execute { program, .. } => json!({ "program": program }),
+            Self::InvalidVariable { name } => json!({ "name": name }),
+            Self::Directory(_)
+            | Self::Resources(_)
+            | Self::Empty
+            | Self::NulByte
+            | Self::SpawnerGone
+            | Self::Unresponsive => json!({}),
+        }
+    }
+}

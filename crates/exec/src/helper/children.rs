@@ -1,0 +1,62 @@
+//! The children of a process to which orphans are handed: having none means that every descendant
+//! is gone.
+
+use std::collections::HashSet;
+use std::io;
+use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
+
+use carrel_sandbox::SignalQueue;
+use rustix::io::Errno;
+use rustix::process::{Pid, WaitOptions, WaitStatus, wait};
+
+use super::{ready, tree};
+
+/// The pause between two sweeps of a tree that is being killed. Most trees need one sweep.
+pub(super) const SWEEP_PAUSE: Duration = Duration::from_millis(10);
+
+/// What the pause grows to, so that a process that the kernel cannot end yet, such as one that
+/// waits for a dead disk, does not keep a processor busy.
+const MAX_SWEEP_PAUSE: Duration = Duration::from_millis(200);
+
+/// Takes the status of every child that has ended. Returns whether there are no children left.
+pub(super) fn reap(mut ended: impl FnMut(Pid, WaitStatus)) -> io::Result<bool> {
+    loop {
+        match wait(WaitOptions::NOHANG) {
+            Ok(Some((pid, status))) => ended(pid, status),
+            Ok(None) => return Ok(false),
+            Err(Errno::CHILD) => return Ok(true),
+            Err(errno) => return Err(errno.into()),
+        }
+    }
+}
+
+/// Kills every descendant until nothing is left. `signals` tell when a child has ended.
+pub(super) fn kill_all(
+    signals: &SignalQueue,
+    mut ended: impl FnMut(Pid, WaitStatus),
+) -> io::Result<()> {
+    let mut pause = SWEEP_PAUSE;
+    loop {
+        tree::kill(&HashSet::new())?;
+        if gone_within(pause, signals, &mut ended)? {
+            return Ok(());
+        }
+        pause = MAX_SWEEP_PAUSE.min(pause * 2);
+    }
+}
+
+fn gone_within(
+    at_most: Duration,
+    signals: &SignalQueue,
+    mut ended: impl FnMut(Pid, WaitStatus),
+) -> io::Result<bool> {
+    let until = Instant::now() + at_most;
+    while !reap(&mut ended)? {
+        if ready::wait([signals.as_fd()], Some(until))? == [false] {
+            return Ok(false);
+        }
+        signals.take()?;
+    }
+    Ok(true)
+}

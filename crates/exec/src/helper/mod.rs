@@ -1,0 +1,34 @@
+//! What runs in the helper processes: blocking, single-threaded, without the server's memory.
+
+mod children;
+mod command;
+mod hook;
+mod init;
+mod proc;
+mod ready;
+mod spawner;
+mod tree;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+/// The argument that makes the program a spawner.
+pub(crate) const SPAWNER: &str = "__spawner";
+
+/// The argument that makes the program the last step of a login shell that runs a hook.
+pub(crate) const HOOK: &str = "__hook";
+
+pub(crate) use hook::Hook;
+
+/// Runs the helper that the arguments name; none when they name none.
+///
+/// `arguments` are those after the program's own name. A program that starts a [`crate::Spawner`]
+/// with itself calls this first thing in `main`, before it starts a thread, and returns what it
+/// gets. Processes forked by the spawner return through the same call.
+pub fn run_helper(mut arguments: impl Iterator<Item = OsString>) -> Option<ExitCode> {
+    match arguments.next()?.to_str()? {
+        SPAWNER => Some(spawner::run()),
+        HOOK => Some(hook::run()),
+        _ => None,
+    }
+}

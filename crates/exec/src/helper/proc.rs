@@ -1,0 +1,92 @@
+//! Processes as `/proc` shows them.
+
+use std::io;
+
+use rustix::fs::{Mode, OFlags, open};
+use rustix::process::{Pid, PidfdFlags, RawPid, Signal, pidfd_open, pidfd_send_signal};
+
+/// Room for one line of `/proc/PID/stat`: 52 numbers and a short name.
+const MAX_STAT_BYTES: usize = 2048;
+
+/// A process as it was when `/proc` was read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Process {
+    pub(super) pid: Pid,
+    pub(super) parent: RawPid,
+    /// In clock ticks since boot. Together with the id this names one process and no later one.
+    started: u64,
+    zombie: bool,
+}
+
+impl Process {
+    /// Returns whether the process can still do anything.
+    pub(super) fn is_running(&self) -> bool {
+        !self.zombie
+    }
+
+    /// Sends the signals, in order, if this is still the same process.
+    ///
+    /// The descriptor is opened first and the start time read again afterwards, so a process that
+    /// has taken over the id in between is never signalled. That the process is gone is no error.
+    pub(super) fn signal(&self, signals: &[Signal]) {
+        let Ok(descriptor) = pidfd_open(self.pid, PidfdFlags::empty()) else { return };
+        if read(self.pid).is_some_and(|process| process.started == self.started) {
+            for signal in signals {
+                // It may end at any moment, or belong to a user who cannot be signalled; whoever
+                // asked looks again whether it is gone.
+                let _ = pidfd_send_signal(&descriptor, *signal);
+            }
+        }
+    }
+}
+
+/// Returns all processes. One that starts or ends meanwhile may be missing.
+#[expect(clippy::disallowed_methods, reason = "the process table is not a workspace file")]
+pub(super) fn all() -> io::Result<Vec<Process>> {
+    let entries = std::fs::read_dir("/proc")?;
+    let pids =
+        entries.filter_map(|entry| Pid::from_raw(entry.ok()?.file_name().to_str()?.parse().ok()?));
+    Ok(pids.filter_map(read).collect())
+}
+
+/// Reads one process; none if it is gone. One read gets everything, in a single moment.
+fn read(pid: Pid) -> Option<Process> {
+    let path = format!("/proc/{}/stat", pid.as_raw_pid());
+    let file = open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).ok()?;
+    let mut stat = [0; MAX_STAT_BYTES];
+    let length = rustix::io::read(file, &mut stat).ok()?;
+    parse(pid, &stat[..length])
+}
+
+/// Reads the third, fourth and twenty-second field. The second is the name in parentheses, which
+/// may itself contain spaces, parentheses and bytes that are not text.
+fn parse(pid: Pid, stat: &[u8]) -> Option<Process> {
+    let name_end = stat.iter().rposition(|byte| *byte == b')')?;
+    let mut fields = std::str::from_utf8(&stat[name_end + 1..]).ok()?.split_ascii_whitespace();
+    let state = fields.next()?;
+    let parent = fields.next()?.parse().ok()?;
+    let started = fields.nth(17)?.parse().ok()?;
+    Some(Process { pid, parent, started, zombie: matches!(state, "Z" | "X") })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::process::{getpid, getppid};
+
+    #[test]
+    fn a_hostile_name_does_not_confuse_the_parser() {
+        let pid = Pid::from_raw(42).unwrap();
+        let stat =
+            b"42 (a) Z 1 (\xff) S 7 42 42 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 98765 1 2 3\n";
+        let expected = Process { pid, parent: 7, started: 98765, zombie: false };
+        assert_eq!(parse(pid, stat), Some(expected));
+        assert_eq!(parse(pid, b"42 (a"), None);
+    }
+
+    #[test]
+    fn this_process_is_listed_with_its_parent() {
+        let this = all().unwrap().into_iter().find(|process| process.pid == getpid()).unwrap();
+        assert_eq!((this.parent, this.is_running()), (getppid().unwrap().as_raw_pid(), true));
+    }
+}

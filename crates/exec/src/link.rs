@@ -1,0 +1,56 @@
+//! The server's end of the socket to the spawner.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::fs::{Mode, OFlags, open};
+use rustix::io::Errno;
+
+use crate::error::SpawnError;
+use crate::protocol::Request;
+use crate::socket::AsyncSocket;
+
+/// The connection to the spawner, which ends with it.
+#[derive(Debug)]
+pub(crate) struct Link {
+    requests: AsyncSocket,
+    null: OwnedFd,
+}
+
+impl Link {
+    /// Returns the server's end and the spawner's.
+    pub(crate) fn open() -> io::Result<(Self, OwnedFd)> {
+        let (requests, far) = AsyncSocket::pair()?;
+        let null = open("/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
+        Ok((Self { requests, null }, far))
+    }
+
+    /// Returns what a command without input reads.
+    pub(crate) fn null(&self) -> BorrowedFd<'_> {
+        self.null.as_fd()
+    }
+
+    /// Sends a request with descriptors, waiting for room if others send as well.
+    pub(crate) async fn send(
+        &self,
+        request: Request,
+        mut descriptors: Vec<BorrowedFd<'_>>,
+    ) -> Result<(), SpawnError> {
+        let (payload, file) = request.into_payload().map_err(SpawnError::Resources)?;
+        descriptors.extend(file.as_ref().map(AsFd::as_fd));
+        self.requests.send(&payload, &descriptors).await.map_err(failure_of_sending)
+    }
+
+    /// Asks for the end of an init that does not answer. If there is no room to send, the spawner
+    /// does not answer either.
+    pub(crate) fn end(&self, init: i32) {
+        self.requests.send_now(&Request::End { init }.encode());
+    }
+}
+
+fn failure_of_sending(error: io::Error) -> SpawnError {
+    match Errno::from_io_error(&error) {
+        Some(Errno::PIPE | Errno::CONNRESET) => SpawnError::SpawnerGone,
+        _ => SpawnError::Resources(error),
+    }
+}

@@ -1,0 +1,51 @@
+//! Commands of the operator, run by a login shell that is kept from passing on secrets.
+
+use std::ffi::OsString;
+use std::io;
+use std::os::fd::OwnedFd;
+
+use carrel_domain::Secret;
+
+use crate::helper::{self, Hook};
+use crate::memory_file;
+use crate::protocol::to_json;
+use crate::spawner::Spawner;
+use crate::spec::CommandSpec;
+
+/// A script to run after the operator's login profile.
+#[derive(Debug)]
+pub struct HookCommand {
+    /// The script, as `sh` reads it.
+    pub script: String,
+    /// The environment that the login shell starts with.
+    pub environment: Vec<(OsString, OsString)>,
+    /// Where the script starts, whatever the profile does.
+    pub directory: OwnedFd,
+    /// Values that no variable of the script may have or, from eight bytes on, contain.
+    pub secrets: Vec<Secret>,
+    /// Names of variables that the script must not have.
+    pub removed: Vec<String>,
+}
+
+impl HookCommand {
+    /// Describes the command, for the spawner that is to run it.
+    ///
+    /// Neither script nor secrets are in an argument of the login shell, whose text is constant and
+    /// uses no positional parameter that a profile could change.
+    pub fn into_spec(self, spawner: &Spawner) -> io::Result<CommandSpec> {
+        let hook = Hook {
+            script: self.script,
+            secrets: self.secrets.iter().map(|secret| secret.expose().to_owned()).collect(),
+            removed: self.removed,
+        };
+        let inherited = vec![memory_file::holding(&to_json(&hook))?, self.directory.try_clone()?];
+        let argv = vec![
+            "/bin/sh".into(),
+            "-lc".into(),
+            format!("exec \"$0\" {}", helper::HOOK).into(),
+            spawner.program().into(),
+        ];
+        let spec = CommandSpec::new(argv, self.directory);
+        Ok(CommandSpec { environment: self.environment, inherited, ..spec })
+    }
+}

@@ -1,0 +1,15 @@
+//! Bytes handed to another process as a file that is on no disk.
+
+use std::fs::File;
+use std::io::{self, Seek, Write};
+use std::os::fd::OwnedFd;
+
+use rustix::fs::{MemfdFlags, memfd_create};
+
+/// Returns a file in memory that holds `bytes` and is positioned at their start.
+pub(crate) fn holding(bytes: &[u8]) -> io::Result<OwnedFd> {
+    let mut file = File::from(memfd_create("carrel", MemfdFlags::CLOEXEC)?);
+    file.write_all(bytes)?;
+    file.rewind()?;
+    Ok(file.into())
+}

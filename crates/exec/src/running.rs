@@ -1,0 +1,112 @@
+//! A command that runs.
+
+use std::future;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio_util::sync::CancellationToken;
+
+use crate::control::Control;
+use crate::link::Link;
+use crate::outcome::{Cost, End, Outcome, Stop};
+use crate::protocol::{Order, Report};
+use crate::streams::Streams;
+
+/// How much longer than its grace a command may take to end before its init is given up and
+/// killed, and then how long the spawner may take to do that.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// A command that runs. Its output is read while [`Running::wait`] is awaited; dropping it, or the
+/// future, kills the command with everything it started.
+#[derive(Debug)]
+pub struct Running {
+    pub(crate) link: Arc<Link>,
+    pub(crate) control: Control,
+    pub(crate) streams: Streams,
+    pub(crate) init: i32,
+    pub(crate) pid: i32,
+    pub(crate) begun: Instant,
+    pub(crate) deadline: Option<Duration>,
+    pub(crate) grace: Duration,
+}
+
+/// How far the end of a command has been pursued.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// It may run.
+    Running,
+    /// Its init was told to stop it.
+    Stopping(Stop),
+    /// The spawner was told to end its init.
+    Forcing(Stop),
+}
+
+impl Stage {
+    fn stop(self) -> Option<Stop> {
+        match self {
+            Self::Running => None,
+            Self::Stopping(stop) | Self::Forcing(stop) => Some(stop),
+        }
+    }
+}
+
+impl Running {
+    /// Returns the process id of the command's main process.
+    pub fn pid(&self) -> i32 {
+        self.pid
+    }
+
+    /// Waits until nothing of the command is left. It is stopped at its deadline, counted from the
+    /// request, and when `cancel` says so.
+    pub async fn wait(mut self, cancel: &CancellationToken) -> Outcome {
+        let mut stage = Stage::Running;
+        // A deadline beyond what the clock can express is none.
+        let mut until = self.deadline.and_then(|deadline| self.begun.checked_add(deadline));
+        let report = loop {
+            tokio::select! {
+                biased;
+                report = self.control.report() => break report,
+                () = cancel.cancelled(), if stage == Stage::Running => {
+                    (stage, until) = self.stop(Stop::Cancelled);
+                }
+                () = elapsed(until) => match stage {
+                    Stage::Running => (stage, until) = self.stop(Stop::Deadline),
+                    Stage::Stopping(stop) => (stage, until) = self.force(stop),
+                    Stage::Forcing(_) => break None,
+                },
+                arrived = self.streams.next() => self.streams.keep(arrived).await,
+            }
+        };
+        self.finish(report, stage.stop()).await
+    }
+
+    fn stop(&self, stop: Stop) -> (Stage, Option<Instant>) {
+        self.control.order(&Order::Stop);
+        (Stage::Stopping(stop), Instant::now().checked_add(self.grace.saturating_add(PATIENCE)))
+    }
+
+    fn force(&self, stop: Stop) -> (Stage, Option<Instant>) {
+        self.link.end(self.init);
+        (Stage::Forcing(stop), Instant::now().checked_add(PATIENCE))
+    }
+
+    async fn finish(mut self, report: Option<Report>, stop: Option<Stop>) -> Outcome {
+        self.streams.drain().await;
+        let (end, cost, left_running) = match report {
+            Some(Report::Ended { end, cost, left_running }) => (end, cost, left_running),
+            Some(Report::Started { .. } | Report::Failed { .. }) | None => {
+                (End::Lost, Cost::default(), 0)
+            }
+        };
+        let wall = self.begun.elapsed();
+        let (stdout, stderr, log) = self.streams.finish();
+        Outcome { end, stop, stdout, stderr, log, wall, cost, left_running }
+    }
+}
+
+async fn elapsed(until: Option<Instant>) {
+    match until {
+        Some(until) => tokio::time::sleep_until(until.into()).await,
+        None => future::pending().await,
+    }
+}

@@ -1,0 +1,164 @@
+//! The handle to the process that starts commands.
+
+use std::future::Future;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::io::AsyncReadExt;
+use tokio::net::unix::pipe::Receiver;
+use tokio::sync::watch;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+use tracing::warn;
+
+use crate::control::Control;
+use crate::error::SpawnError;
+use crate::helper;
+use crate::link::Link;
+use crate::memory_file;
+use crate::outcome::Outcome;
+use crate::protocol::{Descriptors, Report, Request, Start};
+use crate::running::Running;
+use crate::spec::{CommandSpec, Stdin};
+use crate::streams::{Streams, Writers};
+
+/// How long a command may take from the request to the execution of its program. Starting takes
+/// about a millisecond; one that needs this long waits for a stopped spawner or a dead file system.
+const START_LIMIT: Duration = Duration::from_secs(30);
+
+/// A handle to the process that starts commands. Cloning gives another handle to the same one.
+///
+/// When the last handle and the last [`Running`] command are dropped, the process kills everything
+/// that still runs and ends.
+#[derive(Clone, Debug)]
+pub struct Spawner {
+    link: Arc<Link>,
+    program: Arc<Path>,
+    gone: watch::Receiver<bool>,
+}
+
+impl Spawner {
+    /// Starts the process, inside a tokio runtime. `program` calls [`crate::run_helper`] first
+    /// thing in its `main`.
+    pub fn start(program: &Path) -> io::Result<Self> {
+        let program = std::path::absolute(program)?;
+        let (link, far) = Link::open()?;
+        let gone = watch_over(execute(&program, far)?)?;
+        Ok(Self { link: Arc::new(link), program: program.into(), gone })
+    }
+
+    /// Returns the program that was started, which also has the other helpers.
+    pub(crate) fn program(&self) -> &Path {
+        &self.program
+    }
+
+    /// Waits until the process and every command are gone, for whatever reason. The future does not
+    /// keep them alive.
+    pub fn gone(&self) -> impl Future<Output = ()> + Send + use<> {
+        let mut gone = self.gone.clone();
+        async move {
+            // An error means that the watching task went with its runtime; nobody watches then.
+            let _ = gone.wait_for(|gone| *gone).await;
+        }
+    }
+
+    /// Runs a command until nothing of it is left. Cancelling stops it as its deadline does.
+    pub async fn run(
+        &self,
+        spec: CommandSpec,
+        cancel: &CancellationToken,
+    ) -> Result<Outcome, SpawnError> {
+        Ok(self.spawn(spec).await?.wait(cancel).await)
+    }
+
+    /// Starts a command and returns when its program runs.
+    pub async fn spawn(&self, mut spec: CommandSpec) -> Result<Running, SpawnError> {
+        let begun = Instant::now();
+        spec.check()?;
+        let (streams, writers) =
+            Streams::open(spec.output, spec.log.take()).map_err(SpawnError::Resources)?;
+        let (control, far) = Control::open().map_err(SpawnError::Resources)?;
+        let (deadline, grace, program) = (spec.deadline, spec.grace, spec.program());
+        let starting = async {
+            self.request(spec, far, writers).await?;
+            started(&control, &program).await
+        };
+        let (init, pid) =
+            timeout(START_LIMIT, starting).await.map_err(|_| SpawnError::Unresponsive)??;
+        let link = Arc::clone(&self.link);
+        Ok(Running { link, control, streams, init, pid, begun, deadline, grace })
+    }
+
+    /// Sends the request. The command's ends of sockets and pipes are closed here on return.
+    async fn request(
+        &self,
+        spec: CommandSpec,
+        control: OwnedFd,
+        writers: Writers,
+    ) -> Result<(), SpawnError> {
+        let input = match &spec.stdin {
+            Stdin::Empty => None,
+            Stdin::Bytes(bytes) => {
+                Some(memory_file::holding(bytes).map_err(SpawnError::Resources)?)
+            }
+        };
+        let descriptors = Descriptors {
+            control: control.as_fd(),
+            directory: spec.directory.as_fd(),
+            stdin: input.as_ref().map_or(self.link.null(), AsFd::as_fd),
+            stdout: writers.stdout(),
+            stderr: writers.stderr(),
+            inherited: spec.inherited.iter().map(AsFd::as_fd).collect(),
+        };
+        let CommandSpec { argv, environment, grace, .. } = spec;
+        let start = Start { argv, environment, grace };
+        self.link.send(Request::Start(start), descriptors.in_order()).await
+    }
+}
+
+/// Waits until the program runs, and returns the ids of its init and of its own process.
+async fn started(control: &Control, program: &str) -> Result<(i32, i32), SpawnError> {
+    match control.report().await {
+        Some(Report::Started { init, pid }) => Ok((init, pid)),
+        Some(Report::Failed { step, errno }) => Err(SpawnError::reported(program, step, errno)),
+        Some(Report::Ended { .. }) | None => Err(SpawnError::SpawnerGone),
+    }
+}
+
+/// Starts the process with nothing of the server but the socket.
+#[expect(clippy::disallowed_methods, reason = "this starts the spawner itself")]
+fn execute(program: &Path, requests: OwnedFd) -> io::Result<Child> {
+    Command::new(program)
+        .arg(helper::SPAWNER)
+        .env_clear()
+        .current_dir("/")
+        .stdin(Stdio::from(requests))
+        .stdout(Stdio::piped())
+        .spawn()
+}
+
+/// Watches the process from a task that ends with it, and takes its status so that no zombie stays.
+///
+/// Its stdout, which nobody writes to, closes when the spawner and every init are gone. If the
+/// runtime stops before, they still end: the server's sockets close.
+fn watch_over(mut child: Child) -> io::Result<watch::Receiver<bool>> {
+    let stdout = child.stdout.take().expect("stdout is piped");
+    let mut life = Receiver::from_owned_fd(stdout.into())?;
+    let (sender, receiver) = watch::channel(false);
+    tokio::spawn(async move {
+        // An error says the same as the end.
+        let _ = life.read_u8().await;
+        // The process has closed its descriptors, so it needs no waiting for.
+        match child.wait() {
+            Ok(status) if status.success() => {}
+            Ok(status) => warn!(%status, "the spawner ended unexpectedly"),
+            Err(error) => warn!(%error, "could not wait for the spawner"),
+        }
+        sender.send_replace(true);
+    });
+    Ok(receiver)
+}

@@ -1,0 +1,59 @@
+//! Many commands, and commands that fork a lot.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use carrel_exec::{CommandSpec, Spawner, Stop};
+use pretty_assertions::assert_eq;
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use crate::processes::{Mark, children_of, descriptors_of, this_process};
+use crate::support::{command, shell, spawner, until};
+
+async fn run_true(spawner: Spawner) {
+    let spec = command(&["true"]);
+    assert!(spawner.run(spec, &CancellationToken::new()).await.unwrap().succeeded());
+}
+
+#[tokio::test]
+async fn a_thousand_starts_fifty_at_a_time_leave_no_descriptor_and_no_zombie() {
+    let spawner = spawner();
+    run_true(spawner.clone()).await;
+    let process = children_of(this_process())[0];
+    let descriptors = || (descriptors_of(this_process()), descriptors_of(process));
+    until("the first init is gone", || children_of(process).is_empty()).await;
+    let before = descriptors();
+    let slots = Arc::new(Semaphore::new(50));
+    let mut commands = JoinSet::new();
+    for _ in 0..1000 {
+        let slot = Arc::clone(&slots).acquire_owned().await.unwrap();
+        let spawner = spawner.clone();
+        commands.spawn(async move {
+            run_true(spawner).await;
+            drop(slot);
+        });
+    }
+    commands.join_all().await;
+    until("the last init is gone", || children_of(process).is_empty()).await;
+    assert_eq!((descriptors(), children_of(this_process())), (before, vec![process]));
+}
+
+#[tokio::test]
+async fn a_command_that_keeps_forking_is_ended_by_its_deadline() {
+    // Runners that start a successor and exit, so that no process id lives long, among sleepers;
+    // all deaf to `TERM`.
+    let script = "
+        trap '' TERM
+        export RUN='sh -c \"$RUN\" &'
+        for i in 1 2 3 4 5 6 7 8; do sh -c \"$RUN\"; done
+        i=0; while [ $i -lt 60 ]; do setsid sleep 1000 & i=$((i+1)); done
+        sleep 1000";
+    let mark = Mark::new();
+    let deadline = Duration::from_secs(1);
+    let spec = CommandSpec { deadline: Some(deadline), ..shell(script) };
+    let outcome = spawner().run(mark.put_on(spec), &CancellationToken::new()).await.unwrap();
+    assert_eq!((outcome.stop, mark.alive()), (Some(Stop::Deadline), vec![]));
+    assert!(outcome.wall < Duration::from_secs(5), "{:?}", outcome.wall);
+}

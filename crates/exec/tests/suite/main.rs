@@ -1,0 +1,20 @@
+//! Runs real processes through a real spawner.
+//!
+//! - `starting`: what a command is given, and how a start fails;
+//! - `output`: what is kept of what a command prints;
+//! - `ending`: exit, deadline, cancellation, and what a command leaves behind;
+//! - `survival`: nothing outlives a helper or the server, whoever is killed;
+//! - `load`: many commands, and commands that fork a lot;
+//! - `login`: hooks behind a login shell.
+#![forbid(unsafe_code)]
+#![expect(clippy::disallowed_methods, reason = "tests look at the system from outside")]
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod ending;
+mod load;
+mod login;
+mod output;
+mod processes;
+mod starting;
+mod support;
+mod survival;

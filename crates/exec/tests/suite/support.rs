@@ -1,0 +1,55 @@
+//! What most tests begin with.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use carrel_exec::{CommandSpec, Outcome, Spawner};
+use tokio_util::sync::CancellationToken;
+
+/// Long enough for a machine that is busy with other things.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+pub(crate) const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+
+pub(crate) fn spawner() -> Spawner {
+    Spawner::start(Path::new(env!("CARGO_BIN_EXE_carrel-spawner"))).unwrap()
+}
+
+pub(crate) fn directory(path: impl AsRef<Path>) -> OwnedFd {
+    File::open(path).unwrap().into()
+}
+
+pub(crate) fn command(argv: &[&str]) -> CommandSpec {
+    let argv = argv.iter().map(OsString::from).collect();
+    let environment = vec![("PATH".into(), PATH.into())];
+    CommandSpec { environment, ..CommandSpec::new(argv, directory("/")) }
+}
+
+pub(crate) fn shell(script: &str) -> CommandSpec {
+    command(&["sh", "-c", script])
+}
+
+pub(crate) fn variable(name: &str, value: &str) -> (OsString, OsString) {
+    (name.into(), value.into())
+}
+
+/// Runs a command with a spawner of its own.
+pub(crate) async fn run(spec: CommandSpec) -> Outcome {
+    spawner().run(spec, &CancellationToken::new()).await.unwrap()
+}
+
+pub(crate) fn stdout(outcome: &Outcome) -> String {
+    outcome.stdout.to_text(usize::MAX)
+}
+
+/// Waits until something is so.
+pub(crate) async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed() < PATIENCE, "waited in vain until {what}");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
