@@ -1,0 +1,12 @@
+//! The one place where this crate leaves the async threads.
+
+use crate::error::Error;
+
+/// Runs file work on a thread that may wait for the disk.
+pub(crate) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Error> + Send + 'static,
+) -> Result<T, Error> {
+    tokio::task::spawn_blocking(work)
+        .await
+        .unwrap_or_else(|error| Err(Error::Interrupted(error.to_string())))
+}

@@ -1,0 +1,98 @@
+//! What really stands where a workspace belongs.
+
+use std::path::{Path, PathBuf};
+
+use carrel_domain::WorkspaceKey;
+use carrel_fsroot::{FileKind, Root};
+use rustix::process::geteuid;
+use tracing::debug;
+
+use crate::error::{CwdReason, Error, Place, PlaceRule, is_link};
+use crate::manager::Inner;
+
+impl Inner {
+    /// Opens the directory of a workspace: a real direct child of the root that
+    /// belongs to us. `None` when nothing is there.
+    ///
+    /// Anything else at the path is an error, and is left alone.
+    pub(crate) fn open_directory(&self, key: &WorkspaceKey) -> Result<Option<Root>, Error> {
+        let name = Path::new(key.as_str());
+        let place = self.place(key);
+        let directory = match self.root.directory.open_root_strict(name) {
+            Ok(directory) => directory,
+            Err(error) if error.is_not_found() => return Ok(None),
+            Err(error) => return Err(self.explain(name, place, error)),
+        };
+        let metadata = directory
+            .metadata(Path::new("."))
+            .map_err(Error::files("could not look at the workspace"))?;
+        debug!(workspace = %place.workspace.display(), "path and link check passed");
+        // A server that runs as root hands workspaces to other users on purpose.
+        if metadata.uid != geteuid().as_raw() && !geteuid().is_root() {
+            return Err(Error::ForeignOwner { owner: metadata.uid, place });
+        }
+        Ok(Some(directory))
+    }
+
+    fn explain(&self, name: &Path, place: Place, error: carrel_fsroot::Error) -> Error {
+        match self.root.directory.link_metadata(name).map(|metadata| metadata.kind) {
+            Ok(FileKind::Link) => Error::Misplaced { rule: PlaceRule::NoLinks, place },
+            Ok(kind) if kind != FileKind::Directory => Error::Occupied { kind, place },
+            _ => Error::files("could not open the workspace")(error),
+        }
+    }
+
+    /// Finds the workspace that an absolute path names, by the same rules.
+    pub(crate) fn locate(&self, path: &Path) -> Result<WorkspaceKey, Error> {
+        let root = self.root.path();
+        let broken = |rule| Error::Misplaced {
+            rule,
+            place: Place { workspace: path.to_owned(), root: root.to_owned() },
+        };
+        if same_directory(path, &self.root.directory) {
+            return Err(broken(PlaceRule::NotTheRoot));
+        }
+        let name = path.file_name().and_then(|name| name.to_str());
+        let key = name.and_then(WorkspaceKey::from_name);
+        match (path.parent(), key) {
+            (Some(parent), Some(key)) if same_directory(parent, &self.root.directory) => {
+                match self.root.directory.open_root_strict(Path::new(key.as_str())) {
+                    Err(error) if is_link(&error) => Err(broken(PlaceRule::NoLinks)),
+                    _ => Ok(key),
+                }
+            }
+            _ if self.passes_a_link(path) => Err(broken(PlaceRule::NoLinks)),
+            _ => Err(broken(PlaceRule::DirectChild)),
+        }
+    }
+
+    /// Tells whether a path that reads as if it were below the root runs through a link.
+    fn passes_a_link(&self, path: &Path) -> bool {
+        let below: Option<PathBuf> = path.strip_prefix(self.root.path()).ok().map(Into::into);
+        below.is_some_and(|below| {
+            below.ancestors().any(|part| {
+                self.root.directory.open_root_strict(part).is_err_and(|error| is_link(&error))
+            })
+        })
+    }
+
+    /// Checks the directory a command is about to start in.
+    pub(crate) fn check_cwd(&self, path: &Path) -> Result<WorkspaceKey, Error> {
+        self.locate(path).map_err(|error| match error {
+            Error::Misplaced { rule, place } => {
+                let reason = match rule {
+                    PlaceRule::NotTheRoot => CwdReason::WorkspaceRoot,
+                    PlaceRule::DirectChild => CwdReason::OutsideWorkspaceRoot,
+                    PlaceRule::NoLinks => CwdReason::SymlinkEscape,
+                };
+                Error::InvalidCwd { reason, place }
+            }
+            other => other,
+        })
+    }
+}
+
+fn same_directory(path: &Path, directory: &Root) -> bool {
+    let identity = |root: &Root| root.identity().ok();
+    Root::open(path).is_ok_and(|other| identity(&other) == identity(directory))
+}

@@ -1,0 +1,56 @@
+//! Small JSON files of the server, replaced in one step.
+
+use std::path::Path;
+
+use carrel_fsroot::{Durability, Root, WriteOptions};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::error::Error;
+
+/// Bounds what is read back from one file.
+const MAX_BYTES: u64 = 1024 * 1024;
+
+/// Reads a file; `None` when it does not exist.
+pub(crate) fn read<T: DeserializeOwned>(own: &Root, file: &Path) -> Result<Option<T>, Error> {
+    let bytes = match own.read(file, MAX_BYTES) {
+        Ok(bytes) => bytes,
+        Err(error) if error.is_not_found() => return Ok(None),
+        Err(error) => return Err(Error::files("could not read a record")(error)),
+    };
+    serde_json::from_slice(&bytes).map(Some).map_err(|error| Error::RecordUnreadable {
+        path: own.path().join(file),
+        reason: error.to_string(),
+    })
+}
+
+/// Replaces a file so that it survives a power loss.
+pub(crate) fn write(own: &Root, file: &Path, value: &impl Serialize) -> Result<(), Error> {
+    write_with(own, file, value, Durability::Synced)
+}
+
+/// Replaces a file as durably as asked.
+pub(crate) fn write_with(
+    own: &Root,
+    file: &Path,
+    value: &impl Serialize,
+    durability: Durability,
+) -> Result<(), Error> {
+    let mut bytes = serde_json::to_vec(value).map_err(|error| Error::RecordUnreadable {
+        path: own.path().join(file),
+        reason: error.to_string(),
+    })?;
+    bytes.push(b'\n');
+    let options = WriteOptions { durability, new_mode: Some(0o600), ..WriteOptions::default() };
+    own.write(file, &bytes, options).map_err(Error::files("could not write a record"))
+}
+
+/// Removes a file; it is fine if it is gone already.
+pub(crate) fn remove(own: &Root, file: &Path) -> Result<(), Error> {
+    match own.remove_file(file) {
+        Err(error) if !error.is_not_found() => {
+            Err(Error::files("could not remove a record")(error))
+        }
+        _ => Ok(()),
+    }
+}

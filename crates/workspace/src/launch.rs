@@ -1,0 +1,105 @@
+//! A workspace in use.
+
+use std::os::fd::OwnedFd;
+use std::path::Path;
+
+use carrel_domain::{Identifier, WorkspaceKey};
+use carrel_fsroot::Root;
+
+use crate::blocking::blocking;
+use crate::error::{CwdReason, Error};
+use crate::hooks::{Hook, Hooks};
+use crate::lock::{Lock, Mode, WAIT};
+use crate::manager::Workspaces;
+use crate::record::{Record, State};
+
+/// A workspace in use. While it exists nobody can remove the workspace.
+#[derive(Debug)]
+pub struct Workspace {
+    workspaces: Workspaces,
+    record: Record,
+    directory: Root,
+    _lock: Lock,
+}
+
+impl Workspaces {
+    /// Takes a ready workspace into use.
+    pub async fn open(&self, identifier: &Identifier) -> Result<Workspace, Error> {
+        let (workspaces, identifier) = (self.clone(), identifier.clone());
+        blocking(move || workspaces.open_blocking(&identifier)).await
+    }
+
+    fn open_blocking(self, identifier: &Identifier) -> Result<Workspace, Error> {
+        let record = self.inner.held_record(identifier)?;
+        let lock = self.inner.locks().take(record.key.as_str(), Mode::Shared, WAIT, "in use")?;
+        // Read again: it may have been removed while the lock was awaited.
+        let record = self.inner.held_record(identifier)?;
+        let directory = self.inner.open_directory(&record.key)?;
+        match (record.state, directory) {
+            (State::Ready, Some(directory)) => {
+                Ok(Workspace { workspaces: self, record, directory, _lock: lock })
+            }
+            _ => Err(self.inner.not_found(identifier)),
+        }
+    }
+
+    /// Checks a directory that a command is about to start in, and names its workspace.
+    pub fn check_cwd(&self, path: &Path) -> Result<WorkspaceKey, Error> {
+        self.inner.check_cwd(path)
+    }
+
+    /// Finds the workspace that an absolute path names.
+    pub fn locate(&self, path: &Path) -> Result<WorkspaceKey, Error> {
+        self.inner.locate(path)
+    }
+}
+
+impl Workspace {
+    /// Runs `before_run` or `after_run` and remembers how it went.
+    pub async fn run_hook(
+        &self,
+        hook: Hook,
+        hooks: &Hooks,
+        attempt: Option<u32>,
+    ) -> Result<(), Error> {
+        if !hooks.has(hook) {
+            return Ok(());
+        }
+        self.launch_directory()?;
+        let context = self.workspaces.hook_context(&self.record, None, attempt);
+        let ran = hooks.run(hook, &context, &self.directory, &self.workspaces.inner).await;
+        if let Some(run) = ran.run {
+            let (inner, key) = (self.workspaces.inner.clone(), self.record.key.clone());
+            blocking(move || inner.update(&key, |record| record.remember(run))).await?;
+        }
+        Ok(ran.result?)
+    }
+
+    /// Returns the record as it was when the workspace was opened.
+    pub fn record(&self) -> &Record {
+        &self.record
+    }
+
+    /// Returns the door to its files.
+    pub fn files(&self) -> &Root {
+        &self.directory
+    }
+
+    /// Returns the directory for a command to start in, after a last look at the path.
+    ///
+    /// The command starts in the directory that was checked, whatever happens to
+    /// its name in the meantime.
+    pub fn launch_directory(&self) -> Result<OwnedFd, Error> {
+        let inner = &self.workspaces.inner;
+        let place = inner.place(&self.record.key);
+        let refused = |reason| Error::InvalidCwd { reason, place: place.clone() };
+        inner.check_cwd(&place.workspace)?;
+        let there = inner
+            .open_directory(&self.record.key)
+            .ok()
+            .flatten()
+            .ok_or_else(|| refused(CwdReason::PathUnreadable))?;
+        let same = there.identity().ok() == self.directory.identity().ok();
+        if same { Ok(there.into()) } else { Err(refused(CwdReason::Replaced)) }
+    }
+}

@@ -1,0 +1,51 @@
+//! Workspaces: one enclosed directory for each piece of work.
+//!
+//! [`Workspaces`] owns a root. Each workspace is a real directory directly below
+//! it, with a record in the server's own `.carrel` directory beside them. Making
+//! and removing hold an exclusive lock on the workspace, using it a shared one, so
+//! several processes can work on one root.
+//!
+//! Every step that must survive a crash is written down before it is done:
+//! a directory whose record does not say `ready` is never used, and one that is
+//! being removed is removed at the next chance.
+#![forbid(unsafe_code)]
+
+mod blocking;
+mod create;
+mod error;
+mod gc;
+mod git;
+mod hooks;
+mod inspect;
+mod json;
+mod launch;
+mod list;
+mod live;
+mod lock;
+mod log;
+mod manager;
+mod quota;
+mod record;
+mod remove;
+mod root;
+mod trash;
+mod usage;
+mod verify;
+mod watch;
+
+pub use create::{Create, Created};
+pub use error::{CwdReason, Error, Place, PlaceRule};
+pub use gc::{Gc, GcAction, GcReport};
+pub use git::GitState;
+pub use hooks::{Hook, HookContext, HookEnd, HookError, HookRun, HookSettings, Hooks};
+pub use launch::Workspace;
+pub use list::{Listing, ListingState};
+pub use live::Live;
+pub use manager::{Options, Workspaces};
+pub use quota::{Account, Amount, Exceeded, Quota, Reservation};
+pub use record::{Record, State};
+pub use remove::{Remove, Removed, Target};
+pub use trash::Sweep;
+pub use usage::{Freshness, Measured};
+pub use verify::{Finding, Severity, verify};
+pub use watch::{Overrun, Watcher};

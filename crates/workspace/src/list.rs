@@ -1,0 +1,97 @@
+//! Looking at all workspaces of a root.
+
+use std::path::PathBuf;
+
+use carrel_domain::WorkspaceKey;
+use serde::Serialize;
+
+use crate::blocking::blocking;
+use crate::error::Error;
+use crate::manager::{Inner, Workspaces};
+use crate::record::{Record, State};
+use crate::usage::{Freshness, Measured};
+
+/// What a workspace looks like from outside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ListingState {
+    /// It is being made, or was left half-made.
+    Creating,
+    /// It can be used.
+    Ready,
+    /// It is being removed, or was left half-removed.
+    Removing,
+    /// It has a record and no directory; the next create makes it again.
+    Missing,
+    /// Something stands in its place that cannot be used.
+    Broken,
+}
+
+/// One workspace of a root.
+#[derive(Clone, Debug)]
+pub struct Listing {
+    /// Its record.
+    pub record: Record,
+    /// Its path.
+    pub path: PathBuf,
+    /// What it looks like on disk.
+    pub state: ListingState,
+    /// What it uses, where it has a directory.
+    pub usage: Option<Measured>,
+}
+
+impl Workspaces {
+    /// Lists the workspaces in the order of their keys.
+    pub async fn list(&self, freshness: Freshness) -> Result<Vec<Listing>, Error> {
+        let inner = self.inner.clone();
+        blocking(move || {
+            let keys = inner.records().keys()?;
+            keys.iter().filter_map(|key| inner.listing(key, freshness).transpose()).collect()
+        })
+        .await
+    }
+
+    /// Counts the workspaces that have a record.
+    pub fn count(&self) -> Result<usize, Error> {
+        Ok(self.inner.records().keys()?.len())
+    }
+
+    /// Looks at one workspace.
+    pub async fn show(
+        &self,
+        key: &WorkspaceKey,
+        freshness: Freshness,
+    ) -> Result<Option<Listing>, Error> {
+        let (inner, key) = (self.inner.clone(), key.clone());
+        blocking(move || inner.listing(&key, freshness)).await
+    }
+}
+
+impl Inner {
+    pub(crate) fn listing(
+        &self,
+        key: &WorkspaceKey,
+        freshness: Freshness,
+    ) -> Result<Option<Listing>, Error> {
+        let Some(record) = self.records().read(key)? else { return Ok(None) };
+        let path = self.place(key).workspace;
+        let (state, usage) = match self.open_directory(key) {
+            Ok(Some(directory)) => {
+                (ListingState::from(record.state), Some(self.measure(key, &directory, freshness)?))
+            }
+            Ok(None) => (ListingState::Missing, None),
+            Err(_) => (ListingState::Broken, None),
+        };
+        Ok(Some(Listing { record, path, state, usage }))
+    }
+}
+
+impl From<State> for ListingState {
+    fn from(state: State) -> Self {
+        match state {
+            State::Creating => Self::Creating,
+            State::Ready => Self::Ready,
+            State::Removing => Self::Removing,
+        }
+    }
+}

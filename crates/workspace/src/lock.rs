@@ -1,0 +1,132 @@
+//! Locks between processes: exclusive to make and remove a workspace, shared to use it.
+
+use std::fs::{File, TryLockError};
+use std::io::{Seek, Write};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use carrel_fsroot::Root;
+
+use crate::error::Error;
+
+/// How long an operation waits for another process before it says so.
+pub(crate) const WAIT: Duration = Duration::from_secs(10);
+
+/// The longest pause between two tries. The kernel's lock has no deadline of its own.
+const MAX_PAUSE: Duration = Duration::from_millis(20);
+
+/// Bounds what is read about a holder.
+const MAX_HOLDER_BYTES: u64 = 200;
+
+/// How a lock is held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mode {
+    /// Alone.
+    Exclusive,
+    /// Together with other users.
+    Shared,
+}
+
+/// A lock that is held until it is dropped, or until the process dies.
+#[derive(Debug)]
+pub(crate) struct Lock {
+    /// Closing the file releases the lock.
+    _file: File,
+}
+
+/// The locks of a root.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Locks<'a> {
+    pub(crate) own: &'a Root,
+}
+
+impl Locks<'_> {
+    /// Takes a lock, waiting for at most `wait`. `purpose` is shown to those who wait.
+    pub(crate) fn take(
+        self,
+        name: &str,
+        mode: Mode,
+        wait: Duration,
+        purpose: &str,
+    ) -> Result<Lock, Error> {
+        let deadline = Instant::now() + wait;
+        let mut pause = Duration::from_micros(100);
+        loop {
+            if let Some(lock) = self.attempt(name, mode, purpose)? {
+                return Ok(lock);
+            }
+            if Instant::now() >= deadline {
+                let holder = self.holder(name);
+                return Err(Error::Busy { key: name.to_owned(), holder });
+            }
+            std::thread::sleep(pause);
+            pause = (pause * 2).min(MAX_PAUSE);
+        }
+    }
+
+    /// Takes a lock if nobody stands in the way.
+    pub(crate) fn attempt(
+        self,
+        name: &str,
+        mode: Mode,
+        purpose: &str,
+    ) -> Result<Option<Lock>, Error> {
+        let path = path(name);
+        let failed = || Error::files(format!("could not open the lock of {name}"));
+        let mut file = self.own.open_or_create(&path, 0o600).map_err(failed())?;
+        let locked = match mode {
+            Mode::Exclusive => file.try_lock(),
+            Mode::Shared => file.try_lock_shared(),
+        };
+        match locked {
+            Err(TryLockError::WouldBlock) => return Ok(None),
+            Err(TryLockError::Error(error)) => return Err(Error::Interrupted(error.to_string())),
+            Ok(()) => {}
+        }
+        // Clean-up unlinks idle lock files; a lock on an unlinked file holds nothing.
+        if file.metadata().map_or(0, |metadata| metadata.nlink()) == 0 {
+            return Ok(None);
+        }
+        if mode == Mode::Exclusive {
+            note_holder(&mut file, purpose);
+        }
+        Ok(Some(Lock { _file: file }))
+    }
+
+    /// Removes a lock file that nobody holds; tells whether it did.
+    pub(crate) fn remove_idle(self, name: &str) -> Result<bool, Error> {
+        let Some(_lock) = self.attempt(name, Mode::Exclusive, "clean-up")? else {
+            return Ok(false);
+        };
+        self.own
+            .remove_file(&path(name))
+            .map(|()| true)
+            .map_err(Error::files("could not remove a lock"))
+    }
+
+    /// Lists the names that have a lock file.
+    pub(crate) fn names(self) -> Result<Vec<String>, Error> {
+        let entries =
+            self.own.list(Path::new("locks")).map_err(Error::files("could not list locks"))?;
+        let names = entries.iter().filter_map(|entry| entry.name.to_str()?.strip_suffix(".lock"));
+        Ok(names.map(str::to_owned).collect())
+    }
+
+    fn holder(self, name: &str) -> Option<String> {
+        let range = self.own.read_range(&path(name), 0, MAX_HOLDER_BYTES).ok()?;
+        let text = String::from_utf8_lossy(&range.bytes).trim().to_owned();
+        (!text.is_empty()).then_some(text)
+    }
+}
+
+/// Says who holds the lock. Only a help for people, so a failure does not matter.
+fn note_holder(file: &mut File, purpose: &str) {
+    let note = format!("process {}, {purpose}\n", std::process::id());
+    let _ =
+        file.set_len(0).and_then(|()| file.rewind()).and_then(|()| file.write_all(note.as_bytes()));
+}
+
+fn path(name: &str) -> PathBuf {
+    Path::new("locks").join(format!("{name}.lock"))
+}

@@ -1,0 +1,59 @@
+//! The full output of commands, kept beside the workspaces within a budget.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use carrel_domain::{ByteSize, Timestamp, WorkspaceKey};
+use carrel_fsroot::{Root, UsageLimit};
+
+use crate::error::Error;
+
+/// The most that the logs of one workspace take up together.
+pub(crate) const LOG_BUDGET: ByteSize = ByteSize::mib(64);
+
+/// How many logs of one workspace are kept.
+const MAX_LOGS: usize = 20;
+
+/// A new log file and where it is.
+#[derive(Debug)]
+pub(crate) struct NewLog {
+    pub(crate) file: File,
+    pub(crate) path: PathBuf,
+    /// How much may be written to it.
+    pub(crate) limit: ByteSize,
+}
+
+/// Makes a log for a command in a workspace, and room for it.
+pub(crate) fn create(
+    own: &Root,
+    key: &WorkspaceKey,
+    name: &str,
+    now: Timestamp,
+) -> Result<NewLog, Error> {
+    let failed = || Error::files(format!("could not make a log for {key}"));
+    let directory = Path::new("logs").join(key.as_str());
+    own.create_directories(&directory, 0o700).map_err(failed())?;
+    let logs = own.open_root_strict(&directory).map_err(failed())?;
+    make_room(&logs).map_err(failed())?;
+    // The time comes first, so that the order of names is the order of age.
+    let file_name = format!("{}-{:04x}-{name}.log", now.as_millis(), fastrand::u16(..));
+    let file = logs.open_or_create(Path::new(&file_name), 0o600).map_err(failed())?;
+    let limit = ByteSize::bytes(LOG_BUDGET.as_u64() / 2);
+    Ok(NewLog { file, path: own.path().join(&directory).join(file_name), limit })
+}
+
+/// Removes the oldest logs until half of the budget is free.
+fn make_room(logs: &Root) -> Result<(), carrel_fsroot::Error> {
+    let entries = logs.list(Path::new("."))?;
+    let mut used = logs.usage(Path::new("."), UsageLimit::NONE)?.bytes;
+    let surplus = (entries.len() + 1).saturating_sub(MAX_LOGS);
+    for (index, entry) in entries.iter().enumerate() {
+        if index >= surplus && used <= LOG_BUDGET.as_u64() / 2 {
+            break;
+        }
+        let name = Path::new(&entry.name);
+        used = used.saturating_sub(logs.link_metadata(name)?.allocated);
+        logs.remove_file(name)?;
+    }
+    Ok(())
+}

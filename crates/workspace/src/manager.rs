@@ -1,0 +1,124 @@
+//! The handle on a root and everything in it.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use carrel_domain::{Candidates, Choice, Clock, Identifier, WorkspaceKey};
+use tracing::warn;
+
+use crate::error::{Error, Place};
+use crate::lock::Locks;
+use crate::quota::Quota;
+use crate::record::{Record, Records};
+use crate::root::WorkspaceRoot;
+use crate::usage::Accounts;
+
+/// How a root is opened.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The directory that holds the workspaces, absolute.
+    pub root: PathBuf,
+    /// The operator's home directory, which is never a root.
+    pub home: Option<PathBuf>,
+    /// The quota of workspaces that are made without one of their own.
+    pub quota: Quota,
+    /// Where the time comes from.
+    pub clock: Arc<dyn Clock>,
+}
+
+/// A root and the workspaces in it. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Workspaces {
+    pub(crate) inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Inner {
+    pub(crate) root: WorkspaceRoot,
+    pub(crate) quota: Quota,
+    pub(crate) clock: Arc<dyn Clock>,
+}
+
+impl Workspaces {
+    /// Opens a root and makes it, owner-only, if it is missing.
+    pub fn open_or_create(options: &Options) -> Result<Self, Error> {
+        let root = WorkspaceRoot::open_or_create(&options.root, options.home.as_deref())?;
+        Ok(Self::new(root, options))
+    }
+
+    /// Opens a root that is in use already; `None` when nothing was ever made in it.
+    pub fn open_existing(options: &Options) -> Result<Option<Self>, Error> {
+        let root = WorkspaceRoot::open_existing(&options.root, options.home.as_deref())?;
+        Ok(root.map(|root| Self::new(root, options)))
+    }
+
+    fn new(root: WorkspaceRoot, options: &Options) -> Self {
+        if let Some(repository) = &root.enclosing_repository {
+            warn!(
+                root = %root.path().display(),
+                repository = %repository.display(),
+                "Workspace root lies inside a git work tree"
+            );
+        }
+        let (quota, clock) = (options.quota, Arc::clone(&options.clock));
+        Self { inner: Arc::new(Inner { root, quota, clock }) }
+    }
+
+    /// Returns the real path of the root.
+    pub fn path(&self) -> &Path {
+        self.inner.root.path()
+    }
+
+    /// Returns the key an identifier has, or would get.
+    pub fn key(&self, identifier: &Identifier) -> Result<WorkspaceKey, Error> {
+        match self.inner.choose(identifier)? {
+            Choice::Held(key) | Choice::Free(key) => Ok(key),
+        }
+    }
+
+    /// Returns the record of an identifier's workspace.
+    pub fn record(&self, identifier: &Identifier) -> Result<Record, Error> {
+        self.inner.held_record(identifier)
+    }
+}
+
+impl Inner {
+    pub(crate) fn records(&self) -> Records<'_> {
+        Records { own: &self.root.own }
+    }
+
+    pub(crate) fn locks(&self) -> Locks<'_> {
+        Locks { own: &self.root.own }
+    }
+
+    pub(crate) fn accounts(&self) -> Accounts<'_> {
+        Accounts { own: &self.root.own }
+    }
+
+    pub(crate) fn choose(&self, identifier: &Identifier) -> Result<Choice, Error> {
+        let holder = |key: &WorkspaceKey| {
+            Ok::<_, Error>(self.records().read(key)?.map(|record| record.identifier))
+        };
+        Candidates::of(identifier).choose(identifier, holder)?.ok_or_else(|| Error::NoKeyLeft {
+            identifier: identifier.clone(),
+            root: self.root.path().to_owned(),
+        })
+    }
+
+    pub(crate) fn held_record(&self, identifier: &Identifier) -> Result<Record, Error> {
+        let record = match self.choose(identifier)? {
+            Choice::Held(key) => self.records().read(&key)?,
+            Choice::Free(_) => None,
+        };
+        record.ok_or_else(|| self.not_found(identifier))
+    }
+
+    pub(crate) fn not_found(&self, identifier: &Identifier) -> Error {
+        Error::NotFound { identifier: identifier.clone(), root: self.root.path().to_owned() }
+    }
+
+    pub(crate) fn place(&self, key: &WorkspaceKey) -> Place {
+        let root = self.root.path().to_owned();
+        Place { workspace: root.join(key.as_str()), root }
+    }
+}

@@ -1,0 +1,181 @@
+//! Limits of a workspace, and the account of what it uses.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use carrel_domain::ByteSize;
+use carrel_fsroot::UsageLimit;
+use serde::{Deserialize, Serialize};
+
+/// What a workspace may use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Quota {
+    /// The most bytes on disk.
+    pub bytes: ByteSize,
+    /// The most files, directories and links; unlimited when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub files: Option<u64>,
+}
+
+/// What a workspace uses, or wants to use.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Amount {
+    /// Bytes on disk.
+    pub bytes: u64,
+    /// Files, directories and links.
+    pub files: u64,
+}
+
+/// Something that does not fit into a quota.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{used} of {limit} are used")]
+pub struct Exceeded {
+    /// What would be used.
+    pub used: String,
+    /// The limit it passes.
+    pub limit: String,
+    /// The bytes that would be used.
+    pub bytes: ByteSize,
+}
+
+impl Quota {
+    /// Checks an amount against the limits. A full workspace passes; one beyond does not.
+    pub fn check(&self, amount: Amount) -> Result<(), Exceeded> {
+        let bytes = ByteSize::bytes(amount.bytes);
+        if bytes > self.bytes {
+            return Err(Exceeded { used: bytes.to_string(), limit: self.bytes.to_string(), bytes });
+        }
+        match self.files {
+            Some(limit) if amount.files > limit => Err(Exceeded {
+                used: format!("{} files", amount.files),
+                limit: format!("{limit} files"),
+                bytes,
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns the point from which counting further changes nothing.
+    pub(crate) fn counting_limit(&self) -> UsageLimit {
+        UsageLimit { bytes: self.bytes.as_u64(), inodes: self.files.unwrap_or(u64::MAX) }
+    }
+}
+
+impl Amount {
+    fn plus(self, other: Self) -> Self {
+        Self {
+            bytes: self.bytes.saturating_add(other.bytes),
+            files: self.files.saturating_add(other.files),
+        }
+    }
+
+    fn minus(self, other: Self) -> Self {
+        Self {
+            bytes: self.bytes.saturating_sub(other.bytes),
+            files: self.files.saturating_sub(other.files),
+        }
+    }
+}
+
+/// The running account of one workspace, shared by everything that writes to it.
+///
+/// A write reserves what it may need before it begins, so two writers cannot both
+/// take the last byte.
+#[derive(Clone, Debug)]
+pub struct Account {
+    quota: Quota,
+    books: Arc<Mutex<Books>>,
+}
+
+#[derive(Debug)]
+struct Books {
+    used: Amount,
+    reserved: Amount,
+}
+
+impl Account {
+    /// Opens the account with what is used at the start.
+    pub fn new(quota: Quota, used: Amount) -> Self {
+        let books = Books { used, reserved: Amount::default() };
+        Self { quota, books: Arc::new(Mutex::new(books)) }
+    }
+
+    /// Sets an amount aside, or says that it does not fit.
+    pub fn reserve(&self, amount: Amount) -> Result<Reservation, Exceeded> {
+        let mut books = self.books.lock().unwrap_or_else(PoisonError::into_inner);
+        self.quota.check(books.used.plus(books.reserved).plus(amount))?;
+        books.reserved = books.reserved.plus(amount);
+        Ok(Reservation { account: self.clone(), amount })
+    }
+
+    /// Returns what is used, without what is only reserved.
+    pub fn used(&self) -> Amount {
+        self.books.lock().unwrap_or_else(PoisonError::into_inner).used
+    }
+
+    /// Replaces the estimate by what a scan found.
+    pub fn settle(&self, used: Amount) {
+        self.books.lock().unwrap_or_else(PoisonError::into_inner).used = used;
+    }
+}
+
+/// An amount set aside. Dropping it gives the amount back.
+#[derive(Debug)]
+pub struct Reservation {
+    account: Account,
+    amount: Amount,
+}
+
+impl Reservation {
+    /// Turns the reservation into use of what was really taken, and what that replaced.
+    pub fn commit(self, taken: Amount, replaced: Amount) {
+        let mut books = self.account.books.lock().unwrap_or_else(PoisonError::into_inner);
+        books.used = books.used.plus(taken).minus(replaced);
+    }
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        let mut books = self.account.books.lock().unwrap_or_else(PoisonError::into_inner);
+        books.reserved = books.reserved.minus(self.amount);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const QUOTA: Quota = Quota { bytes: ByteSize::bytes(100), files: Some(3) };
+
+    fn amount(bytes: u64, files: u64) -> Amount {
+        Amount { bytes, files }
+    }
+
+    #[test]
+    fn a_quota_is_used_up_at_its_limit_and_broken_beyond() {
+        assert_eq!(QUOTA.check(amount(100, 3)), Ok(()));
+        assert_eq!(QUOTA.check(amount(101, 0)).unwrap_err().to_string(), "101 B of 100 B are used");
+        assert_eq!(
+            QUOTA.check(amount(0, 4)).unwrap_err().to_string(),
+            "4 files of 3 files are used"
+        );
+        let unlimited = Quota { files: None, ..QUOTA };
+        assert_eq!(unlimited.check(amount(0, u64::MAX)), Ok(()));
+    }
+
+    #[test]
+    fn two_writers_cannot_reserve_the_same_room() {
+        let account = Account::new(QUOTA, amount(50, 1));
+        let first = account.reserve(amount(40, 1)).unwrap();
+        assert!(account.reserve(amount(20, 0)).is_err());
+        drop(first);
+        assert!(account.reserve(amount(20, 0)).is_ok());
+    }
+
+    #[test]
+    fn a_commit_counts_what_was_taken_less_what_it_replaced() {
+        let account = Account::new(QUOTA, amount(50, 1));
+        account.reserve(amount(50, 1)).unwrap().commit(amount(30, 1), amount(20, 1));
+        assert_eq!(account.used(), amount(60, 1));
+        assert!(account.reserve(amount(40, 0)).is_ok());
+    }
+}

@@ -1,0 +1,151 @@
+//! What the server remembers about each workspace.
+
+use std::path::{Path, PathBuf};
+
+use carrel_domain::{Identifier, Layout, Timestamp, WorkspaceKey};
+use carrel_fsroot::{Durability, Root};
+use serde::{Deserialize, Serialize};
+
+use crate::error::Error;
+use crate::hooks::HookRun;
+use crate::json;
+use crate::lock::{Mode, WAIT};
+use crate::manager::Inner;
+use crate::quota::Quota;
+use crate::root::{SCHEMA, refuse_newer};
+
+/// How far a workspace has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum State {
+    /// It is being made; it counts only when `after_create` has succeeded.
+    Creating,
+    /// It can be used.
+    Ready,
+    /// It is being removed; what was begun is finished at the next chance.
+    Removing,
+}
+
+/// The server's record of one workspace.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Record {
+    pub(crate) schema: u64,
+    /// What the workspace was made for.
+    pub identifier: Identifier,
+    /// The tracker's own id of the issue, where there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub issue_id: Option<String>,
+    /// Its directory name.
+    pub key: WorkspaceKey,
+    /// How it is arranged.
+    pub layout: Layout,
+    /// How far it has come.
+    pub state: State,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// When it was last used.
+    pub last_used_at: Timestamp,
+    /// Its limits.
+    pub quota: Quota,
+    /// The repositories kept in it.
+    #[serde(default)]
+    pub repos_cached: Vec<String>,
+    /// How many tasks ran in it.
+    #[serde(default)]
+    pub tasks_run: u64,
+    /// The last hooks that ran for it, oldest first.
+    #[serde(default)]
+    pub hook_runs: Vec<HookRun>,
+}
+
+/// How many hook runs a record remembers.
+const MAX_HOOK_RUNS: usize = 10;
+
+impl Record {
+    /// Begins the record of a new workspace.
+    pub(crate) fn new(
+        identifier: Identifier,
+        key: WorkspaceKey,
+        layout: Layout,
+        quota: Quota,
+        now: Timestamp,
+    ) -> Self {
+        Self {
+            schema: SCHEMA,
+            identifier,
+            issue_id: None,
+            key,
+            layout,
+            state: State::Ready,
+            created_at: now,
+            last_used_at: now,
+            quota,
+            repos_cached: Vec::new(),
+            tasks_run: 0,
+            hook_runs: Vec::new(),
+        }
+    }
+
+    pub(crate) fn remember(&mut self, run: HookRun) {
+        if self.hook_runs.len() >= MAX_HOOK_RUNS {
+            self.hook_runs.remove(0);
+        }
+        self.hook_runs.push(run);
+    }
+}
+
+impl Inner {
+    /// Changes the record of a workspace that several processes may be using.
+    pub(crate) fn update(
+        &self,
+        key: &WorkspaceKey,
+        change: impl FnOnce(&mut Record),
+    ) -> Result<(), Error> {
+        // No key contains a plus sign, so this lock is never one of a workspace.
+        let name = format!("{key}+record");
+        let _lock = self.locks().take(&name, Mode::Exclusive, WAIT, "writing the record")?;
+        let Some(mut record) = self.records().read(key)? else { return Ok(()) };
+        change(&mut record);
+        self.records().write(&record, Durability::Buffered)
+    }
+}
+
+/// The records of a root, one file each.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Records<'a> {
+    pub(crate) own: &'a Root,
+}
+
+impl Records<'_> {
+    pub(crate) fn read(self, key: &WorkspaceKey) -> Result<Option<Record>, Error> {
+        let file = file(key);
+        let record: Option<Record> = json::read(self.own, &file)?;
+        if let Some(record) = &record {
+            refuse_newer(self.own, &file, record.schema)?;
+        }
+        Ok(record)
+    }
+
+    pub(crate) fn write(self, record: &Record, durability: Durability) -> Result<(), Error> {
+        json::write_with(self.own, &file(&record.key), record, durability)
+    }
+
+    pub(crate) fn remove(self, key: &WorkspaceKey) -> Result<(), Error> {
+        json::remove(self.own, &file(key))
+    }
+
+    /// Lists the keys that have a record.
+    pub(crate) fn keys(self) -> Result<Vec<WorkspaceKey>, Error> {
+        let entries =
+            self.own.list(Path::new("records")).map_err(Error::files("could not list records"))?;
+        Ok(entries
+            .iter()
+            .filter_map(|entry| entry.name.to_str()?.strip_suffix(".json"))
+            .filter_map(WorkspaceKey::from_name)
+            .collect())
+    }
+}
+
+fn file(key: &WorkspaceKey) -> PathBuf {
+    Path::new("records").join(format!("{key}.json"))
+}

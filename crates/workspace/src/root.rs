@@ -1,0 +1,194 @@
+//! The directory that holds workspaces: which one is accepted, and what the server keeps in it.
+
+use std::path::{Component, Path, PathBuf};
+
+use carrel_domain::WorkspaceKey;
+use carrel_fsroot::{Metadata, Root};
+use rustix::process::geteuid;
+use serde::{Deserialize, Serialize};
+
+use crate::error::Error;
+
+/// The schema that this version writes.
+pub(crate) const SCHEMA: u64 = 1;
+
+/// Directories of the system, which are never a root, nor anything below them.
+const SYSTEM: [&str; 8] = ["etc", "usr", "bin", "sbin", "boot", "dev", "proc", "sys"];
+
+const OWNER_ONLY: u32 = 0o700;
+const SCHEMA_FILE: &str = "root.json";
+
+/// The parts of the server's own directory inside a root.
+const PARTS: [&str; 5] = ["records", "locks", "trash", "logs", "usage"];
+
+/// A root that was accepted, with the server's own directory in it.
+#[derive(Debug)]
+pub(crate) struct WorkspaceRoot {
+    pub(crate) directory: Root,
+    pub(crate) own: Root,
+    /// The work tree of git that the root lies in, if any.
+    pub(crate) enclosing_repository: Option<PathBuf>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Schema {
+    schema: u64,
+}
+
+impl WorkspaceRoot {
+    /// Opens a root and makes it, owner-only, if it is missing.
+    pub(crate) fn open_or_create(path: &Path, home: Option<&Path>) -> Result<Self, Error> {
+        let (above, rest) = nearest_existing(path)?;
+        let real = above.path().join(&rest);
+        refuse_reserved(&real, home)?;
+        let doing = || format!("could not make the root {}", real.display());
+        above.create_directories(&rest, OWNER_ONLY).map_err(Error::files(doing()))?;
+        let directory = above.open_root(&rest).map_err(Error::files(doing()))?;
+        Self::accept(directory)
+    }
+
+    /// Opens a root that is in use already; `None` when nothing was ever made in it.
+    pub(crate) fn open_existing(path: &Path, home: Option<&Path>) -> Result<Option<Self>, Error> {
+        let directory = match Root::open(path) {
+            Err(error) if error.is_not_found() => return Ok(None),
+            other => other.map_err(Error::files("could not open the root"))?,
+        };
+        refuse_reserved(directory.path(), home)?;
+        match directory.link_metadata(Path::new(WorkspaceKey::RESERVED)) {
+            // Looking at a directory must not change it.
+            Err(error) if error.is_not_found() => refuse_repository(&directory).map(|()| None),
+            _ => Self::accept(directory).map(Some),
+        }
+    }
+
+    fn accept(directory: Root) -> Result<Self, Error> {
+        refuse_repository(&directory)?;
+        refuse_unsafe(&directory)?;
+        let own = open_own(&directory)?;
+        check_schema(&own)?;
+        let enclosing_repository = enclosing_repository(directory.path());
+        Ok(Self { directory, own, enclosing_repository })
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.directory.path()
+    }
+}
+
+/// Finds the nearest directory above a path that exists, and what is missing below it.
+fn nearest_existing(path: &Path) -> Result<(Root, PathBuf), Error> {
+    let mut rest = PathBuf::new();
+    for ancestor in path.ancestors() {
+        match Root::open(ancestor) {
+            Ok(root) => return Ok((root, rest)),
+            Err(error) if error.is_not_found() => {
+                let name = ancestor.file_name().unwrap_or_default();
+                rest = Path::new(name).join(&rest);
+            }
+            Err(error) => return Err(Error::files("could not open the root")(error)),
+        }
+    }
+    Err(refused(path, "it is not absolute"))
+}
+
+fn refused(path: &Path, reason: &str) -> Error {
+    Error::RootRefused { path: path.to_owned(), reason: reason.to_owned() }
+}
+
+/// Refuses directories that belong to the system or to a person. Works on the real path.
+fn refuse_reserved(path: &Path, home: Option<&Path>) -> Result<(), Error> {
+    let mut names = path.components().filter_map(|component| match component {
+        Component::Normal(name) => name.to_str(),
+        _ => None,
+    });
+    let Some(first) = names.next() else {
+        return Err(refused(path, "it is the top of the file system; name a directory of its own"));
+    };
+    if SYSTEM.contains(&first) || first.starts_with("lib") {
+        return Err(refused(path, "it belongs to the system; name a directory of its own"));
+    }
+    let is_home = home
+        .is_some_and(|home| home == path || Root::open(home).is_ok_and(|home| home.path() == path));
+    if is_home {
+        return Err(refused(
+            path,
+            "it is the home directory; name one inside it, such as ~/carrel",
+        ));
+    }
+    Ok(())
+}
+
+fn refuse_repository(directory: &Root) -> Result<(), Error> {
+    if directory.link_metadata(Path::new(".git")).is_ok() {
+        return Err(refused(
+            directory.path(),
+            "it is a git work tree; name a directory of its own",
+        ));
+    }
+    Ok(())
+}
+
+/// Refuses a root whose contents others could replace.
+fn refuse_unsafe(directory: &Root) -> Result<(), Error> {
+    let metadata = metadata_of(directory)?;
+    match who_else_may_write(&metadata, geteuid().as_raw()) {
+        None => Ok(()),
+        Some(reason) => Err(Error::RootUnsafe { path: directory.path().to_owned(), reason }),
+    }
+}
+
+pub(crate) fn metadata_of(directory: &Root) -> Result<Metadata, Error> {
+    directory.metadata(Path::new(".")).map_err(Error::files("could not look at the root"))
+}
+
+/// Says who besides `user` may change a directory's entries.
+pub(crate) fn who_else_may_write(metadata: &Metadata, user: u32) -> Option<String> {
+    if metadata.uid != user {
+        return Some(format!("it belongs to user {}, not to user {user}", metadata.uid));
+    }
+    match (metadata.mode & 0o020 != 0, metadata.mode & 0o002 != 0) {
+        (_, true) => Some(format!("everybody may write to it (mode {:03o})", metadata.mode)),
+        (true, _) => Some(format!("its group may write to it (mode {:03o})", metadata.mode)),
+        (false, false) => None,
+    }
+}
+
+fn open_own(directory: &Root) -> Result<Root, Error> {
+    let name = Path::new(WorkspaceKey::RESERVED);
+    let doing = || format!("could not open {}", directory.path().join(name).display());
+    if let Err(error) = directory.link_metadata(name) {
+        if !error.is_not_found() {
+            return Err(Error::files(doing())(error));
+        }
+        directory.create_directories(name, OWNER_ONLY).map_err(Error::files(doing()))?;
+    }
+    let own = directory.open_root_strict(name).map_err(Error::files(doing()))?;
+    refuse_unsafe(&own)?;
+    for part in PARTS {
+        own.create_directories(Path::new(part), OWNER_ONLY).map_err(Error::files(doing()))?;
+    }
+    Ok(own)
+}
+
+/// Reads the schema of the root's records, or writes it into a new root.
+fn check_schema(own: &Root) -> Result<(), Error> {
+    let file = Path::new(SCHEMA_FILE);
+    match crate::json::read::<Schema>(own, file)? {
+        None => crate::json::write(own, file, &Schema { schema: SCHEMA }),
+        Some(found) => refuse_newer(own, file, found.schema),
+    }
+}
+
+pub(crate) fn refuse_newer(own: &Root, file: &Path, found: u64) -> Result<(), Error> {
+    if found > SCHEMA {
+        return Err(Error::SchemaTooNew { path: own.path().join(file), found, supported: SCHEMA });
+    }
+    Ok(())
+}
+
+fn enclosing_repository(path: &Path) -> Option<PathBuf> {
+    path.ancestors().skip(1).find_map(|ancestor| {
+        let root = Root::open(ancestor).ok()?;
+        root.link_metadata(Path::new(".git")).ok().map(|_| ancestor.to_owned())
+    })
+}

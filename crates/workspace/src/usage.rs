@@ -1,0 +1,166 @@
+//! How much a workspace uses, counted only when something may have changed.
+
+use std::path::{Path, PathBuf};
+
+use carrel_domain::{Timestamp, WorkspaceKey};
+use carrel_fsroot::{Durability, Root, UsageLimit};
+use serde::{Deserialize, Serialize};
+
+use crate::blocking::blocking;
+use crate::error::Error;
+use crate::json;
+use crate::manager::{Inner, Workspaces};
+use crate::quota::Amount;
+
+/// Whether an older count will do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Freshness {
+    /// The last count serves as long as nothing was written through Carrel since.
+    #[default]
+    Cached,
+    /// The tree is counted again, for instance after changes by hand.
+    Recount,
+}
+
+/// What a workspace uses, and when that was counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Measured {
+    /// Bytes and files in use.
+    pub amount: Amount,
+    /// When they were counted.
+    pub as_of: Timestamp,
+    /// Whether parts of the tree could not be counted.
+    pub incomplete: bool,
+}
+
+/// The last count of a workspace, good for as long as the mark is the same.
+#[derive(Serialize, Deserialize)]
+struct Scan {
+    mark: String,
+    bytes: u64,
+    files: u64,
+    incomplete: bool,
+    as_of: Timestamp,
+}
+
+/// The accounts of a root.
+///
+/// Each writer leaves a new random mark *before* it begins and another when it is
+/// done; a scan remembers the mark it found before it began. A scan is clean only
+/// while the two agree, so one that overlapped a write never passes for clean.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Accounts<'a> {
+    pub(crate) own: &'a Root,
+}
+
+impl Accounts<'_> {
+    /// Notes that the workspace is about to change, or has just changed.
+    pub(crate) fn touch(self, key: &WorkspaceKey) -> Result<(), Error> {
+        let mark = format!("{:032x}", fastrand::u128(..));
+        json::write_with(self.own, &mark_file(key), &mark, Durability::Buffered)
+    }
+
+    /// Drops what is known, for a workspace that is new or gone.
+    pub(crate) fn forget(self, key: &WorkspaceKey) -> Result<(), Error> {
+        json::remove(self.own, &scan_file(key))?;
+        json::remove(self.own, &mark_file(key))
+    }
+
+    fn mark(self, key: &WorkspaceKey) -> Result<String, Error> {
+        Ok(json::read(self.own, &mark_file(key))?.unwrap_or_default())
+    }
+
+    fn clean_scan(self, key: &WorkspaceKey) -> Result<Option<Scan>, Error> {
+        let Some(scan) = json::read::<Scan>(self.own, &scan_file(key))? else { return Ok(None) };
+        Ok((scan.mark == self.mark(key)?).then_some(scan))
+    }
+}
+
+fn scan_file(key: &WorkspaceKey) -> PathBuf {
+    Path::new("usage").join(format!("{key}.json"))
+}
+
+fn mark_file(key: &WorkspaceKey) -> PathBuf {
+    Path::new("usage").join(format!("{key}.mark"))
+}
+
+impl Inner {
+    pub(crate) fn measure(
+        &self,
+        key: &WorkspaceKey,
+        directory: &Root,
+        freshness: Freshness,
+    ) -> Result<Measured, Error> {
+        let accounts = self.accounts();
+        if freshness == Freshness::Cached
+            && let Some(scan) = accounts.clean_scan(key)?
+        {
+            return Ok(scan.into());
+        }
+        let mark = accounts.mark(key)?;
+        let as_of = self.clock.now();
+        let usage = directory
+            .usage(Path::new("."), UsageLimit::NONE)
+            .map_err(Error::files("could not count the workspace"))?;
+        let scan = Scan {
+            mark,
+            bytes: usage.bytes,
+            files: usage.inodes,
+            incomplete: usage.unreadable > 0,
+            as_of,
+        };
+        json::write_with(accounts.own, &scan_file(key), &scan, Durability::Buffered)?;
+        Ok(scan.into())
+    }
+}
+
+impl From<Scan> for Measured {
+    fn from(scan: Scan) -> Self {
+        let amount = Amount { bytes: scan.bytes, files: scan.files };
+        Self { amount, as_of: scan.as_of, incomplete: scan.incomplete }
+    }
+}
+
+impl Workspaces {
+    /// Returns what a workspace uses; `None` when it has no directory.
+    pub async fn usage(
+        &self,
+        key: &WorkspaceKey,
+        freshness: Freshness,
+    ) -> Result<Option<Measured>, Error> {
+        let (inner, key) = (self.inner.clone(), key.clone());
+        blocking(move || match inner.open_directory(&key)? {
+            Some(directory) => inner.measure(&key, &directory, freshness).map(Some),
+            None => Ok(None),
+        })
+        .await
+    }
+
+    /// Notes that a workspace is about to change, or has just changed, so that it is counted again.
+    pub async fn touch(&self, key: &WorkspaceKey) -> Result<(), Error> {
+        let (inner, key) = (self.inner.clone(), key.clone());
+        blocking(move || inner.accounts().touch(&key)).await
+    }
+
+    /// Checks a workspace against its quota; `None` when it has no directory.
+    pub async fn check_quota(&self, key: &WorkspaceKey) -> Result<Option<Measured>, Error> {
+        let (inner, key) = (self.inner.clone(), key.clone());
+        blocking(move || inner.check_quota(&key)).await
+    }
+}
+
+impl Inner {
+    fn check_quota(&self, key: &WorkspaceKey) -> Result<Option<Measured>, Error> {
+        let record = self.records().read(key)?;
+        let quota = record.map_or(self.quota, |record| record.quota);
+        let Some(directory) = self.open_directory(key)? else { return Ok(None) };
+        let measured = self.measure(key, &directory, Freshness::Cached)?;
+        quota.check(measured.amount).map_err(|exceeded| Error::QuotaExceeded {
+            key: key.to_string(),
+            used: exceeded.used,
+            limit: exceeded.limit,
+            used_bytes: exceeded.bytes,
+        })?;
+        Ok(Some(measured))
+    }
+}

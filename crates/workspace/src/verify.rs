@@ -1,0 +1,198 @@
+//! Looking for everything that is not as it should be, each with the way out.
+
+use std::path::{Path, PathBuf};
+
+use carrel_domain::{Coded, ErrorEnvelope, WorkspaceKey};
+use carrel_fsroot::{FileKind, Metadata, Root};
+use rustix::process::geteuid;
+use serde::Serialize;
+
+use crate::error::Error;
+use crate::lock::Mode;
+use crate::manager::{Inner, Options, Workspaces};
+use crate::record::State;
+use crate::root::{metadata_of, who_else_may_write};
+
+/// How much a finding matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Severity {
+    /// A fact worth knowing.
+    Note,
+    /// Something that Carrel copes with, and that a person may want to mend.
+    Warning,
+    /// Something that stops work or endangers it.
+    Error,
+}
+
+/// Something that is not as it should be.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    /// How much it matters.
+    pub severity: Severity,
+    /// What it is, in one word that programs may rely on.
+    pub check: &'static str,
+    /// Where it is.
+    pub path: PathBuf,
+    /// What is wrong.
+    pub message: String,
+    /// What to do about it.
+    pub fix: String,
+}
+
+/// Looks at a root, which may be missing or refused, and at everything in it.
+pub fn verify(options: &Options) -> Result<Vec<Finding>, Error> {
+    let mut findings = Vec::new();
+    let directory = match Root::open(&options.root) {
+        Ok(directory) => directory,
+        Err(error) => {
+            let fix = "run `carrel workspace create` or correct workspace.root";
+            let path = &options.root;
+            findings.push(finding(Severity::Error, "root", path, error.to_string(), fix));
+            return Ok(findings);
+        }
+    };
+    check_permissions(&directory, &mut findings)?;
+    match Workspaces::open_existing(options) {
+        Ok(Some(workspaces)) => workspaces.inner.verify(&mut findings)?,
+        Ok(None) => {}
+        Err(error) => {
+            let fix = format!("see docs/errors/{}.md", error.code().name());
+            let message = ErrorEnvelope::of(&error).error.message;
+            findings.push(finding(Severity::Error, "root", directory.path(), message, fix));
+        }
+    }
+    Ok(findings)
+}
+
+fn finding(
+    severity: Severity,
+    check: &'static str,
+    path: &Path,
+    message: impl Into<String>,
+    fix: impl Into<String>,
+) -> Finding {
+    Finding { severity, check, path: path.to_owned(), message: message.into(), fix: fix.into() }
+}
+
+/// Looks at who may change the root, or put another in its place from above.
+fn check_permissions(directory: &Root, findings: &mut Vec<Finding>) -> Result<(), Error> {
+    let user = geteuid().as_raw();
+    let metadata = metadata_of(directory)?;
+    let path = directory.path();
+    let owner = format!("owned by user {}, mode {:04o}", metadata.uid, metadata.mode);
+    findings.push(finding(Severity::Note, "owner", path, owner, "none needed"));
+    if let Some(who) = who_else_may_write(&metadata, user) {
+        let fix = format!("chown {user} {0} && chmod 700 {0}", path.display());
+        findings.push(finding(Severity::Error, "permissions", path, who, fix));
+    }
+    for parent in path.ancestors().skip(1) {
+        let Ok(directory) = Root::open(parent) else { continue };
+        if let Some(who) = who_may_rename_below(&metadata_of(&directory)?, user) {
+            let fix = format!("chmod go-w {} or move the root elsewhere", parent.display());
+            let message = format!("{who}, and so may put another directory in the root's place");
+            findings.push(finding(Severity::Warning, "parent", parent, message, fix));
+        }
+    }
+    Ok(())
+}
+
+/// A sticky directory lets only owners rename; system directories belong to root.
+fn who_may_rename_below(metadata: &Metadata, user: u32) -> Option<String> {
+    let sticky = metadata.mode & 0o1000 != 0;
+    if sticky || (metadata.uid == 0 && metadata.mode & 0o022 == 0) {
+        return None;
+    }
+    who_else_may_write(metadata, user)
+}
+
+impl Inner {
+    fn verify(&self, findings: &mut Vec<Finding>) -> Result<(), Error> {
+        if let Some(repository) = &self.root.enclosing_repository {
+            let message =
+                format!("the root lies inside the git work tree {}", repository.display());
+            let fix = "move workspace.root out of the repository, or ignore it there";
+            findings.push(finding(Severity::Warning, "repository", self.root.path(), message, fix));
+        }
+        let keys = self.records().keys()?;
+        for key in &keys {
+            findings.extend(self.verify_record(key));
+        }
+        self.verify_entries(&keys, findings)?;
+        for name in self.idle_locks(&keys)? {
+            let path = self.root.own.path().join("locks").join(format!("{name}.lock"));
+            let message = "a lock file that belongs to no workspace";
+            findings.push(finding(Severity::Note, "lock", &path, message, "carrel workspace gc"));
+        }
+        for name in self.trash()? {
+            let path = self.root.own.path().join("trash").join(name);
+            let message = "a removed workspace that is not deleted yet";
+            findings.push(finding(Severity::Note, "trash", &path, message, "carrel workspace gc"));
+        }
+        Ok(())
+    }
+
+    /// Compares a record with what is on disk.
+    fn verify_record(&self, key: &WorkspaceKey) -> Option<Finding> {
+        let path = self.place(key).workspace;
+        let record = match self.records().read(key) {
+            Ok(record) => record?,
+            Err(error) => {
+                let file = self.root.own.path().join("records").join(format!("{key}.json"));
+                let fix = "delete the file; the next create adopts the directory";
+                return Some(finding(Severity::Error, "record", &file, error.to_string(), fix));
+            }
+        };
+        let in_use =
+            matches!(self.locks().attempt(key.as_str(), Mode::Exclusive, "verifying"), Ok(None));
+        let recreate = format!("carrel workspace create {:?}", record.identifier.as_str());
+        match (self.open_directory(key), record.state) {
+            (Err(error), _) => {
+                let message = ErrorEnvelope::of(&error).error.message;
+                let fix = "move it away by hand, then create the workspace again";
+                Some(finding(Severity::Error, "occupied", &path, message, fix))
+            }
+            (Ok(None), _) => {
+                let message = "has a record and no directory";
+                Some(finding(Severity::Warning, "missing", &path, message, recreate))
+            }
+            (Ok(Some(_)), State::Creating) if !in_use => {
+                let message = "was left half-made";
+                Some(finding(Severity::Warning, "half_made", &path, message, recreate))
+            }
+            (Ok(Some(_)), State::Removing) if !in_use => {
+                let message = "was left half-removed";
+                let fix = "carrel workspace gc";
+                Some(finding(Severity::Warning, "half_removed", &path, message, fix))
+            }
+            (Ok(Some(_)), _) => None,
+        }
+    }
+
+    /// Looks for entries of the root that are no workspaces.
+    fn verify_entries(
+        &self,
+        keys: &[WorkspaceKey],
+        findings: &mut Vec<Finding>,
+    ) -> Result<(), Error> {
+        for name in self.stray_directories(keys)? {
+            let path = self.root.path().join(&name);
+            let message = "a directory without a record";
+            let fix = format!("carrel workspace create {name} adopts it, gc --orphans removes it");
+            findings.push(finding(Severity::Warning, "stray", &path, message, fix));
+        }
+        let entries = self
+            .root
+            .directory
+            .list(Path::new("."))
+            .map_err(Error::files("could not list the root"))?;
+        for entry in entries.iter().filter(|entry| entry.kind != FileKind::Directory) {
+            let path = self.root.path().join(&entry.name);
+            let check = if entry.kind == FileKind::Link { "link" } else { "stray" };
+            let message = format!("a {} where only workspaces belong", entry.kind);
+            let fix = "move it out of the root";
+            findings.push(finding(Severity::Warning, check, &path, message, fix));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,111 @@
+//! Watching a workspace while something writes to it.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use carrel_fsroot::{Root, Space};
+use tokio_util::sync::CancellationToken;
+
+use crate::blocking::blocking;
+use crate::error::Error;
+use crate::quota::{Amount, Exceeded, Quota};
+
+/// How often free space is looked at.
+const SAMPLE_EVERY: Duration = Duration::from_millis(50);
+
+/// A walk happens at least this often: others may free space while the workspace
+/// fills it, so that the free space alone tells nothing.
+const WALK_AT_LEAST_EVERY: Duration = Duration::from_secs(5);
+
+/// Walking takes at most one part in this many of the time.
+const WALK_SHARE: u32 = 10;
+
+/// Tells when a workspace grows beyond its quota, without walking it all the time.
+///
+/// Looking at the free space of the file system costs microseconds. The tree is
+/// walked only when the space lost since the last walk could be more than the
+/// workspace had left, or when the last walk is long ago.
+#[derive(Debug)]
+pub struct Watcher {
+    directory: Root,
+    quota: Quota,
+    used: Amount,
+    space: Space,
+    walked: Instant,
+    walk_took: Duration,
+}
+
+/// A workspace that has grown beyond its quota.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Overrun {
+    /// What is used; counting stopped when the limit was passed.
+    pub used: Amount,
+    /// Which limit was passed.
+    pub exceeded: Exceeded,
+}
+
+impl Watcher {
+    /// Begins to watch a workspace that uses `used` now.
+    pub fn new(directory: Root, quota: Quota, used: Amount) -> Result<Self, Error> {
+        let space = space_of(&directory)?;
+        let walked = Instant::now();
+        Ok(Self { directory, quota, used, space, walked, walk_took: Duration::ZERO })
+    }
+
+    /// Looks once, and walks only if it has to.
+    pub fn sample(&mut self) -> Result<Option<Overrun>, Error> {
+        let space = space_of(&self.directory)?;
+        if !self.may_exceed(space) && !self.is_due() {
+            return Ok(None);
+        }
+        let begun = Instant::now();
+        let usage = self
+            .directory
+            .usage(Path::new("."), self.quota.counting_limit())
+            .map_err(Error::files("could not count the workspace"))?;
+        self.used = Amount { bytes: usage.bytes, files: usage.inodes };
+        self.space = space;
+        self.walked = Instant::now();
+        self.walk_took = begun.elapsed();
+        let exceeded = self.quota.check(self.used).err();
+        Ok(exceeded.map(|exceeded| Overrun { used: self.used, exceeded }))
+    }
+
+    fn may_exceed(&self, space: Space) -> bool {
+        let lost_bytes = self.space.bytes.saturating_sub(space.bytes);
+        let lost_inodes = self.space.inodes.saturating_sub(space.inodes);
+        let room = self.quota.bytes.as_u64().saturating_sub(self.used.bytes);
+        let files_left = self.quota.files.map(|limit| limit.saturating_sub(self.used.files));
+        let full = lost_bytes > room || files_left.is_some_and(|left| lost_inodes > left);
+        // Where other tenants write to the same disk, this keeps the walks affordable.
+        full && self.walked.elapsed() >= self.walk_took * WALK_SHARE
+    }
+
+    fn is_due(&self) -> bool {
+        let pause = WALK_AT_LEAST_EVERY.max(self.walk_took * WALK_SHARE);
+        self.walked.elapsed() >= pause
+    }
+
+    /// Watches until the quota is passed or `stop` is cancelled.
+    pub async fn watch(mut self, stop: &CancellationToken) -> Result<Option<Overrun>, Error> {
+        loop {
+            tokio::select! {
+                () = stop.cancelled() => return Ok(None),
+                () = tokio::time::sleep(SAMPLE_EVERY) => {}
+            }
+            let (watcher, found) = blocking(move || {
+                let found = self.sample()?;
+                Ok((self, found))
+            })
+            .await?;
+            if found.is_some() {
+                return Ok(found);
+            }
+            self = watcher;
+        }
+    }
+}
+
+fn space_of(directory: &Root) -> Result<Space, Error> {
+    directory.space().map_err(Error::files("could not look at the free space"))
+}

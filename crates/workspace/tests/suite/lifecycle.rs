@@ -1,0 +1,261 @@
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+
+use std::sync::Arc;
+
+use carrel_domain::{Clock, Code, Coded, FixedClock, SystemClock, Timestamp};
+use carrel_workspace::{Create, Freshness, Gc, GcAction, ListingState, Options, State, Workspaces};
+
+use crate::{World, identifier, no_hooks, open, options};
+
+#[tokio::test]
+async fn a_workspace_is_created_once_and_then_reused_as_it_was_left() {
+    let world = World::new();
+    let first = world.create("ABC-123").await.unwrap();
+    assert!(first.created && first.record.state == State::Ready);
+    assert_eq!(std::fs::metadata(&first.path).unwrap().mode() & 0o777, 0o700);
+    std::fs::write(first.path.join("work"), "kept").unwrap();
+    let second = world.create("ABC-123").await.unwrap();
+    assert!(!second.created);
+    assert_eq!(second.path, first.path);
+    assert_eq!(std::fs::read_to_string(second.path.join("work")).unwrap(), "kept");
+}
+
+#[tokio::test]
+async fn identifiers_that_derive_one_key_get_two_directories() {
+    let world = World::new();
+    let slash = world.create("XYZ/456").await.unwrap();
+    let plain = world.create("XYZ_456").await.unwrap();
+    assert_eq!(slash.record.key.as_str(), "XYZ_456");
+    assert_ne!(slash.path, plain.path);
+    // Each finds its own again, also in another process.
+    let other = open(world.workspaces.path()).unwrap();
+    assert_eq!(other.key(&identifier("XYZ/456")).unwrap(), slash.record.key);
+    assert_eq!(other.key(&identifier("XYZ_456")).unwrap(), plain.record.key);
+}
+
+#[tokio::test]
+async fn a_workspace_keeps_its_key_when_the_better_one_becomes_free() {
+    let world = World::new();
+    world.create("XYZ_456").await.unwrap();
+    let slash = world.create("XYZ/456").await.unwrap();
+    world.remove("XYZ_456").await.unwrap();
+    assert_eq!(world.create("XYZ/456").await.unwrap().path, slash.path);
+}
+
+#[tokio::test]
+async fn a_directory_removed_by_hand_counts_as_absent() {
+    let world = World::new();
+    let made = world.create("A").await.unwrap();
+    std::fs::remove_dir_all(&made.path).unwrap();
+    let listed = world.workspaces.list(Freshness::Cached).await.unwrap();
+    assert_eq!(listed[0].state, ListingState::Missing);
+    assert!(world.create("A").await.unwrap().created);
+    assert!(made.path.is_dir());
+}
+
+#[tokio::test]
+async fn a_half_made_workspace_is_wiped_and_made_again() {
+    for state in ["creating", "removing"] {
+        let world = World::new();
+        let made = world.create("A").await.unwrap();
+        std::fs::write(made.path.join("half"), "").unwrap();
+        world.edit_record("A", "\"ready\"", &format!("\"{state}\""));
+        assert!(world.workspaces.open(&identifier("A")).await.is_err(), "{state} was used");
+        let again = world.create("A").await.unwrap();
+        assert!(again.created && !made.path.join("half").exists(), "{state}");
+        assert_eq!(world.workspaces.trash().unwrap().len(), 1, "{state}");
+    }
+}
+
+#[tokio::test]
+async fn what_stands_in_the_way_is_named_and_left_alone() {
+    let world = World::new();
+    std::fs::write(world.path("file"), "precious").unwrap();
+    symlink("/etc", world.path("link")).unwrap();
+    symlink("nowhere", world.path("dangling")).unwrap();
+    for (name, code) in [
+        ("file", Code::WorkspaceOccupied),
+        ("link", Code::WorkspaceSymlinkEscape),
+        ("dangling", Code::WorkspaceSymlinkEscape),
+    ] {
+        let error = world.create(name).await.unwrap_err();
+        assert_eq!(error.code(), code, "{name}");
+        let detail = error.detail();
+        assert_eq!(detail["root"], world.workspaces.path().to_str().unwrap(), "{name}");
+        assert!(detail["workspace"].as_str().unwrap().ends_with(name));
+        assert_eq!(world.remove(name).await.unwrap_err().code(), code, "{name}");
+    }
+    assert_eq!(std::fs::read_to_string(world.path("file")).unwrap(), "precious");
+    assert!(world.path("link").is_symlink() && world.path("dangling").is_symlink());
+}
+
+#[tokio::test]
+async fn a_link_that_replaced_a_workspace_is_never_followed() {
+    let world = World::new();
+    let (a, b) = (world.create("A").await.unwrap(), world.create("B").await.unwrap());
+    std::fs::write(b.path.join("work"), "kept").unwrap();
+    std::fs::remove_dir(&a.path).unwrap();
+    symlink("B", &a.path).unwrap();
+    for error in [world.create("A").await.unwrap_err(), world.remove("A").await.unwrap_err()] {
+        assert_eq!(error.code(), Code::WorkspaceSymlinkEscape);
+    }
+    assert!(b.path.join("work").exists());
+}
+
+#[tokio::test]
+async fn a_directory_without_a_record_is_adopted() {
+    let world = World::new();
+    std::fs::create_dir(world.path("old")).unwrap();
+    std::fs::write(world.path("old/work"), "kept").unwrap();
+    assert!(!world.create("old").await.unwrap().created);
+    assert!(world.path("old/work").exists());
+}
+
+#[tokio::test]
+async fn a_tenant_workspace_has_its_three_directories_again_after_reuse() {
+    let world = World::new();
+    let request = Create { layout: carrel_domain::Layout::Tenant, ..Create::new(identifier("T")) };
+    let made = world.workspaces.create(request.clone(), &no_hooks()).await.unwrap();
+    std::fs::remove_dir(made.path.join("tasks")).unwrap();
+    world.workspaces.create(request, &no_hooks()).await.unwrap();
+    for part in ["repos", "tasks", "artifacts"] {
+        assert!(made.path.join(part).is_dir(), "{part}");
+    }
+}
+
+#[tokio::test]
+async fn removal_frees_the_name_at_once_and_the_sweep_deletes() {
+    let world = World::new();
+    let made = world.create("A").await.unwrap();
+    std::fs::write(made.path.join("work"), "").unwrap();
+    world.remove("A").await.unwrap();
+    assert!(!made.path.exists());
+    assert_eq!(world.workspaces.trash().unwrap().len(), 1);
+    assert!(world.create("A").await.unwrap().created);
+    assert_eq!(world.workspaces.sweep().unwrap().deleted, 1);
+    assert!(world.workspaces.trash().unwrap().is_empty());
+    assert!(made.path.is_dir());
+    let error = world.remove("never").await.unwrap_err();
+    assert_eq!(error.code(), Code::WorkspaceNotFound);
+}
+
+#[tokio::test]
+async fn a_workspace_in_use_cannot_be_removed() {
+    let world = World::new();
+    world.create("A").await.unwrap();
+    let used = world.workspaces.open(&identifier("A")).await.unwrap();
+    let everything = Gc { retention: Some(std::time::Duration::ZERO), ..Gc::default() };
+    let report = world.workspaces.gc(everything, &no_hooks()).await.unwrap();
+    assert!(report.actions.is_empty());
+    assert!(used.launch_directory().is_ok());
+    drop(used);
+    assert!(world.remove("A").await.is_ok());
+}
+
+#[tokio::test]
+async fn many_creators_of_one_workspace_make_it_once() {
+    let world = World::new();
+    let mut tasks = tokio::task::JoinSet::new();
+    for n in 0..20 {
+        // Handles of their own, as other processes have them.
+        let workspaces = open(world.workspaces.path()).unwrap();
+        let name = ["X/1", "X_1", "X 1", "X:1"][n % 4];
+        tasks.spawn(async move {
+            let create = Create::new(identifier(name));
+            workspaces.create(create, &no_hooks()).await.unwrap()
+        });
+    }
+    let all = tasks.join_all().await;
+    assert_eq!(all.iter().filter(|created| created.created).count(), 4);
+    let paths: std::collections::HashSet<_> = all.iter().map(|created| &created.path).collect();
+    assert_eq!(paths.len(), 4);
+}
+
+#[tokio::test]
+async fn clean_up_finds_what_crashes_left_and_dry_run_changes_nothing() {
+    let world = World::new();
+    for name in ["half", "gone", "removing", "fine", "unused"] {
+        world.create(name).await.unwrap();
+    }
+    world.edit_record("half", "\"ready\"", "\"creating\"");
+    world.edit_record("removing", "\"ready\"", "\"removing\"");
+    std::fs::remove_dir(world.path("gone")).unwrap();
+    std::fs::create_dir(world.path("stray")).unwrap();
+    std::fs::create_dir(world.path(".carrel/logs/nobody")).unwrap();
+    std::fs::write(world.path(".carrel/locks/nobody.lock"), "").unwrap();
+    let options = Gc { dry_run: true, orphans: true, ..Gc::default() };
+    let key = |name: &str| carrel_domain::WorkspaceKey::from_name(name).unwrap();
+    let expected = [
+        GcAction::DropRecord { key: key("gone") },
+        GcAction::RemoveHalfMade { key: key("half") },
+        GcAction::FinishRemoval { key: key("removing") },
+        GcAction::RemoveOrphan { name: "stray".into() },
+        GcAction::DeleteLogs { name: "nobody".into() },
+        GcAction::DeleteLock { name: "nobody".into() },
+    ];
+    assert_eq!(world.workspaces.gc(options, &no_hooks()).await.unwrap().actions, expected);
+    assert!(world.path("half").exists() && world.path("stray").exists());
+    let options = Gc { dry_run: false, ..options };
+    let report = world.workspaces.gc(options, &no_hooks()).await.unwrap();
+    assert_eq!(report.failed, Vec::<String>::new());
+    assert_eq!(report.actions[..6], expected);
+    let mut left: Vec<_> = std::fs::read_dir(world.workspaces.path())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    left.sort();
+    assert_eq!(left, [".carrel", "fine", "unused"]);
+    assert!(world.workspaces.trash().unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn retention_removes_what_nobody_used_for_long() {
+    let world = World::new();
+    world.create("old").await.unwrap();
+    let days = |days: u64| std::time::Duration::from_hours(24 * days);
+    let now = SystemClock.now().as_millis();
+    let later = Timestamp::from_millis(now + i64::try_from(days(20).as_millis()).unwrap());
+    let options =
+        Options { clock: Arc::new(FixedClock(later)), ..options(world.workspaces.path()) };
+    let workspaces = Workspaces::open_or_create(&options).unwrap();
+    workspaces.create(Create::new(identifier("new")), &no_hooks()).await.unwrap();
+    for (limit, removed) in [(days(30), 0), (days(10), 1)] {
+        let gc = Gc { retention: Some(limit), ..Gc::default() };
+        let report = workspaces.gc(gc, &no_hooks()).await.unwrap();
+        let unused = |action: &&GcAction| matches!(action, GcAction::RemoveUnused { .. });
+        assert_eq!(report.actions.iter().filter(unused).count(), removed);
+    }
+    assert!(!world.path("old").exists() && world.path("new").exists());
+}
+
+#[tokio::test]
+async fn a_damaged_record_is_an_error_that_names_the_file() {
+    let world = World::new();
+    world.create("A").await.unwrap();
+    world.edit_record("A", "{", "");
+    let error = world.create("A").await.unwrap_err();
+    assert_eq!(error.code(), Code::RecordUnreadable);
+    assert!(error.to_string().contains("records/A.json"), "{error}");
+}
+
+#[tokio::test]
+async fn records_of_a_newer_version_are_refused() {
+    let world = World::new();
+    world.create("A").await.unwrap();
+    world.edit_record("A", "\"schema\":1", "\"schema\":2");
+    assert_eq!(world.create("A").await.unwrap_err().code(), Code::SchemaTooNew);
+    std::fs::write(world.path(".carrel/root.json"), "{\"schema\":9}").unwrap();
+    assert_eq!(open(world.workspaces.path()).unwrap_err().code(), Code::SchemaTooNew);
+}
+
+#[tokio::test]
+async fn a_root_that_cannot_be_written_gives_a_permission_error() {
+    let world = World::new();
+    if rustix::process::geteuid().is_root() {
+        // Root passes every permission; a read-only mount is what stops it.
+        return;
+    }
+    let closed = std::fs::Permissions::from_mode(0o500);
+    std::fs::set_permissions(world.workspaces.path(), closed).unwrap();
+    assert_eq!(world.create("A").await.unwrap_err().code(), Code::PermissionDenied);
+}

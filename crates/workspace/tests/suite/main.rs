@@ -1,0 +1,88 @@
+//! What a root and its workspaces promise, without hooks. Everything that runs a
+//! hook or kills a process is tested through the `carrel` command.
+#![expect(
+    clippy::disallowed_methods,
+    clippy::unwrap_used,
+    reason = "tests build the state that a crash or a person leaves behind, and fail by panicking"
+)]
+
+/// Create, reuse, repair, remove.
+mod lifecycle;
+/// Where a workspace may be.
+mod places;
+/// Counting, limits, the watcher.
+mod quotas;
+/// Live changes of the workflow file.
+mod reload;
+/// Which directories can be roots.
+mod roots;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use carrel_config::{Environment, Scope, Workflow};
+use carrel_domain::{ByteSize, Identifier, SystemClock};
+use carrel_workspace::{
+    Create, Created, Error, HookSettings, Hooks, Options, Quota, Remove, Removed, Target,
+    Workspaces,
+};
+use tokio_util::sync::CancellationToken;
+
+/// A root in a directory of its own.
+struct World {
+    directory: tempfile::TempDir,
+    workspaces: Workspaces,
+}
+
+impl World {
+    fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let workspaces = open(&directory.path().join("root")).unwrap();
+        Self { directory, workspaces }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join("root").join(name)
+    }
+
+    async fn create(&self, text: &str) -> Result<Created, Error> {
+        self.workspaces.create(Create::new(identifier(text)), &no_hooks()).await
+    }
+
+    async fn remove(&self, text: &str) -> Result<Removed, Error> {
+        self.remove_target(Target::Identifier(identifier(text))).await
+    }
+
+    async fn remove_target(&self, target: Target) -> Result<Removed, Error> {
+        self.workspaces.remove(Remove { target, keep_if_dirty: false }, &no_hooks()).await
+    }
+
+    /// Edits a record as a crash or another version would leave it.
+    fn edit_record(&self, key: &str, from: &str, to: &str) {
+        let path = self.path(".carrel/records").join(format!("{key}.json"));
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert!(text.contains(from), "{text}");
+        std::fs::write(path, text.replace(from, to)).unwrap();
+    }
+}
+
+fn options(root: &Path) -> Options {
+    let quota = Quota { bytes: ByteSize::mib(10), files: Some(1000) };
+    Options { root: root.to_owned(), home: None, quota, clock: Arc::new(SystemClock) }
+}
+
+fn open(root: &Path) -> Result<Workspaces, Error> {
+    Workspaces::open_or_create(&options(root))
+}
+
+fn identifier(text: &str) -> Identifier {
+    Identifier::parse(text).unwrap()
+}
+
+fn no_hooks() -> Hooks {
+    let environment = Environment::from_pairs([("PATH", "/usr/bin:/bin")]);
+    let path = Path::new("WORKFLOW.md");
+    let workflow = Workflow::parse(b"", path, &environment, Scope::WorkspaceAndHooks).unwrap();
+    let settings = HookSettings::new(workflow.config.hooks.clone(), &environment, Vec::new());
+    Hooks::new(settings, "/nonexistent".into(), CancellationToken::new())
+}

@@ -1,0 +1,72 @@
+use std::os::unix::fs::symlink;
+
+use carrel_domain::{Code, Coded};
+use carrel_workspace::Target;
+
+use crate::{World, identifier, open};
+
+#[tokio::test]
+async fn a_path_that_is_no_workspace_is_refused_at_removal_and_at_launch() {
+    let world = World::new();
+    world.create("A").await.unwrap();
+    std::fs::create_dir(world.path("A/sub")).unwrap();
+    symlink("A", world.path("alias")).unwrap();
+    symlink("/tmp", world.path("out")).unwrap();
+    let root = world.workspaces.path();
+    let cases = [
+        (root.to_owned(), Code::WorkspaceEqualsRoot, "workspace_root"),
+        (root.join("A/.."), Code::WorkspaceEqualsRoot, "workspace_root"),
+        (root.join("."), Code::WorkspaceEqualsRoot, "workspace_root"),
+        (root.join("A/sub"), Code::WorkspaceOutsideRoot, "outside_workspace_root"),
+        (root.join(".carrel"), Code::WorkspaceOutsideRoot, "outside_workspace_root"),
+        (root.join(".carrel/trash"), Code::WorkspaceOutsideRoot, "outside_workspace_root"),
+        ("/tmp".into(), Code::WorkspaceOutsideRoot, "outside_workspace_root"),
+        ("/".into(), Code::WorkspaceOutsideRoot, "outside_workspace_root"),
+        (root.join("../elsewhere"), Code::WorkspaceOutsideRoot, "outside_workspace_root"),
+        (root.join("alias"), Code::WorkspaceSymlinkEscape, "symlink_escape"),
+        (root.join("out"), Code::WorkspaceSymlinkEscape, "symlink_escape"),
+        (root.join("out/x"), Code::WorkspaceSymlinkEscape, "symlink_escape"),
+    ];
+    for (path, code, reason) in cases {
+        let error = world.remove_target(Target::Path(path.clone())).await.unwrap_err();
+        assert_eq!(error.code(), code, "{}", path.display());
+        assert_eq!(error.detail()["workspace"], path.to_str().unwrap());
+        assert_eq!(error.detail()["root"], root.to_str().unwrap());
+        let error = world.workspaces.check_cwd(&path).unwrap_err();
+        assert_eq!(error.code(), Code::InvalidWorkspaceCwd, "{}", path.display());
+        assert_eq!(error.detail()["reason"], reason, "{}", path.display());
+    }
+    assert!(world.path("A/sub").is_dir());
+    assert_eq!(world.workspaces.check_cwd(&root.join("A")).unwrap().as_str(), "A");
+    world.remove_target(Target::Path(root.join("A"))).await.unwrap();
+    assert!(!world.path("A").exists());
+}
+
+#[tokio::test]
+async fn a_root_behind_a_link_accepts_both_spellings() {
+    let world = World::new();
+    world.create("A").await.unwrap();
+    let link = world.directory.path().join("link");
+    symlink("root", &link).unwrap();
+    let through_link = open(&link).unwrap();
+    assert_eq!(through_link.path(), world.workspaces.path());
+    assert_eq!(through_link.check_cwd(&link.join("A")).unwrap().as_str(), "A");
+    assert_eq!(through_link.check_cwd(&world.path("A")).unwrap().as_str(), "A");
+}
+
+#[tokio::test]
+async fn a_directory_swapped_after_opening_is_refused_at_launch() {
+    let world = World::new();
+    let made = world.create("A").await.unwrap();
+    let workspace = world.workspaces.open(&identifier("A")).await.unwrap();
+    std::fs::rename(&made.path, world.path("moved")).unwrap();
+    let reason = |workspace: &carrel_workspace::Workspace| {
+        workspace.launch_directory().unwrap_err().detail()["reason"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(reason(&workspace), "path_unreadable");
+    std::fs::create_dir(&made.path).unwrap();
+    assert_eq!(reason(&workspace), "replaced");
+    std::fs::remove_dir(&made.path).unwrap();
+    symlink("moved", &made.path).unwrap();
+    assert_eq!(reason(&workspace), "symlink_escape");
+}

@@ -1,0 +1,89 @@
+use std::io::Write;
+use std::time::Duration;
+
+use carrel_domain::{ByteSize, Code, Coded};
+use carrel_workspace::{Amount, Freshness, Quota, Watcher};
+use tokio_util::sync::CancellationToken;
+
+use crate::{World, identifier};
+
+#[tokio::test]
+async fn usage_is_counted_again_only_after_a_write_through_carrel() {
+    let world = World::new();
+    let made = world.create("A").await.unwrap();
+    let key = &made.record.key;
+    let usage = async |freshness| world.workspaces.usage(key, freshness).await.unwrap().unwrap();
+    let empty = usage(Freshness::Cached).await;
+    assert_eq!(empty.amount.files, 0);
+    // Behind Carrel's back: the count stays until somebody asks for a new one.
+    std::fs::write(made.path.join("file"), vec![1; 100_000]).unwrap();
+    assert_eq!(usage(Freshness::Cached).await, empty);
+    world.workspaces.touch(key).await.unwrap();
+    let after = usage(Freshness::Cached).await;
+    assert_eq!(after.amount.files, 1);
+    assert!(after.amount.bytes >= 100_000);
+    std::fs::remove_file(made.path.join("file")).unwrap();
+    assert_eq!(usage(Freshness::Recount).await.amount.files, 0);
+}
+
+#[tokio::test]
+async fn a_workspace_beyond_its_quota_is_named() {
+    let world = World::new();
+    let made = world.create("A").await.unwrap();
+    assert!(world.workspaces.check_quota(&made.record.key).await.is_ok());
+    std::fs::write(made.path.join("big"), vec![1; 11 << 20]).unwrap();
+    world.workspaces.touch(&made.record.key).await.unwrap();
+    let error = world.workspaces.check_quota(&made.record.key).await.unwrap_err();
+    assert_eq!(error.code(), Code::QuotaExceeded);
+    assert!(error.to_string().contains("of 10.0 MiB"), "{error}");
+}
+
+#[tokio::test]
+async fn a_new_workspace_does_not_inherit_the_count_of_its_predecessor() {
+    let world = World::new();
+    let made = world.create("A").await.unwrap();
+    std::fs::write(made.path.join("file"), "x").unwrap();
+    world.workspaces.usage(&made.record.key, Freshness::Recount).await.unwrap();
+    world.remove("A").await.unwrap();
+    world.create("A").await.unwrap();
+    let usage = world.workspaces.usage(&made.record.key, Freshness::Cached).await.unwrap();
+    assert_eq!(usage.unwrap().amount.files, 0);
+}
+
+#[tokio::test]
+async fn the_watcher_tells_of_a_writer_that_passes_the_quota() {
+    let world = World::new();
+    let made = world.create("A").await.unwrap();
+    let workspace = world.workspaces.open(&identifier("A")).await.unwrap();
+    let quota = Quota { bytes: ByteSize::mib(8), files: None };
+    let directory = workspace.files().try_clone().unwrap();
+    let watcher = Watcher::new(directory, quota, Amount::default()).unwrap();
+    let stop = CancellationToken::new();
+    let watching = tokio::spawn({
+        let stop = stop.clone();
+        async move { watcher.watch(&stop).await }
+    });
+    let mut file = std::fs::File::create(made.path.join("growing")).unwrap();
+    let mut written = 0;
+    while !watching.is_finished() && written < 4096 {
+        file.write_all(&vec![7; 1 << 20]).unwrap();
+        file.sync_data().unwrap();
+        written += 1;
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    let overrun = watching.await.unwrap().unwrap().expect("the writer went beyond the quota");
+    assert!(overrun.used.bytes > quota.bytes.as_u64());
+}
+
+#[tokio::test]
+async fn the_watcher_stops_when_it_is_told_to() {
+    let world = World::new();
+    world.create("A").await.unwrap();
+    let workspace = world.workspaces.open(&identifier("A")).await.unwrap();
+    let quota = Quota { bytes: ByteSize::mib(8), files: None };
+    let directory = workspace.files().try_clone().unwrap();
+    let watcher = Watcher::new(directory, quota, Amount::default()).unwrap();
+    let stop = CancellationToken::new();
+    stop.cancel();
+    assert_eq!(watcher.watch(&stop).await.unwrap(), None);
+}
