@@ -1,0 +1,100 @@
+//! Why a command failed, and how it says so.
+
+use std::ffi::OsString;
+use std::io::{self, Write as _};
+use std::process::ExitCode;
+
+use carrel_config::{PathError, WorkflowError};
+use carrel_domain::{Code, Coded, ErrorEnvelope};
+use serde_json::json;
+
+use crate::output::Format;
+
+const FAILED: u8 = 1;
+const USED_WRONGLY: u8 = 2;
+
+/// Why a command failed.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Failure {
+    #[error(transparent)]
+    Workspace(#[from] carrel_workspace::Error),
+    #[error(transparent)]
+    Workflow(#[from] WorkflowError),
+    #[error("--root {value} cannot be used: {source}")]
+    Root { value: String, source: PathError },
+    #[error("could not write the output")]
+    Output(#[source] io::Error),
+    #[error("could not start: {doing}")]
+    Start {
+        doing: &'static str,
+        #[source]
+        source: io::Error,
+    },
+}
+
+impl Coded for Failure {
+    fn code(&self) -> Code {
+        match self {
+            Self::Workspace(error) => error.code(),
+            Self::Workflow(error) => error.code(),
+            Self::Root { .. } => Code::RootRefused,
+            Self::Output(_) => Code::Io,
+            Self::Start { .. } => Code::SpawnFailed,
+        }
+    }
+
+    fn detail(&self) -> serde_json::Value {
+        match self {
+            Self::Workspace(error) => error.detail(),
+            Self::Workflow(error) => error.detail(),
+            Self::Root { value, .. } => json!({ "root": value }),
+            Self::Output(_) | Self::Start { .. } => json!({}),
+        }
+    }
+}
+
+impl From<carrel_domain::InvalidIdentifier> for Failure {
+    fn from(error: carrel_domain::InvalidIdentifier) -> Self {
+        Self::Workspace(error.into())
+    }
+}
+
+impl Failure {
+    /// Says what went wrong, as the last thing on stderr.
+    pub(crate) fn report(&self, format: Format) -> ExitCode {
+        let mut envelope = ErrorEnvelope::of(self);
+        if let Some(remedy) = self.code().remedies().first() {
+            envelope.error.message = format!("{}; {remedy}", envelope.error.message);
+        }
+        report(&envelope, format);
+        ExitCode::from(FAILED)
+    }
+}
+
+fn report(envelope: &ErrorEnvelope, format: Format) {
+    let mut stderr = io::stderr().lock();
+    // Nobody is left to be told when stderr itself is gone.
+    let _ = match format {
+        Format::Json => serde_json::to_writer(&mut stderr, envelope)
+            .map_err(io::Error::from)
+            .and_then(|()| stderr.write_all(b"\n")),
+        Format::Text => {
+            let error = &envelope.error;
+            writeln!(stderr, "error: {} [{}]", error.message, error.code)
+        }
+    };
+}
+
+/// Says how the command line was used wrongly, or prints the help that was asked for.
+pub(crate) fn report_usage(error: &clap::Error, arguments: &[OsString]) -> ExitCode {
+    let asked_for_help = !error.use_stderr();
+    let json = arguments.iter().any(|argument| argument == "--json");
+    if asked_for_help || !json {
+        let _ = error.print();
+        return ExitCode::from(if asked_for_help { 0 } else { USED_WRONGLY });
+    }
+    let text = error.to_string();
+    let message = text.trim().strip_prefix("error: ").unwrap_or(text.trim());
+    report(&ErrorEnvelope::new(Code::Usage, message, json!({})), Format::Json);
+    ExitCode::from(USED_WRONGLY)
+}

@@ -1,0 +1,139 @@
+//! Log lines on stderr: `LEVEL Sentence key=value …` for people, one JSON object each for programs.
+
+use std::fmt::{self, Write as _};
+use std::io::{self, Write as _};
+
+use carrel_config::{Environment, environment};
+use serde_json::{Map, Value, json};
+use tracing::field::{Field, Visit};
+use tracing::{Event, Subscriber};
+use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
+use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{EnvFilter, Registry};
+
+use crate::output::{Format, printable};
+
+/// Begins to log. `CARREL_LOG`, then `LOG_LEVEL`, then `-v` decide how much.
+pub(crate) fn start(format: Format, verbose: u8, environment: &Environment) {
+    let level = match verbose {
+        0 => "warn",
+        1 => "info",
+        _ => "debug",
+    };
+    let setting = [environment::CARREL_LOG, environment::LOG_LEVEL]
+        .into_iter()
+        .find_map(|name| environment.get_str(name))
+        .filter(|_| verbose == 0)
+        .unwrap_or(level);
+    let filter = EnvFilter::try_new(setting).unwrap_or_else(|_| EnvFilter::new(level));
+    Registry::default().with(filter).with(Lines { format }).init();
+}
+
+struct Lines {
+    format: Format,
+}
+
+impl<S: Subscriber> Layer<S> for Lines {
+    fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
+        let mut fields = Fields::default();
+        event.record(&mut fields);
+        let level = event.metadata().level().as_str();
+        let mut line = match self.format {
+            Format::Text => fields.text(level),
+            Format::Json => fields.json(&level.to_ascii_lowercase()),
+        };
+        line.push('\n');
+        // One write for each line, so that lines of several processes do not mix.
+        let _ = io::stderr().lock().write_all(line.as_bytes());
+    }
+}
+
+#[derive(Default)]
+struct Fields {
+    message: String,
+    values: Vec<(&'static str, Value)>,
+}
+
+impl Fields {
+    fn text(&self, level: &str) -> String {
+        let mut line = format!("{level} {}", printable(&self.message));
+        for (name, value) in &self.values {
+            let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+            write!(line, " {name}={}", quoted(&text)).expect("writing to a string cannot fail");
+        }
+        line
+    }
+
+    fn json(&self, level: &str) -> String {
+        let fields: Map<_, _> =
+            self.values.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
+        json!({ "level": level, "message": self.message, "fields": fields }).to_string()
+    }
+
+    fn push(&mut self, field: &Field, value: Value) {
+        self.values.push((field.name(), value));
+    }
+}
+
+/// Values that a reader could take for several words are put in quotes.
+fn quoted(text: &str) -> String {
+    let plain =
+        !text.is_empty() && !text.contains([' ', '"', '=']) && !text.contains(char::is_control);
+    if plain { text.to_owned() } else { format!("{text:?}") }
+}
+
+impl Visit for Fields {
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        if field.name() == "message" {
+            self.message = format!("{value:?}");
+        } else {
+            self.push(field, format!("{value:?}").into());
+        }
+    }
+
+    fn record_str(&mut self, field: &Field, value: &str) {
+        self.push(field, value.into());
+    }
+
+    fn record_u64(&mut self, field: &Field, value: u64) {
+        self.push(field, value.into());
+    }
+
+    fn record_i64(&mut self, field: &Field, value: i64) {
+        self.push(field, value.into());
+    }
+
+    fn record_bool(&mut self, field: &Field, value: bool) {
+        self.push(field, value.into());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_quoted_only_when_they_must_be() {
+        for (value, line) in
+            [("ABC-1", "ABC-1"), ("a b", "\"a b\""), ("", "\"\""), ("x\ny", "\"x\\ny\"")]
+        {
+            assert_eq!(quoted(value), line);
+        }
+    }
+
+    #[test]
+    fn a_line_is_the_sentence_and_then_the_fields_in_order() {
+        let fields = Fields {
+            message: "Workspace hook timed out".into(),
+            values: vec![("hook", "after_create".into()), ("timeout_ms", 60000.into())],
+        };
+        assert_eq!(
+            fields.text("WARN"),
+            "WARN Workspace hook timed out hook=after_create timeout_ms=60000"
+        );
+        assert_eq!(
+            fields.json("warn"),
+            r#"{"fields":{"hook":"after_create","timeout_ms":60000},"level":"warn","message":"Workspace hook timed out"}"#
+        );
+    }
+}

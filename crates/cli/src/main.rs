@@ -1,0 +1,52 @@
+//! The `carrel` command.
+//!
+//! Data goes to stdout, everything else to stderr. With `--json` each line of
+//! stderr is a JSON object, and the last one is the error when there is one.
+//! Exit codes: 0 for success, 1 for an error, 2 for wrong usage.
+#![forbid(unsafe_code)]
+
+mod arguments;
+mod failure;
+mod logging;
+mod output;
+mod workspace;
+
+use std::process::ExitCode;
+
+use arguments::{Arguments, Command};
+use carrel_config::Environment;
+use clap::{CommandFactory, Parser};
+use failure::Failure;
+
+fn main() -> ExitCode {
+    let arguments: Vec<_> = std::env::args_os().collect();
+    // Helper processes are this same program; they must not start a single thread.
+    if let Some(code) = carrel_exec::run_helper(arguments.iter().skip(1).cloned()) {
+        return code;
+    }
+    match Arguments::try_parse_from(&arguments) {
+        Ok(parsed) => run(parsed),
+        Err(error) => failure::report_usage(&error, &arguments),
+    }
+}
+
+fn run(arguments: Arguments) -> ExitCode {
+    let environment = Environment::process();
+    let format = arguments.format();
+    logging::start(format, arguments.verbose, &environment);
+    let result = match arguments.command {
+        Command::Workspace(command) => workspace::run(command, format, &environment),
+        Command::Completions { shell } => write_completions(shell),
+    };
+    match result {
+        Ok(code) => code,
+        Err(failure) => failure.report(format),
+    }
+}
+
+fn write_completions(shell: clap_complete::Shell) -> Result<ExitCode, Failure> {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Arguments::command(), "carrel", &mut script);
+    output::write(&script)?;
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,72 @@
+//! `carrel workspace …`
+
+mod clean;
+mod create;
+mod look;
+mod settings;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use carrel_config::Environment;
+use carrel_domain::{Identifier, WorkspaceKey};
+use serde_json::json;
+
+use crate::arguments::{KeyArguments, WorkspaceCommand};
+use crate::failure::Failure;
+use crate::output::{self, Format};
+use settings::Settings;
+
+/// Runs a command about workspaces.
+pub(crate) fn run(
+    command: WorkspaceCommand,
+    format: Format,
+    environment: &Environment,
+) -> Result<ExitCode, Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|source| Failure::Start { doing: "the runtime", source })?;
+    runtime.block_on(async {
+        match command {
+            WorkspaceCommand::Key(arguments) => key(&arguments, format, environment),
+            WorkspaceCommand::Create(arguments) => {
+                create::create(arguments, format, environment).await
+            }
+            WorkspaceCommand::Ls(arguments) => look::list(&arguments, format, environment).await,
+            WorkspaceCommand::Show(arguments) => look::show(arguments, format, environment).await,
+            WorkspaceCommand::Verify(arguments) => look::verify(&arguments, format, environment),
+            WorkspaceCommand::Rm(arguments) => clean::remove(arguments, format, environment).await,
+            WorkspaceCommand::Gc(arguments) => clean::gc(&arguments, format, environment).await,
+        }
+    })
+}
+
+/// Without a root the key is what the identifier alone derives.
+fn key(
+    arguments: &KeyArguments,
+    format: Format,
+    environment: &Environment,
+) -> Result<ExitCode, Failure> {
+    let identifier = Identifier::parse(&arguments.identifier)?;
+    let root = &arguments.root;
+    let workspaces = if root.root.is_some() || root.config.is_some() {
+        Settings::load(root, environment)?.open_existing()?
+    } else {
+        None
+    };
+    let key = match workspaces {
+        Some(workspaces) => workspaces.key(&identifier)?,
+        None => WorkspaceKey::derive(&identifier),
+    };
+    match format {
+        Format::Json => output::json(&json!({ "identifier": identifier, "key": key }))?,
+        Format::Text => output::line(key.as_str())?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The program itself, for helper processes.
+fn own_program() -> Result<PathBuf, Failure> {
+    std::env::current_exe().map_err(|source| Failure::Start { doing: "this program again", source })
+}

@@ -1,0 +1,128 @@
+//! `carrel workspace rm | gc`, and the process that empties the trash.
+
+use std::process::ExitCode;
+
+use carrel_config::Environment;
+use carrel_domain::Identifier;
+use carrel_workspace::{Gc, GcAction, GcReport, Remove, Target, Workspaces};
+use serde_json::json;
+
+use super::own_program;
+use super::settings::Settings;
+use crate::arguments::{GcArguments, RemoveArguments};
+use crate::failure::Failure;
+use crate::output::{self, Format, printable};
+
+pub(super) async fn remove(
+    arguments: RemoveArguments,
+    format: Format,
+    environment: &Environment,
+) -> Result<ExitCode, Failure> {
+    let settings = Settings::load(&arguments.root, environment)?;
+    let target = match (arguments.path, arguments.identifier) {
+        (Some(path), _) => Target::Path(std::path::absolute(path).map_err(current_directory)?),
+        (None, identifier) => {
+            Target::Identifier(Identifier::parse(identifier.unwrap_or_default())?)
+        }
+    };
+    let workspaces = match (settings.open_existing()?, &target) {
+        (Some(workspaces), _) => workspaces,
+        (None, Target::Path(_)) => settings.open_or_create()?,
+        (None, Target::Identifier(identifier)) => {
+            let (identifier, root) = (identifier.clone(), settings.options.root);
+            return Err(carrel_workspace::Error::NotFound { identifier, root }.into());
+        }
+    };
+    let request = Remove { target, keep_if_dirty: arguments.keep_if_dirty };
+    let removed = workspaces.remove(request, &settings.hooks).await?;
+    sweep_in_background(&workspaces)?;
+    match format {
+        Format::Json => output::json(&json!({
+            "identifier": removed.identifier,
+            "key": removed.key,
+            "path": removed.path.to_string_lossy(),
+            "removed": true,
+        }))?,
+        Format::Text => {
+            output::line(&format!("removed {} at {}", removed.key, removed.path.display()))?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn current_directory(source: std::io::Error) -> Failure {
+    Failure::Start { doing: "the current directory", source }
+}
+
+/// Starts a process that empties the trash, if there is anything in it.
+///
+/// It outlives this one: removal returns at once whatever the size. If it is
+/// killed, the next command that finds something in the trash starts another.
+pub(super) fn sweep_in_background(workspaces: &Workspaces) -> Result<(), Failure> {
+    if workspaces.trash()?.is_empty() {
+        return Ok(());
+    }
+    let root = workspaces.path().as_os_str();
+    let arguments = ["workspace".as_ref(), "gc".as_ref(), "--root".as_ref(), root];
+    carrel_exec::start_detached(&own_program()?, &arguments)
+        .map_err(|source| Failure::Start { doing: "the process that empties the trash", source })
+}
+
+pub(super) async fn gc(
+    arguments: &GcArguments,
+    format: Format,
+    environment: &Environment,
+) -> Result<ExitCode, Failure> {
+    let settings = Settings::load(&arguments.root, environment)?;
+    let root = settings.options.root.clone();
+    let options = Gc {
+        dry_run: arguments.dry_run,
+        retention: arguments.older_than.map(|age| age.0),
+        keep_if_dirty: arguments.keep_if_dirty,
+        orphans: arguments.orphans,
+    };
+    let report = match settings.open_existing()? {
+        Some(workspaces) => workspaces.gc(options, &settings.hooks).await?,
+        None => GcReport::default(),
+    };
+    match format {
+        Format::Json => output::json(&json!({
+            "root": root.to_string_lossy(),
+            "dry_run": options.dry_run,
+            "actions": report.actions,
+            "failed": report.failed,
+        }))?,
+        Format::Text => output::write(report_text(&report, options.dry_run).as_bytes())?,
+    }
+    Ok(if report.failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn report_text(report: &GcReport, dry_run: bool) -> String {
+    let mood = if dry_run { "would " } else { "" };
+    let mut lines: Vec<String> =
+        report.actions.iter().map(|action| format!("{mood}{}", describe(action))).collect();
+    lines.extend(report.failed.iter().map(|reason| format!("failed: {}", printable(reason))));
+    if lines.is_empty() {
+        lines.push("nothing to clean up".to_owned());
+    }
+    lines.join("\n") + "\n"
+}
+
+fn describe(action: &GcAction) -> String {
+    match action {
+        GcAction::FinishRemoval { key } => format!("finish the removal of {key}"),
+        GcAction::RemoveHalfMade { key } => format!("remove the half-made {key}"),
+        GcAction::DropRecord { key } => {
+            format!("drop the record of {key}, whose directory is gone")
+        }
+        GcAction::RemoveUnused { key, last_used_at, .. } => {
+            format!("remove {key}, last used {last_used_at}")
+        }
+        GcAction::RemoveOrphan { name } => {
+            format!("remove {}, which has no record", printable(name))
+        }
+        GcAction::DeleteLogs { name } => format!("delete the logs of {}", printable(name)),
+        GcAction::DeleteLock { name } => format!("delete the idle lock {}", printable(name)),
+        GcAction::DeleteTrash { name } => format!("delete {} from the trash", printable(name)),
+    }
+}

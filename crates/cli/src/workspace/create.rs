@@ -1,0 +1,55 @@
+//! `carrel workspace create`
+
+use std::process::ExitCode;
+
+use carrel_config::Environment;
+use carrel_domain::Identifier;
+use carrel_workspace::{Create, Created, Quota};
+use serde_json::json;
+
+use super::clean::sweep_in_background;
+use super::settings::Settings;
+use crate::arguments::CreateArguments;
+use crate::failure::Failure;
+use crate::output::{self, Format};
+
+pub(super) async fn create(
+    arguments: CreateArguments,
+    format: Format,
+    environment: &Environment,
+) -> Result<ExitCode, Failure> {
+    let identifier = Identifier::parse(arguments.identifier)?;
+    let settings = Settings::load(&arguments.root, environment)?;
+    let quota = arguments.quota.map(|bytes| Quota { bytes, ..settings.options.quota });
+    let workspaces = settings.open_or_create()?;
+    let request = Create {
+        identifier,
+        issue_id: arguments.issue_id,
+        layout: arguments.layout.into(),
+        quota,
+        attempt: None,
+    };
+    let created = workspaces.create(request, &settings.hooks).await;
+    // A failed hook, or a half-made directory that was found, leaves something to delete.
+    sweep_in_background(&workspaces)?;
+    print(&created?, format)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn print(created: &Created, format: Format) -> Result<(), Failure> {
+    let Created { created, record, path } = created;
+    match format {
+        Format::Json => output::json(&json!({
+            "identifier": record.identifier,
+            "key": record.key,
+            "path": path.to_string_lossy(),
+            "created": created,
+            "state": record.state,
+            "layout": record.layout,
+        })),
+        Format::Text => {
+            let verb = if *created { "created" } else { "reused" };
+            output::line(&format!("{verb} {} at {}", record.key, path.display()))
+        }
+    }
+}

@@ -1,0 +1,211 @@
+//! `carrel workspace ls | show | verify`
+
+use std::process::ExitCode;
+
+use carrel_config::Environment;
+use carrel_domain::{Age, ByteSize, Clock, Identifier, SystemClock, Timestamp};
+use carrel_workspace::{
+    Finding, Freshness, GitState, Listing, ListingState, Severity, verify as look_for_faults,
+};
+use serde_json::{Value, json};
+
+use super::settings::Settings;
+use crate::arguments::{ListArguments, RootArguments, ShowArguments};
+use crate::failure::Failure;
+use crate::output::{self, Format, printable};
+
+pub(super) async fn list(
+    arguments: &ListArguments,
+    format: Format,
+    environment: &Environment,
+) -> Result<ExitCode, Failure> {
+    let settings = Settings::load(&arguments.root, environment)?;
+    let workspaces = settings.open_existing()?;
+    let listings = match &workspaces {
+        Some(workspaces) => workspaces.list(freshness(arguments.recount)).await?,
+        None => Vec::new(),
+    };
+    let root = workspaces.as_ref().map_or(settings.options.root.as_path(), |found| found.path());
+    match format {
+        Format::Json => {
+            let listed: Vec<Value> = listings.iter().map(summary).collect();
+            output::json(&json!({ "root": root.to_string_lossy(), "workspaces": listed }))?;
+        }
+        Format::Text if listings.is_empty() => {
+            output::line(&format!("no workspaces in {}", root.display()))?;
+        }
+        Format::Text => output::write(table(&listings).as_bytes())?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn freshness(recount: bool) -> Freshness {
+    if recount { Freshness::Recount } else { Freshness::Cached }
+}
+
+fn summary(listing: &Listing) -> Value {
+    let record = &listing.record;
+    json!({
+        "identifier": record.identifier,
+        "key": record.key,
+        "path": listing.path.to_string_lossy(),
+        "state": listing.state,
+        "layout": record.layout,
+        "created_at": record.created_at,
+        "last_used_at": record.last_used_at,
+        "usage_bytes": listing.usage.map(|usage| usage.amount.bytes),
+        "files": listing.usage.map(|usage| usage.amount.files),
+    })
+}
+
+fn table(listings: &[Listing]) -> String {
+    let now = SystemClock.now();
+    let heading = ["IDENTIFIER", "KEY", "STATE", "SIZE", "FILES", "AGE", "LAST USED"];
+    let mut rows = vec![heading.map(str::to_owned)];
+    rows.extend(listings.iter().map(|listing| row(listing, now)));
+    output::table(&rows)
+}
+
+fn row(listing: &Listing, now: Timestamp) -> [String; 7] {
+    let record = &listing.record;
+    let age = |at: Timestamp| Age(at.age(now)).to_string();
+    let dash = || "-".to_owned();
+    [
+        printable(record.identifier.as_str()),
+        record.key.to_string(),
+        state_name(listing.state).to_owned(),
+        listing.usage.map_or_else(dash, |used| ByteSize::bytes(used.amount.bytes).to_string()),
+        listing.usage.map_or_else(dash, |used| used.amount.files.to_string()),
+        age(record.created_at),
+        format!("{} ago", age(record.last_used_at)),
+    ]
+}
+
+fn state_name(state: ListingState) -> &'static str {
+    match state {
+        ListingState::Creating => "creating",
+        ListingState::Ready => "ready",
+        ListingState::Removing => "removing",
+        ListingState::Missing => "missing",
+        ListingState::Broken => "broken",
+    }
+}
+
+pub(super) async fn show(
+    arguments: ShowArguments,
+    format: Format,
+    environment: &Environment,
+) -> Result<ExitCode, Failure> {
+    let identifier = Identifier::parse(arguments.identifier)?;
+    let settings = Settings::load(&arguments.root, environment)?;
+    let not_found = || carrel_workspace::Error::NotFound {
+        identifier: identifier.clone(),
+        root: settings.options.root.clone(),
+    };
+    let workspaces = settings.open_existing()?.ok_or_else(not_found)?;
+    let key = workspaces.record(&identifier)?.key;
+    let listing = workspaces.show(&key, freshness(arguments.recount)).await?;
+    let listing = listing.ok_or_else(not_found)?;
+    let git = match workspaces.open(&identifier).await {
+        Ok(workspace) => settings.hooks.repositories(workspace.files()).await?,
+        // Missing, half-made or locked for removal: there is nothing to ask git about.
+        Err(_) => Vec::new(),
+    };
+    match format {
+        Format::Json => output::json(&details(&listing, &git))?,
+        Format::Text => output::write(describe(&listing, &git).as_bytes())?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn details(listing: &Listing, git: &[GitState]) -> Value {
+    let record = &listing.record;
+    let mut value = summary(listing);
+    value["issue_id"] = json!(record.issue_id);
+    value["quota_bytes"] = json!(record.quota.bytes);
+    value["quota_files"] = json!(record.quota.files);
+    value["usage_as_of"] = json!(listing.usage.map(|usage| usage.as_of));
+    value["repos_cached"] = json!(record.repos_cached);
+    value["tasks_run"] = json!(record.tasks_run);
+    value["hook_runs"] = json!(record.hook_runs);
+    value["git"] = json!(git);
+    value
+}
+
+fn describe(listing: &Listing, git: &[GitState]) -> String {
+    let record = &listing.record;
+    let mut rows = vec![
+        ["identifier".to_owned(), printable(record.identifier.as_str())],
+        ["key".to_owned(), record.key.to_string()],
+        ["path".to_owned(), listing.path.display().to_string()],
+        ["state".to_owned(), state_name(listing.state).to_owned()],
+        ["layout".to_owned(), record.layout.as_str().to_owned()],
+        ["created".to_owned(), record.created_at.to_string()],
+        ["last used".to_owned(), record.last_used_at.to_string()],
+        ["usage".to_owned(), usage_text(listing)],
+    ];
+    rows.extend(git.iter().map(|state| [format!("git {}", state.path.display()), git_text(state)]));
+    rows.extend(record.hook_runs.iter().map(|run| {
+        let end = json!(run.end).as_str().unwrap_or_default().replace('_', " ");
+        let text = format!("{end} in {} ms, log {}", run.duration_ms, run.log.display());
+        [format!("hook {}", run.hook.as_str()), text]
+    }));
+    output::table(&rows)
+}
+
+fn usage_text(listing: &Listing) -> String {
+    let quota = listing.record.quota;
+    match listing.usage {
+        None => format!("none of {}", quota.bytes),
+        Some(used) => {
+            let bytes = ByteSize::bytes(used.amount.bytes);
+            format!(
+                "{bytes} of {}, {} files, counted {}",
+                quota.bytes, used.amount.files, used.as_of
+            )
+        }
+    }
+}
+
+fn git_text(state: &GitState) -> String {
+    let branch = printable(state.branch.as_deref().unwrap_or("no branch"));
+    let unsaved = state.unsaved();
+    if unsaved.is_empty() {
+        format!("{branch}, clean")
+    } else {
+        format!("{branch}, {}", unsaved.join(", "))
+    }
+}
+
+pub(super) fn verify(
+    arguments: &RootArguments,
+    format: Format,
+    environment: &Environment,
+) -> Result<ExitCode, Failure> {
+    let settings = Settings::load(arguments, environment)?;
+    let findings = look_for_faults(&settings.options)?;
+    match format {
+        Format::Json => {
+            let root = settings.options.root.to_string_lossy();
+            output::json(&json!({ "root": root, "findings": findings }))?;
+        }
+        Format::Text => output::write(findings_text(&findings).as_bytes())?,
+    }
+    let broken = findings.iter().any(|finding| finding.severity == Severity::Error);
+    Ok(if broken { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+fn findings_text(findings: &[Finding]) -> String {
+    findings.iter().map(finding_text).collect()
+}
+
+fn finding_text(finding: &Finding) -> String {
+    let Finding { check, path, message, fix, severity } = finding;
+    let severity = match severity {
+        Severity::Note => "note",
+        Severity::Warning => "warning",
+        Severity::Error => "error",
+    };
+    let (path, message) = (printable(&path.to_string_lossy()), printable(message));
+    format!("{severity}: {check}: {path}: {message}\n  fix: {fix}\n")
+}

@@ -1,0 +1,79 @@
+//! Which root, which hooks: from the command line, the workflow file and the environment.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+use carrel_config::{Environment, RootOrigin, Scope, Workflow};
+use carrel_workspace::{Hooks, Options, Workspaces};
+use tokio_util::sync::CancellationToken;
+use tracing::warn;
+
+use super::own_program;
+use crate::arguments::RootArguments;
+use crate::failure::Failure;
+
+/// The workflow file that is used when none is named.
+const DEFAULT_FILE: &str = "WORKFLOW.md";
+
+/// What all commands about workspaces need to know.
+pub(crate) struct Settings {
+    pub(crate) options: Options,
+    pub(crate) hooks: Hooks,
+}
+
+impl Settings {
+    /// Reads the workflow file, if there is one, and lets `--root` beat it.
+    pub(crate) fn load(
+        arguments: &RootArguments,
+        environment: &Environment,
+    ) -> Result<Self, Failure> {
+        let workflow = load_workflow(arguments, environment)?;
+        for warning in &workflow.warnings {
+            warn!("{}", warning.located(&workflow.path));
+        }
+        let mut options = Options::of(&workflow, environment);
+        if let Some(value) = &arguments.root {
+            options.root = root_of_command_line(value, environment)?;
+        }
+        let program = own_program()?;
+        let hooks = Hooks::of(&workflow, environment, program, CancellationToken::new());
+        Ok(Self { options, hooks })
+    }
+
+    /// Opens the root and makes it if it is missing.
+    pub(crate) fn open_or_create(&self) -> Result<Workspaces, Failure> {
+        Ok(Workspaces::open_or_create(&self.options)?)
+    }
+
+    /// Opens the root if it is in use already.
+    pub(crate) fn open_existing(&self) -> Result<Option<Workspaces>, Failure> {
+        Ok(Workspaces::open_existing(&self.options)?)
+    }
+}
+
+fn load_workflow(
+    arguments: &RootArguments,
+    environment: &Environment,
+) -> Result<Workflow, Failure> {
+    let scope = Scope::WorkspaceAndHooks;
+    let file = match (&arguments.config, &arguments.root) {
+        (Some(file), _) => Some(file.as_path()),
+        // A root that was named stands for itself; the hooks of some file nearby do not belong to it.
+        (None, Some(_)) => None,
+        (None, None) => Some(Path::new(DEFAULT_FILE)).filter(|file| file.exists()),
+    };
+    Ok(match file {
+        Some(file) => Workflow::load(file, environment, scope)?,
+        None => Workflow::parse(b"", Path::new(DEFAULT_FILE), environment, scope)?,
+    })
+}
+
+/// Resolves `--root` like `workspace.root`, relative to the current directory.
+fn root_of_command_line(value: &Path, environment: &Environment) -> Result<PathBuf, Failure> {
+    let directory = std::env::current_dir()
+        .map_err(|source| Failure::Start { doing: "the current directory", source })?;
+    let value: &OsStr = value.as_os_str();
+    carrel_config::resolve_root(value, RootOrigin::CommandLine, &directory, environment)
+        .map(|root| root.path)
+        .map_err(|source| Failure::Root { value: value.to_string_lossy().into_owned(), source })
+}
