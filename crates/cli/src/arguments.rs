@@ -180,6 +180,7 @@ pub(crate) struct RemoveArguments {
 }
 
 #[derive(Args, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "switches of a command line are independent")]
 pub(crate) struct GcArguments {
     #[command(flatten)]
     pub(crate) root: RootArguments,
@@ -195,4 +196,7 @@ pub(crate) struct GcArguments {
     /// Also remove directories that have no record
     #[arg(long)]
     pub(crate) orphans: bool,
+    /// Only empty the trash
+    #[arg(long, conflicts_with_all = ["older_than", "orphans", "dry_run"])]
+    pub(crate) trash_only: bool,
 }

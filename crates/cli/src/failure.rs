@@ -20,7 +20,7 @@ pub(crate) enum Failure {
     Workspace(#[from] carrel_workspace::Error),
     #[error(transparent)]
     Workflow(#[from] WorkflowError),
-    #[error("--root {value} cannot be used: {source}")]
+    #[error("--root {value:?} cannot be used")]
     Root { value: String, source: PathError },
     #[error("could not write the output")]
     Output(#[source] io::Error),

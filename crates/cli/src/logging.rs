@@ -133,7 +133,7 @@ mod tests {
         );
         assert_eq!(
             fields.json("warn"),
-            r#"{"fields":{"hook":"after_create","timeout_ms":60000},"level":"warn","message":"Workspace hook timed out"}"#
+            r#"{"level":"warn","message":"Workspace hook timed out","fields":{"hook":"after_create","timeout_ms":60000}}"#
         );
     }
 }

@@ -42,4 +42,4 @@ pub use root::{Identity, Root, Space};
 pub use sensitive::is_sensitive;
 pub use usage::{Usage, UsageLimit};
 pub use walk::{MAX_DEPTH, Step, Visit};
-pub use write::{AtomicFile, Durability, WriteOptions};
+pub use write::{AtomicFile, Durability, WriteOptions, unfinished_write};

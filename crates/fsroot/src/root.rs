@@ -69,7 +69,7 @@ impl Root {
     fn below(&self, path: &Path, directory: OwnedFd) -> Self {
         // A directory may lie deeper than the kernel can name it.
         let path = real_path(directory.as_fd(), path).unwrap_or_else(|_| self.path.join(path));
-        Self { path, directory }
+        Self { directory, path }
     }
 
     /// Returns a second handle on the same directory.

@@ -22,6 +22,12 @@ use crate::root::Root;
 /// How the names of unfinished writes begin.
 pub(crate) const TEMPORARY_PREFIX: &str = ".carrel-write-";
 
+/// Returns the process that left an unfinished write of this name.
+pub fn unfinished_write(name: &OsStr) -> Option<u32> {
+    let rest = name.to_str()?.strip_prefix(TEMPORARY_PREFIX)?;
+    rest.split('-').next()?.parse().ok()
+}
+
 /// The mode of a new file before the umask takes its share.
 const NEW_FILE_MODE: u32 = 0o666;
 

@@ -179,7 +179,7 @@ impl Inner {
         let directory = self.open_directory(&key)?;
         match (record.map(|record| (record.state, record)), directory) {
             (Some((State::Ready, record)), Some(directory)) => {
-                self.reuse(record, &directory).map(Begun::Reused)
+                self.reuse(request, record, &directory).map(Begun::Reused)
             }
             (None, Some(directory)) => self.adopt(request, key, &directory).map(Begun::Reused),
             (Some((State::Creating | State::Removing, record)), Some(_)) => {
@@ -195,8 +195,14 @@ impl Inner {
         }
     }
 
-    fn reuse(&self, mut record: Record, directory: &Root) -> Result<Record, Error> {
+    fn reuse(
+        &self,
+        request: &Create,
+        mut record: Record,
+        directory: &Root,
+    ) -> Result<Record, Error> {
         ensure_layout(directory, record.layout)?;
+        record.issue_id = request.issue_id.clone().or(record.issue_id);
         record.last_used_at = self.clock.now();
         self.records().write(&record, Durability::Buffered)?;
         Ok(record)

@@ -1,10 +1,12 @@
 //! Cleaning up: what a crash left behind, what nobody used for long, what has no owner.
 
-use std::path::Path;
-use std::time::Duration;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
 use carrel_domain::{Identifier, Timestamp, WorkspaceKey};
-use carrel_fsroot::FileKind;
+use carrel_fsroot::{FileKind, unfinished_write};
+use rustix::io::Errno;
+use rustix::process::{Pid, test_kill_process};
 use serde::Serialize;
 use tracing::{info, warn};
 
@@ -15,6 +17,9 @@ use crate::lock::Mode;
 use crate::manager::{Inner, Workspaces};
 use crate::record::State;
 use crate::remove::{Remove, Target};
+
+/// How long the logs of a workspace that is gone are kept.
+const KEEP_LOGS: Duration = Duration::from_hours(7 * 24);
 
 /// What to clean up.
 #[derive(Clone, Copy, Debug, Default)]
@@ -72,6 +77,11 @@ pub enum GcAction {
         /// Whose lock.
         name: String,
     },
+    /// A record that a crash kept from being finished is deleted.
+    DeleteUnfinished {
+        /// The file, below the server's own directory.
+        path: PathBuf,
+    },
     /// A removed workspace is deleted from the trash.
     DeleteTrash {
         /// Its name in the trash.
@@ -111,19 +121,24 @@ impl Workspaces {
                 }
             }
         }
-        self.empty_trash(options, &mut report).await?;
+        let trash = if options.dry_run {
+            let names = self.trash()?.into_iter().map(|name| GcAction::DeleteTrash { name });
+            GcReport { actions: names.collect(), failed: Vec::new() }
+        } else {
+            self.empty_trash().await?
+        };
+        report.actions.extend(trash.actions);
+        report.failed.extend(trash.failed);
         Ok(report)
     }
 
-    async fn empty_trash(&self, options: Gc, report: &mut GcReport) -> Result<(), Error> {
-        let names = self.trash()?;
-        if !options.dry_run {
-            let workspaces = self.clone();
-            let sweep = blocking(move || workspaces.sweep()).await?;
-            report.failed.extend(sweep.failed.into_iter().map(|(_, reason)| reason));
-        }
-        report.actions.extend(names.into_iter().map(|name| GcAction::DeleteTrash { name }));
-        Ok(())
+    /// Deletes what is in the trash, unless another process is at it.
+    pub async fn empty_trash(&self) -> Result<GcReport, Error> {
+        let workspaces = self.clone();
+        let sweep = blocking(move || workspaces.sweep()).await?;
+        let actions = sweep.deleted.into_iter().map(|name| GcAction::DeleteTrash { name });
+        let failed = sweep.failed.into_iter().map(|(name, reason)| format!("{name}: {reason}"));
+        Ok(GcReport { actions: actions.collect(), failed: failed.collect() })
     }
 
     /// Does one thing; tells whether it was still to be done.
@@ -156,10 +171,12 @@ impl Inner {
             actions.extend(orphans.into_iter().map(|name| GcAction::RemoveOrphan { name }));
         }
         let logs = self.names_in("logs")?;
-        let stale = logs.into_iter().filter(|name| !known(name));
+        let stale = logs.into_iter().filter(|name| !known(name) && self.logs_are_old(name));
         actions.extend(stale.map(|name| GcAction::DeleteLogs { name }));
         actions
             .extend(self.idle_locks(&keys)?.into_iter().map(|name| GcAction::DeleteLock { name }));
+        let unfinished = self.unfinished()?;
+        actions.extend(unfinished.into_iter().map(|path| GcAction::DeleteUnfinished { path }));
         Ok(actions)
     }
 
@@ -199,6 +216,9 @@ impl Inner {
                 removed.map(|()| true).map_err(Error::files("could not delete logs"))
             }
             GcAction::DeleteLock { name } => self.locks().remove_idle(name),
+            GcAction::DeleteUnfinished { path } => {
+                crate::json::remove(&self.root.own, path).map(|()| true)
+            }
             // Done by whoever can run hooks, and by the sweep.
             GcAction::RemoveUnused { .. } | GcAction::DeleteTrash { .. } => Ok(false),
         }
@@ -233,6 +253,28 @@ impl Inner {
         Ok(idle)
     }
 
+    /// The log of a hook that failed is read after its workspace was taken back.
+    fn logs_are_old(&self, name: &str) -> bool {
+        let directory = Path::new("logs").join(name);
+        let modified = self.root.own.metadata(&directory).map(|metadata| metadata.modified);
+        let age = modified.ok().and_then(|at| SystemTime::now().duration_since(at).ok());
+        age.is_some_and(|age| age > KEEP_LOGS)
+    }
+
+    /// Lists files of the server that a process left unfinished when it died.
+    fn unfinished(&self) -> Result<Vec<PathBuf>, Error> {
+        let mut paths = Vec::new();
+        for part in ["", "records", "usage"] {
+            for name in self.names_in(part)? {
+                let writer = unfinished_write(name.as_ref()).and_then(|id| i32::try_from(id).ok());
+                if writer.and_then(Pid::from_raw).is_some_and(|writer| !is_alive(writer)) {
+                    paths.push(Path::new(part).join(name));
+                }
+            }
+        }
+        Ok(paths)
+    }
+
     fn names_in(&self, part: &str) -> Result<Vec<String>, Error> {
         let entries = self
             .root
@@ -241,4 +283,8 @@ impl Inner {
             .map_err(Error::files("could not list the server's directory"))?;
         Ok(entries.iter().map(|entry| entry.name.to_string_lossy().into_owned()).collect())
     }
+}
+
+fn is_alive(process: Pid) -> bool {
+    !matches!(test_kill_process(process), Err(Errno::SRCH))
 }

@@ -56,6 +56,9 @@ impl Workspaces {
 
 impl Workspace {
     /// Runs `before_run` or `after_run` and remembers how it went.
+    ///
+    /// A failed `before_run` is the caller's error. A failed `after_run` is logged
+    /// and changes nothing: the run it followed is over.
     pub async fn run_hook(
         &self,
         hook: Hook,
@@ -72,7 +75,10 @@ impl Workspace {
             let (inner, key) = (self.workspaces.inner.clone(), self.record.key.clone());
             blocking(move || inner.update(&key, |record| record.remember(run))).await?;
         }
-        Ok(ran.result?)
+        match hook {
+            Hook::AfterRun => Ok(()),
+            Hook::AfterCreate | Hook::BeforeRun | Hook::BeforeRemove => Ok(ran.result?),
+        }
     }
 
     /// Returns the record as it was when the workspace was opened.

@@ -45,6 +45,8 @@ pub struct Remove {
 pub struct Removed {
     /// What it was for; unknown when it had no record.
     pub identifier: Option<Identifier>,
+    /// The tracker's own id of the issue, where it was known.
+    pub issue_id: Option<String>,
     /// Its key, which is free again.
     pub key: WorkspaceKey,
     /// Where it was.
@@ -68,8 +70,9 @@ impl Workspaces {
         match &result {
             Ok(removed) => {
                 let issue_identifier = removed.identifier.as_ref().map(Identifier::as_str);
+                let issue_id = removed.issue_id.as_deref().or(issue_identifier);
                 let workspace = removed.path.display();
-                info!(issue_identifier, %workspace, "Workspace removed");
+                info!(issue_id, issue_identifier, %workspace, "Workspace removed");
             }
             Err(error) => warn!(workspace = asked, %error, "Workspace removal refused"),
         }
@@ -157,8 +160,9 @@ impl Inner {
         self.accounts().forget(&doomed.key)?;
         self.records().remove(&doomed.key)?;
         let path = self.place(&doomed.key).workspace;
-        let identifier = doomed.record.map(|record| record.identifier);
-        Ok(Removed { identifier, key: doomed.key, path })
+        let (identifier, issue_id) =
+            doomed.record.map(|record| (record.identifier, record.issue_id)).unzip();
+        Ok(Removed { identifier, issue_id: issue_id.flatten(), key: doomed.key, path })
     }
 
     /// Finishes a removal that a crash interrupted, if nobody is at it.

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use carrel_domain::WorkspaceKey;
 use carrel_fsroot::Collision;
-use tracing::warn;
+use tracing::{debug, warn};
 
 use crate::error::Error;
 use crate::lock::Mode;
@@ -18,8 +18,8 @@ const SWEEP_LOCK: &str = "+sweep";
 /// What emptying the trash did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sweep {
-    /// How many trees were deleted.
-    pub deleted: usize,
+    /// The trees that were deleted.
+    pub deleted: Vec<String>,
     /// The trees that could not be deleted, with the reason; they are tried again next time.
     pub failed: Vec<(String, String)>,
     /// Whether another process is emptying the trash already.
@@ -31,6 +31,7 @@ impl Inner {
     pub(crate) fn discard(&self, key: &WorkspaceKey) -> Result<(), Error> {
         let now = self.clock.now().as_millis();
         let name = format!("{key}.{now}.{:08x}", fastrand::u32(..));
+        debug!(%key, trash = name, "moving the directory into the trash");
         let target = Path::new(TRASH).join(name);
         let source = Path::new(key.as_str());
         self.root
@@ -72,11 +73,11 @@ impl Workspaces {
         let trees = inner.root.own.list(Path::new(TRASH));
         for entry in trees.map_err(Error::files("could not list the trash"))? {
             let path: PathBuf = Path::new(TRASH).join(&entry.name);
+            let name = entry.name.to_string_lossy().into_owned();
             match inner.root.own.remove_tree(&path) {
-                Ok(()) => sweep.deleted += 1,
+                Ok(()) => sweep.deleted.push(name),
                 Err(error) if error.is_not_found() => {}
                 Err(error) => {
-                    let name = entry.name.to_string_lossy().into_owned();
                     warn!(%name, %error, "Trash could not be deleted, trying again next time");
                     sweep.failed.push((name, error.to_string()));
                 }

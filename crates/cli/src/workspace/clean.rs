@@ -1,5 +1,6 @@
 //! `carrel workspace rm | gc`, and the process that empties the trash.
 
+use std::ffi::OsStr;
 use std::process::ExitCode;
 
 use carrel_config::Environment;
@@ -63,7 +64,9 @@ pub(super) fn sweep_in_background(workspaces: &Workspaces) -> Result<(), Failure
         return Ok(());
     }
     let root = workspaces.path().as_os_str();
-    let arguments = ["workspace".as_ref(), "gc".as_ref(), "--root".as_ref(), root];
+    let command: [&OsStr; 4] =
+        ["workspace".as_ref(), "gc".as_ref(), "--trash-only".as_ref(), "--root".as_ref()];
+    let arguments = [&command[..], &[root]].concat();
     carrel_exec::start_detached(&own_program()?, &arguments)
         .map_err(|source| Failure::Start { doing: "the process that empties the trash", source })
 }
@@ -82,6 +85,7 @@ pub(super) async fn gc(
         orphans: arguments.orphans,
     };
     let report = match settings.open_existing()? {
+        Some(workspaces) if arguments.trash_only => workspaces.empty_trash().await?,
         Some(workspaces) => workspaces.gc(options, &settings.hooks).await?,
         None => GcReport::default(),
     };
@@ -123,6 +127,7 @@ fn describe(action: &GcAction) -> String {
         }
         GcAction::DeleteLogs { name } => format!("delete the logs of {}", printable(name)),
         GcAction::DeleteLock { name } => format!("delete the idle lock {}", printable(name)),
+        GcAction::DeleteUnfinished { path } => format!("delete the unfinished {}", path.display()),
         GcAction::DeleteTrash { name } => format!("delete {} from the trash", printable(name)),
     }
 }

@@ -1,1 +1,144 @@
-//! x
+//! The `carrel` command as its users meet it: real processes, real hooks, real kills.
+#![expect(
+    clippy::disallowed_methods,
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    reason = "tests drive the program from outside, and fail by panicking"
+)]
+
+/// What each command prints, and how it fails.
+mod commands;
+/// Every rule about hooks.
+mod hooks;
+/// `kill -9` at random moments, and what the next start finds.
+mod kill;
+/// Log lines and error objects, which are interface.
+mod lines;
+/// Which root and which hooks apply.
+mod settings;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+/// How long a condition may take to come true on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A root, a home and a workflow file of their own.
+struct World {
+    directory: tempfile::TempDir,
+}
+
+impl World {
+    fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::create_dir(directory.path().join("home")).unwrap();
+        Self { directory }
+    }
+
+    /// A world whose workflow file has these lines below `hooks:`.
+    fn with_hooks(hooks: &str) -> Self {
+        let world = Self::new();
+        world.write_hooks(hooks);
+        world
+    }
+
+    fn write_hooks(&self, hooks: &str) {
+        let hooks = hooks.replace('\n', "\n  ");
+        let root = self.root();
+        let text = format!("---\nworkspace:\n  root: {}\nhooks:\n  {hooks}\n---\n", root.display());
+        std::fs::write(self.path("WORKFLOW.md"), text).unwrap();
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    fn root(&self) -> PathBuf {
+        self.path("root")
+    }
+
+    /// `carrel workspace ARGUMENTS` with the world's workflow file, or its root where there is none.
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = self.bare(&[&["workspace"], arguments].concat());
+        let file = self.path("WORKFLOW.md");
+        if file.exists() {
+            command.arg("--config").arg(file);
+        } else {
+            command.arg("--root").arg(self.root());
+        }
+        command
+    }
+
+    /// `carrel ARGUMENTS` in an environment with nothing of ours.
+    fn bare(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_carrel"));
+        command
+            .args(arguments)
+            .env_clear()
+            .env("PATH", "/usr/local/bin:/usr/bin:/bin")
+            .env("HOME", self.path("home"))
+            .current_dir(self.directory.path())
+            .stdin(Stdio::null());
+        command
+    }
+
+    fn run(&self, arguments: &[&str]) -> Run {
+        Run::of(self.command(arguments))
+    }
+
+    /// Runs with `--json` and expects success; returns what was printed.
+    fn json(&self, arguments: &[&str]) -> Value {
+        let run = self.run(&[arguments, &["--json"]].concat());
+        assert_eq!(run.code, 0, "{arguments:?}: {}", run.stderr);
+        serde_json::from_str(&run.stdout).unwrap()
+    }
+
+    fn trash(&self) -> usize {
+        std::fs::read_dir(self.root().join(".carrel/trash")).map_or(0, Iterator::count)
+    }
+}
+
+/// A command that is over.
+struct Run {
+    code: i32,
+    stdout: String,
+    stderr: String,
+}
+
+impl Run {
+    fn of(mut command: Command) -> Self {
+        let Output { status, stdout, stderr } = command.output().unwrap();
+        Self {
+            code: status.code().unwrap_or(-1),
+            stdout: String::from_utf8(stdout).unwrap(),
+            stderr: String::from_utf8(stderr).unwrap(),
+        }
+    }
+
+    /// The error object, which is the last line of stderr.
+    fn error(&self) -> Value {
+        let last = self.stderr.lines().last().unwrap_or_default();
+        let value: Value = serde_json::from_str(last).expect(&self.stderr);
+        value["error"].clone()
+    }
+}
+
+/// Waits until something is so, and fails loudly when it never is.
+fn eventually(what: &str, condition: impl Fn() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !condition() {
+        assert!(Instant::now() < deadline, "never came true: {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Tells whether a process that wrote its number into a file is still there.
+fn is_running(pid_file: &Path) -> bool {
+    let text = std::fs::read_to_string(pid_file).unwrap_or_default();
+    let Ok(number) = text.trim().parse::<i32>() else { return false };
+    let process = rustix::process::Pid::from_raw(number).unwrap();
+    rustix::process::test_kill_process(process).is_ok()
+}

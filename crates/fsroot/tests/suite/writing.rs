@@ -1,7 +1,7 @@
 use std::io::Write;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
-use carrel_fsroot::{Collision, Durability, Problem, WriteOptions};
+use carrel_fsroot::{Collision, Durability, Problem, WriteOptions, unfinished_write};
 
 use crate::{World, p};
 
@@ -68,6 +68,9 @@ fn an_abandoned_write_leaves_nothing() {
     world.file("file", "old");
     let mut pending = world.root.begin_write(p("file"), WriteOptions::default()).unwrap();
     pending.write_all(b"half").unwrap();
+    let names = world.root.list(p("")).unwrap();
+    let left_by = names.iter().find_map(|entry| unfinished_write(&entry.name));
+    assert_eq!(left_by, Some(std::process::id()));
     drop(pending);
     assert_eq!(world.root.list(p("")).unwrap().len(), 1);
     assert_eq!(std::fs::read_to_string(world.inside("file")).unwrap(), "old");

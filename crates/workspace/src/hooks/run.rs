@@ -157,6 +157,9 @@ impl Hooks {
             .await
             .map_err(|source| HookError::Start { hook, source })?;
         self.touch(context, inner).await.map_err(|error| prepare(hook, &error))?;
+        for line in self.settings.mask(outcome.stdout.to_text(MAX_LOGGED)).lines() {
+            debug!(hook = hook.as_str(), issue_id = context.issue_id, line, "hook printed");
+        }
         *run = Some(HookRun {
             hook,
             started_at,

@@ -132,7 +132,7 @@ async fn removal_frees_the_name_at_once_and_the_sweep_deletes() {
     assert!(!made.path.exists());
     assert_eq!(world.workspaces.trash().unwrap().len(), 1);
     assert!(world.create("A").await.unwrap().created);
-    assert_eq!(world.workspaces.sweep().unwrap().deleted, 1);
+    assert_eq!(world.workspaces.sweep().unwrap().deleted.len(), 1);
     assert!(world.workspaces.trash().unwrap().is_empty());
     assert!(made.path.is_dir());
     let error = world.remove("never").await.unwrap_err();
@@ -181,7 +181,12 @@ async fn clean_up_finds_what_crashes_left_and_dry_run_changes_nothing() {
     world.edit_record("removing", "\"ready\"", "\"removing\"");
     std::fs::remove_dir(world.path("gone")).unwrap();
     std::fs::create_dir(world.path("stray")).unwrap();
-    std::fs::create_dir(world.path(".carrel/logs/nobody")).unwrap();
+    for name in ["nobody", "recent"] {
+        std::fs::create_dir(world.path(".carrel/logs").join(name)).unwrap();
+    }
+    let old = std::time::SystemTime::now() - std::time::Duration::from_hours(24 * 30);
+    let logs = std::fs::File::open(world.path(".carrel/logs/nobody")).unwrap();
+    logs.set_modified(old).unwrap();
     std::fs::write(world.path(".carrel/locks/nobody.lock"), "").unwrap();
     let options = Gc { dry_run: true, orphans: true, ..Gc::default() };
     let key = |name: &str| carrel_domain::WorkspaceKey::from_name(name).unwrap();

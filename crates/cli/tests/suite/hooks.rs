@@ -1,0 +1,309 @@
+use std::path::PathBuf;
+use std::time::Duration;
+
+use carrel_config::{Environment, Scope, Workflow};
+use carrel_domain::{Code, Coded, Identifier};
+use carrel_workspace::{Create, Hook, HookEnd, Hooks, Options, Workspaces};
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+
+use crate::{Run, World, eventually, is_running};
+
+impl World {
+    /// The text of the newest log of a workspace.
+    fn log(&self, key: &str) -> Vec<u8> {
+        let directory = self.root().join(".carrel/logs").join(key);
+        let mut logs: Vec<PathBuf> =
+            std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).collect();
+        logs.sort();
+        std::fs::read(logs.last().unwrap()).unwrap()
+    }
+
+    fn log_text(&self, key: &str) -> String {
+        String::from_utf8(self.log(key)).unwrap()
+    }
+
+    /// The same root and hooks as the command has them, for what no command runs yet.
+    fn open(&self, cancel: &CancellationToken) -> (Workspaces, Hooks) {
+        let environment = Environment::from_pairs([
+            ("PATH".to_owned(), "/usr/local/bin:/usr/bin:/bin".to_owned()),
+            ("HOME".to_owned(), self.path("home").display().to_string()),
+        ]);
+        let file = self.path("WORKFLOW.md");
+        let workflow = Workflow::load(&file, &environment, Scope::WorkspaceAndHooks).unwrap();
+        let program = PathBuf::from(env!("CARGO_BIN_EXE_carrel"));
+        let hooks = Hooks::of(&workflow, &environment, program, cancel.clone());
+        (Workspaces::open_or_create(&Options::of(&workflow, &environment)).unwrap(), hooks)
+    }
+}
+
+fn identifier() -> Identifier {
+    Identifier::parse("A").unwrap()
+}
+
+#[test]
+fn after_create_runs_once_and_its_failure_takes_the_workspace_back() {
+    let world = World::with_hooks("after_create: echo run >> ../count; touch half; exit 7");
+    for _ in 0..2 {
+        let error = world.run(&["create", "A", "--json"]).error();
+        assert_eq!(error["code"], "E_HOOK_FAILED");
+        assert_eq!(error["detail"]["end"], json!({"exited": 7}));
+        assert!(!world.root().join("A").exists());
+    }
+    world.write_hooks("after_create: echo run >> ../count; touch whole");
+    assert_eq!(world.json(&["create", "A"])["created"], true);
+    assert_eq!(world.json(&["create", "A"])["created"], false);
+    assert_eq!(std::fs::read_to_string(world.root().join("count")).unwrap(), "run\nrun\nrun\n");
+    assert!(!world.root().join("A/half").exists() && world.root().join("A/whole").exists());
+}
+
+#[test]
+fn before_remove_runs_and_neither_failure_nor_deadline_stops_the_removal() {
+    for hook in ["pwd > ../seen; head -c 3000 /dev/zero; exit 9", "touch ../seen; sleep 60"] {
+        let world = World::with_hooks(&format!("timeout_ms: 1000\nbefore_remove: {hook}"));
+        world.json(&["create", "A"]);
+        let run = world.run(&["rm", "A"]);
+        assert_eq!(run.code, 0, "{}", run.stderr);
+        assert!(run.stderr.contains("WARN Workspace hook "), "{}", run.stderr);
+        assert!(world.root().join("seen").exists() && !world.root().join("A").exists());
+    }
+}
+
+#[tokio::test]
+async fn before_run_is_fatal_and_after_run_is_not() {
+    let world = World::with_hooks(
+        "before_run: echo \"$CARREL_ATTEMPT\" > attempt; test ! -e fail\nafter_run: touch ended; exit 1",
+    );
+    let (workspaces, hooks) = world.open(&CancellationToken::new());
+    workspaces.create(Create::new(identifier()), &hooks).await.unwrap();
+    let workspace = workspaces.open(&identifier()).await.unwrap();
+    workspace.run_hook(Hook::BeforeRun, &hooks, Some(3)).await.unwrap();
+    workspace.run_hook(Hook::AfterRun, &hooks, Some(3)).await.unwrap();
+    let directory = world.root().join("A");
+    assert_eq!(std::fs::read_to_string(directory.join("attempt")).unwrap(), "3\n");
+    assert!(directory.join("ended").exists());
+    std::fs::write(directory.join("fail"), "").unwrap();
+    let error = workspace.run_hook(Hook::BeforeRun, &hooks, Some(4)).await.unwrap_err();
+    assert_eq!(error.code(), Code::HookFailed);
+    let ends: Vec<_> =
+        workspaces.record(&identifier()).unwrap().hook_runs.iter().map(|run| run.end).collect();
+    assert_eq!(ends, [HookEnd::Succeeded, HookEnd::Failed, HookEnd::Failed]);
+}
+
+#[tokio::test]
+async fn a_workspace_replaced_before_the_run_is_refused() {
+    let world = World::with_hooks("before_run: touch ran");
+    let (workspaces, hooks) = world.open(&CancellationToken::new());
+    workspaces.create(Create::new(identifier()), &hooks).await.unwrap();
+    let workspace = workspaces.open(&identifier()).await.unwrap();
+    std::fs::remove_dir(world.root().join("A")).unwrap();
+    std::os::unix::fs::symlink("/tmp", world.root().join("A")).unwrap();
+    let error = workspace.run_hook(Hook::BeforeRun, &hooks, None).await.unwrap_err();
+    assert_eq!(error.code(), Code::InvalidWorkspaceCwd);
+    assert!(!std::path::Path::new("/tmp/ran").exists());
+}
+
+#[tokio::test]
+async fn a_cancelled_hook_ends_and_another_can_still_run() {
+    let world = World::with_hooks("before_run: echo $$ > pid; sleep 300\nafter_run: touch ended");
+    let cancel = CancellationToken::new();
+    let (workspaces, hooks) = world.open(&cancel);
+    workspaces.create(Create::new(identifier()), &hooks).await.unwrap();
+    let workspace = workspaces.open(&identifier()).await.unwrap();
+    let pid = world.root().join("A/pid");
+    let started = async {
+        while !is_running(&pid) {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        cancel.cancel();
+    };
+    let (result, ()) = tokio::join!(workspace.run_hook(Hook::BeforeRun, &hooks, None), started);
+    assert_eq!(result.unwrap_err().to_string(), "hook before_run was cancelled");
+    assert!(!is_running(&pid));
+    let (_, hooks) = world.open(&CancellationToken::new());
+    workspace.run_hook(Hook::AfterRun, &hooks, None).await.unwrap();
+    assert!(world.root().join("A/ended").exists());
+}
+
+#[test]
+fn at_the_deadline_everything_a_hook_started_is_gone() {
+    let world = World::with_hooks(
+        "timeout_ms: 1500\nafter_create: |\n  \
+         setsid sh -c 'echo $$ > ../grandchild; trap \"\" TERM; while :; do sleep 1; done' &\n  \
+         (setsid sh -c 'echo $$ > ../daemon; exec sleep 300' &) \n  \
+         while [ ! -s ../grandchild ] || [ ! -s ../daemon ]; do sleep 0.01; done\n  \
+         echo waiting; sleep 300",
+    );
+    let error = world.run(&["create", "A", "--json"]).error();
+    assert_eq!(error["code"], "E_HOOK_TIMEOUT", "{error}");
+    assert_eq!(error["detail"]["timeout_ms"], 1500);
+    assert_eq!(error["detail"]["output"], "waiting\n");
+    for name in ["grandchild", "daemon"] {
+        assert!(world.root().join(name).exists(), "{name} never ran");
+        assert!(!is_running(&world.root().join(name)), "{name} survived");
+    }
+    assert!(!world.root().join("A").exists());
+}
+
+#[test]
+fn what_a_hook_leaves_running_is_ended_with_it() {
+    let world =
+        World::with_hooks("after_create: sh -c 'echo $$ > ../left; exec sleep 300' & sleep 0.2");
+    let run = world.run(&["create", "A"]);
+    assert_eq!(run.code, 0);
+    assert!(
+        run.stderr.contains("Workspace hook left processes, which were ended"),
+        "{}",
+        run.stderr
+    );
+    assert!(world.root().join("left").exists() && !is_running(&world.root().join("left")));
+}
+
+#[test]
+fn a_hundred_megabytes_of_output_stay_within_bounds() {
+    let world = World::with_hooks(
+        "after_create: head -c 100000000 /dev/zero | tr '\\0' x; echo; echo the end; exit 1",
+    );
+    let mut command = world.command(&["create", "A", "--json"]);
+    let child = command.stderr(std::process::Stdio::piped()).spawn().unwrap();
+    let status = format!("/proc/{}/status", child.id());
+    let watch = std::thread::spawn(move || {
+        let mut peak = 0;
+        // The peak only grows, so the last value that can be read is the one that counts.
+        while let Ok(text) = std::fs::read_to_string(&status) {
+            let line = text.lines().find(|line| line.starts_with("VmHWM"));
+            let Some(line) = line else { break };
+            peak = line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap();
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        peak
+    });
+    let output = child.wait_with_output().unwrap();
+    let peak_kib = watch.join().unwrap();
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    let error: serde_json::Value = serde_json::from_str(stderr.lines().last().unwrap()).unwrap();
+    let shown = error["error"]["detail"]["output"].as_str().unwrap();
+    assert!(shown.len() < 4096 && shown.ends_with("the end\n"), "{} bytes", shown.len());
+    assert!(shown.contains("bytes omitted"), "{shown}");
+    let log = world.log("A");
+    assert!(log.len() < 33 << 20, "the log has {} bytes", log.len());
+    assert!(
+        String::from_utf8_lossy(&log[log.len() - 100..]).contains("log limit of 32.0 MiB reached")
+    );
+    eprintln!("peak memory {peak_kib} KiB");
+    assert!(peak_kib > 0 && peak_kib < 64 << 10, "{peak_kib} KiB");
+}
+
+#[test]
+fn secrets_never_reach_a_hook_not_even_by_the_login_profile() {
+    let world = World::with_hooks(
+        "env: [WANTED, COPIED]\nafter_create: env; cat /proc/self/environ; echo ok",
+    );
+    let profile = "export LINEAR_API_KEY=tracker-secret\nexport ALIAS=tracker-secret\n\
+                   export URL=https://x:tracker-secret@host/\nexport HARMLESS=fine\n\
+                   export DATABASE_URL=postgres://elsewhere\ncd /\n";
+    std::fs::write(world.path("home/.profile"), profile).unwrap();
+    let mut command = world.command(&["create", "A"]);
+    command.envs([
+        ("LINEAR_API_KEY", "tracker-secret"),
+        ("DATABASE_URL", "postgres://server"),
+        ("WANTED", "passed"),
+        ("COPIED", "tracker-secret"),
+        ("UNLISTED", "kept back"),
+    ]);
+    let run = Run::of(command);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    let log = world.log_text("A");
+    for absent in ["tracker-secret", "postgres://", "UNLISTED", "COPIED"] {
+        assert!(!log.contains(absent), "{absent} in {log}");
+    }
+    for present in ["HARMLESS=fine", "WANTED=passed", "ok"] {
+        assert!(log.contains(present), "{present} not in {log}");
+    }
+    let directory = world.root().join("A");
+    assert!(log.contains(&format!("PWD={}", directory.display())), "{log}");
+}
+
+#[test]
+fn a_hook_gets_exactly_its_variables() {
+    let world = World::with_hooks("after_create: env | sort | grep -v -e '^_=' -e '^PATH='");
+    let mut command = world.command(&["create", "A", "--issue-id", "42"]);
+    command.envs([
+        ("USER", "somebody"),
+        ("LANG", "C"),
+        ("LC_TIME", "C"),
+        ("TERM", "dumb"),
+        ("TMPDIR", "/tmp"),
+        ("SSH_AUTH_SOCK", "/run/agent"),
+        ("AWS_SECRET_ACCESS_KEY", "no"),
+        ("EDITOR", "no"),
+    ]);
+    assert_eq!(Run::of(command).code, 0);
+    let text = world.log_text("A").replace(world.directory.path().to_str().unwrap(), "DIR");
+    insta::assert_snapshot!(text, @r"
+    CARREL_ATTEMPT=
+    CARREL_HOOK=after_create
+    CARREL_ISSUE_ID=42
+    CARREL_ISSUE_IDENTIFIER=A
+    CARREL_WORKSPACE=DIR/root/A
+    GIT_CEILING_DIRECTORIES=DIR/root
+    HOME=DIR/home
+    LANG=C
+    LC_TIME=C
+    PWD=DIR/root/A
+    SSH_AUTH_SOCK=/run/agent
+    TERM=dumb
+    TMPDIR=/tmp
+    USER=somebody
+    ");
+}
+
+#[test]
+fn a_hook_that_reads_gets_the_end_of_file_and_bytes_survive() {
+    let world = World::with_hooks("after_create: cat; printf 'a\\377\\000b'");
+    assert_eq!(world.run(&["create", "A"]).code, 0);
+    assert_eq!(world.log("A"), b"a\xff\0b");
+}
+
+#[test]
+fn a_hook_is_no_template_and_says_so() {
+    let world = World::with_hooks("after_create: echo '{{ issue.identifier }}'");
+    let run = world.run(&["create", "A"]);
+    assert!(run.stderr.contains("not a template"), "{}", run.stderr);
+    assert_eq!(world.log_text("A"), "{{ issue.identifier }}\n");
+}
+
+#[test]
+fn git_in_a_hook_does_not_see_a_repository_around_the_root() {
+    let world = World::new();
+    let mut init = std::process::Command::new("git");
+    assert!(
+        init.args(["init", "--quiet", "."])
+            .current_dir(world.directory.path())
+            .status()
+            .unwrap()
+            .success()
+    );
+    world.write_hooks("after_create: git rev-parse --show-toplevel || echo none");
+    world.run(&["create", "A"]);
+    assert!(world.log_text("A").ends_with("none\n"), "{}", world.log_text("A"));
+}
+
+#[test]
+fn a_confined_hook_is_refused_while_it_cannot_be_confined() {
+    let world = World::with_hooks("sandbox: true\nafter_create: touch ../ran");
+    let error = world.run(&["create", "A", "--json"]).error();
+    assert_eq!(error["code"], "E_SANDBOX_UNAVAILABLE");
+    assert!(!world.root().join("ran").exists() && !world.root().join("A").exists());
+}
+
+#[test]
+fn old_logs_make_room_for_new_ones() {
+    let world = World::with_hooks("after_create: exit 1");
+    for _ in 0..25 {
+        world.run(&["create", "A"]);
+    }
+    let logs = std::fs::read_dir(world.root().join(".carrel/logs/A")).unwrap().count();
+    assert_eq!(logs, 20);
+    eventually("the trash is empty", || world.trash() == 0);
+}

@@ -1,0 +1,150 @@
+//! Each test kills the command with SIGKILL at random moments and looks at what
+//! the next start makes of it. `CARREL_KILL_ROUNDS` sets how many moments.
+
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::{World, eventually, is_running};
+
+fn rounds() -> usize {
+    std::env::var("CARREL_KILL_ROUNDS").ok().and_then(|text| text.parse().ok()).unwrap_or(6)
+}
+
+/// Kills a command after a random time within `span`; tells whether it was still running.
+fn kill_within(mut command: Command, span: Duration, random: &mut fastrand::Rng) -> bool {
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let micros = u64::try_from(span.as_micros()).unwrap();
+    std::thread::sleep(Duration::from_micros(random.u64(..=micros)));
+    let running = child.try_wait().unwrap().is_none();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    running
+}
+
+fn state(world: &World, key: &str) -> Option<String> {
+    let listed = world.json(&["ls"]);
+    let found = |workspace: &&Value| workspace["key"] == key;
+    let workspace = listed["workspaces"].as_array().unwrap().iter().find(found)?.clone();
+    Some(workspace["state"].as_str().unwrap().to_owned())
+}
+
+/// Nothing may be left that no command would find again.
+fn assert_clean(world: &World) {
+    world.json(&["gc"]);
+    eventually("the trash is empty", || world.trash() == 0);
+    for part in ["records", "usage", "."] {
+        let left: Vec<_> = std::fs::read_dir(world.root().join(".carrel").join(part))
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .filter(|name| name.starts_with(".carrel-write"))
+            .collect();
+        assert_eq!(left, Vec::<String>::new(), "{part}");
+    }
+}
+
+#[test]
+fn a_creation_killed_at_any_moment_is_repaired_by_the_next() {
+    let hook = "echo $$ > ../pid; for n in 1 2 3 4 5 6 7 8 9 10; do touch $n; sleep 0.01; done; touch whole";
+    let world = World::with_hooks(&format!("after_create: {hook}"));
+    let mut random = fastrand::Rng::with_seed(1);
+    let (mut killed, mut half_made) = (0, 0);
+    for round in 0..rounds() {
+        let key = format!("A{round}");
+        let span = Duration::from_millis(150);
+        killed += usize::from(kill_within(world.command(&["create", &key]), span, &mut random));
+        let whole = world.root().join(&key).join("whole");
+        let found = state(&world, &key);
+        if found.as_deref() == Some("ready") {
+            assert!(whole.exists(), "{key} counts as ready and is half-made");
+        }
+        half_made += usize::from(found.as_deref() == Some("creating"));
+        eventually("the hook is gone", || !is_running(&world.root().join("pid")));
+        let created = world.json(&["create", &key]);
+        assert_eq!(created["state"], "ready");
+        assert!(whole.exists(), "{key} was not made again");
+    }
+    eprintln!("{killed} of {} were killed, {half_made} left half-made", rounds());
+    assert!(killed > 0);
+    assert_clean(&world);
+}
+
+#[test]
+fn a_removal_killed_at_any_moment_is_whole_or_finished_later() {
+    let world = World::with_hooks("before_remove: rm -f 1; sleep 0.03; rm -f 2; sleep 0.03");
+    let mut random = fastrand::Rng::with_seed(2);
+    let (mut killed, mut removing) = (0, 0);
+    for round in 0..rounds() {
+        let key = format!("A{round}");
+        world.json(&["create", &key]);
+        let directory = world.root().join(&key);
+        for n in 0..100 {
+            std::fs::write(directory.join(n.to_string()), "x").unwrap();
+        }
+        let span = Duration::from_millis(100);
+        killed += usize::from(kill_within(world.command(&["rm", &key]), span, &mut random));
+        match state(&world, &key).as_deref() {
+            // Not begun: everything is there.
+            Some("ready") => assert_eq!(std::fs::read_dir(&directory).unwrap().count(), 100),
+            Some("removing") => removing += 1,
+            // Moved away, with or without its record.
+            Some("missing") | None => assert!(!directory.exists()),
+            other => panic!("{key} is {other:?}"),
+        }
+        if state(&world, &key).as_deref() == Some("removing") {
+            world.json(&["gc"]);
+            assert!(!directory.exists(), "gc did not finish the removal");
+        }
+        assert_eq!(world.json(&["create", &key])["state"], "ready");
+    }
+    eprintln!("{killed} of {} were killed, {removing} half-removed", rounds());
+    assert!(killed > 0);
+    assert_clean(&world);
+}
+
+#[test]
+fn a_sweep_killed_at_any_moment_loses_track_of_nothing() {
+    let world = World::new();
+    let mut random = fastrand::Rng::with_seed(3);
+    for round in 0..rounds() {
+        let trash = world.root().join(".carrel/trash");
+        world.json(&["create", "A"]);
+        // Filled by hand, so that no background process is at it.
+        for tree in 0..3 {
+            let directory = trash.join(format!("old.{round}.{tree}/deep/er"));
+            std::fs::create_dir_all(&directory).unwrap();
+            for n in 0..200 {
+                std::fs::write(directory.join(n.to_string()), "x").unwrap();
+            }
+        }
+        kill_within(world.command(&["gc"]), Duration::from_millis(25), &mut random);
+        assert_eq!(state(&world, "A").as_deref(), Some("ready"));
+        world.json(&["gc"]);
+        assert_eq!(world.trash(), 0);
+    }
+    assert_clean(&world);
+}
+
+#[test]
+fn a_record_being_written_when_the_process_is_killed_is_the_old_or_the_new() {
+    let world = World::new();
+    let mut random = fastrand::Rng::with_seed(4);
+    world.json(&["create", "A"]);
+    let record = world.root().join(".carrel/records/A.json");
+    for round in 0..rounds() {
+        // Many short runs, because each writes for only a fraction of its life.
+        for _ in 0..10 {
+            let span = Duration::from_millis(6);
+            kill_within(world.command(&["create", "A"]), span, &mut random);
+            let text = std::fs::read_to_string(&record).unwrap();
+            let value: Value = serde_json::from_str(&text).expect("a record is never half-written");
+            assert_eq!((&value["identifier"], &value["state"]), (&"A".into(), &"ready".into()));
+        }
+        let key = format!("B{round}");
+        kill_within(world.command(&["create", &key]), Duration::from_millis(8), &mut random);
+        assert_ne!(state(&world, &key).as_deref(), Some("creating"));
+        assert_eq!(world.json(&["create", &key])["state"], "ready");
+    }
+    assert_clean(&world);
+}
