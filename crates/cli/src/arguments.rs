@@ -66,8 +66,12 @@ pub(crate) enum WorkspaceCommand {
     )]
     Create(CreateArguments),
     /// List the workspaces of a root
+    #[command(
+        after_help = "Examples:\n  carrel workspace ls --root ~/carrel\n  carrel workspace ls --root ~/carrel --recount --json"
+    )]
     Ls(ListArguments),
     /// Show one workspace: its record, usage, hooks and git state
+    #[command(after_help = "Example:\n  carrel workspace show ABC-123 --root ~/carrel")]
     Show(ShowArguments),
     /// Remove a workspace; returns at once and deletes in the background
     #[command(
@@ -75,6 +79,9 @@ pub(crate) enum WorkspaceCommand {
     )]
     Rm(RemoveArguments),
     /// Check a root and everything in it, and say how to mend what is wrong
+    ///
+    /// Exits with 1 when something stops work or endangers it.
+    #[command(after_help = "Example:\n  carrel workspace verify --root ~/carrel")]
     Verify(RootArguments),
     /// Clean up: trash, half-made and abandoned workspaces, stale records and locks
     #[command(

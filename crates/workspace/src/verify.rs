@@ -80,21 +80,27 @@ fn check_permissions(directory: &Root, findings: &mut Vec<Finding>) -> Result<()
     let user = geteuid().as_raw();
     let metadata = metadata_of(directory)?;
     let path = directory.path();
-    let owner = format!("owned by user {}, mode {:04o}", metadata.uid, metadata.mode);
-    findings.push(finding(Severity::Note, "owner", path, owner, "none needed"));
+    findings.push(owner_of(path, &metadata));
     if let Some(who) = who_else_may_write(&metadata, user) {
         let fix = format!("chown {user} {0} && chmod 700 {0}", path.display());
         findings.push(finding(Severity::Error, "permissions", path, who, fix));
     }
     for parent in path.ancestors().skip(1) {
         let Ok(directory) = Root::open(parent) else { continue };
-        if let Some(who) = who_may_rename_below(&metadata_of(&directory)?, user) {
+        let metadata = metadata_of(&directory)?;
+        findings.push(owner_of(parent, &metadata));
+        if let Some(who) = who_may_rename_below(&metadata, user) {
             let fix = format!("chmod go-w {} or move the root elsewhere", parent.display());
             let message = format!("{who}, and so may put another directory in the root's place");
             findings.push(finding(Severity::Warning, "parent", parent, message, fix));
         }
     }
     Ok(())
+}
+
+fn owner_of(path: &Path, metadata: &Metadata) -> Finding {
+    let message = format!("owned by user {}, mode {:04o}", metadata.uid, metadata.mode);
+    finding(Severity::Note, "owner", path, message, "none needed")
 }
 
 /// A sticky directory lets only owners rename; system directories belong to root.

@@ -12,6 +12,9 @@ mod hiding;
 mod hostile;
 /// Other processes that swap what is being used.
 mod race;
+/// Operations and paths picked at random.
+mod random;
+mod random_paths;
 /// Reading, listing, walking, counting.
 mod reading;
 /// Removing trees of every shape.
