@@ -61,8 +61,6 @@ codes! {
     NameTooLong = "E_NAME_TOO_LONG", "name_too_long", 422;
     /// Links lead in a circle.
     LinkLoop = "E_LINK_LOOP", "link_loop", 422;
-    /// Directories are nested deeper than Carrel follows.
-    TooDeep = "E_TOO_DEEP", "too_deep", 422;
     /// A file is larger than the limit for this operation.
     TooLarge = "E_TOO_LARGE", "too_large", 413;
     /// The path runs into another mounted file system.
@@ -133,6 +131,10 @@ codes! {
     /// The prompt of the workflow file is not a valid template.
     TemplateParse = "E_TEMPLATE_PARSE", "template_parse_error", 422;
 
+    /// A check of a root found something that stops work or endangers it.
+    VerifyFailed = "E_VERIFY_FAILED", "verify_failed", 409;
+    /// A clean-up could not do everything.
+    CleanUpIncomplete = "E_CLEAN_UP_INCOMPLETE", "clean_up_incomplete", 500;
     /// The command line was used wrongly.
     Usage = "E_USAGE", "usage", 400;
     /// A defect in Carrel.

@@ -67,7 +67,7 @@ impl Code {
             },
             Self::WorkspaceOutsideRoot => Guide {
                 causes: &[
-                    "workspace.root was changed since the workspace was made",
+                    "`workspace.root` was changed since the workspace was made",
                     "the path names something below a workspace, or elsewhere",
                 ],
                 remedies: &[
@@ -111,8 +111,13 @@ impl Code {
                 remedies: &["commit and push the work, or leave out --keep-if-dirty"],
             },
             Self::RootRefused => Guide {
-                causes: &["workspace.root names a directory of the system, a home or a repository"],
-                remedies: &["name an own directory, such as ~/carrel"],
+                causes: &[
+                    "`workspace.root` names a directory of the system, a home or a repository",
+                ],
+                remedies: &[
+                    "~/carrel is a safe choice",
+                    "name a directory that Carrel can make and own, such as /srv/carrel",
+                ],
             },
             Self::RootUnsafe => Guide {
                 causes: &["other users may write to the root, or own it"],
@@ -133,8 +138,10 @@ impl Code {
                 remedies: &["remove what is not needed, or raise the quota"],
             },
             Self::KernelUnsupported => Guide {
-                causes: &["Linux older than 5.6", "a container profile that forbids openat2"],
-                remedies: &["use Linux 5.6 or later, and a container profile that allows openat2"],
+                causes: &["Linux older than 5.11", "a container profile that forbids `openat2`"],
+                remedies: &[
+                    "use Linux 5.11 or later, and a container profile that allows `openat2`",
+                ],
             },
             Self::Contended => Guide {
                 causes: &["other processes rename directories all the time"],
@@ -155,30 +162,141 @@ impl Code {
                 ],
                 remedies: &["use a path relative to the workspace that stays inside it"],
             },
-            Self::SensitivePath
-            | Self::InvalidPath
-            | Self::NotFound
-            | Self::AlreadyExists
-            | Self::NotADirectory
-            | Self::IsADirectory
-            | Self::NotARegularFile
-            | Self::DirectoryNotEmpty
-            | Self::NameTooLong
-            | Self::LinkLoop
-            | Self::TooDeep
-            | Self::TooLarge
-            | Self::CrossesMount
-            | Self::Io
-            | Self::InvalidIdentifier
-            | Self::SpawnFailed
-            | Self::WorkflowParse
-            | Self::WorkflowNotAMap
-            | Self::WorkflowInvalid
-            | Self::TrackerMissing
-            | Self::TrackerUnsupported
-            | Self::TemplateParse
-            | Self::Usage
-            | Self::Internal => Guide { causes: &[], remedies: &[] },
+            Self::SensitivePath => Guide {
+                causes: &[
+                    "the name is one that holds credentials, such as `.ssh` or `.aws`",
+                    "the name belongs to Carrel, such as `.carrel`",
+                ],
+                remedies: &["choose another name; this one is never listed, read or searched"],
+            },
+            Self::InvalidPath => Guide {
+                causes: &["the path contains a NUL byte", "the path does not end in a name"],
+                remedies: &["give a path without NUL bytes that ends in a name"],
+            },
+            Self::NotFound => Guide {
+                causes: &["the path is misspelt", "what was there has been moved or removed"],
+                remedies: &["check the spelling of the path"],
+            },
+            Self::AlreadyExists => Guide {
+                causes: &["an earlier step made it", "another process made it in the meantime"],
+                remedies: &["choose another name, or remove what is there"],
+            },
+            Self::NotADirectory => Guide {
+                causes: &["a file stands where a directory is expected, or on the way to it"],
+                remedies: &["name a directory, or move the file away"],
+            },
+            Self::IsADirectory => Guide {
+                causes: &["the path leads to a directory"],
+                remedies: &["name a file inside the directory"],
+            },
+            Self::NotARegularFile => Guide {
+                causes: &["the path leads to a FIFO, a socket or a device"],
+                remedies: &["name a regular file; nothing else is read or written"],
+            },
+            Self::DirectoryNotEmpty => Guide {
+                causes: &["the directory has entries, perhaps hidden ones"],
+                remedies: &["empty the directory first, or remove it as a whole tree"],
+            },
+            Self::NameTooLong => Guide {
+                causes: &[
+                    "a single name has more than 255 bytes",
+                    "the whole path has 4096 or more",
+                ],
+                remedies: &["use a shorter name"],
+            },
+            Self::LinkLoop => Guide {
+                causes: &[
+                    "symbolic links point at each other",
+                    "a path runs through over 40 links",
+                ],
+                remedies: &["remove one of the links"],
+            },
+            Self::TooLarge => Guide {
+                causes: &["the file is larger than one read returns"],
+                remedies: &["read it in ranges"],
+            },
+            Self::CrossesMount => Guide {
+                causes: &["something is mounted inside the root or a workspace"],
+                remedies: &["unmount it, or choose a root that has no mount points inside"],
+            },
+            Self::Io => Guide {
+                causes: &[
+                    "the disk or the network file system fails",
+                    "the process has too many files open",
+                ],
+                remedies: &["see to what the system reports, and try again"],
+            },
+            Self::InvalidIdentifier => Guide {
+                causes: &[
+                    "the identifier is empty, `.` or `..`",
+                    "the identifier has more than 4096 bytes",
+                    "every key that the identifier could have is taken",
+                ],
+                remedies: &["try an identifier with `carrel workspace key`"],
+            },
+            Self::SpawnFailed => Guide {
+                causes: &[
+                    "the limit of processes or of open files is reached",
+                    "the working directory is gone",
+                    "Linux older than 5.11",
+                ],
+                remedies: &[
+                    "see to what the system reports",
+                    "raise the limits that `ulimit -u` and `ulimit -n` show",
+                    "use Linux 5.11 or later",
+                ],
+            },
+            Self::WorkflowParse => Guide {
+                causes: &[
+                    "wrong indentation, or a colon or quote inside a value that is not quoted",
+                    "a key that is given twice",
+                    "a tab where YAML wants spaces",
+                ],
+                remedies: &["correct the YAML between the two `---` lines"],
+            },
+            Self::WorkflowNotAMap => Guide {
+                causes: &["the text between the two `---` lines is a list or a single value"],
+                remedies: &["write settings as `name: value` between the two `---` lines"],
+            },
+            Self::WorkflowInvalid => Guide {
+                causes: &[
+                    "a value of the wrong type or out of range",
+                    "a variable that the file names and nobody has set",
+                    "a setting that is not supported, such as `worker`",
+                ],
+                remedies: &["see docs/workflow.md for every setting and what it takes"],
+            },
+            Self::TrackerMissing => Guide {
+                causes: &["`tracker.kind` is not set"],
+                remedies: &["set tracker.kind; `local` needs no other service"],
+            },
+            Self::TrackerUnsupported => Guide {
+                causes: &["`tracker.kind` is misspelt"],
+                remedies: &["see docs/workflow.md for the trackers there are"],
+            },
+            Self::TemplateParse => Guide {
+                causes: &[
+                    "a tag or an output that is not closed",
+                    "a filter or a tag that does not exist",
+                ],
+                remedies: &["correct the template below the second `---` line"],
+            },
+            Self::VerifyFailed => Guide {
+                causes: &["the findings on stdout say what is wrong"],
+                remedies: &["follow the fix of each finding"],
+            },
+            Self::CleanUpIncomplete => Guide {
+                causes: &["something could not be removed, or belongs to somebody else"],
+                remedies: &["mend what the list of failures names, and clean up again"],
+            },
+            Self::Usage => Guide {
+                causes: &["an argument is missing, unknown or of the wrong form"],
+                remedies: &["read `carrel --help`, or `--help` behind the command"],
+            },
+            Self::Internal => Guide {
+                causes: &["a defect in Carrel, or a machine without memory"],
+                remedies: &["run it again with `-vv`, and report what it logs"],
+            },
         }
     }
 }
