@@ -3,7 +3,7 @@
 use std::os::fd::AsFd;
 use std::path::Path;
 
-use rustix::fs::{AtFlags, RenameFlags, renameat_with, unlinkat};
+use rustix::fs::{AtFlags, RenameFlags, renameat_with, symlinkat, unlinkat};
 
 use crate::error::Error;
 use crate::resolve;
@@ -49,6 +49,12 @@ impl Root {
                 rustix::io::Errno::EXIST => Error::from_errno(to, errno),
                 errno => Error::from_errno(from, errno),
             })
+    }
+
+    /// Makes a symbolic link. Where it points is judged when it is followed.
+    pub fn create_link(&self, target: &Path, path: &Path) -> Result<(), Error> {
+        let place = resolve::open_parent(self.as_fd(), path)?;
+        symlinkat(target, &place.parent, place.name).map_err(|errno| Error::from_errno(path, errno))
     }
 
     /// Removes a file, a link or another entry that is no directory.

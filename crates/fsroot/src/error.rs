@@ -62,9 +62,6 @@ pub enum Problem {
     /// Links lead in a circle.
     #[error("too many symbolic links, or links in a circle")]
     LinkLoop,
-    /// The tree is nested deeper than is followed.
-    #[error("directories are nested deeper than {}", crate::MAX_DEPTH)]
-    TooDeep,
     /// The file is larger than the caller allows.
     #[error("file has {size} bytes, more than the limit of {limit}")]
     TooLarge {
@@ -200,7 +197,6 @@ impl Coded for Error {
             Problem::NotEmpty => Code::DirectoryNotEmpty,
             Problem::NameTooLong => Code::NameTooLong,
             Problem::LinkLoop => Code::LinkLoop,
-            Problem::TooDeep => Code::TooDeep,
             Problem::TooLarge { .. } => Code::TooLarge,
             Problem::CrossesMount => Code::CrossesMount,
             Problem::PermissionDenied => Code::PermissionDenied,

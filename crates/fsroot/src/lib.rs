@@ -41,5 +41,5 @@ pub use metadata::{FileKind, Metadata};
 pub use root::{Identity, Root, Space};
 pub use sensitive::is_sensitive;
 pub use usage::{Usage, UsageLimit};
-pub use walk::{MAX_DEPTH, Step, Visit};
+pub use walk::{Step, Visit};
 pub use write::{AtomicFile, Durability, WriteOptions, unfinished_write};

@@ -1,20 +1,19 @@
 //! Removing whole trees, however deep, large or write-protected.
 
+use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 
-use rustix::fs::{
-    AtFlags, Mode, OFlags, RenameFlags, SeekFrom, chmod, renameat_with, seek, unlinkat,
-};
+use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags, SeekFrom, renameat_with, seek, unlinkat};
 use rustix::io::Errno;
 
 use crate::directory::{Entry, read_entries};
 use crate::error::Error;
 use crate::metadata::FileKind;
 use crate::resolve;
-use crate::root::{Root, proc_path, stat};
+use crate::root::Root;
 
 /// How many directories are held open at once. What lies deeper is moved up to the
 /// top of the tree and removed from there, so no depth can exhaust descriptors.
@@ -27,7 +26,9 @@ impl Root {
     /// Removes an entry and everything below it, without following links and
     /// without entering another mounted file system.
     ///
-    /// Directories whose mode forbids it are opened up first, as far as the owner may.
+    /// Directories whose mode forbids it are opened up first, as far as the owner
+    /// may. What cannot be removed is left, everything else goes, and the first
+    /// reason is returned.
     pub fn remove_tree(&self, path: &Path) -> Result<(), Error> {
         let place = resolve::open_parent(self.as_fd(), path)?;
         let parent = place.parent.as_fd();
@@ -35,53 +36,43 @@ impl Root {
             Err(Errno::ISDIR | Errno::PERM) => {}
             other => return other.map_err(|errno| Error::from_errno(path, errno)),
         }
-        let top = open_directory(parent, place.name, path)?;
-        Removal { top: &top, path, moved: 0 }.empty()?;
+        let mut removal = Removal { path, moved: 0, failure: None };
+        let top = Level::open(parent, place.name, path)?;
+        removal.empty(top)?;
+        if let Some(failure) = removal.failure {
+            return Err(failure);
+        }
         unlinkat(parent, place.name, AtFlags::REMOVEDIR)
             .map_err(|errno| Error::from_errno(path, errno))
     }
-}
-
-struct Removal<'a> {
-    top: &'a File,
-    path: &'a Path,
-    moved: usize,
 }
 
 /// A directory on the way down, with the name it has in the one above.
 struct Level {
     directory: File,
     name: OsString,
+    /// Entries that could not be removed.
+    stuck: HashSet<OsString>,
+}
+
+struct Removal<'a> {
+    path: &'a Path,
+    moved: usize,
+    failure: Option<Error>,
 }
 
 impl Removal<'_> {
-    fn empty(&mut self) -> Result<(), Error> {
-        let top = self.top;
-        while let Some(batch) = self.next_batch(top)? {
-            for entry in batch {
-                self.remove_entry(&entry)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Removes one entry of the top directory with all that is below it.
-    fn remove_entry(&mut self, entry: &Entry) -> Result<(), Error> {
-        let mut levels: Vec<Level> = Vec::new();
-        let top = self.top;
-        self.unlink_or_enter(top.as_fd(), entry, &mut levels)?;
+    /// Removes everything below a directory, depth first.
+    fn empty(&mut self, top: Level) -> Result<(), Error> {
+        let mut levels = vec![top];
         while let Some(level) = levels.last() {
-            // Taken out for the time of the batch: entering a directory pushes onto the list.
-            let Some(batch) = self.next_batch(&level.directory)? else {
-                let Some(done) = levels.pop() else { return Ok(()) };
-                let above = levels.last().map_or(top, |level| &level.directory);
-                self.unlink(above.as_fd(), &done.name, AtFlags::REMOVEDIR)?;
+            let batch = self.next_batch(level)?;
+            if batch.is_empty() {
+                self.leave(&mut levels);
                 continue;
-            };
-            let directory =
-                level.directory.try_clone().map_err(|error| Error::from_io(self.path, error))?;
-            for entry in batch {
-                if self.unlink_or_enter(directory.as_fd(), &entry, &mut levels)? {
+            }
+            for entry in &batch {
+                if self.remove_or_enter(entry, &mut levels) {
                     break;
                 }
             }
@@ -89,81 +80,113 @@ impl Removal<'_> {
         Ok(())
     }
 
-    /// Unlinks an entry, or opens it as the next level; tells whether it did the latter.
-    fn unlink_or_enter(
-        &mut self,
-        parent: BorrowedFd<'_>,
-        entry: &Entry,
-        levels: &mut Vec<Level>,
-    ) -> Result<bool, Error> {
-        if entry.kind != FileKind::Directory {
-            match unlinkat(parent, &entry.name, AtFlags::empty()) {
-                Ok(()) | Err(Errno::NOENT) => return Ok(false),
-                // It was replaced by a directory since it was listed.
-                Err(Errno::ISDIR) => {}
-                Err(errno) => return Err(Error::from_errno(self.path, errno)),
-            }
+    /// Goes back up from a directory that has nothing left to remove.
+    fn leave(&mut self, levels: &mut Vec<Level>) {
+        let Some(done) = levels.pop() else { return };
+        let Some(above) = levels.last_mut() else { return };
+        let left = if done.stuck.is_empty() {
+            unlinkat(&above.directory, &done.name, AtFlags::REMOVEDIR)
+        } else {
+            Err(Errno::NOTEMPTY)
+        };
+        match left {
+            Ok(()) | Err(Errno::NOENT) => {}
+            // Filled again by a process that still runs: it is looked at again.
+            Err(Errno::NOTEMPTY) if done.stuck.is_empty() => {}
+            Err(errno) => self.give_up(above, &done.name, Error::from_errno(self.path, errno)),
         }
-        // An empty directory needs no visit.
-        match unlinkat(parent, &entry.name, AtFlags::REMOVEDIR) {
-            Ok(()) | Err(Errno::NOENT) => return Ok(false),
-            Err(Errno::NOTDIR) => {
-                return self.unlink(parent, &entry.name, AtFlags::empty()).map(|()| false);
-            }
-            Err(_) => {}
-        }
-        let directory = open_directory(parent, &entry.name, self.path)?;
-        if levels.len() >= MAX_OPEN {
-            return self.move_up(parent, &entry.name).map(|()| false);
-        }
-        levels.push(Level { directory, name: entry.name.clone() });
-        Ok(true)
     }
 
-    fn move_up(&mut self, parent: BorrowedFd<'_>, name: &OsStr) -> Result<(), Error> {
+    /// Unlinks an entry, or opens it as the next level; tells whether it did the latter.
+    fn remove_or_enter(&mut self, entry: &Entry, levels: &mut Vec<Level>) -> bool {
+        let too_deep = levels.len() >= MAX_OPEN;
+        let Some(level) = levels.last_mut() else { return false };
+        match unlink(level.directory.as_fd(), entry) {
+            Ok(()) => return false,
+            // A directory with entries: only a visit helps.
+            Err(Errno::NOTEMPTY | Errno::EXIST | Errno::ACCESS | Errno::PERM)
+                if entry.kind == FileKind::Directory => {}
+            Err(errno) => {
+                self.give_up(level, &entry.name, Error::from_errno(self.path, errno));
+                return false;
+            }
+        }
+        match Level::open(level.directory.as_fd(), &entry.name, self.path) {
+            Ok(_) if too_deep => {
+                self.move_up(&entry.name, levels);
+                false
+            }
+            Ok(below) => {
+                levels.push(below);
+                true
+            }
+            Err(error) => {
+                self.give_up(level, &entry.name, error);
+                false
+            }
+        }
+    }
+
+    /// Moves a directory from the deepest level to the top one, where it is found again.
+    fn move_up(&mut self, name: &OsStr, levels: &mut [Level]) {
+        let [top, .., deepest] = levels else { return };
         loop {
             self.moved += 1;
             let target = format!(".carrel-removing-{}", self.moved);
-            match renameat_with(parent, name, self.top, target, RenameFlags::NOREPLACE) {
+            let (from, to) = (&deepest.directory, &top.directory);
+            match renameat_with(from, name, to, target, RenameFlags::NOREPLACE) {
+                Ok(()) => return,
                 Err(Errno::EXIST) => {}
-                other => return other.map_err(|errno| Error::from_errno(self.path, errno)),
+                Err(errno) => {
+                    return self.give_up(deepest, name, Error::from_errno(self.path, errno));
+                }
             }
         }
     }
 
-    fn unlink(&self, parent: BorrowedFd<'_>, name: &OsStr, flags: AtFlags) -> Result<(), Error> {
-        match unlinkat(parent, name, flags) {
-            // Gone already, or filled again by a process that still runs: the next look decides.
-            Ok(()) | Err(Errno::NOENT | Errno::NOTEMPTY) => Ok(()),
-            Err(errno) => Err(Error::from_errno(self.path, errno)),
-        }
+    fn give_up(&mut self, level: &mut Level, name: &OsStr, error: Error) {
+        level.stuck.insert(name.to_owned());
+        self.failure.get_or_insert(error);
     }
 
-    /// Reads entries from the start of a directory; `None` when it is empty.
+    /// Reads entries from the start of a directory, without those that are stuck.
     ///
     /// Starting over each time is what makes unlinking while reading safe: no file
     /// system promises a position that survives it.
-    fn next_batch(&self, directory: &File) -> Result<Option<Vec<Entry>>, Error> {
+    fn next_batch(&self, level: &Level) -> Result<Vec<Entry>, Error> {
         let failed = |errno| Error::from_errno(self.path, errno);
-        seek(directory, SeekFrom::Start(0)).map_err(failed)?;
-        let batch = read_entries(directory.as_fd(), BATCH).map_err(failed)?;
-        Ok((!batch.is_empty()).then_some(batch))
+        seek(&level.directory, SeekFrom::Start(0)).map_err(failed)?;
+        let mut batch =
+            read_entries(level.directory.as_fd(), BATCH + level.stuck.len()).map_err(failed)?;
+        batch.retain(|entry| !level.stuck.contains(&entry.name));
+        Ok(batch)
     }
 }
 
-/// Opens a directory for emptying and makes sure that its owner may do so.
-fn open_directory(parent: BorrowedFd<'_>, name: &OsStr, path: &Path) -> Result<File, Error> {
-    let shown = |error: Error| Error::new(path, error.problem());
-    let open = |parent, name, flags| {
-        resolve::open_strict(parent, name, flags | OFlags::DIRECTORY, Mode::empty()).map_err(shown)
-    };
-    let handle = open(parent, Path::new(name), OFlags::PATH)?;
-    let metadata = stat(handle.as_fd(), path)?;
-    if metadata.mode & 0o700 != 0o700 {
-        // Through procfs, because a mode can be set neither on an `O_PATH`
-        // descriptor nor on a name without following links.
-        let mode = Mode::from_raw_mode(metadata.mode | 0o700);
-        chmod(proc_path(handle.as_fd()), mode).map_err(|errno| Error::from_errno(path, errno))?;
+/// Removes a file, or a directory that happens to be empty. What is gone already is fine.
+fn unlink(parent: BorrowedFd<'_>, entry: &Entry) -> Result<(), Errno> {
+    let as_directory = entry.kind == FileKind::Directory;
+    let flags = if as_directory { AtFlags::REMOVEDIR } else { AtFlags::empty() };
+    match unlinkat(parent, &entry.name, flags) {
+        Err(Errno::NOENT) => Ok(()),
+        // It became something else since it was listed; the next batch lists it anew.
+        Err(Errno::ISDIR) if !as_directory => Ok(()),
+        Err(Errno::NOTDIR) if as_directory => Ok(()),
+        other => other,
     }
-    open(handle.as_fd(), Path::new("."), OFlags::RDONLY).map(File::from)
+}
+
+impl Level {
+    /// Opens a directory for emptying and makes sure that its owner may do so.
+    fn open(parent: BorrowedFd<'_>, name: &OsStr, path: &Path) -> Result<Self, Error> {
+        let shown = |error: Error| Error::new(path, error.problem());
+        let open = |parent, name, flags| {
+            let flags = flags | OFlags::DIRECTORY;
+            resolve::open_strict(parent, name, flags, Mode::empty()).map_err(shown)
+        };
+        let handle = Root::from_descriptor(open(parent, Path::new(name), OFlags::PATH)?);
+        handle.open_up().map_err(shown)?;
+        let directory = File::from(open(handle.as_fd(), Path::new("."), OFlags::RDONLY)?);
+        Ok(Self { directory, name: name.to_owned(), stuck: HashSet::new() })
+    }
 }

@@ -6,11 +6,14 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{CWD, Mode, OFlags, fstat, fstatvfs, openat, readlink};
+use rustix::fs::{CWD, Mode, OFlags, chmod, fstat, fstatvfs, openat, readlink};
 
-use crate::error::Error;
+use crate::error::{Error, Problem};
 use crate::metadata::Metadata;
 use crate::resolve;
+
+/// The owner's right to read, write and enter a directory.
+const OWNER_ALL: u32 = 0o700;
 
 /// A directory held open. All paths given to its methods are resolved beneath it.
 ///
@@ -47,9 +50,11 @@ impl Root {
         let directory = openat(CWD, path, flags, Mode::empty())
             .map_err(|errno| Error::from_errno(path, errno))?;
         let root = Self { path: real_path(directory.as_fd(), path)?, directory };
-        // Fails here, with its own error, on a kernel that cannot keep the promise.
-        root.metadata(Path::new("."))?;
-        Ok(root)
+        match root.metadata(Path::new(".")) {
+            // A kernel that cannot keep the promise is found here, with an error of its own.
+            Err(error) if error.problem() == Problem::KernelTooOld => Err(error),
+            _ => Ok(root),
+        }
     }
 
     /// Opens a directory beneath this one, following links that stay inside.
@@ -64,6 +69,11 @@ impl Root {
         let flags = OFlags::PATH | OFlags::DIRECTORY;
         let directory = resolve::open_strict(self.as_fd(), path, flags, Mode::empty())?;
         Ok(self.below(path, directory))
+    }
+
+    /// Wraps a directory whose path nobody needs to see.
+    pub(crate) fn from_descriptor(directory: OwnedFd) -> Self {
+        Self { directory, path: PathBuf::new() }
     }
 
     fn below(&self, path: &Path, directory: OwnedFd) -> Self {
@@ -86,7 +96,24 @@ impl Root {
 
     /// Returns what tells this directory apart from every other.
     pub fn identity(&self) -> Result<Identity, Error> {
-        self.metadata(Path::new(".")).map(|metadata| metadata.identity)
+        self.top().map(|metadata| metadata.identity)
+    }
+
+    /// Returns what is known about the directory itself, whatever its mode allows.
+    pub fn top(&self) -> Result<Metadata, Error> {
+        stat(self.as_fd(), &self.path)
+    }
+
+    /// Gives the owner back the right to read, write and enter the directory itself.
+    pub fn open_up(&self) -> Result<(), Error> {
+        let mode = self.top()?.mode;
+        if mode & OWNER_ALL == OWNER_ALL {
+            return Ok(());
+        }
+        // Through procfs, because a mode can be set neither on an `O_PATH`
+        // descriptor nor on a name without following links.
+        chmod(proc_path(self.as_fd()), Mode::from_raw_mode(mode | OWNER_ALL))
+            .map_err(|errno| Error::from_errno(&self.path, errno))
     }
 
     /// Returns what is known about the file a path leads to.

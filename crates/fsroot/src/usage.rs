@@ -18,10 +18,8 @@ pub struct Usage {
     pub bytes: u64,
     /// The number of files, directories, links and others below the top.
     pub inodes: u64,
-    /// How many directories could not be counted.
+    /// How many directories could not be counted, so that the rest is only a part.
     pub unreadable: u64,
-    /// Whether some part lies too deep to be counted, so that the rest is only a part.
-    pub too_deep: bool,
 }
 
 /// When counting may end early because the answer is clear.
@@ -44,22 +42,25 @@ impl Root {
         // The top itself is no entry of the tree, but a directory with many names is large.
         let mut count = Count { bytes: self.metadata(path)?.allocated, ..Count::default() };
         let mut unreadable = 0;
-        let mut too_deep = false;
+        let mut closed = 0;
         self.walk(
             path,
             |visit| {
-                if let Some(metadata) = visit.metadata()? {
-                    count.add(&metadata);
+                match visit.metadata() {
+                    Ok(Some(metadata)) => count.add(&metadata),
+                    Ok(None) => {}
+                    // A directory that can be listed and not entered hides what its entries take up.
+                    Err(error) if error.problem() == Problem::PermissionDenied => closed += 1,
+                    Err(error) => return Err(error),
                 }
                 Ok(if count.exceeds(limit) { Step::Stop } else { Step::Continue })
             },
-            |error| {
+            |_| {
                 unreadable += 1;
-                too_deep |= error.problem() == Problem::TooDeep;
                 Ok(())
             },
         )?;
-        Ok(Usage { bytes: count.bytes, inodes: count.inodes, unreadable, too_deep })
+        Ok(Usage { bytes: count.bytes, inodes: count.inodes, unreadable: unreadable + closed })
     }
 }
 

@@ -4,17 +4,18 @@ use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, Mode, OFlags, statat};
+use rustix::fs::{AtFlags, Mode, OFlags, openat, statat};
 use rustix::io::Errno;
 
 use crate::directory::{Entry, sorted_entries};
 use crate::error::{Error, Problem};
 use crate::metadata::{FileKind, Metadata};
 use crate::resolve;
-use crate::root::Root;
+use crate::root::{Identity, Root, stat};
 
-/// How deep a walk follows directories: one descriptor is held open for each level.
-pub const MAX_DEPTH: usize = 256;
+/// How many directories a walk holds open at once. Those above are closed and reached
+/// again through `..` on the way back, so no depth can exhaust descriptors.
+const MAX_OPEN: usize = 64;
 
 /// One entry on a walk.
 #[derive(Debug)]
@@ -50,7 +51,9 @@ pub enum Step {
 }
 
 struct Level {
-    directory: File,
+    /// Closed while the walk is far below.
+    directory: Option<File>,
+    identity: Identity,
     entries: std::vec::IntoIter<Entry>,
 }
 
@@ -59,7 +62,7 @@ impl Root {
     ///
     /// Links are visited and not followed. Another mounted file system is visited
     /// and not entered. What vanishes during the walk is left out. A directory that
-    /// cannot be read, or lies too deep, is handed to `unreadable` and the walk goes on.
+    /// cannot be read is handed to `unreadable` and the walk goes on, at any depth.
     pub fn walk(
         &self,
         path: &Path,
@@ -79,23 +82,22 @@ pub(crate) fn walk_open(
 ) -> Result<(), Error> {
     let mut levels = vec![enter(directory, path)?];
     let mut current = PathBuf::new();
-    loop {
-        let depth = levels.len();
-        let Some(level) = levels.last_mut() else { return Ok(()) };
+    while let Some(level) = levels.last_mut() {
         let Some(entry) = level.entries.next() else {
-            levels.pop();
+            leave(&mut levels, path)?;
             current.pop();
             continue;
         };
         current.push(&entry.name);
-        let parent = level.directory.as_fd();
+        let Some(directory) = &level.directory else { return Err(moved(path)) };
+        let parent = directory.as_fd();
         let step = visit(&Visit { path: &current, kind: entry.kind, parent, entry: &entry })?;
         match step {
             Step::Stop => return Ok(()),
             Step::Continue if entry.kind == FileKind::Directory => {
-                match descend(parent, &entry, &current, depth) {
+                match descend(parent, &entry, &current) {
                     Ok(Some(level)) => {
-                        levels.push(level);
+                        push(&mut levels, level);
                         continue;
                     }
                     Ok(None) => {}
@@ -106,17 +108,42 @@ pub(crate) fn walk_open(
         }
         current.pop();
     }
+    Ok(())
 }
 
-fn descend(
-    parent: BorrowedFd<'_>,
-    entry: &Entry,
-    path: &Path,
-    depth: usize,
-) -> Result<Option<Level>, Error> {
-    if depth >= MAX_DEPTH {
-        return Err(Error::new(path, Problem::TooDeep));
+/// Goes one level down, and closes what lies too far above to be kept open.
+fn push(levels: &mut Vec<Level>, level: Level) {
+    levels.push(level);
+    if let Some(far) = levels.len().checked_sub(MAX_OPEN + 1) {
+        levels[far].directory = None;
     }
+}
+
+/// Goes one level up, and opens it again if it was closed.
+fn leave(levels: &mut Vec<Level>, path: &Path) -> Result<(), Error> {
+    let left = levels.pop();
+    let (Some(left), Some(level)) = (left.and_then(|left| left.directory), levels.last_mut())
+    else {
+        return Ok(());
+    };
+    if level.directory.is_none() {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let above = openat(&left, "..", flags, Mode::empty())
+            .map_err(|errno| Error::from_errno(path, errno))?;
+        // A directory that was moved meanwhile has another parent, which is none of ours.
+        if stat(above.as_fd(), path)?.identity != level.identity {
+            return Err(moved(path));
+        }
+        level.directory = Some(File::from(above));
+    }
+    Ok(())
+}
+
+fn moved(path: &Path) -> Error {
+    Error::new(path, Problem::Contended)
+}
+
+fn descend(parent: BorrowedFd<'_>, entry: &Entry, path: &Path) -> Result<Option<Level>, Error> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY;
     match resolve::open_strict(parent, Path::new(&entry.name), flags, Mode::empty()) {
         Ok(directory) => enter(File::from(directory), path).map(Some),
@@ -132,5 +159,6 @@ fn descend(
 
 fn enter(directory: File, path: &Path) -> Result<Level, Error> {
     let entries = sorted_entries(&directory, path)?.into_iter();
-    Ok(Level { directory, entries })
+    let identity = stat(directory.as_fd(), path)?.identity;
+    Ok(Level { directory: Some(directory), identity, entries })
 }

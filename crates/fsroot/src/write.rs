@@ -37,7 +37,9 @@ pub enum Durability {
     /// Contents and name survive a power loss.
     #[default]
     Synced,
-    /// The write is atomic, but the system decides when it reaches the disk.
+    /// After a power loss there is the old file or the new one, whole.
+    Whole,
+    /// The write is atomic for readers, but the system decides when it reaches the disk.
     Buffered,
 }
 
@@ -75,7 +77,7 @@ impl Root {
         // Opened first: a directory that cannot be synced is found before anything changes.
         let directory = match options.durability {
             Durability::Synced => Some(open_for_sync(&place, path)?),
-            Durability::Buffered => None,
+            Durability::Whole | Durability::Buffered => None,
         };
         let (name, file) = create_temporary(&place, existing.is_some(), options, path)?;
         let name_of_target = place.name.to_owned();
@@ -86,6 +88,7 @@ impl Root {
             name: name_of_target,
             path: path.to_owned(),
             collision: options.collision,
+            durability: options.durability,
             directory,
         };
         if let Some(metadata) = existing {
@@ -169,6 +172,7 @@ pub struct AtomicFile {
     name: OsString,
     path: PathBuf,
     collision: Collision,
+    durability: Durability,
     directory: Option<File>,
 }
 
@@ -186,7 +190,7 @@ impl AtomicFile {
     /// Makes the file visible under its name.
     pub fn commit(mut self) -> Result<(), Error> {
         let path = self.path.clone();
-        if self.directory.is_some() {
+        if self.durability != Durability::Buffered {
             self.file.sync_all().map_err(|error| Error::from_io(&path, error))?;
         }
         let Some(temporary) = &self.temporary else { return Ok(()) };

@@ -39,6 +39,7 @@ const NAMING: &[(&str, Operation)] = &[
     ("create_directory", |root, path| root.create_directory(path, 0o755)),
     ("rename from", |root, path| root.rename(path, p("new"), Collision::Replace)),
     ("rename to", |root, path| root.rename(p("file"), path, Collision::Replace)),
+    ("create_link", |root, path| root.create_link(p("file"), path)),
     ("remove_file", Root::remove_file),
     ("remove_directory", Root::remove_directory),
     ("remove_tree", Root::remove_tree),

@@ -78,6 +78,31 @@ fn a_directory_larger_than_one_batch_goes() {
 }
 
 #[test]
+fn what_cannot_be_removed_is_left_and_the_rest_goes() {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("SKIPPED: only root can mount");
+        return;
+    }
+    let world = World::new();
+    for path in ["tree/a/x", "tree/b/mounted/y", "tree/b/z", "tree/c"] {
+        world.file(path, "");
+    }
+    let mounted = world.inside("tree/b/mounted");
+    let run = |program: &str, arguments: &[&str]| {
+        std::process::Command::new(program).args(arguments).status().unwrap().success()
+    };
+    assert!(run("mount", &["-t", "tmpfs", "none", mounted.to_str().unwrap()]));
+    std::fs::write(mounted.join("precious"), "").unwrap();
+    let error = world.root.remove_tree(p("tree")).unwrap_err();
+    assert!(mounted.join("precious").exists());
+    assert!(run("umount", &[mounted.to_str().unwrap()]));
+    assert!(matches!(error.problem(), Problem::CrossesMount | Problem::Io), "{error:?}");
+    let left: Vec<_> = world.root.list(p("tree")).unwrap().into_iter().map(|e| e.name).collect();
+    assert_eq!(left, ["b"]);
+    world.root.remove_tree(p("tree")).unwrap();
+}
+
+#[test]
 fn a_missing_tree_is_an_error() {
     let world = World::new();
     assert_eq!(world.root.remove_tree(p("none")).unwrap_err().problem(), Problem::NotFound);
