@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use carrel_domain::{Age, ByteSize, Layout};
+use carrel_domain::{Age, ByteSize, InvalidSize, Layout};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::output::Format;
@@ -129,8 +129,16 @@ pub(crate) struct CreateArguments {
     #[arg(long, value_enum, default_value_t = LayoutArgument::Plain)]
     pub(crate) layout: LayoutArgument,
     /// How large a new workspace may grow, such as 500M or 5G
-    #[arg(long, value_name = "SIZE")]
+    #[arg(long, value_name = "SIZE", value_parser = some_size)]
     pub(crate) quota: Option<ByteSize>,
+}
+
+/// Reads a size that leaves room for something.
+fn some_size(text: &str) -> Result<ByteSize, String> {
+    match text.parse() {
+        Ok(size) if size == ByteSize::bytes(0) => Err("must be more than nothing".to_owned()),
+        parsed => parsed.map_err(|error: InvalidSize| error.to_string()),
+    }
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]

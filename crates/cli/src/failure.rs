@@ -8,7 +8,7 @@ use carrel_config::{PathError, WorkflowError};
 use carrel_domain::{Code, Coded, ErrorEnvelope};
 use serde_json::json;
 
-use crate::output::Format;
+use crate::output::{Format, printable};
 
 const FAILED: u8 = 1;
 const USED_WRONGLY: u8 = 2;
@@ -22,6 +22,10 @@ pub(crate) enum Failure {
     Workflow(#[from] WorkflowError),
     #[error("--root {value:?} cannot be used")]
     Root { value: String, source: PathError },
+    #[error("{count} of the findings stop work or endanger it")]
+    Verify { count: usize },
+    #[error("{count} steps of the clean-up failed")]
+    CleanUp { count: usize },
     #[error("could not write the output")]
     Output(#[source] io::Error),
     #[error("could not start: {doing}")]
@@ -38,6 +42,8 @@ impl Coded for Failure {
             Self::Workspace(error) => error.code(),
             Self::Workflow(error) => error.code(),
             Self::Root { .. } => Code::RootRefused,
+            Self::Verify { .. } => Code::VerifyFailed,
+            Self::CleanUp { .. } => Code::CleanUpIncomplete,
             Self::Output(_) => Code::Io,
             Self::Start { .. } => Code::SpawnFailed,
         }
@@ -48,6 +54,7 @@ impl Coded for Failure {
             Self::Workspace(error) => error.detail(),
             Self::Workflow(error) => error.detail(),
             Self::Root { value, .. } => json!({ "root": value }),
+            Self::Verify { count } | Self::CleanUp { count } => json!({ "count": count }),
             Self::Output(_) | Self::Start { .. } => json!({}),
         }
     }
@@ -80,7 +87,7 @@ fn report(envelope: &ErrorEnvelope, format: Format) {
             .and_then(|()| stderr.write_all(b"\n")),
         Format::Text => {
             let error = &envelope.error;
-            writeln!(stderr, "error: {} [{}]", error.message, error.code)
+            writeln!(stderr, "error: {} [{}]", printable(&error.message), error.code)
         }
     };
 }

@@ -25,27 +25,30 @@ pub(crate) fn write(bytes: &[u8]) -> Result<(), Failure> {
     }
 }
 
-/// Writes a line of text.
+/// Writes a line of text, whatever its parts contain.
 pub(crate) fn line(text: &str) -> Result<(), Failure> {
-    write(format!("{text}\n").as_bytes())
+    write(format!("{}\n", printable(text)).as_bytes())
 }
 
 /// Writes a value as one line of JSON.
 pub(crate) fn json(value: &impl Serialize) -> Result<(), Failure> {
-    let text = serde_json::to_string(value).map_err(|error| Failure::Output(error.into()))?;
-    line(&text)
+    let mut text = serde_json::to_vec(value).map_err(|error| Failure::Output(error.into()))?;
+    text.push(b'\n');
+    write(&text)
 }
 
 /// Lays rows out in columns; the first row is the heading.
 pub(crate) fn table<const N: usize>(rows: &[[String; N]]) -> String {
+    let rows: Vec<[String; N]> =
+        rows.iter().map(|row| row.each_ref().map(|cell| printable(cell))).collect();
     let mut widths = [0; N];
-    for row in rows {
+    for row in &rows {
         for (width, cell) in widths.iter_mut().zip(row) {
             *width = (*width).max(cell.chars().count());
         }
     }
     let mut text = String::new();
-    for row in rows {
+    for row in &rows {
         let mut line = String::new();
         for (width, cell) in widths.iter().zip(row) {
             write!(line, "{cell:<width$}  ").expect("writing to a string cannot fail");
@@ -56,11 +59,22 @@ pub(crate) fn table<const N: usize>(rows: &[[String; N]]) -> String {
     text
 }
 
-/// Makes text from outside safe to print: no line breaks, no escape sequences.
+/// Makes text from outside safe to print: no line breaks, no escape sequences, and
+/// nothing that turns the direction of what follows.
 pub(crate) fn printable(text: &str) -> String {
-    text.chars()
-        .flat_map(|c| if c.is_control() { c.escape_default().collect() } else { vec![c] })
-        .collect()
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars() {
+        if c.is_control() || turns_direction(c) {
+            shown.extend(c.escape_default());
+        } else {
+            shown.push(c);
+        }
+    }
+    shown
+}
+
+fn turns_direction(c: char) -> bool {
+    matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 #[cfg(test)]
@@ -75,6 +89,6 @@ mod tests {
 
     #[test]
     fn control_characters_are_shown_and_not_obeyed() {
-        assert_eq!(printable("a\u{1b}[31m\nb é"), "a\\u{1b}[31m\\nb é");
+        assert_eq!(printable("a\u{1b}[31m\nb é \u{202e}"), "a\\u{1b}[31m\\nb é \\u{202e}");
     }
 }

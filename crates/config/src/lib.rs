@@ -38,7 +38,7 @@ pub use prompt::{Prompt, TemplateError};
 pub use reference::reference_markdown;
 pub use reload::{Check, Reloader};
 pub use root::{Root, RootOrigin, default_root, resolve_root};
-pub use secrets::{MIN_SECRET_BYTES, SERVER_VARIABLES, environment_secrets, is_withheld};
+pub use secrets::{MIN_SECRET_BYTES, environment_secrets, is_withheld, withheld_variables};
 pub use settings::{
     AgentConfig, AgentKind, Budget, Budgets, CodexConfig, ConductorConfig, Config, HooksConfig,
     MAX_SCRIPT_BYTES, Network, ObservabilityConfig, Provider, ServerConfig, TrackerConfig,

@@ -10,7 +10,7 @@ use crate::yaml::Map;
 pub const MIN_SECRET_BYTES: usize = 6;
 
 /// Variables that configure the server, and that nobody else needs.
-pub const SERVER_VARIABLES: &[&str] = &[
+const SERVER_VARIABLES: &[&str] = &[
     variable::DATABASE_URL,
     variable::REDIS_URL,
     variable::WORKER_INTERNAL_TOKEN,
@@ -25,6 +25,12 @@ pub const SERVER_VARIABLES: &[&str] = &[
 /// Variables of the server whose values are secret.
 const SECRET_VARIABLES: &[&str] =
     &[variable::DATABASE_URL, variable::REDIS_URL, variable::WORKER_INTERNAL_TOKEN];
+
+/// Lists the variables that are kept from hooks and agents by name.
+pub fn withheld_variables() -> impl Iterator<Item = &'static str> {
+    let trackers = profile::secret_fields().filter_map(|field| field.variable);
+    SERVER_VARIABLES.iter().copied().chain(trackers)
+}
 
 /// Tells whether a variable is kept from hooks and agents: it belongs to the server or holds a tracker's secret.
 pub fn is_withheld(name: &str) -> bool {

@@ -2,14 +2,15 @@
 
 use std::path::{Path, PathBuf};
 
-use carrel_domain::{Choice, Identifier, Layout, WorkspaceKey};
+use carrel_domain::{Choice, ErrorEnvelope, Identifier, Layout, WorkspaceKey};
 use carrel_fsroot::{Durability, Problem, Root};
 use tracing::{debug, error, info, warn};
 
 use crate::blocking::blocking;
-use crate::error::Error;
+use crate::error::{CwdReason, Error};
 use crate::hooks::{Hook, HookContext, Hooks};
-use crate::lock::{Lock, Mode, WAIT};
+use crate::inspect::Condition;
+use crate::lock::{self, Lock, Mode};
 use crate::manager::{Inner, Workspaces};
 use crate::quota::Quota;
 use crate::record::{Record, State};
@@ -19,6 +20,8 @@ const WORKSPACE_MODE: u32 = 0o700;
 
 /// How often a key is chosen anew because somebody else took it in the meantime.
 const MAX_CHOICES: usize = 16;
+
+const CREATING: Mode = Mode::Exclusive("creating");
 
 /// What to make.
 #[derive(Clone, Debug)]
@@ -57,7 +60,7 @@ pub struct Created {
 struct Pending {
     record: Record,
     directory: Root,
-    _locks: Vec<Lock>,
+    _lock: Lock,
 }
 
 enum Begun {
@@ -70,37 +73,35 @@ impl Workspaces {
     ///
     /// A failed hook removes what was made, so that the next call starts afresh.
     pub async fn create(&self, request: Create, hooks: &Hooks) -> Result<Created, Error> {
-        let issue_id =
-            request.issue_id.as_deref().unwrap_or(request.identifier.as_str()).to_owned();
+        let asked = request.issue_id.as_deref().unwrap_or(request.identifier.as_str()).to_owned();
         let result = self.create_unlogged(request, hooks).await;
         match &result {
-            Ok(created) => log_created(created, &issue_id),
+            Ok(created) => log_created(created),
             Err(error) => {
-                let error = &carrel_domain::ErrorEnvelope::of(error).error.message;
-                error!(issue_id, error, "Workspace creation failed");
+                let error = &ErrorEnvelope::of(error).error.message;
+                error!(issue_id = asked, error, "Workspace creation failed");
             }
         }
         result
     }
 
     async fn create_unlogged(&self, request: Create, hooks: &Hooks) -> Result<Created, Error> {
-        let context = (request.issue_id.clone(), request.attempt);
+        let attempt = request.attempt;
         let hooked = hooks.has(Hook::AfterCreate);
         let inner = self.inner.clone();
-        let pending = match blocking(move || inner.begin(&request, hooked)).await? {
+        let mut pending = match blocking(move || inner.begin(&request, hooked)).await? {
             Begun::Reused(record) => return Ok(self.created(false, record)),
             Begun::Made(pending) => pending,
         };
         if !hooked {
-            return Ok(self.created(true, pending.record));
+            return Ok(self.created(true, pending.record.clone()));
         }
-        let mut pending = pending;
-        let context = self.hook_context(&pending.record, context.0, context.1);
+        let context = self.hook_context(&pending.record, attempt);
         let ran = hooks.run(Hook::AfterCreate, &context, &pending.directory, &self.inner).await;
         pending.record.hook_runs.extend(ran.run);
         let inner = self.inner.clone();
         blocking(move || match ran.result {
-            Ok(()) => inner.finish(pending),
+            Ok(()) => inner.finish(&pending),
             Err(error) => Err(inner.abandon(&pending, error.into())),
         })
         .await
@@ -112,15 +113,9 @@ impl Workspaces {
         Created { created, record, path }
     }
 
-    pub(crate) fn hook_context(
-        &self,
-        record: &Record,
-        issue_id: Option<String>,
-        attempt: Option<u32>,
-    ) -> HookContext {
-        let issue_id = issue_id.or_else(|| record.issue_id.clone());
+    pub(crate) fn hook_context(&self, record: &Record, attempt: Option<u32>) -> HookContext {
         HookContext {
-            issue_id: issue_id.unwrap_or_else(|| record.identifier.to_string()),
+            issue_id: record.issue_id().to_owned(),
             identifier: record.identifier.clone(),
             key: record.key.clone(),
             workspace: self.inner.place(&record.key).workspace,
@@ -130,7 +125,8 @@ impl Workspaces {
     }
 }
 
-fn log_created(created: &Created, issue_id: &str) {
+fn log_created(created: &Created) {
+    let issue_id = created.record.issue_id();
     let issue_identifier = created.record.identifier.as_str();
     let workspace = created.path.display();
     if created.created {
@@ -142,70 +138,107 @@ fn log_created(created: &Created, issue_id: &str) {
 
 impl Inner {
     fn begin(&self, request: &Create, hooked: bool) -> Result<Begun, Error> {
-        let identifier = &request.identifier;
-        // Everybody who could get this key asks here first, so that one identifier
-        // never takes two keys at once.
-        let base = WorkspaceKey::derive(identifier);
-        let mut locks = vec![self.lock_for_creation(&base)?];
         for _ in 0..MAX_CHOICES {
-            let (Choice::Held(key) | Choice::Free(key)) = self.choose(identifier)?;
-            if key != base {
-                locks.truncate(1);
-                locks.push(self.lock_for_creation(&key)?);
-            }
-            let record = self.records().read(&key)?;
-            match record {
-                // Taken while the lock was awaited.
-                Some(record) if record.identifier != *identifier => {}
-                record => return self.settle(request, key, record, hooked, locks),
+            let begun = match self.choose(&request.identifier)? {
+                Choice::Held(key) => self.begin_held(request, &key, hooked)?,
+                Choice::Free(_) => self.begin_free(request, hooked)?,
+            };
+            if let Some(begun) = begun {
+                return Ok(begun);
             }
         }
-        Err(Error::NoKeyLeft { identifier: identifier.clone(), root: self.root.path().to_owned() })
+        Err(self.no_key_left(&request.identifier))
     }
 
-    fn lock_for_creation(&self, key: &WorkspaceKey) -> Result<Lock, Error> {
-        self.locks().take(key.as_str(), Mode::Exclusive, WAIT, "creating")
+    /// Uses the key the identifier holds; `None` when it lost it in the meantime.
+    fn begin_held(
+        &self,
+        request: &Create,
+        key: &WorkspaceKey,
+        hooked: bool,
+    ) -> Result<Option<Begun>, Error> {
+        let shared = self.locks().take(key.as_str(), Mode::Shared)?;
+        if let Some(record) = self.reuse(request, key)? {
+            return Ok(Some(Begun::Reused(record)));
+        }
+        drop(shared);
+        let lock = self.locks().take(key.as_str(), CREATING)?;
+        match self.records().read(key)? {
+            Some(record) if record.identifier == request.identifier => {
+                self.settle(request, record, hooked, lock).map(Some)
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// Takes a key that nobody holds; `None` when somebody else was faster.
+    ///
+    /// Identifiers that derive the same key choose one after the other, so that
+    /// one identifier never takes two keys.
+    fn begin_free(&self, request: &Create, hooked: bool) -> Result<Option<Begun>, Error> {
+        let base = WorkspaceKey::derive(&request.identifier);
+        let name = lock::shared_name("choose", &base);
+        let _choosing = self.locks().take(&name, Mode::Exclusive("choosing a key"))?;
+        let Choice::Free(key) = self.choose(&request.identifier)? else { return Ok(None) };
+        let lock = self.locks().take(key.as_str(), CREATING)?;
+        if self.records().read(&key)?.is_some() {
+            return Ok(None);
+        }
+        match self.open_directory(&key)? {
+            Some(directory) => self.adopt(request, key, &directory).map(Begun::Reused),
+            None => self.make(request, key, hooked, lock).map(Begun::Made),
+        }
+        .map(Some)
+    }
+
+    /// Finds a workspace that is ready; `None` when there is something to mend first.
+    fn reuse(&self, request: &Create, key: &WorkspaceKey) -> Result<Option<Record>, Error> {
+        let Some(record) = self.records().read(key)? else { return Ok(None) };
+        let directory = self.open_directory(key)?;
+        let ready = Condition::of(&record, directory.as_ref()) == Condition::Ready;
+        let (true, Some(directory)) = (ready && record.identifier == request.identifier, directory)
+        else {
+            return Ok(None);
+        };
+        if record.layout != request.layout {
+            let (has, asked) = (record.layout.as_str(), request.layout.as_str());
+            warn!(%key, has, asked, "Workspace exists with another layout, which it keeps");
+        }
+        ensure_layout(&directory, record.layout)?;
+        let now = self.clock.now();
+        let updated = self.update(key, |record| {
+            record.last_used_at = now;
+            record.issue_id = request.issue_id.clone().or(record.issue_id.take());
+        });
+        // On a full disk a workspace must still open, not least to make room in it.
+        Ok(Some(updated.ok().flatten().unwrap_or(record)))
     }
 
     /// Brings record and directory together, whatever an earlier process left behind.
     fn settle(
         &self,
         request: &Create,
-        key: WorkspaceKey,
-        record: Option<Record>,
+        record: Record,
         hooked: bool,
-        locks: Vec<Lock>,
+        lock: Lock,
     ) -> Result<Begun, Error> {
+        let key = record.key.clone();
         let directory = self.open_directory(&key)?;
-        match (record.map(|record| (record.state, record)), directory) {
-            (Some((State::Ready, record)), Some(directory)) => {
-                self.reuse(request, record, &directory).map(Begun::Reused)
+        match (Condition::of(&record, directory.as_ref()), directory) {
+            (Condition::Ready, _) => {
+                let reused = self.reuse(request, &key)?;
+                return Ok(Begun::Reused(reused.unwrap_or(record)));
             }
-            (None, Some(directory)) => self.adopt(request, key, &directory).map(Begun::Reused),
-            (Some((State::Creating | State::Removing, record)), Some(_)) => {
-                warn!(
-                    issue_identifier = record.identifier.as_str(),
-                    workspace = %self.place(&key).workspace.display(),
-                    "Workspace was left half-made or half-removed, starting afresh"
-                );
-                self.discard(&key)?;
-                self.make(request, key, hooked, locks).map(Begun::Made)
+            (Condition::HalfMade | Condition::HalfRemoved, Some(directory)) => {
+                let workspace = self.place(&key).workspace;
+                let issue_identifier = record.identifier.as_str();
+                let workspace = workspace.display();
+                warn!(issue_identifier, %workspace, "Workspace was left half-way, starting afresh");
+                self.discard(&key, &directory)?;
             }
-            (_, None) => self.make(request, key, hooked, locks).map(Begun::Made),
+            (Condition::Missing | Condition::HalfMade | Condition::HalfRemoved, _) => {}
         }
-    }
-
-    fn reuse(
-        &self,
-        request: &Create,
-        mut record: Record,
-        directory: &Root,
-    ) -> Result<Record, Error> {
-        ensure_layout(directory, record.layout)?;
-        record.issue_id = request.issue_id.clone().or(record.issue_id);
-        record.last_used_at = self.clock.now();
-        self.records().write(&record, Durability::Buffered)?;
-        Ok(record)
+        self.make(request, key, hooked, lock).map(Begun::Made)
     }
 
     /// Takes over a directory that has no record: it was put there by hand, or its record was lost.
@@ -215,6 +248,7 @@ impl Inner {
         key: WorkspaceKey,
         directory: &Root,
     ) -> Result<Record, Error> {
+        self.refuse_foreign(&key, directory)?;
         let workspace = self.place(&key).workspace;
         warn!(workspace = %workspace.display(), "Workspace directory without a record was adopted");
         let record = self.new_record(request, key, State::Ready);
@@ -239,35 +273,44 @@ impl Inner {
         request: &Create,
         key: WorkspaceKey,
         hooked: bool,
-        locks: Vec<Lock>,
+        lock: Lock,
     ) -> Result<Pending, Error> {
         let state = if hooked { State::Creating } else { State::Ready };
         let record = self.new_record(request, key, state);
         self.records().write(&record, Durability::Synced)?;
         self.accounts().forget(&record.key)?;
-        let name = Path::new(record.key.as_str());
-        let place = self.place(&record.key);
-        let doing = format!("could not make {}", place.workspace.display());
-        let made = self.root.directory.create_directory(name, WORKSPACE_MODE);
-        if let Err(error) = made {
-            self.records().remove(&record.key)?;
-            return Err(match error.problem() {
-                // It appeared since we looked: whoever put it there is not one of us.
-                Problem::Exists => Error::Busy { key: record.key.to_string(), holder: None },
-                _ => Error::files(doing)(error),
-            });
-        }
-        let synced = self.root.directory.sync_directory(Path::new("."));
-        synced.map_err(Error::files(doing))?;
-        let directory = self.open_directory(&record.key)?;
-        let directory = directory.ok_or_else(|| self.not_found(&record.identifier))?;
+        let directory = match self.make_directory(&record.key) {
+            Ok(directory) => directory,
+            Err(error) => {
+                self.records().remove(&record.key)?;
+                return Err(error);
+            }
+        };
         ensure_layout(&directory, record.layout)?;
-        debug!(workspace = %place.workspace.display(), "directory made");
-        Ok(Pending { record, directory, _locks: locks })
+        Ok(Pending { record, directory, _lock: lock })
     }
 
-    fn finish(&self, pending: Pending) -> Result<Record, Error> {
-        let record = Record { state: State::Ready, ..pending.record };
+    fn make_directory(&self, key: &WorkspaceKey) -> Result<Root, Error> {
+        let workspace = self.place(key).workspace;
+        let doing = || format!("could not make {}", workspace.display());
+        let made = self.root.directory.create_directory(Path::new(key.as_str()), WORKSPACE_MODE);
+        made.map_err(|error| match error.problem() {
+            // It appeared since we looked: whoever put it there is not one of us.
+            Problem::Exists => Error::Busy { key: key.to_string(), holder: None },
+            _ => Error::files(doing())(error),
+        })?;
+        let synced = self.root.directory.sync_directory(Path::new("."));
+        synced.map_err(Error::files(doing()))?;
+        debug!(workspace = %workspace.display(), "directory made");
+        self.open_directory(key)?.ok_or_else(|| self.cwd_error(key, CwdReason::PathUnreadable))
+    }
+
+    /// Declares a workspace ready, if it still is the directory that the hook was given.
+    fn finish(&self, pending: &Pending) -> Result<Record, Error> {
+        if let Err(error) = self.check_still_there(&pending.record.key, &pending.directory) {
+            return Err(self.abandon(pending, error));
+        }
+        let record = Record { state: State::Ready, ..pending.record.clone() };
         self.records().write(&record, Durability::Synced)?;
         Ok(record)
     }
@@ -275,8 +318,12 @@ impl Inner {
     /// Takes back what was made because its hook failed; returns the hook's error.
     fn abandon(&self, pending: &Pending, error: Error) -> Error {
         let key = &pending.record.key;
-        let undone = self.discard(key).and_then(|()| self.records().remove(key));
-        if let Err(undo) = undone {
+        let undone = match self.open_directory(key) {
+            Ok(Some(directory)) => self.discard(key, &directory),
+            // Gone, or something that the hook put there, which is not ours to remove.
+            Ok(None) | Err(_) => Ok(()),
+        };
+        if let Err(undo) = undone.and_then(|()| self.records().remove(key)) {
             // The record still says `creating`, so the next create wipes the directory.
             warn!(%key, error = %undo, "Workspace could not be taken back after its hook failed");
         }

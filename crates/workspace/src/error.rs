@@ -46,11 +46,11 @@ pub enum Error {
         /// Which workspace, and below which root.
         place: Place,
     },
-    /// No workspace has this identifier.
-    #[error("no workspace for {:?} in {}", identifier.as_str(), root.display())]
+    /// There is no such workspace.
+    #[error("no workspace {name:?} in {}", root.display())]
     NotFound {
-        /// What was asked for.
-        identifier: Identifier,
+        /// The identifier or path that was asked for.
+        name: String,
         /// Where it was looked for.
         root: PathBuf,
     },
@@ -242,7 +242,8 @@ impl Coded for Error {
                 detail["reason"] = reason.as_str().into();
                 detail
             }
-            Self::NotFound { identifier, root } | Self::NoKeyLeft { identifier, root } => {
+            Self::NotFound { name, root } => json!({ "identifier": name, "root": shown(root) }),
+            Self::NoKeyLeft { identifier, root } => {
                 json!({ "identifier": identifier, "root": shown(root) })
             }
             Self::Busy { key, holder } => json!({ "key": key, "holder": holder }),

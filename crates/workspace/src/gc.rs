@@ -1,22 +1,26 @@
 //! Cleaning up: what a crash left behind, what nobody used for long, what has no owner.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use carrel_domain::{Identifier, Timestamp, WorkspaceKey};
 use carrel_fsroot::{FileKind, unfinished_write};
-use rustix::io::Errno;
-use rustix::process::{Pid, test_kill_process};
 use serde::Serialize;
 use tracing::{info, warn};
 
 use crate::blocking::blocking;
 use crate::error::Error;
+use crate::git::VIEWS;
 use crate::hooks::Hooks;
+use crate::inspect::Condition;
 use crate::lock::Mode;
 use crate::manager::{Inner, Workspaces};
-use crate::record::State;
-use crate::remove::{Remove, Target};
+use crate::remove::Doomed;
+
+/// How old an unfinished file must be before it counts as left behind. Its writer
+/// may live in another container, where its number means another process.
+const UNFINISHED_AGE: Duration = Duration::from_mins(1);
 
 /// How long the logs of a workspace that is gone are kept.
 const KEEP_LOGS: Duration = Duration::from_hours(7 * 24);
@@ -77,7 +81,7 @@ pub enum GcAction {
         /// Whose lock.
         name: String,
     },
-    /// A record that a crash kept from being finished is deleted.
+    /// A file that a crash kept from being finished is deleted.
     DeleteUnfinished {
         /// The file, below the server's own directory.
         path: PathBuf,
@@ -99,36 +103,30 @@ pub struct GcReport {
 }
 
 impl Workspaces {
-    /// Cleans up. Each step holds the lock of what it touches, so a clean-up can
-    /// run beside everything else.
+    /// Cleans up. What is done to a workspace is decided and done under one lock, so
+    /// a clean-up can run beside everything else. What fails does not stop the rest.
     pub async fn gc(&self, options: Gc, hooks: &Hooks) -> Result<GcReport, Error> {
-        let inner = self.inner.clone();
         let mut report = GcReport::default();
-        for action in blocking(move || inner.plan(options)).await? {
-            if options.dry_run {
-                report.actions.push(action);
-                continue;
-            }
-            match self.carry_out(&action, options, hooks).await {
-                Ok(true) => {
-                    info!(?action, "Cleaned up");
-                    report.actions.push(action);
-                }
-                Ok(false) => {}
-                Err(error) => {
-                    warn!(?action, %error, "Could not clean up");
-                    report.failed.push(error.to_string());
-                }
-            }
+        let inner = self.inner.clone();
+        for key in blocking(move || inner.candidates(options)).await? {
+            let done = self.clean_workspace(&key, options, hooks).await;
+            report.note(key.as_str(), done);
         }
-        let trash = if options.dry_run {
-            let names = self.trash()?.into_iter().map(|name| GcAction::DeleteTrash { name });
-            GcReport { actions: names.collect(), failed: Vec::new() }
+        let inner = self.inner.clone();
+        for action in blocking(move || inner.leftovers()).await? {
+            let inner = self.inner.clone();
+            let dry_run = options.dry_run;
+            let done = blocking(move || {
+                let deleted = if dry_run { Ok(()) } else { inner.delete(&action) };
+                deleted.map(|()| Some(action))
+            });
+            report.note("", done.await);
+        }
+        report.merge(if options.dry_run {
+            self.trash_report()?
         } else {
             self.empty_trash().await?
-        };
-        report.actions.extend(trash.actions);
-        report.failed.extend(trash.failed);
+        });
         Ok(report)
     }
 
@@ -137,95 +135,138 @@ impl Workspaces {
         let workspaces = self.clone();
         let sweep = blocking(move || workspaces.sweep()).await?;
         let actions = sweep.deleted.into_iter().map(|name| GcAction::DeleteTrash { name });
-        let failed = sweep.failed.into_iter().map(|(name, reason)| format!("{name}: {reason}"));
+        let failed = sweep.failed.into_iter();
+        let failed = failed.map(|(name, reason)| format!("{}: {reason}", name.to_string_lossy()));
         Ok(GcReport { actions: actions.collect(), failed: failed.collect() })
     }
 
-    /// Does one thing; tells whether it was still to be done.
-    async fn carry_out(
+    fn trash_report(&self) -> Result<GcReport, Error> {
+        let actions = self.trash()?.into_iter().map(|name| GcAction::DeleteTrash { name });
+        Ok(GcReport { actions: actions.collect(), failed: Vec::new() })
+    }
+
+    /// Does what a workspace needs, if anything; says what that was.
+    async fn clean_workspace(
         &self,
-        action: &GcAction,
+        key: &WorkspaceKey,
         options: Gc,
         hooks: &Hooks,
-    ) -> Result<bool, Error> {
-        if let GcAction::RemoveUnused { identifier, .. } = action {
-            let target = Target::Identifier(identifier.clone());
-            let request = Remove { target, keep_if_dirty: options.keep_if_dirty };
-            return self.remove(request, hooks).await.map(|_| true);
+    ) -> Result<Option<GcAction>, Error> {
+        let (inner, name) = (self.inner.clone(), key.clone());
+        let Some((action, doomed)) = blocking(move || inner.examine(name, options)).await? else {
+            return Ok(None);
+        };
+        if options.dry_run {
+            return Ok(Some(action));
         }
-        let (inner, action) = (self.inner.clone(), action.clone());
-        blocking(move || inner.carry_out(&action)).await
+        if matches!(action, GcAction::RemoveUnused { .. }) {
+            self.remove_doomed(doomed, options.keep_if_dirty, hooks).await?;
+        } else {
+            let inner = self.inner.clone();
+            blocking(move || inner.bury(doomed)).await?;
+        }
+        Ok(Some(action))
+    }
+}
+
+impl GcReport {
+    fn note(&mut self, key: &str, done: Result<Option<GcAction>, Error>) {
+        match done {
+            Ok(None) => {}
+            Ok(Some(action)) => {
+                info!(?action, "Cleaned up");
+                self.actions.push(action);
+            }
+            Err(error) => {
+                let error = carrel_domain::ErrorEnvelope::of(&error).error.message;
+                warn!(key, error, "Could not clean up");
+                self.failed.push(error);
+            }
+        }
+    }
+
+    fn merge(&mut self, other: Self) {
+        self.actions.extend(other.actions);
+        self.failed.extend(other.failed);
     }
 }
 
 impl Inner {
-    fn plan(&self, options: Gc) -> Result<Vec<GcAction>, Error> {
-        let mut actions = Vec::new();
-        let keys = self.records().keys()?;
-        for key in &keys {
-            actions.extend(self.plan_for(key, options)?);
-        }
-        let known = |name: &str| keys.iter().any(|key| key.as_str() == name);
+    /// Lists what may need something: every record and, if asked for, every stray directory.
+    fn candidates(&self, options: Gc) -> Result<Vec<WorkspaceKey>, Error> {
+        let mut keys = self.records().keys()?;
         if options.orphans {
-            let orphans = self.stray_directories(&keys)?;
-            actions.extend(orphans.into_iter().map(|name| GcAction::RemoveOrphan { name }));
+            let stray = self.stray_directories(&keys)?;
+            keys.extend(stray.iter().filter_map(|name| WorkspaceKey::from_name(name)));
         }
-        let logs = self.names_in("logs")?;
-        let stale = logs.into_iter().filter(|name| !known(name) && self.logs_are_old(name));
-        actions.extend(stale.map(|name| GcAction::DeleteLogs { name }));
+        Ok(keys)
+    }
+
+    /// Decides under its lock what a workspace needs; nothing while somebody holds it.
+    fn examine(&self, key: WorkspaceKey, options: Gc) -> Result<Option<(GcAction, Doomed)>, Error> {
+        let lock = if options.dry_run {
+            // Only looking must not leave a lock file behind.
+            if self.locks().is_held(key.as_str()) { None } else { Some(None) }
+        } else {
+            self.locks().attempt(key.as_str(), Mode::Exclusive("clean-up"))?.map(Some)
+        };
+        let Some(lock) = lock else { return Ok(None) };
+        let doomed = self.look_at(key.clone(), lock)?;
+        let Some(record) = &doomed.record else {
+            let orphan = options.orphans && doomed.directory.is_some();
+            let name = key.to_string();
+            return Ok(orphan.then_some((GcAction::RemoveOrphan { name }, doomed)));
+        };
+        let unused = record.last_used_at.age(self.clock.now());
+        let action = match Condition::of(record, doomed.directory.as_ref()) {
+            Condition::Missing => GcAction::DropRecord { key },
+            Condition::HalfMade => GcAction::RemoveHalfMade { key },
+            Condition::HalfRemoved => GcAction::FinishRemoval { key },
+            Condition::Ready if options.retention.is_some_and(|limit| unused > limit) => {
+                let (identifier, last_used_at) = (record.identifier.clone(), record.last_used_at);
+                GcAction::RemoveUnused { identifier, key, last_used_at }
+            }
+            Condition::Ready => return Ok(None),
+        };
+        Ok(Some((action, doomed)))
+    }
+
+    /// Lists what belongs to no workspace any more.
+    fn leftovers(&self) -> Result<Vec<GcAction>, Error> {
+        let keys = self.records().keys()?;
+        let known: HashSet<&str> = keys.iter().map(WorkspaceKey::as_str).collect();
+        let logs = self.names_in("logs")?.into_iter();
+        let logs = logs.filter(|name| !known.contains(name.as_str()) && self.is_old("logs", name));
+        let mut actions: Vec<_> = logs.map(|name| GcAction::DeleteLogs { name }).collect();
         actions
             .extend(self.idle_locks(&keys)?.into_iter().map(|name| GcAction::DeleteLock { name }));
-        let unfinished = self.unfinished()?;
-        actions.extend(unfinished.into_iter().map(|path| GcAction::DeleteUnfinished { path }));
+        let unfinished = self.unfinished()?.into_iter();
+        actions.extend(unfinished.map(|path| GcAction::DeleteUnfinished { path }));
         Ok(actions)
     }
 
-    fn plan_for(&self, key: &WorkspaceKey, options: Gc) -> Result<Option<GcAction>, Error> {
-        // Somebody is making, removing or using it at this moment.
-        let Some(_lock) = self.locks().attempt(key.as_str(), Mode::Exclusive, "clean-up")? else {
-            return Ok(None);
+    fn delete(&self, action: &GcAction) -> Result<(), Error> {
+        let remove_tree = |path: &Path| {
+            let removed = self.root.own.remove_tree(path);
+            removed.map_err(Error::files(format!("could not delete {}", path.display())))
         };
-        let Some(record) = self.records().read(key)? else { return Ok(None) };
-        let key = key.clone();
-        let directory = self.open_directory(&key)?;
-        let unused = record.last_used_at.age(self.clock.now());
-        Ok(match (record.state, directory) {
-            (_, None) => Some(GcAction::DropRecord { key }),
-            (State::Creating, Some(_)) => Some(GcAction::RemoveHalfMade { key }),
-            (State::Removing, Some(_)) => Some(GcAction::FinishRemoval { key }),
-            (State::Ready, Some(_)) if options.retention.is_some_and(|limit| unused > limit) => {
-                let (identifier, last_used_at) = (record.identifier, record.last_used_at);
-                Some(GcAction::RemoveUnused { identifier, key, last_used_at })
-            }
-            (State::Ready, Some(_)) => None,
-        })
-    }
-
-    fn carry_out(&self, action: &GcAction) -> Result<bool, Error> {
         match action {
-            GcAction::FinishRemoval { key }
-            | GcAction::RemoveHalfMade { key }
-            | GcAction::DropRecord { key } => self.finish_removal(key),
-            GcAction::RemoveOrphan { name } => match WorkspaceKey::from_name(name) {
-                Some(key) => self.finish_removal(&key),
-                None => Ok(false),
-            },
-            GcAction::DeleteLogs { name } => {
-                let path = Path::new("logs").join(name);
-                let removed = self.root.own.remove_tree(&path);
-                removed.map(|()| true).map_err(Error::files("could not delete logs"))
-            }
-            GcAction::DeleteLock { name } => self.locks().remove_idle(name),
-            GcAction::DeleteUnfinished { path } => {
-                crate::json::remove(&self.root.own, path).map(|()| true)
-            }
-            // Done by whoever can run hooks, and by the sweep.
-            GcAction::RemoveUnused { .. } | GcAction::DeleteTrash { .. } => Ok(false),
+            GcAction::DeleteLogs { name } => remove_tree(&Path::new("logs").join(name)),
+            GcAction::DeleteUnfinished { path } => remove_tree(path),
+            GcAction::DeleteLock { name } => self.locks().remove_idle(name).map(drop),
+            // Not leftovers: these are done under the lock of a workspace, or by the sweep.
+            GcAction::FinishRemoval { .. }
+            | GcAction::RemoveHalfMade { .. }
+            | GcAction::DropRecord { .. }
+            | GcAction::RemoveUnused { .. }
+            | GcAction::RemoveOrphan { .. }
+            | GcAction::DeleteTrash { .. } => Ok(()),
         }
     }
 
     /// Lists directories of the root that have no record.
     pub(crate) fn stray_directories(&self, keys: &[WorkspaceKey]) -> Result<Vec<String>, Error> {
+        let known: HashSet<&str> = keys.iter().map(WorkspaceKey::as_str).collect();
         let entries = self
             .root
             .directory
@@ -235,44 +276,42 @@ impl Inner {
             .iter()
             .filter(|entry| entry.kind == FileKind::Directory)
             .map(|entry| entry.name.to_string_lossy().into_owned())
-            .filter(|name| name != WorkspaceKey::RESERVED)
-            .filter(|name| !keys.iter().any(|key| key.as_str() == name))
+            .filter(|name| name != WorkspaceKey::RESERVED && !known.contains(name.as_str()))
             .collect())
     }
 
     /// Lists lock files of workspaces that have neither a record nor a holder.
     pub(crate) fn idle_locks(&self, keys: &[WorkspaceKey]) -> Result<Vec<String>, Error> {
-        let mut idle = Vec::new();
-        for name in self.locks().names()? {
-            let key = name.split('+').next().and_then(WorkspaceKey::from_name);
-            let orphaned = key.is_some_and(|key| !keys.contains(&key));
-            if orphaned && self.locks().attempt(&name, Mode::Exclusive, "clean-up")?.is_some() {
-                idle.push(name);
-            }
-        }
-        Ok(idle)
-    }
-
-    /// The log of a hook that failed is read after its workspace was taken back.
-    fn logs_are_old(&self, name: &str) -> bool {
-        let directory = Path::new("logs").join(name);
-        let modified = self.root.own.metadata(&directory).map(|metadata| metadata.modified);
-        let age = modified.ok().and_then(|at| SystemTime::now().duration_since(at).ok());
-        age.is_some_and(|age| age > KEEP_LOGS)
+        let known: HashSet<&str> = keys.iter().map(WorkspaceKey::as_str).collect();
+        let mut names = self.locks().names()?;
+        names.retain(|name| {
+            let of_a_workspace = WorkspaceKey::from_name(name).is_some();
+            of_a_workspace && !known.contains(name.as_str()) && !self.locks().is_held(name)
+        });
+        Ok(names)
     }
 
     /// Lists files of the server that a process left unfinished when it died.
     fn unfinished(&self) -> Result<Vec<PathBuf>, Error> {
         let mut paths = Vec::new();
         for part in ["", "records", "usage"] {
-            for name in self.names_in(part)? {
-                let writer = unfinished_write(name.as_ref()).and_then(|id| i32::try_from(id).ok());
-                if writer.and_then(Pid::from_raw).is_some_and(|writer| !is_alive(writer)) {
-                    paths.push(Path::new(part).join(name));
-                }
-            }
+            let names = self.names_in(part)?.into_iter();
+            let left = names.filter(|name| unfinished_write(name.as_ref()).is_some());
+            paths.extend(left.map(|name| Path::new(part).join(name)));
         }
+        paths.extend(self.names_in(VIEWS)?.iter().map(|name| Path::new(VIEWS).join(name)));
+        paths.retain(|path| self.age(path).is_some_and(|age| age > UNFINISHED_AGE));
         Ok(paths)
+    }
+
+    /// The log of a hook that failed is read after its workspace was taken back.
+    fn is_old(&self, part: &str, name: &str) -> bool {
+        self.age(&Path::new(part).join(name)).is_some_and(|age| age > KEEP_LOGS)
+    }
+
+    fn age(&self, path: &Path) -> Option<Duration> {
+        let modified = self.root.own.link_metadata(path).ok()?.modified;
+        SystemTime::now().duration_since(modified).ok()
     }
 
     fn names_in(&self, part: &str) -> Result<Vec<String>, Error> {
@@ -283,8 +322,4 @@ impl Inner {
             .map_err(Error::files("could not list the server's directory"))?;
         Ok(entries.iter().map(|entry| entry.name.to_string_lossy().into_owned()).collect())
     }
-}
-
-fn is_alive(process: Pid) -> bool {
-    !matches!(test_kill_process(process), Err(Errno::SRCH))
 }

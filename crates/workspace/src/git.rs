@@ -1,4 +1,13 @@
 //! What git says about a workspace, without running anything its repository configured.
+//!
+//! Git obeys the configuration of a repository, and much of it names programs:
+//! filters, signature checks, transports, monitors. So git is never shown that
+//! configuration. It is given a git directory of the server's own, with a
+//! configuration of our own and links to the objects, references and index of the
+//! repository. What such a view cannot tell counts as unsaved.
+
+mod find;
+mod view;
 
 use std::ffi::OsString;
 use std::os::fd::AsFd;
@@ -7,27 +16,21 @@ use std::time::Duration;
 
 use carrel_domain::ByteSize;
 use carrel_exec::{CaptureLimits, CommandSpec, End, Output};
-use carrel_fsroot::{FileKind, Root};
+use carrel_fsroot::Root;
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
+use crate::commands::Commands;
 use crate::error::Error;
-use crate::hooks::Hooks;
+use crate::manager::Workspaces;
+pub(crate) use view::VIEWS;
+use view::View;
 
 /// How long one question to git may take.
 const DEADLINE: Duration = Duration::from_secs(20);
 
 /// How much of git's answers is read.
 const LIMITS: CaptureLimits = CaptureLimits { head: ByteSize::mib(1), tail: ByteSize::kib(1) };
-
-/// Settings that could run a program, switched off whatever the repository says.
-const SWITCHED_OFF: [&str; 5] = [
-    "core.fsmonitor=false",
-    "core.hooksPath=/dev/null",
-    "core.sshCommand=false",
-    "diff.external=",
-    "credential.helper=",
-];
 
 /// What git says about one repository of a workspace.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -48,130 +51,141 @@ pub struct GitState {
 }
 
 impl GitState {
+    fn unknown(path: &Path, error: Option<String>) -> Self {
+        let path = path.to_owned();
+        Self { path, branch: None, changed_files: 0, unpushed_commits: 0, stashes: 0, error }
+    }
+
     /// Lists what would be lost with the work tree. What cannot be known counts as lost.
     pub fn unsaved(&self) -> Vec<String> {
         let at = self.path.display();
         let counted = [
-            (self.changed_files, "changed files"),
-            (self.unpushed_commits, "commits on no remote"),
-            (self.stashes, "stashed changes"),
+            (self.changed_files, "changed file"),
+            (self.unpushed_commits, "commit on no remote"),
+            (self.stashes, "stashed change"),
         ];
         let mut reasons: Vec<String> = counted
             .into_iter()
             .filter(|(count, _)| *count > 0)
-            .map(|(count, what)| format!("{count} {what} in {at}"))
+            .map(|(count, what)| format!("{} in {at}", plural(count, what)))
             .collect();
         reasons.extend(self.error.iter().map(|error| format!("git cannot tell in {at} ({error})")));
         reasons
     }
 }
 
-impl Hooks {
-    /// Asks git about the repositories of a workspace: its top, and each directory in `repos/`.
-    pub async fn repositories(&self, workspace: &Root) -> Result<Vec<GitState>, Error> {
+/// Puts the plural into the noun, which is the first or second word of these.
+fn plural(count: usize, what: &str) -> String {
+    let noun = if what.starts_with("commit") { "commit" } else { what };
+    match count {
+        1 => format!("1 {what}"),
+        _ => format!("{count} {}", what.replacen(noun, &format!("{noun}s"), 1)),
+    }
+}
+
+impl Workspaces {
+    /// Asks git about every repository in a workspace.
+    pub async fn repositories(
+        &self,
+        workspace: &Root,
+        commands: &Commands,
+    ) -> Result<Vec<GitState>, Error> {
         let mut states = Vec::new();
-        for path in repositories_in(workspace) {
-            let failed = |error: String| GitState { error: Some(error), ..empty(&path) };
-            let directory = workspace
-                .open_root(&path)
-                .map_err(Error::files("could not open the repository"))?;
-            states.push(self.state(&path, &directory).await.unwrap_or_else(failed));
+        for found in find::repositories(workspace)? {
+            let state = match found.git_directory {
+                Ok(directory) => self.state(workspace, &found.path, &directory, commands).await,
+                Err(reason) => Err(reason),
+            };
+            states
+                .push(state.unwrap_or_else(|reason| GitState::unknown(&found.path, Some(reason))));
         }
         Ok(states)
     }
 
-    async fn state(&self, path: &Path, repository: &Root) -> Result<GitState, String> {
-        let filters = self.filters(repository).await?;
-        let ask = async |arguments: &[&str]| self.git(repository, &filters, arguments).await;
-        let status =
-            ask(&["status", "--porcelain=v2", "--branch", "--ignore-submodules=none"]).await?;
-        let unpushed = ask(&["rev-list", "--count", "--all", "--not", "--remotes"]).await?;
-        let stashes = ask(&["stash", "list"]).await?;
+    async fn state(
+        &self,
+        workspace: &Root,
+        path: &Path,
+        git_directory: &Root,
+        commands: &Commands,
+    ) -> Result<GitState, String> {
+        let worktree = workspace.open_root(path).map_err(|error| error.to_string())?;
+        let config = Ask { commands, worktree: &worktree, git_directory: None };
+        let format = view::Format::read(&config, git_directory).await?;
+        let view = View::make(&self.inner.root.own, git_directory, &format)?;
+        let ask = Ask { git_directory: Some(view.path()), ..config };
+        let status = ask.git(&STATUS).await?;
+        let unpushed = ask.git(&UNPUSHED).await?;
+        let stashes = ask.git(&["stash", "list"]).await?;
         Ok(GitState {
             branch: branch(&status),
             changed_files: status.lines().filter(|line| !line.starts_with('#')).count(),
-            unpushed_commits: unpushed
-                .trim()
-                .parse()
-                .map_err(|_| "no count of commits".to_owned())?,
+            unpushed_commits: unpushed.trim().parse().map_err(|_| "no count of commits")?,
             stashes: stashes.lines().count(),
-            ..empty(path)
+            ..GitState::unknown(path, None)
         })
     }
+}
 
-    /// Lists the content filters of a repository: `git status` would run them on changed files.
-    async fn filters(&self, repository: &Root) -> Result<Vec<String>, String> {
-        let names = self.git(repository, &[], &["config", "--list", "--name-only", "-z"]).await?;
-        Ok(names
-            .split('\0')
-            .filter(|name| name.to_ascii_lowercase().starts_with("filter."))
-            .map(|name| format!("{name}="))
-            .collect())
-    }
+/// Submodules are repositories of their own, and found as such.
+const STATUS: [&str; 5] =
+    ["status", "--porcelain=v2", "--branch", "--untracked-files=normal", "--ignore-submodules=all"];
 
-    async fn git(
-        &self,
-        repository: &Root,
-        extra: &[String],
-        arguments: &[&str],
-    ) -> Result<String, String> {
+const UNPUSHED: [&str; 6] =
+    ["rev-list", "--count", "--exclude=refs/stash", "--all", "--not", "--remotes"];
+
+/// A way to put questions to git in one work tree.
+#[derive(Clone, Copy)]
+struct Ask<'a> {
+    commands: &'a Commands,
+    worktree: &'a Root,
+    git_directory: Option<&'a Path>,
+}
+
+impl Ask<'_> {
+    /// Returns what git prints. Its complaints are not passed on: they may quote
+    /// files that the repository links to.
+    async fn git(&self, arguments: &[&str]) -> Result<String, String> {
         let mut argv: Vec<OsString> = vec!["git".into(), "--no-optional-locks".into()];
-        for setting in SWITCHED_OFF.iter().copied().chain(extra.iter().map(String::as_str)) {
-            argv.extend(["-c".into(), setting.into()]);
-        }
         argv.extend(arguments.iter().map(OsString::from));
-        let directory =
-            repository.as_fd().try_clone_to_owned().map_err(|error| error.to_string())?;
+        let directory = self.worktree.as_fd().try_clone_to_owned();
         let spec = CommandSpec {
-            environment: environment(repository),
+            environment: self.environment(),
             output: Output::Separate { stdout: LIMITS, stderr: LIMITS },
             deadline: Some(DEADLINE),
-            ..CommandSpec::new(argv, directory)
+            ..CommandSpec::new(argv, directory.map_err(|error| error.to_string())?)
         };
-        let spawner = self.spawner().await.map_err(|error| error.to_string())?;
+        let spawner = self.commands.spawner().await.map_err(|error| error.to_string())?;
         let outcome = spawner.run(spec, &CancellationToken::new()).await;
         let outcome = outcome.map_err(|error| error.to_string())?;
         match outcome.end {
             End::Exited(0) if outcome.stdout.omitted() == 0 => {
                 Ok(String::from_utf8_lossy(&outcome.stdout.head).into_owned())
             }
-            End::Exited(0) => Err("too much output".to_owned()),
-            _ => Err(outcome.stderr.to_text(300).trim().replace('\n', "; ")),
+            End::Exited(0) => Err("it has too much to say".to_owned()),
+            End::Exited(status) => Err(format!("git {} ended with {status}", arguments[0])),
+            End::Signaled(_) | End::Lost => Err(format!("git {} was ended", arguments[0])),
         }
     }
-}
 
-fn empty(path: &Path) -> GitState {
-    let path = path.to_owned();
-    GitState { path, branch: None, changed_files: 0, unpushed_commits: 0, stashes: 0, error: None }
-}
-
-fn repositories_in(workspace: &Root) -> Vec<PathBuf> {
-    let mut candidates = vec![PathBuf::from(".")];
-    let cached = workspace.list(Path::new("repos")).unwrap_or_default();
-    let directories = cached.iter().filter(|entry| entry.kind == FileKind::Directory);
-    candidates.extend(directories.map(|entry| Path::new("repos").join(&entry.name)));
-    candidates.retain(|path| workspace.link_metadata(&path.join(".git")).is_ok());
-    candidates
-}
-
-/// Nothing of the operator's or the system's settings; no questions, no repository further up.
-fn environment(repository: &Root) -> Vec<(OsString, OsString)> {
-    let above = repository.path().parent().unwrap_or(Path::new("/"));
-    let fixed = [
-        ("PATH", "/usr/local/bin:/usr/bin:/bin"),
-        ("HOME", "/nonexistent"),
-        ("LC_ALL", "C"),
-        ("GIT_CONFIG_NOSYSTEM", "1"),
-        ("GIT_CONFIG_GLOBAL", "/dev/null"),
-        ("GIT_TERMINAL_PROMPT", "0"),
-        // The repository belongs to the workspace, which was checked already.
-        ("GIT_CONFIG_COUNT", "1"),
-        ("GIT_CONFIG_KEY_0", "safe.directory"),
-        ("GIT_CONFIG_VALUE_0", "*"),
-    ];
-    let ceiling = ("GIT_CEILING_DIRECTORIES".into(), above.into());
-    fixed.into_iter().map(|(name, value)| (name.into(), value.into())).chain([ceiling]).collect()
+    /// Nothing of the operator's or the system's settings; no questions, no transport.
+    fn environment(&self) -> Vec<(OsString, OsString)> {
+        let fixed = [
+            ("PATH", "/usr/local/bin:/usr/bin:/bin"),
+            ("HOME", "/nonexistent"),
+            ("LC_ALL", "C"),
+            ("GIT_CONFIG_NOSYSTEM", "1"),
+            ("GIT_CONFIG_GLOBAL", "/dev/null"),
+            ("GIT_ATTR_NOSYSTEM", "1"),
+            ("GIT_TERMINAL_PROMPT", "0"),
+            ("GIT_NO_LAZY_FETCH", "1"),
+            ("GIT_ALLOW_PROTOCOL", "none"),
+            ("GIT_WORK_TREE", "."),
+        ];
+        let view = self.git_directory.unwrap_or(Path::new("/nonexistent"));
+        let view = ("GIT_DIR".into(), view.into());
+        fixed.into_iter().map(|(name, value)| (name.into(), value.into())).chain([view]).collect()
+    }
 }
 
 fn branch(status: &str) -> Option<String> {
@@ -188,11 +202,14 @@ mod tests {
 
     #[test]
     fn unsaved_work_is_listed_in_words() {
-        let state = GitState { changed_files: 2, stashes: 1, ..empty(Path::new(".")) };
-        assert_eq!(state.unsaved(), ["2 changed files in .", "1 stashed changes in ."]);
-        let unknown = GitState { error: Some("no git".into()), ..empty(Path::new("repos/a")) };
+        let here = GitState::unknown(Path::new("."), None);
+        assert!(here.unsaved().is_empty());
+        let some = GitState { changed_files: 2, stashes: 1, unpushed_commits: 3, ..here };
+        let reasons =
+            ["2 changed files in .", "3 commits on no remote in .", "1 stashed change in ."];
+        assert_eq!(some.unsaved(), reasons);
+        let unknown = GitState::unknown(Path::new("repos/a"), Some("no git".into()));
         assert_eq!(unknown.unsaved(), ["git cannot tell in repos/a (no git)"]);
-        assert!(empty(Path::new(".")).unsaved().is_empty());
     }
 
     #[test]

@@ -9,6 +9,31 @@ use tracing::debug;
 
 use crate::error::{CwdReason, Error, Place, PlaceRule, is_link};
 use crate::manager::Inner;
+use crate::record::{Record, State};
+
+/// What a record and the directory beside it come to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Condition {
+    /// It can be used.
+    Ready,
+    /// The directory is gone.
+    Missing,
+    /// It was never finished.
+    HalfMade,
+    /// Its removal was begun.
+    HalfRemoved,
+}
+
+impl Condition {
+    pub(crate) fn of(record: &Record, directory: Option<&Root>) -> Self {
+        match (record.state, directory) {
+            (_, None) => Self::Missing,
+            (State::Ready, Some(_)) => Self::Ready,
+            (State::Creating, Some(_)) => Self::HalfMade,
+            (State::Removing, Some(_)) => Self::HalfRemoved,
+        }
+    }
+}
 
 impl Inner {
     /// Opens the directory of a workspace: a real direct child of the root that
@@ -23,15 +48,22 @@ impl Inner {
             Err(error) if error.is_not_found() => return Ok(None),
             Err(error) => return Err(self.explain(name, place, error)),
         };
-        let metadata = directory
-            .metadata(Path::new("."))
-            .map_err(Error::files("could not look at the workspace"))?;
+        let owner = directory.top().map_err(Error::files("could not look at the workspace"))?.uid;
         debug!(workspace = %place.workspace.display(), "path and link check passed");
         // A server that runs as root hands workspaces to other users on purpose.
-        if metadata.uid != geteuid().as_raw() && !geteuid().is_root() {
-            return Err(Error::ForeignOwner { owner: metadata.uid, place });
+        if owner != geteuid().as_raw() && !geteuid().is_root() {
+            return Err(Error::ForeignOwner { owner, place });
         }
         Ok(Some(directory))
+    }
+
+    /// Refuses to take over a directory that somebody else made.
+    pub(crate) fn refuse_foreign(&self, key: &WorkspaceKey, directory: &Root) -> Result<(), Error> {
+        let owner = directory.top().map_err(Error::files("could not look at the workspace"))?.uid;
+        if owner == geteuid().as_raw() {
+            return Ok(());
+        }
+        Err(Error::ForeignOwner { owner, place: self.place(key) })
     }
 
     fn explain(&self, name: &Path, place: Place, error: carrel_fsroot::Error) -> Error {

@@ -16,7 +16,10 @@ pub(crate) fn read<T: DeserializeOwned>(own: &Root, file: &Path) -> Result<Optio
     let bytes = match own.read(file, MAX_BYTES) {
         Ok(bytes) => bytes,
         Err(error) if error.is_not_found() => return Ok(None),
-        Err(error) => return Err(Error::files("could not read a record")(error)),
+        Err(error) => {
+            let doing = format!("could not read {}", own.path().join(file).display());
+            return Err(Error::files(doing)(error));
+        }
     };
     serde_json::from_slice(&bytes).map(Some).map_err(|error| Error::RecordUnreadable {
         path: own.path().join(file),
@@ -42,7 +45,8 @@ pub(crate) fn write_with(
     })?;
     bytes.push(b'\n');
     let options = WriteOptions { durability, new_mode: Some(0o600), ..WriteOptions::default() };
-    own.write(file, &bytes, options).map_err(Error::files("could not write a record"))
+    let doing = format!("could not write {}", own.path().join(file).display());
+    own.write(file, &bytes, options).map_err(Error::files(doing))
 }
 
 /// Removes a file; it is fine if it is gone already.

@@ -9,8 +9,8 @@ use carrel_fsroot::Root;
 use crate::blocking::blocking;
 use crate::error::{CwdReason, Error};
 use crate::hooks::{Hook, Hooks};
-use crate::lock::{Lock, Mode, WAIT};
-use crate::manager::Workspaces;
+use crate::lock::{Lock, Mode};
+use crate::manager::{Inner, Workspaces};
 use crate::record::{Record, State};
 
 /// A workspace in use. While it exists nobody can remove the workspace.
@@ -31,7 +31,7 @@ impl Workspaces {
 
     fn open_blocking(self, identifier: &Identifier) -> Result<Workspace, Error> {
         let record = self.inner.held_record(identifier)?;
-        let lock = self.inner.locks().take(record.key.as_str(), Mode::Shared, WAIT, "in use")?;
+        let lock = self.inner.locks().take(record.key.as_str(), Mode::Shared)?;
         // Read again: it may have been removed while the lock was awaited.
         let record = self.inner.held_record(identifier)?;
         let directory = self.inner.open_directory(&record.key)?;
@@ -54,6 +54,27 @@ impl Workspaces {
     }
 }
 
+impl Inner {
+    /// Looks whether a directory is still the one at its place, and returns that one.
+    pub(crate) fn check_still_there(
+        &self,
+        key: &WorkspaceKey,
+        directory: &Root,
+    ) -> Result<Root, Error> {
+        self.check_cwd(&self.place(key).workspace)?;
+        let there = self.open_directory(key).ok().flatten();
+        let there = there.ok_or_else(|| self.cwd_error(key, CwdReason::PathUnreadable))?;
+        if there.identity().ok() == directory.identity().ok() {
+            return Ok(there);
+        }
+        Err(self.cwd_error(key, CwdReason::Replaced))
+    }
+
+    pub(crate) fn cwd_error(&self, key: &WorkspaceKey, reason: CwdReason) -> Error {
+        Error::InvalidCwd { reason, place: self.place(key) }
+    }
+}
+
 impl Workspace {
     /// Runs `before_run` or `after_run` and remembers how it went.
     ///
@@ -69,7 +90,7 @@ impl Workspace {
             return Ok(());
         }
         self.launch_directory()?;
-        let context = self.workspaces.hook_context(&self.record, None, attempt);
+        let context = self.workspaces.hook_context(&self.record, attempt);
         let ran = hooks.run(hook, &context, &self.directory, &self.workspaces.inner).await;
         if let Some(run) = ran.run {
             let (inner, key) = (self.workspaces.inner.clone(), self.record.key.clone());
@@ -97,15 +118,6 @@ impl Workspace {
     /// its name in the meantime.
     pub fn launch_directory(&self) -> Result<OwnedFd, Error> {
         let inner = &self.workspaces.inner;
-        let place = inner.place(&self.record.key);
-        let refused = |reason| Error::InvalidCwd { reason, place: place.clone() };
-        inner.check_cwd(&place.workspace)?;
-        let there = inner
-            .open_directory(&self.record.key)
-            .ok()
-            .flatten()
-            .ok_or_else(|| refused(CwdReason::PathUnreadable))?;
-        let same = there.identity().ok() == self.directory.identity().ok();
-        if same { Ok(there.into()) } else { Err(refused(CwdReason::Replaced)) }
+        inner.check_still_there(&self.record.key, &self.directory).map(Into::into)
     }
 }

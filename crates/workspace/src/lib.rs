@@ -11,6 +11,7 @@
 #![forbid(unsafe_code)]
 
 mod blocking;
+mod commands;
 mod create;
 mod error;
 mod gc;
@@ -33,6 +34,7 @@ mod usage;
 mod verify;
 mod watch;
 
+pub use commands::Commands;
 pub use create::{Create, Created};
 pub use error::{CwdReason, Error, Place, PlaceRule};
 pub use gc::{Gc, GcAction, GcReport};

@@ -3,12 +3,15 @@
 use std::path::PathBuf;
 
 use carrel_domain::WorkspaceKey;
+use carrel_fsroot::Root;
 use serde::Serialize;
+use tracing::warn;
 
 use crate::blocking::blocking;
 use crate::error::Error;
+use crate::inspect::Condition;
 use crate::manager::{Inner, Workspaces};
-use crate::record::{Record, State};
+use crate::record::Record;
 use crate::usage::{Freshness, Measured};
 
 /// What a workspace looks like from outside.
@@ -41,12 +44,18 @@ pub struct Listing {
 }
 
 impl Workspaces {
-    /// Lists the workspaces in the order of their keys.
+    /// Lists the workspaces in the order of their keys. A record that cannot be
+    /// read is logged and left out; it must not hide the others.
     pub async fn list(&self, freshness: Freshness) -> Result<Vec<Listing>, Error> {
         let inner = self.inner.clone();
         blocking(move || {
-            let keys = inner.records().keys()?;
-            keys.iter().filter_map(|key| inner.listing(key, freshness).transpose()).collect()
+            let listed = |key: &WorkspaceKey| {
+                inner.listing(key, freshness).unwrap_or_else(|error| {
+                    warn!(%key, %error, "Workspace cannot be listed");
+                    None
+                })
+            };
+            Ok(inner.records().keys()?.iter().filter_map(listed).collect())
         })
         .await
     }
@@ -75,23 +84,22 @@ impl Inner {
     ) -> Result<Option<Listing>, Error> {
         let Some(record) = self.records().read(key)? else { return Ok(None) };
         let path = self.place(key).workspace;
-        let (state, usage) = match self.open_directory(key) {
-            Ok(Some(directory)) => {
-                (ListingState::from(record.state), Some(self.measure(key, &directory, freshness)?))
-            }
-            Ok(None) => (ListingState::Missing, None),
-            Err(_) => (ListingState::Broken, None),
+        let Ok(directory) = self.open_directory(key) else {
+            return Ok(Some(Listing { record, path, state: ListingState::Broken, usage: None }));
         };
-        Ok(Some(Listing { record, path, state, usage }))
+        let state = Condition::of(&record, directory.as_ref()).into();
+        let measure = |directory: Root| self.measure(key, &directory, freshness).ok();
+        Ok(Some(Listing { record, path, state, usage: directory.and_then(measure) }))
     }
 }
 
-impl From<State> for ListingState {
-    fn from(state: State) -> Self {
-        match state {
-            State::Creating => Self::Creating,
-            State::Ready => Self::Ready,
-            State::Removing => Self::Removing,
+impl From<Condition> for ListingState {
+    fn from(condition: Condition) -> Self {
+        match condition {
+            Condition::Ready => Self::Ready,
+            Condition::Missing => Self::Missing,
+            Condition::HalfMade => Self::Creating,
+            Condition::HalfRemoved => Self::Removing,
         }
     }
 }

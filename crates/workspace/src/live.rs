@@ -1,6 +1,5 @@
 //! Following a workflow file while it is edited.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use carrel_config::{Check, Environment, Reloader, Workflow};
@@ -8,6 +7,7 @@ use carrel_domain::{ErrorEnvelope, SystemClock};
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
+use crate::commands::Commands;
 use crate::error::Error;
 use crate::hooks::{HookSettings, Hooks};
 use crate::manager::{Options, Workspaces};
@@ -22,7 +22,7 @@ pub struct Live {
     reloader: Reloader,
     workspaces: Workspaces,
     hooks: Hooks,
-    program: PathBuf,
+    commands: Commands,
     cancel: CancellationToken,
 }
 
@@ -40,17 +40,16 @@ impl Options {
 }
 
 impl Hooks {
-    /// Takes what a workflow file says about hooks. `program` is the one that runs
-    /// [`carrel_exec::run_helper`].
+    /// Takes what a workflow file says about hooks.
     pub fn of(
         workflow: &Workflow,
         environment: &Environment,
-        program: PathBuf,
+        commands: Commands,
         cancel: CancellationToken,
     ) -> Self {
         let secrets = workflow.known_secrets();
         let settings = HookSettings::new(workflow.config.hooks.clone(), environment, secrets);
-        Self::new(settings, program, cancel)
+        Self::new(settings, commands, cancel)
     }
 }
 
@@ -59,12 +58,12 @@ impl Live {
     pub fn start(
         workflow: Workflow,
         environment: &Environment,
-        program: PathBuf,
+        commands: Commands,
         cancel: CancellationToken,
     ) -> Result<Self, Error> {
         let workspaces = Workspaces::open_or_create(&Options::of(&workflow, environment))?;
-        let hooks = Hooks::of(&workflow, environment, program.clone(), cancel.clone());
-        Ok(Self { reloader: Reloader::new(workflow), workspaces, hooks, program, cancel })
+        let hooks = Hooks::of(&workflow, environment, commands.clone(), cancel.clone());
+        Ok(Self { reloader: Reloader::new(workflow), workspaces, hooks, commands, cancel })
     }
 
     /// Returns the workspaces of the present root.
@@ -102,8 +101,8 @@ impl Live {
         for warning in &workflow.warnings {
             warn!("{}", warning.located(&workflow.path));
         }
-        let (program, cancel) = (self.program.clone(), self.cancel.clone());
-        self.hooks = Hooks::of(workflow, environment, program, cancel);
+        let (commands, cancel) = (self.commands.clone(), self.cancel.clone());
+        self.hooks = Hooks::of(workflow, environment, commands, cancel);
         match Workspaces::open_or_create(&Options::of(workflow, environment)) {
             Ok(workspaces) => self.move_to(workspaces),
             Err(error) => {

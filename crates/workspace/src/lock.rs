@@ -6,6 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use carrel_domain::WorkspaceKey;
 use carrel_fsroot::Root;
 
 use crate::error::Error;
@@ -22,8 +23,8 @@ const MAX_HOLDER_BYTES: u64 = 200;
 /// How a lock is held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mode {
-    /// Alone.
-    Exclusive,
+    /// Alone, for this purpose, which those who wait are told.
+    Exclusive(&'static str),
     /// Together with other users.
     Shared,
 }
@@ -31,8 +32,17 @@ pub(crate) enum Mode {
 /// A lock that is held until it is dropped, or until the process dies.
 #[derive(Debug)]
 pub(crate) struct Lock {
-    /// Closing the file releases the lock.
-    _file: File,
+    file: File,
+    noted: bool,
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        if self.noted {
+            // A note that outlives its lock would accuse whoever has the number later.
+            let _ = self.file.set_len(0);
+        }
+    }
 }
 
 /// The locks of a root.
@@ -42,18 +52,13 @@ pub(crate) struct Locks<'a> {
 }
 
 impl Locks<'_> {
-    /// Takes a lock, waiting for at most `wait`. `purpose` is shown to those who wait.
-    pub(crate) fn take(
-        self,
-        name: &str,
-        mode: Mode,
-        wait: Duration,
-        purpose: &str,
-    ) -> Result<Lock, Error> {
-        let deadline = Instant::now() + wait;
+    /// Takes a lock, waiting for a bounded time.
+    pub(crate) fn take(self, name: &str, mode: Mode) -> Result<Lock, Error> {
+        let deadline = Instant::now() + WAIT;
         let mut pause = Duration::from_micros(100);
         loop {
-            if let Some(lock) = self.attempt(name, mode, purpose)? {
+            if let Some(mut lock) = self.attempt(name, mode)? {
+                note_holder(&mut lock, mode);
                 return Ok(lock);
             }
             if Instant::now() >= deadline {
@@ -65,18 +70,13 @@ impl Locks<'_> {
         }
     }
 
-    /// Takes a lock if nobody stands in the way.
-    pub(crate) fn attempt(
-        self,
-        name: &str,
-        mode: Mode,
-        purpose: &str,
-    ) -> Result<Option<Lock>, Error> {
+    /// Takes a lock if nobody stands in the way, and leaves no note about it.
+    pub(crate) fn attempt(self, name: &str, mode: Mode) -> Result<Option<Lock>, Error> {
         let path = path(name);
-        let failed = || Error::files(format!("could not open the lock of {name}"));
-        let mut file = self.own.open_or_create(&path, 0o600).map_err(failed())?;
+        let failed = Error::files(format!("could not open the lock of {name}"));
+        let file = self.own.open_or_create(&path, 0o600).map_err(failed)?;
         let locked = match mode {
-            Mode::Exclusive => file.try_lock(),
+            Mode::Exclusive(_) => file.try_lock(),
             Mode::Shared => file.try_lock_shared(),
         };
         match locked {
@@ -88,15 +88,18 @@ impl Locks<'_> {
         if file.metadata().map_or(0, |metadata| metadata.nlink()) == 0 {
             return Ok(None);
         }
-        if mode == Mode::Exclusive {
-            note_holder(&mut file, purpose);
-        }
-        Ok(Some(Lock { _file: file }))
+        Ok(Some(Lock { file, noted: false }))
+    }
+
+    /// Tells whether somebody holds a lock, without making the file.
+    pub(crate) fn is_held(self, name: &str) -> bool {
+        let exists = self.own.metadata(&path(name)).is_ok();
+        exists && matches!(self.attempt(name, Mode::Exclusive("looking")), Ok(None))
     }
 
     /// Removes a lock file that nobody holds; tells whether it did.
     pub(crate) fn remove_idle(self, name: &str) -> Result<bool, Error> {
-        let Some(_lock) = self.attempt(name, Mode::Exclusive, "clean-up")? else {
+        let Some(_lock) = self.attempt(name, Mode::Exclusive("clean-up"))? else {
             return Ok(false);
         };
         self.own
@@ -120,11 +123,24 @@ impl Locks<'_> {
     }
 }
 
-/// Says who holds the lock. Only a help for people, so a failure does not matter.
-fn note_holder(file: &mut File, purpose: &str) {
-    let note = format!("process {}, {purpose}\n", std::process::id());
-    let _ =
-        file.set_len(0).and_then(|()| file.rewind()).and_then(|()| file.write_all(note.as_bytes()));
+/// Says who holds the lock, or that nobody in particular does. Only a help for
+/// people, so a failure does not matter.
+fn note_holder(lock: &mut Lock, mode: Mode) {
+    let _ = lock.file.set_len(0);
+    if let Mode::Exclusive(purpose) = mode {
+        let note = format!("process {}, {purpose}\n", std::process::id());
+        let written = lock.file.rewind().and_then(|()| lock.file.write_all(note.as_bytes()));
+        lock.noted = written.is_ok();
+    }
+}
+
+/// Names one of a few locks that all keys share, for steps that take no time.
+///
+/// No key contains a plus sign, so it is never the lock of a workspace.
+pub(crate) fn shared_name(purpose: &str, key: &WorkspaceKey) -> String {
+    const LOCKS: usize = 16;
+    let sum: usize = key.as_str().bytes().map(usize::from).sum();
+    format!("+{purpose}-{:x}", sum % LOCKS)
 }
 
 fn path(name: &str) -> PathBuf {

@@ -99,10 +99,12 @@ impl Inner {
         let holder = |key: &WorkspaceKey| {
             Ok::<_, Error>(self.records().read(key)?.map(|record| record.identifier))
         };
-        Candidates::of(identifier).choose(identifier, holder)?.ok_or_else(|| Error::NoKeyLeft {
-            identifier: identifier.clone(),
-            root: self.root.path().to_owned(),
-        })
+        let choice = Candidates::of(identifier).choose(identifier, holder)?;
+        choice.ok_or_else(|| self.no_key_left(identifier))
+    }
+
+    pub(crate) fn no_key_left(&self, identifier: &Identifier) -> Error {
+        Error::NoKeyLeft { identifier: identifier.clone(), root: self.root.path().to_owned() }
     }
 
     pub(crate) fn held_record(&self, identifier: &Identifier) -> Result<Record, Error> {
@@ -114,7 +116,7 @@ impl Inner {
     }
 
     pub(crate) fn not_found(&self, identifier: &Identifier) -> Error {
-        Error::NotFound { identifier: identifier.clone(), root: self.root.path().to_owned() }
+        Error::NotFound { name: identifier.to_string(), root: self.root.path().to_owned() }
     }
 
     pub(crate) fn place(&self, key: &WorkspaceKey) -> Place {

@@ -38,9 +38,14 @@ pub struct Exceeded {
 }
 
 impl Quota {
-    /// Checks an amount against the limits. A full workspace passes; one beyond does not.
-    pub fn check(&self, amount: Amount) -> Result<(), Exceeded> {
+    /// Checks an amount against the limits. A full workspace passes; one beyond does
+    /// not, and neither does one that hides a part of itself from being counted.
+    pub fn check(&self, amount: Amount, incomplete: bool) -> Result<(), Exceeded> {
         let bytes = ByteSize::bytes(amount.bytes);
+        if incomplete {
+            let used = format!("{bytes} and directories that cannot be read");
+            return Err(Exceeded { used, limit: self.bytes.to_string(), bytes });
+        }
         if bytes > self.bytes {
             return Err(Exceeded { used: bytes.to_string(), limit: self.bytes.to_string(), bytes });
         }
@@ -102,7 +107,7 @@ impl Account {
     /// Sets an amount aside, or says that it does not fit.
     pub fn reserve(&self, amount: Amount) -> Result<Reservation, Exceeded> {
         let mut books = self.books.lock().unwrap_or_else(PoisonError::into_inner);
-        self.quota.check(books.used.plus(books.reserved).plus(amount))?;
+        self.quota.check(books.used.plus(books.reserved).plus(amount), false)?;
         books.reserved = books.reserved.plus(amount);
         Ok(Reservation { account: self.clone(), amount })
     }
@@ -152,14 +157,18 @@ mod tests {
 
     #[test]
     fn a_quota_is_used_up_at_its_limit_and_broken_beyond() {
-        assert_eq!(QUOTA.check(amount(100, 3)), Ok(()));
-        assert_eq!(QUOTA.check(amount(101, 0)).unwrap_err().to_string(), "101 B of 100 B are used");
+        assert_eq!(QUOTA.check(amount(100, 3), false), Ok(()));
+        assert!(QUOTA.check(amount(0, 0), true).is_err());
         assert_eq!(
-            QUOTA.check(amount(0, 4)).unwrap_err().to_string(),
+            QUOTA.check(amount(101, 0), false).unwrap_err().to_string(),
+            "101 B of 100 B are used"
+        );
+        assert_eq!(
+            QUOTA.check(amount(0, 4), false).unwrap_err().to_string(),
             "4 files of 3 files are used"
         );
         let unlimited = Quota { files: None, ..QUOTA };
-        assert_eq!(unlimited.check(amount(0, u64::MAX)), Ok(()));
+        assert_eq!(unlimited.check(amount(0, u64::MAX), false), Ok(()));
     }
 
     #[test]

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::Error;
 use crate::hooks::HookRun;
 use crate::json;
-use crate::lock::{Mode, WAIT};
+use crate::lock::{self, Mode};
 use crate::manager::Inner;
 use crate::quota::Quota;
 use crate::root::{SCHEMA, refuse_newer};
@@ -86,6 +86,11 @@ impl Record {
         }
     }
 
+    /// Returns the tracker's id of the issue, or the identifier where there is none.
+    pub fn issue_id(&self) -> &str {
+        self.issue_id.as_deref().unwrap_or(self.identifier.as_str())
+    }
+
     pub(crate) fn remember(&mut self, run: HookRun) {
         if self.hook_runs.len() >= MAX_HOOK_RUNS {
             self.hook_runs.remove(0);
@@ -95,18 +100,20 @@ impl Record {
 }
 
 impl Inner {
-    /// Changes the record of a workspace that several processes may be using.
+    /// Changes the record of a workspace that several processes may be using, and returns it.
+    ///
+    /// After a power loss the old record or the new one is there.
     pub(crate) fn update(
         &self,
         key: &WorkspaceKey,
         change: impl FnOnce(&mut Record),
-    ) -> Result<(), Error> {
-        // No key contains a plus sign, so this lock is never one of a workspace.
-        let name = format!("{key}+record");
-        let _lock = self.locks().take(&name, Mode::Exclusive, WAIT, "writing the record")?;
-        let Some(mut record) = self.records().read(key)? else { return Ok(()) };
+    ) -> Result<Option<Record>, Error> {
+        let name = lock::shared_name("record", key);
+        let _lock = self.locks().take(&name, Mode::Exclusive("writing a record"))?;
+        let Some(mut record) = self.records().read(key)? else { return Ok(None) };
         change(&mut record);
-        self.records().write(&record, Durability::Buffered)
+        self.records().write(&record, Durability::Whole)?;
+        Ok(Some(record))
     }
 }
 
@@ -122,6 +129,10 @@ impl Records<'_> {
         let record: Option<Record> = json::read(self.own, &file)?;
         if let Some(record) = &record {
             refuse_newer(self.own, &file, record.schema)?;
+            if record.key != *key {
+                let reason = format!("it is the record of {}", record.key);
+                return Err(Error::RecordUnreadable { path: self.own.path().join(file), reason });
+            }
         }
         Ok(record)
     }

@@ -1,17 +1,21 @@
 //! Removing a workspace.
 
+use std::fmt;
 use std::path::PathBuf;
 
-use carrel_domain::{Choice, Identifier, WorkspaceKey};
+use carrel_domain::{Choice, ErrorEnvelope, Identifier, WorkspaceKey};
 use carrel_fsroot::{Durability, Root};
 use tracing::{info, warn};
 
 use crate::blocking::blocking;
 use crate::error::Error;
+use crate::git::GitState;
 use crate::hooks::{Hook, Hooks};
-use crate::lock::{Lock, Mode, WAIT};
+use crate::lock::{Lock, Mode};
 use crate::manager::{Inner, Workspaces};
 use crate::record::{Record, State};
+
+const REMOVING: Mode = Mode::Exclusive("removing");
 
 /// Which workspace to remove.
 #[derive(Clone, Debug)]
@@ -22,8 +26,8 @@ pub enum Target {
     Path(PathBuf),
 }
 
-impl std::fmt::Display for Target {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Identifier(identifier) => identifier.fmt(f),
             Self::Path(path) => path.display().fmt(f),
@@ -54,11 +58,13 @@ pub struct Removed {
 }
 
 /// A workspace that is locked for removal.
-struct Doomed {
-    key: WorkspaceKey,
-    record: Option<Record>,
-    directory: Option<Root>,
-    _lock: Lock,
+#[derive(Debug)]
+pub(crate) struct Doomed {
+    pub(crate) key: WorkspaceKey,
+    pub(crate) record: Option<Record>,
+    pub(crate) directory: Option<Root>,
+    /// Absent only where nothing is going to be done.
+    _lock: Option<Lock>,
 }
 
 impl Workspaces {
@@ -66,31 +72,38 @@ impl Workspaces {
     /// whatever its size; [`Workspaces::sweep`] deletes it later.
     pub async fn remove(&self, request: Remove, hooks: &Hooks) -> Result<Removed, Error> {
         let asked = request.target.to_string();
-        let result = self.remove_unlogged(request, hooks).await;
-        match &result {
-            Ok(removed) => {
-                let issue_identifier = removed.identifier.as_ref().map(Identifier::as_str);
-                let issue_id = removed.issue_id.as_deref().or(issue_identifier);
-                let workspace = removed.path.display();
-                info!(issue_id, issue_identifier, %workspace, "Workspace removed");
-            }
-            Err(error) => warn!(workspace = asked, %error, "Workspace removal refused"),
+        let inner = self.inner.clone();
+        let result = match blocking(move || inner.doom(&request.target)).await {
+            Ok(doomed) => self.remove_doomed(doomed, request.keep_if_dirty, hooks).await,
+            Err(error) => Err(error),
+        };
+        if let Err(error) = &result {
+            let error = &ErrorEnvelope::of(error).error.message;
+            warn!(issue_id = asked, issue_identifier = asked, error, "Workspace removal refused");
         }
         result
     }
 
-    async fn remove_unlogged(&self, request: Remove, hooks: &Hooks) -> Result<Removed, Error> {
-        let inner = self.inner.clone();
-        let target = request.target;
-        let mut doomed = blocking(move || inner.doom(&target)).await?;
-        if let (true, Some(directory)) = (request.keep_if_dirty, &doomed.directory) {
+    /// Removes a workspace that is locked already.
+    pub(crate) async fn remove_doomed(
+        &self,
+        mut doomed: Doomed,
+        keep_if_dirty: bool,
+        hooks: &Hooks,
+    ) -> Result<Removed, Error> {
+        if let (true, Some(directory)) = (keep_if_dirty, &doomed.directory) {
             self.refuse_if_dirty(&doomed.key, directory, hooks).await?;
         }
         if hooks.has(Hook::BeforeRemove) && doomed.directory.is_some() {
             doomed = self.run_before_remove(doomed, hooks).await?;
         }
         let inner = self.inner.clone();
-        blocking(move || inner.bury(doomed)).await
+        let removed = blocking(move || inner.bury(doomed)).await?;
+        let issue_identifier = removed.identifier.as_ref().map(Identifier::as_str);
+        let issue_id = removed.issue_id.as_deref().or(issue_identifier);
+        let workspace = removed.path.display();
+        info!(issue_id, issue_identifier, %workspace, "Workspace removed");
+        Ok(removed)
     }
 
     async fn refuse_if_dirty(
@@ -99,12 +112,8 @@ impl Workspaces {
         directory: &Root,
         hooks: &Hooks,
     ) -> Result<(), Error> {
-        let reasons: Vec<String> = hooks
-            .repositories(directory)
-            .await?
-            .into_iter()
-            .flat_map(|state| state.unsaved())
-            .collect();
+        let states = self.repositories(directory, hooks.commands()).await?;
+        let reasons: Vec<String> = states.iter().flat_map(GitState::unsaved).collect();
         if reasons.is_empty() {
             return Ok(());
         }
@@ -115,9 +124,9 @@ impl Workspaces {
     /// A failed hook is logged and does not stop the removal.
     async fn run_before_remove(&self, doomed: Doomed, hooks: &Hooks) -> Result<Doomed, Error> {
         let inner = self.inner.clone();
-        let doomed = blocking(move || inner.mark_removing(doomed)).await?;
+        let doomed = blocking(move || Ok(inner.mark_removing(doomed))).await?;
         if let (Some(record), Some(directory)) = (&doomed.record, &doomed.directory) {
-            let context = self.hook_context(record, None, None);
+            let context = self.hook_context(record, None);
             // Logged where it happened.
             let _ = hooks.run(Hook::BeforeRemove, &context, directory, &self.inner).await;
         }
@@ -127,35 +136,58 @@ impl Workspaces {
 
 impl Inner {
     fn doom(&self, target: &Target) -> Result<Doomed, Error> {
-        let key = match target {
-            Target::Path(path) => self.locate(path)?,
-            Target::Identifier(identifier) => match self.choose(identifier)? {
-                Choice::Held(key) | Choice::Free(key) => key,
-            },
+        let doomed = match target {
+            Target::Path(path) => self.lock_for_removal(self.locate(path)?)?,
+            Target::Identifier(identifier) => self.doom_identifier(identifier)?,
         };
-        let lock = self.locks().take(key.as_str(), Mode::Exclusive, WAIT, "removing")?;
-        let record = self.records().read(&key)?;
-        let directory = self.open_directory(&key)?;
-        match target {
-            Target::Identifier(identifier) if record.is_none() && directory.is_none() => {
-                Err(self.not_found(identifier))
-            }
-            _ => Ok(Doomed { key, record, directory, _lock: lock }),
-        }
-    }
-
-    fn mark_removing(&self, mut doomed: Doomed) -> Result<Doomed, Error> {
-        if let Some(record) = &mut doomed.record {
-            record.state = State::Removing;
-            self.records().write(record, Durability::Synced)?;
+        if doomed.record.is_none() && doomed.directory.is_none() {
+            let root = self.root.path().to_owned();
+            return Err(Error::NotFound { name: target.to_string(), root });
         }
         Ok(doomed)
     }
 
+    /// Finds and locks the workspace of an identifier. Its key is chosen again under
+    /// the lock: the one that was awaited may belong to somebody else by then.
+    fn doom_identifier(&self, identifier: &Identifier) -> Result<Doomed, Error> {
+        let (Choice::Held(mut key) | Choice::Free(mut key)) = self.choose(identifier)?;
+        loop {
+            let doomed = self.lock_for_removal(key)?;
+            let (Choice::Held(now) | Choice::Free(now)) = self.choose(identifier)?;
+            if now == doomed.key {
+                return Ok(doomed);
+            }
+            key = now;
+        }
+    }
+
+    fn lock_for_removal(&self, key: WorkspaceKey) -> Result<Doomed, Error> {
+        let lock = self.locks().take(key.as_str(), REMOVING)?;
+        self.look_at(key, Some(lock))
+    }
+
+    /// Looks at a workspace whose lock is held.
+    pub(crate) fn look_at(&self, key: WorkspaceKey, lock: Option<Lock>) -> Result<Doomed, Error> {
+        let record = self.records().read(&key)?;
+        let directory = self.open_directory(&key)?;
+        Ok(Doomed { key, record, directory, _lock: lock })
+    }
+
+    fn mark_removing(&self, mut doomed: Doomed) -> Doomed {
+        if let Some(record) = &mut doomed.record {
+            record.state = State::Removing;
+            if let Err(error) = self.records().write(record, Durability::Synced) {
+                // A full disk must not keep anybody from making room.
+                warn!(key = %doomed.key, %error, "Workspace could not be marked as being removed");
+            }
+        }
+        doomed
+    }
+
     /// Moves the directory away first: a record without a directory is harmless.
-    fn bury(&self, doomed: Doomed) -> Result<Removed, Error> {
-        if doomed.directory.is_some() {
-            self.discard(&doomed.key)?;
+    pub(crate) fn bury(&self, doomed: Doomed) -> Result<Removed, Error> {
+        if let Some(directory) = &doomed.directory {
+            self.discard(&doomed.key, directory)?;
         }
         self.accounts().forget(&doomed.key)?;
         self.records().remove(&doomed.key)?;
@@ -163,15 +195,5 @@ impl Inner {
         let (identifier, issue_id) =
             doomed.record.map(|record| (record.identifier, record.issue_id)).unzip();
         Ok(Removed { identifier, issue_id: issue_id.flatten(), key: doomed.key, path })
-    }
-
-    /// Finishes a removal that a crash interrupted, if nobody is at it.
-    pub(crate) fn finish_removal(&self, key: &WorkspaceKey) -> Result<bool, Error> {
-        let Some(lock) = self.locks().attempt(key.as_str(), Mode::Exclusive, "removing")? else {
-            return Ok(false);
-        };
-        let record = self.records().read(key)?;
-        let directory = self.open_directory(key)?;
-        self.bury(Doomed { key: key.clone(), record, directory, _lock: lock }).map(|_| true)
     }
 }

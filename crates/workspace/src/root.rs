@@ -3,11 +3,12 @@
 use std::path::{Component, Path, PathBuf};
 
 use carrel_domain::WorkspaceKey;
-use carrel_fsroot::{Metadata, Root};
+use carrel_fsroot::{Metadata, Problem, Root};
 use rustix::process::geteuid;
 use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
+use crate::git::VIEWS;
 
 /// The schema that this version writes.
 pub(crate) const SCHEMA: u64 = 1;
@@ -19,7 +20,7 @@ const OWNER_ONLY: u32 = 0o700;
 const SCHEMA_FILE: &str = "root.json";
 
 /// The parts of the server's own directory inside a root.
-const PARTS: [&str; 5] = ["records", "locks", "trash", "logs", "usage"];
+const PARTS: [&str; 6] = ["records", "locks", "trash", "logs", "usage", VIEWS];
 
 /// A root that was accepted, with the server's own directory in it.
 #[derive(Debug)]
@@ -39,12 +40,15 @@ impl WorkspaceRoot {
     /// Opens a root and makes it, owner-only, if it is missing.
     pub(crate) fn open_or_create(path: &Path, home: Option<&Path>) -> Result<Self, Error> {
         let (above, rest) = nearest_existing(path)?;
-        let real = above.path().join(&rest);
+        let missing = !rest.as_os_str().is_empty();
+        let real = if missing { above.path().join(&rest) } else { above.path().to_owned() };
         refuse_reserved(&real, home)?;
-        let doing = || format!("could not make the root {}", real.display());
-        above.create_directories(&rest, OWNER_ONLY).map_err(Error::files(doing()))?;
-        let directory = above.open_root(&rest).map_err(Error::files(doing()))?;
-        Self::accept(directory)
+        let failed = |error: carrel_fsroot::Error| match error.problem() {
+            Problem::Escapes(_) => refused(path, "a symbolic link on the way leads nowhere"),
+            _ => Error::files(format!("could not make the root {}", real.display()))(error),
+        };
+        above.create_directories(&rest, OWNER_ONLY).map_err(failed)?;
+        Self::accept(above.open_root(&rest).map_err(failed)?)
     }
 
     /// Opens a root that is in use already; `None` when nothing was ever made in it.
@@ -56,14 +60,14 @@ impl WorkspaceRoot {
         refuse_reserved(directory.path(), home)?;
         match directory.link_metadata(Path::new(WorkspaceKey::RESERVED)) {
             // Looking at a directory must not change it.
-            Err(error) if error.is_not_found() => refuse_repository(&directory).map(|()| None),
+            Err(error) if error.is_not_found() => Ok(None),
             _ => Self::accept(directory).map(Some),
         }
     }
 
     fn accept(directory: Root) -> Result<Self, Error> {
-        refuse_repository(&directory)?;
         refuse_unsafe(&directory)?;
+        refuse_repository(&directory)?;
         let own = open_own(&directory)?;
         check_schema(&own)?;
         let enclosing_repository = enclosing_repository(directory.path());
@@ -98,32 +102,29 @@ fn refused(path: &Path, reason: &str) -> Error {
 /// Refuses directories that belong to the system or to a person. Works on the real path.
 fn refuse_reserved(path: &Path, home: Option<&Path>) -> Result<(), Error> {
     let mut names = path.components().filter_map(|component| match component {
-        Component::Normal(name) => name.to_str(),
+        Component::Normal(name) => Some(name),
         _ => None,
     });
     let Some(first) = names.next() else {
-        return Err(refused(path, "it is the top of the file system; name a directory of its own"));
+        return Err(refused(path, "it is the top of the file system"));
     };
-    if SYSTEM.contains(&first) || first.starts_with("lib") {
-        return Err(refused(path, "it belongs to the system; name a directory of its own"));
+    let library = first.as_encoded_bytes().starts_with(b"lib");
+    if library || SYSTEM.iter().any(|name| first == *name) {
+        return Err(refused(path, "it belongs to the system"));
     }
     let is_home = home
         .is_some_and(|home| home == path || Root::open(home).is_ok_and(|home| home.path() == path));
     if is_home {
-        return Err(refused(
-            path,
-            "it is the home directory; name one inside it, such as ~/carrel",
-        ));
+        return Err(refused(path, "it is the home directory"));
     }
     Ok(())
 }
 
+/// Refuses a git work tree. A workspace may be called `.git` as well: then there is a record of it.
 fn refuse_repository(directory: &Root) -> Result<(), Error> {
-    if directory.link_metadata(Path::new(".git")).is_ok() {
-        return Err(refused(
-            directory.path(),
-            "it is a git work tree; name a directory of its own",
-        ));
+    let exists = |path: &str| directory.link_metadata(Path::new(path)).is_ok();
+    if exists(".git") && !exists(".carrel/records/.git.json") {
+        return Err(refused(directory.path(), "it is a git work tree"));
     }
     Ok(())
 }
@@ -138,7 +139,7 @@ fn refuse_unsafe(directory: &Root) -> Result<(), Error> {
 }
 
 pub(crate) fn metadata_of(directory: &Root) -> Result<Metadata, Error> {
-    directory.metadata(Path::new(".")).map_err(Error::files("could not look at the root"))
+    directory.top().map_err(Error::files("could not look at the root"))
 }
 
 /// Says who besides `user` may change a directory's entries.

@@ -1,9 +1,10 @@
 //! Removed workspaces on their way out.
 
-use std::path::{Path, PathBuf};
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
 
 use carrel_domain::WorkspaceKey;
-use carrel_fsroot::Collision;
+use carrel_fsroot::{Collision, Root};
 use tracing::{debug, warn};
 
 use crate::error::Error;
@@ -21,23 +22,28 @@ pub struct Sweep {
     /// The trees that were deleted.
     pub deleted: Vec<String>,
     /// The trees that could not be deleted, with the reason; they are tried again next time.
-    pub failed: Vec<(String, String)>,
+    pub failed: Vec<(OsString, String)>,
     /// Whether another process is emptying the trash already.
     pub busy: bool,
 }
 
 impl Inner {
     /// Moves the directory of a workspace out of the way, in constant time.
-    pub(crate) fn discard(&self, key: &WorkspaceKey) -> Result<(), Error> {
+    pub(crate) fn discard(&self, key: &WorkspaceKey, directory: &Root) -> Result<(), Error> {
         let now = self.clock.now().as_millis();
         let name = format!("{key}.{now}.{:08x}", fastrand::u32(..));
         debug!(%key, trash = name, "moving the directory into the trash");
+        // Only a directory its owner may write to can be moved below another one.
+        let opened = directory.open_up();
         let target = Path::new(TRASH).join(name);
         let source = Path::new(key.as_str());
+        let doing =
+            || format!("could not move {} into the trash", self.place(key).workspace.display());
+        opened.map_err(Error::files(doing()))?;
         self.root
             .directory
             .rename_into(source, &self.root.own, &target, Collision::Refuse)
-            .map_err(Error::files("could not move the workspace into the trash"))?;
+            .map_err(Error::files(doing()))?;
         self.root
             .directory
             .sync_directory(Path::new("."))
@@ -62,27 +68,44 @@ impl Workspaces {
 
     /// Deletes what is in the trash. Stopping half-way loses nothing: what is
     /// left is found by its place and deleted the next time.
+    ///
+    /// Goes on until nothing is left but what cannot be deleted, so that what
+    /// arrives meanwhile is not left to the next removal.
     pub fn sweep(&self) -> Result<Sweep, Error> {
-        let inner = &self.inner;
-        let Some(_lock) =
-            inner.locks().attempt(SWEEP_LOCK, Mode::Exclusive, "emptying the trash")?
-        else {
-            return Ok(Sweep { busy: true, ..Sweep::default() });
-        };
         let mut sweep = Sweep::default();
-        let trees = inner.root.own.list(Path::new(TRASH));
-        for entry in trees.map_err(Error::files("could not list the trash"))? {
-            let path: PathBuf = Path::new(TRASH).join(&entry.name);
-            let name = entry.name.to_string_lossy().into_owned();
-            match inner.root.own.remove_tree(&path) {
-                Ok(()) => sweep.deleted.push(name),
-                Err(error) if error.is_not_found() => {}
-                Err(error) => {
-                    warn!(%name, %error, "Trash could not be deleted, trying again next time");
-                    sweep.failed.push((name, error.to_string()));
-                }
+        loop {
+            let locks = self.inner.locks();
+            let Some(lock) = locks.attempt(SWEEP_LOCK, Mode::Exclusive("emptying the trash"))?
+            else {
+                return Ok(Sweep { busy: true, ..sweep });
+            };
+            while let Some(name) = self.next_tree(&sweep)? {
+                self.delete_tree(name, &mut sweep);
+            }
+            drop(lock);
+            // Whoever found the lock held relies on this second look.
+            if self.next_tree(&sweep)?.is_none() {
+                return Ok(sweep);
             }
         }
-        Ok(sweep)
+    }
+
+    fn next_tree(&self, sweep: &Sweep) -> Result<Option<OsString>, Error> {
+        let trees = self.inner.root.own.list(Path::new(TRASH));
+        let trees = trees.map_err(Error::files("could not list the trash"))?;
+        let failed = |name: &OsStr| sweep.failed.iter().any(|(failed, _)| failed == name);
+        Ok(trees.into_iter().map(|entry| entry.name).find(|name| !failed(name)))
+    }
+
+    fn delete_tree(&self, name: OsString, sweep: &mut Sweep) {
+        let shown = name.to_string_lossy().into_owned();
+        match self.inner.root.own.remove_tree(&Path::new(TRASH).join(&name)) {
+            Ok(()) => sweep.deleted.push(shown),
+            Err(error) if error.is_not_found() => {}
+            Err(error) => {
+                warn!(name = shown, %error, "Trash could not be deleted, trying again next time");
+                sweep.failed.push((name, error.to_string()));
+            }
+        }
     }
 }

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use carrel_domain::{Timestamp, WorkspaceKey};
 use carrel_fsroot::{Durability, Root, UsageLimit};
 use serde::{Deserialize, Serialize};
+use tracing::debug;
 
 use crate::blocking::blocking;
 use crate::error::Error;
@@ -66,13 +67,23 @@ impl Accounts<'_> {
         json::remove(self.own, &mark_file(key))
     }
 
-    fn mark(self, key: &WorkspaceKey) -> Result<String, Error> {
-        Ok(json::read(self.own, &mark_file(key))?.unwrap_or_default())
+    /// A mark that cannot be read equals none, so that the tree is counted again.
+    fn mark(self, key: &WorkspaceKey) -> String {
+        let mark = json::read(self.own, &mark_file(key)).ok().flatten();
+        mark.unwrap_or_default()
     }
 
-    fn clean_scan(self, key: &WorkspaceKey) -> Result<Option<Scan>, Error> {
-        let Some(scan) = json::read::<Scan>(self.own, &scan_file(key))? else { return Ok(None) };
-        Ok((scan.mark == self.mark(key)?).then_some(scan))
+    fn clean_scan(self, key: &WorkspaceKey) -> Option<Scan> {
+        let scan: Scan = json::read(self.own, &scan_file(key)).ok().flatten()?;
+        (scan.mark == self.mark(key)).then_some(scan)
+    }
+
+    /// Remembers a scan. It only saves work later, so a full disk is no reason to fail.
+    fn remember(self, key: &WorkspaceKey, scan: &Scan) {
+        let kept = json::write_with(self.own, &scan_file(key), scan, Durability::Buffered);
+        if let Err(error) = kept {
+            debug!(%key, %error, "the count could not be kept");
+        }
     }
 }
 
@@ -93,11 +104,11 @@ impl Inner {
     ) -> Result<Measured, Error> {
         let accounts = self.accounts();
         if freshness == Freshness::Cached
-            && let Some(scan) = accounts.clean_scan(key)?
+            && let Some(scan) = accounts.clean_scan(key)
         {
             return Ok(scan.into());
         }
-        let mark = accounts.mark(key)?;
+        let mark = accounts.mark(key);
         let as_of = self.clock.now();
         let usage = directory
             .usage(Path::new("."), UsageLimit::NONE)
@@ -109,7 +120,7 @@ impl Inner {
             incomplete: usage.unreadable > 0,
             as_of,
         };
-        json::write_with(accounts.own, &scan_file(key), &scan, Durability::Buffered)?;
+        accounts.remember(key, &scan);
         Ok(scan.into())
     }
 }
@@ -155,11 +166,13 @@ impl Inner {
         let quota = record.map_or(self.quota, |record| record.quota);
         let Some(directory) = self.open_directory(key)? else { return Ok(None) };
         let measured = self.measure(key, &directory, Freshness::Cached)?;
-        quota.check(measured.amount).map_err(|exceeded| Error::QuotaExceeded {
-            key: key.to_string(),
-            used: exceeded.used,
-            limit: exceeded.limit,
-            used_bytes: exceeded.bytes,
+        quota.check(measured.amount, measured.incomplete).map_err(|exceeded| {
+            Error::QuotaExceeded {
+                key: key.to_string(),
+                used: exceeded.used,
+                limit: exceeded.limit,
+                used_bytes: exceeded.bytes,
+            }
         })?;
         Ok(Some(measured))
     }

@@ -8,9 +8,8 @@ use rustix::process::geteuid;
 use serde::Serialize;
 
 use crate::error::Error;
-use crate::lock::Mode;
+use crate::inspect::Condition;
 use crate::manager::{Inner, Options, Workspaces};
-use crate::record::State;
 use crate::root::{metadata_of, who_else_may_write};
 
 /// How much a finding matters.
@@ -149,30 +148,26 @@ impl Inner {
                 return Some(finding(Severity::Error, "record", &file, error.to_string(), fix));
             }
         };
-        let in_use =
-            matches!(self.locks().attempt(key.as_str(), Mode::Exclusive, "verifying"), Ok(None));
         let recreate = format!("carrel workspace create {:?}", record.identifier.as_str());
-        match (self.open_directory(key), record.state) {
-            (Err(error), _) => {
+        let directory = match self.open_directory(key) {
+            Ok(directory) => directory,
+            Err(error) => {
                 let message = ErrorEnvelope::of(&error).error.message;
                 let fix = "move it away by hand, then create the workspace again";
-                Some(finding(Severity::Error, "occupied", &path, message, fix))
+                return Some(finding(Severity::Error, "occupied", &path, message, fix));
             }
-            (Ok(None), _) => {
-                let message = "has a record and no directory";
-                Some(finding(Severity::Warning, "missing", &path, message, recreate))
+        };
+        let (check, message, fix) = match Condition::of(&record, directory.as_ref()) {
+            Condition::Ready => return None,
+            Condition::Missing => ("missing", "has a record and no directory", recreate),
+            // Somebody may be at work there at this moment.
+            _ if self.locks().is_held(key.as_str()) => return None,
+            Condition::HalfMade => ("half_made", "was left half-made", recreate),
+            Condition::HalfRemoved => {
+                ("half_removed", "was left half-removed", "carrel workspace gc".to_owned())
             }
-            (Ok(Some(_)), State::Creating) if !in_use => {
-                let message = "was left half-made";
-                Some(finding(Severity::Warning, "half_made", &path, message, recreate))
-            }
-            (Ok(Some(_)), State::Removing) if !in_use => {
-                let message = "was left half-removed";
-                let fix = "carrel workspace gc";
-                Some(finding(Severity::Warning, "half_removed", &path, message, fix))
-            }
-            (Ok(Some(_)), _) => None,
-        }
+        };
+        Some(finding(Severity::Warning, check, &path, message, fix))
     }
 
     /// Looks for entries of the root that are no workspaces.

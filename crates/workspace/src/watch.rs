@@ -67,7 +67,7 @@ impl Watcher {
         self.space = space;
         self.walked = Instant::now();
         self.walk_took = begun.elapsed();
-        let exceeded = self.quota.check(self.used).err();
+        let exceeded = self.quota.check(self.used, usage.unreadable > 0).err();
         Ok(exceeded.map(|exceeded| Overrun { used: self.used, exceeded }))
     }
 

@@ -4,9 +4,10 @@ use std::ffi::OsStr;
 use std::process::ExitCode;
 
 use carrel_config::Environment;
-use carrel_domain::Identifier;
+use carrel_domain::{ErrorEnvelope, Identifier};
 use carrel_workspace::{Gc, GcAction, GcReport, Remove, Target, Workspaces};
 use serde_json::json;
+use tracing::warn;
 
 use super::own_program;
 use super::settings::Settings;
@@ -26,17 +27,13 @@ pub(super) async fn remove(
             Target::Identifier(Identifier::parse(identifier.unwrap_or_default())?)
         }
     };
-    let workspaces = match (settings.open_existing()?, &target) {
-        (Some(workspaces), _) => workspaces,
-        (None, Target::Path(_)) => settings.open_or_create()?,
-        (None, Target::Identifier(identifier)) => {
-            let (identifier, root) = (identifier.clone(), settings.options.root);
-            return Err(carrel_workspace::Error::NotFound { identifier, root }.into());
-        }
+    let Some(workspaces) = settings.open_existing()? else {
+        let (name, root) = (target.to_string(), settings.options.root);
+        return Err(carrel_workspace::Error::NotFound { name, root }.into());
     };
     let request = Remove { target, keep_if_dirty: arguments.keep_if_dirty };
     let removed = workspaces.remove(request, &settings.hooks).await?;
-    sweep_in_background(&workspaces)?;
+    sweep_in_background(&workspaces);
     match format {
         Format::Json => output::json(&json!({
             "identifier": removed.identifier,
@@ -58,8 +55,16 @@ fn current_directory(source: std::io::Error) -> Failure {
 /// Starts a process that empties the trash, if there is anything in it.
 ///
 /// It outlives this one: removal returns at once whatever the size. If it is
-/// killed, the next command that finds something in the trash starts another.
-pub(super) fn sweep_in_background(workspaces: &Workspaces) -> Result<(), Failure> {
+/// killed or cannot be started, the next command that finds something in the
+/// trash starts another.
+pub(super) fn sweep_in_background(workspaces: &Workspaces) {
+    if let Err(error) = start_sweep(workspaces) {
+        let error = ErrorEnvelope::of(&error).error.message;
+        warn!(error, "Trash is left to the next clean-up");
+    }
+}
+
+fn start_sweep(workspaces: &Workspaces) -> Result<(), Failure> {
     if workspaces.trash()?.is_empty() {
         return Ok(());
     }
@@ -98,7 +103,8 @@ pub(super) async fn gc(
         }))?,
         Format::Text => output::write(report_text(&report, options.dry_run).as_bytes())?,
     }
-    Ok(if report.failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    let count = report.failed.len();
+    if count > 0 { Err(Failure::CleanUp { count }) } else { Ok(ExitCode::SUCCESS) }
 }
 
 fn report_text(report: &GcReport, dry_run: bool) -> String {

@@ -31,7 +31,7 @@ pub(super) async fn create(
     };
     let created = workspaces.create(request, &settings.hooks).await;
     // A failed hook, or a half-made directory that was found, leaves something to delete.
-    sweep_in_background(&workspaces)?;
+    sweep_in_background(&workspaces);
     print(&created?, format)?;
     Ok(ExitCode::SUCCESS)
 }

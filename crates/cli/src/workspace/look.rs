@@ -5,7 +5,8 @@ use std::process::ExitCode;
 use carrel_config::Environment;
 use carrel_domain::{Age, ByteSize, Clock, Identifier, SystemClock, Timestamp};
 use carrel_workspace::{
-    Finding, Freshness, GitState, Listing, ListingState, Severity, verify as look_for_faults,
+    Finding, Freshness, GitState, Hooks, Listing, ListingState, Severity, Workspaces,
+    verify as look_for_faults,
 };
 use serde_json::{Value, json};
 
@@ -71,7 +72,7 @@ fn row(listing: &Listing, now: Timestamp) -> [String; 7] {
     let age = |at: Timestamp| Age(at.age(now)).to_string();
     let dash = || "-".to_owned();
     [
-        printable(record.identifier.as_str()),
+        record.identifier.to_string(),
         record.key.to_string(),
         state_name(listing.state).to_owned(),
         listing.usage.map_or_else(dash, |used| ByteSize::bytes(used.amount.bytes).to_string()),
@@ -99,23 +100,32 @@ pub(super) async fn show(
     let identifier = Identifier::parse(arguments.identifier)?;
     let settings = Settings::load(&arguments.root, environment)?;
     let not_found = || carrel_workspace::Error::NotFound {
-        identifier: identifier.clone(),
+        name: identifier.to_string(),
         root: settings.options.root.clone(),
     };
     let workspaces = settings.open_existing()?.ok_or_else(not_found)?;
     let key = workspaces.record(&identifier)?.key;
     let listing = workspaces.show(&key, freshness(arguments.recount)).await?;
     let listing = listing.ok_or_else(not_found)?;
-    let git = match workspaces.open(&identifier).await {
-        Ok(workspace) => settings.hooks.repositories(workspace.files()).await?,
-        // Missing, half-made or locked for removal: there is nothing to ask git about.
-        Err(_) => Vec::new(),
-    };
+    let git = repositories(&workspaces, &listing, &settings.hooks).await?;
     match format {
         Format::Json => output::json(&details(&listing, &git))?,
         Format::Text => output::write(describe(&listing, &git).as_bytes())?,
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// There is nothing to ask git about while a workspace is missing, half-made or on its way out.
+async fn repositories(
+    workspaces: &Workspaces,
+    listing: &Listing,
+    hooks: &Hooks,
+) -> Result<Vec<GitState>, Failure> {
+    if listing.state != ListingState::Ready {
+        return Ok(Vec::new());
+    }
+    let workspace = workspaces.open(&listing.record.identifier).await?;
+    Ok(workspaces.repositories(workspace.files(), hooks.commands()).await?)
 }
 
 fn details(listing: &Listing, git: &[GitState]) -> Value {
@@ -125,6 +135,7 @@ fn details(listing: &Listing, git: &[GitState]) -> Value {
     value["quota_bytes"] = json!(record.quota.bytes);
     value["quota_files"] = json!(record.quota.files);
     value["usage_as_of"] = json!(listing.usage.map(|usage| usage.as_of));
+    value["usage_incomplete"] = json!(listing.usage.map(|usage| usage.incomplete));
     value["repos_cached"] = json!(record.repos_cached);
     value["tasks_run"] = json!(record.tasks_run);
     value["hook_runs"] = json!(record.hook_runs);
@@ -135,7 +146,7 @@ fn details(listing: &Listing, git: &[GitState]) -> Value {
 fn describe(listing: &Listing, git: &[GitState]) -> String {
     let record = &listing.record;
     let mut rows = vec![
-        ["identifier".to_owned(), printable(record.identifier.as_str())],
+        ["identifier".to_owned(), record.identifier.to_string()],
         ["key".to_owned(), record.key.to_string()],
         ["path".to_owned(), listing.path.display().to_string()],
         ["state".to_owned(), state_name(listing.state).to_owned()],
@@ -159,8 +170,9 @@ fn usage_text(listing: &Listing) -> String {
         None => format!("none of {}", quota.bytes),
         Some(used) => {
             let bytes = ByteSize::bytes(used.amount.bytes);
+            let part = if used.incomplete { " (a part cannot be read)" } else { "" };
             format!(
-                "{bytes} of {}, {} files, counted {}",
+                "{bytes} of {}, {} files{part}, counted {}",
                 quota.bytes, used.amount.files, used.as_of
             )
         }
@@ -168,7 +180,7 @@ fn usage_text(listing: &Listing) -> String {
 }
 
 fn git_text(state: &GitState) -> String {
-    let branch = printable(state.branch.as_deref().unwrap_or("no branch"));
+    let branch = state.branch.as_deref().unwrap_or("no branch");
     let unsaved = state.unsaved();
     if unsaved.is_empty() {
         format!("{branch}, clean")
@@ -191,8 +203,8 @@ pub(super) fn verify(
         }
         Format::Text => output::write(findings_text(&findings).as_bytes())?,
     }
-    let broken = findings.iter().any(|finding| finding.severity == Severity::Error);
-    Ok(if broken { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    let count = findings.iter().filter(|finding| finding.severity == Severity::Error).count();
+    if count > 0 { Err(Failure::Verify { count }) } else { Ok(ExitCode::SUCCESS) }
 }
 
 fn findings_text(findings: &[Finding]) -> String {

@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use carrel_config::{Environment, RootOrigin, Scope, Workflow};
-use carrel_workspace::{Hooks, Options, Workspaces};
+use carrel_workspace::{Commands, Hooks, Options, Workspaces};
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
@@ -35,8 +35,8 @@ impl Settings {
         if let Some(value) = &arguments.root {
             options.root = root_of_command_line(value, environment)?;
         }
-        let program = own_program()?;
-        let hooks = Hooks::of(&workflow, environment, program, CancellationToken::new());
+        let commands = Commands::new(own_program()?);
+        let hooks = Hooks::of(&workflow, environment, commands, CancellationToken::new());
         Ok(Self { options, hooks })
     }
 
@@ -73,7 +73,10 @@ fn root_of_command_line(value: &Path, environment: &Environment) -> Result<PathB
     let directory = std::env::current_dir()
         .map_err(|source| Failure::Start { doing: "the current directory", source })?;
     let value: &OsStr = value.as_os_str();
-    carrel_config::resolve_root(value, RootOrigin::CommandLine, &directory, environment)
-        .map(|root| root.path)
-        .map_err(|source| Failure::Root { value: value.to_string_lossy().into_owned(), source })
+    let root = carrel_config::resolve_root(value, RootOrigin::CommandLine, &directory, environment)
+        .map_err(|source| Failure::Root { value: value.to_string_lossy().into_owned(), source })?;
+    if root.relative {
+        warn!("--root {value:?} is relative and means {}", root.path.display());
+    }
+    Ok(root.path)
 }

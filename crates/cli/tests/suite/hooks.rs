@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use carrel_config::{Environment, Scope, Workflow};
 use carrel_domain::{Code, Coded, Identifier};
-use carrel_workspace::{Create, Hook, HookEnd, Hooks, Options, Workspaces};
+use carrel_workspace::{Commands, Create, Hook, HookEnd, Hooks, Options, Workspaces};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
@@ -31,8 +31,8 @@ impl World {
         ]);
         let file = self.path("WORKFLOW.md");
         let workflow = Workflow::load(&file, &environment, Scope::WorkspaceAndHooks).unwrap();
-        let program = PathBuf::from(env!("CARGO_BIN_EXE_carrel"));
-        let hooks = Hooks::of(&workflow, &environment, program, cancel.clone());
+        let commands = Commands::new(env!("CARGO_BIN_EXE_carrel").into());
+        let hooks = Hooks::of(&workflow, &environment, commands, cancel.clone());
         (Workspaces::open_or_create(&Options::of(&workflow, &environment)).unwrap(), hooks)
     }
 }
@@ -295,6 +295,48 @@ fn a_confined_hook_is_refused_while_it_cannot_be_confined() {
     let error = world.run(&["create", "A", "--json"]).error();
     assert_eq!(error["code"], "E_SANDBOX_UNAVAILABLE");
     assert!(!world.root().join("ran").exists() && !world.root().join("A").exists());
+}
+
+#[test]
+fn a_hook_that_replaces_its_workspace_does_not_get_away_with_it() {
+    for (hook, kind) in [
+        ("rm -rf \"$CARREL_WORKSPACE\"; ln -s /etc \"$CARREL_WORKSPACE\"", "symlink_escape"),
+        ("rm -rf \"$CARREL_WORKSPACE\"", "path_unreadable"),
+        ("mv \"$CARREL_WORKSPACE\" ../moved; mkdir \"$CARREL_WORKSPACE\"", "replaced"),
+    ] {
+        let world = World::with_hooks(&format!("after_create: {hook}"));
+        let error = world.run(&["create", "A", "--json"]).error();
+        assert_eq!(error["kind"], "invalid_workspace_cwd", "{hook}");
+        assert_eq!(error["detail"]["reason"], kind, "{hook}");
+        assert_eq!(world.json(&["ls"])["workspaces"], json!([]), "{hook}");
+    }
+}
+
+#[test]
+fn a_secret_is_blanked_out_before_the_output_is_cut() {
+    let secret = "SUPERSECRETVALUE";
+    let filler = "x".repeat(1010);
+    let script =
+        format!("printf {filler}; cat ../../secret; head -c 5000 /dev/zero | tr '\\0' y; exit 1");
+    let world = World::with_hooks(&format!("after_create: {script}"));
+    std::fs::write(world.path("secret"), secret).unwrap();
+    let mut command = world.command(&["create", "A", "--json"]);
+    command.env("GITHUB_TOKEN", secret);
+    let run = Run::of(command);
+    assert!(!run.stderr.contains("SUPER"), "{}", run.stderr);
+    assert!(run.stderr.contains("***"), "{}", run.stderr);
+}
+
+#[test]
+fn a_hook_that_waits_for_its_own_workspace_is_told_and_does_not_hang() {
+    let world = World::new();
+    let carrel = env!("CARGO_BIN_EXE_carrel");
+    let root = world.root().display().to_string();
+    world.write_hooks(&format!(
+        "after_create: {carrel} workspace rm A --root {root} --json 2>&1; true"
+    ));
+    assert_eq!(world.run(&["create", "A"]).code, 0);
+    assert!(world.log_text("A").contains("E_WORKSPACE_BUSY"), "{}", world.log_text("A"));
 }
 
 #[test]

@@ -23,8 +23,8 @@ fn creation_reuse_and_removal_have_their_lines() {
     insta::assert_snapshot!(stderr(&world, &["create", "XYZ/1", "--issue-id", "7", "-v"]), @"INFO Workspace reused issue_id=7 issue_identifier=XYZ/1 workspace=DIR/root/XYZ_1");
     insta::assert_snapshot!(stderr(&world, &["rm", "XYZ/1", "-v"]), @"INFO Workspace removed issue_id=7 issue_identifier=XYZ/1 workspace=DIR/root/XYZ_1");
     insta::assert_snapshot!(stderr(&world, &["rm", "XYZ/1"]), @r#"
-    WARN Workspace removal refused workspace=XYZ/1 error="no workspace for \"XYZ/1\" in DIR/root"
-    error: no workspace for "XYZ/1" in DIR/root; list what there is with `carrel workspace ls` [E_WORKSPACE_NOT_FOUND]
+    WARN Workspace removal refused issue_id=XYZ/1 issue_identifier=XYZ/1 error="no workspace \"XYZ/1\" in DIR/root"
+    error: no workspace "XYZ/1" in DIR/root; list what there is with `carrel workspace ls` [E_WORKSPACE_NOT_FOUND]
     "#);
 }
 
@@ -63,7 +63,7 @@ fn a_refused_place_has_its_line_and_its_error() {
     error: a symbolic link stands between the root and the workspace: DIR/root/A; remove the link; it is never followed and never deleted for you [E_WORKSPACE_SYMLINK_ESCAPE]
     "#);
     insta::assert_snapshot!(stderr(&world, &["rm", "A"]), @r#"
-    WARN Workspace removal refused workspace=A error="a symbolic link stands between the root and the workspace: DIR/root/A"
+    WARN Workspace removal refused issue_id=A issue_identifier=A error="a symbolic link stands between the root and the workspace: DIR/root/A"
     error: a symbolic link stands between the root and the workspace: DIR/root/A; remove the link; it is never followed and never deleted for you [E_WORKSPACE_SYMLINK_ESCAPE]
     "#);
 }
@@ -72,11 +72,12 @@ fn a_refused_place_has_its_line_and_its_error() {
 fn debug_shows_each_check_and_each_step() {
     let world = World::with_hooks("after_create: echo hello");
     insta::assert_snapshot!(stderr(&world, &["create", "A", "-vv"]), @r#"
-    DEBUG path and link check passed workspace=DIR/root/A
     DEBUG directory made workspace=DIR/root/A
+    DEBUG path and link check passed workspace=DIR/root/A
     INFO Running workspace hook hook=after_create issue_id=A issue_identifier=A workspace=DIR/root/A
     DEBUG hook printed hook=after_create issue_id=A line=hello
     DEBUG Workspace hook succeeded hook=after_create issue_id=A log=DIR/root/.carrel/logs/LOG
+    DEBUG path and link check passed workspace=DIR/root/A
     INFO Workspace created issue_id=A issue_identifier=A workspace=DIR/root/A
     "#);
 }

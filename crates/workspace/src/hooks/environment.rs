@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use carrel_config::{Environment, HooksConfig};
 use carrel_domain::Secret;
+use carrel_exec::Captured;
 
 use super::{Hook, HookContext};
 
@@ -87,8 +88,20 @@ impl HookSettings {
         self.variables.iter().cloned().chain(own).collect()
     }
 
-    /// Blanks out known secrets, for everything that leaves the log file.
-    pub(crate) fn mask(&self, text: String) -> String {
-        self.secrets.iter().fold(text, |text, secret| secret.mask(&text))
+    /// Returns the beginning and the end of what a hook printed, with known secrets
+    /// blanked out. They are blanked out before the cut, which could leave half of one.
+    pub(crate) fn excerpt(&self, printed: &Captured, limit: usize) -> String {
+        let mask = |bytes: &[u8]| {
+            let text = String::from_utf8_lossy(bytes).into_owned();
+            self.secrets.iter().fold(text, |text, secret| secret.mask(&text)).into_bytes()
+        };
+        let whole = printed.omitted() == 0;
+        let (head, tail) = if whole {
+            (mask(&[printed.head.as_slice(), &printed.tail].concat()), Vec::new())
+        } else {
+            (mask(&printed.head), mask(&printed.tail))
+        };
+        let total_bytes = (head.len() + tail.len()) as u64 + printed.omitted();
+        Captured { head, tail, total_bytes }.to_text(limit)
     }
 }

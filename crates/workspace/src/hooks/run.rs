@@ -4,17 +4,17 @@ use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use carrel_config::SERVER_VARIABLES;
+use carrel_config::withheld_variables;
 use carrel_domain::{Coded, Identifier, Timestamp, WorkspaceKey};
 use carrel_exec::{CommandSpec, HookCommand, LogFile, Outcome, Spawner, Stop};
 use carrel_fsroot::Root;
 use serde::{Deserialize, Serialize};
-use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 
 use super::{Hook, HookError, HookSettings};
 use crate::blocking::blocking;
+use crate::commands::Commands;
 use crate::error::Error;
 use crate::log::{self, NewLog};
 use crate::manager::Inner;
@@ -88,19 +88,19 @@ pub(crate) struct Ran {
     pub(crate) result: Result<(), HookError>,
 }
 
-/// Runs hooks. The process that starts them is started when the first one is due.
+/// Runs hooks.
 #[derive(Clone, Debug)]
 pub struct Hooks {
     settings: Arc<HookSettings>,
-    program: PathBuf,
-    spawner: Arc<OnceCell<Spawner>>,
+    commands: Commands,
     cancel: CancellationToken,
 }
 
 impl Hooks {
-    /// Prepares to run hooks. `program` is the one that runs [`carrel_exec::run_helper`].
-    pub fn new(settings: HookSettings, program: PathBuf, cancel: CancellationToken) -> Self {
-        Self { settings: Arc::new(settings), program, spawner: Arc::default(), cancel }
+    /// Prepares to run hooks. Cancelling ends a hook that precedes a run; those that
+    /// clean up after one have their deadline only.
+    pub fn new(settings: HookSettings, commands: Commands, cancel: CancellationToken) -> Self {
+        Self { settings: Arc::new(settings), commands, cancel }
     }
 
     /// Tells whether there is a script for a hook.
@@ -108,9 +108,16 @@ impl Hooks {
         self.settings.script(hook).is_some()
     }
 
-    /// Returns the process that starts commands.
-    pub(crate) async fn spawner(&self) -> std::io::Result<&Spawner> {
-        self.spawner.get_or_try_init(async || Spawner::start(&self.program)).await
+    /// Returns what starts the hooks, and can start other commands.
+    pub fn commands(&self) -> &Commands {
+        &self.commands
+    }
+
+    fn cancel(&self, hook: Hook) -> CancellationToken {
+        match hook {
+            Hook::AfterCreate | Hook::BeforeRun => self.cancel.clone(),
+            Hook::AfterRun | Hook::BeforeRemove => CancellationToken::new(),
+        }
     }
 
     /// Runs a hook in a directory that was checked, with all it starts, until nothing is left.
@@ -150,14 +157,15 @@ impl Hooks {
         let log =
             self.prepare(hook, context, inner).await.map_err(|error| prepare(hook, &error))?;
         let path = log.path.clone();
-        let spawner = self.spawner().await.map_err(|source| start(hook, source))?;
+        let spawner = self.commands.spawner().await.map_err(|source| start(hook, source))?;
         let spec = self.spec(hook, context, directory, log, spawner)?;
         let outcome = spawner
-            .run(spec, &self.cancel)
+            .run(spec, &self.cancel(hook))
             .await
             .map_err(|source| HookError::Start { hook, source })?;
         self.touch(context, inner).await.map_err(|error| prepare(hook, &error))?;
-        for line in self.settings.mask(outcome.stdout.to_text(MAX_LOGGED)).lines() {
+        let output = self.settings.excerpt(&outcome.stdout, MAX_LOGGED);
+        for line in output.lines() {
             debug!(hook = hook.as_str(), issue_id = context.issue_id, line, "hook printed");
         }
         *run = Some(HookRun {
@@ -168,7 +176,7 @@ impl Hooks {
             output_bytes: outcome.stdout.total_bytes,
             log: path.clone(),
         });
-        self.judge(hook, &outcome, path)
+        self.judge(hook, &outcome, output, path)
     }
 
     async fn prepare(
@@ -203,14 +211,20 @@ impl Hooks {
             directory: descriptor.map_err(|source| start(hook, source))?,
             secrets: self.settings.secrets().to_vec(),
             // A login profile may set these as well as the server's own environment.
-            removed: SERVER_VARIABLES.iter().map(ToString::to_string).collect(),
+            removed: withheld_variables().map(str::to_owned).collect(),
         };
         let spec = command.into_spec(spawner).map_err(|source| start(hook, source))?;
         let log = LogFile { file: log.file, limit: log.limit };
         Ok(CommandSpec { deadline: Some(self.settings.timeout()), log: Some(log), ..spec })
     }
 
-    fn judge(&self, hook: Hook, outcome: &Outcome, log: PathBuf) -> Result<(), HookError> {
+    fn judge(
+        &self,
+        hook: Hook,
+        outcome: &Outcome,
+        output: String,
+        log: PathBuf,
+    ) -> Result<(), HookError> {
         if outcome.left_running > 0 {
             let processes = outcome.left_running;
             warn!(
@@ -218,7 +232,6 @@ impl Hooks {
                 processes, "Workspace hook left processes, which were ended"
             );
         }
-        let output = self.settings.mask(outcome.stdout.to_text(MAX_LOGGED));
         match outcome.stop {
             Some(Stop::Deadline) => {
                 let timeout = self.settings.timeout();

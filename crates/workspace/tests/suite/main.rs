@@ -23,7 +23,7 @@ use std::sync::Arc;
 use carrel_config::{Environment, Scope, Workflow};
 use carrel_domain::{ByteSize, Identifier, SystemClock};
 use carrel_workspace::{
-    Create, Created, Error, HookSettings, Hooks, Options, Quota, Remove, Removed, Target,
+    Commands, Create, Created, Error, HookSettings, Hooks, Options, Quota, Remove, Removed, Target,
     Workspaces,
 };
 use tokio_util::sync::CancellationToken;
@@ -84,5 +84,5 @@ fn no_hooks() -> Hooks {
     let path = Path::new("WORKFLOW.md");
     let workflow = Workflow::parse(b"", path, &environment, Scope::WorkspaceAndHooks).unwrap();
     let settings = HookSettings::new(workflow.config.hooks.clone(), &environment, Vec::new());
-    Hooks::new(settings, "/nonexistent".into(), CancellationToken::new())
+    Hooks::new(settings, Commands::new("/nonexistent".into()), CancellationToken::new())
 }

@@ -51,6 +51,25 @@ async fn a_new_workspace_does_not_inherit_the_count_of_its_predecessor() {
 }
 
 #[tokio::test]
+async fn what_hides_from_being_counted_counts_as_too_much() {
+    use std::os::unix::fs::PermissionsExt;
+    if rustix::process::geteuid().is_root() {
+        // Nothing is hidden from root.
+        return;
+    }
+    let world = World::new();
+    let made = world.create("A").await.unwrap();
+    std::fs::create_dir(made.path.join("hidden")).unwrap();
+    std::fs::write(made.path.join("hidden/big"), vec![1; 1 << 20]).unwrap();
+    let closed = std::fs::Permissions::from_mode(0o000);
+    std::fs::set_permissions(made.path.join("hidden"), closed).unwrap();
+    world.workspaces.touch(&made.record.key).await.unwrap();
+    let error = world.workspaces.check_quota(&made.record.key).await.unwrap_err();
+    assert_eq!(error.code(), Code::QuotaExceeded);
+    assert!(error.to_string().contains("cannot be read"), "{error}");
+}
+
+#[tokio::test]
 async fn the_watcher_tells_of_a_writer_that_passes_the_quota() {
     let world = World::new();
     let made = world.create("A").await.unwrap();

@@ -2,7 +2,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use carrel_config::{Environment, Scope, Workflow};
-use carrel_workspace::{Create, Live};
+use carrel_workspace::{Commands, Create, Live};
 use tokio_util::sync::CancellationToken;
 use tracing_subscriber::fmt::MakeWriter;
 
@@ -53,9 +53,9 @@ impl Edited {
         let file = directory.path().join("WORKFLOW.md");
         std::fs::write(&file, text(&directory.path().join("one"))).unwrap();
         let workflow = Workflow::load(&file, &environment(), Scope::WorkspaceAndHooks).unwrap();
-        let program = "/nonexistent".into();
+        let commands = Commands::new("/nonexistent".into());
         let live =
-            Live::start(workflow, &environment(), program, CancellationToken::new()).unwrap();
+            Live::start(workflow, &environment(), commands, CancellationToken::new()).unwrap();
         Self { directory, file, live }
     }
 
