@@ -22,9 +22,9 @@ pub(crate) enum Failure {
     Workflow(#[from] WorkflowError),
     #[error("--root {value:?} cannot be used")]
     Root { value: String, source: PathError },
-    #[error("{count} of the findings stop work or endanger it")]
+    #[error("findings that stop work or endanger it: {count}")]
     Verify { count: usize },
-    #[error("{count} steps of the clean-up failed")]
+    #[error("steps of the clean-up that failed: {count}")]
     CleanUp { count: usize },
     #[error("could not write the output")]
     Output(#[source] io::Error),

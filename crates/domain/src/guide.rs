@@ -48,7 +48,7 @@ impl Code {
                     "the hook needs a variable that hooks do not get",
                 ],
                 remedies: &[
-                    "read the hook's log, named in the error's detail",
+                    "read what it printed in the log",
                     "list the variables it needs under hooks.env",
                     "run the script by hand in an empty directory with `sh -lc`",
                 ],

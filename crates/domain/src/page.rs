@@ -75,13 +75,13 @@ later. The message is for people and may change; the code, the kind and the fiel
 On the command line the error is the last line of stderr, and the exit status is 1, or 2 for `E_USAGE`:
 
 ```text
-error: no workspace for "NOPE-1" in /home/user/carrel; list what there is with `carrel workspace ls` [E_WORKSPACE_NOT_FOUND]
+error: no workspace "NOPE-1" in /home/user/carrel; list what there is with `carrel workspace ls` [E_WORKSPACE_NOT_FOUND]
 ```
 
 With `--json` the same line is an object:
 
 ```json
-{"error":{"code":"E_WORKSPACE_NOT_FOUND","kind":"workspace_not_found","message":"no workspace for \"NOPE-1\" in /home/user/carrel; list what there is with `carrel workspace ls`","detail":{"identifier":"NOPE-1","root":"/home/user/carrel"}}}
+{"error":{"code":"E_WORKSPACE_NOT_FOUND","kind":"workspace_not_found","message":"no workspace \"NOPE-1\" in /home/user/carrel; list what there is with `carrel workspace ls`","detail":{"identifier":"NOPE-1","root":"/home/user/carrel"}}}
 ```
 
 A message ends with the first remedy of its code. The usual troubles are treated at length in

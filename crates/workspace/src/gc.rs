@@ -20,7 +20,7 @@ use crate::remove::Doomed;
 
 /// How old an unfinished file must be before it counts as left behind. Its writer
 /// may live in another container, where its number means another process.
-const UNFINISHED_AGE: Duration = Duration::from_mins(1);
+const UNFINISHED_AGE: Duration = Duration::from_mins(10);
 
 /// How long the logs of a workspace that is gone are kept.
 const KEEP_LOGS: Duration = Duration::from_hours(7 * 24);

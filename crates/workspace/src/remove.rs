@@ -71,17 +71,29 @@ impl Workspaces {
     /// Runs `before_remove` and moves the workspace into the trash. Returns at once
     /// whatever its size; [`Workspaces::sweep`] deletes it later.
     pub async fn remove(&self, request: Remove, hooks: &Hooks) -> Result<Removed, Error> {
-        let asked = request.target.to_string();
-        let inner = self.inner.clone();
-        let result = match blocking(move || inner.doom(&request.target)).await {
+        let (inner, target) = (self.inner.clone(), request.target.clone());
+        let result = match blocking(move || inner.doom(&target)).await {
             Ok(doomed) => self.remove_doomed(doomed, request.keep_if_dirty, hooks).await,
             Err(error) => Err(error),
         };
         if let Err(error) = &result {
-            let error = &ErrorEnvelope::of(error).error.message;
-            warn!(issue_id = asked, issue_identifier = asked, error, "Workspace removal refused");
+            self.log_refused(&request.target, error);
         }
         result
+    }
+
+    fn log_refused(&self, target: &Target, error: &Error) {
+        let error = &ErrorEnvelope::of(error).error.message;
+        let (identifier, path) = match target {
+            Target::Path(path) => (None, Some(path.clone())),
+            Target::Identifier(identifier) => {
+                let key = self.key(identifier).ok();
+                (Some(identifier.as_str()), key.map(|key| self.inner.place(&key).workspace))
+            }
+        };
+        let workspace = path.map(|path| path.display().to_string());
+        let (issue_id, issue_identifier) = (identifier, identifier);
+        warn!(issue_id, issue_identifier, workspace, error, "Workspace removal refused");
     }
 
     /// Removes a workspace that is locked already.

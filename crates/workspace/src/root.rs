@@ -81,14 +81,11 @@ impl WorkspaceRoot {
 
 /// Finds the nearest directory above a path that exists, and what is missing below it.
 fn nearest_existing(path: &Path) -> Result<(Root, PathBuf), Error> {
-    let mut rest = PathBuf::new();
+    let mut missing = Vec::new();
     for ancestor in path.ancestors() {
         match Root::open(ancestor) {
-            Ok(root) => return Ok((root, rest)),
-            Err(error) if error.is_not_found() => {
-                let name = ancestor.file_name().unwrap_or_default();
-                rest = Path::new(name).join(&rest);
-            }
+            Ok(root) => return Ok((root, missing.iter().rev().collect())),
+            Err(error) if error.is_not_found() => missing.extend(ancestor.file_name()),
             Err(error) => return Err(Error::files("could not open the root")(error)),
         }
     }

@@ -148,7 +148,9 @@ impl Inner {
                 return Some(finding(Severity::Error, "record", &file, error.to_string(), fix));
             }
         };
-        let recreate = format!("carrel workspace create {:?}", record.identifier.as_str());
+        let root = self.root.path().display();
+        let identifier = record.identifier.as_str();
+        let recreate = format!("carrel workspace create {identifier:?} --root {root}");
         let directory = match self.open_directory(key) {
             Ok(directory) => directory,
             Err(error) => {

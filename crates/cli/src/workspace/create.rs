@@ -3,9 +3,10 @@
 use std::process::ExitCode;
 
 use carrel_config::Environment;
-use carrel_domain::Identifier;
+use carrel_domain::{ErrorEnvelope, Identifier};
 use carrel_workspace::{Create, Created, Quota};
 use serde_json::json;
+use tracing::error;
 
 use super::clean::sweep_in_background;
 use super::settings::Settings;
@@ -21,7 +22,11 @@ pub(super) async fn create(
     let identifier = Identifier::parse(arguments.identifier)?;
     let settings = Settings::load(&arguments.root, environment)?;
     let quota = arguments.quota.map(|bytes| Quota { bytes, ..settings.options.quota });
-    let workspaces = settings.open_or_create()?;
+    let workspaces = settings.open_or_create().inspect_err(|error| {
+        let issue_id = arguments.issue_id.as_deref().unwrap_or(identifier.as_str());
+        let error = ErrorEnvelope::of(error).error.message;
+        error!(issue_id, error, "Workspace creation failed");
+    })?;
     let request = Create {
         identifier,
         issue_id: arguments.issue_id,

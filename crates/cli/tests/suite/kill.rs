@@ -36,7 +36,7 @@ fn assert_clean(world: &World) {
     for path in unfinished(world) {
         // Old enough that nobody can be at it any more.
         let file = std::fs::File::options().write(true).open(path).unwrap();
-        file.set_modified(SystemTime::now() - Duration::from_mins(2)).unwrap();
+        file.set_modified(SystemTime::now() - Duration::from_mins(20)).unwrap();
     }
     world.json(&["gc"]);
     eventually("the trash is empty", || world.trash() == 0);

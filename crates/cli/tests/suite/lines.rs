@@ -3,13 +3,14 @@ use crate::{Run, World};
 /// Replaces what differs from run to run.
 fn settled(world: &World, text: &str) -> String {
     let text = text.replace(world.directory.path().to_str().unwrap(), "DIR");
-    let log = |line: &str| match (line.find("/logs/"), line.find(".log")) {
-        (Some(start), Some(end)) if start < end => {
-            format!("{}/logs/LOG{}", &line[..start], &line[end + 4..])
-        }
-        _ => line.to_owned(),
-    };
-    text.lines().map(log).collect::<Vec<_>>().join("\n")
+    let mut parts = text.trim_end().split("/logs/");
+    let mut settled = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let (_, rest) = part.split_once(".log").unwrap_or_default();
+        settled.push_str("/logs/LOG");
+        settled.push_str(rest);
+    }
+    settled
 }
 
 fn stderr(world: &World, arguments: &[&str]) -> String {
@@ -23,7 +24,7 @@ fn creation_reuse_and_removal_have_their_lines() {
     insta::assert_snapshot!(stderr(&world, &["create", "XYZ/1", "--issue-id", "7", "-v"]), @"INFO Workspace reused issue_id=7 issue_identifier=XYZ/1 workspace=DIR/root/XYZ_1");
     insta::assert_snapshot!(stderr(&world, &["rm", "XYZ/1", "-v"]), @"INFO Workspace removed issue_id=7 issue_identifier=XYZ/1 workspace=DIR/root/XYZ_1");
     insta::assert_snapshot!(stderr(&world, &["rm", "XYZ/1"]), @r#"
-    WARN Workspace removal refused issue_id=XYZ/1 issue_identifier=XYZ/1 error="no workspace \"XYZ/1\" in DIR/root"
+    WARN Workspace removal refused issue_id=XYZ/1 issue_identifier=XYZ/1 workspace=DIR/root/XYZ_1 error="no workspace \"XYZ/1\" in DIR/root"
     error: no workspace "XYZ/1" in DIR/root; list what there is with `carrel workspace ls` [E_WORKSPACE_NOT_FOUND]
     "#);
 }
@@ -33,8 +34,8 @@ fn a_hook_that_runs_into_its_deadline_has_its_line() {
     let world = World::with_hooks("timeout_ms: 50\nafter_create: sleep 60");
     insta::assert_snapshot!(stderr(&world, &["create", "A"]), @r#"
     WARN Workspace hook timed out hook=after_create timeout_ms=50 issue_id=A issue_identifier=A workspace=DIR/root/A log=DIR/root/.carrel/logs/LOG
-    ERROR Workspace creation failed issue_id=A error="hook after_create timed out after 50 ms"
-    error: hook after_create timed out after 50 ms; raise hooks.timeout_ms in the workflow file [E_HOOK_TIMEOUT]
+    ERROR Workspace creation failed issue_id=A error="hook after_create timed out after 50 ms, log DIR/root/.carrel/logs/LOG"
+    error: hook after_create timed out after 50 ms, log DIR/root/.carrel/logs/LOG; raise hooks.timeout_ms in the workflow file [E_HOOK_TIMEOUT]
     "#);
 }
 
@@ -42,14 +43,14 @@ fn a_hook_that_runs_into_its_deadline_has_its_line() {
 fn a_failed_hook_has_its_line_and_its_error() {
     let world = World::with_hooks("after_create: echo no luck; exit 3");
     insta::assert_snapshot!(stderr(&world, &["create", "A"]), @r#"
-    WARN Workspace hook failed hook=after_create error="hook after_create failed with status 3: no luck" issue_id=A issue_identifier=A workspace=DIR/root/A log=DIR/root/.carrel/logs/LOG output="no luck\n"
-    ERROR Workspace creation failed issue_id=A error="hook after_create failed with status 3: no luck"
-    error: hook after_create failed with status 3: no luck; read the hook's log, named in the error's detail [E_HOOK_FAILED]
+    WARN Workspace hook failed hook=after_create status=3 issue_id=A issue_identifier=A workspace=DIR/root/A log=DIR/root/.carrel/logs/LOG output="no luck\n"
+    ERROR Workspace creation failed issue_id=A error="hook after_create failed with status 3: no luck, log DIR/root/.carrel/logs/LOG"
+    error: hook after_create failed with status 3: no luck, log DIR/root/.carrel/logs/LOG; read what it printed in the log [E_HOOK_FAILED]
     "#);
     insta::assert_snapshot!(stderr(&world, &["create", "A", "--json"]), @r#"
-    {"level":"warn","message":"Workspace hook failed","fields":{"hook":"after_create","error":"hook after_create failed with status 3: no luck","issue_id":"A","issue_identifier":"A","workspace":"DIR/root/A","log":"DIR/root/.carrel/logs/LOG","output":"no luck\n"}}
-    {"level":"error","message":"Workspace creation failed","fields":{"issue_id":"A","error":"hook after_create failed with status 3: no luck"}}
-    {"error":{"code":"E_HOOK_FAILED","kind":"workspace_hook_failed","message":"hook after_create failed with status 3: no luck; read the hook's log, named in the error's detail","detail":{"hook":"after_create","end":{"exited":3},"output":"no luck\n","log":"DIR/root/.carrel/logs/LOG"}}}
+    {"level":"warn","message":"Workspace hook failed","fields":{"hook":"after_create","status":"3","issue_id":"A","issue_identifier":"A","workspace":"DIR/root/A","log":"DIR/root/.carrel/logs/LOG","output":"no luck\n"}}
+    {"level":"error","message":"Workspace creation failed","fields":{"issue_id":"A","error":"hook after_create failed with status 3: no luck, log DIR/root/.carrel/logs/LOG"}}
+    {"error":{"code":"E_HOOK_FAILED","kind":"workspace_hook_failed","message":"hook after_create failed with status 3: no luck, log DIR/root/.carrel/logs/LOG; read what it printed in the log","detail":{"hook":"after_create","end":{"exited":3},"output":"no luck\n","log":"DIR/root/.carrel/logs/LOG"}}}
     "#);
 }
 
@@ -63,7 +64,7 @@ fn a_refused_place_has_its_line_and_its_error() {
     error: a symbolic link stands between the root and the workspace: DIR/root/A; remove the link; it is never followed and never deleted for you [E_WORKSPACE_SYMLINK_ESCAPE]
     "#);
     insta::assert_snapshot!(stderr(&world, &["rm", "A"]), @r#"
-    WARN Workspace removal refused issue_id=A issue_identifier=A error="a symbolic link stands between the root and the workspace: DIR/root/A"
+    WARN Workspace removal refused issue_id=A issue_identifier=A workspace=DIR/root/A error="a symbolic link stands between the root and the workspace: DIR/root/A"
     error: a symbolic link stands between the root and the workspace: DIR/root/A; remove the link; it is never followed and never deleted for you [E_WORKSPACE_SYMLINK_ESCAPE]
     "#);
 }

@@ -26,9 +26,9 @@ keys! {
     "workspace": "Where workspaces live and how large they may grow." {
         WORKSPACE_ROOT = "workspace.root", Text, Computed("`<system temp>/carrel_workspaces`"), "next workspace",
             "The directory that holds the workspaces.";
-        WORKSPACE_QUOTA = "workspace.quota_gb", PositiveNumber, Computed("`WORKSPACE_DEFAULT_QUOTA_GB`, else 5"), "next check",
+        WORKSPACE_QUOTA = "workspace.quota_gb", PositiveNumber, Computed("`WORKSPACE_DEFAULT_QUOTA_GB`, else 5"), "new workspaces",
             "How many gibibytes one workspace may use; fractions are allowed.";
-        WORKSPACE_FILES = "workspace.quota_files", Kind::POSITIVE, Written("1000000"), "next check",
+        WORKSPACE_FILES = "workspace.quota_files", Kind::POSITIVE, Written("1000000"), "new workspaces",
             "How many files and directories one workspace may hold.";
     }
     "hooks": "Scripts at the turning points of a workspace's life." {

@@ -13,7 +13,7 @@ use super::Hook;
 #[derive(Debug, thiserror::Error)]
 pub enum HookError {
     /// The script ended with an error.
-    #[error("hook {} {}", hook.as_str(), ending(*end, output))]
+    #[error("hook {} {}, log {}", hook.as_str(), ending(*end, output), log.display())]
     Failed {
         /// Which hook.
         hook: Hook,
@@ -25,7 +25,7 @@ pub enum HookError {
         log: PathBuf,
     },
     /// The script ran into its deadline and was ended with everything it had started.
-    #[error("hook {} timed out after {} ms", hook.as_str(), timeout.as_millis())]
+    #[error("hook {} timed out after {} ms, log {}", hook.as_str(), timeout.as_millis(), log.display())]
     TimedOut {
         /// Which hook.
         hook: Hook,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use carrel_config::withheld_variables;
 use carrel_domain::{Coded, Identifier, Timestamp, WorkspaceKey};
-use carrel_exec::{CommandSpec, HookCommand, LogFile, Outcome, Spawner, Stop};
+use carrel_exec::{CommandSpec, End, HookCommand, LogFile, Outcome, Spawner, Stop};
 use carrel_fsroot::Root;
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
@@ -256,9 +256,13 @@ fn log_result(hook: Hook, context: &HookContext, run: Option<&HookRun>, error: O
             let timeout_ms = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);
             warn!(hook, timeout_ms, issue_id, issue_identifier, %workspace, log, "Workspace hook timed out");
         }
-        Some(HookError::Failed { output, .. }) => {
-            let error = error.map(ToString::to_string);
-            warn!(hook, error, issue_id, issue_identifier, %workspace, log, output, "Workspace hook failed");
+        Some(HookError::Failed { end, output, .. }) => {
+            let status = match end {
+                End::Exited(status) => status.to_string(),
+                End::Signaled(signal) => format!("signal {signal}"),
+                End::Lost => "lost".to_owned(),
+            };
+            warn!(hook, status, issue_id, issue_identifier, %workspace, log, output, "Workspace hook failed");
         }
         Some(error) => {
             let error = carrel_domain::ErrorEnvelope::of(error).error.message;
