@@ -2,10 +2,11 @@
 
 use std::io::Write;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::{Mode, OFlags};
 
+use crate::change::Collision;
 use crate::directory::{Entry, sorted_entries};
 use crate::error::{Error, Problem};
 use crate::file::{Range, read_part, read_whole};
@@ -93,6 +94,46 @@ impl Browser<'_> {
             _ => visit(entry),
         };
         walk_open(directory, path, filtered, unreadable)
+    }
+
+    /// Returns where a link points.
+    pub fn read_link(&self, path: &Path) -> Result<PathBuf, Error> {
+        self.at(path, Root::read_link)
+    }
+
+    /// Makes one directory.
+    pub fn create_directory(&self, path: &Path, mode: u32) -> Result<(), Error> {
+        self.at(path, |parent, name| parent.create_directory(name, mode))
+    }
+
+    /// Removes a file, a link or another entry that is no directory.
+    pub fn remove_file(&self, path: &Path) -> Result<(), Error> {
+        self.at(path, Root::remove_file)
+    }
+
+    /// Removes an entry and everything below it.
+    pub fn remove_tree(&self, path: &Path) -> Result<(), Error> {
+        self.at(path, Root::remove_tree)
+    }
+
+    /// Gives an entry another name.
+    pub fn rename(&self, from: &Path, to: &Path, collision: Collision) -> Result<(), Error> {
+        self.at(from, |source, old| {
+            self.at(to, |target, new| source.rename_into(old, target, new, collision))
+        })
+    }
+
+    /// Does something to an entry by its name, in a parent directory that was opened and allowed.
+    fn at<T>(
+        self,
+        path: &Path,
+        act: impl FnOnce(&Root, &Path) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        refuse_sensitive(path, path)?;
+        let place = resolve::open_parent(self.root.as_fd(), path)?;
+        self.allow(place.parent.as_fd(), path)?;
+        let parent = Root::from_descriptor(place.parent);
+        act(&parent, Path::new(place.name)).map_err(|error| error.at(path, Path::new(place.name)))
     }
 
     /// Refuses an open file that lies at or below a sensitive name.

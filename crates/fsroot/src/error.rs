@@ -167,6 +167,11 @@ impl Error {
         }
     }
 
+    /// Puts the path that the caller gave in the place of the name that was used for it.
+    pub(crate) fn at(self, path: &Path, name: &Path) -> Self {
+        if self.path == name { Self { path: path.to_owned(), ..self } } else { self }
+    }
+
     /// Returns what stands in the way.
     pub fn problem(&self) -> Problem {
         self.problem

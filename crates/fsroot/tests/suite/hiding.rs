@@ -1,5 +1,5 @@
 use carrel_domain::{Code, Coded};
-use carrel_fsroot::{Problem, Step, WriteOptions};
+use carrel_fsroot::{Collision, Problem, Step, WriteOptions};
 
 use crate::{World, p};
 
@@ -39,6 +39,10 @@ fn sensitive_names_are_refused_under_every_spelling() {
             ("walk", browser.walk(p(path), |_| Ok(Step::Continue), Err)),
             ("metadata", browser.metadata(p(path)).map(drop)),
             ("write", browser.write(p(path), b"x", WriteOptions::default())),
+            ("create", browser.create_directory(&p(path).join("new"), 0o755)),
+            ("remove", browser.remove_tree(&p(path).join("id"))),
+            ("rename", browser.rename(&p(path).join("id"), p("moved"), Collision::Replace)),
+            ("rename to", browser.rename(p("src/main.rs"), &p(path).join("x"), Collision::Replace)),
         ] {
             let error = result.expect_err(&format!("{name} {path}"));
             // A link is judged by what it leads to; an operation that cannot even open that says why.
@@ -54,7 +58,9 @@ fn sensitive_names_are_refused_under_every_spelling() {
     }
     assert_eq!(browser.read(p("keys/id"), 9).unwrap_err().code(), Code::SensitivePath);
     assert_eq!(std::fs::read_to_string(world.inside(".gitconfig")).unwrap(), "contents");
-    assert!(!world.inside(".ssh/missing").exists());
+    assert!(!world.inside(".ssh/missing").exists() && world.inside(".ssh/id").exists());
+    browser.remove_file(p("keys")).unwrap();
+    assert!(world.inside(".ssh/id").exists(), "the link is no secret, and goes alone");
 }
 
 #[test]

@@ -43,6 +43,12 @@ const NAMING: &[(&str, Operation)] = &[
     ("remove_file", Root::remove_file),
     ("remove_directory", Root::remove_directory),
     ("remove_tree", Root::remove_tree),
+    ("browse.read_link", |root, path| root.browse().read_link(path).map(drop)),
+    ("browse.create_directory", |root, path| root.browse().create_directory(path, 0o755)),
+    ("browse.remove_file", |root, path| root.browse().remove_file(path)),
+    ("browse.remove_tree", |root, path| root.browse().remove_tree(path)),
+    ("browse.rename from", |root, path| root.browse().rename(path, p("new"), Collision::Replace)),
+    ("browse.rename to", |root, path| root.browse().rename(p("file"), path, Collision::Replace)),
     ("open_root_strict", |root, path| root.open_root_strict(path).map(drop)),
 ];
 
