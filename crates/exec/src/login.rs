@@ -5,6 +5,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 
 use carrel_domain::Secret;
+use rustix::fs::fstat;
 
 use crate::helper::{self, Hook};
 use crate::memory_file;
@@ -28,17 +29,20 @@ pub struct HookCommand {
 }
 
 impl HookCommand {
-    /// Describes the command, for the spawner that is to run it.
+    /// Describes the command, for the spawner that is to run it, with a receipt that tells later
+    /// whether the script was reached at all.
     ///
     /// Neither script nor secrets are in an argument of the login shell, whose text is constant and
     /// uses no positional parameter that a profile could change.
-    pub fn into_spec(self, spawner: &Spawner) -> io::Result<CommandSpec> {
+    pub fn into_spec(self, spawner: &Spawner) -> io::Result<(CommandSpec, Receipt)> {
         let hook = Hook {
             script: self.script,
             secrets: self.secrets.iter().map(|secret| secret.expose().to_owned()).collect(),
             removed: self.removed,
         };
-        let inherited = vec![memory_file::holding(&to_json(&hook))?, self.directory.try_clone()?];
+        let payload = memory_file::holding(&to_json(&hook))?;
+        let receipt = Receipt { payload: payload.try_clone()? };
+        let inherited = vec![payload, self.directory.try_clone()?];
         let argv = vec![
             "/bin/sh".into(),
             "-lc".into(),
@@ -46,6 +50,21 @@ impl HookCommand {
             spawner.program().into(),
         ];
         let spec = CommandSpec::new(argv, self.directory);
-        Ok(CommandSpec { environment: self.environment, inherited, ..spec })
+        Ok((CommandSpec { environment: self.environment, inherited, ..spec }, receipt))
+    }
+}
+
+/// Tells whether a hook's script was reached.
+#[derive(Debug)]
+pub struct Receipt {
+    payload: OwnedFd,
+}
+
+impl Receipt {
+    /// Returns whether the script was handed over to its shell. A login profile that exits, or
+    /// replaces its shell, ends the command before that, and with any status.
+    pub fn script_was_reached(&self) -> io::Result<bool> {
+        // The helper empties the payload when it has taken it.
+        Ok(fstat(&self.payload)?.st_size == 0)
     }
 }

@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use crate::memory_file;
 use crate::outcome::{Cost, End};
 use crate::socket::Packet;
+use crate::spec::Limits;
 
 /// The largest request that travels inside a packet; a larger one travels as a file in memory.
 pub(crate) const MAX_INLINE_BYTES: usize = 64 << 10;
@@ -40,6 +41,9 @@ pub(crate) struct Start {
     pub(crate) argv: Vec<OsString>,
     pub(crate) environment: Vec<(OsString, OsString)>,
     pub(crate) grace: Duration,
+    pub(crate) limits: Limits,
+    /// How many of the descriptors stay with the init.
+    pub(crate) held: usize,
 }
 
 /// The descriptors of a command to start. `T` is owned by a receiver and borrowed by a sender.
@@ -51,6 +55,7 @@ pub(crate) struct Descriptors<T> {
     pub(crate) stdout: T,
     pub(crate) stderr: T,
     pub(crate) inherited: Vec<T>,
+    pub(crate) held: Vec<T>,
 }
 
 /// What an init tells the server.
@@ -86,7 +91,7 @@ pub(crate) enum Order {
 
 #[derive(Serialize, Deserialize)]
 enum Header {
-    Start { arguments: usize, grace: Duration },
+    Start { arguments: usize, grace: Duration, limits: Limits, held: usize },
     End { init: i32 },
 }
 
@@ -122,14 +127,14 @@ impl Request {
         let mut parts = bytes.split(|byte| *byte == 0);
         match serde_json::from_slice(parts.next().unwrap_or_default())? {
             Header::End { init } => Ok(Self::End { init }),
-            Header::Start { arguments, grace } => {
+            Header::Start { arguments, grace, limits, held } => {
                 let mut strings = parts.map(|part| OsString::from_vec(part.to_vec()));
                 let argv = strings.by_ref().take(arguments).collect();
                 let mut environment = Vec::new();
                 while let (Some(name), Some(value)) = (strings.next(), strings.next()) {
                     environment.push((name, value));
                 }
-                Ok(Self::Start(Start { argv, environment, grace }))
+                Ok(Self::Start(Start { argv, environment, grace, limits, held }))
             }
         }
     }
@@ -137,7 +142,9 @@ impl Request {
 
 impl Start {
     fn encode(&self) -> Vec<u8> {
-        let mut bytes = to_json(&Header::Start { arguments: self.argv.len(), grace: self.grace });
+        let Self { argv, grace, limits, held, .. } = self;
+        let (arguments, grace, limits, held) = (argv.len(), *grace, *limits, *held);
+        let mut bytes = to_json(&Header::Start { arguments, grace, limits, held });
         let variables = self.environment.iter().flat_map(|(name, value)| [name, value]);
         for string in self.argv.iter().chain(variables) {
             bytes.push(0);
@@ -149,7 +156,9 @@ impl Start {
 
 impl Descriptors<OwnedFd> {
     /// Takes the descriptors in the order in which [`Descriptors::in_order`] sends them.
-    pub(crate) fn from_received(descriptors: Vec<OwnedFd>) -> io::Result<Self> {
+    pub(crate) fn from_received(mut descriptors: Vec<OwnedFd>, held: usize) -> io::Result<Self> {
+        let first_held = descriptors.len().checked_sub(held).ok_or_else(malformed)?;
+        let held = descriptors.split_off(first_held);
         let mut rest = descriptors.into_iter();
         let mut next = || rest.next().ok_or_else(malformed);
         Ok(Self {
@@ -159,7 +168,16 @@ impl Descriptors<OwnedFd> {
             stdout: next()?,
             stderr: next()?,
             inherited: rest.collect(),
+            held,
         })
+    }
+
+    /// Closes what only the command needs. What is left is the control socket, and what is held
+    /// until nothing of the command is left.
+    pub(crate) fn into_supervised(self) -> (OwnedFd, Vec<OwnedFd>) {
+        let Self { control, directory, stdin, stdout, stderr, inherited, held } = self;
+        drop((directory, stdin, stdout, stderr, inherited));
+        (control, held)
     }
 }
 
@@ -169,6 +187,7 @@ impl<T: AsFd> Descriptors<T> {
         [&self.control, &self.directory, &self.stdin, &self.stdout, &self.stderr]
             .into_iter()
             .chain(&self.inherited)
+            .chain(&self.held)
             .map(AsFd::as_fd)
             .collect()
     }
@@ -186,12 +205,15 @@ fn malformed() -> io::Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use carrel_domain::ByteSize;
 
     fn start(argument: &[u8]) -> Request {
         Request::Start(Start {
             argv: vec!["printf".into(), OsString::from_vec(argument.to_vec()), OsString::new()],
             environment: vec![("A".into(), "1=2".into()), ("EMPTY".into(), OsString::new())],
             grace: Duration::from_millis(500),
+            limits: Limits { data: Some(ByteSize::mib(1)), cpu: None },
+            held: 2,
         })
     }
 

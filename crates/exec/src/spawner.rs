@@ -8,6 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use carrel_sandbox::close_on_exec;
 use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe::Receiver;
 use tokio::sync::watch;
@@ -17,7 +18,7 @@ use tracing::warn;
 
 use crate::control::Control;
 use crate::error::SpawnError;
-use crate::helper;
+use crate::helper::{self, FIRST_DESCRIPTOR};
 use crate::link::Link;
 use crate::memory_file;
 use crate::outcome::Outcome;
@@ -54,6 +55,11 @@ impl Spawner {
     /// Returns the program that was started, which also has the other helpers.
     pub(crate) fn program(&self) -> &Path {
         &self.program
+    }
+
+    /// Tells whether the process is gone, so that another has to be started.
+    pub fn is_gone(&self) -> bool {
+        *self.gone.borrow()
     }
 
     /// Waits until the process and every command are gone, for whatever reason. The future does not
@@ -113,9 +119,11 @@ impl Spawner {
             stdout: writers.stdout(),
             stderr: writers.stderr(),
             inherited: spec.inherited.iter().map(AsFd::as_fd).collect(),
+            held: spec.held.iter().map(AsFd::as_fd).collect(),
         };
-        let CommandSpec { argv, environment, grace, .. } = spec;
-        let start = Start { argv, environment, grace };
+        let held = spec.held.len();
+        let CommandSpec { argv, environment, grace, limits, .. } = spec;
+        let start = Start { argv, environment, grace, limits, held };
         self.link.send(Request::Start(start), descriptors.in_order()).await
     }
 }
@@ -132,6 +140,7 @@ async fn started(control: &Control, program: &str) -> Result<(i32, i32), SpawnEr
 /// Starts the process with nothing of the server but the socket.
 #[expect(clippy::disallowed_methods, reason = "this starts the spawner itself")]
 fn execute(program: &Path, requests: OwnedFd) -> io::Result<Child> {
+    close_on_exec(FIRST_DESCRIPTOR..=u32::MAX)?;
     Command::new(program)
         .arg(helper::SPAWNER)
         .env_clear()

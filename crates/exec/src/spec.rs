@@ -5,6 +5,9 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
 
+use carrel_domain::ByteSize;
+use serde::{Deserialize, Serialize};
+
 use crate::capture::CaptureLimits;
 use crate::error::SpawnError;
 use crate::log::LogFile;
@@ -25,12 +28,25 @@ pub struct CommandSpec {
     pub output: Output,
     /// More descriptors for the command, numbered from [`CommandSpec::FIRST_INHERITED`].
     pub inherited: Vec<OwnedFd>,
+    /// Descriptors that stay open until nothing of the command is left, such as one that holds a lock.
+    pub held: Vec<OwnedFd>,
+    /// What each process of the command may use.
+    pub limits: Limits,
     /// After this time the command is stopped.
     pub deadline: Option<Duration>,
     /// How long processes that are asked to end have until they are killed.
     pub grace: Duration,
     /// Where all output goes as well.
     pub log: Option<LogFile>,
+}
+
+/// What each process of a command may use. What is absent is as the server has it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Limits {
+    /// Memory for data; more is refused to the process.
+    pub data: Option<ByteSize>,
+    /// Time on a processor, in whole seconds; a process that uses more is ended.
+    pub cpu: Option<Duration>,
 }
 
 /// What a command reads.
@@ -72,6 +88,8 @@ impl CommandSpec {
             stdin: Stdin::Empty,
             output: Output::Combined(CaptureLimits::default()),
             inherited: Vec::new(),
+            held: Vec::new(),
+            limits: Limits::default(),
             deadline: None,
             grace: Self::DEFAULT_GRACE,
             log: None,

@@ -32,15 +32,16 @@ pub(super) fn reap(mut ended: impl FnMut(Pid, WaitStatus)) -> io::Result<bool> {
 }
 
 /// Kills every descendant until nothing is left. `signals` tell when a child has ended.
-pub(super) fn kill_all(
-    signals: &SignalQueue,
-    mut ended: impl FnMut(Pid, WaitStatus),
-) -> io::Result<()> {
+///
+/// Giving up is not an answer: what fails, for want of memory or descriptors, is tried again.
+pub(super) fn kill_all(signals: &SignalQueue, mut ended: impl FnMut(Pid, WaitStatus)) {
     let mut pause = SWEEP_PAUSE;
     loop {
-        tree::kill(&HashSet::new())?;
-        if gone_within(pause, signals, &mut ended)? {
-            return Ok(());
+        let swept = tree::kill(&HashSet::new());
+        match swept.and_then(|_| gone_within(pause, signals, &mut ended)) {
+            Ok(true) => return,
+            Ok(false) => {}
+            Err(_) => std::thread::sleep(pause),
         }
         pause = MAX_SWEEP_PAUSE.min(pause * 2);
     }

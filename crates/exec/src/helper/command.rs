@@ -5,12 +5,13 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};
 
+use carrel_domain::ByteSize;
 use rustix::io::{Errno, FdFlags, fcntl_dupfd_cloexec, fcntl_setfd};
-use rustix::process::{fchdir, setsid};
+use rustix::process::{Resource, Rlimit, fchdir, setrlimit, setsid};
 use rustix::stdio::{dup2_stderr, dup2_stdin, dup2_stdout};
 
 use crate::protocol::{Descriptors, Report, Start, Step, to_json};
-use crate::spec::CommandSpec;
+use crate::spec::{CommandSpec, Limits};
 
 /// Becomes the command. Returns only if that fails, after saying so in `failure`.
 ///
@@ -20,7 +21,7 @@ pub(super) fn execute(
     descriptors: &Descriptors<OwnedFd>,
     failure: OwnedFd,
 ) -> ExitCode {
-    let (step, error) = match prepare(descriptors) {
+    let (step, error) = match prepare(descriptors, start.limits) {
         Err(failed) => failed,
         Ok(_inherited) => (Step::Execute, replace_process(start)),
     };
@@ -31,9 +32,26 @@ pub(super) fn execute(
 }
 
 /// Gives the process what the command expects. All other descriptors are closed by `exec`.
-fn prepare(descriptors: &Descriptors<OwnedFd>) -> Result<Vec<OwnedFd>, (Step, io::Error)> {
+fn prepare(
+    descriptors: &Descriptors<OwnedFd>,
+    limits: Limits,
+) -> Result<Vec<OwnedFd>, (Step, io::Error)> {
     fchdir(&descriptors.directory).map_err(|errno| (Step::Directory, errno.into()))?;
-    place(descriptors).map_err(|error| (Step::Prepare, error))
+    let placed = place(descriptors).map_err(|error| (Step::Prepare, error))?;
+    // Last, so that they hold for the program and not for what prepares it.
+    limit(limits).map_err(|errno| (Step::Prepare, errno.into()))?;
+    Ok(placed)
+}
+
+fn limit(limits: Limits) -> Result<(), Errno> {
+    let cpu = limits.cpu.map(|time| time.as_secs().max(1));
+    let data = limits.data.map(ByteSize::as_u64);
+    for (resource, value) in [(Resource::Data, data), (Resource::Cpu, cpu)] {
+        if value.is_some() {
+            setrlimit(resource, Rlimit { current: value, maximum: value })?;
+        }
+    }
+    Ok(())
 }
 
 fn place(descriptors: &Descriptors<OwnedFd>) -> io::Result<Vec<OwnedFd>> {

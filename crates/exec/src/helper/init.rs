@@ -46,7 +46,7 @@ pub(super) fn run(
         Ok((Fork::Parent(main), (executed, failure))) => {
             // The command's ends of its pipes must not stay open here.
             drop(failure);
-            let Descriptors { control, .. } = descriptors;
+            let (control, _held) = descriptors.into_supervised();
             let main = Main { pid: main, end: None };
             Init { control, signals, main, grace: start.grace }.supervise(executed)
         }
@@ -124,11 +124,11 @@ struct Init {
 
 impl Init {
     fn supervise(mut self, executed: OwnedFd) -> ExitCode {
-        // After an error nothing is known about the tree except that it must not survive.
-        match self.see_to_the_end(executed).or_else(|_| self.kill()) {
-            Ok(()) => ExitCode::SUCCESS,
-            Err(_) => ExitCode::FAILURE,
+        if self.see_to_the_end(executed).is_err() {
+            // Nothing is known about the tree except that it must not survive.
+            self.kill();
         }
+        ExitCode::SUCCESS
     }
 
     fn see_to_the_end(&mut self, executed: OwnedFd) -> io::Result<()> {
@@ -141,7 +141,10 @@ impl Init {
             // The server has been told.
             Cause::NotExecuted => return self.end_or_kill(SETTLE),
             // The server is gone, or takes silence for the end of the spawner.
-            Cause::Abandoned => return self.kill(),
+            Cause::Abandoned => {
+                self.kill();
+                return Ok(());
+            }
         };
         let end = self.main.end.unwrap_or(End::Lost);
         let cost = Cost::from(usage_of_children()?);
@@ -216,7 +219,10 @@ impl Init {
 
     /// Waits for the tree to end by itself and kills what is left.
     fn end_or_kill(&mut self, at_most: Duration) -> io::Result<()> {
-        if self.ends_within(at_most)? { Ok(()) } else { self.kill() }
+        if !self.ends_within(at_most)? {
+            self.kill();
+        }
+        Ok(())
     }
 
     /// Waits for the tree to end by itself, and returns whether it did. Nobody waits for a tree
@@ -234,9 +240,9 @@ impl Init {
     }
 
     /// Kills the tree until nothing is left of it, whatever the server or the spawner do.
-    fn kill(&mut self) -> io::Result<()> {
+    fn kill(&mut self) {
         let Self { signals, main, .. } = self;
-        children::kill_all(signals, |pid, status| main.note(pid, status))
+        children::kill_all(signals, |pid, status| main.note(pid, status));
     }
 
     /// Takes the status of every child that has ended. Returns whether there are no children left.

@@ -18,6 +18,9 @@ pub(crate) const SPAWNER: &str = "__spawner";
 /// The argument that makes the program the last step of a login shell that runs a hook.
 pub(crate) const HOOK: &str = "__hook";
 
+/// The first descriptor that is not a standard stream.
+pub(crate) const FIRST_DESCRIPTOR: u32 = 3;
+
 pub(crate) use hook::Hook;
 
 /// Runs the helper that the arguments name; none when they name none.

@@ -15,13 +15,13 @@ pub(super) struct Process {
     pub(super) parent: RawPid,
     /// In clock ticks since boot. Together with the id this names one process and no later one.
     started: u64,
-    zombie: bool,
+    over: bool,
 }
 
 impl Process {
     /// Returns whether the process can still do anything.
     pub(super) fn is_running(&self) -> bool {
-        !self.zombie
+        !self.over
     }
 
     /// Sends the signals, in order, if this is still the same process.
@@ -58,15 +58,21 @@ fn read(pid: Pid) -> Option<Process> {
     parse(pid, &stat[..length])
 }
 
-/// Reads the third, fourth and twenty-second field. The second is the name in parentheses, which
-/// may itself contain spaces, parentheses and bytes that are not text.
+/// Reads the state, the parent, the number of threads and the start time, which are fields 3, 4, 20
+/// and 22. The second field is the name in parentheses, which may itself contain spaces,
+/// parentheses and bytes that are not text.
+///
+/// A process whose first thread has ended counts as a zombie in its state, while its other threads
+/// go on. It is over when no more than that one is left.
 fn parse(pid: Pid, stat: &[u8]) -> Option<Process> {
     let name_end = stat.iter().rposition(|byte| *byte == b')')?;
     let mut fields = std::str::from_utf8(&stat[name_end + 1..]).ok()?.split_ascii_whitespace();
     let state = fields.next()?;
     let parent = fields.next()?.parse().ok()?;
-    let started = fields.nth(17)?.parse().ok()?;
-    Some(Process { pid, parent, started, zombie: matches!(state, "Z" | "X") })
+    let threads: u64 = fields.nth(15)?.parse().ok()?;
+    let started = fields.nth(1)?.parse().ok()?;
+    let over = matches!(state, "Z" | "X") && threads <= 1;
+    Some(Process { pid, parent, started, over })
 }
 
 #[cfg(test)]
@@ -79,9 +85,19 @@ mod tests {
         let pid = Pid::from_raw(42).unwrap();
         let stat =
             b"42 (a) Z 1 (\xff) S 7 42 42 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 98765 1 2 3\n";
-        let expected = Process { pid, parent: 7, started: 98765, zombie: false };
+        let expected = Process { pid, parent: 7, started: 98765, over: false };
         assert_eq!(parse(pid, stat), Some(expected));
         assert_eq!(parse(pid, b"42 (a"), None);
+    }
+
+    #[test]
+    fn a_process_is_over_when_its_last_thread_is() {
+        let pid = Pid::from_raw(42).unwrap();
+        for (threads, over) in [(2, false), (1, true), (0, true)] {
+            let stat =
+                format!("42 (a) Z 7 42 42 0 -1 0 1 2 3 4 5 6 7 8 20 0 {threads} 0 98765 1\n");
+            assert_eq!(parse(pid, stat.as_bytes()).unwrap().over, over, "{threads} threads");
+        }
     }
 
     #[test]

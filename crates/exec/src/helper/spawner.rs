@@ -18,12 +18,9 @@ use rustix::process::{
 };
 use rustix::stdio::{dup2_stdin, stdin};
 
-use super::{children, init, ready, tree};
+use super::{FIRST_DESCRIPTOR, children, init, ready, tree};
 use crate::protocol::{Descriptors, MAX_INLINE_BYTES, Request, Start};
 use crate::socket::{self, Packet};
-
-/// The first descriptor that is not a standard stream.
-const FIRST_DESCRIPTOR: u32 = 3;
 
 /// Serves requests on stdin until it closes, and then ends every command.
 pub(super) fn run() -> ExitCode {
@@ -79,14 +76,19 @@ impl Spawner {
                 self.signals.take()?;
                 self.reap()?;
             }
-            self.kill_orphans()?;
+            self.kill_orphans();
             if !requested {
                 continue;
             }
-            let Some(packet) = socket::receive(&self.requests, MAX_INLINE_BYTES)? else {
-                // The inits see the end of their control sockets, but one that is stopped does not.
-                children::kill_all(&self.signals, |_, _| {})?;
-                return Ok(Role::Done);
+            let packet = match socket::receive(&self.requests, MAX_INLINE_BYTES) {
+                Ok(Some(packet)) => packet,
+                Ok(None) => {
+                    // The inits see the end of their control sockets, but a stopped one does not.
+                    children::kill_all(&self.signals, |_, _| {});
+                    return Ok(Role::Done);
+                }
+                // Descriptors or memory are short. One command fails to start; the others go on.
+                Err(_) => continue,
             };
             if let Some((start, descriptors)) = self.handle(packet) {
                 let Self { signals, pid: spawner, .. } = self;
@@ -106,7 +108,8 @@ impl Spawner {
     fn handle(&mut self, mut packet: Packet) -> Option<(Start, Descriptors<OwnedFd>)> {
         match Request::from_packet(&mut packet).ok()? {
             Request::Start(start) => {
-                let descriptors = Descriptors::from_received(packet.descriptors).ok()?;
+                let descriptors =
+                    Descriptors::from_received(packet.descriptors, start.held).ok()?;
                 self.start(start, descriptors)
             }
             Request::End { init } => {
@@ -143,11 +146,11 @@ impl Spawner {
         Ok(())
     }
 
-    fn kill_orphans(&mut self) -> io::Result<()> {
+    fn kill_orphans(&mut self) {
         if self.orphans {
-            self.orphans = tree::kill(&self.inits)? > 0;
+            // A process table that cannot be read at the moment is read again after a pause.
+            self.orphans = tree::kill(&self.inits).map_or(true, |found| found > 0);
         }
-        Ok(())
     }
 }
 

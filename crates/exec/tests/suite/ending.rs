@@ -142,3 +142,57 @@ async fn a_spawner_ends_when_its_last_handle_is_dropped() {
     let no_children = || crate::processes::children_of(crate::processes::this_process()).is_empty();
     until("no child is left", no_children).await;
 }
+
+/// A program whose first thread ends while another goes on: in the process table it is a zombie.
+const HEADLESS: &str = "
+import ctypes, os, threading, time
+threading.Thread(target=lambda: time.sleep(1000)).start()
+open('PID', 'w').write(str(os.getpid()))
+ctypes.CDLL(None).syscall(60, 0)
+";
+
+#[tokio::test]
+async fn a_process_whose_first_thread_is_gone_ends_like_all_others() {
+    let scratch = tempfile::tempdir().unwrap();
+    let pid_file = scratch.path().join("pid");
+    let program = HEADLESS.replace("PID", pid_file.to_str().unwrap());
+    std::fs::write(scratch.path().join("program"), program).unwrap();
+    let script = format!("setsid python3 {}/program & sleep 1000", scratch.path().display());
+    let running = spawner().spawn(shell(&script)).await.unwrap();
+    let zombie = || {
+        let number = std::fs::read_to_string(&pid_file).unwrap_or_default();
+        let stat = std::fs::read_to_string(format!("/proc/{number}/stat")).unwrap_or_default();
+        stat.contains(") Z ")
+    };
+    until("the first thread is gone", zombie).await;
+    let cancel = CancellationToken::new();
+    cancel.cancel();
+    running.wait(&cancel).await;
+    let number = std::fs::read_to_string(pid_file).unwrap().parse().unwrap();
+    let process = rustix::process::Pid::from_raw(number).unwrap();
+    assert!(rustix::process::test_kill_process(process).is_err(), "{number} survived");
+}
+
+#[tokio::test]
+async fn an_init_keeps_open_only_what_it_needs() {
+    let spawner = spawner();
+    let (lock, _other) = rustix::pipe::pipe().unwrap();
+    let held = vec![lock.try_clone().unwrap()];
+    let running = spawner.spawn(CommandSpec { held, ..shell("sleep 1000") }).await.unwrap();
+    let init = crate::processes::parent_of(running.pid()).unwrap();
+    let open = |process: i32| std::fs::read_dir(format!("/proc/{process}/fd")).unwrap().count();
+    // The standard streams, signals, control and the one that is held.
+    assert_eq!(open(init), 6);
+    until("the shell has read its script", || open(running.pid()) == 3).await;
+}
+
+#[tokio::test]
+async fn limits_hold_for_each_process() {
+    let data = Some(carrel_domain::ByteSize::mib(64));
+    let limits = carrel_exec::Limits { data, cpu: Some(Duration::from_secs(1)) };
+    let spinning = CommandSpec { limits, ..shell("while :; do :; done") };
+    assert_eq!(run(spinning).await.end, End::Signaled(9));
+    let script = "x=xxxxxxxxxxxxxxxx; while :; do x=$x$x$x$x; done";
+    let growing = CommandSpec { limits, ..shell(script) };
+    assert_ne!(run(growing).await.end, End::Exited(0));
+}

@@ -32,8 +32,19 @@ async fn run_hook(home: &Path, workspace: &TempDir, script: &str) -> Outcome {
         removed: vec!["SERVER_TOKEN".to_owned()],
     };
     let spawner = spawner();
-    let spec = hook.into_spec(&spawner).unwrap();
-    spawner.run(spec, &CancellationToken::new()).await.unwrap()
+    let (spec, receipt) = hook.into_spec(&spawner).unwrap();
+    let outcome = spawner.run(spec, &CancellationToken::new()).await.unwrap();
+    let exits = fs::read_to_string(home.join(".profile")).is_ok_and(|text| text.contains("exit"));
+    assert_eq!(receipt.script_was_reached().unwrap(), !exits);
+    outcome
+}
+
+#[tokio::test]
+async fn a_profile_that_exits_is_told_from_a_script_that_ran() {
+    let (home, workspace) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    fs::write(home.path().join(".profile"), "exit 0").unwrap();
+    let outcome = run_hook(home.path(), &workspace, "echo ran").await;
+    assert_eq!((stdout(&outcome).as_str(), outcome.end), ("", End::Exited(0)));
 }
 
 #[tokio::test]
