@@ -3,7 +3,7 @@
 CARGO ?= cargo
 SOAK_SECONDS ?= 300
 
-.PHONY: build run test check bench fuzz soak docs help
+.PHONY: build run test test-as-user check bench fuzz soak docs help
 
 help: ## Show this list
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -18,6 +18,10 @@ test: ## Install what the tests need, then run all of them
 	scripts/install-test-tools
 	$(CARGO) nextest run --workspace --profile ci
 	$(CARGO) test --workspace --doc --quiet
+	@if [ "$$(id -u)" = 0 ]; then $(MAKE) --no-print-directory test-as-user; fi
+
+test-as-user: ## As root: run the tests of files and workspaces as an ordinary user too
+	scripts/test-as-user
 
 check: ## Formatting, lints, documentation, supply chain
 	$(CARGO) fmt --all --check

@@ -172,17 +172,22 @@ pub struct ErrorEnvelope {
     pub error: ErrorBody,
 }
 
+/// Returns what an error says, followed by its causes.
+pub fn message_of(error: &(impl std::error::Error + ?Sized)) -> String {
+    let mut message = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        message.push_str(": ");
+        message.push_str(&error.to_string());
+        cause = error.source();
+    }
+    message
+}
+
 impl ErrorEnvelope {
     /// Wraps an error, with its causes appended to the message.
     pub fn of(error: &(impl Coded + ?Sized)) -> Self {
-        let mut message = error.to_string();
-        let mut cause = error.source();
-        while let Some(error) = cause {
-            message.push_str(": ");
-            message.push_str(&error.to_string());
-            cause = error.source();
-        }
-        Self::new(error.code(), message, error.detail())
+        Self::new(error.code(), message_of(error), error.detail())
     }
 
     /// Builds an envelope from its parts.

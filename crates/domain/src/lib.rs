@@ -8,12 +8,13 @@ mod code;
 mod guide;
 mod key;
 mod layout;
+pub mod lossy_path;
 mod page;
 mod secret;
 mod size;
 mod time;
 
-pub use code::{Code, Coded, ErrorBody, ErrorEnvelope};
+pub use code::{Code, Coded, ErrorBody, ErrorEnvelope, message_of};
 pub use key::{Candidates, Choice, Identifier, InvalidIdentifier, WorkspaceKey};
 pub use layout::Layout;
 pub use page::error_pages;

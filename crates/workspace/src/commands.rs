@@ -2,16 +2,15 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use carrel_exec::Spawner;
-use tokio::sync::OnceCell;
 
 /// Starts commands on the host's side. Clones share one process.
 #[derive(Clone, Debug)]
 pub struct Commands {
     program: Arc<Path>,
-    spawner: Arc<OnceCell<Spawner>>,
+    spawner: Arc<Mutex<Option<Spawner>>>,
 }
 
 impl Commands {
@@ -20,7 +19,12 @@ impl Commands {
         Self { program: program.into(), spawner: Arc::default() }
     }
 
-    pub(crate) async fn spawner(&self) -> io::Result<&Spawner> {
-        self.spawner.get_or_try_init(async || Spawner::start(&self.program)).await
+    /// Returns the process, and starts another when it is gone.
+    pub(crate) fn spawner(&self) -> io::Result<Spawner> {
+        let mut current = self.spawner.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*current {
+            Some(spawner) if !spawner.is_gone() => Ok(spawner.clone()),
+            _ => Ok(current.insert(Spawner::start(&self.program)?).clone()),
+        }
     }
 }

@@ -2,13 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-use carrel_domain::{Choice, ErrorEnvelope, Identifier, Layout, WorkspaceKey};
+use carrel_domain::{Choice, Identifier, Layout, WorkspaceKey, message_of};
 use carrel_fsroot::{Durability, Problem, Root};
 use tracing::{debug, error, info, warn};
 
 use crate::blocking::blocking;
 use crate::error::{CwdReason, Error};
-use crate::hooks::{Hook, HookContext, Hooks};
+use crate::hooks::{Hook, HookContext, Hooks, Site};
 use crate::inspect::Condition;
 use crate::lock::{self, Lock, Mode};
 use crate::manager::{Inner, Workspaces};
@@ -60,7 +60,7 @@ pub struct Created {
 struct Pending {
     record: Record,
     directory: Root,
-    _lock: Lock,
+    lock: Lock,
 }
 
 enum Begun {
@@ -78,7 +78,7 @@ impl Workspaces {
         match &result {
             Ok(created) => log_created(created),
             Err(error) => {
-                let error = &ErrorEnvelope::of(error).error.message;
+                let error = &message_of(error);
                 error!(issue_id = asked, error, "Workspace creation failed");
             }
         }
@@ -96,8 +96,7 @@ impl Workspaces {
         if !hooked {
             return Ok(self.created(true, pending.record.clone()));
         }
-        let context = self.hook_context(&pending.record, attempt);
-        let ran = hooks.run(Hook::AfterCreate, &context, &pending.directory, &self.inner).await;
+        let ran = hooks.run(Hook::AfterCreate, self.site(&pending, attempt)).await;
         pending.record.hook_runs.extend(ran.run);
         let inner = self.inner.clone();
         blocking(move || match ran.result {
@@ -106,6 +105,11 @@ impl Workspaces {
         })
         .await
         .map(|record| self.created(true, record))
+    }
+
+    fn site<'a>(&'a self, pending: &'a Pending, attempt: Option<u32>) -> Site<'a> {
+        let context = self.hook_context(&pending.record, attempt);
+        Site { context, directory: &pending.directory, lock: &pending.lock, inner: &self.inner }
     }
 
     fn created(&self, created: bool, record: Record) -> Created {
@@ -279,30 +283,30 @@ impl Inner {
         let record = self.new_record(request, key, state);
         self.records().write(&record, Durability::Synced)?;
         self.accounts().forget(&record.key)?;
-        let directory = match self.make_directory(&record.key) {
-            Ok(directory) => directory,
-            Err(error) => {
-                self.records().remove(&record.key)?;
-                return Err(error);
-            }
-        };
+        if let Err(error) = self.make_directory(&record.key) {
+            self.records().remove(&record.key)?;
+            return Err(error);
+        }
+        // From here on an error leaves the record, which says how far this came.
+        let synced = self.root.directory.sync_directory(Path::new("."));
+        synced.map_err(Error::files("could not sync the root"))?;
+        let directory = self.open_directory(&record.key)?;
+        let directory =
+            directory.ok_or_else(|| self.cwd_error(&record.key, CwdReason::PathUnreadable))?;
         ensure_layout(&directory, record.layout)?;
-        Ok(Pending { record, directory, _lock: lock })
+        Ok(Pending { record, directory, lock })
     }
 
-    fn make_directory(&self, key: &WorkspaceKey) -> Result<Root, Error> {
+    fn make_directory(&self, key: &WorkspaceKey) -> Result<(), Error> {
         let workspace = self.place(key).workspace;
-        let doing = || format!("could not make {}", workspace.display());
         let made = self.root.directory.create_directory(Path::new(key.as_str()), WORKSPACE_MODE);
         made.map_err(|error| match error.problem() {
             // It appeared since we looked: whoever put it there is not one of us.
             Problem::Exists => Error::Busy { key: key.to_string(), holder: None },
-            _ => Error::files(doing())(error),
+            _ => Error::files(format!("could not make {}", workspace.display()))(error),
         })?;
-        let synced = self.root.directory.sync_directory(Path::new("."));
-        synced.map_err(Error::files(doing()))?;
         debug!(workspace = %workspace.display(), "directory made");
-        self.open_directory(key)?.ok_or_else(|| self.cwd_error(key, CwdReason::PathUnreadable))
+        Ok(())
     }
 
     /// Declares a workspace ready, if it still is the directory that the hook was given.
@@ -320,8 +324,12 @@ impl Inner {
         let key = &pending.record.key;
         let undone = match self.open_directory(key) {
             Ok(Some(directory)) => self.discard(key, &directory),
-            // Gone, or something that the hook put there, which is not ours to remove.
-            Ok(None) | Err(_) => Ok(()),
+            Ok(None) => Ok(()),
+            // Something that the hook put there, which is not ours to remove.
+            Err(Error::Misplaced { .. } | Error::Occupied { .. } | Error::ForeignOwner { .. }) => {
+                Ok(())
+            }
+            Err(error) => Err(error),
         };
         if let Err(undo) = undone.and_then(|()| self.records().remove(key)) {
             // The record still says `creating`, so the next create wipes the directory.

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use carrel_domain::{Identifier, Timestamp, WorkspaceKey};
+use carrel_domain::{Identifier, Timestamp, WorkspaceKey, message_of};
 use carrel_fsroot::{FileKind, unfinished_write};
 use serde::Serialize;
 use tracing::{info, warn};
@@ -16,7 +16,7 @@ use crate::hooks::Hooks;
 use crate::inspect::Condition;
 use crate::lock::Mode;
 use crate::manager::{Inner, Workspaces};
-use crate::remove::Doomed;
+use crate::remove::{Doomed, Look};
 
 /// How old an unfinished file must be before it counts as left behind. Its writer
 /// may live in another container, where its number means another process.
@@ -84,6 +84,7 @@ pub enum GcAction {
     /// A file that a crash kept from being finished is deleted.
     DeleteUnfinished {
         /// The file, below the server's own directory.
+        #[serde(with = "carrel_domain::lossy_path")]
         path: PathBuf,
     },
     /// A removed workspace is deleted from the trash.
@@ -102,6 +103,23 @@ pub struct GcReport {
     pub failed: Vec<String>,
 }
 
+/// Something of the server that belongs to no workspace any more.
+enum Leftover {
+    Logs(String),
+    Lock(String),
+    Unfinished(PathBuf),
+}
+
+impl From<Leftover> for GcAction {
+    fn from(leftover: Leftover) -> Self {
+        match leftover {
+            Leftover::Logs(name) => Self::DeleteLogs { name },
+            Leftover::Lock(name) => Self::DeleteLock { name },
+            Leftover::Unfinished(path) => Self::DeleteUnfinished { path },
+        }
+    }
+}
+
 impl Workspaces {
     /// Cleans up. What is done to a workspace is decided and done under one lock, so
     /// a clean-up can run beside everything else. What fails does not stop the rest.
@@ -113,12 +131,11 @@ impl Workspaces {
             report.note(key.as_str(), done);
         }
         let inner = self.inner.clone();
-        for action in blocking(move || inner.leftovers()).await? {
-            let inner = self.inner.clone();
-            let dry_run = options.dry_run;
+        for leftover in blocking(move || inner.leftovers()).await? {
+            let (inner, dry_run) = (self.inner.clone(), options.dry_run);
             let done = blocking(move || {
-                let deleted = if dry_run { Ok(()) } else { inner.delete(&action) };
-                deleted.map(|()| Some(action))
+                let deleted = if dry_run { Ok(()) } else { inner.delete(&leftover) };
+                deleted.map(|()| Some(leftover.into()))
             });
             report.note("", done.await);
         }
@@ -156,9 +173,7 @@ impl Workspaces {
         let Some((action, doomed)) = blocking(move || inner.examine(name, options)).await? else {
             return Ok(None);
         };
-        if options.dry_run {
-            return Ok(Some(action));
-        }
+        let Some(doomed) = doomed else { return Ok(Some(action)) };
         if matches!(action, GcAction::RemoveUnused { .. }) {
             self.remove_doomed(doomed, options.keep_if_dirty, hooks).await?;
         } else {
@@ -178,7 +193,7 @@ impl GcReport {
                 self.actions.push(action);
             }
             Err(error) => {
-                let error = carrel_domain::ErrorEnvelope::of(&error).error.message;
+                let error = message_of(&error);
                 warn!(key, error, "Could not clean up");
                 self.failed.push(error);
             }
@@ -203,64 +218,67 @@ impl Inner {
     }
 
     /// Decides under its lock what a workspace needs; nothing while somebody holds it.
-    fn examine(&self, key: WorkspaceKey, options: Gc) -> Result<Option<(GcAction, Doomed)>, Error> {
+    fn examine(
+        &self,
+        key: WorkspaceKey,
+        options: Gc,
+    ) -> Result<Option<(GcAction, Option<Doomed>)>, Error> {
         let lock = if options.dry_run {
             // Only looking must not leave a lock file behind.
-            if self.locks().is_held(key.as_str()) { None } else { Some(None) }
+            None
         } else {
-            self.locks().attempt(key.as_str(), Mode::Exclusive("clean-up"))?.map(Some)
+            self.locks().attempt(key.as_str(), Mode::Exclusive("clean-up"))?
         };
-        let Some(lock) = lock else { return Ok(None) };
-        let doomed = self.look_at(key.clone(), lock)?;
-        let Some(record) = &doomed.record else {
-            let orphan = options.orphans && doomed.directory.is_some();
-            let name = key.to_string();
-            return Ok(orphan.then_some((GcAction::RemoveOrphan { name }, doomed)));
+        if lock.is_none() && (!options.dry_run || self.locks().is_held(key.as_str())) {
+            return Ok(None);
+        }
+        let found = self.look(&key)?;
+        let action = self.action_for(&key, &found, options);
+        Ok(action.map(|action| (action, lock.map(|lock| found.into_doomed(key, lock)))))
+    }
+
+    fn action_for(&self, key: &WorkspaceKey, found: &Look, options: Gc) -> Option<GcAction> {
+        let key = key.clone();
+        let Some(record) = &found.record else {
+            let orphan = options.orphans && found.directory.is_some();
+            return orphan.then(|| GcAction::RemoveOrphan { name: key.to_string() });
         };
         let unused = record.last_used_at.age(self.clock.now());
-        let action = match Condition::of(record, doomed.directory.as_ref()) {
-            Condition::Missing => GcAction::DropRecord { key },
-            Condition::HalfMade => GcAction::RemoveHalfMade { key },
-            Condition::HalfRemoved => GcAction::FinishRemoval { key },
+        match Condition::of(record, found.directory.as_ref()) {
+            Condition::Missing => Some(GcAction::DropRecord { key }),
+            Condition::HalfMade => Some(GcAction::RemoveHalfMade { key }),
+            Condition::HalfRemoved => Some(GcAction::FinishRemoval { key }),
             Condition::Ready if options.retention.is_some_and(|limit| unused > limit) => {
                 let (identifier, last_used_at) = (record.identifier.clone(), record.last_used_at);
-                GcAction::RemoveUnused { identifier, key, last_used_at }
+                Some(GcAction::RemoveUnused { identifier, key, last_used_at })
             }
-            Condition::Ready => return Ok(None),
-        };
-        Ok(Some((action, doomed)))
+            Condition::Ready => None,
+        }
     }
 
     /// Lists what belongs to no workspace any more.
-    fn leftovers(&self) -> Result<Vec<GcAction>, Error> {
+    fn leftovers(&self) -> Result<Vec<Leftover>, Error> {
         let keys = self.records().keys()?;
         let known: HashSet<&str> = keys.iter().map(WorkspaceKey::as_str).collect();
-        let logs = self.names_in("logs")?.into_iter();
-        let logs = logs.filter(|name| !known.contains(name.as_str()) && self.is_old("logs", name));
-        let mut actions: Vec<_> = logs.map(|name| GcAction::DeleteLogs { name }).collect();
-        actions
-            .extend(self.idle_locks(&keys)?.into_iter().map(|name| GcAction::DeleteLock { name }));
-        let unfinished = self.unfinished()?.into_iter();
-        actions.extend(unfinished.map(|path| GcAction::DeleteUnfinished { path }));
-        Ok(actions)
+        let mut logs = self.names_in("logs")?;
+        logs.retain(|name| !known.contains(name.as_str()) && self.is_old("logs", name));
+        let logs = logs.into_iter().map(Leftover::Logs);
+        let locks = self.idle_locks(&keys)?.into_iter().map(Leftover::Lock);
+        Ok(logs
+            .chain(locks)
+            .chain(self.unfinished()?.into_iter().map(Leftover::Unfinished))
+            .collect())
     }
 
-    fn delete(&self, action: &GcAction) -> Result<(), Error> {
+    fn delete(&self, leftover: &Leftover) -> Result<(), Error> {
         let remove_tree = |path: &Path| {
             let removed = self.root.own.remove_tree(path);
             removed.map_err(Error::files(format!("could not delete {}", path.display())))
         };
-        match action {
-            GcAction::DeleteLogs { name } => remove_tree(&Path::new("logs").join(name)),
-            GcAction::DeleteUnfinished { path } => remove_tree(path),
-            GcAction::DeleteLock { name } => self.locks().remove_idle(name).map(drop),
-            // Not leftovers: these are done under the lock of a workspace, or by the sweep.
-            GcAction::FinishRemoval { .. }
-            | GcAction::RemoveHalfMade { .. }
-            | GcAction::DropRecord { .. }
-            | GcAction::RemoveUnused { .. }
-            | GcAction::RemoveOrphan { .. }
-            | GcAction::DeleteTrash { .. } => Ok(()),
+        match leftover {
+            Leftover::Logs(name) => remove_tree(&Path::new("logs").join(name)),
+            Leftover::Unfinished(path) => remove_tree(path),
+            Leftover::Lock(name) => self.locks().remove_idle(name).map(drop),
         }
     }
 

@@ -12,30 +12,38 @@ mod view;
 use std::ffi::OsString;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use carrel_domain::ByteSize;
-use carrel_exec::{CaptureLimits, CommandSpec, End, Output};
+use carrel_domain::{ByteSize, message_of};
+use carrel_exec::{CaptureLimits, CommandSpec, End, Limits, Output, Stdin};
 use carrel_fsroot::Root;
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
+use crate::blocking::blocking;
 use crate::commands::Commands;
 use crate::error::Error;
 use crate::manager::Workspaces;
 pub(crate) use view::VIEWS;
-use view::View;
+use view::{Format, View};
 
-/// How long one question to git may take.
-const DEADLINE: Duration = Duration::from_secs(20);
+/// How long all questions about one workspace may take together.
+const DEADLINE: Duration = Duration::from_secs(30);
 
 /// How much of git's answers is read.
-const LIMITS: CaptureLimits = CaptureLimits { head: ByteSize::mib(1), tail: ByteSize::kib(1) };
+const CAPTURE: CaptureLimits = CaptureLimits { head: ByteSize::mib(1), tail: ByteSize::kib(1) };
+
+/// What git may use to answer one question about what a stranger may have filled.
+const LIMITS: Limits = Limits { data: Some(ByteSize::gib(1)), cpu: Some(Duration::from_secs(30)) };
+
+/// Bounds what is read of a repository's configuration.
+const MAX_CONFIG_BYTES: u64 = 1024 * 1024;
 
 /// What git says about one repository of a workspace.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct GitState {
     /// Where it is, relative to the workspace.
+    #[serde(with = "carrel_domain::lossy_path")]
     pub path: PathBuf,
     /// The branch, or the commit when none is checked out.
     pub branch: Option<String>,
@@ -60,26 +68,19 @@ impl GitState {
     pub fn unsaved(&self) -> Vec<String> {
         let at = self.path.display();
         let counted = [
-            (self.changed_files, "changed file"),
-            (self.unpushed_commits, "commit on no remote"),
-            (self.stashes, "stashed change"),
+            (self.changed_files, "changed file", "changed files"),
+            (self.unpushed_commits, "commit on no remote", "commits on no remote"),
+            (self.stashes, "stashed change", "stashed changes"),
         ];
         let mut reasons: Vec<String> = counted
             .into_iter()
-            .filter(|(count, _)| *count > 0)
-            .map(|(count, what)| format!("{} in {at}", plural(count, what)))
+            .filter(|(count, ..)| *count > 0)
+            .map(|(count, one, many)| {
+                format!("{count} {} in {at}", if count == 1 { one } else { many })
+            })
             .collect();
         reasons.extend(self.error.iter().map(|error| format!("git cannot tell in {at} ({error})")));
         reasons
-    }
-}
-
-/// Puts the plural into the noun, which is the first or second word of these.
-fn plural(count: usize, what: &str) -> String {
-    let noun = if what.starts_with("commit") { "commit" } else { what };
-    match count {
-        1 => format!("1 {what}"),
-        _ => format!("{count} {}", what.replacen(noun, &format!("{noun}s"), 1)),
     }
 }
 
@@ -90,10 +91,21 @@ impl Workspaces {
         workspace: &Root,
         commands: &Commands,
     ) -> Result<Vec<GitState>, Error> {
+        let until = Instant::now() + DEADLINE;
+        let files = workspace.try_clone().map_err(Error::files("could not open the workspace"))?;
         let mut states = Vec::new();
-        for found in find::repositories(workspace)? {
+        for found in blocking(move || find::repositories(&files)).await? {
             let state = match found.git_directory {
-                Ok(directory) => self.state(workspace, &found.path, &directory, commands).await,
+                Ok(directory) => {
+                    let worktree = workspace.open_root(&found.path);
+                    match worktree.map_err(|error| error.to_string()) {
+                        Ok(worktree) => {
+                            let ask = Ask { commands, worktree: &worktree, view: None, until };
+                            self.state(&found.path, directory, ask).await
+                        }
+                        Err(reason) => Err(reason),
+                    }
+                }
                 Err(reason) => Err(reason),
             };
             states
@@ -104,19 +116,15 @@ impl Workspaces {
 
     async fn state(
         &self,
-        workspace: &Root,
         path: &Path,
-        git_directory: &Root,
-        commands: &Commands,
+        git_directory: Root,
+        ask: Ask<'_>,
     ) -> Result<GitState, String> {
-        let worktree = workspace.open_root(path).map_err(|error| error.to_string())?;
-        let config = Ask { commands, worktree: &worktree, git_directory: None };
-        let format = view::Format::read(&config, git_directory).await?;
-        let view = View::make(&self.inner.root.own, git_directory, &format)?;
-        let ask = Ask { git_directory: Some(view.path()), ..config };
-        let status = ask.git(&STATUS).await?;
-        let unpushed = ask.git(&UNPUSHED).await?;
-        let stashes = ask.git(&["stash", "list"]).await?;
+        let view = self.view(git_directory, &ask).await?;
+        let ask = Ask { view: Some(view.path()), ..ask };
+        let status = ask.git(&STATUS, Stdin::Empty).await?;
+        let unpushed = ask.git(&UNPUSHED, Stdin::Empty).await?;
+        let stashes = ask.git(&["stash", "list"], Stdin::Empty).await?;
         Ok(GitState {
             branch: branch(&status),
             changed_files: status.lines().filter(|line| !line.starts_with('#')).count(),
@@ -125,40 +133,68 @@ impl Workspaces {
             ..GitState::unknown(path, None)
         })
     }
+
+    /// Makes a view in the format of the repository, which git reads from its
+    /// configuration as it would from any text: nothing in it takes effect.
+    async fn view(&self, git_directory: Root, ask: &Ask<'_>) -> Result<View, String> {
+        let config = git_directory.read(Path::new("config"), MAX_CONFIG_BYTES);
+        let config = config.map_err(|error| error.to_string())?;
+        let list =
+            ask.git(&["config", "--file", "-", "--list", "-z"], Stdin::Bytes(config)).await?;
+        let format = Format::parse(&list)?;
+        let inner = self.inner.clone();
+        let made = blocking(move || {
+            View::make(inner, &git_directory, &format)
+                .map_err(Error::files("could not look at the repository"))
+        });
+        made.await.map_err(|error| message_of(&error))
+    }
 }
 
 /// Submodules are repositories of their own, and found as such.
 const STATUS: [&str; 5] =
     ["status", "--porcelain=v2", "--branch", "--untracked-files=normal", "--ignore-submodules=all"];
 
-const UNPUSHED: [&str; 6] =
-    ["rev-list", "--count", "--exclude=refs/stash", "--all", "--not", "--remotes"];
+/// Tags come with a clone and are no work of their own; stashes are counted apart.
+const UNPUSHED: [&str; 7] = [
+    "rev-list",
+    "--count",
+    "--exclude=refs/stash",
+    "--exclude=refs/tags/*",
+    "--all",
+    "--not",
+    "--remotes",
+];
 
 /// A way to put questions to git in one work tree.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 struct Ask<'a> {
     commands: &'a Commands,
     worktree: &'a Root,
-    git_directory: Option<&'a Path>,
+    view: Option<PathBuf>,
+    until: Instant,
 }
 
 impl Ask<'_> {
     /// Returns what git prints. Its complaints are not passed on: they may quote
     /// files that the repository links to.
-    async fn git(&self, arguments: &[&str]) -> Result<String, String> {
+    async fn git(&self, arguments: &[&str], stdin: Stdin) -> Result<String, String> {
         let mut argv: Vec<OsString> = vec!["git".into(), "--no-optional-locks".into()];
         argv.extend(arguments.iter().map(OsString::from));
         let directory = self.worktree.as_fd().try_clone_to_owned();
         let spec = CommandSpec {
             environment: self.environment(),
-            output: Output::Separate { stdout: LIMITS, stderr: LIMITS },
-            deadline: Some(DEADLINE),
+            stdin,
+            output: Output::Separate { stdout: CAPTURE, stderr: CAPTURE },
+            limits: LIMITS,
+            deadline: Some(self.until.saturating_duration_since(Instant::now())),
             ..CommandSpec::new(argv, directory.map_err(|error| error.to_string())?)
         };
-        let spawner = self.commands.spawner().await.map_err(|error| error.to_string())?;
+        let spawner = self.commands.spawner().map_err(|error| error.to_string())?;
         let outcome = spawner.run(spec, &CancellationToken::new()).await;
         let outcome = outcome.map_err(|error| error.to_string())?;
         match outcome.end {
+            _ if outcome.timed_out() => Err("it takes too long".to_owned()),
             End::Exited(0) if outcome.stdout.omitted() == 0 => {
                 Ok(String::from_utf8_lossy(&outcome.stdout.head).into_owned())
             }
@@ -182,7 +218,7 @@ impl Ask<'_> {
             ("GIT_ALLOW_PROTOCOL", "none"),
             ("GIT_WORK_TREE", "."),
         ];
-        let view = self.git_directory.unwrap_or(Path::new("/nonexistent"));
+        let view = self.view.as_deref().unwrap_or(Path::new("/nonexistent"));
         let view = ("GIT_DIR".into(), view.into());
         fixed.into_iter().map(|(name, value)| (name.into(), value.into())).chain([view]).collect()
     }

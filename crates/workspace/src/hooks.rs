@@ -2,11 +2,14 @@
 
 mod environment;
 mod error;
+mod history;
 mod run;
 
 pub use environment::HookSettings;
 pub use error::HookError;
-pub use run::{HookContext, HookEnd, HookRun, Hooks};
+pub use history::{HookEnd, HookRun};
+pub use run::Hooks;
+pub(crate) use run::{HookContext, Site};
 
 use serde::{Deserialize, Serialize};
 

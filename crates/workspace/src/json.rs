@@ -39,9 +39,8 @@ pub(crate) fn write_with(
     value: &impl Serialize,
     durability: Durability,
 ) -> Result<(), Error> {
-    let mut bytes = serde_json::to_vec(value).map_err(|error| Error::RecordUnreadable {
-        path: own.path().join(file),
-        reason: error.to_string(),
+    let mut bytes = serde_json::to_vec(value).map_err(|error| {
+        Error::Interrupted(format!("a record cannot be written as JSON: {error}"))
     })?;
     bytes.push(b'\n');
     let options = WriteOptions { durability, new_mode: Some(0o600), ..WriteOptions::default() };

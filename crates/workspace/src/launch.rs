@@ -8,10 +8,12 @@ use carrel_fsroot::Root;
 
 use crate::blocking::blocking;
 use crate::error::{CwdReason, Error};
-use crate::hooks::{Hook, Hooks};
+use crate::hooks::{Hook, Hooks, Site};
+use crate::inspect::Condition;
 use crate::lock::{Lock, Mode};
 use crate::manager::{Inner, Workspaces};
-use crate::record::{Record, State};
+use crate::record::Record;
+use crate::remove::Look;
 
 /// A workspace in use. While it exists nobody can remove the workspace.
 #[derive(Debug)]
@@ -19,7 +21,7 @@ pub struct Workspace {
     workspaces: Workspaces,
     record: Record,
     directory: Root,
-    _lock: Lock,
+    lock: Lock,
 }
 
 impl Workspaces {
@@ -30,17 +32,19 @@ impl Workspaces {
     }
 
     fn open_blocking(self, identifier: &Identifier) -> Result<Workspace, Error> {
-        let record = self.inner.held_record(identifier)?;
-        let lock = self.inner.locks().take(record.key.as_str(), Mode::Shared)?;
-        // Read again: it may have been removed while the lock was awaited.
-        let record = self.inner.held_record(identifier)?;
-        let directory = self.inner.open_directory(&record.key)?;
-        match (record.state, directory) {
-            (State::Ready, Some(directory)) => {
-                Ok(Workspace { workspaces: self, record, directory, _lock: lock })
-            }
-            _ => Err(self.inner.not_found(identifier)),
+        let (key, lock) = self.inner.lock_of(identifier, Mode::Shared)?;
+        let Look { record: Some(record), directory: Some(directory) } = self.inner.look(&key)?
+        else {
+            return Err(self.inner.not_found(identifier));
+        };
+        if Condition::of(&record, Some(&directory)) != Condition::Ready {
+            return Err(self.inner.not_found(identifier));
         }
+        let now = self.inner.clock.now();
+        let used = self.inner.update(&key, |record| record.last_used_at = now);
+        // On a full disk a workspace can still be used, not least to make room in it.
+        let record = used.ok().flatten().unwrap_or(record);
+        Ok(Workspace { workspaces: self, record, directory, lock })
     }
 
     /// Checks a directory that a command is about to start in, and names its workspace.
@@ -90,11 +94,17 @@ impl Workspace {
             return Ok(());
         }
         self.launch_directory()?;
+        let inner = &self.workspaces.inner;
         let context = self.workspaces.hook_context(&self.record, attempt);
-        let ran = hooks.run(hook, &context, &self.directory, &self.workspaces.inner).await;
+        let site = Site { context, directory: &self.directory, lock: &self.lock, inner };
+        let ran = hooks.run(hook, site).await;
         if let Some(run) = ran.run {
-            let (inner, key) = (self.workspaces.inner.clone(), self.record.key.clone());
-            blocking(move || inner.update(&key, |record| record.remember(run))).await?;
+            let (inner, key, now) = (inner.clone(), self.record.key.clone(), inner.clock.now());
+            let remember = move |record: &mut Record| {
+                record.last_used_at = now;
+                record.remember(run);
+            };
+            blocking(move || inner.update(&key, remember)).await?;
         }
         match hook {
             Hook::AfterRun => Ok(()),

@@ -39,7 +39,7 @@ pub use create::{Create, Created};
 pub use error::{CwdReason, Error, Place, PlaceRule};
 pub use gc::{Gc, GcAction, GcReport};
 pub use git::GitState;
-pub use hooks::{Hook, HookContext, HookEnd, HookError, HookRun, HookSettings, Hooks};
+pub use hooks::{Hook, HookEnd, HookError, HookRun, HookSettings, Hooks};
 pub use launch::Workspace;
 pub use list::{Listing, ListingState};
 pub use live::Live;

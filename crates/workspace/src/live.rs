@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use carrel_config::{Check, Environment, Reloader, Workflow};
-use carrel_domain::{ErrorEnvelope, SystemClock};
+use carrel_domain::{SystemClock, message_of};
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
@@ -24,6 +24,8 @@ pub struct Live {
     hooks: Hooks,
     commands: Commands,
     cancel: CancellationToken,
+    /// Why the root of the present file cannot be used, while it cannot.
+    refused: Option<String>,
 }
 
 impl Options {
@@ -63,7 +65,14 @@ impl Live {
     ) -> Result<Self, Error> {
         let workspaces = Workspaces::open_or_create(&Options::of(&workflow, environment))?;
         let hooks = Hooks::of(&workflow, environment, commands.clone(), cancel.clone());
-        Ok(Self { reloader: Reloader::new(workflow), workspaces, hooks, commands, cancel })
+        Ok(Self {
+            reloader: Reloader::new(workflow),
+            workspaces,
+            hooks,
+            commands,
+            cancel,
+            refused: None,
+        })
     }
 
     /// Returns the workspaces of the present root.
@@ -85,29 +94,42 @@ impl Live {
     /// used leaves everything as it is, and is complained about once.
     pub fn check(&mut self, environment: impl Fn() -> Environment) {
         match self.reloader.check(&environment) {
+            Check::Unchanged if self.refused.is_some() => {
+                self.take_over(&self.workflow(), &environment());
+            }
             Check::Unchanged => {}
             Check::Failed { error, first_time } => {
                 if first_time {
-                    let error = ErrorEnvelope::of(&*error).error.message;
+                    let error = message_of(&*error);
                     error!(error, "Workflow file cannot be used, keeping the last good one");
                 }
             }
-            Check::Reloaded { new, .. } => self.take_over(&new, &environment()),
+            Check::Reloaded { new, .. } => {
+                info!(file = %new.path.display(), "Workflow file reloaded");
+                for warning in &new.warnings {
+                    warn!("{}", warning.located(&new.path));
+                }
+                self.take_over(&new, &environment());
+            }
         }
     }
 
+    /// Moves to the root and the hooks of a file together. A root that cannot be used
+    /// leaves both as they are, and is tried again at every look.
     fn take_over(&mut self, workflow: &Workflow, environment: &Environment) {
-        info!(file = %workflow.path.display(), "Workflow file reloaded");
-        for warning in &workflow.warnings {
-            warn!("{}", warning.located(&workflow.path));
-        }
-        let (commands, cancel) = (self.commands.clone(), self.cancel.clone());
-        self.hooks = Hooks::of(workflow, environment, commands, cancel);
         match Workspaces::open_or_create(&Options::of(workflow, environment)) {
-            Ok(workspaces) => self.move_to(workspaces),
+            Ok(workspaces) => {
+                let (commands, cancel) = (self.commands.clone(), self.cancel.clone());
+                self.hooks = Hooks::of(workflow, environment, commands, cancel);
+                self.refused = None;
+                self.move_to(workspaces);
+            }
             Err(error) => {
-                let error = ErrorEnvelope::of(&error).error.message;
-                error!(error, "Workspace root cannot be used, keeping the old one");
+                let error = message_of(&error);
+                if self.refused.as_ref() != Some(&error) {
+                    error!(error, "Workspace root cannot be used, keeping the old one");
+                }
+                self.refused = Some(error);
             }
         }
     }

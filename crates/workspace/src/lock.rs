@@ -1,7 +1,8 @@
 //! Locks between processes: exclusive to make and remove a workspace, shared to use it.
 
 use std::fs::{File, TryLockError};
-use std::io::{Seek, Write};
+use std::io::{self, Seek, Write};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -36,6 +37,13 @@ pub(crate) struct Lock {
     noted: bool,
 }
 
+impl Lock {
+    /// Returns a descriptor that keeps the lock held for as long as it is open anywhere.
+    pub(crate) fn share(&self) -> io::Result<OwnedFd> {
+        Ok(self.file.try_clone()?.into())
+    }
+}
+
 impl Drop for Lock {
     fn drop(&mut self) {
         if self.noted {
@@ -63,7 +71,9 @@ impl Locks<'_> {
             }
             if Instant::now() >= deadline {
                 let holder = self.holder(name);
-                return Err(Error::Busy { key: name.to_owned(), holder });
+                // Locks that all keys share say what is done under them, not which one it is.
+                let key = if name.starts_with('+') { "of another request" } else { name };
+                return Err(Error::Busy { key: key.to_owned(), holder });
             }
             std::thread::sleep(pause);
             pause = (pause * 2).min(MAX_PAUSE);

@@ -52,8 +52,15 @@ fn make_room(logs: &Root) -> Result<(), carrel_fsroot::Error> {
             break;
         }
         let name = Path::new(&entry.name);
-        used = used.saturating_sub(logs.link_metadata(name)?.allocated);
-        logs.remove_file(name)?;
+        let removed = logs.link_metadata(name).and_then(|log| {
+            used = used.saturating_sub(log.allocated);
+            logs.remove_file(name)
+        });
+        match removed {
+            // Another process makes room at the same time.
+            Err(error) if !error.is_not_found() => return Err(error),
+            _ => {}
+        }
     }
     Ok(())
 }

@@ -7,7 +7,7 @@ use carrel_domain::{Candidates, Choice, Clock, Identifier, WorkspaceKey};
 use tracing::warn;
 
 use crate::error::{Error, Place};
-use crate::lock::Locks;
+use crate::lock::{Lock, Locks, Mode};
 use crate::quota::Quota;
 use crate::record::{Record, Records};
 use crate::root::WorkspaceRoot;
@@ -113,6 +113,26 @@ impl Inner {
             Choice::Free(_) => None,
         };
         record.ok_or_else(|| self.not_found(identifier))
+    }
+
+    /// Locks the workspace of an identifier, or the key it would get.
+    ///
+    /// The key is chosen again under the lock: the one that was awaited may belong to
+    /// somebody else by then.
+    pub(crate) fn lock_of(
+        &self,
+        identifier: &Identifier,
+        mode: Mode,
+    ) -> Result<(WorkspaceKey, Lock), Error> {
+        let (Choice::Held(mut key) | Choice::Free(mut key)) = self.choose(identifier)?;
+        loop {
+            let lock = self.locks().take(key.as_str(), mode)?;
+            let (Choice::Held(now) | Choice::Free(now)) = self.choose(identifier)?;
+            if now == key {
+                return Ok((key, lock));
+            }
+            key = now;
+        }
     }
 
     pub(crate) fn not_found(&self, identifier: &Identifier) -> Error {

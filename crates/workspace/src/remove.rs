@@ -3,14 +3,14 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use carrel_domain::{Choice, ErrorEnvelope, Identifier, WorkspaceKey};
+use carrel_domain::{Identifier, WorkspaceKey, message_of};
 use carrel_fsroot::{Durability, Root};
 use tracing::{info, warn};
 
 use crate::blocking::blocking;
 use crate::error::Error;
 use crate::git::GitState;
-use crate::hooks::{Hook, Hooks};
+use crate::hooks::{Hook, Hooks, Site};
 use crate::lock::{Lock, Mode};
 use crate::manager::{Inner, Workspaces};
 use crate::record::{Record, State};
@@ -63,8 +63,19 @@ pub(crate) struct Doomed {
     pub(crate) key: WorkspaceKey,
     pub(crate) record: Option<Record>,
     pub(crate) directory: Option<Root>,
-    /// Absent only where nothing is going to be done.
-    _lock: Option<Lock>,
+    lock: Lock,
+}
+
+/// What stands where a workspace is or was.
+pub(crate) struct Look {
+    pub(crate) record: Option<Record>,
+    pub(crate) directory: Option<Root>,
+}
+
+impl Look {
+    pub(crate) fn into_doomed(self, key: WorkspaceKey, lock: Lock) -> Doomed {
+        Doomed { key, record: self.record, directory: self.directory, lock }
+    }
 }
 
 impl Workspaces {
@@ -83,7 +94,7 @@ impl Workspaces {
     }
 
     fn log_refused(&self, target: &Target, error: &Error) {
-        let error = &ErrorEnvelope::of(error).error.message;
+        let error = &message_of(error);
         let (identifier, path) = match target {
             Target::Path(path) => (None, Some(path.clone())),
             Target::Identifier(identifier) => {
@@ -139,8 +150,9 @@ impl Workspaces {
         let doomed = blocking(move || Ok(inner.mark_removing(doomed))).await?;
         if let (Some(record), Some(directory)) = (&doomed.record, &doomed.directory) {
             let context = self.hook_context(record, None);
+            let site = Site { context, directory, lock: &doomed.lock, inner: &self.inner };
             // Logged where it happened.
-            let _ = hooks.run(Hook::BeforeRemove, &context, directory, &self.inner).await;
+            let _ = hooks.run(Hook::BeforeRemove, site).await;
         }
         Ok(doomed)
     }
@@ -159,30 +171,19 @@ impl Inner {
         Ok(doomed)
     }
 
-    /// Finds and locks the workspace of an identifier. Its key is chosen again under
-    /// the lock: the one that was awaited may belong to somebody else by then.
     fn doom_identifier(&self, identifier: &Identifier) -> Result<Doomed, Error> {
-        let (Choice::Held(mut key) | Choice::Free(mut key)) = self.choose(identifier)?;
-        loop {
-            let doomed = self.lock_for_removal(key)?;
-            let (Choice::Held(now) | Choice::Free(now)) = self.choose(identifier)?;
-            if now == doomed.key {
-                return Ok(doomed);
-            }
-            key = now;
-        }
+        let (key, lock) = self.lock_of(identifier, REMOVING)?;
+        self.look(&key).map(|look| look.into_doomed(key, lock))
     }
 
     fn lock_for_removal(&self, key: WorkspaceKey) -> Result<Doomed, Error> {
         let lock = self.locks().take(key.as_str(), REMOVING)?;
-        self.look_at(key, Some(lock))
+        self.look(&key).map(|look| look.into_doomed(key, lock))
     }
 
-    /// Looks at a workspace whose lock is held.
-    pub(crate) fn look_at(&self, key: WorkspaceKey, lock: Option<Lock>) -> Result<Doomed, Error> {
-        let record = self.records().read(&key)?;
-        let directory = self.open_directory(&key)?;
-        Ok(Doomed { key, record, directory, _lock: lock })
+    /// Looks at record and directory of a workspace.
+    pub(crate) fn look(&self, key: &WorkspaceKey) -> Result<Look, Error> {
+        Ok(Look { record: self.records().read(key)?, directory: self.open_directory(key)? })
     }
 
     fn mark_removing(&self, mut doomed: Doomed) -> Doomed {

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use carrel_domain::{Coded, ErrorEnvelope, WorkspaceKey};
+use carrel_domain::{Coded, WorkspaceKey, message_of};
 use carrel_fsroot::{FileKind, Metadata, Root};
 use rustix::process::geteuid;
 use serde::Serialize;
@@ -32,6 +32,7 @@ pub struct Finding {
     /// What it is, in one word that programs may rely on.
     pub check: &'static str,
     /// Where it is.
+    #[serde(with = "carrel_domain::lossy_path")]
     pub path: PathBuf,
     /// What is wrong.
     pub message: String,
@@ -57,7 +58,7 @@ pub fn verify(options: &Options) -> Result<Vec<Finding>, Error> {
         Ok(None) => {}
         Err(error) => {
             let fix = format!("see docs/errors/{}.md", error.code().name());
-            let message = ErrorEnvelope::of(&error).error.message;
+            let message = message_of(&error);
             findings.push(finding(Severity::Error, "root", directory.path(), message, fix));
         }
     }
@@ -154,7 +155,7 @@ impl Inner {
         let directory = match self.open_directory(key) {
             Ok(directory) => directory,
             Err(error) => {
-                let message = ErrorEnvelope::of(&error).error.message;
+                let message = message_of(&error);
                 let fix = "move it away by hand, then create the workspace again";
                 return Some(finding(Severity::Error, "occupied", &path, message, fix));
             }

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use carrel_fsroot::{Root, Space};
+use carrel_fsroot::{Problem, Root, Space};
 use tokio_util::sync::CancellationToken;
 
 use crate::blocking::blocking;
@@ -59,10 +59,11 @@ impl Watcher {
             return Ok(None);
         }
         let begun = Instant::now();
-        let usage = self
-            .directory
-            .usage(Path::new("."), self.quota.counting_limit())
-            .map_err(Error::files("could not count the workspace"))?;
+        let usage = match self.directory.usage(Path::new("."), self.quota.counting_limit()) {
+            // The tree changed under the walk; the next look counts again.
+            Err(error) if error.problem() == Problem::Contended => return Ok(None),
+            usage => usage.map_err(Error::files("could not count the workspace"))?,
+        };
         self.used = Amount { bytes: usage.bytes, files: usage.inodes };
         self.space = space;
         self.walked = Instant::now();
@@ -86,7 +87,8 @@ impl Watcher {
         self.walked.elapsed() >= pause
     }
 
-    /// Watches until the quota is passed or `stop` is cancelled.
+    /// Watches until the quota is passed or `stop` is cancelled. After an error nobody
+    /// watches any more, so whatever writes has to be stopped.
     pub async fn watch(mut self, stop: &CancellationToken) -> Result<Option<Overrun>, Error> {
         loop {
             tokio::select! {

@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::process::ExitCode;
 
 use carrel_config::Environment;
-use carrel_domain::{ErrorEnvelope, Identifier};
+use carrel_domain::{Identifier, message_of};
 use carrel_workspace::{Gc, GcAction, GcReport, Remove, Target, Workspaces};
 use serde_json::json;
 use tracing::warn;
@@ -59,7 +59,7 @@ fn current_directory(source: std::io::Error) -> Failure {
 /// trash starts another.
 pub(super) fn sweep_in_background(workspaces: &Workspaces) {
     if let Err(error) = start_sweep(workspaces) {
-        let error = ErrorEnvelope::of(&error).error.message;
+        let error = message_of(&error);
         warn!(error, "Trash is left to the next clean-up");
     }
 }

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use carrel_config::Environment;
-use carrel_domain::{ErrorEnvelope, Identifier};
+use carrel_domain::{Identifier, message_of};
 use carrel_workspace::{Create, Created, Quota};
 use serde_json::json;
 use tracing::error;
@@ -24,7 +24,7 @@ pub(super) async fn create(
     let quota = arguments.quota.map(|bytes| Quota { bytes, ..settings.options.quota });
     let workspaces = settings.open_or_create().inspect_err(|error| {
         let issue_id = arguments.issue_id.as_deref().unwrap_or(identifier.as_str());
-        let error = ErrorEnvelope::of(error).error.message;
+        let error = message_of(error);
         error!(issue_id, error, "Workspace creation failed");
     })?;
     let request = Create {

@@ -157,7 +157,7 @@ fn describe(listing: &Listing, git: &[GitState]) -> String {
     ];
     rows.extend(git.iter().map(|state| [format!("git {}", state.path.display()), git_text(state)]));
     rows.extend(record.hook_runs.iter().map(|run| {
-        let end = json!(run.end).as_str().unwrap_or_default().replace('_', " ");
+        let end = run.end.as_str();
         let text = format!("{end} in {} ms, log {}", run.duration_ms, run.log.display());
         [format!("hook {}", run.hook.as_str()), text]
     }));

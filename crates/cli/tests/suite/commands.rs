@@ -349,6 +349,26 @@ fn trash_that_arrives_while_it_is_emptied_is_not_forgotten() {
     }
 }
 
+/// A small file system in memory, unmounted whatever happens.
+struct SmallDisk(std::path::PathBuf);
+
+impl SmallDisk {
+    fn mount(path: std::path::PathBuf) -> Self {
+        std::fs::create_dir(&path).unwrap();
+        let mut command = std::process::Command::new("mount");
+        command.args(["-t", "tmpfs", "-o", "size=512k,mode=0700", "none"]).arg(&path);
+        assert!(command.status().unwrap().success());
+        Self(path)
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        // A sweep may still be at work there.
+        let _ = std::process::Command::new("umount").arg("--lazy").arg(&self.0).status();
+    }
+}
+
 #[test]
 fn a_full_disk_still_lets_people_look_and_make_room() {
     if !rustix::process::geteuid().is_root() {
@@ -356,30 +376,89 @@ fn a_full_disk_still_lets_people_look_and_make_room() {
         return;
     }
     let world = World::with_hooks("before_remove: 'true'");
-    std::fs::create_dir(world.root()).unwrap();
-    let root = world.root().display().to_string();
-    let run = |program: &str, arguments: &[&str]| {
-        assert!(std::process::Command::new(program).args(arguments).status().unwrap().success());
-    };
-    run("mount", &["-t", "tmpfs", "-o", "size=512k,mode=0700", "none", &root]);
+    let _disk = SmallDisk::mount(world.root());
     world.json(&["create", "A"]);
     let filled = std::fs::write(world.root().join("A/big"), vec![1; 1 << 20]);
+    assert!(filled.is_err(), "the file system is not full");
     let full = world.run(&["create", "B", "--json"]).error();
-    let listed = world.run(&["ls", "--recount", "--json"]);
-    let reused = world.run(&["create", "A"]);
-    let removed = world.run(&["rm", "A", "--json"]);
-    eventually("the trash is empty", || world.trash() == 0);
-    let again = world.run(&["create", "B"]);
-    run("umount", &["--lazy", &root]);
-    assert!(filled.is_err(), "the file system was not full");
     assert_eq!(full["code"], "E_DISK_FULL", "{full}");
     assert!(full["message"].as_str().unwrap().contains("df -h"), "{full}");
-    assert_eq!(
-        (listed.code, reused.code, removed.code, again.code),
-        (0, 0, 0, 0),
-        "{}",
-        removed.stderr
+    for arguments in [&["ls", "--recount"][..], &["show", "A"], &["create", "A"], &["rm", "A"]] {
+        let run = world.run(arguments);
+        assert_eq!(run.code, 0, "{arguments:?}: {}", run.stderr);
+    }
+    eventually("the trash is empty", || world.trash() == 0);
+    assert_eq!(world.run(&["create", "B"]).code, 0);
+}
+
+#[test]
+fn names_that_are_not_text_can_be_shown_everywhere() {
+    use std::os::unix::ffi::OsStrExt;
+    let world = World::new();
+    world.json(&["create", "A"]);
+    let strange = std::ffi::OsStr::from_bytes(b"x\xff");
+    let repository = world.root().join("A").join(strange);
+    std::fs::create_dir(&repository).unwrap();
+    let mut git = std::process::Command::new("git");
+    assert!(
+        git.args(["init", "--quiet", "."]).current_dir(&repository).status().unwrap().success()
     );
+    std::fs::write(world.root().join(strange), "").unwrap();
+    assert_eq!(world.json(&["show", "A"])["git"][0]["path"], "x\u{fffd}");
+    let report = world.run(&["verify", "--json"]);
+    assert!(report.stdout.contains("x\u{fffd}"), "{}", report.stdout);
+}
+
+#[test]
+fn a_repository_can_neither_hang_nor_exhaust_whoever_asks() {
+    let trap = Trap::new();
+    for name in ["one", "two"] {
+        std::fs::create_dir_all(trap.path(name).join(".git")).unwrap();
+        let pipe = trap.path(name).join(".git/config");
+        let mut command = std::process::Command::new("mkfifo");
+        assert!(command.arg(pipe).status().unwrap().success());
+    }
+    let bomb = std::fs::File::create(trap.path(".git/refs/heads/bomb")).unwrap();
+    bomb.set_len(200 << 30).unwrap();
+    let begun = std::time::Instant::now();
+    let states = trap.ask();
+    assert!(begun.elapsed() < std::time::Duration::from_secs(90), "{:?}", begun.elapsed());
+    for state in states.as_array().unwrap() {
+        assert!(state["error"].is_string(), "{state}");
+    }
+}
+
+#[test]
+fn unsaved_work_is_found_at_any_depth() {
+    let world = World::new();
+    world.json(&["create", "A"]);
+    let repository = world.root().join("A/1/2/3/4/5/6/7/8");
+    std::fs::create_dir_all(&repository).unwrap();
+    let mut git = std::process::Command::new("git");
+    assert!(
+        git.args(["init", "--quiet", "."]).current_dir(&repository).status().unwrap().success()
+    );
+    std::fs::write(repository.join("new"), "unsaved").unwrap();
+    assert_eq!(world.run(&["rm", "A", "--keep-if-dirty"]).code, 1);
+}
+
+#[test]
+fn the_process_that_empties_the_trash_holds_nothing_of_its_callers() {
+    let world = World::new();
+    world.json(&["create", "A"]);
+    let lock = world.path("lock");
+    let script = format!(
+        "exec 9>{lock}; flock 9; {carrel} workspace rm A --root {root}; exec 9>&-; flock -n {lock} true",
+        lock = lock.display(),
+        carrel = env!("CARGO_BIN_EXE_carrel"),
+        root = world.root().display()
+    );
+    for n in 0..20_000 {
+        std::fs::write(world.root().join("A").join(n.to_string()), "").unwrap();
+    }
+    let mut command = std::process::Command::new("sh");
+    assert!(command.args(["-c", &script]).status().unwrap().success(), "the lock is still held");
+    eventually("the trash is empty", || world.trash() == 0);
 }
 
 #[test]

@@ -97,10 +97,10 @@ async fn a_workspace_replaced_before_the_run_is_refused() {
     workspaces.create(Create::new(identifier()), &hooks).await.unwrap();
     let workspace = workspaces.open(&identifier()).await.unwrap();
     std::fs::remove_dir(world.root().join("A")).unwrap();
-    std::os::unix::fs::symlink("/tmp", world.root().join("A")).unwrap();
+    std::os::unix::fs::symlink(world.path("home"), world.root().join("A")).unwrap();
     let error = workspace.run_hook(Hook::BeforeRun, &hooks, None).await.unwrap_err();
     assert_eq!(error.code(), Code::InvalidWorkspaceCwd);
-    assert!(!std::path::Path::new("/tmp/ran").exists());
+    assert!(!world.path("home/ran").exists());
 }
 
 #[tokio::test]
@@ -337,6 +337,51 @@ fn a_hook_that_waits_for_its_own_workspace_is_told_and_does_not_hang() {
     ));
     assert_eq!(world.run(&["create", "A"]).code, 0);
     assert!(world.log_text("A").contains("E_WORKSPACE_BUSY"), "{}", world.log_text("A"));
+}
+
+#[test]
+fn a_profile_that_exits_does_not_pass_for_a_hook_that_ran() {
+    let world = World::with_hooks("after_create: touch ../ran");
+    std::fs::write(world.path("home/.profile"), "exit 0\n").unwrap();
+    let error = world.run(&["create", "A", "--json"]).error();
+    assert_eq!(error["code"], "E_HOOK_FAILED");
+    assert!(error["message"].as_str().unwrap().contains("login profile"), "{error}");
+    assert!(!world.root().join("A").exists() && !world.root().join("ran").exists());
+}
+
+#[test]
+fn a_command_that_is_interrupted_takes_its_hook_along() {
+    for signal in ["TERM", "INT"] {
+        let world = World::with_hooks("after_create: echo $$ > ../pid; sleep 300");
+        let mut command = world.command(&["create", "A"]);
+        let mut child = command.stderr(std::process::Stdio::null()).spawn().unwrap();
+        let pid = world.root().join("pid");
+        eventually("the hook runs", || is_running(&pid));
+        let mut kill = std::process::Command::new("kill");
+        assert!(kill.args(["-s", signal, &child.id().to_string()]).status().unwrap().success());
+        assert!(!child.wait().unwrap().success());
+        eventually("the hook is gone", || !is_running(&pid));
+        world.write_hooks("after_create: touch whole");
+        assert_eq!(world.json(&["create", "A"])["created"], true, "{signal}");
+        assert!(world.root().join("A/whole").exists());
+    }
+}
+
+#[test]
+fn a_workspace_stays_locked_until_the_hook_of_a_killed_command_is_gone() {
+    let world = World::with_hooks("after_create: trap '' TERM; while :; do date > stamp; done");
+    let mut command = world.command(&["create", "A"]);
+    let mut child = command.stderr(std::process::Stdio::null()).spawn().unwrap();
+    eventually("the hook writes", || world.root().join("A/stamp").exists());
+    world.write_hooks("after_create: touch whole");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    world.json(&["create", "A"]);
+    let names: Vec<_> = std::fs::read_dir(world.root().join("A"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name())
+        .collect();
+    assert_eq!(names, ["whole"], "the old hook wrote into the new workspace");
 }
 
 #[test]

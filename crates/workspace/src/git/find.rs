@@ -6,11 +6,8 @@ use carrel_fsroot::{FileKind, Root, Step};
 
 use crate::error::Error;
 
-/// How deep below the top of a workspace repositories are looked for.
-const MAX_DEPTH: usize = 5;
-
 /// How many repositories of one workspace are asked about.
-const MAX_REPOSITORIES: usize = 64;
+const MAX_REPOSITORIES: usize = 256;
 
 /// Bounds what is read of a `.git` file.
 const MAX_POINTER_BYTES: u64 = 4096;
@@ -21,34 +18,45 @@ pub(super) struct Found {
     pub(super) git_directory: Result<Root, String>,
 }
 
-/// Finds every work tree by its `.git`, in the order of paths.
+/// Finds every work tree by its `.git`, in the order of paths. What was not looked
+/// at is listed too, with the reason.
 pub(super) fn repositories(workspace: &Root) -> Result<Vec<Found>, Error> {
-    let mut found = Vec::new();
-    workspace
-        .walk(
-            Path::new("."),
-            |visit| {
-                let depth = visit.path.components().count();
-                if visit.path.file_name().is_some_and(|name| name == ".git") {
-                    found.push(visit.path.to_owned());
-                    return Ok(if found.len() < MAX_REPOSITORIES {
-                        Step::Skip
-                    } else {
-                        Step::Stop
-                    });
-                }
-                Ok(if depth > MAX_DEPTH { Step::Skip } else { Step::Continue })
-            },
-            // What cannot be read cannot be asked about either.
-            |_| Ok(()),
-        )
-        .map_err(Error::files("could not look for repositories"))?;
-    let repositories = found.iter().map(|entry| {
+    let mut entries = Vec::new();
+    let mut unseen = Vec::new();
+    let walked = workspace.walk(
+        Path::new("."),
+        |visit| {
+            if visit.path.file_name().is_none_or(|name| name != ".git") {
+                return Ok(Step::Continue);
+            }
+            if entries.len() >= MAX_REPOSITORIES {
+                return Ok(Step::Stop);
+            }
+            entries.push(visit.path.to_owned());
+            Ok(Step::Skip)
+        },
+        |error| {
+            unseen.push(Found::unseen(error.path().to_owned(), "it cannot be read"));
+            Ok(())
+        },
+    );
+    walked.map_err(Error::files("could not look for repositories"))?;
+    if entries.len() >= MAX_REPOSITORIES {
+        unseen.push(Found::unseen(PathBuf::from("."), "there are too many repositories"));
+    }
+    Ok(entries.iter().map(|entry| Found::at(workspace, entry)).chain(unseen).collect())
+}
+
+impl Found {
+    fn at(workspace: &Root, entry: &Path) -> Self {
         let path = entry.parent().filter(|path| !path.as_os_str().is_empty());
         let path = path.unwrap_or(Path::new(".")).to_owned();
-        Found { git_directory: git_directory(workspace, &path, entry), path }
-    });
-    Ok(repositories.collect())
+        Self { git_directory: git_directory(workspace, &path, entry), path }
+    }
+
+    fn unseen(path: PathBuf, reason: &str) -> Self {
+        Self { path, git_directory: Err(reason.to_owned()) }
+    }
 }
 
 fn git_directory(workspace: &Root, path: &Path, entry: &Path) -> Result<Root, String> {

@@ -36,6 +36,17 @@ pub enum HookError {
         /// The file with all that it printed.
         log: PathBuf,
     },
+    /// The login profile ended the shell before the script began.
+    #[error(
+        "hook {} never began: the login profile ended its shell; leave `exit` and `exec` out of it, log {}",
+        hook.as_str(), log.display()
+    )]
+    NotReached {
+        /// Which hook.
+        hook: Hook,
+        /// The file with what the profile printed.
+        log: PathBuf,
+    },
     /// The run was cancelled.
     #[error("hook {} was cancelled", hook.as_str())]
     Cancelled {
@@ -91,6 +102,7 @@ impl HookError {
         match self {
             Self::Failed { hook, .. }
             | Self::TimedOut { hook, .. }
+            | Self::NotReached { hook, .. }
             | Self::Cancelled { hook }
             | Self::Start { hook, .. }
             | Self::Prepare { hook, .. }
@@ -102,7 +114,9 @@ impl HookError {
 impl Coded for HookError {
     fn code(&self) -> Code {
         match self {
-            Self::Failed { .. } | Self::Cancelled { .. } => Code::HookFailed,
+            Self::Failed { .. } | Self::NotReached { .. } | Self::Cancelled { .. } => {
+                Code::HookFailed
+            }
             Self::TimedOut { .. } => Code::HookTimeout,
             Self::Start { .. } => Code::SpawnFailed,
             Self::Prepare { code, .. } => *code,
@@ -123,6 +137,7 @@ impl Coded for HookError {
                 detail["output"] = json!(output);
                 detail["log"] = json!(log.to_string_lossy());
             }
+            Self::NotReached { log, .. } => detail["log"] = json!(log.to_string_lossy()),
             Self::Cancelled { .. }
             | Self::Start { .. }
             | Self::Prepare { .. }

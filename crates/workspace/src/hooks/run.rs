@@ -5,17 +5,19 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use carrel_config::withheld_variables;
-use carrel_domain::{Coded, Identifier, Timestamp, WorkspaceKey};
-use carrel_exec::{CommandSpec, End, HookCommand, LogFile, Outcome, Spawner, Stop};
+use carrel_domain::{Coded, Identifier, Timestamp, WorkspaceKey, message_of};
+use carrel_exec::{
+    CommandSpec, End, HookCommand, LogFile, Outcome, Receipt, SpawnError, Spawner, Stop,
+};
 use carrel_fsroot::Root;
-use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 
-use super::{Hook, HookError, HookSettings};
+use super::{Hook, HookEnd, HookError, HookRun, HookSettings};
 use crate::blocking::blocking;
 use crate::commands::Commands;
 use crate::error::Error;
+use crate::lock::Lock;
 use crate::log::{self, NewLog};
 use crate::manager::Inner;
 
@@ -24,61 +26,23 @@ const MAX_LOGGED: usize = 2048;
 
 /// What a hook is told about its workspace.
 #[derive(Clone, Debug)]
-pub struct HookContext {
+pub(crate) struct HookContext {
     /// The tracker's id of the issue, or the identifier where there is none.
-    pub issue_id: String,
-    /// The identifier of the issue.
-    pub identifier: Identifier,
-    /// The key of the workspace.
-    pub key: WorkspaceKey,
-    /// The path of the workspace.
-    pub workspace: PathBuf,
-    /// The path of the root.
-    pub root: PathBuf,
+    pub(crate) issue_id: String,
+    pub(crate) identifier: Identifier,
+    pub(crate) key: WorkspaceKey,
+    pub(crate) workspace: PathBuf,
+    pub(crate) root: PathBuf,
     /// Which attempt this is, if it belongs to one.
-    pub attempt: Option<u32>,
+    pub(crate) attempt: Option<u32>,
 }
 
-/// A hook that ran, as the record remembers it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct HookRun {
-    /// Which hook.
-    pub hook: Hook,
-    /// When it began.
-    pub started_at: Timestamp,
-    /// How long it took.
-    pub duration_ms: u64,
-    /// How it went.
-    pub end: HookEnd,
-    /// How many bytes it printed.
-    pub output_bytes: u64,
-    /// The file with all that it printed.
-    pub log: PathBuf,
-}
-
-/// How a hook went.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum HookEnd {
-    /// It succeeded.
-    Succeeded,
-    /// It failed.
-    Failed,
-    /// It ran into its deadline.
-    TimedOut,
-    /// It was cancelled.
-    Cancelled,
-}
-
-impl HookEnd {
-    fn of(outcome: &Outcome) -> Self {
-        match outcome.stop {
-            Some(Stop::Deadline) => Self::TimedOut,
-            Some(Stop::Cancelled) => Self::Cancelled,
-            None if outcome.succeeded() => Self::Succeeded,
-            None => Self::Failed,
-        }
-    }
+/// Where a hook runs: a directory that was checked, and the lock on its workspace.
+pub(crate) struct Site<'a> {
+    pub(crate) context: HookContext,
+    pub(crate) directory: &'a Root,
+    pub(crate) lock: &'a Lock,
+    pub(crate) inner: &'a Arc<Inner>,
 }
 
 /// What became of a hook: the run, if it came to one, and whether it succeeded.
@@ -86,6 +50,14 @@ impl HookEnd {
 pub(crate) struct Ran {
     pub(crate) run: Option<HookRun>,
     pub(crate) result: Result<(), HookError>,
+}
+
+/// A hook that is over and not judged yet.
+struct Finished {
+    outcome: Outcome,
+    started_at: Timestamp,
+    log: PathBuf,
+    receipt: Receipt,
 }
 
 /// Runs hooks.
@@ -113,21 +85,9 @@ impl Hooks {
         &self.commands
     }
 
-    fn cancel(&self, hook: Hook) -> CancellationToken {
-        match hook {
-            Hook::AfterCreate | Hook::BeforeRun => self.cancel.clone(),
-            Hook::AfterRun | Hook::BeforeRemove => CancellationToken::new(),
-        }
-    }
-
-    /// Runs a hook in a directory that was checked, with all it starts, until nothing is left.
-    pub(crate) async fn run(
-        &self,
-        hook: Hook,
-        context: &HookContext,
-        directory: &Root,
-        inner: &Arc<Inner>,
-    ) -> Ran {
+    /// Runs a hook with all it starts, until nothing is left of it.
+    pub(crate) async fn run(&self, hook: Hook, site: Site<'_>) -> Ran {
+        let context = &site.context;
         let workspace = context.workspace.display();
         info!(
             hook = hook.as_str(),
@@ -136,95 +96,73 @@ impl Hooks {
             %workspace,
             "Running workspace hook"
         );
-        let mut run = None;
-        let result = self.run_unlogged(hook, context, directory, inner, &mut run).await;
-        log_result(hook, context, run.as_ref(), result.as_ref().err());
-        Ran { run, result }
+        let ran = match self.execute(hook, &site).await {
+            Ok(finished) => self.judge(hook, context, finished),
+            Err(error) => Ran { run: None, result: Err(error) },
+        };
+        log_result(hook, context, &ran);
+        ran
     }
 
-    async fn run_unlogged(
-        &self,
-        hook: Hook,
-        context: &HookContext,
-        directory: &Root,
-        inner: &Arc<Inner>,
-        run: &mut Option<HookRun>,
-    ) -> Result<(), HookError> {
+    async fn execute(&self, hook: Hook, site: &Site<'_>) -> Result<Finished, HookError> {
         if self.settings.confined() {
             return Err(HookError::Unconfined { hook });
         }
-        let started_at = inner.clock.now();
-        let log =
-            self.prepare(hook, context, inner).await.map_err(|error| prepare(hook, &error))?;
-        let path = log.path.clone();
-        let spawner = self.commands.spawner().await.map_err(|source| start(hook, source))?;
-        let spec = self.spec(hook, context, directory, log, spawner)?;
-        let outcome = spawner
-            .run(spec, &self.cancel(hook))
-            .await
-            .map_err(|source| HookError::Start { hook, source })?;
-        self.touch(context, inner).await.map_err(|error| prepare(hook, &error))?;
-        let output = self.settings.excerpt(&outcome.stdout, MAX_LOGGED);
-        for line in output.lines() {
-            debug!(hook = hook.as_str(), issue_id = context.issue_id, line, "hook printed");
-        }
-        *run = Some(HookRun {
+        let started_at = site.inner.clock.now();
+        let prepared = prepare(hook, site).await;
+        let log = prepared.map_err(|error| HookError::Prepare {
             hook,
-            started_at,
-            duration_ms: u64::try_from(outcome.wall.as_millis()).unwrap_or(u64::MAX),
-            end: HookEnd::of(&outcome),
-            output_bytes: outcome.stdout.total_bytes,
-            log: path.clone(),
-        });
-        self.judge(hook, &outcome, output, path)
+            reason: message_of(&error),
+            code: error.code(),
+        })?;
+        let path = log.path.clone();
+        let start = |source| HookError::Start { hook, source };
+        let io = |source| start(SpawnError::Resources(source));
+        let spawner = self.commands.spawner().map_err(io)?;
+        let (spec, receipt) = self.spec(hook, site, log, &spawner).map_err(io)?;
+        let outcome = spawner.run(spec, &self.cancel(hook)).await.map_err(start)?;
+        if let Err(error) = touch(site).await {
+            // The count before the hook is void already; this one is only for what it left.
+            warn!(key = %site.context.key, %error, "could not note that the workspace changed");
+        }
+        Ok(Finished { outcome, started_at, log: path, receipt })
     }
 
-    async fn prepare(
-        &self,
-        hook: Hook,
-        context: &HookContext,
-        inner: &Arc<Inner>,
-    ) -> Result<NewLog, Error> {
-        self.touch(context, inner).await?;
-        let (inner, key) = (Arc::clone(inner), context.key.clone());
-        blocking(move || log::create(&inner.root.own, &key, hook.as_str(), inner.clock.now())).await
-    }
-
-    async fn touch(&self, context: &HookContext, inner: &Arc<Inner>) -> Result<(), Error> {
-        let (inner, key) = (Arc::clone(inner), context.key.clone());
-        blocking(move || inner.accounts().touch(&key)).await
+    fn cancel(&self, hook: Hook) -> CancellationToken {
+        match hook {
+            Hook::AfterCreate | Hook::BeforeRun => self.cancel.clone(),
+            Hook::AfterRun | Hook::BeforeRemove => CancellationToken::new(),
+        }
     }
 
     fn spec(
         &self,
         hook: Hook,
-        context: &HookContext,
-        directory: &Root,
+        site: &Site<'_>,
         log: NewLog,
         spawner: &Spawner,
-    ) -> Result<CommandSpec, HookError> {
-        let script = self.settings.script(hook).unwrap_or_default().to_owned();
-        let descriptor = directory.as_fd().try_clone_to_owned();
+    ) -> std::io::Result<(CommandSpec, Receipt)> {
         let command = HookCommand {
-            script,
-            environment: self.settings.variables(hook, context),
-            directory: descriptor.map_err(|source| start(hook, source))?,
+            script: self.settings.script(hook).unwrap_or_default().to_owned(),
+            environment: self.settings.variables(hook, &site.context),
+            directory: site.directory.as_fd().try_clone_to_owned()?,
             secrets: self.settings.secrets().to_vec(),
             // A login profile may set these as well as the server's own environment.
             removed: withheld_variables().map(str::to_owned).collect(),
         };
-        let spec = command.into_spec(spawner).map_err(|source| start(hook, source))?;
-        let log = LogFile { file: log.file, limit: log.limit };
-        Ok(CommandSpec { deadline: Some(self.settings.timeout()), log: Some(log), ..spec })
+        let (spec, receipt) = command.into_spec(spawner)?;
+        let log = Some(LogFile { file: log.file, limit: log.limit });
+        // If this process dies, the workspace stays locked until the hook is gone as well.
+        let held = vec![site.lock.share()?];
+        Ok((CommandSpec { deadline: Some(self.settings.timeout()), log, held, ..spec }, receipt))
     }
 
-    fn judge(
-        &self,
-        hook: Hook,
-        outcome: &Outcome,
-        output: String,
-        log: PathBuf,
-    ) -> Result<(), HookError> {
+    fn judge(&self, hook: Hook, context: &HookContext, finished: Finished) -> Ran {
+        let Finished { outcome, started_at, log, receipt } = finished;
+        let output = self.settings.excerpt(&outcome.stdout, MAX_LOGGED);
+        for line in output.lines() {
+            debug!(hook = hook.as_str(), issue_id = context.issue_id, line, "hook printed");
+        }
         if outcome.left_running > 0 {
             let processes = outcome.left_running;
             warn!(
@@ -232,31 +170,53 @@ impl Hooks {
                 processes, "Workspace hook left processes, which were ended"
             );
         }
-        match outcome.stop {
-            Some(Stop::Deadline) => {
-                let timeout = self.settings.timeout();
-                Err(HookError::TimedOut { hook, timeout, output, log })
+        let run = HookRun {
+            hook,
+            started_at,
+            duration_ms: u64::try_from(outcome.wall.as_millis()).unwrap_or(u64::MAX),
+            end: HookEnd::of(&outcome),
+            output_bytes: outcome.stdout.total_bytes,
+            log: log.clone(),
+        };
+        let reached = receipt.script_was_reached().unwrap_or(true);
+        let result = match (outcome.stop, outcome.end) {
+            (Some(Stop::Deadline), _) => {
+                Err(HookError::TimedOut { hook, timeout: self.settings.timeout(), output, log })
             }
-            Some(Stop::Cancelled) => Err(HookError::Cancelled { hook }),
-            None if outcome.succeeded() => Ok(()),
-            None => Err(HookError::Failed { hook, end: outcome.end, output, log }),
-        }
+            (Some(Stop::Cancelled), _) => Err(HookError::Cancelled { hook }),
+            (None, End::Exited(0)) if reached => Ok(()),
+            (None, End::Exited(0)) => Err(HookError::NotReached { hook, log }),
+            (None, end) => Err(HookError::Failed { hook, end, output, log }),
+        };
+        let end = if reached { run.end } else { HookEnd::Failed };
+        Ran { run: Some(HookRun { end, ..run }), result }
     }
 }
 
-fn log_result(hook: Hook, context: &HookContext, run: Option<&HookRun>, error: Option<&HookError>) {
+async fn prepare(hook: Hook, site: &Site<'_>) -> Result<NewLog, Error> {
+    touch(site).await?;
+    let (inner, key) = (Arc::clone(site.inner), site.context.key.clone());
+    blocking(move || log::create(&inner.root.own, &key, hook.as_str(), inner.clock.now())).await
+}
+
+async fn touch(site: &Site<'_>) -> Result<(), Error> {
+    let (inner, key) = (Arc::clone(site.inner), site.context.key.clone());
+    blocking(move || inner.accounts().touch(&key)).await
+}
+
+fn log_result(hook: Hook, context: &HookContext, ran: &Ran) {
     let hook = hook.as_str();
     let issue_id = &context.issue_id;
     let issue_identifier = context.identifier.as_str();
     let workspace = context.workspace.display();
-    let log = run.map(|run| run.log.display().to_string());
-    match error {
-        None => debug!(hook, issue_id, log, "Workspace hook succeeded"),
-        Some(HookError::TimedOut { timeout, .. }) => {
+    let log = ran.run.as_ref().map(|run| run.log.display().to_string());
+    match &ran.result {
+        Ok(()) => debug!(hook, issue_id, log, "Workspace hook succeeded"),
+        Err(HookError::TimedOut { timeout, .. }) => {
             let timeout_ms = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);
             warn!(hook, timeout_ms, issue_id, issue_identifier, %workspace, log, "Workspace hook timed out");
         }
-        Some(HookError::Failed { end, output, .. }) => {
+        Err(HookError::Failed { end, output, .. }) => {
             let status = match end {
                 End::Exited(status) => status.to_string(),
                 End::Signaled(signal) => format!("signal {signal}"),
@@ -264,18 +224,9 @@ fn log_result(hook: Hook, context: &HookContext, run: Option<&HookRun>, error: O
             };
             warn!(hook, status, issue_id, issue_identifier, %workspace, log, output, "Workspace hook failed");
         }
-        Some(error) => {
-            let error = carrel_domain::ErrorEnvelope::of(error).error.message;
-            warn!(hook, error, issue_id, issue_identifier, %workspace, "Workspace hook failed");
+        Err(error) => {
+            let error = message_of(error);
+            warn!(hook, error, issue_id, issue_identifier, %workspace, log, "Workspace hook failed");
         }
     }
-}
-
-fn start(hook: Hook, source: std::io::Error) -> HookError {
-    HookError::Start { hook, source: carrel_exec::SpawnError::Resources(source) }
-}
-
-fn prepare(hook: Hook, error: &Error) -> HookError {
-    let reason = carrel_domain::ErrorEnvelope::of(error).error.message;
-    HookError::Prepare { hook, reason, code: error.code() }
 }

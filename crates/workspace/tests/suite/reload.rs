@@ -128,8 +128,11 @@ async fn a_changed_root_holds_new_workspaces_and_leaves_the_old_ones_where_they_
 #[tokio::test]
 async fn a_root_that_cannot_be_used_leaves_the_old_one_in_place() {
     let mut edited = Edited::new();
-    edited.write(&text(Path::new("/etc/carrel")));
+    std::fs::write(edited.root("blocked"), "").unwrap();
+    edited.write(&text(&edited.root("blocked")));
     assert_eq!(edited.live.workspaces().path(), edited.root("one"));
-    edited.write(&text(&edited.root("two")));
-    assert_eq!(edited.live.workspaces().path(), edited.root("two"));
+    // What stood in the way is gone; the file need not change for that.
+    std::fs::remove_file(edited.root("blocked")).unwrap();
+    edited.live.check(environment);
+    assert_eq!(edited.live.workspaces().path(), edited.root("blocked"));
 }
