@@ -16,6 +16,9 @@ use crate::root::{Root, stat};
 /// The most that one read returns unless the caller says otherwise.
 pub const MAX_READ_BYTES: u64 = 2 * 1024 * 1024;
 
+/// How files are opened for reading. Without `NONBLOCK` the open of a FIFO waits for its other end.
+const READ: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::NOCTTY);
+
 /// A part of a file: the bytes read, and how large the file was.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Range {
@@ -28,9 +31,7 @@ pub struct Range {
 impl Root {
     /// Opens a regular file for reading.
     pub fn open_file(&self, path: &Path) -> Result<(File, Metadata), Error> {
-        // Without NONBLOCK the open of a FIFO waits for its other end.
-        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
-        let file = resolve::open(self.as_fd(), path, flags, Mode::empty())
+        let file = resolve::open(self.as_fd(), path, READ, Mode::empty())
             .map_err(|error| self.name_kind(path, error))?;
         regular(file, path)
     }
@@ -47,6 +48,15 @@ impl Root {
     /// Reads a whole regular file of at most `limit` bytes.
     pub fn read(&self, path: &Path, limit: u64) -> Result<Vec<u8>, Error> {
         let (file, metadata) = self.open_file(path)?;
+        read_whole(file, &metadata, limit, path)
+    }
+
+    /// Reads a whole regular file of at most `limit` bytes. No link may stand on the
+    /// way: this is for files the server owns.
+    pub fn read_strict(&self, path: &Path, limit: u64) -> Result<Vec<u8>, Error> {
+        let file = resolve::open_strict(self.as_fd(), path, READ, Mode::empty())
+            .map_err(|error| self.name_kind(path, error))?;
+        let (file, metadata) = regular(file, path)?;
         read_whole(file, &metadata, limit, path)
     }
 

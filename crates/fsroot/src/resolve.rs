@@ -45,6 +45,8 @@ pub(crate) fn open_strict(
             Errno::LOOP => Error::new(path, Problem::Link),
             // A name that does not climb can only leave through a mount.
             Errno::XDEV if !climbs(path) => Error::new(path, Problem::CrossesMount),
+            // No link stands on the way, so none can be dangling.
+            Errno::NOENT if !climbs(path) => Error::new(path, Problem::NotFound),
             errno => explain(root, path, errno),
         }
     })

@@ -242,6 +242,7 @@ impl Inner {
             }
             (Condition::Missing | Condition::HalfMade | Condition::HalfRemoved, _) => {}
         }
+        self.accounts().forget(&key)?;
         self.make(request, key, hooked, lock).map(Begun::Made)
     }
 
@@ -282,7 +283,6 @@ impl Inner {
         let state = if hooked { State::Creating } else { State::Ready };
         let record = self.new_record(request, key, state);
         self.records().write(&record, Durability::Synced)?;
-        self.accounts().forget(&record.key)?;
         if let Err(error) = self.make_directory(&record.key) {
             self.records().remove(&record.key)?;
             return Err(error);
@@ -331,6 +331,7 @@ impl Inner {
             }
             Err(error) => Err(error),
         };
+        let undone = undone.and_then(|()| self.accounts().forget(key));
         if let Err(undo) = undone.and_then(|()| self.records().remove(key)) {
             // The record still says `creating`, so the next create wipes the directory.
             warn!(%key, error = %undo, "Workspace could not be taken back after its hook failed");

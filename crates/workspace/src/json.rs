@@ -13,7 +13,7 @@ const MAX_BYTES: u64 = 1024 * 1024;
 
 /// Reads a file; `None` when it does not exist.
 pub(crate) fn read<T: DeserializeOwned>(own: &Root, file: &Path) -> Result<Option<T>, Error> {
-    let bytes = match own.read(file, MAX_BYTES) {
+    let bytes = match own.read_strict(file, MAX_BYTES) {
         Ok(bytes) => bytes,
         Err(error) if error.is_not_found() => return Ok(None),
         Err(error) => {

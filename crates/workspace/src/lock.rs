@@ -1,9 +1,9 @@
 //! Locks between processes: exclusive to make and remove a workspace, shared to use it.
 
 use std::fs::{File, TryLockError};
-use std::io::{self, Seek, Write};
+use std::io;
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -20,6 +20,9 @@ const MAX_PAUSE: Duration = Duration::from_millis(20);
 
 /// Bounds what is read about a holder.
 const MAX_HOLDER_BYTES: u64 = 200;
+
+/// How the names of locks begin that belong to no workspace. No key contains it.
+const SHARED: char = '+';
 
 /// How a lock is held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,13 +69,13 @@ impl Locks<'_> {
         let mut pause = Duration::from_micros(100);
         loop {
             if let Some(mut lock) = self.attempt(name, mode)? {
-                note_holder(&mut lock, mode);
+                note_holder(&mut lock, name, mode);
                 return Ok(lock);
             }
             if Instant::now() >= deadline {
                 let holder = self.holder(name);
                 // Locks that all keys share say what is done under them, not which one it is.
-                let key = if name.starts_with('+') { "of another request" } else { name };
+                let key = if name.starts_with(SHARED) { "of another request" } else { name };
                 return Err(Error::Busy { key: key.to_owned(), holder });
             }
             std::thread::sleep(pause);
@@ -135,22 +138,24 @@ impl Locks<'_> {
 
 /// Says who holds the lock, or that nobody in particular does. Only a help for
 /// people, so a failure does not matter.
-fn note_holder(lock: &mut Lock, mode: Mode) {
-    let _ = lock.file.set_len(0);
-    if let Mode::Exclusive(purpose) = mode {
-        let note = format!("process {}, {purpose}\n", std::process::id());
-        let written = lock.file.rewind().and_then(|()| lock.file.write_all(note.as_bytes()));
-        lock.noted = written.is_ok();
+fn note_holder(lock: &mut Lock, name: &str, mode: Mode) {
+    if lock.file.metadata().is_ok_and(|metadata| metadata.len() > 0) {
+        let _ = lock.file.set_len(0);
+    }
+    match mode {
+        Mode::Exclusive(purpose) if !name.starts_with(SHARED) => {
+            let note = format!("process {}, {purpose}\n", std::process::id());
+            lock.noted = lock.file.write_all_at(note.as_bytes(), 0).is_ok();
+        }
+        Mode::Exclusive(_) | Mode::Shared => {}
     }
 }
 
 /// Names one of a few locks that all keys share, for steps that take no time.
-///
-/// No key contains a plus sign, so it is never the lock of a workspace.
 pub(crate) fn shared_name(purpose: &str, key: &WorkspaceKey) -> String {
     const LOCKS: usize = 16;
     let sum: usize = key.as_str().bytes().map(usize::from).sum();
-    format!("+{purpose}-{:x}", sum % LOCKS)
+    format!("{SHARED}{purpose}-{:x}", sum % LOCKS)
 }
 
 fn path(name: &str) -> PathBuf {

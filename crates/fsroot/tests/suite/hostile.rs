@@ -16,6 +16,7 @@ const FOLLOWING: &[(&str, Operation)] = &[
     ("open_root", |root, path| root.open_root(path).map(drop)),
     ("open_or_create", |root, path| root.open_or_create(path, 0o600).map(drop)),
     ("read", |root, path| root.read(path, 100).map(drop)),
+    ("read_strict", |root, path| root.read_strict(path, 100).map(drop)),
     ("read_range", |root, path| root.read_range(path, 0, 10).map(|_: Range| ())),
     ("list", |root, path| root.list(path).map(drop)),
     ("metadata", |root, path| root.metadata(path).map(drop)),
@@ -74,7 +75,7 @@ fn hostile_world() -> World {
 
 fn assert_refused(operation: &str, error: &Error, problem: Problem) {
     // Where no link is allowed at all, that is what is said.
-    let strict = matches!(operation, "open_root_strict" | "open_or_create");
+    let strict = matches!(operation, "open_root_strict" | "open_or_create" | "read_strict");
     let link = strict && error.problem() == Problem::Link;
     assert!(link || error.problem() == problem, "{operation}: {error:?}");
 }
