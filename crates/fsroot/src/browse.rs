@@ -40,7 +40,7 @@ impl Browser<'_> {
         refuse_sensitive(path, path)?;
         let (file, metadata) = self.root.open_file(path)?;
         self.allow(file.as_fd(), path)?;
-        read_whole(file, &metadata, limit, path)
+        read_whole(&file, &metadata, limit, path)
     }
 
     /// Reads a part of a regular file.

@@ -1,10 +1,11 @@
 //! Reading regular files, and opening the few that stay open.
 
 use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
+use std::io::{Seek, SeekFrom};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 
+use rustix::buffer::spare_capacity;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
@@ -48,7 +49,7 @@ impl Root {
     /// Reads a whole regular file of at most `limit` bytes.
     pub fn read(&self, path: &Path, limit: u64) -> Result<Vec<u8>, Error> {
         let (file, metadata) = self.open_file(path)?;
-        read_whole(file, &metadata, limit, path)
+        read_whole(&file, &metadata, limit, path)
     }
 
     /// Reads a whole regular file of at most `limit` bytes. No link may stand on the
@@ -57,7 +58,7 @@ impl Root {
         let file = resolve::open_strict(self.as_fd(), path, READ, Mode::empty())
             .map_err(|error| self.name_kind(path, error))?;
         let (file, metadata) = regular(file, path)?;
-        read_whole(file, &metadata, limit, path)
+        read_whole(&file, &metadata, limit, path)
     }
 
     /// Reads at most `length` bytes from `offset` on; less when the file ends before.
@@ -91,7 +92,7 @@ fn regular(file: OwnedFd, path: &Path) -> Result<(File, Metadata), Error> {
 }
 
 pub(crate) fn read_whole(
-    file: File,
+    file: &File,
     metadata: &Metadata,
     limit: u64,
     path: &Path,
@@ -118,14 +119,25 @@ pub(crate) fn read_part(
         return Ok(Range { bytes: Vec::new(), size: metadata.size });
     }
     file.seek(SeekFrom::Start(offset)).map_err(|error| Error::from_io(path, error))?;
-    let bytes = read_up_to(file, rest, length, path)?;
+    let bytes = read_up_to(&file, rest, length, path)?;
     Ok(Range { bytes, size: metadata.size })
 }
 
-fn read_up_to(file: File, expected: u64, limit: u64, path: &Path) -> Result<Vec<u8>, Error> {
+/// Reads to the end of the file, or a little beyond `limit` bytes and cuts there.
+fn read_up_to(file: &File, expected: u64, limit: u64, path: &Path) -> Result<Vec<u8>, Error> {
+    let limit = usize::try_from(limit).unwrap_or(usize::MAX);
     // The size is only a hint: a sparse or lying file must not make us reserve memory up front.
-    let hint = usize::try_from(expected.min(limit).min(MAX_READ_BYTES)).unwrap_or(0);
+    let hint = usize::try_from(expected.min(MAX_READ_BYTES)).unwrap_or(0).min(limit);
+    // One byte more, so that the read that finds the end needs no more room.
     let mut bytes = Vec::with_capacity(hint + 1);
-    file.take(limit).read_to_end(&mut bytes).map_err(|error| Error::from_io(path, error))?;
+    while bytes.len() < limit {
+        bytes.reserve(1);
+        match rustix::io::read(file, spare_capacity(&mut bytes)) {
+            Ok(0) => break,
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(errno) => return Err(Error::from_errno(path, errno)),
+        }
+    }
+    bytes.truncate(limit);
     Ok(bytes)
 }

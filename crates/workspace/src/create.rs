@@ -21,8 +21,6 @@ const WORKSPACE_MODE: u32 = 0o700;
 /// How often a key is chosen anew because somebody else took it in the meantime.
 const MAX_CHOICES: usize = 16;
 
-const CREATING: Mode = Mode::Exclusive("creating");
-
 /// What to make.
 #[derive(Clone, Debug)]
 pub struct Create {
@@ -96,6 +94,7 @@ impl Workspaces {
         if !hooked {
             return Ok(self.created(true, pending.record.clone()));
         }
+        pending.lock.note("creating");
         let ran = hooks.run(Hook::AfterCreate, self.site(&pending, attempt)).await;
         pending.record.hook_runs.extend(ran.run);
         let inner = self.inner.clone();
@@ -166,7 +165,7 @@ impl Inner {
             return Ok(Some(Begun::Reused(record)));
         }
         drop(shared);
-        let lock = self.locks().take(key.as_str(), CREATING)?;
+        let lock = self.locks().take(key.as_str(), Mode::Exclusive)?;
         match self.records().read(key)? {
             Some(record) if record.identifier == request.identifier => {
                 self.settle(request, record, hooked, lock).map(Some)
@@ -182,9 +181,9 @@ impl Inner {
     fn begin_free(&self, request: &Create, hooked: bool) -> Result<Option<Begun>, Error> {
         let base = WorkspaceKey::derive(&request.identifier);
         let name = lock::shared_name("choose", &base);
-        let _choosing = self.locks().take(&name, Mode::Exclusive("choosing a key"))?;
+        let _choosing = self.locks().take(&name, Mode::Exclusive)?;
         let Choice::Free(key) = self.choose(&request.identifier)? else { return Ok(None) };
-        let lock = self.locks().take(key.as_str(), CREATING)?;
+        let lock = self.locks().take(key.as_str(), Mode::Exclusive)?;
         if self.records().read(&key)?.is_some() {
             return Ok(None);
         }

@@ -227,7 +227,7 @@ impl Inner {
             // Only looking must not leave a lock file behind.
             None
         } else {
-            self.locks().attempt(key.as_str(), Mode::Exclusive("clean-up"))?
+            self.locks().attempt(key.as_str(), Mode::Exclusive)?
         };
         if lock.is_none() && (!options.dry_run || self.locks().is_held(key.as_str())) {
             return Ok(None);

@@ -27,8 +27,8 @@ const SHARED: char = '+';
 /// How a lock is held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mode {
-    /// Alone, for this purpose, which those who wait are told.
-    Exclusive(&'static str),
+    /// Alone.
+    Exclusive,
     /// Together with other users.
     Shared,
 }
@@ -41,6 +41,13 @@ pub(crate) struct Lock {
 }
 
 impl Lock {
+    /// Says who holds the lock and what for, to those who wait, before something that
+    /// takes long. Only a help for people, so a failure does not matter.
+    pub(crate) fn note(&mut self, purpose: &str) {
+        let note = format!("process {}, {purpose}\n", std::process::id());
+        self.noted = self.file.write_all_at(note.as_bytes(), 0).is_ok();
+    }
+
     /// Returns a descriptor that keeps the lock held for as long as it is open anywhere.
     pub(crate) fn share(&self) -> io::Result<OwnedFd> {
         Ok(self.file.try_clone()?.into())
@@ -50,7 +57,6 @@ impl Lock {
 impl Drop for Lock {
     fn drop(&mut self) {
         if self.noted {
-            // A note that outlives its lock would accuse whoever has the number later.
             let _ = self.file.set_len(0);
         }
     }
@@ -68,8 +74,7 @@ impl Locks<'_> {
         let deadline = Instant::now() + WAIT;
         let mut pause = Duration::from_micros(100);
         loop {
-            if let Some(mut lock) = self.attempt(name, mode)? {
-                note_holder(&mut lock, name, mode);
+            if let Some(lock) = self.attempt(name, mode)? {
                 return Ok(lock);
             }
             if Instant::now() >= deadline {
@@ -83,13 +88,13 @@ impl Locks<'_> {
         }
     }
 
-    /// Takes a lock if nobody stands in the way, and leaves no note about it.
+    /// Takes a lock if nobody stands in the way.
     pub(crate) fn attempt(self, name: &str, mode: Mode) -> Result<Option<Lock>, Error> {
         let path = path(name);
         let failed = Error::files(format!("could not open the lock of {name}"));
         let file = self.own.open_or_create(&path, 0o600).map_err(failed)?;
         let locked = match mode {
-            Mode::Exclusive(_) => file.try_lock(),
+            Mode::Exclusive => file.try_lock(),
             Mode::Shared => file.try_lock_shared(),
         };
         match locked {
@@ -97,9 +102,14 @@ impl Locks<'_> {
             Err(TryLockError::Error(error)) => return Err(Error::Interrupted(error.to_string())),
             Ok(()) => {}
         }
+        let metadata = file.metadata().map_err(|error| Error::Interrupted(error.to_string()))?;
         // Clean-up unlinks idle lock files; a lock on an unlinked file holds nothing.
-        if file.metadata().map_or(0, |metadata| metadata.nlink()) == 0 {
+        if metadata.nlink() == 0 {
             return Ok(None);
+        }
+        if metadata.len() > 0 {
+            // The note of a process that was killed. It would accuse somebody else.
+            let _ = file.set_len(0);
         }
         Ok(Some(Lock { file, noted: false }))
     }
@@ -107,12 +117,12 @@ impl Locks<'_> {
     /// Tells whether somebody holds a lock, without making the file.
     pub(crate) fn is_held(self, name: &str) -> bool {
         let exists = self.own.metadata(&path(name)).is_ok();
-        exists && matches!(self.attempt(name, Mode::Exclusive("looking")), Ok(None))
+        exists && matches!(self.attempt(name, Mode::Exclusive), Ok(None))
     }
 
     /// Removes a lock file that nobody holds; tells whether it did.
     pub(crate) fn remove_idle(self, name: &str) -> Result<bool, Error> {
-        let Some(_lock) = self.attempt(name, Mode::Exclusive("clean-up"))? else {
+        let Some(_lock) = self.attempt(name, Mode::Exclusive)? else {
             return Ok(false);
         };
         self.own
@@ -133,21 +143,6 @@ impl Locks<'_> {
         let range = self.own.read_range(&path(name), 0, MAX_HOLDER_BYTES).ok()?;
         let text = String::from_utf8_lossy(&range.bytes).trim().to_owned();
         (!text.is_empty()).then_some(text)
-    }
-}
-
-/// Says who holds the lock, or that nobody in particular does. Only a help for
-/// people, so a failure does not matter.
-fn note_holder(lock: &mut Lock, name: &str, mode: Mode) {
-    if lock.file.metadata().is_ok_and(|metadata| metadata.len() > 0) {
-        let _ = lock.file.set_len(0);
-    }
-    match mode {
-        Mode::Exclusive(purpose) if !name.starts_with(SHARED) => {
-            let note = format!("process {}, {purpose}\n", std::process::id());
-            lock.noted = lock.file.write_all_at(note.as_bytes(), 0).is_ok();
-        }
-        Mode::Exclusive(_) | Mode::Shared => {}
     }
 }
 

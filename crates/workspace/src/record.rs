@@ -109,7 +109,7 @@ impl Inner {
         change: impl FnOnce(&mut Record),
     ) -> Result<Option<Record>, Error> {
         let name = lock::shared_name("record", key);
-        let _lock = self.locks().take(&name, Mode::Exclusive("writing a record"))?;
+        let _lock = self.locks().take(&name, Mode::Exclusive)?;
         let Some(mut record) = self.records().read(key)? else { return Ok(None) };
         change(&mut record);
         self.records().write(&record, Durability::Whole)?;

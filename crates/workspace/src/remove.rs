@@ -15,8 +15,6 @@ use crate::lock::{Lock, Mode};
 use crate::manager::{Inner, Workspaces};
 use crate::record::{Record, State};
 
-const REMOVING: Mode = Mode::Exclusive("removing");
-
 /// Which workspace to remove.
 #[derive(Clone, Debug)]
 pub enum Target {
@@ -114,6 +112,9 @@ impl Workspaces {
         keep_if_dirty: bool,
         hooks: &Hooks,
     ) -> Result<Removed, Error> {
+        if keep_if_dirty || hooks.has(Hook::BeforeRemove) {
+            doomed.lock.note("removing");
+        }
         if let (true, Some(directory)) = (keep_if_dirty, &doomed.directory) {
             self.refuse_if_dirty(&doomed.key, directory, hooks).await?;
         }
@@ -172,12 +173,12 @@ impl Inner {
     }
 
     fn doom_identifier(&self, identifier: &Identifier) -> Result<Doomed, Error> {
-        let (key, lock) = self.lock_of(identifier, REMOVING)?;
+        let (key, lock) = self.lock_of(identifier, Mode::Exclusive)?;
         self.look(&key).map(|look| look.into_doomed(key, lock))
     }
 
     fn lock_for_removal(&self, key: WorkspaceKey) -> Result<Doomed, Error> {
-        let lock = self.locks().take(key.as_str(), REMOVING)?;
+        let lock = self.locks().take(key.as_str(), Mode::Exclusive)?;
         self.look(&key).map(|look| look.into_doomed(key, lock))
     }
 

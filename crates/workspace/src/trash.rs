@@ -75,8 +75,7 @@ impl Workspaces {
         let mut sweep = Sweep::default();
         loop {
             let locks = self.inner.locks();
-            let Some(lock) = locks.attempt(SWEEP_LOCK, Mode::Exclusive("emptying the trash"))?
-            else {
+            let Some(lock) = locks.attempt(SWEEP_LOCK, Mode::Exclusive)? else {
                 return Ok(Sweep { busy: true, ..sweep });
             };
             while let Some(name) = self.next_tree(&sweep)? {

@@ -1,0 +1,77 @@
+//! What all rows stand on: a root with Carrel's workspaces, and a directory for plain work.
+
+use std::future::Future;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use carrel_config::{Environment, Scope, Workflow};
+use carrel_domain::{ByteSize, Identifier, SystemClock};
+use carrel_workspace::{
+    Commands, Create, Created, Hooks, Options, Quota, Remove, Target, Workspaces,
+};
+use tokio::runtime::Runtime;
+use tokio_util::sync::CancellationToken;
+
+use crate::Fault;
+use crate::pace::Pace;
+
+/// More than anything here takes up.
+const QUOTA: Quota = Quota { bytes: ByteSize::gib(64), files: None };
+
+/// The two sides of every comparison, on one disk.
+pub(crate) struct Ground {
+    pub(crate) pace: Pace,
+    pub(crate) workspaces: Workspaces,
+    runtime: Runtime,
+    hooks: Hooks,
+    scratch: PathBuf,
+}
+
+impl Ground {
+    pub(crate) fn prepare(scratch: &Path, pace: Pace) -> Result<Self, Fault> {
+        let scratch = scratch.to_owned();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let options = Options {
+            root: scratch.join("root"),
+            home: None,
+            quota: QUOTA,
+            clock: Arc::new(SystemClock),
+        };
+        let workspaces = Workspaces::open_or_create(&options)?;
+        Ok(Self { pace, workspaces, runtime, hooks: no_hooks()?, scratch })
+    }
+
+    /// Makes an empty directory for plain work.
+    pub(crate) fn directory(&self, name: &str) -> Result<PathBuf, Fault> {
+        let path = self.scratch.join(name);
+        std::fs::create_dir(&path)?;
+        Ok(path)
+    }
+
+    /// Waits for asynchronous work, on the thread that measures.
+    pub(crate) fn wait<T>(&self, work: impl Future<Output = T>) -> T {
+        self.runtime.block_on(work)
+    }
+
+    /// Makes a workspace, or finds it.
+    pub(crate) fn create(&self, identifier: &Identifier) -> Result<Created, Fault> {
+        let request = Create::new(identifier.clone());
+        Ok(self.wait(self.workspaces.create(request, &self.hooks))?)
+    }
+
+    /// Moves a workspace into the trash.
+    pub(crate) fn remove(&self, identifier: &Identifier) -> Result<(), Fault> {
+        let target = Target::Identifier(identifier.clone());
+        let request = Remove { target, keep_if_dirty: false };
+        self.wait(self.workspaces.remove(request, &self.hooks))?;
+        Ok(())
+    }
+}
+
+fn no_hooks() -> Result<Hooks, Fault> {
+    let environment = Environment::from_pairs([("PATH", "/usr/bin:/bin")]);
+    let path = Path::new("WORKFLOW.md");
+    let workflow = Workflow::parse(b"", path, &environment, Scope::WorkspaceAndHooks)?;
+    let commands = Commands::new(std::env::current_exe()?);
+    Ok(Hooks::of(&workflow, &environment, commands, CancellationToken::new()))
+}
