@@ -16,8 +16,8 @@ run: build ## Build, and print the first commands to try
 
 test: ## Install what the tests need, then run all of them
 	scripts/install-test-tools
-	$(CARGO) nextest run --workspace --profile ci
 	$(CARGO) test --workspace --doc --quiet
+	$(CARGO) nextest run --workspace --profile ci
 	@if [ "$$(id -u)" = 0 ]; then $(MAKE) --no-print-directory test-as-user; fi
 
 test-as-user: ## As root: run the tests of files and workspaces as an ordinary user too
