@@ -201,6 +201,19 @@ fn holder_text(holder: Option<&str>) -> String {
 }
 
 impl Error {
+    /// Says why a text cannot name a workspace of a root: `.` and the empty text are
+    /// the root itself, and `..` is outside.
+    pub fn of_identifier(error: InvalidIdentifier, root: &Path) -> Self {
+        let (rule, name) = match &error {
+            InvalidIdentifier::Empty => (PlaceRule::NotTheRoot, "."),
+            InvalidIdentifier::Reserved(name) if name == "." => (PlaceRule::NotTheRoot, "."),
+            InvalidIdentifier::Reserved(_) => (PlaceRule::DirectChild, ".."),
+            InvalidIdentifier::TooLong(_) => return Self::Identifier(error),
+        };
+        let place = Place { workspace: root.join(name), root: root.to_owned() };
+        Self::Misplaced { rule, place }
+    }
+
     /// Wraps a file error with what was being done.
     pub(crate) fn files(doing: impl Into<String>) -> impl FnOnce(carrel_fsroot::Error) -> Self {
         let doing = doing.into();

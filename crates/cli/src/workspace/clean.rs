@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::process::ExitCode;
 
 use carrel_config::Environment;
-use carrel_domain::{Identifier, message_of};
+use carrel_domain::message_of;
 use carrel_workspace::{Gc, GcAction, GcReport, Remove, Target, Workspaces};
 use serde_json::json;
 use tracing::warn;
@@ -24,7 +24,7 @@ pub(super) async fn remove(
     let target = match (arguments.path, arguments.identifier) {
         (Some(path), _) => Target::Path(std::path::absolute(path).map_err(current_directory)?),
         (None, identifier) => {
-            Target::Identifier(Identifier::parse(identifier.unwrap_or_default())?)
+            Target::Identifier(settings.identifier(&identifier.unwrap_or_default())?)
         }
     };
     let Some(workspaces) = settings.open_existing()? else {

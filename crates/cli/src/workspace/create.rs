@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use carrel_config::Environment;
-use carrel_domain::{Identifier, message_of};
+use carrel_domain::message_of;
 use carrel_workspace::{Create, Created, Quota};
 use serde_json::json;
 use tracing::error;
@@ -19,8 +19,8 @@ pub(super) async fn create(
     format: Format,
     environment: &Environment,
 ) -> Result<ExitCode, Failure> {
-    let identifier = Identifier::parse(arguments.identifier)?;
     let settings = Settings::load(&arguments.root, environment)?;
+    let identifier = settings.identifier(&arguments.identifier)?;
     let quota = arguments.quota.map(|bytes| Quota { bytes, ..settings.options.quota });
     let workspaces = settings.open_or_create().inspect_err(|error| {
         let issue_id = arguments.issue_id.as_deref().unwrap_or(identifier.as_str());

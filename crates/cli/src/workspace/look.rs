@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use carrel_config::Environment;
-use carrel_domain::{Age, ByteSize, Clock, Identifier, SystemClock, Timestamp};
+use carrel_domain::{Age, ByteSize, Clock, SystemClock, Timestamp};
 use carrel_workspace::{
     Finding, Freshness, GitState, Hooks, Listing, ListingState, Severity, Workspaces,
     verify as look_for_faults,
@@ -97,8 +97,8 @@ pub(super) async fn show(
     format: Format,
     environment: &Environment,
 ) -> Result<ExitCode, Failure> {
-    let identifier = Identifier::parse(arguments.identifier)?;
     let settings = Settings::load(&arguments.root, environment)?;
+    let identifier = settings.identifier(&arguments.identifier)?;
     let not_found = || carrel_workspace::Error::NotFound {
         name: identifier.to_string(),
         root: settings.options.root.clone(),

@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use carrel_config::{Environment, RootOrigin, Scope, Workflow};
+use carrel_domain::Identifier;
 use carrel_workspace::{Commands, Hooks, Options, Workspaces};
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
@@ -38,6 +39,13 @@ impl Settings {
         let commands = Commands::new(own_program()?);
         let hooks = Hooks::of(&workflow, environment, commands, CancellationToken::new());
         Ok(Self { options, hooks })
+    }
+
+    /// Reads what a workspace of this root is for.
+    pub(crate) fn identifier(&self, text: &str) -> Result<Identifier, Failure> {
+        let parsed = Identifier::parse(text);
+        Ok(parsed
+            .map_err(|error| carrel_workspace::Error::of_identifier(error, &self.options.root))?)
     }
 
     /// Opens the root and makes it if it is missing.

@@ -542,14 +542,22 @@ fn wrong_usage_exits_with_two_and_suggests() {
 #[test]
 fn names_that_cannot_be_workspaces_are_refused() {
     let world = World::new();
-    for name in [".", "..", ""] {
-        let run = world.run(&["create", name, "--json"]);
-        assert_eq!(
-            (run.code, &run.error()["code"]),
-            (1, &json!("E_INVALID_IDENTIFIER")),
-            "{name:?}"
-        );
+    for (name, kind) in [
+        (".", "workspace_equals_root"),
+        ("", "workspace_equals_root"),
+        ("..", "workspace_outside_root"),
+    ] {
+        for command in ["create", "show", "rm"] {
+            let run = world.run(&[command, name, "--json"]);
+            assert_eq!((run.code, &run.error()["kind"]), (1, &json!(kind)), "{command} {name:?}");
+            assert_eq!(run.error()["detail"]["root"], json!(world.root()));
+        }
+        let key = Run::of(world.bare(&["workspace", "key", name, "--json"]));
+        assert_eq!((key.code, &key.error()["code"]), (1, &json!("E_INVALID_IDENTIFIER")));
     }
+    let long = "x".repeat(5000);
+    let error = world.run(&["create", &long, "--json"]).error();
+    assert_eq!(error["code"], "E_INVALID_IDENTIFIER");
     for name in ["-rf", "--", "...", ".carrel", ".git"] {
         let arguments: &[&str] =
             if name == "--" { &["create", "--", "--"] } else { &["create", name] };
