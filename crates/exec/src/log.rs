@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use carrel_domain::ByteSize;
 use serde::{Deserialize, Serialize};
+use tokio::task::JoinHandle;
 use tracing::warn;
 
 /// Where all output of a command goes.
@@ -36,16 +37,30 @@ pub(crate) struct Log {
     limit: ByteSize,
     written: u64,
     end: LogEnd,
+    /// The write that is under way, off the async threads: a full disk cache makes it wait.
+    writing: Option<JoinHandle<io::Result<()>>>,
 }
 
 impl Log {
     pub(crate) fn new(LogFile { file, limit }: LogFile) -> Self {
-        Self { file: Arc::new(file), limit, written: 0, end: LogEnd::Complete }
+        Self { file: Arc::new(file), limit, written: 0, end: LogEnd::Complete, writing: None }
     }
 
-    /// Adds output. Once the log is full or broken this does nothing, so that the command goes on.
-    pub(crate) async fn append(&mut self, bytes: &[u8]) {
-        if self.end != LogEnd::Complete {
+    /// Waits until what was added is written. Nothing is lost if the wait is given up.
+    pub(crate) async fn settled(&mut self) {
+        let Some(writing) = &mut self.writing else { return };
+        let written = writing.await.map_err(io::Error::other).flatten();
+        self.writing = None;
+        if let Err(error) = written {
+            self.end = LogEnd::Failed;
+            warn!(%error, "could not write the log of a command, the rest of it is lost");
+        }
+    }
+
+    /// Adds output to a log that is settled. Once the log is full or broken this does nothing, so
+    /// that the command goes on.
+    pub(crate) fn append(&mut self, bytes: &[u8]) {
+        if self.end != LogEnd::Complete || self.writing.is_some() {
             return;
         }
         let room = self.limit.as_u64() - self.written;
@@ -58,21 +73,12 @@ impl Log {
                 format!("\n… log limit of {} reached …\n", self.limit).as_bytes(),
             );
         }
-        if let Err(error) = self.write(text).await {
-            self.end = LogEnd::Failed;
-            warn!(%error, "could not write the log of a command, the rest of it is lost");
-        }
-    }
-
-    /// Writes off the async threads: a full disk cache makes a write wait for the disk.
-    async fn write(&self, text: Vec<u8>) -> io::Result<()> {
         let file = Arc::clone(&self.file);
-        tokio::task::spawn_blocking(move || (&*file).write_all(&text))
-            .await
-            .map_err(io::Error::other)?
+        self.writing = Some(tokio::task::spawn_blocking(move || (&*file).write_all(&text)));
     }
 
+    /// Returns how the log ended. One that did not settle is not complete.
     pub(crate) fn end(&self) -> LogEnd {
-        self.end
+        if self.writing.is_some() { LogEnd::Failed } else { self.end }
     }
 }

@@ -4,6 +4,7 @@ use std::future;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use crate::control::Control;
@@ -74,7 +75,7 @@ impl Running {
                     Stage::Stopping(stop) => (stage, until) = self.force(stop),
                     Stage::Forcing(_) => break None,
                 },
-                arrived = self.streams.next() => self.streams.keep(arrived).await,
+                arrived = self.streams.next() => self.streams.keep(arrived),
             }
         };
         self.finish(report, stage.stop()).await
@@ -91,7 +92,8 @@ impl Running {
     }
 
     async fn finish(mut self, report: Option<Report>, stop: Option<Stop>) -> Outcome {
-        self.streams.drain().await;
+        // A disk that does not take the rest of the log must not keep anybody waiting for ever.
+        let _ = timeout(PATIENCE, self.streams.drain()).await;
         let (end, cost, left_running) = match report {
             Some(Report::Ended { end, cost, left_running }) => (end, cost, left_running),
             Some(Report::Started { .. } | Report::Failed { .. }) | None => {

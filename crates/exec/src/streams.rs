@@ -70,7 +70,11 @@ impl Streams {
     }
 
     /// Waits for output, forever if there will be none. Nothing is lost if the wait is given up.
+    ///
+    /// Nothing is read before the log has what was read last, so a slow disk slows the command down
+    /// and costs no memory. It holds up nobody but this wait.
     pub(crate) async fn next(&mut self) -> Arrived {
+        self.settled().await;
         let [stdout, stderr] = &mut self.streams;
         tokio::select! {
             length = stdout.read() => Arrived { stream: 0, length },
@@ -78,28 +82,36 @@ impl Streams {
         }
     }
 
-    /// Keeps what has arrived.
-    pub(crate) async fn keep(&mut self, Arrived { stream, length }: Arrived) {
-        let Stream { chunk, capture, .. } = &mut self.streams[stream];
-        capture.push(&chunk[..length]);
+    async fn settled(&mut self) {
         if let Some(log) = &mut self.log {
-            log.append(&chunk[..length]).await;
+            log.settled().await;
         }
     }
 
-    /// Reads what is left in the pipes without waiting for more.
+    /// Keeps what has arrived.
+    pub(crate) fn keep(&mut self, Arrived { stream, length }: Arrived) {
+        let Stream { chunk, capture, .. } = &mut self.streams[stream];
+        capture.push(&chunk[..length]);
+        if let Some(log) = &mut self.log {
+            log.append(&chunk[..length]);
+        }
+    }
+
+    /// Reads what is left in the pipes without waiting for more, and waits for the log.
     pub(crate) async fn drain(&mut self) {
         for stream in 0..self.streams.len() {
             let mut left = MAX_DRAIN_BYTES;
             while left > 0 {
+                self.settled().await;
                 let length = self.streams[stream].read_now();
                 if length == 0 {
                     break;
                 }
                 left = left.saturating_sub(length);
-                self.keep(Arrived { stream, length }).await;
+                self.keep(Arrived { stream, length });
             }
         }
+        self.settled().await;
     }
 
     /// Returns what was kept of stdout and stderr, and how the log ended.

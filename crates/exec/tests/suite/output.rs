@@ -89,6 +89,20 @@ async fn a_log_that_cannot_be_written_does_not_stop_the_command() {
 }
 
 #[tokio::test]
+async fn a_log_that_takes_nothing_does_not_suspend_the_deadline() {
+    // A pipe that nobody reads stands for a disk that does not answer.
+    let (reader, writer) = rustix::pipe::pipe().unwrap();
+    let log = Some(LogFile { file: File::from(writer), limit: ByteSize::mib(64) });
+    let deadline = Some(std::time::Duration::from_millis(500));
+    let begun = std::time::Instant::now();
+    let outcome = run(CommandSpec { log, deadline, ..shell("yes") }).await;
+    assert!(outcome.timed_out(), "{outcome:?}");
+    assert_eq!(outcome.log, Some(LogEnd::Failed));
+    assert!(begun.elapsed() < std::time::Duration::from_secs(15), "{:?}", begun.elapsed());
+    drop(reader);
+}
+
+#[tokio::test]
 async fn a_pipe_that_somebody_else_holds_open_does_not_delay_the_end() {
     let workspace = tempfile::tempdir().unwrap();
     let script = "echo before; until [ -e go ]; do sleep 0.01; done; echo after";
