@@ -1,0 +1,163 @@
+//! The one table of blocked operations.
+
+use super::{Finding, device, lookup, mode, remove};
+use crate::judge::Context;
+use crate::path::base_name;
+use crate::script::Command;
+
+/// An operation that the allowlist blocks, whatever the list of names says.
+pub(super) struct Operation {
+    /// The name of the rule.
+    pub(super) rule: &'static str,
+    /// Whether the denylist refuses it as well.
+    pub(super) denied: bool,
+    /// How a command that performs it is told.
+    by: By,
+}
+
+enum By {
+    /// By its name; `x.*` stands for every name that starts with `x.`. The text says what would pass.
+    Name(&'static [&'static str], &'static str),
+    /// By its words and redirections.
+    Check(fn(&Command, &Context<'_>) -> Option<Finding>),
+}
+
+pub(super) const OPERATIONS: &[Operation] = &[
+    Operation {
+        rule: "privilege",
+        denied: true,
+        by: By::Name(
+            &[
+                "sudo", "sudoedit", "su", "doas", "pkexec", "runuser", "setpriv", "newgrp", "sg",
+                "chroot", "nsenter", "unshare",
+            ],
+            "it changes privileges; run the command without it",
+        ),
+    },
+    Operation {
+        rule: "mount",
+        denied: true,
+        by: By::Name(
+            &[
+                "mount",
+                "umount",
+                "mount.*",
+                "umount.*",
+                "fusermount",
+                "fusermount3",
+                "losetup",
+                "swapon",
+                "swapoff",
+                "pivot_root",
+            ],
+            "it changes what is mounted; work on files inside the workspace",
+        ),
+    },
+    Operation {
+        rule: "disk",
+        denied: true,
+        by: By::Name(
+            &[
+                "mkfs",
+                "mkfs.*",
+                "mke2fs",
+                "mkswap",
+                "dd",
+                "fdisk",
+                "sfdisk",
+                "cfdisk",
+                "gdisk",
+                "sgdisk",
+                "parted",
+                "wipefs",
+                "blkdiscard",
+                "badblocks",
+                "fsck",
+                "fsck.*",
+                "e2fsck",
+                "resize2fs",
+                "tune2fs",
+                "hdparm",
+                "cryptsetup",
+                "mdadm",
+                "lvm",
+                "pvcreate",
+                "pvremove",
+                "vgcreate",
+                "vgremove",
+                "lvcreate",
+                "lvremove",
+            ],
+            "it works on disks; `head -c`, `cp` and `tar` work on files",
+        ),
+    },
+    Operation {
+        rule: "power",
+        denied: true,
+        by: By::Name(
+            &["shutdown", "reboot", "halt", "poweroff", "init", "telinit", "kexec"],
+            "it stops the machine; `kill` ends a process",
+        ),
+    },
+    Operation {
+        rule: "service",
+        denied: false,
+        by: By::Name(
+            &[
+                "systemctl",
+                "service",
+                "initctl",
+                "rc-service",
+                "rc-update",
+                "update-rc.d",
+                "launchctl",
+                "kubectl",
+            ],
+            "it manages services; start a program of the workspace directly",
+        ),
+    },
+    Operation {
+        rule: "user",
+        denied: false,
+        by: By::Name(
+            &[
+                "passwd", "chpasswd", "gpasswd", "useradd", "userdel", "usermod", "adduser",
+                "deluser", "groupadd", "groupdel", "groupmod", "chsh", "chfn", "vipw", "vigr",
+            ],
+            "it manages users; `id` and `whoami` tell who is running",
+        ),
+    },
+    Operation {
+        rule: "packet_filter",
+        denied: false,
+        by: By::Name(
+            &["iptables", "iptables.*", "iptables-restore", "ip6tables", "nft", "ufw"],
+            "it changes the packet filter; the network of a command is set on the request",
+        ),
+    },
+    Operation { rule: remove::RULE, denied: false, by: By::Check(remove::check) },
+    Operation { rule: mode::RULE, denied: false, by: By::Check(mode::check) },
+    Operation { rule: device::RULE, denied: false, by: By::Check(device::check) },
+    Operation { rule: lookup::RULE, denied: false, by: By::Check(lookup::check) },
+];
+
+impl Operation {
+    /// Returns the operation as a finding, when the command performs it.
+    pub(super) fn found(&self, command: &Command, context: &Context<'_>) -> Option<Finding> {
+        match self.by {
+            By::Name(names, why) => {
+                let name = base_name(command.name()?);
+                let listed = names.iter().any(|listed| matches(listed, name));
+                listed.then(|| Finding::new(self.rule, why))
+            }
+            By::Check(check) => check(command, context),
+        }
+    }
+}
+
+fn matches(listed: &str, name: &str) -> bool {
+    match listed.strip_suffix('*') {
+        Some(start) => name.strip_prefix(start).is_some_and(|rest| !rest.is_empty()),
+        None => listed == name,
+    }
+}

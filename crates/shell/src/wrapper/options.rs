@@ -1,0 +1,93 @@
+//! The options that stand between a wrapper and the command it runs.
+
+use super::computed;
+use crate::error::{NotUnderstood, Reason, shortened};
+use crate::script::{Command, Word};
+
+/// The options of a wrapper.
+pub(super) struct Options {
+    /// Letters that take no value.
+    pub(super) plain: &'static str,
+    /// Letters that take a value, attached or as the next word.
+    pub(super) valued: &'static str,
+    /// Letters that take a value only when it is attached.
+    pub(super) attached: &'static str,
+    /// Long names that take no value.
+    pub(super) long: &'static [&'static str],
+    /// Long names that take a value.
+    pub(super) long_valued: &'static [&'static str],
+}
+
+/// One option as it was given: its letter or long name, and its value.
+pub(super) type Given<'a> = (&'a str, Option<&'a Word>, &'a str);
+
+/// Reads the options of a command; returns them, and the words after them.
+pub(super) fn read<'a>(
+    options: &Options,
+    command: &'a Command,
+) -> Result<(Vec<Given<'a>>, &'a [Word]), NotUnderstood> {
+    let mut given = Vec::new();
+    let mut rest = command.arguments();
+    while let Some((word, after)) = rest.split_first() {
+        let Some(start) = word.known_start() else { return Ok((given, rest)) };
+        if !start.starts_with('-') {
+            return Ok((given, rest));
+        }
+        let Some(text) = word.literal() else { return Err(computed(command, Some(word))) };
+        rest = after;
+        match text {
+            "--" => return Ok((given, rest)),
+            "-" => {}
+            _ => {
+                let (name, value, needs_next) =
+                    one(options, text).ok_or_else(|| unknown(command, word))?;
+                let next = if needs_next { Some(next_value(command, rest)?) } else { None };
+                rest = rest.get(usize::from(needs_next)..).unwrap_or_default();
+                given.push((name, next, value));
+            }
+        }
+    }
+    Ok((given, rest))
+}
+
+fn next_value<'a>(command: &Command, rest: &'a [Word]) -> Result<&'a Word, NotUnderstood> {
+    let next = rest.first();
+    next.filter(|next| !next.splits()).ok_or_else(|| computed(command, next))
+}
+
+fn unknown(command: &Command, word: &Word) -> NotUnderstood {
+    let wrapper = command.name().map(shortened).unwrap_or_default();
+    let reason = Reason::WrapperOption { wrapper, option: shortened(&word.source) };
+    NotUnderstood::new(word.position, reason)
+}
+
+/// Reads one word of options: the name of its last one, an attached value, and whether the value
+/// is the next word.
+fn one<'a>(options: &Options, text: &'a str) -> Option<(&'a str, &'a str, bool)> {
+    if let Some(long) = text.strip_prefix("--") {
+        return match long.split_once('=') {
+            Some((name, value)) => {
+                options.long_valued.contains(&name).then_some((name, value, false))
+            }
+            None if options.long.contains(&long) => Some((long, "", false)),
+            None => options.long_valued.contains(&long).then_some((long, "", true)),
+        };
+    }
+    let letters = text.strip_prefix('-')?;
+    for (at, letter) in letters.char_indices() {
+        let (name, rest) = letters.get(at..)?.split_at_checked(letter.len_utf8())?;
+        if options.attached.contains(letter) {
+            return Some((name, rest, false));
+        }
+        if options.valued.contains(letter) {
+            return Some((name, rest, rest.is_empty()));
+        }
+        if !options.plain.contains(letter) {
+            return None;
+        }
+        if rest.is_empty() {
+            return Some((name, "", false));
+        }
+    }
+    None
+}

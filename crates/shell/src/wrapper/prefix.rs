@@ -1,0 +1,134 @@
+//! Wrappers that stand before the command they run: `env`, `timeout`, `xargs` and the like.
+
+use super::options::{Given, Options, read};
+use super::{Inner, Looked, as_command, computed};
+use crate::script::{Assignment, Command, Meaning, Word};
+
+const NONE: Options = Options { plain: "", valued: "", attached: "", long: &[], long_valued: &[] };
+
+/// The wrappers with their options and the number of words before the command.
+const WRAPPERS: [(&str, Options, usize); 11] = [
+    (
+        "env",
+        Options {
+            plain: "i0v",
+            valued: "uC",
+            long: &["ignore-environment", "null", "debug"],
+            long_valued: &["unset", "chdir"],
+            ..NONE
+        },
+        0,
+    ),
+    (
+        "timeout",
+        Options {
+            plain: "vfp",
+            valued: "sk",
+            long: &["foreground", "preserve-status", "verbose"],
+            long_valued: &["signal", "kill-after"],
+            ..NONE
+        },
+        1,
+    ),
+    // The old form `-5` is a plain option of digits.
+    ("nice", Options { plain: "0123456789", valued: "n", long_valued: &["adjustment"], ..NONE }, 0),
+    ("nohup", NONE, 0),
+    ("stdbuf", Options { valued: "ioe", long_valued: &["input", "output", "error"], ..NONE }, 0),
+    ("time", Options { plain: "pvaq", valued: "fo", ..NONE }, 0),
+    ("command", Options { plain: "pvV", ..NONE }, 0),
+    ("builtin", NONE, 0),
+    ("exec", Options { plain: "cl", valued: "a", ..NONE }, 0),
+    ("setsid", Options { plain: "cfw", long: &["ctty", "fork", "wait"], ..NONE }, 0),
+    ("coproc", NONE, 0),
+];
+
+/// Returns what a wrapper of the table runs.
+pub(super) fn wrapped(name: &str, command: &Command) -> Looked {
+    let Some((_, options, leading)) = WRAPPERS.iter().find(|(wrapper, ..)| *wrapper == name) else {
+        return Ok(Vec::new());
+    };
+    let (given, rest) = read(options, command)?;
+    let looks_up = |(option, ..): &(&str, _, _)| matches!(*option, "v" | "V");
+    if name == "command" && given.iter().any(looks_up) {
+        return Ok(Vec::new());
+    }
+    let (assignments, rest) = if name == "env" { assigned(rest) } else { (Vec::new(), rest) };
+    let skipped = rest.get(..*leading).unwrap_or(rest);
+    if let Some(word) = skipped.iter().find(|word| word.splits()) {
+        return Err(computed(command, Some(word)));
+    }
+    let Some(words) =
+        rest.get(*leading..).filter(|words| !words.is_empty() || !assignments.is_empty())
+    else {
+        return Ok(Vec::new());
+    };
+    let Inner::Command(inner) = as_command(command, words) else { return Ok(Vec::new()) };
+    Ok(vec![Inner::Command(Command { assignments, ..inner })])
+}
+
+/// Takes the words `NAME=value` that `env` turns into variables.
+fn assigned(words: &[Word]) -> (Vec<Assignment>, &[Word]) {
+    let name = |word: &Word| word.known_start()?.split_once('=').map(|(name, _)| name.to_owned());
+    let assignments: Vec<_> = words
+        .iter()
+        .map_while(|word| Some(Assignment { name: name(word)?, position: word.position }))
+        .collect();
+    let rest = words.get(assignments.len()..).unwrap_or_default();
+    (assignments, rest)
+}
+
+const XARGS: Options = Options {
+    plain: "0rtpxo",
+    valued: "dEInPsaL",
+    attached: "eil",
+    long: &["null", "no-run-if-empty", "verbose", "interactive", "exit", "open-tty"],
+    long_valued: &[
+        "arg-file",
+        "delimiter",
+        "max-args",
+        "max-procs",
+        "max-lines",
+        "max-chars",
+        "replace",
+        "eof",
+    ],
+};
+
+/// Returns what `xargs` runs, with words in the places that its input fills.
+pub(super) fn fed(command: &Command) -> Looked {
+    let (given, rest) = read(&XARGS, command)?;
+    if rest.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut words = rest.to_vec();
+    match given.iter().rfind(|(name, ..)| matches!(*name, "I" | "i" | "replace")) {
+        None => words.push(Word::input("", true, "…", command.position)),
+        Some(option) => {
+            let mark = mark_of(option).ok_or_else(|| computed(command, option.1))?;
+            words = words.iter().map(|word| filled(word, mark)).collect();
+        }
+    }
+    Ok(vec![as_command(command, &words)])
+}
+
+/// Returns the text that input replaces, unless that is computed.
+fn mark_of<'a>((_, next, attached): &Given<'a>) -> Option<&'a str> {
+    match (next, *attached) {
+        (Some(word), _) => word.literal(),
+        (None, "") => Some("{}"),
+        (None, mark) => Some(mark),
+    }
+}
+
+fn filled(word: &Word, mark: &str) -> Word {
+    let text = match &word.meaning {
+        Meaning::Literal(text) => text,
+        Meaning::Computed { .. } => return word.clone(),
+    };
+    match text.split_once(mark) {
+        Some((prefix, _)) if !mark.is_empty() => {
+            Word::input(prefix, false, &word.source, word.position)
+        }
+        _ => word.clone(),
+    }
+}

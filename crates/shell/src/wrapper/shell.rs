@@ -1,0 +1,128 @@
+//! Shell text inside arguments: `sh -c`, `eval`, `trap`.
+
+use super::{Inner, Looked, computed};
+use crate::script::{Cause, Command, Meaning, Operator, Word};
+
+/// Returns the script that a shell is given, where it stands in the text.
+///
+/// A script in a file passes: what it does is up to the kernel. A script that another command
+/// writes into a pipe does not.
+pub(super) fn script_of(command: &Command) -> Looked {
+    let mut words = command.arguments().iter();
+    let mut inline = false;
+    let mut informs = false;
+    let mut operand = None;
+    while let Some(word) = words.next() {
+        let Some(text) = word.known_start().filter(|text| text.starts_with(['-', '+'])) else {
+            operand = Some(word);
+            break;
+        };
+        if word.literal().is_none() {
+            return Err(computed(command, Some(word)));
+        }
+        match text {
+            "--" | "-" => {
+                operand = words.next();
+                break;
+            }
+            "--rcfile" | "--init-file" => drop(words.next()),
+            "--version" | "--help" => informs = true,
+            _ if text.starts_with("--") => {}
+            _ => {
+                inline |= text.starts_with('-') && text.contains('c');
+                if text.ends_with(['o', 'O']) {
+                    words.next();
+                }
+            }
+        }
+    }
+    match operand {
+        Some(word) if inline => literal_text(command, word),
+        Some(word) => script_file(command, word),
+        None if informs => Ok(Vec::new()),
+        None if inline => Err(computed(command, None)),
+        None => from_input(command),
+    }
+}
+
+fn literal_text(command: &Command, word: &Word) -> Looked {
+    let text = word.literal().ok_or_else(|| computed(command, Some(word)))?;
+    Ok(vec![Inner::Text(text.to_owned())])
+}
+
+fn script_file(command: &Command, word: &Word) -> Looked {
+    match word.meaning {
+        Meaning::Computed { splits: true, .. }
+        | Meaning::Computed {
+            cause: Cause::ProcessSubstitution | Cause::Brace | Cause::Input,
+            ..
+        } => Err(computed(command, Some(word))),
+        Meaning::Literal(ref text) if is_standard_input(text) => from_input(command),
+        Meaning::Literal(_) | Meaning::Computed { .. } => Ok(Vec::new()),
+    }
+}
+
+fn is_standard_input(text: &str) -> bool {
+    matches!(text, "/dev/stdin" | "/dev/fd/0" | "/proc/self/fd/0")
+}
+
+fn from_input(command: &Command) -> Looked {
+    let given = command.redirections.iter().rfind(|redirection| {
+        matches!(
+            redirection.operator,
+            Operator::Read | Operator::HereDocument | Operator::HereString
+        )
+    });
+    match given.and_then(|given| Some((given.operator, given.target.as_ref()?))) {
+        Some((Operator::HereDocument | Operator::HereString, word)) => literal_text(command, word),
+        Some((_, word)) => script_file(command, word),
+        None => Err(computed(command, None)),
+    }
+}
+
+/// Returns the text that `eval` joins.
+pub(super) fn evaluated(command: &Command) -> Looked {
+    let mut words = command.arguments();
+    if words.first().and_then(Word::literal) == Some("--") {
+        words = words.get(1..).unwrap_or_default();
+    }
+    let mut texts = Vec::with_capacity(words.len());
+    for word in words {
+        texts.push(word.literal().ok_or_else(|| computed(command, Some(word)))?);
+    }
+    Ok(vec![Inner::Text(texts.join(" "))])
+}
+
+/// Returns the text that `trap` runs on a signal.
+pub(super) fn trapped(command: &Command) -> Looked {
+    let mut words = command.arguments();
+    if words.first().and_then(Word::literal) == Some("--") {
+        words = words.get(1..).unwrap_or_default();
+    }
+    match words {
+        // A lone word resets a signal, and so does `-`; the options only print.
+        [] => Ok(Vec::new()),
+        [word, ..] if matches!(word.literal(), Some("-" | "-l" | "-p" | "-lp")) => Ok(Vec::new()),
+        [word] if word.literal().is_some() => Ok(Vec::new()),
+        [word, ..] => literal_text(command, word),
+    }
+}
+
+/// Makes sure that `source` is given a file.
+pub(super) fn sourced(command: &Command) -> Looked {
+    match command.arguments().first() {
+        Some(word) => script_file(command, word),
+        None => Ok(Vec::new()),
+    }
+}
+
+/// Makes sure that no callback is set.
+pub(super) fn callback(command: &Command) -> Looked {
+    let sets = |word: &&Word| {
+        word.known_start().is_none_or(|text| text.starts_with('-') && text.contains('C'))
+    };
+    match command.arguments().iter().find(sets) {
+        Some(word) => Err(computed(command, Some(word))),
+        None => Ok(Vec::new()),
+    }
+}
