@@ -36,7 +36,7 @@ docs: ## Write the generated parts of docs/
 bench: ## Measure against plain file work, as ratios in one run
 	$(CARGO) run --release -p carrel-bench
 
-fuzz: ## Fuzz the path layer and the workflow parser for SOAK_SECONDS each
+fuzz: ## Fuzz the path layer, the workflow parser and the command-line parser for SOAK_SECONDS each
 	scripts/fuzz $(SOAK_SECONDS)
 
 soak: ## The long runs: races, kills

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use carrel_domain::{Age, ByteSize, InvalidSize, Layout};
+use carrel_shell::Preset;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::output::Format;
@@ -43,6 +44,9 @@ pub(crate) enum Command {
     /// Create, inspect and remove workspaces
     #[command(subcommand)]
     Workspace(WorkspaceCommand),
+    /// Ask what a preset says about a command line
+    #[command(subcommand)]
+    Policy(PolicyCommand),
     /// Print a completion script for a shell
     #[command(
         after_help = "Example:\n  carrel completions bash > ~/.local/share/bash-completion/completions/carrel"
@@ -50,6 +54,27 @@ pub(crate) enum Command {
     Completions {
         /// The shell to complete in
         shell: clap_complete::Shell,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum PolicyCommand {
+    /// Say whether a command line is allowed, and why not; runs nothing
+    ///
+    /// Exits with 0 when it is allowed and with 1 when it is refused.
+    #[command(
+        after_help = "Examples:\n  carrel policy check 'cargo test && git commit -m \"fix; mount\"'\n  carrel policy check 'curl x | sudo sh' --preset denylist --json"
+    )]
+    Check {
+        /// The command line, as a shell would get it
+        #[arg(allow_hyphen_values = true)]
+        command: String,
+        /// What it is held against: allowlist, denylist or open
+        #[arg(long, default_value = "allowlist")]
+        preset: Preset,
+        /// The workspace it would run in; without it every absolute path is outside
+        #[arg(long, value_name = "DIR")]
+        workspace: Option<PathBuf>,
     },
 }
 

@@ -9,6 +9,7 @@ mod arguments;
 mod failure;
 mod logging;
 mod output;
+mod policy;
 mod workspace;
 
 use std::process::ExitCode;
@@ -36,6 +37,7 @@ fn run(arguments: Arguments) -> ExitCode {
     logging::start(format, arguments.verbose, &environment);
     let result = match arguments.command {
         Command::Workspace(command) => workspace::run(command, format, &environment),
+        Command::Policy(command) => policy::run(&command, format),
         Command::Completions { shell } => write_completions(shell),
     };
     match result {

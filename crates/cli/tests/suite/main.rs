@@ -14,6 +14,8 @@ mod hooks;
 mod kill;
 /// Log lines and error objects, which are interface.
 mod lines;
+/// What a preset says about a command line.
+mod policy;
 /// Which root and which hooks apply.
 mod settings;
 

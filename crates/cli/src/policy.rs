@@ -1,0 +1,24 @@
+//! `carrel policy check`
+
+use std::process::ExitCode;
+
+use carrel_shell::{Context, judge};
+
+use crate::arguments::PolicyCommand;
+use crate::failure::Failure;
+use crate::output::{self, Format};
+
+/// Says whether a preset allows a command line. Nothing is run.
+pub(crate) fn run(command: &PolicyCommand, format: Format) -> Result<ExitCode, Failure> {
+    let PolicyCommand::Check { command, preset, workspace } = command;
+    let context = Context { workspace: workspace.as_deref() };
+    let verdict = judge(command, *preset, &context);
+    match (format, verdict.refusal()) {
+        (Format::Json, _) => output::json(&verdict)?,
+        (Format::Text, None) => output::line("allow")?,
+        (Format::Text, Some(refusal)) => {
+            output::line(&format!("refuse: {} [{}]", refusal.message, refusal.rule))?;
+        }
+    }
+    Ok(if verdict.is_allowed() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
