@@ -1,13 +1,13 @@
-//! A thread swaps a directory for a link that leads out, as fast as it can, while
+//! Another process swaps a directory for a link that leads out, as fast as it can, while
 //! others use paths through it. `CARREL_RACE_SECONDS` makes the run longer.
 
 use std::os::unix::fs::symlink;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use carrel_fsroot::{Collision, Durability, Root, Step, UsageLimit, WriteOptions};
-use rustix::fs::{CWD, RenameFlags, renameat_with};
 
 use crate::{World, p};
 
@@ -16,10 +16,34 @@ fn seconds() -> Duration {
     Duration::from_secs(text.parse().unwrap_or(2))
 }
 
-/// Exchanges the directory and the link in one step, so that one of the two is always there.
-fn swap(world: &World) {
-    let (a, b) = (world.inside("door"), world.inside("aside"));
-    renameat_with(CWD, &a, CWD, &b, RenameFlags::EXCHANGE).unwrap();
+/// Exchanges the directory and the link in one step, so that one of the two is always
+/// there, until its input ends; then prints how often it did.
+const SWAPPER: &str = "
+import ctypes, select, sys
+exchange = ctypes.CDLL(None).renameat2
+door, aside, swaps = sys.argv[1].encode(), sys.argv[2].encode(), 0
+while not select.select([sys.stdin], [], [], 0)[0]:
+    for _ in range(1000):
+        swaps += exchange(-100, door, -100, aside, 2) == 0
+print(swaps)
+";
+
+/// Starts another process that swaps.
+fn start_swapping(world: &World) -> Child {
+    Command::new("python3")
+        .args(["-c", SWAPPER])
+        .args([world.inside("door"), world.inside("aside")])
+        .env("PATH", "/usr/local/bin:/usr/bin:/bin")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap()
+}
+
+fn stop_swapping(mut swapper: Child) -> u64 {
+    drop(swapper.stdin.take());
+    let output = swapper.wait_with_output().unwrap();
+    String::from_utf8(output.stdout).unwrap().trim().parse().unwrap()
 }
 
 fn use_everything(root: &Root, round: u64) -> bool {
@@ -48,27 +72,25 @@ fn nothing_outside_is_read_or_written_while_links_are_swapped() {
     world.file("door/secret", "inside");
     std::fs::write(world.outside("bait"), "bait").unwrap();
     symlink("../outside", world.inside("aside")).unwrap();
-    let stop = AtomicBool::new(false);
-    let (swaps, uses) = (AtomicU64::new(0), AtomicU64::new(0));
+    let (uses, hits) = (AtomicU64::new(0), AtomicU64::new(0));
+    let swapper = start_swapping(&world);
     let end = Instant::now() + seconds();
     std::thread::scope(|scope| {
-        scope.spawn(|| {
-            while !stop.load(Ordering::Relaxed) {
-                swap(&world);
-                swaps.fetch_add(1, Ordering::Relaxed);
-            }
-        });
         for _ in 0..3 {
             scope.spawn(|| {
                 while Instant::now() < end {
                     let round = uses.fetch_add(1, Ordering::Relaxed);
                     assert!(!use_everything(&world.root, round), "something outside was read");
+                    let inside = world.root.read(p("door/secret"), 100).is_ok();
+                    hits.fetch_add(inside.into(), Ordering::Relaxed);
                 }
-                stop.store(true, Ordering::Relaxed);
             });
         }
     });
-    eprintln!("{} swaps against {} rounds of 12 operations", swaps.into_inner(), uses.into_inner());
+    let (swaps, uses, hits) = (stop_swapping(swapper), uses.into_inner(), hits.into_inner());
+    eprintln!("{swaps} swaps against {uses} rounds of 12 operations, {hits} found the inside");
+    // A run in which the two never met would show nothing.
+    assert!(swaps > 1000 && hits > 0 && hits < uses);
     let mut outside: Vec<_> =
         std::fs::read_dir(world.outside("")).unwrap().map(|e| e.unwrap().file_name()).collect();
     outside.sort();

@@ -69,7 +69,7 @@ fn names_device(part: &str, word: &Word, context: &Context<'_>) -> bool {
     if part.contains(char::is_whitespace) {
         return false;
     }
-    let directory = context.workspace.unwrap_or(Path::new("/work/space"));
+    let directory = context.workspace.unwrap_or(Path::new("/"));
     if !part.starts_with('/') && (context.workspace.is_none() || !part.contains("..")) {
         return false;
     }
