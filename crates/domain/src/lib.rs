@@ -1,4 +1,4 @@
-//! The nouns of Carrel: workspace keys, layouts, error codes, sizes and times.
+//! The nouns of Carrel: workspace keys, layouts, policies, error codes, sizes and times.
 //!
 //! Everything here is plain data and pure functions. A value that exists is
 //! valid: it was parsed at the border and needs no further checks.
@@ -10,6 +10,7 @@ mod key;
 mod layout;
 pub mod lossy_path;
 mod page;
+mod policy;
 mod secret;
 mod size;
 mod time;
@@ -18,6 +19,7 @@ pub use code::{Code, Coded, ErrorBody, ErrorEnvelope, message_of};
 pub use key::{Candidates, Choice, Identifier, InvalidIdentifier, WorkspaceKey};
 pub use layout::Layout;
 pub use page::error_pages;
+pub use policy::{Network, ResourceLimits, Tier, UnknownWord, WorkspaceAccess};
 pub use secret::Secret;
 pub use size::{ByteSize, InvalidSize};
 pub use time::{Age, Clock, FixedClock, InvalidAge, SystemClock, Timestamp};
