@@ -115,6 +115,23 @@ codes! {
     SandboxUnavailable = "E_SANDBOX_UNAVAILABLE", "sandbox_unavailable", 503;
     /// A program could not be started.
     SpawnFailed = "E_SPAWN_FAILED", "spawn_failed", 500;
+    /// The policy does not allow the command.
+    CommandRefused = "E_COMMAND_REFUSED", "command_refused", 403;
+    /// More network was asked for than the policy allows.
+    NetworkRefused = "E_NETWORK_REFUSED", "network_refused", 403;
+    /// No background job has this id.
+    JobNotFound = "E_JOB_NOT_FOUND", "job_not_found", 404;
+    /// So many background jobs run already that another one is refused.
+    TooManyJobs = "E_TOO_MANY_JOBS", "too_many_jobs", 429;
+    /// A place in a log was asked for that the log does not have.
+    InvalidCursor = "E_INVALID_CURSOR", "invalid_cursor", 422;
+
+    /// The operator's policy file is missing or cannot be read.
+    PolicyMissing = "E_POLICY_MISSING", "policy_missing", 404;
+    /// Others than the operator could change the policy file.
+    PolicyUnsafe = "E_POLICY_UNSAFE", "policy_unsafe", 403;
+    /// The operator's policy file says something wrong.
+    PolicyInvalid = "E_POLICY_INVALID", "policy_invalid", 422;
 
     /// The workflow file is missing or cannot be read.
     WorkflowMissing = "E_WORKFLOW_MISSING", "missing_workflow_file", 404;

@@ -148,8 +148,53 @@ impl Code {
                 remedies: &["try again"],
             },
             Self::SandboxUnavailable => Guide {
-                causes: &["the setting asks for a boundary that cannot be set up"],
-                remedies: &["set hooks.sandbox to false if hooks are trusted"],
+                causes: &[
+                    "the kernel, a container or a security module refuses what the tier needs",
+                    "the tier that was asked for cannot do what the request asks for",
+                ],
+                remedies: &[
+                    "run `carrel doctor` to see what is missing and how to get it",
+                    "let `tier` be `auto`, so that the best tier that is there is used",
+                    "say `--sandbox off` if the command is trusted and needs no boundary",
+                ],
+            },
+            Self::CommandRefused => Guide {
+                causes: &["the preset does not allow a command that the line contains"],
+                remedies: &[
+                    "follow what the message says would pass",
+                    "run `carrel policy check` to try a command line without running it",
+                ],
+            },
+            Self::NetworkRefused => Guide {
+                causes: &["the request asks for more network than `network_limit` allows"],
+                remedies: &["ask for less, or raise `network_limit` in policy.toml"],
+            },
+            Self::JobNotFound => Guide {
+                causes: &["the id is wrong, or the job ended long ago and was forgotten"],
+                remedies: &["list the jobs that there are"],
+            },
+            Self::TooManyJobs => Guide {
+                causes: &["background jobs were started and never ended"],
+                remedies: &["end one that is not needed any more, or wait for one to end"],
+            },
+            Self::InvalidCursor => Guide {
+                causes: &["the cursor does not come from a read of this log"],
+                remedies: &["use the cursor of the last read, or begin at the start"],
+            },
+            Self::PolicyMissing => Guide {
+                causes: &["the path is wrong, or the file cannot be read"],
+                remedies: &["name the file with --policy or CARREL_POLICY, or remove the name"],
+            },
+            Self::PolicyUnsafe => Guide {
+                causes: &[
+                    "the file or its directory belongs to another user, or others may write to it",
+                    "the file lies in the workspace that it applies to",
+                ],
+                remedies: &["change owner and mode as the message says, or move the file"],
+            },
+            Self::PolicyInvalid => Guide {
+                causes: &["a key is unknown, or its value has a wrong type or range"],
+                remedies: &["correct what the message names; docs/policy.md lists every key"],
             },
             Self::WorkflowMissing => Guide {
                 causes: &["the path is wrong, or the file cannot be read"],

@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod code;
+pub mod exact_path;
 mod guide;
 mod key;
 mod layout;
