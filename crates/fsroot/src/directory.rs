@@ -33,6 +33,16 @@ impl Root {
         sorted_entries(&self.reopen(path)?, path)
     }
 
+    /// Lists at most `limit` entries of a directory in the order of names; `None` when
+    /// there are more, so that a directory of any size takes bounded time and memory.
+    pub fn list_at_most(&self, path: &Path, limit: usize) -> Result<Option<Vec<Entry>>, Error> {
+        let directory = self.reopen(path)?;
+        let mut entries = read_entries(directory.as_fd(), limit.saturating_add(1))
+            .map_err(|errno| Error::from_errno(path, errno))?;
+        entries.sort_unstable();
+        Ok((entries.len() <= limit).then_some(entries))
+    }
+
     /// Makes one directory; it is an error if something is there already.
     pub fn create_directory(&self, path: &Path, mode: u32) -> Result<(), Error> {
         let place = resolve::open_parent(self.as_fd(), path)?;

@@ -71,8 +71,10 @@ pub struct Metadata {
     pub links: u64,
     /// The device and inode numbers, which tell two files apart.
     pub identity: crate::Identity,
-    /// When its contents last changed.
+    /// When its contents last changed; any owner can set it to anything.
     pub modified: SystemTime,
+    /// When its contents, mode, owner or names last changed; only the kernel sets it.
+    pub changed: SystemTime,
 }
 
 /// The unit in which the kernel counts allocated blocks, whatever the file system's own.
@@ -80,8 +82,6 @@ const BLOCK: u64 = 512;
 
 impl From<&Stat> for Metadata {
     fn from(stat: &Stat) -> Self {
-        let seconds = u64::try_from(stat.st_mtime).unwrap_or(0);
-        let nanos = u32::try_from(stat.st_mtime_nsec).unwrap_or(0);
         Self {
             kind: FileType::from_raw_mode(stat.st_mode).into(),
             size: u64::try_from(stat.st_size).unwrap_or(0),
@@ -91,7 +91,14 @@ impl From<&Stat> for Metadata {
             gid: stat.st_gid,
             links: stat.st_nlink,
             identity: crate::Identity { device: stat.st_dev, inode: stat.st_ino },
-            modified: UNIX_EPOCH + Duration::new(seconds, nanos),
+            modified: time(stat.st_mtime, stat.st_mtime_nsec),
+            changed: time(stat.st_ctime, stat.st_ctime_nsec),
         }
     }
+}
+
+/// Times before 1970 are shown as 1970.
+fn time(seconds: i64, nanos: u64) -> SystemTime {
+    let nanos = u32::try_from(nanos).unwrap_or(0);
+    UNIX_EPOCH + Duration::new(u64::try_from(seconds).unwrap_or(0), nanos)
 }

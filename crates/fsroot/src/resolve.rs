@@ -158,6 +158,12 @@ pub(crate) fn split(path: &Path) -> Option<(&Path, &OsStr)> {
     }
 }
 
+/// Tells whether a path is a plain name, so that it cannot lead anywhere else.
+pub(crate) fn is_one_name(path: &Path) -> bool {
+    let bytes = path.as_os_str().as_bytes();
+    !bytes.contains(&0) && split(path).is_some_and(|(_, name)| name.as_bytes() == bytes)
+}
+
 /// An open directory and one name in it: what rename and unlink act on.
 #[derive(Debug)]
 pub(crate) struct Place<'a> {

@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{CWD, Mode, OFlags, chmod, fstat, fstatvfs, openat, readlink};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, chmod, fstat, fstatvfs, openat, readlink, statat};
 
 use crate::error::{Error, Problem};
 use crate::metadata::Metadata;
@@ -124,6 +124,12 @@ impl Root {
 
     /// Returns what is known about the entry itself, which may be a link.
     pub fn link_metadata(&self, path: &Path) -> Result<Metadata, Error> {
+        if resolve::is_one_name(path) {
+            // Nothing is left to resolve, so one call does what otherwise takes three.
+            return statat(self.as_fd(), path, AtFlags::SYMLINK_NOFOLLOW)
+                .map(|stat| Metadata::from(&stat))
+                .map_err(|errno| Error::from_errno(path, errno));
+        }
         let flags = OFlags::PATH | OFlags::NOFOLLOW;
         let file = resolve::open(self.as_fd(), path, flags, Mode::empty())?;
         stat(file.as_fd(), path)

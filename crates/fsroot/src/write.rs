@@ -187,6 +187,12 @@ impl AtomicFile {
         &self.name
     }
 
+    /// Gives the file exactly these permission bits, whatever the umask says.
+    pub fn set_mode(&self, mode: u32) -> Result<(), Error> {
+        fchmod(&self.file, Mode::from_raw_mode(mode & 0o777))
+            .map_err(|errno| Error::from_errno(&self.path, errno))
+    }
+
     /// Makes the file visible under its name.
     pub fn commit(mut self) -> Result<(), Error> {
         let path = self.path.clone();

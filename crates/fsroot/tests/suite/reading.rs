@@ -45,6 +45,57 @@ fn a_listing_is_sorted_and_tells_kinds() {
 }
 
 #[test]
+fn a_bounded_listing_is_whole_or_none() {
+    let world = World::new();
+    for number in 0..1000 {
+        world.file(&format!("many/{number:03}"), "");
+    }
+    let listed = world.root.list_at_most(p("many"), 1000).unwrap().unwrap();
+    assert_eq!(listed, world.root.list(p("many")).unwrap());
+    assert_eq!(world.root.list_at_most(p("many"), 999).unwrap(), None);
+    assert_eq!(world.root.list_at_most(p("many"), 0).unwrap(), None);
+}
+
+#[test]
+fn the_entry_itself_is_described_however_it_is_named() {
+    let world = World::new();
+    world.file("directory/file", "0123456789");
+    world.link("directory", "link");
+    world.link("nowhere", "dangling");
+    for (path, kind) in [
+        ("directory", FileKind::Directory),
+        ("link", FileKind::Link),
+        ("./link", FileKind::Link),
+        ("dangling", FileKind::Link),
+        ("directory/file", FileKind::File),
+        ("link/file", FileKind::File),
+    ] {
+        assert_eq!(world.root.link_metadata(p(path)).unwrap().kind, kind, "{path}");
+    }
+    for path in ["missing", "./missing", "directory/missing"] {
+        let error = world.root.link_metadata(p(path)).unwrap_err();
+        assert_eq!(error.problem(), Problem::NotFound, "{path}");
+    }
+    for path in ["..", "/", "a\0b"] {
+        assert!(world.root.link_metadata(p(path)).is_err(), "{path}");
+    }
+}
+
+#[test]
+fn the_time_of_a_change_cannot_be_set_back() {
+    let world = World::new();
+    world.file("file", "old");
+    let before = world.root.metadata(p("file")).unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(20));
+    world.file("file", "new");
+    let file = std::fs::File::options().write(true).open(world.inside("file")).unwrap();
+    file.set_modified(before.modified).unwrap();
+    let after = world.root.metadata(p("file")).unwrap();
+    assert_eq!((after.modified, after.size), (before.modified, before.size));
+    assert!(after.changed > before.changed);
+}
+
+#[test]
 fn names_that_are_not_text_survive() {
     use std::os::unix::ffi::OsStrExt;
     let world = World::new();

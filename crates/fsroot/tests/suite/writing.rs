@@ -34,6 +34,19 @@ fn a_write_keeps_mode_owner_and_attributes() {
 }
 
 #[test]
+fn a_mode_can_be_given_to_a_new_file_whatever_the_umask() {
+    let world = World::new();
+    for mode in [0o777, 0o640, 0o4755] {
+        let mut file = world.root.begin_write(p("program"), WriteOptions::default()).unwrap();
+        file.write_all(b"x").unwrap();
+        file.set_mode(mode).unwrap();
+        file.commit().unwrap();
+        let written = std::fs::metadata(world.inside("program")).unwrap();
+        assert_eq!(written.mode() & 0o7777, mode & 0o777);
+    }
+}
+
+#[test]
 fn a_write_takes_away_the_right_to_run_as_another_user() {
     let world = World::new();
     world.file("program", "old");
