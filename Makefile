@@ -31,6 +31,7 @@ check: ## Formatting, lints, documentation, supply chain
 
 docs: ## Write the generated parts of docs/
 	$(CARGO) run --quiet -p carrel-config --example workflow_reference > docs/workflow.md
+	$(CARGO) run --quiet -p carrel-config --example policy_reference > docs/policy.md
 	$(CARGO) run --quiet -p carrel-domain --example error_pages
 
 bench: ## Measure against plain file work, as ratios in one run

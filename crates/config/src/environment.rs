@@ -40,6 +40,12 @@ variables! {
     GITLAB_PAT;
     /// The GitLab project, as `group/name`.
     GITLAB_PROJECT_PATH;
+    /// The operator's policy file.
+    CARREL_POLICY;
+    /// The directory for a user's settings.
+    XDG_CONFIG_HOME;
+    /// The directory for what Carrel remembers for a user.
+    XDG_STATE_HOME;
     /// The queue's address.
     REDIS_URL;
     /// The database's address.

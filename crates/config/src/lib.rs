@@ -1,4 +1,4 @@
-//! `WORKFLOW.md` and the environment: everything an operator tells Carrel.
+//! `WORKFLOW.md`, `policy.toml` and the environment: everything an operator tells Carrel.
 //!
 //! A workflow file is YAML front matter and a prompt template. [`Workflow::load`]
 //! reads it into a [`Config`] whose defaults are applied, whose ranges are checked
@@ -7,7 +7,8 @@
 //! doubtful becomes a warning. [`Reloader`] keeps the last good file while it is edited.
 //!
 //! The settings are described once, in a table that drives reading, the search for
-//! misspelt keys and the generated guide of [`reference_markdown`].
+//! misspelt keys and the generated guide of [`reference_markdown`]. The operator's limits
+//! for sandboxed commands are a file of their own, read by [`OperatorPolicy::load`].
 #![forbid(unsafe_code)]
 
 mod draft;
@@ -17,6 +18,7 @@ mod file;
 mod finding;
 mod front_matter;
 mod paths;
+mod policy;
 mod prompt;
 mod reader;
 mod reference;
@@ -29,11 +31,16 @@ mod suggest;
 mod workflow;
 mod yaml;
 
-pub use environment::Environment;
+pub use environment::{Environment, is_variable_name};
 pub use error::{Problem, WorkflowError};
 pub use file::MAX_FILE_BYTES;
 pub use finding::{Finding, Position};
 pub use paths::PathError;
+pub use policy::{
+    FoundToolchains, LoadedPolicy, MAX_POLICY_BYTES, NetworkRefused, OperatorPolicy, PolicyError,
+    PolicyFile, PolicyOrigin, SYSTEM_POLICY_FILE, TOOLCHAINS, TierChoice, Toolchain, Toolchains,
+    Trust, UidRange, policy_reference_markdown,
+};
 pub use prompt::{Prompt, TemplateError};
 pub use reference::reference_markdown;
 pub use reload::{Check, Reloader};

@@ -11,6 +11,7 @@ pub const MIN_SECRET_BYTES: usize = 6;
 
 /// Variables that configure the server, and that nobody else needs.
 const SERVER_VARIABLES: &[&str] = &[
+    variable::CARREL_POLICY,
     variable::DATABASE_URL,
     variable::REDIS_URL,
     variable::WORKER_INTERNAL_TOKEN,

@@ -1,13 +1,19 @@
-//! Whole workflow files, as an operator writes, breaks and edits them.
+//! Whole workflow and policy files, as an operator writes, breaks and edits them.
 
 /// Files, scopes, codes and warnings.
 mod files;
 /// No input makes the loader panic.
 mod hostile;
+/// Policy files: values, rules and their messages.
+mod policy;
+/// Policy files on disk: who may write them, where they may lie.
+mod policy_files;
 /// Live reload of real files.
 mod reload;
 /// Defaults, casts and rules of the settings.
 mod settings;
+/// Toolchains below a home directory.
+mod toolchains;
 /// Trackers, their secrets and their states.
 mod trackers;
 

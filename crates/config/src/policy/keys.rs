@@ -1,0 +1,154 @@
+//! The table of settings.
+
+use std::time::Duration;
+
+use carrel_domain::ByteSize;
+
+use super::kind::Kind::{self, Choice, Count, Paths, Size, Time, Toolchains, Variables};
+
+/// One setting.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Key {
+    /// The dotted path from the top of the file.
+    pub(crate) path: &'static str,
+    /// What a value must be.
+    pub(crate) kind: Kind,
+    /// What holds when the file says nothing, as it would be written.
+    pub(crate) default: &'static str,
+    /// What the setting does, in one line.
+    pub(crate) about: &'static str,
+}
+
+/// Settings that stand together.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Section {
+    /// What stands above them in the file; nothing for those at the top.
+    pub(crate) header: Option<&'static str>,
+    /// What they are about.
+    pub(crate) about: &'static str,
+    pub(crate) keys: &'static [Key],
+}
+
+/// Returns every setting.
+pub(crate) fn all() -> impl Iterator<Item = &'static Key> {
+    SECTIONS.iter().flat_map(|section| section.keys)
+}
+
+/// The words for tiers.
+pub(crate) const TIERS: &[&str] = &["auto", "full", "landlock"];
+/// The words for networks.
+pub(crate) const NETWORKS: &[&str] = &["none", "loopback", "full"];
+/// The words for what happens to changed files that run later.
+pub(crate) const TRUSTS: &[&str] = &["restore", "report"];
+
+/// A deadline that a command can meet, and one that any clock can add up.
+const TIME: Kind = Time { min: Duration::from_secs(1), max: Duration::from_hours(30 * 24) };
+/// Less than this starts no interpreter.
+const MIN_MEMORY: ByteSize = ByteSize::mib(16);
+/// Room for a line of output and a small file.
+const MIN_FILE: ByteSize = ByteSize::kib(4);
+/// More than any machine has, and far from where sizes overflow.
+const MAX_SIZE: ByteSize = ByteSize::gib(16 << 10);
+/// Room for a shell, a pipeline and Carrel's own init.
+const MIN_PROCESSES: u64 = 8;
+/// The kernel's own upper bound of process ids.
+const MAX_PROCESSES: u64 = 1 << 22;
+/// Room for the standard streams and the files of a small program.
+const MIN_OPEN_FILES: u64 = 16;
+/// The kernel's usual upper bound, `fs.nr_open`.
+const MAX_OPEN_FILES: u64 = 1 << 20;
+/// Below are the accounts of people and services, and `nobody`.
+pub(crate) const MIN_UID: u64 = 1 << 16;
+/// Above, programs that read ids as signed numbers go wrong.
+pub(crate) const MAX_UID: u64 = (1 << 31) - 1;
+
+macro_rules! keys {
+    ($($header:expr, $purpose:literal {
+        $($name:ident = $path:literal, $kind:expr, $default:literal, $about:literal;)+
+    })+) => {
+        $($(pub(crate) const $name: Key =
+            Key { path: $path, kind: $kind, default: $default, about: $about };)+)+
+
+        /// Every section, in the order of the guide.
+        pub(crate) const SECTIONS: &[Section] = &[
+            $(Section { header: $header, about: $purpose, keys: &[$($name),+] }),+
+        ];
+    };
+}
+
+keys! {
+    None, "Above the first `[table]`." {
+        TIER = "tier", Choice(TIERS), "\"auto\"",
+            "Which walls stand around a command. `auto`: the most that this machine offers. `full`: namespaces, Landlock and seccomp, or nothing runs. `landlock`: Landlock and seccomp alone, even where more is possible.";
+        NETWORK = "network", Choice(NETWORKS), "\"none\"",
+            "What a command reaches when its request does not say: nothing, the workspace's own loopback, or the host's network.";
+        NETWORK_LIMIT = "network_limit", Choice(NETWORKS), "\"full\"",
+            "The most that a request may ask for. At least `network`.";
+        READABLE = "readable", Paths, "[]",
+            "More files and directories that every command may read and run, beyond the system's and those of the toolchains.";
+        WRITABLE = "writable", Paths, "[]",
+            "More files and directories that every command may read and change. What one workspace leaves there, all others and the operator find.";
+        PATH = "path", Paths, "[]",
+            "More directories in front of `PATH`. Commands may read them too.";
+        TOOLCHAINS = "toolchains", Toolchains, "\"auto\"",
+            "Which toolchains of the operator commands may read: `\"auto\"` for all that are found, a list of names, or `[]` for none. See [below](#toolchains).";
+        TRUST = "trust", Choice(TRUSTS), "\"restore\"",
+            "What happens when a command changes a file that would later run outside the sandbox, such as a git hook or an editor's task: it is put back, or only reported.";
+    }
+    Some("environment"), "Variables for every command." {
+        ENVIRONMENT = "environment", Variables, "{}",
+            "Names and values. They win over those of toolchains; what a request adds wins over them. Every command can read them, so this is no place for secrets.";
+    }
+    Some("limits"), "What one command may use. Nothing is unlimited, and a request can ask for less but, the deadline apart, not for more." {
+        LIMIT_WALL = "limits.wall", TIME, "\"2m\"",
+            "Time from start to end when the request does not say.";
+        LIMIT_WALL_LIMIT = "limits.wall_limit", TIME, "\"1h\"",
+            "The longest deadline that a request may ask for. If it is not written, `limits.wall` where that is longer than an hour.";
+        LIMIT_CPU = "limits.cpu", TIME, "\"10m\"",
+            "Time on a processor.";
+        LIMIT_MEMORY = "limits.memory", Size { min: MIN_MEMORY, max: MAX_SIZE }, "\"2GiB\"",
+            "Memory of all its processes together; of each where the kernel offers no more.";
+        LIMIT_PROCESSES = "limits.processes", Count { min: MIN_PROCESSES, max: MAX_PROCESSES }, "256",
+            "Processes and threads at any one moment.";
+        LIMIT_FILE_SIZE = "limits.file_size", Size { min: MIN_FILE, max: MAX_SIZE }, "\"512MiB\"",
+            "The size of any file that it writes.";
+        LIMIT_OPEN_FILES = "limits.open_files", Count { min: MIN_OPEN_FILES, max: MAX_OPEN_FILES }, "1024",
+            "Descriptors that one process may have open.";
+        LIMIT_LOG = "limits.log", Size { min: MIN_FILE, max: MAX_SIZE }, "\"64MiB\"",
+            "Output that is kept in the log.";
+    }
+    Some("uids"), "Used only when Carrel runs as root: the user ids that commands have on the host, one for each workspace. No account, and no other program that hands out ids, may use them." {
+        UID_FIRST = "uids.first", Count { min: MIN_UID, max: MAX_UID }, "2000000000",
+            "The first id.";
+        UID_COUNT = "uids.count", Count { min: 1, max: MAX_UID }, "65536",
+            "How many ids there are. The last one is at most 2147483647.";
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::policy::document::Document;
+    use std::collections::HashSet;
+
+    #[test]
+    fn every_key_is_described_once_and_stands_below_its_header() {
+        let mut paths = HashSet::new();
+        for section in SECTIONS {
+            for key in section.keys {
+                assert!(paths.insert(key.path), "{}", key.path);
+                assert!(key.about.ends_with('.'), "{}", key.path);
+                let first = key.path.split('.').next();
+                assert!(section.header.is_none() || section.header == first, "{}", key.path);
+            }
+        }
+    }
+
+    #[test]
+    fn every_default_is_toml() {
+        for key in all() {
+            let text = format!("{} = {}", key.path, key.default);
+            assert!(Document::parse(&text).is_ok(), "{text}");
+        }
+    }
+}

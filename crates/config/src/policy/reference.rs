@@ -1,0 +1,131 @@
+//! The guide to policy files, generated from the tables of settings and toolchains.
+
+use super::file::MAX_POLICY_BYTES;
+use super::keys::{self, Key, Section};
+use super::toolchain::{Place, Programs, TOOLCHAINS, When};
+
+const GUIDE: &str = include_str!("reference/guide.md");
+const EXAMPLE: &str = include_str!("../../../../examples/policy.toml");
+
+/// Returns the text of `docs/policy.md`.
+pub fn policy_reference_markdown() -> String {
+    let sections: String = keys::SECTIONS.iter().map(section).collect();
+    GUIDE
+        .replace("%EXAMPLE%", EXAMPLE)
+        .replace("%MAX_FILE%", &MAX_POLICY_BYTES.to_string())
+        .replace("%SECTIONS%", sections.trim_end())
+        .replace("%TOOLCHAINS%", toolchains().trim_end())
+}
+
+fn section(section: &Section) -> String {
+    let title = section.header.map_or("The top".to_owned(), |header| format!("`[{header}]`"));
+    let mut text = format!("### {title}\n\n{}\n\n", section.about);
+    text.push_str("| key | value | default | meaning |\n|---|---|---|---|\n");
+    text.extend(section.keys.iter().map(row));
+    text.push('\n');
+    text
+}
+
+fn row(key: &Key) -> String {
+    let Key { path, kind, default, about } = key;
+    format!("| `{path}` | {} | `{default}` | {about} |\n", kind.rule())
+}
+
+fn toolchains() -> String {
+    let mut text = String::from(
+        "| name | below | readable | in front of `PATH` | variables | never shared |\n|---|---|---|---|---|---|\n",
+    );
+    for toolchain in TOOLCHAINS {
+        text.extend(toolchain.places.iter().map(|place| place_row(toolchain.name, place)));
+    }
+    text
+}
+
+fn place_row(name: &str, place: &Place) -> String {
+    let home = if place.directory.starts_with('/') { "" } else { "~/" };
+    let below = match place.moved_by {
+        Some(variable) => format!("`${variable}`, else `{home}{}`", place.directory),
+        None => format!("`{home}{}`", place.directory),
+    };
+    let programs = place.programs.iter().map(|programs| match programs {
+        Programs::At(path) => (*path).to_owned(),
+        Programs::Newest { versions, below } if *versions == "." => format!("<newest>/{below}"),
+        Programs::Newest { versions, below } => format!("{versions}/<newest>/{below}"),
+    });
+    let variables = place.variables.iter().map(|variable| {
+        let value = variable.value.replace("{}", "…");
+        let note = match variable.when {
+            When::Always => "",
+            When::Offline => " (offline)",
+        };
+        format!("`{}={value}`{note}", variable.name)
+    });
+    format!(
+        "| `{name}` | {below} | {} | {} | {} | {} |\n",
+        listed(place.readable.iter().map(|path| format!("`{path}`"))),
+        listed(programs.map(|path| format!("`{path}`"))),
+        listed(variables),
+        listed(place.withheld.iter().map(|path| format!("`{path}`"))),
+    )
+}
+
+fn listed(words: impl Iterator<Item = String>) -> String {
+    let words: Vec<String> = words.collect();
+    if words.is_empty() { "–".to_owned() } else { words.join(", ") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::environment::Environment;
+    use crate::policy::OperatorPolicy;
+    use pretty_assertions::assert_eq;
+    use std::path::Path;
+
+    #[test]
+    fn the_checked_in_guide_is_up_to_date() {
+        let checked_in = include_str!("../../../../docs/policy.md");
+        assert!(
+            checked_in == policy_reference_markdown(),
+            "docs/policy.md is out of date; run \
+             `cargo run -p carrel-config --example policy_reference > docs/policy.md`"
+        );
+    }
+
+    #[test]
+    fn no_marker_is_left_in_the_guide() {
+        let guide = policy_reference_markdown();
+        for marker in ["%EXAMPLE", "%MAX", "%SECTIONS", "%TOOLCHAINS"] {
+            assert!(!guide.contains(marker), "{marker}");
+        }
+    }
+
+    #[test]
+    fn the_example_shows_every_setting_and_doubts_only_missing_paths() {
+        let environment = Environment::from_pairs([("HOME", "/home/anna")]);
+        let file = Path::new("/etc/carrel/policy.toml");
+        let (_, warnings) = OperatorPolicy::parse(EXAMPLE.as_bytes(), file, &environment).unwrap();
+        for warning in warnings {
+            assert!(warning.message.contains(" cannot be used and is skipped: "), "{warning:?}");
+        }
+        for key in keys::all() {
+            let name = key.path.rsplit('.').next().unwrap();
+            assert!(EXAMPLE.contains(&format!("{name} =")) || name == "environment", "{name}");
+        }
+    }
+
+    #[test]
+    fn the_defaults_of_the_table_are_those_of_the_policy() {
+        let lines: Vec<_> =
+            keys::all().map(|key| format!("{} = {}", key.path, key.default)).collect();
+        let text = lines.join("\n");
+        let parsed = OperatorPolicy::parse(
+            text.as_bytes(),
+            Path::new("/etc/carrel/policy.toml"),
+            &Environment::default(),
+        );
+        assert_eq!(parsed.unwrap(), (OperatorPolicy::default(), vec![]));
+        let empty = OperatorPolicy::parse(b"", Path::new("p"), &Environment::default());
+        assert_eq!(empty.unwrap(), (OperatorPolicy::default(), vec![]));
+    }
+}

@@ -1,0 +1,184 @@
+//! Looks for toolchains on this machine.
+
+use std::path::{Component, Path, PathBuf};
+
+use carrel_domain::Network;
+
+use super::{Place, Programs, Toolchain, When};
+use crate::environment::Environment;
+use crate::policy::paths::refuse_shared;
+
+/// Bounds the search for the newest version.
+const MAX_VERSIONS: usize = 1000;
+
+/// What was found of the toolchains that a policy shares.
+///
+/// Only the existence of files is looked at. Nothing here holds a credential.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FoundToolchains {
+    /// The names of the toolchains that were found.
+    pub names: Vec<&'static str>,
+    /// The names of toolchains that the policy lists and that were not found.
+    pub missing: Vec<&'static str>,
+    /// Files and directories for commands to read.
+    pub readable: Vec<PathBuf>,
+    /// Directories for the front of `PATH`. Each is UTF-8 and has no colon.
+    pub path: Vec<PathBuf>,
+    /// Files that exist, may hold credentials, and are not shared. A tool that sees such a
+    /// file without being able to read it may refuse to start.
+    pub withheld: Vec<PathBuf>,
+    variables: Vec<(&'static str, String, When)>,
+}
+
+impl FoundToolchains {
+    /// Returns the variables for a command with this network.
+    ///
+    /// Without the full network tools are led to the operator's caches, which they cannot
+    /// add to; with it they are left to fill caches of their own.
+    pub fn environment(&self, network: Network) -> impl Iterator<Item = (&'static str, &str)> {
+        let offline = match network {
+            Network::None | Network::Loopback => true,
+            Network::Full => false,
+        };
+        let set = self.variables.iter().filter(move |(_, _, when)| match when {
+            When::Always => true,
+            When::Offline => offline,
+        });
+        set.map(|(name, value, _)| (*name, value.as_str()))
+    }
+
+    fn add(&mut self, place: &Place, environment: &Environment) -> bool {
+        let Some(directory) = locate(place, environment) else { return false };
+        let Some(text) = directory.to_str().filter(|text| !text.contains(':')) else {
+            return false;
+        };
+        let home = environment.home();
+        let readable: Vec<_> = existing(&directory, place.readable)
+            .filter(|path| is_shareable(path, home.as_deref()))
+            .collect();
+        if readable.is_empty() {
+            return false;
+        }
+        self.readable.extend(readable);
+        self.withheld.extend(existing(&directory, place.withheld));
+        let programs = place.programs.iter().filter_map(|programs| programs.locate(&directory));
+        self.path.extend(programs.filter(|path| is_directory(path)));
+        for variable in place.variables {
+            if exists(&join(&directory, variable.needs)) {
+                let value = variable.value.replace("{}", text);
+                self.variables.push((variable.name, value, variable.when));
+            }
+        }
+        true
+    }
+}
+
+/// Looks for toolchains, each in all its places.
+pub(crate) fn find(toolchains: &[&Toolchain], environment: &Environment) -> FoundToolchains {
+    let mut found = FoundToolchains::default();
+    for toolchain in toolchains {
+        let mut any = false;
+        for place in toolchain.places {
+            any |= found.add(place, environment);
+        }
+        let names = if any { &mut found.names } else { &mut found.missing };
+        names.push(toolchain.name);
+    }
+    found
+}
+
+/// Returns the directory of a place; nothing if there is no home to look below.
+fn locate(place: &Place, environment: &Environment) -> Option<PathBuf> {
+    let moved = place.moved_by.and_then(|name| environment.get(name)).map(PathBuf::from);
+    let moved = moved.filter(|path| path.is_absolute());
+    let home = || environment.home().filter(|home| home.is_absolute());
+    let usual = || match Path::new(place.directory) {
+        absolute if absolute.is_absolute() => Some(absolute.to_owned()),
+        below => home().map(|home| home.join(below)),
+    };
+    let directory = moved.or_else(usual)?;
+    let climbs = directory.components().any(|component| component == Component::ParentDir);
+    (!climbs).then_some(directory)
+}
+
+/// A variable can move a place anywhere, even onto the home directory.
+fn is_shareable(path: &Path, home: Option<&Path>) -> bool {
+    refuse_shared(path).is_ok() && !home.is_some_and(|home| home.starts_with(path))
+}
+
+impl Programs {
+    fn locate(&self, directory: &Path) -> Option<PathBuf> {
+        match self {
+            Self::At(path) => Some(join(directory, path)),
+            Self::Newest { versions, below } => {
+                newest(&join(directory, versions)).map(|version| join(&version, below))
+            }
+        }
+    }
+}
+
+/// Returns the entry whose name is the highest version.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the operator's toolchains lie outside every workspace"
+)]
+fn newest(versions: &Path) -> Option<PathBuf> {
+    let entries = std::fs::read_dir(versions).ok()?.take(MAX_VERSIONS).flatten();
+    let numbered = entries.filter_map(|entry| {
+        let name = entry.file_name();
+        let number = version(name.to_str()?)?;
+        Some((number, entry.path()))
+    });
+    numbered.max().map(|(_, path)| path)
+}
+
+/// Reads `v20.11.1`, `go1.22` or `3.12.1` as numbers; anything else is not a release.
+fn version(name: &str) -> Option<Vec<u64>> {
+    let digits = name.strip_prefix("go").or(name.strip_prefix('v')).unwrap_or(name);
+    digits.split('.').map(|part| part.parse().ok()).collect()
+}
+
+fn existing<'a>(
+    directory: &'a Path,
+    names: &'a [&'a str],
+) -> impl Iterator<Item = PathBuf> + use<'a> {
+    names.iter().map(|name| join(directory, name)).filter(|path| exists(path))
+}
+
+/// Joins a name from the table, where `.` is the directory itself.
+fn join(directory: &Path, name: &str) -> PathBuf {
+    if name == "." { directory.to_owned() } else { directory.join(name) }
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the operator's toolchains lie outside every workspace"
+)]
+fn exists(path: &Path) -> bool {
+    std::fs::metadata(path).is_ok()
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the operator's toolchains lie outside every workspace"
+)]
+fn is_directory(path: &Path) -> bool {
+    std::fs::metadata(path).is_ok_and(|metadata| metadata.is_dir())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_compared_as_numbers() {
+        for (newer, older) in
+            [("v20.9.0", "v18.20.1"), ("v9.11.2", "v9.9.9"), ("go1.22", "go1.9.7")]
+        {
+            assert!(version(newer) > version(older), "{newer} {older}");
+        }
+        for name in ["lts", "v20.0.0-nightly", "go1.22rc1", "", "v", "3.12-dev", "-1"] {
+            assert_eq!(version(name), None, "{name}");
+        }
+    }
+}
