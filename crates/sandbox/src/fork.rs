@@ -36,7 +36,7 @@ pub fn fork() -> io::Result<Fork> {
 
 /// Counts threads by the links of their directory: itself, its parent, and one for each thread.
 /// That takes one system call; reading the directory would take four.
-fn is_single_threaded() -> io::Result<bool> {
+pub(crate) fn is_single_threaded() -> io::Result<bool> {
     Ok(rustix::fs::stat("/proc/self/task")?.st_nlink == 3)
 }
 

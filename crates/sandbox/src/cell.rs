@@ -1,0 +1,381 @@
+//! A process inside the walls of a plan, from which the commands of one workspace are started.
+//!
+//! The dear part of a sandbox is the same for every command of a workspace: users, mounts, network,
+//! rules. A cell is a process that has been through it once. It copies itself for each command, and
+//! only what must be each command's own is made again: its processes, its `/proc`, its objects of
+//! System V. The cell itself keeps the rights that this takes, inside its own namespace only;
+//! commands lose them before their program starts.
+
+mod root;
+
+use std::fmt;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
+
+use carrel_domain::{Network, Tier};
+use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat2};
+use rustix::process::{
+    DumpableBehavior, PidfdFlags, Signal, fchdir, getpid, pidfd_open, set_dumpable_behavior,
+};
+use rustix::thread::{
+    CapabilitySet, CapabilitySets, clear_ambient_capability_set,
+    remove_capability_from_bounding_set, set_capabilities, set_no_new_privs,
+};
+use serde::{Deserialize, Serialize};
+
+use crate::fork::{Fork, fork};
+use crate::landlock::Ruleset;
+use crate::namespaces::{self, New};
+use crate::plan::{Identity, Plan};
+use crate::seccomp::{Listener, Program, Reporting};
+use crate::{mounts, policy::Owner};
+
+/// What the maker of a cell hands over.
+#[derive(Debug)]
+pub struct Doors {
+    /// The workspace.
+    pub workspace: OwnedFd,
+    /// The scratch directory.
+    pub scratch: OwnedFd,
+    /// Another cell of the same workspace, whose network is to be shared.
+    pub companion: Option<OwnedFd>,
+}
+
+/// Where making a cell failed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failure {
+    /// What was being done.
+    pub step: Step,
+    /// What it was being done to, if there is more than one such thing.
+    pub object: Option<String>,
+    /// The error number that the kernel gave.
+    pub errno: i32,
+}
+
+/// What is being done when a cell is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Step {
+    /// Making a user namespace.
+    UserNamespace,
+    /// Making the other namespaces.
+    Namespaces,
+    /// Becoming another user.
+    Identity,
+    /// Showing files of one owner as those of another.
+    MapOwner,
+    /// Finding something of the host.
+    Find,
+    /// Building the root directory.
+    Root,
+    /// Bringing the loopback up.
+    Loopback,
+    /// Making Landlock's rules.
+    Landlock,
+    /// Giving up rights for good.
+    Capabilities,
+}
+
+impl Step {
+    /// Returns whether the host as a whole refuses what this step does, for every workspace alike.
+    pub fn is_about_the_host(self) -> bool {
+        match self {
+            Self::UserNamespace | Self::Namespaces | Self::Root | Self::Loopback => true,
+            Self::Identity | Self::MapOwner | Self::Find | Self::Landlock | Self::Capabilities => {
+                false
+            }
+        }
+    }
+}
+
+impl Failure {
+    /// Says that the cell whose network was to be shared is not there any more.
+    pub fn companion_is_gone() -> Self {
+        Self { step: Step::Namespaces, object: None, errno: libc::ESRCH }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let step = match self.step {
+            Step::UserNamespace => "making a user namespace",
+            Step::Namespaces => "making namespaces",
+            Step::Identity => "becoming another user",
+            Step::MapOwner => "mapping the owner of files",
+            Step::Find => "opening",
+            Step::Root => "building a root directory",
+            Step::Loopback => "bringing up the loopback",
+            Step::Landlock => "making Landlock rules",
+            Step::Capabilities => "giving up capabilities",
+        };
+        let error = io::Error::from_raw_os_error(self.errno);
+        match &self.object {
+            Some(object) => write!(f, "{step} {object}: {error}"),
+            None => write!(f, "{step}: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for Failure {}
+
+/// Names the step in which an error happened.
+pub(crate) trait During<T> {
+    fn during(self, step: Step) -> Result<T, Failure>;
+    fn during_with(self, step: Step, object: &Path) -> Result<T, Failure>;
+}
+
+impl<T, E: Into<io::Error>> During<T> for Result<T, E> {
+    fn during(self, step: Step) -> Result<T, Failure> {
+        self.map_err(|error| Failure { step, object: None, errno: number(&error.into()) })
+    }
+
+    fn during_with(self, step: Step, object: &Path) -> Result<T, Failure> {
+        let object = Some(object.display().to_string());
+        self.map_err(|error| Failure { step, object, errno: number(&error.into()) })
+    }
+}
+
+fn number(error: &io::Error) -> i32 {
+    error.raw_os_error().unwrap_or(libc::EIO)
+}
+
+/// A process inside the walls of a plan.
+#[derive(Debug)]
+pub struct Cell {
+    plan: Plan,
+    /// Where commands start in a tier without a root of its own.
+    workspace: OwnedFd,
+    rules: Option<Ruleset>,
+    supervisor: Option<Ruleset>,
+    filter: Program,
+    /// The cell itself, so that those it starts can tell whether it is gone.
+    itself: OwnedFd,
+}
+
+impl Cell {
+    /// Turns the calling process, which must be the only thread, into a cell. There is no way back,
+    /// and after a failure nothing left to do but to end.
+    pub fn enter(plan: Plan, doors: Doors) -> Result<Self, Failure> {
+        let itself = pidfd_open(getpid(), PidfdFlags::empty()).during(Step::Namespaces)?;
+        let rules = || ruleset(plan.landlock.handled, &plan.landlock.rules);
+        let rules = match plan.tier {
+            Tier::Full => {
+                enter_namespaces(&plan, &doors)?;
+                rules()?
+            }
+            Tier::Landlock => {
+                // Before becoming a user who may be unable to find some of what is granted.
+                let rules = rules()?;
+                leave_groups(plan.identity)?;
+                enter_identity(plan.identity)?;
+                rules
+            }
+        };
+        drop_bounding_set().during(Step::Capabilities)?;
+        set_dumpable_behavior(DumpableBehavior::NotDumpable).during(Step::Capabilities)?;
+        let supervisor = ruleset(plan.landlock.supervisor, &[])?;
+        let filter = plan.seccomp.assemble(Reporting::Supervisor);
+        Ok(Self { workspace: doors.workspace, rules, supervisor, filter, itself, plan })
+    }
+
+    /// Returns the plan.
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// Copies the cell. The copy is to supervise one command.
+    pub fn fork(&self) -> io::Result<Fork> {
+        match self.plan.tier {
+            Tier::Full => namespaces::fork_into(New::Command),
+            Tier::Landlock => fork(),
+        }
+    }
+
+    /// Makes the calling copy of the cell the supervisor of one command.
+    pub fn supervise(&self) -> io::Result<Enclosure> {
+        match self.plan.tier {
+            Tier::Full => {
+                mounts::show_processes()?;
+                Ok(Enclosure(true))
+            }
+            Tier::Landlock => match &self.supervisor {
+                None => Ok(Enclosure(false)),
+                Some(ruleset) => {
+                    set_no_new_privs(true)?;
+                    ruleset.restrict()?;
+                    Ok(Enclosure(true))
+                }
+            },
+        }
+    }
+
+    /// Gives the calling supervisor terminals that no other command of the cell sees. Where commands
+    /// share the host's files, they share its terminals, and Landlock keeps them from those.
+    pub fn separate_terminals(&self) -> io::Result<()> {
+        match self.plan.tier {
+            Tier::Full => mounts::show_terminals(),
+            Tier::Landlock => Ok(()),
+        }
+    }
+
+    /// Returns whether the cell is still there. The supervisor of a command is not necessarily able
+    /// to see its process id.
+    pub fn is_there(&self) -> io::Result<bool> {
+        use rustix::event::{PollFd, PollFlags, Timespec, poll};
+        let mut watched = [PollFd::new(&self.itself, PollFlags::IN)];
+        Ok(poll(&mut watched, Some(&Timespec::default()))? == 0)
+    }
+
+    /// Enters the directory, relative to the workspace, in which a command starts.
+    pub fn enter_directory(&self, directory: &Path) -> io::Result<()> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let top = match self.plan.tier {
+            // By its path: a descriptor of the cell belongs to the cell's mounts, whose `/proc` is
+            // the host's.
+            Tier::Full => {
+                let resolve = ResolveFlags::NO_SYMLINKS;
+                &openat2(CWD, &self.plan.workspace, flags, Mode::empty(), resolve)?
+            }
+            Tier::Landlock => &self.workspace,
+        };
+        let relative = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
+        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
+        Ok(fchdir(openat2(top, relative, flags, Mode::empty(), resolve)?)?)
+    }
+
+    /// Takes every right from the calling process that a command must not have. The next step is
+    /// to execute its program. Returns what tells of system calls that were refused.
+    pub fn confine(&self) -> io::Result<Option<Listener>> {
+        set_no_new_privs(true)?;
+        clear_ambient_capability_set()?;
+        let none = CapabilitySet::empty();
+        let sets = CapabilitySets { effective: none, permitted: none, inheritable: none };
+        set_capabilities(None, sets)?;
+        if let Some(rules) = &self.rules {
+            rules.restrict()?;
+        }
+        self.filter.install()
+    }
+}
+
+/// Says that the calling process can signal exactly the tree of its command: it is the first
+/// process of a namespace, or in a domain of Landlock that signals do not leave.
+#[derive(Clone, Copy, Debug)]
+pub struct Enclosure(bool);
+
+impl Enclosure {
+    /// An enclosure that is none: signals go to whatever they are sent to.
+    pub fn none() -> Self {
+        Self(false)
+    }
+
+    /// Sends a signal to every process of the tree but the caller, and returns whether that is
+    /// possible at all.
+    pub fn signal_all(self, signal: Signal) -> bool {
+        if self.0 {
+            // SAFETY: the call takes two integers. It reaches only the tree, since this value is
+            // made only in a process that is enclosed and does not leave it.
+            unsafe { libc::kill(-1, signal.as_raw()) };
+        }
+        self.0
+    }
+}
+
+fn ruleset(
+    handled: crate::landlock::Handled,
+    rules: &[crate::plan::Rule],
+) -> Result<Option<Ruleset>, Failure> {
+    if handled.is_empty() {
+        return Ok(None);
+    }
+    Ruleset::new(handled, rules).map(Some)
+}
+
+/// Takes capabilities away from whatever is executed later. The process itself keeps its own.
+fn drop_bounding_set() -> io::Result<()> {
+    for bit in 0..u64::BITS {
+        let capability = CapabilitySet::from_bits_retain(1 << bit);
+        match remove_capability_from_bounding_set(capability) {
+            Ok(()) => {}
+            // Past the last one that this kernel knows; or without the right to take any away, and
+            // then there are none to be gained either: the process gives up gaining privileges
+            // before it executes anything.
+            Err(rustix::io::Errno::INVAL | rustix::io::Errno::PERM) => return Ok(()),
+            Err(errno) => return Err(errno.into()),
+        }
+    }
+    Ok(())
+}
+
+fn enter_identity(identity: Identity) -> Result<(), Failure> {
+    match identity {
+        Identity::Server(_) => Ok(()),
+        Identity::Other(owner) | Identity::Own { inside: owner, .. } => {
+            become_user(owner).during(Step::Identity)
+        }
+    }
+}
+
+fn become_user(Owner { user, group }: Owner) -> io::Result<()> {
+    use rustix::thread::{set_thread_res_gid, set_thread_res_uid};
+    let user = rustix::process::Uid::from_raw(user);
+    let group = rustix::process::Gid::from_raw(group);
+    set_thread_res_gid(group, group, group)?;
+    set_thread_res_uid(user, user, user)?;
+    Ok(())
+}
+
+fn enter_namespaces(plan: &Plan, doors: &Doors) -> Result<(), Failure> {
+    let sources = match plan.identity {
+        // What the own user cannot even find must be opened before becoming it.
+        Identity::Own { .. } => Some(root::Sources::open(plan, doors)?),
+        Identity::Server(_) | Identity::Other(_) => None,
+    };
+    enter_users(plan, doors.companion.as_ref().map(AsFd::as_fd))?;
+    let apart = doors.companion.is_none() && plan.network != Network::Full;
+    namespaces::unshare(root::namespaces(apart)).during(Step::Namespaces)?;
+    let sources = match sources {
+        Some(sources) => sources,
+        None => root::Sources::open(plan, doors)?,
+    };
+    root::build(plan, &sources)?;
+    if apart && plan.network == Network::Loopback {
+        namespaces::raise_loopback().during(Step::Loopback)?;
+    }
+    Ok(())
+}
+
+/// Moves into a user namespace, where the process has every right over the namespaces that it makes
+/// from there on, and none over anything else.
+fn enter_users(plan: &Plan, companion: Option<BorrowedFd<'_>>) -> Result<(), Failure> {
+    if let Some(process) = companion {
+        leave_groups(plan.identity)?;
+        namespaces::join_network(process).during(Step::Namespaces)?;
+        return enter_identity(plan.identity);
+    }
+    // Its files in `/proc` belong to an ordinary user only while the process can be inspected.
+    set_dumpable_behavior(DumpableBehavior::Dumpable).during(Step::UserNamespace)?;
+    let mapping = match plan.identity {
+        Identity::Server(owner) | Identity::Other(owner) => {
+            namespaces::Mapping { inside: owner, outside: owner, privileged: false }
+        }
+        Identity::Own { inside, outside, .. } => {
+            namespaces::Mapping { inside, outside, privileged: true }
+        }
+    };
+    let namespace = namespaces::user_namespace(mapping).during(Step::UserNamespace)?;
+    leave_groups(plan.identity)?;
+    namespaces::join_user(&namespace).during(Step::UserNamespace)?;
+    enter_identity(plan.identity)
+}
+
+/// Gives up the groups of an administrator.
+fn leave_groups(identity: Identity) -> Result<(), Failure> {
+    match identity {
+        Identity::Server(_) => Ok(()),
+        Identity::Other(_) | Identity::Own { .. } => {
+            rustix::thread::set_thread_groups(&[]).during(Step::Identity)
+        }
+    }
+}

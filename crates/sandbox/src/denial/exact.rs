@@ -1,0 +1,99 @@
+//! System calls that the filter refused.
+
+use carrel_domain::{Network, Tier};
+
+use super::{Certainty, Denial, network};
+use crate::plan::Plan;
+use crate::seccomp::{Entry, Refused};
+
+/// Sockets that a wider network opens, as a refusal describes them.
+const OPENED_BY_NETWORK: [&str; 5] =
+    ["AF_INET", "AF_INET6", "AF_UNIX", "AF_NETLINK NETLINK_ROUTE", "AF_UNIX SOCK_DGRAM"];
+
+const NO_LINE: &str = "no line of policy.toml allows this call";
+
+/// Explains a refused call. `outside` says that the command tried to leave the machine.
+pub(super) fn denial(plan: &Plan, refused: &Refused, outside: bool) -> Denial {
+    let denial = Denial {
+        rule: rule(plan, refused),
+        object: match &refused.detail {
+            Some(detail) => format!("{}({detail})", refused.call),
+            None => format!("{}()", refused.call),
+        },
+        errno: name(refused.errno),
+        source: Certainty::Exact,
+        allow: None,
+        hint: None,
+    };
+    match wanted_network(plan, refused, outside) {
+        Some(wanted) => network::suggest(denial, plan, wanted),
+        None => denial.hinting(NO_LINE),
+    }
+}
+
+/// Returns the network that would have allowed the call.
+fn wanted_network(plan: &Plan, refused: &Refused, outside: bool) -> Option<Network> {
+    let is_socket = matches!(refused.call.as_str(), "socket" | "socketpair");
+    let is_ordinary =
+        refused.detail.as_deref().is_some_and(|detail| OPENED_BY_NETWORK.contains(&detail));
+    let is_lack_of_network = plan.network == Network::None && refused.errno == libc::EACCES;
+    let wanted = match plan.tier {
+        Tier::Full if !outside => Network::Loopback,
+        Tier::Full | Tier::Landlock => Network::Full,
+    };
+    (is_socket && is_ordinary && is_lack_of_network).then_some(wanted)
+}
+
+fn rule(plan: &Plan, refused: &Refused) -> String {
+    match entry(plan, refused) {
+        Some(entry) => format!("seccomp: {}", fragment(&entry.reason)),
+        None => "seccomp: a refused system call".to_owned(),
+    }
+}
+
+/// Finds the entry of the filter that refused a call.
+fn entry<'a>(plan: &'a Plan, refused: &Refused) -> Option<&'a Entry> {
+    let fits = |entry: &&Entry| {
+        entry.call.name() == refused.call
+            && i32::from(entry.answer.errno().number()) == refused.errno
+    };
+    let entries: Vec<&Entry> = plan.seccomp.entries.iter().filter(fits).collect();
+    let detail = refused.detail.as_deref().unwrap_or_default();
+    entries.get(position(&refused.call, detail)).or(entries.last()).copied()
+}
+
+/// Returns which of the entries for one call and one error a detail belongs to, counted as the
+/// standard filter lists them.
+fn position(call: &str, detail: &str) -> usize {
+    match call {
+        "clone" => usize::from(!detail.contains("CLONE_NEW")),
+        "ioctl" if detail == "TIOCSETD" => 1,
+        "ioctl" if detail.starts_with("FS_IOC") => 2,
+        "mknod" | "mknodat" => usize::from(detail.starts_with("mode")),
+        // Variants of TCP come first, and are not reported.
+        "socket" if detail.starts_with("AF_NETLINK") => usize::MAX,
+        _ => 0,
+    }
+}
+
+/// Turns a sentence into a part of one.
+fn fragment(sentence: &str) -> String {
+    let sentence = sentence.trim_end_matches('.');
+    let mut letters = sentence.chars();
+    match letters.next() {
+        Some(first) => first.to_lowercase().chain(letters).collect(),
+        None => String::new(),
+    }
+}
+
+fn name(errno: i32) -> String {
+    match errno {
+        libc::EPERM => "EPERM".to_owned(),
+        libc::EACCES => "EACCES".to_owned(),
+        libc::ENOSYS => "ENOSYS".to_owned(),
+        libc::EOPNOTSUPP => "EOPNOTSUPP".to_owned(),
+        libc::EAFNOSUPPORT => "EAFNOSUPPORT".to_owned(),
+        libc::EPROTONOSUPPORT => "EPROTONOSUPPORT".to_owned(),
+        other => format!("errno {other}"),
+    }
+}

@@ -1,0 +1,170 @@
+//! Lines of `policy.toml` that open a path, and paths that no line is suggested for.
+
+use std::path::Path;
+
+use super::{Denial, Situation};
+use crate::plan::Plan;
+
+/// What a line would allow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wanted {
+    Readable,
+    Writable,
+}
+
+impl Wanted {
+    fn key(self) -> &'static str {
+        match self {
+            Self::Readable => "readable",
+            Self::Writable => "writable",
+        }
+    }
+}
+
+/// Every sandbox has its own, or none; the policy takes no path below.
+const OWN: [&str; 3] = ["/proc", "/sys", "/dev"];
+
+/// Shared by everybody on the host.
+const TEMPORARY: [&str; 2] = ["/tmp", "/var/tmp"];
+
+/// Belongs to the host's own programs; the policy lets nobody change it.
+const SYSTEM: [&str; 12] = [
+    "/usr", "/etc", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/boot", "/opt",
+    "/nix", "/var/lib",
+];
+
+/// Where services listen, some of which give away the machine.
+const SERVICES: [&str; 2] = ["/run", "/var/run"];
+
+/// Holds too many different things to be shared as a whole.
+const BROAD: [&str; 10] =
+    ["/", "/etc", "/home", "/media", "/mnt", "/opt", "/root", "/srv", "/var", "/var/lib"];
+
+/// What begins like this holds password hashes, keys or rules about who may become whom.
+const SECRET_FILES: [&str; 10] = [
+    "/etc/shadow",
+    "/etc/gshadow",
+    "/etc/sudoers",
+    "/etc/ssh",
+    "/etc/ssl/private",
+    "/etc/pki/tls/private",
+    "/etc/security",
+    "/etc/krb5.keytab",
+    "/etc/carrel",
+    "/boot",
+];
+
+/// Names that programs give to files and directories with credentials, wherever they are. A file
+/// that begins with one and a dot counts too.
+const SECRET_NAMES: [&str; 25] = [
+    ".ssh",
+    ".gnupg",
+    ".aws",
+    ".azure",
+    ".kube",
+    ".docker",
+    ".netrc",
+    ".npmrc",
+    ".pypirc",
+    ".pgpass",
+    ".my.cnf",
+    ".git-credentials",
+    ".vault-token",
+    ".password-store",
+    ".mozilla",
+    ".carrel",
+    ".env",
+    "gh",
+    "gcloud",
+    "keyrings",
+    "credentials",
+    "id_rsa",
+    "id_ed25519",
+    "id_ecdsa",
+    "secrets",
+];
+
+/// Adds the line that would have helped, or why there is none.
+pub(super) fn suggest(
+    denial: Denial,
+    plan: &Plan,
+    wanted: Wanted,
+    path: &Path,
+    situation: Situation<'_>,
+) -> Denial {
+    match objection(plan, wanted, path, situation) {
+        None => {
+            let line = format!("{} = [{}]", wanted.key(), quote(&denial.object));
+            denial.allowed_by(line)
+        }
+        Some(why) => denial.hinting(why),
+    }
+}
+
+/// Says why no line is suggested for a path.
+fn objection(
+    plan: &Plan,
+    wanted: Wanted,
+    path: &Path,
+    situation: Situation<'_>,
+) -> Option<&'static str> {
+    let below = |tops: &[&str]| tops.iter().any(|top| path.starts_with(top));
+    let of_others = situation.root.is_some_and(|root| path.starts_with(root));
+    if path.to_str().is_none_or(|text| text.contains('\u{fffd}')) {
+        Some("its name cannot be written in policy.toml")
+    } else if below(&OWN) {
+        Some("the devices and the kernel of the host are kept from every sandbox")
+    } else if below(&TEMPORARY) {
+        Some("temporary files belong below $TMPDIR")
+    } else if is_secret(path) {
+        Some("such files are kept from every sandbox")
+    } else if below(&SERVICES) {
+        Some("the services of the host are kept from every sandbox")
+    } else if of_others {
+        Some("it does not belong to this workspace")
+    } else if is_broad(path) || plan.workspace.starts_with(path) {
+        Some("it is too much to share; a directory inside it could be")
+    } else if wanted == Wanted::Writable && below(&SYSTEM) {
+        Some("the host's own files are read-only")
+    } else {
+        None
+    }
+}
+
+fn is_secret(path: &Path) -> bool {
+    let is_named = |name: &str| {
+        let begins = |known: &str| {
+            name.strip_prefix(known).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+        };
+        SECRET_NAMES.iter().any(|known| begins(known))
+    };
+    let text = path.to_string_lossy();
+    // Copies and backups are as secret as what they are of.
+    SECRET_FILES.iter().any(|file| text.starts_with(file))
+        || path.iter().any(|name| name.to_str().is_some_and(is_named))
+}
+
+/// A directory at the top that holds many things, or somebody's home.
+fn is_broad(path: &Path) -> bool {
+    BROAD.iter().any(|broad| path == Path::new(broad)) || path.parent() == Some(Path::new("/home"))
+}
+
+/// Writes a basic string of TOML.
+pub(super) fn quote(text: &str) -> String {
+    use std::fmt::Write as _;
+    let mut quoted = String::from("\"");
+    for letter in text.chars() {
+        match letter {
+            '"' => quoted.push_str("\\\""),
+            '\\' => quoted.push_str("\\\\"),
+            '\t' => quoted.push_str("\\t"),
+            letter if letter.is_control() => {
+                // Writing to a string cannot fail.
+                let _ = write!(quoted, "\\u{:04X}", u32::from(letter));
+            }
+            letter => quoted.push(letter),
+        }
+    }
+    quoted.push('"');
+    quoted
+}

@@ -1,0 +1,126 @@
+//! Failures because a command used all that it may.
+
+use std::time::Duration;
+
+use carrel_domain::{ByteSize, Tier};
+
+use super::{Denial, Situation};
+use crate::plan::Plan;
+
+/// The most that `policy.toml` takes for a size.
+const MAX_SIZE: u64 = 16 << 40;
+/// The most that it takes for processes.
+const MAX_PROCESSES: u64 = 1 << 22;
+/// The most that it takes for open files.
+const MAX_OPEN_FILES: u64 = 1 << 20;
+/// The most that it takes for a time.
+const MAX_TIME: Duration = Duration::from_hours(30 * 24);
+
+/// Something that is limited.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Limit {
+    Memory,
+    Processes,
+    FileSize,
+    OpenFiles,
+    Cpu,
+    Disk,
+    /// What the whole machine has, which is no limit of a command.
+    Machine,
+}
+
+/// Words of a message, in small letters.
+const WORDS: [(&str, &str, Limit); 22] = [
+    ("cannot allocate memory", "ENOMEM", Limit::Memory),
+    ("memory exhausted", "ENOMEM", Limit::Memory),
+    ("out of memory", "ENOMEM", Limit::Memory),
+    ("memoryerror", "ENOMEM", Limit::Memory),
+    ("std::bad_alloc", "ENOMEM", Limit::Memory),
+    ("memory allocation of ", "ENOMEM", Limit::Memory),
+    ("fork: retry", "EAGAIN", Limit::Processes),
+    ("cannot fork", "EAGAIN", Limit::Processes),
+    ("can't start new thread", "EAGAIN", Limit::Processes),
+    ("unable to create native thread", "EAGAIN", Limit::Processes),
+    ("failed to spawn thread", "EAGAIN", Limit::Processes),
+    ("file size limit exceeded", "EFBIG", Limit::FileSize),
+    ("file too large", "EFBIG", Limit::FileSize),
+    ("too many open files in system", "ENFILE", Limit::Machine),
+    ("too many open files", "EMFILE", Limit::OpenFiles),
+    ("cpu time limit exceeded", "SIGXCPU", Limit::Cpu),
+    ("cputime limit exceeded", "SIGXCPU", Limit::Cpu),
+    ("no space left on device", "ENOSPC", Limit::Disk),
+    ("disk quota exceeded", "EDQUOT", Limit::Disk),
+    ("quota exceeded", "EDQUOT", Limit::Disk),
+    ("resource temporarily unavailable", "EAGAIN", Limit::Processes),
+    (" eagain", "EAGAIN", Limit::Processes),
+];
+
+/// Words that tell a lack of processes from a read that would have had to wait.
+const STARTING: [&str; 7] = ["fork", "clone", "thread", "spawn", "exec", "make", "pthread_create"];
+
+/// Explains a line of stderr that speaks of a limit which holds here.
+pub(super) fn denial(plan: &Plan, line: &str, situation: Situation<'_>) -> Option<Denial> {
+    let small = line.to_ascii_lowercase();
+    let (_, errno, limit) = WORDS.iter().find(|(words, ..)| small.contains(words))?;
+    let limits = situation.limits;
+    let is_meant = match limit {
+        // Some runtimes have a heap of a size of their own.
+        Limit::Memory => !small.contains("heap"),
+        // So has the kernel for watches on files.
+        Limit::Disk => !small.contains("watch"),
+        Limit::Processes => {
+            let is_counted = situation.grouped.processes || plan.tier == Tier::Full;
+            is_counted && STARTING.iter().any(|word| small.contains(word))
+        }
+        Limit::FileSize | Limit::OpenFiles | Limit::Cpu => true,
+        Limit::Machine => false,
+    };
+    is_meant.then(|| match limit {
+        Limit::Memory => of_size("memory", limits.memory, errno),
+        Limit::FileSize => of_size("file_size", limits.file_size, errno),
+        Limit::Processes => of_count("processes", limits.processes, MAX_PROCESSES, errno),
+        Limit::OpenFiles => of_count("open_files", limits.open_files, MAX_OPEN_FILES, errno),
+        Limit::Cpu => of_time("cpu", limits.cpu, errno),
+        Limit::Disk | Limit::Machine => Denial::inferred("limit: disk", "workspace", errno)
+            .hinting("the disk or the quota of the workspace is full; remove files or raise it"),
+    })
+}
+
+fn of_size(key: &str, size: ByteSize, errno: &str) -> Denial {
+    let more = twice(size.as_u64(), MAX_SIZE).map(|more| format!("\"{}\"", written(more)));
+    about(key, written(size.as_u64()), more, errno)
+}
+
+fn of_count(key: &str, count: u64, most: u64, errno: &str) -> Denial {
+    about(key, count.to_string(), twice(count, most).map(|more| more.to_string()), errno)
+}
+
+fn of_time(key: &str, time: Duration, errno: &str) -> Denial {
+    let more = twice(time.as_secs(), MAX_TIME.as_secs()).map(|more| format!("\"{more}s\""));
+    about(key, format!("{}s", time.as_secs()), more, errno)
+}
+
+fn about(key: &str, value: String, more: Option<String>, errno: &str) -> Denial {
+    let denial = Denial::inferred(format!("limit: {key}"), value, errno);
+    match more {
+        Some(more) => denial.allowed_by(format!("limits.{key} = {more}")),
+        None => denial.hinting("it is as high as policy.toml takes it"),
+    }
+}
+
+/// Doubles a limit, up to the most that can be written; none if it is there already.
+fn twice(value: u64, most: u64) -> Option<u64> {
+    let doubled = value.saturating_mul(2).clamp(1, most);
+    (doubled > value).then_some(doubled)
+}
+
+/// Writes a size as the policy takes it, rounded up to a whole KiB.
+fn written(bytes: u64) -> String {
+    let kib = bytes.div_ceil(1 << 10);
+    let units = [("TiB", 30), ("GiB", 20), ("MiB", 10)];
+    let fits = |(_, shift): &&(&str, u32)| kib > 0 && kib.trailing_zeros() >= *shift;
+    match units.iter().find(fits) {
+        Some((unit, shift)) => format!("{}{unit}", kib >> shift),
+        None => format!("{kib}KiB"),
+    }
+}

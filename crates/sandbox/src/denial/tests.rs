@@ -1,0 +1,89 @@
+//! Messages of real programs, and what is made of them.
+
+mod exact;
+mod files;
+mod limits;
+mod network;
+mod whole;
+
+use std::path::Path;
+
+use carrel_domain::{Network, ResourceLimits, Tier, WorkspaceAccess};
+
+use super::{Certainty, Denial, Situation, explain};
+use crate::guarantee::Grouped;
+use crate::host::{Host, Visible, VisibleKind};
+use crate::plan::Plan;
+use crate::policy::{Owner, Policy, Repository, UserRange};
+
+const USER: Owner = Owner { user: 1000, group: 1000 };
+
+fn host() -> Host {
+    let seen = |path: &str, kind| Visible { path: path.into(), kind };
+    Host {
+        landlock: 7,
+        server: USER,
+        system: vec![
+            seen("/usr", VisibleKind::Directory),
+            seen("/bin", VisibleKind::Link("usr/bin".into())),
+            seen("/lib", VisibleKind::Link("usr/lib".into())),
+            seen("/opt", VisibleKind::Directory),
+            seen("/etc/ssl/certs", VisibleKind::Directory),
+        ],
+        identity: vec![
+            seen("/etc/passwd", VisibleKind::File),
+            seen("/etc/hosts", VisibleKind::File),
+        ],
+        resolver: Some(seen("/etc/resolv.conf", VisibleKind::File)),
+    }
+}
+
+fn policy(network: Network) -> Policy {
+    Policy {
+        workspace: "/srv/root/ws".into(),
+        owner: USER,
+        access: WorkspaceAccess::ReadWrite,
+        repository: Repository::WithHooks,
+        scratch: "/srv/root/.carrel/scratch/ws".into(),
+        readable: vec!["/data/in".into()],
+        writable: vec!["/data/cache".into()],
+        hidden: vec![],
+        network,
+        users: UserRange::default(),
+    }
+}
+
+fn plan(tier: Tier, network: Network) -> Plan {
+    Plan::new(&policy(network), &host(), tier).expect("a plan")
+}
+
+fn situation() -> Situation<'static> {
+    Situation {
+        directory: Path::new("sub"),
+        root: Some(Path::new("/srv/root")),
+        limits: ResourceLimits::default(),
+        grouped: Grouped::default(),
+    }
+}
+
+/// Says in one line what a denial says.
+fn line(denial: &Denial) -> String {
+    let Denial { rule, object, errno, allow, .. } = denial;
+    let allow = allow.as_deref().unwrap_or("-");
+    format!("{rule} | {object} | {errno} | {allow}")
+}
+
+/// What is inferred from stderr, one line for each denial.
+fn inferred(plan: &Plan, stderr: &str) -> Vec<String> {
+    let denials = explain(plan, &[], stderr, situation());
+    assert!(denials.iter().all(|denial| denial.source == Certainty::Inferred));
+    denials.iter().map(line).collect()
+}
+
+/// Checks messages, each by itself, with the denials that they lead to.
+fn check(plan: &Plan, cases: &[(&str, &[&str])]) {
+    for (stderr, expected) in cases {
+        let found = inferred(plan, stderr);
+        pretty_assertions::assert_eq!(found, *expected, "{stderr}");
+    }
+}

@@ -1,0 +1,157 @@
+//! What a machine has that commands may see.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use carrel_domain::exact_path;
+use rustix::fs::{FileType, lstat, readlinkat};
+use rustix::process::{getegid, geteuid};
+use serde::{Deserialize, Serialize};
+
+use crate::landlock;
+use crate::policy::Owner;
+
+/// Programs and libraries: all of it readable by everyone on the host as well.
+const SYSTEM_DIRECTORIES: [&str; 9] =
+    ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt", "/nix"];
+
+/// What programs read below `/etc`. Anything else there, such as password hashes, host keys and
+/// the settings of services, is not visible.
+const ETC_ENTRIES: [&str; 46] = [
+    "alternatives",
+    "bash.bashrc",
+    "ca-certificates",
+    "ca-certificates.conf",
+    "crypto-policies",
+    "debian_version",
+    "fonts",
+    "gai.conf",
+    "gitconfig",
+    "host.conf",
+    "inputrc",
+    "java-11-openjdk",
+    "java-17-openjdk",
+    "java-21-openjdk",
+    "ld.so.cache",
+    "ld.so.conf",
+    "ld.so.conf.d",
+    "locale.alias",
+    "locale.conf",
+    "localtime",
+    "lsb-release",
+    "magic",
+    "magic.mime",
+    "maven",
+    "mime.types",
+    "nodejs",
+    "npmrc",
+    "os-release",
+    "perl",
+    "pip.conf",
+    "pki/ca-trust",
+    "pki/tls/certs",
+    "profile",
+    "profile.d",
+    "protocols",
+    "python3",
+    "python3.10",
+    "python3.11",
+    "python3.12",
+    "python3.13",
+    "services",
+    "ssl/certs",
+    "ssl/openssl.cnf",
+    "terminfo",
+    "timezone",
+    "xattr.conf",
+];
+
+/// Files below `/etc` that a namespace replaces with its own, and that commands see as they are
+/// where there is none.
+const ETC_IDENTITY: [&str; 5] = ["group", "hosts", "nsswitch.conf", "passwd", "hostname"];
+
+/// The devices that every program may count on.
+pub(crate) const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
+
+/// Something that commands may read.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Visible {
+    /// Where it is.
+    #[serde(with = "exact_path")]
+    pub path: PathBuf,
+    /// What it is.
+    pub kind: VisibleKind,
+}
+
+/// What something is that commands may read.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum VisibleKind {
+    /// A directory with all that it holds.
+    Directory,
+    /// A file.
+    File,
+    /// A symbolic link, with what it says.
+    Link(#[serde(with = "exact_path")] PathBuf),
+}
+
+/// The facts about a machine that plans are made from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Host {
+    /// The version of Landlock; zero for none.
+    pub landlock: u32,
+    /// Who Carrel runs as.
+    pub server: Owner,
+    /// What every command may read.
+    pub system: Vec<Visible>,
+    /// What names users and hosts.
+    pub identity: Vec<Visible>,
+    /// Where names of hosts are looked up, if there is such a file.
+    pub resolver: Option<Visible>,
+}
+
+impl Host {
+    /// Looks at the machine. That takes about fifty calls for metadata.
+    pub fn look() -> Self {
+        let etc = |names: &[&str]| -> Vec<Visible> {
+            names
+                .iter()
+                .filter_map(|name| Visible::at(&Path::new("/etc").join(name)).ok())
+                .collect()
+        };
+        let mut system: Vec<Visible> = SYSTEM_DIRECTORIES
+            .iter()
+            .filter_map(|path| Visible::at(Path::new(path)).ok())
+            .collect();
+        system.extend(etc(&ETC_ENTRIES));
+        Self {
+            landlock: landlock::version(),
+            server: Owner { user: geteuid().as_raw(), group: getegid().as_raw() },
+            system,
+            identity: etc(&ETC_IDENTITY),
+            resolver: etc(&["resolv.conf"]).pop(),
+        }
+    }
+
+    /// Returns whether Carrel runs as the user who may do everything.
+    pub fn is_root(&self) -> bool {
+        self.server.user == 0
+    }
+}
+
+impl Visible {
+    /// Looks at what is there.
+    pub fn at(path: &Path) -> io::Result<Self> {
+        let kind = match FileType::from_raw_mode(lstat(path)?.st_mode) {
+            FileType::Directory => VisibleKind::Directory,
+            FileType::Symlink => VisibleKind::Link(link_target(path)?),
+            _ => VisibleKind::File,
+        };
+        Ok(Self { path: path.to_owned(), kind })
+    }
+}
+
+fn link_target(path: &Path) -> io::Result<PathBuf> {
+    use std::os::unix::ffi::OsStringExt;
+    let target = readlinkat(rustix::fs::CWD, path, Vec::new())?;
+    Ok(std::ffi::OsString::from_vec(target.into_bytes()).into())
+}

@@ -1,0 +1,245 @@
+//! Landlock: which files, ports, sockets and processes a process can reach, from now on and for
+//! everything it starts.
+//!
+//! The plan says which rights are handled, by the version (ABI) that the kernel offers; applying
+//! it has no choices. Three system calls are all there is to it.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::ptr;
+
+use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, fstat, openat2};
+use serde::{Deserialize, Serialize};
+
+use crate::cell::{During, Failure, Step};
+use crate::plan::{Reach, Rule};
+
+/// The newest version whose rights are known here.
+const NEWEST_KNOWN: u32 = 7;
+
+const CREATE_VERSION: u32 = 1;
+const RULE_PATH_BENEATH: u32 = 1;
+
+/// Rights over files, by the version that brought them.
+mod file {
+    pub(super) const EXECUTE: u64 = 1;
+    pub(super) const WRITE_FILE: u64 = 1 << 1;
+    pub(super) const READ_FILE: u64 = 1 << 2;
+    pub(super) const READ_DIR: u64 = 1 << 3;
+    pub(super) const REMOVE_DIR: u64 = 1 << 4;
+    pub(super) const REMOVE_FILE: u64 = 1 << 5;
+    pub(super) const MAKE_CHAR: u64 = 1 << 6;
+    pub(super) const MAKE_DIR: u64 = 1 << 7;
+    pub(super) const MAKE_REG: u64 = 1 << 8;
+    pub(super) const MAKE_SOCK: u64 = 1 << 9;
+    pub(super) const MAKE_FIFO: u64 = 1 << 10;
+    pub(super) const MAKE_BLOCK: u64 = 1 << 11;
+    pub(super) const MAKE_SYM: u64 = 1 << 12;
+    pub(super) const REFER: u64 = 1 << 13;
+    pub(super) const TRUNCATE: u64 = 1 << 14;
+    pub(super) const IOCTL_DEV: u64 = 1 << 15;
+
+    pub(super) const FIRST: u64 = (1 << 13) - 1;
+    pub(super) const READ: u64 = EXECUTE | READ_FILE | READ_DIR;
+    pub(super) const DEVICE: u64 = READ_FILE | WRITE_FILE | TRUNCATE | IOCTL_DEV | READ_DIR;
+    /// Everything but making devices, and commands to devices that are there.
+    pub(super) const CHANGE: u64 = READ
+        | WRITE_FILE
+        | REMOVE_DIR
+        | REMOVE_FILE
+        | MAKE_DIR
+        | MAKE_REG
+        | MAKE_SOCK
+        | MAKE_FIFO
+        | MAKE_SYM
+        | REFER
+        | TRUNCATE;
+    /// What can be granted on something that is not a directory.
+    pub(super) const ON_FILES: u64 = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE | IOCTL_DEV;
+    /// Known, and granted to nobody.
+    pub(super) const NEVER: u64 = MAKE_CHAR | MAKE_BLOCK;
+}
+
+const TCP: u64 = 0b11;
+const SCOPE_ABSTRACT_SOCKETS: u64 = 1;
+const SCOPE_SIGNALS: u64 = 1 << 1;
+
+/// What a domain takes away, before rules give some of it back.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Handled {
+    files: u64,
+    tcp: u64,
+    scopes: u64,
+}
+
+impl Handled {
+    /// Takes away all that this version can: files, sockets and processes of others, and with
+    /// `tcp` also the network.
+    pub(crate) fn everything(abi: u32, tcp: bool) -> Self {
+        let files = file::FIRST
+            | if abi >= 2 { file::REFER } else { 0 }
+            | if abi >= 3 { file::TRUNCATE } else { 0 }
+            | if abi >= 5 { file::IOCTL_DEV } else { 0 };
+        Self {
+            files: if abi >= 1 { files } else { 0 },
+            tcp: if tcp && abi >= 4 { TCP } else { 0 },
+            scopes: if abi >= 6 { SCOPE_ABSTRACT_SOCKETS | SCOPE_SIGNALS } else { 0 },
+        }
+    }
+
+    /// Takes away only signals to processes outside.
+    pub(crate) fn signals(abi: u32) -> Self {
+        Self { scopes: if abi >= 6 { SCOPE_SIGNALS } else { 0 }, ..Self::default() }
+    }
+
+    /// Returns whether nothing is taken away.
+    pub(crate) fn is_empty(self) -> bool {
+        self == Self::default()
+    }
+
+    /// Returns whether signals to processes outside are taken away.
+    pub fn signals_stay_inside(self) -> bool {
+        self.scopes & SCOPE_SIGNALS != 0
+    }
+
+    /// Returns whether files are.
+    pub fn files_are_ruled(self) -> bool {
+        self.files != 0
+    }
+
+    fn of(self, reach: Reach) -> u64 {
+        let wanted = match reach {
+            Reach::Read => file::READ,
+            Reach::Change => file::CHANGE,
+            Reach::Device => file::DEVICE,
+        };
+        wanted & self.files & !file::NEVER
+    }
+}
+
+/// Returns the version that the kernel offers; zero when it has none or keeps it off.
+pub fn version() -> u32 {
+    // SAFETY: with this flag the kernel reads no memory and returns a number.
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_landlock_create_ruleset,
+            ptr::null::<Attributes>(),
+            0_usize,
+            CREATE_VERSION,
+        )
+    };
+    u32::try_from(result).unwrap_or(0).min(NEWEST_KNOWN)
+}
+
+/// The kernel's description of a ruleset.
+#[repr(C)]
+struct Attributes {
+    files: u64,
+    tcp: u64,
+    scopes: u64,
+}
+
+/// The kernel's description of a rule.
+#[repr(C, packed)]
+struct PathBeneath {
+    allowed: u64,
+    parent: i32,
+}
+
+/// A set of rules that processes can be put under, any number of times.
+#[derive(Debug)]
+pub(crate) struct Ruleset(OwnedFd);
+
+impl Ruleset {
+    /// Makes the rules. Paths are looked up here and now; one that is missing is an error.
+    pub(crate) fn new(handled: Handled, rules: &[Rule]) -> Result<Self, Failure> {
+        let ruleset = Self::create(handled).during(Step::Landlock)?;
+        for rule in rules {
+            ruleset.allow(handled, rule).during_with(Step::Landlock, &rule.path)?;
+        }
+        Ok(ruleset)
+    }
+
+    fn create(handled: Handled) -> io::Result<Self> {
+        let attributes =
+            Attributes { files: handled.files, tcp: handled.tcp, scopes: handled.scopes };
+        // An older kernel knows a shorter structure and takes a longer one whose rest is zero.
+        let length = size_of::<Attributes>();
+        // SAFETY: the pointer is valid for reading `length` bytes during the call.
+        let result = unsafe {
+            libc::syscall(libc::SYS_landlock_create_ruleset, &raw const attributes, length, 0_u32)
+        };
+        match i32::try_from(result) {
+            Ok(descriptor) if descriptor >= 0 => {
+                // SAFETY: the kernel just made this descriptor for this call; nothing else owns it.
+                Ok(Self(unsafe { OwnedFd::from_raw_fd(descriptor) }))
+            }
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+
+    fn allow(&self, handled: Handled, rule: &Rule) -> io::Result<()> {
+        let flags = OFlags::PATH | OFlags::CLOEXEC;
+        let parent = openat2(CWD, &rule.path, flags, Mode::empty(), ResolveFlags::empty())?;
+        let kind = FileType::from_raw_mode(fstat(&parent)?.st_mode);
+        let possible = if kind == FileType::Directory { u64::MAX } else { file::ON_FILES };
+        let allowed = handled.of(rule.reach) & possible;
+        if allowed == 0 {
+            return Ok(());
+        }
+        let beneath = PathBeneath { allowed, parent: parent.as_fd().as_raw_fd() };
+        // SAFETY: the pointer is valid for reading the structure that this kind of rule takes, and
+        // both descriptors are open during the call.
+        let result = unsafe {
+            libc::syscall(
+                libc::SYS_landlock_add_rule,
+                self.0.as_raw_fd(),
+                RULE_PATH_BENEATH,
+                &raw const beneath,
+                0_u32,
+            )
+        };
+        if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    }
+
+    /// Puts the calling process under the rules, for good. It has given up gaining privileges.
+    pub(crate) fn restrict(&self) -> io::Result<()> {
+        // SAFETY: the call takes a descriptor that is open and no memory.
+        let result =
+            unsafe { libc::syscall(libc::SYS_landlock_restrict_self, self.0.as_raw_fd(), 0_u32) };
+        match result {
+            0 => Ok(()),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rights_follow_the_version() {
+        for (abi, expected) in [
+            (0, Handled { files: 0, tcp: 0, scopes: 0 }),
+            (1, Handled { files: 0x1fff, tcp: 0, scopes: 0 }),
+            (2, Handled { files: 0x3fff, tcp: 0, scopes: 0 }),
+            (3, Handled { files: 0x7fff, tcp: 0, scopes: 0 }),
+            (4, Handled { files: 0x7fff, tcp: 3, scopes: 0 }),
+            (5, Handled { files: 0xffff, tcp: 3, scopes: 0 }),
+            (6, Handled { files: 0xffff, tcp: 3, scopes: 3 }),
+            (7, Handled { files: 0xffff, tcp: 3, scopes: 3 }),
+        ] {
+            assert_eq!(Handled::everything(abi, true), expected, "version {abi}");
+        }
+    }
+
+    #[test]
+    fn devices_can_be_made_by_nobody() {
+        let handled = Handled::everything(7, true);
+        for reach in [Reach::Read, Reach::Change, Reach::Device] {
+            assert_eq!(handled.of(reach) & file::NEVER, 0);
+        }
+        assert_eq!(handled.files & file::NEVER, file::NEVER);
+    }
+}

@@ -1,0 +1,170 @@
+//! Pieces of a directory tree, detached and attached.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::path::Path;
+
+use rustix::fs::{CWD, FileType, fstat};
+use rustix::mount::{
+    FsMountFlags, FsOpenFlags, MountAttrFlags, MountFlags, MountPropagationFlags, MoveMountFlags,
+    OpenTreeFlags, UnmountFlags, fsconfig_create, fsconfig_set_string, fsmount, fsopen, mount,
+    mount_change, move_mount, open_tree, unmount,
+};
+
+const ATTR_RDONLY: u64 = 0x1;
+const ATTR_NOSUID: u64 = 0x2;
+const ATTR_NODEV: u64 = 0x4;
+const ATTR_NOEXEC: u64 = 0x8;
+const ATTR_IDMAP: u64 = 0x10_0000;
+
+/// What can be done through a mount.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Use {
+    /// Reading and executing.
+    Read,
+    /// Reading, executing and changing.
+    Change,
+    /// Devices.
+    Device,
+}
+
+impl Use {
+    fn attributes(self) -> u64 {
+        ATTR_NOSUID
+            | match self {
+                Self::Read => ATTR_RDONLY | ATTR_NODEV,
+                Self::Change => ATTR_NODEV,
+                Self::Device => ATTR_NOEXEC,
+            }
+    }
+}
+
+/// A piece of a tree that is mounted nowhere yet.
+#[derive(Debug)]
+pub(crate) struct Detached(OwnedFd);
+
+impl Detached {
+    /// Copies what is at a path, with everything mounted below it. A link at the end is followed.
+    pub(crate) fn of(path: &Path) -> io::Result<Self> {
+        Self::copy(CWD, path, OpenTreeFlags::empty())
+    }
+
+    /// Copies what a descriptor stands for.
+    pub(crate) fn of_descriptor(descriptor: BorrowedFd<'_>) -> io::Result<Self> {
+        Self::copy(descriptor, Path::new(""), OpenTreeFlags::AT_EMPTY_PATH)
+    }
+
+    fn copy(at: BorrowedFd<'_>, path: &Path, more: OpenTreeFlags) -> io::Result<Self> {
+        let flags = OpenTreeFlags::OPEN_TREE_CLONE
+            | OpenTreeFlags::OPEN_TREE_CLOEXEC
+            | OpenTreeFlags::AT_RECURSIVE
+            | more;
+        Ok(Self(open_tree(at, path, flags)?))
+    }
+
+    /// Makes a file system in memory for the root directory.
+    pub(crate) fn memory() -> io::Result<Self> {
+        Self::new("tmpfs", &[("mode", "0755"), ("size", "4m")], MountAttrFlags::empty())
+    }
+
+    /// Makes pseudo-terminals of their own.
+    pub(crate) fn terminals() -> io::Result<Self> {
+        let options = [("newinstance", ""), ("ptmxmode", "0666"), ("mode", "0620")];
+        Self::new("devpts", &options, MountAttrFlags::MOUNT_ATTR_NOEXEC)
+    }
+
+    fn new(kind: &str, options: &[(&str, &str)], more: MountAttrFlags) -> io::Result<Self> {
+        let context = fsopen(kind, FsOpenFlags::FSOPEN_CLOEXEC)?;
+        for (name, value) in options {
+            if value.is_empty() {
+                rustix::mount::fsconfig_set_flag(&context, *name)?;
+            } else {
+                fsconfig_set_string(&context, *name, *value)?;
+            }
+        }
+        fsconfig_create(&context)?;
+        let attributes = MountAttrFlags::MOUNT_ATTR_NOSUID | more;
+        Ok(Self(fsmount(context, FsMountFlags::FSMOUNT_CLOEXEC, attributes)?))
+    }
+
+    /// Limits what can be done through the piece and all that is mounted in it.
+    pub(crate) fn limit(&self, to: Use) -> io::Result<()> {
+        set_attributes(&self.0, c"", true, to.attributes(), None)
+    }
+
+    /// Makes files of one owner appear as those of another, as a user namespace says.
+    pub(crate) fn map_owner(&self, namespace: &OwnedFd) -> io::Result<()> {
+        // Not what is mounted below: it may be of a kind that cannot be mapped.
+        set_attributes(&self.0, c"", false, ATTR_IDMAP, Some(namespace))
+    }
+
+    /// Returns whether the piece is a directory, a file or something else.
+    pub(crate) fn kind(&self) -> io::Result<FileType> {
+        Ok(FileType::from_raw_mode(fstat(&self.0)?.st_mode))
+    }
+
+    /// Mounts the piece on something that is there.
+    pub(crate) fn attach(&self, path: &Path) -> io::Result<()> {
+        let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH;
+        Ok(move_mount(&self.0, "", CWD, path, flags)?)
+    }
+
+    /// Mounts the piece on something that is there and makes it the root directory. Nothing of the
+    /// old one stays within reach.
+    pub(crate) fn become_root(&self, on: &Path) -> io::Result<()> {
+        let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
+        mount_change("/", private)?;
+        self.attach(on)?;
+        rustix::process::fchdir(&self.0)?;
+        // Both roots at one place: the old one is on top and is taken off.
+        rustix::process::pivot_root(".", ".")?;
+        unmount(".", UnmountFlags::DETACH)?;
+        Ok(rustix::process::chdir("/")?)
+    }
+}
+
+/// Makes the root directory itself read-only, not what is mounted in it.
+pub(crate) fn seal_root() -> io::Result<()> {
+    set_attributes(CWD, c"/", false, Use::Read.attributes(), None)
+}
+
+/// Shows the processes of the calling process's own namespace, none of whose settings can be
+/// written.
+pub(crate) fn show_processes() -> io::Result<()> {
+    let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC | MountFlags::RDONLY;
+    Ok(mount("proc", "/proc", "proc", flags, None)?)
+}
+
+/// Shows terminals of the calling process's own mount namespace, in place of those of the cell.
+pub(crate) fn show_terminals() -> io::Result<()> {
+    Detached::terminals()?.attach(Path::new("/dev/pts"))
+}
+
+fn set_attributes(
+    at: impl AsFd,
+    path: &std::ffi::CStr,
+    recursive: bool,
+    set: u64,
+    namespace: Option<&OwnedFd>,
+) -> io::Result<()> {
+    let attributes = libc::mount_attr {
+        attr_set: set,
+        attr_clr: 0,
+        propagation: 0,
+        userns_fd: namespace.map_or(0, |fd| u64::from(fd.as_raw_fd().unsigned_abs())),
+    };
+    let recurse = if recursive { libc::AT_RECURSIVE } else { 0 };
+    // SAFETY: the path ends in a zero, the structure is valid for reading its own size, and the
+    // descriptors are open during the call.
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_mount_setattr,
+            at.as_fd().as_raw_fd(),
+            path.as_ptr(),
+            libc::AT_EMPTY_PATH | recurse,
+            &raw const attributes,
+            size_of::<libc::mount_attr>(),
+        )
+    };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}

@@ -1,0 +1,140 @@
+//! Processes and users in namespaces of their own.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::fs::{Mode, OFlags, open};
+use rustix::io::Errno;
+use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::process::{Pid, WaitOptions, waitpid};
+use rustix::thread::{ThreadNameSpaceType, UnshareFlags, move_into_thread_name_spaces};
+
+use crate::fork::{Fork, is_single_threaded};
+use crate::policy::Owner;
+
+/// A namespace that a new process gets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum New {
+    /// A user namespace of its own.
+    User,
+    /// Processes, mounts and System V objects of its own.
+    Command,
+}
+
+impl New {
+    fn flags(self) -> i32 {
+        match self {
+            Self::User => libc::CLONE_NEWUSER,
+            Self::Command => libc::CLONE_NEWPID | libc::CLONE_NEWNS | libc::CLONE_NEWIPC,
+        }
+    }
+}
+
+/// Copies the calling process into new namespaces. As with [`crate::fork`], it must be the only
+/// thread.
+pub(crate) fn fork_into(new: New) -> io::Result<Fork> {
+    if !is_single_threaded()? {
+        return Err(Errno::DEADLK.into());
+    }
+    let flags = i64::from(new.flags() | libc::SIGCHLD);
+    // SAFETY: without a stack and without CLONE_VM the call copies the process as `fork` does. The
+    // calling thread is the only one, as just checked, so the memory of the child is consistent.
+    // The C library does not learn of the new process: its handlers for `fork` do not run, of
+    // which this program registers none, and it asks the kernel for ids instead of remembering.
+    let result = unsafe { libc::syscall(libc::SYS_clone, flags, 0_i64, 0_i64, 0_i64, 0_i64) };
+    match i32::try_from(result).ok().and_then(Pid::from_raw) {
+        None if result == 0 => Ok(Fork::Child),
+        Some(pid) if result > 0 => Ok(Fork::Parent(pid)),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Moves the calling process, which must be the only thread, into new namespaces.
+pub(crate) fn unshare(flags: UnshareFlags) -> io::Result<()> {
+    // SAFETY: what makes the call dangerous is a descriptor table or a file system context that
+    // other threads share; neither flag is among those that this crate passes.
+    unsafe { rustix::thread::unshare_unsafe(flags) }?;
+    Ok(())
+}
+
+/// Who is who between a user namespace and the one around it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Mapping {
+    pub(crate) inside: Owner,
+    pub(crate) outside: Owner,
+    /// Whether processes inside may keep groups that are not mapped, which an ordinary user must.
+    pub(crate) privileged: bool,
+}
+
+/// Makes a user namespace that knows one user and one group.
+///
+/// A process that does nothing is put there, because a namespace needs a first one, and because
+/// only a process around it may say who is who. The descriptor keeps the namespace.
+pub(crate) fn user_namespace(mapping: Mapping) -> io::Result<OwnedFd> {
+    let (reader, writer) = pipe_with(PipeFlags::CLOEXEC)?;
+    match fork_into(New::User)? {
+        Fork::Child => {
+            drop(writer);
+            // Returns at the end of the file, which comes when the parent has closed its end.
+            let _ = rustix::io::read(&reader, &mut [0_u8]);
+            std::process::exit(0);
+        }
+        Fork::Parent(pid) => {
+            let namespace = describe(pid, mapping);
+            drop(writer);
+            waitpid(Some(pid), WaitOptions::empty())?;
+            namespace
+        }
+    }
+}
+
+fn describe(pid: Pid, mapping: Mapping) -> io::Result<OwnedFd> {
+    let Mapping { inside, outside, privileged } = mapping;
+    let of = |name: &str| format!("/proc/{}/{name}", pid.as_raw_pid());
+    if !privileged {
+        write(&of("setgroups"), "deny")?;
+    }
+    write(&of("uid_map"), &format!("{} {} 1", inside.user, outside.user))?;
+    write(&of("gid_map"), &format!("{} {} 1", inside.group, outside.group))?;
+    Ok(open(of("ns/user"), OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?)
+}
+
+fn write(path: &str, text: &str) -> io::Result<()> {
+    let file = open(path, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())?;
+    rustix::io::write(file, text.as_bytes())?;
+    Ok(())
+}
+
+/// Moves the calling process into a user namespace.
+pub(crate) fn join_user(namespace: &OwnedFd) -> io::Result<()> {
+    use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+    move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::User))?;
+    Ok(())
+}
+
+/// Moves the calling process to the user and network namespace of another one.
+pub(crate) fn join_network(process: BorrowedFd<'_>) -> io::Result<()> {
+    let both = ThreadNameSpaceType::USER | ThreadNameSpaceType::NETWORK;
+    move_into_thread_name_spaces(process, both)?;
+    Ok(())
+}
+
+/// `IFF_UP` and `IFF_RUNNING`.
+const UP_AND_RUNNING: i16 = 0x41;
+
+/// Brings the loopback of the current network namespace up.
+pub(crate) fn raise_loopback() -> io::Result<()> {
+    use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
+    use std::os::fd::AsRawFd;
+    let flags = SocketFlags::CLOEXEC;
+    let socket = socket_with(AddressFamily::INET, SocketType::DGRAM, flags, None)?;
+    // SAFETY: all bytes of the structure may be zero.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    request.ifr_name[0] = b'l'.cast_signed();
+    request.ifr_name[1] = b'o'.cast_signed();
+    request.ifr_ifru.ifru_flags = UP_AND_RUNNING;
+    // SAFETY: the request takes a pointer to this structure, which it only reads, with a name that
+    // ends in a zero.
+    let result = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCSIFFLAGS, &raw const request) };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}

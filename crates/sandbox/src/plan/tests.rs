@@ -1,0 +1,137 @@
+use std::path::PathBuf;
+
+use carrel_domain::{Network, Tier, WorkspaceAccess};
+use pretty_assertions::assert_eq;
+
+use super::*;
+use crate::host::{Visible, VisibleKind};
+use crate::policy::{Repository, UserRange};
+
+fn visible(path: &str, kind: VisibleKind) -> Visible {
+    Visible { path: path.into(), kind }
+}
+
+fn host(user: u32, landlock: u32) -> Host {
+    Host {
+        landlock,
+        server: Owner { user, group: user },
+        system: vec![
+            visible("/usr", VisibleKind::Directory),
+            visible("/bin", VisibleKind::Link("usr/bin".into())),
+            visible("/etc/ssl/certs", VisibleKind::Directory),
+            visible("/etc/localtime", VisibleKind::Link("/usr/share/zoneinfo/UTC".into())),
+        ],
+        identity: vec![
+            visible("/etc/passwd", VisibleKind::File),
+            visible("/etc/hosts", VisibleKind::File),
+        ],
+        resolver: Some(visible("/etc/resolv.conf", VisibleKind::File)),
+    }
+}
+
+fn policy() -> Policy {
+    Policy {
+        workspace: "/srv/carrel/ABC-1".into(),
+        owner: Owner { user: 0, group: 0 },
+        access: WorkspaceAccess::ReadWrite,
+        repository: Repository::WithHooks,
+        scratch: "/srv/carrel/.carrel/scratch/7-0".into(),
+        readable: vec!["/root/.cargo/bin".into()],
+        writable: vec!["/srv/cache".into()],
+        hidden: vec!["/srv/carrel/.carrel".into()],
+        network: Network::None,
+        users: UserRange::default(),
+    }
+}
+
+/// Everything but the filter, which has snapshots of its own.
+fn shown(plan: &Plan) -> String {
+    let mut value = serde_json::to_value(plan).unwrap();
+    value["seccomp"] = format!("{} entries", plan.seccomp.entries.len()).into();
+    serde_json::to_string_pretty(&value).unwrap()
+}
+
+#[test]
+fn the_plan_of_a_server_that_is_root_maps_a_user_of_its_own() {
+    let plan = Plan::new(&policy(), &host(0, 7), Tier::Full).unwrap();
+    insta::assert_snapshot!(shown(&plan));
+}
+
+#[test]
+fn the_plan_of_an_ordinary_user_without_namespaces_has_rules_only() {
+    let plan = Plan::new(&policy(), &host(1000, 7), Tier::Landlock).unwrap();
+    insta::assert_snapshot!(shown(&plan));
+}
+
+#[test]
+fn a_plan_survives_being_sent() {
+    for (user, tier) in [(0, Tier::Full), (1000, Tier::Full), (1000, Tier::Landlock)] {
+        let plan = Plan::new(&policy(), &host(user, 7), tier).unwrap();
+        let sent = serde_json::to_vec(&plan).unwrap();
+        assert_eq!(serde_json::from_slice::<Plan>(&sent).unwrap(), plan);
+    }
+}
+
+#[test]
+fn commands_never_run_as_the_administrator() {
+    for tier in [Tier::Full, Tier::Landlock] {
+        for owner in [0, 33] {
+            let policy = Policy { owner: Owner { user: owner, group: owner }, ..policy() };
+            let user = match Plan::new(&policy, &host(0, 7), tier).map(|plan| plan.identity) {
+                Ok(Identity::Server(who) | Identity::Other(who)) => Some(who.user),
+                Ok(Identity::Own { outside, .. }) => Some(outside.user),
+                Err(error) => {
+                    assert!(matches!(error, PlanError::OwnedByRoot { .. }), "{error}");
+                    None
+                }
+            };
+            assert_ne!(user, Some(0), "{tier}, workspace of {owner}");
+        }
+    }
+}
+
+#[test]
+fn what_cannot_be_planned_says_why() {
+    let refused = |change: fn(&mut Policy), tier, landlock| {
+        let mut policy = policy();
+        change(&mut policy);
+        Plan::new(&policy, &host(1000, landlock), tier).unwrap_err().to_string()
+    };
+    let loopback: fn(&mut Policy) = |policy| policy.network = Network::Loopback;
+    assert_eq!(
+        refused(loopback, Tier::Landlock, 7),
+        "network `loopback` needs tier `full`; tier `landlock` has `none` and `full`"
+    );
+    assert_eq!(
+        refused(|_| {}, Tier::Landlock, 0),
+        "tier `landlock` needs Landlock, which this kernel does not offer"
+    );
+    assert_eq!(
+        refused(|policy| policy.workspace = "/".into(), Tier::Full, 7),
+        "/ cannot be a workspace: commands must be able to run what is below /usr"
+    );
+    assert_eq!(
+        refused(|policy| policy.workspace = "/srv/../etc".into(), Tier::Full, 7),
+        "/srv/../etc is not an absolute path without links"
+    );
+    assert_eq!(
+        refused(|policy| policy.readable = vec!["/srv".into()], Tier::Full, 7),
+        "commands can see /srv and must not see /srv/carrel/.carrel; \
+         keep workspaces and Carrel's records elsewhere, or grant less"
+    );
+}
+
+#[test]
+fn a_read_only_workspace_is_read_only_in_every_layer() {
+    let policy = Policy { access: WorkspaceAccess::ReadOnly, ..policy() };
+    for tier in [Tier::Full, Tier::Landlock] {
+        let plan = Plan::new(&policy, &host(1000, 7), tier).unwrap();
+        let ruled = plan.landlock.rules.iter().filter(|rule| rule.path == policy.workspace);
+        assert_eq!(ruled.map(|rule| rule.reach).collect::<Vec<_>>(), [Reach::Read]);
+        let inside = |path: &PathBuf| path.starts_with(&policy.workspace);
+        let writable = plan.tree.iter().filter(
+            |node| matches!(node, Node::Bind { path, reach: Reach::Change, .. } if inside(path)),
+        );
+        assert_eq!(writable.count(), 0, "{tier}");
+    }
+}

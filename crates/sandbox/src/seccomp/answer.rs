@@ -1,0 +1,83 @@
+//! What a call that is not allowed gets.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// An error number that a refused call returns.
+///
+/// Only numbers that a filter has a use for are listed; zero, which a program would take for
+/// success, is none of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum Errno {
+    /// Operation not permitted.
+    Eperm,
+    /// Permission denied.
+    Eacces,
+    /// No such system call.
+    Enosys,
+    /// The file system does not support the operation.
+    Eopnotsupp,
+    /// No such address family.
+    Eafnosupport,
+    /// No such protocol.
+    Eprotonosupport,
+}
+
+impl Errno {
+    /// Returns the number, as programs see it in `errno`.
+    pub const fn number(self) -> u16 {
+        // The numbers are the same on both architectures.
+        match self {
+            Self::Eperm => 1,
+            Self::Eacces => 13,
+            Self::Enosys => 38,
+            Self::Eprotonosupport => 93,
+            Self::Eopnotsupp => 95,
+            Self::Eafnosupport => 97,
+        }
+    }
+}
+
+impl fmt::Display for Errno {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Eperm => "EPERM",
+            Self::Eacces => "EACCES",
+            Self::Enosys => "ENOSYS",
+            Self::Eopnotsupp => "EOPNOTSUPP",
+            Self::Eafnosupport => "EAFNOSUPPORT",
+            Self::Eprotonosupport => "EPROTONOSUPPORT",
+        })
+    }
+}
+
+/// How a call is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Answer {
+    /// It fails, and nobody hears of it: programs try such calls as a matter of course and have
+    /// another way.
+    Refuse(Errno),
+    /// It fails, and the supervisor is told, so that the command's result can name it.
+    Explain(Errno),
+}
+
+impl Answer {
+    /// Returns the error number that the caller gets.
+    pub const fn errno(self) -> Errno {
+        match self {
+            Self::Refuse(errno) | Self::Explain(errno) => errno,
+        }
+    }
+}
+
+impl fmt::Display for Answer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Refuse(errno) => write!(f, "{errno}"),
+            Self::Explain(errno) => write!(f, "{errno}, explained"),
+        }
+    }
+}

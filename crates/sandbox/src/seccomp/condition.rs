@@ -1,0 +1,158 @@
+//! What the arguments of a call must look like for an entry to apply.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// One of the six registers that carry the arguments of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Argument {
+    /// The first.
+    First,
+    /// The second.
+    Second,
+    /// The third.
+    Third,
+    /// The fourth.
+    Fourth,
+    /// The fifth.
+    Fifth,
+    /// The sixth.
+    Sixth,
+}
+
+impl Argument {
+    /// Returns the position, counted from zero as the kernel does.
+    pub(super) const fn index(self) -> usize {
+        self as usize
+    }
+}
+
+/// How much of a register the kernel looks at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Width {
+    /// The low half: the kernel declares the argument as an `int` or shorter and drops the rest, so
+    /// a comparison that included the rest could be led astray by setting bits there.
+    Low32,
+    /// All of it.
+    Full64,
+}
+
+/// A claim about one argument.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Condition {
+    /// Which argument.
+    pub argument: Argument,
+    /// How much of it counts.
+    pub width: Width,
+    /// What is claimed.
+    pub test: Test,
+}
+
+/// What can be claimed of a number.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Test {
+    /// At least one of these bits is set.
+    AnyBit(u64),
+    /// The bits under the mask are one of the values.
+    OneOf {
+        /// The bits that count.
+        mask: u64,
+        /// The values, which have no bit outside the mask.
+        values: Vec<u64>,
+    },
+    /// The bits under the mask are none of the values.
+    NoneOf {
+        /// The bits that count.
+        mask: u64,
+        /// The values, which have no bit outside the mask.
+        values: Vec<u64>,
+    },
+}
+
+impl Condition {
+    /// Claims that one of the bits is set in what the kernel takes as 32 bits.
+    pub(super) fn any_bit(argument: Argument, bits: u64) -> Self {
+        Self { argument, width: Width::Low32, test: Test::AnyBit(bits) }
+    }
+
+    /// Claims that what the kernel takes as 32 bits is one of the values.
+    pub(super) fn one_of(argument: Argument, values: &[u64]) -> Self {
+        let test = Test::OneOf { mask: u64::from(u32::MAX), values: values.to_vec() };
+        Self { argument, width: Width::Low32, test }
+    }
+
+    /// Claims that what the kernel takes as 32 bits is none of the values.
+    pub(super) fn none_of(argument: Argument, values: &[u64]) -> Self {
+        let test = Test::NoneOf { mask: u64::from(u32::MAX), values: values.to_vec() };
+        Self { argument, width: Width::Low32, test }
+    }
+
+    /// Narrows a comparison to some bits. A test of single bits is its own mask already.
+    pub(super) fn under(mut self, bits: u64) -> Self {
+        match &mut self.test {
+            Test::AnyBit(_) => {}
+            Test::OneOf { mask, .. } | Test::NoneOf { mask, .. } => *mask = bits,
+        }
+        self
+    }
+
+    /// Says whether the arguments fit. This is what the assembled program computes.
+    pub(super) fn holds(&self, arguments: &[u64; 6]) -> bool {
+        let cut = match self.width {
+            Width::Low32 => u64::from(u32::MAX),
+            Width::Full64 => u64::MAX,
+        };
+        let argument = arguments[self.argument.index()];
+        let is_any = |mask: u64, values: &[u64]| {
+            values.iter().any(|value| (argument & mask & cut) == (value & cut))
+        };
+        match &self.test {
+            Test::AnyBit(bits) => argument & bits & cut != 0,
+            Test::OneOf { mask, values } => is_any(*mask, values),
+            Test::NoneOf { mask, values } => !is_any(*mask, values),
+        }
+    }
+}
+
+impl fmt::Display for Condition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "argument {}", self.argument.index())?;
+        match &self.test {
+            Test::AnyBit(bits) => write!(f, " has a bit of {bits:#x}"),
+            Test::OneOf { mask, values } => write_set(f, *mask, "is one of", values),
+            Test::NoneOf { mask, values } => write_set(f, *mask, "is none of", values),
+        }
+    }
+}
+
+fn write_set(f: &mut fmt::Formatter<'_>, mask: u64, verb: &str, values: &[u64]) -> fmt::Result {
+    if mask < u64::from(u32::MAX) {
+        write!(f, " under {mask:#x}")?;
+    }
+    write!(f, " {verb}")?;
+    values.iter().try_for_each(|value| write!(f, " {value:#x}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bits_that_the_kernel_drops_do_not_count() {
+        let condition = Condition::one_of(Argument::Second, &[0x5412]);
+        assert!(condition.holds(&[0, 0xffff_ffff_0000_5412, 0, 0, 0, 0]));
+        assert!(!condition.holds(&[0x5412, 0, 0, 0, 0, 0]));
+    }
+
+    #[test]
+    fn all_bits_of_a_full_argument_count() {
+        let test = Test::OneOf { mask: u64::MAX, values: vec![7] };
+        let condition = Condition { argument: Argument::First, width: Width::Full64, test };
+        assert!(condition.holds(&[7, 0, 0, 0, 0, 0]));
+        assert!(!condition.holds(&[0x1_0000_0007, 0, 0, 0, 0, 0]));
+    }
+}

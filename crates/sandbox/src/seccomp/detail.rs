@@ -1,0 +1,160 @@
+//! The argument of a refused call that says most about it, in words.
+
+use super::call::Call;
+use super::{modes, sockets, standard};
+
+const NAMESPACES: &[(u64, &str)] = &[
+    (0x80, "CLONE_NEWTIME"),
+    (0x8000, "CLONE_PARENT"),
+    (0x2_0000, "CLONE_NEWNS"),
+    (0x200_0000, "CLONE_NEWCGROUP"),
+    (0x400_0000, "CLONE_NEWUTS"),
+    (0x800_0000, "CLONE_NEWIPC"),
+    (0x1000_0000, "CLONE_NEWUSER"),
+    (0x2000_0000, "CLONE_NEWPID"),
+    (0x4000_0000, "CLONE_NEWNET"),
+];
+
+const COMMANDS: &[(u64, &str)] = &[
+    (standard::TIOCSTI, "TIOCSTI"),
+    (standard::TIOCLINUX, "TIOCLINUX"),
+    (standard::TIOCSETD, "TIOCSETD"),
+    (standard::FS_IOC_SETFLAGS, "FS_IOC_SETFLAGS"),
+    (standard::FS_IOC_FSSETXATTR, "FS_IOC_FSSETXATTR"),
+    (standard::FS_IOC_RESVSP, "FS_IOC_RESVSP"),
+    (standard::FS_IOC_RESVSP64, "FS_IOC_RESVSP64"),
+    (standard::FS_IOC_ZERO_RANGE, "FS_IOC_ZERO_RANGE"),
+];
+
+const FAMILIES: &[(u64, &str)] = &[
+    (sockets::AF_UNIX, "AF_UNIX"),
+    (sockets::AF_INET, "AF_INET"),
+    (sockets::AF_INET6, "AF_INET6"),
+    (sockets::AF_NETLINK, "AF_NETLINK"),
+    (17, "AF_PACKET"),
+    (21, "AF_RDS"),
+    (29, "AF_CAN"),
+    (30, "AF_TIPC"),
+    (31, "AF_BLUETOOTH"),
+    (38, "AF_ALG"),
+    (40, "AF_VSOCK"),
+    (43, "AF_SMC"),
+    (44, "AF_XDP"),
+];
+
+const TYPES: &[(u64, &str)] = &[
+    (sockets::SOCK_STREAM, "SOCK_STREAM"),
+    (sockets::SOCK_DGRAM, "SOCK_DGRAM"),
+    (3, "SOCK_RAW"),
+    (4, "SOCK_RDM"),
+    (sockets::SOCK_SEQPACKET, "SOCK_SEQPACKET"),
+    (6, "SOCK_DCCP"),
+    (10, "SOCK_PACKET"),
+];
+
+const NETLINK_PROTOCOLS: &[(u64, &str)] = &[
+    (0, "NETLINK_ROUTE"),
+    (4, "NETLINK_SOCK_DIAG"),
+    (9, "NETLINK_AUDIT"),
+    (12, "NETLINK_NETFILTER"),
+    (15, "NETLINK_KOBJECT_UEVENT"),
+    (16, "NETLINK_GENERIC"),
+];
+
+/// Describes the telling argument, or nothing if the name of the call says it all.
+pub(super) fn detail(call: Call, args: &[u64; 6]) -> Option<String> {
+    let [first, second, third, fourth, ..] = args.map(|argument| argument & 0xffff_ffff);
+    match call {
+        // The lowest byte is the exit signal here.
+        Call::Clone => Some(flags(first & !0xff)),
+        Call::Unshare => Some(flags(first)),
+        Call::Setns if second != 0 => Some(flags(second)),
+        Call::Socket => Some(socket(first, second, third)),
+        Call::Socketpair => Some(pair(first, second)),
+        Call::Ioctl => Some(name(COMMANDS, second)),
+        Call::Chmod | Call::Fchmod | Call::Creat => Some(mode(second)),
+        Call::Fchmodat | Call::Fchmodat2 | Call::Open => Some(mode(third)),
+        Call::Openat => Some(mode(fourth)),
+        Call::Mknod => Some(node(second)),
+        Call::Mknodat => Some(node(third)),
+        Call::Personality => Some(format!("{first:#x}")),
+        Call::Seccomp => Some("SECCOMP_FILTER_FLAG_NEW_LISTENER".to_owned()),
+        Call::Prlimit64 => Some(format!("process {first}")),
+        _ => None,
+    }
+}
+
+/// Names a value, or spells it as a number.
+fn name(names: &[(u64, &str)], value: u64) -> String {
+    let known = names.iter().find(|(number, _)| *number == value);
+    known.map_or_else(|| format!("{value:#x}"), |(_, name)| (*name).to_owned())
+}
+
+fn flags(bits: u64) -> String {
+    let known: Vec<_> =
+        NAMESPACES.iter().filter(|(bit, _)| bits & bit != 0).map(|(_, name)| *name).collect();
+    if known.is_empty() { format!("{bits:#x}") } else { known.join("|") }
+}
+
+/// Names the family, and what else is out of the ordinary.
+fn socket(family: u64, kind: u64, protocol: u64) -> String {
+    let kind = kind & sockets::SOCKET_TYPE;
+    match family {
+        sockets::AF_INET | sockets::AF_INET6
+            if ![sockets::SOCK_STREAM, sockets::SOCK_DGRAM].contains(&kind) =>
+        {
+            format!("{} {}", name(FAMILIES, family), name(TYPES, kind))
+        }
+        sockets::AF_NETLINK => {
+            format!("{} {}", name(FAMILIES, family), name(NETLINK_PROTOCOLS, protocol))
+        }
+        _ => name(FAMILIES, family),
+    }
+}
+
+fn pair(family: u64, kind: u64) -> String {
+    format!("{} {}", name(FAMILIES, family), name(TYPES, kind & sockets::SOCKET_TYPE))
+}
+
+fn mode(mode: u64) -> String {
+    format!("mode {:04o}", mode & 0o7777)
+}
+
+fn node(bits: u64) -> String {
+    match bits & modes::FILE_TYPE {
+        modes::CHARACTER_DEVICE => "S_IFCHR".to_owned(),
+        modes::BLOCK_DEVICE => "S_IFBLK".to_owned(),
+        _ => mode(bits),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_telling_argument_is_named() {
+        let cases = [
+            (Call::Clone, [0x1000_0011, 0, 0], Some("CLONE_NEWUSER")),
+            (Call::Clone, [0x1000_0091, 0, 0], Some("CLONE_NEWUSER")),
+            (Call::Unshare, [0x1002_0080, 0, 0], Some("CLONE_NEWTIME|CLONE_NEWNS|CLONE_NEWUSER")),
+            (Call::Unshare, [0x10_0000, 0, 0], Some("0x100000")),
+            (Call::Setns, [3, 0, 0], None),
+            (Call::Socket, [2, 1, 0], Some("AF_INET")),
+            (Call::Socket, [0xffff_0000_0002, 0x8_0003, 1], Some("AF_INET SOCK_RAW")),
+            (Call::Socket, [16, 3, 15], Some("AF_NETLINK NETLINK_KOBJECT_UEVENT")),
+            (Call::Socket, [40, 1, 0], Some("AF_VSOCK")),
+            (Call::Socket, [99, 1, 0], Some("0x63")),
+            (Call::Socketpair, [1, 2, 0], Some("AF_UNIX SOCK_DGRAM")),
+            (Call::Ioctl, [0, 0x5412, 0], Some("TIOCSTI")),
+            (Call::Fchmodat, [0, 0, 0o4755], Some("mode 4755")),
+            (Call::Mknodat, [0, 0, 0o2_0666], Some("S_IFCHR")),
+            (Call::Mknodat, [0, 0, 0o10_4755], Some("mode 4755")),
+            (Call::Mount, [0, 0, 0], None),
+        ];
+        for (call, [first, second, third], expected) in cases {
+            let actual = detail(call, &[first, second, third, 0, 0, 0]);
+            assert_eq!(actual.as_deref(), expected, "{call:?}");
+        }
+    }
+}

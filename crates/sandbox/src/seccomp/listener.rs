@@ -1,0 +1,172 @@
+//! Hearing of refused calls, and answering them.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use serde::{Deserialize, Serialize};
+
+use super::answer::Errno;
+use super::call::Architecture;
+use super::{Filter, detail};
+
+/// How much larger than known here the kernel's structures may be, in words of eight bytes.
+const ROOM: usize = 32;
+
+/// A call that was refused, with what the caller was told.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Refused {
+    /// The name of the call.
+    pub call: String,
+    /// The argument that says most about it, such as `AF_INET` or `CLONE_NEWUSER`.
+    pub detail: Option<String>,
+    /// The error number that the caller got.
+    pub errno: i32,
+    /// The thread that called, as numbered in the process namespace of the listener; zero if it
+    /// cannot be seen from there.
+    pub pid: u32,
+}
+
+/// Where the kernel reports calls that are refused with an explanation.
+///
+/// It is readable while a call waits for its answer, and hung up once no process is left that the
+/// filter applies to. Every call reported here waits until it is answered or its caller dies.
+#[derive(Debug)]
+pub struct Listener(OwnedFd);
+
+impl Listener {
+    /// Answers one call that waits, and says which. There is nothing to say if none waits or if
+    /// the caller went away.
+    ///
+    /// The call gets the error number of the entry of `filter` that names it, or `EPERM` if there
+    /// is none; it is never let through. This does not block, provided that no copy of the
+    /// descriptor is read elsewhere at the same time: receiving would block when nothing is there,
+    /// whatever the flags of the descriptor, but it takes from a counter that the kernel raises
+    /// with each report and that only a receiver lowers. After a report was seen, receiving at
+    /// worst finds that its caller was killed.
+    pub fn answer(&mut self, filter: &Filter) -> io::Result<Option<Refused>> {
+        if !self.is_readable()? {
+            return Ok(None);
+        }
+        let Some(report) = self.receive()? else { return Ok(None) };
+        let refused = Refused::new(&report, filter);
+        Ok(self.send(report.id, refused.errno)?.then_some(refused))
+    }
+
+    fn is_readable(&self) -> io::Result<bool> {
+        let mut descriptors = [PollFd::new(&self.0, PollFlags::IN)];
+        match poll(&mut descriptors, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })) {
+            Ok(_) => Ok(descriptors[0].revents().contains(PollFlags::IN)),
+            Err(rustix::io::Errno::INTR) => Ok(false),
+            Err(errno) => Err(errno.into()),
+        }
+    }
+
+    pub(super) fn receive(&self) -> io::Result<Option<libc::seccomp_notif>> {
+        check_sizes()?;
+        let mut buffer = Roomy::new(NO_REPORT);
+        // SAFETY: the kernel writes its structure to the pointer, which is valid for as many bytes
+        // as `check_sizes` compared with the kernel's size, and which holds zeros as it demands.
+        // The letter in the request belongs to seccomp alone, so a descriptor of any other kind
+        // refuses it.
+        let result = unsafe {
+            libc::ioctl(self.0.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_RECV, &raw mut buffer)
+        };
+        Ok(unless_gone(result)?.then_some(buffer.value))
+    }
+
+    pub(super) fn send(&self, id: u64, errno: i32) -> io::Result<bool> {
+        check_sizes()?;
+        let response = libc::seccomp_notif_resp { id, val: 0, error: -errno, flags: 0 };
+        let mut buffer = Roomy::new(response);
+        // SAFETY: the kernel reads its structure from the pointer, which is valid for as many bytes
+        // as `check_sizes` compared with the kernel's size. The letter in the request belongs to
+        // seccomp alone, so a descriptor of any other kind refuses it.
+        let result = unsafe {
+            libc::ioctl(self.0.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_SEND, &raw mut buffer)
+        };
+        unless_gone(result)
+    }
+}
+
+impl AsFd for Listener {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+/// Takes over a listener that another process sent.
+impl From<OwnedFd> for Listener {
+    fn from(descriptor: OwnedFd) -> Self {
+        Self(descriptor)
+    }
+}
+
+impl From<Listener> for OwnedFd {
+    fn from(listener: Listener) -> Self {
+        listener.0
+    }
+}
+
+impl Refused {
+    fn new(report: &libc::seccomp_notif, filter: &Filter) -> Self {
+        let (number, args) = (report.data.nr.cast_unsigned(), &report.data.args);
+        let entry = filter.entry_for(Architecture::CURRENT, number, args);
+        let errno = entry.map_or(Errno::Eperm, |entry| entry.answer.errno());
+        Self {
+            call: entry.map_or_else(|| format!("call {number}"), |e| e.call.name().to_owned()),
+            detail: entry.and_then(|entry| detail::detail(entry.call, args)),
+            errno: errno.number().into(),
+            pid: report.pid,
+        }
+    }
+}
+
+/// Tells whether a request found its caller. One that was killed or interrupted is gone; one that
+/// was interrupted is reported again if its call starts over.
+fn unless_gone(result: libc::c_int) -> io::Result<bool> {
+    if result == 0 {
+        return Ok(true);
+    }
+    let error = io::Error::last_os_error();
+    match error.raw_os_error() {
+        Some(libc::ENOENT | libc::EINTR | libc::EAGAIN) => Ok(false),
+        _ => Err(error),
+    }
+}
+
+const NO_REPORT: libc::seccomp_notif = libc::seccomp_notif {
+    id: 0,
+    pid: 0,
+    flags: 0,
+    data: libc::seccomp_data { nr: 0, arch: 0, instruction_pointer: 0, args: [0; 6] },
+};
+
+/// A structure with zeros behind it, for kernels whose own is larger.
+#[repr(C)]
+struct Roomy<T> {
+    value: T,
+    room: [u64; ROOM],
+}
+
+impl<T> Roomy<T> {
+    fn new(value: T) -> Self {
+        Self { value, room: [0; ROOM] }
+    }
+}
+
+/// Makes sure that the kernel's structures fit into the room kept for them.
+fn check_sizes() -> io::Result<()> {
+    let mut sizes =
+        libc::seccomp_notif_sizes { seccomp_notif: 0, seccomp_notif_resp: 0, seccomp_data: 0 };
+    // SAFETY: the pointer is valid for writing the three sizes, which is all the call does.
+    let result = unsafe {
+        libc::syscall(libc::SYS_seccomp, libc::SECCOMP_GET_NOTIF_SIZES, 0, &raw mut sizes)
+    };
+    if result != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    let fits = usize::from(sizes.seccomp_notif) <= size_of::<Roomy<libc::seccomp_notif>>()
+        && usize::from(sizes.seccomp_notif_resp) <= size_of::<Roomy<libc::seccomp_notif_resp>>();
+    if fits { Ok(()) } else { Err(io::Error::from_raw_os_error(libc::EOVERFLOW)) }
+}

@@ -1,0 +1,65 @@
+//! Files that a command may not make because of their mode: devices, and programs that run with
+//! the identity of their owner.
+//!
+//! The files of a workspace belong to the user that Carrel runs as. A set-user-id file left there
+//! would lend that user to whoever runs it later on the host, and mounts are not always `nosuid`.
+//!
+//! `openat2` takes the mode of a new file in memory, where no filter can look, so it does not exist
+//! for a command. `mkdir` and `mkdirat` need no entry, the kernel drops both bits there.
+
+use super::Entry;
+use super::answer::Answer::Explain;
+use super::answer::Errno::Eperm;
+use super::call::Call;
+use super::condition::Argument::{self, Fourth, Second, Third};
+use super::condition::Condition;
+
+/// `S_ISUID` and `S_ISGID`.
+const SET_IDENTITY: u64 = 0o6000;
+/// The bits of a mode that say what kind of file it is.
+pub(super) const FILE_TYPE: u64 = 0o17_0000;
+pub(super) const CHARACTER_DEVICE: u64 = 0o2_0000;
+pub(super) const BLOCK_DEVICE: u64 = 0o6_0000;
+/// `O_CREAT` and the bit that only `O_TMPFILE` has. Without them the mode is whatever happened to
+/// be in the register.
+const CREATES: u64 = 0o100 | 0o2000_0000;
+
+const CHANGES: &[(Call, Argument)] = &[
+    (Call::Chmod, Second),
+    (Call::Fchmod, Second),
+    (Call::Fchmodat, Third),
+    (Call::Fchmodat2, Third),
+];
+const NODES: &[(Call, Argument)] = &[(Call::Mknod, Second), (Call::Mknodat, Third)];
+/// With the flags first, then the mode.
+const OPENINGS: &[(Call, Argument, Argument)] =
+    &[(Call::Open, Second, Third), (Call::Openat, Third, Fourth)];
+
+const ON_CHANGE: &str = "Who runs such a file on the host gets its owner's or group's rights; of \
+                         usual commands only chmod u+s and g+s, and git init --shared, set the bits.";
+const ON_CREATION: &str = "Who runs such a file on the host gets its owner's or group's rights.";
+const DEVICE: &str = "A device file reaches past the file system to the machine.";
+
+pub(super) fn entries() -> Vec<Entry> {
+    let devices = NODES.iter().map(|(call, mode)| refused(*call, vec![device(*mode)], DEVICE));
+    let nodes = NODES.iter().map(|(call, mode)| refused(*call, vec![identity(*mode)], ON_CREATION));
+    let changes =
+        CHANGES.iter().map(|(call, mode)| refused(*call, vec![identity(*mode)], ON_CHANGE));
+    let openings = OPENINGS.iter().map(|(call, flags, mode)| {
+        refused(*call, vec![Condition::any_bit(*flags, CREATES), identity(*mode)], ON_CREATION)
+    });
+    let creation = refused(Call::Creat, vec![identity(Second)], ON_CREATION);
+    devices.chain(nodes).chain(changes).chain(openings).chain([creation]).collect()
+}
+
+fn refused(call: Call, conditions: Vec<Condition>, reason: &'static str) -> Entry {
+    Entry::new(call, conditions, Explain(Eperm), reason)
+}
+
+fn device(mode: Argument) -> Condition {
+    Condition::one_of(mode, &[CHARACTER_DEVICE, BLOCK_DEVICE]).under(FILE_TYPE)
+}
+
+fn identity(mode: Argument) -> Condition {
+    Condition::any_bit(mode, SET_IDENTITY)
+}

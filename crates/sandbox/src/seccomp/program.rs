@@ -1,0 +1,204 @@
+//! From a filter to the instructions that the kernel runs on every system call.
+//!
+//! The program loads the number of the call once and compares it with each call of the filter in
+//! turn. A call that is found is decided by its own block, which ends the program, so the number
+//! stays loaded for the rest. Calls with conditions come first: the kernel remembers which calls
+//! are allowed whatever their arguments and does not run the program for them again.
+//!
+//! A conditional jump reaches 255 instructions. None here goes further than a few: where the way is
+//! longer, it jumps to or over an unconditional one, which reaches everything.
+
+use libc::sock_filter;
+
+use super::answer::{Answer, Errno};
+use super::call::Architecture;
+use super::condition::{Argument, Condition, Test, Width};
+use super::instruction::{and, failure, forward, give, halves, jump, load, refuse};
+use super::{Entry, Filter, UNJUDGED};
+
+/// Where the kernel puts the number of the call in what a program reads.
+const NUMBER_OFFSET: u32 = 0;
+/// Where it puts the architecture.
+const ARCHITECTURE_OFFSET: u32 = 4;
+/// Where it puts the first argument. Each has eight bytes, the low half first.
+const ARGUMENTS_OFFSET: u32 = 16;
+
+/// Numbers from here up belong to the x32 variant of `x86_64`, or to no call at all.
+const X32: u32 = 0x4000_0000;
+
+/// Who hears of refusals that are to be explained.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reporting {
+    /// Whoever holds the [`Listener`](super::Listener). Until it answers, the caller waits.
+    Supervisor,
+    /// Nobody: the caller gets its error number and that is all.
+    Nobody,
+}
+
+/// A filter in the form that the kernel takes.
+#[derive(Clone, Debug)]
+pub struct Program {
+    pub(super) instructions: Vec<sock_filter>,
+    pub(super) reporting: Reporting,
+}
+
+impl Filter {
+    /// Translates the filter for the architecture that this program runs on.
+    pub fn assemble(&self, reporting: Reporting) -> Program {
+        self.assemble_for(Architecture::CURRENT, reporting)
+    }
+
+    pub(super) fn assemble_for(&self, architecture: Architecture, to: Reporting) -> Program {
+        let mut instructions = prologue(architecture);
+        // An architecture without the newest call is one that nobody has judged at all.
+        let newest = self.newest.number(architecture).unwrap_or(0);
+        instructions.extend([jump(libc::BPF_JGT, newest, 0, 1), refuse(UNJUDGED)]);
+        let mut groups = self.groups(architecture);
+        groups.sort_by_key(|(number, _)| *number);
+        let blocks: Vec<_> =
+            groups.iter().map(|(number, entries)| (*number, block(entries, to))).collect();
+        instructions.extend(tree(&blocks));
+        Program { instructions, reporting: to }
+    }
+
+    /// Collects the entries of each call, in their order, under its number.
+    fn groups(&self, architecture: Architecture) -> Vec<(u32, Vec<&Entry>)> {
+        let mut groups: Vec<(u32, Vec<&Entry>)> = vec![];
+        for entry in &self.entries {
+            let Some(number) = entry.call.number(architecture) else { continue };
+            match groups.iter_mut().find(|(known, _)| *known == number) {
+                Some((_, entries)) => entries.push(entry),
+                None => groups.push((number, vec![entry])),
+            }
+        }
+        groups
+    }
+}
+
+/// Ends callers of another architecture, whose numbers mean other calls, and loads the number.
+fn prologue(architecture: Architecture) -> Vec<sock_filter> {
+    let mut instructions = vec![
+        load(ARCHITECTURE_OFFSET),
+        jump(libc::BPF_JEQ, architecture.audit(), 1, 0),
+        give(libc::SECCOMP_RET_KILL_PROCESS),
+        load(NUMBER_OFFSET),
+    ];
+    match architecture {
+        Architecture::X86_64 => {
+            instructions.extend([jump(libc::BPF_JGE, X32, 0, 1), refuse(Errno::Enosys)]);
+        }
+        Architecture::Aarch64 => {}
+    }
+    instructions
+}
+
+/// Finds the block of a call by halving. When a program is installed the kernel runs it once for
+/// every call that there is, so a list would cost as much as starting a process.
+fn tree(blocks: &[(u32, Vec<sock_filter>)]) -> Vec<sock_filter> {
+    let allow = give(libc::SECCOMP_RET_ALLOW);
+    match blocks {
+        [] => vec![allow],
+        [(number, block)] => {
+            let mut instructions = vec![jump(libc::BPF_JEQ, *number, 1, 0), allow];
+            instructions.extend(block);
+            instructions
+        }
+        _ => {
+            let (below, above) = blocks.split_at(blocks.len() / 2);
+            let (lower, upper) = (tree(below), tree(above));
+            let branch = [jump(libc::BPF_JGE, above[0].0, 0, 1), forward(lower.len())];
+            [&branch[..], &lower, &upper].concat()
+        }
+    }
+}
+
+/// Tries the entries of one call in order; the call is allowed when none fits.
+fn block(entries: &[&Entry], reporting: Reporting) -> Vec<sock_filter> {
+    let mut block = vec![];
+    for entry in entries {
+        let answer = vec![give(action(entry.answer, reporting))];
+        block.extend(entry.conditions.iter().rev().fold(answer, guard));
+    }
+    block.push(give(libc::SECCOMP_RET_ALLOW));
+    block
+}
+
+fn action(answer: Answer, reporting: Reporting) -> u32 {
+    match (answer, reporting) {
+        (Answer::Explain(_), Reporting::Supervisor) => libc::SECCOMP_RET_USER_NOTIF,
+        (Answer::Explain(errno), Reporting::Nobody) | (Answer::Refuse(errno), _) => failure(errno),
+    }
+}
+
+/// Puts a condition before some code, which is skipped unless the condition holds.
+fn guard(code: Vec<sock_filter>, condition: &Condition) -> Vec<sock_filter> {
+    let register = Register { argument: condition.argument, width: condition.width };
+    match &condition.test {
+        Test::AnyBit(bits) => [register.skip_unless_any_bit(*bits, code.len()), code].concat(),
+        Test::OneOf { mask, values } => {
+            let length = code.len();
+            let otherwise = [vec![forward(length)], code].concat();
+            register.compare(*mask, values, otherwise, |rest| rest - length)
+        }
+        Test::NoneOf { mask, values } => register.compare(*mask, values, code, |rest| rest),
+    }
+}
+
+/// An argument as the program reads it: in halves of 32 bits.
+#[derive(Clone, Copy)]
+struct Register {
+    argument: Argument,
+    width: Width,
+}
+
+impl Register {
+    fn low(self) -> sock_filter {
+        #[expect(clippy::cast_possible_truncation, reason = "an index is at most five")]
+        let index = self.argument.index() as u32;
+        load(ARGUMENTS_OFFSET + 8 * index)
+    }
+
+    fn high(self) -> sock_filter {
+        let low = self.low();
+        sock_filter { k: low.k + 4, ..low }
+    }
+
+    fn skip_unless_any_bit(self, bits: u64, length: usize) -> Vec<sock_filter> {
+        let (low, high) = halves(bits);
+        let last = [jump(libc::BPF_JSET, low, 1, 0), forward(length)];
+        match self.width {
+            Width::Low32 => [&[self.low()], &last[..]].concat(),
+            Width::Full64 => {
+                let first = [self.high(), jump(libc::BPF_JSET, high, 3, 0), self.low()];
+                [&first[..], &last].concat()
+            }
+        }
+    }
+
+    /// Puts comparisons with each value before the code for "none of them". `target` is given the
+    /// number of instructions that follow a comparison and says how many of them a match skips.
+    fn compare(
+        self,
+        mask: u64,
+        values: &[u64],
+        otherwise: Vec<sock_filter>,
+        target: impl Fn(usize) -> usize,
+    ) -> Vec<sock_filter> {
+        values.iter().rev().fold(otherwise, |rest, value| {
+            let comparison = self.skip_if_equal(mask, *value, target(rest.len()));
+            [comparison, rest].concat()
+        })
+    }
+
+    fn skip_if_equal(self, mask: u64, value: u64, length: usize) -> Vec<sock_filter> {
+        let ((low_mask, high_mask), (low, high)) = (halves(mask), halves(value));
+        let last = [self.low(), and(low_mask), jump(libc::BPF_JEQ, low, 0, 1), forward(length)];
+        match self.width {
+            Width::Low32 => last.to_vec(),
+            Width::Full64 => {
+                let first = [self.high(), and(high_mask), jump(libc::BPF_JEQ, high, 0, 4)];
+                [&first[..], &last].concat()
+            }
+        }
+    }
+}

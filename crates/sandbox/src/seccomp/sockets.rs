@@ -1,0 +1,133 @@
+//! Which sockets a command may open.
+//!
+//! Once a socket is open, where it may connect is the business of the network namespace or of
+//! Landlock; a filter cannot see addresses. It decides which kinds there are.
+
+use carrel_domain::{Network, Tier};
+
+use super::Entry;
+use super::answer::Answer::{Explain, Refuse};
+use super::answer::Errno::{Eacces, Eafnosupport, Eperm, Eprotonosupport};
+use super::call::Call;
+use super::condition::Argument::{First, Second, Third};
+use super::condition::Condition;
+
+pub(super) const AF_UNIX: u64 = 1;
+pub(super) const AF_INET: u64 = 2;
+pub(super) const AF_INET6: u64 = 10;
+pub(super) const AF_NETLINK: u64 = 16;
+
+/// The bits of a socket type that are the type. The others say non-blocking and close-on-exec.
+pub(super) const SOCKET_TYPE: u64 = 0xf;
+pub(super) const SOCK_STREAM: u64 = 1;
+pub(super) const SOCK_DGRAM: u64 = 2;
+pub(super) const SOCK_SEQPACKET: u64 = 5;
+
+const NETLINK_ROUTE: u64 = 0;
+
+/// The default of a type, then ICMP (for `ping` without privilege), TCP, UDP and `ICMPv6`.
+const PROTOCOLS: &[u64] = &[0, 1, 6, 17, 58];
+
+const NO_NETWORK: &str = "The command has no network.";
+
+/// What a command may open.
+#[derive(Clone, Copy, Debug)]
+enum Reach {
+    /// Pairs that are connected to each other.
+    Pairs,
+    /// Also named sockets of the local machine, and the list of interfaces.
+    Local,
+    /// Also the internet families.
+    Internet,
+}
+
+pub(super) fn entries(tier: Tier, network: Network) -> Vec<Entry> {
+    let mut entries = match reach(tier, network) {
+        Reach::Pairs => no_sockets(),
+        Reach::Local => [no_internet(), families()].concat(),
+        Reach::Internet => [plain_internet(), families()].concat(),
+    };
+    entries.push(Entry::new(
+        Call::Socketpair,
+        vec![Condition::none_of(First, &[AF_UNIX])],
+        Explain(Eafnosupport),
+        "Pairs of other families are where the kernel is weakest.",
+    ));
+    entries
+}
+
+fn reach(tier: Tier, network: Network) -> Reach {
+    match (tier, network) {
+        // A loopback of its own takes a namespace, which this tier does not have.
+        (Tier::Landlock, Network::None | Network::Loopback) => Reach::Pairs,
+        (Tier::Full, Network::None) => Reach::Local,
+        (Tier::Full, Network::Loopback) | (_, Network::Full) => Reach::Internet,
+    }
+}
+
+/// Refuses every way to a socket that could name a peer. A pair of the datagram type is one, each
+/// end can send to any other name; the kernel takes a raw pair of the local family for the same.
+fn no_sockets() -> Vec<Entry> {
+    let connected = [SOCK_STREAM, SOCK_SEQPACKET];
+    vec![
+        Entry::new(
+            Call::Socket,
+            vec![],
+            Explain(Eacces),
+            "The command has no network, and only the lack of sockets keeps it from local services.",
+        ),
+        Entry::new(
+            Call::Socketpair,
+            vec![Condition::none_of(Second, &connected).under(SOCKET_TYPE)],
+            Explain(Eacces),
+            "A datagram pair can send to any local service; the other types cannot.",
+        ),
+    ]
+}
+
+fn no_internet() -> Vec<Entry> {
+    vec![Entry::new(Call::Socket, vec![internet()], Explain(Eacces), NO_NETWORK)]
+}
+
+fn plain_internet() -> Vec<Entry> {
+    let cooked = [SOCK_STREAM, SOCK_DGRAM, SOCK_SEQPACKET];
+    vec![
+        Entry::new(
+            Call::Socket,
+            vec![internet(), Condition::none_of(Second, &cooked).under(SOCKET_TYPE)],
+            Explain(Eperm),
+            "Raw packets can pretend to come from anyone.",
+        ),
+        Entry::new(
+            Call::Socket,
+            vec![internet(), Condition::none_of(Third, PROTOCOLS)],
+            Refuse(Eprotonosupport),
+            "Landlock's rules for TCP do not cover its variants; programs fall back to TCP.",
+        ),
+    ]
+}
+
+fn internet() -> Condition {
+    Condition::one_of(First, &[AF_INET, AF_INET6])
+}
+
+/// Refuses address families that a command has no use for.
+fn families() -> Vec<Entry> {
+    vec![
+        Entry::new(
+            Call::Socket,
+            vec![Condition::none_of(First, &[AF_UNIX, AF_INET, AF_INET6, AF_NETLINK])],
+            Explain(Eafnosupport),
+            "Rarely used families are where the kernel is weakest, and some leave the machine.",
+        ),
+        Entry::new(
+            Call::Socket,
+            vec![
+                Condition::one_of(First, &[AF_NETLINK]),
+                Condition::none_of(Third, &[NETLINK_ROUTE]),
+            ],
+            Explain(Eprotonosupport),
+            "Of the kernel's own protocols only the one that lists interfaces is open.",
+        ),
+    ]
+}

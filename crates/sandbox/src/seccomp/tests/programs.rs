@@ -1,0 +1,142 @@
+//! That programs decide what their filter says.
+
+use super::interpreter::{Attempt, run};
+use super::{ALLOW, EXPLAIN, HIGH, all_standard, check, decide, refuse};
+use crate::seccomp::answer::{Answer, Errno};
+use crate::seccomp::call::{Architecture, Call};
+use crate::seccomp::condition::{Argument, Condition, Test, Width};
+use crate::seccomp::program::Reporting;
+use crate::seccomp::{Entry, Filter};
+
+/// As many instructions as the kernel takes.
+const MOST_INSTRUCTIONS: usize = 4096;
+
+/// Arguments for which one entry holds: for each condition, a value that fits it.
+fn arguments_for(entry: &Entry) -> [u64; 6] {
+    // An argument that no condition is about is one: the plainest family and type of a socket.
+    let mut args = [1; 6];
+    for Condition { argument, test, .. } in &entry.conditions {
+        args[argument.index()] = match test {
+            Test::AnyBit(bits) => *bits,
+            Test::OneOf { values, .. } => values[values.len() - 1],
+            Test::NoneOf { mask, values } => {
+                (0..=*mask).find(|value| !values.contains(value)).unwrap()
+            }
+        };
+    }
+    args
+}
+
+#[test]
+fn every_entry_decides_some_call() {
+    for (architecture, filter) in all_standard() {
+        let program = filter.assemble_for(architecture, Reporting::Supervisor);
+        let silent = filter.assemble_for(architecture, Reporting::Nobody);
+        for entry in &filter.entries {
+            let Some(number) = entry.call.number(architecture) else { continue };
+            let attempt = Attempt::new(architecture, number, &arguments_for(entry));
+            assert_eq!(filter.entry_for(architecture, number, &attempt.args), Some(entry));
+            let plain = refuse(entry.answer.errno().number().into());
+            let expected = match entry.answer {
+                Answer::Refuse(_) => plain,
+                Answer::Explain(_) => EXPLAIN,
+            };
+            assert_eq!(run(&program, &attempt), expected, "{entry}");
+            assert_eq!(run(&silent, &attempt), plain, "{entry}");
+        }
+    }
+}
+
+#[test]
+fn the_program_decides_as_the_table_does() {
+    for (architecture, filter) in all_standard() {
+        let program = filter.assemble_for(architecture, Reporting::Nobody);
+        assert!(program.instructions.len() <= MOST_INSTRUCTIONS);
+        for number in 0..=469 {
+            for args in telling_arguments(&filter, architecture, number) {
+                let attempt = Attempt::new(architecture, number, &args);
+                let entry = filter.entry_for(architecture, number, &attempt.args);
+                let expected =
+                    entry.map_or(ALLOW, |entry| refuse(entry.answer.errno().number().into()));
+                assert_eq!(run(&program, &attempt), expected, "{number} {args:x?}");
+            }
+        }
+    }
+}
+
+/// Every combination of the first four arguments near the values that entries compare with.
+fn telling_arguments(filter: &Filter, architecture: Architecture, number: u32) -> Vec<[u64; 4]> {
+    let mut choices = [vec![0], vec![0], vec![0], vec![0]];
+    let entries = filter.entries.iter().filter(|e| e.call.number(architecture) == Some(number));
+    for Condition { argument, test, .. } in entries.flat_map(|entry| &entry.conditions) {
+        let values = match test {
+            Test::AnyBit(bits) => vec![*bits, !bits, bits & bits.wrapping_neg()],
+            Test::OneOf { values, .. } | Test::NoneOf { values, .. } => values.clone(),
+        };
+        let near = values.iter().flat_map(|v| [*v, v + 1, v | HIGH, v | 0x8_0000]);
+        choices[argument.index()].extend(near);
+    }
+    for values in &mut choices {
+        values.sort_unstable();
+        values.dedup();
+    }
+    let [first, second, third, fourth] = &choices;
+    let mut all = vec![];
+    for a in first {
+        for b in second {
+            for c in third {
+                all.extend(fourth.iter().map(|d| [*a, *b, *c, *d]));
+            }
+        }
+    }
+    all
+}
+
+#[test]
+fn whole_registers_are_compared_in_both_halves() {
+    let seven = 0x7_0000_0007;
+    let tests = [
+        Test::AnyBit(seven),
+        Test::AnyBit(7),
+        Test::AnyBit(7 << 32),
+        Test::OneOf { mask: u64::MAX, values: vec![seven, 1] },
+        Test::NoneOf { mask: u64::MAX, values: vec![seven, 1] },
+        Test::OneOf { mask: 0xf_0000_000f, values: vec![seven] },
+    ];
+    for test in tests {
+        let condition = Condition { argument: Argument::Sixth, width: Width::Full64, test };
+        let entry = Entry::new(
+            Call::Mount,
+            vec![condition.clone()],
+            Answer::Refuse(Errno::Eperm),
+            "A test.",
+        );
+        let filter = Filter { entries: vec![entry], newest: Call::FileSetattr };
+        for value in [0, 1, 7, 7 << 32, seven, seven | 1 << 63, seven | 16, 1 << 40, 8] {
+            let args = [0, 0, 0, 0, 0, value];
+            let expected = if condition.holds(&args) { refuse(libc::EPERM) } else { ALLOW };
+            assert_eq!(decide(&filter, Call::Mount, &args), expected, "{condition} {value:#x}");
+        }
+    }
+}
+
+#[test]
+fn a_block_longer_than_a_conditional_jump_is_passed() {
+    let values: Vec<u64> = (0..300).collect();
+    let long = |answer| {
+        let conditions = vec![Condition::one_of(Argument::First, &values)];
+        Entry::new(Call::Mount, conditions, Answer::Refuse(answer), "A test.")
+    };
+    let chroot = Entry::new(Call::Chroot, vec![], Answer::Refuse(Errno::Eacces), "A test.");
+    let filter = Filter { entries: vec![long(Errno::Eperm), chroot], newest: Call::FileSetattr };
+    check(
+        &filter,
+        &[
+            (Call::Mount, &[0], refuse(libc::EPERM)),
+            (Call::Mount, &[299], refuse(libc::EPERM)),
+            (Call::Mount, &[300], ALLOW),
+            (Call::Chroot, &[], refuse(libc::EACCES)),
+            (Call::Bpf, &[], ALLOW),
+        ],
+    );
+}
