@@ -13,10 +13,18 @@ pub struct CaptureLimits {
     pub tail: ByteSize,
 }
 
+impl CaptureLimits {
+    /// What a reply keeps of stdout: 100 KiB, half from each end.
+    pub const STDOUT: Self = Self { head: ByteSize::kib(50), tail: ByteSize::kib(50) };
+
+    /// What a reply keeps of stderr: 50 KiB, half from each end.
+    pub const STDERR: Self = Self { head: ByteSize::kib(25), tail: ByteSize::kib(25) };
+}
+
 impl Default for CaptureLimits {
-    /// Keeps 100 KiB, half from each end.
+    /// Keeps what a reply keeps of stdout.
     fn default() -> Self {
-        Self { head: ByteSize::kib(50), tail: ByteSize::kib(50) }
+        Self::STDOUT
     }
 }
 
@@ -35,6 +43,11 @@ impl Captured {
     /// Returns how many bytes between head and tail were not kept.
     pub fn omitted(&self) -> u64 {
         self.total_bytes - (self.head.len() + self.tail.len()) as u64
+    }
+
+    /// Returns whether bytes between head and tail were not kept.
+    pub fn truncated(&self) -> bool {
+        self.omitted() > 0
     }
 
     /// Returns the output for a person: at most `limit` bytes of it, from both ends, with a line
@@ -73,7 +86,7 @@ impl Captured {
 }
 
 /// Drops the first bytes of a character whose last ones are missing.
-fn without_torn_end(bytes: &[u8]) -> &[u8] {
+pub(crate) fn without_torn_end(bytes: &[u8]) -> &[u8] {
     match std::str::from_utf8(bytes) {
         Err(error) if error.error_len().is_none() => &bytes[..error.valid_up_to()],
         _ => bytes,
@@ -153,15 +166,15 @@ mod tests {
             let chunks: Vec<&[u8]> = whole.chunks(size).collect();
             assert_eq!(captured(10, 7, &chunks), expected, "chunks of {size}");
         }
-        assert_eq!(expected.omitted(), 983);
+        assert_eq!((expected.omitted(), expected.truncated()), (983, true));
     }
 
     #[test]
     fn a_stream_that_fits_is_kept_whole() {
         let all = captured(4, 4, &[b"abc", b"def"]);
         assert_eq!(
-            (all.head.as_slice(), all.tail.as_slice(), all.omitted()),
-            (&b"abcd"[..], &b"ef"[..], 0)
+            (all.head.as_slice(), all.tail.as_slice(), all.truncated()),
+            (&b"abcd"[..], &b"ef"[..], false)
         );
         assert_eq!(all.to_text(100), "abcdef");
     }

@@ -20,8 +20,13 @@ impl Control {
     /// Waits for the next report; none when the init is gone. Nothing is lost if the wait is
     /// given up.
     pub(crate) async fn report(&self) -> Option<Report> {
+        Some(self.report_with_descriptors().await?.0)
+    }
+
+    /// Waits as [`Control::report`] does, and also returns the descriptors that come along.
+    pub(crate) async fn report_with_descriptors(&self) -> Option<(Report, Vec<OwnedFd>)> {
         let packet = self.0.receive(MAX_CONTROL_BYTES).await.ok()??;
-        serde_json::from_slice(&packet.payload).ok()
+        Some((serde_json::from_slice(&packet.payload).ok()?, packet.descriptors))
     }
 
     /// Tells the init something. If it is gone, the next report says so.

@@ -3,6 +3,7 @@
 use std::io;
 
 use carrel_domain::{Code, Coded};
+use carrel_sandbox::Failure;
 use serde_json::{Value, json};
 
 use crate::protocol::Step;
@@ -34,9 +35,21 @@ pub enum SpawnError {
     /// The working directory could not be entered.
     #[error("could not enter the working directory")]
     Directory(#[source] io::Error),
+    /// What the command must not have could not be taken from it, so it did not start.
+    #[error("could not confine the command")]
+    Confine(#[source] io::Error),
+    /// A command of a cell was to start in a directory of the host, or the other way round.
+    #[error("the working directory is on the other side of the sandbox")]
+    WrongSide,
     /// Pipes, descriptors or processes could not be made.
     #[error("could not make the processes and pipes of a command")]
     Resources(#[source] io::Error),
+    /// There is no terminal for the command.
+    #[error("could not open a terminal for the command")]
+    Terminal(#[source] io::Error),
+    /// A command with a terminal was given other input.
+    #[error("a command with a terminal reads from that, and takes no other input")]
+    TerminalInput,
     /// There is no program to run.
     #[error("the command is empty")]
     Empty,
@@ -63,7 +76,9 @@ impl SpawnError {
         let source = io::Error::from_raw_os_error(errno);
         match (step, source.kind()) {
             (Step::Fork | Step::Prepare, _) => Self::Resources(source),
+            (Step::Terminal, _) => Self::Terminal(source),
             (Step::Directory, _) => Self::Directory(source),
+            (Step::Confine, _) => Self::Confine(source),
             (Step::Execute, io::ErrorKind::NotFound) => {
                 Self::NotFound { program: program.to_owned() }
             }
@@ -80,9 +95,13 @@ impl Coded for SpawnError {
         match self {
             Self::NotFound { .. } => Code::NotFound,
             Self::PermissionDenied { .. } => Code::PermissionDenied,
+            Self::Confine(_) => Code::SandboxUnavailable,
             Self::Execute { .. }
             | Self::Directory(_)
+            | Self::WrongSide
             | Self::Resources(_)
+            | Self::Terminal(_)
+            | Self::TerminalInput
             | Self::Empty
             | Self::NulByte
             | Self::InvalidVariable { .. }
@@ -98,11 +117,46 @@ impl Coded for SpawnError {
             | Self::Execute { program, .. } => json!({ "program": program }),
             Self::InvalidVariable { name } => json!({ "name": name }),
             Self::Directory(_)
+            | Self::Confine(_)
+            | Self::WrongSide
             | Self::Resources(_)
+            | Self::Terminal(_)
+            | Self::TerminalInput
             | Self::Empty
             | Self::NulByte
             | Self::SpawnerGone
             | Self::Unresponsive => json!({}),
+        }
+    }
+}
+
+/// Why there is no cell.
+#[derive(Debug, thiserror::Error)]
+pub enum CellError {
+    /// The kernel refused a part of the plan.
+    #[error("the sandbox could not be set up")]
+    Refused(#[source] Failure),
+    /// The spawner could not be asked.
+    #[error(transparent)]
+    Spawn(#[from] SpawnError),
+}
+
+impl Coded for CellError {
+    fn code(&self) -> Code {
+        match self {
+            Self::Refused(_) => Code::SandboxUnavailable,
+            Self::Spawn(error) => error.code(),
+        }
+    }
+
+    fn detail(&self) -> Value {
+        match self {
+            Self::Refused(failure) => json!({
+                "step": failure.step,
+                "object": failure.object,
+                "errno": failure.errno,
+            }),
+            Self::Spawn(error) => error.detail(),
         }
     }
 }

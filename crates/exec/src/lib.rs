@@ -10,35 +10,52 @@
 //!    └──────────── control ────────────────┘
 //! ```
 //!
+//! A command reads and writes files and pipes that the server made, or a terminal, which its init
+//! opens on the command's side of the walls and hands to the server.
+//!
 //! Nothing outlives its owner. A server that dies closes its sockets, and each init then kills its
 //! tree; a spawner that dies sends each init a parent-death signal, with the same effect; an init
 //! that dies leaves its tree to the spawner, which kills it.
 #![forbid(unsafe_code)]
 
 mod capture;
+mod cell;
 mod control;
 mod detached;
 mod error;
+mod groups;
 mod helper;
+mod jobs;
 mod link;
+mod live;
 mod log;
 mod login;
 mod memory_file;
 mod outcome;
 mod protocol;
+mod reader;
 mod running;
 mod socket;
 mod spawner;
 mod spec;
 mod streams;
+mod terminal;
 
 pub use capture::{CaptureLimits, Captured};
+pub use cell::Cell;
 pub use detached::start_detached;
-pub use error::SpawnError;
+pub use error::{CellError, SpawnError};
+pub use groups::{Group, GroupReport, Groups};
 pub use helper::run_helper;
+pub use jobs::{
+    InvalidJobId, Job, JobError, JobId, JobLimits, JobStatus, Jobs, Owner, Place, Wake,
+};
+pub use live::{Live, Piece, StreamName};
 pub use log::{LogEnd, LogFile};
 pub use login::{HookCommand, Receipt};
 pub use outcome::{Cost, End, Outcome, Stop};
+pub use reader::{Chunk, Cursor, LogReader, MAX_READ_BYTES, ReadError};
 pub use running::Running;
 pub use spawner::Spawner;
-pub use spec::{CommandSpec, Limits, Output, Stdin};
+pub use spec::{CommandSpec, Directory, Limits, Output, Stdin};
+pub use terminal::{Terminal, TerminalError, TerminalSize};

@@ -2,6 +2,8 @@
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::fs::{Mode, OFlags, open};
 use rustix::io::Errno;
@@ -10,19 +12,34 @@ use crate::error::SpawnError;
 use crate::protocol::Request;
 use crate::socket::AsyncSocket;
 
-/// The connection to the spawner, which ends with it.
+/// The connection to the spawner or a cell, which ends with it.
 #[derive(Debug)]
 pub(crate) struct Link {
     requests: AsyncSocket,
     null: OwnedFd,
+    /// The number of the next request.
+    next: AtomicU64,
+    /// The connection to the spawner, which must last as long as its cells do.
+    spawner: Option<Arc<Self>>,
 }
 
 impl Link {
-    /// Returns the server's end and the spawner's.
-    pub(crate) fn open() -> io::Result<(Self, OwnedFd)> {
+    /// Returns the server's end and the other one. `spawner` is the connection over which a cell is
+    /// asked for.
+    pub(crate) fn open(spawner: Option<Arc<Self>>) -> io::Result<(Self, OwnedFd)> {
         let (requests, far) = AsyncSocket::pair()?;
         let null = open("/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
-        Ok((Self { requests, null }, far))
+        Ok((Self { requests, null, next: AtomicU64::new(0), spawner }, far))
+    }
+
+    /// Returns a number for a request that no other one has.
+    pub(crate) fn number(&self) -> u64 {
+        self.next.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Returns whether what is at the other end is a cell.
+    pub(crate) fn is_cell(&self) -> bool {
+        self.spawner.is_some()
     }
 
     /// Returns what a command without input reads.
@@ -43,8 +60,8 @@ impl Link {
 
     /// Asks for the end of an init that does not answer. If there is no room to send, the spawner
     /// does not answer either.
-    pub(crate) fn end(&self, init: i32) {
-        self.requests.send_now(&Request::End { init }.encode());
+    pub(crate) fn end(&self, number: u64) {
+        self.requests.send_now(&Request::End { number }.encode());
     }
 }
 

@@ -6,13 +6,18 @@ use std::sync::Arc;
 
 use carrel_domain::ByteSize;
 use serde::{Deserialize, Serialize};
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tracing::warn;
 
-/// Where all output of a command goes.
+use crate::reader::{LogReader, Progress};
+
+/// Where all output of a command goes: the bytes of both streams as they are, in the order in which
+/// they arrive. Streams that are kept apart arrive through two pipes, so their order is that of
+/// reading them; combined output is exactly in the order of writing.
 #[derive(Debug)]
 pub struct LogFile {
-    /// The file, open for writing.
+    /// The file, empty and open for writing; for reading as well if a [`LogReader`] is to read it.
     pub file: File,
     /// Output beyond this is not written.
     pub limit: ByteSize,
@@ -38,12 +43,20 @@ pub(crate) struct Log {
     written: u64,
     end: LogEnd,
     /// The write that is under way, off the async threads: a full disk cache makes it wait.
-    writing: Option<JoinHandle<io::Result<()>>>,
+    /// It returns how much it has written.
+    writing: Option<JoinHandle<io::Result<u64>>>,
+    progress: watch::Sender<Progress>,
 }
 
 impl Log {
     pub(crate) fn new(LogFile { file, limit }: LogFile) -> Self {
-        Self { file: Arc::new(file), limit, written: 0, end: LogEnd::Complete, writing: None }
+        let (file, end) = (Arc::new(file), LogEnd::Complete);
+        let progress = watch::Sender::new(Progress { length: 0, end });
+        Self { file, limit, written: 0, end, writing: None, progress }
+    }
+
+    pub(crate) fn reader(&self) -> LogReader {
+        LogReader::new(Arc::clone(&self.file), self.progress.subscribe())
     }
 
     /// Waits until what was added is written. Nothing is lost if the wait is given up.
@@ -51,10 +64,20 @@ impl Log {
         let Some(writing) = &mut self.writing else { return };
         let written = writing.await.map_err(io::Error::other).flatten();
         self.writing = None;
-        if let Err(error) = written {
+        let length = written.unwrap_or_else(|error| {
             self.end = LogEnd::Failed;
             warn!(%error, "could not write the log of a command, the rest of it is lost");
-        }
+            0
+        });
+        self.publish(length);
+    }
+
+    /// Tells readers of bytes that they find in the file, and how the log is.
+    fn publish(&self, length: u64) {
+        self.progress.send_modify(|progress| {
+            progress.length += length;
+            progress.end = self.end;
+        });
     }
 
     /// Adds output to a log that is settled. Once the log is full or broken this does nothing, so
@@ -74,11 +97,16 @@ impl Log {
             );
         }
         let file = Arc::clone(&self.file);
-        self.writing = Some(tokio::task::spawn_blocking(move || (&*file).write_all(&text)));
+        let write = move || (&*file).write_all(&text).map(|()| text.len() as u64);
+        self.writing = Some(tokio::task::spawn_blocking(write));
     }
 
-    /// Returns how the log ended. One that did not settle is not complete.
-    pub(crate) fn end(&self) -> LogEnd {
-        if self.writing.is_some() { LogEnd::Failed } else { self.end }
+    /// Returns how the log ended, and tells its readers. One that did not settle is not complete.
+    pub(crate) fn finish(mut self) -> LogEnd {
+        if self.writing.is_some() {
+            self.end = LogEnd::Failed;
+            self.publish(0);
+        }
+        self.end
     }
 }

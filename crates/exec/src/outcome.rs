@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use carrel_domain::ByteSize;
-use carrel_sandbox::Usage;
+use carrel_sandbox::{Refused, Usage};
 use rustix::process::WaitStatus;
 use serde::{Deserialize, Serialize};
 
@@ -17,9 +17,9 @@ pub struct Outcome {
     pub end: End,
     /// Why Carrel stopped it, if it did.
     pub stop: Option<Stop>,
-    /// What it wrote to stdout; with combined output, to either stream.
+    /// What it wrote to stdout; with combined output or a terminal, to either stream.
     pub stdout: Captured,
-    /// What it wrote to stderr; nothing with combined output.
+    /// What it wrote to stderr; nothing with combined output or a terminal.
     pub stderr: Captured,
     /// How the log file ended, if one was asked for.
     pub log: Option<LogEnd>,
@@ -29,6 +29,8 @@ pub struct Outcome {
     pub cost: Cost,
     /// How many processes were still running when the main one ended. They were ended too.
     pub left_running: usize,
+    /// System calls that it was refused, each kind once.
+    pub refused: Vec<Refused>,
 }
 
 impl Outcome {

@@ -8,14 +8,18 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::PathBuf;
 use std::time::Duration;
 
+use carrel_domain::exact_path;
+use carrel_sandbox::{Failure, Plan, Refused};
 use serde::{Deserialize, Serialize};
 
 use crate::memory_file;
 use crate::outcome::{Cost, End};
 use crate::socket::Packet;
 use crate::spec::Limits;
+use crate::terminal::TerminalSize;
 
 /// The largest request that travels inside a packet; a larger one travels as a file in memory.
 pub(crate) const MAX_INLINE_BYTES: usize = 64 << 10;
@@ -26,13 +30,36 @@ pub(crate) const MAX_CONTROL_BYTES: usize = 4 << 10;
 /// The payload of a packet whose request is in its last descriptor. No request looks like this.
 const ELSEWHERE: &[u8] = b"@";
 
+/// The payload with which a command hands over what tells of refused system calls.
+pub(crate) const LISTENER: &[u8] = b"listener";
+
 /// What the server asks of the spawner.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Request {
     /// Start a command.
-    Start(Start),
-    /// End the init with this process id, and its tree.
-    End { init: i32 },
+    Start(Box<Start>),
+    /// Make a cell.
+    Cell(Box<MakeCell>),
+    /// End the init or the cell that was asked for under this number, and its tree.
+    End { number: u64 },
+}
+
+/// A cell to make.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct MakeCell {
+    pub(crate) number: u64,
+    pub(crate) plan: Plan,
+    /// The number of a cell whose network it shares.
+    pub(crate) companion: Option<u64>,
+}
+
+/// The descriptors of a cell to make. `T` is owned by a receiver and borrowed by a sender.
+#[derive(Debug)]
+pub(crate) struct CellDescriptors<T> {
+    pub(crate) control: T,
+    pub(crate) requests: T,
+    pub(crate) workspace: T,
+    pub(crate) scratch: T,
 }
 
 /// A command to start.
@@ -40,33 +67,71 @@ pub(crate) enum Request {
 pub(crate) struct Start {
     pub(crate) argv: Vec<OsString>,
     pub(crate) environment: Vec<(OsString, OsString)>,
+    pub(crate) terms: Terms,
+}
+
+/// The terms on which a command is started.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Terms {
+    pub(crate) number: u64,
+    /// Where it starts in a cell; none for a command of the host.
+    pub(crate) inside: Option<Inside>,
     pub(crate) grace: Duration,
     pub(crate) limits: Limits,
+    /// The size of its terminal, if it is to have one instead of input and output from the server.
+    pub(crate) terminal: Option<TerminalSize>,
     /// How many of the descriptors stay with the init.
     pub(crate) held: usize,
+    /// How many of the descriptors are files of control groups.
+    pub(crate) groups: usize,
 }
+
+/// A directory of a cell's workspace.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Inside(#[serde(with = "exact_path")] pub(crate) PathBuf);
 
 /// The descriptors of a command to start. `T` is owned by a receiver and borrowed by a sender.
 #[derive(Debug)]
 pub(crate) struct Descriptors<T> {
     pub(crate) control: T,
-    pub(crate) directory: T,
+    /// None for a command whose terminal is yet to be opened.
+    pub(crate) standard: Option<Standard<T>>,
+    /// None for a command of a cell.
+    pub(crate) directory: Option<T>,
+    pub(crate) inherited: Vec<T>,
+    pub(crate) groups: Vec<T>,
+    pub(crate) held: Vec<T>,
+}
+
+/// What a command reads from and writes to.
+#[derive(Debug)]
+pub(crate) struct Standard<T> {
     pub(crate) stdin: T,
     pub(crate) stdout: T,
     pub(crate) stderr: T,
-    pub(crate) inherited: Vec<T>,
-    pub(crate) held: Vec<T>,
+}
+
+impl<T> Standard<T> {
+    /// Returns the descriptors by their numbers.
+    pub(crate) fn in_order(&self) -> [&T; 3] {
+        [&self.stdin, &self.stdout, &self.stderr]
+    }
 }
 
 /// What an init tells the server.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) enum Report {
-    /// The program runs.
-    Started { init: i32, pid: i32 },
+    /// The program runs, under this process id of its own namespace. Both ends of its terminal, the
+    /// near one first, come along.
+    Started { pid: i32 },
     /// The program does not run.
     Failed { step: Step, errno: i32 },
     /// The program and everything it started is gone.
-    Ended { end: End, cost: Cost, left_running: usize },
+    Ended { end: End, cost: Cost, left_running: usize, refused: Vec<Refused> },
+    /// The cell is ready for commands.
+    CellReady,
+    /// There will be no cell.
+    CellFailed(Failure),
 }
 
 /// Where starting a command failed.
@@ -74,10 +139,14 @@ pub(crate) enum Report {
 pub(crate) enum Step {
     /// Making the processes.
     Fork,
+    /// Opening a terminal.
+    Terminal,
     /// Placing descriptors and signals.
     Prepare,
     /// Entering the working directory.
     Directory,
+    /// Taking away what a command must not have.
+    Confine,
     /// Executing the program.
     Execute,
 }
@@ -91,15 +160,24 @@ pub(crate) enum Order {
 
 #[derive(Serialize, Deserialize)]
 enum Header {
-    Start { arguments: usize, grace: Duration, limits: Limits, held: usize },
-    End { init: i32 },
+    Start { arguments: usize, terms: Terms },
+    Cell(Box<MakeCell>),
+    End { number: u64 },
+}
+
+/// A header that borrows what it says.
+#[derive(Serialize)]
+enum HeaderRef<'a> {
+    Start { arguments: usize, terms: &'a Terms },
+    Cell(&'a MakeCell),
 }
 
 impl Request {
     /// Writes the request as bytes.
     pub(crate) fn encode(&self) -> Vec<u8> {
         match self {
-            Self::End { init } => to_json(&Header::End { init: *init }),
+            Self::End { number } => to_json(&Header::End { number: *number }),
+            Self::Cell(cell) => to_json(&HeaderRef::Cell(cell)),
             Self::Start(start) => start.encode(),
         }
     }
@@ -126,15 +204,16 @@ impl Request {
     fn decode(bytes: &[u8]) -> io::Result<Self> {
         let mut parts = bytes.split(|byte| *byte == 0);
         match serde_json::from_slice(parts.next().unwrap_or_default())? {
-            Header::End { init } => Ok(Self::End { init }),
-            Header::Start { arguments, grace, limits, held } => {
+            Header::End { number } => Ok(Self::End { number }),
+            Header::Cell(cell) => Ok(Self::Cell(cell)),
+            Header::Start { arguments, terms } => {
                 let mut strings = parts.map(|part| OsString::from_vec(part.to_vec()));
                 let argv = strings.by_ref().take(arguments).collect();
                 let mut environment = Vec::new();
                 while let (Some(name), Some(value)) = (strings.next(), strings.next()) {
                     environment.push((name, value));
                 }
-                Ok(Self::Start(Start { argv, environment, grace, limits, held }))
+                Ok(Self::Start(Box::new(Start { argv, environment, terms })))
             }
         }
     }
@@ -142,9 +221,8 @@ impl Request {
 
 impl Start {
     fn encode(&self) -> Vec<u8> {
-        let Self { argv, grace, limits, held, .. } = self;
-        let (arguments, grace, limits, held) = (argv.len(), *grace, *limits, *held);
-        let mut bytes = to_json(&Header::Start { arguments, grace, limits, held });
+        let header = HeaderRef::Start { arguments: self.argv.len(), terms: &self.terms };
+        let mut bytes = to_json(&header);
         let variables = self.environment.iter().flat_map(|(name, value)| [name, value]);
         for string in self.argv.iter().chain(variables) {
             bytes.push(0);
@@ -156,18 +234,21 @@ impl Start {
 
 impl Descriptors<OwnedFd> {
     /// Takes the descriptors in the order in which [`Descriptors::in_order`] sends them.
-    pub(crate) fn from_received(mut descriptors: Vec<OwnedFd>, held: usize) -> io::Result<Self> {
-        let first_held = descriptors.len().checked_sub(held).ok_or_else(malformed)?;
-        let held = descriptors.split_off(first_held);
-        let mut rest = descriptors.into_iter();
+    pub(crate) fn from_received(received: Vec<OwnedFd>, terms: &Terms) -> io::Result<Self> {
+        let mut received = received;
+        let held = split_off(&mut received, terms.held)?;
+        let groups = split_off(&mut received, terms.groups)?;
+        let mut rest = received.into_iter();
         let mut next = || rest.next().ok_or_else(malformed);
         Ok(Self {
             control: next()?,
-            directory: next()?,
-            stdin: next()?,
-            stdout: next()?,
-            stderr: next()?,
+            standard: match terms.terminal {
+                None => Some(Standard { stdin: next()?, stdout: next()?, stderr: next()? }),
+                Some(_) => None,
+            },
+            directory: if terms.inside.is_none() { Some(next()?) } else { None },
             inherited: rest.collect(),
+            groups,
             held,
         })
     }
@@ -175,21 +256,45 @@ impl Descriptors<OwnedFd> {
     /// Closes what only the command needs. What is left is the control socket, and what is held
     /// until nothing of the command is left.
     pub(crate) fn into_supervised(self) -> (OwnedFd, Vec<OwnedFd>) {
-        let Self { control, directory, stdin, stdout, stderr, inherited, held } = self;
-        drop((directory, stdin, stdout, stderr, inherited));
+        let Self { control, standard, directory, inherited, groups, held } = self;
+        drop((standard, directory, inherited, groups));
         (control, held)
     }
+}
+
+fn split_off(received: &mut Vec<OwnedFd>, count: usize) -> io::Result<Vec<OwnedFd>> {
+    let first = received.len().checked_sub(count).ok_or_else(malformed)?;
+    Ok(received.split_off(first))
 }
 
 impl<T: AsFd> Descriptors<T> {
     /// Returns the descriptors in the order in which they are sent.
     pub(crate) fn in_order(&self) -> Vec<BorrowedFd<'_>> {
-        [&self.control, &self.directory, &self.stdin, &self.stdout, &self.stderr]
+        [&self.control]
             .into_iter()
+            .chain(self.standard.iter().flat_map(Standard::in_order))
+            .chain(&self.directory)
             .chain(&self.inherited)
+            .chain(&self.groups)
             .chain(&self.held)
             .map(AsFd::as_fd)
             .collect()
+    }
+}
+
+impl CellDescriptors<OwnedFd> {
+    /// Takes the descriptors in the order in which [`CellDescriptors::in_order`] sends them.
+    pub(crate) fn from_received(received: Vec<OwnedFd>) -> io::Result<Self> {
+        let [control, requests, workspace, scratch] =
+            received.try_into().map_err(|_| malformed())?;
+        Ok(Self { control, requests, workspace, scratch })
+    }
+}
+
+impl<T: AsFd> CellDescriptors<T> {
+    /// Returns the descriptors in the order in which they are sent.
+    pub(crate) fn in_order(&self) -> Vec<BorrowedFd<'_>> {
+        [&self.control, &self.requests, &self.workspace, &self.scratch].map(AsFd::as_fd).into()
     }
 }
 
@@ -208,18 +313,24 @@ mod tests {
     use carrel_domain::ByteSize;
 
     fn start(argument: &[u8]) -> Request {
-        Request::Start(Start {
+        Request::Start(Box::new(Start {
             argv: vec!["printf".into(), OsString::from_vec(argument.to_vec()), OsString::new()],
             environment: vec![("A".into(), "1=2".into()), ("EMPTY".into(), OsString::new())],
-            grace: Duration::from_millis(500),
-            limits: Limits { data: Some(ByteSize::mib(1)), cpu: None },
-            held: 2,
-        })
+            terms: Terms {
+                number: 3,
+                inside: Some(Inside(OsString::from_vec(b"a\xff".to_vec()).into())),
+                grace: Duration::from_millis(500),
+                limits: Limits { data: Some(ByteSize::mib(1)), ..Limits::default() },
+                terminal: Some(TerminalSize::default()),
+                held: 2,
+                groups: 1,
+            },
+        }))
     }
 
     #[test]
     fn requests_survive_the_way_whatever_their_bytes() {
-        for request in [start(b"\xff\n{\"@"), Request::End { init: 7 }] {
+        for request in [start(b"\xff\n{\"@"), Request::End { number: 7 }] {
             let bytes = request.encode();
             assert_eq!(Request::decode(&bytes).unwrap(), request);
         }

@@ -9,9 +9,12 @@ use tokio_util::sync::CancellationToken;
 
 use crate::control::Control;
 use crate::link::Link;
+use crate::live::{Live, Piece};
 use crate::outcome::{Cost, End, Outcome, Stop};
 use crate::protocol::{Order, Report};
+use crate::reader::LogReader;
 use crate::streams::Streams;
+use crate::terminal::Terminal;
 
 /// How much longer than its grace a command may take to end before its init is given up and
 /// killed, and then how long the spawner may take to do that.
@@ -24,7 +27,7 @@ pub struct Running {
     pub(crate) link: Arc<Link>,
     pub(crate) control: Control,
     pub(crate) streams: Streams,
-    pub(crate) init: i32,
+    pub(crate) number: u64,
     pub(crate) pid: i32,
     pub(crate) begun: Instant,
     pub(crate) deadline: Option<Duration>,
@@ -57,6 +60,46 @@ impl Running {
         self.pid
     }
 
+    /// Returns the command's terminal, if it has one, for input and for changing its size while
+    /// [`Running::wait`] is awaited elsewhere.
+    pub fn terminal(&self) -> Option<Terminal> {
+        self.streams.terminal()
+    }
+
+    /// Returns a reader of the command's log, if it has one.
+    pub fn log_reader(&self) -> Option<LogReader> {
+        self.streams.log_reader()
+    }
+
+    /// Returns the output as it arrives, while [`Running::wait`] is awaited elsewhere. A reader
+    /// that was asked for before gets no more.
+    ///
+    /// A slow reader slows the command down; it delays neither the deadline nor a cancellation, and
+    /// once the command is over it is waited for no longer than a second.
+    pub fn live(&mut self) -> Live {
+        self.streams.live()
+    }
+
+    /// Waits as [`Running::wait`] does and shows each piece of output to `sink`, in the order of
+    /// arrival and before returning.
+    ///
+    /// The sink runs on the thread that waits: one that blocks delays the deadline as well. Whoever
+    /// has to wait for something reads [`Running::live`] instead.
+    pub async fn wait_with(
+        mut self,
+        cancel: &CancellationToken,
+        mut sink: impl FnMut(Piece),
+    ) -> Outcome {
+        let mut live = self.live();
+        let showing = async {
+            while let Some(piece) = live.next().await {
+                sink(piece);
+            }
+        };
+        let (outcome, ()) = tokio::join!(self.wait(cancel), showing);
+        outcome
+    }
+
     /// Waits until nothing of the command is left. It is stopped at its deadline, counted from the
     /// request, and when `cancel` says so.
     pub async fn wait(mut self, cancel: &CancellationToken) -> Outcome {
@@ -87,22 +130,22 @@ impl Running {
     }
 
     fn force(&self, stop: Stop) -> (Stage, Option<Instant>) {
-        self.link.end(self.init);
+        self.link.end(self.number);
         (Stage::Forcing(stop), Instant::now().checked_add(PATIENCE))
     }
 
     async fn finish(mut self, report: Option<Report>, stop: Option<Stop>) -> Outcome {
         // A disk that does not take the rest of the log must not keep anybody waiting for ever.
         let _ = timeout(PATIENCE, self.streams.drain()).await;
-        let (end, cost, left_running) = match report {
-            Some(Report::Ended { end, cost, left_running }) => (end, cost, left_running),
-            Some(Report::Started { .. } | Report::Failed { .. }) | None => {
-                (End::Lost, Cost::default(), 0)
+        let (end, cost, left_running, refused) = match report {
+            Some(Report::Ended { end, cost, left_running, refused }) => {
+                (end, cost, left_running, refused)
             }
+            _ => (End::Lost, Cost::default(), 0, Vec::new()),
         };
         let wall = self.begun.elapsed();
         let (stdout, stderr, log) = self.streams.finish();
-        Outcome { end, stop, stdout, stderr, log, wall, cost, left_running }
+        Outcome { end, stop, stdout, stderr, log, wall, cost, left_running, refused }
     }
 }
 

@@ -22,14 +22,15 @@ use crate::helper::{self, FIRST_DESCRIPTOR};
 use crate::link::Link;
 use crate::memory_file;
 use crate::outcome::Outcome;
-use crate::protocol::{Descriptors, Report, Request, Start};
+use crate::protocol::{Descriptors, Inside, Report, Request, Standard, Start, Terms};
 use crate::running::Running;
-use crate::spec::{CommandSpec, Stdin};
+use crate::spec::{CommandSpec, Directory, Stdin};
 use crate::streams::{Streams, Writers};
+use crate::terminal::Screen;
 
 /// How long a command may take from the request to the execution of its program. Starting takes
 /// about a millisecond; one that needs this long waits for a stopped spawner or a dead file system.
-const START_LIMIT: Duration = Duration::from_secs(30);
+pub(crate) const START_LIMIT: Duration = Duration::from_secs(30);
 
 /// A handle to the process that starts commands. Cloning gives another handle to the same one.
 ///
@@ -37,9 +38,9 @@ const START_LIMIT: Duration = Duration::from_secs(30);
 /// that still runs and ends.
 #[derive(Clone, Debug)]
 pub struct Spawner {
-    link: Arc<Link>,
-    program: Arc<Path>,
-    gone: watch::Receiver<bool>,
+    pub(crate) link: Arc<Link>,
+    pub(crate) program: Arc<Path>,
+    pub(crate) gone: watch::Receiver<bool>,
 }
 
 impl Spawner {
@@ -47,7 +48,7 @@ impl Spawner {
     /// thing in its `main`.
     pub fn start(program: &Path) -> io::Result<Self> {
         let program = std::path::absolute(program)?;
-        let (link, far) = Link::open()?;
+        let (link, far) = Link::open(None)?;
         let gone = watch_over(execute(&program, far)?)?;
         Ok(Self { link: Arc::new(link), program: program.into(), gone })
     }
@@ -85,55 +86,91 @@ impl Spawner {
     pub async fn spawn(&self, mut spec: CommandSpec) -> Result<Running, SpawnError> {
         let begun = Instant::now();
         spec.check()?;
-        let (streams, writers) =
+        let (mut streams, writers) =
             Streams::open(spec.output, spec.log.take()).map_err(SpawnError::Resources)?;
         let (control, far) = Control::open().map_err(SpawnError::Resources)?;
         let (deadline, grace, program) = (spec.deadline, spec.grace, spec.program());
+        let number = self.link.number();
         let starting = async {
-            self.request(spec, far, writers).await?;
+            self.request(number, spec, far, writers).await?;
             started(&control, &program).await
         };
-        let (init, pid) =
+        let (pid, screen) =
             timeout(START_LIMIT, starting).await.map_err(|_| SpawnError::Unresponsive)??;
+        if let Some(screen) = screen {
+            streams.show(screen);
+        }
         let link = Arc::clone(&self.link);
-        Ok(Running { link, control, streams, init, pid, begun, deadline, grace })
+        Ok(Running { link, control, streams, number, pid, begun, deadline, grace })
     }
 
     /// Sends the request. The command's ends of sockets and pipes are closed here on return.
     async fn request(
         &self,
+        number: u64,
         spec: CommandSpec,
         control: OwnedFd,
-        writers: Writers,
+        writers: Option<Writers>,
     ) -> Result<(), SpawnError> {
-        let input = match &spec.stdin {
+        let input = match spec.stdin {
             Stdin::Empty => None,
             Stdin::Bytes(bytes) => {
-                Some(memory_file::holding(bytes).map_err(SpawnError::Resources)?)
+                Some(memory_file::holding(&bytes).map_err(SpawnError::Resources)?)
+            }
+            Stdin::Opened(descriptor) => Some(descriptor),
+        };
+        let (directory, inside) = match (spec.directory, self.link.is_cell()) {
+            (Directory::Opened(directory), false) => (Some(directory), None),
+            (Directory::Inside(path), true) => (None, Some(Inside(path))),
+            // A directory of the host would be a way out of a cell.
+            (Directory::Opened(_), true) | (Directory::Inside(_), false) => {
+                return Err(SpawnError::WrongSide);
             }
         };
         let descriptors = Descriptors {
             control: control.as_fd(),
-            directory: spec.directory.as_fd(),
-            stdin: input.as_ref().map_or(self.link.null(), AsFd::as_fd),
-            stdout: writers.stdout(),
-            stderr: writers.stderr(),
+            standard: writers.as_ref().map(|writers| Standard {
+                stdin: input.as_ref().map_or(self.link.null(), AsFd::as_fd),
+                stdout: writers.stdout(),
+                stderr: writers.stderr(),
+            }),
+            directory: directory.as_ref().map(AsFd::as_fd),
             inherited: spec.inherited.iter().map(AsFd::as_fd).collect(),
+            groups: spec.groups.iter().map(AsFd::as_fd).collect(),
             held: spec.held.iter().map(AsFd::as_fd).collect(),
         };
-        let held = spec.held.len();
-        let CommandSpec { argv, environment, grace, limits, .. } = spec;
-        let start = Start { argv, environment, grace, limits, held };
-        self.link.send(Request::Start(start), descriptors.in_order()).await
+        let terms = Terms {
+            number,
+            inside,
+            grace: spec.grace,
+            limits: spec.limits,
+            terminal: spec.output.terminal(),
+            held: spec.held.len(),
+            groups: spec.groups.len(),
+        };
+        let start = Start { argv: spec.argv, environment: spec.environment, terms };
+        self.link.send(Request::Start(Box::new(start)), descriptors.in_order()).await
     }
 }
 
-/// Waits until the program runs, and returns the ids of its init and of its own process.
-async fn started(control: &Control, program: &str) -> Result<(i32, i32), SpawnError> {
-    match control.report().await {
-        Some(Report::Started { init, pid }) => Ok((init, pid)),
-        Some(Report::Failed { step, errno }) => Err(SpawnError::reported(program, step, errno)),
-        Some(Report::Ended { .. }) | None => Err(SpawnError::SpawnerGone),
+/// Waits until the program runs, and returns its process id and its terminal, if it has one.
+async fn started(control: &Control, program: &str) -> Result<(i32, Option<Screen>), SpawnError> {
+    let (report, descriptors) =
+        control.report_with_descriptors().await.ok_or(SpawnError::SpawnerGone)?;
+    match report {
+        Report::Started { pid } => Ok((pid, screen(descriptors).map_err(SpawnError::Terminal)?)),
+        Report::Failed { step, errno } => Err(SpawnError::reported(program, step, errno)),
+        Report::Ended { .. } | Report::CellReady | Report::CellFailed(_) => {
+            Err(SpawnError::SpawnerGone)
+        }
+    }
+}
+
+/// Takes the terminal that an init has opened.
+fn screen(descriptors: Vec<OwnedFd>) -> io::Result<Option<Screen>> {
+    match <[OwnedFd; 2]>::try_from(descriptors) {
+        Ok([near, far]) => Screen::new(near, far).map(Some),
+        Err(_) => Ok(None),
     }
 }
 

@@ -3,6 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use carrel_domain::ByteSize;
@@ -11,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::capture::CaptureLimits;
 use crate::error::SpawnError;
 use crate::log::LogFile;
+use crate::terminal::TerminalSize;
 
 /// A command to run.
 #[derive(Debug)]
@@ -20,9 +22,9 @@ pub struct CommandSpec {
     pub argv: Vec<OsString>,
     /// The complete environment; nothing is inherited.
     pub environment: Vec<(OsString, OsString)>,
-    /// The working directory. A descriptor opened with `O_PATH` is enough.
-    pub directory: OwnedFd,
-    /// What the command reads.
+    /// Where it starts.
+    pub directory: Directory,
+    /// What the command reads, unless it has a terminal.
     pub stdin: Stdin,
     /// How much of what it writes is kept.
     pub output: Output,
@@ -30,6 +32,8 @@ pub struct CommandSpec {
     pub inherited: Vec<OwnedFd>,
     /// Descriptors that stay open until nothing of the command is left, such as one that holds a lock.
     pub held: Vec<OwnedFd>,
+    /// Files of control groups that the command joins by writing its process id there.
+    pub groups: Vec<OwnedFd>,
     /// What each process of the command may use.
     pub limits: Limits,
     /// After this time the command is stopped.
@@ -40,6 +44,22 @@ pub struct CommandSpec {
     pub log: Option<LogFile>,
 }
 
+/// Where a command starts.
+#[derive(Debug)]
+pub enum Directory {
+    /// A directory of the host, for a command of the host. A descriptor opened with `O_PATH` is
+    /// enough.
+    Opened(OwnedFd),
+    /// A directory of a cell's workspace, relative to it, for a command of that cell.
+    Inside(PathBuf),
+}
+
+impl From<OwnedFd> for Directory {
+    fn from(directory: OwnedFd) -> Self {
+        Self::Opened(directory)
+    }
+}
+
 /// What each process of a command may use. What is absent is as the server has it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limits {
@@ -47,18 +67,29 @@ pub struct Limits {
     pub data: Option<ByteSize>,
     /// Time on a processor, in whole seconds; a process that uses more is ended.
     pub cpu: Option<Duration>,
+    /// The size of a file that it writes; a process that writes on is ended.
+    pub file_size: Option<ByteSize>,
+    /// Descriptors that it may have open.
+    pub open_files: Option<u64>,
+    /// Processes that its user may have, which is for a user of its own only.
+    pub processes: Option<u64>,
+    /// Memory that it may leave in a file when it crashes.
+    pub core: Option<ByteSize>,
 }
 
 /// What a command reads.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug, Default)]
 pub enum Stdin {
     /// The end of the file, at once.
+    #[default]
     Empty,
     /// These bytes, then the end of the file.
     Bytes(Vec<u8>),
+    /// What this descriptor, which is no directory, gives.
+    Opened(OwnedFd),
 }
 
-/// How much of what a command writes is kept.
+/// Where a command writes to, and how much of that is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Output {
     /// Both streams are one, in the order in which they were written.
@@ -70,6 +101,38 @@ pub enum Output {
         /// Limits for stderr.
         stderr: CaptureLimits,
     },
+    /// Both streams and the input are a terminal, which controls the command's session. What is
+    /// written there has its line ends changed, and what is typed is shown, as terminals do.
+    ///
+    /// The command has no other input; see [`crate::Running::terminal`]. `TERM` is not set.
+    Terminal {
+        /// The size that it has at first.
+        size: TerminalSize,
+        /// Limits for what is read from it.
+        limits: CaptureLimits,
+    },
+}
+
+impl Output {
+    /// Returns the size of the terminal, if there is one.
+    pub(crate) fn terminal(&self) -> Option<TerminalSize> {
+        match self {
+            Self::Combined(_) | Self::Separate { .. } => None,
+            Self::Terminal { size, .. } => Some(*size),
+        }
+    }
+}
+
+impl Limits {
+    /// No limits but those of the server.
+    pub const NONE: Self = Self {
+        data: None,
+        cpu: None,
+        file_size: None,
+        open_files: None,
+        processes: None,
+        core: None,
+    };
 }
 
 impl CommandSpec {
@@ -79,8 +142,19 @@ impl CommandSpec {
     /// The grace unless another is set.
     pub const DEFAULT_GRACE: Duration = Duration::from_millis(500);
 
-    /// Describes a command with an empty environment, no input, combined output and no deadline.
+    /// Describes a command of the host with an empty environment, no input, combined output and no
+    /// deadline.
     pub fn new(argv: Vec<OsString>, directory: OwnedFd) -> Self {
+        Self::starting_in(argv, Directory::Opened(directory))
+    }
+
+    /// Describes a command of a cell in the same way.
+    pub fn inside(argv: Vec<OsString>, directory: PathBuf) -> Self {
+        Self::starting_in(argv, Directory::Inside(directory))
+    }
+
+    /// Describes a command that starts in either kind of directory in the same way.
+    pub fn starting_in(argv: Vec<OsString>, directory: Directory) -> Self {
         Self {
             argv,
             environment: Vec::new(),
@@ -89,6 +163,7 @@ impl CommandSpec {
             output: Output::Combined(CaptureLimits::default()),
             inherited: Vec::new(),
             held: Vec::new(),
+            groups: Vec::new(),
             limits: Limits::default(),
             deadline: None,
             grace: Self::DEFAULT_GRACE,
@@ -101,10 +176,13 @@ impl CommandSpec {
         self.argv.first().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
     }
 
-    /// Refuses what no program can be given.
+    /// Refuses what no program can be given, and input that nobody would read.
     pub(crate) fn check(&self) -> Result<(), SpawnError> {
         if self.argv.first().is_none_or(|program| program.is_empty()) {
             return Err(SpawnError::Empty);
+        }
+        if self.output.terminal().is_some() && !matches!(self.stdin, Stdin::Empty) {
+            return Err(SpawnError::TerminalInput);
         }
         let mut values = self.environment.iter().map(|(_, value)| value);
         if self.argv.iter().any(has_nul) || values.any(has_nul) {

@@ -1,30 +1,38 @@
-//! The pipes that a command writes to.
+//! The pipes, or the terminal, that a command writes to.
 
 use std::future;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
 
 use carrel_domain::ByteSize;
 use rustix::pipe::{PipeFlags, pipe_with};
-use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe::Receiver;
+use tokio::time::{Instant, timeout_at};
 
 use crate::capture::{Capture, CaptureLimits, Captured};
+use crate::live::{Feed, Live, StreamName};
 use crate::log::{Log, LogEnd, LogFile};
+use crate::reader::LogReader;
 use crate::spec::Output;
+use crate::terminal::{Keyboard, Screen, Terminal};
 
 /// How much is read at once: what a pipe holds unless somebody changed it.
 const CHUNK_BYTES: usize = 64 << 10;
 
 /// How much is read at most from a pipe that nobody of the command writes to any more: what a pipe
-/// can hold. Somebody else may have it open and never stop writing.
+/// can hold, and more than a terminal can. Somebody else may have it open and never stop writing.
 const MAX_DRAIN_BYTES: usize = 1 << 20;
 
-/// One pipe, read by the server.
+/// How long somebody who reads live output may hold up a command that is over. Its last bytes are
+/// kept and logged without them then.
+const READER_PATIENCE: Duration = Duration::from_secs(1);
+
+/// One pipe or terminal, read by the server.
 #[derive(Debug)]
 struct Stream {
-    /// None once the end was read.
-    pipe: Option<Receiver>,
+    /// None before there is something to read, and once the end was read.
+    source: Option<Receiver>,
     chunk: Vec<u8>,
     capture: Capture,
 }
@@ -32,9 +40,11 @@ struct Stream {
 /// All output of a command.
 #[derive(Debug)]
 pub(crate) struct Streams {
-    /// Stdout and stderr.
-    streams: [Stream; 2],
+    /// Stdout and stderr. A terminal is in place of stdout.
+    both: [Stream; 2],
+    keyboard: Option<Keyboard>,
     log: Option<Log>,
+    feed: Option<Feed>,
 }
 
 /// The ends of the pipes that go to the command.
@@ -53,29 +63,60 @@ pub(crate) struct Arrived {
 }
 
 impl Streams {
-    /// Returns the ends for the server and for the command.
-    pub(crate) fn open(output: Output, log: Option<LogFile>) -> io::Result<(Self, Writers)> {
-        let (streams, writers) = match output {
+    /// Returns the ends for the server and for the command. A terminal is opened by the init, and
+    /// shown here later.
+    pub(crate) fn open(
+        output: Output,
+        log: Option<LogFile>,
+    ) -> io::Result<(Self, Option<Writers>)> {
+        let (both, writers) = match output {
             Output::Combined(limits) => {
                 let (stream, stdout) = Stream::open(limits)?;
-                ([stream, Stream::closed()], Writers { stdout, stderr: None })
+                ([stream, Stream::closed()], Some(Writers { stdout, stderr: None }))
             }
             Output::Separate { stdout, stderr } => {
                 let (first, stdout) = Stream::open(stdout)?;
                 let (second, stderr) = Stream::open(stderr)?;
-                ([first, second], Writers { stdout, stderr: Some(stderr) })
+                ([first, second], Some(Writers { stdout, stderr: Some(stderr) }))
+            }
+            Output::Terminal { size: _, limits } => {
+                ([Stream::new(None, limits), Stream::closed()], None)
             }
         };
-        Ok((Self { streams, log: log.map(Log::new) }, writers))
+        Ok((Self { both, keyboard: None, log: log.map(Log::new), feed: None }, writers))
+    }
+
+    /// Reads a terminal from here on.
+    pub(crate) fn show(&mut self, Screen { output, keyboard }: Screen) {
+        self.both[0].source = Some(output);
+        self.keyboard = Some(keyboard);
+    }
+
+    /// Returns the terminal, if there is one.
+    pub(crate) fn terminal(&self) -> Option<Terminal> {
+        self.keyboard.as_ref().map(Keyboard::terminal)
+    }
+
+    /// Returns a reader of the log, if there is one.
+    pub(crate) fn log_reader(&self) -> Option<LogReader> {
+        self.log.as_ref().map(Log::reader)
+    }
+
+    /// Hands on output from here on, to this reader alone.
+    pub(crate) fn live(&mut self) -> Live {
+        let (feed, live) = Feed::open();
+        self.feed = Some(feed);
+        live
     }
 
     /// Waits for output, forever if there will be none. Nothing is lost if the wait is given up.
     ///
-    /// Nothing is read before the log has what was read last, so a slow disk slows the command down
-    /// and costs no memory. It holds up nobody but this wait.
+    /// Nothing is read before the log has what was read last and a live reader has room, so a slow
+    /// disk or reader slows the command down and costs no memory. It holds up nobody but this wait.
     pub(crate) async fn next(&mut self) -> Arrived {
         self.settled().await;
-        let [stdout, stderr] = &mut self.streams;
+        self.room().await;
+        let [stdout, stderr] = &mut self.both;
         tokio::select! {
             length = stdout.read() => Arrived { stream: 0, length },
             length = stderr.read() => Arrived { stream: 1, length },
@@ -88,22 +129,35 @@ impl Streams {
         }
     }
 
-    /// Keeps what has arrived.
-    pub(crate) fn keep(&mut self, Arrived { stream, length }: Arrived) {
-        let Stream { chunk, capture, .. } = &mut self.streams[stream];
-        capture.push(&chunk[..length]);
-        if let Some(log) = &mut self.log {
-            log.append(&chunk[..length]);
+    async fn room(&self) {
+        if let Some(feed) = &self.feed {
+            feed.room().await;
         }
     }
 
-    /// Reads what is left in the pipes without waiting for more, and waits for the log.
+    /// Keeps what has arrived.
+    pub(crate) fn keep(&mut self, Arrived { stream, length }: Arrived) {
+        let Stream { chunk, capture, .. } = &mut self.both[stream];
+        let bytes = &chunk[..length];
+        capture.push(bytes);
+        if let Some(log) = &mut self.log {
+            log.append(bytes);
+        }
+        if let Some(feed) = &self.feed {
+            feed.give(StreamName::ALL[stream], bytes);
+        }
+    }
+
+    /// Reads what is left without waiting for more, and waits for the log.
     pub(crate) async fn drain(&mut self) {
-        for stream in 0..self.streams.len() {
+        let reader_until = Instant::now() + READER_PATIENCE;
+        for stream in 0..self.both.len() {
             let mut left = MAX_DRAIN_BYTES;
             while left > 0 {
                 self.settled().await;
-                let length = self.streams[stream].read_now();
+                // Too late is as good as no reader: what it misses is counted.
+                let _ = timeout_at(reader_until, self.room()).await;
+                let length = self.both[stream].read_now();
                 if length == 0 {
                     break;
                 }
@@ -116,29 +170,36 @@ impl Streams {
 
     /// Returns what was kept of stdout and stderr, and how the log ended.
     pub(crate) fn finish(self) -> (Captured, Captured, Option<LogEnd>) {
-        let [stdout, stderr] = self.streams.map(|stream| stream.capture.finish());
-        (stdout, stderr, self.log.map(|log| log.end()))
+        let [stdout, stderr] = self.both.map(|stream| stream.capture.finish());
+        (stdout, stderr, self.log.map(Log::finish))
     }
 }
 
 impl Stream {
     fn open(limits: CaptureLimits) -> io::Result<(Self, OwnedFd)> {
         let (reader, writer) = pipe_with(PipeFlags::CLOEXEC)?;
-        let pipe = Some(Receiver::from_owned_fd(reader)?);
-        Ok((Self { pipe, chunk: vec![0; CHUNK_BYTES], capture: Capture::new(limits) }, writer))
+        Ok((Self::new(Some(Receiver::from_owned_fd(reader)?), limits), writer))
+    }
+
+    fn new(source: Option<Receiver>, limits: CaptureLimits) -> Self {
+        Self { source, chunk: vec![0; CHUNK_BYTES], capture: Capture::new(limits) }
     }
 
     fn closed() -> Self {
         let nothing = CaptureLimits { head: ByteSize::bytes(0), tail: ByteSize::bytes(0) };
-        Self { pipe: None, chunk: Vec::new(), capture: Capture::new(nothing) }
+        Self { source: None, chunk: Vec::new(), capture: Capture::new(nothing) }
     }
 
     /// Waits for bytes and puts them into the chunk. Never returns after the end.
     async fn read(&mut self) -> usize {
-        if let Some(pipe) = &mut self.pipe {
-            match pipe.read(&mut self.chunk).await {
+        while let Some(source) = &self.source {
+            // A plain `read` takes fewer bytes than there was room for as a sign that no more are
+            // there, which is wrong for a terminal.
+            match source.readable().await.and_then(|()| source.try_read(&mut self.chunk)) {
                 Ok(length) if length > 0 => return length,
-                Ok(_) | Err(_) => self.pipe = None,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                // A terminal ends with an error.
+                Ok(_) | Err(_) => self.source = None,
             }
         }
         future::pending().await
@@ -146,9 +207,9 @@ impl Stream {
 
     /// Puts bytes that are there into the chunk, and returns how many.
     fn read_now(&mut self) -> usize {
-        // The pipe is read without asking the reactor, which may not have heard of the bytes yet.
-        let read = |pipe| rustix::io::read(pipe, &mut self.chunk).ok();
-        self.pipe.as_ref().and_then(read).unwrap_or(0)
+        // It is read without asking the reactor, which may not have heard of the bytes yet.
+        let read = |source| rustix::io::read(source, &mut self.chunk).ok();
+        self.source.as_ref().and_then(read).unwrap_or(0)
     }
 }
 

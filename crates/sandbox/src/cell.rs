@@ -210,15 +210,6 @@ impl Cell {
         }
     }
 
-    /// Gives the calling supervisor terminals that no other command of the cell sees. Where commands
-    /// share the host's files, they share its terminals, and Landlock keeps them from those.
-    pub fn separate_terminals(&self) -> io::Result<()> {
-        match self.plan.tier {
-            Tier::Full => mounts::show_terminals(),
-            Tier::Landlock => Ok(()),
-        }
-    }
-
     /// Returns whether the cell is still there. The supervisor of a command is not necessarily able
     /// to see its process id.
     pub fn is_there(&self) -> io::Result<bool> {

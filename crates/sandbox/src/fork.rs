@@ -1,6 +1,8 @@
 //! Copying the calling process.
 
+use std::ffi::c_void;
 use std::io;
+use std::panic::{self, AssertUnwindSafe};
 
 use rustix::io::Errno;
 use rustix::process::Pid;
@@ -32,6 +34,48 @@ pub fn fork() -> io::Result<Fork> {
         Some(pid) if result > 0 => Ok(Fork::Parent(pid)),
         Some(_) => Err(io::Error::last_os_error()),
     }
+}
+
+/// The stack of a process that borrows memory. What runs there calls a few levels deep and has no
+/// recursion; a shallow call uses about a hundredth of this.
+const BORROWED_STACK_BYTES: usize = 1 << 20;
+
+/// Runs `work` in a new process that borrows this one's memory, and returns its id when it has
+/// executed a program or has ended with the status that `work` returns.
+///
+/// Nothing is copied and nobody is scheduled in between, which makes this much cheaper than
+/// [`fork`]. Descriptors, credentials, limits and signals of the new process are its own. What
+/// `work` does to memory stays done.
+pub fn lend(mut work: impl FnMut() -> u8) -> io::Result<Pid> {
+    if !is_single_threaded()? {
+        return Err(Errno::DEADLK.into());
+    }
+    let mut stack = Box::<[u128]>::new_uninit_slice(BORROWED_STACK_BYTES / size_of::<u128>());
+    let top = stack.as_mut_ptr_range().end;
+    let mut work: &mut dyn FnMut() -> u8 = &mut work;
+    let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
+    // SAFETY: the new process runs on a stack of its own, which is aligned for every architecture
+    // and freed only after this call. The caller is the only thread and the kernel lets it go on
+    // only when the new process has given the memory back, so at any moment one of them uses it, as
+    // if `work` had been called here: no reference is used from two places, and what it points to
+    // outlives the call.
+    let result =
+        unsafe { libc::clone(borrow, top.cast(), flags, (&raw mut work).cast::<c_void>()) };
+    match Pid::from_raw(result) {
+        Some(pid) if result > 0 => Ok(pid),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// The status of a process whose work panicked.
+const PANICKED: i32 = 101;
+
+/// What a process that borrows memory begins with. Returning ends it.
+extern "C" fn borrow(work: *mut c_void) -> i32 {
+    // SAFETY: `lend` passes a pointer to a reference of this type, which nothing else uses until
+    // this process has ended or executed a program.
+    let work = unsafe { &mut *work.cast::<&mut dyn FnMut() -> u8>() };
+    panic::catch_unwind(AssertUnwindSafe(work)).map_or(PANICKED, i32::from)
 }
 
 /// Counts threads by the links of their directory: itself, its parent, and one for each thread.

@@ -27,7 +27,7 @@ mod usage;
 pub use cell::{Cell, Doors, Enclosure, Failure, Step};
 pub use denial::{Certainty, Denial, MAX_DENIALS, Situation, explain as explain_denials};
 pub use descriptors::close_on_exec;
-pub use fork::{Fork, fork};
+pub use fork::{Fork, fork, lend};
 pub use guarantee::{Grouped, Guarantee, enforced, guarantees, not_enforced, without_walls};
 pub use host::{Host, Visible, VisibleKind};
 pub use landlock::version as landlock_version;

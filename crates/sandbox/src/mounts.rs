@@ -135,11 +135,6 @@ pub(crate) fn show_processes() -> io::Result<()> {
     Ok(mount("proc", "/proc", "proc", flags, None)?)
 }
 
-/// Shows terminals of the calling process's own mount namespace, in place of those of the cell.
-pub(crate) fn show_terminals() -> io::Result<()> {
-    Detached::terminals()?.attach(Path::new("/dev/pts"))
-}
-
 fn set_attributes(
     at: impl AsFd,
     path: &std::ffi::CStr,

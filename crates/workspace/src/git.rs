@@ -34,7 +34,8 @@ const DEADLINE: Duration = Duration::from_secs(30);
 const CAPTURE: CaptureLimits = CaptureLimits { head: ByteSize::mib(1), tail: ByteSize::kib(1) };
 
 /// What git may use to answer one question about what a stranger may have filled.
-const LIMITS: Limits = Limits { data: Some(ByteSize::gib(1)), cpu: Some(Duration::from_secs(30)) };
+const LIMITS: Limits =
+    Limits { data: Some(ByteSize::gib(1)), cpu: Some(Duration::from_secs(30)), ..Limits::NONE };
 
 /// Bounds what is read of a repository's configuration.
 const MAX_CONFIG_BYTES: u64 = 1024 * 1024;

@@ -6,9 +6,9 @@ use std::io;
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
-use carrel_sandbox::SignalQueue;
+use carrel_sandbox::{Enclosure, SignalQueue};
 use rustix::io::Errno;
-use rustix::process::{Pid, WaitOptions, WaitStatus, wait};
+use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, wait};
 
 use super::{ready, tree};
 
@@ -34,10 +34,15 @@ pub(super) fn reap(mut ended: impl FnMut(Pid, WaitStatus)) -> io::Result<bool> {
 /// Kills every descendant until nothing is left. `signals` tell when a child has ended.
 ///
 /// Giving up is not an answer: what fails, for want of memory or descriptors, is tried again.
-pub(super) fn kill_all(signals: &SignalQueue, mut ended: impl FnMut(Pid, WaitStatus)) {
+pub(super) fn kill_all(
+    signals: &SignalQueue,
+    enclosure: Enclosure,
+    mut ended: impl FnMut(Pid, WaitStatus),
+) {
     let mut pause = SWEEP_PAUSE;
     loop {
-        let swept = tree::kill(&HashSet::new());
+        let swept =
+            if enclosure.signal_all(Signal::KILL) { Ok(0) } else { tree::kill(&HashSet::new()) };
         match swept.and_then(|_| gone_within(pause, signals, &mut ended)) {
             Ok(true) => return,
             Ok(false) => {}

@@ -1,65 +1,125 @@
 //! The last steps before a command's program runs, in the process that becomes it.
 
-use std::io::{self, Write};
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
-use std::process::{Command, ExitCode};
+use std::process::Command;
 
 use carrel_domain::ByteSize;
+use carrel_sandbox::Cell;
+use rustix::fs::{FileType, fstat};
 use rustix::io::{Errno, FdFlags, fcntl_dupfd_cloexec, fcntl_setfd};
-use rustix::process::{Resource, Rlimit, fchdir, setrlimit, setsid};
+use rustix::process::{Resource, Rlimit, fchdir, getrlimit, ioctl_tiocsctty, setrlimit, setsid};
 use rustix::stdio::{dup2_stderr, dup2_stdin, dup2_stdout};
 
-use crate::protocol::{Descriptors, Report, Start, Step, to_json};
+use crate::protocol::{Descriptors, Inside, LISTENER, Report, Standard, Start, Step, to_json};
+use crate::socket;
 use crate::spec::{CommandSpec, Limits};
 
-/// Becomes the command. Returns only if that fails, after saying so in `failure`.
+/// The status of a process that did not become the command. Nobody sees it.
+const NOT_EXECUTED: u8 = 1;
+
+/// Becomes the command. Returns only if that fails, after saying so in `news`.
 ///
-/// `failure` is closed by the `exec` that succeeds, which is how the init learns of it.
+/// `news` is closed by the `exec` that succeeds, which is how the init learns of it.
 pub(super) fn execute(
     start: &Start,
     descriptors: &Descriptors<OwnedFd>,
-    failure: OwnedFd,
-) -> ExitCode {
-    let (step, error) = match prepare(descriptors, start.limits) {
+    cell: Option<&Cell>,
+    news: &OwnedFd,
+) -> u8 {
+    let (step, error) = match prepare(start, descriptors, cell, news) {
         Err(failed) => failed,
         Ok(_inherited) => (Step::Execute, replace_process(start)),
     };
     let errno = error.raw_os_error().unwrap_or(Errno::INVAL.raw_os_error());
     // If the init is gone, so is everybody who wants to know.
-    let _ = std::fs::File::from(failure).write_all(&to_json(&Report::Failed { step, errno }));
-    ExitCode::FAILURE
+    let _ = socket::send(news, &to_json(&Report::Failed { step, errno }), &[]);
+    NOT_EXECUTED
 }
 
-/// Gives the process what the command expects. All other descriptors are closed by `exec`.
+/// Gives the process what the command expects and takes away the rest. All other descriptors are
+/// closed by `exec`.
 fn prepare(
+    start: &Start,
     descriptors: &Descriptors<OwnedFd>,
-    limits: Limits,
+    cell: Option<&Cell>,
+    news: &OwnedFd,
 ) -> Result<Vec<OwnedFd>, (Step, io::Error)> {
-    fchdir(&descriptors.directory).map_err(|errno| (Step::Directory, errno.into()))?;
-    let placed = place(descriptors).map_err(|error| (Step::Prepare, error))?;
-    // Last, so that they hold for the program and not for what prepares it.
-    limit(limits).map_err(|errno| (Step::Prepare, errno.into()))?;
+    let during = |step| move |error: io::Error| (step, error);
+    join(&descriptors.groups).map_err(during(Step::Prepare))?;
+    enter(start, descriptors, cell).map_err(during(Step::Directory))?;
+    let placed = place(start, descriptors).map_err(during(Step::Prepare))?;
+    // Late, so that they hold for the program and not for what prepares it.
+    limit(start.terms.limits).map_err(|errno| (Step::Prepare, errno.into()))?;
+    if let Some(cell) = cell {
+        confine(cell, descriptors, news).map_err(during(Step::Confine))?;
+    }
     Ok(placed)
 }
 
+/// Joins control groups. Each file takes the id of a thread, and zero is the one that writes.
+fn join(groups: &[OwnedFd]) -> io::Result<()> {
+    for group in groups {
+        rustix::io::write(group, b"0")?;
+    }
+    Ok(())
+}
+
+fn enter(start: &Start, descriptors: &Descriptors<OwnedFd>, cell: Option<&Cell>) -> io::Result<()> {
+    match (cell, &start.terms.inside, &descriptors.directory) {
+        (None, None, Some(directory)) => Ok(fchdir(directory)?),
+        (Some(cell), Some(Inside(path)), None) => cell.enter_directory(path),
+        _ => Err(Errno::INVAL.into()),
+    }
+}
+
+/// Takes away what a command must not have, and hands the init what tells of refused calls.
+fn confine(cell: &Cell, descriptors: &Descriptors<OwnedFd>, news: &OwnedFd) -> io::Result<()> {
+    // A directory of the host would be a way out.
+    let standard = descriptors.standard.iter().flat_map(Standard::in_order);
+    for descriptor in standard.chain(&descriptors.inherited) {
+        if FileType::from_raw_mode(fstat(descriptor)?.st_mode) == FileType::Directory {
+            return Err(Errno::ISDIR.into());
+        }
+    }
+    if let Some(listener) = cell.confine()? {
+        socket::send(news, LISTENER, &[listener.as_fd()])?;
+    }
+    Ok(())
+}
+
 fn limit(limits: Limits) -> Result<(), Errno> {
-    let cpu = limits.cpu.map(|time| time.as_secs().max(1));
-    let data = limits.data.map(ByteSize::as_u64);
-    for (resource, value) in [(Resource::Data, data), (Resource::Cpu, cpu)] {
-        if value.is_some() {
-            setrlimit(resource, Rlimit { current: value, maximum: value })?;
+    let size = |size: Option<ByteSize>| size.map(ByteSize::as_u64);
+    for (resource, value) in [
+        (Resource::Data, size(limits.data)),
+        (Resource::Cpu, limits.cpu.map(|time| time.as_secs().max(1))),
+        (Resource::Fsize, size(limits.file_size)),
+        (Resource::Nofile, limits.open_files),
+        (Resource::Nproc, limits.processes),
+        (Resource::Core, size(limits.core)),
+    ] {
+        if let Some(value) = value {
+            // Nobody but an administrator may have more than the server itself has.
+            let maximum = getrlimit(resource).maximum.map_or(value, |maximum| maximum.min(value));
+            setrlimit(resource, Rlimit { current: Some(maximum), maximum: Some(maximum) })?;
         }
     }
     Ok(())
 }
 
-fn place(descriptors: &Descriptors<OwnedFd>) -> io::Result<Vec<OwnedFd>> {
+fn place(start: &Start, descriptors: &Descriptors<OwnedFd>) -> io::Result<Vec<OwnedFd>> {
+    let Some(Standard { stdin, stdout, stderr }) = &descriptors.standard else {
+        return Err(Errno::INVAL.into());
+    };
     // A session of its own: a signal to its process group reaches no helper.
     setsid()?;
-    dup2_stdin(&descriptors.stdin)?;
-    dup2_stdout(&descriptors.stdout)?;
-    dup2_stderr(&descriptors.stderr)?;
+    if start.terms.terminal.is_some() {
+        ioctl_tiocsctty(stdin)?;
+    }
+    dup2_stdin(stdin)?;
+    dup2_stdout(stdout)?;
+    dup2_stderr(stderr)?;
     let numbers = CommandSpec::FIRST_INHERITED.cast_signed()..;
     let inherited =
         descriptors.inherited.iter().zip(numbers).map(|(fd, number)| place_at(fd, number));

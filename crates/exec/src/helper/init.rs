@@ -5,23 +5,26 @@
 //! `setsid` or forked twice.
 
 use std::collections::HashSet;
-use std::fs::File;
-use std::io::{self, Read};
+use std::io;
+use std::mem;
 use std::os::fd::{AsFd, OwnedFd};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use carrel_sandbox::{Fork, SignalQueue, fork, usage_of_children};
+use carrel_sandbox::{Cell, Enclosure, Listener, Refused, SignalQueue, lend, usage_of_children};
+use rustix::event::PollFlags;
 use rustix::io::Errno;
-use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{
     Pid, Signal, WaitStatus, getpid, getppid, set_child_subreaper, set_parent_process_death_signal,
 };
 
+use super::terminal::Ends;
 use super::{children, command, ready, tree};
 use crate::outcome::{Cost, End};
-use crate::protocol::{Descriptors, MAX_CONTROL_BYTES, Order, Report, Start, Step, to_json};
-use crate::socket;
+use crate::protocol::{
+    Descriptors, LISTENER, MAX_CONTROL_BYTES, Order, Report, Start, Step, to_json,
+};
+use crate::socket::{self, Packet};
 
 /// What the kernel sends an init when the spawner dies.
 pub(super) const END: Signal = Signal::USR1;
@@ -30,48 +33,105 @@ pub(super) const END: Signal = Signal::USR1;
 /// running. Something like `tee` behind a process substitution finishes its work in this time.
 const SETTLE: Duration = Duration::from_millis(50);
 
+/// How many different refused calls are reported. A command that tries more is not looking for help.
+const MAX_REFUSED: usize = 16;
+
 /// Starts the command and supervises it until nothing of it is left.
 pub(super) fn run(
     start: &Start,
-    descriptors: Descriptors<OwnedFd>,
+    mut descriptors: Descriptors<OwnedFd>,
     signals: SignalQueue,
-    spawner: Pid,
+    origin: Origin,
 ) -> ExitCode {
-    match prepare(spawner).and_then(|pipe| Ok((fork()?, pipe))) {
-        Err(error) => {
-            refuse(&descriptors.control, &error);
+    match begin(start, &mut descriptors, &origin) {
+        Err((step, error)) => {
+            refuse(&descriptors.control, step, &error);
             ExitCode::SUCCESS
         }
-        Ok((Fork::Child, (_, failure))) => command::execute(start, &descriptors, failure),
-        Ok((Fork::Parent(main), (executed, failure))) => {
+        Ok((main, Prepared { news, told, enclosure, terminal })) => {
             // The command's ends of its pipes must not stay open here.
-            drop(failure);
+            drop(told);
             let (control, _held) = descriptors.into_supervised();
             let main = Main { pid: main, end: None };
-            Init { control, signals, main, grace: start.grace }.supervise(executed)
+            let refusals = Refusals { listener: None, origin, seen: Vec::new() };
+            let grace = start.terms.grace;
+            Init { control, signals, main, grace, enclosure, refusals, terminal }.supervise(news)
+        }
+    }
+}
+
+/// Makes everything that the command needs, and the process that becomes it.
+fn begin(
+    start: &Start,
+    descriptors: &mut Descriptors<OwnedFd>,
+    origin: &Origin,
+) -> Result<(Pid, Prepared), (Step, io::Error)> {
+    let during = |step| move |error: io::Error| (step, error);
+    let mut prepared = prepare(origin).map_err(during(Step::Fork))?;
+    if let Some(size) = start.terms.terminal {
+        let ends = Ends::open(size).map_err(during(Step::Terminal))?;
+        descriptors.standard = Some(ends.standard().map_err(during(Step::Terminal))?);
+        prepared.terminal = Some(ends);
+    }
+    let main = lend(|| command::execute(start, descriptors, origin.cell(), &prepared.told));
+    Ok((main.map_err(during(Step::Fork))?, prepared))
+}
+
+/// What an init was copied from.
+pub(super) enum Origin {
+    /// The spawner.
+    Spawner(Pid),
+    /// A cell.
+    Cell(Box<Cell>),
+}
+
+impl Origin {
+    fn cell(&self) -> Option<&Cell> {
+        match self {
+            Self::Spawner(_) => None,
+            Self::Cell(cell) => Some(cell),
+        }
+    }
+
+    /// Returns whether the process is still there.
+    fn is_there(&self) -> io::Result<bool> {
+        match self {
+            Self::Spawner(pid) => Ok(getppid() == Some(*pid)),
+            Self::Cell(cell) => cell.is_there(),
         }
     }
 }
 
 /// Tells the server that there will be no command.
-pub(super) fn refuse(control: &OwnedFd, error: &io::Error) {
+pub(super) fn refuse(control: &OwnedFd, step: Step, error: &io::Error) {
     let errno = error.raw_os_error().unwrap_or(Errno::IO.raw_os_error());
-    report(control, &Report::Failed { step: Step::Fork, errno });
+    report(control, &Report::Failed { step, errno });
 }
 
-/// Makes this process the one that orphans go to, and one that ends with the spawner. Returns the
-/// pipe on which the command says why it could not be executed.
-fn prepare(spawner: Pid) -> io::Result<(OwnedFd, OwnedFd)> {
+/// What an init has before there is a command.
+struct Prepared {
+    enclosure: Enclosure,
+    /// Where the command tells of itself before it is executed.
+    news: OwnedFd,
+    told: OwnedFd,
+    terminal: Option<Ends>,
+}
+
+/// Makes this process the one that orphans go to, and one that ends with what it was copied from.
+fn prepare(origin: &Origin) -> io::Result<Prepared> {
     set_child_subreaper(Some(getpid()))?;
+    let enclosure = origin.cell().map_or(Ok(Enclosure::none()), Cell::supervise)?;
     set_parent_process_death_signal(Some(END))?;
-    // The spawner may have died before it could be asked for a signal.
-    if getppid() != Some(spawner) {
+    // It may have died before it could be asked for a signal.
+    if !origin.is_there()? {
         return Err(Errno::SRCH.into());
     }
-    Ok(pipe_with(PipeFlags::CLOEXEC)?)
+    let (news, told) = socket::pair()?;
+    Ok(Prepared { enclosure, news, told, terminal: None })
 }
 
-fn report(control: &OwnedFd, report: &Report) {
+/// Tells the server something.
+pub(super) fn report(control: &OwnedFd, report: &Report) {
     // Without a server the next thing to be read is the end of the control socket.
     let _ = socket::send(control, &to_json(report), &[]);
 }
@@ -120,19 +180,51 @@ struct Init {
     signals: SignalQueue,
     main: Main,
     grace: Duration,
+    enclosure: Enclosure,
+    refusals: Refusals,
+    /// The command's terminal, until the server has it: nothing here may keep it open.
+    terminal: Option<Ends>,
+}
+
+/// The system calls that the command was refused.
+struct Refusals {
+    listener: Option<Listener>,
+    origin: Origin,
+    seen: Vec<Refused>,
+}
+
+impl Refusals {
+    /// Answers the calls that wait.
+    fn answer(&mut self) {
+        let (Some(listener), Origin::Cell(cell)) = (&mut self.listener, &self.origin) else {
+            return;
+        };
+        match listener.answer(&cell.plan().seccomp) {
+            Ok(Some(refused)) => {
+                let same =
+                    |seen: &Refused| (&seen.call, &seen.detail) == (&refused.call, &refused.detail);
+                if self.seen.len() < MAX_REFUSED && !self.seen.iter().any(same) {
+                    self.seen.push(refused);
+                }
+            }
+            Ok(None) => {}
+            // Whoever calls on is told that the call does not exist.
+            Err(_) => self.listener = None,
+        }
+    }
 }
 
 impl Init {
-    fn supervise(mut self, executed: OwnedFd) -> ExitCode {
-        if self.see_to_the_end(executed).is_err() {
+    fn supervise(mut self, news: OwnedFd) -> ExitCode {
+        if self.see_to_the_end(news).is_err() {
             // Nothing is known about the tree except that it must not survive.
             self.kill();
         }
         ExitCode::SUCCESS
     }
 
-    fn see_to_the_end(&mut self, executed: OwnedFd) -> io::Result<()> {
-        let left_running = match self.wait_for_cause(executed)? {
+    fn see_to_the_end(&mut self, news: OwnedFd) -> io::Result<()> {
+        let left_running = match self.wait_for_cause(news)? {
             Cause::MainEnded => self.end_the_rest()?,
             Cause::Stopped => {
                 self.stop()?;
@@ -148,16 +240,17 @@ impl Init {
         };
         let end = self.main.end.unwrap_or(End::Lost);
         let cost = Cost::from(usage_of_children()?);
-        report(&self.control, &Report::Ended { end, cost, left_running });
+        let refused = mem::take(&mut self.refusals.seen);
+        report(&self.control, &Report::Ended { end, cost, left_running, refused });
         Ok(())
     }
 
-    fn wait_for_cause(&mut self, executed: OwnedFd) -> io::Result<Cause> {
-        if let Some(cause) = self.wait_for_program(executed)? {
+    fn wait_for_cause(&mut self, news: OwnedFd) -> io::Result<Cause> {
+        if let Some(cause) = self.wait_for_program(&news)? {
             return Ok(cause);
         }
-        let (init, pid) = (getpid().as_raw_pid(), self.main.pid.as_raw_pid());
-        report(&self.control, &Report::Started { init, pid });
+        drop(news);
+        self.report_start();
         loop {
             self.reap()?;
             if self.main.end.is_some() {
@@ -171,33 +264,44 @@ impl Init {
         }
     }
 
+    /// Tells the server that the program runs, and hands over its terminal.
+    fn report_start(&mut self) {
+        let report = to_json(&Report::Started { pid: self.main.pid.as_raw_pid() });
+        let terminal = self.terminal.take();
+        let ends = terminal.as_ref().map(Ends::in_order);
+        // Without a server the next thing to be read is the end of the control socket.
+        let _ = socket::send(&self.control, &report, ends.as_ref().map_or(&[], |ends| ends));
+    }
+
     /// Waits until the program runs. Returns why it never will, if so.
-    fn wait_for_program(&self, executed: OwnedFd) -> io::Result<Option<Cause>> {
+    fn wait_for_program(&mut self, news: &OwnedFd) -> io::Result<Option<Cause>> {
         loop {
-            let watched = [executed.as_fd(), self.control.as_fd(), self.signals.as_fd()];
-            let [decided, ordered, _] = ready::wait(watched, None)?;
-            if decided {
-                return self.read_failure(executed);
+            let watched = [news.as_fd(), self.control.as_fd(), self.signals.as_fd()];
+            let [told, ordered, _] = ready::wait(watched, None)?;
+            if told {
+                match socket::receive(news, MAX_CONTROL_BYTES)? {
+                    // Its end was closed by the execution of the program.
+                    None => return Ok(None),
+                    Some(packet) if packet.payload == LISTENER => self.listen(packet),
+                    Some(packet) => {
+                        socket::send(&self.control, &packet.payload, &[])?;
+                        return Ok(Some(Cause::NotExecuted));
+                    }
+                }
+                continue;
             }
             let event = if ordered { self.order()? } else { self.signal()? };
             match event {
                 Event::Stop => return Ok(Some(Cause::Stopped)),
                 Event::Abandoned => return Ok(Some(Cause::Abandoned)),
-                // A child that has ended has also decided.
+                // A child that has ended has also closed its end.
                 Event::Child | Event::Timeout => {}
             }
         }
     }
 
-    /// Passes on what the command wrote before it could be executed; nothing means that it was.
-    fn read_failure(&self, executed: OwnedFd) -> io::Result<Option<Cause>> {
-        let mut failure = Vec::new();
-        File::from(executed).read_to_end(&mut failure)?;
-        if failure.is_empty() {
-            return Ok(None);
-        }
-        socket::send(&self.control, &failure, &[])?;
-        Ok(Some(Cause::NotExecuted))
+    fn listen(&mut self, mut packet: Packet) {
+        self.refusals.listener = packet.descriptors.pop().map(Listener::from);
     }
 
     /// Ends what the main process left, and returns how many processes that were.
@@ -213,7 +317,7 @@ impl Init {
 
     /// Asks the tree to end, waits for the grace and kills what is left.
     fn stop(&mut self) -> io::Result<()> {
-        tree::terminate()?;
+        tree::terminate(self.enclosure)?;
         self.end_or_kill(self.grace)
     }
 
@@ -242,7 +346,7 @@ impl Init {
     /// Kills the tree until nothing is left of it, whatever the server or the spawner do.
     fn kill(&mut self) {
         let Self { signals, main, .. } = self;
-        children::kill_all(signals, |pid, status| main.note(pid, status));
+        children::kill_all(signals, self.enclosure, |pid, status| main.note(pid, status));
     }
 
     /// Takes the status of every child that has ended. Returns whether there are no children left.
@@ -250,11 +354,23 @@ impl Init {
         children::reap(|pid, status| self.main.note(pid, status))
     }
 
-    fn next(&self, until: Option<Instant>) -> io::Result<Event> {
-        match ready::wait([self.control.as_fd(), self.signals.as_fd()], until)? {
-            [true, _] => self.order(),
-            [false, true] => self.signal(),
-            [false, false] => Ok(Event::Timeout),
+    fn next(&mut self, until: Option<Instant>) -> io::Result<Event> {
+        loop {
+            let watched = [self.control.as_fd(), self.signals.as_fd()];
+            let listener = self.refusals.listener.as_ref().map(AsFd::as_fd);
+            let (events, call) = ready::wait_also(watched, listener, until)?;
+            if call.contains(PollFlags::IN) {
+                self.refusals.answer();
+            } else if !call.is_empty() {
+                // Nothing is left that could call.
+                self.refusals.listener = None;
+            }
+            match events {
+                [true, _] => return self.order(),
+                [false, true] => return self.signal(),
+                [false, false] if call.is_empty() => return Ok(Event::Timeout),
+                [false, false] => {}
+            }
         }
     }
 

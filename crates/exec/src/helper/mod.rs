@@ -7,6 +7,7 @@ mod init;
 mod proc;
 mod ready;
 mod spawner;
+mod terminal;
 mod tree;
 
 use std::ffi::OsString;

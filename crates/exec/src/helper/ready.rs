@@ -12,9 +12,23 @@ pub(super) fn wait<const N: usize>(
     descriptors: [BorrowedFd<'_>; N],
     until: Option<Instant>,
 ) -> io::Result<[bool; N]> {
-    let mut watched = descriptors.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
+    wait_also(descriptors, None, until).map(|(ready, _)| ready)
+}
+
+/// Waits for one more descriptor, if there is one, and says what is to be known about it.
+pub(super) fn wait_also<const N: usize>(
+    descriptors: [BorrowedFd<'_>; N],
+    another: Option<BorrowedFd<'_>>,
+    until: Option<Instant>,
+) -> io::Result<([bool; N], PollFlags)> {
+    let watch = |fd| PollFd::from_borrowed_fd(fd, PollFlags::IN);
+    let mut watched: Vec<PollFd<'_>> = descriptors.into_iter().chain(another).map(watch).collect();
     poll(&mut watched, until.map(time_left).as_ref())?;
-    Ok(watched.map(|descriptor| !descriptor.revents().is_empty()))
+    let mut ready = [false; N];
+    for (ready, descriptor) in ready.iter_mut().zip(&watched) {
+        *ready = !descriptor.revents().is_empty();
+    }
+    Ok((ready, watched.get(N).map_or(PollFlags::empty(), PollFd::revents)))
 }
 
 fn time_left(until: Instant) -> Timespec {

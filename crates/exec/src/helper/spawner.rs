@@ -1,57 +1,93 @@
-//! The process that starts commands.
+//! The process that starts commands, and its copies inside the walls of a sandbox, which do the
+//! same there.
 //!
 //! It forks an init for each command and otherwise waits. When an init dies before its tree, the
 //! orphans become children of the spawner, which kills them.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::io::{self, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::process::ExitCode;
 use std::time::Instant;
 
-use carrel_sandbox::{Fork, SignalQueue, close_on_exec, fork, restore_default_dispositions};
+use carrel_sandbox::{
+    Cell, Doors, Enclosure, Failure, Fork, SignalQueue, close_on_exec, fork,
+    restore_default_dispositions,
+};
 use rustix::fs::{Mode, OFlags, open};
 use rustix::io::fcntl_dupfd_cloexec;
 use rustix::process::{
-    DumpableBehavior, Pid, Signal, getpid, kill_process, set_child_subreaper,
-    set_dumpable_behavior, setsid,
+    DumpableBehavior, Pid, PidfdFlags, Signal, getpid, getppid, kill_process, pidfd_open,
+    set_child_subreaper, set_dumpable_behavior, set_parent_process_death_signal, setsid,
 };
 use rustix::stdio::{dup2_stdin, stdin};
 
 use super::{FIRST_DESCRIPTOR, children, init, ready, tree};
-use crate::protocol::{Descriptors, MAX_INLINE_BYTES, Request, Start};
+use crate::protocol::{
+    CellDescriptors, Descriptors, MAX_INLINE_BYTES, MakeCell, Report, Request, Start, Step,
+};
 use crate::socket::{self, Packet};
 
 /// Serves requests on stdin until it closes, and then ends every command.
 pub(super) fn run() -> ExitCode {
-    let served = Spawner::prepare().and_then(Spawner::serve);
-    match served {
-        Ok(Role::Done) => ExitCode::SUCCESS,
-        Ok(Role::Init { start, descriptors, signals, spawner }) => {
-            init::run(&start, descriptors, signals, spawner)
-        }
-        Err(error) => {
-            // Nobody may be reading any more.
-            let _ = writeln!(io::stderr(), "carrel: the spawner failed: {error}");
-            ExitCode::FAILURE
+    let mut served = Spawner::prepare().and_then(Spawner::serve);
+    loop {
+        served = match served {
+            Ok(Role::Done) => return ExitCode::SUCCESS,
+            Ok(Role::Init { start, descriptors, signals, origin }) => {
+                return init::run(&start, *descriptors, signals, origin);
+            }
+            Ok(Role::Cell { make, descriptors, companion, signals, spawner }) => {
+                match become_cell(*make, descriptors, companion, signals, spawner) {
+                    Some(cell) => cell.serve(),
+                    None => return ExitCode::SUCCESS,
+                }
+            }
+            Err(error) => {
+                // Nobody may be reading any more.
+                let _ = writeln!(io::stderr(), "carrel: the spawner failed: {error}");
+                return ExitCode::FAILURE;
+            }
         }
     }
 }
 
 /// What the process is when it stops serving requests.
 enum Role {
-    /// The spawner, with nothing left to do.
+    /// The spawner or a cell, with nothing left to do.
     Done,
     /// A new child that is the init of a command. It owns none of the spawner's descriptors.
-    Init { start: Start, descriptors: Descriptors<OwnedFd>, signals: SignalQueue, spawner: Pid },
+    Init {
+        start: Box<Start>,
+        descriptors: Box<Descriptors<OwnedFd>>,
+        signals: SignalQueue,
+        origin: init::Origin,
+    },
+    /// A new child that is to become a cell. It owns none of the spawner's descriptors.
+    Cell {
+        make: Box<MakeCell>,
+        descriptors: CellDescriptors<OwnedFd>,
+        companion: Option<OwnedFd>,
+        signals: SignalQueue,
+        spawner: Pid,
+    },
+}
+
+/// What a new child is to become.
+enum Child {
+    Init(Box<Start>, Box<Descriptors<OwnedFd>>),
+    Cell(Box<MakeCell>, CellDescriptors<OwnedFd>, Option<OwnedFd>),
 }
 
 struct Spawner {
-    /// The spawner's own id, also in a child that is to become an init.
+    /// The spawner's own id, also in a child that is to become something else.
     pid: Pid,
     requests: OwnedFd,
     signals: SignalQueue,
-    inits: HashSet<Pid>,
+    /// The cell that this process is, if it is one, and the socket that says so until it ends.
+    cell: Option<(Box<Cell>, OwnedFd)>,
+    /// Inits and cells, by the numbers of their requests.
+    children: HashMap<u64, Pid>,
     /// Whether there may be orphans of an init that died.
     orphans: bool,
 }
@@ -66,14 +102,21 @@ impl Spawner {
         set_child_subreaper(Some(getpid()))?;
         restore_default_dispositions();
         let signals = SignalQueue::block_all_except_reading(&[Signal::CHILD, init::END])?;
-        Ok(Self { pid: getpid(), requests, signals, inits: HashSet::new(), orphans: false })
+        Ok(Self::new(requests, signals, None))
+    }
+
+    fn new(requests: OwnedFd, signals: SignalQueue, cell: Option<(Box<Cell>, OwnedFd)>) -> Self {
+        let children = HashMap::new();
+        Self { pid: getpid(), requests, signals, cell, children, orphans: false }
     }
 
     fn serve(mut self) -> io::Result<Role> {
         loop {
             let [requested, signalled] = self.wait()?;
             if signalled {
-                self.signals.take()?;
+                if self.signals.take()?.contains(&init::END) {
+                    return Ok(self.end());
+                }
                 self.reap()?;
             }
             self.kill_orphans();
@@ -82,17 +125,34 @@ impl Spawner {
             }
             let packet = match socket::receive(&self.requests, MAX_INLINE_BYTES) {
                 Ok(Some(packet)) => packet,
-                Ok(None) => {
-                    // The inits see the end of their control sockets, but a stopped one does not.
-                    children::kill_all(&self.signals, |_, _| {});
-                    return Ok(Role::Done);
-                }
+                Ok(None) => return Ok(self.end()),
                 // Descriptors or memory are short. One command fails to start; the others go on.
                 Err(_) => continue,
             };
-            if let Some((start, descriptors)) = self.handle(packet) {
-                let Self { signals, pid: spawner, .. } = self;
-                return Ok(Role::Init { start, descriptors, signals, spawner });
+            if let Some(child) = self.handle(packet) {
+                return Ok(self.become_child(child));
+            }
+        }
+    }
+
+    /// Ends everything. The inits see the end of their control sockets, but a stopped one does not.
+    fn end(&self) -> Role {
+        children::kill_all(&self.signals, Enclosure::none(), |_, _| {});
+        Role::Done
+    }
+
+    fn become_child(self, child: Child) -> Role {
+        let Self { signals, pid: spawner, cell, .. } = self;
+        match child {
+            Child::Init(start, descriptors) => {
+                let origin = match cell {
+                    Some((cell, _)) => init::Origin::Cell(cell),
+                    None => init::Origin::Spawner(spawner),
+                };
+                Role::Init { start, descriptors, signals, origin }
+            }
+            Child::Cell(make, descriptors, companion) => {
+                Role::Cell { make, descriptors, companion, signals, spawner }
             }
         }
     }
@@ -102,45 +162,68 @@ impl Spawner {
         ready::wait([self.requests.as_fd(), self.signals.as_fd()], until)
     }
 
-    /// Does what a packet asks for. Returns the command in the process that is to become its init.
+    /// Does what a packet asks for. Returns what to become in a process that is a new child.
     ///
     /// A packet that makes no sense is dropped; its sender finds the control socket closed.
-    fn handle(&mut self, mut packet: Packet) -> Option<(Start, Descriptors<OwnedFd>)> {
+    fn handle(&mut self, mut packet: Packet) -> Option<Child> {
         match Request::from_packet(&mut packet).ok()? {
             Request::Start(start) => {
                 let descriptors =
-                    Descriptors::from_received(packet.descriptors, start.held).ok()?;
-                self.start(start, descriptors)
+                    Descriptors::from_received(packet.descriptors, &start.terms).ok()?;
+                self.start(*start, descriptors)
             }
-            Request::End { init } => {
-                let init = Pid::from_raw(init).filter(|pid| self.inits.contains(pid))?;
+            Request::Cell(make) => {
+                let descriptors = CellDescriptors::from_received(packet.descriptors).ok()?;
+                self.make_cell(make, descriptors)
+            }
+            Request::End { number } => {
+                let child = *self.children.get(&number)?;
                 // It is a child that has not been waited for, so the id is still its own.
-                let _ = kill_process(init, Signal::KILL);
+                let _ = kill_process(child, Signal::KILL);
                 None
             }
         }
     }
 
-    fn start(
-        &mut self,
-        start: Start,
-        descriptors: Descriptors<OwnedFd>,
-    ) -> Option<(Start, Descriptors<OwnedFd>)> {
-        match fork() {
-            Ok(Fork::Child) => return Some((start, descriptors)),
+    fn start(&mut self, start: Start, descriptors: Descriptors<OwnedFd>) -> Option<Child> {
+        let forked = match &self.cell {
+            None => fork(),
+            Some((cell, _)) => cell.fork(),
+        };
+        match forked {
+            Ok(Fork::Child) => return Some(Child::Init(Box::new(start), Box::new(descriptors))),
             Ok(Fork::Parent(init)) => {
-                self.inits.insert(init);
+                self.children.insert(start.terms.number, init);
             }
-            Err(error) => init::refuse(&descriptors.control, &error),
+            Err(error) => init::refuse(&descriptors.control, Step::Fork, &error),
+        }
+        None
+    }
+
+    fn make_cell(
+        &mut self,
+        make: Box<MakeCell>,
+        descriptors: CellDescriptors<OwnedFd>,
+    ) -> Option<Child> {
+        let companion = make.companion.and_then(|number| self.children.get(&number));
+        let companion = companion.and_then(|pid| pidfd_open(*pid, PidfdFlags::empty()).ok());
+        match fork() {
+            Ok(Fork::Child) => return Some(Child::Cell(make, descriptors, companion)),
+            Ok(Fork::Parent(cell)) => {
+                self.children.insert(make.number, cell);
+            }
+            Err(error) => init::refuse(&descriptors.control, Step::Fork, &error),
         }
         None
     }
 
     fn reap(&mut self) -> io::Result<()> {
         children::reap(|pid, status| {
-            // An init that ends by itself has seen the end of its tree. Any other child was an
-            // orphan, and where one was there may be more.
-            let tree_ended = self.inits.remove(&pid) && status.exit_status() == Some(0);
+            // A child that ends by itself has seen the end of its tree. Any other was an orphan,
+            // and where one was there may be more.
+            let known = self.children.len();
+            self.children.retain(|_, child| *child != pid);
+            let tree_ended = self.children.len() < known && status.exit_status() == Some(0);
             self.orphans |= !tree_ended;
         })?;
         Ok(())
@@ -148,8 +231,40 @@ impl Spawner {
 
     fn kill_orphans(&mut self) {
         if self.orphans {
+            let spared = self.children.values().copied().collect();
             // A process table that cannot be read at the moment is read again after a pause.
-            self.orphans = tree::kill(&self.inits).map_or(true, |found| found > 0);
+            self.orphans = tree::kill(&spared).map_or(true, |found| found > 0);
+        }
+    }
+}
+
+/// Turns a new child into a cell, and tells the server whether that worked.
+fn become_cell(
+    make: MakeCell,
+    descriptors: CellDescriptors<OwnedFd>,
+    companion: Option<OwnedFd>,
+    signals: SignalQueue,
+    spawner: Pid,
+) -> Option<Spawner> {
+    let CellDescriptors { control, requests, workspace, scratch } = descriptors;
+    let entered = if make.companion.is_some() && companion.is_none() {
+        Err(Failure::companion_is_gone())
+    } else {
+        Cell::enter(make.plan, Doors { workspace, scratch, companion })
+    };
+    match entered {
+        Ok(cell) => {
+            // Late: becoming another user would have undone it.
+            set_parent_process_death_signal(Some(init::END)).ok()?;
+            if getppid() != Some(spawner) {
+                return None;
+            }
+            init::report(&control, &Report::CellReady);
+            Some(Spawner::new(requests, signals, Some((Box::new(cell), control))))
+        }
+        Err(failure) => {
+            init::report(&control, &Report::CellFailed(failure));
+            None
         }
     }
 }

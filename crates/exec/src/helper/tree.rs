@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::io;
 
+use carrel_sandbox::Enclosure;
 use rustix::process::{Pid, RawPid, Signal, getpid};
 
 use super::proc::{self, Process};
@@ -23,7 +24,10 @@ pub(super) fn running(spared: &HashSet<Pid>) -> io::Result<Vec<Process>> {
 }
 
 /// Asks every running descendant to end, the stopped ones too.
-pub(super) fn terminate() -> io::Result<()> {
+pub(super) fn terminate(enclosure: Enclosure) -> io::Result<()> {
+    if enclosure.signal_all(Signal::TERM) && enclosure.signal_all(Signal::CONT) {
+        return Ok(());
+    }
     for process in running(&HashSet::new())? {
         process.signal(&[Signal::TERM, Signal::CONT]);
     }

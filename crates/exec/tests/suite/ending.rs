@@ -189,7 +189,8 @@ async fn an_init_keeps_open_only_what_it_needs() {
 #[tokio::test]
 async fn limits_hold_for_each_process() {
     let data = Some(carrel_domain::ByteSize::mib(64));
-    let limits = carrel_exec::Limits { data, cpu: Some(Duration::from_secs(1)) };
+    let limits =
+        carrel_exec::Limits { data, cpu: Some(Duration::from_secs(1)), ..Default::default() };
     let spinning = CommandSpec { limits, ..shell("while :; do :; done") };
     assert_eq!(run(spinning).await.end, End::Signaled(9));
     let script = "x=xxxxxxxxxxxxxxxx; while :; do x=$x$x$x$x; done";

@@ -8,7 +8,7 @@ use carrel_exec::{CaptureLimits, Captured, CommandSpec, LogEnd, LogFile, Output}
 use pretty_assertions::assert_eq;
 use tokio_util::sync::CancellationToken;
 
-use crate::support::{command, directory, run, shell, spawner, stdout};
+use crate::support::{command, directory, peak_memory, run, shell, spawner, stdout};
 
 const SMALL: CaptureLimits = CaptureLimits { head: ByteSize::kib(4), tail: ByteSize::kib(4) };
 
@@ -58,13 +58,6 @@ async fn a_command_that_prints_a_hundred_megabytes_costs_a_fixed_amount_of_memor
     assert_eq!(notice, "\n… log limit of 1.0 MiB reached …\n".as_bytes());
 }
 
-/// Returns the largest resident size of this process so far, in KiB.
-fn peak_memory() -> u64 {
-    let status = fs::read_to_string("/proc/self/status").unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
-    line.trim().trim_end_matches(" kB").parse().unwrap()
-}
-
 #[tokio::test]
 async fn a_log_has_all_output_of_both_streams() {
     let log = tempfile::NamedTempFile::new().unwrap();
@@ -106,7 +99,7 @@ async fn a_log_that_takes_nothing_does_not_suspend_the_deadline() {
 async fn a_pipe_that_somebody_else_holds_open_does_not_delay_the_end() {
     let workspace = tempfile::tempdir().unwrap();
     let script = "echo before; until [ -e go ]; do sleep 0.01; done; echo after";
-    let spec = CommandSpec { directory: directory(workspace.path()), ..shell(script) };
+    let spec = CommandSpec { directory: directory(workspace.path()).into(), ..shell(script) };
     let running = spawner().spawn(spec).await.unwrap();
     let path = format!("/proc/{}/fd/1", running.pid());
     let held = OpenOptions::new().write(true).open(path).unwrap();

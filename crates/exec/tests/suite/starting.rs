@@ -28,7 +28,7 @@ async fn the_working_directory_is_the_descriptor_even_when_it_is_renamed() {
     let root = tempfile::tempdir().unwrap();
     let (before, after) = (root.path().join("before"), root.path().join("after"));
     fs::create_dir(&before).unwrap();
-    let spec = CommandSpec { directory: directory(&before), ..command(&["pwd", "-P"]) };
+    let spec = CommandSpec { directory: directory(&before).into(), ..command(&["pwd", "-P"]) };
     fs::rename(&before, &after).unwrap();
     let expected = format!("{}\n", after.canonicalize().unwrap().display());
     assert_eq!(stdout(&run(spec).await), expected);
@@ -93,7 +93,7 @@ async fn a_start_that_fails_says_why() {
         command(&["no-such-program"]),
         command(&[plain_file]),
         command(&["echo", &long]),
-        CommandSpec { directory: directory(plain_file), ..command(&["true"]) },
+        CommandSpec { directory: directory(plain_file).into(), ..command(&["true"]) },
         command(&[]),
         command(&["echo", "a\0b"]),
         CommandSpec { environment: bad_name, ..command(&["true"]) },

@@ -1,0 +1,256 @@
+//! Control groups: limits for all processes of a command together.
+//!
+//! Each command has a group of its own, below the group that Carrel runs in. Making and removing one
+//! costs more than most of starting a process, so a few that are empty are kept for later commands
+//! where the kernel can forget what they have seen. Groups that a killed server left behind are
+//! removed by the next one.
+
+mod layout;
+
+use std::fs;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use carrel_domain::ByteSize;
+use carrel_sandbox::Grouped;
+use tracing::{debug, warn};
+
+use layout::{Controller, Layout};
+
+/// How many empty groups are kept.
+const MAX_IDLE: usize = 16;
+
+/// Where groups can be made.
+#[derive(Debug)]
+pub struct Groups {
+    layout: Layout,
+    next: AtomicU64,
+    idle: Arc<Mutex<Vec<Made>>>,
+}
+
+/// The group of one command. It is free for another one when this is dropped.
+#[derive(Debug)]
+pub struct Group {
+    /// None only while it is dropped.
+    made: Option<Made>,
+    idle: Arc<Mutex<Vec<Made>>>,
+}
+
+/// A group, in each hierarchy that it takes. It is removed when this is dropped.
+#[derive(Debug)]
+struct Made {
+    parts: Vec<Part>,
+    limits: (ByteSize, u64),
+    /// What was counted before the command that it is used for.
+    before: Counts,
+}
+
+#[derive(Debug)]
+struct Part {
+    controller: Controller,
+    directory: PathBuf,
+    /// The file that a process writes zero to in order to join.
+    door: OwnedFd,
+}
+
+/// How often something happened in a group since it was made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Counts {
+    kills: u64,
+    refused_processes: u64,
+}
+
+/// What the processes of a group did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct GroupReport {
+    /// The most memory that they used at any one moment.
+    pub peak_memory: Option<ByteSize>,
+    /// Whether one of them was killed for want of memory.
+    pub out_of_memory: bool,
+    /// Whether they were refused another process.
+    pub out_of_processes: bool,
+}
+
+impl Groups {
+    /// Looks where groups can be made, and removes those that nobody uses any more.
+    pub fn find() -> Self {
+        let layout = Layout::find();
+        for directory in layout.directories() {
+            remove_stale(directory);
+        }
+        Self::new(layout)
+    }
+
+    /// Groups that can be made nowhere.
+    pub fn none(why: &str) -> Self {
+        Self::new(Layout::none(why))
+    }
+
+    fn new(layout: Layout) -> Self {
+        Self { layout, next: AtomicU64::new(0), idle: Arc::default() }
+    }
+
+    /// Returns which limits a group can hold.
+    pub fn grouped(&self) -> Grouped {
+        Grouped {
+            memory: self.layout.has(Controller::Memory),
+            processes: self.layout.has(Controller::Processes),
+        }
+    }
+
+    /// Says in a few words where groups are made, or why nowhere.
+    pub fn describe(&self) -> String {
+        self.layout.describe()
+    }
+
+    /// Returns a group for one command. Without a controller there is none for what it would limit.
+    pub fn make(&self, memory: ByteSize, processes: u64) -> io::Result<Group> {
+        let limits = (memory, processes);
+        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let made = match idle {
+            Some(mut made) => {
+                made.use_again(limits)?;
+                made
+            }
+            None => self.make_new(limits)?,
+        };
+        Ok(Group { made: Some(made), idle: Arc::clone(&self.idle) })
+    }
+
+    fn make_new(&self, limits: (ByteSize, u64)) -> io::Result<Made> {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let name = format!("{}-{number}", std::process::id());
+        let mut made = Made { parts: Vec::new(), limits, before: Counts::default() };
+        for (controller, directory) in self.layout.parts() {
+            let directory = directory.join(&name);
+            make_directory(&directory)?;
+            let door = open(&directory.join(controller.door())).inspect_err(|_| {
+                // Nothing refers to it yet; the next server removes it otherwise.
+                let _ = remove(&directory);
+            })?;
+            made.parts.push(Part { controller, directory, door });
+        }
+        made.limit()?;
+        Ok(made)
+    }
+}
+
+impl Made {
+    fn limit(&self) -> io::Result<()> {
+        let (memory, processes) = self.limits;
+        for Part { controller, directory, .. } in &self.parts {
+            for (file, value) in controller.settings(memory, processes) {
+                write(&directory.join(file), &value)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Forgets the command that it was used for.
+    fn use_again(&mut self, limits: (ByteSize, u64)) -> io::Result<()> {
+        for Part { controller, directory, .. } in &self.parts {
+            if let Some(file) = controller.peak() {
+                write(&directory.join(file), "0")?;
+            }
+        }
+        if self.limits != limits {
+            self.limits = limits;
+            self.limit()?;
+        }
+        Ok(())
+    }
+
+    fn is_reusable(&self) -> bool {
+        self.parts.iter().all(|part| part.controller.is_reusable())
+    }
+
+    fn read(&self) -> (Option<ByteSize>, Counts) {
+        let (mut peak, mut counts) = (None, Counts::default());
+        for Part { controller, directory, .. } in &self.parts {
+            controller.read(&mut peak, &mut counts, &|file| read(&directory.join(file)));
+        }
+        (peak, counts)
+    }
+}
+
+impl Group {
+    /// Returns the files that a process writes zero to in order to join.
+    pub fn doors(&self) -> io::Result<Vec<OwnedFd>> {
+        let parts = self.made.iter().flat_map(|made| &made.parts);
+        parts.map(|part| part.door.try_clone()).collect()
+    }
+
+    /// Says what the processes of its command did, when they are gone.
+    pub fn report(&mut self) -> GroupReport {
+        let Some(made) = &mut self.made else { return GroupReport::default() };
+        let (peak_memory, counts) = made.read();
+        let before = std::mem::replace(&mut made.before, counts);
+        GroupReport {
+            peak_memory,
+            out_of_memory: counts.kills > before.kills,
+            out_of_processes: counts.refused_processes > before.refused_processes,
+        }
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        let Some(made) = self.made.take().filter(Made::is_reusable) else { return };
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        if idle.len() < MAX_IDLE {
+            idle.push(made);
+        }
+    }
+}
+
+impl Drop for Made {
+    fn drop(&mut self) {
+        for Part { directory, .. } in &self.parts {
+            // Its last process may not have been taken off the books yet; the next server cleans up.
+            if let Err(error) = remove(directory) {
+                debug!(%error, ?directory, "could not remove a control group");
+            }
+        }
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "control groups are not workspace files")]
+fn make_directory(path: &Path) -> io::Result<()> {
+    fs::create_dir(path)
+}
+
+fn remove(path: &Path) -> io::Result<()> {
+    fs::remove_dir(path)
+}
+
+#[expect(clippy::disallowed_methods, reason = "control groups are not workspace files")]
+fn write(path: &Path, text: &str) -> io::Result<()> {
+    fs::write(path, text)
+}
+
+#[expect(clippy::disallowed_methods, reason = "control groups are not workspace files")]
+fn read(path: &Path) -> Option<String> {
+    fs::read_to_string(path).ok()
+}
+
+#[expect(clippy::disallowed_methods, reason = "control groups are not workspace files")]
+fn open(path: &Path) -> io::Result<OwnedFd> {
+    fs::OpenOptions::new().write(true).open(path).map(Into::into)
+}
+
+/// Removes the groups of servers that are gone. One that still has processes stays.
+#[expect(clippy::disallowed_methods, reason = "control groups are not workspace files")]
+fn remove_stale(directory: &Path) {
+    let Ok(entries) = fs::read_dir(directory) else { return };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let server = name.to_str().and_then(|name| name.split_once('-')).map(|(pid, _)| pid);
+        let is_gone = server.is_some_and(|pid| !Path::new("/proc").join(pid).exists());
+        if is_gone && let Err(error) = remove(&entry.path()) {
+            warn!(%error, group = ?entry.path(), "could not remove an old control group");
+        }
+    }
+}

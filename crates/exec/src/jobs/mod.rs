@@ -1,0 +1,221 @@
+//! Commands in the background: named, owned, bounded in number and time.
+//!
+//! A registry owns its jobs. Each is awaited by a task of its own, which reads the output into the
+//! log and the captures; the task ends with the command. Dropping the registry aborts every task,
+//! which kills what runs. A task that panics does the same to its own job only, which is then
+//! [`JobStatus::Lost`].
+
+mod error;
+mod id;
+mod job;
+mod limits;
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use tokio::task::JoinSet;
+use tracing::warn;
+
+pub use error::JobError;
+pub use id::{InvalidJobId, JobId, Owner};
+pub use job::{Job, JobStatus, Wake};
+pub use limits::JobLimits;
+
+use crate::running::Running;
+use job::Identity;
+
+/// A longer name is cut: it is a label, and often a whole command line.
+const MAX_NAME_BYTES: usize = 200;
+
+/// A registry of background jobs. Dropping it kills those that run.
+#[derive(Debug, Default)]
+pub struct Jobs {
+    limits: JobLimits,
+    /// Held for moments only, never while something is awaited.
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    last: u64,
+    places: BTreeMap<JobId, Taken>,
+    tasks: JoinSet<()>,
+}
+
+/// What is in a place.
+#[derive(Debug)]
+enum Taken {
+    /// Somebody is about to start a job.
+    Reserved(Owner),
+    Job(Job),
+}
+
+/// A place for a job that is about to start. Dropping it gives the place back.
+#[derive(Debug)]
+pub struct Place<'jobs> {
+    jobs: &'jobs Jobs,
+    id: JobId,
+    owner: Owner,
+}
+
+impl Jobs {
+    /// Makes an empty registry.
+    pub fn new(limits: JobLimits) -> Self {
+        Self { limits, state: Mutex::default() }
+    }
+
+    /// Takes a place for a job, before its command is started: what is refused has done nothing.
+    pub fn reserve(&self, owner: Owner) -> Result<Place<'_>, JobError> {
+        let mut state = self.state();
+        state.check(&owner, &self.limits)?;
+        state.last += 1;
+        let id = JobId(state.last);
+        state.places.insert(id, Taken::Reserved(owner.clone()));
+        Ok(Place { jobs: self, id, owner })
+    }
+
+    /// Returns every job that runs or can still be read, in the order in which they started.
+    pub fn list(&self) -> Vec<Job> {
+        self.state().jobs().cloned().collect()
+    }
+
+    /// Returns the jobs of one owner.
+    pub fn list_of(&self, owner: &Owner) -> Vec<Job> {
+        self.state().jobs().filter(|job| job.owner() == owner).cloned().collect()
+    }
+
+    /// Returns a job, whoever owns it.
+    pub fn get(&self, id: JobId) -> Result<Job, JobError> {
+        match self.state().places.get(&id) {
+            Some(Taken::Job(job)) => Ok(job.clone()),
+            Some(Taken::Reserved(_)) | None => Err(JobError::NotFound { id }),
+        }
+    }
+
+    /// Returns a job of this owner; one of somebody else is not found, like one that never was.
+    pub fn get_of(&self, owner: &Owner, id: JobId) -> Result<Job, JobError> {
+        self.get(id).ok().filter(|job| job.owner() == owner).ok_or(JobError::NotFound { id })
+    }
+
+    /// Ends the jobs of one owner, all at the same time, and returns those that were running. One
+    /// that starts meanwhile is not among them.
+    pub async fn stop_owner(&self, owner: &Owner) -> Vec<Job> {
+        stop(self.list_of(owner)).await
+    }
+
+    /// Ends every job, all at the same time, and returns those that were running. One that starts
+    /// meanwhile is not among them.
+    pub async fn stop_all(&self) -> Vec<Job> {
+        stop(self.list()).await
+    }
+
+    /// Locks the state and forgets what is surplus by now.
+    fn state(&self) -> MutexGuard<'_, State> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.forget(&self.limits);
+        state
+    }
+}
+
+/// Asks all to end, and only then waits for each.
+async fn stop(mut jobs: Vec<Job>) -> Vec<Job> {
+    jobs.retain(|job| job.status() == JobStatus::Running);
+    jobs.iter().for_each(Job::stop);
+    for job in &jobs {
+        job.over().await;
+    }
+    jobs
+}
+
+impl Place<'_> {
+    /// Returns the id that the job will have, for example to name its log.
+    pub fn id(&self) -> JobId {
+        self.id
+    }
+
+    /// Makes a running command the job of this place, inside a tokio runtime.
+    ///
+    /// It needs a log that is open for reading as well. It ends at its own deadline or after the
+    /// lifetime of a job, whichever comes first.
+    pub fn start(self, name: &str, mut running: Running) -> Result<Job, JobError> {
+        let log = running.log_reader().ok_or(JobError::NoLog)?;
+        let lifetime = self.jobs.limits.lifetime;
+        running.deadline = Some(running.deadline.map_or(lifetime, |own| own.min(lifetime)));
+        let name = name[..name.floor_char_boundary(MAX_NAME_BYTES)].to_owned();
+        let identity = Identity { id: self.id, name, owner: self.owner.clone() };
+        let (job, task) = Job::new(identity, running, log);
+        let mut state = self.jobs.state();
+        state.places.insert(self.id, Taken::Job(job.clone()));
+        state.launch(task);
+        Ok(job)
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        let mut state = self.jobs.state();
+        if let Some(Taken::Reserved(_)) = state.places.get(&self.id) {
+            state.places.remove(&self.id);
+        }
+    }
+}
+
+impl State {
+    fn jobs(&self) -> impl Iterator<Item = &Job> {
+        self.places.values().filter_map(|taken| match taken {
+            Taken::Reserved(_) => None,
+            Taken::Job(job) => Some(job),
+        })
+    }
+
+    /// Refuses another job when enough run or are about to.
+    fn check(&self, owner: &Owner, limits: &JobLimits) -> Result<(), JobError> {
+        let running = || self.places.values().filter_map(Taken::running_for);
+        if running().filter(|other| *other == owner).count() >= limits.running_per_owner {
+            let limit = limits.running_per_owner;
+            return Err(JobError::OwnerFull { owner: owner.clone(), limit });
+        }
+        if running().count() >= limits.running {
+            return Err(JobError::Full { limit: limits.running });
+        }
+        Ok(())
+    }
+
+    /// Drops the jobs that ended first, beyond what is kept for each owner and altogether.
+    fn forget(&mut self, limits: &JobLimits) {
+        let mut ended: Vec<_> =
+            self.jobs().filter_map(|job| Some((job.ended_at()?, job.clone()))).collect();
+        ended.sort_by_key(|(at, job)| std::cmp::Reverse((*at, job.id())));
+        let mut kept = BTreeMap::<&Owner, usize>::new();
+        let mut total = 0;
+        for (_, job) in &ended {
+            let of_owner = kept.entry(job.owner()).or_default();
+            if *of_owner < limits.ended_per_owner && total < limits.ended {
+                *of_owner += 1;
+                total += 1;
+            } else {
+                self.places.remove(&job.id());
+            }
+        }
+    }
+
+    /// Starts a task, and lets go of those that are over.
+    fn launch(&mut self, task: impl Future<Output = ()> + Send + 'static) {
+        while let Some(over) = self.tasks.try_join_next() {
+            if let Err(error) = over {
+                warn!(%error, "the task of a background job failed, its command was killed");
+            }
+        }
+        self.tasks.spawn(task);
+    }
+}
+
+impl Taken {
+    /// Returns whose job runs here or is about to.
+    fn running_for(&self) -> Option<&Owner> {
+        match self {
+            Self::Reserved(owner) => Some(owner),
+            Self::Job(job) => job.ended_at().is_none().then(|| job.owner()),
+        }
+    }
+}

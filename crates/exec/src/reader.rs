@@ -1,0 +1,186 @@
+//! Reading the log of a command from any place, while it runs and afterwards.
+
+use std::fmt;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+
+use carrel_domain::{Code, Coded};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use tokio::sync::watch;
+
+use crate::capture::without_torn_end;
+use crate::log::LogEnd;
+
+/// The most that is read at once, so that no reader can ask for the whole log in memory.
+pub const MAX_READ_BYTES: usize = 1 << 20;
+
+/// A place in a log: how many bytes come before it.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+#[serde(transparent)]
+pub struct Cursor(pub u64);
+
+impl Cursor {
+    /// The beginning.
+    pub const START: Self = Self(0);
+
+    fn plus(self, bytes: usize) -> Self {
+        Self(self.0 + bytes as u64)
+    }
+}
+
+impl fmt::Display for Cursor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// A part of a log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Chunk {
+    /// The bytes, as the command printed them.
+    pub bytes: Vec<u8>,
+    /// Where the next part begins.
+    pub next: Cursor,
+    /// The command is over and nothing comes after this.
+    pub end: bool,
+    /// Some output is not in the log: its limit was reached, or it could not be written.
+    pub truncated: bool,
+}
+
+impl Chunk {
+    /// Returns the bytes as text, with what is not text replaced, and where the next part begins.
+    ///
+    /// A character whose last bytes have not come yet is left to the next part, unless there is
+    /// nothing else: the cursor advances whenever there are bytes.
+    pub fn to_text(&self) -> (String, Cursor) {
+        let whole = without_torn_end(&self.bytes);
+        let kept = if self.end || whole.is_empty() { &self.bytes[..] } else { whole };
+        let left = (self.bytes.len() - kept.len()) as u64;
+        (String::from_utf8_lossy(kept).into_owned(), Cursor(self.next.0 - left))
+    }
+}
+
+/// Why a log could not be read.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// The log does not reach that far.
+    #[error("cursor {cursor} is beyond the log, which has 0 to {end}")]
+    BeyondEnd {
+        /// The place that was asked for.
+        cursor: Cursor,
+        /// The last place there is.
+        end: Cursor,
+    },
+    /// The file could not be read.
+    #[error("could not read the log of a command")]
+    Io(#[source] io::Error),
+}
+
+impl Coded for ReadError {
+    fn code(&self) -> Code {
+        match self {
+            Self::BeyondEnd { .. } => Code::InvalidCursor,
+            Self::Io(_) => Code::Io,
+        }
+    }
+
+    fn detail(&self) -> Value {
+        match self {
+            Self::BeyondEnd { cursor, end } => {
+                json!({ "cursor": cursor, "first": Cursor::START, "last": end })
+            }
+            Self::Io(_) => json!({}),
+        }
+    }
+}
+
+/// What a log file has so far. The writer drops its end when nothing more will come.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Progress {
+    pub(crate) length: u64,
+    pub(crate) end: LogEnd,
+}
+
+/// Reads the log of one command. Clones are cheap, and each read stands alone.
+#[derive(Clone, Debug)]
+pub struct LogReader {
+    file: Arc<File>,
+    progress: watch::Receiver<Progress>,
+}
+
+impl LogReader {
+    pub(crate) fn new(file: Arc<File>, progress: watch::Receiver<Progress>) -> Self {
+        Self { file, progress }
+    }
+
+    /// Returns the last place there is at this moment.
+    pub fn end(&self) -> Cursor {
+        Cursor(self.progress.borrow().length)
+    }
+
+    /// Reads at most `at_most` bytes, and never more than [`MAX_READ_BYTES`], without waiting for
+    /// more output. A command that is still running may have none beyond `from`.
+    pub async fn read(&self, from: Cursor, at_most: usize) -> Result<Chunk, ReadError> {
+        // In this order: nothing is added after the end.
+        let over = self.progress.has_changed().is_err();
+        let Progress { length, end } = *self.progress.borrow();
+        let left = Self::left(from, Cursor(length))?;
+        let wanted = usize::try_from(left).unwrap_or(usize::MAX).min(at_most).min(MAX_READ_BYTES);
+        let bytes = self.read_at(from, wanted).await.map_err(ReadError::Io)?;
+        let next = from.plus(bytes.len());
+        let truncated = end != LogEnd::Complete;
+        Ok(Chunk { bytes, next, end: over && next.0 == length, truncated })
+    }
+
+    /// Waits until there is something beyond `from`. Returns false if there never will be.
+    pub async fn reaches_beyond(&self, from: Cursor) -> Result<bool, ReadError> {
+        Self::left(from, self.end())?;
+        let mut progress = self.progress.clone();
+        Ok(progress.wait_for(|progress| progress.length > from.0).await.is_ok())
+    }
+
+    fn left(from: Cursor, end: Cursor) -> Result<u64, ReadError> {
+        end.0.checked_sub(from.0).ok_or(ReadError::BeyondEnd { cursor: from, end })
+    }
+
+    /// Reads off the async threads, at a place of its own: the writer's is not moved.
+    async fn read_at(&self, from: Cursor, length: usize) -> io::Result<Vec<u8>> {
+        if length == 0 {
+            return Ok(Vec::new());
+        }
+        let file = Arc::clone(&self.file);
+        let reading = tokio::task::spawn_blocking(move || {
+            let mut bytes = vec![0; length];
+            file.read_exact_at(&mut bytes, from.0).map(|()| bytes)
+        });
+        reading.await.map_err(io::Error::other).flatten()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pretty_assertions::assert_eq;
+
+    fn text(bytes: &[u8], end: bool) -> (String, u64) {
+        let next = Cursor(100 + bytes.len() as u64);
+        let chunk = Chunk { bytes: bytes.to_vec(), next, end, truncated: false };
+        let (text, next) = chunk.to_text();
+        (text, next.0)
+    }
+
+    #[test]
+    fn text_leaves_a_torn_character_to_the_next_part() {
+        assert_eq!(text("aé".as_bytes(), false), ("aé".into(), 103));
+        assert_eq!(text(b"a\xc3", false), ("a".into(), 101));
+        assert_eq!(text(b"a\xc3", true), ("a\u{fffd}".into(), 102));
+        assert_eq!(text(b"\xc3", false), ("\u{fffd}".into(), 101));
+        assert_eq!(text(b"a\xffb", false), ("a\u{fffd}b".into(), 103));
+        assert_eq!(text(b"", false), (String::new(), 100));
+    }
+}
