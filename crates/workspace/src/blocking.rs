@@ -3,10 +3,14 @@
 use crate::error::Error;
 
 /// Runs file work on a thread that may wait for the disk.
-pub(crate) async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, Error> + Send + 'static,
-) -> Result<T, Error> {
+pub(crate) async fn blocking<T, E>(
+    work: impl FnOnce() -> Result<T, E> + Send + 'static,
+) -> Result<T, E>
+where
+    T: Send + 'static,
+    E: From<Error> + Send + 'static,
+{
     tokio::task::spawn_blocking(work)
         .await
-        .unwrap_or_else(|error| Err(Error::Interrupted(error.to_string())))
+        .unwrap_or_else(|error| Err(Error::Interrupted(error.to_string()).into()))
 }

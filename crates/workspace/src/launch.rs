@@ -1,5 +1,6 @@
 //! A workspace in use.
 
+use std::io;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
@@ -45,6 +46,23 @@ impl Workspaces {
         // On a full disk a workspace can still be used, not least to make room in it.
         let record = used.ok().flatten().unwrap_or(record);
         Ok(Workspace { workspaces: self, record, directory, lock })
+    }
+
+    /// Takes the ready workspace at an absolute path into use.
+    pub async fn open_at(&self, path: &Path) -> Result<Workspace, Error> {
+        let (workspaces, path) = (self.clone(), path.to_owned());
+        blocking(move || {
+            let key = workspaces.locate(&path)?;
+            let record = workspaces.inner.records().read(&key)?;
+            let identifier = record.map(|record| record.identifier);
+            let missing = || Error::InvalidCwd {
+                reason: CwdReason::OutsideWorkspaceRoot,
+                place: workspaces.inner.place(&key),
+            };
+            let identifier = identifier.ok_or_else(missing)?;
+            workspaces.open_blocking(&identifier)
+        })
+        .await
     }
 
     /// Checks a directory that a command is about to start in, and names its workspace.
@@ -120,6 +138,11 @@ impl Workspace {
     /// Returns the door to its files.
     pub fn files(&self) -> &Root {
         &self.directory
+    }
+
+    /// Returns a descriptor that keeps others from removing the workspace for as long as it is open.
+    pub(crate) fn lock_descriptor(&self) -> io::Result<OwnedFd> {
+        self.lock.share()
     }
 
     /// Returns the directory for a command to start in, after a last look at the path.

@@ -29,7 +29,9 @@ mod quota;
 mod record;
 mod remove;
 mod root;
+mod run;
 mod trash;
+mod trust;
 mod usage;
 mod verify;
 mod watch;
@@ -47,7 +49,12 @@ pub use manager::{Options, Workspaces};
 pub use quota::{Account, Amount, Exceeded, Quota, Reservation};
 pub use record::{Record, State};
 pub use remove::{Remove, Removed, Target};
+pub use run::{
+    Boundary, CommandForm, Completed, Desk, Diagnosis, Feature, Layer, LimitReached, LimitRequest,
+    RunError, RunRequest, Runner, RunnerOptions, Walls, diagnose, state_directory,
+};
 pub use trash::Sweep;
+pub use trust::{ChangeKind, MAX_CHANGES, OnChange, Settled, Trust, TrustChange};
 pub use usage::{Freshness, Measured};
 pub use verify::{Finding, Severity, verify};
 pub use watch::{Overrun, Watcher};

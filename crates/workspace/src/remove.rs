@@ -148,7 +148,7 @@ impl Workspaces {
     /// A failed hook is logged and does not stop the removal.
     async fn run_before_remove(&self, doomed: Doomed, hooks: &Hooks) -> Result<Doomed, Error> {
         let inner = self.inner.clone();
-        let doomed = blocking(move || Ok(inner.mark_removing(doomed))).await?;
+        let doomed = blocking(move || Ok::<_, Error>(inner.mark_removing(doomed))).await?;
         if let (Some(record), Some(directory)) = (&doomed.record, &doomed.directory) {
             let context = self.hook_context(record, None);
             let site = Site { context, directory, lock: &doomed.lock, inner: &self.inner };

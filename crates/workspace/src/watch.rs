@@ -28,6 +28,8 @@ const WALK_SHARE: u32 = 10;
 #[derive(Debug)]
 pub struct Watcher {
     directory: Root,
+    /// More that counts towards the quota.
+    also: Vec<Root>,
     quota: Quota,
     used: Amount,
     space: Space,
@@ -49,7 +51,22 @@ impl Watcher {
     pub fn new(directory: Root, quota: Quota, used: Amount) -> Result<Self, Error> {
         let space = space_of(&directory)?;
         let walked = Instant::now();
-        Ok(Self { directory, quota, used, space, walked, walk_took: Duration::ZERO })
+        Ok(Self {
+            directory,
+            also: Vec::new(),
+            quota,
+            used,
+            space,
+            walked,
+            walk_took: Duration::ZERO,
+        })
+    }
+
+    /// Counts what is in another directory of the same disk as well.
+    #[must_use]
+    pub fn with(mut self, directory: Root) -> Self {
+        self.also.push(directory);
+        self
     }
 
     /// Looks once, and walks only if it has to.
@@ -59,17 +76,29 @@ impl Watcher {
             return Ok(None);
         }
         let begun = Instant::now();
-        let usage = match self.directory.usage(Path::new("."), self.quota.counting_limit()) {
-            // The tree changed under the walk; the next look counts again.
-            Err(error) if error.problem() == Problem::Contended => return Ok(None),
-            usage => usage.map_err(Error::files("could not count the workspace"))?,
-        };
-        self.used = Amount { bytes: usage.bytes, files: usage.inodes };
+        let Some((used, unreadable)) = self.count()? else { return Ok(None) };
+        self.used = used;
         self.space = space;
         self.walked = Instant::now();
         self.walk_took = begun.elapsed();
-        let exceeded = self.quota.check(self.used, usage.unreadable > 0).err();
+        let exceeded = self.quota.check(self.used, unreadable).err();
         Ok(exceeded.map(|exceeded| Overrun { used: self.used, exceeded }))
+    }
+
+    /// Counts what there is, and says whether some of it could not be counted. There is no answer
+    /// when the tree changed under the walk; the next look counts again.
+    fn count(&self) -> Result<Option<(Amount, bool)>, Error> {
+        let (mut used, mut unreadable) = (Amount { bytes: 0, files: 0 }, false);
+        for directory in std::iter::once(&self.directory).chain(&self.also) {
+            let usage = match directory.usage(Path::new("."), self.quota.counting_limit()) {
+                Err(error) if error.problem() == Problem::Contended => return Ok(None),
+                usage => usage.map_err(Error::files("could not count the workspace"))?,
+            };
+            used.bytes = used.bytes.saturating_add(usage.bytes);
+            used.files = used.files.saturating_add(usage.inodes);
+            unreadable |= usage.unreadable > 0;
+        }
+        Ok(Some((used, unreadable)))
     }
 
     fn may_exceed(&self, space: Space) -> bool {
@@ -97,7 +126,7 @@ impl Watcher {
             }
             let (watcher, found) = blocking(move || {
                 let found = self.sample()?;
-                Ok((self, found))
+                Ok::<_, Error>((self, found))
             })
             .await?;
             if found.is_some() {

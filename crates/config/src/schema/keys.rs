@@ -43,7 +43,7 @@ keys! {
         HOOK_TIMEOUT = "hooks.timeout_ms", Kind::MILLIS, Written("60000"), "next hook",
             "How long one hook may take before it and all its processes are killed.";
         HOOK_SANDBOX = "hooks.sandbox", Flag, Written("false"), "next hook",
-            "Whether hooks are confined to the workspace as commands are. Not available yet: with `true` every hook is refused.";
+            "Whether hooks are confined to the workspace as commands are: without the operator's profile, home and network unless policy.toml says otherwise.";
         HOOK_ENV = "hooks.env", Texts, Written("[]"), "next hook",
             "Names of further variables that hooks may see.";
     }

@@ -1,13 +1,16 @@
 //! What a hook is given: its script, its time and its variables.
 
 use std::ffi::{OsStr, OsString};
+use std::sync::OnceLock;
 use std::time::Duration;
 
-use carrel_config::{Environment, HooksConfig};
+use carrel_config::{Environment, HooksConfig, OperatorPolicy, PolicyError};
 use carrel_domain::Secret;
 use carrel_exec::Captured;
 
 use super::{Hook, HookContext};
+use crate::commands::Commands;
+use crate::run::{Boundary, Runner, RunnerOptions};
 
 /// Variables of the operator that every hook gets.
 const PASSED: [&str; 7] = ["PATH", "HOME", "USER", "LANG", "TERM", "TMPDIR", "SSH_AUTH_SOCK"];
@@ -19,11 +22,14 @@ const PASSED_PREFIX: &str = "LC_";
 const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
 /// The operator's scripts and what they may see.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct HookSettings {
     config: HooksConfig,
     variables: Vec<(OsString, OsString)>,
     secrets: Vec<Secret>,
+    /// The operator's, for the policy and toolchains of hooks that are confined.
+    environment: Environment,
+    runner: OnceLock<Runner>,
 }
 
 impl HookSettings {
@@ -46,7 +52,8 @@ impl HookSettings {
         if !variables.iter().any(|(name, _)| name == "PATH") {
             variables.push(("PATH".into(), DEFAULT_PATH.into()));
         }
-        Self { config, variables, secrets }
+        let environment = environment.clone();
+        Self { config, variables, secrets, environment, runner: OnceLock::new() }
     }
 
     /// Returns the script of a hook.
@@ -74,18 +81,36 @@ impl HookSettings {
 
     /// Returns all variables of one run.
     pub(crate) fn variables(&self, hook: Hook, context: &HookContext) -> Vec<(OsString, OsString)> {
-        let attempt = context.attempt.map(|attempt| attempt.to_string()).unwrap_or_default();
-        let own: [(&str, OsString); 6] = [
-            ("CARREL_HOOK", hook.as_str().into()),
-            ("CARREL_ISSUE_ID", (&context.issue_id).into()),
-            ("CARREL_ISSUE_IDENTIFIER", context.identifier.as_str().into()),
-            ("CARREL_WORKSPACE", (&context.workspace).into()),
-            ("CARREL_ATTEMPT", attempt.into()),
-            // Keeps git from taking a repository around the root for the workspace's own.
-            ("GIT_CEILING_DIRECTORIES", (&context.root).into()),
-        ];
-        let own = own.into_iter().map(|(name, value)| (name.into(), value));
-        self.variables.iter().cloned().chain(own).collect()
+        self.variables.iter().cloned().chain(own_variables(hook, context)).collect()
+    }
+
+    /// Returns the variables of one run that is confined, besides those that every command has.
+    pub(crate) fn confined_variables(
+        &self,
+        hook: Hook,
+        context: &HookContext,
+    ) -> Vec<(OsString, OsString)> {
+        let named = |name: &OsStr| self.config.env.iter().any(|extra| name == extra.as_str());
+        let asked_for = self.variables.iter().filter(|(name, _)| named(name)).cloned();
+        asked_for.chain(own_variables(hook, context)).collect()
+    }
+
+    /// Returns what runs hooks that are confined.
+    pub(crate) fn runner(&self, commands: &Commands) -> Result<&Runner, PolicyError> {
+        if let Some(runner) = self.runner.get() {
+            return Ok(runner);
+        }
+        let loaded = OperatorPolicy::load(None, &self.environment)?;
+        let boundary = Boundary::Walls(loaded.policy.tier);
+        Ok(self.runner.get_or_init(|| {
+            Runner::new(RunnerOptions {
+                commands: commands.clone(),
+                policy: loaded.policy,
+                environment: self.environment.clone(),
+                boundary,
+                without: Vec::new(),
+            })
+        }))
     }
 
     /// Returns the beginning and the end of what a hook printed, with known secrets
@@ -104,4 +129,22 @@ impl HookSettings {
         let total_bytes = (head.len() + tail.len()) as u64 + printed.omitted();
         Captured { head, tail, total_bytes }.to_text(limit)
     }
+}
+
+/// The variables that tell a hook about its workspace.
+fn own_variables(
+    hook: Hook,
+    context: &HookContext,
+) -> impl Iterator<Item = (OsString, OsString)> + use<> {
+    let attempt = context.attempt.map(|attempt| attempt.to_string()).unwrap_or_default();
+    let own: [(&str, OsString); 6] = [
+        ("CARREL_HOOK", hook.as_str().into()),
+        ("CARREL_ISSUE_ID", (&context.issue_id).into()),
+        ("CARREL_ISSUE_IDENTIFIER", context.identifier.as_str().into()),
+        ("CARREL_WORKSPACE", (&context.workspace).into()),
+        ("CARREL_ATTEMPT", attempt.into()),
+        // Keeps git from taking a repository around the root for the workspace's own.
+        ("GIT_CEILING_DIRECTORIES", (&context.root).into()),
+    ];
+    own.into_iter().map(|(name, value)| (name.into(), value))
 }

@@ -8,6 +8,7 @@ use carrel_exec::{End, SpawnError};
 use serde_json::{Value, json};
 
 use super::Hook;
+use crate::run::RunError;
 
 /// Why a hook did not succeed.
 #[derive(Debug, thiserror::Error)]
@@ -73,10 +74,13 @@ pub enum HookError {
         code: Code,
     },
     /// The operator wants hooks confined, and that cannot be done.
-    #[error("hook {} must run confined (hooks.sandbox), which this version cannot do", hook.as_str())]
-    Unconfined {
+    #[error("hook {} must run confined (hooks.sandbox) and could not", hook.as_str())]
+    Confined {
         /// Which hook.
         hook: Hook,
+        /// Why not.
+        #[source]
+        source: Box<RunError>,
     },
 }
 
@@ -106,7 +110,7 @@ impl HookError {
             | Self::Cancelled { hook }
             | Self::Start { hook, .. }
             | Self::Prepare { hook, .. }
-            | Self::Unconfined { hook } => *hook,
+            | Self::Confined { hook, .. } => *hook,
         }
     }
 }
@@ -120,7 +124,7 @@ impl Coded for HookError {
             Self::TimedOut { .. } => Code::HookTimeout,
             Self::Start { .. } => Code::SpawnFailed,
             Self::Prepare { code, .. } => *code,
-            Self::Unconfined { .. } => Code::SandboxUnavailable,
+            Self::Confined { source, .. } => source.code(),
         }
     }
 
@@ -141,7 +145,7 @@ impl Coded for HookError {
             Self::Cancelled { .. }
             | Self::Start { .. }
             | Self::Prepare { .. }
-            | Self::Unconfined { .. } => {}
+            | Self::Confined { .. } => {}
         }
         detail
     }

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use carrel_config::withheld_variables;
 use carrel_domain::{Coded, Identifier, Timestamp, WorkspaceKey, message_of};
 use carrel_exec::{
-    CommandSpec, End, HookCommand, LogFile, Outcome, Receipt, SpawnError, Spawner, Stop,
+    CaptureLimits, CommandSpec, End, HookCommand, LogFile, Outcome, Output, Receipt, SpawnError,
+    Spawner, Stop,
 };
 use carrel_fsroot::Root;
 use tokio_util::sync::CancellationToken;
@@ -20,6 +21,8 @@ use crate::error::Error;
 use crate::lock::Lock;
 use crate::log::{self, NewLog};
 use crate::manager::Inner;
+use crate::run::{CommandForm, Desk, LimitRequest, RunError, RunRequest};
+use crate::trust::OnChange;
 
 /// How much of a hook's output a log line or an error carries.
 const MAX_LOGGED: usize = 2048;
@@ -57,7 +60,8 @@ struct Finished {
     outcome: Outcome,
     started_at: Timestamp,
     log: PathBuf,
-    receipt: Receipt,
+    /// None for a script that no login shell stands before.
+    receipt: Option<Receipt>,
 }
 
 /// Runs hooks.
@@ -105,9 +109,6 @@ impl Hooks {
     }
 
     async fn execute(&self, hook: Hook, site: &Site<'_>) -> Result<Finished, HookError> {
-        if self.settings.confined() {
-            return Err(HookError::Unconfined { hook });
-        }
         let started_at = site.inner.clock.now();
         let prepared = prepare(hook, site).await;
         let log = prepared.map_err(|error| HookError::Prepare {
@@ -116,16 +117,62 @@ impl Hooks {
             code: error.code(),
         })?;
         let path = log.path.clone();
-        let start = |source| HookError::Start { hook, source };
-        let io = |source| start(SpawnError::Resources(source));
-        let spawner = self.commands.spawner().map_err(io)?;
-        let (spec, receipt) = self.spec(hook, site, log, &spawner).map_err(io)?;
-        let outcome = spawner.run(spec, &self.cancel(hook)).await.map_err(start)?;
+        let (outcome, receipt) = if self.settings.confined() {
+            (self.run_confined(hook, site, log).await?, None)
+        } else {
+            self.run_trusted(hook, site, log).await?
+        };
         if let Err(error) = touch(site).await {
             // The count before the hook is void already; this one is only for what it left.
             warn!(key = %site.context.key, %error, "could not note that the workspace changed");
         }
         Ok(Finished { outcome, started_at, log: path, receipt })
+    }
+
+    async fn run_trusted(
+        &self,
+        hook: Hook,
+        site: &Site<'_>,
+        log: NewLog,
+    ) -> Result<(Outcome, Option<Receipt>), HookError> {
+        let start = |source| HookError::Start { hook, source };
+        let io = |source| start(SpawnError::Resources(source));
+        let spawner = self.commands.spawner().map_err(io)?;
+        let (spec, receipt) = self.spec(hook, site, log, &spawner).map_err(io)?;
+        let outcome = spawner.run(spec, &self.cancel(hook)).await.map_err(start)?;
+        Ok((outcome, Some(receipt)))
+    }
+
+    /// Runs a hook as commands of the workspace are run: without the operator's profile, home and
+    /// environment, and with the network that the policy gives.
+    async fn run_confined(
+        &self,
+        hook: Hook,
+        site: &Site<'_>,
+        log: NewLog,
+    ) -> Result<Outcome, HookError> {
+        let failed = |error: RunError| HookError::Confined { hook, source: Box::new(error) };
+        let runner = self.settings.runner(&self.commands).map_err(|error| HookError::Prepare {
+            hook,
+            reason: message_of(&error),
+            code: error.code(),
+        })?;
+        let lock = site.lock.share().map_err(RunError::from).map_err(failed)?;
+        let directory = site.directory.try_clone().map_err(RunError::Workspace).map_err(failed)?;
+        let desk = Desk::locked(directory, &site.context.root, lock).map_err(failed)?;
+        let script = self.settings.script(hook).unwrap_or_default();
+        let argv = ["/bin/sh", "-c", "--", script].map(Into::into).to_vec();
+        let request = RunRequest {
+            environment: self.settings.confined_variables(hook, &site.context),
+            output: Output::Combined(CaptureLimits::default()),
+            limits: LimitRequest { wall: Some(self.settings.timeout()), ..LimitRequest::default() },
+            log: Some(LogFile { file: log.file, limit: log.limit }),
+            // The script is the operator's own.
+            trust: Some(OnChange::Report),
+            ..RunRequest::new(CommandForm::Argv(argv))
+        };
+        let completed = runner.run(&desk, request, &self.cancel(hook)).await.map_err(failed)?;
+        Ok(completed.outcome)
     }
 
     fn cancel(&self, hook: Hook) -> CancellationToken {
@@ -178,7 +225,7 @@ impl Hooks {
             output_bytes: outcome.stdout.total_bytes,
             log: log.clone(),
         };
-        let reached = receipt.script_was_reached().unwrap_or(true);
+        let reached = receipt.is_none_or(|receipt| receipt.script_was_reached().unwrap_or(true));
         let result = match (outcome.stop, outcome.end) {
             (Some(Stop::Deadline), _) => {
                 Err(HookError::TimedOut { hook, timeout: self.settings.timeout(), output, log })

@@ -17,6 +17,10 @@ mod quotas;
 mod reload;
 /// Which directories can be roots.
 mod roots;
+/// Files that run later, outside.
+mod trust;
+/// The same against a command that fights back.
+mod trust_hostile;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -1,0 +1,283 @@
+//! Running commands in a workspace, behind walls.
+//!
+//! A [`Runner`] is one for a server. It knows the operator's policy and the machine, keeps a cell
+//! for each workspace in use, and runs commands there: what the request asks for is held against
+//! the policy, the command is started in its cell with its limits, the quota is watched while it
+//! writes, and afterwards what would run later outside the walls is put back.
+
+mod cells;
+mod desk;
+mod diagnose;
+mod environment;
+mod error;
+mod limits;
+mod report;
+mod request;
+mod scratch;
+
+use std::path::PathBuf;
+use std::sync::{Arc, PoisonError};
+
+use carrel_config::{Environment, FoundToolchains, OperatorPolicy, TierChoice};
+use carrel_domain::{Network, ResourceLimits};
+use carrel_exec::{CommandSpec, Group, GroupReport, Groups, Outcome, Stop};
+use carrel_sandbox::{Grouped, Host};
+use tokio_util::sync::CancellationToken;
+
+use crate::blocking::blocking;
+use crate::commands::Commands;
+use crate::error::Error;
+use crate::trust::{OnChange, Settled};
+use crate::watch::{Overrun, Watcher};
+use cells::{Cells, Walled};
+
+pub use desk::Desk;
+pub use diagnose::{Diagnosis, Layer, diagnose};
+pub use error::RunError;
+use report::Over;
+
+pub use report::{Completed, LimitReached, Walls};
+pub use request::{CommandForm, LimitRequest, RunRequest};
+
+/// What a runner is made from.
+#[derive(Debug)]
+pub struct RunnerOptions {
+    /// What starts processes.
+    pub commands: Commands,
+    /// What the operator allows.
+    pub policy: OperatorPolicy,
+    /// The operator's environment, of which commands see next to nothing.
+    pub environment: Environment,
+    /// The walls that are asked for.
+    pub boundary: Boundary,
+    /// Features of the kernel that are taken as missing.
+    pub without: Vec<Feature>,
+}
+
+/// The walls that are asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Boundary {
+    /// The best that there are, or a certain tier.
+    Walls(TierChoice),
+    /// None, because the operator said so.
+    Off,
+}
+
+/// A feature of the kernel that can be taken as missing, to see what then happens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Feature {
+    /// User namespaces.
+    UserNamespaces,
+    /// Landlock.
+    Landlock,
+    /// Filters for system calls.
+    Seccomp,
+    /// Control groups.
+    Groups,
+}
+
+/// Runs commands in workspaces. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Runner {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    options: RunnerOptions,
+    host: Host,
+    groups: Groups,
+    cells: Cells,
+    toolchains: FoundToolchains,
+}
+
+impl Runner {
+    /// Looks at the machine. Nothing is started yet.
+    pub fn new(options: RunnerOptions) -> Self {
+        let mut host = Host::look();
+        if options.without.contains(&Feature::Landlock) {
+            host.landlock = 0;
+        }
+        let groups = if options.without.contains(&Feature::Groups) {
+            Groups::none("taken as missing")
+        } else {
+            Groups::find()
+        };
+        let toolchains = options.policy.toolchains_found(&options.environment);
+        let cells = Cells::default();
+        Self { inner: Arc::new(Inner { options, host, groups, cells, toolchains }) }
+    }
+
+    /// Returns the operator's policy.
+    pub fn policy(&self) -> &OperatorPolicy {
+        &self.inner.options.policy
+    }
+
+    /// Returns where control groups are made.
+    pub fn groups(&self) -> &Groups {
+        &self.inner.groups
+    }
+
+    /// Runs a command until nothing of it is left. Cancelling stops it as its deadline does.
+    pub async fn run(
+        &self,
+        desk: &Desk,
+        mut request: RunRequest,
+        cancel: &CancellationToken,
+    ) -> Result<Completed, RunError> {
+        let inner = &*self.inner;
+        request.check(desk)?;
+        let (stdin, log) = (std::mem::take(&mut request.stdin), request.log.take());
+        let network = inner.options.policy.network_for(request.network)?;
+        let walled = inner.cells.enter(inner, desk, &request, network).await?;
+        let (spec, group) = self.prepare(desk, &request, &walled, network).await?;
+        let spec = CommandSpec { stdin, log, ..spec };
+        let (outcome, overrun) = run_watched(desk, &walled, spec, &request, cancel).await?;
+        let (report, trust) = self.clean_up(desk, &request, &walled, group).await?;
+        Ok(inner.complete(desk, &request, &walled, Over { outcome, report, overrun, trust }))
+    }
+
+    /// Makes what the command needs on disk and describes it to the spawner.
+    async fn prepare(
+        &self,
+        desk: &Desk,
+        request: &RunRequest,
+        walled: &Walled,
+        network: Network,
+    ) -> Result<(CommandSpec, Option<Group>), RunError> {
+        let limits = request.limits(self.policy());
+        let (runner, room) = (self.clone(), walled.clone());
+        let group = blocking(move || {
+            room.make_directory()?;
+            runner.inner.make_group(&limits)
+        })
+        .await?;
+        let spec = self.inner.spec(desk, request, walled, network, group.as_ref())?;
+        Ok((spec, group))
+    }
+
+    /// Takes back what the command had, and puts back, or reports, what would run later outside the
+    /// walls.
+    async fn clean_up(
+        &self,
+        desk: &Desk,
+        request: &RunRequest,
+        walled: &Walled,
+        group: Option<Group>,
+    ) -> Result<(GroupReport, Settled), RunError> {
+        let on_change = request.trust.unwrap_or(match self.policy().trust {
+            carrel_config::Trust::Restore => OnChange::Restore,
+            carrel_config::Trust::Report => OnChange::Report,
+        });
+        let (directory, trust) =
+            (desk.directory.try_clone().map_err(RunError::Workspace)?, Arc::clone(&desk.trust));
+        let walled = walled.clone();
+        blocking(move || {
+            let report = group.map(|mut group| group.report()).unwrap_or_default();
+            walled.remove_directory();
+            let mut trust = trust.lock().unwrap_or_else(PoisonError::into_inner);
+            let settled = trust.settle(&directory, on_change).map_err(RunError::Workspace)?;
+            Ok((report, settled))
+        })
+        .await
+    }
+}
+
+impl Inner {
+    /// Makes the group that holds the limits of a command, if there can be one.
+    fn make_group(&self, limits: &ResourceLimits) -> Result<Option<Group>, RunError> {
+        if self.groups.grouped() == Grouped::default() {
+            return Ok(None);
+        }
+        Ok(Some(self.groups.make(limits.memory, limits.processes)?))
+    }
+
+    /// Describes a command to the spawner.
+    fn spec(
+        &self,
+        desk: &Desk,
+        request: &RunRequest,
+        walled: &Walled,
+        network: Network,
+        group: Option<&Group>,
+    ) -> Result<CommandSpec, RunError> {
+        let limits = request.limits(&self.options.policy);
+        let directory = walled.directory(desk, &request.directory)?;
+        Ok(CommandSpec {
+            environment: self.environment(desk, request, walled, network),
+            output: request.output,
+            groups: group.map_or(Ok(Vec::new()), Group::doors)?,
+            held: desk.held()?,
+            limits: limits::per_process(&limits, desk, walled, self.groups.grouped()),
+            deadline: Some(limits.wall),
+            ..CommandSpec::starting_in(request.form.argv(), directory)
+        })
+    }
+}
+
+/// Runs the command while the quota is watched.
+async fn run_watched(
+    desk: &Desk,
+    walled: &Walled,
+    spec: CommandSpec,
+    request: &RunRequest,
+    cancel: &CancellationToken,
+) -> Result<(Outcome, Option<Overrun>), RunError> {
+    let stop = cancel.child_token();
+    let running = walled.spawner().spawn(spec).await?;
+    let Some(watcher) = watcher(desk, walled).await? else {
+        return Ok((request.wait(running, &stop).await, None));
+    };
+    let over = CancellationToken::new();
+    let watching = async {
+        let found = watcher.watch(&over).await;
+        if !matches!(found, Ok(None)) {
+            // Whatever writes must stop: it is too much, or nobody knows how much it is.
+            stop.cancel();
+        }
+        found
+    };
+    let waiting = async {
+        let outcome = request.wait(running, &stop).await;
+        over.cancel();
+        outcome
+    };
+    let (outcome, found) = tokio::join!(waiting, watching);
+    Ok((outcome, found?))
+}
+
+async fn watcher(desk: &Desk, walled: &Walled) -> Result<Option<Watcher>, Error> {
+    let Some((quota, used)) = desk.quota else { return Ok(None) };
+    let directory = desk.directory.try_clone().map_err(Error::files("could not watch"))?;
+    let scratch = walled.scratch();
+    blocking::<_, Error>(move || {
+        let watcher = Watcher::new(directory, quota, used)?;
+        Ok(Some(match scratch {
+            Some(scratch) => watcher.with(scratch),
+            None => watcher,
+        }))
+    })
+    .await
+}
+
+/// Where an administrator's Carrel keeps what it remembers: commands that run as others could not
+/// find their temporary files below the home of an administrator.
+const SYSTEM_STATE: &str = "/var/lib";
+
+/// Returns the directory for what Carrel remembers for a user.
+pub fn state_directory(environment: &Environment) -> Option<PathBuf> {
+    let named = environment.get(carrel_config::environment::XDG_STATE_HOME).map(PathBuf::from);
+    let usual = || {
+        if rustix::process::geteuid().is_root() {
+            return Some(PathBuf::from(SYSTEM_STATE));
+        }
+        Some(environment.home()?.join(".local/state"))
+    };
+    let home = named.filter(|path| path.is_absolute()).or_else(usual)?;
+    Some(home.join("carrel"))
+}
+
+/// Tells whether Carrel ended the command because of its quota.
+fn stopped_for_quota(outcome: &Outcome, overrun: Option<&Overrun>) -> bool {
+    outcome.stop == Some(Stop::Cancelled) && overrun.is_some()
+}

@@ -1,0 +1,316 @@
+//! The cells of the workspaces that are in use.
+
+use std::collections::HashMap;
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use carrel_config::TierChoice;
+use carrel_domain::{Network, Tier, WorkspaceAccess};
+use carrel_exec::{Cell, CellError, Directory, Spawner};
+use carrel_fsroot::Root;
+use carrel_sandbox::{Host, Identity, Owner, Plan, Policy, Repository, UserRange};
+use tracing::{debug, warn};
+
+use super::desk::Desk;
+use super::error::RunError;
+use super::request::RunRequest;
+use super::scratch::Scratch;
+use super::{Boundary, Feature, Inner};
+use crate::blocking::blocking;
+
+/// How many cells are kept for later commands.
+const MAX_CELLS: usize = 64;
+
+/// Where a command runs.
+#[derive(Clone, Debug)]
+pub(super) enum Walled {
+    /// In a cell; with a directory of its own for temporary files, where commands see those of
+    /// others.
+    In(Arc<Room>, Option<PathBuf>),
+    /// On the host.
+    Outside(Spawner),
+}
+
+/// A cell with what it needs.
+#[derive(Debug)]
+pub(super) struct Room {
+    cell: Cell,
+    pub(super) plan: Plan,
+    scratch: Scratch,
+    commands: AtomicU64,
+}
+
+/// What makes one cell different from another.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Key {
+    workspace: PathBuf,
+    access: WorkspaceAccess,
+    network: Network,
+    repository: Repository,
+}
+
+/// The cells that are kept, and what was learned about the machine.
+#[derive(Debug, Default)]
+pub(super) struct Cells {
+    rooms: Mutex<HashMap<Key, Arc<Room>>>,
+    /// Why the best tier cannot be had here, once that is known.
+    refused: OnceLock<String>,
+}
+
+impl Walled {
+    pub(super) fn spawner(&self) -> &Spawner {
+        match self {
+            Self::In(room, _) => &room.cell,
+            Self::Outside(spawner) => spawner,
+        }
+    }
+
+    pub(super) fn plan(&self) -> Option<&Plan> {
+        match self {
+            Self::In(room, _) => Some(&room.plan),
+            Self::Outside(_) => None,
+        }
+    }
+
+    /// Returns the directory for temporary files, as the command sees it.
+    pub(super) fn temporary(&self) -> PathBuf {
+        match self {
+            Self::In(room, Some(own)) => room.plan.scratch.join(own),
+            Self::In(room, None) => room.plan.temporary(),
+            Self::Outside(_) => "/tmp".into(),
+        }
+    }
+
+    /// Returns the door to the temporary files of the workspace.
+    pub(super) fn scratch(&self) -> Option<Root> {
+        match self {
+            Self::In(room, _) => room.scratch.directory().try_clone().ok(),
+            Self::Outside(_) => None,
+        }
+    }
+
+    /// Says where a command starts. The directory was looked at before; the cell looks again.
+    pub(super) fn directory(&self, desk: &Desk, relative: &Path) -> Result<Directory, RunError> {
+        match self {
+            Self::In(..) => Ok(Directory::Inside(relative.to_owned())),
+            Self::Outside(_) if relative.as_os_str().is_empty() => {
+                Ok(Directory::Opened(desk.descriptor()?))
+            }
+            Self::Outside(_) => {
+                let directory = desk.directory.open_root(relative).map_err(RunError::Directory)?;
+                Ok(Directory::Opened(directory.into()))
+            }
+        }
+    }
+
+    /// Makes the command's own directory for temporary files, if it is to have one.
+    pub(super) fn make_directory(&self) -> Result<(), RunError> {
+        let Self::In(room, Some(own)) = self else { return Ok(()) };
+        let owner = match room.plan.identity {
+            Identity::Other(owner) => Some(owner),
+            Identity::Server(_) | Identity::Own { .. } => None,
+        };
+        room.scratch.for_command(own, owner)
+    }
+
+    /// Removes it, with what the command left there.
+    pub(super) fn remove_directory(&self) {
+        if let Self::In(room, Some(own)) = self {
+            room.scratch.remove(own);
+        }
+    }
+}
+
+impl Cells {
+    /// Returns where the command of a request runs, and makes it first if need be.
+    pub(super) async fn enter(
+        &self,
+        inner: &Inner,
+        desk: &Desk,
+        request: &RunRequest,
+        network: Network,
+    ) -> Result<Walled, RunError> {
+        let choice = match inner.options.boundary {
+            Boundary::Off => return Ok(Walled::Outside(inner.options.commands.spawner()?)),
+            Boundary::Walls(choice) => choice,
+        };
+        let key = Key {
+            workspace: desk.path().to_owned(),
+            access: request.access,
+            network,
+            repository: desk.repository(),
+        };
+        let room = match self.kept(&key) {
+            Some(room) => room,
+            None => self.make(inner, desk, &key, choice).await?,
+        };
+        let own = room.directory_of_command();
+        Ok(Walled::In(room, own))
+    }
+
+    /// Makes a cell in a certain tier, for nothing but this.
+    pub(super) async fn try_tier(
+        &self,
+        inner: &Inner,
+        desk: &Desk,
+        tier: Tier,
+    ) -> Result<Walled, RunError> {
+        let key = Key {
+            workspace: desk.path().to_owned(),
+            access: WorkspaceAccess::ReadWrite,
+            network: Network::None,
+            repository: Repository::Absent,
+        };
+        let room = Arc::new(self.make_in(inner, desk, &key, tier).await?);
+        let own = room.directory_of_command();
+        Ok(Walled::In(room, own))
+    }
+
+    fn kept(&self, key: &Key) -> Option<Arc<Room>> {
+        let mut rooms = self.rooms.lock().unwrap_or_else(PoisonError::into_inner);
+        let room = rooms.get(key)?;
+        if room.cell.is_gone() {
+            rooms.remove(key);
+            return None;
+        }
+        Some(Arc::clone(room))
+    }
+
+    fn keep(&self, key: Key, room: &Arc<Room>) {
+        let mut rooms = self.rooms.lock().unwrap_or_else(PoisonError::into_inner);
+        if rooms.len() >= MAX_CELLS {
+            // One that no command runs in, if there is any.
+            let idle = rooms.iter().find(|(_, room)| Arc::strong_count(room) == 1);
+            if let Some(idle) = idle.map(|(key, _)| key.clone()) {
+                rooms.remove(&idle);
+            }
+        }
+        rooms.insert(key, Arc::clone(room));
+    }
+
+    /// Makes the cell in the best tier that can be had.
+    async fn make(
+        &self,
+        inner: &Inner,
+        desk: &Desk,
+        key: &Key,
+        choice: TierChoice,
+    ) -> Result<Arc<Room>, RunError> {
+        let room = match (choice, self.refused.get()) {
+            (TierChoice::Only(tier), _) => self.make_in(inner, desk, key, tier).await?,
+            (TierChoice::Auto, Some(_)) => self.make_in(inner, desk, key, Tier::Landlock).await?,
+            (TierChoice::Auto, None) => match self.make_in(inner, desk, key, Tier::Full).await {
+                Err(RunError::Cell(CellError::Refused(failure)))
+                    if failure.step.is_about_the_host() =>
+                {
+                    warn!(%failure, "tier `full` cannot be had here, using tier `landlock`");
+                    let why = self.refused.get_or_init(|| failure.to_string());
+                    let made = self.make_in(inner, desk, key, Tier::Landlock).await;
+                    made.map_err(|error| error.after(why))?
+                }
+                made => made?,
+            },
+        };
+        let room = Arc::new(room);
+        self.keep(key.clone(), &room);
+        Ok(room)
+    }
+
+    async fn make_in(
+        &self,
+        inner: &Inner,
+        desk: &Desk,
+        key: &Key,
+        tier: Tier,
+    ) -> Result<Room, RunError> {
+        inner.check_features(tier)?;
+        let owner = owner_of(desk)?;
+        let own = (tier == Tier::Landlock && inner.host.is_root()).then_some(owner);
+        let home = desk.scratch_home.clone();
+        let scratch = blocking(move || Scratch::make(&home, own)).await?;
+        let policy = inner.policy(desk, key, owner, scratch.directory().path());
+        let plan = Plan::new(&policy, &inner.host, tier)?;
+        let spawner = inner.options.commands.spawner()?;
+        let companion = self.companion(key);
+        let companion = companion.as_ref().map(|room| &room.cell);
+        let (workspace, directory) = (desk.directory.as_fd(), scratch.directory().as_fd());
+        let cell = spawner.cell(plan.clone(), workspace, directory, companion).await?;
+        debug!(workspace = %desk.path().display(), %tier, "made a cell");
+        Ok(Room { cell, plan, scratch, commands: AtomicU64::new(0) })
+    }
+
+    /// Finds a cell of the same workspace whose loopback is to be shared.
+    fn companion(&self, key: &Key) -> Option<Arc<Room>> {
+        if key.network != Network::Loopback {
+            return None;
+        }
+        let rooms = self.rooms.lock().unwrap_or_else(PoisonError::into_inner);
+        let shares =
+            |other: &Key| other.network == Network::Loopback && other.workspace == key.workspace;
+        let found = rooms.iter().find(|(other, room)| shares(other) && !room.cell.is_gone());
+        found.map(|(_, room)| Arc::clone(room))
+    }
+}
+
+impl Room {
+    /// Names a directory for the temporary files of one command.
+    fn directory_of_command(&self) -> Option<PathBuf> {
+        match self.plan.tier {
+            Tier::Full => None,
+            Tier::Landlock => {
+                let number = self.commands.fetch_add(1, Ordering::Relaxed);
+                Some(Path::new("tmp").join(number.to_string()))
+            }
+        }
+    }
+}
+
+impl Inner {
+    /// Refuses a tier that needs what is taken as missing.
+    fn check_features(&self, tier: Tier) -> Result<(), RunError> {
+        let missing = |feature| self.options.without.contains(&feature);
+        if missing(Feature::Seccomp) {
+            return Err(RunError::Missing { tier, feature: "seccomp" });
+        }
+        if tier == Tier::Full && missing(Feature::UserNamespaces) {
+            let errno = rustix::io::Errno::PERM.raw_os_error();
+            let step = carrel_sandbox::Step::UserNamespace;
+            let failure = carrel_sandbox::Failure { step, object: None, errno };
+            return Err(RunError::Cell(CellError::Refused(failure)));
+        }
+        Ok(())
+    }
+
+    fn policy(&self, desk: &Desk, key: &Key, owner: Owner, scratch: &Path) -> Policy {
+        let operator = &self.options.policy;
+        let toolchains = &self.toolchains.readable;
+        let readable = operator.readable.iter().chain(&operator.path).chain(toolchains);
+        let visible = |path: &&PathBuf| is_granted(path, desk.path(), &self.host);
+        Policy {
+            workspace: key.workspace.clone(),
+            owner,
+            access: key.access,
+            repository: key.repository,
+            scratch: scratch.to_owned(),
+            readable: readable.filter(visible).cloned().collect(),
+            writable: operator.writable.iter().filter(visible).cloned().collect(),
+            hidden: desk.hidden.clone(),
+            network: key.network,
+            users: UserRange { first: operator.uids.first(), count: operator.uids.count() },
+        }
+    }
+}
+
+/// Leaves out what is not there, and what commands see anyway.
+fn is_granted(path: &Path, workspace: &Path, host: &Host) -> bool {
+    let seen = path.starts_with(workspace)
+        || host.system.iter().any(|visible| path.starts_with(&visible.path));
+    !seen && rustix::fs::stat(path).is_ok()
+}
+
+fn owner_of(desk: &Desk) -> Result<Owner, RunError> {
+    let top = desk.directory.top().map_err(RunError::Workspace)?;
+    Ok(Owner { user: top.uid, group: top.gid })
+}

@@ -1,0 +1,113 @@
+//! A directory that commands work in.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use carrel_fsroot::{FileKind, Root};
+use carrel_sandbox::Repository;
+
+use super::error::RunError;
+use crate::launch::Workspace;
+use crate::quota::{Amount, Quota};
+use crate::trust::Trust;
+
+/// The directory of a root that holds scratch directories.
+const SCRATCH: &str = ".carrel/scratch";
+
+/// A directory that commands work in.
+#[derive(Debug)]
+pub struct Desk {
+    pub(super) directory: Root,
+    /// Where scratch directories are made.
+    pub(super) scratch_home: PathBuf,
+    /// What no command may see.
+    pub(super) hidden: Vec<PathBuf>,
+    pub(super) quota: Option<(Quota, Amount)>,
+    pub(super) trust: Arc<Mutex<Trust>>,
+    /// The root that it is a workspace of, if it is one.
+    root: Option<PathBuf>,
+    /// What keeps others from removing it.
+    lock: Option<OwnedFd>,
+    /// What else keeps others from removing it.
+    _workspace: Option<Workspace>,
+}
+
+impl Desk {
+    /// Takes a directory that an operator named. `state` is where Carrel keeps what it remembers.
+    pub fn named(path: &Path, state: &Path) -> Result<Self, RunError> {
+        let directory = Root::open(path).map_err(RunError::Workspace)?;
+        let trust = Trust::take(&directory).map_err(RunError::Workspace)?;
+        Ok(Self {
+            directory,
+            scratch_home: state.join("scratch"),
+            hidden: vec![state.to_owned()],
+            quota: None,
+            trust: Arc::new(Mutex::new(trust)),
+            root: None,
+            lock: None,
+            _workspace: None,
+        })
+    }
+
+    /// Takes a workspace that somebody else has locked. `lock` is a share in that lock.
+    pub(crate) fn locked(directory: Root, root: &Path, lock: OwnedFd) -> Result<Self, RunError> {
+        let trust = Trust::take(&directory).map_err(RunError::Workspace)?;
+        Ok(Self {
+            directory,
+            scratch_home: root.join(SCRATCH),
+            hidden: vec![root.to_owned()],
+            quota: None,
+            trust: Arc::new(Mutex::new(trust)),
+            root: Some(root.to_owned()),
+            lock: Some(lock),
+            _workspace: None,
+        })
+    }
+
+    /// Takes a workspace of a root, which nobody can remove meanwhile. `used` is what it uses now.
+    pub fn of(workspace: Workspace, root: &Path, used: Amount) -> Result<Self, RunError> {
+        let directory = workspace.files().try_clone().map_err(RunError::Workspace)?;
+        let desk = Self::locked(directory, root, workspace.lock_descriptor()?)?;
+        let quota = Some((workspace.record().quota, used));
+        Ok(Self { quota, _workspace: Some(workspace), ..desk })
+    }
+
+    /// Returns where it is, without links.
+    pub fn path(&self) -> &Path {
+        self.directory.path()
+    }
+
+    /// Returns the root that it is a workspace of, if it is one.
+    pub(super) fn root(&self) -> Option<&Path> {
+        self.root.as_deref()
+    }
+
+    /// Returns the door to its files.
+    pub fn files(&self) -> &Root {
+        &self.directory
+    }
+
+    /// Returns descriptors that a command has to hold as long as anything of it is left.
+    pub(super) fn held(&self) -> Result<Vec<OwnedFd>, RunError> {
+        Ok(self.lock.as_ref().map(OwnedFd::try_clone).transpose()?.into_iter().collect())
+    }
+
+    /// Looks what is at the top under the name of a repository.
+    pub(super) fn repository(&self) -> Repository {
+        let is_directory = |path: &str| {
+            let found = self.directory.link_metadata(Path::new(path));
+            found.is_ok_and(|metadata| metadata.kind == FileKind::Directory)
+        };
+        match (is_directory(".git"), is_directory(".git/hooks")) {
+            (false, _) => Repository::Absent,
+            (true, false) => Repository::WithoutHooks,
+            (true, true) => Repository::WithHooks,
+        }
+    }
+
+    /// Returns a descriptor of the directory.
+    pub(super) fn descriptor(&self) -> Result<OwnedFd, RunError> {
+        Ok(self.directory.as_fd().try_clone_to_owned()?)
+    }
+}

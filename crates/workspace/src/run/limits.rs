@@ -1,0 +1,34 @@
+//! Limits that hold for each process, where there is no group that holds them for all.
+
+use carrel_domain::{ByteSize, ResourceLimits, Tier};
+use carrel_exec::Limits;
+use carrel_sandbox::Grouped;
+
+use super::cells::Walled;
+use super::desk::Desk;
+
+/// Returns what each process of a command may use.
+pub(super) fn per_process(
+    limits: &ResourceLimits,
+    desk: &Desk,
+    walled: &Walled,
+    grouped: Grouped,
+) -> Limits {
+    let own_user = walled.plan().is_some_and(|plan| plan.tier == Tier::Full);
+    Limits {
+        data: (!grouped.memory).then_some(limits.memory),
+        cpu: Some(limits.cpu),
+        file_size: Some(limits.file_size.min(room(desk))),
+        open_files: Some(limits.open_files),
+        // The kernel counts by user: elsewhere it would count the operator's processes as well.
+        processes: (own_user && !grouped.processes).then_some(limits.processes),
+        core: Some(ByteSize::bytes(0)),
+    }
+}
+
+/// Returns what the quota leaves.
+fn room(desk: &Desk) -> ByteSize {
+    desk.quota.map_or(ByteSize::bytes(u64::MAX), |(quota, used)| {
+        ByteSize::bytes(quota.bytes.as_u64().saturating_sub(used.bytes))
+    })
+}

@@ -1,0 +1,164 @@
+//! What is asked to be run.
+
+use std::ffi::OsString;
+use std::path::{Component, PathBuf};
+
+use carrel_config::OperatorPolicy;
+use carrel_domain::{Network, ResourceLimits, WorkspaceAccess};
+use carrel_exec::{CaptureLimits, LogFile, Outcome, Output, Piece, Running, Stdin};
+use carrel_shell::{Context, Preset, arguments, judge};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use super::desk::Desk;
+use super::error::RunError;
+use crate::trust::OnChange;
+
+/// A program with its arguments, or a line for a shell.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CommandForm {
+    /// A program and its arguments, taken as they are.
+    Argv(Vec<OsString>),
+    /// A line for `bash`.
+    Line(String),
+}
+
+impl CommandForm {
+    pub(super) fn argv(&self) -> Vec<OsString> {
+        match self {
+            Self::Argv(argv) => argv.clone(),
+            Self::Line(line) => vec!["bash".into(), "-c".into(), "--".into(), line.into()],
+        }
+    }
+
+    /// Returns the line that a shell would need to be given for the same effect.
+    fn line(&self) -> String {
+        match self {
+            Self::Line(line) => line.clone(),
+            Self::Argv(argv) => {
+                let words = argv.iter().map(|word| quoted(&word.to_string_lossy()));
+                words.collect::<Vec<_>>().join(" ")
+            }
+        }
+    }
+}
+
+fn quoted(word: &str) -> String {
+    format!("'{}'", word.replace('\'', "'\\''"))
+}
+
+/// What is asked to be run.
+#[derive(Debug)]
+pub struct RunRequest {
+    /// The command.
+    pub form: CommandForm,
+    /// What its text is held against before it starts.
+    pub preset: Preset,
+    /// Where it starts, relative to the workspace.
+    pub directory: PathBuf,
+    /// The network it wants; the policy's if it does not say.
+    pub network: Option<Network>,
+    /// What it may do with the files of the workspace.
+    pub access: WorkspaceAccess,
+    /// Limits that differ from the policy's. None may be more than the policy allows.
+    pub limits: LimitRequest,
+    /// More variables.
+    pub environment: Vec<(OsString, OsString)>,
+    /// What it reads.
+    pub stdin: Stdin,
+    /// How much of what it writes is kept.
+    pub output: Output,
+    /// Where its output goes while it runs.
+    pub live: Option<mpsc::Sender<Piece>>,
+    /// Where all its output goes as well.
+    pub log: Option<LogFile>,
+    /// What becomes of changes to what would run later outside; the policy's if it does not say.
+    pub trust: Option<OnChange>,
+}
+
+/// Limits that a request asks for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LimitRequest {
+    /// Time from start to end.
+    pub wall: Option<std::time::Duration>,
+    /// Memory.
+    pub memory: Option<carrel_domain::ByteSize>,
+    /// Processes.
+    pub processes: Option<u64>,
+}
+
+impl RunRequest {
+    /// Asks for a command on the policy's terms, with no input and the usual output.
+    pub fn new(form: CommandForm) -> Self {
+        Self {
+            form,
+            preset: Preset::Open,
+            directory: PathBuf::new(),
+            network: None,
+            access: WorkspaceAccess::ReadWrite,
+            limits: LimitRequest::default(),
+            environment: Vec::new(),
+            stdin: Stdin::Empty,
+            output: Output::Separate {
+                stdout: CaptureLimits::STDOUT,
+                stderr: CaptureLimits::STDERR,
+            },
+            live: None,
+            log: None,
+            trust: None,
+        }
+    }
+
+    /// Holds the request against its preset and the workspace, before anything is started.
+    pub(super) fn check(&self, desk: &Desk) -> Result<(), RunError> {
+        self.check_directory(desk)?;
+        if self.preset == Preset::Open {
+            return Ok(());
+        }
+        let context = Context { workspace: Some(desk.path()) };
+        let verdict = judge(&self.form.line(), self.preset, &context);
+        if let Some(refusal) = verdict.refusal() {
+            return Err(RunError::Refused(refusal.clone()));
+        }
+        if let CommandForm::Argv(argv) = &self.form {
+            let words: Vec<_> = argv.iter().map(|word| word.to_string_lossy()).collect();
+            let place = arguments::Place { workspace: desk.path(), directory: &self.directory };
+            arguments::check(&words, &place)?;
+        }
+        Ok(())
+    }
+
+    fn check_directory(&self, desk: &Desk) -> Result<(), RunError> {
+        if self.directory.as_os_str().is_empty() || self.directory == Component::CurDir.as_os_str()
+        {
+            return Ok(());
+        }
+        desk.directory.open_root(&self.directory).map(drop).map_err(RunError::Directory)
+    }
+
+    pub(super) fn limits(&self, policy: &OperatorPolicy) -> ResourceLimits {
+        let allowed = policy.limits;
+        let LimitRequest { wall, memory, processes } = self.limits;
+        ResourceLimits {
+            wall: wall.unwrap_or(allowed.wall).min(policy.wall_limit),
+            memory: memory.unwrap_or(allowed.memory).min(allowed.memory),
+            processes: processes.unwrap_or(allowed.processes).min(allowed.processes),
+            ..allowed
+        }
+    }
+
+    /// Waits for the command, and hands on what it prints.
+    pub(super) async fn wait(&self, mut running: Running, stop: &CancellationToken) -> Outcome {
+        let Some(sender) = &self.live else { return running.wait(stop).await };
+        let mut live = running.live();
+        let sender = sender.clone();
+        let passing = async move {
+            while let Some(piece) = live.next().await {
+                if sender.send(piece).await.is_err() {
+                    return;
+                }
+            }
+        };
+        tokio::join!(running.wait(stop), passing).0
+    }
+}

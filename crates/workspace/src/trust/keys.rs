@@ -1,0 +1,180 @@
+//! Which entries of a git configuration can make git run, write or send something
+//! that a sandboxed command chose.
+//!
+//! The list errs on the long side: an entry named here without need costs a line in a
+//! report, one that is missing costs the operator's account. Beside the names that git
+//! and its companions document, every name that *ends* like a command counts, so that
+//! a key of a later git or of another tool is not missed.
+//!
+//! Not here, on purpose: `remote.*.url` and `branch.*` (a remote is ordinary work; only
+//! the transports that run a command count), `core.attributesFile` and
+//! `.git/info/attributes` (they choose among filters, and a `.gitattributes` in the work
+//! tree can do the same; a filter's command is watched).
+
+/// Names without a subsection.
+const PLAIN: &[&str] = &[
+    "core.alternaterefscommand",
+    "core.askpass",
+    "core.editor",
+    "core.gitproxy",
+    "core.hookspath",
+    "core.pager",
+    "core.sshcommand",
+    "core.virtualfilesystem",
+    "diff.external",
+    "gc.recentobjectshook",
+    "gpg.program",
+    "include.path",
+    "init.templatedir",
+    "instaweb.browser",
+    "instaweb.httpd",
+    "instaweb.modulepath",
+    "interactive.difffilter",
+    "protocol.allow",
+    "sequence.editor",
+    "svn.authors-prog",
+    "svn.authorsprog",
+    "uploadpack.packobjectshook",
+];
+
+/// First and last part of names, with or without a subsection between.
+const PARTS: &[(&str, &str)] = &[
+    ("browser", "path"),
+    ("credential", "helper"),
+    ("diff", "textconv"),
+    ("difftool", "path"),
+    ("filter", "clean"),
+    ("filter", "process"),
+    ("filter", "smudge"),
+    // A cookie file is written as well as read, anywhere the operator may write.
+    ("http", "cookiefile"),
+    ("http", "curloptresolve"),
+    ("http", "proxy"),
+    ("http", "savecookies"),
+    ("http", "sslcainfo"),
+    ("http", "sslcapath"),
+    ("http", "sslverify"),
+    ("includeif", "path"),
+    ("lfs", "standalonetransferagent"),
+    ("man", "path"),
+    ("merge", "driver"),
+    ("mergetool", "path"),
+    ("protocol", "allow"),
+    ("remote", "proxy"),
+    ("remote", "receivepack"),
+    ("remote", "uploadpack"),
+    ("remote", "vcs"),
+    ("sendemail", "smtpserver"),
+    // Both send what the operator pushes and fetches elsewhere, invisibly.
+    ("url", "insteadof"),
+    ("url", "pushinsteadof"),
+];
+
+/// Beginnings of names of which all below counts.
+const SECTIONS: &[&str] = &["alias.", "hook.", "lfs.customtransfer.", "lfs.extension."];
+
+/// Ends of names that always stand for a command.
+const ENDS: &[&str] = &[
+    "askpass", "cmd", "command", "editor", "helper", "hook", "pager", "program", "prog", "tunnel",
+];
+
+/// Tells whether an entry counts. `depth` is how deep below the workspace the
+/// directory of the configuration lies.
+pub(super) fn counts(key: &[u8], value: Option<&[u8]>, depth: usize) -> bool {
+    let first = key.split(|byte| *byte == b'.').next().unwrap_or_default();
+    let last = key.rsplit(|byte| *byte == b'.').next().unwrap_or_default();
+    match (first, last) {
+        // A name before the first section is none that anything asks for.
+        _ if first.len() == key.len() => false,
+        (b"pager", _) | (b"core", b"fsmonitor") => !is_boolean(value),
+        (b"core", b"worktree") => !value.is_some_and(|value| stays_inside(value, depth)),
+        (b"submodule", b"update") => value.is_some_and(|value| value.starts_with(b"!")),
+        (b"remote" | b"submodule", b"url" | b"pushurl") => value.is_some_and(runs_a_command),
+        _ => is_listed(key, first, last),
+    }
+}
+
+fn is_listed(key: &[u8], first: &[u8], last: &[u8]) -> bool {
+    PLAIN.iter().any(|name| name.as_bytes() == key)
+        || PARTS.iter().any(|(begin, end)| begin.as_bytes() == first && end.as_bytes() == last)
+        || SECTIONS.iter().any(|section| key.starts_with(section.as_bytes()))
+        || ENDS.iter().any(|end| last.ends_with(end.as_bytes()))
+}
+
+/// Tells whether git takes a value for yes or no, and so for no command.
+fn is_boolean(value: Option<&[u8]>) -> bool {
+    const WORDS: [&[u8]; 9] = [b"", b"true", b"yes", b"on", b"1", b"false", b"no", b"off", b"0"];
+    value.is_none_or(|value| WORDS.iter().any(|word| value.eq_ignore_ascii_case(word)))
+}
+
+/// Tells whether a relative path only climbs as far as the workspace, and only at its start.
+fn stays_inside(path: &[u8], depth: usize) -> bool {
+    let parts = || path.split(|byte| *byte == b'/').filter(|part| !matches!(*part, b"" | b"."));
+    let climbs = parts().take_while(|part| *part == b"..").count();
+    !path.starts_with(b"/") && climbs <= depth && parts().skip(climbs).all(|part| part != b"..")
+}
+
+/// Tells whether an address names a transport that runs what follows.
+fn runs_a_command(address: &[u8]) -> bool {
+    let prefix = address.split(|byte| *byte == b':').next().unwrap_or_default();
+    address[prefix.len()..].starts_with(b"::") && (prefix == b"ext" || prefix == b"fd")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_can_run_something_counts() {
+        for (key, value) in [
+            ("core.hookspath", "x"),
+            ("core.fsmonitor", "./evil"),
+            ("core.worktree", "/home/operator"),
+            ("core.worktree", "../../.."),
+            ("core.worktree", "a/../../.."),
+            ("pager.log", "evil"),
+            ("alias.st", "!evil"),
+            ("alias.a.command", "evil"),
+            ("credential.https://example.com.helper", "!evil"),
+            ("diff.x.command", "evil"),
+            ("diff.x.textconv", "evil"),
+            ("filter.LFS.smudge", "evil"),
+            ("gpg.ssh.program", "evil"),
+            ("gpg.ssh.defaultkeycommand", "evil"),
+            ("hook.x.event", "pre-commit"),
+            ("includeif.gitdir:/a.b/.path", "evil"),
+            ("remote.origin.uploadpack", "evil"),
+            ("remote.origin.url", "ext::sh -c evil"),
+            ("submodule.a.update", "!evil"),
+            ("trailer.x.cmd", "evil"),
+            ("tar.x.command", "evil"),
+            ("imap.tunnel", "evil"),
+            ("sendemail.work.smtpserver", "/evil"),
+            ("future.tool.lintcommand", "evil"),
+        ] {
+            assert!(counts(key.as_bytes(), Some(value.as_bytes()), 2), "{key}");
+        }
+    }
+
+    #[test]
+    fn ordinary_work_does_not_count() {
+        for (key, value) in [
+            ("core.repositoryformatversion", "0"),
+            ("core.bare", "false"),
+            ("core.fsmonitor", "true"),
+            ("core.worktree", "../../sub"),
+            ("user.name", "A"),
+            ("remote.origin.url", "https://example.com/a.git"),
+            ("remote.origin.fetch", "+refs/heads/*:refs/remotes/origin/*"),
+            ("branch.main.merge", "refs/heads/main"),
+            ("submodule.a.update", "rebase"),
+            ("submodule.a.active", "true"),
+            ("pager.log", "false"),
+            ("extensions.objectformat", "sha256"),
+            ("core..hookspath", "x"),
+        ] {
+            assert!(!counts(key.as_bytes(), Some(value.as_bytes()), 2), "{key}");
+        }
+        assert!(!counts(b"pager.log", None, 0));
+    }
+}

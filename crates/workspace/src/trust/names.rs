@@ -1,0 +1,83 @@
+//! Which names of a directory are looked at.
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use carrel_fsroot::{FileKind, Root};
+
+use super::watch::{MAX_MODULE_DEPTH, Watch};
+
+/// How many entries are listed to find places, submodules and work trees.
+const MAX_LISTED: usize = 16 * 1024;
+
+/// How many directories out of one such list are looked at.
+const MAX_DIRECTORIES: usize = 1024;
+
+/// Returns the names to look at, those of `before` first, and whether those are all.
+pub(super) fn watched_names(
+    directory: &Root,
+    watch: Watch,
+    before: Vec<OsString>,
+) -> (Vec<OsString>, bool) {
+    let mut names: Vec<OsString> = watch.names().into_iter().map(OsString::from).collect();
+    if !lists(directory, watch) {
+        return (names, true);
+    }
+    let listed = directory.list_at_most(Path::new("."), MAX_LISTED).ok().flatten();
+    let mut complete = listed.is_some();
+    // Those that were known are kept, however many are put beside them.
+    let mut found: Vec<OsString> = listed
+        .into_iter()
+        .flatten()
+        .filter(|entry| entry.kind == FileKind::Directory && !before.contains(&entry.name))
+        .map(|entry| entry.name)
+        .collect();
+    let room = MAX_DIRECTORIES.saturating_sub(before.len());
+    complete &= found.len() <= room;
+    found.truncate(room);
+    let found = before.into_iter().chain(found).filter(|name| !names.contains(name));
+    let found: Vec<_> = found.collect();
+    names.extend(found);
+    (names, complete)
+}
+
+/// Returns all names of a watched tree; `None` if there are more than `room`.
+pub(super) fn tree_names(directory: &Root, watch: Watch, room: usize) -> Option<Vec<OsString>> {
+    let entries = directory.list_at_most(Path::new("."), MAX_LISTED).ok()??;
+    let entries = entries.into_iter().map(|entry| entry.name);
+    let names: Vec<_> = entries.filter(|name| !watch.leaves_out(name)).collect();
+    (names.len() <= room).then_some(names)
+}
+
+/// Tells whether names beyond the fixed ones are looked for.
+fn lists(directory: &Root, watch: Watch) -> bool {
+    match watch {
+        Watch::Top { .. } | Watch::Repositories | Watch::Modules(_) | Watch::Worktrees(_) => true,
+        // Without a `HEAD` it is the first part of a longer name.
+        Watch::Module(depth) => depth < MAX_MODULE_DEPTH && !has(directory, "HEAD"),
+        Watch::Place { .. }
+        | Watch::DotGit
+        | Watch::GitDirectory(_)
+        | Watch::Names(_)
+        | Watch::File(_)
+        | Watch::Tree { .. } => false,
+    }
+}
+
+/// Finds out whether git takes a place for a repository because of what is in it.
+pub(super) fn with_bareness(directory: &Root, watch: Watch) -> Watch {
+    let is_bare = || {
+        has(directory, "HEAD")
+            && (has(directory, "commondir")
+                || (has(directory, "objects") && has(directory, "refs")))
+    };
+    match watch {
+        Watch::Top { .. } => Watch::Top { bare: is_bare() },
+        Watch::Place { .. } => Watch::Place { bare: is_bare() },
+        other => other,
+    }
+}
+
+fn has(directory: &Root, name: &str) -> bool {
+    directory.link_metadata(Path::new(name)).is_ok()
+}

@@ -1,0 +1,258 @@
+//! Looking at everything that is watched, reading only what may have changed.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use carrel_fsroot::{Error, FileKind, Root};
+
+use super::names::{tree_names, watched_names, with_bareness};
+use super::node::{Node, Stamp, State, Tree};
+use super::stamping::Stamping;
+use super::watch::{MAX_TREE_DEPTH, Watch};
+
+/// The largest file that is read, kept and put back.
+const MAX_FILE_BYTES: u64 = 1024 * 1024;
+
+/// How much of a workspace's files is kept in memory.
+const MAX_KEPT_BYTES: u64 = 16 * 1024 * 1024;
+
+/// How many entries a watched directory may have, all below it included, before it
+/// counts as one thing.
+const MAX_TREE_ENTRIES: usize = 512;
+
+/// How many entries are watched in one workspace. Directories with all below them may
+/// use half, so that they cannot displace repositories.
+const MAX_NODES: usize = 64 * 1024;
+
+/// One look at a workspace.
+#[derive(Debug)]
+pub(super) struct Scan<'a> {
+    before: &'a Tree,
+    now: SystemTime,
+    stamping: Stamping,
+    kept: u64,
+    /// How many more entries the present watched directory may have.
+    tree_left: usize,
+    /// Whether there was more than is watched.
+    dropped: bool,
+    pub(super) nodes: Tree,
+    /// Whether anything was read anew.
+    pub(super) fresh: bool,
+}
+
+/// A path outside the fixed list, and how it is looked at.
+pub(super) type Extra = (PathBuf, Watch);
+
+/// Looks at a workspace, taking over from an earlier look what is certainly the same.
+pub(super) fn scan<'a>(root: &Root, before: &'a Tree, extras: &[Extra]) -> Result<Scan<'a>, Error> {
+    let mut scan = Scan {
+        before,
+        now: SystemTime::now(),
+        stamping: Stamping::of(root),
+        kept: 0,
+        tree_left: 0,
+        dropped: false,
+        nodes: Tree::new(),
+        fresh: false,
+    };
+    let stamp = Stamp::new(&root.top()?, scan.now);
+    // These first: how they are looked at goes before the rule for their place.
+    for (path, watch) in extras {
+        scan.extra(root, path, *watch);
+    }
+    let open = || root.try_clone();
+    scan.directory(open, PathBuf::new(), Watch::Top { bare: false }, stamp);
+    if scan.dropped
+        && let Some(top) = scan.nodes.get_mut(Path::new(""))
+        && let State::Directory { complete, .. } = &mut top.state
+    {
+        *complete = false;
+    }
+    Ok(scan)
+}
+
+impl Scan<'_> {
+    fn extra(&mut self, root: &Root, path: &Path, watch: Watch) {
+        let parent = match path.parent() {
+            Some(parent) if parent != Path::new("") => root.open_root_strict(parent),
+            Some(_) => root.try_clone(),
+            None => return,
+        };
+        // Gone, or no longer to be reached by this name: it is missed when compared.
+        if let Ok(parent) = parent {
+            self.entry(&parent, path.to_owned(), watch);
+        }
+    }
+
+    /// Looks at one entry of an open directory.
+    fn entry(&mut self, parent: &Root, path: PathBuf, watch: Watch) {
+        let Some(name) = path.file_name().map(Path::new) else { return };
+        if self.nodes.contains_key(&path) {
+            return;
+        }
+        if self.nodes.len() >= MAX_NODES {
+            self.dropped = true;
+            return;
+        }
+        // Nothing runs from where nobody gets; a change of that changes the directory.
+        let Ok(metadata) = parent.link_metadata(name) else { return };
+        let stamp = Stamp::new(&metadata, self.now);
+        match (metadata.kind, watch) {
+            (FileKind::Directory, Watch::File(_)) => self.insert(path, watch, stamp, State::Other),
+            (FileKind::Directory, _) => {
+                let name = name.to_owned();
+                self.directory(|| parent.open_root_strict(&name), path, watch, stamp);
+            }
+            // Neither a link nor a file is a place; where a link leads is looked at there.
+            (_, Watch::Place { .. } | Watch::Repositories) => {}
+            (FileKind::Link, _) => self.link(parent, path, watch, stamp),
+            (FileKind::File, Watch::File(_) | Watch::Tree { .. } | Watch::DotGit) => {
+                self.file(parent, path, watch, stamp, metadata.size, metadata.mode);
+            }
+            // A file where only a directory means something.
+            (FileKind::File, _) => {}
+            _ => self.insert(path, watch, stamp, State::Other),
+        }
+    }
+
+    fn file(
+        &mut self,
+        parent: &Root,
+        path: PathBuf,
+        watch: Watch,
+        stamp: Stamp,
+        size: u64,
+        mode: u32,
+    ) {
+        if self.stamping.files && self.take_over(&path, watch, stamp) {
+            self.kept += size.min(MAX_FILE_BYTES);
+            return;
+        }
+        self.fresh = true;
+        let name = path.file_name().map_or(Path::new(""), Path::new);
+        let room = MAX_KEPT_BYTES.saturating_sub(self.kept).min(MAX_FILE_BYTES);
+        let state = match parent.read_strict(name, room) {
+            Ok(bytes) => {
+                self.kept += bytes.len() as u64;
+                State::File { mode, bytes: bytes.into() }
+            }
+            Err(error) if error.is_not_found() => return,
+            Err(_) if size > room => State::Large,
+            Err(_) => State::Unreadable,
+        };
+        self.insert(path, watch, stamp, state);
+    }
+
+    fn link(&mut self, parent: &Root, path: PathBuf, watch: Watch, stamp: Stamp) {
+        if self.stamping.files && self.take_over(&path, watch, stamp) {
+            return;
+        }
+        let name = path.file_name().map_or(Path::new(""), Path::new);
+        let state = parent.read_link(name).map_or(State::Unreadable, State::Link);
+        self.fresh = true;
+        self.insert(path, watch, stamp, state);
+    }
+
+    /// Looks at a directory and at what is watched in it.
+    fn directory(
+        &mut self,
+        open: impl FnOnce() -> Result<Root, Error>,
+        path: PathBuf,
+        watch: Watch,
+        stamp: Stamp,
+    ) {
+        let known = self.known(&path, watch, stamp);
+        if let Some((watch, _, complete)) =
+            known.as_ref().filter(|(_, children, _)| children.is_empty())
+        {
+            let state = State::Directory { children: Vec::new(), complete: *complete };
+            return self.insert(path, *watch, stamp, state);
+        }
+        let Ok(directory) = open() else {
+            return self.insert(path, watch, stamp, State::Unreadable);
+        };
+        let (watch, names, complete) = if let Some(known) = known {
+            known
+        } else {
+            let watch = with_bareness(&directory, watch);
+            match self.names(&directory, &path, watch) {
+                Some((names, complete)) => (watch, names, complete),
+                None => return self.insert(path, watch, stamp, State::Crowded),
+            }
+        };
+        let mut children = Vec::new();
+        for name in names {
+            let child = path.join(&name);
+            self.entry(&directory, child.clone(), watch.child(&name));
+            if self.nodes.contains_key(&child) {
+                children.push(name);
+            }
+        }
+        self.insert(path, watch, stamp, State::Directory { children, complete });
+    }
+
+    /// Returns what was watched in a directory whose names are certainly the same.
+    fn known(
+        &self,
+        path: &Path,
+        watch: Watch,
+        stamp: Stamp,
+    ) -> Option<(Watch, Vec<OsString>, bool)> {
+        let node = self.before.get(path).filter(|_| self.stamping.directories)?;
+        if !stamp.proves(&node.stamp) {
+            return None;
+        }
+        let State::Directory { children, complete } = &node.state else { return None };
+        same_kind(node.watch, watch).then(|| (node.watch, children.clone(), *complete))
+    }
+
+    /// Returns the names to look at in a directory that may have changed, and whether
+    /// those are all; `None` if it counts as one thing.
+    fn names(
+        &mut self,
+        directory: &Root,
+        path: &Path,
+        watch: Watch,
+    ) -> Option<(Vec<OsString>, bool)> {
+        let Watch::Tree { depth, .. } = watch else {
+            return Some(watched_names(directory, watch, self.children_before(path)));
+        };
+        if depth == 0 {
+            self.tree_left = MAX_TREE_ENTRIES;
+        }
+        let crowded = depth > MAX_TREE_DEPTH || self.nodes.len() > MAX_NODES / 2;
+        let names = (!crowded).then(|| tree_names(directory, watch, self.tree_left))??;
+        self.tree_left -= names.len();
+        Some((names, true))
+    }
+
+    fn children_before(&self, path: &Path) -> Vec<OsString> {
+        match self.before.get(path).map(|node| &node.state) {
+            Some(State::Directory { children, .. }) => children.clone(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// Keeps the earlier look at an entry that is certainly the same.
+    fn take_over(&mut self, path: &Path, watch: Watch, stamp: Stamp) -> bool {
+        let Some(node) = self.before.get(path) else { return false };
+        if node.watch != watch || !stamp.proves(&node.stamp) {
+            return false;
+        }
+        self.nodes.insert(path.to_owned(), node.clone());
+        true
+    }
+
+    fn insert(&mut self, path: PathBuf, watch: Watch, stamp: Stamp, state: State) {
+        self.nodes.insert(path, Node { watch, stamp, state });
+    }
+}
+
+/// Whether a directory is bare is found when it is read.
+fn same_kind(known: Watch, watch: Watch) -> bool {
+    match (known, watch) {
+        (Watch::Top { .. }, Watch::Top { .. }) | (Watch::Place { .. }, Watch::Place { .. }) => true,
+        (known, watch) => known == watch,
+    }
+}
