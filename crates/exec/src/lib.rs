@@ -53,9 +53,9 @@ pub use jobs::{
 pub use live::{Live, Piece, StreamName};
 pub use log::{LogEnd, LogFile};
 pub use login::{HookCommand, Receipt};
-pub use outcome::{Cost, End, Outcome, Stop};
+pub use outcome::{Cost, End, Excess, Outcome, Stop};
 pub use reader::{Chunk, Cursor, LogReader, MAX_READ_BYTES, ReadError};
 pub use running::Running;
 pub use spawner::Spawner;
-pub use spec::{CommandSpec, Directory, Limits, Output, Stdin};
+pub use spec::{CommandSpec, Directory, Limits, Output, Stdin, Watch};
 pub use terminal::{Terminal, TerminalError, TerminalSize};

@@ -31,18 +31,30 @@ pub struct Outcome {
     pub left_running: usize,
     /// System calls that it was refused, each kind once.
     pub refused: Vec<Refused>,
+    /// What its processes together used too much of, so that they were killed.
+    pub excess: Option<Excess>,
 }
 
 impl Outcome {
     /// Returns whether the command ended by itself with status zero.
     pub fn succeeded(&self) -> bool {
-        self.stop.is_none() && self.end == End::Exited(0)
+        self.stop.is_none() && self.excess.is_none() && self.end == End::Exited(0)
     }
 
     /// Returns whether the command was stopped at its deadline.
     pub fn timed_out(&self) -> bool {
         self.stop == Some(Stop::Deadline)
     }
+}
+
+/// What the processes of a command used too much of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Excess {
+    /// Memory.
+    Memory,
+    /// Processes and threads.
+    Processes,
 }
 
 /// How a process ended.

@@ -16,9 +16,9 @@ use carrel_sandbox::{Failure, Plan, Refused};
 use serde::{Deserialize, Serialize};
 
 use crate::memory_file;
-use crate::outcome::{Cost, End};
+use crate::outcome::{Cost, End, Excess};
 use crate::socket::Packet;
-use crate::spec::Limits;
+use crate::spec::{Limits, Watch};
 use crate::terminal::TerminalSize;
 
 /// The largest request that travels inside a packet; a larger one travels as a file in memory.
@@ -78,6 +78,7 @@ pub(crate) struct Terms {
     pub(crate) inside: Option<Inside>,
     pub(crate) grace: Duration,
     pub(crate) limits: Limits,
+    pub(crate) watch: Watch,
     /// The size of its terminal, if it is to have one instead of input and output from the server.
     pub(crate) terminal: Option<TerminalSize>,
     /// How many of the descriptors stay with the init.
@@ -127,7 +128,13 @@ pub(crate) enum Report {
     /// The program does not run.
     Failed { step: Step, errno: i32 },
     /// The program and everything it started is gone.
-    Ended { end: End, cost: Cost, left_running: usize, refused: Vec<Refused> },
+    Ended {
+        end: End,
+        cost: Cost,
+        left_running: usize,
+        refused: Vec<Refused>,
+        excess: Option<Excess>,
+    },
     /// The cell is ready for commands.
     CellReady,
     /// There will be no cell.
@@ -321,6 +328,7 @@ mod tests {
                 inside: Some(Inside(OsString::from_vec(b"a\xff".to_vec()).into())),
                 grace: Duration::from_millis(500),
                 limits: Limits { data: Some(ByteSize::mib(1)), ..Limits::default() },
+                watch: Watch { memory: None, processes: Some(7) },
                 terminal: Some(TerminalSize::default()),
                 held: 2,
                 groups: 1,

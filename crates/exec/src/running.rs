@@ -137,15 +137,15 @@ impl Running {
     async fn finish(mut self, report: Option<Report>, stop: Option<Stop>) -> Outcome {
         // A disk that does not take the rest of the log must not keep anybody waiting for ever.
         let _ = timeout(PATIENCE, self.streams.drain()).await;
-        let (end, cost, left_running, refused) = match report {
-            Some(Report::Ended { end, cost, left_running, refused }) => {
-                (end, cost, left_running, refused)
+        let (end, cost, left_running, refused, excess) = match report {
+            Some(Report::Ended { end, cost, left_running, refused, excess }) => {
+                (end, cost, left_running, refused, excess)
             }
-            _ => (End::Lost, Cost::default(), 0, Vec::new()),
+            _ => (End::Lost, Cost::default(), 0, Vec::new(), None),
         };
         let wall = self.begun.elapsed();
         let (stdout, stderr, log) = self.streams.finish();
-        Outcome { end, stop, stdout, stderr, log, wall, cost, left_running, refused }
+        Outcome { end, stop, stdout, stderr, log, wall, cost, left_running, refused, excess }
     }
 }
 

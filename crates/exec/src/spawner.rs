@@ -144,6 +144,7 @@ impl Spawner {
             inside,
             grace: spec.grace,
             limits: spec.limits,
+            watch: spec.watch,
             terminal: spec.output.terminal(),
             held: spec.held.len(),
             groups: spec.groups.len(),

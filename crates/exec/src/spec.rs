@@ -36,6 +36,8 @@ pub struct CommandSpec {
     pub groups: Vec<OwnedFd>,
     /// What each process of the command may use.
     pub limits: Limits,
+    /// What all of them together may use, as far as looking from time to time can tell.
+    pub watch: Watch,
     /// After this time the command is stopped.
     pub deadline: Option<Duration>,
     /// How long processes that are asked to end have until they are killed.
@@ -123,6 +125,22 @@ impl Output {
     }
 }
 
+/// What all processes of a command together may use, where no control group limits them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Watch {
+    /// Memory that is no file's.
+    pub memory: Option<ByteSize>,
+    /// Processes and threads.
+    pub processes: Option<u64>,
+}
+
+impl Watch {
+    /// Returns whether there is anything to look at.
+    pub(crate) fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
 impl Limits {
     /// No limits but those of the server.
     pub const NONE: Self = Self {
@@ -165,6 +183,7 @@ impl CommandSpec {
             held: Vec::new(),
             groups: Vec::new(),
             limits: Limits::default(),
+            watch: Watch::default(),
             deadline: None,
             grace: Self::DEFAULT_GRACE,
             log: None,

@@ -209,6 +209,7 @@ impl Inner {
             groups: group.map_or(Ok(Vec::new()), Group::doors)?,
             held: desk.held()?,
             limits: limits::per_process(&limits, desk, walled, self.groups.grouped()),
+            watch: limits::together(&limits, walled, self.groups.grouped()),
             deadline: Some(limits.wall),
             ..CommandSpec::starting_in(request.form.argv(), directory)
         })

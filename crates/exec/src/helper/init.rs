@@ -19,12 +19,13 @@ use rustix::process::{
 };
 
 use super::terminal::Ends;
-use super::{children, command, ready, tree};
-use crate::outcome::{Cost, End};
+use super::{children, command, ready, sample, tree};
+use crate::outcome::{Cost, End, Excess};
 use crate::protocol::{
     Descriptors, LISTENER, MAX_CONTROL_BYTES, Order, Report, Start, Step, to_json,
 };
 use crate::socket::{self, Packet};
+use crate::spec::Watch;
 
 /// What the kernel sends an init when the spawner dies.
 pub(super) const END: Signal = Signal::USR1;
@@ -54,8 +55,9 @@ pub(super) fn run(
             let (control, _held) = descriptors.into_supervised();
             let main = Main { pid: main, end: None };
             let refusals = Refusals { listener: None, origin, seen: Vec::new() };
-            let grace = start.terms.grace;
-            Init { control, signals, main, grace, enclosure, refusals, terminal }.supervise(news)
+            let (grace, watch) = (start.terms.grace, start.terms.watch);
+            Init { control, signals, main, grace, watch, enclosure, refusals, terminal }
+                .supervise(news)
         }
     }
 }
@@ -158,6 +160,8 @@ enum Cause {
     Stopped,
     /// The server or the spawner is gone.
     Abandoned,
+    /// Its processes use too much of something.
+    Excess(Excess),
 }
 
 /// The process of the command itself.
@@ -180,6 +184,7 @@ struct Init {
     signals: SignalQueue,
     main: Main,
     grace: Duration,
+    watch: Watch,
     enclosure: Enclosure,
     refusals: Refusals,
     /// The command's terminal, until the server has it: nothing here may keep it open.
@@ -224,10 +229,16 @@ impl Init {
     }
 
     fn see_to_the_end(&mut self, news: OwnedFd) -> io::Result<()> {
+        let mut excess = None;
         let left_running = match self.wait_for_cause(news)? {
             Cause::MainEnded => self.end_the_rest()?,
             Cause::Stopped => {
                 self.stop()?;
+                0
+            }
+            Cause::Excess(of) => {
+                self.kill();
+                excess = Some(of);
                 0
             }
             // The server has been told.
@@ -241,7 +252,7 @@ impl Init {
         let end = self.main.end.unwrap_or(End::Lost);
         let cost = Cost::from(usage_of_children()?);
         let refused = mem::take(&mut self.refusals.seen);
-        report(&self.control, &Report::Ended { end, cost, left_running, refused });
+        report(&self.control, &Report::Ended { end, cost, left_running, refused, excess });
         Ok(())
     }
 
@@ -251,17 +262,33 @@ impl Init {
         }
         drop(news);
         self.report_start();
+        let mut look_at = self.next_look();
         loop {
             self.reap()?;
             if self.main.end.is_some() {
                 return Ok(Cause::MainEnded);
             }
-            match self.next(None)? {
+            match self.next(look_at)? {
                 Event::Stop => return Ok(Cause::Stopped),
                 Event::Abandoned => return Ok(Cause::Abandoned),
                 Event::Child | Event::Timeout => {}
             }
+            if look_at.is_some_and(|at| at <= Instant::now()) {
+                // What cannot be looked at now is looked at the next time.
+                if let Ok(Some(excess)) = sample::look(&self.watch) {
+                    return Ok(Cause::Excess(excess));
+                }
+                look_at = self.next_look();
+            }
         }
+    }
+
+    /// Says when to look at what the tree uses; never if nobody wants to know.
+    fn next_look(&self) -> Option<Instant> {
+        if self.watch.is_empty() {
+            return None;
+        }
+        Instant::now().checked_add(sample::SAMPLE_EVERY)
     }
 
     /// Tells the server that the program runs, and hands over its terminal.

@@ -6,6 +6,7 @@ mod hook;
 mod init;
 mod proc;
 mod ready;
+mod sample;
 mod spawner;
 mod terminal;
 mod tree;

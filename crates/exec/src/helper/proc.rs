@@ -9,16 +9,22 @@ use rustix::process::{Pid, PidfdFlags, RawPid, Signal, pidfd_open, pidfd_send_si
 const MAX_STAT_BYTES: usize = 2048;
 
 /// A process as it was when `/proc` was read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Process {
     pub(super) pid: Pid,
     pub(super) parent: RawPid,
     /// In clock ticks since boot. Together with the id this names one process and no later one.
     started: u64,
+    pub(super) threads: u64,
     over: bool,
 }
 
 impl Process {
+    /// Returns what names this process and no later one with the same id.
+    pub(super) fn identity(&self) -> (Pid, u64) {
+        (self.pid, self.started)
+    }
+
     /// Returns whether the process can still do anything.
     pub(super) fn is_running(&self) -> bool {
         !self.over
@@ -49,6 +55,12 @@ pub(super) fn all() -> io::Result<Vec<Process>> {
     Ok(pids.filter_map(read).collect())
 }
 
+/// Reads a small file about a process; none if it is gone or its file is not readable.
+#[expect(clippy::disallowed_methods, reason = "the process table is not a workspace file")]
+pub(super) fn text(pid: Pid, name: &str) -> Option<String> {
+    std::fs::read_to_string(format!("/proc/{}/{name}", pid.as_raw_pid())).ok()
+}
+
 /// Reads one process; none if it is gone. One read gets everything, in a single moment.
 fn read(pid: Pid) -> Option<Process> {
     let path = format!("/proc/{}/stat", pid.as_raw_pid());
@@ -72,7 +84,7 @@ fn parse(pid: Pid, stat: &[u8]) -> Option<Process> {
     let threads: u64 = fields.nth(15)?.parse().ok()?;
     let started = fields.nth(1)?.parse().ok()?;
     let over = matches!(state, "Z" | "X") && threads <= 1;
-    Some(Process { pid, parent, started, over })
+    Some(Process { pid, parent, started, threads, over })
 }
 
 #[cfg(test)]
@@ -85,7 +97,7 @@ mod tests {
         let pid = Pid::from_raw(42).unwrap();
         let stat =
             b"42 (a) Z 1 (\xff) S 7 42 42 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 98765 1 2 3\n";
-        let expected = Process { pid, parent: 7, started: 98765, over: false };
+        let expected = Process { pid, parent: 7, started: 98765, threads: 1, over: false };
         assert_eq!(parse(pid, stat), Some(expected));
         assert_eq!(parse(pid, b"42 (a"), None);
     }

@@ -40,19 +40,19 @@ pub(super) fn terminate(enclosure: Enclosure) -> io::Result<()> {
 /// They are stopped first and killed together: a tree that keeps forking would otherwise use the
 /// room that each killed process leaves.
 pub(super) fn kill(spared: &HashSet<Pid>) -> io::Result<usize> {
-    let mut stopped = HashSet::new();
+    let mut stopped = HashMap::new();
     for _ in 0..MAX_FREEZE_ROUNDS {
         let mut found = running(spared)?;
-        found.retain(|process| !stopped.contains(process));
+        found.retain(|process| !stopped.contains_key(&process.identity()));
         if found.is_empty() {
             break;
         }
         for process in &found {
             process.signal(&[Signal::STOP]);
         }
-        stopped.extend(found);
+        stopped.extend(found.into_iter().map(|process| (process.identity(), process)));
     }
-    for process in &stopped {
+    for process in stopped.values() {
         process.signal(&[Signal::KILL]);
     }
     Ok(stopped.len())

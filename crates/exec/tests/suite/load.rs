@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use carrel_exec::{CommandSpec, Spawner, Stop};
+use carrel_domain::ByteSize;
+use carrel_exec::{CommandSpec, End, Excess, Spawner, Stop, Watch};
 use pretty_assertions::assert_eq;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
@@ -56,4 +57,36 @@ async fn a_command_that_keeps_forking_is_ended_by_its_deadline() {
     let outcome = spawner().run(mark.put_on(spec), &CancellationToken::new()).await.unwrap();
     assert_eq!((outcome.stop, mark.alive()), (Some(Stop::Deadline), vec![]));
     assert!(outcome.wall < Duration::from_secs(5), "{:?}", outcome.wall);
+}
+
+#[tokio::test]
+async fn a_tree_that_uses_too_much_is_killed_where_no_group_limits_it() {
+    let many = "for i in $(seq 40); do sleep 1000 & done; sleep 1000";
+    let much = "python3 -c 'x = bytearray(96 << 20); import time; time.sleep(1000)' & \
+                python3 -c 'x = bytearray(96 << 20); import time; time.sleep(1000)'; sleep 1000";
+    let (memory, processes) = (Some(ByteSize::mib(128)), Some(20));
+    for (script, watch, excess) in [
+        (many, Watch { processes, memory: None }, Excess::Processes),
+        (much, Watch { memory, processes: None }, Excess::Memory),
+    ] {
+        let deadline = Some(Duration::from_secs(60));
+        let spec = CommandSpec { watch, deadline, ..shell(script) };
+        let outcome = spawner().run(spec, &CancellationToken::new()).await.unwrap();
+        assert_eq!((outcome.excess, outcome.stop), (Some(excess), None));
+        assert_eq!(outcome.end, End::Signaled(9));
+    }
+}
+
+#[tokio::test]
+async fn memory_that_processes_share_is_counted_once() {
+    let script = "python3 -c '
+import os, time
+x = bytearray(64 << 20)
+for _ in range(4): os.fork()
+time.sleep(0.5)'";
+    let watch = Watch { memory: Some(ByteSize::mib(160)), processes: None };
+    let spec = CommandSpec { watch, ..shell(script) };
+    let outcome = spawner().run(spec, &CancellationToken::new()).await.unwrap();
+    // Four forks make sixteen processes, which share the array.
+    assert_eq!((outcome.excess, outcome.end), (None, End::Exited(0)));
 }

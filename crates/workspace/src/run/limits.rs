@@ -1,7 +1,7 @@
 //! Limits that hold for each process, where there is no group that holds them for all.
 
 use carrel_domain::{ByteSize, ResourceLimits, Tier};
-use carrel_exec::Limits;
+use carrel_exec::{Limits, Watch};
 use carrel_sandbox::Grouped;
 
 use super::cells::Walled;
@@ -14,20 +14,31 @@ pub(super) fn per_process(
     walled: &Walled,
     grouped: Grouped,
 ) -> Limits {
-    let own_user = walled.plan().is_some_and(|plan| plan.tier == Tier::Full);
     Limits {
         data: (!grouped.memory).then_some(limits.memory),
         cpu: Some(limits.cpu),
         file_size: Some(limits.file_size.min(room(desk))),
         open_files: Some(limits.open_files),
         // The kernel counts by user: elsewhere it would count the operator's processes as well.
-        processes: (own_user && !grouped.processes).then_some(limits.processes),
+        processes: (has_own_user(walled) && !grouped.processes).then_some(limits.processes),
         core: Some(ByteSize::bytes(0)),
     }
 }
 
+/// Returns what is looked at from time to time, because nothing holds it all the time.
+pub(super) fn together(limits: &ResourceLimits, walled: &Walled, grouped: Grouped) -> Watch {
+    Watch {
+        memory: (!grouped.memory).then_some(limits.memory),
+        processes: (!grouped.processes && !has_own_user(walled)).then_some(limits.processes),
+    }
+}
+
+fn has_own_user(walled: &Walled) -> bool {
+    walled.plan().is_some_and(|plan| plan.tier == Tier::Full)
+}
+
 /// Returns what the quota leaves.
-fn room(desk: &Desk) -> ByteSize {
+pub(super) fn room(desk: &Desk) -> ByteSize {
     desk.quota.map_or(ByteSize::bytes(u64::MAX), |(quota, used)| {
         ByteSize::bytes(quota.bytes.as_u64().saturating_sub(used.bytes))
     })

@@ -1,11 +1,12 @@
 //! What there is to say about a command that is over.
 
-use carrel_exec::{End, GroupReport, Outcome};
+use carrel_exec::{End, Excess, GroupReport, Outcome};
 use carrel_sandbox::{Denial, Guarantee, Situation};
 use serde::Serialize;
 
 use super::cells::Walled;
 use super::desk::Desk;
+use super::limits::room;
 use super::request::RunRequest;
 use super::{Inner, stopped_for_quota};
 use crate::trust::Settled;
@@ -83,7 +84,11 @@ impl Inner {
         if let Some(peak) = report.peak_memory {
             outcome.cost.peak_memory = peak;
         }
-        let limit = limit_reached(&outcome, report, overrun.as_ref());
+        // No file may grow beyond what the quota leaves: then that is the limit.
+        let largest = request.limits(&self.options.policy).file_size;
+        let of_files =
+            if room(desk) < largest { LimitReached::Quota } else { LimitReached::FileSize };
+        let limit = limit_reached(&outcome, report, overrun.as_ref(), of_files);
         Completed {
             denials: self.denials(desk, request, walled, &outcome),
             walls: self.walls(walled),
@@ -123,15 +128,20 @@ fn limit_reached(
     outcome: &Outcome,
     report: GroupReport,
     overrun: Option<&Overrun>,
+    of_files: LimitReached,
 ) -> Option<LimitReached> {
     let ended_by = |signal| {
         outcome.end == End::Signaled(signal) || outcome.end == End::Exited(SHELL_OFFSET + signal)
     };
     match () {
         () if stopped_for_quota(outcome, overrun) => Some(LimitReached::Quota),
-        () if report.out_of_memory => Some(LimitReached::Memory),
-        () if report.out_of_processes => Some(LimitReached::Processes),
-        () if ended_by(FILE_SIZE_SIGNAL) => Some(LimitReached::FileSize),
+        () if report.out_of_memory || outcome.excess == Some(Excess::Memory) => {
+            Some(LimitReached::Memory)
+        }
+        () if report.out_of_processes || outcome.excess == Some(Excess::Processes) => {
+            Some(LimitReached::Processes)
+        }
+        () if ended_by(FILE_SIZE_SIGNAL) => Some(of_files),
         () if ended_by(CPU_SIGNAL) => Some(LimitReached::Cpu),
         () => None,
     }
