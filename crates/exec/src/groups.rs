@@ -23,10 +23,16 @@ use layout::{Controller, Layout};
 /// How many empty groups are kept.
 const MAX_IDLE: usize = 16;
 
+/// How much memory a group may still hold when it is used again: files that earlier commands wrote
+/// stay in memory, and would count as used by the next one.
+const MAX_KEPT_MEMORY: ByteSize = ByteSize::mib(4);
+
 /// Where groups can be made.
 #[derive(Debug)]
 pub struct Groups {
     layout: Layout,
+    /// What names this process and no later one with its id.
+    server: String,
     next: AtomicU64,
     idle: Arc<Mutex<Vec<Made>>>,
 }
@@ -90,7 +96,8 @@ impl Groups {
     }
 
     fn new(layout: Layout) -> Self {
-        Self { layout, next: AtomicU64::new(0), idle: Arc::default() }
+        let server = name_of(std::process::id()).unwrap_or_default();
+        Self { layout, server, next: AtomicU64::new(0), idle: Arc::default() }
     }
 
     /// Returns which limits a group can hold.
@@ -109,20 +116,23 @@ impl Groups {
     /// Returns a group for one command. Without a controller there is none for what it would limit.
     pub fn make(&self, memory: ByteSize, processes: u64) -> io::Result<Group> {
         let limits = (memory, processes);
-        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        let made = match idle {
-            Some(mut made) => {
-                made.use_again(limits)?;
-                made
-            }
+        let made = match self.take_idle(limits)? {
+            Some(made) => made,
             None => self.make_new(limits)?,
         };
         Ok(Group { made: Some(made), idle: Arc::clone(&self.idle) })
     }
 
+    fn take_idle(&self, limits: (ByteSize, u64)) -> io::Result<Option<Made>> {
+        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let Some(mut made) = idle.filter(Made::is_light) else { return Ok(None) };
+        made.use_again(limits)?;
+        Ok(Some(made))
+    }
+
     fn make_new(&self, limits: (ByteSize, u64)) -> io::Result<Made> {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
-        let name = format!("{}-{number}", std::process::id());
+        let name = format!("{}-{number}", self.server);
         let mut made = Made { parts: Vec::new(), limits, before: Counts::default() };
         for (controller, directory) in self.layout.parts() {
             let directory = directory.join(&name);
@@ -161,6 +171,15 @@ impl Made {
             self.limit()?;
         }
         Ok(())
+    }
+
+    /// Tells whether next to nothing is left of earlier commands.
+    fn is_light(&self) -> bool {
+        let used = |part: &Part| {
+            let text = read(&part.directory.join(part.controller.usage()?))?;
+            text.trim().parse().ok().map(ByteSize::bytes)
+        };
+        self.parts.iter().filter_map(used).all(|used| used <= MAX_KEPT_MEMORY)
     }
 
     fn is_reusable(&self) -> bool {
@@ -247,10 +266,20 @@ fn remove_stale(directory: &Path) {
     let Ok(entries) = fs::read_dir(directory) else { return };
     for entry in entries.flatten() {
         let name = entry.file_name();
-        let server = name.to_str().and_then(|name| name.split_once('-')).map(|(pid, _)| pid);
-        let is_gone = server.is_some_and(|pid| !Path::new("/proc").join(pid).exists());
+        let mut parts = name.to_str().unwrap_or_default().splitn(3, '-');
+        let (Some(Ok(pid)), Some(started)) = (parts.next().map(str::parse), parts.next()) else {
+            continue;
+        };
+        let is_gone = name_of(pid) != Some(format!("{pid}-{started}"));
         if is_gone && let Err(error) = remove(&entry.path()) {
             warn!(%error, group = ?entry.path(), "could not remove an old control group");
         }
     }
+}
+
+/// Names a process by its id and the time at which it started; none if it is gone.
+fn name_of(pid: u32) -> Option<String> {
+    let stat = read(Path::new(&format!("/proc/{pid}/stat")))?;
+    let started = stat.rsplit_once(')')?.1.split_ascii_whitespace().nth(19)?;
+    Some(format!("{pid}-{started}"))
 }

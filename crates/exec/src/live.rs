@@ -38,6 +38,16 @@ pub struct Piece {
     pub bytes: Vec<u8>,
 }
 
+/// How long a reader of live output may keep the end of a command waiting.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Patience {
+    /// A second: somebody waits for the outcome.
+    #[default]
+    Second,
+    /// As long as it takes: the reader is the one who waits for the outcome.
+    Unlimited,
+}
+
 /// The output of a running command as it arrives. See [`crate::Running::live`].
 ///
 /// What is not taken holds up the command. Dropping this lets it go on unwatched.

@@ -55,6 +55,8 @@ pub enum Excess {
     Memory,
     /// Processes and threads.
     Processes,
+    /// Room on the disk, by files that have no name any more.
+    Disk,
 }
 
 /// How a process ended.

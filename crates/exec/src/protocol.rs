@@ -163,11 +163,13 @@ pub(crate) enum Step {
 pub(crate) enum Order {
     /// End the tree: ask, wait for the grace, kill.
     Stop,
+    /// Kill the tree.
+    Kill,
 }
 
 #[derive(Serialize, Deserialize)]
 enum Header {
-    Start { arguments: usize, terms: Terms },
+    Start { arguments: usize, terms: Box<Terms> },
     Cell(Box<MakeCell>),
     End { number: u64 },
 }
@@ -220,7 +222,7 @@ impl Request {
                 while let (Some(name), Some(value)) = (strings.next(), strings.next()) {
                     environment.push((name, value));
                 }
-                Ok(Self::Start(Box::new(Start { argv, environment, terms })))
+                Ok(Self::Start(Box::new(Start { argv, environment, terms: *terms })))
             }
         }
     }
@@ -328,7 +330,7 @@ mod tests {
                 inside: Some(Inside(OsString::from_vec(b"a\xff".to_vec()).into())),
                 grace: Duration::from_millis(500),
                 limits: Limits { data: Some(ByteSize::mib(1)), ..Limits::default() },
-                watch: Watch { memory: None, processes: Some(7) },
+                watch: Watch { processes: Some(7), ..Watch::default() },
                 terminal: Some(TerminalSize::default()),
                 held: 2,
                 groups: 1,

@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::control::Control;
 use crate::link::Link;
-use crate::live::{Live, Piece};
+use crate::live::{Live, Patience, Piece};
 use crate::outcome::{Cost, End, Outcome, Stop};
 use crate::protocol::{Order, Report};
 use crate::reader::LogReader;
@@ -25,7 +25,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub struct Running {
     pub(crate) link: Arc<Link>,
-    pub(crate) control: Control,
+    pub(crate) control: Arc<Control>,
     pub(crate) streams: Streams,
     pub(crate) number: u64,
     pub(crate) pid: i32,
@@ -77,7 +77,18 @@ impl Running {
     /// A slow reader slows the command down; it delays neither the deadline nor a cancellation, and
     /// once the command is over it is waited for no longer than a second.
     pub fn live(&mut self) -> Live {
-        self.streams.live()
+        self.streams.live(Patience::Second)
+    }
+
+    /// Does as [`Running::live`] does, but waits for the reader as long as it takes, so that it misses
+    /// nothing.
+    pub fn live_patiently(&mut self) -> Live {
+        self.streams.live(Patience::Unlimited)
+    }
+
+    /// Returns what kills the command at once, without asking it first.
+    pub fn killer(&self) -> Killer {
+        Killer(Arc::clone(&self.control))
     }
 
     /// Waits as [`Running::wait`] does and shows each piece of output to `sink`, in the order of
@@ -135,8 +146,12 @@ impl Running {
     }
 
     async fn finish(mut self, report: Option<Report>, stop: Option<Stop>) -> Outcome {
-        // A disk that does not take the rest of the log must not keep anybody waiting for ever.
-        let _ = timeout(PATIENCE, self.streams.drain()).await;
+        if self.streams.is_patient() {
+            self.streams.drain().await;
+        } else {
+            // A disk that does not take the rest of the log must not keep anybody waiting for ever.
+            let _ = timeout(PATIENCE, self.streams.drain()).await;
+        }
         let (end, cost, left_running, refused, excess) = match report {
             Some(Report::Ended { end, cost, left_running, refused, excess }) => {
                 (end, cost, left_running, refused, excess)
@@ -146,6 +161,17 @@ impl Running {
         let wall = self.begun.elapsed();
         let (stdout, stderr, log) = self.streams.finish();
         Outcome { end, stop, stdout, stderr, log, wall, cost, left_running, refused, excess }
+    }
+}
+
+/// Kills a command at once. It keeps nothing alive but a socket.
+#[derive(Clone, Debug)]
+pub struct Killer(Arc<Control>);
+
+impl Killer {
+    /// Kills the command with everything it started; the outcome says how it ended.
+    pub fn kill(&self) {
+        self.0.order(&Order::Kill);
     }
 }
 

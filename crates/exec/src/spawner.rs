@@ -101,6 +101,7 @@ impl Spawner {
             streams.show(screen);
         }
         let link = Arc::clone(&self.link);
+        let control = Arc::new(control);
         Ok(Running { link, control, streams, number, pid, begun, deadline, grace })
     }
 

@@ -132,6 +132,9 @@ pub struct Watch {
     pub memory: Option<ByteSize>,
     /// Processes and threads.
     pub processes: Option<u64>,
+    /// Room on the disk of a cell's workspace, or else of the host's root directory, for files that
+    /// have no name any more.
+    pub disk: Option<ByteSize>,
 }
 
 impl Watch {

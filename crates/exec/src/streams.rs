@@ -11,7 +11,7 @@ use tokio::net::unix::pipe::Receiver;
 use tokio::time::{Instant, timeout_at};
 
 use crate::capture::{Capture, CaptureLimits, Captured};
-use crate::live::{Feed, Live, StreamName};
+use crate::live::{Feed, Live, Patience, StreamName};
 use crate::log::{Log, LogEnd, LogFile};
 use crate::reader::LogReader;
 use crate::spec::Output;
@@ -45,6 +45,7 @@ pub(crate) struct Streams {
     keyboard: Option<Keyboard>,
     log: Option<Log>,
     feed: Option<Feed>,
+    patience: Patience,
 }
 
 /// The ends of the pipes that go to the command.
@@ -83,7 +84,16 @@ impl Streams {
                 ([Stream::new(None, limits), Stream::closed()], None)
             }
         };
-        Ok((Self { both, keyboard: None, log: log.map(Log::new), feed: None }, writers))
+        Ok((
+            Self {
+                both,
+                keyboard: None,
+                log: log.map(Log::new),
+                feed: None,
+                patience: Patience::default(),
+            },
+            writers,
+        ))
     }
 
     /// Reads a terminal from here on.
@@ -103,10 +113,16 @@ impl Streams {
     }
 
     /// Hands on output from here on, to this reader alone.
-    pub(crate) fn live(&mut self) -> Live {
+    pub(crate) fn live(&mut self, patience: Patience) -> Live {
         let (feed, live) = Feed::open();
         self.feed = Some(feed);
+        self.patience = patience;
         live
+    }
+
+    /// Returns whether a reader may take as long as it likes.
+    pub(crate) fn is_patient(&self) -> bool {
+        self.feed.is_some() && self.patience == Patience::Unlimited
     }
 
     /// Waits for output, forever if there will be none. Nothing is lost if the wait is given up.
@@ -150,13 +166,19 @@ impl Streams {
 
     /// Reads what is left without waiting for more, and waits for the log.
     pub(crate) async fn drain(&mut self) {
-        let reader_until = Instant::now() + READER_PATIENCE;
+        let reader_until = match self.patience {
+            Patience::Second => Some(Instant::now() + READER_PATIENCE),
+            Patience::Unlimited => None,
+        };
         for stream in 0..self.both.len() {
             let mut left = MAX_DRAIN_BYTES;
             while left > 0 {
                 self.settled().await;
                 // Too late is as good as no reader: what it misses is counted.
-                let _ = timeout_at(reader_until, self.room()).await;
+                match reader_until {
+                    Some(until) => drop(timeout_at(until, self.room()).await),
+                    None => self.room().await,
+                }
                 let length = self.both[stream].read_now();
                 if length == 0 {
                     break;

@@ -77,19 +77,22 @@ pub enum Step {
     Capabilities,
 }
 
-impl Step {
+impl Failure {
     /// Returns whether the host as a whole refuses what this step does, for every workspace alike.
-    pub fn is_about_the_host(self) -> bool {
-        match self {
-            Self::UserNamespace | Self::Namespaces | Self::Root | Self::Loopback => true,
-            Self::Identity | Self::MapOwner | Self::Find | Self::Landlock | Self::Capabilities => {
-                false
-            }
+    pub fn is_about_the_host(&self) -> bool {
+        match self.step {
+            Step::UserNamespace | Step::Namespaces | Step::Root | Step::Loopback => true,
+            // What is missing gives another number: this one says that mounts may not be copied.
+            Step::Find => self.errno == libc::EPERM,
+            Step::Identity | Step::MapOwner | Step::Landlock | Step::Capabilities => false,
         }
     }
-}
 
-impl Failure {
+    /// Returns whether another tier could do without this step.
+    pub fn is_about_the_tier(&self) -> bool {
+        self.is_about_the_host() || self.step == Step::MapOwner
+    }
+
     /// Says that the cell whose network was to be shared is not there any more.
     pub fn companion_is_gone() -> Self {
         Self { step: Step::Namespaces, object: None, errno: libc::ESRCH }
@@ -144,7 +147,8 @@ fn number(error: &io::Error) -> i32 {
 #[derive(Debug)]
 pub struct Cell {
     plan: Plan,
-    /// Where commands start in a tier without a root of its own.
+    /// Where commands start in a tier without a root of its own, and what they must find at the
+    /// workspace's path in the other.
     workspace: OwnedFd,
     rules: Option<Ruleset>,
     supervisor: Option<Ruleset>,
@@ -167,6 +171,7 @@ impl Cell {
             Tier::Landlock => {
                 // Before becoming a user who may be unable to find some of what is granted.
                 let rules = rules()?;
+                drop_bounding_set().during(Step::Capabilities)?;
                 leave_groups(plan.identity)?;
                 enter_identity(plan.identity)?;
                 rules
@@ -174,7 +179,7 @@ impl Cell {
         };
         drop_bounding_set().during(Step::Capabilities)?;
         set_dumpable_behavior(DumpableBehavior::NotDumpable).during(Step::Capabilities)?;
-        let supervisor = ruleset(plan.landlock.supervisor, &[])?;
+        let supervisor = ruleset(plan.landlock.supervisor, &plan.landlock.supervised)?;
         let filter = plan.seccomp.assemble(Reporting::Supervisor);
         Ok(Self { workspace: doors.workspace, rules, supervisor, filter, itself, plan })
     }
@@ -226,7 +231,11 @@ impl Cell {
             // the host's.
             Tier::Full => {
                 let resolve = ResolveFlags::NO_SYMLINKS;
-                &openat2(CWD, &self.plan.workspace, flags, Mode::empty(), resolve)?
+                let found = openat2(CWD, &self.plan.workspace, flags, Mode::empty(), resolve)?;
+                if identity_of(&found)? != identity_of(&self.workspace)? {
+                    return Err(rustix::io::Errno::STALE.into());
+                }
+                &{ found }
             }
             Tier::Landlock => &self.workspace,
         };
@@ -248,6 +257,11 @@ impl Cell {
         }
         self.filter.install()
     }
+}
+
+fn identity_of(descriptor: &OwnedFd) -> io::Result<(u64, u64)> {
+    let status = rustix::fs::fstat(descriptor)?;
+    Ok((status.st_dev, status.st_ino))
 }
 
 /// Says that the calling process can signal exactly the tree of its command: it is the first

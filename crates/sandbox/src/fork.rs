@@ -29,10 +29,17 @@ pub fn fork() -> io::Result<Fork> {
     // which is what makes it correct for the child to run any code, not just async-signal-safe
     // functions.
     let result = unsafe { libc::fork() };
-    match Pid::from_raw(result) {
-        None => Ok(Fork::Child),
-        Some(pid) if result > 0 => Ok(Fork::Parent(pid)),
-        Some(_) => Err(io::Error::last_os_error()),
+    Fork::of(result.into())
+}
+
+impl Fork {
+    /// Reads what the kernel answers to each of the two.
+    pub(crate) fn of(result: i64) -> io::Result<Self> {
+        if result < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        let pid = i32::try_from(result).ok().and_then(Pid::from_raw);
+        Ok(pid.map_or(Self::Child, Self::Parent))
     }
 }
 
@@ -61,9 +68,9 @@ pub fn lend(mut work: impl FnMut() -> u8) -> io::Result<Pid> {
     // outlives the call.
     let result =
         unsafe { libc::clone(borrow, top.cast(), flags, (&raw mut work).cast::<c_void>()) };
-    match Pid::from_raw(result) {
-        Some(pid) if result > 0 => Ok(pid),
-        _ => Err(io::Error::last_os_error()),
+    match Fork::of(result.into())? {
+        Fork::Parent(pid) => Ok(pid),
+        Fork::Child => Err(Errno::INVAL.into()),
     }
 }
 

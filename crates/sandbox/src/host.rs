@@ -17,7 +17,7 @@ const SYSTEM_DIRECTORIES: [&str; 9] =
 
 /// What programs read below `/etc`. Anything else there, such as password hashes, host keys and
 /// the settings of services, is not visible.
-const ETC_ENTRIES: [&str; 46] = [
+const ETC_ENTRIES: [&str; 43] = [
     "alternatives",
     "bash.bashrc",
     "ca-certificates",
@@ -26,7 +26,6 @@ const ETC_ENTRIES: [&str; 46] = [
     "debian_version",
     "fonts",
     "gai.conf",
-    "gitconfig",
     "host.conf",
     "inputrc",
     "java-11-openjdk",
@@ -44,10 +43,8 @@ const ETC_ENTRIES: [&str; 46] = [
     "maven",
     "mime.types",
     "nodejs",
-    "npmrc",
     "os-release",
     "perl",
-    "pip.conf",
     "pki/ca-trust",
     "pki/tls/certs",
     "profile",

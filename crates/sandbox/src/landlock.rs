@@ -87,9 +87,13 @@ impl Handled {
         }
     }
 
-    /// Takes away only signals to processes outside.
+    /// Takes away only signals to processes outside. What a domain does not handle it allows, but
+    /// for moving files between directories: that has to be handled to be given back.
     pub(crate) fn signals(abi: u32) -> Self {
-        Self { scopes: if abi >= 6 { SCOPE_SIGNALS } else { 0 }, ..Self::default() }
+        if abi < 6 {
+            return Self::default();
+        }
+        Self { files: file::REFER, scopes: SCOPE_SIGNALS, ..Self::default() }
     }
 
     /// Returns whether nothing is taken away.

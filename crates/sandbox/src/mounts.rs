@@ -6,8 +6,8 @@ use std::path::Path;
 
 use rustix::fs::{CWD, FileType, fstat};
 use rustix::mount::{
-    FsMountFlags, FsOpenFlags, MountAttrFlags, MountFlags, MountPropagationFlags, MoveMountFlags,
-    OpenTreeFlags, UnmountFlags, fsconfig_create, fsconfig_set_string, fsmount, fsopen, mount,
+    FsMountFlags, FsOpenFlags, MountAttrFlags, MountPropagationFlags, MoveMountFlags,
+    OpenTreeFlags, UnmountFlags, fsconfig_create, fsconfig_set_string, fsmount, fsopen,
     mount_change, move_mount, open_tree, unmount,
 };
 
@@ -59,7 +59,11 @@ impl Detached {
             | OpenTreeFlags::OPEN_TREE_CLOEXEC
             | OpenTreeFlags::AT_RECURSIVE
             | more;
-        Ok(Self(open_tree(at, path, flags)?))
+        let copy = Self(open_tree(at, path, flags)?);
+        // A copy of a shared mount shares: what is mounted in it would be mounted on the host too.
+        let private = MountChange { propagation: libc::MS_PRIVATE, ..MountChange::default() };
+        change(&copy.0, c"", true, private)?;
+        Ok(copy)
     }
 
     /// Makes a file system in memory for the root directory.
@@ -89,13 +93,16 @@ impl Detached {
 
     /// Limits what can be done through the piece and all that is mounted in it.
     pub(crate) fn limit(&self, to: Use) -> io::Result<()> {
-        set_attributes(&self.0, c"", true, to.attributes(), None)
+        let change_to = MountChange { set: to.attributes(), ..MountChange::default() };
+        change(&self.0, c"", true, change_to)
     }
 
     /// Makes files of one owner appear as those of another, as a user namespace says.
     pub(crate) fn map_owner(&self, namespace: &OwnedFd) -> io::Result<()> {
         // Not what is mounted below: it may be of a kind that cannot be mapped.
-        set_attributes(&self.0, c"", false, ATTR_IDMAP, Some(namespace))
+        let mapped =
+            MountChange { set: ATTR_IDMAP, namespace: Some(namespace), ..MountChange::default() };
+        change(&self.0, c"", false, mapped)
     }
 
     /// Returns whether the piece is a directory, a file or something else.
@@ -107,6 +114,13 @@ impl Detached {
     pub(crate) fn attach(&self, path: &Path) -> io::Result<()> {
         let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH;
         Ok(move_mount(&self.0, "", CWD, path, flags)?)
+    }
+
+    /// Mounts the piece on what a descriptor stands for.
+    pub(crate) fn attach_to(&self, place: BorrowedFd<'_>) -> io::Result<()> {
+        let flags =
+            MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
+        Ok(move_mount(&self.0, "", place, "", flags)?)
     }
 
     /// Mounts the piece on something that is there and makes it the root directory. Nothing of the
@@ -125,28 +139,44 @@ impl Detached {
 
 /// Makes the root directory itself read-only, not what is mounted in it.
 pub(crate) fn seal_root() -> io::Result<()> {
-    set_attributes(CWD, c"/", false, Use::Read.attributes(), None)
+    let sealed = MountChange { set: Use::Read.attributes(), ..MountChange::default() };
+    change(CWD, c"/", false, sealed)
 }
 
 /// Shows the processes of the calling process's own namespace, none of whose settings can be
-/// written.
+/// written, instead of those of the cell's.
 pub(crate) fn show_processes() -> io::Result<()> {
-    let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC | MountFlags::RDONLY;
-    Ok(mount("proc", "/proc", "proc", flags, None)?)
+    let context = fsopen("proc", FsOpenFlags::FSOPEN_CLOEXEC)?;
+    fsconfig_create(&context)?;
+    let attributes = MountAttrFlags::MOUNT_ATTR_RDONLY
+        | MountAttrFlags::MOUNT_ATTR_NOSUID
+        | MountAttrFlags::MOUNT_ATTR_NODEV
+        | MountAttrFlags::MOUNT_ATTR_NOEXEC;
+    // The kernel makes a new one only while an old one can be seen.
+    let own = Detached(fsmount(context, FsMountFlags::FSMOUNT_CLOEXEC, attributes)?);
+    unmount("/proc", UnmountFlags::DETACH)?;
+    own.attach(Path::new("/proc"))
 }
 
-fn set_attributes(
+/// What is changed about a mount.
+#[derive(Clone, Copy, Default)]
+struct MountChange<'a> {
+    set: u64,
+    propagation: u64,
+    namespace: Option<&'a OwnedFd>,
+}
+
+fn change(
     at: impl AsFd,
     path: &std::ffi::CStr,
     recursive: bool,
-    set: u64,
-    namespace: Option<&OwnedFd>,
+    to: MountChange<'_>,
 ) -> io::Result<()> {
     let attributes = libc::mount_attr {
-        attr_set: set,
+        attr_set: to.set,
         attr_clr: 0,
-        propagation: 0,
-        userns_fd: namespace.map_or(0, |fd| u64::from(fd.as_raw_fd().unsigned_abs())),
+        propagation: to.propagation,
+        userns_fd: to.namespace.map_or(0, |fd| u64::from(fd.as_raw_fd().unsigned_abs())),
     };
     let recurse = if recursive { libc::AT_RECURSIVE } else { 0 };
     // SAFETY: the path ends in a zero, the structure is valid for reading its own size, and the

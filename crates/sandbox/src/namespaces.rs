@@ -42,11 +42,7 @@ pub(crate) fn fork_into(new: New) -> io::Result<Fork> {
     // The C library does not learn of the new process: its handlers for `fork` do not run, of
     // which this program registers none, and it asks the kernel for ids instead of remembering.
     let result = unsafe { libc::syscall(libc::SYS_clone, flags, 0_i64, 0_i64, 0_i64, 0_i64) };
-    match i32::try_from(result).ok().and_then(Pid::from_raw) {
-        None if result == 0 => Ok(Fork::Child),
-        Some(pid) if result > 0 => Ok(Fork::Parent(pid)),
-        _ => Err(io::Error::last_os_error()),
-    }
+    Fork::of(result)
 }
 
 /// Moves the calling process, which must be the only thread, into new namespaces.

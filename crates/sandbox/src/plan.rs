@@ -79,6 +79,8 @@ pub struct Landlock {
     pub supervisor: Handled,
     /// What is given back.
     pub rules: Vec<Rule>,
+    /// What is given back to the supervisor.
+    pub supervised: Vec<Rule>,
 }
 
 /// Something that can be reached.
@@ -239,6 +241,10 @@ fn check(policy: &Policy, host: &Host) -> Result<(), PlanError> {
 /// Refuses to show what must stay hidden, whoever would show it.
 fn check_hidden(policy: &Policy, host: &Host) -> Result<(), PlanError> {
     let granted = policy.readable.iter().chain(&policy.writable);
+    if let Some(hidden) = policy.hidden.iter().find(|path| path.starts_with(&policy.workspace)) {
+        let (path, hidden) = (policy.workspace.display().to_string(), hidden.display().to_string());
+        return Err(PlanError::Reveals { path, hidden });
+    }
     let directories = host.system.iter().filter(|visible| visible.kind == VisibleKind::Directory);
     for path in granted.chain(directories.map(|visible| &visible.path)) {
         let shows = |hidden: &&PathBuf| hidden.starts_with(path) || path.starts_with(hidden);
@@ -293,6 +299,10 @@ fn landlock(policy: &Policy, host: &Host, tier: Tier) -> Landlock {
             Tier::Landlock => Handled::signals(version),
         },
         rules,
+        supervised: match tier {
+            Tier::Full => Vec::new(),
+            Tier::Landlock => vec![Rule { path: "/".into(), reach: Reach::Change }],
+        },
     }
 }
 
@@ -301,6 +311,7 @@ fn rules_of_own_root(policy: &Policy) -> Vec<Rule> {
     let mut rules = vec![read("/")];
     rules.extend(own(policy, "/tmp".into()));
     rules.push(Rule { path: "/dev/shm".into(), reach: Reach::Change });
+    rules.push(Rule { path: "/var/tmp".into(), reach: Reach::Change });
     rules.push(Rule { path: "/dev/pts".into(), reach: Reach::Device });
     rules.extend(devices());
     rules

@@ -20,7 +20,7 @@ use std::sync::{Arc, PoisonError};
 
 use carrel_config::{Environment, FoundToolchains, OperatorPolicy, TierChoice};
 use carrel_domain::{Network, ResourceLimits};
-use carrel_exec::{CommandSpec, Group, GroupReport, Groups, Outcome, Stop};
+use carrel_exec::{CommandSpec, Excess, Group, GroupReport, Groups, Outcome};
 use carrel_sandbox::{Grouped, Host};
 use tokio_util::sync::CancellationToken;
 
@@ -175,6 +175,8 @@ impl Runner {
         blocking(move || {
             let report = group.map(|mut group| group.report()).unwrap_or_default();
             walled.remove_directory();
+            // A command may have shut its own workspace, to keep others from looking.
+            directory.open_up().map_err(RunError::Workspace)?;
             let mut trust = trust.lock().unwrap_or_else(PoisonError::into_inner);
             let settled = trust.settle(&directory, on_change).map_err(RunError::Workspace)?;
             Ok((report, settled))
@@ -209,7 +211,7 @@ impl Inner {
             groups: group.map_or(Ok(Vec::new()), Group::doors)?,
             held: desk.held()?,
             limits: limits::per_process(&limits, desk, walled, self.groups.grouped()),
-            watch: limits::together(&limits, walled, self.groups.grouped()),
+            watch: limits::together(&limits, desk, walled, self.groups.grouped()),
             deadline: Some(limits.wall),
             ..CommandSpec::starting_in(request.form.argv(), directory)
         })
@@ -229,12 +231,13 @@ async fn run_watched(
     let Some(watcher) = watcher(desk, walled).await? else {
         return Ok((request.wait(running, &stop).await, None));
     };
-    let over = CancellationToken::new();
+    let (over, killer) = (CancellationToken::new(), running.killer());
     let watching = async {
         let found = watcher.watch(&over).await;
         if !matches!(found, Ok(None)) {
-            // Whatever writes must stop: it is too much, or nobody knows how much it is.
-            stop.cancel();
+            // Whatever writes must end: it is too much, or nobody knows how much it is. Asking first
+            // would let it write on.
+            killer.kill();
         }
         found
     };
@@ -280,5 +283,5 @@ pub fn state_directory(environment: &Environment) -> Option<PathBuf> {
 
 /// Tells whether Carrel ended the command because of its quota.
 fn stopped_for_quota(outcome: &Outcome, overrun: Option<&Overrun>) -> bool {
-    outcome.stop == Some(Stop::Cancelled) && overrun.is_some()
+    overrun.is_some() || outcome.excess == Some(Excess::Disk)
 }

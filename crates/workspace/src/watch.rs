@@ -20,6 +20,9 @@ const WALK_AT_LEAST_EVERY: Duration = Duration::from_secs(5);
 /// Walking takes at most one part in this many of the time.
 const WALK_SHARE: u32 = 10;
 
+/// A tree that changes under so many walks in a row keeps itself from being counted.
+const MAX_CONTENDED: u32 = 20;
+
 /// Tells when a workspace grows beyond its quota, without walking it all the time.
 ///
 /// Looking at the free space of the file system costs microseconds. The tree is
@@ -35,6 +38,8 @@ pub struct Watcher {
     space: Space,
     walked: Instant,
     walk_took: Duration,
+    /// How many walks in a row found the tree changing under them.
+    contended: u32,
 }
 
 /// A workspace that has grown beyond its quota.
@@ -59,6 +64,7 @@ impl Watcher {
             space,
             walked,
             walk_took: Duration::ZERO,
+            contended: 0,
         })
     }
 
@@ -76,7 +82,13 @@ impl Watcher {
             return Ok(None);
         }
         let begun = Instant::now();
-        let Some((used, unreadable)) = self.count()? else { return Ok(None) };
+        let Some((used, unreadable)) = self.count()? else {
+            self.contended += 1;
+            let exceeded = self.quota.check(self.used, true).err();
+            let exceeded = exceeded.filter(|_| self.contended >= MAX_CONTENDED);
+            return Ok(exceeded.map(|exceeded| Overrun { used: self.used, exceeded }));
+        };
+        self.contended = 0;
         self.used = used;
         self.space = space;
         self.walked = Instant::now();

@@ -52,6 +52,15 @@ impl Controller {
         }
     }
 
+    /// Returns the file that holds the memory in use.
+    pub(super) fn usage(self) -> Option<&'static str> {
+        match self {
+            Self::Memory => Some("memory.usage_in_bytes"),
+            Self::Processes => None,
+            Self::Unified => Some("memory.current"),
+        }
+    }
+
     /// Returns whether the kernel can forget what a group has seen.
     pub(super) fn is_reusable(self) -> bool {
         match self {
@@ -178,7 +187,7 @@ fn separate(mounts: &str, own: &str, controller: &str) -> Result<PathBuf, String
 
 /// Makes a group and removes it: the directory may be there and belong to somebody else.
 fn try_out(home: &Path) -> std::io::Result<()> {
-    let trial = home.join(format!("{}-trial", std::process::id()));
+    let trial = home.join(format!("trial-{}", std::process::id()));
     make(&trial).and_then(|()| remove(&trial))
 }
 

@@ -101,8 +101,13 @@ fn limit(limits: Limits) -> Result<(), Errno> {
     ] {
         if let Some(value) = value {
             // Nobody but an administrator may have more than the server itself has.
-            let maximum = getrlimit(resource).maximum.map_or(value, |maximum| maximum.min(value));
-            setrlimit(resource, Rlimit { current: Some(maximum), maximum: Some(maximum) })?;
+            let maximum = getrlimit(resource).maximum.unwrap_or(u64::MAX);
+            // At the lower one a process is told, at the higher one it is killed.
+            let (current, maximum) = match resource {
+                Resource::Cpu if maximum > value => (value, value + 1),
+                _ => (maximum.min(value), maximum.min(value)),
+            };
+            setrlimit(resource, Rlimit { current: Some(current), maximum: Some(maximum) })?;
         }
     }
     Ok(())

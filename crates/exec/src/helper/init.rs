@@ -8,6 +8,7 @@ use std::collections::HashSet;
 use std::io;
 use std::mem;
 use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -18,6 +19,7 @@ use rustix::process::{
     Pid, Signal, WaitStatus, getpid, getppid, set_child_subreaper, set_parent_process_death_signal,
 };
 
+use super::sample::Disk;
 use super::terminal::Ends;
 use super::{children, command, ready, sample, tree};
 use crate::outcome::{Cost, End, Excess};
@@ -144,6 +146,8 @@ enum Event {
     Child,
     /// The server wants the command stopped.
     Stop,
+    /// The server wants it killed.
+    Kill,
     /// The server or the spawner is gone.
     Abandoned,
     /// The time is over.
@@ -160,6 +164,8 @@ enum Cause {
     Stopped,
     /// The server or the spawner is gone.
     Abandoned,
+    /// The server wants it dead.
+    Killed,
     /// Its processes use too much of something.
     Excess(Excess),
 }
@@ -236,6 +242,10 @@ impl Init {
                 self.stop()?;
                 0
             }
+            Cause::Killed => {
+                self.kill();
+                0
+            }
             Cause::Excess(of) => {
                 self.kill();
                 excess = Some(of);
@@ -262,6 +272,9 @@ impl Init {
         }
         drop(news);
         self.report_start();
+        let cell = self.refusals.origin.cell();
+        let place = cell.map_or(Path::new("/"), |cell| cell.plan().workspace.as_path());
+        let disk = self.watch.disk.and_then(|room| Disk::begin(place, room).ok());
         let mut look_at = self.next_look();
         loop {
             self.reap()?;
@@ -270,12 +283,15 @@ impl Init {
             }
             match self.next(look_at)? {
                 Event::Stop => return Ok(Cause::Stopped),
+                Event::Kill => return Ok(Cause::Killed),
                 Event::Abandoned => return Ok(Cause::Abandoned),
                 Event::Child | Event::Timeout => {}
             }
-            if look_at.is_some_and(|at| at <= Instant::now()) {
+            if is_past(look_at) {
                 // What cannot be looked at now is looked at the next time.
-                if let Ok(Some(excess)) = sample::look(&self.watch) {
+                let hidden = || disk.as_ref().and_then(|disk| disk.look().ok().flatten());
+                let found = sample::look(&self.watch).ok().flatten().or_else(hidden);
+                if let Some(excess) = found {
                     return Ok(Cause::Excess(excess));
                 }
                 look_at = self.next_look();
@@ -320,6 +336,7 @@ impl Init {
             let event = if ordered { self.order()? } else { self.signal()? };
             match event {
                 Event::Stop => return Ok(Some(Cause::Stopped)),
+                Event::Kill => return Ok(Some(Cause::Killed)),
                 Event::Abandoned => return Ok(Some(Cause::Abandoned)),
                 // A child that has ended has also closed its end.
                 Event::Child | Event::Timeout => {}
@@ -363,7 +380,9 @@ impl Init {
         let until = Instant::now().checked_add(at_most);
         while !self.reap()? {
             match self.next(until)? {
-                Event::Timeout | Event::Abandoned => return Ok(false),
+                Event::Timeout | Event::Kill | Event::Abandoned => return Ok(false),
+                // Nor does one that keeps making children.
+                Event::Child | Event::Stop if is_past(until) => return Ok(false),
                 Event::Child | Event::Stop => {}
             }
         }
@@ -395,7 +414,8 @@ impl Init {
             match events {
                 [true, _] => return self.order(),
                 [false, true] => return self.signal(),
-                [false, false] if call.is_empty() => return Ok(Event::Timeout),
+                // A command that keeps calling does not stop the clock.
+                [false, false] if call.is_empty() || is_past(until) => return Ok(Event::Timeout),
                 [false, false] => {}
             }
         }
@@ -407,11 +427,18 @@ impl Init {
         };
         match serde_json::from_slice(&packet.payload)? {
             Order::Stop => Ok(Event::Stop),
+            Order::Kill => Ok(Event::Kill),
         }
     }
 
     fn signal(&self) -> io::Result<Event> {
-        let ended = self.signals.take()?.contains(&END);
-        Ok(if ended { Event::Abandoned } else { Event::Child })
+        let told = self.signals.take()?.contains(&END);
+        // The command can send the signal too.
+        let abandoned = told && !self.refusals.origin.is_there()?;
+        Ok(if abandoned { Event::Abandoned } else { Event::Child })
     }
+}
+
+fn is_past(until: Option<Instant>) -> bool {
+    until.is_some_and(|until| until <= Instant::now())
 }

@@ -1,8 +1,9 @@
 //! Processes as `/proc` shows them.
 
 use std::io;
+use std::path::Path;
 
-use rustix::fs::{Mode, OFlags, open};
+use rustix::fs::{FileType, Mode, OFlags, open, stat, statfs};
 use rustix::process::{Pid, PidfdFlags, RawPid, Signal, pidfd_open, pidfd_send_signal};
 
 /// Room for one line of `/proc/PID/stat`: 52 numbers and a short name.
@@ -59,6 +60,38 @@ pub(super) fn all() -> io::Result<Vec<Process>> {
 #[expect(clippy::disallowed_methods, reason = "the process table is not a workspace file")]
 pub(super) fn text(pid: Pid, name: &str) -> Option<String> {
     std::fs::read_to_string(format!("/proc/{}/{name}", pid.as_raw_pid())).ok()
+}
+
+/// A regular file that is open and has no name.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Unlinked {
+    /// What it takes up.
+    pub(super) bytes: u64,
+    /// Whether that is memory and not a disk.
+    pub(super) in_memory: bool,
+}
+
+/// The number of the kernel's file system in memory.
+const TMPFS: i64 = 0x0102_1994;
+
+/// Returns the regular files that a process has open and that have no name, by what tells them
+/// apart.
+#[expect(clippy::disallowed_methods, reason = "the process table is not a workspace file")]
+pub(super) fn unlinked_files(pid: Pid) -> Vec<((u64, u64), Unlinked)> {
+    let directory = format!("/proc/{}/fd", pid.as_raw_pid());
+    let Ok(entries) = std::fs::read_dir(directory) else { return Vec::new() };
+    entries.filter_map(|entry| unlinked(&entry.ok()?.path())).collect()
+}
+
+fn unlinked(path: &Path) -> Option<((u64, u64), Unlinked)> {
+    let status = stat(path).ok()?;
+    let kind = FileType::from_raw_mode(status.st_mode);
+    if kind != FileType::RegularFile || status.st_nlink != 0 {
+        return None;
+    }
+    let bytes = u64::try_from(status.st_blocks).unwrap_or(0).saturating_mul(512);
+    let in_memory = statfs(path).is_ok_and(|system| system.f_type == TMPFS);
+    Some(((status.st_dev, status.st_ino), Unlinked { bytes, in_memory }))
 }
 
 /// Reads one process; none if it is gone. One read gets everything, in a single moment.

@@ -82,6 +82,8 @@ enum Child {
 struct Spawner {
     /// The spawner's own id, also in a child that is to become something else.
     pid: Pid,
+    /// Who it ends with. Anybody of the same user could send the signal that says so.
+    parent: Option<Pid>,
     requests: OwnedFd,
     signals: SignalQueue,
     /// The cell that this process is, if it is one, and the socket that says so until it ends.
@@ -107,14 +109,14 @@ impl Spawner {
 
     fn new(requests: OwnedFd, signals: SignalQueue, cell: Option<(Box<Cell>, OwnedFd)>) -> Self {
         let children = HashMap::new();
-        Self { pid: getpid(), requests, signals, cell, children, orphans: false }
+        Self { pid: getpid(), parent: getppid(), requests, signals, cell, children, orphans: false }
     }
 
     fn serve(mut self) -> io::Result<Role> {
         loop {
             let [requested, signalled] = self.wait()?;
             if signalled {
-                if self.signals.take()?.contains(&init::END) {
+                if self.signals.take()?.contains(&init::END) && getppid() != self.parent {
                     return Ok(self.end());
                 }
                 self.reap()?;
@@ -254,6 +256,8 @@ fn become_cell(
     };
     match entered {
         Ok(cell) => {
+            // Orphans of an init that dies come here, not to the spawner.
+            set_child_subreaper(Some(getpid())).ok()?;
             // Late: becoming another user would have undone it.
             set_parent_process_death_signal(Some(init::END)).ok()?;
             if getppid() != Some(spawner) {

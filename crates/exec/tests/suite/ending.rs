@@ -192,7 +192,7 @@ async fn limits_hold_for_each_process() {
     let limits =
         carrel_exec::Limits { data, cpu: Some(Duration::from_secs(1)), ..Default::default() };
     let spinning = CommandSpec { limits, ..shell("while :; do :; done") };
-    assert_eq!(run(spinning).await.end, End::Signaled(9));
+    assert_eq!(run(spinning).await.end, End::Signaled(24));
     let script = "x=xxxxxxxxxxxxxxxx; while :; do x=$x$x$x$x; done";
     let growing = CommandSpec { limits, ..shell(script) };
     assert_ne!(run(growing).await.end, End::Exited(0));

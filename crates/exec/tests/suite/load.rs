@@ -65,11 +65,23 @@ async fn a_tree_that_uses_too_much_is_killed_where_no_group_limits_it() {
     let much = "python3 -c 'x = bytearray(96 << 20); import time; time.sleep(1000)' & \
                 python3 -c 'x = bytearray(96 << 20); import time; time.sleep(1000)'; sleep 1000";
     let (memory, processes) = (Some(ByteSize::mib(128)), Some(20));
+    let hidden = "python3 -c '
+import os, time
+file = os.open(\".\", os.O_TMPFILE | os.O_RDWR)
+os.write(file, bytes(8 << 20)); os.fsync(file)
+time.sleep(1000)'";
+    let shared = "python3 -c '
+import mmap, time
+x = mmap.mmap(-1, 192 << 20); x.write(bytes(192 << 20))
+time.sleep(1000)'";
+    let disk = Some(ByteSize::mib(4));
     for (script, watch, excess) in [
-        (many, Watch { processes, memory: None }, Excess::Processes),
-        (much, Watch { memory, processes: None }, Excess::Memory),
+        (hidden, Watch { disk, ..Watch::default() }, Excess::Disk),
+        (shared, Watch { memory, ..Watch::default() }, Excess::Memory),
+        (many, Watch { processes, ..Watch::default() }, Excess::Processes),
+        (much, Watch { memory, ..Watch::default() }, Excess::Memory),
     ] {
-        let deadline = Some(Duration::from_secs(60));
+        let deadline = Some(Duration::from_mins(1));
         let spec = CommandSpec { watch, deadline, ..shell(script) };
         let outcome = spawner().run(spec, &CancellationToken::new()).await.unwrap();
         assert_eq!((outcome.excess, outcome.stop), (Some(excess), None));
@@ -84,7 +96,7 @@ import os, time
 x = bytearray(64 << 20)
 for _ in range(4): os.fork()
 time.sleep(0.5)'";
-    let watch = Watch { memory: Some(ByteSize::mib(160)), processes: None };
+    let watch = Watch { memory: Some(ByteSize::mib(160)), ..Watch::default() };
     let spec = CommandSpec { watch, ..shell(script) };
     let outcome = spawner().run(spec, &CancellationToken::new()).await.unwrap();
     // Four forks make sixteen processes, which share the array.

@@ -191,7 +191,8 @@ async fn dropping_a_running_command_kills_it_whoever_types() {
 #[tokio::test]
 async fn a_terminal_that_was_closed_can_be_opened_again() {
     let script = "exec <&- >&- 2>&-; sleep 0.2; seq 20000 >/dev/tty";
-    let outcome = run(at_terminal(bash(script))).await;
+    let deadline = Some(Duration::from_secs(20));
+    let outcome = run(at_terminal(CommandSpec { deadline, ..bash(script) })).await;
     assert_eq!((outcome.stdout.total_bytes, outcome.succeeded()), (108_894 + 20_000, true));
 }
 

@@ -44,6 +44,7 @@ impl Sources {
                 }
                 Node::Processes(path) => {
                     let piece = Detached::of(path).during_with(Step::Find, path)?;
+                    piece.limit(Use::Read).during_with(Step::Root, path)?;
                     found.insert(path.clone(), piece);
                 }
                 Node::Directory(_) | Node::Link { .. } | Node::File { .. } | Node::Terminals(_) => {
@@ -161,9 +162,15 @@ fn place(node: &Node, sources: &Sources) -> Result<(), Failure> {
             terminals.attach(path).during_with(Step::Root, path)
         }
         Node::Bind { path, source: Source::Itself, reach } => {
-            let piece = Detached::of(path).during_with(Step::Root, path)?;
-            piece.limit(usage(*reach)).during_with(Step::Root, path)?;
-            piece.attach(path).during_with(Step::Root, path)
+            // Commands may be changing the workspace: what is opened is what is used, and no link
+            // of theirs is followed.
+            let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            let resolve = ResolveFlags::NO_SYMLINKS;
+            let found = openat2(CWD, path, flags, Mode::empty(), resolve);
+            let found = found.during_with(Step::Find, path)?;
+            let piece = Detached::of_descriptor(found.as_fd()).during_with(Step::Find, path)?;
+            piece.limit(usage(*reach)).during_with(Step::Find, path)?;
+            piece.attach_to(found.as_fd()).during_with(Step::Find, path)
         }
         Node::Bind { path, .. } | Node::Processes(path) => show(path, sources.found.get(path)),
     }

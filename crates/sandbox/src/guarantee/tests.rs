@@ -52,12 +52,11 @@ fn why(plan: &Plan, grouped: Grouped, name: &str) -> (bool, String) {
 
 const NOTHING: [&str; 0] = [];
 /// What only namespaces can give.
-const NAMESPACES: [&str; 6] = [
+const NAMESPACES: [&str; 5] = [
     "outside_metadata_unchanged",
     "other_files_hidden",
     "git_hooks_read_only",
     "processes_hidden",
-    "ipc_separate",
     "private_hostname",
 ];
 const WHOLE_NETWORK: [&str; 2] = ["outside_network_unreachable", "host_loopback_unreachable"];
@@ -249,7 +248,7 @@ fn the_weakest_plan_says_what_is_missing_and_how_to_get_it() {
     yes process_memory_unreadable: Landlock: memory, environment and descriptors of processes outside cannot be read
     no  signals_stay_inside: keeping signals inside takes Landlock 6 (Linux 6.12) or tier full; this kernel has Landlock 1
     no  kill_tree: the tree is walked and killed process by process, and one that forks fast enough can slip through; an exact kill takes Landlock 6 (Linux 6.12) or tier full; this kernel has Landlock 1
-    no  ipc_separate: System V objects of the same user can be reached; this takes tier full
+    yes ipc_separate: seccomp refuses System V objects and message queues
     no  private_hostname: the name of the host can be read; this takes tier full
     no  outside_network_unreachable: the policy gives the host's network; network none or loopback does not
     no  host_loopback_unreachable: the policy gives the host's network; network none or loopback does not

@@ -12,6 +12,10 @@ use crate::policy::{Owner, Policy, Repository};
 /// Where git finds its settings for all repositories.
 pub(super) const GIT_SETTINGS: &str = "/etc/carrel/gitconfig";
 
+/// Where commands keep temporary files, and where those that should last longer.
+const TEMPORARY: &str = "/tmp";
+const LASTING: &str = "/var/tmp";
+
 /// Git settings for all repositories. A repository's own settings win.
 pub const GIT_SETTINGS_TEXT: &str = "[user]\n\tname = Carrel\n\temail = carrel@localhost\n\
     [init]\n\tdefaultBranch = main\n[safe]\n\tdirectory = *\n";
@@ -80,8 +84,8 @@ pub(super) fn own_root(policy: &Policy, host: &Host, identity: Identity) -> Vec<
     nodes.extend(devices());
     nodes.push(Node::Processes("/proc".into()));
     nodes.extend(["/run", "/var/lib", "/var/cache"].map(|path| Node::Directory(path.into())));
-    nodes.push(scratch("/tmp", "tmp"));
-    nodes.push(Node::Link { path: "/var/tmp".into(), target: "/tmp".into() });
+    nodes.push(scratch(TEMPORARY, "tmp"));
+    nodes.push(scratch(LASTING, "tmp"));
     nodes.extend(policy.readable.iter().map(|path| granted(path, Reach::Read)));
     nodes.extend(policy.writable.iter().map(|path| granted(path, Reach::Change)));
     nodes.extend(workspace(policy));
@@ -183,7 +187,15 @@ fn workspace(policy: &Policy) -> Vec<Node> {
     let bind = |path: PathBuf, source, reach| Node::Bind { path, source, reach };
     let git = policy.workspace.join(".git");
     let hooks = git.join("hooks");
-    let mut nodes = vec![bind(policy.workspace.clone(), Source::Workspace, reach)];
+    let mut nodes = vec![Node::Directory(policy.workspace.clone())];
+    // Below a directory that commands can change, what is above the workspace could be renamed away.
+    let inside = |path: &&Path| {
+        [TEMPORARY, LASTING].map(Path::new).iter().any(|top| path.starts_with(top) && path != top)
+    };
+    let above: Vec<&Path> = policy.workspace.ancestors().skip(1).take_while(inside).collect();
+    let fixed = above.into_iter().rev();
+    nodes.extend(fixed.map(|path| bind(path.to_owned(), Source::Itself, Reach::Read)));
+    nodes.push(bind(policy.workspace.clone(), Source::Workspace, reach));
     match policy.repository {
         Repository::Absent => {}
         Repository::WithoutHooks => nodes.push(bind(git, Source::Itself, reach)),

@@ -11,7 +11,7 @@ use super::Entry;
 use super::answer::Answer::Explain;
 use super::answer::Errno::Eperm;
 use super::call::Call;
-use super::condition::Argument::{self, Fourth, Second, Third};
+use super::condition::Argument::{self, Fifth, Fourth, Second, Third};
 use super::condition::Condition;
 
 /// `S_ISUID` and `S_ISGID`.
@@ -38,6 +38,9 @@ const OPENINGS: &[(Call, Argument, Argument)] =
 const ON_CHANGE: &str = "Who runs such a file on the host gets its owner's or group's rights; of \
                          usual commands only chmod u+s and g+s, and git init --shared, set the bits.";
 const ON_CREATION: &str = "Who runs such a file on the host gets its owner's or group's rights.";
+/// Leaves a device file where something was renamed from.
+const RENAME_WHITEOUT: u64 = 4;
+
 const DEVICE: &str = "A device file reaches past the file system to the machine.";
 
 pub(super) fn entries() -> Vec<Entry> {
@@ -49,7 +52,9 @@ pub(super) fn entries() -> Vec<Entry> {
         refused(*call, vec![Condition::any_bit(*flags, CREATES), identity(*mode)], ON_CREATION)
     });
     let creation = refused(Call::Creat, vec![identity(Second)], ON_CREATION);
-    devices.chain(nodes).chain(changes).chain(openings).chain([creation]).collect()
+    let whiteout = Condition::any_bit(Fifth, RENAME_WHITEOUT);
+    let whiteout = refused(Call::Renameat2, vec![whiteout], DEVICE);
+    devices.chain(nodes).chain(changes).chain(openings).chain([creation, whiteout]).collect()
 }
 
 fn refused(call: Call, conditions: Vec<Condition>, reason: &'static str) -> Entry {

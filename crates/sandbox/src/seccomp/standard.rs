@@ -133,6 +133,11 @@ const ALWAYS: &[Row] = &[
         reason: "It makes calls that no filter sees; programs fall back to plain ones.",
     },
     Row {
+        calls: &[Call::IoSetup],
+        answer: Refuse(Enosys),
+        reason: "What it takes is short for the whole machine; programs fall back to plain calls.",
+    },
+    Row {
         calls: &[Call::MemfdSecret],
         answer: Refuse(Enosys),
         reason: "Its memory cannot be swapped or sampled; programs fall back to plain memory.",
@@ -161,6 +166,10 @@ pub(super) const FS_IOC_FSSETXATTR: u64 = 0x401c_5820;
 pub(super) const FS_IOC_RESVSP: u64 = 0x4030_5828;
 pub(super) const FS_IOC_RESVSP64: u64 = 0x4030_582a;
 pub(super) const FS_IOC_ZERO_RANGE: u64 = 0x4030_5839;
+
+/// One process, by its id, as `setpriority` and `ioprio_set` say it.
+const PRIO_PROCESS: u64 = 0;
+const IOPRIO_WHO_PROCESS: u64 = 1;
 
 const SECCOMP_FILTER_FLAG_NEW_LISTENER: u64 = 1 << 3;
 
@@ -235,17 +244,39 @@ fn processes(tier: Tier) -> Vec<Entry> {
             "Its listener would hear calls before Carrel's; filters without one are open.",
         ),
     ];
+    entries.push(Entry::explained(
+        Call::Prlimit64,
+        Condition::none_of(First, &[0]),
+        "It could change the limits of Carrel's own processes; those of the caller are open.",
+    ));
     match tier {
         Tier::Full => {}
-        // Without a process namespace of its own, the command sees every process of the user,
-        // Carrel's included, and neither Landlock nor the kernel's own rules protect their limits.
-        Tier::Landlock => entries.push(Entry::explained(
-            Call::Prlimit64,
-            Condition::none_of(First, &[0]),
-            "It could change the limits of any process of the user; its own are open.",
-        )),
+        Tier::Landlock => entries.extend(shared_with_the_user()),
     }
     entries
+}
+
+/// Refuses what reaches every process of the user where there are no namespaces: neither Landlock nor
+/// the kernel's own rules stand in its way.
+fn shared_with_the_user() -> Vec<Entry> {
+    let own = "It could slow down or hold up any process of the user; the caller's own, named as zero, is open.";
+    let left = "It outlives the command and is shared with every process of the user.";
+    let scheduling =
+        [Call::SchedSetparam, Call::SchedSetscheduler, Call::SchedSetaffinity, Call::SchedSetattr];
+    let other = |call, kind| {
+        let conditions = vec![Condition::one_of(First, &[kind]), Condition::none_of(Second, &[0])];
+        Entry::new(call, conditions, Explain(Eperm), own)
+    };
+    let named = scheduling.map(|call| Entry::explained(call, Condition::none_of(First, &[0]), own));
+    let priorities = [
+        Entry::explained(Call::Setpriority, Condition::none_of(First, &[PRIO_PROCESS]), own),
+        other(Call::Setpriority, PRIO_PROCESS),
+        Entry::explained(Call::IoprioSet, Condition::none_of(First, &[IOPRIO_WHO_PROCESS]), own),
+        other(Call::IoprioSet, IOPRIO_WHO_PROCESS),
+    ];
+    let objects = [Call::Shmget, Call::Semget, Call::Msgget, Call::MqOpen];
+    let objects = objects.map(|call| Entry::new(call, vec![], Explain(Eperm), left));
+    named.into_iter().chain(priorities).chain(objects).collect()
 }
 
 /// Refuses `ioctl` commands that act on more than the file they are made on.

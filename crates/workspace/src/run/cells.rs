@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use carrel_config::TierChoice;
@@ -11,6 +10,7 @@ use carrel_domain::{Network, Tier, WorkspaceAccess};
 use carrel_exec::{Cell, CellError, Directory, Spawner};
 use carrel_fsroot::Root;
 use carrel_sandbox::{Host, Identity, Owner, Plan, Policy, Repository, UserRange};
+use tokio::sync::OnceCell;
 use tracing::{debug, warn};
 
 use super::desk::Desk;
@@ -39,7 +39,6 @@ pub(super) struct Room {
     cell: Cell,
     pub(super) plan: Plan,
     scratch: Scratch,
-    commands: AtomicU64,
 }
 
 /// What makes one cell different from another.
@@ -54,7 +53,8 @@ struct Key {
 /// The cells that are kept, and what was learned about the machine.
 #[derive(Debug, Default)]
 pub(super) struct Cells {
-    rooms: Mutex<HashMap<Key, Arc<Room>>>,
+    /// Each is made once, however many commands want it at the same time.
+    rooms: Mutex<HashMap<Key, Arc<OnceCell<Arc<Room>>>>>,
     /// Why the best tier cannot be had here, once that is known.
     refused: OnceLock<String>,
 }
@@ -142,10 +142,9 @@ impl Cells {
             network,
             repository: desk.repository(),
         };
-        let room = match self.kept(&key) {
-            Some(room) => room,
-            None => self.make(inner, desk, &key, choice).await?,
-        };
+        let slot = self.slot(&key);
+        let room = slot.get_or_try_init(|| self.make(inner, desk, &key, choice)).await?;
+        let room = Arc::clone(room);
         let own = room.directory_of_command();
         Ok(Walled::In(room, own))
     }
@@ -168,26 +167,24 @@ impl Cells {
         Ok(Walled::In(room, own))
     }
 
-    fn kept(&self, key: &Key) -> Option<Arc<Room>> {
+    /// Returns the place for a cell. One whose cell is gone is replaced.
+    fn slot(&self, key: &Key) -> Arc<OnceCell<Arc<Room>>> {
         let mut rooms = self.rooms.lock().unwrap_or_else(PoisonError::into_inner);
-        let room = rooms.get(key)?;
-        if room.cell.is_gone() {
-            rooms.remove(key);
-            return None;
+        let is_gone =
+            |slot: &Arc<OnceCell<Arc<Room>>>| slot.get().is_some_and(|room| room.cell.is_gone());
+        rooms.retain(|_, slot| !is_gone(slot));
+        if let Some(slot) = rooms.get(key) {
+            return Arc::clone(slot);
         }
-        Some(Arc::clone(room))
-    }
-
-    fn keep(&self, key: Key, room: &Arc<Room>) {
-        let mut rooms = self.rooms.lock().unwrap_or_else(PoisonError::into_inner);
         if rooms.len() >= MAX_CELLS {
             // One that no command runs in, if there is any.
-            let idle = rooms.iter().find(|(_, room)| Arc::strong_count(room) == 1);
-            if let Some(idle) = idle.map(|(key, _)| key.clone()) {
-                rooms.remove(&idle);
-            }
+            let is_idle = |slot: &Arc<OnceCell<Arc<Room>>>| {
+                slot.get().is_some_and(|room| Arc::strong_count(room) == 1)
+            };
+            let idle = rooms.iter().find(|(_, slot)| is_idle(slot)).map(|(key, _)| key.clone());
+            idle.map(|idle| rooms.remove(&idle));
         }
-        rooms.insert(key, Arc::clone(room));
+        Arc::clone(rooms.entry(key.clone()).or_default())
     }
 
     /// Makes the cell in the best tier that can be had.
@@ -202,20 +199,18 @@ impl Cells {
             (TierChoice::Only(tier), _) => self.make_in(inner, desk, key, tier).await?,
             (TierChoice::Auto, Some(_)) => self.make_in(inner, desk, key, Tier::Landlock).await?,
             (TierChoice::Auto, None) => match self.make_in(inner, desk, key, Tier::Full).await {
-                Err(RunError::Cell(CellError::Refused(failure)))
-                    if failure.step.is_about_the_host() =>
-                {
+                Err(RunError::Cell(CellError::Refused(failure))) if failure.is_about_the_tier() => {
                     warn!(%failure, "tier `full` cannot be had here, using tier `landlock`");
-                    let why = self.refused.get_or_init(|| failure.to_string());
+                    if failure.is_about_the_host() {
+                        self.refused.get_or_init(|| failure.to_string());
+                    }
                     let made = self.make_in(inner, desk, key, Tier::Landlock).await;
-                    made.map_err(|error| error.after(why))?
+                    made.map_err(|error| error.after(&failure.to_string()))?
                 }
                 made => made?,
             },
         };
-        let room = Arc::new(room);
-        self.keep(key.clone(), &room);
-        Ok(room)
+        Ok(Arc::new(room))
     }
 
     async fn make_in(
@@ -228,7 +223,14 @@ impl Cells {
         inner.check_features(tier)?;
         let owner = owner_of(desk)?;
         let own = (tier == Tier::Landlock && inner.host.is_root()).then_some(owner);
-        let home = desk.scratch_home.clone();
+        if let Some(owner) = own {
+            check_reachable(desk.path(), owner)?;
+        }
+        let home = match (own, desk.root()) {
+            // Those who are not Carrel's own user cannot pass through a root's own directory.
+            (Some(_), Some(_)) => inner.open_home(desk),
+            _ => desk.scratch_home.clone(),
+        };
         let scratch = blocking(move || Scratch::make(&home, own)).await?;
         let policy = inner.policy(desk, key, owner, scratch.directory().path());
         let plan = Plan::new(&policy, &inner.host, tier)?;
@@ -238,7 +240,7 @@ impl Cells {
         let (workspace, directory) = (desk.directory.as_fd(), scratch.directory().as_fd());
         let cell = spawner.cell(plan.clone(), workspace, directory, companion).await?;
         debug!(workspace = %desk.path().display(), %tier, "made a cell");
-        Ok(Room { cell, plan, scratch, commands: AtomicU64::new(0) })
+        Ok(Room { cell, plan, scratch })
     }
 
     /// Finds a cell of the same workspace whose loopback is to be shared.
@@ -249,8 +251,9 @@ impl Cells {
         let rooms = self.rooms.lock().unwrap_or_else(PoisonError::into_inner);
         let shares =
             |other: &Key| other.network == Network::Loopback && other.workspace == key.workspace;
-        let found = rooms.iter().find(|(other, room)| shares(other) && !room.cell.is_gone());
-        found.map(|(_, room)| Arc::clone(room))
+        let made =
+            rooms.iter().filter(|(other, _)| shares(other)).filter_map(|(_, slot)| slot.get());
+        made.filter(|room| !room.cell.is_gone()).map(Arc::clone).next()
     }
 }
 
@@ -260,14 +263,20 @@ impl Room {
         match self.plan.tier {
             Tier::Full => None,
             Tier::Landlock => {
-                let number = self.commands.fetch_add(1, Ordering::Relaxed);
-                Some(Path::new("tmp").join(number.to_string()))
+                // Commands can make directories there too, and must not foresee the name.
+                Some(Path::new("tmp").join(format!("{:016x}", fastrand::u64(..))))
             }
         }
     }
 }
 
 impl Inner {
+    /// Returns where scratch directories are made for commands that run as others.
+    fn open_home(&self, desk: &Desk) -> PathBuf {
+        let state = super::state_directory(&self.options.environment);
+        state.map_or_else(|| desk.scratch_home.clone(), |state| state.join("scratch"))
+    }
+
     /// Refuses a tier that needs what is taken as missing.
     fn check_features(&self, tier: Tier) -> Result<(), RunError> {
         let missing = |feature| self.options.without.contains(&feature);
@@ -313,4 +322,21 @@ fn is_granted(path: &Path, workspace: &Path, host: &Host) -> bool {
 fn owner_of(desk: &Desk) -> Result<Owner, RunError> {
     let top = desk.directory.top().map_err(RunError::Workspace)?;
     Ok(Owner { user: top.uid, group: top.gid })
+}
+
+/// Refuses a workspace that the user a command is to run as cannot find.
+fn check_reachable(workspace: &Path, owner: Owner) -> Result<(), RunError> {
+    for above in workspace.ancestors().skip(1) {
+        let status = rustix::fs::stat(above).map_err(std::io::Error::from)?;
+        let passes = match status {
+            _ if status.st_uid == owner.user => status.st_mode & 0o100 != 0,
+            _ if status.st_gid == owner.group => status.st_mode & 0o010 != 0,
+            _ => status.st_mode & 0o001 != 0,
+        };
+        if !passes {
+            let (workspace, above) = (workspace.to_owned(), above.to_owned());
+            return Err(RunError::Unreachable { workspace, above, user: owner.user });
+        }
+    }
+    Ok(())
 }

@@ -77,7 +77,7 @@ async fn try_tier(runner: &Runner, state: &Path, tier: Tier) -> Result<Trial, Ru
     let owner = inner.host.is_root().then_some(Owner { user, group: user });
     let home = state.join("scratch");
     let scratch = blocking(move || Scratch::make(&home, owner)).await?;
-    let desk = Desk::named(&scratch.directory().path().join("tmp"), &state.join("none"))?;
+    let desk = Desk::named(&scratch.directory().path().join("tmp"), state)?;
     match run_in(runner, &desk, tier).await {
         Ok(guarantees) => Ok(Ok(guarantees)),
         Err(error) => Ok(Err(reason(&error))),

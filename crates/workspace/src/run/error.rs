@@ -44,6 +44,20 @@ pub enum RunError {
         /// Why not the other.
         landlock: Box<RunError>,
     },
+    /// The user that commands are to run as cannot reach the workspace.
+    #[error(
+        "tier `landlock` runs commands as user {user}, who owns {} and may not pass through {}; \
+         run `chmod o+x {}`, or use tier `full`",
+        workspace.display(), above.display(), above.display()
+    )]
+    Unreachable {
+        /// The workspace.
+        workspace: PathBuf,
+        /// The directory above it that stands in the way.
+        above: PathBuf,
+        /// The user.
+        user: u32,
+    },
     /// A feature is taken as missing.
     #[error("tier `{tier}` needs {feature}, which is missing")]
     Missing {
@@ -91,7 +105,10 @@ impl Coded for RunError {
             Self::Network(error) => error.code(),
             Self::Plan(error) => error.code(),
             Self::Cell(error) => error.code(),
-            Self::NoTier { .. } | Self::Missing { .. } | Self::Trial(_) => Code::SandboxUnavailable,
+            Self::NoTier { .. }
+            | Self::Missing { .. }
+            | Self::Unreachable { .. }
+            | Self::Trial(_) => Code::SandboxUnavailable,
             Self::Spawn(error) => error.code(),
             Self::Resources(_) => Code::SpawnFailed,
             Self::Scratch { .. } => Code::Io,
@@ -115,6 +132,7 @@ impl Coded for RunError {
                 json!({ "full": full, "landlock": landlock.to_string() })
             }
             Self::Missing { tier, feature } => json!({ "tier": tier, "feature": feature }),
+            Self::Unreachable { above, .. } => json!({ "path": above.to_string_lossy() }),
             Self::Spawn(error) => error.detail(),
             Self::Resources(_) | Self::Trial(_) => json!({}),
             Self::Scratch { home, .. } => json!({ "path": home.to_string_lossy() }),

@@ -17,7 +17,9 @@ pub(super) fn per_process(
     Limits {
         data: (!grouped.memory).then_some(limits.memory),
         cpu: Some(limits.cpu),
-        file_size: Some(limits.file_size.min(room(desk))),
+        // Not what is left of the quota: a file that is there can be longer than that, and changing
+        // it in place takes no room.
+        file_size: Some(limits.file_size.min(whole(desk))),
         open_files: Some(limits.open_files),
         // The kernel counts by user: elsewhere it would count the operator's processes as well.
         processes: (has_own_user(walled) && !grouped.processes).then_some(limits.processes),
@@ -26,8 +28,14 @@ pub(super) fn per_process(
 }
 
 /// Returns what is looked at from time to time, because nothing holds it all the time.
-pub(super) fn together(limits: &ResourceLimits, walled: &Walled, grouped: Grouped) -> Watch {
+pub(super) fn together(
+    limits: &ResourceLimits,
+    desk: &Desk,
+    walled: &Walled,
+    grouped: Grouped,
+) -> Watch {
     Watch {
+        disk: desk.quota.map(|_| room(desk)),
         memory: (!grouped.memory).then_some(limits.memory),
         processes: (!grouped.processes && !has_own_user(walled)).then_some(limits.processes),
     }
@@ -37,8 +45,13 @@ fn has_own_user(walled: &Walled) -> bool {
     walled.plan().is_some_and(|plan| plan.tier == Tier::Full)
 }
 
+/// Returns the whole quota, which no file can exceed.
+pub(super) fn whole(desk: &Desk) -> ByteSize {
+    desk.quota.map_or(ByteSize::bytes(u64::MAX), |(quota, _)| quota.bytes)
+}
+
 /// Returns what the quota leaves.
-pub(super) fn room(desk: &Desk) -> ByteSize {
+fn room(desk: &Desk) -> ByteSize {
     desk.quota.map_or(ByteSize::bytes(u64::MAX), |(quota, used)| {
         ByteSize::bytes(quota.bytes.as_u64().saturating_sub(used.bytes))
     })

@@ -1,18 +1,22 @@
 //! What there is to say about a command that is over.
 
+use std::time::Duration;
+
+use carrel_domain::ResourceLimits;
 use carrel_exec::{End, Excess, GroupReport, Outcome};
 use carrel_sandbox::{Denial, Guarantee, Situation};
 use serde::Serialize;
 
 use super::cells::Walled;
 use super::desk::Desk;
-use super::limits::room;
+use super::limits::whole;
 use super::request::RunRequest;
 use super::{Inner, stopped_for_quota};
 use crate::trust::Settled;
 use crate::watch::Overrun;
 
 /// The signals that say which limit a process ran into, and what a shell makes of them.
+const KILL_SIGNAL: i32 = 9;
 const CPU_SIGNAL: i32 = 24;
 const FILE_SIZE_SIGNAL: i32 = 25;
 const SHELL_OFFSET: i32 = 128;
@@ -85,10 +89,10 @@ impl Inner {
             outcome.cost.peak_memory = peak;
         }
         // No file may grow beyond what the quota leaves: then that is the limit.
-        let largest = request.limits(&self.options.policy).file_size;
+        let ResourceLimits { file_size: largest, cpu, .. } = request.limits(&self.options.policy);
         let of_files =
-            if room(desk) < largest { LimitReached::Quota } else { LimitReached::FileSize };
-        let limit = limit_reached(&outcome, report, overrun.as_ref(), of_files);
+            if whole(desk) < largest { LimitReached::Quota } else { LimitReached::FileSize };
+        let limit = limit_reached(&outcome, report, overrun.as_ref(), of_files, cpu);
         Completed {
             denials: self.denials(desk, request, walled, &outcome),
             walls: self.walls(walled),
@@ -129,6 +133,7 @@ fn limit_reached(
     report: GroupReport,
     overrun: Option<&Overrun>,
     of_files: LimitReached,
+    cpu: Duration,
 ) -> Option<LimitReached> {
     let ended_by = |signal| {
         outcome.end == End::Signaled(signal) || outcome.end == End::Exited(SHELL_OFFSET + signal)
@@ -142,7 +147,15 @@ fn limit_reached(
             Some(LimitReached::Processes)
         }
         () if ended_by(FILE_SIZE_SIGNAL) => Some(of_files),
-        () if ended_by(CPU_SIGNAL) => Some(LimitReached::Cpu),
+        () if ended_by(CPU_SIGNAL) || (ended_by(KILL_SIGNAL) && used_up(outcome, cpu)) => {
+            Some(LimitReached::Cpu)
+        }
         () => None,
     }
+}
+
+/// Tells whether a command that was killed had used up its time: a process that ignores the signal
+/// for that is killed a second later.
+fn used_up(outcome: &Outcome, cpu: Duration) -> bool {
+    outcome.cost.user + outcome.cost.system >= cpu
 }

@@ -150,7 +150,7 @@ impl RunRequest {
     /// Waits for the command, and hands on what it prints.
     pub(super) async fn wait(&self, mut running: Running, stop: &CancellationToken) -> Outcome {
         let Some(sender) = &self.live else { return running.wait(stop).await };
-        let mut live = running.live();
+        let mut live = running.live_patiently();
         let sender = sender.clone();
         let passing = async move {
             while let Some(piece) = live.next().await {

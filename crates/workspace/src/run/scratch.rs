@@ -1,19 +1,15 @@
 //! Directories for the temporary files of commands.
 
-use std::ffi::OsString;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use carrel_fsroot::{Durability, Root, WriteOptions};
 use carrel_sandbox::{GIT_SETTINGS_TEXT, Owner};
-use rustix::fs::{AtFlags, CWD, Gid, Uid, chownat};
+use rustix::fs::{AtFlags, CWD, FlockOperation, Gid, Mode, OFlags, Uid, chownat, flock, openat};
 use tracing::warn;
 
 use super::error::RunError;
 use crate::error::Error;
-
-/// The numbers of scratch directories, over all workspaces of this process.
-static NEXT: AtomicU64 = AtomicU64::new(0);
 
 /// A directory for temporary files. It is removed when this is dropped.
 #[derive(Debug)]
@@ -21,6 +17,8 @@ pub(super) struct Scratch {
     home: Root,
     name: PathBuf,
     directory: Root,
+    /// Tells other servers that it is in use.
+    _lock: OwnedFd,
 }
 
 impl Scratch {
@@ -28,14 +26,16 @@ impl Scratch {
     /// server left are removed.
     pub(super) fn make(home: &Path, owner: Option<Owner>) -> Result<Self, RunError> {
         let home = open_home(home)?;
+        // A directory that another server has made and not locked yet would look stale.
+        let _making = lock(&home, FlockOperation::LockExclusive)?;
         remove_stale(&home);
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let name = PathBuf::from(format!("{}-{number}", std::process::id()));
+        let name = PathBuf::from(format!("{:016x}", fastrand::u64(..)));
         let directory = fill(&home, &name, owner).inspect_err(|_| {
             // What is left is removed by the next one.
             let _ = home.remove_tree(&name);
         })?;
-        Ok(Self { home, name, directory })
+        let lock = lock(&directory, FlockOperation::NonBlockingLockExclusive)?;
+        Ok(Self { home, name, directory, _lock: lock })
     }
 
     pub(super) fn directory(&self) -> &Root {
@@ -100,16 +100,25 @@ fn give(path: &Path, owner: Option<Owner>) -> Result<(), RunError> {
 fn remove_stale(home: &Root) {
     let Ok(entries) = home.list(Path::new(".")) else { return };
     for entry in entries {
-        if is_stale(&entry.name)
-            && let Err(error) = home.remove_tree(Path::new(&entry.name))
+        let name = Path::new(&entry.name);
+        if is_stale(home, name)
+            && let Err(error) = home.remove_tree(name)
         {
             warn!(%error, "could not remove temporary files that were left behind");
         }
     }
 }
 
-fn is_stale(name: &OsString) -> bool {
-    let server = name.to_str().and_then(|name| name.split_once('-')).map(|(pid, _)| pid);
-    let pid = server.and_then(|pid| pid.parse().ok()).and_then(rustix::process::Pid::from_raw);
-    pid.is_some_and(|pid| rustix::process::test_kill_process(pid) == Err(rustix::io::Errno::SRCH))
+fn is_stale(home: &Root, name: &Path) -> bool {
+    let Ok(directory) = home.open_root_strict(name) else { return false };
+    lock(&directory, FlockOperation::NonBlockingLockExclusive).is_ok()
+}
+
+/// Takes the lock that says that a directory is in use; the kernel gives it back when this process
+/// is gone, however that happens.
+fn lock(directory: &Root, operation: FlockOperation) -> Result<OwnedFd, RunError> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let descriptor = openat(directory, ".", flags, Mode::empty()).map_err(std::io::Error::from)?;
+    flock(&descriptor, operation).map_err(std::io::Error::from)?;
+    Ok(descriptor)
 }

@@ -64,9 +64,9 @@ fn the_program_decides_as_the_table_does() {
     }
 }
 
-/// Every combination of the first four arguments near the values that entries compare with.
-fn telling_arguments(filter: &Filter, architecture: Architecture, number: u32) -> Vec<[u64; 4]> {
-    let mut choices = [vec![0], vec![0], vec![0], vec![0]];
+/// Every combination of the first five arguments near the values that entries compare with.
+fn telling_arguments(filter: &Filter, architecture: Architecture, number: u32) -> Vec<[u64; 5]> {
+    let mut choices = [const { Vec::new() }; 5].map(|_: Vec<u64>| vec![0]);
     let entries = filter.entries.iter().filter(|e| e.call.number(architecture) == Some(number));
     for Condition { argument, test, .. } in entries.flat_map(|entry| &entry.conditions) {
         let values = match test {
@@ -80,14 +80,17 @@ fn telling_arguments(filter: &Filter, architecture: Architecture, number: u32) -
         values.sort_unstable();
         values.dedup();
     }
-    let [first, second, third, fourth] = &choices;
-    let mut all = vec![];
-    for a in first {
-        for b in second {
-            for c in third {
-                all.extend(fourth.iter().map(|d| [*a, *b, *c, *d]));
-            }
-        }
+    let mut all = vec![[0; 5]];
+    for (index, values) in choices.iter().enumerate() {
+        let with = |known: [u64; 5], value: u64| {
+            let mut next = known;
+            next[index] = value;
+            next
+        };
+        all = all
+            .iter()
+            .flat_map(|known| values.iter().map(|value| with(*known, *value)).collect::<Vec<_>>())
+            .collect();
     }
     all
 }
