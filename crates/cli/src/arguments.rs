@@ -1,9 +1,12 @@
 //! The command line as types.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
-use carrel_domain::{Age, ByteSize, InvalidSize, Layout};
+use carrel_config::TierChoice;
+use carrel_domain::{Age, ByteSize, InvalidSize, Layout, Network, UnknownWord};
 use carrel_shell::Preset;
+use carrel_workspace::Feature;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::output::Format;
@@ -16,6 +19,7 @@ use crate::output::Format;
     propagate_version = true,
     arg_required_else_help = true,
     after_help = "Examples:\n  \
+        carrel exec -- cargo test\n  \
         carrel workspace create ABC-123 --root ~/carrel\n  \
         carrel workspace ls --root ~/carrel\n  \
         carrel workspace rm ABC-123 --root ~/carrel"
@@ -44,6 +48,20 @@ pub(crate) enum Command {
     /// Create, inspect and remove workspaces
     #[command(subcommand)]
     Workspace(WorkspaceCommand),
+    /// Run a command in a workspace, behind a kernel boundary
+    ///
+    /// The command sees its workspace and the system, which it cannot change; no other files, no
+    /// other processes, no network unless asked for, and none of this environment. Its exit
+    /// status is that of the command; 124 when its time is over, 125 when it did not run.
+    #[command(
+        after_help = "Examples:\n  carrel exec -- cargo test\n  carrel exec --network loopback -c 'python3 -m http.server 8000 & sleep 1; curl localhost:8000'\n  carrel exec --workspace ~/carrel/ABC-123 --timeout 60 --memory 512M --json -- pytest -q"
+    )]
+    Exec(Box<ExecArguments>),
+    /// Say what this kernel enforces, and what therefore holds
+    #[command(
+        after_help = "Examples:\n  carrel doctor\n  carrel doctor --json | jq '.guarantees[] | select(.holds | not)'"
+    )]
+    Doctor(DoctorArguments),
     /// Ask what a preset says about a command line
     #[command(subcommand)]
     Policy(PolicyCommand),
@@ -55,6 +73,97 @@ pub(crate) enum Command {
         /// The shell to complete in
         shell: clap_complete::Shell,
     },
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct ExecArguments {
+    /// The workspace: a directory; the current one if none is given
+    #[arg(long, value_name = "DIR")]
+    pub(crate) workspace: Option<PathBuf>,
+    /// Where the command starts, relative to the workspace
+    #[arg(long, value_name = "REL")]
+    pub(crate) cwd: Option<PathBuf>,
+    /// What it can reach: none, loopback or full
+    #[arg(long, value_name = "NETWORK")]
+    pub(crate) network: Option<Network>,
+    /// Let it read the workspace and change nothing there
+    #[arg(long)]
+    pub(crate) read_only: bool,
+    /// What the command is held against before it starts: open, allowlist or denylist
+    #[arg(long, default_value = "open")]
+    pub(crate) preset: Preset,
+    #[command(flatten)]
+    pub(crate) boundary: BoundaryArguments,
+    /// End it after this many seconds
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) timeout: Option<u64>,
+    /// How much memory it may use, such as 512M
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) memory: Option<ByteSize>,
+    /// How many processes it may have
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) processes: Option<u64>,
+    /// A variable for the command
+    #[arg(long = "env", value_name = "NAME=VALUE", value_parser = variable)]
+    pub(crate) environment: Vec<(String, String)>,
+    /// A line for bash, instead of a program and its arguments
+    #[arg(
+        short = 'c',
+        long = "command",
+        value_name = "LINE",
+        conflicts_with = "argv",
+        allow_hyphen_values = true
+    )]
+    pub(crate) line: Option<String>,
+    /// The program and its arguments
+    #[arg(last = true, value_name = "CMD", required_unless_present = "line")]
+    pub(crate) argv: Vec<OsString>,
+}
+
+/// Which walls, and on whose terms.
+#[derive(Args, Debug)]
+pub(crate) struct BoundaryArguments {
+    /// The walls that must be there: auto, full or landlock; the policy's if not given
+    #[arg(long, value_name = "TIER", value_parser = tier)]
+    pub(crate) tier: Option<TierChoice>,
+    /// Run without any boundary
+    #[arg(long, value_name = "off", value_parser = ["off"], conflicts_with = "tier")]
+    pub(crate) sandbox: Option<String>,
+    /// The operator's policy file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) policy: Option<PathBuf>,
+    /// Take a feature of the kernel as missing, to see what then happens
+    #[arg(long, value_name = "FEATURE", hide = true, value_parser = feature)]
+    pub(crate) without: Vec<Feature>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct DoctorArguments {
+    #[command(flatten)]
+    pub(crate) boundary: BoundaryArguments,
+}
+
+fn variable(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if carrel_config::is_variable_name(name) => {
+            Ok((name.to_owned(), value.to_owned()))
+        }
+        _ => Err("write NAME=VALUE".to_owned()),
+    }
+}
+
+fn tier(text: &str) -> Result<TierChoice, UnknownWord> {
+    if text == "auto" { Ok(TierChoice::Auto) } else { text.parse().map(TierChoice::Only) }
+}
+
+fn feature(text: &str) -> Result<Feature, String> {
+    match text {
+        "user_namespaces" => Ok(Feature::UserNamespaces),
+        "landlock" => Ok(Feature::Landlock),
+        "seccomp" => Ok(Feature::Seccomp),
+        "groups" => Ok(Feature::Groups),
+        _ => Err("write user_namespaces, landlock, seccomp or groups".to_owned()),
+    }
 }
 
 #[derive(Debug, Subcommand)]

@@ -4,8 +4,9 @@ use std::ffi::OsString;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 
-use carrel_config::{PathError, WorkflowError};
+use carrel_config::{PathError, PolicyError, WorkflowError};
 use carrel_domain::{Code, Coded, ErrorEnvelope};
+use carrel_workspace::RunError;
 use serde_json::json;
 
 use crate::output::{Format, printable};
@@ -18,6 +19,24 @@ const USED_WRONGLY: u8 = 2;
 pub(crate) enum Failure {
     #[error(transparent)]
     Workspace(#[from] carrel_workspace::Error),
+    #[error(transparent)]
+    Run(#[from] RunError),
+    #[error(transparent)]
+    Policy(#[from] PolicyError),
+    #[error("the policy file {file} lies in the workspace {workspace} that it applies to")]
+    PolicyInside { file: String, workspace: String },
+    #[error("--workspace {path} cannot be used")]
+    Directory {
+        path: String,
+        #[source]
+        source: io::Error,
+    },
+    #[error("{path} is a directory of Carrel itself, or holds one; name a workspace in it")]
+    OwnDirectory { path: String },
+    #[error("{path} lies inside a workspace; write --workspace {workspace} --cwd {relative}")]
+    InsideWorkspace { path: String, workspace: String, relative: String },
+    #[error("there is no place to keep state: HOME and XDG_STATE_HOME are both unset")]
+    NoState,
     #[error(transparent)]
     Workflow(#[from] WorkflowError),
     #[error("--root {value:?} cannot be used")]
@@ -40,6 +59,18 @@ impl Coded for Failure {
     fn code(&self) -> Code {
         match self {
             Self::Workspace(error) => error.code(),
+            Self::Run(error) => error.code(),
+            Self::Policy(error) => error.code(),
+            Self::PolicyInside { .. } => Code::PolicyUnsafe,
+            Self::Directory { source, .. } => match source.kind() {
+                io::ErrorKind::NotFound => Code::NotFound,
+                io::ErrorKind::NotADirectory => Code::NotADirectory,
+                io::ErrorKind::PermissionDenied => Code::PermissionDenied,
+                _ => Code::Io,
+            },
+            Self::OwnDirectory { .. } => Code::SandboxViolation,
+            Self::InsideWorkspace { .. } => Code::InvalidWorkspaceCwd,
+            Self::NoState => Code::Usage,
             Self::Workflow(error) => error.code(),
             Self::Root { .. } => Code::RootRefused,
             Self::Verify { .. } => Code::VerifyFailed,
@@ -52,10 +83,18 @@ impl Coded for Failure {
     fn detail(&self) -> serde_json::Value {
         match self {
             Self::Workspace(error) => error.detail(),
+            Self::Run(error) => error.detail(),
+            Self::Policy(error) => error.detail(),
+            Self::PolicyInside { file, workspace } => {
+                json!({ "file": file, "workspace": workspace })
+            }
+            Self::Directory { path, .. }
+            | Self::OwnDirectory { path }
+            | Self::InsideWorkspace { path, .. } => json!({ "path": path }),
             Self::Workflow(error) => error.detail(),
             Self::Root { value, .. } => json!({ "root": value }),
             Self::Verify { count } | Self::CleanUp { count } => json!({ "count": count }),
-            Self::Output(_) | Self::Start { .. } => json!({}),
+            Self::NoState | Self::Output(_) | Self::Start { .. } => json!({}),
         }
     }
 }

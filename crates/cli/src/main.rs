@@ -2,10 +2,14 @@
 //!
 //! Data goes to stdout, everything else to stderr. With `--json` each line of
 //! stderr is a JSON object, and the last one is the error when there is one.
-//! Exit codes: 0 for success, 1 for an error, 2 for wrong usage.
+//! Exit codes: 0 for success, 1 for an error, 2 for wrong usage; `carrel exec` ends with the status of
+//! its command, with 124 when its time is over and with 125 when it did not run.
 #![forbid(unsafe_code)]
 
 mod arguments;
+mod boundary;
+mod doctor;
+mod exec;
 mod failure;
 mod logging;
 mod output;
@@ -37,6 +41,8 @@ fn run(arguments: Arguments) -> ExitCode {
     logging::start(format, arguments.verbose, &environment);
     let result = match arguments.command {
         Command::Workspace(command) => workspace::run(command, format, &environment),
+        Command::Exec(command) => return exec::run(*command, format, &environment),
+        Command::Doctor(command) => doctor::run(&command, format, &environment),
         Command::Policy(command) => policy::run(&command, format),
         Command::Completions { shell } => write_completions(shell),
     };

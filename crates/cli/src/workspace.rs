@@ -67,6 +67,6 @@ fn key(
 }
 
 /// The program itself, for helper processes.
-fn own_program() -> Result<PathBuf, Failure> {
+pub(crate) fn own_program() -> Result<PathBuf, Failure> {
     std::env::current_exe().map_err(|source| Failure::Start { doing: "this program again", source })
 }

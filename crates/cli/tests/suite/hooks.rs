@@ -290,11 +290,17 @@ fn git_in_a_hook_does_not_see_a_repository_around_the_root() {
 }
 
 #[test]
-fn a_confined_hook_is_refused_while_it_cannot_be_confined() {
-    let world = World::with_hooks("sandbox: true\nafter_create: touch ../ran");
+fn a_confined_hook_works_in_its_workspace_and_nowhere_else() {
+    let world = World::with_hooks(
+        "sandbox: true\nafter_create: |\n  echo \"$CARREL_HOOK $HOME\" > inside\n  touch ../ran",
+    );
     let error = world.run(&["create", "A", "--json"]).error();
-    assert_eq!(error["code"], "E_SANDBOX_UNAVAILABLE");
+    assert_eq!(error["code"], "E_HOOK_FAILED");
     assert!(!world.root().join("ran").exists() && !world.root().join("A").exists());
+    world.write_hooks("sandbox: true\nafter_create: echo \"$CARREL_HOOK $HOME\" > inside");
+    world.run(&["create", "A"]);
+    let inside = std::fs::read_to_string(world.root().join("A/inside")).unwrap();
+    assert_eq!(inside, format!("after_create {}\n", world.root().join("A").display()));
 }
 
 #[test]

@@ -8,16 +8,32 @@
 
 /// What each command prints, and how it fails.
 mod commands;
+/// What holds on this machine.
+mod doctor;
+/// Attempts to get out of the sandbox.
+mod escape;
+/// `carrel exec` as its users meet it.
+mod exec;
 /// Every rule about hooks.
 mod hooks;
 /// `kill -9` at random moments, and what the next start finds.
 mod kill;
+/// Where commands of `carrel exec` run in tests.
+mod lab;
 /// Log lines and error objects, which are interface.
 mod lines;
+/// Thousands of starts through one server.
+mod load;
 /// What a preset says about a command line.
 mod policy;
+/// Real projects pass their tests behind the walls.
+mod projects;
+/// Commands that take whatever they can get.
+mod resources;
 /// Which root and which hooks apply.
 mod settings;
+/// `kill -9` of Carrel's processes while commands run.
+mod survival;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};

@@ -1,0 +1,121 @@
+//! Which workspace, which walls, on whose terms.
+
+use std::path::{Path, PathBuf};
+
+use carrel_config::{Environment, LoadedPolicy, OperatorPolicy, Scope, Workflow};
+use carrel_workspace::{
+    Amount, Boundary, Commands, Desk, Options, Runner, RunnerOptions, Workspaces, state_directory,
+};
+use tracing::warn;
+
+use crate::arguments::BoundaryArguments;
+use crate::failure::Failure;
+use crate::workspace::own_program;
+
+/// The directory of a root that is the server's own.
+const OWN_DIRECTORY: &str = ".carrel";
+
+/// Reads the operator's policy and says what is doubtful about it.
+pub(crate) fn policy(
+    arguments: &BoundaryArguments,
+    environment: &Environment,
+) -> Result<LoadedPolicy, Failure> {
+    let loaded = OperatorPolicy::load(arguments.policy.as_deref(), environment)?;
+    if let Some(file) = &loaded.file {
+        for warning in &loaded.warnings {
+            warn!("{}", warning.located(&file.path));
+        }
+    }
+    Ok(loaded)
+}
+
+/// Makes the runner that the arguments and the policy ask for.
+pub(crate) fn runner(
+    arguments: &BoundaryArguments,
+    policy: OperatorPolicy,
+    environment: &Environment,
+) -> Result<Runner, Failure> {
+    let boundary = match arguments.sandbox {
+        Some(_) => Boundary::Off,
+        None => Boundary::Walls(arguments.tier.unwrap_or(policy.tier)),
+    };
+    Ok(Runner::new(RunnerOptions {
+        commands: Commands::new(own_program()?),
+        policy,
+        environment: environment.clone(),
+        boundary,
+        without: arguments.without.clone(),
+    }))
+}
+
+/// Takes a directory as a workspace: one of a root with its lock and quota, or any other.
+pub(crate) async fn desk(
+    named: Option<&Path>,
+    loaded: &LoadedPolicy,
+    environment: &Environment,
+) -> Result<Desk, Failure> {
+    let path = real_path(named.unwrap_or(Path::new(".")))?;
+    if path.components().any(|part| part.as_os_str() == OWN_DIRECTORY) {
+        return Err(Failure::OwnDirectory { path: path.display().to_string() });
+    }
+    check_place(&path)?;
+    if let (true, Some(file)) = (loaded.lies_in(&path), &loaded.file) {
+        let (file, workspace) = (file.path.display().to_string(), path.display().to_string());
+        return Err(Failure::PolicyInside { file, workspace });
+    }
+    match of_root(&path, environment).await? {
+        Some(desk) => Ok(desk),
+        None => Ok(Desk::named(&path, &state(environment)?)?),
+    }
+}
+
+/// Refuses a root of workspaces, and a directory inside a workspace, which would escape its lock and
+/// its quota.
+fn check_place(path: &Path) -> Result<(), Failure> {
+    if path.join(OWN_DIRECTORY).is_dir() {
+        return Err(Failure::OwnDirectory { path: path.display().to_string() });
+    }
+    let of_root =
+        |path: &&Path| path.parent().is_some_and(|root| root.join(OWN_DIRECTORY).is_dir());
+    match path.ancestors().skip(1).find(of_root) {
+        None => Ok(()),
+        Some(workspace) => Err(Failure::InsideWorkspace {
+            path: path.display().to_string(),
+            workspace: workspace.display().to_string(),
+            relative: path.strip_prefix(workspace).unwrap_or(path).display().to_string(),
+        }),
+    }
+}
+
+/// Returns where Carrel keeps what it remembers for the operator.
+pub(crate) fn state(environment: &Environment) -> Result<PathBuf, Failure> {
+    state_directory(environment).ok_or(Failure::NoState)
+}
+
+/// Takes a workspace of a root; none if the directory is not one.
+async fn of_root(path: &Path, environment: &Environment) -> Result<Option<Desk>, Failure> {
+    let Some(root) = path.parent().filter(|root| root.join(OWN_DIRECTORY).is_dir()) else {
+        return Ok(None);
+    };
+    // The settings of no file: what they say about the root is replaced, and records have the rest.
+    let scope = Scope::WorkspaceAndHooks;
+    let defaults = Workflow::parse(b"", Path::new("defaults"), environment, scope)?;
+    let options = Options { root: root.to_owned(), ..Options::of(&defaults, environment) };
+    let Some(workspaces) = Workspaces::open_existing(&options)? else { return Ok(None) };
+    let workspace = workspaces.open_at(path).await?;
+    let key = workspace.record().key.clone();
+    let measured = workspaces.check_quota(&key).await?;
+    workspaces.touch(&key).await?;
+    let used = measured.map_or(Amount { bytes: 0, files: 0 }, |measured| measured.amount);
+    Ok(Some(Desk::of(workspace, workspaces.path(), used)?))
+}
+
+#[expect(clippy::disallowed_methods, reason = "an operator names a directory of the host")]
+fn real_path(path: &Path) -> Result<PathBuf, Failure> {
+    let failed = |source| Failure::Directory { path: path.display().to_string(), source };
+    let real = std::fs::canonicalize(path).map_err(failed)?;
+    if real.is_dir() {
+        return Ok(real);
+    }
+    Err(failed(std::io::ErrorKind::NotADirectory.into()))
+}

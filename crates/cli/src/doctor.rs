@@ -1,0 +1,53 @@
+//! `carrel doctor`
+
+use std::process::ExitCode;
+
+use carrel_config::Environment;
+use carrel_workspace::{Diagnosis, diagnose};
+
+use crate::arguments::DoctorArguments;
+use crate::boundary;
+use crate::failure::Failure;
+use crate::output::{self, Format};
+
+/// Says layer by layer what holds here. What holds is tried, not assumed.
+pub(crate) fn run(
+    arguments: &DoctorArguments,
+    format: Format,
+    environment: &Environment,
+) -> Result<ExitCode, Failure> {
+    let loaded = boundary::policy(&arguments.boundary, environment)?;
+    let state = boundary::state(environment)?;
+    let runner = boundary::runner(&arguments.boundary, loaded.policy, environment)?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|source| Failure::Start { doing: "the runtime", source })?;
+    let diagnosis = runtime.block_on(diagnose(&runner, &state))?;
+    match format {
+        Format::Json => output::json(&diagnosis)?,
+        Format::Text => output::write(text(&diagnosis).as_bytes())?,
+    }
+    Ok(if diagnosis.tier.is_some() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn text(diagnosis: &Diagnosis) -> String {
+    let tier = diagnosis.tier.map_or("none", |tier| tier.as_str());
+    let mut rows = vec![["LAYER", "", "DETAIL"].map(str::to_owned)];
+    rows.extend(diagnosis.layers.iter().map(|layer| {
+        let available = if layer.available { "yes" } else { "no" };
+        [layer.name.to_owned(), available.to_owned(), layer.detail.clone()]
+    }));
+    let mut promises = vec![["GUARANTEE", "", "WHY"].map(str::to_owned)];
+    promises.extend(diagnosis.guarantees.iter().map(|guarantee| {
+        let holds = if guarantee.holds { "holds" } else { "NOT" };
+        [guarantee.name.to_owned(), holds.to_owned(), guarantee.why.clone()]
+    }));
+    format!(
+        "kernel {}, Landlock version {}, tier {tier}\n\n{}\n{}",
+        diagnosis.kernel,
+        diagnosis.landlock_abi,
+        output::table(&rows),
+        output::table(&promises)
+    )
+}

@@ -1,0 +1,161 @@
+//! `carrel exec`
+
+mod answer;
+
+use std::io::{self, IsTerminal};
+use std::os::fd::{AsFd, OwnedFd};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use carrel_config::Environment;
+use carrel_domain::WorkspaceAccess;
+use carrel_exec::{Piece, Stdin, StreamName};
+use carrel_workspace::{CommandForm, Completed, LimitRequest, RunRequest};
+use rustix::fs::FileType;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use crate::arguments::ExecArguments;
+use crate::boundary;
+use crate::failure::Failure;
+use crate::output::Format;
+
+/// The status when the command did not run.
+const DID_NOT_RUN: u8 = 125;
+
+/// How many pieces of output wait for stdout.
+const WAITING_PIECES: usize = 4;
+
+/// Runs a command and ends as it does.
+pub(crate) fn run(arguments: ExecArguments, format: Format, environment: &Environment) -> ExitCode {
+    match execute(arguments, format, environment) {
+        Ok(code) => code,
+        Err(failure) => {
+            failure.report(format);
+            ExitCode::from(DID_NOT_RUN)
+        }
+    }
+}
+
+fn execute(
+    arguments: ExecArguments,
+    format: Format,
+    environment: &Environment,
+) -> Result<ExitCode, Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|source| Failure::Start { doing: "the runtime", source })?;
+    let completed = runtime.block_on(work(arguments, format, environment))?;
+    answer::give(&completed, format)
+}
+
+async fn work(
+    arguments: ExecArguments,
+    format: Format,
+    environment: &Environment,
+) -> Result<Completed, Failure> {
+    let loaded = boundary::policy(&arguments.boundary, environment)?;
+    let desk = boundary::desk(arguments.workspace.as_deref(), &loaded, environment).await?;
+    let runner = boundary::runner(&arguments.boundary, loaded.policy, environment)?;
+    let mut request = request(arguments)?;
+    let cancel = CancellationToken::new();
+    let stopped = cancel_on_signal(&cancel)?;
+    let completed = match format {
+        Format::Json => runner.run(&desk, request, &cancel).await?,
+        Format::Text => {
+            let (sender, receiver) = mpsc::channel(WAITING_PIECES);
+            request.live = Some(sender);
+            // On a thread of its own: a reader that does not read must not stop the clock.
+            let showing = tokio::task::spawn_blocking(move || show(receiver));
+            let completed = runner.run(&desk, request, &cancel).await;
+            let shown = showing.await;
+            shown.map_err(|error| Failure::Output(io::Error::other(error)))?;
+            completed?
+        }
+    };
+    stopped.abort();
+    Ok(completed)
+}
+
+fn request(arguments: ExecArguments) -> Result<RunRequest, Failure> {
+    let form = match arguments.line {
+        Some(line) => CommandForm::Line(line),
+        None => CommandForm::Argv(arguments.argv),
+    };
+    let access =
+        if arguments.read_only { WorkspaceAccess::ReadOnly } else { WorkspaceAccess::ReadWrite };
+    let pairs = arguments.environment.into_iter();
+    Ok(RunRequest {
+        preset: arguments.preset,
+        directory: arguments.cwd.unwrap_or_default(),
+        network: arguments.network,
+        access,
+        limits: LimitRequest {
+            wall: arguments.timeout.map(Duration::from_secs),
+            memory: arguments.memory,
+            processes: arguments.processes,
+        },
+        environment: pairs.map(|(name, value)| (name.into(), value.into())).collect(),
+        stdin: input()?,
+        ..RunRequest::new(form)
+    })
+}
+
+/// Hands a pipe on, and the contents of anything else. A terminal stays outside: it is the
+/// operator's, and a file has an owner, a mode and times that are none of the command's business.
+fn input() -> Result<Stdin, Failure> {
+    let stdin = io::stdin();
+    if stdin.is_terminal() {
+        return Ok(Stdin::Empty);
+    }
+    let failed = |source| Failure::Start { doing: "reading stdin", source };
+    let copy = stdin.as_fd().try_clone_to_owned().map_err(failed)?;
+    match kind_of(&copy).map_err(failed)? {
+        FileType::Fifo => return Ok(Stdin::Opened(copy)),
+        FileType::Directory => return Err(failed(io::ErrorKind::IsADirectory.into())),
+        _ => {}
+    }
+    let (reader, mut writer) = io::pipe().map_err(failed)?;
+    std::thread::spawn(move || {
+        // A command that does not read to the end is no error.
+        let _ = io::copy(&mut std::fs::File::from(copy), &mut writer);
+    });
+    Ok(Stdin::Opened(reader.into()))
+}
+
+fn kind_of(descriptor: &OwnedFd) -> io::Result<FileType> {
+    Ok(FileType::from_raw_mode(rustix::fs::fstat(descriptor)?.st_mode))
+}
+
+/// Shows output while it arrives.
+fn show(mut pieces: mpsc::Receiver<Piece>) {
+    while let Some(piece) = pieces.blocking_recv() {
+        // A reader that has gone away is no reason to end the command.
+        let _ = match piece.stream {
+            StreamName::Stdout => write_all(io::stdout().lock(), &piece.bytes),
+            StreamName::Stderr => write_all(io::stderr().lock(), &piece.bytes),
+        };
+    }
+}
+
+fn write_all(mut stream: impl io::Write, bytes: &[u8]) -> io::Result<()> {
+    stream.write_all(bytes)?;
+    stream.flush()
+}
+
+/// Ends the command in an orderly way when this process is asked to end.
+fn cancel_on_signal(cancel: &CancellationToken) -> Result<tokio::task::JoinHandle<()>, Failure> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let failed = |source| Failure::Start { doing: "waiting for signals", source };
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(failed)?;
+    let mut terminate = signal(SignalKind::terminate()).map_err(failed)?;
+    let cancel = cancel.clone();
+    Ok(tokio::spawn(async move {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
+        cancel.cancel();
+    }))
+}

@@ -1,0 +1,389 @@
+//! `carrel exec` as its users meet it: statuses, streams, arguments, refusals.
+
+use std::ffi::OsString;
+use std::io::{Read, Write};
+use std::os::unix::ffi::OsStringExt;
+use std::os::unix::fs::symlink;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use crate::eventually;
+use crate::lab::{Done, Lab, Mark, is_soak};
+
+/// Long enough for a busy machine, and much less than any command here would run by itself.
+const SOON: Duration = Duration::from_secs(5);
+
+#[test]
+fn the_status_is_that_of_the_command() {
+    for lab in Lab::all() {
+        for status in [0, 1, 2, 42, 124, 125, 126, 127, 128, 255] {
+            let done = lab.line(&format!("exit {status}"));
+            assert_eq!((done.code, &done.json["exit_code"]), (status, &status.into()), "{lab}");
+            assert_eq!(
+                (&done.json["signal"], &done.json["timed_out"]),
+                (&json!(null), &json!(false))
+            );
+        }
+    }
+}
+
+#[test]
+fn every_status_there_is_comes_back() {
+    let lab = Lab::usual();
+    let step = if is_soak() { 1 } else { 15 };
+    for status in (0..=255).step_by(step) {
+        let mut command = lab.exec(&["--", "sh", "-c", "exit $0"]);
+        let output = command.arg(status.to_string()).output().unwrap();
+        assert_eq!(output.status.code(), Some(status), "{output:?}");
+    }
+}
+
+#[test]
+fn a_signal_is_told_apart_from_a_status() {
+    for lab in Lab::all() {
+        for signal in [1, 2, 6, 9, 11, 13, 15] {
+            let done = lab.line(&format!("kill -{signal} $$"));
+            assert_eq!(done.code, 128 + signal, "{lab}");
+            let json = (&done.json["exit_code"], &done.json["signal"], &done.json["limit"]);
+            assert_eq!(json, (&json!(null), &json!(signal), &json!(null)), "{lab}");
+        }
+    }
+}
+
+#[test]
+fn what_cannot_start_is_not_mistaken_for_a_command_that_failed() {
+    for lab in Lab::all() {
+        lab.write("plain", "not a program");
+        for (program, code) in [
+            ("no-such-program", "E_NOT_FOUND"),
+            ("./no-such-program", "E_NOT_FOUND"),
+            ("./plain", "E_PERMISSION_DENIED"),
+            (".", "E_PERMISSION_DENIED"),
+        ] {
+            let done = lab.run(&["--", program]);
+            assert_eq!(done.code, 125, "{lab} {program}: {done:?}");
+            assert_eq!(done.error()["code"], code, "{lab} {program}: {done:?}");
+        }
+    }
+}
+
+#[test]
+fn a_deadline_keeps_what_was_printed_before() {
+    Lab::each(|lab| {
+        let done = lab.run(&["--timeout", "1", "-c", "echo early; echo error >&2; sleep 1000"]);
+        assert_eq!((done.code, done.stdout()), (124, "early\n"), "{lab}");
+        assert_eq!(
+            (&done.json["stderr"], &done.json["timed_out"]),
+            (&json!("error\n"), &json!(true))
+        );
+        let wall = done.json["cost"]["wall_ms"].as_f64().unwrap();
+        assert!((1000.0..5000.0).contains(&wall), "{lab}: {wall}");
+    });
+}
+
+#[test]
+fn input_comes_from_a_pipe_a_file_or_nowhere() {
+    for lab in Lab::all() {
+        let count = || lab.exec(&["--json", "--", "wc", "-c"]);
+        let nothing = Done::of(count());
+        assert_eq!((nothing.code, nothing.stdout()), (0, "0\n"), "{lab}");
+
+        let path = lab.path("input");
+        std::fs::write(&path, vec![b'x'; 3_000_000]).unwrap();
+        let mut command = count();
+        command.stdin(std::fs::File::open(&path).unwrap());
+        assert_eq!(Done::of(command).stdout(), "3000000\n", "{lab}");
+
+        let mut command = count();
+        let pipes = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = pipes.spawn().unwrap();
+        child.stdin.take().unwrap().write_all(&vec![b'x'; 1_000_000]).unwrap();
+        let done = Done::from_output(&child.wait_with_output().unwrap(), Duration::ZERO);
+        assert_eq!(done.stdout(), "1000000\n", "{lab}");
+    }
+}
+
+#[test]
+fn a_pipe_that_nobody_writes_to_holds_up_neither_end_nor_deadline() {
+    Lab::each(|lab| {
+        for (options, code) in [(&["--", "true"][..], 0), (&["--timeout", "1", "--", "cat"], 124)] {
+            let mut command = lab.exec(&[&["--json"][..], options].concat());
+            let pipes = command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+            let begun = Instant::now();
+            let mut child = pipes.spawn().unwrap();
+            let _open = child.stdin.take();
+            assert_eq!(child.wait().unwrap().code(), Some(code), "{lab}");
+            assert!(begun.elapsed() < SOON, "{lab}: {:?}", begun.elapsed());
+        }
+    });
+}
+
+#[test]
+fn a_program_that_does_not_read_its_input_ends_all_the_same() {
+    let lab = Lab::usual();
+    let mut command = lab.exec(&["--", "head", "-c", "3"]);
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    // More than a pipe holds: this end breaks when nobody reads any more.
+    let _ = child.stdin.take().unwrap().write_all(&vec![b'x'; 1 << 20]);
+    assert_eq!(child.wait_with_output().unwrap().stdout, b"xxx");
+}
+
+#[test]
+fn bytes_that_are_no_text_pass_as_they_are() {
+    for lab in Lab::all() {
+        let line = r"printf '\377\376a\0b\200'; printf '\303' >&2";
+        let output = lab.exec(&["-c", line]).output().unwrap();
+        assert_eq!(output.stdout, b"\xff\xfea\0b\x80", "{lab}");
+        assert_eq!(output.stderr, b"\xc3", "{lab}");
+        let done = lab.line(line);
+        assert_eq!((done.code, done.stdout()), (0, "\u{fffd}\u{fffd}a\0b\u{fffd}"), "{lab}");
+        assert_eq!(done.json["stdout_bytes"], 6, "{lab}");
+    }
+}
+
+#[test]
+fn a_reader_that_goes_away_ends_nothing_and_hangs_nobody() {
+    for lab in Lab::all() {
+        let mut command =
+            lab.exec(&["-c", "for i in $(seq 20000); do echo line $i; done; touch done"]);
+        let begun = Instant::now();
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+        let mut first = [0; 4];
+        child.stdout.take().unwrap().read_exact(&mut first).unwrap();
+        assert_eq!((&first, child.wait().unwrap().code()), (b"line", Some(0)), "{lab}");
+        assert!(lab.workspace().join("done").exists(), "{lab}");
+        assert!(begun.elapsed() < SOON, "{lab}: {:?}", begun.elapsed());
+        // With `--json` there is nothing to write to before the end.
+        let mut command = lab.exec(&["--json", "--", "true"]);
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+        drop(child.stdout.take());
+        assert_eq!(child.wait().unwrap().code(), Some(0), "{lab}");
+    }
+}
+
+#[test]
+fn a_reader_that_stops_reading_does_not_hold_up_the_deadline() {
+    Lab::each(|lab| {
+        let mark = Mark::new();
+        let line = format!("sleep {} & yes", mark.0);
+        let mut command = lab.exec(&["--timeout", "1", "-c", &line]);
+        let begun = Instant::now();
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        eventually("the command runs", || !mark.alive().is_empty());
+        // Its reader is there and reads nothing.
+        while !mark.alive().is_empty() && begun.elapsed() < SOON {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        assert_eq!(mark.alive(), [0; 0], "{lab}: still running after {:?}", begun.elapsed());
+        drop(child.stdout.take());
+        assert_eq!(child.wait().unwrap().code(), Some(124), "{lab}");
+    });
+}
+
+#[test]
+fn a_request_to_end_ends_the_command_first() {
+    for lab in Lab::all() {
+        let mark = Mark::new();
+        let line =
+            format!("trap 'echo asked; exit 3' TERM; setsid sleep {0} & sleep {0} & wait", mark.0);
+        let mut command = lab.exec(&["--json", "-c", &line]);
+        let child = command.stdout(Stdio::piped()).spawn().unwrap();
+        eventually("the command runs", || mark.alive().len() >= 3);
+        let pid = rustix::process::Pid::from_raw(child.id().cast_signed()).unwrap();
+        rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+        let done = Done::from_output(&child.wait_with_output().unwrap(), Duration::ZERO);
+        assert_eq!((done.code, done.stdout(), mark.alive()), (3, "asked\n", vec![]), "{lab}");
+    }
+}
+
+#[test]
+fn arguments_arrive_as_they_are() {
+    for lab in Lab::all() {
+        let script = r"import os, sys; print([os.fsencode(a) for a in sys.argv[1:]])";
+        let mut command = lab.exec(&["--json", "--", "/usr/bin/python3", "-c", script]);
+        command.args(["", " ", "*", "$HOME", "a\nb", "--json", "--"]);
+        command.arg(OsString::from_vec(vec![b'x', 0xff]));
+        let done = Done::of(command);
+        let expected = r"[b'', b' ', b'*', b'$HOME', b'a\nb', b'--json', b'--', b'x\xff']";
+        assert_eq!(done.stdout().trim_end(), expected, "{lab}");
+    }
+}
+
+#[test]
+fn a_huge_command_line_works_and_one_that_no_kernel_takes_is_refused() {
+    for lab in Lab::all() {
+        let mut command = lab.exec(&["--json", "--", "/usr/bin/python3", "-c"]);
+        command.arg("import sys; print(len(sys.argv), sum(map(len, sys.argv)))");
+        let long = "x".repeat(100_000);
+        command.args(std::iter::repeat_n(&long, 15));
+        let done = Done::of(command);
+        assert_eq!((done.code, done.stdout()), (0, "16 1500002\n"), "{lab}: {}", done.stderr);
+    }
+}
+
+#[test]
+fn a_command_of_nothing_is_an_error_of_use() {
+    let lab = Lab::usual();
+    for options in [&[][..], &["--"], &["-c", "true", "--", "true"]] {
+        let done = lab.run(options);
+        assert_eq!(done.code, 2, "{options:?}: {done:?}");
+        assert_eq!(done.error()["code"], "E_USAGE", "{done:?}");
+    }
+    for argv in [&["--", ""][..], &["--", "", "x"]] {
+        let done = lab.run(argv);
+        assert_eq!(done.code, 125, "{argv:?}: {done:?}");
+    }
+    assert_eq!(lab.run(&["-c", ""]).code, 0);
+}
+
+#[test]
+fn a_command_starts_in_a_directory_of_the_workspace_or_not_at_all() {
+    for lab in Lab::all() {
+        lab.write("inner/file", "");
+        symlink("/usr", lab.workspace().join("out")).unwrap();
+        symlink("inner", lab.workspace().join("in")).unwrap();
+        for (directory, expected) in
+            [("inner", "inner"), ("in", "inner"), (".", ""), ("inner/..", "")]
+        {
+            let done = lab.run(&["--cwd", directory, "--", "pwd", "-P"]);
+            let expected = std::fs::canonicalize(lab.workspace().join(expected)).unwrap();
+            assert_eq!(done.stdout().trim_end(), expected.to_str().unwrap(), "{lab} {directory}");
+        }
+        for (directory, code) in [
+            ("missing", "E_NOT_FOUND"),
+            ("inner/file", "E_NOT_A_DIRECTORY"),
+            ("out", "E_SANDBOX_VIOLATION"),
+            ("..", "E_SANDBOX_VIOLATION"),
+            ("inner/../..", "E_SANDBOX_VIOLATION"),
+            ("/usr", "E_SANDBOX_VIOLATION"),
+        ] {
+            let done = lab.run(&["--cwd", directory, "--", "touch", "ran"]);
+            assert_eq!(done.code, 125, "{lab} {directory}: {done:?}");
+            assert_eq!(done.error()["code"], code, "{lab} {directory}: {done:?}");
+        }
+        assert!(!lab.workspace().join("ran").exists(), "{lab}");
+    }
+}
+
+#[test]
+fn a_workspace_that_is_to_be_read_only_is() {
+    for lab in Lab::all() {
+        lab.write("file", "old");
+        let line = "cat file; echo new > file; rm -f file; touch other; mkdir d; \
+                    echo fine > $TMPDIR/t && cat $TMPDIR/t";
+        let done = lab.run(&["--read-only", "-c", line]);
+        assert_eq!(done.stdout(), "oldfine\n", "{lab}: {done:?}");
+        let names = std::fs::read_dir(lab.workspace()).unwrap();
+        let names: Vec<_> = names.map(|entry| entry.unwrap().file_name()).collect();
+        assert_eq!(names, ["file"], "{lab}");
+        assert_eq!(std::fs::read_to_string(lab.workspace().join("file")).unwrap(), "old", "{lab}");
+    }
+}
+
+#[test]
+fn variables_come_from_the_request_and_from_nobody_else() {
+    for lab in Lab::all() {
+        let mut command = lab.exec(&["--json", "--env", "A=1", "--env", "B=x=y z", "--", "env"]);
+        command.env("AWS_SECRET_ACCESS_KEY", "s3cret").env("DATABASE_URL", "postgres://s3cret");
+        let done = Done::of(command);
+        let text = done.stdout();
+        assert!(text.contains("A=1\n") && text.contains("B=x=y z\n"), "{lab}: {text}");
+        assert!(!text.contains("s3cret"), "{lab}: {text}");
+        let names: Vec<_> = text.lines().filter_map(|line| line.split_once('=')).collect();
+        let mut names: Vec<_> = names.into_iter().map(|(name, _)| name).collect();
+        names.sort_unstable();
+        let expected = ["A", "B", "GIT_CONFIG_GLOBAL", "HOME", "LANG", "PATH", "TERM", "TMPDIR"];
+        assert_eq!(names, expected, "{lab}");
+        for wrong in ["A", "=1", "A B=1", "1A=2"] {
+            assert_eq!(lab.run(&["--env", wrong, "--", "true"]).code, 2, "{lab} {wrong}");
+        }
+    }
+}
+
+#[test]
+fn a_preset_refuses_before_anything_starts() {
+    let lab = Lab::usual();
+    for (preset, line) in [
+        ("allowlist", "touch ran && sudo true"),
+        ("allowlist", "touch ran; rm -rf /"),
+        ("denylist", "touch ran; reboot"),
+    ] {
+        let done = lab.run(&["--preset", preset, "-c", line]);
+        assert_eq!(done.code, 125, "{line}: {done:?}");
+        let error = done.error();
+        assert_eq!(error["code"], "E_COMMAND_REFUSED", "{line}: {done:?}");
+        assert!(error["detail"]["rule"].is_string(), "{line}: {done:?}");
+    }
+    assert!(!lab.workspace().join("ran").exists());
+    assert_eq!(lab.run(&["--preset", "allowlist", "-c", "echo 'sudo; mount' && ls"]).code, 0);
+}
+
+#[test]
+fn an_argument_that_leads_out_is_refused_with_its_number() {
+    let lab = Lab::usual();
+    for (argv, index, value) in [
+        (&["cat", "x", "/etc/passwd"][..], 2, "/etc/passwd"),
+        (&["ls", "../.."], 1, "../.."),
+        (&["cat", "--file=/etc/shadow"], 1, "/etc/shadow"),
+    ] {
+        let done = lab.run(&[&["--preset", "allowlist", "--"][..], argv].concat());
+        assert_eq!(done.code, 125, "{argv:?}: {done:?}");
+        let error = done.error();
+        assert_eq!(error["code"], "E_SANDBOX_VIOLATION", "{argv:?}: {done:?}");
+        let detail = error["detail"].to_string();
+        assert!(
+            detail.contains(value) && detail.contains(&format!(":{index}")),
+            "{argv:?}: {detail}"
+        );
+    }
+    lab.write("inside", "text");
+    let inside = lab.workspace().join("inside").display().to_string();
+    for argv in [&["cat", "inside"][..], &["cat", "./inside", &inside], &["cat", "/dev/null"]] {
+        let done = lab.run(&[&["--preset", "allowlist", "--"][..], argv].concat());
+        assert_eq!(done.code, 0, "{argv:?}: {done:?}");
+    }
+}
+
+#[test]
+fn without_a_sandbox_a_command_runs_on_the_host_and_the_answer_says_so() {
+    let lab = Lab::usual();
+    let run = |options: &[&str]| {
+        let mut command = lab.carrel();
+        command.args(["exec", "--json", "--sandbox", "off", "--workspace"]).arg(lab.workspace());
+        Done::of({
+            command.args(options);
+            command
+        })
+    };
+    let done = run(&["-c", "pwd; id -u; exit 7"]);
+    let workspace = std::fs::canonicalize(lab.workspace()).unwrap();
+    let user = rustix::process::geteuid().as_raw();
+    let expected = format!("{}\n{user}\n", workspace.display());
+    assert_eq!((done.code, done.stdout()), (7, expected.as_str()), "{done:?}");
+    assert_eq!(done.json["sandbox"]["tier"], "off");
+    assert_eq!(done.json["sandbox"]["enforced"], json!([]));
+    let mark = Mark::new();
+    let done = run(&["--timeout", "1", "-c", &format!("setsid sleep {0} & sleep {0}", mark.0)]);
+    assert_eq!((done.code, mark.alive()), (124, vec![]));
+    let both = lab.run(&["--sandbox", "off", "--", "true"]);
+    assert_eq!(both.code, 2, "a tier and none at once: {both:?}");
+}
+
+#[test]
+fn a_policy_that_its_own_workspace_could_change_is_refused() {
+    for lab in Lab::all() {
+        lab.write("policy.toml", "network = \"full\"\n");
+        let path = lab.workspace().join("policy.toml").display().to_string();
+        let done = lab.run(&["--policy", &path, "--", "touch", "ran"]);
+        assert_eq!(done.code, 125, "{lab}: {done:?}");
+        assert_eq!(done.error()["code"], "E_POLICY_UNSAFE", "{lab}: {done:?}");
+        // Through a link the file is the same.
+        let link = lab.path("link.toml");
+        symlink(&path, &link).unwrap();
+        let done = lab.run(&["--policy", link.to_str().unwrap(), "--", "touch", "ran"]);
+        assert_eq!((done.code, &done.error()["code"]), (125, &json!("E_POLICY_UNSAFE")), "{lab}");
+        assert!(!lab.workspace().join("ran").exists(), "{lab}");
+    }
+}

@@ -1,0 +1,260 @@
+//! Real projects, built and tested behind the walls with the toolchains that are found by
+//! themselves. A tool that is missing is said so on stderr.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use crate::lab::{Caller, Done, Lab};
+
+/// Says loudly that something was not tried.
+macro_rules! skip {
+    ($($why:tt)*) => {{
+        eprintln!("SKIPPED: {}", format_args!($($why)*));
+        return;
+    }};
+}
+
+/// The home of whoever runs the tests, where toolchains are.
+fn own_home() -> PathBuf {
+    std::env::home_dir().expect("whoever runs the tests has a home")
+}
+
+/// Whoever has toolchains: the one who runs the tests.
+fn with_toolchains() -> Vec<Lab> {
+    let is_root = rustix::process::geteuid().is_root();
+    let own = if is_root { Caller::Root } else { Caller::User };
+    let mut labs = Lab::all();
+    labs.retain(|lab| lab.caller == own);
+    if is_root {
+        eprintln!("SKIPPED: in tier landlock an administrator's home is closed to commands");
+        labs.retain(|lab| lab.tier == "full");
+    }
+    labs
+}
+
+/// Runs a line with the toolchains of whoever runs the tests.
+fn at_home(lab: &Lab, options: &[&str]) -> Done {
+    let mut command = lab.exec(&["--json", "--timeout", "100"]);
+    command.env("HOME", own_home()).args(options);
+    Done::of(command)
+}
+
+fn has(program: &str) -> bool {
+    let mut command = Command::new(program);
+    command.arg("--version").stdout(Stdio::null()).stderr(Stdio::null());
+    command.status().is_ok_and(|status| status.success())
+}
+
+/// Returns a crate without dependencies of its own that was downloaded before, and its version.
+fn downloaded(name: &str) -> Option<String> {
+    let caches = std::fs::read_dir(own_home().join(".cargo/registry/cache")).ok()?;
+    let files = caches.flatten().flat_map(|cache| std::fs::read_dir(cache.path()).unwrap());
+    let names = files.filter_map(|file| file.unwrap().file_name().into_string().ok());
+    let version = |file: String| {
+        let version = file.strip_prefix(name)?.strip_prefix('-')?.strip_suffix(".crate")?;
+        version.starts_with(|c: char| c.is_ascii_digit()).then(|| version.to_owned())
+    };
+    names.filter_map(version).max()
+}
+
+#[test]
+fn a_rust_project_with_a_dependency_passes_its_tests_without_a_network() {
+    if !has("cargo") {
+        skip!("there is no cargo");
+    }
+    let Some(version) = downloaded("fastrand") else {
+        skip!("fastrand, which this workspace depends on, is not in the registry cache");
+    };
+    for lab in with_toolchains() {
+        let manifest = format!(
+            "[package]\nname = \"sample\"\nversion = \"0.1.0\"\nedition = \"2021\"\n\
+             [dependencies]\nfastrand = \"={version}\"\n"
+        );
+        lab.write("Cargo.toml", &manifest);
+        lab.write(
+            "src/lib.rs",
+            "pub fn roll() -> u8 { fastrand::u8(1..=6) }\n\
+             #[test] fn it_rolls() { assert!((1..=6).contains(&roll())); }\n",
+        );
+        let done = at_home(&lab, &["-c", "cargo test --offline"]);
+        eprintln!("{lab}: cargo test in {:?}", done.took);
+        assert_eq!(done.code, 0, "{lab}: {:#}", done.json);
+        assert!(done.stdout().contains("test it_rolls ... ok"), "{lab}: {}", done.stdout());
+        assert!(lab.workspace().join("target/debug").is_dir(), "{lab}");
+    }
+}
+
+const NODE_TEST: &str = "
+const test = require('node:test');
+const assert = require('node:assert');
+test('adds', () => assert.strictEqual(1 + 1, 2));
+test('waits', async () => { await new Promise((done) => setTimeout(done, 10)); });
+";
+
+const NODE_SERVER_TEST: &str = "
+const test = require('node:test');
+const assert = require('node:assert');
+const http = require('node:http');
+test('talks to its own server', async () => {
+  const server = http.createServer((_, reply) => reply.end('hello'));
+  await new Promise((done) => server.listen(0, '127.0.0.1', done));
+  const answer = await fetch(`http://127.0.0.1:${server.address().port}/`);
+  assert.strictEqual(await answer.text(), 'hello');
+  server.closeAllConnections();
+  await new Promise((done) => server.close(done));
+});
+";
+
+#[test]
+fn a_node_project_passes_its_tests_without_a_network() {
+    if !has("node") || !has("npm") {
+        skip!("there is no node with npm");
+    }
+    for lab in Lab::all() {
+        let package = r#"{"name":"sample","version":"1.0.0","scripts":{"test":"node --test"}}"#;
+        lab.write("package.json", package);
+        lab.write("test/sample.test.js", NODE_TEST);
+        let done = lab.run(&["--timeout", "60", "-c", "npm test"]);
+        eprintln!("{lab}: npm test in {:?}", done.took);
+        assert_eq!(done.code, 0, "{lab}: {:#}", done.json);
+        assert!(done.stdout().contains("pass 2"), "{lab}: {}", done.stdout());
+    }
+}
+
+#[test]
+fn a_node_project_talks_to_its_own_server_over_loopback() {
+    if !has("node") {
+        skip!("there is no node");
+    }
+    for lab in Lab::all() {
+        lab.write("server.test.js", NODE_SERVER_TEST);
+        let options = ["--timeout", "60", "--network", "loopback", "--", "node", "--test"];
+        let done = lab.run(&options);
+        if lab.tier == "landlock" {
+            // There is no loopback without a network namespace, and nobody pretends there is.
+            assert_eq!(done.code, 125, "{lab}: {:#}", done.json);
+            assert_eq!(done.error()["code"], "E_SANDBOX_UNAVAILABLE", "{lab}: {}", done.stderr);
+            continue;
+        }
+        assert_eq!(done.code, 0, "{lab}: {:#}", done.json);
+        assert!(done.stdout().contains("pass 1"), "{lab}: {}", done.stdout());
+        // With no network at all the same test fails, and the answer says what is missing.
+        let done = lab.run(&["--timeout", "60", "--", "node", "--test"]);
+        assert_eq!(done.code, 1, "{lab}: {:#}", done.json);
+    }
+}
+
+const PYTHON_TEST: &str = "
+import multiprocessing, os, tempfile, threading, unittest
+
+def double(number):
+    return 2 * number
+
+class Sample(unittest.TestCase):
+    def test_files(self):
+        with tempfile.TemporaryDirectory() as directory:
+            with open(directory + '/file', 'w') as file:
+                file.write('text')
+
+    # It needs semaphores in /dev/shm, which tier landlock cannot make private.
+    @unittest.skipIf('WITHOUT_SEMAPHORES' in os.environ, 'no semaphores')
+    def test_processes(self):
+        with multiprocessing.Pool(2) as pool:
+            self.assertEqual(pool.map(double, [1, 2]), [2, 4])
+
+    def test_threads(self):
+        threads = [threading.Thread(target=double, args=(1,)) for _ in range(4)]
+        for thread in threads: thread.start()
+        for thread in threads: thread.join()
+";
+
+/// Runs Python without what the tier cannot offer.
+fn run_python(lab: &Lab, options: &[&str]) -> Done {
+    match lab.tier {
+        "landlock" => lab.run(&[&["--env", "WITHOUT_SEMAPHORES=1"], options].concat()),
+        _ => lab.run(options),
+    }
+}
+
+#[test]
+fn a_python_project_passes_its_tests_without_a_network() {
+    if !Path::new("/usr/bin/python3").exists() {
+        skip!("there is no /usr/bin/python3");
+    }
+    for lab in Lab::all() {
+        lab.write("test_sample.py", PYTHON_TEST);
+        let done = run_python(&lab, &["--", "python3", "-m", "unittest", "-v"]);
+        assert_eq!(done.code, 0, "{lab}: {:#}", done.json);
+        assert!(done.json["stderr"].as_str().unwrap().contains("Ran 3 tests"), "{lab}");
+    }
+}
+
+#[test]
+fn a_python_of_the_operator_passes_the_same_tests() {
+    let shims = own_home().join(".pyenv/shims/python3");
+    if !shims.exists() {
+        skip!("there is no pyenv in {}", own_home().display());
+    }
+    for lab in with_toolchains() {
+        lab.write("test_sample.py", PYTHON_TEST);
+        let done = at_home(&lab, &["-c", "command -v python3; python3 -m unittest"]);
+        assert_eq!(done.code, 0, "{lab}: {:#}", done.json);
+        assert_eq!(done.stdout().trim_end(), shims.to_str().unwrap(), "{lab}");
+    }
+}
+
+#[test]
+fn a_virtual_environment_that_was_prepared_outside_works_inside() {
+    for lab in Lab::all() {
+        let environment = lab.path("venv");
+        let mut command = Command::new("/usr/bin/python3");
+        command.args(["-m", "venv", "--without-pip", "--system-site-packages"]).arg(&environment);
+        if !command.status().is_ok_and(|status| status.success()) {
+            skip!("/usr/bin/python3 -m venv does not work here");
+        }
+        let python = environment.join("bin/python").display().to_string();
+        let mut pytest = Command::new(&python);
+        pytest.args(["-c", "import pytest"]).stderr(Stdio::null());
+        let runner = if pytest.status().is_ok_and(|status| status.success()) {
+            "pytest"
+        } else {
+            eprintln!("SKIPPED: there is no pytest, unittest is used");
+            "unittest"
+        };
+        lab.write("test_sample.py", PYTHON_TEST);
+        let [option, policy] = lab.policy(&format!("readable = [\"{}\"]\n", environment.display()));
+        let done = run_python(&lab, &[&option, &policy, "--", &python, "-m", runner]);
+        assert_eq!(done.code, 0, "{lab}: {:#} {}", done.json, done.stderr);
+    }
+}
+
+#[test]
+fn a_repository_is_cloned_from_a_daemon_in_the_same_workspace() {
+    if !has("git") {
+        skip!("there is no git");
+    }
+    let line = "set -e
+        git init -q -b main repos/repo
+        cd repos/repo
+        git config user.name Somebody
+        git config user.email somebody@example.org
+        echo text > file
+        git add file
+        git commit -q -m 'the first; mount'
+        cd ../..
+        git daemon --base-path=$PWD/repos --export-all --listen=127.0.0.1 --port=9418 --reuseaddr &
+        for i in $(seq 200); do
+            git ls-remote -q git://127.0.0.1/repo >/dev/null 2>&1 && break
+            sleep 0.05
+        done
+        git clone -q git://127.0.0.1/repo copy
+        cat copy/file
+        git -C copy log --format=%s";
+    for lab in Lab::all().into_iter().filter(|lab| lab.tier == "full") {
+        let done = lab.run(&["--timeout", "60", "--network", "loopback", "-c", line]);
+        assert_eq!(done.code, 0, "{lab}: {:#}", done.json);
+        assert_eq!(done.stdout(), "text\nthe first; mount\n", "{lab}");
+        assert!(done.json["left_running"].as_u64().unwrap() >= 1, "{lab}: {:#}", done.json);
+        assert_eq!(done.json["trust_changes"], serde_json::json!([]), "{lab}");
+    }
+}
