@@ -34,7 +34,7 @@ docs: ## Write the generated parts of docs/
 	$(CARGO) run --quiet -p carrel-config --example policy_reference > docs/policy.md
 	$(CARGO) run --quiet -p carrel-domain --example error_pages
 
-bench: ## Measure against plain file work, as ratios in one run
+bench: build ## Measure against plain work and other sandboxes, as ratios in one run
 	$(CARGO) run --release -p carrel-bench
 
 fuzz: ## Fuzz the path layer, the workflow parser and the command-line parser for SOAK_SECONDS each

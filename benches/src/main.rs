@@ -25,6 +25,7 @@ mod pace;
 mod plain;
 mod removal;
 mod report;
+mod sandbox;
 mod scratch;
 mod tree;
 mod usage;
@@ -50,10 +51,11 @@ type Group = fn(&Ground) -> Result<Vec<Row>, Fault>;
 const DEFAULT_DIRECTORY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../target/bench");
 
 /// Those that delete much come last; see [`removal`].
-const GROUPS: [(&str, Group); 5] = [
+const GROUPS: [(&str, Group); 6] = [
     ("lifecycle", lifecycle::rows),
     ("files", files::rows),
     ("commands", commands::rows),
+    ("sandbox", sandbox::rows),
     ("usage", usage::rows),
     ("removal", removal::rows),
 ];

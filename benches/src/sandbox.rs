@@ -1,0 +1,174 @@
+//! Commands behind walls, against plain ones and against other sandboxes with the same walls.
+
+use std::ffi::OsString;
+use std::os::unix::fs::chown;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use carrel_config::{Environment, OperatorPolicy, TierChoice};
+use carrel_domain::Tier;
+use carrel_workspace::{Boundary, CommandForm, Commands, Desk, RunRequest, Runner, RunnerOptions};
+use tokio_util::sync::CancellationToken;
+
+use crate::Fault;
+use crate::ground::Ground;
+use crate::measure::{interleave, timed};
+use crate::report::{Budget, Row};
+use crate::say;
+
+const TRUE: [&str; 1] = ["/bin/true"];
+const SHELL: [&str; 3] = ["/bin/bash", "-c", "true"];
+
+/// Whoever a workspace belongs to when this runs as root and a tier must not.
+const SOMEBODY: u32 = 2_000_000_000;
+
+pub(crate) fn rows(ground: &Ground) -> Result<Vec<Row>, Fault> {
+    let full = Walled::make(ground, Tier::Full)?;
+    let landlock = Walled::make(ground, Tier::Landlock)?;
+    let rounds = ground.pace.slow;
+    let plain = |argv: &'static [&str]| move || timed(|| run_plainly(argv));
+    let mut rows = vec![
+        Row::new(
+            "run `true`, tier `full`; plain is posix_spawn with both pipes",
+            interleave(rounds, plain(&TRUE), || timed(|| full.run(ground, &TRUE)))?,
+            Budget::Ratio(2.8),
+        ),
+        Row::new(
+            "run `bash -c true`, tier `full`",
+            interleave(rounds, plain(&SHELL), || timed(|| full.run(ground, &SHELL)))?,
+            Budget::None,
+        ),
+        Row::new(
+            "run `true`, tier `landlock`",
+            interleave(rounds, plain(&TRUE), || timed(|| landlock.run(ground, &TRUE)))?,
+            Budget::Ratio(1.9),
+        ),
+        Row::new(
+            "run `bash -c true`, tier `landlock`",
+            interleave(rounds, plain(&SHELL), || timed(|| landlock.run(ground, &SHELL)))?,
+            Budget::None,
+        ),
+    ];
+    rows.extend(against_bubblewrap(ground, &full)?);
+    rows.extend(against_firejail(ground, &full)?);
+    Ok(rows)
+}
+
+fn against_bubblewrap(ground: &Ground, full: &Walled) -> Result<Vec<Row>, Fault> {
+    let Some(program) = installed("bwrap") else { return Ok(Vec::new()) };
+    let wrapped = bubblewrap(&program, &full.workspace);
+    let rounds = ground.pace.slow;
+    let bubblewrap = || timed(|| run_other(&wrapped));
+    let mut rows = vec![Row::new(
+        "run `true`, tier `full`; plain is bubblewrap with the same walls",
+        interleave(rounds, bubblewrap, || timed(|| full.run(ground, &TRUE)))?,
+        Budget::Ratio(0.5),
+    )];
+    let Some(carrel) = beside("carrel") else {
+        say("carrel is not built beside this program, `carrel exec` is left out");
+        return Ok(rows);
+    };
+    let workspace = full.workspace.clone().into_os_string();
+    let once: Vec<OsString> =
+        [carrel.into(), "exec".into(), "--workspace".into(), workspace, "--".into(), "true".into()]
+            .into();
+    rows.push(Row::new(
+        "`carrel exec -- true`, process start included; plain is bubblewrap",
+        interleave(rounds, bubblewrap, || timed(|| run_other(&once)))?,
+        Budget::Ratio(1.0),
+    ));
+    Ok(rows)
+}
+
+fn against_firejail(ground: &Ground, full: &Walled) -> Result<Vec<Row>, Fault> {
+    let Some(program) = installed("firejail") else { return Ok(Vec::new()) };
+    let jailed: Vec<OsString> =
+        [program.as_os_str(), "--quiet".as_ref(), "--noprofile".as_ref(), "--net=none".as_ref()]
+            .into_iter()
+            .chain(["--".as_ref(), TRUE[0].as_ref()])
+            .map(Into::into)
+            .collect();
+    let rounds = ground.pace.slow / 4;
+    Ok(vec![Row::new(
+        "run `true`, tier `full`; plain is firejail without a profile or a network",
+        interleave(rounds, || timed(|| run_other(&jailed)), || timed(|| full.run(ground, &TRUE)))?,
+        Budget::None,
+    )])
+}
+
+/// A running Carrel with one workspace.
+struct Walled {
+    runner: Runner,
+    desk: Desk,
+    workspace: PathBuf,
+}
+
+impl Walled {
+    fn make(ground: &Ground, tier: Tier) -> Result<Self, Fault> {
+        let home = ground.directory(&format!("walled-{tier}"))?;
+        let workspace = home.join("workspace");
+        std::fs::create_dir_all(&workspace)?;
+        if tier == Tier::Landlock && rustix::process::geteuid().is_root() {
+            chown(&workspace, Some(SOMEBODY), Some(SOMEBODY))?;
+        }
+        let runner = Runner::new(RunnerOptions {
+            commands: Commands::new(std::env::current_exe()?),
+            policy: OperatorPolicy::default(),
+            environment: Environment::process(),
+            boundary: Boundary::Walls(TierChoice::Only(tier)),
+            without: Vec::new(),
+        });
+        let desk = Desk::named(&workspace, &home.join("state"))?;
+        Ok(Self { runner, desk, workspace })
+    }
+
+    fn run(&self, ground: &Ground, argv: &[&str]) -> Result<(), Fault> {
+        let argv = argv.iter().map(Into::into).collect();
+        let request = RunRequest::new(CommandForm::Argv(argv));
+        let cancel = CancellationToken::new();
+        let completed = ground.wait(self.runner.run(&self.desk, request, &cancel))?;
+        if completed.outcome.succeeded() { Ok(()) } else { Err("a walled command failed".into()) }
+    }
+}
+
+fn run_plainly(argv: &[&str]) -> Result<(), Fault> {
+    let output =
+        Command::new(argv[0]).args(&argv[1..]).env_clear().stdin(Stdio::null()).output()?;
+    if output.status.success() { Ok(()) } else { Err("the plain command failed".into()) }
+}
+
+fn run_other(argv: &[OsString]) -> Result<(), Fault> {
+    let output = Command::new(&argv[0]).args(&argv[1..]).stdin(Stdio::null()).output()?;
+    if output.status.success() {
+        return Ok(());
+    }
+    Err(String::from_utf8_lossy(&output.stderr).into_owned().into())
+}
+
+/// The walls of tier `full`, as far as bubblewrap has them.
+fn bubblewrap(program: &Path, workspace: &Path) -> Vec<OsString> {
+    let words = "--unshare-all --die-with-parent --new-session --cap-drop ALL --clearenv \
+                 --ro-bind /usr /usr --symlink usr/bin /bin --symlink usr/lib /lib \
+                 --symlink usr/lib64 /lib64 --symlink usr/sbin /sbin --ro-bind /etc /etc \
+                 --dev /dev --proc /proc --tmpfs /tmp --hostname carrel";
+    let mut argv = vec![program.as_os_str().to_owned()];
+    argv.extend(words.split_whitespace().map(Into::into));
+    argv.extend(["--bind".into(), workspace.into(), workspace.into()]);
+    argv.extend(["--chdir".into(), workspace.into(), TRUE[0].into()]);
+    argv
+}
+
+fn installed(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    let found = std::env::split_paths(&path).map(|directory| directory.join(name));
+    let found = found.into_iter().find(|program| program.is_file());
+    if found.is_none() {
+        say(&format!("{name} is not installed, its rows are left out"));
+    }
+    found
+}
+
+fn beside(name: &str) -> Option<PathBuf> {
+    let program = std::env::current_exe().ok()?.with_file_name(name);
+    program.is_file().then_some(program)
+}
