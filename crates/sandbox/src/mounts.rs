@@ -44,7 +44,8 @@ impl Use {
 pub(crate) struct Detached(OwnedFd);
 
 impl Detached {
-    /// Copies what is at a path, with everything mounted below it. A link at the end is followed.
+    /// Copies what is at a path, with everything mounted below it. A link at the end is followed. The
+    /// copy has to be limited before anything is mounted in it.
     pub(crate) fn of(path: &Path) -> io::Result<Self> {
         Self::copy(CWD, path, OpenTreeFlags::empty())
     }
@@ -59,11 +60,7 @@ impl Detached {
             | OpenTreeFlags::OPEN_TREE_CLOEXEC
             | OpenTreeFlags::AT_RECURSIVE
             | more;
-        let copy = Self(open_tree(at, path, flags)?);
-        // A copy of a shared mount shares: what is mounted in it would be mounted on the host too.
-        let private = MountChange { propagation: libc::MS_PRIVATE, ..MountChange::default() };
-        change(&copy.0, c"", true, private)?;
-        Ok(copy)
+        Ok(Self(open_tree(at, path, flags)?))
     }
 
     /// Makes a file system in memory for the root directory.
@@ -91,10 +88,12 @@ impl Detached {
         Ok(Self(fsmount(context, FsMountFlags::FSMOUNT_CLOEXEC, attributes)?))
     }
 
-    /// Limits what can be done through the piece and all that is mounted in it.
+    /// Limits what can be done through the piece and all that is mounted in it, and makes them private:
+    /// a copy of a shared mount shares, and what is mounted in it would be mounted on the host too.
     pub(crate) fn limit(&self, to: Use) -> io::Result<()> {
-        let change_to = MountChange { set: to.attributes(), ..MountChange::default() };
-        change(&self.0, c"", true, change_to)
+        let limited =
+            MountChange { set: to.attributes(), propagation: libc::MS_PRIVATE, namespace: None };
+        change(&self.0, c"", true, limited)
     }
 
     /// Makes files of one owner appear as those of another, as a user namespace says.

@@ -52,7 +52,8 @@ pub(super) fn kill_all(
     }
 }
 
-fn gone_within(
+/// Waits for the children to end, and returns whether none is left.
+pub(super) fn gone_within(
     at_most: Duration,
     signals: &SignalQueue,
     mut ended: impl FnMut(Pid, WaitStatus),

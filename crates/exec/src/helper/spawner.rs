@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::io::{self, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::process::ExitCode;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use carrel_sandbox::{
     Cell, Doors, Enclosure, Failure, Fork, SignalQueue, close_on_exec, fork,
@@ -20,7 +20,7 @@ use rustix::process::{
     DumpableBehavior, Pid, PidfdFlags, Signal, getpid, getppid, kill_process, pidfd_open,
     set_child_subreaper, set_dumpable_behavior, set_parent_process_death_signal, setsid,
 };
-use rustix::stdio::{dup2_stdin, stdin};
+use rustix::stdio::{dup2_stderr, dup2_stdin, stdin};
 
 use super::{FIRST_DESCRIPTOR, children, init, ready, tree};
 use crate::protocol::{
@@ -51,6 +51,9 @@ pub(super) fn run() -> ExitCode {
         }
     }
 }
+
+/// How long inits and cells that are left have to end by themselves.
+const BY_THEMSELVES: Duration = Duration::from_millis(50);
 
 /// What the process is when it stops serving requests.
 enum Role {
@@ -137,9 +140,14 @@ impl Spawner {
         }
     }
 
-    /// Ends everything. The inits see the end of their control sockets, but a stopped one does not.
+    /// Ends everything. Inits and cells see the end of their sockets and end by themselves, but a
+    /// stopped one does not.
     fn end(&self) -> Role {
-        children::kill_all(&self.signals, Enclosure::none(), |_, _| {});
+        // Whoever reads what the server wrote does not have to wait for this.
+        let _ = open_null().and_then(|null| Ok(dup2_stderr(null)?));
+        if !children::gone_within(BY_THEMSELVES, &self.signals, |_, _| {}).unwrap_or(false) {
+            children::kill_all(&self.signals, Enclosure::none(), |_, _| {});
+        }
         Role::Done
     }
 
@@ -276,6 +284,10 @@ fn become_cell(
 /// Takes the socket that the server passed as stdin, and leaves nothing to read there.
 fn take_stdin() -> io::Result<OwnedFd> {
     let socket = fcntl_dupfd_cloexec(stdin(), FIRST_DESCRIPTOR.cast_signed())?;
-    dup2_stdin(open("/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?)?;
+    dup2_stdin(open_null()?)?;
     Ok(socket)
+}
+
+fn open_null() -> io::Result<OwnedFd> {
+    Ok(open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?)
 }
