@@ -146,12 +146,12 @@ impl Runner {
         network: Network,
     ) -> Result<(CommandSpec, Option<Group>), RunError> {
         let limits = request.limits(self.policy());
-        let (runner, room) = (self.clone(), walled.clone());
-        let group = blocking(move || {
-            room.make_directory()?;
-            runner.inner.make_group(&limits)
-        })
-        .await?;
+        // Files of control groups are on no disk; to go to another thread would take longer.
+        let group = self.inner.make_group(&limits)?;
+        if walled.has_own_directory() {
+            let room = walled.clone();
+            blocking(move || room.make_directory()).await?;
+        }
         let spec = self.inner.spec(desk, request, walled, network, group.as_ref())?;
         Ok((spec, group))
     }

@@ -105,6 +105,11 @@ impl Walled {
         }
     }
 
+    /// Returns whether the command is to have a directory of its own for temporary files.
+    pub(super) fn has_own_directory(&self) -> bool {
+        matches!(self, Self::In(_, Some(_)))
+    }
+
     /// Makes the command's own directory for temporary files, if it is to have one.
     pub(super) fn make_directory(&self) -> Result<(), RunError> {
         let Self::In(room, Some(own)) = self else { return Ok(()) };
