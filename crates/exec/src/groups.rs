@@ -20,6 +20,9 @@ use tracing::{debug, warn};
 
 use layout::{Controller, Layout};
 
+/// The number of the next group, over all that this process makes.
+static NEXT: AtomicU64 = AtomicU64::new(0);
+
 /// How many empty groups are kept.
 const MAX_IDLE: usize = 16;
 
@@ -33,7 +36,6 @@ pub struct Groups {
     layout: Layout,
     /// What names this process and no later one with its id.
     server: String,
-    next: AtomicU64,
     idle: Arc<Mutex<Vec<Made>>>,
 }
 
@@ -97,7 +99,7 @@ impl Groups {
 
     fn new(layout: Layout) -> Self {
         let server = name_of(std::process::id()).unwrap_or_default();
-        Self { layout, server, next: AtomicU64::new(0), idle: Arc::default() }
+        Self { layout, server, idle: Arc::default() }
     }
 
     /// Returns which limits a group can hold.
@@ -131,7 +133,7 @@ impl Groups {
     }
 
     fn make_new(&self, limits: (ByteSize, u64)) -> io::Result<Made> {
-        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let name = format!("{}-{number}", self.server);
         let mut made = Made { parts: Vec::new(), limits, before: Counts::default() };
         for (controller, directory) in self.layout.parts() {
@@ -282,4 +284,25 @@ fn name_of(pid: u32) -> Option<String> {
     let stat = read(Path::new(&format!("/proc/{pid}/stat")))?;
     let started = stat.rsplit_once(')')?.1.split_ascii_whitespace().nth(19)?;
     Some(format!("{pid}-{started}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[expect(clippy::print_stderr, reason = "a test that cannot be made says so")]
+    fn two_in_one_process_do_not_take_each_others_names() {
+        let (first, second) = (Groups::find(), Groups::find());
+        let made = [&first, &second].map(|groups| groups.make(ByteSize::mib(64), 16).unwrap());
+        let [one, other] = made.each_ref().map(|group| group.made.as_ref().unwrap());
+        let places = |made: &Made| -> Vec<PathBuf> {
+            made.parts.iter().map(|part| part.directory.clone()).collect()
+        };
+        if first.grouped() == Grouped::default() {
+            eprintln!("no control groups can be made here: {}", first.describe());
+            return;
+        }
+        assert_ne!(places(one), places(other));
+    }
 }

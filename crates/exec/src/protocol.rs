@@ -200,6 +200,11 @@ impl Request {
         Ok((ELSEWHERE.to_vec(), Some(memory_file::holding(&bytes)?)))
     }
 
+    /// Returns whether a packet holds its request itself.
+    pub(crate) fn is_inline(packet: &Packet) -> bool {
+        packet.payload != ELSEWHERE
+    }
+
     /// Reads the request of a packet and leaves the other descriptors in it.
     pub(crate) fn from_packet(packet: &mut Packet) -> io::Result<Self> {
         if packet.payload != ELSEWHERE {

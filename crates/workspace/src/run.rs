@@ -148,7 +148,7 @@ impl Runner {
         let limits = request.limits(self.policy());
         // Files of control groups are on no disk; to go to another thread would take longer.
         let group = self.inner.make_group(&limits)?;
-        if walled.has_own_directory() {
+        if walled.lacks_directory() {
             let room = walled.clone();
             blocking(move || room.make_directory()).await?;
         }

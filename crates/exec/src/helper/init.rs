@@ -24,7 +24,8 @@ use super::terminal::Ends;
 use super::{children, command, ready, sample, tree};
 use crate::outcome::{Cost, End, Excess};
 use crate::protocol::{
-    Descriptors, LISTENER, MAX_CONTROL_BYTES, Order, Report, Start, Step, to_json,
+    Descriptors, LISTENER, MAX_CONTROL_BYTES, MAX_INLINE_BYTES, Order, Report, Request, Start,
+    Step, to_json,
 };
 use crate::socket::{self, Packet};
 use crate::spec::Watch;
@@ -42,11 +43,70 @@ const MAX_REFUSED: usize = 16;
 /// Starts the command and supervises it until nothing of it is left.
 pub(super) fn run(
     start: &Start,
-    mut descriptors: Descriptors<OwnedFd>,
+    descriptors: Descriptors<OwnedFd>,
     signals: SignalQueue,
     origin: Origin,
 ) -> ExitCode {
-    match begin(start, &mut descriptors, &origin) {
+    match prepare(&origin) {
+        Ok(prepared) => run_prepared(start, descriptors, signals, origin, prepared),
+        Err(error) => {
+            refuse(&descriptors.control, Step::Fork, &error);
+            ExitCode::SUCCESS
+        }
+    }
+}
+
+/// Gets ready for a command before there is one, and supervises the one that it is then given.
+///
+/// A spare that is not needed any more, or whose cell is gone, ends; so does one that could not get
+/// ready, and its cell finds out when it needs it.
+pub(super) fn run_spare(requests: OwnedFd, signals: SignalQueue, origin: Origin) -> ExitCode {
+    let command = prepare(&origin).and_then(|prepared| {
+        Ok(wait_for_command(&requests, &signals, &origin)?.map(|command| (command, prepared)))
+    });
+    drop(requests);
+    match command {
+        Ok(Some(((start, descriptors), prepared))) => {
+            run_prepared(&start, descriptors, signals, origin, prepared)
+        }
+        Ok(None) | Err(_) => ExitCode::SUCCESS,
+    }
+}
+
+type Command = (Box<Start>, Descriptors<OwnedFd>);
+
+fn wait_for_command(
+    requests: &OwnedFd,
+    signals: &SignalQueue,
+    origin: &Origin,
+) -> io::Result<Option<Command>> {
+    loop {
+        let [requested, _] = ready::wait([requests.as_fd(), signals.as_fd()], None)?;
+        if requested {
+            break;
+        }
+        if signals.take()?.contains(&END) && !origin.is_there()? {
+            return Ok(None);
+        }
+    }
+    let Some(mut packet) = socket::receive(requests, MAX_INLINE_BYTES)? else { return Ok(None) };
+    match Request::from_packet(&mut packet)? {
+        Request::Start(start) => {
+            let descriptors = Descriptors::from_received(packet.descriptors, &start.terms)?;
+            Ok(Some((start, descriptors)))
+        }
+        Request::Cell(_) | Request::End { .. } => Ok(None),
+    }
+}
+
+fn run_prepared(
+    start: &Start,
+    mut descriptors: Descriptors<OwnedFd>,
+    signals: SignalQueue,
+    origin: Origin,
+    prepared: Prepared,
+) -> ExitCode {
+    match begin(start, &mut descriptors, &origin, prepared) {
         Err((step, error)) => {
             refuse(&descriptors.control, step, &error);
             ExitCode::SUCCESS
@@ -69,9 +129,9 @@ fn begin(
     start: &Start,
     descriptors: &mut Descriptors<OwnedFd>,
     origin: &Origin,
+    mut prepared: Prepared,
 ) -> Result<(Pid, Prepared), (Step, io::Error)> {
     let during = |step| move |error: io::Error| (step, error);
-    let mut prepared = prepare(origin).map_err(during(Step::Fork))?;
     if let Some(size) = start.terms.terminal {
         let ends = Ends::open(size).map_err(during(Step::Terminal))?;
         descriptors.standard = Some(ends.standard().map_err(during(Step::Terminal))?);
@@ -90,6 +150,11 @@ pub(super) enum Origin {
 }
 
 impl Origin {
+    /// Names what a process was copied from: a cell, or the spawner with this id.
+    pub(super) fn of(cell: Option<(Box<Cell>, OwnedFd)>, spawner: Pid) -> Self {
+        cell.map_or(Self::Spawner(spawner), |(cell, _)| Self::Cell(cell))
+    }
+
     fn cell(&self) -> Option<&Cell> {
         match self {
             Self::Spawner(_) => None,

@@ -37,6 +37,9 @@ pub(super) fn run() -> ExitCode {
             Ok(Role::Init { start, descriptors, signals, origin }) => {
                 return init::run(&start, *descriptors, signals, origin);
             }
+            Ok(Role::Spare { requests, signals, origin }) => {
+                return init::run_spare(requests, signals, origin);
+            }
             Ok(Role::Cell { make, descriptors, companion, signals, spawner }) => {
                 match become_cell(*make, descriptors, companion, signals, spawner) {
                     Some(cell) => cell.serve(),
@@ -66,6 +69,8 @@ enum Role {
         signals: SignalQueue,
         origin: init::Origin,
     },
+    /// A new child that gets ready for the next command of a cell.
+    Spare { requests: OwnedFd, signals: SignalQueue, origin: init::Origin },
     /// A new child that is to become a cell. It owns none of the spawner's descriptors.
     Cell {
         make: Box<MakeCell>,
@@ -79,7 +84,14 @@ enum Role {
 /// What a new child is to become.
 enum Child {
     Init(Box<Start>, Box<Descriptors<OwnedFd>>),
+    Spare(OwnedFd),
     Cell(Box<MakeCell>, CellDescriptors<OwnedFd>, Option<OwnedFd>),
+}
+
+/// An init that is ready for a command.
+struct Spare {
+    pid: Pid,
+    requests: OwnedFd,
 }
 
 struct Spawner {
@@ -93,6 +105,10 @@ struct Spawner {
     cell: Option<(Box<Cell>, OwnedFd)>,
     /// Inits and cells, by the numbers of their requests.
     children: HashMap<u64, Pid>,
+    /// An init of a cell that is ready for the next command. There is one from the second command on:
+    /// for many the only one is the last.
+    spare: Option<Spare>,
+    has_started: bool,
     /// Whether there may be orphans of an init that died.
     orphans: bool,
 }
@@ -112,7 +128,17 @@ impl Spawner {
 
     fn new(requests: OwnedFd, signals: SignalQueue, cell: Option<(Box<Cell>, OwnedFd)>) -> Self {
         let children = HashMap::new();
-        Self { pid: getpid(), parent: getppid(), requests, signals, cell, children, orphans: false }
+        Self {
+            pid: getpid(),
+            parent: getppid(),
+            requests,
+            signals,
+            cell,
+            children,
+            spare: None,
+            has_started: false,
+            orphans: false,
+        }
     }
 
     fn serve(mut self) -> io::Result<Role> {
@@ -142,7 +168,8 @@ impl Spawner {
 
     /// Ends everything. Inits and cells see the end of their sockets and end by themselves, but a
     /// stopped one does not.
-    fn end(&self) -> Role {
+    fn end(mut self) -> Role {
+        self.spare = None;
         // Whoever reads what the server wrote does not have to wait for this.
         let _ = open_null().and_then(|null| Ok(dup2_stderr(null)?));
         if !children::gone_within(BY_THEMSELVES, &self.signals, |_, _| {}).unwrap_or(false) {
@@ -155,11 +182,11 @@ impl Spawner {
         let Self { signals, pid: spawner, cell, .. } = self;
         match child {
             Child::Init(start, descriptors) => {
-                let origin = match cell {
-                    Some((cell, _)) => init::Origin::Cell(cell),
-                    None => init::Origin::Spawner(spawner),
-                };
+                let origin = init::Origin::of(cell, spawner);
                 Role::Init { start, descriptors, signals, origin }
+            }
+            Child::Spare(requests) => {
+                Role::Spare { requests, signals, origin: init::Origin::of(cell, spawner) }
             }
             Child::Cell(make, descriptors, companion) => {
                 Role::Cell { make, descriptors, companion, signals, spawner }
@@ -176,8 +203,12 @@ impl Spawner {
     ///
     /// A packet that makes no sense is dropped; its sender finds the control socket closed.
     fn handle(&mut self, mut packet: Packet) -> Option<Child> {
+        let is_inline = Request::is_inline(&packet);
         match Request::from_packet(&mut packet).ok()? {
             Request::Start(start) => {
+                if is_inline && self.hand_over(&packet, start.terms.number) {
+                    return self.make_spare();
+                }
                 let descriptors =
                     Descriptors::from_received(packet.descriptors, &start.terms).ok()?;
                 self.start(*start, descriptors)
@@ -207,6 +238,29 @@ impl Spawner {
             }
             Err(error) => init::refuse(&descriptors.control, Step::Fork, &error),
         }
+        drop(descriptors);
+        if std::mem::replace(&mut self.has_started, true) { self.make_spare() } else { None }
+    }
+
+    /// Gives a request to the init that is ready for one, if there is any.
+    fn hand_over(&mut self, packet: &Packet, number: u64) -> bool {
+        let Some(Spare { pid, requests }) = self.spare.take() else { return false };
+        let descriptors: Vec<_> = packet.descriptors.iter().map(AsFd::as_fd).collect();
+        let handed = socket::send(&requests, &packet.payload, &descriptors).is_ok();
+        // One that did not get it ends when its socket closes, and is a child all the same.
+        self.children.insert(if handed { number } else { u64::MAX }, pid);
+        handed
+    }
+
+    /// Makes an init of a cell that is ready for the next command.
+    fn make_spare(&mut self) -> Option<Child> {
+        let (cell, _) = self.cell.as_ref()?;
+        // Without a spare the next command takes a little longer.
+        let (requests, far) = socket::pair().ok()?;
+        match cell.fork().ok()? {
+            Fork::Child => return Some(Child::Spare(far)),
+            Fork::Parent(pid) => self.spare = Some(Spare { pid, requests }),
+        }
         None
     }
 
@@ -231,9 +285,11 @@ impl Spawner {
         children::reap(|pid, status| {
             // A child that ends by itself has seen the end of its tree. Any other was an orphan,
             // and where one was there may be more.
+            let is_spare = self.spare.take_if(|spare| spare.pid == pid).is_some();
             let known = self.children.len();
             self.children.retain(|_, child| *child != pid);
-            let tree_ended = self.children.len() < known && status.exit_status() == Some(0);
+            let is_known = is_spare || self.children.len() < known;
+            let tree_ended = is_known && status.exit_status() == Some(0);
             self.orphans |= !tree_ended;
         })?;
         Ok(())
@@ -241,7 +297,8 @@ impl Spawner {
 
     fn kill_orphans(&mut self) {
         if self.orphans {
-            let spared = self.children.values().copied().collect();
+            let spare = self.spare.as_ref().map(|spare| spare.pid);
+            let spared = self.children.values().copied().chain(spare).collect();
             // A process table that cannot be read at the moment is read again after a pause.
             self.orphans = tree::kill(&spared).map_or(true, |found| found > 0);
         }

@@ -28,9 +28,17 @@ const MAX_CELLS: usize = 64;
 pub(super) enum Walled {
     /// In a cell; with a directory of its own for temporary files, where commands see those of
     /// others.
-    In(Arc<Room>, Option<PathBuf>),
+    In(Arc<Room>, Option<OwnDirectory>),
     /// On the host.
     Outside(Spawner),
+}
+
+/// A directory for the temporary files of one command, below the scratch directory.
+#[derive(Clone, Debug)]
+pub(super) struct OwnDirectory {
+    name: PathBuf,
+    /// Whether it is there already.
+    made: bool,
 }
 
 /// A cell with what it needs.
@@ -39,6 +47,8 @@ pub(super) struct Room {
     cell: Cell,
     pub(super) plan: Plan,
     scratch: Scratch,
+    /// A directory that is ready for the next command.
+    spare: Mutex<Option<PathBuf>>,
 }
 
 /// What makes one cell different from another.
@@ -77,7 +87,7 @@ impl Walled {
     /// Returns the directory for temporary files, as the command sees it.
     pub(super) fn temporary(&self) -> PathBuf {
         match self {
-            Self::In(room, Some(own)) => room.plan.scratch.join(own),
+            Self::In(room, Some(own)) => room.plan.scratch.join(&own.name),
             Self::In(room, None) => room.plan.temporary(),
             Self::Outside(_) => "/tmp".into(),
         }
@@ -105,26 +115,28 @@ impl Walled {
         }
     }
 
-    /// Returns whether the command is to have a directory of its own for temporary files.
-    pub(super) fn has_own_directory(&self) -> bool {
-        matches!(self, Self::In(_, Some(_)))
+    /// Returns whether the command is to have a directory of its own that is not there yet.
+    pub(super) fn lacks_directory(&self) -> bool {
+        matches!(self, Self::In(_, Some(own)) if !own.made)
     }
 
     /// Makes the command's own directory for temporary files, if it is to have one.
     pub(super) fn make_directory(&self) -> Result<(), RunError> {
         let Self::In(room, Some(own)) = self else { return Ok(()) };
-        let owner = match room.plan.identity {
-            Identity::Other(owner) => Some(owner),
-            Identity::Server(_) | Identity::Own { .. } => None,
-        };
-        room.scratch.for_command(own, owner)
+        room.scratch.for_command(&own.name, room.owner())
     }
 
-    /// Removes it, with what the command left there.
+    /// Removes it, with what the command left there, or keeps it for the next one if that is nothing.
     pub(super) fn remove_directory(&self) {
-        if let Self::In(room, Some(own)) = self {
-            room.scratch.remove(own);
+        let Self::In(room, Some(own)) = self else { return };
+        if room.scratch.is_untouched(&own.name) {
+            let mut spare = room.spare.lock().unwrap_or_else(PoisonError::into_inner);
+            if spare.is_none() {
+                *spare = Some(own.name.clone());
+                return;
+            }
         }
+        room.scratch.remove(&own.name);
     }
 }
 
@@ -245,7 +257,7 @@ impl Cells {
         let (workspace, directory) = (desk.directory.as_fd(), scratch.directory().as_fd());
         let cell = spawner.cell(plan.clone(), workspace, directory, companion).await?;
         debug!(workspace = %desk.path().display(), %tier, "made a cell");
-        Ok(Room { cell, plan, scratch })
+        Ok(Room { cell, plan, scratch, spare: Mutex::default() })
     }
 
     /// Finds a cell of the same workspace whose loopback is to be shared.
@@ -264,13 +276,22 @@ impl Cells {
 
 impl Room {
     /// Names a directory for the temporary files of one command.
-    fn directory_of_command(&self) -> Option<PathBuf> {
-        match self.plan.tier {
-            Tier::Full => None,
-            Tier::Landlock => {
-                // Commands can make directories there too, and must not foresee the name.
-                Some(Path::new("tmp").join(format!("{:016x}", fastrand::u64(..))))
-            }
+    fn directory_of_command(&self) -> Option<OwnDirectory> {
+        if self.plan.tier == Tier::Full {
+            return None;
+        }
+        let spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let made = spare.is_some();
+        // Commands can make directories there too, and must not foresee the name.
+        let new = || Path::new("tmp").join(format!("{:016x}", fastrand::u64(..)));
+        Some(OwnDirectory { name: spare.unwrap_or_else(new), made })
+    }
+
+    /// Returns who the command's own files belong to, if that is not Carrel's own user.
+    fn owner(&self) -> Option<Owner> {
+        match self.plan.identity {
+            Identity::Other(owner) => Some(owner),
+            Identity::Server(_) | Identity::Own { .. } => None,
         }
     }
 }

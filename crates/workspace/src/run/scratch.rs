@@ -3,13 +3,16 @@
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-use carrel_fsroot::{Durability, Root, WriteOptions};
+use carrel_fsroot::{Durability, FileKind, Root, WriteOptions};
 use carrel_sandbox::{GIT_SETTINGS_TEXT, Owner};
 use rustix::fs::{AtFlags, CWD, FlockOperation, Gid, Mode, OFlags, Uid, chownat, flock, openat};
 use tracing::warn;
 
 use super::error::RunError;
 use crate::error::Error;
+
+/// Nobody but the command's own user may look into its temporary files.
+const OWN_MODE: u32 = 0o700;
 
 /// A directory for temporary files. It is removed when this is dropped.
 #[derive(Debug)]
@@ -45,8 +48,15 @@ impl Scratch {
     /// Makes a directory for the temporary files of one command.
     pub(super) fn for_command(&self, name: &Path, owner: Option<Owner>) -> Result<(), RunError> {
         let failed = Error::files("could not make a directory for temporary files");
-        self.directory.create_directory(name, 0o700).map_err(failed)?;
+        self.directory.create_directory(name, OWN_MODE).map_err(failed)?;
         give(&self.directory.path().join(name), owner)
+    }
+
+    /// Returns whether a command has left its own directory as it was.
+    pub(super) fn is_untouched(&self, name: &Path) -> bool {
+        let metadata = self.directory.link_metadata(name);
+        metadata.is_ok_and(|found| found.kind == FileKind::Directory && found.mode == OWN_MODE)
+            && self.directory.list(name).is_ok_and(|entries| entries.is_empty())
     }
 
     /// Removes what a command left in its own directory.
