@@ -150,11 +150,13 @@ fn cancel_on_signal(cancel: &CancellationToken) -> Result<tokio::task::JoinHandl
     let failed = |source| Failure::Start { doing: "waiting for signals", source };
     let mut interrupt = signal(SignalKind::interrupt()).map_err(failed)?;
     let mut terminate = signal(SignalKind::terminate()).map_err(failed)?;
+    let mut hangup = signal(SignalKind::hangup()).map_err(failed)?;
     let cancel = cancel.clone();
     Ok(tokio::spawn(async move {
         tokio::select! {
             _ = interrupt.recv() => {}
             _ = terminate.recv() => {}
+            _ = hangup.recv() => {}
         }
         cancel.cancel();
     }))

@@ -7,6 +7,7 @@ use carrel_sandbox::Failure;
 use serde_json::{Value, json};
 
 use crate::protocol::Step;
+use crate::spec::CommandSpec;
 
 /// Why a command did not start.
 #[derive(Debug, thiserror::Error)]
@@ -53,6 +54,15 @@ pub enum SpawnError {
     /// There is no program to run.
     #[error("the command is empty")]
     Empty,
+    /// There are too many arguments and variables.
+    #[error(
+        "the command has {words} arguments and variables, and may have {}",
+        CommandSpec::MAX_WORDS
+    )]
+    TooLong {
+        /// How many there are.
+        words: usize,
+    },
     /// An argument or a value holds a byte that no program can be given.
     #[error("an argument or the value of a variable contains a NUL byte")]
     NulByte,
@@ -103,6 +113,7 @@ impl Coded for SpawnError {
             | Self::Terminal(_)
             | Self::TerminalInput
             | Self::Empty
+            | Self::TooLong { .. }
             | Self::NulByte
             | Self::InvalidVariable { .. }
             | Self::SpawnerGone
@@ -123,6 +134,7 @@ impl Coded for SpawnError {
             | Self::Terminal(_)
             | Self::TerminalInput
             | Self::Empty
+            | Self::TooLong { .. }
             | Self::NulByte
             | Self::SpawnerGone
             | Self::Unresponsive => json!({}),

@@ -95,8 +95,13 @@ impl Spawner {
             self.request(number, spec, far, writers).await?;
             started(&control, &program).await
         };
-        let (pid, screen) =
-            timeout(START_LIMIT, starting).await.map_err(|_| SpawnError::Unresponsive)??;
+        let limit = deadline.map_or(START_LIMIT, |deadline| deadline.min(START_LIMIT));
+        let Ok(begun_to_run) = timeout(limit, starting).await else {
+            // It must not run when whatever held it up is over.
+            self.link.end(number);
+            return Err(SpawnError::Unresponsive);
+        };
+        let (pid, screen) = begun_to_run?;
         if let Some(screen) = screen {
             streams.show(screen);
         }

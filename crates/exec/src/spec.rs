@@ -160,6 +160,9 @@ impl CommandSpec {
     /// The number of the first inherited descriptor. Shells and scripts use numbers far below.
     pub const FIRST_INHERITED: u32 = 100;
 
+    /// How many arguments and variables a command may have. The kernel limits their length.
+    pub const MAX_WORDS: usize = 1 << 15;
+
     /// The grace unless another is set.
     pub const DEFAULT_GRACE: Duration = Duration::from_millis(500);
 
@@ -205,6 +208,10 @@ impl CommandSpec {
         }
         if self.output.terminal().is_some() && !matches!(self.stdin, Stdin::Empty) {
             return Err(SpawnError::TerminalInput);
+        }
+        let words = self.argv.len() + self.environment.len();
+        if words > Self::MAX_WORDS {
+            return Err(SpawnError::TooLong { words });
         }
         let mut values = self.environment.iter().map(|(_, value)| value);
         if self.argv.iter().any(has_nul) || values.any(has_nul) {

@@ -81,9 +81,15 @@ impl Failure {
     /// Returns whether the host as a whole refuses what this step does, for every workspace alike.
     pub fn is_about_the_host(&self) -> bool {
         match self.step {
-            Step::UserNamespace | Step::Namespaces | Step::Root | Step::Loopback => true,
-            // What is missing gives another number: this one says that mounts may not be copied.
-            Step::Find => self.errno == libc::EPERM,
+            // The last is what a limit of zero user namespaces gives.
+            Step::UserNamespace => {
+                [libc::EPERM, libc::ENOSYS, libc::EINVAL, libc::EACCES, libc::ENOSPC]
+                    .contains(&self.errno)
+            }
+            // Shortage and races give other numbers, and pass: these say that it may not be done.
+            Step::Namespaces | Step::Root | Step::Loopback | Step::Find => {
+                [libc::EPERM, libc::ENOSYS].contains(&self.errno)
+            }
             Step::Identity | Step::MapOwner | Step::Landlock | Step::Capabilities => false,
         }
     }

@@ -3,6 +3,7 @@
 use std::ffi::c_void;
 use std::io;
 use std::panic::{self, AssertUnwindSafe};
+use std::ptr;
 
 use rustix::io::Errno;
 use rustix::process::Pid;
@@ -47,6 +48,46 @@ impl Fork {
 /// recursion; a shallow call uses about a hundredth of this.
 const BORROWED_STACK_BYTES: usize = 1 << 20;
 
+/// What lies below a stack, so that one that grows too far ends its process instead of writing to
+/// memory that is something else.
+const GUARD_BYTES: usize = 1 << 16;
+
+/// A stack with a guard.
+struct Stack {
+    start: *mut c_void,
+}
+
+impl Stack {
+    const LENGTH: usize = GUARD_BYTES + BORROWED_STACK_BYTES;
+
+    fn new() -> io::Result<Self> {
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_STACK;
+        let access = libc::PROT_READ | libc::PROT_WRITE;
+        // SAFETY: a new mapping at an address of the kernel's choice touches no memory that is in use.
+        let start = unsafe { libc::mmap(ptr::null_mut(), Self::LENGTH, access, flags, -1, 0) };
+        if start == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        let stack = Self { start };
+        // SAFETY: the range is the beginning of the mapping, which nothing refers to.
+        if unsafe { libc::mprotect(start, GUARD_BYTES, libc::PROT_NONE) } != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(stack)
+    }
+
+    fn top(&self) -> *mut c_void {
+        self.start.wrapping_byte_add(Self::LENGTH)
+    }
+}
+
+impl Drop for Stack {
+    fn drop(&mut self) {
+        // SAFETY: the mapping was made with this length and nothing runs on it any more.
+        unsafe { libc::munmap(self.start, Self::LENGTH) };
+    }
+}
+
 /// Runs `work` in a new process that borrows this one's memory, and returns its id when it has
 /// executed a program or has ended with the status that `work` returns.
 ///
@@ -57,17 +98,16 @@ pub fn lend(mut work: impl FnMut() -> u8) -> io::Result<Pid> {
     if !is_single_threaded()? {
         return Err(Errno::DEADLK.into());
     }
-    let mut stack = Box::<[u128]>::new_uninit_slice(BORROWED_STACK_BYTES / size_of::<u128>());
-    let top = stack.as_mut_ptr_range().end;
+    let stack = Stack::new()?;
     let mut work: &mut dyn FnMut() -> u8 = &mut work;
     let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
-    // SAFETY: the new process runs on a stack of its own, which is aligned for every architecture
-    // and freed only after this call. The caller is the only thread and the kernel lets it go on
+    // SAFETY: the new process runs on a stack of its own, which is aligned to a page and freed only
+    // after this call. The caller is the only thread and the kernel lets it go on
     // only when the new process has given the memory back, so at any moment one of them uses it, as
     // if `work` had been called here: no reference is used from two places, and what it points to
     // outlives the call.
     let result =
-        unsafe { libc::clone(borrow, top.cast(), flags, (&raw mut work).cast::<c_void>()) };
+        unsafe { libc::clone(borrow, stack.top(), flags, (&raw mut work).cast::<c_void>()) };
     match Fork::of(result.into())? {
         Fork::Parent(pid) => Ok(pid),
         Fork::Child => Err(Errno::INVAL.into()),

@@ -440,7 +440,7 @@ fn set_user_id_files_refused(facts: &Facts<'_>) -> Verdict {
     if facts.plan.seccomp.entries.is_empty() {
         return broken("the plan has no seccomp filter");
     }
-    kept("seccomp")
+    kept("seccomp; the contents of one that is there already can be changed")
 }
 
 fn refused_calls_explained(facts: &Facts<'_>) -> Verdict {

@@ -184,7 +184,7 @@ impl Ruleset {
 
     fn allow(&self, handled: Handled, rule: &Rule) -> io::Result<()> {
         let flags = OFlags::PATH | OFlags::CLOEXEC;
-        let parent = openat2(CWD, &rule.path, flags, Mode::empty(), ResolveFlags::empty())?;
+        let parent = openat2(CWD, &rule.path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS)?;
         let kind = FileType::from_raw_mode(fstat(&parent)?.st_mode);
         let possible = if kind == FileType::Directory { u64::MAX } else { file::ON_FILES };
         let allowed = handled.of(rule.reach) & possible;

@@ -12,6 +12,7 @@
 mod cell;
 mod denial;
 mod descriptors;
+mod execute;
 mod fork;
 mod guarantee;
 mod host;
@@ -27,6 +28,7 @@ mod usage;
 pub use cell::{Cell, Doors, Enclosure, Failure, Step};
 pub use denial::{Certainty, Denial, MAX_DENIALS, Situation, explain as explain_denials};
 pub use descriptors::close_on_exec;
+pub use execute::execute;
 pub use fork::{Fork, fork, lend};
 pub use guarantee::{Grouped, Guarantee, enforced, guarantees, not_enforced, without_walls};
 pub use host::{Host, Visible, VisibleKind};

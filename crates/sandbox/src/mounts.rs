@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
-use rustix::fs::{CWD, FileType, fstat};
+use rustix::fs::{CWD, FileType, Stat, fstat};
 use rustix::mount::{
     FsMountFlags, FsOpenFlags, MountAttrFlags, MountPropagationFlags, MoveMountFlags,
     OpenTreeFlags, UnmountFlags, fsconfig_create, fsconfig_set_string, fsmount, fsopen,
@@ -104,9 +104,14 @@ impl Detached {
         change(&self.0, c"", false, mapped)
     }
 
+    /// Returns what is known about the piece.
+    pub(crate) fn status(&self) -> io::Result<Stat> {
+        Ok(fstat(&self.0)?)
+    }
+
     /// Returns whether the piece is a directory, a file or something else.
     pub(crate) fn kind(&self) -> io::Result<FileType> {
-        Ok(FileType::from_raw_mode(fstat(&self.0)?.st_mode))
+        Ok(FileType::from_raw_mode(self.status()?.st_mode))
     }
 
     /// Mounts the piece on something that is there.

@@ -132,8 +132,10 @@ impl Runner {
         let walled = inner.cells.enter(inner, desk, &request, network).await?;
         let (spec, group) = self.prepare(desk, &request, &walled, network).await?;
         let spec = CommandSpec { stdin, log, ..spec };
-        let (outcome, overrun) = run_watched(desk, &walled, spec, &request, cancel).await?;
-        let (report, trust) = self.clean_up(desk, &request, &walled, group).await?;
+        let ran = run_watched(desk, &walled, spec, &request, cancel).await;
+        // Whatever went wrong, the command may have run.
+        let cleaned = self.clean_up(desk, &request, &walled, group).await;
+        let ((outcome, overrun), (report, trust)) = (ran?, cleaned?);
         Ok(inner.complete(desk, &request, &walled, Over { outcome, report, overrun, trust }))
     }
 
@@ -176,10 +178,10 @@ impl Runner {
             let report = group.map(|mut group| group.report()).unwrap_or_default();
             walled.remove_directory();
             // A command may have shut its own workspace, to keep others from looking.
-            directory.open_up().map_err(RunError::Workspace)?;
+            let opened = directory.open_up().map_err(RunError::Workspace);
             let mut trust = trust.lock().unwrap_or_else(PoisonError::into_inner);
             let settled = trust.settle(&directory, on_change).map_err(RunError::Workspace)?;
-            Ok((report, settled))
+            opened.map(|()| (report, settled))
         })
         .await
     }

@@ -20,8 +20,8 @@ const WALK_AT_LEAST_EVERY: Duration = Duration::from_secs(5);
 /// Walking takes at most one part in this many of the time.
 const WALK_SHARE: u32 = 10;
 
-/// A tree that changes under so many walks in a row keeps itself from being counted.
-const MAX_CONTENDED: u32 = 20;
+/// A tree that changes under every walk for so long keeps itself from being counted.
+const MAX_CONTENDED: Duration = Duration::from_millis(500);
 
 /// Tells when a workspace grows beyond its quota, without walking it all the time.
 ///
@@ -38,8 +38,8 @@ pub struct Watcher {
     space: Space,
     walked: Instant,
     walk_took: Duration,
-    /// How many walks in a row found the tree changing under them.
-    contended: u32,
+    /// Since when every walk has found the tree changing under it.
+    contended_since: Option<Instant>,
 }
 
 /// A workspace that has grown beyond its quota.
@@ -64,7 +64,7 @@ impl Watcher {
             space,
             walked,
             walk_took: Duration::ZERO,
-            contended: 0,
+            contended_since: None,
         })
     }
 
@@ -83,12 +83,12 @@ impl Watcher {
         }
         let begun = Instant::now();
         let Some((used, unreadable)) = self.count()? else {
-            self.contended += 1;
+            let since = *self.contended_since.get_or_insert(begun);
             let exceeded = self.quota.check(self.used, true).err();
-            let exceeded = exceeded.filter(|_| self.contended >= MAX_CONTENDED);
+            let exceeded = exceeded.filter(|_| since.elapsed() >= MAX_CONTENDED);
             return Ok(exceeded.map(|exceeded| Overrun { used: self.used, exceeded }));
         };
-        self.contended = 0;
+        self.contended_since = None;
         self.used = used;
         self.space = space;
         self.walked = Instant::now();

@@ -116,6 +116,8 @@ impl Lab {
     /// Hands a path of the workspace, with everything above it, to the owner of the workspace.
     pub(crate) fn own(&self, path: &Path) {
         let workspace = self.workspace();
+        // Further up are directories of everybody's.
+        assert!(path.starts_with(&workspace), "{} is not in the workspace", path.display());
         let owner = std::fs::metadata(&workspace).unwrap();
         for path in path.ancestors().take_while(|path| *path != workspace) {
             chown(path, Some(owner.uid()), Some(owner.gid())).unwrap();
@@ -169,6 +171,13 @@ impl Lab {
         let mut command = self.carrel();
         command.args(["exec", "--tier", self.tier, "--workspace"]).arg(self.workspace());
         command.args(options.iter().map(AsRef::as_ref));
+        command
+    }
+
+    /// `carrel exec` in another workspace.
+    pub(crate) fn exec_in(&self, workspace: &Path, options: &[&str]) -> Command {
+        let mut command = self.carrel();
+        command.args(["exec", "--tier", self.tier, "--workspace"]).arg(workspace).args(options);
         command
     }
 

@@ -14,6 +14,8 @@ mod doctor;
 mod escape;
 /// `carrel exec` as its users meet it.
 mod exec;
+/// What a hostile workspace leaves for later.
+mod forged;
 /// Every rule about hooks.
 mod hooks;
 /// `kill -9` at random moments, and what the next start finds.

@@ -19,9 +19,14 @@ pub(super) const SWEEP_PAUSE: Duration = Duration::from_millis(10);
 /// waits for a dead disk, does not keep a processor busy.
 const MAX_SWEEP_PAUSE: Duration = Duration::from_millis(200);
 
-/// Takes the status of every child that has ended. Returns whether there are no children left.
+/// How many children are taken at once: a tree that keeps making them must not keep its supervisor
+/// from anything else.
+const MAX_REAPED: usize = 256;
+
+/// Takes the status of the children that have ended, or of many of them. Returns whether there are no
+/// children left.
 pub(super) fn reap(mut ended: impl FnMut(Pid, WaitStatus)) -> io::Result<bool> {
-    loop {
+    for _ in 0..MAX_REAPED {
         match wait(WaitOptions::NOHANG) {
             Ok(Some((pid, status))) => ended(pid, status),
             Ok(None) => return Ok(false),
@@ -29,6 +34,7 @@ pub(super) fn reap(mut ended: impl FnMut(Pid, WaitStatus)) -> io::Result<bool> {
             Err(errno) => return Err(errno.into()),
         }
     }
+    Ok(false)
 }
 
 /// Kills every descendant until nothing is left. `signals` tell when a child has ended.
@@ -60,7 +66,7 @@ pub(super) fn gone_within(
 ) -> io::Result<bool> {
     let until = Instant::now() + at_most;
     while !reap(&mut ended)? {
-        if ready::wait([signals.as_fd()], Some(until))? == [false] {
+        if until <= Instant::now() || ready::wait([signals.as_fd()], Some(until))? == [false] {
             return Ok(false);
         }
         signals.take()?;

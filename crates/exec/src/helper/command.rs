@@ -1,12 +1,12 @@
 //! The last steps before a command's program runs, in the process that becomes it.
 
+use std::ffi::{CString, OsStr, OsString};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
-use std::os::unix::process::CommandExt;
-use std::process::Command;
+use std::os::unix::ffi::OsStrExt;
 
 use carrel_domain::ByteSize;
-use carrel_sandbox::Cell;
+use carrel_sandbox::{Cell, execute as execute_program};
 use rustix::fs::{FileType, fstat};
 use rustix::io::{Errno, FdFlags, fcntl_dupfd_cloexec, fcntl_setfd};
 use rustix::process::{Resource, Rlimit, fchdir, getrlimit, ioctl_tiocsctty, setrlimit, setsid};
@@ -144,11 +144,41 @@ fn place_at(descriptor: &OwnedFd, number: i32) -> io::Result<OwnedFd> {
 }
 
 /// Looks the program up in the `PATH` of the command's own environment and executes it.
-#[expect(clippy::disallowed_methods, reason = "this is where commands are executed")]
 fn replace_process(start: &Start) -> io::Error {
-    let Some((program, arguments)) = start.argv.split_first() else {
+    let Some(program) = start.argv.first() else { return Errno::INVAL.into() };
+    let variables = start
+        .environment
+        .iter()
+        .map(|(name, value)| [name.as_bytes(), b"=", value.as_bytes()].concat());
+    let arguments = start.argv.iter().map(|argument| argument.as_bytes().to_vec());
+    let (Ok(arguments), Ok(environment)) = (
+        arguments.map(CString::new).collect::<Result<Vec<_>, _>>(),
+        variables.map(CString::new).collect::<Result<Vec<_>, _>>(),
+    ) else {
         return Errno::INVAL.into();
     };
-    let environment = start.environment.iter().map(|(name, value)| (name, value));
-    Command::new(program).args(arguments).env_clear().envs(environment).exec()
+    let mut denied = None;
+    for candidate in candidates(program, &start.environment) {
+        let Ok(path) = CString::new(candidate) else { continue };
+        let error = execute_program(&path, &arguments, &environment);
+        match error.kind() {
+            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {}
+            // It may be elsewhere too; if not, this is what there is to say.
+            io::ErrorKind::PermissionDenied => denied = Some(error),
+            _ => return error,
+        }
+    }
+    denied.unwrap_or_else(|| Errno::NOENT.into())
+}
+
+/// Lists where a program may be: at its path, or for a plain name in the directories of `PATH`.
+fn candidates(program: &OsStr, environment: &[(OsString, OsString)]) -> Vec<Vec<u8>> {
+    let name = program.as_bytes();
+    if name.contains(&b'/') {
+        return vec![name.to_vec()];
+    }
+    let path = environment.iter().find(|(variable, _)| variable == "PATH");
+    let directories = path.map(|(_, value)| value.as_bytes()).unwrap_or_default();
+    let directories = directories.split(|byte| *byte == b':').filter(|part| !part.is_empty());
+    directories.map(|directory| [directory, b"/", name].concat()).collect()
 }

@@ -1,5 +1,6 @@
 //! Processes as `/proc` shows them.
 
+use std::collections::HashMap;
 use std::io;
 use std::path::Path;
 
@@ -83,6 +84,32 @@ pub(super) fn unlinked_files(pid: Pid) -> Vec<((u64, u64), Unlinked)> {
     entries.filter_map(|entry| unlinked(&entry.ok()?.path())).collect()
 }
 
+/// Returns how much each file without a name is mapped by a process, by its inode. A file can be mapped
+/// and not open.
+pub(super) fn mapped_unlinked_files(pid: Pid) -> HashMap<u64, u64> {
+    let mut files = HashMap::new();
+    for line in text(pid, "maps").unwrap_or_default().lines() {
+        if let Some((inode, bytes)) = mapped_unlinked(line) {
+            *files.entry(inode).or_insert(0) += bytes;
+        }
+    }
+    files
+}
+
+/// Reads a line like `7f00-7f10 rw-s 00000000 fe:00 123 /a (deleted)`.
+fn mapped_unlinked(line: &str) -> Option<(u64, u64)> {
+    let mut fields = line.strip_suffix(" (deleted)")?.split_ascii_whitespace();
+    let (start, end) = fields.next()?.split_once('-')?;
+    let inode = fields.nth(3)?.parse().ok()?;
+    let in_memory = ["/memfd:", "/dev/zero", "/SYSV"];
+    let name = fields.next()?;
+    if in_memory.iter().any(|known| name.starts_with(known)) {
+        return None;
+    }
+    let bytes = u64::from_str_radix(end, 16).ok()? - u64::from_str_radix(start, 16).ok()?;
+    Some((inode, bytes))
+}
+
 fn unlinked(path: &Path) -> Option<((u64, u64), Unlinked)> {
     let status = stat(path).ok()?;
     let kind = FileType::from_raw_mode(status.st_mode);
@@ -142,6 +169,18 @@ mod tests {
             let stat =
                 format!("42 (a) Z 7 42 42 0 -1 0 1 2 3 4 5 6 7 8 20 0 {threads} 0 98765 1\n");
             assert_eq!(parse(pid, stat.as_bytes()).unwrap().over, over, "{threads} threads");
+        }
+    }
+
+    #[test]
+    fn files_without_a_name_are_found_among_mappings() {
+        for (line, expected) in [
+            ("7f00-7f10 rw-s 00000000 fe:00 123 /a b (deleted)", Some((123, 16))),
+            ("7f00-7f10 rw-s 00000000 fe:00 123 /a", None),
+            ("7f00-7f10 rw-s 00000000 00:01 9 /memfd:x (deleted)", None),
+            ("nonsense (deleted)", None),
+        ] {
+            assert_eq!(mapped_unlinked(line), expected, "{line}");
         }
     }
 

@@ -93,7 +93,11 @@ impl Disk {
         let files: HashMap<_, _> =
             running.iter().flat_map(|process| proc::unlinked_files(process.pid)).collect();
         let on_disk = files.into_values().filter(|file| !file.in_memory);
-        let taken = on_disk.fold(0, |sum: u64, file| sum.saturating_add(file.bytes));
+        let open = on_disk.fold(0, |sum: u64, file| sum.saturating_add(file.bytes));
+        let mapped: HashMap<_, _> =
+            running.iter().flat_map(|process| proc::mapped_unlinked_files(process.pid)).collect();
+        let mapped = mapped.into_values().fold(0, u64::saturating_add);
+        let taken = open.max(mapped);
         Ok((taken > self.room).then_some(Excess::Disk))
     }
 }

@@ -38,7 +38,7 @@ async fn the_working_directory_is_the_descriptor_even_when_it_is_renamed() {
 async fn the_environment_is_exactly_what_was_given() {
     let environment = vec![variable("PATH", "/usr/bin:/bin"), variable("B", "x=y\nz")];
     let outcome = run(CommandSpec { environment, ..command(&["env", "-0"]) }).await;
-    assert_eq!(stdout(&outcome), "B=x=y\nz\0PATH=/usr/bin:/bin\0");
+    assert_eq!(stdout(&outcome), "PATH=/usr/bin:/bin\0B=x=y\nz\0");
 }
 
 #[tokio::test]
@@ -124,4 +124,28 @@ async fn a_command_that_failed_to_start_leaves_the_spawner_usable() {
     let error = spawner.run(command(&["no-such-program"]), &cancel).await.unwrap_err();
     assert!(matches!(error, SpawnError::NotFound { .. }));
     assert!(spawner.run(command(&["true"]), &cancel).await.unwrap().succeeded());
+}
+
+#[tokio::test]
+async fn a_file_that_is_no_program_is_not_handed_to_a_shell() {
+    let tools = tempfile::tempdir().unwrap();
+    let script = tools.path().join("script");
+    fs::write(&script, "echo ran > ran\n").unwrap();
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+    let many = vec![String::from("word"); 30_000];
+    let argv: Vec<&str> =
+        [script.to_str().unwrap()].into_iter().chain(many.iter().map(String::as_str)).collect();
+    let spec = CommandSpec { directory: directory(tools.path()).into(), ..command(&argv) };
+    let error = spawner().run(spec, &CancellationToken::new()).await.unwrap_err();
+    assert!(matches!(error, SpawnError::Execute { .. }), "{error:?}");
+    assert!(!tools.path().join("ran").exists());
+}
+
+#[tokio::test]
+async fn a_command_has_only_so_many_arguments() {
+    let many = vec!["x"; CommandSpec::MAX_WORDS + 1];
+    let error = spawner().run(command(&many), &CancellationToken::new()).await.unwrap_err();
+    assert!(matches!(error, SpawnError::TooLong { .. }), "{error:?}");
+    let most = vec!["true"; CommandSpec::MAX_WORDS - 8];
+    assert!(run(command(&most)).await.succeeded());
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, fstat, mkdirat, openat2, stat};
+use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, fstat, mkdirat, openat2};
 use rustix::io::Errno;
 use rustix::thread::UnshareFlags;
 
@@ -92,7 +92,12 @@ impl Finder<'_> {
                 Ok(Some(piece))
             }
             Source::Granted(path) => {
-                let piece = Detached::of(path).during_with(Step::Find, path)?;
+                // The path is real; what is a link by now was put there by somebody else.
+                let flags = OFlags::PATH | OFlags::CLOEXEC;
+                let resolve = ResolveFlags::NO_SYMLINKS;
+                let found = openat2(CWD, path, flags, Mode::empty(), resolve)
+                    .during_with(Step::Find, path)?;
+                let piece = Detached::of_descriptor(found.as_fd()).during_with(Step::Find, path)?;
                 self.map(&piece, path)?;
                 Ok(Some(piece))
             }
@@ -104,7 +109,7 @@ impl Finder<'_> {
     /// Makes what belongs to the owner of a path belong to the commands' own user.
     fn map(&mut self, piece: &Detached, path: &Path) -> Result<(), Failure> {
         let Identity::Own { outside, .. } = self.plan.identity else { return Ok(()) };
-        let status = stat(path).during_with(Step::Find, path)?;
+        let status = piece.status().during_with(Step::Find, path)?;
         let disk = Owner { user: status.st_uid, group: status.st_gid };
         let namespace = match self.owners.entry((disk.user, disk.group)) {
             std::collections::hash_map::Entry::Occupied(known) => known.into_mut(),

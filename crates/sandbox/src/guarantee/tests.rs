@@ -259,7 +259,7 @@ fn the_weakest_plan_says_what_is_missing_and_how_to_get_it() {
     no  unprivileged_user: commands run as root without its capabilities, and own its files; run Carrel as another user, give the workspace another owner, or use tier full
     yes dangerous_calls_refused: seccomp
     yes terminal_injection_refused: seccomp, and a session of its own
-    yes set_user_id_files_refused: seccomp
+    yes set_user_id_files_refused: seccomp; the contents of one that is there already can be changed
     yes refused_calls_explained: seccomp notifies Carrel of them
     no  memory_limit: only each process by itself is limited, by RLIMIT_DATA; delegate a control group to Carrel (systemd: Delegate=yes)
     no  process_limit: nothing counts them; delegate a control group to Carrel (systemd: Delegate=yes), or use tier full
@@ -297,7 +297,7 @@ fn the_strongest_plan_names_what_keeps_it() {
     yes unprivileged_user: the user that Carrel runs as, who is not root
     yes dangerous_calls_refused: seccomp
     yes terminal_injection_refused: seccomp, and a session of its own
-    yes set_user_id_files_refused: seccomp
+    yes set_user_id_files_refused: seccomp; the contents of one that is there already can be changed
     yes refused_calls_explained: seccomp notifies Carrel of them
     yes memory_limit: a control group for each command
     yes process_limit: a control group for each command

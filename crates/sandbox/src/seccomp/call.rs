@@ -93,6 +93,7 @@ calls! {
     Fchmod "fchmod" 91 52,
     Fchmodat "fchmodat" 268 53,
     Fchmodat2 "fchmodat2" 452 452,
+    Fcntl "fcntl" 72 25,
     FileSetattr "file_setattr" 469 469,
     FinitModule "finit_module" 313 273,
     Fsconfig "fsconfig" 431 431,

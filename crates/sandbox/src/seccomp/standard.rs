@@ -167,6 +167,8 @@ pub(super) const FS_IOC_RESVSP: u64 = 0x4030_5828;
 pub(super) const FS_IOC_RESVSP64: u64 = 0x4030_582a;
 pub(super) const FS_IOC_ZERO_RANGE: u64 = 0x4030_5839;
 
+const F_SETLEASE: u64 = 1024;
+
 /// One process, by its id, as `setpriority` and `ioprio_set` say it.
 const PRIO_PROCESS: u64 = 0;
 const IOPRIO_WHO_PROCESS: u64 = 1;
@@ -244,6 +246,11 @@ fn processes(tier: Tier) -> Vec<Entry> {
             "Its listener would hear calls before Carrel's; filters without one are open.",
         ),
     ];
+    entries.push(Entry::explained(
+        Call::Fcntl,
+        Condition::one_of(Second, &[F_SETLEASE]),
+        "Whoever opens the file afterwards waits, those outside included.",
+    ));
     entries.push(Entry::explained(
         Call::Prlimit64,
         Condition::none_of(First, &[0]),

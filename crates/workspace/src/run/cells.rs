@@ -16,7 +16,7 @@ use tracing::{debug, warn};
 use super::desk::Desk;
 use super::error::RunError;
 use super::request::RunRequest;
-use super::scratch::Scratch;
+use super::scratch::{Scratch, ScratchHome};
 use super::{Boundary, Feature, Inner};
 use crate::blocking::blocking;
 
@@ -298,9 +298,9 @@ impl Room {
 
 impl Inner {
     /// Returns where scratch directories are made for commands that run as others.
-    fn open_home(&self, desk: &Desk) -> PathBuf {
+    fn open_home(&self, desk: &Desk) -> ScratchHome {
         let state = super::state_directory(&self.options.environment);
-        state.map_or_else(|| desk.scratch_home.clone(), |state| state.join("scratch"))
+        state.map_or_else(|| desk.scratch_home.clone(), |state| ScratchHome::of_state(&state))
     }
 
     /// Refuses a tier that needs what is taken as missing.
@@ -329,13 +329,19 @@ impl Inner {
             access: key.access,
             repository: key.repository,
             scratch: scratch.to_owned(),
-            readable: readable.filter(visible).cloned().collect(),
-            writable: operator.writable.iter().filter(visible).cloned().collect(),
+            readable: readable.filter(visible).filter_map(real).collect(),
+            writable: operator.writable.iter().filter(visible).filter_map(real).collect(),
             hidden: desk.hidden.clone(),
             network: key.network,
             users: UserRange { first: operator.uids.first(), count: operator.uids.count() },
         }
     }
+}
+
+/// Returns where a path leads. The cell follows no link: what is one by then was put there since.
+#[expect(clippy::disallowed_methods, reason = "an operator's path of the host")]
+fn real(path: &PathBuf) -> Option<PathBuf> {
+    std::fs::canonicalize(path).ok()
 }
 
 /// Leaves out what is not there, and what commands see anyway.

@@ -8,19 +8,17 @@ use carrel_fsroot::{FileKind, Root};
 use carrel_sandbox::Repository;
 
 use super::error::RunError;
+use super::scratch::ScratchHome;
 use crate::launch::Workspace;
 use crate::quota::{Amount, Quota};
 use crate::trust::Trust;
-
-/// The directory of a root that holds scratch directories.
-const SCRATCH: &str = ".carrel/scratch";
 
 /// A directory that commands work in.
 #[derive(Debug)]
 pub struct Desk {
     pub(super) directory: Root,
     /// Where scratch directories are made.
-    pub(super) scratch_home: PathBuf,
+    pub(super) scratch_home: ScratchHome,
     /// What no command may see.
     pub(super) hidden: Vec<PathBuf>,
     pub(super) quota: Option<(Quota, Amount)>,
@@ -40,7 +38,7 @@ impl Desk {
         let trust = Trust::take(&directory).map_err(RunError::Workspace)?;
         Ok(Self {
             directory,
-            scratch_home: state.join("scratch"),
+            scratch_home: ScratchHome::of_state(state),
             hidden: vec![state.to_owned()],
             quota: None,
             trust: Arc::new(Mutex::new(trust)),
@@ -55,7 +53,7 @@ impl Desk {
         let trust = Trust::take(&directory).map_err(RunError::Workspace)?;
         Ok(Self {
             directory,
-            scratch_home: root.join(SCRATCH),
+            scratch_home: ScratchHome::of_root(root),
             hidden: vec![root.to_owned()],
             quota: None,
             trust: Arc::new(Mutex::new(trust)),

@@ -1,5 +1,6 @@
 //! Directories for the temporary files of commands.
 
+use std::ffi::OsStr;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
@@ -10,6 +11,9 @@ use tracing::warn;
 
 use super::error::RunError;
 use crate::error::Error;
+
+/// The length of a name.
+const NAME_DIGITS: usize = 16;
 
 /// Nobody but the command's own user may look into its temporary files.
 const OWN_MODE: u32 = 0o700;
@@ -27,8 +31,8 @@ pub(super) struct Scratch {
 impl Scratch {
     /// Makes a directory, for `owner` if that is another user than Carrel's. Those that a killed
     /// server left are removed.
-    pub(super) fn make(home: &Path, owner: Option<Owner>) -> Result<Self, RunError> {
-        let home = open_home(home)?;
+    pub(super) fn make(home: &ScratchHome, owner: Option<Owner>) -> Result<Self, RunError> {
+        let home = home.open()?;
         // A directory that another server has made and not locked yet would look stale.
         let _making = lock(&home, FlockOperation::LockExclusive)?;
         remove_stale(&home);
@@ -75,14 +79,46 @@ impl Drop for Scratch {
     }
 }
 
-/// Opens the directory that holds scratch directories. Others may pass through it, since some
-/// commands run as others, and see nothing.
-fn open_home(home: &Path) -> Result<Root, RunError> {
-    use std::os::unix::fs::DirBuilderExt;
-    let made = std::fs::DirBuilder::new().recursive(true).mode(0o711).create(home);
-    made.map_err(|source| RunError::Scratch { home: home.to_owned(), source })?;
-    let opened = Root::open(home);
-    Ok(opened.map_err(Error::files("could not open the directory for temporary files"))?)
+/// Where scratch directories are made.
+#[derive(Clone, Debug)]
+pub(super) struct ScratchHome {
+    /// A directory of the operator's.
+    base: PathBuf,
+    /// The way from there, on which nothing is a link.
+    below: &'static str,
+}
+
+impl ScratchHome {
+    /// The scratch directories of directories that an operator named.
+    pub(super) fn of_state(state: &Path) -> Self {
+        Self { base: state.to_owned(), below: "scratch" }
+    }
+
+    /// The scratch directories of a root's workspaces.
+    pub(super) fn of_root(root: &Path) -> Self {
+        Self { base: root.to_owned(), below: ".carrel/scratch" }
+    }
+
+    /// Opens the directory, and makes it if it is missing. Others may pass through it, since some
+    /// commands run as others, and see nothing.
+    ///
+    /// What is below the base may have been put there by somebody who would like to see something
+    /// else removed: no link is followed.
+    fn open(&self) -> Result<Root, RunError> {
+        use std::os::unix::fs::DirBuilderExt;
+        let failed = || Error::files("could not open the directory for temporary files");
+        let made = std::fs::DirBuilder::new().recursive(true).mode(0o711).create(&self.base);
+        made.map_err(|source| RunError::Scratch { home: self.base.clone(), source })?;
+        let base = Root::open(&self.base).map_err(failed())?;
+        let below = Path::new(self.below);
+        match base.open_root_strict(below) {
+            Err(error) if error.is_not_found() => {
+                base.create_directory(below, 0o711).map_err(failed())?;
+                Ok(base.open_root_strict(below).map_err(failed())?)
+            }
+            opened => Ok(opened.map_err(failed())?),
+        }
+    }
 }
 
 fn fill(home: &Root, name: &Path, owner: Option<Owner>) -> Result<Root, RunError> {
@@ -111,12 +147,19 @@ fn remove_stale(home: &Root) {
     let Ok(entries) = home.list(Path::new(".")) else { return };
     for entry in entries {
         let name = Path::new(&entry.name);
-        if is_stale(home, name)
+        if is_own_name(&entry.name)
+            && is_stale(home, name)
             && let Err(error) = home.remove_tree(name)
         {
             warn!(%error, "could not remove temporary files that were left behind");
         }
     }
+}
+
+/// Tells whether a name is one that is given here. Nothing else is ever removed.
+fn is_own_name(name: &OsStr) -> bool {
+    let name = name.as_encoded_bytes();
+    name.len() == NAME_DIGITS && name.iter().all(u8::is_ascii_hexdigit)
 }
 
 fn is_stale(home: &Root, name: &Path) -> bool {

@@ -93,6 +93,7 @@ const SSH: Role = Role::Settings("ssh settings");
 const MCP: Role = Role::Settings("MCP servers");
 const CONTAINER: Role = Role::Settings("development container");
 const DIRENV: Role = Role::Settings("direnv script");
+const RECORDS: Role = Role::Settings("records that Carrel would take for its own");
 
 const fn tree(role: Role, except: &'static [&'static str]) -> Watch {
     Watch::Tree { role, except, depth: 0 }
@@ -144,6 +145,7 @@ const PLACE: &[(&str, Watch)] = &[
     (".devcontainer", tree(CONTAINER, &[])),
     (".devcontainer.json", Watch::File(CONTAINER)),
     (".envrc", Watch::File(DIRENV)),
+    (".carrel", tree(RECORDS, &[])),
 ];
 
 /// Names that count in the workspace itself, the home directory of its commands.

@@ -1,0 +1,20 @@
+//! Becoming another program.
+
+use std::ffi::{CStr, CString, c_char};
+use std::io;
+use std::ptr;
+
+/// Replaces the program of the calling process. Returns only if that fails.
+///
+/// Nothing but the file that is named is tried: one that is no program is not handed to a shell.
+pub fn execute(program: &CStr, arguments: &[CString], environment: &[CString]) -> io::Error {
+    let (arguments, environment) = (pointers(arguments), pointers(environment));
+    // SAFETY: the path ends in a zero, and both lists are of strings that end in one, outlive the
+    // call and are followed by a null pointer.
+    unsafe { libc::execve(program.as_ptr(), arguments.as_ptr(), environment.as_ptr()) };
+    io::Error::last_os_error()
+}
+
+fn pointers(strings: &[CString]) -> Vec<*const c_char> {
+    strings.iter().map(|string| string.as_ptr()).chain([ptr::null()]).collect()
+}
