@@ -43,6 +43,7 @@ bench: build ## Measure against plain work and other sandboxes, as ratios in one
 fuzz: ## Fuzz the path layer, the workflow parser and the command-line parser for SOAK_SECONDS each
 	scripts/fuzz $(SOAK_SECONDS)
 
-soak: ## The long runs: races, kills
-	CARREL_RACE_SECONDS=60 CARREL_KILL_ROUNDS=20 \
-	  $(CARGO) nextest run --workspace --profile ci -E 'test(race::) | test(kill::)'
+soak: ## The long runs: races, kills, 10 GB of output, 10,000 starts
+	CARREL_RACE_SECONDS=60 CARREL_KILL_ROUNDS=20 CARREL_SOAK=1 \
+	  $(CARGO) nextest run --workspace --profile ci \
+	  -E 'test(race::) | test(kill::) | test(load::) | test(resources::) | test(exec::)'
