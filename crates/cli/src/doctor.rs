@@ -19,10 +19,7 @@ pub(crate) fn run(
     let loaded = boundary::policy(&arguments.boundary, environment)?;
     let state = boundary::state(environment)?;
     let runner = boundary::runner(&arguments.boundary, loaded.policy, environment)?;
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|source| Failure::Start { doing: "the runtime", source })?;
+    let runtime = crate::runtime()?;
     let diagnosis = runtime.block_on(diagnose(&runner, &state))?;
     match format {
         Format::Json => output::json(&diagnosis)?,

@@ -42,10 +42,7 @@ fn execute(
     format: Format,
     environment: &Environment,
 ) -> Result<ExitCode, Failure> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|source| Failure::Start { doing: "the runtime", source })?;
+    let runtime = crate::runtime()?;
     let completed = runtime.block_on(work(arguments, format, environment))?;
     answer::give(&completed, format)
 }

@@ -58,3 +58,9 @@ fn write_completions(shell: clap_complete::Shell) -> Result<ExitCode, Failure> {
     output::write(&script)?;
     Ok(ExitCode::SUCCESS)
 }
+
+/// Makes what asynchronous work runs on, on this thread.
+fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
+    let made = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    made.map_err(|source| Failure::Start { doing: "the runtime", source })
+}

@@ -23,10 +23,7 @@ pub(crate) fn run(
     format: Format,
     environment: &Environment,
 ) -> Result<ExitCode, Failure> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|source| Failure::Start { doing: "the runtime", source })?;
+    let runtime = crate::runtime()?;
     runtime.block_on(async {
         match command {
             WorkspaceCommand::Key(arguments) => key(&arguments, format, environment),
