@@ -37,6 +37,9 @@ pub(super) const END: Signal = Signal::USR1;
 /// running. Something like `tee` behind a process substitution finishes its work in this time.
 const SETTLE: Duration = Duration::from_millis(50);
 
+/// How long an init waits for the server to close its end when everything is said.
+const LINGER: Duration = Duration::from_millis(20);
+
 /// How many different refused calls are reported. A command that tries more is not looking for help.
 const MAX_REFUSED: usize = 16;
 
@@ -328,6 +331,9 @@ impl Init {
         let cost = Cost::from(usage_of_children()?);
         let refused = mem::take(&mut self.refusals.seen);
         report(&self.control, &Report::Ended { end, cost, left_running, refused, excess });
+        // The kernel lets the server run where this process does, as soon as it sleeps: ending takes
+        // longer than the server needs to read this and close its end.
+        let _ = ready::wait([self.control.as_fd()], Instant::now().checked_add(LINGER));
         Ok(())
     }
 
