@@ -30,9 +30,6 @@ pub(crate) const MAX_CONTROL_BYTES: usize = 4 << 10;
 /// The payload of a packet whose request is in its last descriptor. No request looks like this.
 const ELSEWHERE: &[u8] = b"@";
 
-/// The payload with which a command hands over what tells of refused system calls.
-pub(crate) const LISTENER: &[u8] = b"listener";
-
 /// What the server asks of the spawner.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Request {

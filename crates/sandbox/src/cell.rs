@@ -158,7 +158,9 @@ pub struct Cell {
     workspace: OwnedFd,
     rules: Option<Ruleset>,
     supervisor: Option<Ruleset>,
-    filter: Program,
+    /// What supervisors put in force for themselves and their commands, and what is left for commands.
+    early: Program,
+    late: Program,
     /// The cell itself, so that those it starts can tell whether it is gone.
     itself: OwnedFd,
 }
@@ -186,8 +188,10 @@ impl Cell {
         drop_bounding_set().during(Step::Capabilities)?;
         set_dumpable_behavior(DumpableBehavior::NotDumpable).during(Step::Capabilities)?;
         let supervisor = ruleset(plan.landlock.supervisor, &plan.landlock.supervised)?;
-        let filter = plan.seccomp.assemble(Reporting::Supervisor);
-        Ok(Self { workspace: doors.workspace, rules, supervisor, filter, itself, plan })
+        let (early, late) = plan.seccomp.split();
+        let early = early.assemble(Reporting::Supervisor);
+        let late = late.assemble(Reporting::Nobody);
+        Ok(Self { workspace: doors.workspace, rules, supervisor, early, late, itself, plan })
     }
 
     /// Returns the plan.
@@ -203,22 +207,27 @@ impl Cell {
         }
     }
 
-    /// Makes the calling copy of the cell the supervisor of one command.
-    pub fn supervise(&self) -> io::Result<Enclosure> {
-        match self.plan.tier {
-            Tier::Full => {
+    /// Makes the calling copy of the cell the supervisor of one command. Returns with it what tells of
+    /// system calls that are refused.
+    ///
+    /// The supervisor is under the same filter as its command, which inherits it: a supervisor that is
+    /// ready before its command is needed has paid for it. It makes none of the calls that are
+    /// refused, and least of all one that it would have to answer itself.
+    pub fn supervise(&self) -> io::Result<(Enclosure, Option<Listener>)> {
+        let enclosure = match (self.plan.tier, &self.supervisor) {
+            (Tier::Full, _) => {
                 mounts::show_processes()?;
-                Ok(Enclosure(true))
+                Enclosure(true)
             }
-            Tier::Landlock => match &self.supervisor {
-                None => Ok(Enclosure(false)),
-                Some(ruleset) => {
-                    set_no_new_privs(true)?;
-                    ruleset.restrict()?;
-                    Ok(Enclosure(true))
-                }
-            },
-        }
+            (Tier::Landlock, None) => Enclosure(false),
+            (Tier::Landlock, Some(ruleset)) => {
+                set_no_new_privs(true)?;
+                ruleset.restrict()?;
+                Enclosure(true)
+            }
+        };
+        set_no_new_privs(true)?;
+        Ok((enclosure, self.early.install()?))
     }
 
     /// Returns whether the cell is still there. The supervisor of a command is not necessarily able
@@ -250,10 +259,9 @@ impl Cell {
         Ok(fchdir(openat2(top, relative, flags, Mode::empty(), resolve)?)?)
     }
 
-    /// Takes every right from the calling process that a command must not have. The next step is
-    /// to execute its program. Returns what tells of system calls that were refused.
-    pub fn confine(&self) -> io::Result<Option<Listener>> {
-        set_no_new_privs(true)?;
+    /// Takes every right from the calling process, a child of a supervisor, that a command must not
+    /// have. The next step is to execute its program.
+    pub fn confine(&self) -> io::Result<()> {
         clear_ambient_capability_set()?;
         let none = CapabilitySet::empty();
         let sets = CapabilitySets { effective: none, permitted: none, inheritable: none };
@@ -261,7 +269,7 @@ impl Cell {
         if let Some(rules) = &self.rules {
             rules.restrict()?;
         }
-        self.filter.install()
+        self.late.install().map(drop)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::ffi::{CString, OsStr, OsString};
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 
 use carrel_domain::ByteSize;
@@ -12,7 +12,7 @@ use rustix::io::{Errno, FdFlags, fcntl_dupfd_cloexec, fcntl_setfd};
 use rustix::process::{Resource, Rlimit, fchdir, getrlimit, ioctl_tiocsctty, setrlimit, setsid};
 use rustix::stdio::{dup2_stderr, dup2_stdin, dup2_stdout};
 
-use crate::protocol::{Descriptors, Inside, LISTENER, Report, Standard, Start, Step, to_json};
+use crate::protocol::{Descriptors, Inside, Report, Standard, Start, Step, to_json};
 use crate::socket;
 use crate::spec::{CommandSpec, Limits};
 
@@ -28,7 +28,7 @@ pub(super) fn execute(
     cell: Option<&Cell>,
     news: &OwnedFd,
 ) -> u8 {
-    let (step, error) = match prepare(start, descriptors, cell, news) {
+    let (step, error) = match prepare(start, descriptors, cell) {
         Err(failed) => failed,
         Ok(_inherited) => (Step::Execute, replace_process(start)),
     };
@@ -44,7 +44,6 @@ fn prepare(
     start: &Start,
     descriptors: &Descriptors<OwnedFd>,
     cell: Option<&Cell>,
-    news: &OwnedFd,
 ) -> Result<Vec<OwnedFd>, (Step, io::Error)> {
     let during = |step| move |error: io::Error| (step, error);
     join(&descriptors.groups).map_err(during(Step::Prepare))?;
@@ -53,7 +52,7 @@ fn prepare(
     // Late, so that they hold for the program and not for what prepares it.
     limit(start.terms.limits).map_err(|errno| (Step::Prepare, errno.into()))?;
     if let Some(cell) = cell {
-        confine(cell, descriptors, news).map_err(during(Step::Confine))?;
+        confine(cell, descriptors).map_err(during(Step::Confine))?;
     }
     Ok(placed)
 }
@@ -74,8 +73,8 @@ fn enter(start: &Start, descriptors: &Descriptors<OwnedFd>, cell: Option<&Cell>)
     }
 }
 
-/// Takes away what a command must not have, and hands the init what tells of refused calls.
-fn confine(cell: &Cell, descriptors: &Descriptors<OwnedFd>, news: &OwnedFd) -> io::Result<()> {
+/// Takes away what a command must not have.
+fn confine(cell: &Cell, descriptors: &Descriptors<OwnedFd>) -> io::Result<()> {
     // A directory of the host would be a way out.
     let standard = descriptors.standard.iter().flat_map(Standard::in_order);
     for descriptor in standard.chain(&descriptors.inherited) {
@@ -83,10 +82,7 @@ fn confine(cell: &Cell, descriptors: &Descriptors<OwnedFd>, news: &OwnedFd) -> i
             return Err(Errno::ISDIR.into());
         }
     }
-    if let Some(listener) = cell.confine()? {
-        socket::send(news, LISTENER, &[listener.as_fd()])?;
-    }
-    Ok(())
+    cell.confine()
 }
 
 fn limit(limits: Limits) -> Result<(), Errno> {

@@ -24,10 +24,9 @@ use super::terminal::Ends;
 use super::{children, command, ready, sample, tree};
 use crate::outcome::{Cost, End, Excess};
 use crate::protocol::{
-    Descriptors, LISTENER, MAX_CONTROL_BYTES, MAX_INLINE_BYTES, Order, Report, Request, Start,
-    Step, to_json,
+    Descriptors, MAX_CONTROL_BYTES, MAX_INLINE_BYTES, Order, Report, Request, Start, Step, to_json,
 };
-use crate::socket::{self, Packet};
+use crate::socket;
 use crate::spec::Watch;
 
 /// What the kernel sends an init when the spawner dies.
@@ -114,12 +113,12 @@ fn run_prepared(
             refuse(&descriptors.control, step, &error);
             ExitCode::SUCCESS
         }
-        Ok((main, Prepared { news, told, enclosure, terminal })) => {
+        Ok((main, Prepared { news, told, enclosure, listener, terminal })) => {
             // The command's ends of its pipes must not stay open here.
             drop(told);
             let (control, _held) = descriptors.into_supervised();
             let main = Main { pid: main, end: None };
-            let refusals = Refusals { listener: None, origin, seen: Vec::new() };
+            let refusals = Refusals { listener, origin, seen: Vec::new() };
             let (grace, watch) = (start.terms.grace, start.terms.watch);
             Init { control, signals, main, grace, watch, enclosure, refusals, terminal }
                 .supervise(news)
@@ -183,6 +182,8 @@ pub(super) fn refuse(control: &OwnedFd, step: Step, error: &io::Error) {
 /// What an init has before there is a command.
 struct Prepared {
     enclosure: Enclosure,
+    /// What tells of refused system calls.
+    listener: Option<Listener>,
     /// Where the command tells of itself before it is executed.
     news: OwnedFd,
     told: OwnedFd,
@@ -192,14 +193,15 @@ struct Prepared {
 /// Makes this process the one that orphans go to, and one that ends with what it was copied from.
 fn prepare(origin: &Origin) -> io::Result<Prepared> {
     set_child_subreaper(Some(getpid()))?;
-    let enclosure = origin.cell().map_or(Ok(Enclosure::none()), Cell::supervise)?;
+    let (enclosure, listener) =
+        origin.cell().map_or(Ok((Enclosure::none(), None)), Cell::supervise)?;
     set_parent_process_death_signal(Some(END))?;
     // It may have died before it could be asked for a signal.
     if !origin.is_there()? {
         return Err(Errno::SRCH.into());
     }
     let (news, told) = socket::pair()?;
-    Ok(Prepared { enclosure, news, told, terminal: None })
+    Ok(Prepared { enclosure, listener, news, told, terminal: None })
 }
 
 /// Tells the server something.
@@ -393,16 +395,12 @@ impl Init {
             let watched = [news.as_fd(), self.control.as_fd(), self.signals.as_fd()];
             let [told, ordered, _] = ready::wait(watched, None)?;
             if told {
-                match socket::receive(news, MAX_CONTROL_BYTES)? {
-                    // Its end was closed by the execution of the program.
-                    None => return Ok(None),
-                    Some(packet) if packet.payload == LISTENER => self.listen(packet),
-                    Some(packet) => {
-                        socket::send(&self.control, &packet.payload, &[])?;
-                        return Ok(Some(Cause::NotExecuted));
-                    }
-                }
-                continue;
+                // Its end was closed by the execution of the program, unless there is something to say.
+                let Some(packet) = socket::receive(news, MAX_CONTROL_BYTES)? else {
+                    return Ok(None);
+                };
+                socket::send(&self.control, &packet.payload, &[])?;
+                return Ok(Some(Cause::NotExecuted));
             }
             let event = if ordered { self.order()? } else { self.signal()? };
             match event {
@@ -413,10 +411,6 @@ impl Init {
                 Event::Child | Event::Timeout => {}
             }
         }
-    }
-
-    fn listen(&mut self, mut packet: Packet) {
-        self.refusals.listener = packet.descriptors.pop().map(Listener::from);
     }
 
     /// Ends what the main process left, and returns how many processes that were.

@@ -11,7 +11,7 @@
 use libc::sock_filter;
 
 use super::answer::{Answer, Errno};
-use super::call::Architecture;
+use super::call::{Architecture, Call};
 use super::condition::{Argument, Condition, Test, Width};
 use super::instruction::{and, failure, forward, give, halves, jump, load, refuse};
 use super::{Entry, Filter, UNJUDGED};
@@ -43,6 +43,18 @@ pub struct Program {
 }
 
 impl Filter {
+    /// Separates what Carrel itself still needs when everything else is refused already. The larger
+    /// part can then be put in force before there is a command.
+    pub(crate) fn split(&self) -> (Self, Self) {
+        let is_late = |entry: &&Entry| entry.call == Call::Openat2;
+        let (late, early): (Vec<&Entry>, Vec<&Entry>) = self.entries.iter().partition(is_late);
+        let part = |entries: Vec<&Entry>| Self {
+            entries: entries.into_iter().cloned().collect(),
+            newest: self.newest,
+        };
+        (part(early), part(late))
+    }
+
     /// Translates the filter for the architecture that this program runs on.
     pub fn assemble(&self, reporting: Reporting) -> Program {
         self.assemble_for(Architecture::CURRENT, reporting)
