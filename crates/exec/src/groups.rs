@@ -16,6 +16,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use carrel_domain::ByteSize;
 use carrel_sandbox::Grouped;
+use rustix::fs::{Mode, OFlags};
 use tracing::{debug, warn};
 
 use layout::{Controller, Layout};
@@ -178,7 +179,7 @@ impl Made {
     /// Tells whether next to nothing is left of earlier commands.
     fn is_light(&self) -> bool {
         let used = |part: &Part| {
-            let text = read(&part.directory.join(part.controller.usage()?))?;
+            let text = read_setting(&part.directory.join(part.controller.usage()?))?;
             text.trim().parse().ok().map(ByteSize::bytes)
         };
         self.parts.iter().filter_map(used).all(|used| used <= MAX_KEPT_MEMORY)
@@ -191,7 +192,7 @@ impl Made {
     fn read(&self) -> (Option<ByteSize>, Counts) {
         let (mut peak, mut counts) = (None, Counts::default());
         for Part { controller, directory, .. } in &self.parts {
-            controller.read(&mut peak, &mut counts, &|file| read(&directory.join(file)));
+            controller.read(&mut peak, &mut counts, &|file| read_setting(&directory.join(file)));
         }
         (peak, counts)
     }
@@ -250,6 +251,17 @@ fn remove(path: &Path) -> io::Result<()> {
 #[expect(clippy::disallowed_methods, reason = "control groups are not workspace files")]
 fn write(path: &Path, text: &str) -> io::Result<()> {
     fs::write(path, text)
+}
+
+/// Room for a file of a control group: a number, or a few lines of them.
+const MAX_SETTING_BYTES: usize = 4 << 10;
+
+/// Reads a file of a control group in as few calls as possible; it is done twice for each command.
+fn read_setting(path: &Path) -> Option<String> {
+    let file = rustix::fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).ok()?;
+    let mut text = [0; MAX_SETTING_BYTES];
+    let length = rustix::io::read(file, &mut text).ok()?;
+    String::from_utf8(text[..length].to_vec()).ok()
 }
 
 #[expect(clippy::disallowed_methods, reason = "control groups are not workspace files")]
