@@ -8,6 +8,7 @@ mod proc;
 mod ready;
 mod sample;
 mod spawner;
+mod supervise;
 mod terminal;
 mod tree;
 
