@@ -46,6 +46,10 @@ impl Desk {
     }
 
     fn plan(&self, tier: Tier, network: Network) -> Plan {
+        self.plan_with(tier, network, Vec::new())
+    }
+
+    fn plan_with(&self, tier: Tier, network: Network, readable: Vec<PathBuf>) -> Plan {
         let workspace = self.workspace();
         let metadata = fs::metadata(&workspace).unwrap();
         let policy = Policy {
@@ -54,7 +58,7 @@ impl Desk {
             workspace,
             access: WorkspaceAccess::ReadWrite,
             repository: Repository::Absent,
-            readable: Vec::new(),
+            readable,
             writable: Vec::new(),
             hidden: Vec::new(),
             network,
@@ -200,4 +204,25 @@ async fn a_cell_that_cannot_be_made_says_which_step_failed() {
     let CellError::Refused(failure) = error else { panic!("{error:?}") };
     assert_eq!(failure.step, carrel_sandbox::Step::Find);
     assert!(failure.object.unwrap().ends_with("elsewhere"));
+}
+
+#[tokio::test]
+async fn a_granted_path_that_has_become_a_link_is_not_followed() {
+    for tier in BOTH {
+        let (desk, spawner) = (Desk::new(tier), spawner());
+        let (granted, secret) =
+            (desk.workspace().with_file_name("granted"), desk.workspace().with_file_name("secret"));
+        fs::create_dir(&granted).unwrap();
+        fs::create_dir(&secret).unwrap();
+        let plan = desk.plan_with(tier, Network::None, vec![granted.clone()]);
+        fs::remove_dir(&granted).unwrap();
+        std::os::unix::fs::symlink(&secret, &granted).unwrap();
+        let workspace = directory(desk.workspace());
+        let scratch = directory(desk.workspace().with_file_name("scratch"));
+        let made = spawner.cell(plan, workspace.as_fd(), scratch.as_fd(), None).await;
+        let Err(CellError::Refused(failure)) = made else { panic!("{tier}: {made:?}") };
+        assert_eq!(failure.errno, rustix::io::Errno::LOOP.raw_os_error(), "{tier}: {failure}");
+        // One workspace's trouble is not a reason to give all of them weaker walls.
+        assert!(!failure.is_about_the_host(), "{tier}: {failure}");
+    }
 }
