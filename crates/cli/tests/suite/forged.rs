@@ -15,15 +15,12 @@ fn a_workspace_that_poses_as_a_root_removes_nothing_elsewhere() {
         let (real, own) = (lab.managed("50M"), lab.workspace().join(".carrel"));
         let records = real.parent().unwrap().join(".carrel/records");
         std::fs::create_dir_all(own.join("records")).unwrap();
-        for record in std::fs::read_dir(records).unwrap() {
-            let record = record.unwrap().path();
-            std::fs::copy(&record, own.join("records/sub.json")).unwrap();
-        }
+        std::fs::copy(records.join("X.json"), own.join("records/X.json")).unwrap();
         symlink(&victim, own.join("scratch")).unwrap();
-        std::fs::create_dir_all(lab.workspace().join("sub")).unwrap();
+        std::fs::create_dir_all(lab.workspace().join("X")).unwrap();
         std::fs::set_permissions(&own, PermissionsExt::from_mode(0o700)).unwrap();
-        let sub = lab.workspace().join("sub");
-        for path in [&own.join("records/sub.json"), &sub] {
+        let sub = lab.workspace().join("X");
+        for path in [&own.join("records/X.json"), &sub] {
             lab.own(path);
         }
         for path in [&victim.join("0123456789abcdef"), &victim.join("precious"), &victim] {
