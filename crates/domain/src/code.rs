@@ -148,6 +148,67 @@ codes! {
     /// The prompt of the workflow file is not a valid template.
     TemplateParse = "E_TEMPLATE_PARSE", "template_parse_error", 422;
 
+    /// An argument of a tool is missing, unknown or of the wrong type.
+    InvalidArguments = "E_INVALID_ARGUMENTS", "invalid_arguments", 422;
+    /// No tool has this name, or the mode of the server leaves it out.
+    UnknownTool = "E_UNKNOWN_TOOL", "unknown_tool", 404;
+    /// No workspace of this server has this name.
+    UnknownWorkspace = "E_UNKNOWN_WORKSPACE", "unknown_workspace", 404;
+    /// The server has several workspaces and the call names none.
+    WorkspaceNotChosen = "E_WORKSPACE_NOT_CHOSEN", "workspace_not_chosen", 422;
+    /// The workspaces that the server was started with cannot be used together.
+    WorkspacesInvalid = "E_WORKSPACES_INVALID", "workspaces_invalid", 422;
+    /// The workspace may only be read.
+    ReadOnly = "E_READ_ONLY", "read_only", 403;
+    /// A file is to be changed that this session has not read.
+    NotRead = "E_NOT_READ", "not_read", 409;
+    /// A file is to be changed that somebody else has changed since this session read it.
+    ChangedSinceRead = "E_CHANGED_SINCE_READ", "changed_since_read", 409;
+    /// A file is to be handled as text and is none.
+    BinaryFile = "E_BINARY_FILE", "binary_file", 422;
+    /// A range of lines is asked for that the file does not have.
+    InvalidRange = "E_INVALID_RANGE", "invalid_range", 422;
+    /// The text that an edit replaces is not in the file.
+    EditFindNotFound = "E_EDIT_FILE_FIND_NOT_FOUND", "edit_file_find_not_found", 409;
+    /// The text that an edit replaces is in the file more than once.
+    EditMultiMatch = "E_EDIT_FILE_MULTI_MATCH", "edit_file_multi_match", 409;
+    /// The text that an edit looks for is longer than allowed.
+    EditFindTooLarge = "E_EDIT_FILE_FIND_TOO_LARGE", "edit_file_find_too_large", 422;
+    /// The text that an edit puts in is longer than allowed.
+    EditReplaceTooLarge = "E_EDIT_FILE_REPLACE_TOO_LARGE", "edit_file_replace_too_large", 422;
+    /// The edits of one call replace more than allowed.
+    EditBatchTooLarge = "E_EDIT_FILE_BATCH_TOO_LARGE", "edit_file_batch_too_large", 422;
+    /// A range covers the whole file and nothing is put in its place.
+    EditLineRangeTooLarge = "E_EDIT_FILE_LINE_RANGE_TOO_LARGE", "edit_file_line_range_too_large", 422;
+    /// Two edits of one call change the same place.
+    EditOverlap = "E_EDIT_FILE_OVERLAP", "edit_file_overlap", 422;
+    /// An edit would write lines that already follow it a second time.
+    EditDuplicatesContext = "E_EDIT_FILE_DUPLICATES_CONTEXT", "edit_file_duplicates_context", 422;
+    /// An edit would change nothing.
+    EditNoChange = "E_EDIT_FILE_NO_CHANGE", "edit_file_no_change", 422;
+    /// A patch cannot be understood.
+    PatchInvalid = "E_PATCH_INVALID", "patch_invalid", 422;
+    /// A patch does not fit the files; nothing was changed.
+    PatchFailed = "E_PATCH_FAILED", "patch_failed", 409;
+    /// A pattern is no valid regular expression or glob.
+    InvalidPattern = "E_INVALID_PATTERN", "invalid_pattern", 422;
+    /// No project that Carrel knows is there.
+    ProjectNotDetected = "E_PROJECT_NOT_DETECTED", "project_not_detected", 422;
+    /// The project has several languages and the call names none of them.
+    LanguageNotChosen = "E_LANGUAGE_NOT_CHOSEN", "language_not_chosen", 422;
+    /// The project has no script of this name.
+    ScriptNotFound = "E_SCRIPT_NOT_FOUND", "script_not_found", 404;
+    /// A word for git is not among those that the operation takes.
+    GitRefused = "E_GIT_REFUSED", "git_refused", 403;
+    /// No secret has this name.
+    SecretUnknown = "E_SECRET_UNKNOWN", "secret_unknown", 404;
+    /// Text is to be written that holds the mask of a secret instead of the secret.
+    MaskedWrite = "E_MASKED_WRITE", "masked_write", 422;
+    /// The time of a call was over before its work was.
+    Timeout = "E_TIMEOUT", "timeout", 504;
+    /// The caller gave up before the work was over.
+    Cancelled = "E_CANCELLED", "cancelled", 499;
+
     /// A check of a root found something that stops work or endangers it.
     VerifyFailed = "E_VERIFY_FAILED", "verify_failed", 409;
     /// A clean-up could not do everything.

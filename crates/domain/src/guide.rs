@@ -326,6 +326,128 @@ impl Code {
                 ],
                 remedies: &["correct the template below the second `---` line"],
             },
+            Self::InvalidArguments => Guide {
+                causes: &["the call does not follow the schema of the tool"],
+                remedies: &[
+                    "see the schema in `tools/list`, `carrel tool NAME --help` or docs/tools.md",
+                ],
+            },
+            Self::UnknownTool => Guide {
+                causes: &[
+                    "the name is misspelt",
+                    "the server runs with --read-only or another --toolset",
+                ],
+                remedies: &["list the tools with `tools/list` or `carrel tool`"],
+            },
+            Self::UnknownWorkspace => Guide {
+                causes: &["the name is misspelt; names are case-sensitive"],
+                remedies: &["pass one of the names in the message"],
+            },
+            Self::WorkspaceNotChosen => Guide {
+                causes: &["`workspace` was left out"],
+                remedies: &["pass `workspace` with one of the names in the message"],
+            },
+            Self::WorkspacesInvalid => Guide {
+                causes: &["two have one name or one directory, or one lies inside another"],
+                remedies: &["correct --workspaces; each entry is `name=directory` or `directory`"],
+            },
+            Self::ReadOnly => Guide {
+                causes: &["the operator marked it read-only"],
+                remedies: &["work in another workspace, or ask the operator"],
+            },
+            Self::NotRead => Guide {
+                causes: &["the file was not read, or only in part, or in another workspace"],
+                remedies: &["read it first"],
+            },
+            Self::ChangedSinceRead => Guide {
+                causes: &["a command, a formatter, an editor or another session wrote it"],
+                remedies: &["read it again"],
+            },
+            Self::BinaryFile => Guide {
+                causes: &["the file is a program, an archive or another binary format"],
+                remedies: &["use a command that understands the format"],
+            },
+            Self::InvalidRange => Guide {
+                causes: &["the file is shorter, or the range ends before it begins"],
+                remedies: &["ask for lines that the file has; the message says how many"],
+            },
+            Self::EditFindNotFound => Guide {
+                causes: &["the text was copied inexactly, or the file is another one"],
+                remedies: &["read the place again and copy the text exactly"],
+            },
+            Self::EditMultiMatch => Guide {
+                causes: &["the text is too short to be unique"],
+                remedies: &["add lines around it, or set replace_all"],
+            },
+            Self::EditFindTooLarge => Guide {
+                causes: &["a whole block was given where its first lines would do"],
+                remedies: &["give a shorter text, or a range of lines"],
+            },
+            Self::EditReplaceTooLarge => Guide {
+                causes: &["a whole file was given as one edit"],
+                remedies: &["split the edit, or replace a range of lines"],
+            },
+            Self::EditBatchTooLarge => {
+                Guide { causes: &["too many edits in one call"], remedies: &["make several calls"] }
+            }
+            Self::EditLineRangeTooLarge => Guide {
+                causes: &["the range is wrong, or the file is to be emptied"],
+                remedies: &["use Write with empty content, or Delete"],
+            },
+            Self::EditOverlap => {
+                Guide { causes: &["the ranges overlap"], remedies: &["join the edits into one"] }
+            }
+            Self::EditDuplicatesContext => Guide {
+                causes: &["the range ends too early"],
+                remedies: &["extend the range, or leave those lines out of the text"],
+            },
+            Self::EditNoChange => {
+                Guide { causes: &["both texts are the same"], remedies: &["leave the edit out"] }
+            }
+            Self::PatchInvalid => Guide {
+                causes: &["it is no unified diff, or was cut"],
+                remedies: &["give a unified diff with `---`, `+++` and `@@` lines"],
+            },
+            Self::PatchFailed => Guide {
+                causes: &["the files differ from those that the patch was made for"],
+                remedies: &["read the files again and make the patch anew"],
+            },
+            Self::InvalidPattern => Guide {
+                causes: &["a bracket is open, or a character needs a backslash"],
+                remedies: &["correct the pattern, or set fixed_strings"],
+            },
+            Self::ProjectNotDetected => Guide {
+                causes: &["no marker such as Cargo.toml, package.json or pyproject.toml was found"],
+                remedies: &["name another path, or say the commands in carrel.toml"],
+            },
+            Self::LanguageNotChosen => Guide {
+                causes: &["`language` was left out, or names one that is not there"],
+                remedies: &["pass `language` with one of the names in the message, or `all`"],
+            },
+            Self::ScriptNotFound => Guide {
+                causes: &["the name is misspelt"],
+                remedies: &["pass one of the names in the message"],
+            },
+            Self::GitRefused => Guide {
+                causes: &["an option that reads or writes elsewhere, or runs programs"],
+                remedies: &["use the options in the message"],
+            },
+            Self::SecretUnknown => Guide {
+                causes: &["the operator has not configured it"],
+                remedies: &["list the names with secrets_available"],
+            },
+            Self::MaskedWrite => Guide {
+                causes: &["it was copied from an output in which a secret was masked"],
+                remedies: &["leave the masked line as it is, or write the real text"],
+            },
+            Self::Timeout => Guide {
+                causes: &["the work takes longer than the limit"],
+                remedies: &["raise the timeout, or ask for less"],
+            },
+            Self::Cancelled => Guide {
+                causes: &["the client cancelled the call, or the server stops"],
+                remedies: &["call again"],
+            },
             Self::VerifyFailed => Guide {
                 causes: &["the findings on stdout say what is wrong"],
                 remedies: &["follow the fix of each finding"],
