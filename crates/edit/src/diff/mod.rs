@@ -1,0 +1,205 @@
+//! What changed between two texts, as a unified diff.
+//!
+//! Lines are compared with their endings, so a diff made with [`Options::EXACT`] says everything
+//! that a patch needs. One made with the default options is meant to be read: it leaves out what
+//! passes its budget, and says how much that was.
+
+mod page;
+
+use std::ops::Range;
+use std::time::{Duration, Instant};
+
+use similar::{Algorithm, DiffOp, capture_diff_slices_deadline};
+
+use page::Page;
+
+use crate::lines::raw_lines;
+
+/// Bounds the lines that are compared with each other; beyond it, all between the first and the
+/// last difference counts as changed.
+pub const MAX_COMPARED_LINES: usize = 50_000;
+
+/// Bounds the search for a short diff; past it, the diff is right but longer than it could be.
+const MAX_SEARCH_TIME: Duration = Duration::from_millis(200);
+
+/// How much of a diff is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// The unchanged lines around a change.
+    pub context: usize,
+    /// The lines of the diff, its hunk headers included.
+    pub max_lines: usize,
+    /// The characters of one line.
+    pub max_line_characters: usize,
+}
+
+impl Options {
+    /// Shows everything.
+    pub const EXACT: Self =
+        Self { context: 3, max_lines: usize::MAX, max_line_characters: usize::MAX };
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { context: 2, max_lines: 200, max_line_characters: 500 }
+    }
+}
+
+/// The difference between two texts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Diff {
+    /// The hunks, and a note when lines are left out. Empty when the texts are the same.
+    pub text: String,
+    /// How many lines are new.
+    pub added: usize,
+    /// How many lines are gone.
+    pub removed: usize,
+    /// How many lines of the diff are left out.
+    pub lines_left_out: usize,
+}
+
+impl Diff {
+    /// Compares two texts.
+    pub fn between(old: &str, new: &str, options: Options) -> Self {
+        let old: Vec<&str> = raw_lines(old).collect();
+        let new: Vec<&str> = raw_lines(new).collect();
+        let changes = changes(&old, &new);
+        let mut page = Page::new(options);
+        for group in group(&changes, options.context) {
+            page.hunk(&old, &new, group);
+        }
+        let (text, lines_left_out) = page.finish();
+        let added = changes.iter().map(|change| change.new.len()).sum();
+        let removed = changes.iter().map(|change| change.old.len()).sum();
+        Self { text, added, removed, lines_left_out }
+    }
+
+    /// Returns the diff below the names of its files, or nothing when the texts are the same.
+    ///
+    /// `None` stands for a file that does not exist.
+    pub fn with_names(&self, old: Option<&str>, new: Option<&str>) -> String {
+        if self.text.is_empty() {
+            return String::new();
+        }
+        let name = |prefix: &str, name: Option<&str>| {
+            name.map_or("/dev/null".to_owned(), |name| format!("{prefix}/{name}"))
+        };
+        format!("--- {}\n+++ {}\n{}", name("a", old), name("b", new), self.text)
+    }
+}
+
+/// Lines that stand in one text where others stand in the other.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Change {
+    old: Range<usize>,
+    new: Range<usize>,
+}
+
+fn changes(old: &[&str], new: &[&str]) -> Vec<Change> {
+    let start = old.iter().zip(new).take_while(|(a, b)| a == b).count();
+    let (old_rest, new_rest) = (&old[start..], &new[start..]);
+    let rest = old_rest.iter().rev().zip(new_rest.iter().rev());
+    let end = rest.take_while(|(a, b)| a == b).count();
+    let old_middle = &old_rest[..old_rest.len() - end];
+    let new_middle = &new_rest[..new_rest.len() - end];
+    if old_middle.is_empty() && new_middle.is_empty() {
+        return Vec::new();
+    }
+    if old_middle.len() + new_middle.len() > MAX_COMPARED_LINES {
+        let (old_end, new_end) = (start + old_middle.len(), start + new_middle.len());
+        return vec![Change { old: start..old_end, new: start..new_end }];
+    }
+    let deadline = Some(Instant::now() + MAX_SEARCH_TIME);
+    let found = capture_diff_slices_deadline(Algorithm::Myers, old_middle, new_middle, deadline);
+    found.into_iter().filter_map(|found| change(found, start)).collect()
+}
+
+fn change(found: DiffOp, start: usize) -> Option<Change> {
+    let (old, new) = match found {
+        DiffOp::Equal { .. } => return None,
+        DiffOp::Delete { old_index, old_len, new_index } => {
+            (old_index..old_index + old_len, new_index..new_index)
+        }
+        DiffOp::Insert { old_index, new_index, new_len } => {
+            (old_index..old_index, new_index..new_index + new_len)
+        }
+        DiffOp::Replace { old_index, old_len, new_index, new_len } => {
+            (old_index..old_index + old_len, new_index..new_index + new_len)
+        }
+    };
+    let shifted = |range: Range<usize>| range.start + start..range.end + start;
+    Some(Change { old: shifted(old), new: shifted(new) })
+}
+
+/// Puts changes together whose context would touch.
+fn group(changes: &[Change], context: usize) -> impl Iterator<Item = &[Change]> {
+    changes.chunk_by(move |before, after| {
+        after.old.start - before.old.end <= context.saturating_mul(2)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pretty_assertions::assert_eq;
+
+    fn numbered(range: Range<usize>) -> String {
+        range.map(|n| format!("{n}\n")).collect::<Vec<_>>().concat()
+    }
+
+    #[test]
+    fn changes_are_shown_with_their_context() {
+        let old = numbered(1..20);
+        let new = old.replace("\n5\n", "\nfive\n").replace("\n9\n", "\n");
+        let new = new.replace("\n18\n", "\n18\nnew\n");
+        let diff = Diff::between(&old, &new, Options::default());
+        let want = "@@ -3,9 +3,8 @@\n 3\n 4\n-5\n+five\n 6\n 7\n 8\n-9\n 10\n 11\n\
+                    @@ -17,3 +16,4 @@\n 17\n 18\n+new\n 19\n";
+        assert_eq!(diff.text, want);
+        assert_eq!((diff.added, diff.removed), (2, 2));
+    }
+
+    #[test]
+    fn ends_of_files_are_told_apart() {
+        let cases = [
+            ("", "", ""),
+            ("a\n", "a\n", ""),
+            ("", "a\n", "@@ -0,0 +1 @@\n+a\n"),
+            ("a\n", "", "@@ -1 +0,0 @@\n-a\n"),
+            ("a", "a\n", "@@ -1 +1 @@\n-a\n\\ No newline at end of file\n+a\n"),
+            ("a\r\n", "a\n", "@@ -1 +1 @@\n-a\r\n+a\n"),
+        ];
+        for (old, new, want) in cases {
+            assert_eq!(Diff::between(old, new, Options::EXACT).text, want);
+        }
+    }
+
+    #[test]
+    fn names_stand_above_and_nothing_above_nothing() {
+        let diff = Diff::between("", "a\n", Options::EXACT);
+        let want = "--- /dev/null\n+++ b/f\n@@ -0,0 +1 @@\n+a\n";
+        assert_eq!(diff.with_names(None, Some("f")), want);
+        let same = Diff::between("a", "a", Options::EXACT);
+        assert_eq!(same.with_names(Some("f"), Some("f")), "");
+    }
+
+    #[test]
+    fn what_passes_the_budget_is_counted() {
+        let options = Options { context: 0, max_lines: 3, max_line_characters: 2 };
+        let diff = Diff::between("", &numbered(998..1008), options);
+        let cut = "+99… [1 more character]\n";
+        assert_eq!(diff.text, format!("@@ -0,0 +1,10 @@\n{cut}{cut}… 8 more lines\n"));
+        assert_eq!((diff.added, diff.lines_left_out), (10, 8));
+    }
+
+    #[test]
+    fn huge_texts_without_a_common_line_are_compared_in_bounded_time() {
+        for count in [20_000, 100_000] {
+            let start = Instant::now();
+            let diff =
+                Diff::between(&numbered(0..count), &numbered(count..2 * count), Options::default());
+            assert_eq!((diff.added, diff.removed), (count, count));
+            assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
+        }
+    }
+}

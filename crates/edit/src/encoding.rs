@@ -1,0 +1,159 @@
+//! How the bytes of a file become text and text becomes the same bytes again.
+//!
+//! Every sequence of bytes is text in one of these encodings, and none of them loses anything.
+
+use std::fmt;
+
+/// The bytes that say "UTF-8" at the start of a file.
+const UTF8_MARK: &[u8] = b"\xEF\xBB\xBF";
+/// The bytes that say "UTF-16, low byte first".
+const UTF16_LE_MARK: &[u8] = b"\xFF\xFE";
+/// The bytes that say "UTF-16, high byte first".
+const UTF16_BE_MARK: &[u8] = b"\xFE\xFF";
+
+/// A byte that is no UTF-8 is kept as the character of this value plus the byte.
+///
+/// The characters lie in a private area, so that text in any language stays what it is.
+const STRAY_BASE: u32 = 0xEF00;
+
+/// How the text of a file is stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Encoding {
+    /// UTF-8.
+    Utf8,
+    /// UTF-8 after a byte order mark.
+    Utf8WithMark,
+    /// UTF-16, low byte first, after a byte order mark.
+    Utf16Le,
+    /// UTF-16, high byte first, after a byte order mark.
+    Utf16Be,
+    /// One byte for each character, as in ISO 8859-1: no UTF-8, and nothing in it looks like it.
+    Latin1,
+    /// UTF-8 with stray bytes, each of which is kept as a character from U+EF80 to U+EFFF.
+    DamagedUtf8,
+}
+
+impl fmt::Display for Encoding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Utf8 => "UTF-8",
+            Self::Utf8WithMark => "UTF-8 with a byte order mark",
+            Self::Utf16Le => "UTF-16 LE",
+            Self::Utf16Be => "UTF-16 BE",
+            Self::Latin1 => "ISO 8859-1",
+            Self::DamagedUtf8 => "UTF-8 with stray bytes",
+        })
+    }
+}
+
+impl Encoding {
+    /// Tells whether the text of this encoding is preceded by a byte order mark.
+    pub fn has_mark(self) -> bool {
+        match self {
+            Self::Utf8WithMark | Self::Utf16Le | Self::Utf16Be => true,
+            Self::Utf8 | Self::Latin1 | Self::DamagedUtf8 => false,
+        }
+    }
+
+    /// Returns a character of the text that this encoding has no bytes for.
+    pub(crate) fn missing(self, text: &str) -> Option<char> {
+        match self {
+            Self::Latin1 => text.chars().find(|&c| u8::try_from(c).is_err()),
+            Self::Utf8 | Self::Utf8WithMark | Self::Utf16Le | Self::Utf16Be | Self::DamagedUtf8 => {
+                None
+            }
+        }
+    }
+}
+
+/// Finds the encoding of some bytes, and their text without the mark.
+pub(crate) fn decode(bytes: Vec<u8>) -> (Encoding, String) {
+    if let Some(found) = decode_marked(&bytes) {
+        return found;
+    }
+    match String::from_utf8(bytes) {
+        Ok(text) => (Encoding::Utf8, text),
+        Err(error) => decode_stray(error.as_bytes()),
+    }
+}
+
+fn decode_marked(bytes: &[u8]) -> Option<(Encoding, String)> {
+    if let Some(rest) = bytes.strip_prefix(UTF8_MARK) {
+        let text = std::str::from_utf8(rest).ok()?;
+        return Some((Encoding::Utf8WithMark, text.to_owned()));
+    }
+    if let Some(rest) = bytes.strip_prefix(UTF16_LE_MARK) {
+        return Some((Encoding::Utf16Le, decode_utf16(rest, u16::from_le_bytes)?));
+    }
+    let rest = bytes.strip_prefix(UTF16_BE_MARK)?;
+    Some((Encoding::Utf16Be, decode_utf16(rest, u16::from_be_bytes)?))
+}
+
+fn decode_utf16(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> Option<String> {
+    let (pairs, rest) = bytes.as_chunks::<2>();
+    if !rest.is_empty() {
+        return None;
+    }
+    char::decode_utf16(pairs.iter().map(|&pair| unit(pair))).collect::<Result<_, _>>().ok()
+}
+
+fn decode_stray(bytes: &[u8]) -> (Encoding, String) {
+    let is_ascii = |chunk: std::str::Utf8Chunk<'_>| chunk.valid().is_ascii();
+    if bytes.utf8_chunks().all(is_ascii) {
+        return (Encoding::Latin1, bytes.iter().map(|&byte| char::from(byte)).collect());
+    }
+    let mut text = String::with_capacity(bytes.len());
+    for chunk in bytes.utf8_chunks() {
+        for c in chunk.valid().chars() {
+            // A character that stands for a stray byte would be written as that byte, so its own
+            // bytes are taken for stray ones.
+            match stray_byte(c) {
+                None => text.push(c),
+                Some(_) => push_stray(&mut text, c.encode_utf8(&mut [0; 4]).as_bytes()),
+            }
+        }
+        push_stray(&mut text, chunk.invalid());
+    }
+    (Encoding::DamagedUtf8, text)
+}
+
+fn push_stray(text: &mut String, bytes: &[u8]) {
+    text.extend(bytes.iter().filter_map(|&byte| char::from_u32(STRAY_BASE + u32::from(byte))));
+}
+
+fn stray_byte(c: char) -> Option<u8> {
+    let byte = u8::try_from(u32::from(c).checked_sub(STRAY_BASE)?).ok()?;
+    (!byte.is_ascii()).then_some(byte)
+}
+
+/// Returns the bytes of a text, the mark included.
+///
+/// Characters that the encoding does not have are left out; [`Encoding::missing`] finds them.
+pub(crate) fn encode(encoding: Encoding, text: &str) -> Vec<u8> {
+    match encoding {
+        Encoding::Utf8 => text.as_bytes().to_vec(),
+        Encoding::Utf8WithMark => [UTF8_MARK, text.as_bytes()].concat(),
+        Encoding::Utf16Le => encode_utf16(UTF16_LE_MARK, text, u16::to_le_bytes),
+        Encoding::Utf16Be => encode_utf16(UTF16_BE_MARK, text, u16::to_be_bytes),
+        Encoding::Latin1 => text.chars().filter_map(|c| u8::try_from(c).ok()).collect(),
+        Encoding::DamagedUtf8 => encode_stray(text),
+    }
+}
+
+fn encode_utf16(mark: &[u8], text: &str, bytes: fn(u16) -> [u8; 2]) -> Vec<u8> {
+    let mut encoded = mark.to_vec();
+    encoded.extend(text.encode_utf16().flat_map(bytes));
+    encoded
+}
+
+fn encode_stray(text: &str) -> Vec<u8> {
+    let mut encoded = Vec::with_capacity(text.len());
+    for c in text.chars() {
+        match stray_byte(c) {
+            Some(byte) => encoded.push(byte),
+            None => encoded.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes()),
+        }
+    }
+    encoded
+}

@@ -1,0 +1,270 @@
+//! What is shown of a file: numbered lines within a budget.
+
+mod pane;
+
+use pane::Pane;
+
+use crate::document::Document;
+use crate::lines::{EndingStyle, LineFacts};
+
+/// Bounds the lines of one window unless the caller asks for a number.
+pub const DEFAULT_LINES: usize = 2000;
+
+/// Bounds the text of one window, so that an answer fits into an agent's context.
+pub const MAX_WINDOW_BYTES: usize = 100 * 1024;
+
+/// Bounds how much of one line is shown; longer ones are data rather than text to read.
+pub const MAX_LINE_CHARACTERS: usize = 2000;
+
+/// The lines on each side of a line that was asked for.
+pub const DEFAULT_CONTEXT: usize = 20;
+
+/// Which lines to show.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Selection {
+    /// Lines from a place onwards.
+    From {
+        /// The number of the first line; 0 means 1.
+        offset: usize,
+        /// How many lines; `None` and 0 mean [`DEFAULT_LINES`].
+        limit: Option<usize>,
+    },
+    /// A line and those around it.
+    Around {
+        /// The number of the line in the middle.
+        line: usize,
+        /// How many lines to show on each side.
+        context: usize,
+    },
+}
+
+impl Default for Selection {
+    fn default() -> Self {
+        Self::From { offset: 1, limit: None }
+    }
+}
+
+/// How much text a window may hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Budget {
+    /// The bytes of the whole window. One line is shown even if it has more.
+    pub bytes: usize,
+    /// The characters of one line.
+    pub line_characters: usize,
+}
+
+impl Default for Budget {
+    fn default() -> Self {
+        Self { bytes: MAX_WINDOW_BYTES, line_characters: MAX_LINE_CHARACTERS }
+    }
+}
+
+/// Some lines of a document as they are shown, and what else is to know about them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Window {
+    /// Each line as its number, a tab, its text and a line feed. Carriage returns of endings are
+    /// not shown; `facts` tells of them.
+    pub text: String,
+    /// The first and the last line shown, or `None` for an empty document.
+    pub shown: Option<(usize, usize)>,
+    /// What the whole document is made of.
+    pub facts: LineFacts,
+    /// The first line that was asked for and not shown, or follows what was asked for.
+    pub next_offset: Option<usize>,
+    /// How many of the lines shown are longer than they are shown.
+    pub lines_cut: usize,
+}
+
+/// Why there is nothing to show.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum WindowError {
+    /// The first line to show does not exist.
+    #[error("read: offset {offset} exceeds line count {count}")]
+    OffsetPastEnd {
+        /// The line that was asked for.
+        offset: usize,
+        /// How many lines there are.
+        count: usize,
+    },
+    /// The line in the middle does not exist.
+    #[error("read: line {line} exceeds line count {count}")]
+    LinePastEnd {
+        /// The line that was asked for.
+        line: usize,
+        /// How many lines there are.
+        count: usize,
+    },
+    /// Lines are counted from 1.
+    #[error("read: line 0 does not exist, lines are numbered from 1")]
+    LineZero,
+}
+
+impl Selection {
+    /// Returns the first line and how many to show, of `count` lines.
+    fn resolve(self, count: usize) -> Result<(usize, usize), WindowError> {
+        match self {
+            Self::From { offset, limit } => {
+                let first = offset.max(1);
+                // The first line of an empty file may be asked for: that is how files are read.
+                if first > count.max(1) {
+                    return Err(WindowError::OffsetPastEnd { offset, count });
+                }
+                Ok((first, limit.filter(|&limit| limit > 0).unwrap_or(DEFAULT_LINES)))
+            }
+            Self::Around { line: 0, context: _ } => Err(WindowError::LineZero),
+            Self::Around { line, context: _ } if line > count => {
+                Err(WindowError::LinePastEnd { line, count })
+            }
+            Self::Around { line, context } => {
+                let first = line.saturating_sub(context).max(1);
+                Ok((first, line.saturating_add(context).saturating_sub(first).saturating_add(1)))
+            }
+        }
+    }
+}
+
+impl Window {
+    /// Shows lines of a document within the usual budget.
+    pub fn of(document: &Document, selection: Selection) -> Result<Self, WindowError> {
+        Self::within(document, selection, Budget::default())
+    }
+
+    /// Shows lines of a document within a budget.
+    pub fn within(
+        document: &Document,
+        selection: Selection,
+        budget: Budget,
+    ) -> Result<Self, WindowError> {
+        let facts = document.line_facts();
+        let (first, limit) = selection.resolve(facts.count)?;
+        let Pane { text, next, lines_cut } = Pane::show(document.text(), first, limit, budget);
+        let shown = (next > first).then(|| (first, next - 1));
+        let next_offset = (next <= facts.count).then_some(next);
+        Ok(Self { text, shown, facts, next_offset, lines_cut })
+    }
+
+    /// Says in a line what is shown, or nothing when all is shown as it is.
+    pub fn note(&self) -> Option<String> {
+        let count = self.facts.count;
+        let mut parts = Vec::new();
+        match self.shown {
+            Some((first, last)) if (first, last) != (1, count) => {
+                parts.push(format!("showing lines {first}–{last} of {count}"));
+            }
+            Some(_) | None => {}
+        }
+        if let Some(next) = self.next_offset {
+            parts.push(format!("continue with offset {next}"));
+        }
+        match self.facts.style() {
+            EndingStyle::CrLf => parts.push("lines end with CRLF".to_owned()),
+            EndingStyle::Mixed => parts.push(format!(
+                "line endings are mixed: {} LF, {} CRLF",
+                self.facts.lf, self.facts.crlf
+            )),
+            EndingStyle::Lf | EndingStyle::None => {}
+        }
+        if self.lines_cut > 0 {
+            let noun = if self.lines_cut == 1 { "line is" } else { "lines are" };
+            parts.push(format!("{} long {noun} cut", self.lines_cut));
+        }
+        (!parts.is_empty()).then(|| parts.join("; "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pretty_assertions::assert_eq;
+
+    fn numbered(count: usize) -> Document {
+        Document::from_text((1..=count).map(|n| format!("line {n}\n")).collect::<Vec<_>>().concat())
+    }
+
+    fn from(offset: usize, limit: usize) -> Selection {
+        Selection::From { offset, limit: Some(limit) }
+    }
+
+    fn around(line: usize, context: usize) -> Selection {
+        Selection::Around { line, context }
+    }
+
+    #[test]
+    fn lines_are_numbered_and_the_last_one_is_ended() {
+        let window =
+            Window::of(&Document::from_text("alpha\nbeta\r\n\ngamma"), Selection::default());
+        let window = window.unwrap();
+        assert_eq!(window.text, "1\talpha\n2\tbeta\n3\t\n4\tgamma\n");
+        assert_eq!((window.shown, window.next_offset), (Some((1, 4)), None));
+        assert_eq!(window.note().unwrap(), "line endings are mixed: 2 LF, 1 CRLF");
+    }
+
+    #[test]
+    fn an_empty_file_is_an_empty_window() {
+        let window = Window::of(&Document::from_text(""), Selection::default()).unwrap();
+        assert_eq!((window.text.as_str(), window.shown, window.note()), ("", None, None));
+    }
+
+    #[test]
+    fn windows_are_cut_at_both_ends_of_the_file() {
+        let cases = [
+            (5, from(2, 2), (2, 3), Some(4)),
+            (5, from(0, 0), (1, 5), None),
+            (5, from(5, 9), (5, 5), None),
+            (3000, Selection::default(), (1, 2000), Some(2001)),
+            (6, around(3, 1), (2, 4), Some(5)),
+            (3, around(3, 1), (2, 3), None),
+            (100, around(50, DEFAULT_CONTEXT), (30, 70), Some(71)),
+            (3, around(1, usize::MAX), (1, 3), None),
+        ];
+        for (count, selection, shown, next) in cases {
+            let window = Window::of(&numbered(count), selection).unwrap();
+            assert_eq!((window.shown, window.next_offset), (Some(shown), next), "{selection:?}");
+            assert_eq!(window.facts.count, count);
+            let first = format!("{}\tline {}\n", shown.0, shown.0);
+            assert!(window.text.starts_with(&first), "{selection:?}");
+            assert_eq!(window.text.lines().count(), shown.1 - shown.0 + 1);
+        }
+    }
+
+    #[test]
+    fn lines_that_do_not_exist_are_named() {
+        let cases = [
+            (3, from(4, 1), "read: offset 4 exceeds line count 3"),
+            (0, from(2, 1), "read: offset 2 exceeds line count 0"),
+            (3, around(4, 1), "read: line 4 exceeds line count 3"),
+            (3, around(0, 1), "read: line 0 does not exist, lines are numbered from 1"),
+        ];
+        for (count, selection, want) in cases {
+            let refused = Window::of(&numbered(count), selection).unwrap_err();
+            assert_eq!(refused.to_string(), want);
+        }
+    }
+
+    #[test]
+    fn the_note_says_where_to_go_on() {
+        let window = Window::of(&numbered(6), around(3, 1)).unwrap();
+        assert_eq!(window.note().unwrap(), "showing lines 2–4 of 6; continue with offset 5");
+    }
+
+    #[test]
+    fn the_budget_ends_a_window_but_never_leaves_it_empty() {
+        let document = Document::from_text("aaaa\nbbbb\ncccc\n");
+        let budget = |bytes| Budget { bytes, line_characters: 3 };
+        let window = Window::within(&document, Selection::default(), budget(1)).unwrap();
+        assert_eq!(window.text, "1\taaa… [1 more character]\n");
+        assert_eq!((window.next_offset, window.lines_cut), (Some(2), 1));
+        let budget = Budget { bytes: 14, line_characters: 9 };
+        let window = Window::within(&document, Selection::default(), budget).unwrap();
+        assert_eq!((window.text.as_str(), window.next_offset), ("1\taaaa\n2\tbbbb\n", Some(3)));
+    }
+
+    #[test]
+    fn a_single_line_of_three_megabytes_stays_short() {
+        let window = Window::of(&Document::from_text("x".repeat(3_000_000)), Selection::default());
+        let window = window.unwrap();
+        assert!(window.text.ends_with("x… [2998000 more characters]\n"));
+        assert!(window.text.len() < 3000);
+        assert_eq!(window.facts.count, 1);
+    }
+}

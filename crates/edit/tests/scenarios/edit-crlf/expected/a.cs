@@ -1,0 +1,6 @@
+class A
+{
+  int a;
+  long b;
+  int c;
+}
