@@ -1,5 +1,6 @@
 //! A root as browsing doors see it: without what the policy about names hides.
 
+use std::fs::File;
 use std::io::Write;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
@@ -14,6 +15,7 @@ use crate::metadata::Metadata;
 use crate::resolve;
 use crate::root::{Root, real_path, stat};
 use crate::sensitive::{has_sensitive_component, is_sensitive};
+use crate::step::Directory;
 use crate::walk::{Step, Visit, walk_open};
 use crate::write::WriteOptions;
 
@@ -37,17 +39,13 @@ impl Root {
 impl Browser<'_> {
     /// Reads a whole regular file of at most `limit` bytes.
     pub fn read(&self, path: &Path, limit: u64) -> Result<Vec<u8>, Error> {
-        refuse_sensitive(path, path)?;
-        let (file, metadata) = self.root.open_file(path)?;
-        self.allow(file.as_fd(), path)?;
+        let (file, metadata) = self.open_file(path)?;
         read_whole(&file, &metadata, limit, path)
     }
 
     /// Reads a part of a regular file.
     pub fn read_range(&self, path: &Path, offset: u64, length: u64) -> Result<Range, Error> {
-        refuse_sensitive(path, path)?;
-        let (file, metadata) = self.root.open_file(path)?;
-        self.allow(file.as_fd(), path)?;
+        let (file, metadata) = self.open_file(path)?;
         read_part(file, &metadata, offset, length, path)
     }
 
@@ -67,6 +65,22 @@ impl Browser<'_> {
         let mut entries = sorted_entries(&directory, path)?;
         entries.retain(|entry| !is_sensitive(&entry.name));
         Ok(entries)
+    }
+
+    /// Opens a directory for a walk. The walk itself has to leave out the hidden names.
+    pub fn directory(&self, path: &Path) -> Result<Directory, Error> {
+        refuse_sensitive(path, path)?;
+        let directory = self.root.reopen(path)?;
+        self.allow(directory.as_fd(), path)?;
+        Ok(Directory::new(directory))
+    }
+
+    /// Opens a regular file for reading.
+    pub fn open_file(&self, path: &Path) -> Result<(File, Metadata), Error> {
+        refuse_sensitive(path, path)?;
+        let (file, metadata) = self.root.open_file(path)?;
+        self.allow(file.as_fd(), path)?;
+        Ok((file, metadata))
     }
 
     /// Replaces or makes a file in one step.

@@ -18,7 +18,7 @@ use crate::root::{Root, stat};
 pub const MAX_READ_BYTES: u64 = 2 * 1024 * 1024;
 
 /// How files are opened for reading. Without `NONBLOCK` the open of a FIFO waits for its other end.
-const READ: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::NOCTTY);
+pub(crate) const READ: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::NOCTTY);
 
 /// A part of a file: the bytes read, and how large the file was.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -82,7 +82,7 @@ impl Root {
     }
 }
 
-fn regular(file: OwnedFd, path: &Path) -> Result<(File, Metadata), Error> {
+pub(crate) fn regular(file: OwnedFd, path: &Path) -> Result<(File, Metadata), Error> {
     let metadata = stat(file.as_fd(), path)?;
     match metadata.kind {
         FileKind::File => Ok((File::from(file), metadata)),

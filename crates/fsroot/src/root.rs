@@ -82,6 +82,15 @@ impl Root {
         Self { directory, path }
     }
 
+    /// Returns the one path, relative to this directory, of what a path leads to: without links, `.`
+    /// and `..`. It is for comparing, not for opening.
+    pub fn locate(&self, path: &Path) -> Result<PathBuf, Error> {
+        let opened = resolve::open(self.as_fd(), path, OFlags::PATH, Mode::empty())?;
+        let (top, real) = (real_path(self.as_fd(), path)?, real_path(opened.as_fd(), path)?);
+        let relative = real.strip_prefix(&top);
+        relative.map(Path::to_owned).map_err(|_| Error::new(path, Problem::Contended))
+    }
+
     /// Returns a second handle on the same directory.
     pub fn try_clone(&self) -> Result<Self, Error> {
         let directory =

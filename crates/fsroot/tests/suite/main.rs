@@ -19,6 +19,8 @@ mod random_paths;
 mod reading;
 /// Removing trees of every shape.
 mod removing;
+/// Walks that their caller directs, step by step.
+mod stepping;
 /// Writing, renaming, making directories.
 mod writing;
 

@@ -1,0 +1,85 @@
+//! A directory held open for reading, from which a caller goes on step by step.
+
+use std::fs::File;
+use std::io::{Seek, SeekFrom};
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, Mode, OFlags, statat};
+
+use crate::directory::{Entry, read_entries};
+use crate::error::{Error, Problem};
+use crate::file::{READ, regular};
+use crate::metadata::Metadata;
+use crate::resolve;
+use crate::root::Root;
+
+/// A directory held open for reading, for walks that their caller directs.
+///
+/// What it opens is resolved beneath it with no link and no mount point on the
+/// way, so whoever holds one sees the tree as a walk does: a link that took the
+/// place of an entry since it was listed is refused. Opening by one name below an
+/// open directory also spares the kernel the way from the root for every file.
+#[derive(Debug)]
+pub struct Directory {
+    file: File,
+}
+
+impl Root {
+    /// Opens a directory for a walk, following links that stay inside.
+    pub fn directory(&self, path: &Path) -> Result<Directory, Error> {
+        self.reopen(path).map(Directory::new)
+    }
+}
+
+impl Directory {
+    pub(crate) fn new(file: File) -> Self {
+        Self { file }
+    }
+
+    /// Opens a directory below this one.
+    pub fn directory(&self, path: &Path) -> Result<Self, Error> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY;
+        resolve::open_strict(self.file.as_fd(), path, flags, Mode::empty())
+            .map(|directory| Self::new(File::from(directory)))
+    }
+
+    /// Opens a regular file below this directory for reading.
+    pub fn open_file(&self, path: &Path) -> Result<(File, Metadata), Error> {
+        let file = resolve::open_strict(self.file.as_fd(), path, READ, Mode::empty())?;
+        regular(file, path)
+    }
+
+    /// Lists at most about `limit` entries in no particular order, and tells whether
+    /// those are all, so that a directory of any size takes bounded time and memory.
+    pub fn entries(&self, limit: usize) -> Result<(Vec<Entry>, bool), Error> {
+        (&self.file)
+            .seek(SeekFrom::Start(0))
+            .map_err(|error| Error::from_io(Path::new(""), error))?;
+        let mut entries = read_entries(self.file.as_fd(), limit.saturating_add(1))
+            .map_err(|errno| Error::from_errno(Path::new(""), errno))?;
+        let all = entries.len() <= limit;
+        entries.truncate(limit);
+        Ok((entries, all))
+    }
+
+    /// Returns what is known about an entry itself, which may be a link.
+    pub fn link_metadata(&self, name: &Path) -> Result<Metadata, Error> {
+        one_name(name)?;
+        statat(&self.file, name, AtFlags::SYMLINK_NOFOLLOW)
+            .map(|stat| Metadata::from(&stat))
+            .map_err(|errno| Error::from_errno(name, errno))
+    }
+
+    /// Returns where the link of this name points, which may be anywhere.
+    pub fn read_link(&self, name: &Path) -> Result<PathBuf, Error> {
+        one_name(name)?;
+        resolve::read_link_at(self.file.as_fd(), name.as_os_str())
+            .map_err(|errno| Error::from_errno(name, errno))
+    }
+}
+
+/// Refuses a path that is more than one name: calls on names resolve nothing beneath.
+fn one_name(path: &Path) -> Result<(), Error> {
+    if resolve::is_one_name(path) { Ok(()) } else { Err(Error::new(path, Problem::NoName)) }
+}
