@@ -1,0 +1,66 @@
+//! Words that look like another.
+
+/// The most words that are suggested.
+const MAX_SUGGESTIONS: usize = 5;
+
+/// The most characters that may differ.
+const MAX_DISTANCE: usize = 2;
+
+/// Words longer than this are not compared, so that a hostile one costs nothing.
+const MAX_WORD: usize = 64;
+
+/// Returns the words that look like `word` or go on where it ends, the nearest first.
+pub(crate) fn near<'a>(word: &str, words: impl Iterator<Item = &'a str>) -> Vec<String> {
+    if word.is_empty() || word.len() > MAX_WORD {
+        return Vec::new();
+    }
+    let word = word.to_lowercase();
+    let mut found: Vec<(usize, &str)> = words
+        .filter_map(|other| {
+            let distance = distance(&word, other);
+            let begins = other.starts_with(&word) || word.starts_with(other);
+            (distance <= MAX_DISTANCE.min(word.len() - 1) || begins).then_some((distance, other))
+        })
+        .collect();
+    found.sort_unstable();
+    found.into_iter().take(MAX_SUGGESTIONS).map(|(_, other)| other.to_owned()).collect()
+}
+
+/// Counts the characters to put in, take out or replace to get from one word to the other.
+fn distance(from: &str, to: &str) -> usize {
+    let to: Vec<char> = to.chars().collect();
+    let mut row: Vec<usize> = (0..=to.len()).collect();
+    for (i, a) in from.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, b) in to.iter().enumerate() {
+            let replaced = diagonal + usize::from(a != *b);
+            diagonal = row[j + 1];
+            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[to.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_one_slip_away_comes_first() {
+        let words = ["rust", "ruby", "python", "py", "js", "json", "typescript"];
+        assert_eq!(near("rsut", words.into_iter()), ["rust"]);
+        assert_eq!(near("pyton", words.into_iter()), ["python", "py"]);
+        assert_eq!(near("Rusty", words.into_iter()), ["rust", "ruby"]);
+        assert_eq!(near("type", words.into_iter()), ["typescript"]);
+        assert_eq!(near("", words.into_iter()), Vec::<String>::new());
+        assert_eq!(near("zzzz", words.into_iter()), Vec::<String>::new());
+    }
+
+    #[test]
+    fn distances_are_those_of_levenshtein() {
+        assert_eq!(distance("kitten", "sitting"), 3);
+        assert_eq!(distance("", "abc"), 3);
+        assert_eq!(distance("abc", "abc"), 0);
+    }
+}

@@ -1,0 +1,87 @@
+use carrel_fsroot::{FileKind, Problem};
+use carrel_search::{Cancel, CutReason, Error, ListReport, ListRequest, Scope, list};
+use pretty_assertions::assert_eq;
+
+use crate::World;
+
+fn listed(scope: &Scope<'_>, request: &ListRequest) -> ListReport {
+    list(scope, request, &Cancel::new()).unwrap()
+}
+
+fn world() -> World {
+    let world = World::with(&[
+        (".gitignore", "ignored\n"),
+        (".hidden", ""),
+        ("ignored", ""),
+        ("b/inner/deep.txt", "12345"),
+        ("b/x.txt", ""),
+        ("a.txt", "123"),
+    ]);
+    world.link("b", "link");
+    world.link("nothing", "dangling");
+    world.link("../outside/secret", "outward");
+    world
+}
+
+#[test]
+fn a_directory_is_listed_in_order_with_what_links_lead_to() {
+    let world = world();
+    let report = listed(&world.scope(), &ListRequest::default());
+    let nowhere = " (leads nowhere in here)";
+    let expected = format!(
+        "a.txt\nb/\ndangling -> nothing{nowhere}\nlink -> b\noutward -> ../outside/secret{nowhere}\n"
+    );
+    assert_eq!(report.text(), expected);
+    let sizes: Vec<_> = report.entries.iter().map(|entry| (entry.kind, entry.size)).collect();
+    assert_eq!(sizes[0], (FileKind::File, 3));
+    assert_eq!(report.entries[3].target.as_ref().unwrap().kind, Some(FileKind::Directory));
+    assert_eq!(report.entries[2].target.as_ref().unwrap().kind, None);
+    assert_eq!(report.cut, None);
+}
+
+#[test]
+fn deeper_levels_follow_their_directory() {
+    let world = world();
+    let deep = ListRequest { depth: 2, ..ListRequest::default() };
+    assert_eq!(listed(&world.at("b"), &deep).text(), "b/inner/\nb/inner/deep.txt\nb/x.txt\n");
+    let flat = ListRequest { depth: 0, ..deep };
+    assert_eq!(listed(&world.at("b"), &flat).text(), "b/inner/\nb/x.txt\n");
+}
+
+#[test]
+fn hidden_and_ignored_entries_are_listed_when_asked_for() {
+    let world = world();
+    let all = listed(&world.scope().with_hidden().with_ignored(), &ListRequest::default());
+    let names: Vec<_> = all.entries.iter().map(|entry| entry.path.to_str().unwrap()).collect();
+    let expected =
+        [".gitignore", ".hidden", "a.txt", "b", "dangling", "ignored", "link", "outward"];
+    assert_eq!(names, expected);
+}
+
+#[test]
+fn pages_put_together_are_the_whole() {
+    let world = world();
+    let whole = listed(&world.scope(), &ListRequest { depth: 9, ..ListRequest::default() });
+    let mut pages = Vec::new();
+    let mut offset = 0;
+    loop {
+        let request = ListRequest { depth: 9, offset, limit: 2, ..ListRequest::default() };
+        let page = listed(&world.scope(), &request);
+        pages.extend(page.entries);
+        let Some(cut) = page.cut else { break };
+        assert_eq!(cut.reason, CutReason::Limit);
+        offset = cut.next_offset;
+    }
+    assert_eq!(pages, whole.entries);
+}
+
+#[test]
+fn only_directories_are_listed() {
+    let world = world();
+    for (path, expected) in [("a.txt", Problem::NotADirectory), ("none", Problem::NotFound)] {
+        match list(&world.at(path), &ListRequest::default(), &Cancel::new()) {
+            Err(Error::Path(error)) => assert_eq!(error.problem(), expected, "{path}"),
+            other => panic!("{path}: {other:?}"),
+        }
+    }
+}
