@@ -5,6 +5,8 @@ use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::path::PathBuf;
 
+use carrel_domain::Secret;
+
 macro_rules! variables {
     ($($(#[doc = $doc:literal])+ $name:ident;)+) => {
         $($(#[doc = $doc])+ pub const $name: &str = stringify!($name);)+
@@ -42,6 +44,8 @@ variables! {
     GITLAB_PROJECT_PATH;
     /// The operator's policy file.
     CARREL_POLICY;
+    /// The token that clients of `carrel mcp --http` must send.
+    CARREL_MCP_TOKEN;
     /// The directory for a user's settings.
     XDG_CONFIG_HOME;
     /// The directory for what Carrel remembers for a user.
@@ -68,6 +72,9 @@ variables! {
 
 /// Variables that start with this hold secrets of the server.
 pub const SECRET_PREFIX: &str = "CARREL_SECRET_";
+
+/// Variables that start with this hold tokens for git, by the name of the machine.
+pub const GIT_TOKEN_PREFIX: &str = "CARREL_GIT_TOKEN_";
 
 /// Where temporary files go when `TMPDIR` says nothing.
 const FALLBACK_TEMP_DIR: &str = "/tmp";
@@ -107,6 +114,15 @@ impl Environment {
     /// Returns every variable, in order of its name.
     pub fn iter(&self) -> impl Iterator<Item = (&OsStr, &OsStr)> {
         self.variables.iter().map(|(name, value)| (name.as_os_str(), value.as_os_str()))
+    }
+
+    /// Returns the secrets that the operator put into `CARREL_SECRET_<NAME>`, by name.
+    pub fn secrets(&self) -> impl Iterator<Item = (&str, Secret)> {
+        self.variables.iter().filter_map(|(name, value)| {
+            let name =
+                name.to_str()?.strip_prefix(SECRET_PREFIX).filter(|name| !name.is_empty())?;
+            Some((name, Secret::new(value.to_str()?)))
+        })
     }
 
     /// Returns the operator's home directory; nothing when `HOME` is unset or empty.

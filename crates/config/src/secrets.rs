@@ -12,6 +12,7 @@ pub const MIN_SECRET_BYTES: usize = 6;
 /// Variables that configure the server, and that nobody else needs.
 const SERVER_VARIABLES: &[&str] = &[
     variable::CARREL_POLICY,
+    variable::CARREL_MCP_TOKEN,
     variable::DATABASE_URL,
     variable::REDIS_URL,
     variable::WORKER_INTERNAL_TOKEN,
@@ -24,8 +25,12 @@ const SERVER_VARIABLES: &[&str] = &[
 ];
 
 /// Variables of the server whose values are secret.
-const SECRET_VARIABLES: &[&str] =
-    &[variable::DATABASE_URL, variable::REDIS_URL, variable::WORKER_INTERNAL_TOKEN];
+const SECRET_VARIABLES: &[&str] = &[
+    variable::CARREL_MCP_TOKEN,
+    variable::DATABASE_URL,
+    variable::REDIS_URL,
+    variable::WORKER_INTERNAL_TOKEN,
+];
 
 /// Lists the variables that are kept from hooks and agents by name.
 pub fn withheld_variables() -> impl Iterator<Item = &'static str> {

@@ -55,7 +55,7 @@ pub use log::{LogEnd, LogFile};
 pub use login::{HookCommand, Receipt};
 pub use outcome::{Cost, End, Excess, Outcome, Stop};
 pub use reader::{Chunk, Cursor, LogReader, MAX_READ_BYTES, ReadError};
-pub use running::{Killer, Running};
+pub use running::{Killer, Running, Started};
 pub use spawner::Spawner;
 pub use spec::{CommandSpec, Directory, Limits, Output, Stdin, Watch};
 pub use terminal::{Terminal, TerminalError, TerminalSize};

@@ -34,6 +34,19 @@ pub struct Running {
     pub(crate) grace: Duration,
 }
 
+/// What can be known about a command while somebody else waits for it.
+#[derive(Debug)]
+pub struct Started {
+    /// The process id of its main process.
+    pub pid: i32,
+    /// When it was asked for.
+    pub begun: Instant,
+    /// A reader of its log, if it has one.
+    pub log: Option<LogReader>,
+    /// Its terminal, if it has one.
+    pub terminal: Option<Terminal>,
+}
+
 /// How far the end of a command has been pursued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
@@ -58,6 +71,12 @@ impl Running {
     /// Returns the process id of the command's main process.
     pub fn pid(&self) -> i32 {
         self.pid
+    }
+
+    /// Returns what can be known about the command while somebody else waits for it.
+    pub fn started(&self) -> Started {
+        let (log, terminal) = (self.log_reader(), self.terminal());
+        Started { pid: self.pid, begun: self.begun, log, terminal }
     }
 
     /// Returns the command's terminal, if it has one, for input and for changing its size while

@@ -5,6 +5,7 @@
 //! the policy, the command is started in its cell with its limits, the quota is watched while it
 //! writes, and afterwards what would run later outside the walls is put back.
 
+mod artifacts;
 mod cells;
 mod desk;
 mod diagnose;
@@ -20,8 +21,9 @@ use std::sync::{Arc, PoisonError};
 
 use carrel_config::{Environment, FoundToolchains, OperatorPolicy, TierChoice};
 use carrel_domain::{Network, ResourceLimits};
-use carrel_exec::{CommandSpec, Excess, Group, GroupReport, Groups, Outcome};
+use carrel_exec::{CommandSpec, Excess, Group, GroupReport, Groups, Outcome, Started};
 use carrel_sandbox::{Grouped, Host};
+use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use crate::blocking::blocking;
@@ -29,8 +31,10 @@ use crate::commands::Commands;
 use crate::error::Error;
 use crate::trust::{OnChange, Settled};
 use crate::watch::{Overrun, Watcher};
+use artifacts::ArtifactDirectory;
 use cells::{Cells, Walled};
 
+pub use artifacts::{Artifact, ArtifactRequest};
 pub use desk::Desk;
 pub use diagnose::{Diagnosis, Layer, diagnose};
 pub use error::RunError;
@@ -130,13 +134,21 @@ impl Runner {
         let (stdin, log) = (std::mem::take(&mut request.stdin), request.log.take());
         let network = inner.options.policy.network_for(request.network)?;
         let walled = inner.cells.enter(inner, desk, &request, network).await?;
+        let artifacts = ArtifactDirectory::make(&mut request, &walled).await?;
         let (spec, group) = self.prepare(desk, &request, &walled, network).await?;
-        let spec = CommandSpec { stdin, log, ..spec };
-        let ran = run_watched(desk, &walled, spec, &request, cancel).await;
+        let inherited = std::mem::take(&mut request.inherited);
+        let spec = CommandSpec { stdin, log, inherited, ..spec };
+        let started = request.started.take();
+        let ran = run_watched(desk, &walled, spec, &request, started, cancel).await;
+        let artifacts = match artifacts {
+            Some(artifacts) => artifacts.read().await,
+            None => Ok(Vec::new()),
+        };
         // Whatever went wrong, the command may have run.
         let cleaned = self.clean_up(desk, &request, &walled, group).await;
         let ((outcome, overrun), (report, trust)) = (ran?, cleaned?);
-        Ok(inner.complete(desk, &request, &walled, Over { outcome, report, overrun, trust }))
+        let over = Over { outcome, report, overrun, trust, artifacts: artifacts? };
+        Ok(inner.complete(desk, &request, &walled, over))
     }
 
     /// Makes what the command needs on disk and describes it to the spawner.
@@ -226,10 +238,13 @@ async fn run_watched(
     walled: &Walled,
     spec: CommandSpec,
     request: &RunRequest,
+    started: Option<oneshot::Sender<Started>>,
     cancel: &CancellationToken,
 ) -> Result<(Outcome, Option<Overrun>), RunError> {
     let stop = cancel.child_token();
     let running = walled.spawner().spawn(spec).await?;
+    // Whoever asked may have given up; then the command is cancelled as well.
+    started.map(|asked| asked.send(running.started()));
     let Some(watcher) = watcher(desk, walled).await? else {
         return Ok((request.wait(running, &stop).await, None));
     };

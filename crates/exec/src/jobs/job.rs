@@ -6,10 +6,11 @@ use std::time::{Duration, Instant};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
+use super::error::JobError;
 use super::id::{JobId, Owner};
 use crate::outcome::Outcome;
 use crate::reader::{Chunk, Cursor, LogReader, ReadError};
-use crate::running::Running;
+use crate::running::Started;
 use crate::terminal::Terminal;
 
 /// A handle to a background job. Clones are handles to the same job, and none keeps it alive: it
@@ -70,29 +71,20 @@ pub(super) struct Identity {
 
 impl Job {
     /// Returns the handle and what runs the job, to be awaited by a task of the registry.
-    pub(super) fn new(
+    pub(super) fn new<W: Future<Output = Option<Outcome>> + Send + 'static>(
         Identity { id, name, owner }: Identity,
-        running: Running,
-        log: LogReader,
-    ) -> (Self, impl Future<Output = ()> + Send + use<>) {
+        Started { pid, begun, log, terminal }: Started,
+        cancel: CancellationToken,
+        waiting: W,
+    ) -> Result<(Self, impl Future<Output = ()> + Send + use<W>), JobError> {
+        let log = log.ok_or(JobError::NoLog)?;
         let (sender, ended) = watch::channel(None);
-        let cancel = CancellationToken::new();
-        let inner = Inner {
-            id,
-            name,
-            owner,
-            pid: running.pid(),
-            begun: running.begun,
-            cancel: cancel.clone(),
-            log,
-            terminal: running.terminal(),
-            ended,
-        };
+        let inner = Inner { id, name, owner, pid, begun, cancel, log, terminal, ended };
         let task = async move {
-            let outcome = Arc::new(running.wait(&cancel).await);
-            sender.send_replace(Some(Ended { outcome, at: Instant::now() }));
+            let outcome = waiting.await.map(Arc::new);
+            sender.send_replace(outcome.map(|outcome| Ended { outcome, at: Instant::now() }));
         };
-        (Self(Arc::new(inner)), task)
+        Ok((Self(Arc::new(inner)), task))
     }
 
     /// Returns the id.

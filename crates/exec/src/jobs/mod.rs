@@ -14,6 +14,7 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
 pub use error::JobError;
@@ -21,7 +22,8 @@ pub use id::{InvalidJobId, JobId, Owner};
 pub use job::{Job, JobStatus, Wake};
 pub use limits::JobLimits;
 
-use crate::running::Running;
+use crate::outcome::Outcome;
+use crate::running::{Running, Started};
 use job::Identity;
 
 /// A longer name is cut: it is a label, and often a whole command line.
@@ -138,16 +140,36 @@ impl Place<'_> {
     /// It needs a log that is open for reading as well. It ends at its own deadline or after the
     /// lifetime of a job, whichever comes first.
     pub fn start(self, name: &str, mut running: Running) -> Result<Job, JobError> {
-        let log = running.log_reader().ok_or(JobError::NoLog)?;
         let lifetime = self.jobs.limits.lifetime;
         running.deadline = Some(running.deadline.map_or(lifetime, |own| own.min(lifetime)));
+        let (started, cancel) = (running.started(), CancellationToken::new());
+        let stop = cancel.clone();
+        self.adopt(name, started, cancel, async move { Some(running.wait(&stop).await) })
+    }
+
+    /// Makes a command that somebody else waits for the job of this place, inside a tokio runtime.
+    ///
+    /// It needs a log that is open for reading as well. `cancel` ends it; `waiting` returns how it
+    /// ended, or nothing if nobody knows, and keeps it alive.
+    pub fn adopt(
+        self,
+        name: &str,
+        started: Started,
+        cancel: CancellationToken,
+        waiting: impl Future<Output = Option<Outcome>> + Send + 'static,
+    ) -> Result<Job, JobError> {
         let name = name[..name.floor_char_boundary(MAX_NAME_BYTES)].to_owned();
         let identity = Identity { id: self.id, name, owner: self.owner.clone() };
-        let (job, task) = Job::new(identity, running, log);
+        let (job, task) = Job::new(identity, started, cancel, waiting)?;
         let mut state = self.jobs.state();
         state.places.insert(self.id, Taken::Job(job.clone()));
         state.launch(task);
         Ok(job)
+    }
+
+    /// Returns how long a job may run.
+    pub fn lifetime(&self) -> std::time::Duration {
+        self.jobs.limits.lifetime
     }
 }
 

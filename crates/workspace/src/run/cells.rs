@@ -101,6 +101,25 @@ impl Walled {
         }
     }
 
+    /// Makes a directory below the one for temporary files, and returns the door to it.
+    pub(super) fn make_below_temporary(&self, name: &str) -> Result<(Root, PathBuf), RunError> {
+        match self {
+            Self::In(room, own) => {
+                let above = own.as_ref().map_or(Path::new("tmp"), |own| &own.name);
+                let path = above.join(name);
+                room.scratch.for_command(&path, room.owner())?;
+                let scratch = room.scratch.directory().try_clone().map_err(RunError::Workspace)?;
+                Ok((scratch, path))
+            }
+            Self::Outside(_) => {
+                let temporary = Root::open(&self.temporary()).map_err(RunError::Workspace)?;
+                let path = PathBuf::from(name);
+                temporary.create_directory(&path, 0o700).map_err(RunError::Workspace)?;
+                Ok((temporary, path))
+            }
+        }
+    }
+
     /// Says where a command starts. The directory was looked at before; the cell looks again.
     pub(super) fn directory(&self, desk: &Desk, relative: &Path) -> Result<Directory, RunError> {
         match self {

@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use carrel_domain::ResourceLimits;
-use carrel_exec::{End, Excess, GroupReport, Outcome};
+use carrel_exec::{End, Excess, GroupReport, Outcome, Output};
 use carrel_sandbox::{Denial, Guarantee, Situation};
 use serde::Serialize;
 
+use super::artifacts::Artifact;
 use super::cells::Walled;
 use super::desk::Desk;
 use super::limits::whole;
@@ -28,6 +29,8 @@ pub struct Completed {
     pub outcome: Outcome,
     /// The limit that it ran into, if it did.
     pub limit: Option<LimitReached>,
+    /// The files that it left for the caller.
+    pub artifacts: Vec<Artifact>,
     /// What it was refused, and what would allow it.
     pub denials: Vec<Denial>,
     /// What it changed that would run later outside the walls.
@@ -67,6 +70,7 @@ pub(super) struct Over {
     pub(super) report: GroupReport,
     pub(super) overrun: Option<Overrun>,
     pub(super) trust: Settled,
+    pub(super) artifacts: Vec<Artifact>,
 }
 
 impl Walls {
@@ -84,7 +88,7 @@ impl Inner {
         walled: &Walled,
         over: Over,
     ) -> Completed {
-        let Over { mut outcome, report, overrun, trust } = over;
+        let Over { mut outcome, report, overrun, trust, artifacts } = over;
         if let Some(peak) = report.peak_memory {
             outcome.cost.peak_memory = peak;
         }
@@ -98,6 +102,7 @@ impl Inner {
             walls: self.walls(walled),
             limit,
             trust,
+            artifacts,
             outcome,
         }
     }
@@ -116,8 +121,13 @@ impl Inner {
             limits: request.limits(&self.options.policy),
             grouped: self.groups.grouped(),
         };
-        let stderr = outcome.stderr.to_text(usize::MAX);
-        carrel_sandbox::explain_denials(plan, &outcome.refused, &stderr, situation)
+        // With both streams in one, or a terminal, messages are among the rest.
+        let messages = match request.output {
+            Output::Separate { .. } => &outcome.stderr,
+            Output::Combined(_) | Output::Terminal { .. } => &outcome.stdout,
+        };
+        let messages = messages.to_text(usize::MAX);
+        carrel_sandbox::explain_denials(plan, &outcome.refused, &messages, situation)
     }
 
     /// Returns the walls of a place where commands run.

@@ -1,15 +1,18 @@
 //! What is asked to be run.
 
 use std::ffi::OsString;
+use std::os::fd::OwnedFd;
 use std::path::{Component, PathBuf};
+use std::time::Duration;
 
 use carrel_config::OperatorPolicy;
 use carrel_domain::{Network, ResourceLimits, WorkspaceAccess};
-use carrel_exec::{CaptureLimits, LogFile, Outcome, Output, Piece, Running, Stdin};
+use carrel_exec::{CaptureLimits, LogFile, Outcome, Output, Piece, Running, Started, Stdin};
 use carrel_shell::{Context, Preset, arguments, judge};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
+use super::artifacts::ArtifactRequest;
 use super::desk::Desk;
 use super::error::RunError;
 use crate::trust::OnChange;
@@ -66,6 +69,8 @@ pub struct RunRequest {
     pub environment: Vec<(OsString, OsString)>,
     /// What it reads.
     pub stdin: Stdin,
+    /// More descriptors for it, numbered from [`carrel_exec::CommandSpec::FIRST_INHERITED`].
+    pub inherited: Vec<OwnedFd>,
     /// How much of what it writes is kept.
     pub output: Output,
     /// Where its output goes while it runs.
@@ -74,13 +79,20 @@ pub struct RunRequest {
     pub log: Option<LogFile>,
     /// What becomes of changes to what would run later outside; the policy's if it does not say.
     pub trust: Option<OnChange>,
+    /// Files that it is to leave for the caller.
+    pub artifacts: Option<ArtifactRequest>,
+    /// Who wants to know when it has started.
+    pub started: Option<oneshot::Sender<Started>>,
 }
 
 /// Limits that a request asks for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LimitRequest {
     /// Time from start to end.
-    pub wall: Option<std::time::Duration>,
+    pub wall: Option<Duration>,
+    /// Time from start to end for a command that nobody waits for, which the policy's limit for
+    /// requests does not hold for.
+    pub lifetime: Option<Duration>,
     /// Memory.
     pub memory: Option<carrel_domain::ByteSize>,
     /// Processes.
@@ -99,6 +111,7 @@ impl RunRequest {
             limits: LimitRequest::default(),
             environment: Vec::new(),
             stdin: Stdin::Empty,
+            inherited: Vec::new(),
             output: Output::Separate {
                 stdout: CaptureLimits::STDOUT,
                 stderr: CaptureLimits::STDERR,
@@ -106,6 +119,8 @@ impl RunRequest {
             live: None,
             log: None,
             trust: None,
+            artifacts: None,
+            started: None,
         }
     }
 
@@ -138,9 +153,10 @@ impl RunRequest {
 
     pub(super) fn limits(&self, policy: &OperatorPolicy) -> ResourceLimits {
         let allowed = policy.limits;
-        let LimitRequest { wall, memory, processes } = self.limits;
+        let LimitRequest { wall, lifetime, memory, processes } = self.limits;
+        let wall = wall.unwrap_or(allowed.wall).min(policy.wall_limit);
         ResourceLimits {
-            wall: wall.unwrap_or(allowed.wall).min(policy.wall_limit),
+            wall: lifetime.unwrap_or(wall),
             memory: memory.unwrap_or(allowed.memory).min(allowed.memory),
             processes: processes.unwrap_or(allowed.processes).min(allowed.processes),
             ..allowed
