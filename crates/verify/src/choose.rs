@@ -1,0 +1,177 @@
+//! Which of a workspace's projects a command without a path is about.
+//!
+//! The candidates are the projects of the workspace's own directory. Where it has none,
+//! they are the top-most projects below: those with no other project of the same ecosystem
+//! above them. A `language` that no candidate has is looked for among the top-most
+//! projects as well, so that a nested one can be named. Several projects of one language
+//! are all chosen: they are one answer with a section for each.
+
+use std::collections::BTreeSet;
+
+use crate::paths;
+use crate::profile::{Ecosystem, Profile};
+
+/// The `language` that stands for all candidates.
+const ALL: &str = "all";
+
+/// Why no project could be chosen.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ChoiceError {
+    /// There is none.
+    #[error("no supported project detected in workspace root")]
+    NoProject,
+    /// There are several kinds and nobody said which.
+    #[error(
+        "polyglot workspace: {} project types detected ({}) — pass `language` to pick one",
+        detected.len(),
+        names(detected)
+    )]
+    Polyglot {
+        /// The kinds.
+        detected: BTreeSet<&'static str>,
+    },
+    /// There is none of the kind that was asked for.
+    #[error("language \"{language}\" not detected in workspace; detected: {}", names(detected))]
+    NotDetected {
+        /// What was asked for, trimmed and in lower case.
+        language: String,
+        /// The kinds that there are.
+        detected: BTreeSet<&'static str>,
+    },
+}
+
+fn names(detected: &BTreeSet<&'static str>) -> String {
+    detected.iter().copied().collect::<Vec<_>>().join(", ")
+}
+
+/// Chooses among the projects of a workspace, as [`crate::detect_all`] returns them.
+pub fn choose<'a>(
+    profiles: &'a [Profile],
+    language: Option<&str>,
+) -> Result<Vec<&'a Profile>, ChoiceError> {
+    let candidates = candidates(profiles);
+    if candidates.is_empty() {
+        return Err(ChoiceError::NoProject);
+    }
+    let language = language.map(|language| language.trim().to_lowercase());
+    match language.as_deref() {
+        None | Some("") => only_kind(candidates),
+        Some(ALL) => Ok(candidates),
+        Some(language) => of_kind(profiles, &candidates, language),
+    }
+}
+
+fn only_kind(candidates: Vec<&Profile>) -> Result<Vec<&Profile>, ChoiceError> {
+    let detected = kinds(&candidates);
+    if detected.len() > 1 { Err(ChoiceError::Polyglot { detected }) } else { Ok(candidates) }
+}
+
+fn of_kind<'a>(
+    profiles: &'a [Profile],
+    candidates: &[&'a Profile],
+    language: &str,
+) -> Result<Vec<&'a Profile>, ChoiceError> {
+    let nested = top_most(profiles);
+    for ecosystem in Ecosystem::named(language) {
+        for group in [candidates, &nested] {
+            let chosen: Vec<&Profile> =
+                group.iter().copied().filter(|profile| profile.ecosystem == *ecosystem).collect();
+            if !chosen.is_empty() {
+                return Ok(chosen);
+            }
+        }
+    }
+    let everywhere: Vec<&Profile> = profiles.iter().collect();
+    Err(ChoiceError::NotDetected { language: language.to_owned(), detected: kinds(&everywhere) })
+}
+
+fn candidates(profiles: &[Profile]) -> Vec<&Profile> {
+    let own: Vec<&Profile> = profiles.iter().filter(|profile| profile.root == paths::TOP).collect();
+    if own.is_empty() { top_most(profiles) } else { own }
+}
+
+fn top_most(profiles: &[Profile]) -> Vec<&Profile> {
+    let above = |inner: &Profile, outer: &Profile| {
+        outer.ecosystem == inner.ecosystem
+            && outer.root != inner.root
+            && paths::is_within(&inner.root, &outer.root)
+    };
+    profiles.iter().filter(|inner| !profiles.iter().any(|outer| above(inner, outer))).collect()
+}
+
+fn kinds(profiles: &[&Profile]) -> BTreeSet<&'static str> {
+    profiles.iter().map(|profile| profile.ecosystem.as_str()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn profile(ecosystem: Ecosystem, root: &str) -> Profile {
+        Profile::new(ecosystem, root, "marker")
+    }
+
+    fn roots(chosen: Result<Vec<&Profile>, ChoiceError>) -> Vec<&str> {
+        chosen.unwrap().iter().map(|profile| profile.root.as_str()).collect()
+    }
+
+    fn text(chosen: Result<Vec<&Profile>, ChoiceError>) -> String {
+        chosen.unwrap_err().to_string()
+    }
+
+    #[test]
+    fn a_language_is_found_in_any_case_and_with_blanks_around() {
+        let profiles = [profile(Ecosystem::Go, "."), profile(Ecosystem::Rust, ".")];
+        for language in ["go", "GO", "Go", "  go  ", "golang"] {
+            assert_eq!(choose(&profiles, Some(language)).unwrap(), [&profiles[0]], "{language}");
+        }
+        assert_eq!(roots(choose(&profiles, Some("all"))), [".", "."]);
+    }
+
+    #[test]
+    fn the_refusals_have_the_texts_of_the_reference() {
+        let none: [Profile; 0] = [];
+        assert_eq!(
+            text(choose(&none, Some("go"))),
+            "no supported project detected in workspace root"
+        );
+        let two = [profile(Ecosystem::Rust, "."), profile(Ecosystem::Go, ".")];
+        assert_eq!(
+            text(choose(&two, None)),
+            "polyglot workspace: 2 project types detected (go, rust) — pass `language` to pick one"
+        );
+        let go = [profile(Ecosystem::Go, ".")];
+        assert_eq!(
+            text(choose(&go, Some(" Rust "))),
+            "language \"rust\" not detected in workspace; detected: go"
+        );
+    }
+
+    #[test]
+    fn the_workspaces_own_project_comes_before_nested_ones_unless_another_language_is_named() {
+        let profiles = [profile(Ecosystem::Node, "."), profile(Ecosystem::Rust, "native")];
+        assert_eq!(roots(choose(&profiles, None)), ["."]);
+        assert_eq!(roots(choose(&profiles, Some("rust"))), ["native"]);
+        assert_eq!(roots(choose(&profiles, Some("all"))), ["."]);
+    }
+
+    #[test]
+    fn without_a_project_of_its_own_the_top_most_ones_count() {
+        let profiles = [
+            profile(Ecosystem::Rust, "a"),
+            profile(Ecosystem::Rust, "b"),
+            profile(Ecosystem::Rust, "a/inner"),
+        ];
+        assert_eq!(roots(choose(&profiles, None)), ["a", "b"]);
+    }
+
+    #[test]
+    fn aliases_mean_what_people_mean_by_them() {
+        let deno = [profile(Ecosystem::Deno, ".")];
+        assert_eq!(roots(choose(&deno, Some("typescript"))), ["."]);
+        let both = [profile(Ecosystem::Deno, "."), profile(Ecosystem::Node, ".")];
+        assert_eq!(choose(&both, Some("javascript")).unwrap(), [&both[1]]);
+        let java = [profile(Ecosystem::Java, ".")];
+        assert_eq!(roots(choose(&java, Some("Kotlin"))), ["."]);
+    }
+}

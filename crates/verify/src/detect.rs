@@ -1,0 +1,101 @@
+//! Finding projects: the nearest one of a file, and all of a workspace.
+
+mod all;
+mod ignored;
+
+pub(crate) use all::detect_all_stamped;
+pub use all::{MAX_DEPTH, MAX_DIRECTORIES, MAX_PROJECTS, Survey, detect_all};
+
+use std::path::Path;
+
+use carrel_fsroot::{FileKind, Root};
+
+use crate::ecosystems;
+use crate::lookup::{Lookup, Stamps};
+use crate::paths;
+use crate::profile::Profile;
+use crate::settings;
+
+/// The projects that a place belongs to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Detection {
+    /// The nearest directory that holds a project; `None` when there is none up to the workspace.
+    pub directory: Option<String>,
+    /// Its projects, one for each ecosystem.
+    pub profiles: Vec<Profile>,
+}
+
+/// Finds the project of a file or directory: the nearest marker upwards, and never above
+/// the workspace. A path that does not exist belongs to its nearest existing parent.
+pub fn detect(root: &Root, from: &Path) -> Detection {
+    let lookup = Lookup::new(root);
+    detect_with(&lookup, root, from)
+}
+
+/// Finds the projects of a place and everything that the answer depends on.
+pub(crate) fn detect_stamped(root: &Root, from: &Path) -> (Detection, Stamps) {
+    let lookup = Lookup::new(root);
+    let detection = detect_with(&lookup, root, from);
+    (detection, lookup.into_stamps())
+}
+
+fn detect_with(lookup: &Lookup<'_>, root: &Root, from: &Path) -> Detection {
+    let none = Detection { directory: None, profiles: Vec::new() };
+    let Some(start) = directory_of(root, from) else { return none };
+    paths::upwards(&start)
+        .find_map(|directory| {
+            let profiles = profiles_at(lookup, directory);
+            let directory = Some(directory.to_owned());
+            (!profiles.is_empty()).then_some(Detection { directory, profiles })
+        })
+        .unwrap_or(none)
+}
+
+/// Finds the nearest project whose ecosystem or tools know the kind of a file.
+///
+/// In `web/`, a Python script belongs to the Python project above and not to the
+/// package.json beside it.
+pub fn detect_for_file(root: &Root, file: &Path) -> Option<Profile> {
+    detect_for_file_stamped(root, &paths::normal(file)?).0
+}
+
+pub(crate) fn detect_for_file_stamped(root: &Root, path: &str) -> (Option<Profile>, Stamps) {
+    let lookup = Lookup::new(root);
+    let profile = owner(&lookup, path);
+    (profile, lookup.into_stamps())
+}
+
+fn owner(lookup: &Lookup<'_>, path: &str) -> Option<Profile> {
+    let extension = paths::extension(path);
+    paths::upwards(paths::parent(path)?).find_map(|directory| {
+        let profiles = profiles_at(lookup, directory);
+        let of_ecosystem = |profile: &&Profile| profile.ecosystem.extensions().contains(&extension);
+        profiles
+            .iter()
+            .find(of_ecosystem)
+            .or_else(|| profiles.iter().find(|profile| reads(profile, extension)))
+            .cloned()
+    })
+}
+
+/// Tells whether one of a project's own tools reads files of a kind.
+fn reads(profile: &Profile, extension: &str) -> bool {
+    let commands = [&profile.format, &profile.lint];
+    commands.into_iter().flatten().any(|command| command.extensions.iter().any(|e| e == extension))
+}
+
+/// Returns the projects of exactly one directory.
+fn profiles_at(lookup: &Lookup<'_>, directory: &str) -> Vec<Profile> {
+    let mut profiles = ecosystems::detect(lookup, directory);
+    settings::apply(lookup, directory, &mut profiles);
+    profiles
+}
+
+/// Returns the directory at which the search for a path begins.
+pub(crate) fn directory_of(root: &Root, from: &Path) -> Option<String> {
+    let path = paths::normal(from)?;
+    let kind = |path: &str| root.metadata(Path::new(path)).map(|metadata| metadata.kind);
+    let directory =
+        paths::upwards(&path).find(|path| matches!(kind(path), Ok(FileKind::Directory)));
+    directory.map(str::to_owned)
+}

@@ -1,0 +1,90 @@
+//! All projects of a workspace.
+
+use std::collections::VecDeque;
+
+use carrel_fsroot::{FileKind, Root};
+
+use crate::ecosystems::is_marker;
+use crate::lookup::{Lookup, Stamps};
+use crate::paths;
+use crate::profile::Profile;
+
+use super::ignored::Ignored;
+use super::profiles_at;
+
+/// How far below the workspace projects are looked for. Deeper ones are found from their files.
+pub const MAX_DEPTH: usize = 6;
+
+/// Bounds how many projects are described.
+pub const MAX_PROJECTS: usize = 200;
+
+/// Bounds how many directories are listed.
+pub const MAX_DIRECTORIES: usize = 5_000;
+
+/// Directories that hold what was installed or built, and no project of the user's.
+const SKIPPED: [&str; 7] = [
+    "node_modules",
+    "target",
+    "vendor",
+    "venv",
+    "__pycache__",
+    "site-packages",
+    "bower_components",
+];
+
+/// The projects of a workspace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Survey {
+    /// Every project, those nearer to the workspace first.
+    pub profiles: Vec<Profile>,
+    /// Whether a bound was reached, so that there may be more.
+    pub cut: bool,
+}
+
+/// Finds every project of a workspace, except in directories that are hidden, ignored by
+/// git, or known to hold what was installed or built.
+pub fn detect_all(root: &Root) -> Survey {
+    let lookup = Lookup::new(root);
+    survey(&lookup)
+}
+
+pub(crate) fn detect_all_stamped(root: &Root) -> (Survey, Stamps) {
+    let lookup = Lookup::new(root);
+    let survey = survey(&lookup);
+    (survey, lookup.into_stamps())
+}
+
+fn survey(lookup: &Lookup<'_>) -> Survey {
+    let mut found = Survey { profiles: Vec::new(), cut: false };
+    let mut waiting = VecDeque::from([(paths::TOP.to_owned(), 0_usize, Ignored::default())]);
+    let mut listed = 0;
+    while let Some((directory, depth, ignored)) = waiting.pop_front() {
+        if listed == MAX_DIRECTORIES || found.profiles.len() >= MAX_PROJECTS {
+            found.cut = true;
+            break;
+        }
+        listed += 1;
+        let entries = lookup.list(&directory);
+        if entries.iter().any(|(name, kind)| *kind != FileKind::Directory && is_marker(name)) {
+            found.profiles.extend(profiles_at(lookup, &directory));
+        }
+        let ignored = ignored.within(lookup, &directory);
+        let below = entries.into_iter().filter(|(_, kind)| *kind == FileKind::Directory);
+        for (name, _) in below.filter(|(name, _)| !is_skipped(name)) {
+            let path = paths::join(&directory, &name);
+            if ignored.covers(&path) {
+                continue;
+            }
+            if depth == MAX_DEPTH {
+                found.cut = true;
+            } else {
+                waiting.push_back((path, depth + 1, ignored.clone()));
+            }
+        }
+    }
+    found
+}
+
+fn is_skipped(name: &str) -> bool {
+    name.starts_with('.') || SKIPPED.contains(&name)
+}

@@ -1,0 +1,46 @@
+//! Directories that git does not look into.
+
+use std::rc::Rc;
+
+use ignore::Match;
+use ignore::gitignore::{Gitignore, GitignoreBuilder};
+
+use crate::lookup::Lookup;
+use crate::paths;
+
+/// The rules of a directory and of those above it, the nearest last.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Ignored {
+    rules: Vec<Rc<(String, Gitignore)>>,
+}
+
+impl Ignored {
+    /// Adds the rules of a directory.
+    pub(crate) fn within(&self, lookup: &Lookup<'_>, directory: &str) -> Self {
+        let mut all = self.clone();
+        let Some(text) = lookup.text(&paths::join(directory, ".gitignore")) else { return all };
+        // The builder is given lines and never a path to open.
+        let mut builder = GitignoreBuilder::new("");
+        for line in text.lines() {
+            // A line that is no pattern ignores nothing, as in git.
+            let _ = builder.add_line(None, line);
+        }
+        if let Ok(rules) = builder.build() {
+            all.rules.push(Rc::new((directory.to_owned(), rules)));
+        }
+        all
+    }
+
+    /// Tells whether a directory is ignored; the nearest rule that speaks of it decides.
+    pub(crate) fn covers(&self, path: &str) -> bool {
+        for rule in self.rules.iter().rev() {
+            let (directory, rules) = rule.as_ref();
+            match rules.matched(paths::relative(directory, path), true) {
+                Match::Ignore(_) => return true,
+                Match::Whitelist(_) => return false,
+                Match::None => {}
+            }
+        }
+        false
+    }
+}

@@ -1,0 +1,11 @@
+//! The formats that project files are written in.
+
+mod glob;
+mod json;
+mod toml;
+mod yaml;
+
+pub(crate) use glob::matches;
+pub(crate) use json::{parse_json, parse_jsonc};
+pub(crate) use toml::{Toml, Value as TomlValue, texts};
+pub(crate) use yaml::string_list;

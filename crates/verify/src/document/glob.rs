@@ -1,0 +1,90 @@
+//! The wildcards in which workspaces name their members.
+
+/// Bounds the work on patterns that a stranger wrote.
+const MAX_PARTS: usize = 64;
+
+/// Tells whether a path matches a pattern with `*` and `?` within a part and `**` for any
+/// number of parts. A leading `./` and a trailing `/` mean nothing.
+pub(crate) fn matches(pattern: &str, path: &str) -> bool {
+    let pattern: Vec<&str> = parts(pattern);
+    let path: Vec<&str> = parts(path);
+    pattern.len() <= MAX_PARTS && path.len() <= MAX_PARTS && match_parts(&pattern, &path)
+}
+
+fn parts(text: &str) -> Vec<&str> {
+    text.split('/').filter(|part| !part.is_empty() && *part != ".").collect()
+}
+
+/// A table of which prefixes match, so that many `**` cost a product and not a power.
+fn match_parts(pattern: &[&str], path: &[&str]) -> bool {
+    let mut reach = vec![false; path.len() + 1];
+    reach[0] = true;
+    for part in pattern {
+        let mut next = vec![false; path.len() + 1];
+        for at in 0..=path.len() {
+            next[at] = if *part == "**" {
+                reach[at] || (at > 0 && next[at - 1])
+            } else {
+                at > 0 && reach[at - 1] && match_part(part.as_bytes(), path[at - 1].as_bytes())
+            };
+        }
+        reach = next;
+    }
+    reach[path.len()]
+}
+
+fn match_part(pattern: &[u8], text: &[u8]) -> bool {
+    let (mut p, mut t) = (0, 0);
+    // Where to go back to: behind the last star, one byte further in the text.
+    let mut retry: Option<(usize, usize)> = None;
+    while t < text.len() {
+        match pattern.get(p) {
+            Some(b'*') => {
+                retry = Some((p + 1, t + 1));
+                p += 1;
+            }
+            Some(c) if *c == b'?' || *c == text[t] => (p, t) = (p + 1, t + 1),
+            _ => match retry {
+                Some((after, from)) => {
+                    (p, t) = (after, from);
+                    retry = Some((after, from + 1));
+                }
+                None => return false,
+            },
+        }
+    }
+    pattern[p..].iter().all(|c| *c == b'*')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_match_whole_paths() {
+        let cases = [
+            ("packages/*", "packages/a", true),
+            ("packages/*", "packages/a/b", false),
+            ("packages/*", "packages", false),
+            ("./packages/*/", "packages/a", true),
+            ("packages/**", "packages/a/b", true),
+            ("**/test/**", "a/test/b", true),
+            ("**", "a", true),
+            ("crates/*-sys", "crates/z-sys", true),
+            ("crates/*-sys", "crates/z-system", false),
+            ("a?c", "abc", true),
+            ("a", "a", true),
+            (".", ".", true),
+        ];
+        for (pattern, path, expected) in cases {
+            assert_eq!(matches(pattern, path), expected, "{pattern} {path}");
+        }
+    }
+
+    #[test]
+    fn a_hostile_pattern_costs_no_more_than_others() {
+        let pattern = "*a".repeat(2_000);
+        assert!(!matches(&pattern, &"a".repeat(1_000)));
+        assert!(!matches(&"**/a/".repeat(32), &"b/".repeat(60)));
+    }
+}

@@ -1,0 +1,88 @@
+//! TOML whose values know their lines.
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use crate::profile::Problem;
+
+/// A TOML file.
+#[derive(Debug)]
+pub(crate) struct Toml<'a> {
+    file: &'a str,
+    text: &'a str,
+    table: DeTable<'a>,
+}
+
+/// A value and the bytes it is written with.
+pub(crate) type Value<'a> = Spanned<DeValue<'a>>;
+
+impl<'a> Toml<'a> {
+    /// Parses a file; fails with the first thing that is not TOML.
+    pub(crate) fn parse(file: &'a str, text: &'a str) -> Result<Self, Problem> {
+        match DeTable::parse(text) {
+            Ok(table) => Ok(Self { file, text, table: table.into_inner() }),
+            Err(error) => Err(Problem {
+                file: file.to_owned(),
+                line: error.span().map(|span| line_of(text, span.start)),
+                message: format!("this is not TOML: {}", one_line(error.message())),
+            }),
+        }
+    }
+
+    /// Returns the whole table.
+    pub(crate) fn table(&self) -> &DeTable<'a> {
+        &self.table
+    }
+
+    /// Returns the value at a dotted path.
+    pub(crate) fn find(&self, path: &str) -> Option<&Value<'a>> {
+        let mut names = path.split('.');
+        let first = self.table.get(names.next()?)?;
+        names.try_fold(first, |value, name| value.get_ref().as_table()?.get(name))
+    }
+
+    pub(crate) fn has(&self, path: &str) -> bool {
+        self.find(path).is_some()
+    }
+
+    /// Returns the text at a dotted path.
+    pub(crate) fn string(&self, path: &str) -> Option<String> {
+        self.find(path)?.get_ref().as_str().map(str::to_owned)
+    }
+
+    /// Returns the texts of a list at a dotted path.
+    pub(crate) fn strings(&self, path: &str) -> Vec<String> {
+        self.find(path).map(|value| texts(value.get_ref())).unwrap_or_default()
+    }
+
+    /// Returns the names in a table at a dotted path, with their values.
+    pub(crate) fn entries(&self, path: &str) -> Vec<(String, &Value<'a>)> {
+        let Some(table) = self.find(path).and_then(|value| value.get_ref().as_table()) else {
+            return Vec::new();
+        };
+        table.iter().map(|(name, value)| (name.get_ref().to_string(), value)).collect()
+    }
+
+    /// Says what is wrong with the bytes that begin at a place.
+    pub(crate) fn problem(&self, start: usize, message: impl Into<String>) -> Problem {
+        Problem {
+            file: self.file.to_owned(),
+            line: Some(line_of(self.text, start)),
+            message: message.into(),
+        }
+    }
+}
+
+/// Returns the texts of a list; other values in it are left out.
+pub(crate) fn texts(value: &DeValue<'_>) -> Vec<String> {
+    let items = value.as_array().into_iter().flat_map(|array| array.iter());
+    items.filter_map(|item| item.get_ref().as_str().map(str::to_owned)).collect()
+}
+
+fn line_of(text: &str, at: usize) -> usize {
+    text.get(..at).unwrap_or(text).matches('\n').count() + 1
+}
+
+fn one_line(message: &str) -> String {
+    message.lines().collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,68 @@
+//! C and C++: cmake, or make beside sources.
+
+use crate::lookup::Lookup;
+use crate::paths;
+use crate::profile::{Command, Ecosystem, Fact, PackageManager, Profile, words};
+use crate::tool::Tool;
+
+use super::makefile;
+
+/// Where cmake builds when nobody says otherwise.
+const BUILD: &str = "build";
+
+pub(crate) fn detect(lookup: &Lookup<'_>, directory: &str) -> Option<Profile> {
+    let mut profile = match lookup.first(directory, &["CMakeLists.txt"]) {
+        Some(marker) => cmake(directory, &marker),
+        None => make(lookup, directory)?,
+    };
+    if let Some(file) = lookup.nearest(directory, &[".clang-format"]) {
+        let format = |options: &[&str]| {
+            let single = [words(&["clang-format"]), words(options)].concat();
+            // Without files it would wait for its input.
+            Command::from_words(Tool::ClangFormat, directory, Vec::new())
+                .per_file(single, Ecosystem::Cpp.extensions())
+        };
+        profile.set(Fact::Format, format(&["-i"]), &file);
+        profile.set(Fact::FormatCheck, format(&["--dry-run", "--Werror"]), &file);
+    }
+    Some(profile)
+}
+
+fn cmake(directory: &str, marker: &str) -> Profile {
+    let mut profile = Profile::new(Ecosystem::Cpp, directory, marker);
+    profile.set_manager(PackageManager::Cmake, marker);
+    let configure = Command::new(Tool::Installer, directory, &["cmake", "-S", ".", "-B", BUILD]);
+    let build = Command::new(Tool::Cmake, directory, &["cmake", "--build", BUILD]);
+    let test = ["ctest", "--test-dir", BUILD, "--output-on-failure"];
+    profile.set(Fact::Install, configure, marker);
+    profile.set(Fact::Typecheck, build, marker);
+    profile.set(Fact::Test, Command::new(Tool::Ctest, directory, &test), marker);
+    profile
+}
+
+/// A Makefile alone may belong to anything; with sources beside it, it builds them.
+fn make(lookup: &Lookup<'_>, directory: &str) -> Option<Profile> {
+    let marker = lookup.first(directory, &makefile::NAMES)?;
+    let places = [directory.to_owned(), paths::join(directory, "src")];
+    let has_sources = places.iter().any(|place| has_sources(lookup, place));
+    if !has_sources {
+        return None;
+    }
+    let mut profile = Profile::new(Ecosystem::Cpp, directory, &marker);
+    profile.set_manager(PackageManager::Make, &marker);
+    profile.set(Fact::Typecheck, Command::new(Tool::Make, directory, &["make"]), &marker);
+    let targets = makefile::targets(&lookup.text(&marker).unwrap_or_default());
+    let test =
+        ["test", "check", "tests"].into_iter().find(|name| targets.iter().any(|t| t == name));
+    if let Some(name) = test {
+        profile.set(Fact::Test, Command::new(Tool::Make, directory, &["make", name]), &marker);
+    }
+    if targets.iter().any(|target| target == "lint") {
+        profile.set(Fact::Lint, Command::new(Tool::Make, directory, &["make", "lint"]), &marker);
+    }
+    Some(profile)
+}
+
+fn has_sources(lookup: &Lookup<'_>, directory: &str) -> bool {
+    !lookup.files(directory, &[".c", ".cc", ".cpp", ".cxx"]).is_empty()
+}

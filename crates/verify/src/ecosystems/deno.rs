@@ -1,0 +1,52 @@
+//! Deno: everything is in the program, and deno.json says what is special.
+
+use crate::document::parse_jsonc;
+use crate::lookup::Lookup;
+use crate::profile::{
+    Command, Ecosystem, Fact, Membership, PackageManager, Profile, SCRIPT_EXTENSIONS, Script,
+};
+use crate::tool::Tool;
+use serde_json::Value;
+
+pub(crate) fn detect(lookup: &Lookup<'_>, directory: &str) -> Option<Profile> {
+    let marker = lookup.first(directory, &["deno.json", "deno.jsonc"])?;
+    let mut profile = Profile::new(Ecosystem::Deno, directory, &marker);
+    profile.set_manager(PackageManager::Deno, &marker);
+    let text = lookup.read(&marker).map(Option::unwrap_or_default);
+    let settings = text.and_then(|text| parse_jsonc(&marker, &text)).unwrap_or_else(|problem| {
+        profile.problems.push(problem);
+        Value::Null
+    });
+    profile.name = settings["name"].as_str().map(str::to_owned);
+    profile.membership =
+        members(&settings["workspace"]).map(|members| Membership::Root { members });
+    commands(directory, &marker, &mut profile);
+    for (name, task) in settings["tasks"].as_object().into_iter().flatten() {
+        let text =
+            task.as_str().or_else(|| task["command"].as_str()).unwrap_or_default().to_owned();
+        let argv = ["deno", "task", name].map(str::to_owned).to_vec();
+        profile.scripts.push(Script { name: name.clone(), text, file: marker.clone(), argv });
+    }
+    Some(profile)
+}
+
+fn commands(directory: &str, marker: &str, profile: &mut Profile) {
+    let command = |tool, words: &[&str]| {
+        let single = words.iter().map(|&word| word.to_owned()).collect();
+        Command::new(tool, directory, words).per_file(single, SCRIPT_EXTENSIONS)
+    };
+    let install = Command::new(Tool::Installer, directory, &["deno", "install"]);
+    profile.set(Fact::Install, install, marker);
+    profile.set(Fact::Test, command(Tool::DenoTest, &["deno", "test"]), marker);
+    profile.set(Fact::Lint, command(Tool::DenoLint, &["deno", "lint"]), marker);
+    profile.set(Fact::Format, command(Tool::DenoFmt, &["deno", "fmt"]), marker);
+    profile.set(Fact::FormatCheck, command(Tool::DenoFmt, &["deno", "fmt", "--check"]), marker);
+    let mut check = command(Tool::DenoCheck, &["deno", "check"]);
+    check.argv.push(".".to_owned());
+    profile.set(Fact::Typecheck, check, marker);
+}
+
+fn members(value: &Value) -> Option<Vec<String>> {
+    let list = value.as_array().or_else(|| value["members"].as_array())?;
+    Some(list.iter().filter_map(|item| item.as_str().map(str::to_owned)).collect())
+}

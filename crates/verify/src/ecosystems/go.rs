@@ -1,0 +1,119 @@
+//! Go: modules and go.work.
+
+use crate::lookup::Lookup;
+use crate::paths;
+use crate::profile::{Command, Ecosystem, Fact, Membership, PackageManager, Profile};
+use crate::tool::Tool;
+
+const GOLANGCI: [&str; 4] = [".golangci.yml", ".golangci.yaml", ".golangci.toml", ".golangci.json"];
+
+pub(crate) fn detect(lookup: &Lookup<'_>, directory: &str) -> Option<Profile> {
+    let module = lookup.first(directory, &["go.mod"]);
+    let work = lookup.first(directory, &["go.work"]);
+    let marker = module.clone().or_else(|| work.clone())?;
+    let mut profile = Profile::new(Ecosystem::Go, directory, &marker);
+    profile.set_manager(PackageManager::Go, &marker);
+    if let Some(module) = &module {
+        profile.name = lookup.text(module).as_deref().and_then(module_name);
+        if profile.name.is_none() {
+            profile.problems.push(crate::profile::Problem {
+                file: module.clone(),
+                line: None,
+                message: "names no module".to_owned(),
+            });
+        }
+    }
+    let members = work.and_then(|work| lookup.text(&work)).map(|text| uses(&text));
+    profile.membership = match &members {
+        Some(members) => Some(Membership::Root { members: members.clone() }),
+        None => owner(lookup, directory).map(|of| Membership::Member { of }),
+    };
+    commands(lookup, &marker, members.as_deref(), &mut profile);
+    Some(profile)
+}
+
+fn commands(lookup: &Lookup<'_>, marker: &str, members: Option<&[String]>, profile: &mut Profile) {
+    let directory = profile.root.clone();
+    // `./...` stops at the border of a module, so a go.work names each.
+    let places: Vec<String> = match members {
+        Some(members) => members.iter().map(|member| below(member)).collect(),
+        None => vec!["./...".to_owned()],
+    };
+    let go = |tool, words: &[&str]| {
+        let words = words.iter().map(|&word| word.to_owned());
+        let argv = words.chain(places.iter().cloned()).collect();
+        Command::from_words(tool, &directory, argv).per_package(&["go"])
+    };
+    let install: &[&str] =
+        if members.is_some() { &["go", "work", "sync"] } else { &["go", "mod", "download"] };
+    profile.set(Fact::Install, Command::new(Tool::Installer, &directory, install), marker);
+    profile.set(Fact::Test, go(Tool::GoTest, &["go", "test"]), marker);
+    profile.set(Fact::Typecheck, go(Tool::GoVet, &["go", "vet"]), marker);
+    match lookup.nearest(&directory, &GOLANGCI) {
+        Some(settings) => {
+            profile.set(Fact::Lint, go(Tool::Golangci, &["golangci-lint", "run"]), &settings);
+        }
+        None => profile.set(Fact::Lint, go(Tool::GoVet, &["go", "vet"]), marker),
+    }
+    let gofmt = |option: &str| {
+        let single = vec!["gofmt".to_owned(), option.to_owned()];
+        Command::new(Tool::Gofmt, &directory, &["gofmt", option, "."]).per_file(single, &["go"])
+    };
+    profile.set(Fact::Format, gofmt("-w"), marker);
+    profile.set(Fact::FormatCheck, gofmt("-l"), marker);
+}
+
+fn below(member: &str) -> String {
+    match member.trim_start_matches("./") {
+        "" | "." => "./...".to_owned(),
+        member => format!("./{member}/..."),
+    }
+}
+
+fn module_name(text: &str) -> Option<String> {
+    let line = text.lines().find_map(|line| line.trim().strip_prefix("module "))?;
+    line.split_whitespace().next().map(|name| name.trim_matches('"').to_owned())
+}
+
+/// Returns the directories of `use` lines and blocks.
+fn uses(text: &str) -> Vec<String> {
+    let mut inside = false;
+    let mut found = Vec::new();
+    for line in text.lines() {
+        let line = line.split("//").next().unwrap_or_default().trim();
+        match line {
+            "use (" | "use(" => inside = true,
+            ")" => inside = false,
+            _ if inside && !line.is_empty() => found.push(line.trim_matches('"').to_owned()),
+            _ => found.extend(
+                line.strip_prefix("use ").map(|one| one.trim().trim_matches('"').to_owned()),
+            ),
+        }
+    }
+    found
+}
+
+fn owner(lookup: &Lookup<'_>, directory: &str) -> Option<String> {
+    paths::upwards(directory).find_map(|above| {
+        let text = lookup.text(&paths::join(above, "go.work"))?;
+        let named = uses(&text)
+            .iter()
+            .any(|member| paths::resolve(above, member).as_deref() == Some(directory));
+        named.then(|| above.to_owned())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn members_of_a_workspace_are_read_from_lines_and_blocks() {
+        let text = "go 1.22\n\nuse ./a // first\nuse (\n\t./b\n\t\"./c d\"\n)\n";
+        assert_eq!(uses(text), ["./a", "./b", "./c d"]);
+        assert_eq!(
+            module_name("// x\nmodule example.com/a // y\n").as_deref(),
+            Some("example.com/a")
+        );
+    }
+}

@@ -1,0 +1,123 @@
+//! Java and Kotlin: maven and gradle, through their wrappers where there are any.
+
+use crate::lookup::Lookup;
+use crate::paths;
+use crate::profile::{Command, Ecosystem, Fact, Membership, PackageManager, Profile};
+use crate::tool::Tool;
+
+const EXTENSIONS: &[&str] = &["java", "kt", "kts"];
+
+const GRADLE: [&str; 4] =
+    ["build.gradle.kts", "build.gradle", "settings.gradle.kts", "settings.gradle"];
+
+/// Maven without colours, questions and progress.
+const MAVEN_OPTIONS: [&str; 3] = ["-B", "-ntp", "-Dstyle.color=never"];
+
+pub(crate) fn detect(lookup: &Lookup<'_>, directory: &str) -> Option<Profile> {
+    if let Some(marker) = lookup.first(directory, &["pom.xml"]) {
+        return Some(maven(lookup, directory, &marker));
+    }
+    let marker = lookup.first(directory, &GRADLE)?;
+    Some(gradle(lookup, directory, &marker))
+}
+
+/// Returns the nearest wrapper script as seen from the project, or else the program.
+fn program(lookup: &Lookup<'_>, directory: &str, wrapper: &str, name: &str) -> String {
+    match lookup.nearest(directory, &[wrapper]) {
+        Some(path) => {
+            let path = paths::relative(directory, &path);
+            if path.contains('/') { path } else { format!("./{path}") }
+        }
+        None => name.to_owned(),
+    }
+}
+
+fn maven(lookup: &Lookup<'_>, directory: &str, marker: &str) -> Profile {
+    let mut profile = Profile::new(Ecosystem::Java, directory, marker);
+    profile.set_manager(PackageManager::Maven, marker);
+    let text = lookup.read(marker).unwrap_or_else(|problem| {
+        profile.problems.push(problem);
+        None
+    });
+    let text = text.unwrap_or_default();
+    let modules = elements(&text, "module");
+    if !modules.is_empty() {
+        profile.membership = Some(Membership::Root { members: modules });
+    }
+    let program = program(lookup, directory, "mvnw", "mvn");
+    let command = |tool, goals: &[&str]| {
+        let argv = [&[program.as_str()], &MAVEN_OPTIONS[..], goals].concat();
+        Command::new(tool, directory, &argv).per_package(EXTENSIONS)
+    };
+    profile.set(Fact::Install, command(Tool::Installer, &["dependency:resolve"]), marker);
+    profile.set(Fact::Test, command(Tool::Maven, &["test"]), marker);
+    profile.set(Fact::Typecheck, command(Tool::Maven, &["test-compile"]), marker);
+    if text.contains("spotless-maven-plugin") {
+        profile.set(Fact::Format, command(Tool::Maven, &["spotless:apply"]), marker);
+        profile.set(Fact::FormatCheck, command(Tool::Maven, &["spotless:check"]), marker);
+    }
+    if text.contains("maven-checkstyle-plugin") {
+        profile.set(Fact::Lint, command(Tool::Maven, &["checkstyle:check"]), marker);
+    }
+    profile
+}
+
+fn gradle(lookup: &Lookup<'_>, directory: &str, marker: &str) -> Profile {
+    let mut profile = Profile::new(Ecosystem::Java, directory, marker);
+    profile.set_manager(PackageManager::Gradle, marker);
+    let read = |name: &&str| lookup.text(&paths::join(directory, name)).unwrap_or_default();
+    let text: String = GRADLE.iter().map(read).collect();
+    if let Some(members) = includes(&text) {
+        profile.membership = Some(Membership::Root { members });
+    }
+    let program = program(lookup, directory, "gradlew", "gradle");
+    let command = |tool, task: &str| {
+        let argv = [program.as_str(), "--console=plain", task];
+        Command::new(tool, directory, &argv).per_package(EXTENSIONS)
+    };
+    profile.set(Fact::Install, command(Tool::Installer, "dependencies"), marker);
+    profile.set(Fact::Test, command(Tool::Gradle, "test"), marker);
+    profile.set(Fact::Typecheck, command(Tool::Gradle, "testClasses"), marker);
+    let lint = [("detekt", "detekt"), ("ktlint", "ktlintCheck"), ("checkstyle", "checkstyleMain")];
+    if let Some((_, task)) = lint.iter().find(|(plugin, _)| text.contains(plugin)) {
+        profile.set(Fact::Lint, command(Tool::Gradle, task), marker);
+    }
+    let format =
+        [("spotless", "spotlessApply", "spotlessCheck"), ("ktlint", "ktlintFormat", "ktlintCheck")];
+    if let Some((_, apply, check)) = format.iter().find(|(plugin, ..)| text.contains(plugin)) {
+        profile.set(Fact::Format, command(Tool::Gradle, apply), marker);
+        profile.set(Fact::FormatCheck, command(Tool::Gradle, check), marker);
+    }
+    profile
+}
+
+/// Returns the texts of simple elements, wherever they stand.
+fn elements(text: &str, name: &str) -> Vec<String> {
+    let (open, close) = (format!("<{name}>"), format!("</{name}>"));
+    let found = text.split(&open).skip(1).filter_map(|rest| rest.split(&close).next());
+    found.map(|inner| inner.trim().to_owned()).collect()
+}
+
+/// Returns the projects that gradle settings include; `None` when there are none.
+fn includes(text: &str) -> Option<Vec<String>> {
+    let lines = text.lines().map(str::trim).filter(|line| line.starts_with("include"));
+    let quoted = lines.flat_map(|line| line.split(['"', '\'']).skip(1).step_by(2));
+    let members: Vec<String> =
+        quoted.map(|name| name.trim_start_matches(':').replace(':', "/")).collect();
+    (!members.is_empty()).then_some(members)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn members_are_read_from_both_build_tools() {
+        assert_eq!(
+            elements("<modules><module>a</module> <module> b </module></modules>", "module"),
+            ["a", "b"]
+        );
+        let text = "rootProject.name = \"x\"\ninclude(\":app\", \":lib:core\")\ninclude ':b'";
+        assert_eq!(includes(text).unwrap(), ["app", "lib/core", "b"]);
+    }
+}

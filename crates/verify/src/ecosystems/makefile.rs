@@ -1,0 +1,67 @@
+//! The targets of a Makefile, as scripts of the projects beside it.
+
+use crate::lookup::Lookup;
+use crate::paths;
+use crate::profile::{Profile, Script};
+
+/// The names that make looks for, in its order.
+pub(crate) const NAMES: [&str; 3] = ["GNUmakefile", "makefile", "Makefile"];
+
+/// Bounds how many targets are listed.
+const MAX_TARGETS: usize = 200;
+
+/// Adds the targets to the projects of a directory. Scripts of their own come first.
+pub(crate) fn add_targets(lookup: &Lookup<'_>, directory: &str, profiles: &mut [Profile]) {
+    let Some(file) = lookup.first(directory, &NAMES) else { return };
+    let Some(text) = lookup.text(&file) else { return };
+    for target in targets(&text) {
+        let script = Script {
+            name: target.clone(),
+            text: String::new(),
+            file: file.clone(),
+            argv: vec!["make".to_owned(), target],
+        };
+        for profile in profiles.iter_mut() {
+            if profile.scripts.iter().all(|known| known.name != script.name) {
+                profile.scripts.push(script.clone());
+            }
+        }
+    }
+}
+
+/// Returns the names of targets, in the order of the file.
+pub(crate) fn targets(text: &str) -> Vec<String> {
+    let mut found: Vec<String> = Vec::new();
+    for line in text.lines() {
+        let Some((names, rest)) = line.split_once(':') else { continue };
+        // `a := b` and `a ::= b` set variables; a recipe begins with a tab.
+        if line.starts_with(['\t', ' ', '#', '.']) || rest.trim_start_matches(':').starts_with('=')
+        {
+            continue;
+        }
+        for name in names.split_whitespace() {
+            if is_plain(name) && !found.iter().any(|known| known == name) {
+                found.push(name.to_owned());
+            }
+        }
+    }
+    found.truncate(MAX_TARGETS);
+    found
+}
+
+/// Leaves out patterns, variables and paths of files that are built.
+fn is_plain(name: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    paths::extension(name).is_empty() && name.chars().all(plain)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_targets_that_a_person_would_ask_for_are_listed() {
+        let text = "CC := gcc\nX ::= y\n.PHONY: all test\nall: build\nbuild lint: main.o\n\tcc -o x: y\n%.o: %.c\n$(OUT): z\nmain.o: main.c\ntest:\n";
+        assert_eq!(targets(text), ["all", "build", "lint", "test"]);
+    }
+}

@@ -1,0 +1,234 @@
+//! Which linter, formatter and type checker a package has.
+
+use serde_json::Value;
+
+use crate::document::parse_jsonc;
+use crate::profile::{Command, Fact, Injection, Profile, SCRIPT_EXTENSIONS};
+use crate::tool::Tool;
+
+use super::Project;
+use super::script::{self, Line, Script};
+
+const BIOME: [&str; 4] = ["biome.json", "biome.jsonc", ".biome.json", ".biome.jsonc"];
+
+const OXLINT: [&str; 2] = [".oxlintrc.json", "oxlintrc.json"];
+
+const ESLINT: [&str; 12] = [
+    "eslint.config.js",
+    "eslint.config.mjs",
+    "eslint.config.cjs",
+    "eslint.config.ts",
+    "eslint.config.mts",
+    "eslint.config.cts",
+    ".eslintrc",
+    ".eslintrc.js",
+    ".eslintrc.cjs",
+    ".eslintrc.json",
+    ".eslintrc.yml",
+    ".eslintrc.yaml",
+];
+
+const PRETTIER: [&str; 14] = [
+    ".prettierrc",
+    ".prettierrc.json",
+    ".prettierrc.json5",
+    ".prettierrc.yml",
+    ".prettierrc.yaml",
+    ".prettierrc.toml",
+    ".prettierrc.js",
+    ".prettierrc.cjs",
+    ".prettierrc.mjs",
+    ".prettierrc.ts",
+    "prettier.config.js",
+    "prettier.config.cjs",
+    "prettier.config.mjs",
+    "prettier.config.ts",
+];
+
+/// What Biome reads beside code.
+const BIOME_EXTENSIONS: &[&str] =
+    &["js", "jsx", "mjs", "cjs", "ts", "tsx", "mts", "cts", "json", "jsonc", "css"];
+
+/// What Prettier reads beside code.
+const PRETTIER_EXTENSIONS: &[&str] = &[
+    "js", "jsx", "mjs", "cjs", "ts", "tsx", "mts", "cts", "json", "jsonc", "json5", "css", "scss",
+    "less", "html", "vue", "md", "mdx", "yml", "yaml", "graphql",
+];
+
+/// Options that change files, or that replace a linter's report.
+const DROPPED: [&str; 8] =
+    ["--fix", "--write", "--apply", "--cache", "check", "lint", "--quiet", "--unsafe"];
+
+/// The same with a value as the next word.
+const DROPPED_WITH_VALUE: [&str; 5] = ["-f", "--format", "-o", "--output-file", "--reporter"];
+
+impl Project<'_> {
+    pub(super) fn add_lint(&self, profile: &mut Profile) {
+        let settings = self
+            .biome("linter", profile)
+            .map(|file| (Tool::Biome, file))
+            .or_else(|| self.settings(&OXLINT, "oxlint").map(|file| (Tool::Oxlint, file)))
+            .or_else(|| self.settings(&ESLINT, "eslintConfig").map(|file| (Tool::Eslint, file)));
+        if let Some((tool, file)) = settings {
+            let line = self.script_line("lint", tool);
+            return profile.set(Fact::Lint, self.linter(tool, line.as_ref()), &file);
+        }
+        let Some(text) = self.package.script("lint") else { return };
+        let command = match script::read(text) {
+            Script::Single(line) if is_linter(line.tool) => self.linter(line.tool, Some(&line)),
+            Script::EndsWith(line) if is_linter(line.tool) => self.through_linter(line.tool),
+            Script::Single(_) | Script::EndsWith(_) | Script::Opaque => self.opaque("lint"),
+        };
+        profile.set(Fact::Lint, command, &self.manifest);
+    }
+
+    fn linter(&self, tool: Tool, line: Option<&Line>) -> Command {
+        let (base, extensions) = match tool {
+            Tool::Biome => {
+                ([self.program("biome"), vec!["check".to_owned()]].concat(), BIOME_EXTENSIONS)
+            }
+            other => (self.program(other.name()), SCRIPT_EXTENSIONS),
+        };
+        let kept = line.map(|line| kept(&line.arguments)).unwrap_or_default();
+        let places: Vec<String> = if kept.iter().any(|word| !word.starts_with('-')) {
+            vec![]
+        } else {
+            vec![".".to_owned()]
+        };
+        let whole = [base.clone(), kept, places].concat();
+        let mut command =
+            Command::from_words(tool, self.directory, whole).per_file(base, extensions);
+        command.environment = line.map(|line| line.environment.clone()).unwrap_or_default();
+        command
+    }
+
+    fn through_linter(&self, tool: Tool) -> Command {
+        let through = self.through_script("lint", tool);
+        let linter = self.linter(tool, None);
+        Command { argv: through.argv, injection: through.injection, ..linter }
+    }
+
+    pub(super) fn add_format(&self, profile: &mut Profile) {
+        if let Some(file) = self.biome("formatter", profile) {
+            return self.set_format(profile, Tool::Biome, &file);
+        }
+        let settings = self.settings(&PRETTIER, "prettier");
+        let needed = || self.package.needs("prettier").then(|| self.manifest.clone());
+        if let Some(file) = settings.or_else(needed) {
+            self.set_format(profile, Tool::Prettier, &file);
+        }
+    }
+
+    fn set_format(&self, profile: &mut Profile, tool: Tool, file: &str) {
+        let (base, write, check, extensions): (_, &[&str], &[&str], _) = match tool {
+            Tool::Biome => (
+                [self.program("biome"), vec!["format".to_owned()]].concat(),
+                &["--write"],
+                &[],
+                BIOME_EXTENSIONS,
+            ),
+            _ => (
+                self.program("prettier"),
+                &["--ignore-unknown", "--write"],
+                &["--ignore-unknown", "--check"],
+                PRETTIER_EXTENSIONS,
+            ),
+        };
+        let command = |options: &[&str]| {
+            let single: Vec<String> =
+                base.iter().cloned().chain(options.iter().map(|&w| w.to_owned())).collect();
+            let whole = [single.clone(), vec![".".to_owned()]].concat();
+            Command::from_words(tool, self.directory, whole).per_file(single, extensions)
+        };
+        profile.set(Fact::Format, command(write), file);
+        profile.set(Fact::FormatCheck, command(check), file);
+    }
+
+    pub(super) fn add_typecheck(&self, profile: &mut Profile) {
+        let scripts = ["typecheck", "type-check", "check-types"];
+        let script = scripts.iter().find_map(|name| Some((*name, self.package.script(name)?)));
+        let line = script.and_then(|(_, text)| match script::read(text) {
+            Script::Single(line) if line.tool == Tool::Tsc => Some(line),
+            Script::Single(_) | Script::EndsWith(_) | Script::Opaque => None,
+        });
+        let settings = self.lookup.first(self.directory, &["tsconfig.json"]);
+        let (command, file) = match (script, line, settings) {
+            (_, Some(line), _) => (self.compiler(&line.arguments), self.manifest.clone()),
+            (Some((name, _)), None, _) => (self.opaque(name), self.manifest.clone()),
+            (None, None, Some(file)) => (self.compiler(&[]), file),
+            (None, None, None) => return,
+        };
+        profile.set(Fact::Typecheck, command, &file);
+    }
+
+    fn compiler(&self, arguments: &[String]) -> Command {
+        let waits =
+            |word: &&String| !matches!(word.as_str(), "--watch" | "-w" | "--noEmit" | "--pretty");
+        let kept = arguments.iter().filter(waits).cloned().collect();
+        let argv = [self.program("tsc"), vec!["--noEmit".to_owned()], kept].concat();
+        Command::from_words(Tool::Tsc, self.directory, argv).extensions(SCRIPT_EXTENSIONS)
+    }
+
+    fn opaque(&self, script: &str) -> Command {
+        let argv = self.run_script(script);
+        let mut command = Command::from_words(Tool::Script, self.directory, argv).with("CI", "1");
+        command.injection = Injection::Impossible;
+        command
+    }
+
+    /// Returns the arguments of a script that runs just one tool.
+    fn script_line(&self, name: &str, tool: Tool) -> Option<Line> {
+        match script::read(self.package.script(name)?) {
+            Script::Single(line) if line.tool == tool => Some(line),
+            Script::Single(_) | Script::EndsWith(_) | Script::Opaque => None,
+        }
+    }
+
+    /// Returns the nearest settings file, or the manifest when it holds them.
+    fn settings(&self, names: &[&str], key: &str) -> Option<String> {
+        if self.package.settings.contains(&key) {
+            return Some(self.manifest.clone());
+        }
+        self.lookup.nearest(self.directory, names)
+    }
+
+    /// Returns Biome's settings file unless it turns a part of Biome off.
+    fn biome(&self, part: &str, profile: &mut Profile) -> Option<String> {
+        let file = self.lookup.nearest(self.directory, &BIOME)?;
+        let settings = match self
+            .lookup
+            .read(&file)
+            .and_then(|text| parse_jsonc(&file, &text.unwrap_or_default()))
+        {
+            Ok(settings) => settings,
+            // The tool is meant to be used, and will say so itself.
+            Err(problem) => {
+                if !profile.problems.contains(&problem) {
+                    profile.problems.push(problem);
+                }
+                Value::Null
+            }
+        };
+        (settings[part]["enabled"] != Value::Bool(false)).then_some(file)
+    }
+}
+
+fn is_linter(tool: Tool) -> bool {
+    matches!(tool, Tool::Eslint | Tool::Biome | Tool::Oxlint)
+}
+
+fn kept(arguments: &[String]) -> Vec<String> {
+    let mut kept = Vec::new();
+    let mut rest = arguments.iter();
+    while let Some(word) = rest.next() {
+        let name = word.split('=').next().unwrap_or(word);
+        if DROPPED_WITH_VALUE.contains(&name) {
+            if !word.contains('=') {
+                rest.next();
+            }
+        } else if !DROPPED.contains(&word.as_str()) {
+            kept.push(word.clone());
+        }
+    }
+    kept
+}

@@ -1,0 +1,90 @@
+//! Which package manager a project has, and which workspace it belongs to.
+
+use crate::document::{matches, string_list};
+use crate::lookup::Lookup;
+use crate::paths;
+use crate::profile::{PackageManager, Problem};
+
+use super::MANIFEST;
+use super::package::Package;
+
+/// Lock files, the first of a directory wins.
+const LOCKS: [(&str, PackageManager); 6] = [
+    ("pnpm-lock.yaml", PackageManager::Pnpm),
+    ("yarn.lock", PackageManager::Yarn),
+    ("bun.lock", PackageManager::Bun),
+    ("bun.lockb", PackageManager::Bun),
+    ("package-lock.json", PackageManager::Npm),
+    ("npm-shrinkwrap.json", PackageManager::Npm),
+];
+
+const PNPM_WORKSPACE: &str = "pnpm-workspace.yaml";
+
+/// A package manager and the file that speaks for it.
+#[derive(Debug)]
+pub(super) struct Manager {
+    pub(super) kind: PackageManager,
+    pub(super) file: String,
+}
+
+/// Finds the nearest field or lock file; in one directory the field wins.
+pub(super) fn detect(lookup: &Lookup<'_>, directory: &str) -> Manager {
+    let nearest = paths::upwards(directory).find_map(|above| {
+        let manifest = paths::join(above, MANIFEST);
+        let field = Package::read(lookup, &manifest).ok().and_then(|package| package.manager);
+        match field.as_deref().and_then(named) {
+            Some(kind) => Some(Manager { kind, file: manifest }),
+            None => by_lock(lookup, above),
+        }
+    });
+    nearest.unwrap_or_else(|| Manager {
+        kind: PackageManager::Npm,
+        file: paths::join(directory, MANIFEST),
+    })
+}
+
+fn named(name: &str) -> Option<PackageManager> {
+    match name {
+        "npm" => Some(PackageManager::Npm),
+        "pnpm" => Some(PackageManager::Pnpm),
+        "yarn" => Some(PackageManager::Yarn),
+        "bun" => Some(PackageManager::Bun),
+        _ => None,
+    }
+}
+
+fn by_lock(lookup: &Lookup<'_>, directory: &str) -> Option<Manager> {
+    let workspace = (PNPM_WORKSPACE, PackageManager::Pnpm);
+    LOCKS.iter().chain([&workspace]).find_map(|(name, kind)| {
+        let file = paths::join(directory, name);
+        lookup.has(&file).then_some(Manager { kind: *kind, file })
+    })
+}
+
+/// Returns the members that a directory names; `None` when it names none.
+pub(super) fn members(
+    lookup: &Lookup<'_>,
+    directory: &str,
+) -> Result<Option<Vec<String>>, Problem> {
+    let file = paths::join(directory, PNPM_WORKSPACE);
+    if let Some(text) = lookup.read(&file)? {
+        let members = string_list(&file, &text, "packages")?;
+        // Newer versions keep settings in this file, without any members.
+        return Ok((!members.is_empty()).then_some(members));
+    }
+    let manifest = paths::join(directory, MANIFEST);
+    Ok(Package::read(lookup, &manifest).ok().and_then(|package| package.workspaces))
+}
+
+/// Returns the directory of the workspace that names a package as its member.
+pub(super) fn owner(lookup: &Lookup<'_>, directory: &str) -> Option<String> {
+    paths::upwards(directory).skip(1).find_map(|above| {
+        let members = members(lookup, above).ok().flatten()?;
+        let below = paths::relative(above, directory);
+        let (left_out, named): (Vec<_>, Vec<_>) =
+            members.iter().partition(|member| member.starts_with('!'));
+        let is_named = named.iter().any(|pattern| matches(pattern, &below));
+        let is_left_out = left_out.iter().any(|pattern| matches(&pattern[1..], &below));
+        (is_named && !is_left_out).then(|| above.to_owned())
+    })
+}

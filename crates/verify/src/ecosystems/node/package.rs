@@ -1,0 +1,93 @@
+//! What is taken from a package.json.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use crate::document::parse_json;
+use crate::lookup::Lookup;
+use crate::profile::Problem;
+
+/// Where a package lists what it needs.
+const DEPENDENCIES: [&str; 4] =
+    ["dependencies", "devDependencies", "peerDependencies", "optionalDependencies"];
+
+/// Keys under which tools keep their settings in a package.json.
+const SETTINGS: [&str; 6] = ["jest", "vitest", "mocha", "eslintConfig", "prettier", "ava"];
+
+/// The parts of a package.json that matter here.
+#[derive(Debug, Default)]
+pub(super) struct Package {
+    pub(super) name: Option<String>,
+    /// The text of `packageManager` before the version.
+    pub(super) manager: Option<String>,
+    /// Names and texts, in the order of the file.
+    pub(super) scripts: Vec<(String, String)>,
+    /// The names of everything that the package needs.
+    pub(super) dependencies: BTreeSet<String>,
+    /// The members it names, when it names any.
+    pub(super) workspaces: Option<Vec<String>>,
+    /// The tools whose settings it holds.
+    pub(super) settings: Vec<&'static str>,
+}
+
+impl Package {
+    /// Reads a file that is there.
+    pub(super) fn read(lookup: &Lookup<'_>, file: &str) -> Result<Self, Problem> {
+        let text = lookup.read(file)?.unwrap_or_default();
+        let value = parse_json(file, &text)?;
+        match value {
+            Value::Object(_) => Ok(Self::from(&value)),
+            _ => Err(Problem {
+                file: file.to_owned(),
+                line: Some(1),
+                message: "must hold an object".to_owned(),
+            }),
+        }
+    }
+
+    /// Tells whether it describes nothing that could be installed, run or tested.
+    pub(super) fn is_bare(&self) -> bool {
+        self.name.is_none()
+            && self.scripts.is_empty()
+            && self.dependencies.is_empty()
+            && self.workspaces.is_none()
+    }
+
+    pub(super) fn script(&self, name: &str) -> Option<&str> {
+        let found = self.scripts.iter().find(|(known, _)| known == name)?;
+        Some(found.1.as_str())
+    }
+
+    pub(super) fn needs(&self, name: &str) -> bool {
+        self.dependencies.contains(name)
+    }
+}
+
+impl From<&Value> for Package {
+    fn from(value: &Value) -> Self {
+        let entries = |key: &str| value[key].as_object().into_iter().flatten();
+        let text = |value: &Value| value.as_str().map(str::to_owned);
+        let manager = text(&value["packageManager"])
+            .or_else(|| text(&value["devEngines"]["packageManager"]["name"]));
+        Self {
+            name: text(&value["name"]),
+            manager: manager.and_then(|m| m.split('@').next().map(str::to_owned)),
+            scripts: entries("scripts")
+                .filter_map(|(name, script)| Some((name.clone(), text(script)?)))
+                .collect(),
+            dependencies: DEPENDENCIES
+                .iter()
+                .flat_map(|key| entries(key).map(|(name, _)| name.clone()))
+                .collect(),
+            workspaces: workspaces(&value["workspaces"]),
+            settings: SETTINGS.into_iter().filter(|key| !value[*key].is_null()).collect(),
+        }
+    }
+}
+
+/// A list, or an object with a list under `packages`.
+fn workspaces(value: &Value) -> Option<Vec<String>> {
+    let list = value.as_array().or_else(|| value["packages"].as_array())?;
+    Some(list.iter().filter_map(|item| item.as_str().map(str::to_owned)).collect())
+}

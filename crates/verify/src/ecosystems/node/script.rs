@@ -1,0 +1,146 @@
+//! Reading the one-line scripts of a package.json as far as that is safe.
+
+use crate::tool::Tool;
+
+/// What a script does.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Script {
+    /// One command that is understood.
+    Single(Line),
+    /// Several; options added at the end reach the last one, which is understood.
+    EndsWith(Line),
+    /// Anything else.
+    Opaque,
+}
+
+/// A command with the variables set in front of it.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Line {
+    pub(super) tool: Tool,
+    pub(super) environment: Vec<(String, String)>,
+    /// What follows the program.
+    pub(super) arguments: Vec<String>,
+}
+
+/// Words that start a package's program and change nothing else.
+const STARTERS: [&[&str]; 9] = [
+    &["npx", "--no-install"],
+    &["npx"],
+    &["bunx"],
+    &["pnpm", "exec"],
+    &["yarn", "run"],
+    &["yarn", "exec"],
+    &["yarn"],
+    &["cross-env"],
+    &["env"],
+];
+
+/// Reads a script.
+pub(super) fn read(text: &str) -> Script {
+    let segments: Vec<&str> = text.split("&&").collect();
+    let last = segments.last().copied().unwrap_or_default();
+    match (read_line(last), segments.len()) {
+        (Some(line), 1) => Script::Single(line),
+        (Some(line), _) => Script::EndsWith(line),
+        (None, _) => Script::Opaque,
+    }
+}
+
+/// Tells whether a script is what `npm init` writes for want of tests.
+pub(super) fn is_placeholder(text: &str) -> bool {
+    text.contains("no test specified")
+}
+
+fn read_line(text: &str) -> Option<Line> {
+    let words = split(text)?;
+    let mut rest = words.as_slice();
+    let mut environment = Vec::new();
+    loop {
+        let plain: Vec<&str> = rest.iter().map(String::as_str).collect();
+        if let Some((name, value)) = rest.first().and_then(|word| assignment(word)) {
+            environment.push((name, value));
+            rest = &rest[1..];
+        } else if let Some(starter) = STARTERS.iter().find(|s| plain.starts_with(s)) {
+            rest = &rest[starter.len()..];
+        } else {
+            break;
+        }
+    }
+    let tool = Tool::recognise(rest)?;
+    Some(Line { tool, environment, arguments: rest[1..].to_vec() })
+}
+
+fn assignment(word: &str) -> Option<(String, String)> {
+    let (name, value) = word.split_once('=')?;
+    let is_name = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    is_name.then(|| (name.to_owned(), value.to_owned()))
+}
+
+/// Splits a line into words; `None` when a shell would do more than that.
+fn split(text: &str) -> Option<Vec<String>> {
+    let mut words: Vec<String> = Vec::new();
+    let mut word: Option<String> = None;
+    let mut quote: Option<char> = None;
+    for c in text.chars() {
+        match (quote, c) {
+            (Some(open), _) if c == open => quote = None,
+            // Within double quotes a shell still replaces these.
+            (Some('"'), '$' | '`' | '\\') => return None,
+            (None, '\'' | '"') => {
+                quote = Some(c);
+                word.get_or_insert_default();
+            }
+            (None, c) if c.is_whitespace() => words.extend(word.take()),
+            (None, '|' | '&' | ';' | '<' | '>' | '(' | ')' | '$' | '`' | '\\' | '#' | '~') => {
+                return None;
+            }
+            (Some(_) | None, _) => word.get_or_insert_default().push(c),
+        }
+    }
+    words.extend(word);
+    quote.is_none().then_some(words)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn single(tool: Tool, environment: &[(&str, &str)], arguments: &[&str]) -> Script {
+        Script::Single(Line {
+            tool,
+            environment: environment.iter().map(|(n, v)| ((*n).into(), (*v).into())).collect(),
+            arguments: arguments.iter().map(|&a| a.into()).collect(),
+        })
+    }
+
+    #[test]
+    fn a_single_command_is_taken_apart() {
+        assert_eq!(read("jest --ci 'a b'"), single(Tool::Jest, &[], &["--ci", "a b"]));
+        assert_eq!(
+            read("cross-env NODE_ENV=test npx vitest"),
+            single(Tool::Vitest, &[("NODE_ENV", "test")], &[])
+        );
+        assert_eq!(
+            read("NODE_OPTIONS=--experimental-vm-modules jest"),
+            single(Tool::Jest, &[("NODE_OPTIONS", "--experimental-vm-modules")], &[])
+        );
+        assert_eq!(read("node --test"), single(Tool::NodeTest, &[], &["--test"]));
+    }
+
+    #[test]
+    fn only_the_last_of_several_commands_can_be_given_options() {
+        let Script::EndsWith(line) = read("tsc -b && vitest run") else { panic!() };
+        assert_eq!(line.tool, Tool::Vitest);
+        assert_eq!(read("vitest run && echo done"), Script::Opaque);
+    }
+
+    #[test]
+    fn what_needs_a_shell_stays_closed() {
+        for text in ["jest | tee log", "jest $(files)", "jest \"$X\"", "jest; true", "./run.sh", ""]
+        {
+            assert_eq!(read(text), Script::Opaque, "{text}");
+        }
+        // A glob without quotes is the shell's; with them it is the tool's.
+        assert_eq!(read("mocha 'test/**/*.js'"), single(Tool::Mocha, &[], &["test/**/*.js"]));
+    }
+}

@@ -1,0 +1,172 @@
+//! Python: its managers, environments and tools.
+
+mod checks;
+mod manager;
+mod test;
+
+use crate::document::Toml;
+use crate::lookup::Lookup;
+use crate::paths;
+use crate::profile::{
+    Command, Ecosystem, Fact, Membership, PackageManager, Profile, Script, words,
+};
+use crate::tool::Tool;
+use manager::Manager;
+
+/// What makes a directory a project, the strongest first.
+const MARKERS: [&str; 9] = [
+    "pyproject.toml",
+    "setup.py",
+    "setup.cfg",
+    "Pipfile",
+    "requirements.txt",
+    "ruff.toml",
+    ".ruff.toml",
+    "pytest.ini",
+    "uv.lock",
+];
+
+const PYPROJECT: &str = "pyproject.toml";
+
+/// Where a project keeps its environment.
+const ENVIRONMENTS: [&str; 2] = [".venv", "venv"];
+
+/// What the detection of one project works with.
+struct Project<'a> {
+    lookup: &'a Lookup<'a>,
+    directory: &'a str,
+    marker: String,
+    /// The text of pyproject.toml.
+    settings: Option<Toml<'a>>,
+    manager: Manager,
+    /// The nearest environment, relative to the workspace.
+    environment: Option<String>,
+}
+
+pub(crate) fn detect(lookup: &Lookup<'_>, directory: &str) -> Option<Profile> {
+    let marker = lookup.first(directory, &MARKERS)?;
+    let mut profile = Profile::new(Ecosystem::Python, directory, &marker);
+    let file = paths::join(directory, PYPROJECT);
+    let text = lookup.read(&file).unwrap_or_else(|problem| {
+        profile.problems.push(problem);
+        None
+    });
+    let settings = match text.as_deref().map(|text| Toml::parse(&file, text)) {
+        Some(Ok(settings)) => Some(settings),
+        Some(Err(problem)) => {
+            profile.problems.push(problem);
+            None
+        }
+        None => None,
+    };
+    let manager = manager::detect(lookup, directory, settings.as_ref(), &marker);
+    let environment = manager::environment(lookup, directory);
+    let project = Project { lookup, directory, marker, settings, manager, environment };
+    project.describe(&mut profile);
+    Some(profile)
+}
+
+impl Project<'_> {
+    fn describe(&self, profile: &mut Profile) {
+        profile.name = self.setting("project.name").or_else(|| self.setting("tool.poetry.name"));
+        profile.membership = self.membership();
+        profile.set_manager(self.manager.kind, &self.manager.file);
+        self.install(profile);
+        self.tasks(profile);
+        self.add_test(profile);
+        self.add_lint(profile);
+        self.add_format(profile);
+        self.add_typecheck(profile);
+    }
+
+    fn setting(&self, path: &str) -> Option<String> {
+        self.settings.as_ref()?.string(path)
+    }
+
+    fn has_setting(&self, path: &str) -> bool {
+        self.settings.as_ref().is_some_and(|settings| settings.has(path))
+    }
+
+    fn membership(&self) -> Option<Membership> {
+        let settings = self.settings.as_ref()?;
+        if settings.has("tool.uv.workspace") {
+            let members = settings.strings("tool.uv.workspace.members");
+            return Some(Membership::Root { members });
+        }
+        manager::owner(self.lookup, self.directory).map(|of| Membership::Member { of })
+    }
+
+    fn install(&self, profile: &mut Profile) {
+        let directory = match &profile.membership {
+            Some(Membership::Member { of }) => of.clone(),
+            Some(Membership::Root { .. }) | None => self.directory.to_owned(),
+        };
+        let environment = paths::join(&directory, ENVIRONMENTS[0]);
+        profile.set_deps_dir(self.environment.clone().unwrap_or(environment), &self.marker);
+        let Some((argv, file)) = self.install_words() else { return };
+        let command = Command::from_words(Tool::Installer, &directory, argv);
+        profile.set(Fact::Install, command, &file);
+    }
+
+    fn install_words(&self) -> Option<(Vec<String>, String)> {
+        let fixed = |argv: &[&str]| Some((words(argv), self.manager.file.clone()));
+        match self.manager.kind {
+            PackageManager::Uv => fixed(&["uv", "sync"]),
+            PackageManager::Poetry => fixed(&["poetry", "install"]),
+            PackageManager::Pipenv => fixed(&["pipenv", "install", "--dev"]),
+            PackageManager::Pdm => fixed(&["pdm", "install"]),
+            _ => self.pip_words(),
+        }
+    }
+
+    /// A package is installed in place; a list of requirements is just that.
+    fn pip_words(&self) -> Option<(Vec<String>, String)> {
+        let pip = self.program("pip");
+        let package = self.has_setting("project") || self.has_setting("build-system");
+        let setup = self.lookup.first(self.directory, &["setup.py"]);
+        let requirements = self.lookup.first(self.directory, &["requirements.txt"]);
+        let (tail, file): (&[&str], _) = match (package, setup, requirements) {
+            (true, _, _) => (&["install", "-e", "."], paths::join(self.directory, PYPROJECT)),
+            (false, Some(setup), _) => (&["install", "-e", "."], setup),
+            (false, None, Some(list)) => (&["install", "-r", "requirements.txt"], list),
+            (false, None, None) => return None,
+        };
+        Some(([pip, words(tail)].concat(), file))
+    }
+
+    /// Returns the words that start a program of the project's environment: the installed one,
+    /// or else through a manager that keeps environments elsewhere. Uv keeps them in the
+    /// project, where they were looked for already, and would make one for the asking.
+    fn program(&self, name: &str) -> Vec<String> {
+        if let Some(path) = self.installed(name) {
+            return vec![paths::relative(self.directory, &path)];
+        }
+        let starter: &[&str] = match self.manager.kind {
+            PackageManager::Poetry => &["poetry", "run"],
+            PackageManager::Pipenv => &["pipenv", "run"],
+            PackageManager::Pdm => &["pdm", "run"],
+            _ => &[],
+        };
+        [words(starter), vec![name.to_owned()]].concat()
+    }
+
+    fn installed(&self, name: &str) -> Option<String> {
+        let path = paths::join(self.environment.as_ref()?, &format!("bin/{name}"));
+        self.lookup.has_program(&path).then_some(path)
+    }
+
+    /// Adds the tasks of task runners that live in pyproject.toml.
+    fn tasks(&self, profile: &mut Profile) {
+        let Some(settings) = &self.settings else { return };
+        let file = paths::join(self.directory, PYPROJECT);
+        let runners =
+            [("tool.poe.tasks", self.program("poe")), ("tool.pdm.scripts", words(&["pdm", "run"]))];
+        for (table, runner) in runners {
+            for (name, value) in settings.entries(table) {
+                let text = value.get_ref().as_str().unwrap_or_default().to_owned();
+                let argv = [runner.clone(), vec![name.clone()]].concat();
+                profile.scripts.push(Script { name, text, file: file.clone(), argv });
+            }
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! Which linter, formatter and type checker a Python project has.
+
+use crate::document::Toml;
+use crate::paths;
+use crate::profile::{Command, Fact, Profile, words};
+use crate::tool::Tool;
+
+use super::{PYPROJECT, Project};
+
+const EXTENSIONS: &[&str] = &["py", "pyi"];
+
+/// Lists of requirements that may name tools.
+const REQUIREMENTS: [&str; 7] = [
+    "requirements.txt",
+    "requirements-dev.txt",
+    "dev-requirements.txt",
+    "requirements_dev.txt",
+    "requirements-test.txt",
+    "test-requirements.txt",
+    "requirements/dev.txt",
+];
+
+impl Project<'_> {
+    pub(super) fn add_lint(&self, profile: &mut Profile) {
+        let settings = [
+            (Tool::Ruff, self.ruff_settings()),
+            (Tool::Flake8, self.flake8_settings()),
+            (Tool::Pylint, self.pylint_settings()),
+        ];
+        let named = settings.into_iter().find_map(|(tool, file)| Some((tool, file?)));
+        let mentioned = || {
+            [Tool::Ruff, Tool::Flake8, Tool::Pylint]
+                .into_iter()
+                .find_map(|tool| Some((tool, self.mention(tool.name())?)))
+        };
+        match named.or_else(mentioned) {
+            Some((tool, file)) => profile.set(Fact::Lint, self.linter(tool), &file),
+            None => profile.set(Fact::Lint, self.linter(Tool::Ruff).assumed(), &self.marker),
+        }
+    }
+
+    fn linter(&self, tool: Tool) -> Command {
+        let base = match tool {
+            Tool::Ruff => [self.program("ruff"), words(&["check"])].concat(),
+            other => self.program(other.name()),
+        };
+        let whole = [base.clone(), words(&["."])].concat();
+        Command::from_words(tool, self.directory, whole).per_file(base, EXTENSIONS)
+    }
+
+    pub(super) fn add_format(&self, profile: &mut Profile) {
+        let black = || self.nearest_table("tool.black").or_else(|| self.mention("black"));
+        let ruff = self.ruff_settings().or_else(|| self.mention("ruff"));
+        // Somebody who has both lints with one and formats with the other.
+        match (black(), ruff) {
+            (Some(file), _) => self.set_format(profile, Tool::Black, &file, false),
+            (None, Some(file)) => self.set_format(profile, Tool::RuffFormat, &file, false),
+            (None, None) => self.set_format(profile, Tool::RuffFormat, &self.marker, true),
+        }
+    }
+
+    fn set_format(&self, profile: &mut Profile, tool: Tool, file: &str, assumed: bool) {
+        let base = match tool {
+            Tool::Black => self.program("black"),
+            _ => [self.program("ruff"), words(&["format"])].concat(),
+        };
+        let command = |options: &[&str]| {
+            let single = [base.clone(), words(options)].concat();
+            let whole = [single.clone(), words(&["."])].concat();
+            let command =
+                Command::from_words(tool, self.directory, whole).per_file(single, EXTENSIONS);
+            Command { assumed, ..command }
+        };
+        profile.set(Fact::Format, command(&[]), file);
+        profile.set(Fact::FormatCheck, command(&["--check"]), file);
+    }
+
+    pub(super) fn add_typecheck(&self, profile: &mut Profile) {
+        let pyright = self
+            .table("tool.pyright")
+            .or_else(|| self.lookup.first(self.directory, &["pyrightconfig.json"]));
+        let mypy = self
+            .table("tool.mypy")
+            .or_else(|| self.lookup.first(self.directory, &["mypy.ini", ".mypy.ini"]))
+            .or_else(|| self.section("setup.cfg", "mypy"));
+        let named =
+            mypy.map(|file| (Tool::Mypy, file)).or(pyright.map(|file| (Tool::Pyright, file)));
+        let mentioned = || {
+            [Tool::Mypy, Tool::Pyright]
+                .into_iter()
+                .find_map(|tool| Some((tool, self.mention(tool.name())?)))
+        };
+        match named.or_else(mentioned) {
+            Some((tool, file)) => profile.set(Fact::Typecheck, self.checker(tool), &file),
+            None => profile.set(Fact::Typecheck, self.checker(Tool::Mypy).assumed(), &self.marker),
+        }
+    }
+
+    fn checker(&self, tool: Tool) -> Command {
+        let base = self.program(tool.name());
+        // Pyright without a place takes the one from its settings.
+        let place: &[&str] = if tool == Tool::Mypy { &["."] } else { &[] };
+        let whole = [base.clone(), words(place)].concat();
+        Command::from_words(tool, self.directory, whole).per_file(base, EXTENSIONS)
+    }
+
+    fn ruff_settings(&self) -> Option<String> {
+        let own = self.lookup.nearest(self.directory, &["ruff.toml", ".ruff.toml"]);
+        own.or_else(|| self.nearest_table("tool.ruff"))
+    }
+
+    fn flake8_settings(&self) -> Option<String> {
+        self.lookup
+            .first(self.directory, &[".flake8"])
+            .or_else(|| self.table("tool.flake8"))
+            .or_else(|| self.section("setup.cfg", "flake8"))
+            .or_else(|| self.section("tox.ini", "flake8"))
+    }
+
+    fn pylint_settings(&self) -> Option<String> {
+        self.lookup
+            .first(self.directory, &[".pylintrc", "pylintrc"])
+            .or_else(|| self.table("tool.pylint"))
+    }
+
+    /// Returns pyproject.toml when it holds a table.
+    fn table(&self, path: &str) -> Option<String> {
+        self.has_setting(path).then(|| paths::join(self.directory, PYPROJECT))
+    }
+
+    /// Returns the nearest pyproject.toml that holds a table.
+    fn nearest_table(&self, path: &str) -> Option<String> {
+        paths::upwards(self.directory).find_map(|above| {
+            let file = paths::join(above, PYPROJECT);
+            let text = self.lookup.text(&file)?;
+            Toml::parse(&file, &text).ok()?.has(path).then_some(file)
+        })
+    }
+
+    /// Returns an INI file when it holds a section.
+    pub(super) fn section(&self, name: &str, section: &str) -> Option<String> {
+        let file = paths::join(self.directory, name);
+        let header = format!("[{section}]");
+        let text = self.lookup.text(&file)?;
+        text.lines().any(|line| line.trim() == header).then_some(file)
+    }
+
+    /// Returns what mentions a tool: a list of requirements, or the environment that has it.
+    fn mention(&self, tool: &str) -> Option<String> {
+        self.requirement(tool).or_else(|| self.installed(tool))
+    }
+
+    /// Returns the file that requires a package.
+    pub(super) fn requirement(&self, package: &str) -> Option<String> {
+        if let Some(settings) = &self.settings {
+            let lists = ["project.dependencies", "tool.uv.dev-dependencies"];
+            let groups = ["project.optional-dependencies", "dependency-groups"]
+                .into_iter()
+                .flat_map(|table| {
+                    settings
+                        .entries(table)
+                        .into_iter()
+                        .map(move |(name, _)| format!("{table}.{name}"))
+                });
+            let mut all = lists.into_iter().map(str::to_owned).chain(groups);
+            let listed =
+                all.any(|list| settings.strings(&list).iter().any(|line| requires(line, package)));
+            let poetry = [
+                "tool.poetry.dependencies",
+                "tool.poetry.dev-dependencies",
+                "tool.poetry.group.dev.dependencies",
+                "tool.poetry.group.test.dependencies",
+            ];
+            if listed || poetry.iter().any(|table| settings.has(&format!("{table}.{package}"))) {
+                return Some(paths::join(self.directory, PYPROJECT));
+            }
+        }
+        let lists = REQUIREMENTS.iter().map(|name| paths::join(self.directory, name));
+        lists.into_iter().find(|file| {
+            let text = self.lookup.text(file).unwrap_or_default();
+            text.lines().any(|line| requires(line, package))
+        })
+    }
+}
+
+/// Tells whether a requirement is one of a package, whatever version it asks for.
+fn requires(line: &str, package: &str) -> bool {
+    let ends = |c: char| !(c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'));
+    line.trim().split(ends).next() == Some(package)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_requirement_is_recognised_by_its_whole_name() {
+        for line in ["pytest", "pytest>=8", "pytest[x]==1", " pytest ; python_version > '3'"] {
+            assert!(requires(line, "pytest"), "{line}");
+        }
+        for line in ["pytest-cov", "# pytest", "py", ""] {
+            assert!(!requires(line, "pytest"), "{line}");
+        }
+    }
+}

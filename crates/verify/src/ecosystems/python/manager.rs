@@ -1,0 +1,75 @@
+//! Which package manager a Python project has, and where its environment lies.
+
+use crate::document::{Toml, matches};
+use crate::lookup::Lookup;
+use crate::paths;
+use crate::profile::PackageManager;
+
+use super::{ENVIRONMENTS, PYPROJECT};
+
+/// Lock files and their like, the first of a directory wins.
+const LOCKS: [(&str, PackageManager); 5] = [
+    ("uv.lock", PackageManager::Uv),
+    ("poetry.lock", PackageManager::Poetry),
+    ("pdm.lock", PackageManager::Pdm),
+    ("Pipfile.lock", PackageManager::Pipenv),
+    ("Pipfile", PackageManager::Pipenv),
+];
+
+/// Tables of pyproject.toml that only one manager reads.
+const TABLES: [(&str, PackageManager); 3] = [
+    ("tool.uv", PackageManager::Uv),
+    ("tool.poetry", PackageManager::Poetry),
+    ("tool.pdm", PackageManager::Pdm),
+];
+
+/// A package manager and the file that speaks for it.
+#[derive(Debug)]
+pub(super) struct Manager {
+    pub(super) kind: PackageManager,
+    pub(super) file: String,
+}
+
+pub(super) fn detect(
+    lookup: &Lookup<'_>,
+    directory: &str,
+    settings: Option<&Toml<'_>>,
+    marker: &str,
+) -> Manager {
+    let in_settings = || {
+        let (_, kind) = TABLES.iter().find(|(table, _)| settings.is_some_and(|s| s.has(table)))?;
+        Some(Manager { kind: *kind, file: paths::join(directory, PYPROJECT) })
+    };
+    by_lock(lookup, directory)
+        .or_else(in_settings)
+        .or_else(|| by_lock(lookup, &owner(lookup, directory)?))
+        .unwrap_or_else(|| Manager { kind: PackageManager::Pip, file: marker.to_owned() })
+}
+
+fn by_lock(lookup: &Lookup<'_>, directory: &str) -> Option<Manager> {
+    LOCKS.iter().find_map(|(name, kind)| {
+        let file = paths::join(directory, name);
+        lookup.has(&file).then_some(Manager { kind: *kind, file })
+    })
+}
+
+/// Returns the directory of the uv workspace that names a package as its member.
+pub(super) fn owner(lookup: &Lookup<'_>, directory: &str) -> Option<String> {
+    paths::upwards(directory).skip(1).find_map(|above| {
+        let file = paths::join(above, PYPROJECT);
+        let text = lookup.text(&file)?;
+        let toml = Toml::parse(&file, &text).ok()?;
+        let below = paths::relative(above, directory);
+        let named = |key: &str| toml.strings(key).iter().any(|pattern| matches(pattern, &below));
+        let member = named("tool.uv.workspace.members") && !named("tool.uv.workspace.exclude");
+        member.then(|| above.to_owned())
+    })
+}
+
+/// Returns the nearest environment.
+pub(super) fn environment(lookup: &Lookup<'_>, directory: &str) -> Option<String> {
+    paths::upwards(directory).find_map(|above| {
+        let candidates = ENVIRONMENTS.iter().map(|name| paths::join(above, name));
+        candidates.into_iter().find(|path| lookup.has_program(&paths::join(path, "bin/python")))
+    })
+}

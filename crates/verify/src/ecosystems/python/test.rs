@@ -1,0 +1,85 @@
+//! Which runner a Python project's tests have.
+
+use crate::paths;
+use crate::profile::{Command, Fact, Profile, words};
+use crate::tool::Tool;
+
+use super::Project;
+
+/// Where tests usually lie.
+const TEST_DIRECTORIES: [&str; 3] = ["tests", "test", "."];
+
+/// Bounds how many test files are opened to see which runner they are written for.
+const MAX_SAMPLES: usize = 5;
+
+impl Project<'_> {
+    pub(super) fn add_test(&self, profile: &mut Profile) {
+        match (self.pytest_evidence(), self.unittest_evidence()) {
+            (Some(file), _) => profile.set(Fact::Test, self.pytest(), &file),
+            (None, Some(file)) => profile.set(Fact::Test, self.unittest(), &file),
+            (None, None) => profile.set(Fact::Test, self.pytest().assumed(), &self.marker),
+        }
+    }
+
+    fn pytest(&self) -> Command {
+        let argv = self.program("pytest");
+        Command::from_words(Tool::Pytest, self.directory, argv.clone()).per_file(argv, &["py"])
+    }
+
+    fn unittest(&self) -> Command {
+        let program = self.program("python");
+        // Outside of an environment only the versioned name is sure to be there.
+        let python = if program == ["python"] { words(&["python3"]) } else { program };
+        let single = [python, words(&["-m", "unittest", "-v"])].concat();
+        let mut whole = [&single[..single.len() - 1], &words(&["discover", "-v"])].concat();
+        // Discovery enters only directories that are packages.
+        let has_tests = |name: &&str| {
+            let directory = paths::join(self.directory, name);
+            !self.lookup.has(&paths::join(&directory, "__init__.py"))
+                && !self.samples(&directory).is_empty()
+        };
+        if let Some(directory) = ["tests", "test"].into_iter().find(has_tests) {
+            whole.extend(words(&["-s", directory]));
+        }
+        Command::from_words(Tool::Unittest, self.directory, whole).per_file(single, &["py"])
+    }
+
+    fn pytest_evidence(&self) -> Option<String> {
+        if self.has_setting("tool.pytest") {
+            return Some(paths::join(self.directory, super::PYPROJECT));
+        }
+        let settings = self.lookup.first(
+            self.directory,
+            &["pytest.ini", ".pytest.ini", "conftest.py", "tests/conftest.py", "test/conftest.py"],
+        );
+        settings
+            .or_else(|| self.section("setup.cfg", "tool:pytest"))
+            .or_else(|| self.section("tox.ini", "pytest"))
+            .or_else(|| self.requirement("pytest"))
+            .or_else(|| self.installed("pytest"))
+    }
+
+    /// Returns a test file written for Python's own runner, when none is written for another.
+    fn unittest_evidence(&self) -> Option<String> {
+        let mut found = None;
+        for directory in TEST_DIRECTORIES {
+            let directory = paths::resolve(self.directory, directory)?;
+            for file in self.samples(&directory) {
+                let text = self.lookup.text(&file)?;
+                if text.contains("pytest") {
+                    return None;
+                }
+                if text.contains("import unittest") || text.contains("from unittest") {
+                    found.get_or_insert(file);
+                }
+            }
+        }
+        found
+    }
+
+    fn samples(&self, directory: &str) -> Vec<String> {
+        let names = self.lookup.files(directory, &[".py"]).into_iter();
+        let tests = names.filter(|name| name.starts_with("test")).take(MAX_SAMPLES);
+        tests.map(|name| paths::join(directory, &name)).collect()
+    }
+}

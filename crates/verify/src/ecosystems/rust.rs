@@ -1,0 +1,188 @@
+//! Rust: cargo, its workspaces, nextest.
+
+use crate::document::{Toml, matches};
+use crate::lookup::Lookup;
+use crate::paths;
+use crate::profile::{
+    CargoFacts, Command, Ecosystem, Fact, Membership, PackageManager, Profile, Script,
+};
+use crate::tool::Tool;
+
+const MANIFEST: &str = "Cargo.toml";
+
+/// What cargo assumes when a package names no edition.
+const OLDEST_EDITION: &str = "2015";
+
+/// What is assumed when the manifest cannot be read: a guess that is wrong for fewer files.
+const LIKELY_EDITION: &str = "2021";
+
+/// Where nextest keeps its settings, from the workspace's root on.
+const NEXTEST: &str = ".config/nextest.toml";
+
+pub(crate) fn detect(lookup: &Lookup<'_>, directory: &str) -> Option<Profile> {
+    let manifest = paths::join(directory, MANIFEST);
+    if !lookup.has(&manifest) {
+        return None;
+    }
+    let mut profile = Profile::new(Ecosystem::Rust, directory, &manifest);
+    let text = read(lookup, &manifest, &mut profile);
+    let toml = text.as_deref().and_then(|text| match Toml::parse(&manifest, text) {
+        Ok(toml) => Some(toml),
+        Err(problem) => {
+            profile.problems.push(problem);
+            None
+        }
+    });
+    profile.set_manager(PackageManager::Cargo, &manifest);
+    let owner = toml.as_ref().and_then(|toml| membership(lookup, directory, toml, &mut profile));
+    let facts = facts(lookup, directory, toml.as_ref(), owner.as_deref());
+    profile.name.clone_from(&facts.package);
+    commands(lookup, &manifest, owner.as_deref(), &facts, &mut profile);
+    profile.cargo = Some(facts);
+    aliases(lookup, directory, &mut profile);
+    Some(profile)
+}
+
+fn read(lookup: &Lookup<'_>, file: &str, profile: &mut Profile) -> Option<String> {
+    lookup.read(file).unwrap_or_else(|problem| {
+        profile.problems.push(problem);
+        None
+    })
+}
+
+/// Finds out whether the package names members or is one, and returns the directory of its workspace.
+fn membership(
+    lookup: &Lookup<'_>,
+    directory: &str,
+    toml: &Toml<'_>,
+    profile: &mut Profile,
+) -> Option<String> {
+    if toml.has("workspace") {
+        profile.membership = Some(Membership::Root { members: toml.strings("workspace.members") });
+        return None;
+    }
+    let owner = match toml.string("package.workspace") {
+        Some(written) => paths::resolve(directory, &written),
+        None => paths::upwards(directory).skip(1).find_map(|above| owns(lookup, above, directory)),
+    };
+    profile.membership = owner.clone().map(|of| Membership::Member { of });
+    owner
+}
+
+/// Returns a directory above when its workspace names the package as a member.
+fn owns(lookup: &Lookup<'_>, above: &str, directory: &str) -> Option<String> {
+    let manifest = paths::join(above, MANIFEST);
+    let text = lookup.text(&manifest)?;
+    let toml = Toml::parse(&manifest, &text).ok()?;
+    if !toml.has("workspace") {
+        return None;
+    }
+    let below = paths::relative(above, directory);
+    let named = |key: &str| toml.strings(key).iter().any(|pattern| matches(pattern, &below));
+    let excluded = toml.strings("workspace.exclude").iter().any(|left_out| {
+        let left_out = left_out.trim_start_matches("./").trim_end_matches('/');
+        paths::is_within(&below, left_out)
+    });
+    let member = named("workspace.members") && !excluded;
+    member.then(|| above.to_owned())
+}
+
+fn facts(
+    lookup: &Lookup<'_>,
+    directory: &str,
+    toml: Option<&Toml<'_>>,
+    owner: Option<&str>,
+) -> CargoFacts {
+    let package = toml.and_then(|toml| toml.string("package.name"));
+    let library = toml.is_some_and(|toml| toml.has("lib"))
+        || lookup.has(&paths::join(directory, "src/lib.rs"));
+    let edition = toml.map_or_else(
+        || LIKELY_EDITION.to_owned(),
+        |toml| edition(lookup, toml, owner.unwrap_or(directory)),
+    );
+    CargoFacts { package, edition, library }
+}
+
+/// Returns the edition of a package's files. A virtual workspace has that of its members.
+fn edition(lookup: &Lookup<'_>, toml: &Toml<'_>, workspace: &str) -> String {
+    let inherits = toml.has("package.edition.workspace") || !toml.has("package");
+    let shared = || inherits.then(|| shared_edition(lookup, workspace)).flatten();
+    toml.string("package.edition").or_else(shared).unwrap_or_else(|| OLDEST_EDITION.to_owned())
+}
+
+/// Returns the edition that a workspace gives to its members.
+fn shared_edition(lookup: &Lookup<'_>, workspace: &str) -> Option<String> {
+    let manifest = paths::join(workspace, MANIFEST);
+    let text = lookup.text(&manifest)?;
+    Toml::parse(&manifest, &text).ok()?.string("workspace.package.edition")
+}
+
+fn commands(
+    lookup: &Lookup<'_>,
+    manifest: &str,
+    owner: Option<&str>,
+    facts: &CargoFacts,
+    profile: &mut Profile,
+) {
+    let directory = profile.root.clone();
+    let is_root = matches!(profile.membership, Some(Membership::Root { .. }));
+    let reach: Vec<&str> = match &facts.package {
+        _ if is_root => vec!["--workspace"],
+        Some(package) => vec!["-p", package],
+        None => vec![],
+    };
+    let cargo = |tool, words: &[&str]| {
+        let argv = [words, &reach].concat();
+        Command::new(tool, &directory, &argv).per_package(&["rs"])
+    };
+    profile.set(
+        Fact::Install,
+        Command::new(Tool::Installer, &directory, &["cargo", "fetch"]),
+        manifest,
+    );
+    profile.set(Fact::Lint, cargo(Tool::Clippy, &["cargo", "clippy", "--all-targets"]), manifest);
+    profile.set(
+        Fact::Typecheck,
+        cargo(Tool::CargoCheck, &["cargo", "check", "--all-targets"]),
+        manifest,
+    );
+    match lookup.first(owner.unwrap_or(&directory), &[NEXTEST]) {
+        Some(settings) => {
+            profile.set(Fact::Test, cargo(Tool::Nextest, &["cargo", "nextest", "run"]), &settings);
+        }
+        None => profile.set(Fact::Test, cargo(Tool::CargoTest, &["cargo", "test"]), manifest),
+    }
+    format_commands(manifest, is_root, facts, profile);
+}
+
+fn format_commands(manifest: &str, is_root: bool, facts: &CargoFacts, profile: &mut Profile) {
+    let directory = profile.root.clone();
+    let reach: &[&str] = if is_root { &["--all"] } else { &[] };
+    // Bare rustfmt takes every file for the oldest edition, in which `async` is no word.
+    let single = ["rustfmt", "--edition", &facts.edition];
+    let command = |tail: &[&str], check: &[&str]| {
+        let words = |argv: &[&[&str]]| argv.concat().iter().map(|&w| w.to_owned()).collect();
+        Command::from_words(Tool::Rustfmt, &directory, words(&[&["cargo", "fmt"], reach, tail]))
+            .per_file(words(&[&single, check]), &["rs"])
+    };
+    profile.set(Fact::Format, command(&[], &[]), manifest);
+    profile.set(Fact::FormatCheck, command(&["--", "--check"], &["--check"]), manifest);
+}
+
+/// Adds what `.cargo/config.toml` of this directory or the nearest above calls an alias.
+fn aliases(lookup: &Lookup<'_>, directory: &str, profile: &mut Profile) {
+    let Some(file) = lookup.nearest(directory, &[".cargo/config.toml", ".cargo/config"]) else {
+        return;
+    };
+    let Some(text) = read(lookup, &file, profile) else { return };
+    let toml = match Toml::parse(&file, &text) {
+        Ok(toml) => toml,
+        Err(problem) => return profile.problems.push(problem),
+    };
+    for (name, value) in toml.entries("alias") {
+        let list = toml.strings(&format!("alias.{name}")).join(" ");
+        let text = value.get_ref().as_str().map_or(list, str::to_owned);
+        let argv = vec!["cargo".to_owned(), name.clone()];
+        profile.scripts.push(Script { name, text, file: file.clone(), argv });
+    }
+}

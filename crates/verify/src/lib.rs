@@ -1,0 +1,37 @@
+//! What a project is, how its tests, linters and formatters are run, and what they said.
+//!
+//! Three steps, and no process is started in any of them:
+//!
+//! 1. [`detect`] and [`detect_all`] read project files through [`carrel_fsroot::Root`] and
+//!    say which commands a project has, and which file says so ([`Profile`]).
+//! 2. [`plan`] points one of these commands at a file, a package, a test or the whole
+//!    project, and asks the tool for a machine-readable report ([`plan::Invocation`]).
+//! 3. [`parse`] turns what the finished command left behind into a report that is
+//!    never green by accident: `passed`, `failed` or `could_not_run`.
+#![forbid(unsafe_code)]
+
+mod cache;
+mod choose;
+mod detect;
+mod document;
+mod ecosystems;
+mod lookup;
+pub mod parse;
+mod paths;
+pub mod plan;
+mod profile;
+mod settings;
+mod tool;
+
+pub use cache::{Freshness, ProfileCache};
+pub use choose::{ChoiceError, choose};
+pub use detect::{
+    Detection, MAX_DEPTH, MAX_DIRECTORIES, MAX_PROJECTS, Survey, detect, detect_all,
+    detect_for_file,
+};
+pub use profile::{
+    CargoFacts, Command, Ecosystem, EditLimits, Evidence, Fact, Injection, Membership,
+    PackageManager, Problem, Profile, Scope, Script,
+};
+pub use settings::SETTINGS_FILE;
+pub use tool::Tool;

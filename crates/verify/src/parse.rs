@@ -1,0 +1,45 @@
+//! What finished commands said.
+//!
+//! The rules that keep a report from being green by accident:
+//!
+//! - A build that fails is a failure with build errors.
+//! - A tool that is missing could not run, and the report says how to get it.
+//! - A command that was killed or ran out of time did not pass, whatever it printed before.
+//! - A run without a single test did not pass.
+//! - A failure that is not understood is still a failure, with the text as its explanation.
+//!
+//! All names of files are relative to the workspace and have forward slashes.
+
+mod artifacts;
+mod check;
+mod context;
+mod finding;
+mod formats;
+mod missing;
+mod report;
+mod runners;
+mod test;
+mod text;
+
+pub use artifacts::{MAX_ARTIFACT_BYTES, MAX_ARTIFACTS, project_artifacts};
+pub use check::{format_check, lint, typecheck};
+pub use context::{ArtifactFile, Ended, Outcome};
+pub use finding::{Finding, Severity};
+pub use report::{
+    CheckReport, Counts, Failure, LintReport, MAX_FAILURES, MAX_FINDINGS, MAX_MESSAGE_BYTES,
+    Reason, TestReport, TypecheckReport, Verdict,
+};
+pub use test::tests;
+
+use crate::plan::Invocation;
+use context::Context;
+
+/// Judges a command that has no report of its own: an installation, a script, a formatter that writes.
+pub fn command(invocation: &Invocation, outcome: &Outcome<'_>) -> Verdict {
+    let context = Context::new(invocation, outcome);
+    match missing::reason(&context).or_else(|| context.broken_off()) {
+        Some(reason) => Verdict::CouldNotRun { reason },
+        None if context.succeeded() => Verdict::Passed,
+        None => Verdict::Failed,
+    }
+}

@@ -1,0 +1,87 @@
+//! From an outcome to a report of a linter, type checker or formatter.
+
+use crate::parse::context::{Context, Outcome};
+use crate::parse::finding::{Finding, Severity};
+use crate::parse::report::{CheckReport, MAX_FINDINGS, Reason, Verdict};
+use crate::parse::{formats, missing, text};
+use crate::plan::{Invocation, ReportFormat};
+use crate::tool::Tool;
+
+/// Reads what a linter said.
+pub fn lint(invocation: &Invocation, outcome: &Outcome<'_>) -> CheckReport {
+    read(invocation, outcome)
+}
+
+/// Reads what a type checker said.
+pub fn typecheck(invocation: &Invocation, outcome: &Outcome<'_>) -> CheckReport {
+    read(invocation, outcome)
+}
+
+/// Reads what a formatter said that only checks: one finding for each file that is not in style.
+pub fn format_check(invocation: &Invocation, outcome: &Outcome<'_>) -> CheckReport {
+    read(invocation, outcome)
+}
+
+fn read(invocation: &Invocation, outcome: &Outcome<'_>) -> CheckReport {
+    let context = Context::new(invocation, outcome);
+    let parsed = formats::read(&context);
+    let unreadable = parsed.is_none();
+    let mut findings = parsed.unwrap_or_default();
+    let verdict = judge(&context, &mut findings, unreadable);
+    order(&mut findings);
+    let total = findings.len();
+    findings.truncate(MAX_FINDINGS);
+    CheckReport { verdict, omitted: total - findings.len(), findings }
+}
+
+fn judge(context: &Context<'_>, findings: &mut Vec<Finding>, unreadable: bool) -> Verdict {
+    let could_not = |reason| Verdict::CouldNotRun { reason };
+    if findings.is_empty()
+        && let Some(reason) = missing::reason(context)
+    {
+        return could_not(reason);
+    }
+    if let Some(reason) = context.broken_off() {
+        return could_not(reason);
+    }
+    let bad = findings.iter().any(|finding| counts(context, finding));
+    match context.exit() {
+        Some(0) if bad => Verdict::Failed,
+        Some(0) if unreadable && context.cut => could_not(Reason::Cut),
+        Some(0) if unreadable => could_not(Reason::NoReport),
+        Some(0) => Verdict::Passed,
+        _ if !findings.is_empty() => Verdict::Failed,
+        exit => unexplained(context, findings, exit.unwrap_or_default()),
+    }
+}
+
+/// A failure that left nothing to read: of a script it is the project's, of a tool its own.
+fn unexplained(context: &Context<'_>, findings: &mut Vec<Finding>, exit: i32) -> Verdict {
+    let said = text::tail(context).unwrap_or_default();
+    match context.invocation.report {
+        ReportFormat::Text | ReportFormat::Lines => {
+            let said = if said.is_empty() { format!("exit status {exit}") } else { said };
+            findings.push(Finding::new(Severity::Error, said));
+            Verdict::Failed
+        }
+        _ => Verdict::CouldNotRun { reason: Reason::ToolFailed { exit, message: said } },
+    }
+}
+
+/// Clippy warns of everything unless told otherwise, so its warnings are what it has to say.
+/// Elsewhere somebody chose between warnings and errors.
+fn counts(context: &Context<'_>, finding: &Finding) -> bool {
+    match finding.severity {
+        Severity::Error => true,
+        Severity::Warning => context.invocation.tool == Tool::Clippy,
+        Severity::Info => false,
+    }
+}
+
+fn order(findings: &mut Vec<Finding>) {
+    findings.sort_by(|a, b| {
+        (&a.file, a.line, a.column, &a.rule).cmp(&(&b.file, b.line, b.column, &b.rule))
+    });
+    // Several targets of one package report the same line.
+    findings.dedup();
+}

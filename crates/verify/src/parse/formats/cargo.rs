@@ -1,0 +1,105 @@
+//! The messages of the Rust compiler and of Clippy, one JSON object for each.
+
+use serde_json::Value;
+
+use crate::parse::context::Context;
+use crate::parse::finding::{Finding, Severity};
+use crate::parse::text;
+
+use super::rustc;
+
+/// What cargo said about a build.
+#[derive(Debug, Default)]
+pub(crate) struct Messages {
+    findings: Vec<Finding>,
+    /// Whether the build failed.
+    pub(crate) failed: bool,
+}
+
+impl Messages {
+    /// Returns the errors, each once: several targets of a package report the same line.
+    pub(crate) fn errors(&self) -> Vec<Finding> {
+        let mut errors: Vec<Finding> = Vec::new();
+        for finding in self.findings.iter().filter(|finding| finding.severity == Severity::Error) {
+            if !errors.contains(finding) {
+                errors.push(finding.clone());
+            }
+        }
+        errors
+    }
+
+    /// Returns everything; a build that failed without a message is explained by what cargo printed.
+    pub(crate) fn all(self, context: &Context<'_>) -> Vec<Finding> {
+        if self.failed && self.findings.iter().all(|finding| finding.severity != Severity::Error) {
+            return [self.findings, rustc::errors(context)].concat();
+        }
+        self.findings
+    }
+}
+
+pub(crate) fn read(context: &Context<'_>) -> Messages {
+    let mut messages = Messages::default();
+    // Objects end where the first test binary begins to print.
+    let objects = context.stdout.lines().take_while(|line| !line.starts_with("running "));
+    for line in objects.filter(|line| line.starts_with("{\"reason\":")) {
+        let Ok(object) = serde_json::from_str::<Value>(line) else { continue };
+        match object["reason"].as_str() {
+            Some("compiler-message") => {
+                messages.findings.extend(finding(context, &object["message"]));
+            }
+            Some("build-finished") => messages.failed = object["success"] == Value::Bool(false),
+            _ => {}
+        }
+    }
+    messages
+}
+
+fn finding(context: &Context<'_>, message: &Value) -> Option<Finding> {
+    let severity = match message["level"].as_str()? {
+        "error" | "error: internal compiler error" => Severity::Error,
+        "warning" => Severity::Warning,
+        _ => return None,
+    };
+    let said = message["message"].as_str()?;
+    let spans = message["spans"].as_array()?;
+    let span = spans.iter().find(|span| span["is_primary"] == Value::Bool(true));
+    // Totals at the end repeat what was said.
+    if span.is_none()
+        && (said.starts_with("aborting due to")
+            || said.contains(" warning") && said.ends_with("emitted"))
+    {
+        return None;
+    }
+    let label = span.and_then(|span| span["label"].as_str()).filter(|label| !said.contains(label));
+    let whole = label.map_or_else(|| said.to_owned(), |label| format!("{said}: {label}"));
+    let finding = Finding::new(severity, text::bounded(&whole))
+        .rule(message["code"]["code"].as_str().map(str::to_owned))
+        .fixable(is_fixable(message))
+        .url(url(message));
+    let Some(span) = span else { return Some(finding) };
+    let number = |key: &str| span[key].as_u64();
+    let file = context.file(span["file_name"].as_str().unwrap_or_default());
+    Some(
+        finding
+            .at(file, number("line_start"), number("column_start"))
+            .until(number("line_end"), number("column_end")),
+    )
+}
+
+fn children(message: &Value) -> impl Iterator<Item = &Value> {
+    message["children"].as_array().into_iter().flatten()
+}
+
+fn is_fixable(message: &Value) -> bool {
+    let spans = children(message).flat_map(|child| child["spans"].as_array().into_iter().flatten());
+    spans.into_iter().any(|span| span["suggestion_applicability"] == "MachineApplicable")
+}
+
+/// Clippy explains each rule on a page, which it names in a remark.
+fn url(message: &Value) -> Option<String> {
+    let remarks = children(message).filter_map(|child| child["message"].as_str());
+    let url = remarks
+        .into_iter()
+        .find_map(|remark| remark.strip_prefix("for further information visit "));
+    url.map(str::to_owned)
+}

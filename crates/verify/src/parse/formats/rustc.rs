@@ -1,0 +1,67 @@
+//! The text of the Rust compiler, where its messages are not to be had.
+
+use crate::parse::context::Context;
+use crate::parse::finding::{Finding, Severity};
+use crate::parse::text;
+
+/// Totals and consequences that repeat what was said.
+const ECHOES: [&str; 6] = [
+    "could not compile ",
+    "aborting due to ",
+    "command `",
+    "test failed, to rerun",
+    "doctest failed, to rerun",
+    "build failed",
+];
+
+/// Finds the errors in what cargo printed, with their places.
+pub(crate) fn errors(context: &Context<'_>) -> Vec<Finding> {
+    let lines: Vec<&str> = context.stderr.lines().collect();
+    let mut found: Vec<Finding> = Vec::new();
+    for (at, line) in lines.iter().enumerate() {
+        let Some((rule, message)) = error(line) else { continue };
+        if ECHOES.iter().any(|echo| message.starts_with(echo)) {
+            continue;
+        }
+        let place = lines.get(at + 1).and_then(|next| next.trim_start().strip_prefix("--> "));
+        let finding =
+            Finding::new(Severity::Error, text::bounded(&explained(message, &lines[at + 1..])))
+                .rule(rule);
+        let finding = match place.and_then(text::place) {
+            Some((path, line, column)) => finding.at(context.file(path), Some(line), column),
+            None => finding,
+        };
+        if !found.contains(&finding) {
+            found.push(finding);
+        }
+    }
+    found
+}
+
+/// `error[E0308]: mismatched types` or `error: linking failed`
+fn error(line: &str) -> Option<(Option<String>, &str)> {
+    let rest = line.strip_prefix("error")?;
+    match rest.strip_prefix('[') {
+        Some(coded) => {
+            let (code, message) = coded.split_once("]: ")?;
+            Some((Some(code.to_owned()), message))
+        }
+        None => Some((None, rest.strip_prefix(": ")?)),
+    }
+}
+
+/// An error of cargo itself has its cause in the indented lines below.
+fn explained(message: &str, below: &[&str]) -> String {
+    let cause = below.iter().skip_while(|line| line.trim().is_empty());
+    let lines: Vec<&str> = cause
+        .take_while(|line| line.starts_with("Caused by:") || line.starts_with("  "))
+        .filter(|line| !line.trim_start().starts_with("--> "))
+        .copied()
+        .collect();
+    let is_code = lines.iter().any(|line| line.trim_start().starts_with('|'));
+    if lines.is_empty() || is_code {
+        message.to_owned()
+    } else {
+        format!("{message}\n{}", lines.join("\n"))
+    }
+}

@@ -1,0 +1,61 @@
+//! The output of test runners. One module for each kind.
+
+mod bun;
+mod deno;
+mod go;
+mod jest;
+mod junit;
+mod libtest;
+mod mocha;
+mod nextest;
+mod pytest;
+mod rspec;
+mod script;
+mod tap;
+mod unittest;
+mod xml;
+
+use crate::parse::context::Context;
+use crate::parse::test::Parsed;
+use crate::plan::ReportFormat;
+
+/// Reads the output of a runner as far as it is understood.
+pub(crate) fn read(context: &Context<'_>) -> Parsed {
+    match context.invocation.report {
+        ReportFormat::CargoTest => libtest::read(context),
+        ReportFormat::Nextest => nextest::read(context),
+        ReportFormat::Jest => jest::read(context),
+        ReportFormat::Mocha => mocha::read(context),
+        ReportFormat::Tap => tap::read(context),
+        ReportFormat::Pytest => pytest::read(context),
+        ReportFormat::Unittest => unittest::read(context),
+        ReportFormat::Junit => junit::read(context),
+        ReportFormat::Bun => bun::read(context),
+        ReportFormat::Deno => deno::read(context),
+        ReportFormat::Rspec => rspec::read(context),
+        ReportFormat::GoTest => go::read(context),
+        ReportFormat::CargoMessages
+        | ReportFormat::Rustfmt
+        | ReportFormat::Eslint
+        | ReportFormat::Biome
+        | ReportFormat::Oxlint
+        | ReportFormat::Prettier
+        | ReportFormat::Tsc
+        | ReportFormat::Ruff
+        | ReportFormat::RuffFormat
+        | ReportFormat::Black
+        | ReportFormat::Flake8
+        | ReportFormat::Pylint
+        | ReportFormat::Mypy
+        | ReportFormat::Pyright
+        | ReportFormat::Golangci
+        | ReportFormat::FileList
+        | ReportFormat::DenoLint
+        | ReportFormat::DenoCheck
+        | ReportFormat::DenoFmt
+        | ReportFormat::Rubocop
+        | ReportFormat::Phpstan
+        | ReportFormat::Lines
+        | ReportFormat::Text => script::read(context),
+    }
+}

@@ -1,0 +1,57 @@
+//! The report of Bun, in the manner of `JUnit`.
+
+use crate::parse::context::Context;
+use crate::parse::finding::{Finding, Severity};
+use crate::parse::report::Failure;
+use crate::parse::test::Parsed;
+use crate::parse::text;
+use crate::plan::Selector;
+
+use super::junit::{Case, Ending, cases, count};
+
+/// The line above an error that belongs to no test, such as one of syntax.
+const OUTSIDE: &str = "# Unhandled error between tests";
+
+pub(super) fn read(context: &Context<'_>) -> Parsed {
+    let mut parsed = Parsed { unreadable: !context.has_files(), ..Parsed::default() };
+    parsed.no_tests =
+        context.stderr.contains("matched 0 tests") || context.stderr.contains("No tests found");
+    for (_, document) in context.files() {
+        for case in cases(&document) {
+            count(&mut parsed.counts, case.ending);
+            match case.ending {
+                Ending::Failed | Ending::Error => parsed.failures.push(failure(context, &case)),
+                Ending::Passed | Ending::Skipped => {}
+            }
+        }
+    }
+    parsed.build_errors =
+        context.stderr.split(OUTSIDE).skip(1).map(|rest| broken(context, rest)).collect();
+    parsed.counts.errors += parsed.build_errors.len() as u64;
+    parsed
+}
+
+fn failure(context: &Context<'_>, case: &Case) -> Failure {
+    let file = case.file.as_deref().map(|file| context.file(file));
+    // Suites are joined by arrows in the report and by blanks where names are matched.
+    let name = format!("{} {}", case.class.replace(" > ", " "), case.name).trim().to_owned();
+    let line = text::stack_place(context, &case.text).map(|(_, line)| line).or(case.line);
+    Failure {
+        rerun: Some(Selector { file: file.clone(), ..context.selector(name.clone()) }),
+        name,
+        line,
+        file,
+        message: text::without_trace(&case.message),
+        diff: text::diff(&case.message),
+    }
+}
+
+fn broken(context: &Context<'_>, rest: &str) -> Finding {
+    let message = rest.lines().find_map(|line| line.trim().strip_prefix("error: "));
+    let finding =
+        Finding::new(Severity::Error, text::bounded(message.unwrap_or("error outside of tests")));
+    match text::stack_place(context, rest) {
+        Some((file, line)) => finding.at(file, Some(line), None),
+        None => finding,
+    }
+}

@@ -1,0 +1,151 @@
+//! `go test -json`: one JSON object for each event.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::parse::context::Context;
+use crate::parse::finding::{Finding, Severity};
+use crate::parse::formats::lines;
+use crate::parse::report::Failure;
+use crate::parse::test::Parsed;
+use crate::parse::text;
+use crate::paths;
+use crate::plan::Selector;
+
+/// What was printed by each package and test.
+type Outputs = BTreeMap<(String, String), String>;
+
+pub(super) fn read(context: &Context<'_>) -> Parsed {
+    let mut outputs = Outputs::new();
+    let mut failed: Vec<(String, String)> = Vec::new();
+    let mut parsed = Parsed::default();
+    let mut build_output = String::new();
+    for line in context.stdout.lines() {
+        let event =
+            if line.starts_with('{') { serde_json::from_str::<Value>(line).ok() } else { None };
+        let Some(event) = event else {
+            build_output.push_str(line);
+            build_output.push('\n');
+            continue;
+        };
+        let text = |key: &str| event[key].as_str().unwrap_or_default().to_owned();
+        let key = (text("Package"), text("Test"));
+        match (event["Action"].as_str(), key.1.is_empty()) {
+            (Some("output"), _) => outputs.entry(key).or_default().push_str(&text("Output")),
+            (Some("build-output"), _) => build_output.push_str(&text("Output")),
+            (Some("pass"), false) => parsed.counts.passed += 1,
+            (Some("skip"), false) => parsed.counts.skipped += 1,
+            (Some("fail"), _) => failed.push(key),
+            _ => {}
+        }
+    }
+    let output = format!("{build_output}{}", context.stderr);
+    parsed.build_errors = build_errors(context, &output);
+    for (package, test) in &failed {
+        // The parent of a failed subtest fails with it, and a package with its tests.
+        let below = |other: &(String, String)| {
+            other.0 == *package
+                && other.1 != *test
+                && (test.is_empty() || other.1.starts_with(&format!("{test}/")))
+        };
+        let printed = outputs.get(&(package.clone(), test.clone())).map_or("", String::as_str);
+        if failed.iter().any(below) {
+            continue;
+        }
+        if test.is_empty() {
+            package_failure(context, package, printed, &mut parsed);
+        } else {
+            parsed.counts.failed += 1;
+            parsed.failures.push(failure(context, package, test, printed));
+        }
+    }
+    parsed
+}
+
+/// A package that fails without a failed test was not built, or broke around its tests.
+fn package_failure(context: &Context<'_>, package: &str, printed: &str, parsed: &mut Parsed) {
+    let unbuilt = printed.contains("[build failed]") || printed.contains("[setup failed]");
+    if unbuilt {
+        if parsed.build_errors.is_empty() {
+            let message = format!("{package}: {}", text::bounded(printed.trim()));
+            parsed.build_errors.push(Finding::new(Severity::Error, message));
+        }
+        return;
+    }
+    parsed.counts.errors += 1;
+    let mut failure = failure(context, package, "", printed);
+    package.clone_into(&mut failure.name);
+    failure.rerun = None;
+    parsed.failures.push(failure);
+}
+
+fn failure(context: &Context<'_>, package: &str, test: &str, printed: &str) -> Failure {
+    let is_frame = |line: &&str| {
+        let line = line.trim_start();
+        ["=== ", "--- ", "FAIL\t", "PASS", "exit status "].iter().any(|mark| line.starts_with(mark))
+            || line == "FAIL"
+    };
+    let lines: Vec<&str> = printed.lines().filter(|line| !is_frame(line)).collect();
+    let trace = lines.iter().position(|line| line.starts_with("goroutine ")).unwrap_or(lines.len());
+    let (lines, trace) = lines.split_at(trace);
+    let place = lines.iter().find_map(|line| go_place(line));
+    let (file, row) = match place {
+        Some((file, row, _)) => (Some(file_of(context, package, file)), Some(row)),
+        None => panic_place(context, trace).unzip(),
+    };
+    let said =
+        lines.iter().map(|line| line.trim()).find(|line| !line.is_empty()).unwrap_or_default();
+    let first = go_place(said).map_or(said, |(_, _, rest)| rest);
+    let rest: Vec<&str> =
+        lines.iter().copied().skip_while(|line| line.trim() != said).skip(1).collect();
+    let body = rest.join("\n");
+    let message =
+        if body.trim().is_empty() { first.to_owned() } else { format!("{first}\n{body}") };
+    Failure {
+        name: if test.is_empty() { package.to_owned() } else { format!("{package}/{test}") },
+        file,
+        line: row,
+        diff: text::diff(&lines.join("\n")),
+        message: text::bounded(&message),
+        rerun: Some(Selector { package: Some(package.to_owned()), ..context.selector(test) }),
+    }
+}
+
+/// Finds the first line of the user's own code in the trace of a panic: `\t/w/a_test.go:9 +0x2e`.
+fn panic_place(context: &Context<'_>, trace: &[&str]) -> Option<(String, u64)> {
+    trace.iter().find_map(|line| {
+        let (path, row, _) = text::place(line.trim().split(" +0x").next()?)?;
+        let file = context.file(path);
+        (path.starts_with('/') && Context::is_own(&file)).then_some((file, row))
+    })
+}
+
+/// `probe_test.go:7: message`
+fn go_place(line: &str) -> Option<(&str, u64, &str)> {
+    let (file, rest) = line.trim_start().split_once(".go:")?;
+    let (row, message) = rest.split_once(':')?;
+    let length = line.trim_start().len() - rest.len() - 1;
+    let path = &line.trim_start()[..length];
+    (!file.contains(' ')).then_some((path, row.parse().ok()?, message.trim_start()))
+}
+
+/// Tests print the bare name of a file; its directory follows from the package.
+fn file_of(context: &Context<'_>, package: &str, file: &str) -> String {
+    if file.contains('/') {
+        return context.file(file);
+    }
+    let module = context.invocation.module.as_deref().unwrap_or_default();
+    let below = package.strip_prefix(module).filter(|_| !module.is_empty());
+    match below.map(|below| below.trim_start_matches('/')) {
+        Some("") => paths::join(&context.invocation.directory, file),
+        Some(below) => paths::join(&context.invocation.directory, &format!("{below}/{file}")),
+        None => file.to_owned(),
+    }
+}
+
+fn build_errors(context: &Context<'_>, output: &str) -> Vec<Finding> {
+    // The compiler groups its lines under the package.
+    let grouped = output.lines().any(|line| line.starts_with("# "));
+    if grouped { lines::read_text(context, output) } else { Vec::new() }
+}

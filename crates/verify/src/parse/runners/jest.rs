@@ -1,0 +1,103 @@
+//! The JSON report of Jest, which Vitest writes as well.
+
+use serde_json::Value;
+
+use crate::parse::context::Context;
+use crate::parse::finding::{Finding, Severity};
+use crate::parse::formats::javascript;
+use crate::parse::report::Failure;
+use crate::parse::test::Parsed;
+use crate::parse::text;
+use crate::paths;
+use crate::plan::Selector;
+
+pub(super) fn read(context: &Context<'_>) -> Parsed {
+    let Some(report) = text::json(&context.report()) else {
+        let build_errors = javascript::crash(context).into_iter().collect();
+        return Parsed {
+            build_errors,
+            unreadable: true,
+            no_tests: says_no_tests(context),
+            ..Parsed::default()
+        };
+    };
+    let mut parsed = Parsed { no_tests: says_no_tests(context), ..Parsed::default() };
+    for suite in report["testResults"].as_array().into_iter().flatten() {
+        read_suite(context, suite, &mut parsed);
+    }
+    parsed
+}
+
+fn says_no_tests(context: &Context<'_>) -> bool {
+    let says = |text: &str| text.contains("No tests found") || text.contains("No test files found");
+    says(&context.stderr) || says(&context.stdout)
+}
+
+fn read_suite(context: &Context<'_>, suite: &Value, parsed: &mut Parsed) {
+    let file = context.file(suite["name"].as_str().unwrap_or_default());
+    let tests = suite["assertionResults"].as_array().map(Vec::as_slice).unwrap_or_default();
+    for test in tests {
+        match test["status"].as_str() {
+            Some("passed") => parsed.counts.passed += 1,
+            Some("failed") => {
+                parsed.counts.failed += 1;
+                parsed.failures.push(failure(context, &file, test));
+            }
+            _ => parsed.counts.skipped += 1,
+        }
+    }
+    let message = suite["message"].as_str().unwrap_or_default();
+    let broken = suite["status"] == "failed" && tests.iter().all(|test| test["status"] != "failed");
+    if broken {
+        parsed.counts.errors += 1;
+        parsed.build_errors.push(broken_suite(context, &file, message));
+    }
+}
+
+fn failure(context: &Context<'_>, file: &str, test: &Value) -> Failure {
+    let messages =
+        test["failureMessages"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    let messages: Vec<&str> = messages.collect();
+    let message = messages.join("\n\n");
+    let line = text::stack_place(context, &message)
+        .filter(|(found, _)| found == file)
+        .map(|(_, line)| line)
+        .or_else(|| test["location"]["line"].as_u64());
+    let name = full_name(test);
+    let rerun = Selector { file: Some(file.to_owned()), ..context.selector(name.clone()) };
+    Failure {
+        name,
+        file: Some(file.to_owned()),
+        line,
+        diff: text::diff(&message),
+        message: text::without_trace(&message),
+        rerun: Some(rerun),
+    }
+}
+
+/// Vitest puts a blank in front of a name without ancestors.
+fn full_name(test: &Value) -> String {
+    test["fullName"].as_str().unwrap_or_default().trim().to_owned()
+}
+
+/// A file that could not be loaded.
+fn broken_suite(context: &Context<'_>, file: &str, message: &str) -> Finding {
+    let (line, column) = javascript::syntax_place(message)
+        .or_else(|| named_place(file, message))
+        .map(|(line, column)| (Some(line), Some(column)))
+        .or_else(|| {
+            Some((Some(text::stack_place(context, message).filter(|(f, _)| f == file)?.1), None))
+        })
+        .unwrap_or_default();
+    let error = message.lines().map(str::trim).find(|line| line.contains("Error: "));
+    let said = error.map_or_else(|| text::without_trace(message), text::bounded);
+    Finding::new(Severity::Error, said).at(file.to_owned(), line, column)
+}
+
+/// Finds `name.js:2:10` anywhere in a message.
+fn named_place(file: &str, message: &str) -> Option<(u64, u64)> {
+    message.split_whitespace().find_map(|word| {
+        let (path, line, column) = text::place(word)?;
+        (paths::name(path) == paths::name(file)).then_some((line, column?))
+    })
+}

@@ -1,0 +1,239 @@
+//! `cargo test`: messages of the compiler, then the text of the standard harness.
+//!
+//! The harness prints to one stream and cargo, which says what is running, to the other.
+//! The two are brought together by their order.
+
+use crate::parse::context::Context;
+use crate::parse::formats::{cargo, rustc};
+use crate::parse::report::{Counts, Failure};
+use crate::parse::test::Parsed;
+use crate::parse::text;
+use crate::plan::Selector;
+
+pub(super) fn read(context: &Context<'_>) -> Parsed {
+    let messages = cargo::read(context);
+    let build_errors = messages.errors();
+    let blocks = blocks(&context.stdout);
+    let targets = targets(&context.stderr);
+    let mut parsed = Parsed { build_errors, ..Parsed::default() };
+    if messages.failed && parsed.build_errors.is_empty() {
+        parsed.build_errors = rustc::errors(context);
+    }
+    for (place, block) in blocks.iter().enumerate() {
+        parsed.counts.add(block.counts);
+        let target = target_of(&targets, &blocks, place);
+        parsed
+            .failures
+            .extend(block.failures.iter().map(|failure| describe(context, target, failure)));
+        if !block.ended {
+            parsed.counts.errors += 1;
+            parsed.failures.push(crashed(context, target, block));
+        }
+    }
+    parsed
+}
+
+/// One run of one test binary.
+#[derive(Debug, Default)]
+struct Block<'a> {
+    counts: Counts,
+    /// The names of failed tests with what they printed.
+    failures: Vec<(&'a str, String)>,
+    /// Whether the binary came to the line with its result.
+    ended: bool,
+    /// The last test that was announced without a result.
+    last: Option<&'a str>,
+}
+
+fn blocks(stdout: &str) -> Vec<Block<'_>> {
+    let mut blocks: Vec<Block<'_>> = Vec::new();
+    let mut lines: Vec<&str> = Vec::new();
+    for line in stdout.lines() {
+        if is_start(line) {
+            if let Some(block) = blocks.last_mut().filter(|block| !block.ended) {
+                finish(block, &std::mem::take(&mut lines), None);
+            }
+            blocks.push(Block::default());
+            lines.clear();
+        } else if let (Some(block), Some(result)) =
+            (blocks.last_mut(), line.strip_prefix("test result: "))
+        {
+            if !block.ended {
+                finish(block, &std::mem::take(&mut lines), Some(result));
+            }
+        } else {
+            lines.push(line);
+        }
+    }
+    if let Some(block) = blocks.last_mut().filter(|block| !block.ended) {
+        finish(block, &lines, None);
+    }
+    blocks
+}
+
+/// `running 5 tests`
+fn is_start(line: &str) -> bool {
+    let count = line.strip_prefix("running ").and_then(|rest| rest.split_once(" test"));
+    count.is_some_and(|(count, rest)| count.parse::<u64>().is_ok() && matches!(rest, "" | "s"))
+}
+
+fn finish<'a>(block: &mut Block<'a>, lines: &[&'a str], result: Option<&str>) {
+    block.ended = result.is_some();
+    if let Some(result) = result {
+        block.counts = counts(result);
+    }
+    let unfinished =
+        lines.iter().rev().find_map(|line| line.strip_prefix("test ")?.split(" ... ").next());
+    block.last = unfinished;
+    let names: Vec<&str> = failed_names(lines);
+    block.failures = names.iter().map(|name| (*name, output_of(lines, name, &names))).collect();
+}
+
+/// `FAILED. 1 passed; 3 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.09s`
+fn counts(result: &str) -> Counts {
+    let number = |word: &str| {
+        let part = result.split(['.', ';']).map(str::trim).find(|part| part.ends_with(word));
+        part.and_then(|part| part.split(' ').next()?.parse().ok()).unwrap_or(0)
+    };
+    Counts {
+        passed: number(" passed"),
+        failed: number(" failed"),
+        skipped: number(" ignored"),
+        errors: 0,
+    }
+}
+
+/// Returns the names in the list at the end, which have nothing added to them.
+fn failed_names<'a>(lines: &[&'a str]) -> Vec<&'a str> {
+    let Some(start) = lines.iter().rposition(|line| *line == "failures:") else {
+        return Vec::new();
+    };
+    lines[start + 1..].iter().map_while(|line| line.strip_prefix("    ")).collect()
+}
+
+fn output_of(lines: &[&str], name: &str, names: &[&str]) -> String {
+    let header = |name: &str| format!("---- {name} stdout ----");
+    let Some(start) = lines.iter().position(|line| *line == header(name)) else {
+        return String::new();
+    };
+    let ends = |line: &&str| {
+        **line == *"failures:"
+            || names.iter().any(|other| *other != name && **line == *header(other))
+    };
+    let end = lines[start + 1..].iter().position(ends).map_or(lines.len(), |at| start + 1 + at);
+    lines[start + 1..end].join("\n")
+}
+
+/// What cargo ran, and how to run it again if it failed.
+#[derive(Debug, Default)]
+struct Ran {
+    /// The words that cargo names, such as `-p one --lib`.
+    again: Option<String>,
+}
+
+fn targets(stderr: &str) -> Vec<Ran> {
+    let mut targets: Vec<Ran> = Vec::new();
+    for line in stderr.lines() {
+        let trimmed = line.trim_start();
+        if line.starts_with("     Running ") || trimmed.starts_with("Doc-tests ") {
+            targets.push(Ran::default());
+        } else if trimmed.starts_with("error: test failed, to rerun pass `")
+            || trimmed.starts_with("error: doctest failed, to rerun pass `")
+        {
+            let words = trimmed.split('`').nth(1).map(str::to_owned);
+            if let Some(target) = targets.last_mut() {
+                target.again = words;
+            }
+        }
+    }
+    targets
+}
+
+/// Returns the words for the target of a block.
+///
+/// A target without the standard harness prints no block. The orders then differ, but the
+/// failed ones may still agree.
+fn target_of<'a>(targets: &'a [Ran], blocks: &[Block<'_>], place: usize) -> Option<&'a str> {
+    if targets.len() == blocks.len() {
+        return targets[place].again.as_deref();
+    }
+    let bad = |block: &Block<'_>| !block.failures.is_empty() || !block.ended;
+    let failed: Vec<&Ran> = targets.iter().filter(|target| target.again.is_some()).collect();
+    let same = failed.len() == blocks.iter().filter(|block| bad(block)).count();
+    let before = blocks[..place].iter().filter(|block| bad(block)).count();
+    failed.get(before).filter(|_| same && bad(&blocks[place]))?.again.as_deref()
+}
+
+fn selector(context: &Context<'_>, target: Option<&str>, name: &str) -> Selector {
+    let words: Vec<&str> = target.map(|target| target.split(' ').collect()).unwrap_or_default();
+    let (package, rest) = match words.as_slice() {
+        ["-p", package, rest @ ..] => (Some((*package).to_owned()), rest),
+        rest => (None, rest),
+    };
+    let target = (!rest.is_empty()).then(|| rest.join(" "));
+    Selector { package, target, ..context.selector(name) }
+}
+
+fn describe(
+    context: &Context<'_>,
+    target: Option<&str>,
+    (name, output): &(&str, String),
+) -> Failure {
+    let rerun = Some(selector(context, target, name));
+    panicked(context, name, output, rerun)
+}
+
+/// Reads what a failed test printed.
+pub(super) fn panicked(
+    context: &Context<'_>,
+    name: &str,
+    output: &str,
+    rerun: Option<Selector>,
+) -> Failure {
+    let mut file = None;
+    let mut line = None;
+    let place = output
+        .lines()
+        .position(|text| text.starts_with("thread '") && text.contains(" panicked at "));
+    let message = match place {
+        Some(at) => {
+            let head = output.lines().nth(at).unwrap_or_default();
+            let found = head.split(" panicked at ").nth(1).map(|rest| rest.trim_end_matches(':'));
+            if let Some((path, row, _)) = found.and_then(text::place) {
+                (file, line) = (Some(context.file(path)), Some(row));
+            }
+            output.lines().skip(at + 1).collect::<Vec<_>>().join("\n")
+        }
+        None => output.trim().to_owned(),
+    };
+    if let Some(found) = output
+        .lines()
+        .find_map(|text| text.strip_prefix("note: test did not panic as expected at "))
+        && let Some((path, row, _)) = text::place(found)
+    {
+        (file, line) = (Some(context.file(path)), Some(row));
+    }
+    Failure {
+        name: name.to_owned(),
+        file,
+        line,
+        diff: text::diff(&message),
+        message: text::without_trace(&message),
+        rerun,
+    }
+}
+
+/// A binary that ended in the middle: a crash, an abort, a call to exit.
+fn crashed(context: &Context<'_>, target: Option<&str>, block: &Block<'_>) -> Failure {
+    let cause = context
+        .stderr
+        .lines()
+        .find(|line| line.trim_start().starts_with("process didn't exit successfully"));
+    let message = format!(
+        "the test binary ended before its result: {}",
+        cause.unwrap_or("no reason is known").trim()
+    );
+    let name = block.last.or(target).unwrap_or("test binary");
+    let rerun = block.last.map(|name| selector(context, target, name));
+    Failure { name: name.to_owned(), file: None, line: None, message, diff: None, rerun }
+}

@@ -1,0 +1,81 @@
+//! The JSON report of Mocha.
+
+use serde_json::Value;
+
+use crate::parse::context::Context;
+use crate::parse::formats::javascript;
+use crate::parse::report::Failure;
+use crate::parse::test::Parsed;
+use crate::parse::text;
+use crate::plan::Selector;
+
+pub(super) fn read(context: &Context<'_>) -> Parsed {
+    let report = text::json(&context.report()).filter(|report| report["stats"].is_object());
+    let Some(report) = report else {
+        let build_errors = javascript::crash(context).into_iter().collect();
+        return Parsed { build_errors, unreadable: true, ..Parsed::default() };
+    };
+    let mut parsed = Parsed::default();
+    let number = |key: &str| report["stats"][key].as_u64().unwrap_or(0);
+    parsed.counts.passed = number("passes");
+    parsed.counts.skipped = number("pending");
+    parsed.counts.failed = number("failures");
+    let failures = report["failures"].as_array().into_iter().flatten();
+    parsed.failures = failures.map(|test| failure(context, test)).collect();
+    parsed
+}
+
+fn failure(context: &Context<'_>, test: &Value) -> Failure {
+    let name = test["fullTitle"].as_str().unwrap_or_default().to_owned();
+    let file = test["file"].as_str().map(|file| context.file(file));
+    let error = &test["err"];
+    let trace = error["stack"].as_str().unwrap_or_default();
+    let message = error["message"].as_str().unwrap_or(trace);
+    let place = text::stack_place(context, trace);
+    let line = place.filter(|(found, _)| Some(found) == file.as_ref()).map(|(_, line)| line);
+    let rerun = Selector { file: file.clone(), ..context.selector(test_behind(&name)) };
+    Failure {
+        diff: compared(error).or_else(|| text::diff(message)),
+        message: text::without_trace(message),
+        name,
+        file,
+        line,
+        rerun: Some(rerun),
+    }
+}
+
+/// A hook runs only with a test, which the title of a failed hook names.
+fn test_behind(title: &str) -> String {
+    let hook = title.split_once(" hook for \"");
+    let parts = hook.and_then(|(front, test)| {
+        Some((front.rsplit_once(" \"").map_or("", |(parent, _)| parent), test.strip_suffix('"')?))
+    });
+    parts.map_or_else(
+        || title.to_owned(),
+        |(parent, test)| format!("{parent} {test}").trim().to_owned(),
+    )
+}
+
+fn compared(error: &Value) -> Option<String> {
+    let (expected, actual) = (error["expected"].as_str()?, error["actual"].as_str()?);
+    let marked = |sign: char, text: &str| {
+        text.lines().map(|line| format!("{sign} {line}")).collect::<Vec<_>>().join("\n")
+    };
+    let both = format!("- expected\n+ actual\n{}\n{}", marked('-', expected), marked('+', actual));
+    Some(text::bounded(&both))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failed_hook_is_rerun_through_its_test() {
+        assert_eq!(
+            test_behind("outer inner \"before each\" hook for \"does it\""),
+            "outer inner does it"
+        );
+        assert_eq!(test_behind("\"before all\" hook for \"does it\""), "does it");
+        assert_eq!(test_behind("plain title"), "plain title");
+    }
+}

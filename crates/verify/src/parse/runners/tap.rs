@@ -1,0 +1,172 @@
+//! The TAP report of Node's own runner.
+
+use crate::parse::context::Context;
+use crate::parse::finding::{Finding, Severity};
+use crate::parse::formats::javascript;
+use crate::parse::report::Failure;
+use crate::parse::test::Parsed;
+use crate::parse::text;
+use crate::plan::{ANCESTOR, Selector};
+
+/// How far a nested test is moved to the right.
+const INDENT: usize = 4;
+
+/// What Node writes behind a test that a name pattern leaves out.
+const FILTERED: &str = "test name does not match pattern";
+
+pub(super) fn read(context: &Context<'_>) -> Parsed {
+    let report = context.report();
+    if !report.contains("TAP version") {
+        let build_errors = javascript::crash(context).into_iter().collect();
+        let no_tests = context.stderr.contains("Could not find '");
+        return Parsed { build_errors, unreadable: true, no_tests, ..Parsed::default() };
+    }
+    let mut reader =
+        Reader { context, ancestors: Vec::new(), comments: Vec::new(), parsed: Parsed::default() };
+    let lines: Vec<&str> = report.lines().collect();
+    let mut at = 0;
+    while at < lines.len() {
+        at += reader.line(&lines[at..]);
+    }
+    reader.parsed
+}
+
+struct Reader<'a, 'b> {
+    context: &'a Context<'b>,
+    /// The names that the next test stands below, with their depth.
+    ancestors: Vec<(usize, String)>,
+    /// What was printed since the last test.
+    comments: Vec<String>,
+    parsed: Parsed,
+}
+
+impl Reader<'_, '_> {
+    /// Reads a line and what belongs to it; returns how many lines that were.
+    fn line(&mut self, lines: &[&str]) -> usize {
+        let line = lines[0];
+        let depth = (line.len() - line.trim_start().len()) / INDENT;
+        let line = line.trim_start();
+        if let Some(name) = line.strip_prefix("# Subtest: ") {
+            self.ancestors.retain(|(level, _)| *level < depth);
+            self.ancestors.push((depth, unescape(name)));
+            return 1;
+        }
+        if let Some(comment) = line.strip_prefix('#') {
+            self.comments.push(comment.trim_start_matches(' ').to_owned());
+            return 1;
+        }
+        let failed = line.starts_with("not ok ");
+        if !failed && !line.starts_with("ok ") {
+            return 1;
+        }
+        let details = details(&lines[1..]);
+        self.test(line, depth, failed, details);
+        1 + details.len()
+    }
+
+    fn test(&mut self, line: &str, depth: usize, failed: bool, details: &[&str]) {
+        let (_, title) = line.split_once(" - ").unwrap_or_default();
+        let (title, directive) = directive(title);
+        let suite = field(details, "type").as_deref() == Some("suite");
+        let parent = field(details, "failureType").as_deref() == Some("subtestsFailed");
+        let comments = std::mem::take(&mut self.comments);
+        match (directive, failed) {
+            (Some(reason), _) if reason.contains(FILTERED) => {}
+            (Some(_), _) => self.parsed.counts.skipped += 1,
+            // A suite is as good as its tests.
+            (None, _) if suite || parent => {}
+            (None, false) => self.parsed.counts.passed += 1,
+            (None, true) if is_file(self.context, title, details) => {
+                self.parsed.counts.errors += 1;
+                let finding = broken_file(self.context, title, &comments.join("\n"));
+                self.parsed.build_errors.push(finding);
+            }
+            (None, true) => {
+                self.parsed.counts.failed += 1;
+                let failure = self.failure(title, depth, details);
+                self.parsed.failures.push(failure);
+            }
+        }
+    }
+
+    fn failure(&self, title: &str, depth: usize, details: &[&str]) -> Failure {
+        let above = self.ancestors.iter().filter(|(level, _)| *level < depth);
+        let names: Vec<&str> = above.map(|(_, name)| name.as_str()).collect();
+        let title = unescape(title);
+        let name = [names, vec![title.as_str()]].concat().join(ANCESTOR);
+        let location = field(details, "location");
+        let place = location.as_deref().and_then(text::place);
+        let file = place.map(|(path, ..)| self.context.file(path));
+        let message = field(details, "error").unwrap_or_default();
+        let thrown =
+            field(details, "stack").and_then(|stack| text::stack_place(self.context, &stack));
+        let thrown = thrown.filter(|(found, _)| Some(found) == file.as_ref()).map(|(_, line)| line);
+        Failure {
+            rerun: Some(Selector { file: file.clone(), ..self.context.selector(name.clone()) }),
+            name,
+            line: thrown.or_else(|| place.map(|(_, line, _)| line)),
+            file,
+            diff: text::diff(&message),
+            message: text::bounded(&message),
+        }
+    }
+}
+
+/// Returns the YAML block that follows a test.
+fn details<'a, 'b>(lines: &'b [&'a str]) -> &'b [&'a str] {
+    match lines.first() {
+        Some(first) if first.trim() == "---" => {
+            let end = lines.iter().position(|line| line.trim() == "...").unwrap_or(lines.len() - 1);
+            &lines[..=end]
+        }
+        _ => &[],
+    }
+}
+
+/// Returns one field of the block: a word, a quoted text or an indented text.
+fn field(details: &[&str], name: &str) -> Option<String> {
+    let indent = details.first().map(|line| line.len() - line.trim_start().len())?;
+    let at = details.iter().position(|line| {
+        line.get(indent..)
+            .and_then(|rest| rest.strip_prefix(name))
+            .is_some_and(|rest| rest.starts_with(':'))
+    })?;
+    let value = details[at].get(indent + name.len() + 1..)?.trim();
+    if value != "|-" {
+        let quoted = value.strip_prefix('\'').and_then(|rest| rest.strip_suffix('\''));
+        return Some(quoted.map_or_else(|| value.to_owned(), |inner| inner.replace("''", "'")));
+    }
+    let deeper =
+        |line: &&&str| line.trim().is_empty() || line.len() - line.trim_start().len() > indent;
+    let block = details[at + 1..].iter().take_while(deeper);
+    let block: Vec<&str> = block.map(|line| line.get(indent + 2..).unwrap_or_default()).collect();
+    Some(block.join("\n"))
+}
+
+/// Splits `title # SKIP reason`.
+fn directive(title: &str) -> (&str, Option<&str>) {
+    let found = [" # SKIP", " # TODO"].iter().find_map(|mark| title.split_once(mark));
+    found.map_or((title, None), |(title, reason)| (title, Some(reason)))
+}
+
+/// A file that breaks while it is loaded is reported as a test of its own.
+fn is_file(context: &Context<'_>, title: &str, details: &[&str]) -> bool {
+    let location = field(details, "location");
+    let place = location.as_deref().and_then(text::place);
+    field(details, "exitCode").is_some()
+        || place
+            .is_some_and(|(path, ..)| path == title || context.file(path) == context.file(title))
+}
+
+fn broken_file(context: &Context<'_>, title: &str, comments: &str) -> Finding {
+    let file = context.file(title);
+    match javascript::crash_in(context, comments) {
+        Some(finding) if finding.file.is_some() => finding,
+        Some(finding) => finding.at(file, None, None),
+        None => Finding::new(Severity::Error, "the file could not be run").at(file, None, None),
+    }
+}
+
+fn unescape(name: &str) -> String {
+    name.replace("\\#", "#").replace("\\\\", "\\")
+}

@@ -1,0 +1,122 @@
+//! The text of Python's own runner.
+
+use crate::parse::context::Context;
+use crate::parse::finding::{Finding, Severity};
+use crate::parse::report::{Counts, Failure};
+use crate::parse::test::Parsed;
+use crate::parse::text;
+use crate::plan::Selector;
+
+use super::pytest::python_place;
+
+/// The line above each failure.
+const DOUBLE: &str = "======================================================================";
+
+/// The line between a failure's name and its traceback, and above the summary.
+const SINGLE: &str = "----------------------------------------------------------------------";
+
+/// The module under which the loader reports a file that it could not load.
+const NOT_LOADED: &str = "unittest.loader._FailedTest";
+
+pub(super) fn read(context: &Context<'_>) -> Parsed {
+    let output = &context.stderr;
+    let mut parsed = Parsed { counts: counts(output), ..Parsed::default() };
+    parsed.unreadable = !output.contains("\nRan ") && !output.starts_with("Ran ");
+    parsed.no_tests = output.contains("NO TESTS RAN");
+    for block in output.split(DOUBLE).skip(1) {
+        let Some((head, body)) = block.split_once(SINGLE) else { continue };
+        let body = body.split(SINGLE).next().unwrap_or(body).trim();
+        let head = head.trim().lines().next().unwrap_or_default();
+        let Some((_, title)) = head.split_once(": ") else { continue };
+        if title.contains(NOT_LOADED) {
+            parsed.build_errors.push(not_loaded(context, title, body));
+        } else {
+            parsed.failures.push(failure(context, title, body));
+        }
+    }
+    parsed
+}
+
+/// `Ran 5 tests in 0.001s` and `FAILED (failures=2, errors=1, skipped=1)`
+fn counts(output: &str) -> Counts {
+    let ran = output
+        .lines()
+        .rev()
+        .find_map(|line| line.strip_prefix("Ran ")?.split(' ').next()?.parse().ok());
+    let summary =
+        output.lines().rev().find(|line| line.starts_with("FAILED") || line.starts_with("OK"));
+    let number = |name: &str| -> u64 {
+        let inner = summary
+            .and_then(|line| line.split_once('('))
+            .map_or("", |(_, inner)| inner.trim_end_matches(')'));
+        let value = inner.split(", ").find_map(|part| part.strip_prefix(name)?.strip_prefix('='));
+        value.and_then(|value| value.parse().ok()).unwrap_or(0)
+    };
+    let (failed, errors, skipped) = (number("failures"), number("errors"), number("skipped"));
+    let ran: u64 = ran.unwrap_or(0);
+    // Each failed subtest counts as a failure, so there may be more of them than tests.
+    Counts { passed: ran.saturating_sub(failed + errors + skipped), failed, skipped, errors }
+}
+
+fn failure(context: &Context<'_>, title: &str, body: &str) -> Failure {
+    let name = identifier(title);
+    let place = python_place(context, body);
+    let (file, line) = place.map_or((None, None), |(file, line)| (Some(file), Some(line)));
+    Failure {
+        rerun: Some(Selector { file: file.clone(), ..context.selector(name.clone()) }),
+        name,
+        file,
+        line,
+        message: text::bounded(message(body)),
+        diff: text::diff(message(body)),
+    }
+}
+
+/// `test_a (module.Class.test_a)` since Python 3.11, `test_a (module.Class)` before.
+/// What follows names a subtest.
+fn identifier(title: &str) -> String {
+    let Some((method, rest)) = title.split_once(" (") else { return title.to_owned() };
+    let inner = rest.split(')').next().unwrap_or(rest);
+    if inner.rsplit('.').next() == Some(method) {
+        inner.to_owned()
+    } else {
+        format!("{inner}.{method}")
+    }
+}
+
+/// Returns what follows the last frame of a traceback and the code shown with it.
+fn message(body: &str) -> &str {
+    let is_frame = |line: &str| line.starts_with(' ') || line.starts_with("Traceback ");
+    let mut offset = 0;
+    let mut start = 0;
+    for line in body.split_inclusive('\n') {
+        let frame = line.starts_with("  File \"") || line.starts_with("Traceback ");
+        offset += line.len();
+        if frame {
+            start = offset;
+        }
+    }
+    let code = body[start..].split_inclusive('\n').take_while(|line| is_frame(line)).map(str::len);
+    &body[start + code.sum::<usize>()..]
+}
+
+fn not_loaded(context: &Context<'_>, title: &str, body: &str) -> Finding {
+    let error = body.lines().rev().find(|line| line.contains("Error"));
+    let finding = Finding::new(Severity::Error, text::bounded(error.unwrap_or(title)));
+    match python_place(context, body) {
+        Some((file, line)) => finding.at(file, Some(line), None),
+        None => finding,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn identifiers_of_old_and_new_versions_are_the_same() {
+        assert_eq!(identifier("test_a (m.C.test_a)"), "m.C.test_a");
+        assert_eq!(identifier("test_a (m.C)"), "m.C.test_a");
+        assert_eq!(identifier("test_a (m.C.test_a) (n=1)"), "m.C.test_a");
+    }
+}

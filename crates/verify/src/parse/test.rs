@@ -1,0 +1,81 @@
+//! From an outcome to a report on tests.
+
+use crate::parse::context::{Context, Outcome};
+use crate::parse::finding::Finding;
+use crate::parse::report::{Counts, Failure, MAX_FAILURES, Reason, TestReport, Verdict};
+use crate::parse::{missing, runners, text};
+use crate::plan::Invocation;
+
+/// What a parser found in the output of a runner.
+#[derive(Debug, Default)]
+pub(crate) struct Parsed {
+    pub(crate) counts: Counts,
+    pub(crate) failures: Vec<Failure>,
+    pub(crate) build_errors: Vec<Finding>,
+    /// The runner said that there was nothing to run.
+    pub(crate) no_tests: bool,
+    /// A report that ought to be there could not be read.
+    pub(crate) unreadable: bool,
+}
+
+/// Reads what a run of tests said.
+pub fn tests(invocation: &Invocation, outcome: &Outcome<'_>) -> TestReport {
+    let context = Context::new(invocation, outcome);
+    if let Some(reason) = missing::reason(&context) {
+        return empty(Verdict::CouldNotRun { reason });
+    }
+    let parsed = runners::read(&context);
+    let verdict = judge(&context, &parsed);
+    let explained = match &verdict {
+        Verdict::Failed => !parsed.failures.is_empty() || !parsed.build_errors.is_empty(),
+        // A tool that failed carries what it said.
+        Verdict::Passed
+        | Verdict::CouldNotRun { reason: Reason::ToolFailed { .. } | Reason::NoTests } => true,
+        Verdict::CouldNotRun { .. } => false,
+    };
+    let detail = if explained { None } else { text::tail(&context) };
+    let Parsed { counts, mut failures, mut build_errors, .. } = parsed;
+    let total = failures.len() + build_errors.len();
+    failures.truncate(MAX_FAILURES);
+    build_errors.truncate(MAX_FAILURES);
+    let omitted = total - failures.len() - build_errors.len();
+    TestReport { verdict, counts, failures, build_errors, omitted, detail }
+}
+
+fn empty(verdict: Verdict) -> TestReport {
+    TestReport {
+        verdict,
+        counts: Counts::default(),
+        failures: Vec::new(),
+        build_errors: Vec::new(),
+        omitted: 0,
+        detail: None,
+    }
+}
+
+fn judge(context: &Context<'_>, parsed: &Parsed) -> Verdict {
+    let bad = parsed.counts.failed + parsed.counts.errors > 0
+        || !parsed.failures.is_empty()
+        || !parsed.build_errors.is_empty();
+    if bad {
+        return Verdict::Failed;
+    }
+    if let Some(reason) = context.broken_off() {
+        return Verdict::CouldNotRun { reason };
+    }
+    let could_not = |reason| Verdict::CouldNotRun { reason };
+    let ran = parsed.counts.run() > 0;
+    match context.exit() {
+        Some(0) if parsed.unreadable && context.cut => could_not(Reason::Cut),
+        Some(0) if parsed.unreadable => could_not(Reason::NoReport),
+        Some(0) if ran => Verdict::Passed,
+        Some(0) => could_not(Reason::NoTests),
+        _ if parsed.no_tests && !ran => could_not(Reason::NoTests),
+        // Every test passed and yet the runner is not content: with coverage, leaks, a crash at the end.
+        _ if ran => Verdict::Failed,
+        exit => could_not(Reason::ToolFailed {
+            exit: exit.unwrap_or_default(),
+            message: text::tail(context).unwrap_or_default(),
+        }),
+    }
+}

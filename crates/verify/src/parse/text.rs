@@ -1,0 +1,181 @@
+//! Getting at what matters in texts written for people.
+
+use std::borrow::Cow;
+
+use serde_json::Value;
+
+use crate::parse::context::Context;
+use crate::parse::report::MAX_MESSAGE_BYTES;
+
+/// How many lines of a difference are kept.
+const MAX_DIFF_LINES: usize = 40;
+
+/// How many lines of unexplained output are kept.
+const MAX_TAIL_LINES: usize = 30;
+
+/// Beginnings of lines with which runners show what they expected and what came.
+const DIFF_MARKS: [&str; 13] = [
+    "left:",
+    "- Expected",
+    "+ actual",
+    "--- Expected",
+    "+++ Actual",
+    "got:",
+    "want:",
+    "Diff:",
+    "Full diff",
+    "Differing items",
+    "First differing",
+    "Expected:",
+    "expected:",
+];
+
+/// Beginnings of lines with which a stack trace starts.
+const TRACE_MARKS: [&str; 4] = ["stack backtrace:", "at ", "Traceback ", "note: run with"];
+
+/// Makes text of bytes, without the escapes that colour a terminal.
+pub(crate) fn plain(bytes: &[u8]) -> Cow<'_, str> {
+    let text = String::from_utf8_lossy(bytes);
+    if text.contains('\u{1b}') { Cow::Owned(without_escapes(&text)) } else { text }
+}
+
+fn without_escapes(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    let mut rest = text.chars().peekable();
+    while let Some(c) = rest.next() {
+        if c != '\u{1b}' {
+            plain.push(c);
+        } else if rest.next_if_eq(&'[').is_some() {
+            // A sequence ends with a letter.
+            while rest.next().is_some_and(|c| !c.is_ascii_alphabetic()) {}
+        } else if rest.next_if_eq(&'(').is_some() {
+            // The choice of a character set has one letter.
+            rest.next();
+        }
+    }
+    plain
+}
+
+/// Cuts a message to a size, at the border of a character.
+pub(crate) fn bounded(text: &str) -> String {
+    let text = text.trim_end();
+    if text.len() <= MAX_MESSAGE_BYTES {
+        return text.to_owned();
+    }
+    let end = text.floor_char_boundary(MAX_MESSAGE_BYTES);
+    format!("{}…", &text[..end])
+}
+
+/// Returns the part of a message that shows what was expected and what came.
+pub(crate) fn diff(message: &str) -> Option<String> {
+    let is_mark = |line: &&str| DIFF_MARKS.iter().any(|mark| line.trim_start().starts_with(mark));
+    let start = message.lines().position(|line| is_mark(&line))?;
+    let lines = message.lines().skip(start).take_while(|line| !is_trace(line)).take(MAX_DIFF_LINES);
+    let diff: Vec<&str> = lines.collect();
+    Some(bounded(&diff.join("\n")))
+}
+
+/// Returns a message without the stack trace behind it.
+pub(crate) fn without_trace(message: &str) -> String {
+    let lines: Vec<&str> = message.lines().take_while(|line| !is_trace(line)).collect();
+    bounded(lines.join("\n").trim())
+}
+
+fn is_trace(line: &str) -> bool {
+    let line = line.trim_start();
+    TRACE_MARKS.iter().any(|mark| line.starts_with(mark))
+}
+
+/// Returns the end of what a command printed, errors last.
+pub(crate) fn tail(context: &Context<'_>) -> Option<String> {
+    let printed = [&context.stdout, &context.stderr].map(|text| last_lines(text));
+    let parts: Vec<String> = printed.into_iter().filter(|part| !part.trim().is_empty()).collect();
+    (!parts.is_empty()).then(|| bounded_front(&parts.join("\n")))
+}
+
+fn last_lines(text: &str) -> String {
+    let lines: Vec<&str> = text.trim_end().lines().collect();
+    lines[lines.len().saturating_sub(MAX_TAIL_LINES)..].join("\n")
+}
+
+/// Cuts the front of a text, since the end says why.
+fn bounded_front(text: &str) -> String {
+    let text = text.trim_matches('\n');
+    if text.len() <= MAX_MESSAGE_BYTES {
+        return text.to_owned();
+    }
+    let start = text.ceil_char_boundary(text.len() - MAX_MESSAGE_BYTES);
+    format!("…{}", &text[start..])
+}
+
+/// Finds a JSON document among other output, such as the greeting of a package manager.
+pub(crate) fn json(text: &str) -> Option<Value> {
+    let starts = |line: &str| line.starts_with(['{', '[']);
+    let mut offset = 0;
+    for line in text.split_inclusive('\n') {
+        if starts(line) {
+            let mut values =
+                serde_json::Deserializer::from_str(&text[offset..]).into_iter::<Value>();
+            if let Some(Ok(value)) = values.next() {
+                return Some(value);
+            }
+        }
+        offset += line.len();
+    }
+    None
+}
+
+/// Splits `path:line:column` or `path:line` from the end of a text.
+pub(crate) fn place(text: &str) -> Option<(&str, u64, Option<u64>)> {
+    let (rest, last) = text.rsplit_once(':')?;
+    let last: u64 = last.parse().ok()?;
+    match rest.rsplit_once(':').and_then(|(path, line)| Some((path, line.parse().ok()?))) {
+        Some((path, line)) if !path.is_empty() => Some((path, line, Some(last))),
+        _ => Some((rest, last, None)),
+    }
+}
+
+/// Finds the first place of the user's own code in a JavaScript stack trace.
+pub(crate) fn stack_place(context: &Context<'_>, trace: &str) -> Option<(String, u64)> {
+    trace.lines().find_map(|line| {
+        let line = line.trim();
+        let inner = line.rsplit_once('(').map_or(line, |(_, inner)| inner.trim_end_matches(')'));
+        let inner = inner.strip_prefix("at ").unwrap_or(inner).trim_start_matches("async ");
+        let (path, line, _) = place(inner)?;
+        let file = context.file(path);
+        (Context::is_own(&file) && !path.contains(' ')).then_some((file, line))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn escapes_of_terminals_are_left_out() {
+        assert_eq!(plain(b"\x1b[1;31mred\x1b(B\x1b[0m text"), "red text");
+    }
+
+    #[test]
+    fn places_are_read_from_the_end() {
+        assert_eq!(place("/a/b.js:5:38"), Some(("/a/b.js", 5, Some(38))));
+        assert_eq!(place("a.py:11"), Some(("a.py", 11, None)));
+        assert_eq!(place("file:///a.js:1:2"), Some(("file:///a.js", 1, Some(2))));
+        assert_eq!(place("nothing"), None);
+    }
+
+    #[test]
+    fn json_is_found_behind_other_lines() {
+        assert_eq!(
+            json("> x@1 lint\n> biome\n\n{\"a\":1}\ndone\n"),
+            Some(serde_json::json!({"a": 1}))
+        );
+        assert_eq!(json("[warn] text\n"), None);
+    }
+
+    #[test]
+    fn a_long_message_is_cut_between_characters() {
+        let cut = bounded(&"ä".repeat(MAX_MESSAGE_BYTES));
+        assert!(cut.len() <= MAX_MESSAGE_BYTES + '…'.len_utf8() && cut.ends_with("ä…"));
+    }
+}

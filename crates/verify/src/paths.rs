@@ -1,0 +1,130 @@
+//! Names of files relative to the workspace, as text with forward slashes.
+//!
+//! The workspace itself is `.`; nothing else begins with a dot component.
+
+use std::path::{Component, Path};
+
+/// The workspace itself.
+pub(crate) const TOP: &str = ".";
+
+/// Turns a path into text relative to the workspace, without looking at the disk.
+///
+/// `None` for a path that is absolute, climbs out or is not UTF-8: no project file
+/// that a command could be pointed at has such a name.
+pub(crate) fn normal(path: &Path) -> Option<String> {
+    let mut parts: Vec<&str> = Vec::new();
+    for component in path.components() {
+        match component {
+            Component::CurDir => {}
+            Component::Normal(part) => parts.push(part.to_str()?),
+            Component::ParentDir => {
+                parts.pop()?;
+            }
+            Component::RootDir | Component::Prefix(_) => return None,
+        }
+    }
+    Some(if parts.is_empty() { TOP.to_owned() } else { parts.join("/") })
+}
+
+/// Names an entry of a directory.
+pub(crate) fn join(directory: &str, name: &str) -> String {
+    if directory == TOP { name.to_owned() } else { format!("{directory}/{name}") }
+}
+
+/// Resolves a path that was written relative to a directory; `None` when it leaves the workspace.
+pub(crate) fn resolve(directory: &str, path: &str) -> Option<String> {
+    normal(&Path::new(directory).join(path))
+}
+
+/// Returns the directory that holds an entry; `None` for the workspace itself.
+pub(crate) fn parent(path: &str) -> Option<&str> {
+    match path.rsplit_once('/') {
+        Some((directory, _)) => Some(directory),
+        None => (path != TOP).then_some(TOP),
+    }
+}
+
+/// Returns the last part of a path.
+pub(crate) fn name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+/// Returns what follows the last dot of a file's name, or nothing.
+pub(crate) fn extension(path: &str) -> &str {
+    match name(path).rsplit_once('.') {
+        Some((stem, extension)) if !stem.is_empty() => extension,
+        _ => "",
+    }
+}
+
+/// Yields a directory and all those above it, up to the workspace.
+pub(crate) fn upwards(directory: &str) -> impl Iterator<Item = &str> {
+    std::iter::successors(Some(directory), |directory| parent(directory))
+}
+
+/// Tells whether a path is a directory or lies below it.
+pub(crate) fn is_within(path: &str, directory: &str) -> bool {
+    directory == TOP
+        || path.strip_prefix(directory).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+/// Writes a path of the workspace as seen from one of its directories.
+pub(crate) fn relative(from: &str, to: &str) -> String {
+    let parts = |path: &'_ str| -> Vec<String> {
+        path.split('/').filter(|part| *part != TOP).map(str::to_owned).collect()
+    };
+    let (from, to) = (parts(from), parts(to));
+    let shared = from.iter().zip(&to).take_while(|(a, b)| a == b).count();
+    let climb = std::iter::repeat_n("..".to_owned(), from.len() - shared);
+    let steps: Vec<String> = climb.chain(to[shared..].iter().cloned()).collect();
+    if steps.is_empty() { TOP.to_owned() } else { steps.join("/") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_normalised_and_never_leave() {
+        let cases = [
+            ("", Some(".")),
+            (".", Some(".")),
+            ("./a//b/", Some("a/b")),
+            ("a/../b", Some("b")),
+            ("..", None),
+            ("a/../../b", None),
+            ("/a", None),
+        ];
+        for (path, expected) in cases {
+            assert_eq!(normal(Path::new(path)).as_deref(), expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn climbing_ends_at_the_workspace() {
+        assert_eq!(upwards("a/b").collect::<Vec<_>>(), ["a/b", "a", "."]);
+        assert_eq!(upwards(".").collect::<Vec<_>>(), ["."]);
+    }
+
+    #[test]
+    fn a_relative_path_climbs_only_as_far_as_needed() {
+        assert_eq!(relative("a/b", "a/c/d"), "../c/d");
+        assert_eq!(relative("a", "node_modules/.bin/x"), "../node_modules/.bin/x");
+        assert_eq!(relative(".", "a"), "a");
+        assert_eq!(relative("a", "a"), ".");
+    }
+
+    #[test]
+    fn a_directory_holds_itself_and_what_is_below_but_no_namesake() {
+        assert!(is_within("a/b", "a"));
+        assert!(is_within("a", "a"));
+        assert!(!is_within("ab", "a"));
+        assert!(is_within("ab", "."));
+    }
+
+    #[test]
+    fn a_dot_file_has_no_extension() {
+        assert_eq!(extension("a/.eslintrc"), "");
+        assert_eq!(extension("a/b.test.ts"), "ts");
+    }
+}

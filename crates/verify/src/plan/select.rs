@@ -1,0 +1,182 @@
+//! Choosing the words that run a part of a project.
+
+mod cargo;
+mod go;
+mod java;
+mod node;
+mod python;
+mod rest;
+
+use std::collections::BTreeMap;
+
+use crate::paths;
+use crate::plan::report::Line;
+use crate::plan::{Place, PlanError, Selector, Target};
+use crate::profile::{Command, Injection, Profile};
+use crate::tool::Tool;
+
+/// Returns the command lines that run exactly what a target names.
+pub(super) fn lines(
+    profile: &Profile,
+    command: &Command,
+    target: &Target<'_>,
+) -> Result<Vec<Line>, PlanError> {
+    if !target.rerun.is_empty() {
+        return rerun(profile, command, target.rerun);
+    }
+    if target.place == Place::Project && target.name.is_none() {
+        return Ok(vec![Line::whole(command)]);
+    }
+    let tool = runner(command);
+    let argv = match tool {
+        Tool::CargoTest | Tool::Nextest => cargo::narrow(profile, command, target),
+        Tool::Jest | Tool::Vitest | Tool::Mocha | Tool::NodeTest | Tool::BunTest => {
+            node::narrow(tool, command, target)?
+        }
+        Tool::Pytest => python::narrow_pytest(command, target)?,
+        Tool::Unittest => python::narrow_unittest(command, target)?,
+        Tool::GoTest => go::narrow(command, target),
+        Tool::Maven => java::narrow_maven(command, target)?,
+        Tool::Gradle => java::narrow_gradle(command, target)?,
+        _ => rest::narrow(tool, command, target)?,
+    };
+    Ok(vec![Line::direct(tool, argv)])
+}
+
+fn rerun(profile: &Profile, command: &Command, tests: &[Selector]) -> Result<Vec<Line>, PlanError> {
+    let tool = runner(command);
+    let mut mine: Vec<&Selector> = tests
+        .iter()
+        .filter(|test| test.directory == command.directory && test.tool == tool)
+        .collect();
+    mine.sort();
+    mine.dedup();
+    if mine.is_empty() {
+        return Err(PlanError::NothingToRerun { root: profile.root.clone() });
+    }
+    let lines = match tool {
+        Tool::CargoTest => cargo::rerun_test(command, &mine),
+        Tool::Nextest => vec![cargo::rerun_nextest(command, &mine)],
+        Tool::Jest | Tool::Vitest | Tool::Mocha | Tool::NodeTest | Tool::BunTest => {
+            node::rerun(tool, command, &mine)
+        }
+        Tool::Pytest => vec![python::rerun_pytest(command, &mine)],
+        Tool::Unittest => vec![python::rerun_unittest(command, &mine)],
+        Tool::GoTest => go::rerun(&mine),
+        Tool::Maven => vec![java::rerun_maven(command, &mine)],
+        Tool::Gradle => vec![java::rerun_gradle(command, &mine)],
+        _ => rest::rerun(tool, command, &mine)?,
+    };
+    Ok(lines.into_iter().map(|argv| Line::direct(tool, argv)).collect())
+}
+
+/// A script that cannot be looked into may still have a runner for single files.
+fn runner(command: &Command) -> Tool {
+    match (command.injection, &command.file_argv) {
+        (Injection::Impossible, Some(argv)) => Tool::recognise(argv).unwrap_or(command.tool),
+        _ => command.tool,
+    }
+}
+
+/// Points a linter, type checker or formatter at a file.
+pub(super) fn check_file(command: &Command, path: &str) -> Result<Line, PlanError> {
+    match (&command.file_argv, command.tool) {
+        (Some(argv), _) => {
+            let argv = [argv.clone(), vec![local(command, path)]].concat();
+            let tool = Tool::recognise(&argv).unwrap_or(command.tool);
+            Ok(Line::direct(tool, argv))
+        }
+        (None, Tool::GoVet | Tool::Golangci) => Ok(Line::direct(
+            command.tool,
+            go::check(command, paths::parent(path).unwrap_or(paths::TOP), false),
+        )),
+        // Cargo, maven and gradle check packages, and the directory they run in names one;
+        // the TypeScript compiler needs the whole project to judge one file.
+        (None, Tool::Clippy | Tool::CargoCheck | Tool::Maven | Tool::Gradle | Tool::Tsc) => {
+            Ok(Line::whole(command))
+        }
+        (None, tool) => Err(PlanError::CannotNarrow { tool, what: "a file" }),
+    }
+}
+
+/// Points a linter, type checker or formatter at a directory.
+pub(super) fn check_directory(command: &Command, path: &str) -> Result<Line, PlanError> {
+    if path == command.directory {
+        return Ok(Line::whole(command));
+    }
+    match command.tool {
+        Tool::GoVet | Tool::Golangci => {
+            Ok(Line::direct(command.tool, go::check(command, path, true)))
+        }
+        // It formats files, and would take a directory for one.
+        Tool::Rustfmt => Ok(Line::whole(command)),
+        _ => check_file(command, path),
+    }
+}
+
+/// Points a command at a package by its name.
+pub(super) fn package(command: &Command, name: &str) -> Result<Line, PlanError> {
+    match command.tool {
+        Tool::Clippy | Tool::CargoCheck => {
+            Ok(Line::direct(command.tool, cargo::of_package(command, name)))
+        }
+        Tool::GoVet | Tool::Golangci => {
+            let argv = [go::base(&command.argv), vec![name.to_owned()]].concat();
+            Ok(Line::direct(command.tool, argv))
+        }
+        tool => Err(PlanError::CannotNarrow { tool, what: "a package name; give its directory" }),
+    }
+}
+
+/// Writes a path as seen from where a command runs. One that begins like an option gets
+/// a `./` in front.
+fn local(command: &Command, path: &str) -> String {
+    let path = paths::relative(&command.directory, path);
+    if path.starts_with('-') { format!("./{path}") } else { path }
+}
+
+/// Returns the words to which files can be added.
+fn single(command: &Command) -> Vec<String> {
+    command.file_argv.clone().unwrap_or_else(|| command.argv.clone())
+}
+
+/// Groups tests by their file.
+fn by_file<'a>(tests: &[&'a Selector]) -> BTreeMap<&'a str, Vec<&'a str>> {
+    let mut files: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for test in tests {
+        files.entry(test.file.as_deref().unwrap_or_default()).or_default().push(&test.name);
+    }
+    files
+}
+
+/// Writes names as a regular expression that matches each of them and nothing else.
+fn exactly(names: &[&str]) -> String {
+    let names: Vec<String> = names.iter().map(|name| escape(name)).collect();
+    match names.as_slice() {
+        [one] => format!("^{one}$"),
+        many => format!("^({})$", many.join("|")),
+    }
+}
+
+/// Takes the meaning from signs that have one in every dialect of regular expressions.
+fn escape(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for c in text.chars() {
+        if r"\^$.|?*+()[]{}/".contains(c) {
+            escaped.push('\\');
+        }
+        escaped.push(c);
+    }
+    escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pattern_matches_the_names_and_nothing_else() {
+        assert_eq!(exactly(&["a (b) [1+2]"]), r"^a \(b\) \[1\+2\]$");
+        assert_eq!(exactly(&["TestA", "TestB"]), "^(TestA|TestB)$");
+    }
+}

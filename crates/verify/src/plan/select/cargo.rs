@@ -1,0 +1,157 @@
+//! Parts of Rust projects.
+
+use std::collections::BTreeMap;
+
+use crate::paths;
+use crate::plan::{Place, Selector, Target};
+use crate::profile::{Command, Profile, words};
+use crate::tool::Tool;
+
+/// Returns the words for a file, directory, package or name.
+pub(super) fn narrow(profile: &Profile, command: &Command, target: &Target<'_>) -> Vec<String> {
+    let (base, tail) = split(&command.argv);
+    let (base, part) = match target.place {
+        Place::Package(name) => (of_package_words(&base, name), Part::default()),
+        Place::File(path) => (base, part_of(profile, &paths::relative(&command.directory, path))),
+        Place::Directory(path) => {
+            (base, part_of(profile, &format!("{}/", paths::relative(&command.directory, path))))
+        }
+        Place::Project => (base, Part::default()),
+    };
+    let filter = target.name.map(str::to_owned).or(part.module);
+    match (command.tool, filter) {
+        (_, None) => [base, part.words, tail].concat(),
+        (Tool::Nextest, Some(filter)) => [base, part.words, vec![filter], tail].concat(),
+        (_, Some(filter)) => {
+            let tail = if tail.is_empty() { words(&["--"]) } else { tail };
+            [base, part.words, tail, vec![filter]].concat()
+        }
+    }
+}
+
+/// A part of a package.
+#[derive(Default)]
+struct Part {
+    /// Options that choose targets.
+    words: Vec<String>,
+    /// The beginning of the names of tests in a file.
+    module: Option<String>,
+}
+
+/// Finds the target of a path relative to the package. A directory ends in a slash.
+fn part_of(profile: &Profile, path: &str) -> Part {
+    let parts: Vec<&str> = path.trim_end_matches('/').split('/').collect();
+    let stem = |name: &str| name.strip_suffix(".rs").unwrap_or(name).to_owned();
+    let target = |option: &str, name: &str| Part {
+        words: vec![option.to_owned(), stem(name)],
+        module: None,
+    };
+    match parts.as_slice() {
+        ["tests"] => Part { words: words(&["--test", "*"]), module: None },
+        ["tests", name, ..] => target("--test", name),
+        ["benches", name, ..] => target("--bench", name),
+        ["examples", name, ..] => target("--example", name),
+        ["src", "bin", name, ..] => target("--bin", name),
+        ["src", "main.rs"] => Part { words: words(&["--bins"]), module: None },
+        ["src", "lib.rs"] => Part { words: words(&["--lib"]), module: None },
+        ["src", modules @ ..] => {
+            let library = profile.cargo.as_ref().is_some_and(|cargo| cargo.library);
+            let words = if library { words(&["--lib", "--bins"]) } else { words(&["--bins"]) };
+            Part { words, module: module(modules) }
+        }
+        _ => Part::default(),
+    }
+}
+
+/// Returns the path of a module with a `::` at its end, as it begins the names of its tests.
+fn module(parts: &[&str]) -> Option<String> {
+    let names = parts.iter().map(|part| part.strip_suffix(".rs").unwrap_or(part));
+    let names: Vec<&str> = names.filter(|name| *name != "mod").collect();
+    (!names.is_empty()).then(|| format!("{}::", names.join("::")))
+}
+
+/// Returns the words for exactly some tests, one line for each target that has some.
+pub(super) fn rerun_test(command: &Command, tests: &[&Selector]) -> Vec<Vec<String>> {
+    let mut groups: BTreeMap<(Option<&str>, Option<&str>), Vec<&str>> = BTreeMap::new();
+    for test in tests {
+        groups
+            .entry((test.package.as_deref(), test.target.as_deref()))
+            .or_default()
+            .push(&test.name);
+    }
+    let (base, tail) = split(&command.argv);
+    let line = |((package, target), names): ((Option<&str>, Option<&str>), Vec<&str>)| {
+        let selection =
+            if target == Some("--doc") { doc_words(&names) } else { exact_words(&names) };
+        let base = package.map_or_else(|| base.clone(), |name| of_package_words(&base, name));
+        let target = words(&target.map(|t| t.split(' ').collect::<Vec<_>>()).unwrap_or_default());
+        let tail = if tail.is_empty() { words(&["--"]) } else { tail.clone() };
+        [base, target, tail, selection].concat()
+    };
+    groups.into_iter().map(line).collect()
+}
+
+fn exact_words(names: &[&str]) -> Vec<String> {
+    [words(&["--exact"]), words(names)].concat()
+}
+
+/// An example in documentation is called `src/lib.rs - Type::method (line 3)`, but rustdoc
+/// splits what it is given at blanks, so that no such name can be asked for. The item is the
+/// narrowest word; an example without one is found by its file. A neighbour may run as well.
+fn doc_words(names: &[&str]) -> Vec<String> {
+    let mut filters: Vec<String> = Vec::new();
+    for name in names {
+        let (file, rest) = name.split_once(" - ").unwrap_or((name, ""));
+        let item = rest.split(" (line ").next().unwrap_or_default().trim();
+        let is_item = !item.is_empty() && !item.contains(' ') && !item.starts_with('(');
+        let filter = if is_item { item } else { file.split(' ').next().unwrap_or(file) };
+        if !filters.iter().any(|known| known == filter) {
+            filters.push(filter.to_owned());
+        }
+    }
+    filters
+}
+
+/// Returns the words for exactly some tests.
+pub(super) fn rerun_nextest(command: &Command, tests: &[&Selector]) -> Vec<String> {
+    let one = |test: &&Selector| {
+        let binary = test.target.as_deref().map(|name| format!("binary(={}) & ", quote(name)));
+        let package = test.package.as_deref().map(|name| format!("package(={}) & ", quote(name)));
+        let (package, binary) = (package.unwrap_or_default(), binary.unwrap_or_default());
+        format!("({package}{binary}test(={}))", quote(&test.name))
+    };
+    let filter = tests.iter().map(one).collect::<Vec<_>>().join(" | ");
+    let (base, tail) = split(&command.argv);
+    [base, words(&["-E", &filter]), tail].concat()
+}
+
+/// Takes the meaning from the signs that end a name in a filter.
+fn quote(name: &str) -> String {
+    name.replace('\\', "\\\\").replace(')', "\\)").replace(',', "\\,")
+}
+
+/// Returns the words for one package.
+pub(super) fn of_package(command: &Command, name: &str) -> Vec<String> {
+    let (base, tail) = split(&command.argv);
+    [of_package_words(&base, name), tail].concat()
+}
+
+/// Puts one package in the place of those that the words name.
+fn of_package_words(base: &[String], name: &str) -> Vec<String> {
+    let mut kept = Vec::new();
+    let mut rest = base.iter();
+    while let Some(word) = rest.next() {
+        match word.as_str() {
+            "--workspace" | "--all" => {}
+            "-p" | "--package" => drop(rest.next()),
+            _ => kept.push(word.clone()),
+        }
+    }
+    [kept, words(&["-p", name])].concat()
+}
+
+/// Splits the words at the `--`, which stays with the second half.
+fn split(argv: &[String]) -> (Vec<String>, Vec<String>) {
+    let at = argv.iter().position(|word| word == "--").unwrap_or(argv.len());
+    (argv[..at].to_vec(), argv[at..].to_vec())
+}

@@ -1,0 +1,77 @@
+//! Parts of Java and Kotlin projects.
+
+use std::collections::BTreeMap;
+
+use crate::paths;
+use crate::plan::{Place, PlanError, Selector, Target};
+use crate::profile::{Command, words};
+use crate::tool::Tool;
+
+/// Keeps modules without a matching test from failing.
+const SOME_MODULES: &str = "-Dsurefire.failIfNoSpecifiedTests=false";
+
+pub(super) fn narrow_maven(
+    command: &Command,
+    target: &Target<'_>,
+) -> Result<Vec<String>, PlanError> {
+    let class = class(target.place, Tool::Maven)?;
+    let class = class.unwrap_or_else(|| "*".to_owned());
+    let pattern = match target.name {
+        Some(name) if name.contains(['#', '.']) => name.to_owned(),
+        Some(name) => format!("{class}#{name}"),
+        None => class,
+    };
+    Ok([command.argv.clone(), vec![format!("-Dtest={pattern}"), SOME_MODULES.to_owned()]].concat())
+}
+
+pub(super) fn rerun_maven(command: &Command, tests: &[&Selector]) -> Vec<String> {
+    let mut classes: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for test in tests {
+        classes.entry(test.target.as_deref().unwrap_or("*")).or_default().push(method(&test.name));
+    }
+    let one = |(class, methods): (&str, Vec<&str>)| format!("{class}#{}", methods.join("+"));
+    let pattern = classes.into_iter().map(one).collect::<Vec<_>>().join(",");
+    [command.argv.clone(), vec![format!("-Dtest={pattern}"), SOME_MODULES.to_owned()]].concat()
+}
+
+pub(super) fn narrow_gradle(
+    command: &Command,
+    target: &Target<'_>,
+) -> Result<Vec<String>, PlanError> {
+    let class = class(target.place, Tool::Gradle)?;
+    let pattern = match (class, target.name) {
+        (_, Some(name)) if name.contains('.') => name.to_owned(),
+        (Some(class), Some(name)) => format!("*{class}.{name}"),
+        (Some(class), None) => format!("*{class}"),
+        (None, Some(name)) => format!("*{name}*"),
+        (None, None) => "*".to_owned(),
+    };
+    Ok([command.argv.clone(), words(&["--tests", &pattern])].concat())
+}
+
+pub(super) fn rerun_gradle(command: &Command, tests: &[&Selector]) -> Vec<String> {
+    let pattern = |test: &&Selector| match &test.target {
+        Some(class) => format!("{class}.{}", method(&test.name)),
+        None => format!("*{}", method(&test.name)),
+    };
+    let patterns = tests.iter().flat_map(|test| ["--tests".to_owned(), pattern(test)]).collect();
+    [command.argv.clone(), patterns].concat()
+}
+
+/// The name of a parameterised test carries its parameters.
+fn method(name: &str) -> &str {
+    name.split(['(', '[', '{']).next().unwrap_or(name)
+}
+
+/// The class that a file holds by convention.
+fn class(place: Place<'_>, tool: Tool) -> Result<Option<String>, PlanError> {
+    match place {
+        Place::Project => Ok(None),
+        Place::File(path) => {
+            let name = paths::name(path);
+            Ok(Some(name.split('.').next().unwrap_or(name).to_owned()))
+        }
+        Place::Directory(_) => Err(PlanError::CannotNarrow { tool, what: "a directory" }),
+        Place::Package(_) => Err(PlanError::CannotNarrow { tool, what: "a package name" }),
+    }
+}

@@ -1,0 +1,107 @@
+//! Parts of Node projects.
+
+use crate::plan::{Place, PlanError, Selector, Target};
+use crate::profile::{Command, words};
+use crate::tool::Tool;
+
+use super::{by_file, escape, exactly, local, single};
+
+/// Returns the words for a file, a directory or a name.
+pub(super) fn narrow(
+    tool: Tool,
+    command: &Command,
+    target: &Target<'_>,
+) -> Result<Vec<String>, PlanError> {
+    let name = target.name.map(|name| name_words(tool, &escape(name))).unwrap_or_default();
+    let place = match target.place {
+        Place::Project => vec![],
+        Place::Package(_) => {
+            return Err(PlanError::CannotNarrow {
+                tool,
+                what: "a package name; give its directory",
+            });
+        }
+        Place::File(path) => file_words(tool, &local(command, path)),
+        Place::Directory(path) => directory_words(tool, &local(command, path)),
+    };
+    let base = if place.is_empty() { command_words(command) } else { single(command) };
+    Ok(assemble(tool, base, name, place))
+}
+
+/// Returns the words for exactly some tests, one line for each file: a name may stand in
+/// several files and fail in one.
+pub(super) fn rerun(tool: Tool, command: &Command, tests: &[&Selector]) -> Vec<Vec<String>> {
+    let line = |(file, names): (&str, Vec<&str>)| {
+        let place = if file.is_empty() { vec![] } else { file_words(tool, &local(command, file)) };
+        let names = if tool == Tool::NodeTest {
+            node_names(&names)
+        } else {
+            name_words(tool, &exactly(&names))
+        };
+        assemble(tool, single(command), names, place)
+    };
+    by_file(tests).into_iter().map(line).collect()
+}
+
+/// A script that options cannot be added to is left aside for the runner itself.
+fn command_words(command: &Command) -> Vec<String> {
+    match command.injection {
+        crate::profile::Injection::Direct => command.argv.clone(),
+        _ => single(command),
+    }
+}
+
+fn assemble(tool: Tool, base: Vec<String>, names: Vec<String>, place: Vec<String>) -> Vec<String> {
+    match tool {
+        // Node reads its options only in front of the first file.
+        Tool::NodeTest => {
+            let at = base.iter().position(|word| word == "--test").map_or(base.len(), |at| at + 1);
+            [&base[..at], &names, &base[at..], &place].concat()
+        }
+        _ => [base, names, place].concat(),
+    }
+}
+
+fn name_words(tool: Tool, pattern: &str) -> Vec<String> {
+    match tool {
+        Tool::Mocha => words(&["--grep", pattern]),
+        Tool::NodeTest => vec![format!("--test-name-pattern={pattern}")],
+        _ => words(&["-t", pattern]),
+    }
+}
+
+/// Node 22 and later match the names of all ancestors, joined by blanks; older ones match
+/// a test's own name. A test is asked for in both ways.
+fn node_names(names: &[&str]) -> Vec<String> {
+    let mut patterns = Vec::new();
+    for name in names {
+        let own = name.rsplit(super::super::ANCESTOR).next().unwrap_or(name);
+        let full = name.replace(super::super::ANCESTOR, " ");
+        for text in [full.as_str(), own] {
+            let word = format!("--test-name-pattern=^{}$", escape(text));
+            if !patterns.contains(&word) {
+                patterns.push(word);
+            }
+        }
+    }
+    patterns
+}
+
+fn file_words(tool: Tool, path: &str) -> Vec<String> {
+    match tool {
+        // Otherwise the path would be a regular expression.
+        Tool::Jest => words(&["--runTestsByPath", path]),
+        // Without a slash at the front it would be a filter on names.
+        Tool::BunTest if !path.contains('/') => vec![format!("./{path}")],
+        _ => vec![path.to_owned()],
+    }
+}
+
+fn directory_words(tool: Tool, path: &str) -> Vec<String> {
+    match tool {
+        Tool::Jest => vec![format!("{}/", escape(path))],
+        Tool::Mocha => words(&["--recursive", path]),
+        Tool::Vitest => vec![format!("{path}/")],
+        _ => vec![path.to_owned()],
+    }
+}

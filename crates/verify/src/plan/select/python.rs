@@ -1,0 +1,75 @@
+//! Parts of Python projects.
+
+use crate::plan::{Place, PlanError, Selector, Target};
+use crate::profile::{Command, words};
+use crate::tool::Tool;
+
+use super::{local, single};
+
+pub(super) fn narrow_pytest(
+    command: &Command,
+    target: &Target<'_>,
+) -> Result<Vec<String>, PlanError> {
+    let path = path(command, target.place, Tool::Pytest)?;
+    let base = if path.is_some() { single(command) } else { command.argv.clone() };
+    let selection = match (path, target.name) {
+        (path, None) => path.into_iter().collect(),
+        // A node of a file is named; everything else is a search in names.
+        (Some(path), Some(name)) if name.contains("::") || name.contains('[') => {
+            vec![format!("{path}::{}", name.trim_start_matches("::"))]
+        }
+        (None, Some(name)) if name.contains("::") => vec![name.to_owned()],
+        (path, Some(name)) => {
+            let keyword = words(&["-k", keyword(name)]);
+            [keyword, path.into_iter().collect()].concat()
+        }
+    };
+    Ok([base, selection].concat())
+}
+
+/// The search is an expression, in which brackets have a meaning of their own.
+fn keyword(name: &str) -> &str {
+    name.split('[').next().unwrap_or(name)
+}
+
+pub(super) fn rerun_pytest(command: &Command, tests: &[&Selector]) -> Vec<String> {
+    let nodes = tests.iter().map(|test| test.name.clone()).collect();
+    [single(command), nodes].concat()
+}
+
+pub(super) fn narrow_unittest(
+    command: &Command,
+    target: &Target<'_>,
+) -> Result<Vec<String>, PlanError> {
+    let name = target.name.map(|name| words(&["-k", name])).unwrap_or_default();
+    match target.place {
+        Place::Directory(directory) => {
+            let discover = words(&["-m", "unittest", "discover", "-v", "-s"]);
+            let python: Vec<String> =
+                command.argv.iter().take_while(|word| *word != "-m").cloned().collect();
+            Ok([python, discover, vec![local(command, directory)], name].concat())
+        }
+        place => Ok(match path(command, place, Tool::Unittest)? {
+            Some(path) => [single(command), name, vec![path]].concat(),
+            None => [command.argv.clone(), name].concat(),
+        }),
+    }
+}
+
+/// Discovery gives the tests their names, so it is discovery that finds them again.
+pub(super) fn rerun_unittest(command: &Command, tests: &[&Selector]) -> Vec<String> {
+    // A pattern with a star must match the whole name, one without any part of it.
+    let pattern = |test: &&Selector| format!("*{}", test.name.replace('[', "[[]"));
+    let patterns = tests.iter().flat_map(|test| ["-k".to_owned(), pattern(test)]).collect();
+    [command.argv.clone(), patterns].concat()
+}
+
+fn path(command: &Command, place: Place<'_>, tool: Tool) -> Result<Option<String>, PlanError> {
+    match place {
+        Place::Project => Ok(None),
+        Place::File(path) | Place::Directory(path) => Ok(Some(local(command, path))),
+        Place::Package(_) => {
+            Err(PlanError::CannotNarrow { tool, what: "a package name; give its directory" })
+        }
+    }
+}

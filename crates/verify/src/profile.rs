@@ -1,0 +1,156 @@
+//! What a directory's project files say about it.
+
+mod command;
+mod ecosystem;
+mod facts;
+
+pub(crate) use command::words;
+pub use command::{Command, Injection, Scope};
+pub(crate) use ecosystem::SCRIPT_EXTENSIONS;
+pub use ecosystem::{Ecosystem, PackageManager};
+pub use facts::{CargoFacts, EditLimits, Evidence, Fact, Membership, Problem, Script};
+
+use serde::Serialize;
+
+/// One project: what it is, and which commands install, check, test and format it.
+///
+/// A directory may hold several, one for each ecosystem. A fact that nothing in the
+/// project speaks for is absent; `evidence` names the file behind each that is there.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Profile {
+    /// The ecosystem.
+    pub ecosystem: Ecosystem,
+    /// The project's directory, relative to the workspace; `.` is the workspace itself.
+    pub root: String,
+    /// The name that the project gives itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Its place in a workspace of several packages.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub membership: Option<Membership>,
+    /// What installs its dependencies.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub package_manager: Option<PackageManager>,
+    /// Installs the dependencies.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub install: Option<Command>,
+    /// Rewrites files in the project's style.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub format: Option<Command>,
+    /// Tells which files are not in the project's style, and changes none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub format_check: Option<Command>,
+    /// Looks for mistakes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lint: Option<Command>,
+    /// Checks the types.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub typecheck: Option<Command>,
+    /// Runs the tests.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub test: Option<Command>,
+    /// Where installed dependencies lie, relative to the workspace.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deps_dir: Option<String>,
+    /// What cargo needs to be pointed at a part of the project.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cargo: Option<CargoFacts>,
+    /// The named commands that the project defines.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub scripts: Vec<Script>,
+    /// Whether an edit is followed by the formatter.
+    pub format_on_edit: bool,
+    /// How large an edit may be.
+    pub edit_limits: EditLimits,
+    /// Which file each fact comes from.
+    pub evidence: Vec<Evidence>,
+    /// What could not be understood.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub problems: Vec<Problem>,
+}
+
+impl Profile {
+    /// A profile that knows its place and nothing else.
+    pub(crate) fn new(ecosystem: Ecosystem, root: &str, marker: &str) -> Self {
+        Self {
+            ecosystem,
+            root: root.to_owned(),
+            name: None,
+            membership: None,
+            package_manager: None,
+            install: None,
+            format: None,
+            format_check: None,
+            lint: None,
+            typecheck: None,
+            test: None,
+            deps_dir: None,
+            cargo: None,
+            scripts: Vec::new(),
+            format_on_edit: false,
+            edit_limits: EditLimits::default(),
+            evidence: vec![Evidence::new(Fact::Ecosystem, marker)],
+            problems: Vec::new(),
+        }
+    }
+
+    /// Returns the command behind a fact.
+    pub fn command(&self, fact: Fact) -> Option<&Command> {
+        match fact {
+            Fact::Install => self.install.as_ref(),
+            Fact::Format => self.format.as_ref(),
+            Fact::FormatCheck => self.format_check.as_ref(),
+            Fact::Lint => self.lint.as_ref(),
+            Fact::Typecheck => self.typecheck.as_ref(),
+            Fact::Test => self.test.as_ref(),
+            Fact::Ecosystem
+            | Fact::PackageManager
+            | Fact::DepsDir
+            | Fact::FormatOnEdit
+            | Fact::EditLimits => None,
+        }
+    }
+
+    /// Sets a command and says which file asked for it.
+    pub(crate) fn set(&mut self, fact: Fact, command: Command, file: &str) {
+        let slot = match fact {
+            Fact::Install => &mut self.install,
+            Fact::Format => &mut self.format,
+            Fact::FormatCheck => &mut self.format_check,
+            Fact::Lint => &mut self.lint,
+            Fact::Typecheck => &mut self.typecheck,
+            Fact::Test => &mut self.test,
+            Fact::Ecosystem
+            | Fact::PackageManager
+            | Fact::DepsDir
+            | Fact::FormatOnEdit
+            | Fact::EditLimits => return,
+        };
+        *slot = Some(command);
+        self.prove(fact, file);
+    }
+
+    /// Sets the package manager and says which file asked for it.
+    pub(crate) fn set_manager(&mut self, manager: PackageManager, file: &str) {
+        self.package_manager = Some(manager);
+        self.prove(Fact::PackageManager, file);
+    }
+
+    /// Sets where dependencies are installed and says which file asked for it.
+    pub(crate) fn set_deps_dir(&mut self, directory: String, file: &str) {
+        self.deps_dir = Some(directory);
+        self.prove(Fact::DepsDir, file);
+    }
+
+    /// Notes the file behind a fact in the place of what was noted before.
+    pub(crate) fn prove(&mut self, fact: Fact, file: &str) {
+        self.evidence.retain(|evidence| evidence.fact != fact);
+        self.evidence.push(Evidence::new(fact, file));
+    }
+
+    /// Returns the file behind a fact.
+    pub fn evidence_of(&self, fact: Fact) -> Option<&str> {
+        let found = self.evidence.iter().find(|evidence| evidence.fact == fact)?;
+        Some(found.file.as_str())
+    }
+}

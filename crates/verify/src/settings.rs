@@ -1,0 +1,236 @@
+//! `carrel.toml`: what a project says about itself, which beats what is detected.
+//!
+//! ```toml
+//! [profile]               # for every project in this directory
+//! test = ["make", "check"]
+//! format_on_edit = true
+//!
+//! [profile.rust]          # for one of several; beats the table above
+//! lint = ["cargo", "xtask", "lint"]
+//!
+//! [edit]
+//! limits = "strict"
+//! ```
+//!
+//! Commands count in the directory of the file. `format_on_edit` and `[edit]` also count
+//! below it, up to the next `carrel.toml`. What cannot be understood is reported and left
+//! out; the rest of the file still counts.
+
+use toml::de::{DeTable, DeValue};
+
+use crate::document::{Toml, TomlValue, texts};
+use crate::lookup::Lookup;
+use crate::paths;
+use crate::profile::{Command, Ecosystem, EditLimits, Fact, Injection, Problem, Profile};
+use crate::tool::Tool;
+
+/// The name of the file.
+pub const SETTINGS_FILE: &str = "carrel.toml";
+
+/// The commands that may be set.
+const COMMANDS: [Fact; 6] =
+    [Fact::Install, Fact::Format, Fact::FormatCheck, Fact::Lint, Fact::Typecheck, Fact::Test];
+
+/// What one table sets.
+#[derive(Clone, Debug, Default)]
+struct Table {
+    commands: Vec<(Fact, Vec<String>)>,
+    format_on_edit: Option<bool>,
+}
+
+/// What one file sets.
+#[derive(Debug, Default)]
+struct Settings {
+    shared: Table,
+    each: Vec<(Ecosystem, Table)>,
+    limits: Option<EditLimits>,
+    problems: Vec<Problem>,
+}
+
+/// Applies the file of a directory to its projects. A file that sets commands makes a
+/// project of its own where there is none otherwise.
+pub(crate) fn apply(lookup: &Lookup<'_>, directory: &str, profiles: &mut Vec<Profile>) {
+    let file = paths::join(directory, SETTINGS_FILE);
+    let own = read(lookup, &file);
+    if profiles.is_empty() {
+        match &own {
+            Some(settings)
+                if !settings.shared.commands.is_empty() || !settings.problems.is_empty() =>
+            {
+                profiles.push(Profile::new(Ecosystem::Custom, directory, &file));
+            }
+            Some(_) | None => return,
+        }
+    }
+    for profile in profiles {
+        inherit(lookup, directory, profile);
+        if let Some(settings) = &own {
+            settings.apply(&file, profile);
+        }
+    }
+}
+
+/// Takes what counts below a file from the nearest one above.
+fn inherit(lookup: &Lookup<'_>, directory: &str, profile: &mut Profile) {
+    let above = paths::parent(directory).and_then(|above| lookup.nearest(above, &[SETTINGS_FILE]));
+    let Some(file) = above else { return };
+    let Some(settings) = read(lookup, &file) else { return };
+    let inherited = Settings {
+        shared: Table { commands: Vec::new(), ..settings.shared },
+        each: Vec::new(),
+        limits: settings.limits,
+        problems: Vec::new(),
+    };
+    inherited.apply(&file, profile);
+}
+
+impl Settings {
+    fn apply(&self, file: &str, profile: &mut Profile) {
+        let own = profile.ecosystem;
+        let each = self.each.iter().filter(|(ecosystem, _)| *ecosystem == own);
+        for table in std::iter::once(&self.shared).chain(each.map(|(_, table)| table)) {
+            for (fact, argv) in &table.commands {
+                let command = explicit(&profile.root, argv, profile.command(*fact));
+                profile.set(*fact, command, file);
+            }
+            if let Some(format_on_edit) = table.format_on_edit {
+                profile.format_on_edit = format_on_edit;
+                profile.prove(Fact::FormatOnEdit, file);
+            }
+        }
+        if let Some(limits) = self.limits {
+            profile.edit_limits = limits;
+            profile.prove(Fact::EditLimits, file);
+        }
+        profile.problems.extend(self.problems.iter().cloned());
+    }
+}
+
+/// Makes a command of written words. A word `$FILES` stands for the files; with it the
+/// command has a form for files, and without the word it covers the project.
+fn explicit(directory: &str, argv: &[String], detected: Option<&Command>) -> Command {
+    const FILES: &str = "$FILES";
+    let tool = Tool::recognise(argv).unwrap_or(Tool::Other);
+    let whole: Vec<String> = argv.iter().filter(|word| *word != FILES).cloned().collect();
+    let mut command = Command::from_words(tool, directory, whole.clone());
+    if tool == Tool::Other {
+        command.injection = Injection::Impossible;
+    }
+    if argv.iter().any(|word| word == FILES) {
+        command = command.per_file(whole, &[]);
+    }
+    if let Some(same) = detected.filter(|detected| detected.tool == tool) {
+        command.extensions.clone_from(&same.extensions);
+        command.scope = if command.file_argv.is_some() { command.scope } else { same.scope };
+    }
+    command
+}
+
+/// Reads a file; `None` when there is none.
+fn read(lookup: &Lookup<'_>, file: &str) -> Option<Settings> {
+    let broken = |problem| Some(Settings { problems: vec![problem], ..Settings::default() });
+    let text = match lookup.read(file) {
+        Ok(text) => text?,
+        Err(problem) => return broken(problem),
+    };
+    match Toml::parse(file, &text) {
+        Ok(toml) => Some(Reader { toml: &toml, settings: Settings::default() }.read()),
+        Err(problem) => broken(problem),
+    }
+}
+
+struct Reader<'a, 'b> {
+    toml: &'a Toml<'b>,
+    settings: Settings,
+}
+
+impl<'b> Reader<'_, 'b> {
+    fn read(mut self) -> Settings {
+        for (name, value) in self.toml.table() {
+            match (name.get_ref().as_ref(), value.get_ref()) {
+                ("profile", DeValue::Table(table)) => self.profile(table),
+                ("edit", DeValue::Table(table)) => self.edit(table),
+                ("profile" | "edit", _) => self.report(value, "must be a table"),
+                (other, _) => {
+                    let message =
+                        format!("`{other}` is not known here; known are `profile` and `edit`");
+                    self.report_at(name.span().start, message);
+                }
+            }
+        }
+        self.settings.problems.sort();
+        self.settings
+    }
+
+    fn profile(&mut self, table: &DeTable<'b>) {
+        for (name, value) in table {
+            let key = name.get_ref().as_ref();
+            let ecosystem = Ecosystem::named(key).first();
+            if let (Some(ecosystem), DeValue::Table(inner)) = (ecosystem, value.get_ref()) {
+                let mut each = Table::default();
+                for (name, value) in inner {
+                    self.entry(&mut each, name.get_ref(), name.span().start, value);
+                }
+                self.settings.each.push((*ecosystem, each));
+            } else {
+                let mut shared = std::mem::take(&mut self.settings.shared);
+                self.entry(&mut shared, key, name.span().start, value);
+                self.settings.shared = shared;
+            }
+        }
+    }
+
+    fn entry(&mut self, table: &mut Table, key: &str, start: usize, value: &TomlValue<'b>) {
+        if let Some(fact) = COMMANDS.into_iter().find(|fact| fact.as_str() == key) {
+            match argv(value.get_ref()) {
+                Some(argv) => table.commands.push((fact, argv)),
+                None => self.report(
+                    value,
+                    &format!("`{key}` must be a list of words such as [\"make\", \"check\"]"),
+                ),
+            }
+        } else if key == Fact::FormatOnEdit.as_str() {
+            match value.get_ref().as_bool() {
+                Some(on) => table.format_on_edit = Some(on),
+                None => self.report(value, "`format_on_edit` must be true or false"),
+            }
+        } else {
+            let known: Vec<&str> =
+                COMMANDS.iter().map(|fact| fact.as_str()).chain(["format_on_edit"]).collect();
+            self.report_at(
+                start,
+                format!("`{key}` is not known in [profile]; known are {}", known.join(", ")),
+            );
+        }
+    }
+
+    fn edit(&mut self, table: &DeTable<'b>) {
+        for (name, value) in table {
+            match (name.get_ref().as_ref(), value.get_ref().as_str()) {
+                ("limits", Some("strict")) => self.settings.limits = Some(EditLimits::Strict),
+                ("limits", Some("standard")) => self.settings.limits = Some(EditLimits::Standard),
+                ("limits", _) => self.report(value, "`limits` must be \"standard\" or \"strict\""),
+                (other, _) => {
+                    let message = format!("`{other}` is not known in [edit]; known is `limits`");
+                    self.report_at(name.span().start, message);
+                }
+            }
+        }
+    }
+
+    fn report(&mut self, value: &TomlValue<'b>, message: &str) {
+        self.report_at(value.span().start, message.to_owned());
+    }
+
+    fn report_at(&mut self, start: usize, message: String) {
+        self.settings.problems.push(self.toml.problem(start, message));
+    }
+}
+
+/// A list of at least one word and nothing else.
+fn argv(value: &DeValue<'_>) -> Option<Vec<String>> {
+    let array = value.as_array()?;
+    let words = texts(value);
+    let complete = words.len() == array.iter().count() && !words.is_empty();
+    complete.then_some(words)
+}

@@ -1,0 +1,358 @@
+//! Command lines for parts of projects.
+
+use std::path::Path;
+
+use carrel_verify::plan::{
+    FormatMode, Invocation, Place, PlanError, ReportFormat, ScriptError, Target, plan_format,
+    plan_install, plan_lint, plan_script, plan_tests, plan_typecheck,
+};
+use carrel_verify::{Profile, Tool, detect, detect_for_file};
+use pretty_assertions::assert_eq;
+
+use crate::fixture::{lay_out, load};
+
+fn profiles(fixture: &str, from: &str) -> Vec<Profile> {
+    let workspace = load(fixture);
+    detect(&workspace.root, Path::new(from)).profiles
+}
+
+fn line(invocation: &Invocation) -> String {
+    invocation.argv.join(" ")
+}
+
+fn test_line(profile: &Profile, place: Place<'_>, name: Option<&str>) -> String {
+    let target = Target { place, name, rerun: &[] };
+    let plan = plan_tests(profile, &target).unwrap();
+    assert_eq!(plan.len(), 1);
+    line(&plan[0])
+}
+
+#[test]
+fn rust_tests_are_chosen_by_target_module_package_and_name() {
+    let text = "-- Cargo.toml --\n[workspace]\nmembers = [\"a\"]\n-- a/Cargo.toml --\n[package]\nname = \"a\"\n-- a/src/lib.rs --\n";
+    let workspace = lay_out(text);
+    let at = |from: &str| detect(&workspace.root, Path::new(from)).profiles[0].clone();
+    let (top, member) = (at("."), at("a"));
+    let json = "--no-fail-fast --message-format=json";
+    let cases = [
+        (&top, Place::Project, None, format!("cargo test --workspace {json}")),
+        (&top, Place::Package("a"), None, format!("cargo test -p a {json}")),
+        (&member, Place::Project, None, format!("cargo test -p a {json}")),
+        (&member, Place::File("a/tests/it.rs"), None, format!("cargo test -p a --test it {json}")),
+        (
+            &member,
+            Place::File("a/tests/suite/x.rs"),
+            None,
+            format!("cargo test -p a --test suite {json}"),
+        ),
+        (&member, Place::File("a/src/lib.rs"), None, format!("cargo test -p a --lib {json}")),
+        (
+            &member,
+            Place::File("a/src/b/c.rs"),
+            None,
+            format!("cargo test -p a --lib --bins {json} -- b::c::"),
+        ),
+        (
+            &member,
+            Place::File("a/src/b/mod.rs"),
+            None,
+            format!("cargo test -p a --lib --bins {json} -- b::"),
+        ),
+        (
+            &member,
+            Place::File("a/src/bin/tool.rs"),
+            None,
+            format!("cargo test -p a --bin tool {json}"),
+        ),
+        (&member, Place::Project, Some("adds"), format!("cargo test -p a {json} -- adds")),
+        (
+            &member,
+            Place::Directory("a/tests"),
+            Some("adds"),
+            format!("cargo test -p a --test * {json} -- adds"),
+        ),
+    ];
+    for (profile, place, name, expected) in cases {
+        assert_eq!(test_line(profile, place, name), expected, "{place:?} {name:?}");
+    }
+}
+
+#[test]
+fn words_behind_two_dashes_stay_there() {
+    let rust = &profiles("carrel_toml", ".")[0];
+    assert_eq!(
+        test_line(rust, Place::Project, Some("adds")),
+        "cargo test --features all --no-fail-fast --message-format=json -- --test-threads=1 adds"
+    );
+}
+
+#[test]
+fn nextest_takes_the_name_itself() {
+    let core = &profiles("cargo_workspace", "crates/core")[0];
+    assert_eq!(
+        test_line(core, Place::File("crates/core/src/lib.rs"), Some("later")),
+        "cargo nextest run -p acme-core --lib later --no-fail-fast --message-format libtest-json-plus"
+    );
+}
+
+#[test]
+fn javascript_tests_are_chosen_by_file_directory_and_name() {
+    let node = &profiles("node_jest_installed", ".")[0];
+    let report = "--ci --json --outputFile={artifacts}/jest.json --testLocationInResults";
+    assert_eq!(
+        test_line(node, Place::Project, None),
+        format!("node_modules/.bin/jest --coverage {report}")
+    );
+    assert_eq!(
+        test_line(node, Place::File("src/a.test.ts"), Some("adds (1+2)")),
+        format!(
+            "node_modules/.bin/jest --coverage -t adds \\(1\\+2\\) --runTestsByPath src/a.test.ts {report}"
+        )
+    );
+    assert_eq!(
+        test_line(node, Place::Directory("src/a.b"), None),
+        format!("node_modules/.bin/jest --coverage src\\/a\\.b/ {report}")
+    );
+    let plain = &profiles("npm_node_test", ".")[0];
+    assert_eq!(
+        test_line(plain, Place::File("a.test.js"), Some("x")),
+        "node --test --test-reporter=spec --test-reporter-destination=stdout --test-reporter=tap \
+         --test-reporter-destination={artifacts}/node.tap --test-name-pattern=x a.test.js"
+    );
+}
+
+#[test]
+fn a_script_of_several_commands_is_given_options_for_the_last_one() {
+    let api = &profiles("pnpm_monorepo", "packages/api")[0];
+    assert_eq!(
+        test_line(api, Place::Project, None),
+        "pnpm run test --reporter json --reporter-option output={artifacts}/mocha.json"
+    );
+    let text = "-- package.json --\n{\"name\": \"a\", \"scripts\": {\"test\": \"tsc && jest\", \"lint\": \"tsc && eslint .\"}}\n";
+    let workspace = lay_out(text);
+    let npm = &detect(&workspace.root, Path::new(".")).profiles[0];
+    assert!(test_line(npm, Place::Project, None).starts_with("npm run test -- --ci --json"));
+    let lint = plan_lint(npm, Place::Project).unwrap();
+    assert_eq!(line(&lint), "npm run lint -- --format json --output-file {artifacts}/eslint.json");
+}
+
+#[test]
+fn nothing_waits_for_changes() {
+    for (script, expected) in [
+        ("vitest", "npx --no-install --offline vitest run"),
+        ("vitest --watch", "npx --no-install --offline vitest run"),
+        ("jest --watchAll", "npx --no-install --offline jest"),
+        ("tsc && jest --watch", "npx --no-install --offline jest"),
+        ("vitest dev --ui", "npx --no-install --offline vitest run"),
+    ] {
+        let text = format!(
+            "-- package.json --\n{{\"name\": \"a\", \"scripts\": {{\"test\": \"{script}\"}}}}\n"
+        );
+        let workspace = lay_out(&text);
+        let profile = detect(&workspace.root, Path::new(".")).profiles[0].clone();
+        let command = profile.test.unwrap();
+        assert_eq!(command.argv.join(" "), expected, "{script}");
+        assert!(command.environment.contains(&("CI".to_owned(), "1".to_owned())));
+    }
+}
+
+#[test]
+fn python_tests_are_chosen_by_path_node_and_keyword() {
+    let python = &profiles("python_uv_workspace", "libs/core")[0];
+    let report = "--color=no --rootdir=. -o junit_family=xunit1 --junitxml={artifacts}/pytest.xml";
+    let cases = [
+        (Place::Project, None, String::new()),
+        (Place::File("libs/core/tests/test_core.py"), None, " tests/test_core.py".to_owned()),
+        (Place::Project, Some("core"), " -k core".to_owned()),
+        (
+            Place::Project,
+            Some("tests/test_core.py::test_core"),
+            " tests/test_core.py::test_core".to_owned(),
+        ),
+        (
+            Place::File("libs/core/tests/test_core.py"),
+            Some("test_core[a b]"),
+            " tests/test_core.py::test_core[a b]".to_owned(),
+        ),
+    ];
+    for (place, name, words) in cases {
+        let expected = format!("../../.venv/bin/pytest{words} {report}");
+        assert_eq!(test_line(python, place, name), expected, "{place:?} {name:?}");
+    }
+    let old = &profiles("python_unittest", ".")[0];
+    assert_eq!(
+        test_line(old, Place::Project, Some("old")),
+        "python3 -m unittest discover -v -s tests -k old"
+    );
+    assert_eq!(
+        test_line(old, Place::File("tests/test_old.py"), None),
+        "python3 -m unittest -v tests/test_old.py"
+    );
+    assert_eq!(
+        test_line(old, Place::Directory("tests"), None),
+        "python3 -m unittest discover -v -s tests"
+    );
+}
+
+#[test]
+fn go_is_always_pointed_at_packages() {
+    let api = &profiles("go_workspace", "api")[0];
+    assert_eq!(test_line(api, Place::File("api/sub/a.go"), None), "go test -json -count=1 ./sub");
+    assert_eq!(
+        test_line(api, Place::Directory("api/sub"), Some("TestA/b c")),
+        "go test -json -count=1 -run TestA/b c ./sub/..."
+    );
+    assert_eq!(
+        test_line(api, Place::Project, Some("TestA")),
+        "go test -json -count=1 -run TestA ./..."
+    );
+    assert_eq!(line(&plan_typecheck(api, Place::File("api/main.go")).unwrap()), "go vet .");
+    let top = &profiles("go_workspace", ".")[0];
+    assert_eq!(test_line(top, Place::Project, None), "go test -json -count=1 ./api/... ./lib/...");
+}
+
+#[test]
+fn java_tests_are_chosen_by_class_and_method() {
+    let maven = &profiles("java_kotlin", "maven-app")[0];
+    let line =
+        test_line(maven, Place::File("maven-app/a/src/test/java/x/SumTest.java"), Some("adds"));
+    assert!(line.contains(" -Dtest=SumTest#adds "), "{line}");
+    let gradle = &profiles("java_kotlin", "gradle-app")[0];
+    let line = test_line(gradle, Place::File("gradle-app/src/test/kotlin/SumTest.kt"), None);
+    assert_eq!(line, "./gradlew --console=plain test --tests *SumTest --continue");
+}
+
+#[test]
+fn checks_are_pointed_at_files_where_the_tool_can_be() {
+    let biome = &profiles("node_biome", ".")[0];
+    let lint = plan_lint(biome, Place::File("src/a.ts")).unwrap();
+    assert_eq!(line(&lint), "yarn run biome check src/a.ts --reporter=json --max-diagnostics=none");
+    let rust = &profiles("cargo_workspace", "crates/core")[0];
+    let lint = plan_lint(rust, Place::File("crates/core/src/lib.rs")).unwrap();
+    assert_eq!(line(&lint), "cargo clippy --all-targets -p acme-core --message-format=json");
+    let format =
+        plan_format(rust, FormatMode::Check, Place::File("crates/core/src/lib.rs")).unwrap();
+    assert_eq!(line(&format), "rustfmt --edition 2024 --check src/lib.rs");
+    let format = plan_format(rust, FormatMode::Write, Place::Project).unwrap();
+    assert_eq!((line(&format).as_str(), format.report), ("cargo fmt", ReportFormat::Rustfmt));
+    let python = &profiles("python_ruff_only", ".")[0];
+    let lint = plan_lint(python, Place::File("script.py")).unwrap();
+    assert_eq!(
+        line(&lint),
+        "ruff check script.py --output-format json --output-file {artifacts}/ruff.json"
+    );
+}
+
+#[test]
+fn a_file_of_another_kind_is_not_given_to_a_tool() {
+    let rust = &profiles("cargo_workspace", "crates/core")[0];
+    for path in ["crates/core/Cargo.toml", "crates/core/README.md"] {
+        let refused = plan_format(rust, FormatMode::Check, Place::File(path)).unwrap_err();
+        assert_eq!(
+            refused,
+            PlanError::NotUnderstood { tool: Tool::Rustfmt, path: path.to_owned() }
+        );
+    }
+    assert_eq!(
+        plan_lint(rust, Place::File("crates/tool/src/main.rs")).unwrap_err().to_string(),
+        "crates/tool/src/main.rs is not inside the project in crates/core"
+    );
+}
+
+#[test]
+fn a_name_that_looks_like_an_option_stays_a_file() {
+    let python = &profiles("python_ruff_only", ".")[0];
+    let lint = plan_lint(python, Place::File("--fix.py")).unwrap();
+    assert!(line(&lint).starts_with("ruff check ./--fix.py "), "{}", line(&lint));
+}
+
+#[test]
+fn a_command_that_is_not_known_says_how_to_name_it() {
+    let node = &profiles("bun_only", ".")[0];
+    assert_eq!(
+        plan_typecheck(node, Place::Project).unwrap_err().to_string(),
+        "no typecheck command is known for the node project in .; set `typecheck` in ./carrel.toml"
+    );
+}
+
+#[test]
+fn the_place_of_artifacts_is_put_in_at_the_end() {
+    let node = &profiles("node_jest_installed", ".")[0];
+    let plan = plan_tests(node, &Target::default()).unwrap().remove(0).with_artifacts("/run/x");
+    assert!(plan.argv.contains(&"--outputFile=/run/x/jest.json".to_owned()));
+    assert!(plan.environment.contains(&("NODE_ENV".to_owned(), "test".to_owned())));
+}
+
+#[test]
+fn installing_happens_where_the_workspace_is() {
+    let ui = &profiles("pnpm_monorepo", "packages/ui")[0];
+    let install = plan_install(ui).unwrap();
+    assert_eq!((line(&install).as_str(), install.directory.as_str()), ("pnpm install", "."));
+}
+
+#[test]
+fn scripts_are_run_by_name_and_missing_ones_are_listed() {
+    let node = &profiles("node_jest_installed", ".")[0];
+    let script = plan_script(node, " build ").unwrap();
+    assert_eq!((line(&script).as_str(), script.report), ("pnpm run build", ReportFormat::Text));
+    assert_eq!(plan_script(node, "  ").unwrap_err().to_string(), "run_script: name is required");
+    assert_eq!(
+        plan_script(node, "deploy").unwrap_err().to_string(),
+        "run_script: no script named \"deploy\" in package.json; available: build, lint, test, typecheck"
+    );
+    let bun = &profiles("bun_only", ".")[0];
+    assert_eq!(
+        plan_script(bun, "x").unwrap_err().to_string(),
+        "run_script: no script named \"x\" in package.json; available: (none defined)"
+    );
+    let go = &profiles("go_workspace", ".")[0];
+    assert_eq!(plan_script(go, "x").unwrap_err(), ScriptError::Unsupported { language: "go" });
+    let broken = &profiles("broken_markers", ".")[1];
+    assert_eq!(
+        plan_script(broken, "test").unwrap_err().to_string(),
+        "run_script: parsing package.json: line 3: this is not JSON: key must be a string"
+    );
+}
+
+#[test]
+fn scripts_of_other_files_are_run_by_their_own_programs() {
+    let run = |fixture: &str, from: &str, at: usize, name: &str| {
+        line(&plan_script(&profiles(fixture, from)[at], name).unwrap())
+    };
+    assert_eq!(run("cargo_workspace", "crates/core", 0, "xtask"), "cargo xtask");
+    assert_eq!(run("nested_only", "frontend", 0, "dev"), "deno task dev");
+    assert_eq!(run("polyglot", ".", 0, "lint"), "make lint");
+    assert_eq!(run("others", "php", 0, "check"), "composer run-script check");
+    assert_eq!(run("python_uv_workspace", ".", 0, "docs"), "poe docs");
+}
+
+#[test]
+fn a_missing_tool_comes_with_the_command_that_installs_it() {
+    let hint =
+        |fixture: &str| plan_lint(&profiles(fixture, ".")[0], Place::Project).unwrap().install_hint;
+    assert_eq!(hint("node_biome"), "run `yarn add -D @biomejs/biome`");
+    assert_eq!(hint("bun_only"), "run `bun add -d oxlint`");
+    assert_eq!(hint("python_uv_workspace"), "run `uv add --dev ruff`");
+    assert_eq!(hint("cargo_workspace"), "run `rustup component add clippy`");
+}
+
+#[test]
+fn a_package_manager_does_not_fetch_itself() {
+    let yarn = &profiles("node_biome", ".")[0];
+    let lint = plan_lint(yarn, Place::Project).unwrap();
+    let offline = ("COREPACK_ENABLE_NETWORK".to_owned(), "0".to_owned());
+    assert!(lint.environment.contains(&offline));
+    assert!(!plan_install(yarn).unwrap().environment.contains(&offline));
+}
+
+#[test]
+fn clang_format_is_never_started_without_a_file() {
+    let workspace = load("others");
+    let cpp = detect_for_file(&workspace.root, Path::new("cmake/main.cpp")).unwrap();
+    let format = plan_format(&cpp, FormatMode::Check, Place::File("cmake/main.cpp")).unwrap();
+    assert_eq!(line(&format), "clang-format --dry-run --Werror main.cpp");
+    assert_eq!(
+        plan_format(&cpp, FormatMode::Check, Place::Project).unwrap_err(),
+        PlanError::NeedsFile { tool: Tool::ClangFormat }
+    );
+}

@@ -1,0 +1,76 @@
+//! What real tools left behind, as `tests/outputs/record.sh` recorded it in `/w`.
+
+use carrel_fsroot::{MAX_READ_BYTES, Root};
+use carrel_verify::Tool;
+use carrel_verify::parse::{ArtifactFile, Ended, Outcome};
+use carrel_verify::plan::{Invocation, ReportFormat};
+
+/// The workspace in which everything was recorded.
+pub(crate) const WORKSPACE: &str = "/w";
+
+/// One recorded run.
+pub(crate) struct Recorded {
+    pub(crate) exit: i32,
+    pub(crate) stdout: Vec<u8>,
+    pub(crate) stderr: Vec<u8>,
+    pub(crate) artifacts: Vec<ArtifactFile>,
+    pub(crate) argv: Vec<String>,
+}
+
+/// Loads `tests/outputs/NAME`.
+pub(crate) fn load(name: &str) -> Recorded {
+    let directory = format!("{}/tests/outputs/{name}", env!("CARGO_MANIFEST_DIR"));
+    let root = Root::open(directory.as_ref()).expect(name);
+    let read = |file: &str| root.read(file.as_ref(), MAX_READ_BYTES).unwrap_or_default();
+    let text = |file: &str| String::from_utf8(read(file)).unwrap();
+    let known = ["argv", "exit", "stdout", "stderr"];
+    let names =
+        root.list(".".as_ref()).unwrap().into_iter().map(|entry| entry.name.into_string().unwrap());
+    let artifacts = names.filter(|name| !known.contains(&name.as_str()));
+    Recorded {
+        exit: text("exit").trim().parse().unwrap(),
+        stdout: read("stdout"),
+        stderr: read("stderr"),
+        artifacts: artifacts.map(|name| ArtifactFile { contents: read(&name), name }).collect(),
+        argv: text("argv").trim().split(' ').map(str::to_owned).collect(),
+    }
+}
+
+impl Recorded {
+    /// The outcome as it was.
+    pub(crate) fn outcome(&self) -> Outcome<'_> {
+        self.ended(Ended::Exited(self.exit))
+    }
+
+    /// The same output with another end.
+    pub(crate) fn ended(&self, ended: Ended) -> Outcome<'_> {
+        Outcome {
+            ended,
+            stdout: &self.stdout,
+            stderr: &self.stderr,
+            cut: false,
+            artifacts: &self.artifacts,
+            workspace: WORKSPACE,
+        }
+    }
+
+    /// The command line as it was, with what a plan would add to it.
+    pub(crate) fn invocation(
+        &self,
+        directory: &str,
+        tool: Tool,
+        report: ReportFormat,
+    ) -> Invocation {
+        Invocation {
+            argv: self.argv.clone(),
+            directory: directory.to_owned(),
+            environment: Vec::new(),
+            report,
+            artifacts: Vec::new(),
+            tool,
+            base: directory.to_owned(),
+            module: (tool == Tool::GoTest).then(|| "example.com/sample".to_owned()),
+            install_hint: "install it".to_owned(),
+        }
+    }
+}
