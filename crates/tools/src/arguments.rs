@@ -1,0 +1,176 @@
+//! The schema of a tool, and arguments held against it.
+
+use schemars::generate::SchemaSettings;
+use schemars::{JsonSchema, SchemaGenerator};
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value, json};
+
+use crate::failure::Failure;
+use crate::tool::Scope;
+
+/// The argument that every tool takes.
+pub(crate) const WORKSPACE: &str = "workspace";
+
+/// How different a field may be from the one that is suggested instead.
+const MAX_DISTANCE: usize = 2;
+
+/// Returns the schema of a type as one object without references.
+pub(crate) fn schema_of<T: JsonSchema>() -> Map<String, Value> {
+    let settings = SchemaSettings::draft2020_12().with(|settings| {
+        settings.inline_subschemas = true;
+        settings.meta_schema = None;
+    });
+    let schema = SchemaGenerator::new(settings).into_root_schema_for::<T>();
+    let mut schema = match schema.to_value() {
+        Value::Object(schema) => schema,
+        _ => Map::new(),
+    };
+    schema.remove("title");
+    schema.entry("type").or_insert(json!("object"));
+    schema.entry("properties").or_insert(json!({}));
+    schema
+}
+
+/// Adds the argument that every tool takes.
+pub(crate) fn with_workspace(mut schema: Map<String, Value>, scope: Scope) -> Map<String, Value> {
+    let description = match scope {
+        Scope::One => "Which workspace; needed when the server has several.",
+        Scope::OneOrAll => "Which workspace, or `all`; needed when the server has several.",
+        Scope::Any => "Which workspace; may be left out.",
+    };
+    if let Some(Value::Object(properties)) = schema.get_mut("properties") {
+        properties
+            .insert(WORKSPACE.into(), json!({ "type": "string", "description": description }));
+    }
+    schema.insert("additionalProperties".into(), json!(false));
+    schema
+}
+
+/// Takes the name of the workspace out of the arguments. A blank one is as good as none.
+pub(crate) fn take_workspace(
+    arguments: &mut Map<String, Value>,
+) -> Result<Option<String>, Failure> {
+    match arguments.remove(WORKSPACE) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(name)) => {
+            Ok(Some(name.trim().to_owned()).filter(|name| !name.is_empty()))
+        }
+        Some(other) => Err(wrong_type(WORKSPACE, "a string", &other)),
+    }
+}
+
+/// Reads arguments as what the tool takes, or says which is wrong.
+pub(crate) fn decode<T: DeserializeOwned>(
+    schema: &Map<String, Value>,
+    mut arguments: Map<String, Value>,
+) -> Result<T, Failure> {
+    let no_properties = Map::new();
+    let properties = schema.get("properties").and_then(Value::as_object).unwrap_or(&no_properties);
+    let required = schema.get("required").and_then(Value::as_array);
+    for name in required.into_iter().flatten().filter_map(Value::as_str) {
+        if arguments.get(name).is_none_or(Value::is_null) {
+            return Err(Failure::argument(name, format!("{name} is required")));
+        }
+    }
+    if let Some(name) = arguments.keys().find(|name| !properties.contains_key(*name)) {
+        return Err(unknown(name, properties));
+    }
+    // An optional field that is null was left out.
+    arguments.retain(|name, value| !value.is_null() || accepts_null(properties.get(name)));
+    serde_path_to_error::deserialize(Value::Object(arguments.clone())).map_err(|error| {
+        let path = error.path().to_string();
+        let name = path.split(['.', '[']).next().unwrap_or_default().to_owned();
+        Failure::argument(&name, format!("{path}: {}", error.into_inner()))
+    })
+}
+
+fn accepts_null(property: Option<&Value>) -> bool {
+    // `Option` is written as a list of types; a null in it says nothing more than absence does.
+    property.and_then(|property| property.get("const")).is_some_and(Value::is_null)
+}
+
+fn unknown(name: &str, properties: &Map<String, Value>) -> Failure {
+    let mut names: Vec<_> = properties.keys().map(String::as_str).collect();
+    names.push(WORKSPACE);
+    names.dedup();
+    let near = nearest(name, &names);
+    let hint = near.map_or(String::new(), |near| format!("; did you mean `{near}`?"));
+    let message = format!("unknown field `{name}`{hint}; this tool takes: {}", names.join(", "));
+    Failure::argument(name, message)
+}
+
+fn wrong_type(name: &str, expected: &str, found: &Value) -> Failure {
+    Failure::argument(name, format!("{name}: expected {expected}, found {found}"))
+}
+
+/// Returns the word that was probably meant.
+pub(crate) fn nearest<'a>(word: &str, words: &[&'a str]) -> Option<&'a str> {
+    let near = words.iter().map(|other| (distance(word, other), *other)).min()?;
+    (near.0 <= MAX_DISTANCE).then_some(near.1)
+}
+
+/// Counts the letters to change, add or leave out to make one word of another.
+fn distance(one: &str, other: &str) -> usize {
+    let (one, other) = (one.to_lowercase(), other.to_lowercase());
+    let other: Vec<char> = other.chars().collect();
+    let mut row: Vec<usize> = (0..=other.len()).collect();
+    for (line, letter) in one.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = line + 1;
+        for (column, second) in other.iter().enumerate() {
+            let changed = diagonal + usize::from(letter != *second);
+            diagonal = row[column + 1];
+            row[column + 1] = changed.min(row[column] + 1).min(diagonal + 1);
+        }
+    }
+    row[other.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pretty_assertions::assert_eq;
+    use serde::Deserialize;
+
+    #[derive(Debug, PartialEq, Deserialize, JsonSchema)]
+    #[serde(deny_unknown_fields)]
+    struct Input {
+        file_path: String,
+        limit: Option<u64>,
+        #[serde(default)]
+        edits: Vec<Edit>,
+    }
+
+    #[derive(Debug, PartialEq, Deserialize, JsonSchema)]
+    struct Edit {
+        line: u64,
+    }
+
+    fn read(arguments: Value) -> Result<Input, String> {
+        let Value::Object(arguments) = arguments else { panic!("an object") };
+        decode(&schema_of::<Input>(), arguments).map_err(|failure| failure.message)
+    }
+
+    #[test]
+    fn good_arguments_are_read_and_null_is_as_good_as_nothing() {
+        let expected = Input { file_path: "a".into(), limit: None, edits: Vec::new() };
+        assert_eq!(read(json!({ "file_path": "a", "limit": null })), Ok(expected));
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        assert_eq!(read(json!({})).unwrap_err(), "file_path is required");
+        assert_eq!(
+            read(json!({ "file_path": "a", "limits": 5 })).unwrap_err(),
+            "unknown field `limits`; did you mean `limit`?; this tool takes: file_path, limit, edits, workspace"
+        );
+        assert_eq!(
+            read(json!({ "file_path": "a", "limit": "5" })).unwrap_err(),
+            "limit: invalid type: string \"5\", expected u64"
+        );
+        assert_eq!(
+            read(json!({ "file_path": "a", "edits": [{ "line": -1 }] })).unwrap_err(),
+            "edits[0].line: invalid value: integer `-1`, expected u64"
+        );
+    }
+}

@@ -1,0 +1,89 @@
+//! One call, as a tool sees it.
+
+use std::fmt;
+use std::sync::Arc;
+
+use tokio_util::sync::CancellationToken;
+
+use crate::events::Door;
+use crate::place::{Place, Workspaces};
+use crate::session::Session;
+use crate::toolbox::Toolbox;
+
+/// Takes news about a long call.
+pub trait Progress: Send + Sync + 'static {
+    /// Says how far the work is, and what it is doing.
+    fn report(&self, done: f64, total: Option<f64>, message: &str);
+}
+
+/// What a door adds to a call.
+#[derive(Clone)]
+pub struct CallOptions {
+    /// Which door it came through.
+    pub door: Door,
+    /// Ends the work when the caller gives up.
+    pub cancel: CancellationToken,
+    /// Who wants to know how far the work is.
+    pub progress: Option<Arc<dyn Progress>>,
+}
+
+impl CallOptions {
+    /// Makes options for a call that nobody watches.
+    pub fn new(door: Door) -> Self {
+        Self { door, cancel: CancellationToken::new(), progress: None }
+    }
+}
+
+impl fmt::Debug for CallOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CallOptions").field("door", &self.door).finish_non_exhaustive()
+    }
+}
+
+/// One call, as a tool sees it.
+#[derive(Debug)]
+pub struct Call {
+    /// What all calls share.
+    pub toolbox: Arc<Toolbox>,
+    /// Whose call it is.
+    pub session: Arc<Session>,
+    /// The tool's name.
+    pub tool: &'static str,
+    /// What the door added.
+    pub options: CallOptions,
+    /// The workspace; none if the tool needs none and the call named none of several.
+    pub(crate) place: Option<Arc<Place>>,
+}
+
+impl Call {
+    /// Returns the workspace of a tool that needs one.
+    ///
+    /// # Panics
+    ///
+    /// If the tool said in [`crate::About`] that it can do without.
+    pub fn place(&self) -> &Arc<Place> {
+        self.place.as_ref().expect("the registry gives a place to every tool that needs one")
+    }
+
+    /// Returns the workspace, if the call is about a certain one.
+    pub fn chosen(&self) -> Option<&Arc<Place>> {
+        self.place.as_ref()
+    }
+
+    /// Returns the workspaces that the caller may see.
+    pub fn workspaces(&self) -> Arc<Workspaces> {
+        self.toolbox.workspaces_of(&self.session)
+    }
+
+    /// Returns what ends the work when the caller gives up.
+    pub fn cancel(&self) -> &CancellationToken {
+        &self.options.cancel
+    }
+
+    /// Says how far the work is.
+    pub fn progress(&self, done: f64, total: Option<f64>, message: &str) {
+        if let Some(progress) = &self.options.progress {
+            progress.report(done, total, message);
+        }
+    }
+}

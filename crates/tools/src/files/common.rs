@@ -1,0 +1,246 @@
+//! What reading and writing files have in common.
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use carrel_domain::Code;
+use carrel_edit::diff::{Diff, Options};
+use carrel_edit::{Content, Document};
+use carrel_fsroot::{Durability, Error, Metadata, Problem, Root, WriteOptions};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::call::Call;
+use crate::failure::Failure;
+use crate::place::Place;
+use crate::session::Session;
+use crate::tracker::{ContentHash, FileKey, Need, Seen};
+
+/// A larger file is read in parts by a command, not as one text in memory.
+pub(crate) const MAX_FILE_BYTES: u64 = 32 << 20;
+
+/// The mode of directories on the way to a new file, before the umask.
+const DIRECTORY_MODE: u32 = 0o777;
+
+/// The files of a call: its workspace, what the session has read, and what is masked.
+#[derive(Clone, Debug)]
+pub(crate) struct Desk {
+    pub(crate) place: Arc<Place>,
+    pub(crate) session: Arc<Session>,
+    redactor: Arc<crate::redact::Redactor>,
+}
+
+/// A file that was read.
+#[derive(Debug)]
+pub(crate) struct Loaded {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) metadata: Metadata,
+    pub(crate) hash: ContentHash,
+    pub(crate) key: FileKey,
+}
+
+/// The facts about a file that was changed.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub(crate) struct ChangeFacts {
+    /// The file, relative to the workspace.
+    pub(crate) path: String,
+    /// It was not there before.
+    pub(crate) created: bool,
+    /// How large it is.
+    pub(crate) bytes: usize,
+    /// Stands for its contents: it changes when they do.
+    pub(crate) hash: String,
+    /// Lines that are new.
+    pub(crate) added: usize,
+    /// Lines that are gone.
+    pub(crate) removed: usize,
+}
+
+impl Desk {
+    pub(crate) fn of(call: &Call) -> Self {
+        Self {
+            place: Arc::clone(call.place()),
+            session: Arc::clone(&call.session),
+            redactor: call.toolbox.redactor(),
+        }
+    }
+
+    pub(crate) fn files(&self) -> &Root {
+        self.place.files()
+    }
+
+    /// Reads a whole file.
+    pub(crate) fn load(&self, path: &Path) -> Result<Loaded, Failure> {
+        let (file, metadata) = self.files().open_file(path)?;
+        drop(file);
+        let bytes = self.files().read(path, MAX_FILE_BYTES)?;
+        let hash = ContentHash::of(&bytes);
+        Ok(Loaded { hash, metadata, key: self.key(path)?, bytes })
+    }
+
+    /// Returns the one name of a file, whatever leads to it.
+    pub(crate) fn key(&self, path: &Path) -> Result<FileKey, Failure> {
+        let found = match self.files().locate(path) {
+            // A new file has the name that it will get.
+            Err(error) if error.is_not_found() => self.key_of_new(path)?,
+            found => found?,
+        };
+        Ok(FileKey::new(self.place.name(), &found))
+    }
+
+    fn key_of_new(&self, path: &Path) -> Result<PathBuf, Error> {
+        let above = path.parent().filter(|above| !above.as_os_str().is_empty());
+        let above = match self.files().locate(above.unwrap_or(Path::new("."))) {
+            Err(error) if error.is_not_found() => return Ok(path.to_owned()),
+            above => above?,
+        };
+        Ok(path.file_name().map_or(above.clone(), |name| above.join(name)))
+    }
+
+    /// Remembers that a file was shown.
+    pub(crate) fn saw(&self, loaded: &Loaded, seen: &Seen) {
+        self.session.state().tracker.saw(loaded.key.clone(), loaded.hash, seen);
+    }
+
+    /// Refuses to change a file that was not read, or has changed since.
+    pub(crate) fn check(
+        &self,
+        loaded: &Loaded,
+        need: Need,
+        doing: &str,
+        shown: &str,
+    ) -> Result<(), Failure> {
+        self.session.state().tracker.check(&loaded.key, loaded.hash, need, doing, shown)
+    }
+
+    /// Refuses text in which a secret was masked.
+    pub(crate) fn check_masks(&self, text: &str, shown: &str) -> Result<(), Failure> {
+        self.redactor.check_write(text, shown)
+    }
+
+    /// Replaces a file that was read, unless somebody else has changed it in this moment.
+    pub(crate) fn replace(
+        &self,
+        path: &Path,
+        loaded: &Loaded,
+        bytes: &[u8],
+    ) -> Result<(), Failure> {
+        let mut file = self.files().begin_write(path, options())?;
+        file.write_all(bytes).map_err(Failure::io(path))?;
+        let now = self.files().metadata(path)?;
+        if (now.identity, now.changed) != (loaded.metadata.identity, loaded.metadata.changed) {
+            let message = format!(
+                "refusing to replace {}: it changes at this moment; Read it again",
+                path.display()
+            );
+            return Err(Failure::new(Code::ChangedSinceRead, message)
+                .with("path", path.display().to_string()));
+        }
+        Ok(file.commit()?)
+    }
+
+    /// Makes a file, and the directories on the way to it.
+    pub(crate) fn create(
+        &self,
+        path: &Path,
+        bytes: &[u8],
+        mode: Option<u32>,
+    ) -> Result<(), Failure> {
+        self.make_room(path)?;
+        let options = WriteOptions {
+            collision: carrel_fsroot::Collision::Refuse,
+            new_mode: mode,
+            ..options()
+        };
+        Ok(self.files().write(path, bytes, options)?)
+    }
+
+    /// Makes the directories on the way to a file.
+    pub(crate) fn make_room(&self, path: &Path) -> Result<(), Failure> {
+        match path.parent() {
+            Some(above) if !above.as_os_str().is_empty() => {
+                Ok(self.files().create_directories(above, DIRECTORY_MODE)?)
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    /// Remembers what the session itself wrote: it has seen that.
+    pub(crate) fn wrote(&self, path: &Path, bytes: &[u8]) -> Result<String, Failure> {
+        let (key, hash) = (self.key(path)?, ContentHash::of(bytes));
+        self.session.state().tracker.saw(key, hash, &Seen::Whole);
+        Ok(hash.short())
+    }
+
+    /// Remembers what the session itself changed: what it had seen of the rest, it still has.
+    pub(crate) fn changed(&self, loaded: &Loaded, bytes: &[u8]) -> String {
+        let hash = ContentHash::of(bytes);
+        self.session.state().tracker.changed(&loaded.key, hash);
+        hash.short()
+    }
+}
+
+impl Loaded {
+    /// Takes the file as text.
+    pub(crate) fn document(&self, shown: &str) -> Result<Document, Failure> {
+        match Content::of(&self.bytes) {
+            Content::Text => Ok(Document::decode(self.bytes.clone())),
+            Content::Image(format) => Err(not_text(shown, format.mime_type())),
+            Content::Binary => Err(not_text(shown, "binary")),
+        }
+    }
+}
+
+impl Failure {
+    /// Says which file an error of the system is about.
+    pub(crate) fn io(path: &Path) -> impl Fn(std::io::Error) -> Self {
+        let shown = path.display().to_string();
+        move |error| {
+            Self::new(Code::Io, format!("could not write {shown}: {error}"))
+                .with("path", shown.clone())
+        }
+    }
+}
+
+fn options() -> WriteOptions {
+    WriteOptions { durability: Durability::Synced, ..WriteOptions::default() }
+}
+
+fn not_text(shown: &str, kind: &str) -> Failure {
+    let message = format!("{shown} is no text but {kind}");
+    Failure::new(Code::BinaryFile, message).with("path", shown).with("kind", kind)
+}
+
+/// Returns a path as agents see it: relative to the workspace, with forward slashes.
+pub(crate) fn shown(path: &Path) -> String {
+    path.strip_prefix(".").unwrap_or(path).to_string_lossy().into_owned()
+}
+
+/// Refuses a path that is not there to be used.
+pub(crate) fn path_of(desk: &Desk, name: &str, given: &str) -> Result<PathBuf, Failure> {
+    if given.is_empty() {
+        return Err(Failure::argument(name, format!("{name} is required")));
+    }
+    Ok(desk.place.relative(given))
+}
+
+/// Tells whether nothing is at a path.
+pub(crate) fn is_missing(files: &Root, path: &Path) -> Result<bool, Failure> {
+    match files.metadata(path) {
+        Ok(metadata) if metadata.kind == carrel_fsroot::FileKind::Directory => {
+            let message = format!("path is a directory: {}", shown(path));
+            Err(Failure::new(Code::IsADirectory, message).with("path", shown(path)))
+        }
+        Ok(_) => Ok(false),
+        Err(error) if error.problem() == Problem::NotFound => Ok(true),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Compares two versions of a text, shortly.
+pub(crate) fn compared(old: Option<&str>, new: &str, path: &str) -> (Diff, String) {
+    let diff = Diff::between(old.unwrap_or_default(), new, Options::default());
+    let text = diff.with_names(old.map(|_| path), Some(path));
+    (diff, text)
+}

@@ -1,0 +1,311 @@
+//! `ApplyPatch`
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use carrel_domain::Code;
+use carrel_edit::Document;
+use carrel_edit::patch::{self, FileChange, Operation, Patch};
+use carrel_fsroot::{AtomicFile, Collision, WriteOptions};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::common::{ChangeFacts, Desk, Loaded, compared, is_missing, shown};
+use super::trash;
+use crate::answer::Reply;
+use crate::blocking::blocking;
+use crate::call::Call;
+use crate::failure::Failure;
+use crate::tool::{About, Class, Effect, Scope, Tool};
+use crate::tracker::{ContentHash, Need};
+use crate::verify::feedback;
+
+/// What the permission bits of a file are in the mode that git gives.
+const PERMISSIONS: u32 = 0o777;
+
+/// Files of a patch that the project's tools are asked about: each may take its time.
+const MAX_ASKED: usize = 3;
+
+/// Applies a patch to several files.
+pub(super) struct ApplyPatch;
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Input {
+    /// A unified diff of one or more files (as `git diff` writes it), or the
+    /// `*** Begin Patch` form. Line numbers may be wrong; the lines themselves must be there.
+    patch: String,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct Facts {
+    /// Files that were made, changed or moved.
+    changed: Vec<ChangeFacts>,
+    /// Files that were removed; they are in the trash.
+    deleted: Vec<String>,
+    /// Hunks that were found somewhere else than the patch said.
+    moved_hunks: usize,
+}
+
+impl Tool for ApplyPatch {
+    type Input = Input;
+    type Facts = Facts;
+
+    const ABOUT: About = About {
+        name: "ApplyPatch",
+        title: "Apply a patch",
+        class: Class::Write,
+        effect: Effect::REPLACES,
+        scope: Scope::One,
+        description: "Applies a patch to one or several files, all or nothing: changes, new files, \
+            deletions and renames. Files that it changes must have been read by this session. A hunk \
+            that does not fit is named with the line that differs, and nothing is changed.",
+    };
+
+    async fn call(&self, call: &Call, input: Input) -> Result<Reply<Facts>, Failure> {
+        let desk = Desk::of(call);
+        let mut reply = blocking(move || apply(&desk, &input.patch)).await?;
+        for changed in reply.facts.changed.iter_mut().take(MAX_ASKED) {
+            let said = feedback::of(call, Path::new(&changed.path)).await;
+            said.add_to(&mut reply.content, &mut changed.hash);
+        }
+        Ok(reply)
+    }
+}
+
+fn apply(desk: &Desk, text: &str) -> Result<Reply<Facts>, Failure> {
+    let parsed = patch::parse(text)
+        .map_err(|error| Failure::new(Code::PatchInvalid, format!("invalid patch: {error}")))?;
+    desk.check_masks(text, "a file")?;
+    let _writing = desk.place.writing();
+    let before = load_all(desk, &parsed)?;
+    let changes = in_memory(&parsed, &before)?;
+    let after = after(desk, &changes);
+    let staged = stage(desk, &before, &after)?;
+    commit(desk, &before, staged)?;
+    Ok(report(desk, &before, &after, &changes))
+}
+
+/// Files before the patch, by the path that the patch uses; none for those that are not there.
+type Before = BTreeMap<String, Option<Loaded>>;
+
+/// What becomes of each file; none for those that go.
+type After = BTreeMap<PathBuf, Option<NewFile>>;
+
+#[derive(Debug)]
+struct NewFile {
+    text: String,
+    bytes: Vec<u8>,
+    mode: Option<u32>,
+}
+
+fn load_all(desk: &Desk, parsed: &Patch) -> Result<Before, Failure> {
+    let mut before = Before::new();
+    for file in &parsed.files {
+        for name in file.operation.source().into_iter().chain(file.operation.target()) {
+            if before.contains_key(name) {
+                continue;
+            }
+            let path = desk.place.relative(name);
+            let loaded =
+                if is_missing(desk.files(), &path)? { None } else { Some(desk.load(&path)?) };
+            before.insert(name.to_owned(), loaded);
+        }
+        if let Some(Some(loaded)) = file.operation.source().map(|name| &before[name]) {
+            desk.check(loaded, Need::Part, "patch", file.operation.path())?;
+        }
+    }
+    Ok(before)
+}
+
+fn in_memory(parsed: &Patch, before: &Before) -> Result<Vec<FileChange>, Failure> {
+    let not_text: RefCell<Option<Failure>> = RefCell::default();
+    let read = |name: &str| -> Option<Document> {
+        let loaded = before.get(name)?.as_ref()?;
+        loaded.document(name).map_err(|failure| not_text.borrow_mut().replace(failure)).ok()
+    };
+    let applied = patch::apply_all(parsed, read);
+    if let Some(failure) = not_text.into_inner() {
+        return Err(failure);
+    }
+    applied.map_err(|error| {
+        let failure = Failure::new(Code::PatchFailed, error.to_string()).with("path", error.path);
+        error.hunk.map_or(failure.clone(), |hunk| failure.with("hunk", hunk))
+    })
+}
+
+/// Sums up what becomes of each file, whatever happens to it on the way.
+fn after(desk: &Desk, changes: &[FileChange]) -> After {
+    let mut after = After::new();
+    for change in changes {
+        match &change.operation {
+            Operation::Delete { path } | Operation::Rename { from: path, .. } => {
+                after.insert(desk.place.relative(path), None);
+            }
+            Operation::Create { .. } | Operation::Modify { .. } | Operation::Copy { .. } => {}
+        }
+        if let (Some(target), Some(document)) = (change.operation.target(), &change.after) {
+            let (text, bytes) = (document.text().to_owned(), document.encode());
+            let mode = change.mode.map(|mode| mode & PERMISSIONS);
+            after.insert(desk.place.relative(target), Some(NewFile { text, bytes, mode }));
+        }
+    }
+    after
+}
+
+/// A change that is ready and not yet visible.
+enum Staged {
+    Write(PathBuf, AtomicFile),
+    Remove(PathBuf),
+}
+
+/// Writes everything beside its place. What fails here has changed nothing.
+fn stage(desk: &Desk, before: &Before, after: &After) -> Result<Vec<Staged>, Failure> {
+    let mut staged = Vec::new();
+    for (path, new) in after {
+        let Some(new) = new else {
+            // A file that the patch made and removed again never was.
+            if desk.files().link_metadata(path).is_ok() {
+                staged.push(Staged::Remove(path.clone()));
+            }
+            continue;
+        };
+        let exists = existing(before, desk, path).is_some();
+        if !exists {
+            desk.make_room(path)?;
+        }
+        let collision = if exists { Collision::Replace } else { Collision::Refuse };
+        let options = WriteOptions { collision, new_mode: new.mode, ..WriteOptions::default() };
+        let mut file = desk.files().begin_write(path, options)?;
+        file.write_all(&new.bytes).map_err(Failure::io(path))?;
+        if let (true, Some(mode)) = (exists, new.mode) {
+            file.set_mode(mode)?;
+        }
+        staged.push(Staged::Write(path.clone(), file));
+    }
+    unchanged(desk, before)?;
+    Ok(staged)
+}
+
+fn existing<'a>(before: &'a Before, desk: &Desk, path: &Path) -> Option<&'a Loaded> {
+    let found = before.iter().find(|(name, _)| desk.place.relative(name) == path);
+    found.and_then(|(_, loaded)| loaded.as_ref())
+}
+
+/// Refuses to go on when somebody else has changed a file meanwhile.
+fn unchanged(desk: &Desk, before: &Before) -> Result<(), Failure> {
+    for (name, loaded) in before {
+        let Some(loaded) = loaded else { continue };
+        let now = desk.files().metadata(&desk.place.relative(name))?;
+        if (now.identity, now.changed) != (loaded.metadata.identity, loaded.metadata.changed) {
+            let message =
+                format!("refusing to patch {name}: it changes at this moment; Read it again");
+            return Err(Failure::new(Code::ChangedSinceRead, message).with("path", name.as_str()));
+        }
+    }
+    Ok(())
+}
+
+/// Makes the changes visible, one after the other; when one fails, those before it are undone.
+fn commit(desk: &Desk, before: &Before, staged: Vec<Staged>) -> Result<(), Failure> {
+    let mut done: Vec<Undo> = Vec::new();
+    for change in staged {
+        let undo = match change {
+            Staged::Write(path, file) => {
+                file.commit().map(|()| Undo::Written(path)).map_err(Failure::from)
+            }
+            Staged::Remove(path) => {
+                trash::discard(desk.files(), &path).map(|now| Undo::Moved(path, now))
+            }
+        };
+        match undo {
+            Ok(undo) => done.push(undo),
+            Err(failure) => {
+                done.into_iter().rev().for_each(|undo| undo.run(desk, before));
+                return Err(failure.during("the patch was undone"));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// How a change is taken back.
+enum Undo {
+    Written(PathBuf),
+    Moved(PathBuf, PathBuf),
+}
+
+impl Undo {
+    fn run(self, desk: &Desk, before: &Before) {
+        let undone = match &self {
+            Self::Written(path) => match existing(before, desk, path) {
+                Some(loaded) => desk.files().write(path, &loaded.bytes, WriteOptions::default()),
+                None => desk.files().remove_file(path),
+            },
+            Self::Moved(path, now) => desk.files().rename(now, path, Collision::Refuse),
+        };
+        if let Err(error) = undone {
+            tracing::error!(%error, "could not undo a part of a patch");
+        }
+    }
+}
+
+fn report(desk: &Desk, before: &Before, after: &After, changes: &[FileChange]) -> Reply<Facts> {
+    let (mut text, mut written, mut deleted) = (String::new(), Vec::new(), Vec::new());
+    for (path, new) in after {
+        let old = existing(before, desk, path);
+        match (new, old) {
+            (None, _) => {
+                forget(desk, path, old);
+                deleted.push(shown(path));
+            }
+            (Some(new), old) => {
+                let name = shown(path);
+                let old_text = old.and_then(|old| old.document(&name).ok());
+                let (diff, shown) =
+                    compared(old_text.as_ref().map(Document::text), &new.text, &name);
+                text.push_str(&shown);
+                written.push(ChangeFacts {
+                    path: name,
+                    created: old.is_none(),
+                    bytes: new.bytes.len(),
+                    hash: remember(desk, path, old, &new.bytes),
+                    added: diff.added,
+                    removed: diff.removed,
+                });
+            }
+        }
+    }
+    let mut heading = format!("patched {} file(s)", written.len());
+    if !deleted.is_empty() {
+        write!(heading, ", deleted {}", deleted.join(", ")).expect("a string takes all");
+    }
+    let placed = changes.iter().flat_map(|change| &change.hunks);
+    let moved_hunks = placed
+        .filter(|hunk| hunk.offset.is_some_and(|offset| offset != 0) || hunk.fuzz > 0)
+        .count();
+    if moved_hunks > 0 {
+        write!(heading, "; {moved_hunks} hunk(s) were not where the patch said")
+            .expect("a string takes all");
+    }
+    Reply::text(format!("{heading}\n\n{text}"), Facts { changed: written, deleted, moved_hunks })
+}
+
+fn forget(desk: &Desk, path: &Path, old: Option<&Loaded>) {
+    let key = old.map(|old| old.key.clone()).or_else(|| desk.key(path).ok());
+    if let Some(key) = key {
+        desk.session.state().tracker.gone(&key);
+    }
+}
+
+/// Remembers what the session has written, and returns what stands for it.
+fn remember(desk: &Desk, path: &Path, old: Option<&Loaded>, bytes: &[u8]) -> String {
+    match old {
+        Some(old) => desk.changed(old, bytes),
+        // What cannot be named any more has to be read again.
+        None => desk.wrote(path, bytes).unwrap_or_else(|_| ContentHash::of(bytes).short()),
+    }
+}

@@ -1,0 +1,187 @@
+//! `Read`
+
+use carrel_domain::Code;
+use carrel_edit::{Content as FileContent, DEFAULT_CONTEXT, Selection, Window, WindowError};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::common::{Desk, Loaded, path_of, shown};
+use crate::answer::{Content, Reply};
+use crate::blocking::blocking;
+use crate::call::Call;
+use crate::failure::Failure;
+use crate::text::line;
+use crate::tool::{About, Class, Effect, Scope, Tool};
+use crate::tracker::Seen;
+
+/// A larger picture is refused: it would fill the answer.
+const MAX_IMAGE_BYTES: usize = 5 << 20;
+
+/// Shows a file.
+pub(super) struct Read;
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Input {
+    /// The file, relative to the workspace, or absolute inside it.
+    file_path: String,
+    /// The first line to show, counted from 1.
+    offset: Option<u64>,
+    /// How many lines to show; 2000 if not given.
+    limit: Option<u64>,
+    /// Show the lines around this one instead.
+    around_line: Option<u64>,
+    /// How many lines before and behind `around_line`; 20 if not given.
+    context_lines: Option<u64>,
+}
+
+/// The facts about a file that was shown.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct Facts {
+    /// The file, relative to the workspace.
+    path: String,
+    /// `text`, or the format of a picture.
+    kind: String,
+    /// How large the file is.
+    bytes: usize,
+    /// Stands for its contents: it changes when they do.
+    hash: String,
+    /// The first line that is shown.
+    first_line: Option<usize>,
+    /// The last line that is shown.
+    last_line: Option<usize>,
+    /// How many lines the file has.
+    total_lines: Option<usize>,
+    /// Where to go on; none if the end was shown.
+    next_offset: Option<usize>,
+    /// Lines that are longer than they are shown.
+    lines_cut: usize,
+    /// How the file is stored.
+    encoding: Option<String>,
+    /// `lf`, `crlf` or `mixed`; edits keep what there is.
+    line_endings: Option<String>,
+}
+
+impl Tool for Read {
+    type Input = Input;
+    type Facts = Facts;
+
+    const ABOUT: About = About {
+        name: "Read",
+        title: "Read a file",
+        class: Class::Read,
+        effect: Effect::NONE,
+        scope: Scope::One,
+        description: "Shows a file with line numbers (number, tab, text), 2000 lines or 100 KB at a \
+            time; a last line says when there is more and where to go on. Pictures are shown as \
+            pictures. A file must be read before Edit or Write may change it, and again after \
+            somebody else changed it. Line endings and encodings need no care: edits keep them.",
+    };
+
+    async fn call(&self, call: &Call, input: Input) -> Result<Reply<Facts>, Failure> {
+        let desk = Desk::of(call);
+        blocking(move || show(&desk, &input)).await
+    }
+}
+
+fn show(desk: &Desk, input: &Input) -> Result<Reply<Facts>, Failure> {
+    let selection = selection(input)?;
+    let path = path_of(desk, "file_path", &input.file_path)?;
+    let loaded = desk.load(&path)?;
+    let name = shown(&path);
+    if let FileContent::Image(format) = FileContent::of(&loaded.bytes) {
+        return picture(desk, loaded, name, format.mime_type());
+    }
+    let document = loaded.document(&name)?;
+    let window = Window::of(&document, selection).map_err(|error| nothing_to_show(error, &name))?;
+    desk.saw(&loaded, &seen(&window));
+    let mut text = window.text.clone();
+    if let Some(note) = window.note() {
+        line(&mut text, &format!("[{note}]"));
+    }
+    let facts = Facts {
+        path: name,
+        kind: "text".into(),
+        bytes: loaded.bytes.len(),
+        hash: loaded.hash.short(),
+        first_line: window.shown.map(|shown| shown.0),
+        last_line: window.shown.map(|shown| shown.1),
+        total_lines: Some(window.facts.count),
+        next_offset: window.next_offset,
+        lines_cut: window.lines_cut,
+        encoding: Some(document.encoding().to_string()),
+        line_endings: Some(endings(&window).into()),
+    };
+    Ok(Reply::text(text, facts))
+}
+
+fn selection(input: &Input) -> Result<Selection, Failure> {
+    let number = |value: u64| usize::try_from(value).unwrap_or(usize::MAX);
+    match (input.around_line, input.offset.is_some() || input.limit.is_some()) {
+        (Some(_), true) => Err(Failure::argument(
+            "around_line",
+            "around_line and offset or limit exclude each other; give one",
+        )),
+        (Some(line), false) => Ok(Selection::Around {
+            line: number(line),
+            context: input.context_lines.map_or(DEFAULT_CONTEXT, number),
+        }),
+        (None, _) => Ok(Selection::From {
+            offset: input.offset.map_or(1, number),
+            limit: input.limit.map(number),
+        }),
+    }
+}
+
+fn nothing_to_show(error: WindowError, name: &str) -> Failure {
+    Failure::new(Code::InvalidRange, error.to_string()).with("path", name)
+}
+
+/// Says what of the file the session has seen now. A line that was cut was not seen.
+fn seen(window: &Window) -> Seen {
+    match window.shown {
+        None => Seen::Whole,
+        Some((1, last)) if last == window.facts.count => Seen::Whole,
+        Some((first, last)) => Seen::Lines(first, last, window.facts.count),
+    }
+}
+
+fn endings(window: &Window) -> &'static str {
+    use carrel_edit::EndingStyle;
+    match window.facts.style() {
+        EndingStyle::None => "none",
+        EndingStyle::Lf => "lf",
+        EndingStyle::CrLf => "crlf",
+        EndingStyle::Mixed => "mixed",
+    }
+}
+
+fn picture(
+    desk: &Desk,
+    loaded: Loaded,
+    path: String,
+    mime: &'static str,
+) -> Result<Reply<Facts>, Failure> {
+    if loaded.bytes.len() > MAX_IMAGE_BYTES {
+        let message = format!(
+            "{path} is a picture of {} bytes; at most {MAX_IMAGE_BYTES} are shown",
+            loaded.bytes.len()
+        );
+        return Err(Failure::new(Code::TooLarge, message).with("path", path));
+    }
+    desk.saw(&loaded, &Seen::Whole);
+    let facts = Facts {
+        path,
+        kind: mime.into(),
+        bytes: loaded.bytes.len(),
+        hash: loaded.hash.short(),
+        first_line: None,
+        last_line: None,
+        total_lines: None,
+        next_offset: None,
+        lines_cut: 0,
+        encoding: None,
+        line_endings: None,
+    };
+    Ok(Reply { content: vec![Content::Image { mime, bytes: loaded.bytes }], facts })
+}

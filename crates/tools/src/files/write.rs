@@ -1,0 +1,105 @@
+//! `Write`
+
+use std::path::Path;
+
+use carrel_edit::{Document, EndingStyle};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::common::{ChangeFacts, Desk, Loaded, compared, is_missing, path_of, shown};
+use crate::answer::Reply;
+use crate::blocking::blocking;
+use crate::call::Call;
+use crate::failure::Failure;
+use crate::tool::{About, Class, Effect, Scope, Tool};
+use crate::tracker::Need;
+use crate::verify::feedback;
+
+/// Writes a whole file.
+pub(super) struct Write;
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Input {
+    /// The file, relative to the workspace, or absolute inside it. Directories are made as needed.
+    file_path: String,
+    /// All of its text; may be empty.
+    content: String,
+}
+
+impl Tool for Write {
+    type Input = Input;
+    type Facts = ChangeFacts;
+
+    const ABOUT: About = About {
+        name: "Write",
+        title: "Write a file",
+        class: Class::Write,
+        effect: Effect { destructive: true, idempotent: true, open_world: false },
+        scope: Scope::One,
+        description: "Makes a file, or replaces all of one that this session has read completely. \
+            Mode, owner, encoding and line endings of a file that exists are kept. To change a part \
+            of a file use Edit.",
+    };
+
+    async fn call(&self, call: &Call, input: Input) -> Result<Reply<ChangeFacts>, Failure> {
+        let desk = Desk::of(call);
+        let mut reply = blocking(move || write(&desk, &input)).await?;
+        let said = feedback::of(call, Path::new(&reply.facts.path)).await;
+        said.add_to(&mut reply.content, &mut reply.facts.hash);
+        Ok(reply)
+    }
+}
+
+fn write(desk: &Desk, input: &Input) -> Result<Reply<ChangeFacts>, Failure> {
+    let path = path_of(desk, "file_path", &input.file_path)?;
+    desk.check_masks(&input.content, &input.file_path)?;
+    let _writing = desk.place.writing();
+    let (old, bytes) = if is_missing(desk.files(), &path)? {
+        let bytes = input.content.clone().into_bytes();
+        desk.create(&path, &bytes, None)?;
+        (None, bytes)
+    } else {
+        let (old, bytes) = overwrite(desk, &path, input)?;
+        (Some(old), bytes)
+    };
+    let hash = desk.wrote(&path, &bytes)?;
+    let name = shown(&path);
+    let (diff, text) = compared(old.as_deref(), &input.content, &name);
+    let mut reply = format!("wrote {} bytes to {}\n", bytes.len(), input.file_path);
+    // A new file is what was just given.
+    if old.is_some() && !text.is_empty() {
+        reply.push('\n');
+        reply.push_str(&text);
+    }
+    let facts = ChangeFacts {
+        path: name,
+        created: old.is_none(),
+        bytes: bytes.len(),
+        hash,
+        added: diff.added,
+        removed: diff.removed,
+    };
+    Ok(Reply::text(reply, facts))
+}
+
+/// Replaces a file, and returns its old text and its new bytes.
+fn overwrite(desk: &Desk, path: &Path, input: &Input) -> Result<(String, Vec<u8>), Failure> {
+    let loaded = desk.load(path)?;
+    desk.check(&loaded, Need::Whole, "overwrite", &input.file_path)?;
+    let (old, bytes) = stored(&loaded, &input.content);
+    desk.replace(path, &loaded, &bytes)?;
+    Ok((old, bytes))
+}
+
+/// Stores new text as the old is stored, as far as that can be done.
+fn stored(loaded: &Loaded, content: &str) -> (String, Vec<u8>) {
+    // What is no text has nothing to keep.
+    let Ok(document) = loaded.document("") else {
+        return (String::new(), content.as_bytes().to_vec());
+    };
+    let crlf = document.line_facts().style() == EndingStyle::CrLf && !content.contains('\r');
+    let text = if crlf { content.replace('\n', "\r\n") } else { content.to_owned() };
+    let new = document.with_text(text).unwrap_or_else(|_| Document::from_text(content));
+    (document.text().to_owned(), new.encode())
+}

@@ -1,0 +1,256 @@
+//! Tables of words that pass, and of words that do not.
+
+use std::path::{Path, PathBuf};
+
+use carrel_domain::{Code, WorkspaceAccess};
+use pretty_assertions::assert_eq;
+
+use super::check::{Checked, Peer, check};
+use super::operand::Ground;
+use super::operation::Operation;
+use super::words::Arguments;
+use crate::failure::Failure;
+
+fn checked(operation: Operation, args: &str) -> Result<Checked, Failure> {
+    let relative = |path: &str| {
+        Path::new(path).strip_prefix("/w").map_or_else(|_| PathBuf::from(path), Path::to_owned)
+    };
+    let ground =
+        Ground { workspace: Path::new("/w"), directory: Path::new(""), relative: &relative };
+    check(operation, &Arguments::Line(args.to_owned()).words()?, &ground)
+}
+
+/// Returns the words that git gets, without those that it always gets.
+fn words(operation: Operation, args: &str) -> String {
+    let checked =
+        checked(operation, args).unwrap_or_else(|failure| panic!("{args}: {}", failure.message));
+    let always = [
+        "--porcelain=v2",
+        "-z",
+        "--branch",
+        "--ignore-submodules=dirty",
+        "--no-color",
+        "--no-ext-diff",
+        "--no-textconv",
+        "--submodule=short",
+        "--shortstat",
+        "--patch",
+        "--no-progress",
+        "--list",
+        "--no-column",
+        "--no-recurse-submodules",
+        "--template=",
+        "--end-of-options",
+    ];
+    let own = checked.flags.iter().filter(|word| !always.contains(&word.as_str()));
+    own.chain(&checked.operands).cloned().collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn honest_uses_pass() {
+    use Operation::{
+        Add, Blame, Branch, Checkout, Commit, Diff, Fetch, Log, Pull, Push, Show, Stash, Status,
+    };
+    for (operation, args, expected) in [
+        (Status, "", ""),
+        (Status, "-sb -uno", "--untracked-files=no"),
+        (Status, "src", "-- src"),
+        (Diff, "HEAD~1 -- src", "HEAD~1 -- src"),
+        (Diff, "--cached --stat", "--cached --stat"),
+        (Diff, "-U5 main...feature", "--unified=5 main...feature"),
+        (Diff, "src/lib.rs", "src/lib.rs"),
+        (Log, "--format='%H|%s' -5", "--format=%H|%s --max-count=5"),
+        (
+            Log,
+            "--oneline -n 3 --since='2 weeks ago' main..HEAD -- src",
+            "--oneline --max-count=3 --since=2 weeks ago main..HEAD -- src",
+        ),
+        (Log, "-S'fn main' -p", "-Sfn main"),
+        (Log, "-L 1,5:src/lib.rs", "-L1,5:src/lib.rs"),
+        (Show, "HEAD:src/lib.rs", "HEAD:src/lib.rs"),
+        (Show, "--stat HEAD^{commit}", "--stat HEAD^{commit}"),
+        (Add, "-A", "--all"),
+        (Add, "src '*.md'", "-- src *.md"),
+        (Commit, "-m \"fix; mount\"", "--message=fix; mount"),
+        (Commit, "-am 'all of it'", "--all --message=all of it"),
+        (Commit, "-m \"one\n\ntwo\"", "--message=one\n\ntwo"),
+        (Commit, "-m -x", "--message=-x"),
+        (Commit, "--amend --no-edit", "--amend --no-edit"),
+        (Branch, "", ""),
+        (Branch, "-vv -a", "--verbose --verbose --all"),
+        (Branch, "--merged", "--merged=HEAD"),
+        (Branch, "--contains v1 'feat*'", "--contains=v1 feat*"),
+        (Branch, "feature/x main", "feature/x main"),
+        (Branch, "-D old", "-D old"),
+        (Branch, "-m old new", "--move old new"),
+        (Branch, "-u origin/main", "--set-upstream-to=origin/main"),
+        (Checkout, "-b feature/x", "-bfeature/x"),
+        (Checkout, "-", "@{-1}"),
+        (Checkout, "main -- src", "main -- src"),
+        (Checkout, "-- .", "-- ."),
+        (Stash, "", "push"),
+        (Stash, "-u", "push --include-untracked"),
+        (Stash, "push -m 'half done' -- src", "push --message=half done -- src"),
+        (Stash, "list", "list"),
+        (Stash, "show -p stash@{0}", "show stash@{0}"),
+        (Stash, "pop --index", "pop --index"),
+        (Blame, "-L 10,20 src/lib.rs", "-L10,20 -- src/lib.rs"),
+        (Blame, "-w HEAD~3 -- src/lib.rs", "-w HEAD~3 -- src/lib.rs"),
+        (Fetch, "--prune origin main:main", "--prune -- origin main:main"),
+        (Pull, "--ff-only", "--ff-only"),
+        (Pull, "--rebase origin main", "--rebase -- origin main"),
+        (Push, "-u origin main", "--set-upstream -- origin main"),
+        (Push, "--force-with-lease origin HEAD", "--force-with-lease -- origin HEAD"),
+        (Push, "origin :old", "-- origin :old"),
+    ] {
+        assert_eq!(words(operation, args), expected, "{operation:?} {args}");
+    }
+}
+
+#[test]
+fn what_would_run_write_or_read_elsewhere_is_refused_by_name() {
+    use Operation::{
+        Add, Blame, Branch, Checkout, Clone, Commit, Diff, Fetch, Log, Pull, Push, Show, Stash,
+        Status,
+    };
+    for (operation, args, word) in [
+        (Fetch, "-c core.sshCommand=id", "-c"),
+        (Fetch, "--upload-pack=/w/e.sh origin", "--upload-pack=/w/e.sh"),
+        (Fetch, "--upload-pack /w/e.sh origin", "--upload-pack"),
+        (Fetch, "--upload-p=/w/e.sh origin", "--upload-p=/w/e.sh"),
+        (Fetch, "-u origin", "-u"),
+        (Fetch, "-o x", "-o"),
+        (Fetch, "--recurse-submodules", "--recurse-submodules"),
+        (Pull, "--upload-pack=x", "--upload-pack=x"),
+        (Pull, "--rebase=interactive", "--rebase=interactive"),
+        (Pull, "-S", "-S"),
+        (Pull, "-s evil", "-s"),
+        (Push, "--receive-pack=x origin", "--receive-pack=x"),
+        (Push, "--exec=x origin", "--exec=x"),
+        (Push, "--repo=x", "--repo=x"),
+        (Push, "origin main;rm -rf x", "-rf"),
+        (Push, "--signed", "--signed"),
+        (Clone, "-u /w/e.sh x", "-u"),
+        (Clone, "--config core.hooksPath=x https://h/r", "--config"),
+        (Clone, "-c core.hooksPath=x https://h/r", "-c"),
+        (Clone, "--template=x https://h/r", "--template=x"),
+        (Clone, "--separate-git-dir=x https://h/r", "--separate-git-dir=x"),
+        (Clone, "--reference /x https://h/r", "--reference"),
+        (Clone, "--recurse-submodules https://h/r", "--recurse-submodules"),
+        (Clone, "--upload-pack=x https://h/r", "--upload-pack=x"),
+        (Clone, "--bundle-uri=x https://h/r", "--bundle-uri=x"),
+        (Diff, "--no-index /dev/null /etc/hostname", "--no-index"),
+        (Diff, "--output=/w/x", "--output=/w/x"),
+        (Diff, "--outpu=x", "--outpu=x"),
+        (Diff, "--ext-diff", "--ext-diff"),
+        (Diff, "--textconv", "--textconv"),
+        (Diff, "-O/etc/passwd", "-O/etc/passwd"),
+        (Show, "--output=x", "--output=x"),
+        (Show, "--textconv HEAD", "--textconv"),
+        (Log, "--show-signature", "--show-signature"),
+        (Log, "--git-dir=/x", "--git-dir=/x"),
+        (Log, "--stdin", "--stdin"),
+        (Log, "--exec-path=/x", "--exec-path=/x"),
+        (Status, "--work-tree=/", "--work-tree=/"),
+        (Status, "-v", "-v"),
+        (Blame, "--contents=/etc/passwd x", "--contents=/etc/passwd"),
+        (Add, "-p", "-p"),
+        (Add, "-i", "-i"),
+        (Add, "-e", "-e"),
+        (Add, "--pathspec-from-file=x", "--pathspec-from-file=x"),
+        (Commit, "-S -m x", "-S"),
+        (Commit, "--trailer=a:b -m x", "--trailer=a:b"),
+        (Commit, "-e -m x", "-e"),
+        (Commit, "-c HEAD", "-c"),
+        (Commit, "-v -m x", "-v"),
+        (Commit, "-amx --template=y", "--template=y"),
+        (Branch, "--edit-description", "--edit-description"),
+        (Checkout, "-p", "-p"),
+        (Checkout, "--recurse-submodules x", "--recurse-submodules"),
+        (Stash, "push -p", "-p"),
+        (Stash, "list --output=x", "--output=x"),
+        (Log, "-", "-"),
+    ] {
+        let failure = checked(operation, args).expect_err(args);
+        assert_eq!(failure.code, Code::GitRefused, "{args}: {}", failure.message);
+        assert_eq!(failure.detail["word"], word, "{args}");
+        assert!(failure.message.contains(operation.as_str()), "{}", failure.message);
+        assert!(failure.message.contains("Flags that pass: "), "{}", failure.message);
+    }
+}
+
+#[test]
+fn words_that_are_no_flags_are_checked_too() {
+    use Operation::{Branch, Checkout, Commit, Diff, Log, Push, Stash, Status};
+    for (operation, args, code) in [
+        (Status, "../x", Code::SandboxViolation),
+        (Status, "/etc", Code::SandboxViolation),
+        (Diff, "/dev/null /etc/hostname", Code::SandboxViolation),
+        (Diff, "HEAD -- ../../x", Code::SandboxViolation),
+        (Log, "-- /etc/passwd", Code::SandboxViolation),
+        (Commit, "-F /etc/passwd", Code::SandboxViolation),
+        (Commit, "--author=\"x\n[core] <a>\"", Code::GitRefused),
+        (Log, "\"a\nb\"", Code::GitRefused),
+        (Branch, "'a b'", Code::GitRefused),
+        (Branch, "a b c", Code::InvalidArguments),
+        (Branch, "-d --list x", Code::InvalidArguments),
+        (Checkout, "-b --x", Code::GitRefused),
+        (Push, "origin a:b:c", Code::GitRefused),
+        (Push, "origin -- x", Code::InvalidArguments),
+        (Stash, "clear", Code::GitRefused),
+        (Stash, "branch x", Code::GitRefused),
+        (Stash, "drop a b", Code::InvalidArguments),
+        (Operation::Add, "", Code::InvalidArguments),
+        (Operation::Blame, "", Code::InvalidArguments),
+        (Operation::Clone, "", Code::InvalidArguments),
+        (Operation::Clone, "a b c", Code::InvalidArguments),
+    ] {
+        let failure = checked(operation, args).expect_err(args);
+        assert_eq!(failure.code, code, "{args}: {}", failure.message);
+    }
+}
+
+#[test]
+fn shell_text_is_no_shell() {
+    // `; curl evil` are names of files that are not there.
+    assert_eq!(words(Operation::Status, "; curl evil"), "-- ; curl evil");
+}
+
+#[test]
+fn only_what_looks_is_read_only() {
+    use Operation::{Add, Branch, Checkout, Diff, Fetch, Log, Stash, Status};
+    for (operation, args, reads) in [
+        (Status, "", true),
+        (Diff, "", true),
+        (Log, "", true),
+        (Branch, "", true),
+        (Branch, "-a", true),
+        (Branch, "--list x", true),
+        (Branch, "--show-current", true),
+        (Branch, "x", false),
+        (Branch, "-d x", false),
+        (Branch, "-u origin/x", false),
+        (Stash, "list", true),
+        (Stash, "show", true),
+        (Stash, "", false),
+        (Stash, "drop", false),
+        (Add, "-A", false),
+        (Checkout, "x", false),
+        (Fetch, "", false),
+    ] {
+        let access = checked(operation, args).unwrap().access;
+        assert_eq!(access == WorkspaceAccess::ReadOnly, reads, "{operation:?} {args}");
+    }
+}
+
+#[test]
+fn the_peer_of_a_call_is_known() {
+    let peer = |operation, args| checked(operation, args).unwrap().peer;
+    assert_eq!(peer(Operation::Fetch, "--all"), Peer::All);
+    assert_eq!(peer(Operation::Fetch, ""), Peer::Default);
+    assert_eq!(peer(Operation::Push, "-u origin main"), Peer::Named("origin".into()));
+    assert_eq!(
+        peer(Operation::Clone, "--depth 1 -b main https://h/r here"),
+        Peer::Clone { source: "https://h/r".into(), directory: Some("here".into()), bare: false }
+    );
+}

@@ -1,0 +1,295 @@
+//! Every tool there is, and the one way in.
+
+mod erased;
+mod fan_out;
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use carrel_domain::{Code, WorkspaceAccess};
+use serde_json::{Map, Value, json};
+use sha2::{Digest as _, Sha256};
+
+use crate::answer::{Answer, Content};
+use crate::arguments::{self, take_workspace};
+use crate::call::{Call, CallOptions};
+use crate::events::Event;
+use crate::failure::Failure;
+use crate::place::Place;
+use crate::session::Session;
+use crate::spec::ALL;
+use crate::tool::{About, Class, Scope, Tool};
+use crate::toolbox::Toolbox;
+use erased::{Entry, guarded};
+
+/// Whatever a tool says, an answer has no more text than this.
+const MAX_ANSWER_BYTES: usize = 512 * 1024;
+
+/// Which tools are offered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Toolset {
+    /// Everything for work on code.
+    #[default]
+    Code,
+    /// The six tools of the workspace service.
+    Workspace,
+}
+
+/// A tool, as `tools/list` shows it.
+#[derive(Clone, Debug)]
+pub struct Definition {
+    /// What it is for.
+    pub about: About,
+    /// The schema of its arguments.
+    pub input_schema: Arc<Map<String, Value>>,
+    /// The schema of its facts.
+    pub output_schema: Arc<Map<String, Value>>,
+}
+
+/// Every tool that a server offers.
+#[derive(Debug)]
+pub struct Registry {
+    toolbox: Arc<Toolbox>,
+    entries: Vec<Entry>,
+}
+
+impl Registry {
+    /// Makes an empty registry.
+    pub fn empty(toolbox: Arc<Toolbox>) -> Self {
+        Self { toolbox, entries: Vec::new() }
+    }
+
+    /// Offers a set of tools. Those that change anything are left out where nothing may change.
+    pub fn new(toolbox: Arc<Toolbox>, toolset: Toolset) -> Self {
+        let mut registry = Self::empty(toolbox);
+        match toolset {
+            Toolset::Code => {
+                crate::files::register(&mut registry);
+                crate::shell::register(&mut registry);
+                crate::git::register(&mut registry);
+                crate::verify::register(&mut registry);
+                crate::workspaces::register(&mut registry);
+            }
+            Toolset::Workspace => crate::service::register(&mut registry),
+        }
+        registry
+    }
+
+    /// Adds a tool, unless it changes something and nothing may change.
+    pub fn add<T: Tool>(&mut self, tool: T) {
+        let changes = T::ABOUT.class != Class::Read;
+        if changes && self.toolbox.access == WorkspaceAccess::ReadOnly {
+            return;
+        }
+        debug_assert!(self.find(T::ABOUT.name).is_none(), "two tools are called {}", T::ABOUT.name);
+        self.entries.push(Entry::new(tool));
+    }
+
+    /// Returns what all calls share.
+    pub fn toolbox(&self) -> &Arc<Toolbox> {
+        &self.toolbox
+    }
+
+    /// Returns the tools in the order in which they are shown.
+    pub fn definitions(&self) -> impl Iterator<Item = &Definition> {
+        self.entries.iter().map(|entry| &entry.definition)
+    }
+
+    fn find(&self, name: &str) -> Option<&Entry> {
+        self.entries.iter().find(|entry| entry.definition.about.name == name)
+    }
+
+    /// Runs a tool. Whatever happens is in the answer: a refusal, a failure, even a panic.
+    pub async fn call(
+        &self,
+        session: &Arc<Session>,
+        name: &str,
+        mut arguments: Map<String, Value>,
+        options: CallOptions,
+    ) -> Answer {
+        let begun = Instant::now();
+        let digest = digest(&arguments);
+        let door = options.door;
+        let workspace = take_workspace(&mut arguments);
+        let called = match (self.find(name), &workspace) {
+            (None, _) => Err(self.unknown(name)),
+            (Some(_), Err(failure)) => Err(failure.clone()),
+            (Some(entry), Ok(workspace)) => {
+                self.run(entry, session, workspace.as_deref(), arguments, options).await
+            }
+        };
+        let chosen = workspace.ok().flatten().or_else(|| self.only(session));
+        self.report(session, door, name, chosen.as_deref(), &called);
+        let code = called.as_ref().err().map(|failure| failure.code);
+        let mut answer = called.unwrap_or_else(|failure| answer_of(&failure));
+        if name != crate::workspaces::SECRET {
+            self.toolbox.redactor().clean(&mut answer);
+        }
+        cap(&mut answer);
+        let event = Event::ToolCall {
+            tool: name.chars().take(64).collect(),
+            workspace: chosen,
+            arguments: digest,
+            outcome: outcome(code),
+            code: code.map(Code::name),
+            duration_ms: begun.elapsed().as_secs_f64() * 1e3,
+            bytes: answer.length(),
+        };
+        self.toolbox.events.add(session.id(), door, event);
+        answer
+    }
+
+    /// Returns the name of the workspace when there is only one.
+    fn only(&self, session: &Session) -> Option<String> {
+        self.toolbox.workspaces_of(session).choose(None).ok().map(|place| place.name().to_owned())
+    }
+
+    async fn run(
+        &self,
+        entry: &Entry,
+        session: &Arc<Session>,
+        workspace: Option<&str>,
+        arguments: Map<String, Value>,
+        options: CallOptions,
+    ) -> Result<Answer, Failure> {
+        let about = entry.definition.about;
+        let workspaces = self.toolbox.workspaces_of(session);
+        match (about.scope, workspace) {
+            (Scope::OneOrAll, Some(ALL)) => {
+                let places = fan_out::sorted(&workspaces);
+                let calls = places.into_iter().map(|place| {
+                    let name = place.name().to_owned();
+                    let call = self.call_in(entry, session, Some(place), &options);
+                    (name, call)
+                });
+                Ok(fan_out::run(entry, calls.collect(), &arguments).await)
+            }
+            (Scope::Any, None) if workspaces.len() > 1 => {
+                let call = self.call_in(entry, session, None, &options)?;
+                guarded(entry, &call, arguments).await
+            }
+            (Scope::One | Scope::OneOrAll | Scope::Any, name) => {
+                let place = workspaces.choose(name)?;
+                let call = self.call_in(entry, session, Some(place), &options)?;
+                guarded(entry, &call, arguments).await
+            }
+        }
+    }
+
+    /// Prepares a call in a workspace, if it may be made there.
+    fn call_in(
+        &self,
+        entry: &Entry,
+        session: &Arc<Session>,
+        place: Option<Arc<Place>>,
+        options: &CallOptions,
+    ) -> Result<Call, Failure> {
+        let about = entry.definition.about;
+        if let Some(place) = &place {
+            if about.class != Class::Read && place.access() == WorkspaceAccess::ReadOnly {
+                let message = format!(
+                    "{} changes files, and workspace \"{}\" is read-only",
+                    about.name,
+                    place.name()
+                );
+                return Err(Failure::new(Code::ReadOnly, message).with("workspace", place.name()));
+            }
+            self.enter(session, place, options);
+        }
+        Ok(Call {
+            toolbox: Arc::clone(&self.toolbox),
+            session: Arc::clone(session),
+            tool: about.name,
+            options: options.clone(),
+            place,
+        })
+    }
+
+    /// Says that a session uses a workspace, the first time it does.
+    fn enter(&self, session: &Session, place: &Place, options: &CallOptions) {
+        if !session.state().entered.insert(place.name().to_owned()) {
+            return;
+        }
+        let read_only = [self.toolbox.access, place.access()].contains(&WorkspaceAccess::ReadOnly);
+        let event = Event::WorkspaceSandbox {
+            workspace: place.name().to_owned(),
+            sandbox_root: place.path().to_owned(),
+            read_only,
+        };
+        self.toolbox.events.add(session.id(), options.door, event);
+    }
+
+    /// Says that something was kept from leaving its workspace before anything ran.
+    fn report(
+        &self,
+        session: &Session,
+        door: crate::events::Door,
+        tool: &str,
+        workspace: Option<&str>,
+        called: &Result<Answer, Failure>,
+    ) {
+        let Err(failure) = called else { return };
+        if failure.code != Code::SandboxViolation {
+            return;
+        }
+        let event = Event::SandboxViolation {
+            tool: tool.to_owned(),
+            workspace: workspace.map(str::to_owned),
+            layer: "argument",
+            code: Some(failure.code.name()),
+            detail: failure.detail.clone(),
+        };
+        self.toolbox.events.add(session.id(), door, event);
+    }
+
+    fn unknown(&self, name: &str) -> Failure {
+        let names: Vec<_> = self.definitions().map(|tool| tool.about.name).collect();
+        let near = arguments::nearest(name, &names);
+        let hint = near.map_or(String::new(), |near| format!("; did you mean `{near}`?"));
+        let message = format!("unknown tool `{name}`{hint}");
+        Failure::new(Code::UnknownTool, message).with("tool", name)
+    }
+}
+
+/// Returns what a call comes to in the eyes of an auditor.
+fn outcome(code: Option<Code>) -> &'static str {
+    match code {
+        None => "ok",
+        Some(code) if code.status() == 403 => "refused",
+        Some(Code::Timeout) => "timeout",
+        Some(_) => "failed",
+    }
+}
+
+fn answer_of(failure: &Failure) -> Answer {
+    Answer {
+        content: vec![Content::Text(failure.message.clone())],
+        structured: json!(failure.envelope()),
+        is_error: true,
+    }
+}
+
+/// Cuts what a tool let grow too long. Each has a budget of its own; this is the last wall.
+fn cap(answer: &mut Answer) {
+    let mut left = MAX_ANSWER_BYTES;
+    for content in &mut answer.content {
+        let Content::Text(text) = content else { continue };
+        if text.len() > left {
+            let kept = text.floor_char_boundary(left);
+            let cut = text.len() - kept;
+            text.truncate(kept);
+            crate::text::line(
+                text,
+                &format!("[… {cut} bytes cut: an answer has at most {MAX_ANSWER_BYTES}]"),
+            );
+        }
+        left = left.saturating_sub(text.len());
+    }
+}
+
+/// Stands for the arguments in events, which hold no text of tenants.
+fn digest(arguments: &Map<String, Value>) -> String {
+    let text = serde_json::to_vec(arguments).unwrap_or_default();
+    let hash = Sha256::digest(text);
+    crate::text::hex(&hash[..16])
+}

@@ -1,0 +1,108 @@
+//! A tool whose types are forgotten, and a call that cannot take the server down.
+
+use std::any::Any;
+use std::fmt;
+use std::panic::AssertUnwindSafe;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::Poll;
+
+use carrel_domain::Code;
+use serde_json::{Map, Value};
+use tracing::error;
+
+use super::Definition;
+use super::fan_out;
+use crate::answer::{Answer, Reply};
+use crate::arguments::{decode, schema_of, with_workspace};
+use crate::call::Call;
+use crate::failure::Failure;
+use crate::tool::{Scope, Tool};
+
+type Answering<'a> = Pin<Box<dyn Future<Output = Result<Answer, Failure>> + Send + 'a>>;
+
+/// A tool with its definition.
+pub(super) struct Entry {
+    pub(super) definition: Definition,
+    tool: Box<dyn AnyTool>,
+}
+
+trait AnyTool: Send + Sync {
+    fn call<'a>(
+        &'a self,
+        schema: &'a Map<String, Value>,
+        call: &'a Call,
+        arguments: Map<String, Value>,
+    ) -> Answering<'a>;
+}
+
+impl<T: Tool> AnyTool for T {
+    fn call<'a>(
+        &'a self,
+        schema: &'a Map<String, Value>,
+        call: &'a Call,
+        arguments: Map<String, Value>,
+    ) -> Answering<'a> {
+        Box::pin(async move {
+            let input: T::Input = decode(schema, arguments)?;
+            let Reply { content, facts } = Tool::call(self, call, input).await?;
+            let structured = serde_json::to_value(facts).map_err(|error| {
+                Failure::new(Code::Internal, format!("could not encode the facts: {error}"))
+            })?;
+            Ok(Answer { content, structured, is_error: false })
+        })
+    }
+}
+
+impl Entry {
+    pub(super) fn new<T: Tool>(tool: T) -> Self {
+        let about = T::ABOUT;
+        let facts = schema_of::<T::Facts>();
+        let output_schema = match about.scope {
+            Scope::OneOrAll => fan_out::schema(&facts),
+            Scope::One | Scope::Any => facts,
+        };
+        let definition = Definition {
+            about,
+            input_schema: Arc::new(with_workspace(schema_of::<T::Input>(), about.scope)),
+            output_schema: Arc::new(output_schema),
+        };
+        Self { definition, tool: Box::new(tool) }
+    }
+}
+
+impl fmt::Debug for Entry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.definition.about.name.fmt(f)
+    }
+}
+
+/// Runs a tool. A panic fails the call and nothing else.
+pub(super) async fn guarded(
+    entry: &Entry,
+    call: &Call,
+    arguments: Map<String, Value>,
+) -> Result<Answer, Failure> {
+    let mut answering = entry.tool.call(&entry.definition.input_schema, call, arguments);
+    let caught = std::future::poll_fn(|context| {
+        // What the tool shares with others is behind locks that survive a panic.
+        let polled =
+            std::panic::catch_unwind(AssertUnwindSafe(|| answering.as_mut().poll(context)));
+        match polled {
+            Ok(Poll::Pending) => Poll::Pending,
+            Ok(Poll::Ready(answered)) => Poll::Ready(Ok(answered)),
+            Err(panic) => Poll::Ready(Err(panic)),
+        }
+    });
+    caught.await.unwrap_or_else(|panic| {
+        let reason = reason(&*panic);
+        error!(tool = call.tool, reason, "a tool panicked");
+        let message = format!("{} failed because of a defect in Carrel: {reason}", call.tool);
+        Err(Failure::new(Code::Internal, message))
+    })
+}
+
+fn reason(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<&str>().copied();
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("unknown reason")
+}

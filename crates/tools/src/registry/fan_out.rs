@@ -1,0 +1,76 @@
+//! One call about every workspace.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+
+use super::erased::{Entry, guarded};
+use crate::answer::{Answer, Content};
+use crate::call::Call;
+use crate::failure::Failure;
+use crate::place::{Place, Workspaces};
+
+/// Returns the workspaces in the order of their names.
+pub(super) fn sorted(workspaces: &Workspaces) -> Vec<Arc<Place>> {
+    let mut places: Vec<_> = workspaces.iter().map(Arc::clone).collect();
+    places.sort_by(|one, other| one.name().cmp(other.name()));
+    places
+}
+
+/// Allows the facts of one workspace, or those of each under its name.
+pub(super) fn schema(facts: &Map<String, Value>) -> Map<String, Value> {
+    let each = json!({
+        "type": "object",
+        "required": ["workspaces"],
+        "properties": {
+            "workspaces": {
+                "type": "object",
+                "description": "With `workspace: all`: the facts, or the error, of each.",
+                "additionalProperties": { "type": "object" },
+            },
+        },
+    });
+    let schema = json!({ "type": "object", "anyOf": [facts, each] });
+    match schema {
+        Value::Object(schema) => schema,
+        _ => Map::new(),
+    }
+}
+
+/// Makes the calls one after the other, and puts the answers under the names of their workspaces.
+pub(super) async fn run(
+    entry: &Entry,
+    calls: Vec<(String, Result<Call, Failure>)>,
+    arguments: &Map<String, Value>,
+) -> Answer {
+    let (mut content, mut facts, mut text) = (Vec::new(), Map::new(), String::new());
+    let mut failed = 0;
+    for (name, call) in calls {
+        let answered = match call {
+            Ok(call) => guarded(entry, &call, arguments.clone()).await,
+            Err(failure) => Err(failure),
+        };
+        let separator = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
+        writeln!(text, "{separator}=== {name} ===").expect("writing to a string cannot fail");
+        match answered {
+            Ok(answer) => {
+                text.push_str(&answer.text());
+                content.extend(answer.content.into_iter().filter(|one| !is_text(one)));
+                facts.insert(name, answer.structured);
+            }
+            Err(failure) => {
+                failed += 1;
+                text.push_str(&failure.message);
+                facts.insert(name, json!(failure.envelope()));
+            }
+        }
+    }
+    let is_error = failed == facts.len();
+    content.insert(0, Content::Text(text));
+    Answer { content, structured: json!({ "workspaces": facts }), is_error }
+}
+
+fn is_text(content: &Content) -> bool {
+    matches!(content, Content::Text(_))
+}

@@ -1,0 +1,277 @@
+//! `workspace_read_file`, `workspace_write_file`, `workspace_list_dir` and `workspace_grep`
+
+use std::path::Path;
+
+use carrel_domain::Code;
+use carrel_fsroot::{FileKind, MAX_READ_BYTES, WriteOptions};
+use carrel_search::{CutReason, GrepRequest, Scope as Where, Sensitive};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::answer::Reply;
+use crate::blocking::blocking;
+use crate::call::Call;
+use crate::failure::Failure;
+use crate::files::{Desk, path_of, searching, shown};
+use crate::text::line;
+use crate::tool::{About, Class, Effect, Scope, Tool};
+
+/// Entries that one listing shows.
+const MAX_ENTRIES: usize = 500;
+
+/// Matches that one search returns, unless it asks for a number.
+const DEFAULT_MATCHES: u64 = 50;
+
+/// Matches that one search may ask for.
+const MAX_MATCHES: u64 = 200;
+
+/// The mode of directories on the way to a new file, before the umask.
+const DIRECTORY_MODE: u32 = 0o777;
+
+/// Reads a file.
+pub(super) struct ReadFile;
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ReadInput {
+    /// The file, relative to the workspace.
+    path: String,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct FileFacts {
+    /// The file, relative to the workspace.
+    path: String,
+    /// How large it is.
+    size: usize,
+}
+
+impl Tool for ReadFile {
+    type Input = ReadInput;
+    type Facts = FileFacts;
+
+    const ABOUT: About = About {
+        name: "workspace_read_file",
+        title: "Read a file",
+        class: Class::Read,
+        effect: Effect::NONE,
+        scope: Scope::One,
+        description: "Returns the text of a file of the workspace, as it is; at most 2 MiB.",
+    };
+
+    async fn call(&self, call: &Call, input: ReadInput) -> Result<Reply<FileFacts>, Failure> {
+        let desk = Desk::of(call);
+        blocking(move || {
+            let path = path_of(&desk, "path", &input.path)?;
+            let bytes = desk.files().browse().read(&path, MAX_READ_BYTES)?;
+            let facts = FileFacts { path: shown(&path), size: bytes.len() };
+            if let Ok(text) = String::from_utf8(bytes) {
+                Ok(Reply::text(text, facts))
+            } else {
+                let message = format!("{} is no text", input.path);
+                Err(Failure::new(Code::BinaryFile, message).with("path", input.path))
+            }
+        })
+        .await
+    }
+}
+
+/// Writes a file.
+pub(super) struct WriteFile;
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct WriteInput {
+    /// The file, relative to the workspace. Directories are made as needed.
+    path: String,
+    /// All of its text.
+    content: String,
+}
+
+impl Tool for WriteFile {
+    type Input = WriteInput;
+    type Facts = FileFacts;
+
+    const ABOUT: About = About {
+        name: "workspace_write_file",
+        title: "Write a file",
+        class: Class::Write,
+        effect: Effect { destructive: true, idempotent: true, open_world: false },
+        scope: Scope::One,
+        description: "Makes a file of the workspace, or replaces all of its text.",
+    };
+
+    async fn call(&self, call: &Call, input: WriteInput) -> Result<Reply<FileFacts>, Failure> {
+        let desk = Desk::of(call);
+        blocking(move || {
+            let path = path_of(&desk, "path", &input.path)?;
+            desk.check_masks(&input.content, &input.path)?;
+            let files = desk.files().browse();
+            let _writing = desk.place.writing();
+            make_way(&desk, &path)?;
+            files.write(&path, input.content.as_bytes(), WriteOptions::default())?;
+            let facts = FileFacts { path: shown(&path), size: input.content.len() };
+            let text = format!("wrote {} bytes to {}\n", facts.size, input.path);
+            Ok(Reply::text(text, facts))
+        })
+        .await
+    }
+}
+
+/// Makes the directories on the way to a file, none of which may hold credentials.
+fn make_way(desk: &Desk, path: &Path) -> Result<(), Failure> {
+    let Some(above) = path.parent().filter(|above| !above.as_os_str().is_empty()) else {
+        return Ok(());
+    };
+    match desk.files().browse().metadata(above) {
+        Ok(_) => Ok(()),
+        Err(error) if error.is_not_found() => {
+            Ok(desk.files().create_directories(above, DIRECTORY_MODE)?)
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Lists a directory.
+pub(super) struct ListDir;
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ListInput {
+    /// The directory, relative to the workspace.
+    #[serde(default = "top")]
+    path: String,
+}
+
+fn top() -> String {
+    ".".to_owned()
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct ListFacts {
+    /// The directory, relative to the workspace.
+    path: String,
+    /// How many entries it has.
+    total: usize,
+    /// Not all are shown.
+    truncated: bool,
+}
+
+impl Tool for ListDir {
+    type Input = ListInput;
+    type Facts = ListFacts;
+
+    const ABOUT: About = About {
+        name: "workspace_list_dir",
+        title: "List a directory",
+        class: Class::Read,
+        effect: Effect::NONE,
+        scope: Scope::One,
+        description: "Lists a directory of the workspace: a line for each entry with its type \
+            (`directory`, `file`, `symlink` or `other`), its size in bytes and its name, 500 at most.",
+    };
+
+    async fn call(&self, call: &Call, input: ListInput) -> Result<Reply<ListFacts>, Failure> {
+        let desk = Desk::of(call);
+        blocking(move || {
+            let path = path_of(&desk, "path", &input.path)?;
+            let entries = desk.files().browse().list(&path)?;
+            let mut text = String::new();
+            for entry in entries.iter().take(MAX_ENTRIES) {
+                // One that is gone by now, or leads nowhere, is shown without a size.
+                let found = desk.files().link_metadata(&path.join(&entry.name));
+                let size = found.map_or(0, |metadata| metadata.size);
+                let name = entry.name.to_string_lossy();
+                line(&mut text, &format!("{}\t{size}\t{name}", word(entry.kind)));
+            }
+            let (total, truncated) = (entries.len(), entries.len() > MAX_ENTRIES);
+            if truncated {
+                line(&mut text, &format!("[showing {MAX_ENTRIES} of {total}]"));
+            }
+            Ok(Reply::text(text, ListFacts { path: shown(&path), total, truncated }))
+        })
+        .await
+    }
+}
+
+fn word(kind: FileKind) -> &'static str {
+    match kind {
+        FileKind::Directory => "directory",
+        FileKind::File => "file",
+        FileKind::Link => "symlink",
+        _ => "other",
+    }
+}
+
+/// Finds text.
+pub(super) struct GrepFiles;
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct GrepInput {
+    /// The regular expression.
+    pattern: String,
+    /// The file or directory to search, relative to the workspace.
+    path: Option<String>,
+    /// Only files that match this glob, such as `*.py`.
+    include: Option<String>,
+    /// How many matching lines to return: 50 if not given, at most 200.
+    max_results: Option<u64>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct GrepFacts {
+    /// How many matching lines are returned.
+    matches: usize,
+    /// There are more.
+    truncated: bool,
+}
+
+impl Tool for GrepFiles {
+    type Input = GrepInput;
+    type Facts = GrepFacts;
+
+    const ABOUT: About = About {
+        name: "workspace_grep",
+        title: "Search in files",
+        class: Class::Read,
+        effect: Effect::NONE,
+        scope: Scope::One,
+        description: "Searches the files of the workspace with a regular expression and returns \
+            `path:line:text`, hidden and ignored files included.",
+    };
+
+    async fn call(&self, call: &Call, input: GrepInput) -> Result<Reply<GrepFacts>, Failure> {
+        if input.pattern.is_empty() {
+            return Err(Failure::argument("pattern", "pattern is required"));
+        }
+        let limit = input.max_results.filter(|limit| *limit > 0).unwrap_or(DEFAULT_MATCHES);
+        let request = GrepRequest {
+            globs: input.include.into_iter().filter(|glob| !glob.is_empty()).collect(),
+            limit: Some(limit.min(MAX_MATCHES)),
+            ..GrepRequest::new(input.pattern)
+        };
+        let report = searching(call, move |place, cancel| {
+            let path = input.path.map(|path| place.relative(&path)).unwrap_or_default();
+            let scope = Where {
+                hidden: true,
+                ignored: true,
+                sensitive: Sensitive::Hidden,
+                ..Where::at(place.files(), path)
+            };
+            carrel_search::grep(&scope, &request, cancel)
+        });
+        let report = report.await?;
+        let truncated = report.cut.is_some();
+        let matches = report.files.iter().map(|file| file.lines.len()).sum();
+        let mut text = report.text();
+        match report.cut.map(|cut| cut.reason) {
+            Some(CutReason::Limit | CutReason::Bytes) => {
+                line(&mut text, &format!("[only the first {matches} are shown]"));
+            }
+            Some(CutReason::Time) => line(&mut text, "[the time was over; search a smaller path]"),
+            None => {}
+        }
+        Ok(Reply::text(text, GrepFacts { matches, truncated }))
+    }
+}

@@ -1,0 +1,31 @@
+//! Tools that run commands.
+//!
+//! Every command is a job with a log: one that is waited for can be read afterwards as well, from any
+//! place, when its answer had to be cut.
+
+mod bash;
+mod facts;
+mod kill;
+mod output;
+mod run;
+mod scrub;
+mod start;
+mod watch;
+mod watched;
+
+pub(crate) use bash::{NetworkChoice, directory, exit_code};
+pub use facts::{CommandFacts, CostFacts, SandboxFacts, notes};
+pub(crate) use scrub::scrubbed;
+pub(crate) use start::{Launch, Shell};
+
+use crate::registry::Registry;
+
+/// Adds the tools of this module.
+pub(crate) fn register(registry: &mut Registry) {
+    registry.add(bash::Bash);
+    registry.add(output::BashOutput);
+    registry.add(kill::KillShell);
+    registry.add(watch::WatchProcess);
+    registry.add(watch::WatchProcessEvents);
+    registry.add(run::ShellRun);
+}

@@ -1,0 +1,166 @@
+//! What there is to say about a command that is over.
+
+use std::io;
+use std::time::Duration;
+
+use carrel_exec::{End, Outcome};
+use carrel_sandbox::{Certainty, Denial};
+use carrel_workspace::{Completed, LimitReached, TrustChange, Walls};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+/// The facts about a command that is over.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct CommandFacts {
+    /// Its exit status; none if a signal ended it.
+    pub exit_code: Option<i32>,
+    /// The signal that ended it.
+    pub signal: Option<i32>,
+    /// It was ended at its deadline.
+    pub timed_out: bool,
+    /// It was ended because the caller gave up.
+    pub cancelled: bool,
+    /// The limit that it ran into: `memory`, `processes`, `cpu`, `file_size` or `quota`.
+    #[schemars(with = "Option<String>")]
+    pub limit: Option<LimitReached>,
+    /// How many bytes it wrote to stdout, or to both streams together.
+    pub stdout_bytes: u64,
+    /// How many bytes it wrote to stderr.
+    pub stderr_bytes: u64,
+    /// Output is missing from the text.
+    pub truncated: bool,
+    /// Processes that were still running when it ended, and were ended too.
+    pub left_running: usize,
+    /// What it was refused, and the policy line that would allow it.
+    #[schemars(with = "Vec<Value>")]
+    pub denials: Vec<Denial>,
+    /// What it changed that would run later outside its walls, and whether that was put back.
+    #[schemars(with = "Vec<Value>")]
+    pub trust_changes: Vec<TrustChange>,
+    /// What it cost.
+    pub cost: CostFacts,
+    /// Which walls stood around it.
+    pub sandbox: SandboxFacts,
+}
+
+/// What a command cost.
+#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
+pub struct CostFacts {
+    /// Time from start to end.
+    pub wall_ms: f64,
+    /// Time on processors.
+    pub cpu_ms: f64,
+    /// The most memory.
+    pub peak_memory_bytes: u64,
+    /// Bytes read from storage.
+    pub read_bytes: u64,
+    /// Bytes written to storage.
+    pub written_bytes: u64,
+}
+
+/// Which walls stood around a command.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct SandboxFacts {
+    /// `full`, `landlock` or `off`.
+    pub tier: &'static str,
+    /// What was guaranteed.
+    pub enforced: Vec<&'static str>,
+    /// What was not.
+    pub not_enforced: Vec<&'static str>,
+}
+
+impl CommandFacts {
+    /// Collects the facts.
+    pub fn of(completed: &Completed) -> Self {
+        let Completed { outcome, limit, denials, trust, walls, artifacts: _ } = completed;
+        let (exit_code, signal) = match outcome.end {
+            End::Exited(status) => (Some(status), None),
+            End::Signaled(signal) => (None, Some(signal)),
+            End::Lost => (None, None),
+        };
+        Self {
+            exit_code,
+            signal,
+            timed_out: outcome.timed_out(),
+            cancelled: outcome.stop == Some(carrel_exec::Stop::Cancelled),
+            limit: *limit,
+            stdout_bytes: outcome.stdout.total_bytes,
+            stderr_bytes: outcome.stderr.total_bytes,
+            truncated: outcome.stdout.truncated() || outcome.stderr.truncated(),
+            left_running: outcome.left_running,
+            denials: denials.clone(),
+            trust_changes: trust.trust_changes.clone(),
+            cost: cost(outcome),
+            sandbox: sandbox(walls),
+        }
+    }
+}
+
+fn cost(outcome: &Outcome) -> CostFacts {
+    let cost = &outcome.cost;
+    CostFacts {
+        wall_ms: milliseconds(outcome.wall),
+        cpu_ms: milliseconds(cost.user + cost.system),
+        peak_memory_bytes: cost.peak_memory.as_u64(),
+        read_bytes: cost.read.as_u64(),
+        written_bytes: cost.written.as_u64(),
+    }
+}
+
+fn milliseconds(time: Duration) -> f64 {
+    (time.as_secs_f64() * 1e6).round() / 1e3
+}
+
+fn sandbox(walls: &Walls) -> SandboxFacts {
+    let names = |holds| {
+        let guarantees = walls.guarantees.iter().filter(move |one| one.holds == holds);
+        guarantees.map(|guarantee| guarantee.name).collect()
+    };
+    SandboxFacts {
+        tier: walls.tier.map_or("off", |tier| tier.as_str()),
+        enforced: names(true),
+        not_enforced: names(false),
+    }
+}
+
+/// Says what the exit status does not, one line for each thing.
+pub fn notes(completed: &Completed) -> Vec<String> {
+    let Completed { outcome, limit, denials, trust, .. } = completed;
+    let mut notes = Vec::new();
+    if let Some(limit) = limit {
+        notes.push(format!("ended by its limit: {}", json!(limit).as_str().unwrap_or("")));
+    }
+    if outcome.left_running > 0 {
+        notes.push(format!("still running at the end, and ended too: {}", outcome.left_running));
+    }
+    // What did not make the command fail is for programs only.
+    notes.extend(denials.iter().filter(|_| !outcome.succeeded()).map(explained));
+    notes.extend(trust.trust_changes.iter().map(|change| {
+        let restored = if change.restored { "put back" } else { "left as it is" };
+        format!("{} ({}) changed, {restored}", change.path.to_string_lossy(), change.what)
+    }));
+    notes
+}
+
+fn explained(denial: &Denial) -> String {
+    let Denial { rule, object, errno, source, allow, hint } = denial;
+    let certainty = match source {
+        Certainty::Exact => "denied",
+        Certainty::Inferred => "probably denied",
+    };
+    let mut text = format!("{certainty}: {object} ({errno}): {rule}");
+    if let Some(allow) = allow {
+        text = format!("{text}; policy.toml: {allow}");
+    }
+    if let Some(hint) = hint {
+        text = format!("{text}; {hint}");
+    }
+    text
+}
+
+/// Says that a log could not be made.
+pub(super) fn no_log(error: &io::Error) -> crate::failure::Failure {
+    let message = format!("could not make a log for the command: {error}");
+    crate::failure::Failure::new(carrel_domain::Code::Io, message)
+}

@@ -1,0 +1,73 @@
+//! `KillShell`
+
+use carrel_exec::JobStatus;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::bash::required;
+use super::facts::CommandFacts;
+use super::scrub::scrubbed;
+use super::start::Shell;
+use crate::answer::Reply;
+use crate::call::Call;
+use crate::failure::Failure;
+use crate::text::line;
+use crate::tool::{About, Class, Effect, Scope, Tool};
+
+/// How much of the last output is shown.
+const LAST_BYTES: usize = 4 * 1024;
+
+/// Ends a command.
+pub(super) struct KillShell;
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Input {
+    /// The id that `Bash` or `watch_process` returned.
+    shell_id: String,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct Facts {
+    shell_id: String,
+    /// It was running until now.
+    was_running: bool,
+    /// How it ended.
+    result: Option<CommandFacts>,
+}
+
+impl Tool for KillShell {
+    type Input = Input;
+    type Facts = Facts;
+
+    const ABOUT: About = About {
+        name: "KillShell",
+        title: "End a command",
+        class: Class::Execute,
+        effect: Effect { destructive: true, idempotent: false, open_world: false },
+        scope: Scope::Any,
+        description: "Ends a command of this session with everything it started: it is asked to end, \
+            and killed half a second later. Returns its last output. The shell_id is forgotten.",
+    };
+
+    async fn call(&self, call: &Call, input: Input) -> Result<Reply<Facts>, Failure> {
+        required("shell_id", &input.shell_id)?;
+        let shell = Shell::find(call, &input.shell_id)?;
+        let was_running = shell.job.status() == JobStatus::Running;
+        shell.job.kill().await;
+        shell.forget(call);
+        let mut text = format!("killed: {}\n", input.shell_id.trim());
+        if !was_running {
+            line(&mut text, "it was over already");
+        }
+        if let Some(completed) = shell.completed() {
+            let last = scrubbed(&completed.outcome.stdout.to_text(LAST_BYTES));
+            if !last.is_empty() {
+                line(&mut text, "--- last output ---");
+                text.push_str(&last);
+            }
+        }
+        let result = shell.completed().map(CommandFacts::of);
+        Ok(Reply::text(text, Facts { shell_id: input.shell_id, was_running, result }))
+    }
+}

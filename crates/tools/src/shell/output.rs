@@ -1,0 +1,138 @@
+//! `BashOutput`
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use carrel_exec::{Cursor, Wake};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::bash::required;
+use super::facts::CommandFacts;
+use super::scrub::scrubbed;
+use super::start::Shell;
+use crate::answer::Reply;
+use crate::call::Call;
+use crate::failure::Failure;
+use crate::tool::{About, Class, Effect, Scope, Tool};
+
+/// The most that one call shows.
+const MAX_BYTES: usize = 100 * 1024;
+
+/// The longest that one call waits.
+const MAX_WAIT: Duration = Duration::from_mins(1);
+
+/// Reads the output of a command.
+pub(super) struct BashOutput;
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Input {
+    /// The id that `Bash` or `watch_process` returned.
+    shell_id: String,
+    /// Where to begin, as `next_cursor` said: 0 for the beginning. If not given, where the last call
+    /// of this session ended.
+    cursor: Option<u64>,
+    /// Seconds to wait for more output or the end, at most 60. If not given, it does not wait.
+    wait_seconds: Option<u64>,
+    /// Only lines that match this regular expression.
+    filter: Option<String>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct Facts {
+    shell_id: String,
+    /// `running`, `completed (exit 0)`, …
+    status: String,
+    /// It is over.
+    ended: bool,
+    /// Where the text begins.
+    cursor: u64,
+    /// Where the next call begins.
+    next_cursor: u64,
+    /// More output is there already.
+    more: bool,
+    /// The log was full; output beyond it is lost.
+    log_full: bool,
+    /// How it ended.
+    result: Option<CommandFacts>,
+}
+
+impl Tool for BashOutput {
+    type Input = Input;
+    type Facts = Facts;
+
+    const ABOUT: About = About {
+        name: "BashOutput",
+        title: "Read a command's output",
+        class: Class::Execute,
+        effect: Effect::NONE,
+        scope: Scope::Any,
+        description: "Reads what a command of this session printed, by its shell_id: new output \
+            since the last call, or from any cursor. Works while it runs and after its end, for \
+            background commands and for the full output of one whose answer was cut. Set wait_seconds \
+            instead of calling again and again.",
+    };
+
+    async fn call(&self, call: &Call, input: Input) -> Result<Reply<Facts>, Failure> {
+        required("shell_id", &input.shell_id)?;
+        let filter = input.filter.as_deref().map(super::watched::pattern).transpose()?;
+        let shell = Shell::find(call, &input.shell_id)?;
+        let cursor = input.cursor.map_or_else(|| shell.shown(), Cursor);
+        wait(call, &shell, cursor, input.wait_seconds).await?;
+        let chunk = shell.job.read(cursor, MAX_BYTES).await?;
+        let (text, next) = chunk.to_text();
+        shell.show_to(next);
+        let shown = scrubbed(&text);
+        let shown = match &filter {
+            None => shown,
+            Some(filter) => {
+                shown.split_inclusive('\n').filter(|line| filter.is_match(line)).collect()
+            }
+        };
+        let end = shell.job.log_end();
+        let mut reply = heading(&shell);
+        writeln!(reply, "--- output (bytes {cursor}–{next} of {end}) ---")
+            .expect("a string takes all");
+        reply.push_str(&shown);
+        let facts = Facts {
+            shell_id: input.shell_id.trim().to_owned(),
+            status: shell.status(),
+            ended: shell.completed().is_some(),
+            cursor: cursor.0,
+            next_cursor: next.0,
+            more: next < end,
+            log_full: chunk.truncated,
+            result: shell.completed().map(CommandFacts::of),
+        };
+        Ok(Reply::text(reply, facts))
+    }
+}
+
+async fn wait(
+    call: &Call,
+    shell: &Shell,
+    cursor: Cursor,
+    seconds: Option<u64>,
+) -> Result<(), Failure> {
+    let Some(seconds) = seconds else { return Ok(()) };
+    let time = Duration::from_secs(seconds).min(MAX_WAIT);
+    tokio::select! {
+        woken = shell.job.wait(cursor, time) => {
+            // Whichever it is, what is there is read.
+            let (Wake::Output | Wake::Ended | Wake::Timeout) = woken?;
+            Ok(())
+        }
+        () = call.cancel().cancelled() => Ok(()),
+    }
+}
+
+/// Says which command it is, and what it is doing.
+pub(super) fn heading(shell: &Shell) -> String {
+    format!(
+        "command: {}\nstatus: {}\nstarted: {}\n\n",
+        shell.command.lines().next().unwrap_or_default(),
+        shell.status(),
+        shell.started
+    )
+}

@@ -1,0 +1,125 @@
+//! `shell_run`
+
+use std::time::Duration;
+
+use carrel_domain::{Code, Network};
+use carrel_exec::Captured;
+use carrel_workspace::{CommandForm, Completed};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::bash::{NetworkChoice, directory, exit_code, required};
+use super::facts::{CommandFacts, notes};
+use super::scrub::scrubbed;
+use super::start::Launch;
+use crate::answer::Reply;
+use crate::call::Call;
+use crate::failure::Failure;
+use crate::text::line;
+use crate::tool::{About, Class, Effect, Scope, Tool};
+
+const DEFAULT_TIMEOUT_MS: u64 = 60_000;
+const MIN_TIMEOUT_MS: u64 = 500;
+const MAX_TIMEOUT_MS: u64 = 120_000;
+
+/// Runs a program without a shell.
+pub(super) struct ShellRun;
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Input {
+    /// The program: a name, or a path inside the workspace such as `./script`.
+    cmd: String,
+    /// Its arguments, each taken as it is.
+    #[serde(default)]
+    args: Vec<String>,
+    /// Milliseconds until it is ended: 500 to 120000, 60000 if not given.
+    timeout_ms: Option<u64>,
+    /// Where it starts, relative to the workspace.
+    cwd: Option<String>,
+    /// The network it needs. The operator's policy may allow less.
+    network: Option<NetworkChoice>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct Facts {
+    /// The program and its arguments.
+    command: Vec<String>,
+    /// For `BashOutput`: the whole output can be read there.
+    shell_id: String,
+    /// How it ended.
+    #[serde(flatten)]
+    result: CommandFacts,
+}
+
+impl Tool for ShellRun {
+    type Input = Input;
+    type Facts = Facts;
+
+    const ABOUT: About = About {
+        name: "shell_run",
+        title: "Run a program",
+        class: Class::Execute,
+        effect: Effect::RUNS,
+        scope: Scope::One,
+        description: "Runs one program with arguments that no shell interprets, in the same sandbox \
+            as Bash. Arguments that look like paths must lie in the workspace. Use it when arguments \
+            hold quotes, spaces or other people's text.",
+    };
+
+    async fn call(&self, call: &Call, input: Input) -> Result<Reply<Facts>, Failure> {
+        required("cmd", &input.cmd)?;
+        let timeout = timeout(input.timeout_ms)?;
+        let mut command = vec![input.cmd.trim().to_owned()];
+        command.extend(input.args);
+        let argv = command.iter().map(Into::into).collect();
+        let launch = Launch {
+            directory: directory(call, input.cwd.as_deref()),
+            network: input.network.map(Network::from),
+            timeout: Some(timeout),
+            ..Launch::new(CommandForm::Argv(argv), command.join(" "))
+        };
+        let shell = launch.start(call).await?;
+        let completed = shell.over(call).await?;
+        let text = shown(completed);
+        if completed.outcome.timed_out() {
+            let milliseconds = timeout.as_millis();
+            let message = format!("TIMED OUT after {milliseconds}ms\n{text}");
+            let facts = serde_json::json!(CommandFacts::of(completed));
+            return Err(Failure::new(Code::Timeout, message).with("command", facts));
+        }
+        let shell_id = shell.job.id().to_string();
+        Ok(Reply::text(text, Facts { command, shell_id, result: CommandFacts::of(completed) }))
+    }
+}
+
+fn timeout(milliseconds: Option<u64>) -> Result<Duration, Failure> {
+    let milliseconds = milliseconds.unwrap_or(DEFAULT_TIMEOUT_MS);
+    if !(MIN_TIMEOUT_MS..=MAX_TIMEOUT_MS).contains(&milliseconds) {
+        let message = format!(
+            "timeout_ms: {milliseconds} is not between {MIN_TIMEOUT_MS} and {MAX_TIMEOUT_MS}"
+        );
+        return Err(Failure::argument("timeout_ms", message));
+    }
+    Ok(Duration::from_millis(milliseconds))
+}
+
+fn shown(completed: &Completed) -> String {
+    let outcome = &completed.outcome;
+    let mut text =
+        format!("exit_code={}\nduration_ms={}\n", exit_code(completed), outcome.wall.as_millis());
+    for (name, stream) in [("stdout", &outcome.stdout), ("stderr", &outcome.stderr)] {
+        block(&mut text, name, stream);
+    }
+    for note in notes(completed) {
+        line(&mut text, &format!("carrel: {}", scrubbed(&note)));
+    }
+    text
+}
+
+fn block(text: &mut String, name: &str, stream: &Captured) {
+    let shown = scrubbed(&stream.to_text(usize::MAX));
+    if !shown.trim().is_empty() {
+        line(text, &format!("\n{name}:\n{}", shown.trim_end()));
+    }
+}

@@ -1,0 +1,311 @@
+//! Starting a command as a job.
+
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+
+use carrel_domain::{ByteSize, Clock as _, Code, Network, SystemClock, Timestamp, WorkspaceAccess};
+use carrel_exec::{CaptureLimits, Cursor, Job, JobId, JobStatus, LogFile, Output, Piece, Started};
+use carrel_shell::Preset;
+use carrel_workspace::{
+    ArtifactRequest, CommandForm, Completed, LimitRequest, RunError, RunRequest,
+};
+use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
+
+use super::facts::no_log;
+use super::watched::Watched;
+use crate::call::Call;
+use crate::events::Event;
+use crate::failure::Failure;
+
+/// How much output of one command is kept on disk.
+const MAX_LOG: ByteSize = ByteSize::mib(64);
+
+/// How often a caller that waits hears that the command still runs.
+const NEWS_EVERY: Duration = Duration::from_secs(1);
+
+/// How a command ended, or why it did not run.
+type Ended = Result<Completed, RunError>;
+
+/// What is to be started.
+#[derive(Debug)]
+pub(crate) struct Launch {
+    pub(crate) form: CommandForm,
+    pub(crate) preset: Preset,
+    /// Where it starts, relative to the workspace.
+    pub(crate) directory: PathBuf,
+    pub(crate) network: Option<Network>,
+    /// How long it may take; none for one that nobody waits for.
+    pub(crate) timeout: Option<Duration>,
+    pub(crate) combined: bool,
+    pub(crate) environment: Vec<(String, String)>,
+    pub(crate) access: WorkspaceAccess,
+    /// Files that it is to leave for the tool.
+    pub(crate) artifacts: Option<ArtifactRequest>,
+    /// How much of stdout, and of stderr, is kept.
+    pub(crate) keep: (CaptureLimits, CaptureLimits),
+    /// More descriptors for it.
+    pub(crate) inherited: Vec<OwnedFd>,
+    /// What is shown of the command.
+    pub(crate) name: String,
+}
+
+/// A command that was started.
+#[derive(Debug)]
+pub(crate) struct Shell {
+    pub(crate) job: Job,
+    pub(crate) workspace: String,
+    pub(crate) command: String,
+    pub(crate) started: Timestamp,
+    completed: Arc<OnceLock<Result<Completed, Failure>>>,
+    /// How far the output was shown.
+    pub(crate) shown: Mutex<Cursor>,
+    /// What is watched for, if anything is.
+    pub(crate) watched: Option<Arc<Watched>>,
+}
+
+impl Launch {
+    /// Describes a command of a session.
+    pub(crate) fn new(form: CommandForm, name: impl Into<String>) -> Self {
+        Self {
+            form,
+            preset: Preset::Denylist,
+            directory: PathBuf::new(),
+            network: None,
+            timeout: None,
+            combined: false,
+            environment: Vec::new(),
+            access: WorkspaceAccess::ReadWrite,
+            artifacts: None,
+            keep: (CaptureLimits::STDOUT, CaptureLimits::STDERR),
+            inherited: Vec::new(),
+            name: name.into(),
+        }
+    }
+
+    /// Starts it.
+    pub(crate) async fn start(self, call: &Call) -> Result<Arc<Shell>, Failure> {
+        self.start_with(call, None).await
+    }
+
+    /// Starts it and hands on what it prints.
+    pub(crate) async fn start_with(
+        self,
+        call: &Call,
+        watched: Option<(Arc<Watched>, mpsc::Sender<Piece>)>,
+    ) -> Result<Arc<Shell>, Failure> {
+        let toolbox = Arc::clone(&call.toolbox);
+        let place = toolbox.jobs.reserve(call.session.owner())?;
+        let (asked, started) = oneshot::channel();
+        let lifetime = self.timeout.is_none().then(|| place.lifetime());
+        let (name, access) = (self.name.clone(), self.access);
+        let mut request = self.request(call, lifetime)?;
+        request.access = access;
+        request.started = Some(asked);
+        let (watched, live) = watched.unzip();
+        request.live = live;
+        let cancel = CancellationToken::new();
+        let stop = cancel.clone();
+        let (runner, desk) = (toolbox.runner.clone(), Arc::clone(call.place()));
+        let running = async move { runner.run(desk.desk(), request, &stop).await };
+        let (started, running) = started_of(running, started).await?;
+        let completed = Arc::new(OnceLock::new());
+        let waiting = remember(running, Arc::clone(&completed), violations(call));
+        let job = place.adopt(&name, started, cancel, waiting)?;
+        let shell = Arc::new(Shell {
+            job,
+            workspace: call.place().name().to_owned(),
+            command: name,
+            started: SystemClock.now(),
+            completed,
+            shown: Mutex::new(Cursor::START),
+            watched,
+        });
+        keep(call, &shell);
+        Ok(shell)
+    }
+
+    fn request(self, call: &Call, lifetime: Option<Duration>) -> Result<RunRequest, Failure> {
+        let Self { form, preset, directory, network, timeout, combined, environment, .. } = self;
+        let (inherited, limits) = (self.inherited, self.keep);
+        let output = if combined {
+            Output::Combined(limits.0)
+        } else {
+            Output::Separate { stdout: limits.0, stderr: limits.1 }
+        };
+        let file = tempfile::tempfile().map_err(|error| no_log(&error))?;
+        Ok(RunRequest {
+            preset,
+            directory,
+            network: network.or(call.toolbox.network),
+            limits: LimitRequest { wall: timeout, lifetime, ..LimitRequest::default() },
+            environment: environment
+                .into_iter()
+                .map(|(name, value)| (name.into(), value.into()))
+                .collect(),
+            output,
+            inherited,
+            artifacts: self.artifacts,
+            log: Some(LogFile { file, limit: MAX_LOG }),
+            ..RunRequest::new(form)
+        })
+    }
+}
+
+/// Says that the walls kept a command from something.
+fn violations(call: &Call) -> impl Fn(&Completed) + Send + use<> {
+    let (toolbox, session) = (Arc::clone(&call.toolbox), Arc::clone(&call.session));
+    let (tool, door) = (call.tool, call.options.door);
+    let workspace = call.chosen().map(|place| place.name().to_owned());
+    move |completed| {
+        if completed.denials.is_empty() {
+            return;
+        }
+        let event = Event::SandboxViolation {
+            tool: tool.to_owned(),
+            workspace: workspace.clone(),
+            layer: "kernel",
+            code: None,
+            detail: serde_json::json!({ "denials": completed.denials }),
+        };
+        toolbox.events.add(session.id(), door, event);
+    }
+}
+
+/// Waits for a command, and keeps what there is to say about it.
+async fn remember(
+    running: impl Future<Output = Ended> + Send,
+    completed: Arc<OnceLock<Result<Completed, Failure>>>,
+    report: impl Fn(&Completed) + Send,
+) -> Option<carrel_exec::Outcome> {
+    let ended = running.await;
+    if let Ok(ended) = &ended {
+        report(ended);
+    }
+    let outcome = ended.as_ref().ok().map(|ended| ended.outcome.clone());
+    // It is set once, here.
+    let _ = completed.set(ended.map_err(Failure::from));
+    outcome
+}
+
+/// Drives a command until it has started, and returns what waits for its end.
+async fn started_of(
+    running: impl Future<Output = Ended> + Send + 'static,
+    mut started: oneshot::Receiver<Started>,
+) -> Result<(Started, Pin<Box<dyn Future<Output = Ended> + Send>>), Failure> {
+    let mut running: Pin<Box<dyn Future<Output = Ended> + Send>> = Box::pin(running);
+    let told = tokio::select! {
+        biased;
+        told = &mut started => told.ok(),
+        // A short command is over before anybody could be told that it has started.
+        ended = &mut running => {
+            running = Box::pin(std::future::ready(ended));
+            started.try_recv().ok()
+        }
+    };
+    match told {
+        Some(started) => Ok((started, running)),
+        None => Err(running.await.err().map_or_else(never_started, Failure::from)),
+    }
+}
+
+fn never_started() -> Failure {
+    Failure::new(Code::Internal, "a command ended without having started")
+}
+
+/// Remembers a command for its session, and forgets those whose jobs were forgotten.
+fn keep(call: &Call, shell: &Arc<Shell>) {
+    let known: Vec<_> =
+        call.toolbox.jobs.list_of(&call.session.owner()).iter().map(Job::id).collect();
+    let mut state = call.session.state();
+    state.shells.retain(|id, _| known.contains(id));
+    state.shells.insert(shell.job.id(), Arc::clone(shell));
+}
+
+impl Shell {
+    /// Finds a command of this session. One of another workspace is not found in this one.
+    pub(crate) fn find(call: &Call, text: &str) -> Result<Arc<Self>, Failure> {
+        let unknown = || {
+            let message = format!("unknown shell_id: {text}");
+            Failure::new(Code::JobNotFound, message).with("shell_id", text)
+        };
+        let id: JobId = text.trim().parse().map_err(|_| unknown())?;
+        let found = call.session.state().shells.get(&id).map(Arc::clone);
+        let several = call.workspaces().len() > 1;
+        let here = |shell: &Arc<Self>| {
+            !several || call.chosen().is_none_or(|place| place.name() == shell.workspace)
+        };
+        found.filter(here).ok_or_else(unknown)
+    }
+
+    /// Waits until it is over; a caller that gives up ends it.
+    pub(crate) async fn over(&self, call: &Call) -> Result<&Completed, Failure> {
+        let mut news = tokio::time::interval(NEWS_EVERY);
+        news.tick().await;
+        loop {
+            tokio::select! {
+                status = self.job.over() => return self.ended(&status),
+                () = call.cancel().cancelled() => {
+                    let status = self.job.kill().await;
+                    return self.ended(&status);
+                }
+                _ = news.tick() => self.tell(call),
+            }
+        }
+    }
+
+    fn tell(&self, call: &Call) {
+        let seconds = self.job.elapsed().as_secs();
+        let bytes = self.job.log_end();
+        let message = format!("running for {seconds} s, {bytes} bytes of output");
+        #[expect(clippy::cast_precision_loss, reason = "seconds since the start")]
+        call.progress(seconds as f64, None, &message);
+    }
+
+    fn ended(&self, status: &JobStatus) -> Result<&Completed, Failure> {
+        match (self.completed.get(), status) {
+            (Some(Ok(completed)), _) => Ok(completed),
+            (Some(Err(failure)), _) => Err(failure.clone()),
+            (None, _) => {
+                Err(Failure::new(Code::Cancelled, "the command was ended with the server"))
+            }
+        }
+    }
+
+    /// Returns what there is to say about it, if it is over.
+    pub(crate) fn completed(&self) -> Option<&Completed> {
+        self.completed.get().and_then(|ended| ended.as_ref().ok())
+    }
+
+    /// Forgets it.
+    pub(crate) fn forget(&self, call: &Call) {
+        call.session.state().shells.remove(&self.job.id());
+    }
+
+    /// Returns how far its output was shown.
+    pub(crate) fn shown(&self) -> Cursor {
+        *self.shown.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Remembers how far its output was shown.
+    pub(crate) fn show_to(&self, cursor: Cursor) {
+        *self.shown.lock().unwrap_or_else(PoisonError::into_inner) = cursor;
+    }
+
+    /// Says what it is doing, in a word or two.
+    pub(crate) fn status(&self) -> String {
+        match self.job.status() {
+            JobStatus::Running => "running".into(),
+            JobStatus::Lost => "lost".into(),
+            JobStatus::Ended(outcome) => match outcome.end {
+                _ if outcome.timed_out() => "completed (timed out)".into(),
+                carrel_exec::End::Exited(code) => format!("completed (exit {code})"),
+                carrel_exec::End::Signaled(signal) => format!("completed (signal {signal})"),
+                carrel_exec::End::Lost => "lost".into(),
+            },
+        }
+    }
+}

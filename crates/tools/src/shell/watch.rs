@@ -1,0 +1,225 @@
+//! `watch_process` and `watch_process_events`
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+use std::time::Duration;
+
+use carrel_domain::{Code, Network};
+use carrel_workspace::CommandForm;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tokio::sync::mpsc;
+
+use super::bash::{NetworkChoice, directory, required};
+use super::start::{Launch, Shell};
+use super::watched::{WatchEvent, WatchKind, Watched};
+use crate::answer::Reply;
+use crate::call::Call;
+use crate::failure::Failure;
+use crate::tool::{About, Class, Effect, Scope, Tool};
+
+/// More patterns would make every line expensive.
+const MAX_PATTERNS: usize = 32;
+
+/// The longest silence that can be waited for.
+const MAX_IDLE_SECONDS: u64 = 3600;
+
+/// How many pieces of output wait to be looked at.
+const WAITING_PIECES: usize = 16;
+
+/// What usually begins, or stands in, a line that reports a failure.
+const DEFAULT_PATTERNS: [&str; 5] =
+    ["^Error:", "^Fatal:", "^panic:", r"\buncaught\b", "UnhandledPromiseRejection"];
+
+/// Starts a command that is watched.
+pub(super) struct WatchProcess;
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct WatchInput {
+    /// The command line, for `bash -c`.
+    command: String,
+    /// What it is for, in a few words.
+    description: Option<String>,
+    /// Regular expressions for lines of stderr that mean trouble, at most 32. If not given, the usual
+    /// beginnings of error messages; an empty list matches nothing.
+    error_patterns: Option<Vec<String>>,
+    /// End it after this many seconds without output, at most 3600; 0 for never.
+    #[serde(default)]
+    idle_timeout_seconds: u64,
+    /// Where it starts, relative to the workspace.
+    cwd: Option<String>,
+    /// The network it needs. The operator's policy may allow less.
+    network: Option<NetworkChoice>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct WatchFacts {
+    shell_id: String,
+    error_patterns: Vec<String>,
+    idle_timeout_seconds: u64,
+}
+
+impl Tool for WatchProcess {
+    type Input = WatchInput;
+    type Facts = WatchFacts;
+
+    const ABOUT: About = About {
+        name: "watch_process",
+        title: "Watch a command",
+        class: Class::Execute,
+        effect: Effect::RUNS,
+        scope: Scope::One,
+        description: "Starts a command in the background, such as a development server or a watcher, \
+            and notes when a line of its stderr matches an error pattern, when it falls silent and \
+            when it ends. Poll watch_process_events for what happened; BashOutput and KillShell work \
+            on it too.",
+    };
+
+    async fn call(&self, call: &Call, input: WatchInput) -> Result<Reply<WatchFacts>, Failure> {
+        required("command", &input.command)?;
+        let patterns = patterns(input.error_patterns)?;
+        let idle = idle(input.idle_timeout_seconds)?;
+        let watched = Watched::new(patterns, idle)?;
+        if let Some(description) = &input.description {
+            call.progress(0.0, None, description);
+        }
+        let launch = Launch {
+            directory: directory(call, input.cwd.as_deref()),
+            network: input.network.map(Network::from),
+            ..Launch::new(CommandForm::Line(input.command.clone()), &input.command)
+        };
+        let (sender, pieces) = mpsc::channel(WAITING_PIECES);
+        let shell = launch.start_with(call, Some((Arc::clone(&watched), sender))).await?;
+        watched.add(WatchKind::Started);
+        // It ends with the command, whose registry ends with the server.
+        tokio::spawn(Arc::clone(&watched).follow(shell.job.clone(), pieces));
+        let shell_id = shell.job.id().to_string();
+        let text = started(&shell_id, &input.command, &watched);
+        let facts = WatchFacts {
+            shell_id,
+            error_patterns: watched.patterns.clone(),
+            idle_timeout_seconds: idle.unwrap_or_default().as_secs(),
+        };
+        Ok(Reply::text(text, facts))
+    }
+}
+
+fn patterns(given: Option<Vec<String>>) -> Result<Vec<String>, Failure> {
+    let patterns = given.unwrap_or_else(|| DEFAULT_PATTERNS.map(str::to_owned).to_vec());
+    let refuse = |message: String| Err(Failure::argument("error_patterns", message));
+    if patterns.len() > MAX_PATTERNS {
+        return refuse(format!("too many error_patterns ({} > {MAX_PATTERNS})", patterns.len()));
+    }
+    match patterns.iter().position(String::is_empty) {
+        Some(index) => refuse(format!("error_patterns[{index}] is empty")),
+        None => Ok(patterns),
+    }
+}
+
+fn idle(seconds: u64) -> Result<Option<Duration>, Failure> {
+    if seconds > MAX_IDLE_SECONDS {
+        let message = format!("idle_timeout_seconds: {seconds} is more than {MAX_IDLE_SECONDS}");
+        return Err(Failure::argument("idle_timeout_seconds", message));
+    }
+    Ok((seconds > 0).then(|| Duration::from_secs(seconds)))
+}
+
+fn started(shell_id: &str, command: &str, watched: &Watched) -> String {
+    let patterns = if watched.patterns.is_empty() {
+        "(none — pattern matching disabled)".to_owned()
+    } else {
+        watched.patterns.join(" | ")
+    };
+    let idle = watched.idle.map_or("(disabled)".to_owned(), |idle| format!("{}s", idle.as_secs()));
+    format!(
+        "shell_id: {shell_id}\nstarted in background: {command}\nerror_patterns: {patterns}\n\
+         idle_timeout: {idle}\n\nPoll watch_process_events with this shell_id for what happens.\n"
+    )
+}
+
+/// Shows what happened to a command that is watched.
+pub(super) struct WatchProcessEvents;
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct EventsInput {
+    /// The id that `watch_process` returned.
+    shell_id: String,
+    /// Only events behind this one.
+    #[serde(default)]
+    since_event_id: u64,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct EventsFacts {
+    shell_id: String,
+    /// `running`, `completed (exit 0)`, …
+    status: String,
+    /// What happened, oldest first.
+    events: Vec<WatchEvent>,
+    /// Events that were too many to keep.
+    dropped: u64,
+}
+
+impl Tool for WatchProcessEvents {
+    type Input = EventsInput;
+    type Facts = EventsFacts;
+
+    const ABOUT: About = About {
+        name: "watch_process_events",
+        title: "Events of a watched command",
+        class: Class::Execute,
+        effect: Effect::NONE,
+        scope: Scope::Any,
+        description: "Shows what happened to a command that watch_process started: error lines, \
+            silence, its end. Pass the last event id to see only what is new.",
+    };
+
+    async fn call(&self, call: &Call, input: EventsInput) -> Result<Reply<EventsFacts>, Failure> {
+        required("shell_id", &input.shell_id)?;
+        let shell = Shell::find(call, &input.shell_id)?;
+        let Some(watched) = &shell.watched else {
+            let message = format!(
+                "shell_id {} was not started by watch_process; use BashOutput instead",
+                input.shell_id
+            );
+            return Err(Failure::new(Code::InvalidArguments, message).with("argument", "shell_id"));
+        };
+        let (events, dropped) = watched.since(input.since_event_id);
+        let text = listed(&shell, watched, &events, dropped);
+        let status = shell.status();
+        let shell_id = input.shell_id.trim().to_owned();
+        Ok(Reply::text(text, EventsFacts { shell_id, status, events, dropped }))
+    }
+}
+
+fn listed(shell: &Shell, watched: &Watched, events: &[WatchEvent], dropped: u64) -> String {
+    let mut text = format!(
+        "shell_id: {}\ncommand: {}\nstatus: {}\n",
+        shell.job.id(),
+        shell.command.lines().next().unwrap_or_default(),
+        shell.status()
+    );
+    if !watched.patterns.is_empty() {
+        writeln!(text, "error_patterns: {}", watched.patterns.join(" | "))
+            .expect("a string takes all");
+    }
+    if dropped > 0 {
+        writeln!(text, "NOTE: {dropped} earlier events dropped (per-shell cap of 1024 reached)")
+            .expect("a string takes all");
+    }
+    writeln!(text, "\n--- events ({}) ---", events.len()).expect("a string takes all");
+    for WatchEvent { id, at, kind } in events {
+        let what = match kind {
+            WatchKind::Started => "started".to_owned(),
+            WatchKind::Error { pattern, line } => {
+                format!("error  (matched \"{pattern}\")  {}", super::scrubbed(line))
+            }
+            WatchKind::IdleTimeout { reason } => format!("idle_timeout  {reason}"),
+            WatchKind::Exited { exit_code } => format!("exited  exit={exit_code}"),
+        };
+        writeln!(text, "[{id}] {at}  {what}").expect("a string takes all");
+    }
+    text
+}

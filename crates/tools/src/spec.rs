@@ -1,0 +1,227 @@
+//! The workspaces that a server is started with, as the operator writes them.
+
+use std::path::{Path, PathBuf};
+
+use carrel_domain::{Code, Coded, WorkspaceAccess};
+use serde_json::{Value, json};
+
+/// Means each workspace in turn, so no workspace can have it as a name.
+pub(crate) const ALL: &str = "all";
+
+/// A longer name is a mistake, and would make every message long.
+const MAX_NAME_BYTES: usize = 64;
+
+/// Says at the end of an entry that the workspace may only be read.
+const READ_ONLY_SUFFIX: &str = ":ro";
+
+/// One workspace, as the operator wrote it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WorkspaceEntry {
+    /// The name that calls use.
+    pub name: String,
+    /// The directory.
+    pub path: PathBuf,
+    /// What may be done with its files.
+    pub access: WorkspaceAccess,
+}
+
+/// Why the workspaces cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SpecError {
+    /// No entry at all.
+    #[error("workspaces: no entries parsed from {spec:?}")]
+    Empty {
+        /// What was given.
+        spec: String,
+    },
+    /// An entry without a directory.
+    #[error("workspaces: empty path in entry {entry:?}")]
+    EmptyPath {
+        /// The entry.
+        entry: String,
+    },
+    /// No name follows from the directory.
+    #[error(
+        "workspace[{index}]: cannot derive a non-empty name from root {root:?}; pass an explicit name"
+    )]
+    NoName {
+        /// Which entry.
+        index: usize,
+        /// Its directory.
+        root: String,
+    },
+    /// A name that cannot be one.
+    #[error(
+        "workspace[{index}]: {name:?} is no name; use up to 64 letters, digits, `.`, `_` and `-`, \
+         and not `all`"
+    )]
+    BadName {
+        /// Which entry.
+        index: usize,
+        /// The name.
+        name: String,
+    },
+    /// Two entries with one name.
+    #[error("workspace[{index}]: duplicate name {name:?}")]
+    DuplicateName {
+        /// The later entry.
+        index: usize,
+        /// The name.
+        name: String,
+    },
+    /// Two names for one directory, or one directory inside another.
+    #[error(
+        "workspace[{index}] ({name}): {path} {relation} workspace {other:?}; one file would have two keepers"
+    )]
+    Overlap {
+        /// The later entry.
+        index: usize,
+        /// Its name.
+        name: String,
+        /// Its directory.
+        path: String,
+        /// How they lie.
+        relation: &'static str,
+        /// The other's name.
+        other: String,
+    },
+}
+
+impl Coded for SpecError {
+    fn code(&self) -> Code {
+        Code::WorkspacesInvalid
+    }
+
+    fn detail(&self) -> Value {
+        match self {
+            Self::Empty { spec } => json!({ "spec": spec }),
+            Self::EmptyPath { entry } => json!({ "entry": entry }),
+            Self::NoName { index, root } => json!({ "index": index, "root": root }),
+            Self::BadName { index, name } | Self::DuplicateName { index, name } => {
+                json!({ "index": index, "name": name })
+            }
+            Self::Overlap { index, name, other, .. } => {
+                json!({ "index": index, "name": name, "other": other })
+            }
+        }
+    }
+}
+
+/// Reads `name=directory,directory,…`. A comma that belongs to a directory is written `\,`; `:ro`
+/// behind a directory makes the workspace read-only.
+pub fn parse_workspaces(spec: &str) -> Result<Vec<WorkspaceEntry>, SpecError> {
+    let mut entries = Vec::new();
+    for text in split(spec) {
+        let entry = entry(text.trim(), entries.len())?;
+        if entries.iter().any(|other: &WorkspaceEntry| other.name == entry.name) {
+            let (index, name) = (entries.len(), entry.name);
+            return Err(SpecError::DuplicateName { index, name });
+        }
+        entries.push(entry);
+    }
+    if entries.is_empty() {
+        return Err(SpecError::Empty { spec: spec.to_owned() });
+    }
+    Ok(entries)
+}
+
+/// Splits at commas that have no backslash before them, and leaves out what is empty.
+fn split(spec: &str) -> Vec<String> {
+    let mut parts = vec![String::new()];
+    let mut characters = spec.chars().peekable();
+    while let Some(character) = characters.next() {
+        match character {
+            '\\' if characters.peek() == Some(&',') => {
+                characters.next();
+                last(&mut parts).push(',');
+            }
+            ',' => parts.push(String::new()),
+            other => last(&mut parts).push(other),
+        }
+    }
+    parts.retain(|part| !part.trim().is_empty());
+    parts
+}
+
+fn last(parts: &mut [String]) -> &mut String {
+    parts.last_mut().expect("there is always a last part")
+}
+
+fn entry(text: &str, index: usize) -> Result<WorkspaceEntry, SpecError> {
+    // A name has no slash, so `/data/a=b` is a directory.
+    let named = text.split_once('=').filter(|(name, _)| !name.contains('/'));
+    let (name, path) = match named {
+        Some((name, path)) => (Some(name.trim()), path.trim()),
+        None => (None, text),
+    };
+    let (path, access) = match path.strip_suffix(READ_ONLY_SUFFIX) {
+        Some(path) => (path, WorkspaceAccess::ReadOnly),
+        None => (path, WorkspaceAccess::ReadWrite),
+    };
+    if path.is_empty() {
+        return Err(SpecError::EmptyPath { entry: text.to_owned() });
+    }
+    let path = PathBuf::from(path);
+    let name = match name {
+        Some(name) => name.to_owned(),
+        None => name_of(&path)
+            .ok_or_else(|| SpecError::NoName { index, root: path.display().to_string() })?,
+    };
+    if !is_name(&name) {
+        return Err(SpecError::BadName { index, name });
+    }
+    Ok(WorkspaceEntry { name, path, access })
+}
+
+/// Returns the name that a directory gives its workspace.
+fn name_of(path: &Path) -> Option<String> {
+    Some(path.file_name()?.to_str()?.to_owned())
+}
+
+/// Tells whether a text can name a workspace.
+pub fn is_name(name: &str) -> bool {
+    let safe = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
+    !name.is_empty() && name != ALL && name.len() <= MAX_NAME_BYTES && name.bytes().all(safe)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pretty_assertions::assert_eq;
+
+    fn read(spec: &str) -> Vec<(String, String, bool)> {
+        let entries = parse_workspaces(spec).expect("it is valid");
+        let row = |entry: WorkspaceEntry| {
+            let read_only = entry.access == WorkspaceAccess::ReadOnly;
+            (entry.name, entry.path.display().to_string(), read_only)
+        };
+        entries.into_iter().map(row).collect()
+    }
+
+    fn error(spec: &str) -> String {
+        parse_workspaces(spec).expect_err("it is not valid").to_string()
+    }
+
+    #[test]
+    fn entries_are_split_trimmed_and_named_after_their_directory() {
+        let row = |name: &str, path: &str, read_only| (name.into(), path.into(), read_only);
+        assert_eq!(
+            read("  primary = A , B , "),
+            [row("primary", "A", false), row("B", "B", false)]
+        );
+        assert_eq!(read("n=/w/a=b"), [row("n", "/w/a=b", false)]);
+        assert_eq!(read("/w/x=y/z"), [row("z", "/w/x=y/z", false)], "an equals sign in a path");
+        assert_eq!(read(r"n=/w/a\,b,m=/c:ro"), [row("n", "/w/a,b", false), row("m", "/c", true)]);
+    }
+
+    #[test]
+    fn what_is_missing_or_given_twice_is_named() {
+        assert_eq!(error(""), "workspaces: no entries parsed from \"\"");
+        assert_eq!(error(" , ,"), "workspaces: no entries parsed from \" , ,\"");
+        assert_eq!(error("name="), "workspaces: empty path in entry \"name=\"");
+        assert_eq!(error("a=/x,a=/y"), "workspace[1]: duplicate name \"a\"");
+        assert!(error("/").starts_with("workspace[0]: cannot derive a non-empty name from root"));
+        assert!(error("all=/x").contains("\"all\" is no name"));
+        assert!(error("a b=/x").contains("\"a b\" is no name"));
+    }
+}

@@ -1,0 +1,104 @@
+//! What all calls share.
+
+use std::sync::Arc;
+use std::sync::RwLock;
+
+use carrel_domain::{Network, WorkspaceAccess};
+use carrel_exec::{JobLimits, Jobs};
+use carrel_verify::ProfileCache;
+use carrel_workspace::Runner;
+
+use crate::events::Events;
+use crate::git::GitOptions;
+use crate::place::Workspaces;
+use crate::redact::Redactor;
+use crate::secrets::Secrets;
+use crate::session::Session;
+
+/// What a toolbox is made from.
+#[derive(Debug)]
+pub struct ToolboxOptions {
+    /// The workspaces.
+    pub workspaces: Workspaces,
+    /// What runs commands.
+    pub runner: Runner,
+    /// The operator's secrets.
+    pub secrets: Secrets,
+    /// Where events go.
+    pub events: Events,
+    /// What may be done with the files of every workspace.
+    pub access: WorkspaceAccess,
+    /// The network that commands get when they do not say; the policy's if none.
+    pub network: Option<Network>,
+    /// Which machines git may reach, and what they are told.
+    pub git: GitOptions,
+}
+
+/// What all calls share.
+#[derive(Debug)]
+pub struct Toolbox {
+    /// The workspaces.
+    pub workspaces: Arc<Workspaces>,
+    /// What runs commands.
+    pub runner: Runner,
+    /// What runs in the background.
+    pub jobs: Jobs,
+    /// The operator's secrets.
+    pub secrets: Secrets,
+    /// Where events go.
+    pub events: Events,
+    /// What may be done with the files of every workspace.
+    pub access: WorkspaceAccess,
+    /// The network that commands get when they do not say.
+    pub network: Option<Network>,
+    /// Which machines git may reach, and what they are told.
+    pub git: GitOptions,
+    /// What is known about projects.
+    pub(crate) profiles: ProfileCache,
+    redactor: RwLock<Arc<Redactor>>,
+}
+
+impl Toolbox {
+    /// Puts everything together.
+    pub fn new(options: ToolboxOptions) -> Arc<Self> {
+        let ToolboxOptions { workspaces, runner, secrets, events, access, network, git } = options;
+        let redactor = RwLock::new(Arc::new(redactor(&secrets, &workspaces)));
+        let jobs = Jobs::new(JobLimits::default());
+        let workspaces = Arc::new(workspaces);
+        let profiles = ProfileCache::new();
+        Arc::new(Self {
+            workspaces,
+            runner,
+            jobs,
+            secrets,
+            events,
+            access,
+            network,
+            git,
+            profiles,
+            redactor,
+        })
+    }
+
+    /// Returns the workspaces that a session may see.
+    pub(crate) fn workspaces_of(&self, session: &Session) -> Arc<Workspaces> {
+        let narrowed = session.state().narrowed.clone();
+        narrowed.unwrap_or_else(|| Arc::clone(&self.workspaces))
+    }
+
+    /// Returns what masks secrets.
+    pub(crate) fn redactor(&self) -> Arc<Redactor> {
+        Arc::clone(&self.redactor.read().unwrap_or_else(std::sync::PoisonError::into_inner))
+    }
+
+    /// Reads the secrets again, because one was handed out that may be new.
+    pub(crate) fn refresh_redactor(&self) {
+        let new = Arc::new(redactor(&self.secrets, &self.workspaces));
+        *self.redactor.write().unwrap_or_else(std::sync::PoisonError::into_inner) = new;
+    }
+}
+
+fn redactor(secrets: &Secrets, workspaces: &Workspaces) -> Redactor {
+    let all = secrets.all(&workspaces.names());
+    Redactor::new(all.iter().map(|(name, secret)| (name.as_str(), secret)))
+}

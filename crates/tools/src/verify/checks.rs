@@ -1,0 +1,209 @@
+//! `run_lint` and `run_typecheck`
+
+use carrel_domain::Network;
+use carrel_verify::Profile;
+use carrel_verify::parse::{self, CheckReport, Finding, Severity};
+use carrel_verify::plan::{Invocation, Place, PlanError, plan_lint, plan_typecheck};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::projects::{Chosen, Wanted};
+use super::running::{Bounds, Ran, run};
+use super::tests::{no_plan, word, worst};
+use crate::answer::Reply;
+use crate::call::Call;
+use crate::failure::Failure;
+use crate::shell::NetworkChoice;
+use crate::text::line;
+use crate::tool::{About, Class, Effect, Scope, Tool};
+
+const USUAL_TIMEOUT: u64 = 120;
+const MAX_TIMEOUT: u64 = 600;
+
+/// Findings that one answer lists.
+const MAX_SHOWN: usize = 500;
+
+/// Looks for mistakes.
+pub(super) struct RunLint;
+
+/// Checks the types.
+pub(super) struct RunTypecheck;
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Input {
+    /// Only this file or directory; its nearest project is used.
+    path: Option<String>,
+    /// Only this package, where the tool knows packages by name.
+    package: Option<String>,
+    /// Which language, when the project has several; `all` for each in turn.
+    language: Option<String>,
+    /// Seconds until it is ended: 120 if not given, at most 600.
+    timeout: Option<u64>,
+    /// The network it needs. The operator's policy may allow less.
+    network: Option<NetworkChoice>,
+}
+
+/// The facts about a check.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct CheckFacts {
+    /// `passed`, `failed` or `could_not_run`; the worst of all sections.
+    verdict: &'static str,
+    /// One for each project.
+    sections: Vec<CheckSection>,
+}
+
+/// The facts about the check of one project.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct CheckSection {
+    language: &'static str,
+    /// The project, relative to the workspace.
+    directory: String,
+    /// `passed`, `failed` or `could_not_run`.
+    verdict: &'static str,
+    /// Why nothing can be said about the project.
+    reason: Option<String>,
+    /// What was found: file, line, column, range, severity, rule, whether the tool can mend it.
+    #[schemars(with = "Vec<Value>")]
+    findings: Vec<Finding>,
+    /// Findings that are left out.
+    omitted: usize,
+    /// The command that was run.
+    command: Vec<String>,
+    /// For `BashOutput`: the whole output.
+    shell_id: Option<String>,
+}
+
+struct Checked {
+    profile: Profile,
+    report: CheckReport,
+    ran: Ran,
+}
+
+type Plan = fn(&Profile, Place<'_>) -> Result<Invocation, PlanError>;
+type Parse = fn(&Invocation, &parse::Outcome<'_>) -> CheckReport;
+
+async fn check(
+    call: &Call,
+    input: Input,
+    plan: Plan,
+    parse: Parse,
+) -> Result<Reply<CheckFacts>, Failure> {
+    let network = input.network.map(Network::from);
+    let bounds = Bounds::new(input.timeout, USUAL_TIMEOUT, MAX_TIMEOUT, network);
+    let wanted = Wanted { path: input.path, package: input.package, language: input.language };
+    let chosen = Chosen::of(call, wanted).await?;
+    let mut all = Vec::new();
+    for profile in &chosen.profiles {
+        let invocation = plan(profile, chosen.aim(profile)).map_err(|error| no_plan(&error))?;
+        let ran = run(call, &invocation, bounds).await?;
+        let report = parse(&invocation, &ran.outcome());
+        all.push(Checked { profile: profile.clone(), report, ran });
+    }
+    Ok(reply(&all))
+}
+
+fn reply(all: &[Checked]) -> Reply<CheckFacts> {
+    let mut text = String::new();
+    for checked in all {
+        if all.len() > 1 {
+            let Profile { ecosystem, root, .. } = &checked.profile;
+            line(&mut text, &format!("=== {} in {root} ===", ecosystem.as_str()));
+        }
+        checked.show(&mut text);
+    }
+    let verdict = worst(all.iter().map(|checked| &checked.report.verdict));
+    Reply::text(text, CheckFacts { verdict, sections: all.iter().map(Checked::section).collect() })
+}
+
+impl Checked {
+    fn section(&self) -> CheckSection {
+        let (verdict, reason) = word(&self.report.verdict);
+        let findings: Vec<_> = self.report.findings.iter().take(MAX_SHOWN).cloned().collect();
+        CheckSection {
+            language: self.profile.ecosystem.as_str(),
+            directory: self.profile.root.clone(),
+            verdict,
+            reason,
+            omitted: self.report.omitted + self.report.findings.len() - findings.len(),
+            findings,
+            command: self.ran.argv.clone(),
+            shell_id: self.ran.shell_id.clone(),
+        }
+    }
+
+    fn show(&self, text: &mut String) {
+        let (verdict, reason) = word(&self.report.verdict);
+        for finding in self.report.findings.iter().take(MAX_SHOWN) {
+            line(text, &shown(finding));
+        }
+        let count = self.report.findings.len() + self.report.omitted;
+        match reason {
+            // Nothing was looked at, so nothing can be counted.
+            Some(reason) => line(text, &format!("{verdict}: {reason}")),
+            None => line(text, &format!("{count} findings")),
+        }
+        line(text, &format!("command: {}", self.ran.argv.join(" ")));
+        line(text, &format!("exit: {}", self.ran.exit));
+    }
+}
+
+/// Shows a finding on one line: `file:line:column:rule: message`.
+pub(super) fn shown(finding: &Finding) -> String {
+    let mut parts = Vec::new();
+    parts.extend(finding.file.clone());
+    parts.extend(finding.line.map(|line| line.to_string()));
+    parts.extend(finding.column.map(|column| column.to_string()));
+    let rule = finding.rule.clone().unwrap_or_else(|| severity(finding.severity).to_owned());
+    parts.push(rule);
+    format!("{}: {}", parts.join(":"), crate::shell::scrubbed(&finding.message))
+}
+
+fn severity(severity: Severity) -> &'static str {
+    match severity {
+        Severity::Error => "error",
+        Severity::Warning => "warning",
+        Severity::Info => "info",
+    }
+}
+
+impl Tool for RunLint {
+    type Input = Input;
+    type Facts = CheckFacts;
+
+    const ABOUT: About = About {
+        name: "run_lint",
+        title: "Look for mistakes",
+        class: Class::Execute,
+        effect: Effect::RUNS,
+        scope: Scope::OneOrAll,
+        description: "Runs the linter that the project's files name, for the project, a directory, a \
+            file or a package. One finding per line: `file:line:column:rule: message`. A linter that \
+            is missing or breaks is could_not_run, never zero findings.",
+    };
+
+    async fn call(&self, call: &Call, input: Input) -> Result<Reply<CheckFacts>, Failure> {
+        check(call, input, plan_lint, parse::lint).await
+    }
+}
+
+impl Tool for RunTypecheck {
+    type Input = Input;
+    type Facts = CheckFacts;
+
+    const ABOUT: About = About {
+        name: "run_typecheck",
+        title: "Check types",
+        class: Class::Execute,
+        effect: Effect::RUNS,
+        scope: Scope::OneOrAll,
+        description: "Runs the type checker, or the compiler as one, that the project's files name. \
+            One finding per line: `file:line:column:rule: message`. A checker that is missing or \
+            breaks is could_not_run, never zero findings.",
+    };
+
+    async fn call(&self, call: &Call, input: Input) -> Result<Reply<CheckFacts>, Failure> {
+        check(call, input, plan_typecheck, parse::typecheck).await
+    }
+}

@@ -1,0 +1,244 @@
+//! `run_failing_tests` and `last_test_failures`
+
+use std::fmt::Write as _;
+
+use carrel_domain::Network;
+use carrel_verify::plan::{Selector, Target};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::last::LastRun;
+use super::projects::{Chosen, Wanted};
+use super::running::Bounds;
+use super::tests::{TestFacts, reply, show_failure, test};
+use crate::answer::Reply;
+use crate::call::Call;
+use crate::failure::Failure;
+use crate::shell::NetworkChoice;
+use crate::text::line;
+use crate::tool::{About, Class, Effect, Scope, Tool};
+
+const USUAL_TIMEOUT: u64 = 300;
+const MAX_TIMEOUT: u64 = 1800;
+const USUAL_RERUNS: usize = 50;
+const MAX_RERUNS: usize = 200;
+const USUAL_SHOWN: usize = 50;
+const MAX_SHOWN: usize = 500;
+
+const NO_RUN: &str = "no run_tests call yet in this session";
+
+/// Runs again what failed.
+pub(super) struct RunFailingTests;
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RerunInput {
+    /// Which language, when the last run had several.
+    language: Option<String>,
+    /// How many tests to run: 50 if not given, at most 200.
+    limit: Option<usize>,
+    /// Seconds until they are ended: 300 if not given, at most 1800.
+    timeout: Option<u64>,
+    /// The network they need. The operator's policy may allow less.
+    network: Option<NetworkChoice>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct RerunFacts {
+    /// How many tests were run again.
+    rerun: usize,
+    /// What became of them; none if there was nothing to run.
+    #[serde(flatten)]
+    result: Option<TestFacts>,
+}
+
+impl Tool for RunFailingTests {
+    type Input = RerunInput;
+    type Facts = RerunFacts;
+
+    const ABOUT: About = About {
+        name: "run_failing_tests",
+        title: "Rerun failed tests",
+        class: Class::Execute,
+        effect: Effect::RUNS,
+        scope: Scope::OneOrAll,
+        description: "Runs again exactly the tests that failed in the last run_tests of this session \
+            in this workspace, and nothing else. What still fails is what last_test_failures then \
+            shows.",
+    };
+
+    async fn call(&self, call: &Call, input: RerunInput) -> Result<Reply<RerunFacts>, Failure> {
+        let nothing = |text: String| Ok(Reply::text(text, RerunFacts { rerun: 0, result: None }));
+        let Some(last) = call.session.state().last_runs.of(call.place().name()) else {
+            return nothing(NO_RUN.to_owned());
+        };
+        let language = input.language.as_deref().map(|name| name.trim().to_lowercase());
+        let wanted = |run: &&LastRun| {
+            language.as_deref().is_none_or(|name| name == "all" || name == run.language)
+        };
+        let failed: Vec<_> = last.iter().filter(wanted).cloned().collect();
+        if let Some(text) = nothing_to_rerun(&last, &failed, language.as_deref()) {
+            return nothing(text);
+        }
+        let limit = input.limit.filter(|limit| *limit > 0).unwrap_or(USUAL_RERUNS).min(MAX_RERUNS);
+        let bounds = Bounds::new(
+            input.timeout,
+            USUAL_TIMEOUT,
+            MAX_TIMEOUT,
+            input.network.map(Network::from),
+        );
+        rerun(call, last, failed, limit, bounds).await
+    }
+}
+
+fn nothing_to_rerun(
+    last: &[LastRun],
+    failed: &[LastRun],
+    language: Option<&str>,
+) -> Option<String> {
+    let names = || last.iter().map(|run| run.language).collect::<Vec<_>>().join(", ");
+    if failed.is_empty() {
+        let language = language.unwrap_or_default();
+        return Some(format!(
+            "run_failing_tests: the last run_tests had no {language} tests (it had: {})",
+            names()
+        ));
+    }
+    if failed.iter().any(|run| run.failures().iter().any(|failure| failure.rerun.is_some())) {
+        return None;
+    }
+    let run = failed.first()?;
+    Some(if run.is_blind() || !run.failures().is_empty() {
+        format!(
+            "run_failing_tests: the last {} run names no test that could be run again; rerun run_tests",
+            run.language
+        )
+    } else {
+        format!("last run_tests had no failures — nothing to rerun ({})", run.language)
+    })
+}
+
+async fn rerun(
+    call: &Call,
+    mut last: Vec<LastRun>,
+    failed: Vec<LastRun>,
+    limit: usize,
+    bounds: Bounds,
+) -> Result<Reply<RerunFacts>, Failure> {
+    let chosen =
+        Chosen::of(call, Wanted { language: Some("all".into()), ..Wanted::default() }).await?;
+    let (mut all, mut count) = (Vec::new(), 0);
+    for run in &failed {
+        let selectors: Vec<Selector> = run
+            .failures()
+            .iter()
+            .filter_map(|failure| failure.rerun.clone())
+            .take(limit - count.min(limit))
+            .collect();
+        if selectors.is_empty() {
+            continue;
+        }
+        let nearest = Chosen::of(
+            call,
+            Wanted {
+                path: Some(run.directory.clone()),
+                language: Some(run.language.to_owned()),
+                package: None,
+            },
+        );
+        let profiles = match nearest.await {
+            Ok(nearest) => nearest.profiles,
+            Err(_) => chosen.profiles.clone(),
+        };
+        for profile in profiles.iter().filter(|profile| profile.root == run.directory) {
+            let target = Target { rerun: &selectors, ..Target::default() };
+            let tested = test(call, profile, &target, bounds).await?;
+            count += selectors.len();
+            remember(&mut last, &LastRun::of(&tested));
+            all.push(tested);
+        }
+    }
+    call.session.state().last_runs.set(call.place().name(), last);
+    let Reply { content, facts } = reply(&all);
+    Ok(Reply { content, facts: RerunFacts { rerun: count, result: Some(facts) } })
+}
+
+/// Puts what still fails in the place of what failed before.
+fn remember(last: &mut [LastRun], now: &LastRun) {
+    let same = |run: &&mut LastRun| run.language == now.language && run.directory == now.directory;
+    if let Some(run) = last.iter_mut().find(same) {
+        *run = now.clone();
+    }
+}
+
+/// Shows what failed last.
+pub(super) struct LastTestFailures;
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct LastInput {
+    /// How many to show: 50 if not given, at most 500.
+    limit: Option<usize>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct LastFacts {
+    /// How many tests failed; none if none were run.
+    failures: Option<usize>,
+    /// How many are shown.
+    shown: usize,
+}
+
+impl Tool for LastTestFailures {
+    type Input = LastInput;
+    type Facts = LastFacts;
+
+    const ABOUT: About = About {
+        name: "last_test_failures",
+        title: "Show failed tests",
+        class: Class::Read,
+        effect: Effect::NONE,
+        scope: Scope::OneOrAll,
+        description: "Shows again what failed in the last run_tests or run_failing_tests of this \
+            session in this workspace, without running anything.",
+    };
+
+    async fn call(&self, call: &Call, input: LastInput) -> Result<Reply<LastFacts>, Failure> {
+        let limit = input.limit.filter(|limit| *limit > 0).unwrap_or(USUAL_SHOWN).min(MAX_SHOWN);
+        let Some(last) = call.session.state().last_runs.of(call.place().name()) else {
+            return Ok(Reply::text(NO_RUN, LastFacts { failures: None, shown: 0 }));
+        };
+        let (mut text, mut failures, mut shown) = (String::new(), 0, 0);
+        for run in &last {
+            let all = run.failures();
+            failures += all.len();
+            line(&mut text, &heading(run));
+            for (index, failure) in all.iter().take(limit - shown.min(limit)).enumerate() {
+                show_failure(&mut text, index + 1, failure);
+                shown += 1;
+            }
+        }
+        if failures > shown {
+            let left = failures - shown;
+            write!(text, "\n({left} more entries truncated; pass a larger limit to see them)\n")
+                .expect("writing to a string cannot fail");
+        }
+        Ok(Reply::text(text, LastFacts { failures: Some(failures), shown }))
+    }
+}
+
+fn heading(run: &LastRun) -> String {
+    let (language, age) = (run.language, run.age());
+    match (run.failures().len(), run.is_blind()) {
+        (0, true) => {
+            format!("no structured failures available for {language} (last run_tests {age})")
+        }
+        (0, false) => {
+            let passed = run.report.counts.passed;
+            format!("last run_tests had no failures ({passed} tests passed, {language}, {age})")
+        }
+        (count, _) => {
+            format!("{count} test failure(s) from last run_tests call ({language}, {age}):")
+        }
+    }
+}

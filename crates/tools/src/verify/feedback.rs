@@ -1,0 +1,170 @@
+//! What linters and formatters say about a file that was just changed.
+//!
+//! It is said within [`BUDGET`] or not at all, and never makes the change fail. Only tools that the
+//! project itself names are asked, and only about files that they know.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use carrel_domain::Network;
+use carrel_edit::replace::Limits;
+use carrel_verify::parse::{self, CheckReport, Reason, Verdict};
+use carrel_verify::plan::{FormatMode, Place, plan_format, plan_lint};
+use carrel_verify::{EditLimits, Fact, Profile};
+use tracing::debug;
+
+use super::checks::shown;
+use super::running::{Bounds, run};
+use crate::answer::Content;
+use crate::blocking::blocking;
+use crate::call::Call;
+use crate::files::{Desk, compared};
+use crate::text::line;
+
+/// How long an edit waits for what tools say about it.
+const BUDGET: Duration = Duration::from_secs(2);
+
+/// Findings that are shown behind an edit.
+const MAX_SHOWN: usize = 20;
+
+/// What was said about a file, and what became of it.
+#[derive(Debug, Default)]
+pub(crate) struct Feedback {
+    /// To be shown behind the answer of the edit.
+    pub(crate) text: String,
+    /// Stands for the contents after the formatter, if that changed them.
+    pub(crate) hash: Option<String>,
+}
+
+impl Feedback {
+    /// Adds what was said to the answer of an edit.
+    pub(crate) fn add_to(self, content: &mut [Content], hash: &mut String) {
+        if let (false, Some(Content::Text(text))) = (self.text.is_empty(), content.last_mut()) {
+            line(text, &format!("\n{}", self.text.trim_end()));
+        }
+        if let Some(formatted) = self.hash {
+            *hash = formatted;
+        }
+    }
+}
+
+/// Finds the project whose tools know a file, if there is one.
+pub(crate) async fn project_of(call: &Call, path: &Path) -> Option<Profile> {
+    let (place, file, toolbox) =
+        (Arc::clone(call.place()), path.to_owned(), Arc::clone(&call.toolbox));
+    let found = blocking(move || Ok(toolbox.profiles.detect_for_file(place.files(), &file)?));
+    // A file that cannot be looked at has no project; whoever changes it says what is wrong.
+    found.await.ok().and_then(|(profile, _)| (*profile).clone())
+}
+
+/// Returns how large the edits of a project may be: it may ask for small steps.
+pub(crate) fn edit_limits(project: Option<&Profile>) -> Limits {
+    match project.map(|profile| profile.edit_limits) {
+        Some(EditLimits::Strict) => Limits::STRICT,
+        Some(EditLimits::Standard) | None => Limits::GENEROUS,
+    }
+}
+
+/// Asks the tools of the file's own project.
+pub(crate) async fn of(call: &Call, path: &Path) -> Feedback {
+    match project_of(call, path).await {
+        Some(project) => of_project(call, &project, path).await,
+        None => Feedback::default(),
+    }
+}
+
+/// Asks the tools of a project about one of its files.
+pub(crate) async fn of_project(call: &Call, project: &Profile, path: &Path) -> Feedback {
+    let asked = tokio::time::timeout(BUDGET, Box::pin(ask(call, project, path)));
+    asked.await.unwrap_or_else(|_| {
+        debug!(path = %path.display(), "tools took too long to say something about an edit");
+        Feedback::default()
+    })
+}
+
+async fn ask(call: &Call, profile: &Profile, path: &Path) -> Feedback {
+    let name = path.to_string_lossy().into_owned();
+    if profile.format_on_edit {
+        return format(call, profile, path, &name).await;
+    }
+    let (lint, style) = tokio::join!(
+        findings(call, profile, Fact::Lint, &name),
+        findings(call, profile, Fact::FormatCheck, &name)
+    );
+    let mut text = String::new();
+    if let Some(report) = lint {
+        let about: Vec<_> = report
+            .findings
+            .iter()
+            .filter(|finding| finding.file.as_deref() == Some(&*name))
+            .collect();
+        if !about.is_empty() {
+            line(&mut text, &format!("post-edit lint findings ({}):", about.len()));
+            about.iter().take(MAX_SHOWN).for_each(|finding| line(&mut text, &shown(finding)));
+        }
+    }
+    if let Some(report) = style
+        && report.verdict == Verdict::Failed
+    {
+        line(&mut text, "post-edit format: not in the project's style; `format` would change it");
+        report.findings.iter().take(MAX_SHOWN).for_each(|finding| line(&mut text, &shown(finding)));
+    }
+    Feedback { text, hash: None }
+}
+
+/// Runs a check of one file, if the project names a tool that can.
+async fn findings(call: &Call, profile: &Profile, fact: Fact, name: &str) -> Option<CheckReport> {
+    let command = profile.command(fact)?;
+    if command.assumed || command.file_argv.is_none() || !command.understands(name) {
+        return None;
+    }
+    let place = Place::File(name);
+    let (invocation, parse): (_, fn(&_, &_) -> CheckReport) = match fact {
+        Fact::Lint => (plan_lint(profile, place).ok()?, parse::lint),
+        _ => (plan_format(profile, FormatMode::Check, place).ok()?, parse::format_check),
+    };
+    let ran = run(call, &invocation, bounds()).await.ok()?;
+    let report = parse(&invocation, &ran.outcome());
+    match &report.verdict {
+        Verdict::CouldNotRun { reason: reason @ Reason::ToolMissing { tool, .. } } => {
+            // Said once: an agent that cannot install it need not hear it after each edit.
+            let new = call.session.state().missing_tools.insert(tool.clone());
+            if new {
+                call.progress(0.0, None, &reason.to_string());
+            }
+            None
+        }
+        Verdict::CouldNotRun { .. } => None,
+        Verdict::Passed | Verdict::Failed => Some(report),
+    }
+}
+
+/// Formats the file, and shows what that changed.
+async fn format(call: &Call, profile: &Profile, path: &Path, name: &str) -> Feedback {
+    let Ok(invocation) = plan_format(profile, FormatMode::Write, Place::File(name)) else {
+        return Feedback::default();
+    };
+    let desk = Desk::of(call);
+    let (before, file) = (desk.clone(), path.to_owned());
+    let Ok(before) = blocking(move || before.load(&file)).await else { return Feedback::default() };
+    if run(call, &invocation, bounds()).await.is_err() {
+        return Feedback::default();
+    }
+    let (file, name) = (path.to_owned(), name.to_owned());
+    let formatted = blocking(move || {
+        let after = desk.load(&file)?;
+        if after.hash == before.hash {
+            return Ok(Feedback::default());
+        }
+        let (old, new) = (before.document(&name)?, after.document(&name)?);
+        let hash = desk.changed(&before, &after.bytes);
+        let (_, diff) = compared(Some(old.text()), new.text(), &name);
+        Ok(Feedback { text: format!("formatted:\n{diff}"), hash: Some(hash) })
+    });
+    formatted.await.unwrap_or_default()
+}
+
+fn bounds() -> Bounds {
+    Bounds { timeout: BUDGET, network: Some(Network::None) }
+}

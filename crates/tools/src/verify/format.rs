@@ -1,0 +1,110 @@
+//! `format`
+
+use carrel_domain::Network;
+use carrel_verify::parse;
+use carrel_verify::plan::{FormatMode, plan_format};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::projects::{Chosen, Wanted};
+use super::running::{Bounds, run};
+use super::script::shortened;
+use super::tests::{no_plan, word};
+use crate::answer::Reply;
+use crate::call::Call;
+use crate::failure::Failure;
+use crate::shell::scrubbed;
+use crate::text::line;
+use crate::tool::{About, Class, Effect, Scope, Tool};
+
+const USUAL_TIMEOUT: u64 = 120;
+const MAX_TIMEOUT: u64 = 600;
+
+/// Formats files.
+pub(super) struct Format;
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Input {
+    /// Only this file or directory; its nearest project is used.
+    path: Option<String>,
+    /// Only say what is not in the project's style, and change nothing.
+    #[serde(default)]
+    check: bool,
+    /// Which language, when the project has several; `all` for each in turn.
+    language: Option<String>,
+    /// Seconds until it is ended: 120 if not given, at most 600.
+    timeout: Option<u64>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct Facts {
+    /// One for each project.
+    sections: Vec<Section>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct Section {
+    language: &'static str,
+    directory: String,
+    /// `passed`, `failed` or `could_not_run`.
+    verdict: &'static str,
+    /// Why it could not run.
+    reason: Option<String>,
+    command: Vec<String>,
+}
+
+impl Tool for Format {
+    type Input = Input;
+    type Facts = Facts;
+
+    const ABOUT: About = About {
+        name: "format",
+        title: "Format files",
+        class: Class::Execute,
+        effect: Effect { destructive: true, idempotent: true, open_world: false },
+        scope: Scope::OneOrAll,
+        description: "Runs the formatter that the project's files name, for a file or the whole \
+            project; with check it only says what is not in style. Read files again afterwards: their \
+            lines may have moved.",
+    };
+
+    async fn call(&self, call: &Call, input: Input) -> Result<Reply<Facts>, Failure> {
+        let mode = if input.check { FormatMode::Check } else { FormatMode::Write };
+        let bounds = Bounds::new(input.timeout, USUAL_TIMEOUT, MAX_TIMEOUT, Some(Network::None));
+        let wanted = Wanted { path: input.path, language: input.language, package: None };
+        let chosen = Chosen::of(call, wanted).await?;
+        let (mut text, mut sections) = (String::new(), Vec::new());
+        for profile in &chosen.profiles {
+            let invocation =
+                plan_format(profile, mode, chosen.aim(profile)).map_err(|error| no_plan(&error))?;
+            let ran = run(call, &invocation, bounds).await?;
+            let verdict = match mode {
+                FormatMode::Write => parse::command(&invocation, &ran.outcome()),
+                FormatMode::Check => parse::format_check(&invocation, &ran.outcome()).verdict,
+            };
+            let (verdict, reason) = word(&verdict);
+            let suffix = reason.as_ref().map_or(String::new(), |reason| format!(": {reason}"));
+            line(
+                &mut text,
+                &format!("{} in {}: {verdict}{suffix}", profile.ecosystem.as_str(), profile.root),
+            );
+            for stream in [&ran.stdout, &ran.stderr] {
+                let shown = scrubbed(&shortened(stream));
+                if !shown.trim().is_empty() {
+                    line(&mut text, shown.trim_end());
+                }
+            }
+            line(&mut text, &format!("command: {}", ran.argv.join(" ")));
+            line(&mut text, &format!("exit: {}", ran.exit));
+            sections.push(Section {
+                language: profile.ecosystem.as_str(),
+                directory: profile.root.clone(),
+                verdict,
+                reason,
+                command: ran.argv,
+            });
+        }
+        Ok(Reply::text(text, Facts { sections }))
+    }
+}

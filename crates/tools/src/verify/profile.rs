@@ -1,0 +1,99 @@
+//! `profile`
+
+use carrel_verify::{Fact, Profile};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::projects::{Chosen, Wanted};
+use crate::answer::Reply;
+use crate::call::Call;
+use crate::failure::Failure;
+use crate::text::line;
+use crate::tool::{About, Class, Effect, Scope, Tool};
+
+/// Says what a project is.
+pub(super) struct ShowProfile;
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Input {
+    /// A file or directory, whose nearest project is described. If not given, every project of the
+    /// workspace.
+    path: Option<String>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct Facts {
+    /// One for each project and ecosystem.
+    #[schemars(with = "Vec<Value>")]
+    profiles: Vec<Profile>,
+}
+
+impl Tool for ShowProfile {
+    type Input = Input;
+    type Facts = Facts;
+
+    const ABOUT: About = About {
+        name: "profile",
+        title: "Describe the project",
+        class: Class::Read,
+        effect: Effect::NONE,
+        scope: Scope::OneOrAll,
+        description: "Says what the project files tell: ecosystem, package manager, and the commands \
+            that install, format, lint, typecheck and test, with the file that says so. A carrel.toml \
+            beside the project files beats what is detected.",
+    };
+
+    async fn call(&self, call: &Call, input: Input) -> Result<Reply<Facts>, Failure> {
+        let profiles = match Chosen::everything(call, input.path).await {
+            Ok(profiles) => profiles,
+            Err(failure) => return Err(failure),
+        };
+        let mut text = String::new();
+        for profile in &profiles {
+            show(&mut text, profile);
+        }
+        if profiles.is_empty() {
+            line(&mut text, "no supported project detected");
+        }
+        Ok(Reply::text(text, Facts { profiles }))
+    }
+}
+
+fn show(text: &mut String, profile: &Profile) {
+    let manager =
+        profile.package_manager.map_or(String::new(), |one| format!(", {}", one.as_str()));
+    line(text, &format!("{} in {}{manager}", profile.ecosystem.as_str(), profile.root));
+    for fact in
+        [Fact::Install, Fact::Format, Fact::FormatCheck, Fact::Lint, Fact::Typecheck, Fact::Test]
+    {
+        let Some(command) = profile.command(fact) else { continue };
+        let argv = match &command.file_argv {
+            Some(argv) if command.argv.is_empty() => format!("{} FILE", argv.join(" ")),
+            _ => command.argv.join(" "),
+        };
+        let from = profile.evidence_of(fact).unwrap_or("the usual for such projects");
+        line(text, &format!("  {:<14}{argv}  ({from})", fact.as_str()));
+    }
+    for problem in &profile.problems {
+        line(text, &format!("  problem: {problem}"));
+    }
+}
+
+impl Chosen {
+    /// Finds every project, whatever its language.
+    async fn everything(call: &Call, path: Option<String>) -> Result<Vec<Profile>, Failure> {
+        let wanted = Wanted { path, language: Some("all".into()), package: None };
+        if wanted.path.is_some() {
+            return match Self::of(call, wanted).await {
+                Ok(chosen) => Ok(chosen.profiles),
+                Err(failure) if failure.code == carrel_domain::Code::ProjectNotDetected => {
+                    Ok(Vec::new())
+                }
+                Err(failure) => Err(failure),
+            };
+        }
+        Self::all(call).await
+    }
+}

@@ -1,0 +1,149 @@
+//! Which projects a call is about.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use carrel_domain::Code;
+use carrel_fsroot::FileKind;
+use carrel_verify::plan::Place as Aim;
+use carrel_verify::{ChoiceError, Command, Freshness, Profile, choose};
+
+use crate::blocking::blocking;
+use crate::call::Call;
+use crate::events::Event;
+use crate::failure::Failure;
+use crate::files::shown;
+
+/// Projects that a call is about, and the part of them.
+#[derive(Debug)]
+pub(super) struct Chosen {
+    pub(super) profiles: Vec<Profile>,
+    path: Option<(String, FileKind)>,
+    package: Option<String>,
+}
+
+/// What a call says about which project it means.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Wanted {
+    pub(super) path: Option<String>,
+    pub(super) package: Option<String>,
+    pub(super) language: Option<String>,
+}
+
+impl Chosen {
+    /// Finds the projects: the nearest one of a path, or those of the workspace.
+    pub(super) async fn of(call: &Call, wanted: Wanted) -> Result<Self, Failure> {
+        let (place, toolbox) = (Arc::clone(call.place()), Arc::clone(&call.toolbox));
+        let (chosen, fresh) = blocking(move || {
+            let Wanted { path, package, language } = wanted;
+            let given = path.filter(|path| !path.trim().is_empty());
+            let files = place.files();
+            let (found, freshness, path) = match given.map(|path| place.relative(&path)) {
+                None => {
+                    let (survey, freshness) = toolbox.profiles.detect_all(files)?;
+                    (survey.profiles.clone(), freshness, None)
+                }
+                Some(path) => {
+                    let kind = files.metadata(&path)?.kind;
+                    let located = files.locate(&path)?;
+                    let (detection, freshness) = toolbox.profiles.detect(files, &located)?;
+                    let path = (shown_or_top(&located), kind);
+                    (detection.profiles.clone(), freshness, Some(path))
+                }
+            };
+            let profiles = choose_among(&found, language.as_deref(), path.is_some())?;
+            let chosen = Self { profiles, path, package };
+            Ok((chosen, freshness != Freshness::Hit))
+        })
+        .await?;
+        if fresh {
+            chosen.profiles.iter().for_each(|profile| announce(call, profile));
+        }
+        Ok(chosen)
+    }
+
+    /// Finds every project of the workspace.
+    pub(super) async fn all(call: &Call) -> Result<Vec<Profile>, Failure> {
+        let (place, toolbox) = (Arc::clone(call.place()), Arc::clone(&call.toolbox));
+        let (survey, freshness) =
+            blocking(move || Ok(toolbox.profiles.detect_all(place.files())?)).await?;
+        if freshness != Freshness::Hit {
+            survey.profiles.iter().for_each(|profile| announce(call, profile));
+        }
+        Ok(survey.profiles.clone())
+    }
+
+    /// Returns what of a project its commands are pointed at.
+    pub(super) fn aim(&self, profile: &Profile) -> Aim<'_> {
+        match (&self.package, &self.path) {
+            (Some(package), _) => Aim::Package(package),
+            (None, Some((path, FileKind::Directory))) if *path == profile.root => Aim::Project,
+            (None, Some((path, FileKind::Directory))) => Aim::Directory(path),
+            (None, Some((path, _))) => Aim::File(path),
+            (None, None) => Aim::Project,
+        }
+    }
+}
+
+fn shown_or_top(path: &Path) -> String {
+    let text = shown(path);
+    if text.is_empty() { ".".to_owned() } else { text }
+}
+
+/// The nearest project of a path may have several languages, all in one directory.
+fn choose_among(
+    found: &[Profile],
+    language: Option<&str>,
+    near: bool,
+) -> Result<Vec<Profile>, Failure> {
+    if near && found.is_empty() {
+        let message = "no supported project detected at or above the path";
+        return Err(Failure::new(Code::ProjectNotDetected, message));
+    }
+    // Those of one directory are candidates wherever it is.
+    let at_top: Vec<Profile>;
+    let candidates = if near {
+        at_top =
+            found.iter().cloned().map(|profile| Profile { root: ".".into(), ..profile }).collect();
+        &at_top[..]
+    } else {
+        found
+    };
+    let chosen = choose(candidates, language).map_err(|error| {
+        let code = match error {
+            ChoiceError::NoProject => Code::ProjectNotDetected,
+            ChoiceError::Polyglot { .. } | ChoiceError::NotDetected { .. } => {
+                Code::LanguageNotChosen
+            }
+        };
+        Failure::new(code, error.to_string())
+    })?;
+    let is_chosen = |profile: &&Profile| {
+        chosen
+            .iter()
+            .any(|one| one.ecosystem == profile.ecosystem && (near || one.root == profile.root))
+    };
+    Ok(found.iter().filter(is_chosen).cloned().collect())
+}
+
+/// Says what was found out about a project.
+pub(super) fn announce(call: &Call, profile: &Profile) {
+    let line = |command: &Option<Command>| {
+        let command = command.as_ref()?;
+        let argv =
+            if command.argv.is_empty() { command.file_argv.as_ref()? } else { &command.argv };
+        Some(argv.join(" "))
+    };
+    let event = Event::WorkspaceProfile {
+        workspace: call.place().name().to_owned(),
+        directory: profile.root.clone(),
+        ecosystem: profile.ecosystem.as_str().to_owned(),
+        package_manager: profile.package_manager.map(|manager| manager.as_str().to_owned()),
+        install_command: line(&profile.install),
+        lint_command: line(&profile.lint),
+        format_command: line(&profile.format),
+        test_command: line(&profile.test),
+        typecheck_command: line(&profile.typecheck),
+    };
+    call.toolbox.events.add(call.session.id(), call.options.door, event);
+}

@@ -1,0 +1,170 @@
+//! Running a planned command and handing what is left of it to a parser.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use carrel_domain::{ByteSize, Code, Network};
+use carrel_exec::{CaptureLimits, Captured, End};
+use carrel_shell::Preset;
+use carrel_verify::parse::{ArtifactFile, Ended, Outcome, project_artifacts};
+use carrel_verify::plan::{ARTIFACTS, Artifact, Invocation};
+use carrel_workspace::{ArtifactRequest, CommandForm, Completed};
+
+use crate::call::Call;
+use crate::failure::Failure;
+use crate::shell::{CommandFacts, Launch, Shell, exit_code};
+
+/// What is kept of each end of a report: parsers want all of it.
+const KEPT: CaptureLimits = CaptureLimits { head: ByteSize::mib(8), tail: ByteSize::mib(8) };
+
+/// How a run is bounded.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bounds {
+    pub(super) timeout: Duration,
+    pub(super) network: Option<Network>,
+}
+
+/// A command that is over, or could not begin.
+#[derive(Debug)]
+pub(super) struct Ran {
+    pub(super) argv: Vec<String>,
+    /// For `BashOutput`.
+    pub(super) shell_id: Option<String>,
+    pub(super) exit: i32,
+    pub(super) facts: Option<CommandFacts>,
+    pub(super) stdout: Vec<u8>,
+    pub(super) stderr: Vec<u8>,
+    cut: bool,
+    ended: Ended,
+    artifacts: Vec<ArtifactFile>,
+    workspace: String,
+}
+
+impl Bounds {
+    /// Reads a timeout in seconds: the usual one if it is not given, and never more than the most.
+    pub(super) fn new(
+        timeout: Option<u64>,
+        usual: u64,
+        most: u64,
+        network: Option<Network>,
+    ) -> Self {
+        let seconds = timeout.filter(|seconds| *seconds > 0).unwrap_or(usual).min(most);
+        Self { timeout: Duration::from_secs(seconds), network }
+    }
+}
+
+impl Ran {
+    /// Returns what a parser reads.
+    pub(super) fn outcome(&self) -> Outcome<'_> {
+        Outcome {
+            ended: self.ended.clone(),
+            stdout: &self.stdout,
+            stderr: &self.stderr,
+            cut: self.cut,
+            artifacts: &self.artifacts,
+            workspace: &self.workspace,
+        }
+    }
+}
+
+/// Runs a planned command.
+pub(super) async fn run(
+    call: &Call,
+    invocation: &Invocation,
+    bounds: Bounds,
+) -> Result<Ran, Failure> {
+    let began = SystemTime::now();
+    let started = launch(invocation, bounds).start(call).await;
+    let workspace = call.place().path().to_string_lossy().into_owned();
+    let shell = match started {
+        Ok(shell) => shell,
+        Err(failure) if failure.code == Code::SpawnFailed => {
+            return Ok(not_started(invocation, &failure, workspace));
+        }
+        Err(failure) => return Err(failure),
+    };
+    let completed = shell.over(call).await?;
+    let mut artifacts: Vec<_> = completed.artifacts.iter().map(private).collect();
+    let (place, planned) = (Arc::clone(call.place()), invocation.clone());
+    artifacts.extend(
+        crate::blocking::blocking(move || Ok(project_artifacts(place.files(), &planned, began)))
+            .await?,
+    );
+    Ok(ran(invocation, &shell, completed, bounds, artifacts, workspace))
+}
+
+fn private(artifact: &carrel_workspace::Artifact) -> ArtifactFile {
+    ArtifactFile { name: artifact.name.clone(), contents: artifact.contents.clone() }
+}
+
+fn launch(invocation: &Invocation, bounds: Bounds) -> Launch {
+    let names = invocation.artifacts.iter().filter_map(|artifact| match artifact {
+        Artifact::Private { name } => Some(name.clone()),
+        Artifact::Project { .. } => None,
+    });
+    let argv = invocation.argv.iter().map(Into::into).collect();
+    let directory = invocation.directory.strip_prefix("./").unwrap_or(&invocation.directory);
+    let directory = if directory == "." { PathBuf::new() } else { PathBuf::from(directory) };
+    Launch {
+        // The words come from the project's own files; its programs run behind walls.
+        preset: Preset::Open,
+        directory,
+        network: bounds.network,
+        timeout: Some(bounds.timeout),
+        environment: invocation.environment.clone(),
+        artifacts: Some(ArtifactRequest { placeholder: ARTIFACTS, names: names.collect() }),
+        keep: (KEPT, KEPT),
+        ..Launch::new(CommandForm::Argv(argv), invocation.argv.join(" "))
+    }
+}
+
+fn ran(
+    invocation: &Invocation,
+    shell: &Shell,
+    completed: &Completed,
+    bounds: Bounds,
+    artifacts: Vec<ArtifactFile>,
+    workspace: String,
+) -> Ran {
+    let outcome = &completed.outcome;
+    let ended = match outcome.end {
+        _ if outcome.timed_out() => Ended::TimedOut(bounds.timeout),
+        End::Exited(code) => Ended::Exited(code),
+        End::Signaled(signal) => Ended::Signal(signal),
+        End::Lost => Ended::NotStarted("it was ended with the server".into()),
+    };
+    Ran {
+        argv: invocation.argv.clone(),
+        shell_id: Some(shell.job.id().to_string()),
+        exit: exit_code(completed),
+        facts: Some(CommandFacts::of(completed)),
+        stdout: whole(&outcome.stdout),
+        stderr: whole(&outcome.stderr),
+        cut: outcome.stdout.truncated() || outcome.stderr.truncated(),
+        ended,
+        artifacts,
+        workspace,
+    }
+}
+
+fn whole(captured: &Captured) -> Vec<u8> {
+    [captured.head.as_slice(), &captured.tail].concat()
+}
+
+fn not_started(invocation: &Invocation, failure: &Failure, workspace: String) -> Ran {
+    let missing = failure.message.starts_with("no such program");
+    let ended = if missing { Ended::NotFound } else { Ended::NotStarted(failure.message.clone()) };
+    Ran {
+        argv: invocation.argv.clone(),
+        shell_id: None,
+        exit: if missing { 127 } else { 126 },
+        facts: None,
+        stdout: Vec::new(),
+        stderr: Vec::new(),
+        cut: false,
+        ended,
+        artifacts: Vec::new(),
+        workspace,
+    }
+}

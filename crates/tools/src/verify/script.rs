@@ -1,0 +1,142 @@
+//! `run_script`
+
+use carrel_domain::{Code, Network};
+use carrel_verify::parse;
+use carrel_verify::plan::{ScriptError, plan_script};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::projects::{Chosen, Wanted};
+use super::running::{Bounds, run};
+use super::tests::word;
+use crate::answer::Reply;
+use crate::call::Call;
+use crate::failure::Failure;
+use crate::shell::{CommandFacts, NetworkChoice, scrubbed};
+use crate::text::line;
+use crate::tool::{About, Class, Effect, Scope, Tool};
+
+const USUAL_TIMEOUT: u64 = 300;
+const MAX_TIMEOUT: u64 = 1800;
+
+/// How much of each stream is shown.
+const SHOWN_BYTES: usize = 50 * 1024;
+
+/// Runs a command that the project gave a name.
+pub(super) struct RunScript;
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Input {
+    /// The name, such as a script of package.json or a target of the Makefile.
+    name: String,
+    /// A file or directory; the scripts of its nearest project are used.
+    path: Option<String>,
+    /// Which language, when the project has several.
+    language: Option<String>,
+    /// Seconds until it is ended: 300 if not given, at most 1800.
+    timeout: Option<u64>,
+    /// The network it needs. The operator's policy may allow less.
+    network: Option<NetworkChoice>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct Facts {
+    /// `passed`, `failed` or `could_not_run`.
+    verdict: &'static str,
+    /// Why it could not run.
+    reason: Option<String>,
+    /// The command that was run.
+    argv: Vec<String>,
+    /// For `BashOutput`: the whole output.
+    shell_id: Option<String>,
+    /// How it ended.
+    #[serde(flatten)]
+    command: Option<CommandFacts>,
+}
+
+impl Tool for RunScript {
+    type Input = Input;
+    type Facts = Facts;
+
+    const ABOUT: About = About {
+        name: "run_script",
+        title: "Run a script of the project",
+        class: Class::Execute,
+        effect: Effect::RUNS,
+        scope: Scope::OneOrAll,
+        description: "Runs a command that the project defines by name: a script of package.json, a \
+            task of Deno, an alias of cargo, a target of the Makefile. An unknown name is answered \
+            with those that there are.",
+    };
+
+    async fn call(&self, call: &Call, input: Input) -> Result<Reply<Facts>, Failure> {
+        let wanted = Wanted { path: input.path, language: input.language, package: None };
+        let chosen = Chosen::of(call, wanted).await?;
+        let bounds = Bounds::new(
+            input.timeout,
+            USUAL_TIMEOUT,
+            MAX_TIMEOUT,
+            input.network.map(Network::from),
+        );
+        let planned = chosen.profiles.iter().map(|profile| plan_script(profile, &input.name));
+        // The first project that has it; if none has, the first says what it has.
+        let mut refused = None;
+        let mut found = None;
+        for plan in planned {
+            match plan {
+                Ok(invocation) if found.is_none() => found = Some(invocation),
+                Ok(_) => {}
+                Err(error) => refused = refused.or(Some(error)),
+            }
+        }
+        let Some(invocation) = found else {
+            return Err(refused.map_or_else(no_project, |error| no_script(&error)));
+        };
+        let ran = run(call, &invocation, bounds).await?;
+        let (verdict, reason) = word(&parse::command(&invocation, &ran.outcome()));
+        let mut text = scrubbed(&shortened(&ran.stdout));
+        if !ran.stderr.is_empty() {
+            line(
+                &mut text,
+                &format!("--- stderr ---\n{}", scrubbed(&shortened(&ran.stderr)).trim_end()),
+            );
+        }
+        if let Some(reason) = &reason {
+            line(&mut text, reason);
+        }
+        line(&mut text, &format!("exit: {}", ran.exit));
+        let facts =
+            Facts { verdict, reason, argv: ran.argv, shell_id: ran.shell_id, command: ran.facts };
+        Ok(Reply::text(text, facts))
+    }
+}
+
+fn no_project() -> Failure {
+    Failure::new(Code::ProjectNotDetected, "no supported project detected in workspace root")
+}
+
+fn no_script(error: &ScriptError) -> Failure {
+    let code = match error {
+        ScriptError::NoName => Code::InvalidArguments,
+        ScriptError::Unknown { .. } => Code::ScriptNotFound,
+        ScriptError::Unsupported { .. } | ScriptError::Broken { .. } => Code::ProjectNotDetected,
+    };
+    Failure::new(code, error.to_string())
+}
+
+/// Keeps both ends of a text that is too long.
+pub(super) fn shortened(bytes: &[u8]) -> String {
+    let text = String::from_utf8_lossy(bytes);
+    if text.len() <= SHOWN_BYTES {
+        return text.into_owned();
+    }
+    let head = text.floor_char_boundary(SHOWN_BYTES / 2);
+    let tail = text.ceil_char_boundary(text.len() - SHOWN_BYTES / 2);
+    let missing = tail - head;
+    format!(
+        "{}\n[… {missing} bytes omitted; BashOutput has all of it …]\n{}",
+        &text[..head],
+        &text[tail..]
+    )
+}

@@ -1,0 +1,274 @@
+//! `run_tests`
+
+use std::fmt::Write as _;
+
+use carrel_domain::{Code, Network};
+use carrel_verify::parse::{Counts, TestReport, Verdict};
+use carrel_verify::plan::{PlanError, Target, plan_tests};
+use carrel_verify::{Profile, parse};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::last::LastRun;
+use super::projects::{Chosen, Wanted};
+use super::running::{Bounds, Ran, run};
+use crate::answer::Reply;
+use crate::call::Call;
+use crate::failure::Failure;
+use crate::shell::{NetworkChoice, scrubbed};
+use crate::text::line;
+use crate::tool::{About, Class, Effect, Scope, Tool};
+
+const USUAL_TIMEOUT: u64 = 300;
+const MAX_TIMEOUT: u64 = 1800;
+
+/// Failures that one answer explains; `last_test_failures` has the rest.
+const MAX_SHOWN: usize = 50;
+
+/// How much of the output is shown when nothing else explains a failure.
+const SHOWN_OUTPUT: usize = 8 * 1024;
+
+/// Runs tests.
+pub(super) struct RunTests;
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Input {
+    /// Only the tests of this file or directory; its nearest project is used.
+    path: Option<String>,
+    /// Only the tests of this package, where the tool knows packages by name.
+    package: Option<String>,
+    /// Only tests whose name contains this.
+    name: Option<String>,
+    /// Which language, when the project has several; `all` for each in turn.
+    language: Option<String>,
+    /// Seconds until they are ended: 300 if not given, at most 1800.
+    timeout: Option<u64>,
+    /// The network they need. The operator's policy may allow less.
+    network: Option<NetworkChoice>,
+}
+
+/// The facts about a run of tests.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct TestFacts {
+    /// `passed`, `failed` or `could_not_run`; the worst of all sections.
+    verdict: &'static str,
+    /// One for each project.
+    sections: Vec<TestSection>,
+}
+
+/// The facts about the tests of one project.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct TestSection {
+    language: &'static str,
+    /// The project, relative to the workspace.
+    directory: String,
+    /// `passed`, `failed` or `could_not_run`.
+    verdict: &'static str,
+    /// Why nothing can be said about the project.
+    reason: Option<String>,
+    /// How many tests passed, failed, were skipped, broke.
+    #[schemars(with = "Value")]
+    counts: Counts,
+    /// The tests that failed; the text explains them.
+    failures: Vec<FailureFact>,
+    /// What kept tests from being built or loaded.
+    build_errors: usize,
+    /// The commands that were run.
+    commands: Vec<Vec<String>>,
+    /// For `BashOutput`: the whole output.
+    shell_ids: Vec<String>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct FailureFact {
+    name: String,
+    file: Option<String>,
+    line: Option<u64>,
+}
+
+/// What became of the tests of one project.
+#[derive(Debug)]
+pub(super) struct Tested {
+    pub(super) profile: Profile,
+    pub(super) report: TestReport,
+    ran: Vec<Ran>,
+}
+
+impl Tool for RunTests {
+    type Input = Input;
+    type Facts = TestFacts;
+
+    const ABOUT: About = About {
+        name: "run_tests",
+        title: "Run tests",
+        class: Class::Execute,
+        effect: Effect::RUNS,
+        scope: Scope::OneOrAll,
+        description: "Runs the tests of the project with the runner that its files name, and returns \
+            what failed, where and why: passed, failed or could_not_run, never green by accident. \
+            Narrow it with path, package or name. Afterwards run_failing_tests reruns exactly what \
+            failed, and last_test_failures shows it again.",
+    };
+
+    async fn call(&self, call: &Call, input: Input) -> Result<Reply<TestFacts>, Failure> {
+        let network = input.network.map(Network::from);
+        let bounds = Bounds::new(input.timeout, USUAL_TIMEOUT, MAX_TIMEOUT, network);
+        let wanted = Wanted { path: input.path, package: input.package, language: input.language };
+        let chosen = Chosen::of(call, wanted).await?;
+        let mut all = Vec::new();
+        for profile in &chosen.profiles {
+            let target =
+                Target { place: chosen.aim(profile), name: input.name.as_deref(), rerun: &[] };
+            all.push(test(call, profile, &target, bounds).await?);
+        }
+        call.session
+            .state()
+            .last_runs
+            .set(call.place().name(), all.iter().map(LastRun::of).collect());
+        Ok(reply(&all))
+    }
+}
+
+/// Runs the tests of one project.
+pub(super) async fn test(
+    call: &Call,
+    profile: &Profile,
+    target: &Target<'_>,
+    bounds: Bounds,
+) -> Result<Tested, Failure> {
+    let planned = plan_tests(profile, target).map_err(|error| no_plan(&error))?;
+    let (mut reports, mut all) = (Vec::new(), Vec::new());
+    for invocation in planned {
+        let ran = run(call, &invocation, bounds).await?;
+        reports.push(parse::tests(&invocation, &ran.outcome()));
+        all.push(ran);
+    }
+    let report = TestReport::merge(reports)
+        .ok_or_else(|| Failure::new(Code::Internal, "a plan for tests has no command"))?;
+    Ok(Tested { profile: profile.clone(), report, ran: all })
+}
+
+/// Says why there is no command to run.
+pub(super) fn no_plan(error: &PlanError) -> Failure {
+    let code = match error {
+        PlanError::NoCommand { .. } | PlanError::NothingToRerun { .. } => Code::ProjectNotDetected,
+        PlanError::Outside { .. }
+        | PlanError::NotUnderstood { .. }
+        | PlanError::NeedsFile { .. }
+        | PlanError::CannotNarrow { .. } => Code::InvalidArguments,
+    };
+    Failure::new(code, error.to_string())
+}
+
+/// Returns the word for a verdict, and why nothing can be said.
+pub(super) fn word(verdict: &Verdict) -> (&'static str, Option<String>) {
+    match verdict {
+        Verdict::Passed => ("passed", None),
+        Verdict::Failed => ("failed", None),
+        Verdict::CouldNotRun { reason } => ("could_not_run", Some(reason.to_string())),
+    }
+}
+
+/// Returns the worst word.
+pub(super) fn worst<'a>(words: impl Iterator<Item = &'a Verdict>) -> &'static str {
+    let weight = |word: &&'static str| match *word {
+        "failed" => 2,
+        "could_not_run" => 1,
+        _ => 0,
+    };
+    words.map(|verdict| word(verdict).0).max_by_key(weight).unwrap_or("could_not_run")
+}
+
+/// Puts the sections of several projects together.
+pub(super) fn reply(all: &[Tested]) -> Reply<TestFacts> {
+    let mut text = String::new();
+    for tested in all {
+        if all.len() > 1 {
+            let Profile { ecosystem, root, .. } = &tested.profile;
+            line(&mut text, &format!("=== {} in {root} ===", ecosystem.as_str()));
+        }
+        tested.show(&mut text);
+    }
+    let sections = all.iter().map(Tested::section).collect();
+    let verdict = worst(all.iter().map(|tested| &tested.report.verdict));
+    Reply::text(text, TestFacts { verdict, sections })
+}
+
+impl Tested {
+    fn section(&self) -> TestSection {
+        let (verdict, reason) = word(&self.report.verdict);
+        let fact = |failure: &parse::Failure| FailureFact {
+            name: failure.name.clone(),
+            file: failure.file.clone(),
+            line: failure.line,
+        };
+        TestSection {
+            language: self.profile.ecosystem.as_str(),
+            directory: self.profile.root.clone(),
+            verdict,
+            reason,
+            counts: self.report.counts,
+            failures: self.report.failures.iter().map(fact).collect(),
+            build_errors: self.report.build_errors.len(),
+            commands: self.ran.iter().map(|ran| ran.argv.clone()).collect(),
+            shell_ids: self.ran.iter().filter_map(|ran| ran.shell_id.clone()).collect(),
+        }
+    }
+
+    fn show(&self, text: &mut String) {
+        let (verdict, reason) = word(&self.report.verdict);
+        let reason = reason.map_or(String::new(), |reason| format!(": {reason}"));
+        let Counts { passed, failed, skipped, errors } = self.report.counts;
+        line(text, &format!("{verdict}{reason}"));
+        line(
+            text,
+            &format!("{passed} passed, {failed} failed, {skipped} skipped, {errors} errors"),
+        );
+        for finding in &self.report.build_errors {
+            line(text, &super::checks::shown(finding));
+        }
+        for (index, failure) in self.report.failures.iter().take(MAX_SHOWN).enumerate() {
+            show_failure(text, index + 1, failure);
+        }
+        let left = self.report.failures.len().saturating_sub(MAX_SHOWN) + self.report.omitted;
+        if left > 0 {
+            line(text, &format!("({left} more; last_test_failures shows them)"));
+        }
+        if let Some(detail) = &self.report.detail {
+            line(text, &format!("--- output ---\n{}", end_of(&scrubbed(detail))));
+        }
+        for ran in &self.ran {
+            let whole =
+                ran.shell_id.as_ref().map_or(String::new(), |id| format!(" (shell_id {id})"));
+            line(text, &format!("command: {}{whole}", ran.argv.join(" ")));
+            line(text, &format!("exit: {}", ran.exit));
+        }
+    }
+}
+
+/// Shows a test that failed.
+pub(super) fn show_failure(text: &mut String, number: usize, failure: &parse::Failure) {
+    line(text, &format!("\n{number}. {}", failure.name));
+    if let Some(file) = &failure.file {
+        let place = failure.line.map_or(String::new(), |line| format!(":{line}"));
+        line(text, &format!("   {file}{place}"));
+    }
+    for part in scrubbed(&failure.message).lines() {
+        line(text, &format!("   {part}"));
+    }
+    if let Some(diff) = &failure.diff {
+        line(text, "   --- diff ---");
+        for part in scrubbed(diff).lines() {
+            writeln!(text, "   {part}").expect("writing to a string cannot fail");
+        }
+    }
+}
+
+/// Returns the end of a text, from the beginning of a line.
+fn end_of(text: &str) -> &str {
+    let start = text.ceil_char_boundary(text.len().saturating_sub(SHOWN_OUTPUT));
+    let rest = &text[start..];
+    if start == 0 { rest } else { rest.split_once('\n').map_or(rest, |(_, rest)| rest) }
+}

@@ -1,0 +1,383 @@
+//! Reading, writing, editing, patching, moving, deleting.
+
+use std::os::unix::fs::PermissionsExt as _;
+
+use pretty_assertions::assert_eq;
+use serde_json::{Value, json};
+
+use crate::lab::{Lab, Setting};
+
+async fn read(lab: &Lab, path: &str) -> String {
+    lab.text("Read", json!({ "file_path": path })).await
+}
+
+async fn edit(lab: &Lab, path: &str, old: &str, new: &str) -> Result<String, String> {
+    let arguments = json!({ "file_path": path, "old_string": old, "new_string": new });
+    let answer = lab.call("Edit", arguments).await;
+    if answer.is_error { Err(answer.text()) } else { Ok(answer.text()) }
+}
+
+#[tokio::test]
+async fn a_file_is_shown_with_line_numbers_and_says_when_there_is_more() {
+    let lab = Lab::new();
+    lab.put("a.txt", "alpha\nbeta\ngamma\n");
+    assert_eq!(read(&lab, "a.txt").await, "1\talpha\n2\tbeta\n3\tgamma\n");
+    let absolute = lab.path("main/a.txt").display().to_string();
+    assert_eq!(read(&lab, &absolute).await, "1\talpha\n2\tbeta\n3\tgamma\n");
+    let part = lab.call("Read", json!({ "file_path": "a.txt", "offset": 2, "limit": 1 })).await;
+    assert!(part.text().starts_with("2\tbeta\n["), "{}", part.text());
+    assert_eq!(part.structured["next_offset"], 3);
+    assert_eq!(part.structured["total_lines"], 3);
+    lab.put("empty", "");
+    assert_eq!(read(&lab, "empty").await, "");
+    let around = lab
+        .call("Read", json!({ "file_path": "a.txt", "around_line": 3, "context_lines": 1 }))
+        .await;
+    assert_eq!(
+        (around.structured["first_line"].clone(), around.structured["last_line"].clone()),
+        (json!(2), json!(3))
+    );
+}
+
+#[tokio::test]
+async fn what_cannot_be_read_is_refused_with_its_code() {
+    let lab = Lab::new();
+    lab.put("a.txt", "x\n");
+    std::fs::create_dir(lab.path("main/sub")).unwrap();
+    rustix::fs::mknodat(
+        rustix::fs::CWD,
+        lab.path("main/fifo"),
+        rustix::fs::FileType::Fifo,
+        0o600.into(),
+        0,
+    )
+    .unwrap();
+    std::os::unix::fs::symlink("/etc/passwd", lab.path("main/out")).unwrap();
+    lab.put("program", b"\x7fELF\0\0\0");
+    let cases = [
+        (json!({}), "E_INVALID_ARGUMENTS"),
+        (json!({ "file_path": "" }), "E_INVALID_ARGUMENTS"),
+        (json!({ "file_path": "a.txt", "limit": "5" }), "E_INVALID_ARGUMENTS"),
+        (json!({ "file_path": "a.txt", "lines": 5 }), "E_INVALID_ARGUMENTS"),
+        (json!({ "file_path": "missing" }), "E_NOT_FOUND"),
+        (json!({ "file_path": "sub" }), "E_IS_A_DIRECTORY"),
+        (json!({ "file_path": "fifo" }), "E_NOT_A_REGULAR_FILE"),
+        (json!({ "file_path": "program" }), "E_BINARY_FILE"),
+        (json!({ "file_path": "out" }), "E_SANDBOX_VIOLATION"),
+        (json!({ "file_path": "../x" }), "E_SANDBOX_VIOLATION"),
+        (json!({ "file_path": "/etc/passwd" }), "E_SANDBOX_VIOLATION"),
+        (json!({ "file_path": "a.txt/x" }), "E_NOT_A_DIRECTORY"),
+        (json!({ "file_path": "a\u{0}b" }), "E_INVALID_PATH"),
+        (json!({ "file_path": "a.txt", "offset": 9 }), "E_INVALID_RANGE"),
+    ];
+    for (arguments, expected) in cases {
+        let (code, text) = lab.refusal("Read", arguments.clone()).await;
+        assert_eq!(code, expected, "{arguments}: {text}");
+    }
+    assert_eq!(lab.refusal("Read", json!({})).await.1, "file_path is required");
+    assert_eq!(
+        lab.refusal("Read", json!({ "file_path": "a.txt", "offset": 9 })).await.1,
+        "read: offset 9 exceeds line count 1"
+    );
+}
+
+#[tokio::test]
+async fn a_picture_is_shown_as_one() {
+    let lab = Lab::new();
+    lab.put("p.png", b"\x89PNG\r\n\x1a\nrest");
+    let answer = lab.call("Read", json!({ "file_path": "p.png" })).await;
+    assert_eq!(answer.structured["kind"], "image/png");
+    assert!(matches!(
+        &answer.content[..],
+        [carrel_tools::Content::Image { mime: "image/png", .. }]
+    ));
+}
+
+#[tokio::test]
+async fn a_three_megabyte_line_is_read_in_part_and_edited_whole() {
+    let lab = Lab::new();
+    lab.put("long", format!("{}needle{}", "x".repeat(3_000_000), "y".repeat(100)));
+    let text = read(&lab, "long").await;
+    assert!(text.len() < 110 * 1024, "{}", text.len());
+    edit(&lab, "long", "needle", "thread").await.unwrap();
+    assert_eq!(lab.get("long").len(), 3_000_106);
+    assert!(lab.get("long").contains("xthready"));
+}
+
+#[tokio::test]
+async fn a_new_file_is_written_with_its_directories_and_then_known() {
+    let lab = Lab::new();
+    let write = json!({ "file_path": "sub/new.txt", "content": "one\n" });
+    assert_eq!(lab.text("Write", write).await, "wrote 4 bytes to sub/new.txt\n");
+    let again = json!({ "file_path": "sub/new.txt", "content": "two\n" });
+    assert!(
+        lab.text("Write", again)
+            .await
+            .starts_with("wrote 4 bytes to sub/new.txt\n\n--- a/sub/new.txt\n")
+    );
+    assert_eq!(lab.get("sub/new.txt"), "two\n");
+    assert_eq!(lab.refusal("Write", json!({ "file_path": "x" })).await.1, "content is required");
+    let (code, _) = lab.refusal("Write", json!({ "file_path": "sub", "content": "" })).await;
+    assert_eq!(code, "E_IS_A_DIRECTORY");
+    let (code, _) = lab.refusal("Write", json!({ "file_path": "../y", "content": "" })).await;
+    assert_eq!(code, "E_SANDBOX_VIOLATION");
+    lab.text("Write", json!({ "file_path": "..foo", "content": "" })).await;
+}
+
+#[tokio::test]
+async fn nothing_is_overwritten_that_was_not_read_or_has_changed_since() {
+    let lab = Lab::new();
+    lab.put("a.txt", "theirs\n");
+    let write = json!({ "file_path": "a.txt", "content": "mine\n" });
+    let (code, text) = lab.refusal("Write", write.clone()).await;
+    assert_eq!(
+        (code.as_str(), text.as_str()),
+        ("E_NOT_READ", "refusing to overwrite a.txt: Read it first")
+    );
+    assert_eq!(
+        edit(&lab, "a.txt", "theirs", "mine").await.unwrap_err(),
+        "refusing to edit a.txt: Read it first"
+    );
+    read(&lab, "a.txt").await;
+    lab.put("a.txt", "changed\n");
+    let (code, _) = lab.refusal("Write", write.clone()).await;
+    assert_eq!(code, "E_CHANGED_SINCE_READ");
+    assert!(
+        edit(&lab, "a.txt", "changed", "x")
+            .await
+            .unwrap_err()
+            .contains("it has changed since it was read")
+    );
+    assert_eq!(lab.get("a.txt"), "changed\n");
+    // Written again with what was read: nothing has changed.
+    lab.put("a.txt", "theirs\n");
+    lab.text("Write", write).await;
+    assert_eq!(lab.get("a.txt"), "mine\n");
+    edit(&lab, "a.txt", "mine", "ours").await.unwrap();
+    edit(&lab, "a.txt", "ours", "all").await.unwrap();
+    let other = carrel_tools::Session::new("other");
+    let arguments = json!({ "file_path": "a.txt", "old_string": "all", "new_string": "x" });
+    let answer = lab.call_as(&other, "Edit", arguments).await;
+    assert_eq!(
+        answer.structured["error"]["code"], "E_NOT_READ",
+        "another session has read nothing"
+    );
+}
+
+#[tokio::test]
+async fn a_command_that_changes_a_file_makes_it_unread() {
+    let lab = Lab::new();
+    lab.put("a.txt", "one\n");
+    read(&lab, "a.txt").await;
+    lab.text("Bash", json!({ "command": "echo two > a.txt" })).await;
+    assert!(edit(&lab, "a.txt", "two", "x").await.unwrap_err().contains("changed since"));
+}
+
+#[tokio::test]
+async fn a_link_to_a_file_is_the_file() {
+    let lab = Lab::new();
+    lab.put("real.txt", "one\n");
+    std::os::unix::fs::symlink("real.txt", lab.path("main/link.txt")).unwrap();
+    read(&lab, "link.txt").await;
+    edit(&lab, "real.txt", "one", "two").await.unwrap();
+    edit(&lab, "link.txt", "two", "three").await.unwrap();
+    assert_eq!(lab.get("real.txt"), "three\n");
+    assert!(lab.path("main/link.txt").is_symlink());
+}
+
+#[tokio::test]
+async fn an_edit_replaces_what_it_names_and_nothing_else() {
+    let lab = Lab::new();
+    lab.put("a.txt", "alpha\nbeta\nalpha\n");
+    read(&lab, "a.txt").await;
+    let text = edit(&lab, "a.txt", "beta", "BETA").await.unwrap();
+    assert!(
+        text.starts_with("replaced 1 occurrence(s) in a.txt\n\n--- a/a.txt\n+++ b/a.txt\n@@"),
+        "{text}"
+    );
+    assert!(text.contains("-beta\n+BETA\n"), "{text}");
+    let refused = edit(&lab, "a.txt", "alpha", "x").await.unwrap_err();
+    assert_eq!(
+        refused,
+        "old_string matched 2 times in a.txt; add context to make it unique or set replace_all=true"
+    );
+    assert_eq!(
+        edit(&lab, "a.txt", "nope", "x").await.unwrap_err(),
+        "old_string not found in a.txt"
+    );
+    assert_eq!(edit(&lab, "a.txt", "", "x").await.unwrap_err(), "old_string must be non-empty");
+    assert_eq!(lab.get("a.txt"), "alpha\nBETA\nalpha\n");
+    let all = json!({ "file_path": "a.txt", "old_string": "alpha", "new_string": "a", "replace_all": true });
+    let answer = lab.call("Edit", all).await;
+    assert_eq!(answer.structured["replacements"], 2);
+    assert_eq!(lab.get("a.txt"), "a\nBETA\na\n");
+    for (missing, rest) in [
+        ("file_path", json!({ "old_string": "a", "new_string": "b" })),
+        ("old_string", json!({ "file_path": "a.txt", "new_string": "b" })),
+        ("new_string", json!({ "file_path": "a.txt", "old_string": "a" })),
+    ] {
+        assert_eq!(lab.refusal("Edit", rest).await.1, format!("{missing} is required"));
+    }
+}
+
+#[tokio::test]
+async fn windows_line_endings_marks_and_modes_survive_an_edit() {
+    let lab = Lab::new();
+    lab.put("run.sh", "\u{feff}one\r\ntwo\r\nthree\r\n");
+    let path = lab.path("main/run.sh");
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    assert!(read(&lab, "run.sh").await.starts_with("1\tone\n2\ttwo\n"));
+    edit(&lab, "run.sh", "one\ntwo", "1\n2").await.unwrap();
+    assert_eq!(lab.get("run.sh"), "\u{feff}1\r\n2\r\nthree\r\n");
+    edit(&lab, "run.sh", "     3\tthree", "drei").await.unwrap();
+    assert_eq!(lab.get("run.sh"), "\u{feff}1\r\n2\r\ndrei\r\n");
+    assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o755);
+    lab.text("Write", json!({ "file_path": "run.sh", "content": "new\n" })).await;
+    assert_eq!(lab.get("run.sh"), "\u{feff}new\r\n", "an overwrite keeps how the file is stored");
+}
+
+#[tokio::test]
+async fn several_edits_are_made_all_or_none() {
+    let lab = Lab::new();
+    lab.put("a.txt", "one\ntwo\nthree\nfour\nfive\n");
+    read(&lab, "a.txt").await;
+    let edits = json!([{ "old_string": "one", "new_string": "1" }, { "old_string": "nope", "new_string": "x" }]);
+    let (code, text) =
+        lab.refusal("MultiEdit", json!({ "file_path": "a.txt", "edits": edits })).await;
+    assert_eq!(
+        (code.as_str(), text.as_str()),
+        ("E_EDIT_FILE_FIND_NOT_FOUND", "edit 2: old_string not found in a.txt")
+    );
+    assert_eq!(lab.get("a.txt"), "one\ntwo\nthree\nfour\nfive\n");
+    let edits = json!([
+        { "start_line": 2, "end_line": 3, "new_string": "2\n3\n" },
+        { "old_string": "five", "new_string": "5" },
+    ]);
+    lab.text("MultiEdit", json!({ "file_path": "a.txt", "edits": edits })).await;
+    assert_eq!(lab.get("a.txt"), "one\n2\n3\nfour\n5\n");
+    let cases: [(Value, &str); 5] = [
+        (json!([{ "start_line": 5, "end_line": 3, "new_string": "x" }]), "E_INVALID_RANGE"),
+        (json!([{ "start_line": 0, "end_line": 1, "new_string": "x" }]), "E_INVALID_RANGE"),
+        (
+            json!([{ "start_line": 1, "end_line": 2, "new_string": "x\n" }, { "start_line": 2, "end_line": 3, "new_string": "y\n" }]),
+            "E_EDIT_FILE_OVERLAP",
+        ),
+        (
+            json!([{ "start_line": 1, "end_line": 5, "new_string": "" }]),
+            "E_EDIT_FILE_LINE_RANGE_TOO_LARGE",
+        ),
+        (json!([{ "old_string": "a", "start_line": 1, "new_string": "" }]), "E_INVALID_ARGUMENTS"),
+    ];
+    for (edits, expected) in cases {
+        let (code, text) =
+            lab.refusal("MultiEdit", json!({ "file_path": "a.txt", "edits": edits })).await;
+        assert_eq!(code, expected, "{text}");
+    }
+}
+
+#[tokio::test]
+async fn a_patch_changes_several_files_or_none() {
+    let lab = Lab::new();
+    lab.put("a.txt", "one\ntwo\nthree\n");
+    lab.put("b.txt", "gone\n");
+    lab.put("c.txt", "moved\n");
+    for path in ["a.txt", "b.txt", "c.txt"] {
+        read(&lab, path).await;
+    }
+    let good = "--- a/a.txt\n+++ b/a.txt\n@@ -1,3 +1,3 @@\n one\n-two\n+TWO\n three\n\
+        diff --git a/b.txt b/b.txt\ndeleted file mode 100644\n--- a/b.txt\n+++ /dev/null\n@@ -1 +0,0 @@\n-gone\n\
+        diff --git a/c.txt b/d/c.txt\nsimilarity index 100%\nrename from c.txt\nrename to d/c.txt\n\
+        diff --git a/new/n.txt b/new/n.txt\nnew file mode 100644\n--- /dev/null\n+++ b/new/n.txt\n@@ -0,0 +1 @@\n+fresh\n";
+    let bad = format!("{good}--- a/a.txt\n+++ b/a.txt\n@@ -1 +1 @@\n-nope\n+x\n");
+    let (code, text) = lab.refusal("ApplyPatch", json!({ "patch": bad })).await;
+    assert_eq!(code, "E_PATCH_FAILED", "{text}");
+    assert_eq!(
+        (lab.get("a.txt").as_str(), lab.get("b.txt").as_str()),
+        ("one\ntwo\nthree\n", "gone\n")
+    );
+    assert!(!lab.path("main/new").exists() && !lab.path("main/d").exists());
+    let answer = lab.call("ApplyPatch", json!({ "patch": good })).await;
+    assert!(!answer.is_error, "{}", answer.text());
+    assert_eq!(
+        (lab.get("a.txt").as_str(), lab.get("new/n.txt").as_str()),
+        ("one\nTWO\nthree\n", "fresh\n")
+    );
+    assert_eq!(lab.get("d/c.txt"), "moved\n");
+    assert!(!lab.path("main/b.txt").exists() && !lab.path("main/c.txt").exists());
+    assert_eq!(answer.structured["deleted"], json!(["b.txt", "c.txt"]));
+    // The session has seen what it wrote.
+    edit(&lab, "new/n.txt", "fresh", "stale").await.unwrap();
+    let (code, _) = lab.refusal("ApplyPatch", json!({ "patch": "nonsense" })).await;
+    assert_eq!(code, "E_PATCH_INVALID");
+    let out = "--- /dev/null\n+++ b/../../x\n@@ -0,0 +1 @@\n+x\n";
+    assert_eq!(lab.refusal("ApplyPatch", json!({ "patch": out })).await.0, "E_SANDBOX_VIOLATION");
+}
+
+#[tokio::test]
+async fn what_is_deleted_is_in_the_trash_and_can_be_brought_back() {
+    let lab = Lab::new();
+    lab.put("a.txt", "one\n");
+    lab.put("d/x", "x");
+    let answer = lab.call("Delete", json!({ "path": "a.txt" })).await;
+    assert!(!lab.path("main/a.txt").exists());
+    let trash = answer.structured["trash"].as_str().unwrap().to_owned();
+    lab.text("Move", json!({ "source": trash, "destination": "a.txt" })).await;
+    assert_eq!(lab.get("a.txt"), "one\n");
+    let (code, _) = lab.refusal("Delete", json!({ "path": "d" })).await;
+    assert_eq!(code, "E_DIRECTORY_NOT_EMPTY");
+    lab.text("Delete", json!({ "path": "d", "recursive": true })).await;
+    assert!(!lab.path("main/d").exists());
+    for (path, expected) in [
+        (".", "E_INVALID_PATH"),
+        ("", "E_INVALID_ARGUMENTS"),
+        ("nope", "E_NOT_FOUND"),
+        ("..", "E_SANDBOX_VIOLATION"),
+        (".carrel-trash", "E_INVALID_PATH"),
+        ("x/..", "E_NOT_FOUND"),
+    ] {
+        let (code, text) = lab.refusal("Delete", json!({ "path": path, "recursive": true })).await;
+        assert_eq!(code, expected, "{path}: {text}");
+    }
+}
+
+#[tokio::test]
+async fn a_move_never_loses_what_stands_in_its_way() {
+    let lab = Lab::new();
+    lab.put("a", "a");
+    lab.put("b", "b");
+    lab.put("d/x", "x");
+    let (code, _) = lab.refusal("Move", json!({ "source": "a", "destination": "b" })).await;
+    assert_eq!(code, "E_ALREADY_EXISTS");
+    let answer =
+        lab.call("Move", json!({ "source": "a", "destination": "b", "overwrite": true })).await;
+    assert_eq!(lab.get("b"), "a");
+    assert_eq!(lab.get(answer.structured["replaced"].as_str().unwrap()), "b");
+    let (code, _) = lab
+        .refusal("Move", json!({ "source": "d", "destination": "d/x", "overwrite": true }))
+        .await;
+    assert_eq!(code, "E_ALREADY_EXISTS");
+    assert_eq!(lab.get("d/x"), "x");
+    lab.text("Move", json!({ "source": "d", "destination": "new/place" })).await;
+    assert_eq!(lab.get("new/place/x"), "x");
+    let (code, _) = lab.refusal("Move", json!({ "source": "b", "destination": "../out" })).await;
+    assert_eq!(code, "E_SANDBOX_VIOLATION");
+}
+
+#[tokio::test]
+async fn reading_never_rewrites_code_and_masks_known_secrets_only() {
+    let lab = Lab::with(Setting { secrets: &[("KEY", "s3cr3t-value")], ..Setting::default() });
+    let code = "token = lexer.next()\nif token == nil {\npassword = None\nurl = http://localhost:8080/@me\n";
+    lab.put("a.py", format!("{code}key = 's3cr3t-value'\n"));
+    let shown = read(&lab, "a.py").await;
+    assert!(
+        shown.contains("1\ttoken = lexer.next()\n2\tif token == nil {\n3\tpassword = None\n"),
+        "{shown}"
+    );
+    assert!(shown.contains("key = '[masked secret key]'"), "{shown}");
+    edit(&lab, "a.py", "password = None", "password = ''").await.unwrap();
+    let (code, _) =
+        lab.refusal("Write", json!({ "file_path": "b", "content": "x [masked secret key]" })).await;
+    assert_eq!(code, "E_MASKED_WRITE");
+    assert!(edit(&lab, "a.py", "url", "[masked secret key]").await.is_err());
+    assert!(lab.get("a.py").contains("s3cr3t-value"));
+}

@@ -1,0 +1,162 @@
+//! What most tests begin with: workspaces with files, and an agent that calls tools.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::mpsc::Receiver;
+
+use carrel_config::{Environment, OperatorPolicy, TierChoice};
+use carrel_domain::WorkspaceAccess;
+use carrel_tools::{
+    Answer, CallOptions, Door, Events, GitOptions, Place, Record, Registry, Secrets, Session,
+    Toolbox, ToolboxOptions, Toolset, WorkspaceEntry, Workspaces,
+};
+use carrel_workspace::{Boundary, Commands, Desk, Runner, RunnerOptions};
+use serde_json::{Map, Value};
+
+/// Workspaces in a directory of their own, with everything that serves them.
+pub(crate) struct Lab {
+    directory: tempfile::TempDir,
+    pub(crate) registry: Registry,
+    pub(crate) session: Arc<Session>,
+    pub(crate) events: Receiver<Record>,
+}
+
+/// How a lab differs from the usual.
+pub(crate) struct Setting {
+    pub(crate) names: &'static [&'static str],
+    pub(crate) access: WorkspaceAccess,
+    pub(crate) toolset: Toolset,
+    pub(crate) secrets: &'static [(&'static str, &'static str)],
+    pub(crate) git: GitOptions,
+    pub(crate) tier: TierChoice,
+    /// Looks at, and adds to, the directories before they are opened.
+    pub(crate) prepare: fn(&Path),
+}
+
+impl Default for Setting {
+    fn default() -> Self {
+        Self {
+            names: &["main"],
+            access: WorkspaceAccess::ReadWrite,
+            toolset: Toolset::Code,
+            secrets: &[],
+            git: GitOptions::default(),
+            tier: TierChoice::Auto,
+            prepare: |_| {},
+        }
+    }
+}
+
+impl Lab {
+    /// Makes one workspace, called `main`.
+    pub(crate) fn new() -> Self {
+        Self::with(Setting::default())
+    }
+
+    pub(crate) fn with(setting: Setting) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let top = directory.path();
+        for name in setting.names {
+            std::fs::create_dir(top.join(name)).unwrap();
+        }
+        (setting.prepare)(top);
+        let state = top.join("state");
+        std::fs::create_dir(&state).unwrap();
+        // Toolchains of the machine are found below the home of whoever runs the tests.
+        let home = std::env::var("HOME").unwrap_or_default();
+        let mut variables = vec![("HOME".to_owned(), home)];
+        variables.extend(
+            setting
+                .secrets
+                .iter()
+                .map(|(name, value)| (format!("CARREL_SECRET_{name}"), (*value).to_owned())),
+        );
+        let environment = Environment::from_pairs(variables);
+        let secrets = Secrets::new(&environment, None);
+        let runner = Runner::new(RunnerOptions {
+            commands: Commands::new(env!("CARGO_BIN_EXE_carrel-tools-spawner").into()),
+            policy: OperatorPolicy::default(),
+            environment,
+            boundary: Boundary::Walls(setting.tier),
+            without: Vec::new(),
+        });
+        let place = |name: &&str| {
+            let path = top.join(name);
+            let desk = Desk::named(&path, &state).unwrap();
+            let access = WorkspaceAccess::ReadWrite;
+            Place::new(WorkspaceEntry { name: (*name).to_owned(), path, access }, desk)
+        };
+        let workspaces = Workspaces::new(setting.names.iter().map(place).collect()).unwrap();
+        let (sink, events) = Events::to_receiver();
+        let toolbox = Toolbox::new(ToolboxOptions {
+            workspaces,
+            runner,
+            secrets,
+            events: sink,
+            access: setting.access,
+            network: None,
+            git: setting.git,
+        });
+        let registry = Registry::new(toolbox, setting.toolset);
+        Self { directory, registry, session: Session::new("test"), events }
+    }
+
+    /// Returns a path in a workspace.
+    pub(crate) fn path(&self, path: &str) -> PathBuf {
+        self.directory.path().join(path)
+    }
+
+    /// Writes a file of the workspace `main`.
+    pub(crate) fn put(&self, path: &str, contents: impl AsRef<[u8]>) {
+        let path = self.path("main").join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, contents).unwrap();
+    }
+
+    /// Reads a file of the workspace `main`.
+    pub(crate) fn get(&self, path: &str) -> String {
+        String::from_utf8(std::fs::read(self.path("main").join(path)).unwrap()).unwrap()
+    }
+
+    /// Calls a tool.
+    pub(crate) async fn call(&self, tool: &str, arguments: Value) -> Answer {
+        self.call_as(&self.session, tool, arguments).await
+    }
+
+    /// Calls a tool as somebody else.
+    pub(crate) async fn call_as(
+        &self,
+        session: &Arc<Session>,
+        tool: &str,
+        arguments: Value,
+    ) -> Answer {
+        self.registry.call(session, tool, object(arguments), CallOptions::new(Door::Cli)).await
+    }
+
+    /// Calls a tool that must succeed, and returns its text.
+    pub(crate) async fn text(&self, tool: &str, arguments: Value) -> String {
+        let answer = self.call(tool, arguments).await;
+        assert!(!answer.is_error, "{tool}: {}", answer.text());
+        answer.text()
+    }
+
+    /// Calls a tool that must be refused, and returns its code and what it says.
+    pub(crate) async fn refusal(&self, tool: &str, arguments: Value) -> (String, String) {
+        let answer = self.call(tool, arguments).await;
+        assert!(answer.is_error, "{tool}: {}", answer.text());
+        let code = answer.structured["error"]["code"].as_str().unwrap().to_owned();
+        (code, answer.text())
+    }
+
+    /// Returns the events so far.
+    pub(crate) fn events(&self) -> Vec<Value> {
+        self.events.try_iter().map(|record| serde_json::to_value(record).unwrap()).collect()
+    }
+}
+
+pub(crate) fn object(value: Value) -> Map<String, Value> {
+    match value {
+        Value::Object(map) => map,
+        other => panic!("not an object: {other}"),
+    }
+}

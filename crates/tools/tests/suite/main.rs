@@ -1,0 +1,21 @@
+//! What the tools promise, through the one way in that every door uses.
+#![expect(
+    clippy::disallowed_methods,
+    clippy::unwrap_used,
+    reason = "tests build the state that agents and people leave behind, and fail by panicking"
+)]
+
+/// Reading, writing, editing, patching, moving, deleting.
+mod files;
+/// Git: operations, what a repository configures, remotes.
+mod git;
+/// What most tests begin with.
+mod lab;
+/// Finding files and text.
+mod search;
+/// Commands: foreground, background, watched.
+mod shell;
+/// Tests, linters and formatters of real projects.
+mod verify;
+/// Which workspace a call is about.
+mod workspaces;

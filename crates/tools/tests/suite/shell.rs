@@ -1,0 +1,339 @@
+//! Commands: foreground, background, watched.
+
+use std::time::{Duration, Instant};
+
+use pretty_assertions::assert_eq;
+use serde_json::{Value, json};
+
+use crate::lab::{Lab, Setting};
+
+async fn bash(lab: &Lab, command: &str) -> String {
+    lab.text("Bash", json!({ "command": command, "description": "test" })).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_shows_both_streams_and_its_exit_code_unless_it_is_zero() {
+    let lab = Lab::new();
+    assert_eq!(bash(&lab, "echo hi").await, "hi\n");
+    assert_eq!(bash(&lab, "printf no-end").await, "no-end\n");
+    assert_eq!(bash(&lab, "echo out; echo err >&2; exit 7").await, "out\nerr\nexit: 7\n");
+    assert_eq!(bash(&lab, "pwd").await, format!("{}\n", lab.path("main").display()));
+    assert_eq!(bash(&lab, "true").await, "");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_deadline_ends_everything_and_keeps_the_output() {
+    let lab = Lab::new();
+    let begun = Instant::now();
+    let command = "echo before; (setsid sleep 30 &) ; sleep 30 & wait";
+    let text = lab.text("Bash", json!({ "command": command, "timeout": 1 })).await;
+    assert!(text.starts_with("before\nbash: timed out after 1s\n"), "{text}");
+    assert!(text.ends_with("exit: 124\n"), "{text}");
+    assert!(begun.elapsed() < Duration::from_secs(10));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_child_that_is_left_running_is_reported_and_its_output_kept() {
+    let lab = Lab::new();
+    let begun = Instant::now();
+    let answer = lab.call("Bash", json!({ "command": "sleep 60 & echo ok" })).await;
+    assert!(begun.elapsed() < Duration::from_secs(20));
+    assert!(answer.text().starts_with("ok\n"), "{}", answer.text());
+    assert_eq!(answer.structured["left_running"], 1);
+    assert_eq!(answer.structured["exit_code"], 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn long_output_keeps_both_ends_and_all_of_it_can_be_read() {
+    let lab = Lab::new();
+    let command = "for i in $(seq 1 40000); do echo line $i; done";
+    let answer = lab.call("Bash", json!({ "command": command })).await;
+    let text = answer.text();
+    assert!(text.starts_with("line 1\n") && text.contains("line 40000\n"), "both ends");
+    assert!(text.contains("... (output truncated, "), "{}", &text[text.len() - 300..]);
+    assert!(text.len() < 110 * 1024, "{}", text.len());
+    let id = answer.structured["shell_id"].as_str().unwrap().to_owned();
+    let (mut cursor, mut all) = (json!(0), String::new());
+    loop {
+        let part = lab.call("BashOutput", json!({ "shell_id": id, "cursor": cursor })).await;
+        let text = part.text();
+        all.push_str(text.split_once(" ---\n").unwrap().1);
+        cursor = part.structured["next_cursor"].clone();
+        if part.structured["more"] == false {
+            break;
+        }
+    }
+    let expected = (1..=40000).map(|number| format!("line {number}"));
+    assert!(all.lines().eq(expected), "{} bytes", all.len());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn privilege_commands_are_refused_in_command_position_only() {
+    let lab = Lab::new();
+    for command in [
+        "sudo ls",
+        "su -l",
+        "shutdown now",
+        "true && reboot",
+        "echo x | halt",
+        "(mount)",
+        "mkfs.ext4 x",
+    ] {
+        let (code, text) = lab.refusal("Bash", json!({ "command": command })).await;
+        assert_eq!(code, "E_COMMAND_REFUSED", "{command}: {text}");
+    }
+    for command in [
+        "echo sudo",
+        "ls pseudo || true",
+        "echo 'fix; mount'",
+        "echo x > mount",
+        "test -f /etc/sudoers || true",
+    ] {
+        let answer = lab.call("Bash", json!({ "command": command })).await;
+        assert!(!answer.is_error, "{command}: {}", answer.text());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn secrets_of_the_server_are_in_no_command() {
+    let lab = Lab::with(Setting { secrets: &[("DB", "hunter2-value")], ..Setting::default() });
+    let text = bash(&lab, "env; cat /proc/*/environ | tr '\\0' '\\n'").await;
+    assert!(!text.contains("hunter2") && !text.contains("CARREL_SECRET"), "{text}");
+    assert_eq!(lab.text("secret", json!({ "name": "db" })).await, "hunter2-value");
+    assert_eq!(bash(&lab, "echo hunter2-value").await, "[masked secret db]\n");
+    assert_eq!(lab.text("secrets_available", json!({})).await, "db");
+    let (code, text) = lab.refusal("secret", json!({ "name": "nope" })).await;
+    assert_eq!(
+        (code.as_str(), text.as_str()),
+        ("E_SECRET_UNKNOWN", "unknown secret: nope (available: db)")
+    );
+    let (code, text) = lab.refusal("secret", json!({ "name": "../x" })).await;
+    assert_eq!(
+        (code.as_str(), text.as_str()),
+        ("E_INVALID_ARGUMENTS", "invalid secret name: ../x")
+    );
+}
+
+async fn background(lab: &Lab, command: &str) -> String {
+    let answer = lab.call("Bash", json!({ "command": command, "run_in_background": true })).await;
+    let id = answer.structured["shell_id"].as_str().unwrap().to_owned();
+    assert_eq!(answer.text(), format!("shell_id: {id}\nstarted in background: {command}\n"));
+    id
+}
+
+async fn until_over(lab: &Lab, id: &str) -> Value {
+    for _ in 0..200 {
+        let answer = lab.call("BashOutput", json!({ "shell_id": id, "cursor": 0 })).await;
+        tokio::time::sleep(Duration::from_millis(25)).await;
+        if answer.structured["ended"] == true {
+            return json!({ "text": answer.text(), "facts": answer.structured });
+        }
+    }
+    panic!("it does not end");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_background_command_is_read_to_its_very_end_and_only_new_output_by_default() {
+    let lab = Lab::new();
+    let id = background(&lab, "echo ready; sleep 0.2; echo late").await;
+    let over = until_over(&lab, &id).await;
+    let text = over["text"].as_str().unwrap();
+    assert!(text.contains("status: completed (exit 0)\n"), "{text}");
+    assert!(text.ends_with(" ---\nready\nlate\n"), "{text}");
+    let again = lab.text("BashOutput", json!({ "shell_id": id })).await;
+    assert!(again.ends_with("--- output (bytes 11–11 of 11) ---\n"), "{again}");
+    let filtered =
+        lab.text("BashOutput", json!({ "shell_id": id, "cursor": 0, "filter": "^la" })).await;
+    assert!(filtered.ends_with(" ---\nlate\n"), "{filtered}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_killed_command_is_gone_with_all_it_started_and_then_unknown() {
+    let lab = Lab::new();
+    let id = background(&lab, "echo up; setsid sleep 100 & sleep 100").await;
+    lab.call("BashOutput", json!({ "shell_id": id, "wait_seconds": 5 })).await;
+    let answer = lab.call("KillShell", json!({ "shell_id": id })).await;
+    assert_eq!(answer.text(), format!("killed: {id}\n--- last output ---\nup\n"));
+    let (code, text) = lab.refusal("BashOutput", json!({ "shell_id": id })).await;
+    assert_eq!((code.as_str(), text), ("E_JOB_NOT_FOUND", format!("unknown shell_id: {id}")));
+    let (code, _) = lab.refusal("KillShell", json!({ "shell_id": "job_999" })).await;
+    assert_eq!(code, "E_JOB_NOT_FOUND");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_shell_of_one_session_does_not_exist_in_another() {
+    let lab = Lab::new();
+    let id = background(&lab, "sleep 60").await;
+    let other = carrel_tools::Session::new("other");
+    let answer = lab.call_as(&other, "KillShell", json!({ "shell_id": id })).await;
+    assert!(answer.is_error);
+    lab.call("KillShell", json!({ "shell_id": id })).await;
+}
+
+async fn watched(lab: &Lab, arguments: Value) -> String {
+    let answer = lab.call("watch_process", arguments).await;
+    assert!(!answer.is_error, "{}", answer.text());
+    answer.structured["shell_id"].as_str().unwrap().to_owned()
+}
+
+async fn events_at_end(lab: &Lab, id: &str) -> (String, Value) {
+    for _ in 0..400 {
+        let answer = lab.call("watch_process_events", json!({ "shell_id": id })).await;
+        if answer.text().contains("  exited  exit=") {
+            return (answer.text(), answer.structured);
+        }
+        tokio::time::sleep(Duration::from_millis(25)).await;
+    }
+    panic!("it does not end");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_watched_command_notes_errors_silence_and_its_end() {
+    let lab = Lab::new();
+    let id = watched(
+        &lab,
+        json!({ "command": "echo fine; echo 'panic: boom' >&2; echo note >&2; exit 3" }),
+    )
+    .await;
+    let (text, facts) = events_at_end(&lab, &id).await;
+    assert_eq!(facts["events"].as_array().unwrap().len(), 3, "{text}");
+    assert!(text.contains("  error  (matched \"^panic:\")  panic: boom\n"), "{text}");
+    assert!(text.contains("  exited  exit=3\n"), "{text}");
+    let later =
+        lab.text("watch_process_events", json!({ "shell_id": id, "since_event_id": 9999 })).await;
+    assert!(later.ends_with("--- events (0) ---\n"), "{later}");
+
+    let quiet =
+        watched(&lab, json!({ "command": "echo 'panic: x' >&2", "error_patterns": [] })).await;
+    assert_eq!(events_at_end(&lab, &quiet).await.1["events"].as_array().unwrap().len(), 2);
+
+    let idle = watched(&lab, json!({ "command": "sleep 30", "idle_timeout_seconds": 1 })).await;
+    let (text, _) = events_at_end(&lab, &idle).await;
+    assert!(text.contains("idle_timeout  no output for 1s (configured idle_timeout=1s)"), "{text}");
+
+    let many = watched(&lab, json!({
+        "command": "for i in $(seq 1200); do echo Error: $i >&2; done", "error_patterns": ["^Error"],
+    })).await;
+    let (text, _) = events_at_end(&lab, &many).await;
+    assert!(text.contains("earlier events dropped (per-shell cap of 1024 reached)"), "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_line_of_three_megabytes_does_not_stop_the_watch() {
+    let lab = Lab::new();
+    let command = "head -c 3000000 /dev/zero | tr '\\0' x >&2; echo >&2; echo 'Error: after' >&2";
+    let id = watched(&lab, json!({ "command": command })).await;
+    let (text, _) = events_at_end(&lab, &id).await;
+    assert!(text.contains("Error: after"), "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_cannot_be_watched_is_refused_by_name() {
+    let lab = Lab::new();
+    let patterns: Vec<_> = (0..33).map(|number| number.to_string()).collect();
+    let cases = [
+        (json!({}), "command is required"),
+        (
+            json!({ "command": "x", "error_patterns": patterns }),
+            "too many error_patterns (33 > 32)",
+        ),
+        (json!({ "command": "x", "error_patterns": ["a", ""] }), "error_patterns[1] is empty"),
+        (
+            json!({ "command": "x", "error_patterns": "a" }),
+            "error_patterns: invalid type: string \"a\", expected a sequence",
+        ),
+    ];
+    for (arguments, expected) in cases {
+        assert_eq!(lab.refusal("watch_process", arguments).await.1, expected);
+    }
+    let (_, text) =
+        lab.refusal("watch_process", json!({ "command": "x", "error_patterns": ["a", "("] })).await;
+    assert!(text.starts_with("error_patterns[1] \"(\" failed to compile: "), "{text}");
+    let id = background(&lab, "true").await;
+    let (_, text) = lab.refusal("watch_process_events", json!({ "shell_id": id })).await;
+    assert_eq!(
+        text,
+        format!("shell_id {id} was not started by watch_process; use BashOutput instead")
+    );
+}
+
+async fn run(lab: &Lab, cmd: &str, args: &[&str]) -> Result<String, String> {
+    let answer = lab.call("shell_run", json!({ "cmd": cmd, "args": args })).await;
+    if answer.is_error {
+        return Err(answer.structured["error"]["code"].as_str().unwrap().to_owned());
+    }
+    Ok(answer.text())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_program_without_a_shell_keeps_to_the_table_of_the_reference() {
+    let lab = Lab::new();
+    lab.put("nested/note.txt", "note");
+    lab.put("README.md", "readme");
+    std::fs::write(lab.path("outside"), "not yours").unwrap();
+    std::os::unix::fs::symlink(lab.path("outside"), lab.path("main/escape-link")).unwrap();
+    let inner = lab.path("main/README.md").display().to_string();
+    let passes: [(&str, &[&str], &str); 5] = [
+        ("printf", &["ok"], "ok"),
+        ("cat", &[&inner], "readme"),
+        ("cat", &["nested/note.txt"], "note"),
+        ("echo", &["--format=json/pretty"], "--format=json/pretty"),
+        ("echo", &["hello", "&&", "echo", "nope"], "hello && echo nope"),
+    ];
+    for (cmd, args, expected) in passes {
+        let text = run(&lab, cmd, args).await.unwrap();
+        assert!(
+            text.starts_with("exit_code=0\n") && text.contains(expected),
+            "{cmd} {args:?}: {text}"
+        );
+    }
+    let refused: [(&str, &[&str]); 8] = [
+        ("cat", &["/etc/hosts"]),
+        ("cat", &["../../etc/passwd"]),
+        ("cat", &["~/x"]),
+        ("/bin/cat", &["README.md"]),
+        ("~/bin/evil", &[]),
+        ("env", &["OUT=/etc/passwd"]),
+        ("env", &["OUT=~/s"]),
+        ("cat", &["--a=b=/etc/x"]),
+    ];
+    for (cmd, args) in refused {
+        assert_eq!(run(&lab, cmd, args).await, Err("E_SANDBOX_VIOLATION".into()), "{cmd} {args:?}");
+    }
+    assert_eq!(run(&lab, "shutdown", &["now"]).await, Err("E_COMMAND_REFUSED".into()));
+    assert_eq!(run(&lab, " ", &[]).await, Err("E_INVALID_ARGUMENTS".into()));
+    // What arguments do not show is the kernel's business.
+    let link = run(&lab, "cat", &["escape-link"]).await.unwrap();
+    assert!(link.starts_with("exit_code=1\n") && !link.contains("not yours"), "{link}");
+    let slow = lab
+        .call(
+            "shell_run",
+            json!({ "cmd": "bash", "args": ["-c", "echo part; sleep 5"], "timeout_ms": 500 }),
+        )
+        .await;
+    assert_eq!(slow.structured["error"]["code"], "E_TIMEOUT");
+    assert!(
+        slow.text().contains("TIMED OUT after 500ms") && slow.text().contains("part"),
+        "{}",
+        slow.text()
+    );
+    let environment = run(&lab, "env", &[]).await.unwrap();
+    assert!(environment.contains("PATH=") && !environment.contains("COLORTERM"), "{environment}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_call_makes_one_event_and_a_violation_another() {
+    let lab = Lab::new();
+    bash(&lab, "true").await;
+    run(&lab, "cat", &["/etc/hosts"]).await.unwrap_err();
+    let events = lab.events();
+    let names: Vec<_> = events.iter().map(|event| event["event"].as_str().unwrap()).collect();
+    assert_eq!(
+        names,
+        ["lifecycle.workspace.sandbox", "tool.call", "lifecycle.sandbox.violation", "tool.call"]
+    );
+    assert_eq!(events[3]["outcome"], "refused");
+    assert_eq!(events[2]["layer"], "argument");
+    let text = serde_json::to_string(&events).unwrap();
+    assert!(!text.contains("\"command\""), "events hold no arguments: {text}");
+}
