@@ -1,0 +1,70 @@
+//! Who may speak to the server at all.
+
+use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
+
+use super::{
+    answer::{self, Refused},
+    options::HttpOptions,
+};
+
+/// What a client without the right token is asked for.
+const CHALLENGE: HeaderValue = HeaderValue::from_static(r#"Bearer realm="carrel""#);
+
+/// The same, when a token was given and is wrong.
+const CHALLENGE_AGAIN: HeaderValue =
+    HeaderValue::from_static(r#"Bearer realm="carrel", error="invalid_token""#);
+
+/// Lets a request through or says why not. Names come before the token, so that a page that was
+/// tricked into connecting learns nothing about it.
+pub(crate) fn check(options: &HttpOptions, uri: &Uri, headers: &HeaderMap) -> Result<(), Refused> {
+    check_host(options, uri, headers)?;
+    check_origin(options, headers)?;
+    check_token(options, headers)
+}
+
+fn check_host(options: &HttpOptions, uri: &Uri, headers: &HeaderMap) -> Result<(), Refused> {
+    let mut hosts = headers.get_all(header::HOST).iter();
+    let host = match (hosts.next(), hosts.next()) {
+        (Some(host), None) => host.to_str().ok(),
+        // A request in absolute form may name the host in its target instead.
+        (None, _) => uri.authority().map(axum::http::uri::Authority::as_str),
+        (Some(_), Some(_)) => None,
+    };
+    if host.is_some_and(|host| options.allowed.allows_host(host)) {
+        Ok(())
+    } else {
+        Err(forbidden("this server does not answer to that Host"))
+    }
+}
+
+fn check_origin(options: &HttpOptions, headers: &HeaderMap) -> Result<(), Refused> {
+    let allowed = |value: &HeaderValue| {
+        value.to_str().is_ok_and(|origin| options.allowed.allows_origin(origin))
+    };
+    if headers.get_all(header::ORIGIN).iter().all(allowed) {
+        Ok(())
+    } else {
+        Err(forbidden("pages of that Origin may not use this server"))
+    }
+}
+
+fn check_token(options: &HttpOptions, headers: &HeaderMap) -> Result<(), Refused> {
+    let Some(token) = &options.token else { return Ok(()) };
+    let given = headers.get(header::AUTHORIZATION);
+    if given.and_then(bearer).is_some_and(|given| token.matches(given)) {
+        return Ok(());
+    }
+    let mut response = answer::invalid(StatusCode::UNAUTHORIZED, "a bearer token is required");
+    let challenge = if given.is_some() { CHALLENGE_AGAIN } else { CHALLENGE };
+    response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
+    Err(response.into())
+}
+
+fn bearer(value: &HeaderValue) -> Option<&[u8]> {
+    let (scheme, token) = value.as_bytes().split_at_checked("Bearer ".len())?;
+    scheme.eq_ignore_ascii_case(b"Bearer ").then_some(token.trim_ascii())
+}
+
+fn forbidden(message: &'static str) -> Refused {
+    answer::invalid(StatusCode::FORBIDDEN, message).into()
+}

@@ -1,0 +1,205 @@
+//! What an operator decides about the HTTP door.
+
+use std::{net::SocketAddr, time::Duration};
+
+use super::{
+    names::{AllowList, Name, Origin},
+    token::BearerToken,
+};
+use crate::limits::{
+    BODY_READ_TIMEOUT, HEADER_READ_TIMEOUT, MAX_CONNECTIONS, MAX_MESSAGE_BYTES, MAX_SESSIONS,
+    SESSION_IDLE, WRITE_STALL,
+};
+
+/// Why options were refused.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum OptionsError {
+    /// Anybody who can reach the address could run commands.
+    #[error("{address} can be reached from other machines, so a bearer token is required")]
+    TokenRequired {
+        /// The address that was asked for.
+        address: SocketAddr,
+    },
+    /// The text is no `host` or `host:port`.
+    #[error("not a host name: {text}")]
+    NotAHost {
+        /// What was given.
+        text: String,
+    },
+    /// The text is no `scheme://host` or `scheme://host:port`.
+    #[error("not an origin: {text}")]
+    NotAnOrigin {
+        /// What was given.
+        text: String,
+    },
+}
+
+/// How a call is answered that has nothing but its reply to say.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Replies {
+    /// In plain JSON, if it comes soon: the quickest.
+    #[default]
+    Plain,
+    /// With an event stream, like every other call.
+    Streamed,
+}
+
+/// How to serve HTTP. Made for an address, so that the token cannot be forgotten.
+#[derive(Clone, Debug)]
+pub struct HttpOptions {
+    pub(crate) token: Option<BearerToken>,
+    pub(crate) allowed: AllowList,
+    pub(crate) replies: Replies,
+    pub(crate) max_body_bytes: usize,
+    pub(crate) max_sessions: usize,
+    pub(crate) max_connections: usize,
+    pub(crate) session_idle: Duration,
+    pub(crate) header_read_timeout: Duration,
+    pub(crate) body_read_timeout: Duration,
+    pub(crate) write_stall: Duration,
+}
+
+impl HttpOptions {
+    /// Takes the address that will be listened on. One that is not loopback needs a token.
+    ///
+    /// Requests are accepted under the loopback names and under the address itself.
+    pub fn new(address: SocketAddr, token: Option<BearerToken>) -> Result<Self, OptionsError> {
+        let mut allowed = AllowList::loopback();
+        if !address.ip().is_unspecified() && !address.ip().is_loopback() {
+            allowed.names.push(Name::of_address(address.ip()));
+        }
+        let options = Self {
+            token,
+            allowed,
+            replies: Replies::Plain,
+            max_body_bytes: MAX_MESSAGE_BYTES,
+            max_sessions: MAX_SESSIONS,
+            max_connections: MAX_CONNECTIONS,
+            session_idle: SESSION_IDLE,
+            header_read_timeout: HEADER_READ_TIMEOUT,
+            body_read_timeout: BODY_READ_TIMEOUT,
+            write_stall: WRITE_STALL,
+        };
+        options.check_address(address)?;
+        Ok(options)
+    }
+
+    /// Refuses an address that needs a token when there is none.
+    pub(crate) fn check_address(&self, address: SocketAddr) -> Result<(), OptionsError> {
+        // A mapped address of version 6 can be loopback too.
+        let loopback = address.ip().to_canonical().is_loopback();
+        if loopback || self.token.is_some() {
+            Ok(())
+        } else {
+            Err(OptionsError::TokenRequired { address })
+        }
+    }
+
+    /// Accepts requests for one more name: `host` for every port, or `host:port`.
+    pub fn allow_host(mut self, text: &str) -> Result<Self, OptionsError> {
+        let refuse = || OptionsError::NotAHost { text: text.to_owned() };
+        self.allowed.names.push(Name::parse(text).ok_or_else(refuse)?);
+        Ok(self)
+    }
+
+    /// Accepts requests of pages from one more origin: `scheme://host`, or with a port.
+    pub fn allow_origin(mut self, text: &str) -> Result<Self, OptionsError> {
+        let refuse = || OptionsError::NotAnOrigin { text: text.to_owned() };
+        self.allowed.origins.push(Origin::parse(text).ok_or_else(refuse)?);
+        Ok(self)
+    }
+
+    /// Sets how a call is answered that has nothing but its reply to say.
+    #[must_use]
+    pub fn replies(mut self, replies: Replies) -> Self {
+        self.replies = replies;
+        self
+    }
+
+    /// Sets the largest request body.
+    #[must_use]
+    pub fn max_body_bytes(mut self, bytes: usize) -> Self {
+        self.max_body_bytes = bytes;
+        self
+    }
+
+    /// Sets how many sessions may exist at once.
+    #[must_use]
+    pub fn max_sessions(mut self, sessions: usize) -> Self {
+        self.max_sessions = sessions;
+        self
+    }
+
+    /// Sets how many connections may be open at once.
+    #[must_use]
+    pub fn max_connections(mut self, connections: usize) -> Self {
+        self.max_connections = connections;
+        self
+    }
+
+    /// Sets how long a session that does nothing is kept.
+    #[must_use]
+    pub fn session_idle(mut self, duration: Duration) -> Self {
+        self.session_idle = duration;
+        self
+    }
+
+    /// Sets how long a client may take for a request's head and for its body.
+    #[must_use]
+    pub fn read_timeouts(mut self, head: Duration, body: Duration) -> Self {
+        self.header_read_timeout = head;
+        self.body_read_timeout = body;
+        self
+    }
+
+    /// Sets how long a client may leave the server unable to write.
+    #[must_use]
+    pub fn write_stall(mut self, duration: Duration) -> Self {
+        self.write_stall = duration;
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn address(text: &str) -> SocketAddr {
+        text.parse().expect("an address")
+    }
+
+    #[test]
+    fn an_address_that_others_reach_needs_a_token() {
+        for text in ["0.0.0.0:1", "192.168.1.5:1", "[::]:1", "[fe80::1]:1"] {
+            let address = address(text);
+            let error = HttpOptions::new(address, None).expect_err(text);
+            assert_eq!(error, OptionsError::TokenRequired { address });
+            let token = BearerToken::new("0123456789abcdef").expect("a token");
+            assert!(HttpOptions::new(address, Some(token)).is_ok(), "{text}");
+        }
+    }
+
+    #[test]
+    fn loopback_needs_no_token() {
+        for text in ["127.0.0.1:1", "127.9.9.9:1", "[::1]:1", "[::ffff:127.0.0.1]:1"] {
+            assert!(HttpOptions::new(address(text), None).is_ok(), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_address_itself_is_an_accepted_name() {
+        let token = BearerToken::new("0123456789abcdef").expect("a token");
+        let options = HttpOptions::new(address("192.168.1.5:80"), Some(token)).expect("a token");
+        assert!(options.allowed.allows_host("192.168.1.5:80"));
+        assert!(!options.allowed.allows_host("192.168.1.6:80"));
+    }
+
+    #[test]
+    fn names_and_origins_are_read_when_they_are_given() {
+        let options = HttpOptions::new(address("127.0.0.1:1"), None).expect("loopback");
+        assert!(options.clone().allow_host("box.example").is_ok());
+        assert!(options.clone().allow_host("http://box.example").is_err());
+        assert!(options.clone().allow_origin("https://box.example:443").is_ok());
+        assert!(options.allow_origin("box.example").is_err());
+    }
+}

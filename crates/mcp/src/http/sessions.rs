@@ -1,0 +1,150 @@
+//! All sessions of a server: made by a handshake, ended by the client, by idleness or by the end.
+
+use std::{
+    collections::HashMap,
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
+};
+
+use rmcp::{ServerHandler, service::serve_server_with_ct, transport::TransportAdapterIdentity};
+use tokio::time::MissedTickBehavior;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use tracing::{debug, info};
+
+use super::{
+    options::HttpOptions,
+    scope::{Scope, SessionId},
+    session::{Session, SessionTransport},
+};
+use crate::{guard::Guarded, limits::SWEEP_EVERY};
+
+/// There are as many sessions as there may be.
+#[derive(Debug)]
+pub(crate) struct TooMany;
+
+/// The sessions by name.
+pub(crate) struct Sessions {
+    open: Mutex<HashMap<SessionId, Arc<Session>>>,
+    max: usize,
+    idle: Duration,
+    stop: CancellationToken,
+    serve: Box<dyn Fn(SessionTransport) + Send + Sync>,
+}
+
+impl fmt::Debug for Sessions {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Sessions").field("open", &self.lock().len()).finish_non_exhaustive()
+    }
+}
+
+impl Sessions {
+    /// Makes an empty set. `calls` counts what runs for the sessions, `stop` ends all of them.
+    pub(crate) fn new<H, F>(
+        options: &HttpOptions,
+        factory: Arc<F>,
+        calls: TaskTracker,
+        stop: CancellationToken,
+    ) -> Arc<Self>
+    where
+        H: ServerHandler,
+        F: Fn(Scope) -> H + Send + Sync + 'static,
+    {
+        let serve = move |transport: SessionTransport| {
+            let id = transport.session().id().clone();
+            let service = Guarded::new(factory(Scope::Session(id)), calls.clone());
+            calls.spawn(serve(service, transport));
+        };
+        Arc::new(Self {
+            open: Mutex::default(),
+            max: options.max_sessions,
+            idle: options.session_idle,
+            stop,
+            serve: Box::new(serve),
+        })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<SessionId, Arc<Session>>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Makes a session that waits for its handshake.
+    pub(crate) fn open(&self) -> Result<Arc<Session>, TooMany> {
+        let (session, transport) = Session::new(self.stop.child_token());
+        {
+            let mut open = self.lock();
+            if open.len() >= self.max {
+                return Err(TooMany);
+            }
+            open.insert(session.id().clone(), Arc::clone(&session));
+        }
+        (self.serve)(transport);
+        Ok(session)
+    }
+
+    /// Finds a session by the name a client gave.
+    pub(crate) fn find(&self, id: &str) -> Option<Arc<Session>> {
+        self.lock().get(id).cloned()
+    }
+
+    /// Ends a session; `false` if there is none of that name.
+    pub(crate) fn close(&self, id: &str) -> bool {
+        let session = self.lock().remove(id);
+        if let Some(session) = &session {
+            session.end();
+        }
+        session.is_some()
+    }
+
+    /// Ends the sessions that have been idle for too long.
+    pub(crate) fn sweep(&self, now: Instant) {
+        let mut expired = Vec::new();
+        self.lock().retain(|_, session| {
+            let keep = !session.sweep(self.idle, now);
+            if !keep {
+                expired.push(Arc::clone(session));
+            }
+            keep
+        });
+        for session in expired {
+            info!(session = %session.id(), "ended an idle session");
+            session.end();
+        }
+    }
+
+    /// Sweeps from time to time, until the server stops; then ends every session.
+    pub(crate) async fn sweep_forever(&self) {
+        let mut ticks = tokio::time::interval(SWEEP_EVERY.min(self.idle).max(MIN_SWEEP));
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                () = self.stop.cancelled() => return,
+                _ = ticks.tick() => self.sweep(Instant::now()),
+            }
+        }
+    }
+
+    /// Ends all sessions.
+    pub(crate) fn close_all(&self) {
+        for (_, session) in self.lock().drain() {
+            session.end();
+        }
+    }
+}
+
+/// The shortest time between two looks, for tests that expire sessions quickly.
+const MIN_SWEEP: Duration = Duration::from_millis(10);
+
+async fn serve<H: ServerHandler>(service: Guarded<H>, transport: SessionTransport) {
+    let session = Arc::clone(transport.session());
+    let stop = session.stop().clone();
+    // The SDK's handshake is a future of many kilobytes, which should not live as long as the session.
+    let starting = Box::pin(serve_server_with_ct::<_, _, _, TransportAdapterIdentity>(
+        service, transport, stop,
+    ));
+    match starting.await {
+        // The reason for the end is already known to whoever ended the session.
+        Ok(running) => drop(running.waiting().await),
+        Err(error) => debug!(session = %session.id(), %error, "a handshake came to nothing"),
+    }
+}

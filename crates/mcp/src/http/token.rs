@@ -1,0 +1,74 @@
+//! The bearer token of a server that others can reach.
+
+use std::{fmt, hint::black_box};
+
+use sha2::{Digest as _, Sha256};
+
+/// The shortest token that is accepted. Below it, guessing becomes a question of patience.
+const MIN_TOKEN_BYTES: usize = 16;
+
+/// Why a text cannot be a token.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TokenError {
+    /// The text is too short.
+    #[error("a bearer token needs at least {MIN_TOKEN_BYTES} characters")]
+    TooShort,
+    /// The text cannot be sent in a header.
+    #[error("a bearer token may hold only visible ASCII characters")]
+    NotPrintable,
+}
+
+/// A token, kept as its digest: the text itself is not in memory after construction.
+#[derive(Clone)]
+pub struct BearerToken([u8; 32]);
+
+impl BearerToken {
+    /// Takes a token of at least 16 visible ASCII characters.
+    pub fn new(text: &str) -> Result<Self, TokenError> {
+        if !text.bytes().all(|byte| byte.is_ascii_graphic()) {
+            return Err(TokenError::NotPrintable);
+        }
+        if text.len() < MIN_TOKEN_BYTES {
+            return Err(TokenError::TooShort);
+        }
+        Ok(Self(Sha256::digest(text).into()))
+    }
+
+    /// Whether `text` is the token. The time it takes says nothing about either of them.
+    pub(crate) fn matches(&self, text: &[u8]) -> bool {
+        let given: [u8; 32] = Sha256::digest(text).into();
+        let difference =
+            self.0.iter().zip(given).fold(0, |sum, (ours, theirs)| sum | (ours ^ theirs));
+        black_box(difference) == 0
+    }
+}
+
+impl fmt::Debug for BearerToken {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("BearerToken(***)")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "0123456789abcdef";
+
+    #[test]
+    fn only_the_whole_token_matches() {
+        let token = BearerToken::new(TEXT).expect("long enough");
+        assert!(token.matches(TEXT.as_bytes()));
+        for wrong in ["", "0123456789abcde", "0123456789abcdef0", "0123456789ABCDEF"] {
+            assert!(!token.matches(wrong.as_bytes()), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_token_is_long_printable_and_not_printed() {
+        assert_eq!(BearerToken::new("short").err(), Some(TokenError::TooShort));
+        assert_eq!(BearerToken::new("0123456789 abcdef").err(), Some(TokenError::NotPrintable));
+        let token = BearerToken::new(TEXT).expect("long enough");
+        assert_eq!(format!("{token:?}"), "BearerToken(***)");
+    }
+}

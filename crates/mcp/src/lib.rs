@@ -1,0 +1,38 @@
+//! The Model Context Protocol over standard streams and over HTTP.
+//!
+//! The crate carries messages; what they do is decided by a handler, a value that implements the
+//! SDK's `ServerHandler`. [`serve_stdio`] serves one client over the standard streams until it
+//! closes its end. [`serve_http`] serves many clients at `/mcp`: those of the revisions with an
+//! `initialize` handshake get a session of their own with streams that can be resumed, those of the
+//! revision 2026-07-28 are answered request by request.
+//!
+//! Both doors promise the same: a call that panics fails alone, a cancelled call has its token
+//! cancelled, a message that is too large or not JSON is answered and not fatal, and stopping takes
+//! less than two seconds whatever the clients do.
+//!
+//! ```text
+//!            ┌── stdio ──────────────── lines ───┐
+//! client ────┤                                   ├──► Guarded ──► handler
+//!            └── http ── gate ──┬── sessions ────┤
+//!                               └── stateless ───┘
+//! ```
+#![forbid(unsafe_code)]
+
+mod guard;
+mod http;
+mod limits;
+mod rpc;
+mod server;
+mod stdio;
+
+pub use http::{
+    BearerToken, HttpError, HttpOptions, OptionsError, Replies, ReplyConnection, Scope, SessionId,
+    TokenError, serve_http,
+};
+pub use limits::{
+    BODY_READ_TIMEOUT, EOF_GRACE, HEADER_READ_TIMEOUT, JSON_PATIENCE, KEEP_ALIVE, MAX_CONNECTIONS,
+    MAX_IN_FLIGHT, MAX_MESSAGE_BYTES, MAX_SESSIONS, SESSION_IDLE, SHUTDOWN_GRACE, STREAM_LINGER,
+    WRITE_STALL,
+};
+pub use server::{ToolHandler, ToolServer};
+pub use stdio::{StdioError, serve_lines, serve_stdio};

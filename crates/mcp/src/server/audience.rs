@@ -1,0 +1,64 @@
+//! Which half of an answer a client lets its model see.
+
+use rmcp::RoleServer;
+use rmcp::model::{CallToolResult, Tool};
+use rmcp::service::RequestContext;
+
+/// How the names of clients begin that show their model `structuredContent` alone where an answer has
+/// it: their model would see how long a file is, and not a line of it.
+const HIDE_CONTENT: [&str; 4] = ["codex", "claude-code", "visual studio code", "cursor"];
+
+/// What is told to one client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Audience {
+    /// Text for the model, and facts for programs.
+    Both,
+    /// Text alone, which says everything that a model needs.
+    TextAlone,
+}
+
+impl Audience {
+    /// Recognises the client of a request.
+    pub(super) fn of(context: &RequestContext<RoleServer>) -> Self {
+        let said = context.meta.client_info().map(|info| info.name);
+        let name = said.or_else(|| Some(context.peer.peer_info()?.client_info.name.clone()));
+        name.map_or(Self::Both, |name| Self::named(&name))
+    }
+
+    fn named(name: &str) -> Self {
+        let name = name.to_lowercase();
+        let hides = HIDE_CONTENT.iter().any(|start| name.starts_with(start));
+        if hides { Self::TextAlone } else { Self::Both }
+    }
+
+    /// Describes a tool. A schema would be a promise of facts.
+    pub(super) fn tool(self, mut tool: Tool) -> Tool {
+        if self == Self::TextAlone {
+            tool.output_schema = None;
+        }
+        tool
+    }
+
+    /// Leaves out what would hide the rest.
+    pub(super) fn result(self, mut result: CallToolResult) -> CallToolResult {
+        if self == Self::TextAlone {
+            result.structured_content = None;
+        }
+        result
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn agents_that_would_hide_the_text_get_nothing_else() {
+        for name in ["codex-mcp-client", "claude-code", "Visual Studio Code - Insiders"] {
+            assert_eq!(Audience::named(name), Audience::TextAlone, "{name}");
+        }
+        for name in ["mcp", "inspector-client", "opencode", ""] {
+            assert_eq!(Audience::named(name), Audience::Both, "{name}");
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! A server on a free port.
+
+use std::{
+    net::SocketAddr,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use carrel_mcp::{HttpError, HttpOptions, Scope, serve_http};
+use tokio::{net::TcpListener, task::JoinHandle, time::timeout};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    fixture::{Fixture, World},
+    http::{Client, PATIENCE},
+};
+
+/// A running server.
+pub(crate) struct Server {
+    pub(crate) address: SocketAddr,
+    pub(crate) world: Arc<World>,
+    pub(crate) scopes: Arc<Mutex<Vec<Scope>>>,
+    pub(crate) cancel: CancellationToken,
+    pub(crate) task: JoinHandle<Result<(), HttpError>>,
+}
+
+impl Server {
+    pub(crate) async fn start() -> Self {
+        Self::with(|options| options).await
+    }
+
+    pub(crate) async fn with(change: impl FnOnce(HttpOptions) -> HttpOptions) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let address = listener.local_addr().expect("an address");
+        let options = change(HttpOptions::new(address, None).expect("loopback"));
+        Self::serve(listener, options)
+    }
+
+    pub(crate) fn serve(listener: TcpListener, options: HttpOptions) -> Self {
+        let address = listener.local_addr().expect("an address");
+        let (world, cancel) = (World::new(), CancellationToken::new());
+        let scopes = Arc::<Mutex<Vec<Scope>>>::default();
+        let make = {
+            let (world, scopes) = (Arc::clone(&world), Arc::clone(&scopes));
+            move |scope| {
+                scopes.lock().expect("not poisoned").push(scope);
+                Fixture::new(&world)
+            }
+        };
+        let task = tokio::spawn(serve_http(listener, options, make, cancel.clone()));
+        Self { address, world, scopes, cancel, task }
+    }
+
+    pub(crate) async fn connect(&self) -> Client {
+        Client::connect(self.address).await
+    }
+
+    /// Opens a session of the revision 2025-11-25.
+    pub(crate) async fn session(&self) -> (Client, String) {
+        let mut client = self.connect().await;
+        let session = client.initialize("2025-11-25").await;
+        (client, session)
+    }
+}
+
+/// Waits until a condition holds.
+pub(crate) async fn until(what: &str, condition: impl Fn() -> bool) {
+    let poll = async {
+        while !condition() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    timeout(PATIENCE, poll).await.unwrap_or_else(|_| panic!("never: {what}"));
+}
