@@ -35,6 +35,7 @@ check: ## Formatting, lints, documentation, supply chain
 docs: ## Write the generated parts of docs/
 	$(CARGO) run --quiet -p carrel-config --example workflow_reference > docs/workflow.md
 	$(CARGO) run --quiet -p carrel-config --example policy_reference > docs/policy.md
+	$(CARGO) run --quiet -p carrel-tools --example tool_reference > docs/tools.md
 	$(CARGO) run --quiet -p carrel-domain --example error_pages
 
 bench: build ## Measure against plain work and other sandboxes, as ratios in one run

@@ -46,6 +46,7 @@ pub fn is_withheld(name: &str) -> bool {
 fn holds_secret(name: &str) -> bool {
     SECRET_VARIABLES.contains(&name)
         || name.starts_with(variable::SECRET_PREFIX)
+        || name.starts_with(variable::GIT_TOKEN_PREFIX)
         || profile::secret_fields().any(|field| field.variable == Some(name))
 }
 
@@ -138,7 +139,14 @@ mod tests {
 
     #[test]
     fn variables_of_trackers_and_the_server_are_withheld() {
-        for name in ["LINEAR_API_KEY", "DATABASE_URL", "WORKER_BIND_HOST", "CARREL_SECRET_A"] {
+        for name in [
+            "LINEAR_API_KEY",
+            "DATABASE_URL",
+            "WORKER_BIND_HOST",
+            "CARREL_SECRET_A",
+            "CARREL_MCP_TOKEN",
+            "CARREL_GIT_TOKEN_GITHUB_COM",
+        ] {
             assert!(is_withheld(name), "{name}");
         }
         for name in ["PATH", "LINEAR_ASSIGNEE", "CARREL_LOG"] {

@@ -6,6 +6,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
 use crate::failure::Failure;
+use crate::schema::{leave_out_null, leave_out_number_formats};
 use crate::tool::Scope;
 
 /// The argument that every tool takes.
@@ -21,7 +22,9 @@ pub(crate) fn schema_of<T: JsonSchema>() -> Map<String, Value> {
         settings.meta_schema = None;
     });
     let schema = SchemaGenerator::new(settings).into_root_schema_for::<T>();
-    let mut schema = match schema.to_value() {
+    let mut schema = schema.to_value();
+    leave_out_number_formats(&mut schema);
+    let mut schema = match schema {
         Value::Object(schema) => schema,
         _ => Map::new(),
     };
@@ -31,8 +34,9 @@ pub(crate) fn schema_of<T: JsonSchema>() -> Map<String, Value> {
     schema
 }
 
-/// Adds the argument that every tool takes.
+/// Makes the schema of a tool's input: its own arguments, and the one that every tool takes.
 pub(crate) fn with_workspace(mut schema: Map<String, Value>, scope: Scope) -> Map<String, Value> {
+    schema.values_mut().for_each(leave_out_null);
     let description = match scope {
         Scope::One => "Which workspace; needed when the server has several.",
         Scope::OneOrAll => "Which workspace, or `all`; needed when the server has several.",

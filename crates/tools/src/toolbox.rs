@@ -62,7 +62,7 @@ impl Toolbox {
     /// Puts everything together.
     pub fn new(options: ToolboxOptions) -> Arc<Self> {
         let ToolboxOptions { workspaces, runner, secrets, events, access, network, git } = options;
-        let redactor = RwLock::new(Arc::new(redactor(&secrets, &workspaces)));
+        let redactor = RwLock::new(Arc::new(redactor(&secrets, &workspaces, &git)));
         let jobs = Jobs::new(JobLimits::default());
         let workspaces = Arc::new(workspaces);
         let profiles = ProfileCache::new();
@@ -93,12 +93,13 @@ impl Toolbox {
 
     /// Reads the secrets again, because one was handed out that may be new.
     pub(crate) fn refresh_redactor(&self) {
-        let new = Arc::new(redactor(&self.secrets, &self.workspaces));
+        let new = Arc::new(redactor(&self.secrets, &self.workspaces, &self.git));
         *self.redactor.write().unwrap_or_else(std::sync::PoisonError::into_inner) = new;
     }
 }
 
-fn redactor(secrets: &Secrets, workspaces: &Workspaces) -> Redactor {
-    let all = secrets.all(&workspaces.names());
+fn redactor(secrets: &Secrets, workspaces: &Workspaces, git: &GitOptions) -> Redactor {
+    let mut all = secrets.all(&workspaces.names());
+    all.extend(git.credentials.iter().flat_map(|source| source.known()));
     Redactor::new(all.iter().map(|(name, secret)| (name.as_str(), secret)))
 }

@@ -35,6 +35,9 @@ pub trait CredentialSource: Send + Sync + fmt::Debug + 'static {
     /// Returns what to tell a machine for a workspace, if anything. `host` is in small letters and has
     /// its port, if that is not the usual one: `github.com`, `git.example.com:8443`.
     fn for_host(&self, workspace: &str, host: &str) -> Option<Credential>;
+
+    /// Returns every value that must not be in an answer, with a name for it.
+    fn known(&self) -> Vec<(String, Secret)>;
 }
 
 /// Credentials from `CARREL_GIT_TOKEN_<HOST>`: the name of the machine in capitals, with `_` for a dot,
@@ -58,6 +61,15 @@ impl EnvironmentCredentials {
 }
 
 impl CredentialSource for EnvironmentCredentials {
+    fn known(&self) -> Vec<(String, Secret)> {
+        let passwords = self.tokens.iter().map(|(name, value)| {
+            let value = value.expose();
+            let password = value.split_once(':').map_or(value, |(_, password)| password);
+            (name.to_lowercase(), Secret::new(password))
+        });
+        passwords.collect()
+    }
+
     fn for_host(&self, _workspace: &str, host: &str) -> Option<Credential> {
         let value = self.tokens.get(&variable_of(host))?.expose();
         let (username, password) = value.split_once(':').unwrap_or((ANY_USER, value));

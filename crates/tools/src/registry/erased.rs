@@ -17,6 +17,7 @@ use crate::answer::{Answer, Reply};
 use crate::arguments::{decode, schema_of, with_workspace};
 use crate::call::Call;
 use crate::failure::Failure;
+use crate::schema::or_error;
 use crate::tool::{Scope, Tool};
 
 type Answering<'a> = Pin<Box<dyn Future<Output = Result<Answer, Failure>> + Send + 'a>>;
@@ -59,8 +60,8 @@ impl Entry {
         let about = T::ABOUT;
         let facts = schema_of::<T::Facts>();
         let output_schema = match about.scope {
-            Scope::OneOrAll => fan_out::schema(&facts),
-            Scope::One | Scope::Any => facts,
+            Scope::OneOrAll => or_error(vec![facts.into(), fan_out::schema()]),
+            Scope::One | Scope::Any => or_error(vec![facts.into()]),
         };
         let definition = Definition {
             about,

@@ -18,9 +18,9 @@ pub(super) fn sorted(workspaces: &Workspaces) -> Vec<Arc<Place>> {
     places
 }
 
-/// Allows the facts of one workspace, or those of each under its name.
-pub(super) fn schema(facts: &Map<String, Value>) -> Map<String, Value> {
-    let each = json!({
+/// Describes the facts of each workspace under its name.
+pub(super) fn schema() -> Value {
+    json!({
         "type": "object",
         "required": ["workspaces"],
         "properties": {
@@ -30,12 +30,7 @@ pub(super) fn schema(facts: &Map<String, Value>) -> Map<String, Value> {
                 "additionalProperties": { "type": "object" },
             },
         },
-    });
-    let schema = json!({ "type": "object", "anyOf": [facts, each] });
-    match schema {
-        Value::Object(schema) => schema,
-        _ => Map::new(),
-    }
+    })
 }
 
 /// Makes the calls one after the other, and puts the answers under the names of their workspaces.

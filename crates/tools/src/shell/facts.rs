@@ -8,7 +8,7 @@ use carrel_sandbox::{Certainty, Denial};
 use carrel_workspace::{Completed, LimitReached, TrustChange, Walls};
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 /// The facts about a command that is over.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
@@ -33,10 +33,10 @@ pub struct CommandFacts {
     /// Processes that were still running when it ended, and were ended too.
     pub left_running: usize,
     /// What it was refused, and the policy line that would allow it.
-    #[schemars(with = "Vec<Value>")]
+    #[schemars(with = "Vec<Map<String, Value>>")]
     pub denials: Vec<Denial>,
     /// What it changed that would run later outside its walls, and whether that was put back.
-    #[schemars(with = "Vec<Value>")]
+    #[schemars(with = "Vec<Map<String, Value>>")]
     pub trust_changes: Vec<TrustChange>,
     /// What it cost.
     pub cost: CostFacts,

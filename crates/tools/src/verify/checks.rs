@@ -6,7 +6,7 @@ use carrel_verify::parse::{self, CheckReport, Finding, Severity};
 use carrel_verify::plan::{Invocation, Place, PlanError, plan_lint, plan_typecheck};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::projects::{Chosen, Wanted};
 use super::running::{Bounds, Ran, run};
@@ -65,7 +65,7 @@ pub(super) struct CheckSection {
     /// Why nothing can be said about the project.
     reason: Option<String>,
     /// What was found: file, line, column, range, severity, rule, whether the tool can mend it.
-    #[schemars(with = "Vec<Value>")]
+    #[schemars(with = "Vec<Map<String, Value>>")]
     findings: Vec<Finding>,
     /// Findings that are left out.
     omitted: usize,

@@ -3,7 +3,7 @@
 use carrel_verify::{Fact, Profile};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::projects::{Chosen, Wanted};
 use crate::answer::Reply;
@@ -26,7 +26,7 @@ pub(super) struct Input {
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct Facts {
     /// One for each project and ecosystem.
-    #[schemars(with = "Vec<Value>")]
+    #[schemars(with = "Vec<Map<String, Value>>")]
     profiles: Vec<Profile>,
 }
 

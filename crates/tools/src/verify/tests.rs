@@ -1,5 +1,6 @@
 //! `run_tests`
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use carrel_domain::{Code, Network};
@@ -8,7 +9,6 @@ use carrel_verify::plan::{PlanError, Target, plan_tests};
 use carrel_verify::{Profile, parse};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use super::last::LastRun;
 use super::projects::{Chosen, Wanted};
@@ -69,7 +69,7 @@ pub(super) struct TestSection {
     /// Why nothing can be said about the project.
     reason: Option<String>,
     /// How many tests passed, failed, were skipped, broke.
-    #[schemars(with = "Value")]
+    #[schemars(with = "BTreeMap<String, u64>")]
     counts: Counts,
     /// The tests that failed; the text explains them.
     failures: Vec<FailureFact>,

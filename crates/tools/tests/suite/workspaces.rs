@@ -173,3 +173,39 @@ async fn the_workspaces_can_be_asked_for() {
         format!("extension\t{}\nprimary\t{}\n", extension.display(), primary.display())
     );
 }
+
+#[tokio::test]
+async fn the_guide_to_the_tools_is_up_to_date() {
+    let code = Lab::new();
+    let toolset = carrel_tools::Toolset::Workspace;
+    let service = Lab::with(Setting { toolset, ..Setting::default() });
+    let text = carrel_tools::tool_reference_markdown(
+        code.registry.definitions(),
+        service.registry.definitions(),
+    );
+    let checked_in = include_str!("../../../../docs/tools.md");
+    assert!(text == checked_in, "docs/tools.md is out of date; run `make docs`");
+}
+
+#[tokio::test]
+async fn every_tool_teaches_and_tells_the_truth_about_itself() {
+    for toolset in [carrel_tools::Toolset::Code, carrel_tools::Toolset::Workspace] {
+        let lab = Lab::with(Setting { toolset, ..Setting::default() });
+        for tool in lab.registry.definitions() {
+            let about = tool.about;
+            assert!(about.description.len() > 50, "{}", about.name);
+            assert!(about.description.ends_with('.'), "{}", about.name);
+            if about.class == carrel_tools::Class::Read {
+                assert_eq!(about.effect, carrel_tools::Effect::NONE, "{}", about.name);
+            }
+            for schema in [&tool.input_schema, &tool.output_schema] {
+                assert_eq!(schema["type"], "object", "{}", about.name);
+                assert!(!schema.contains_key("$ref"), "{}", about.name);
+            }
+            for (name, property) in tool.input_schema["properties"].as_object().unwrap() {
+                let described = property["description"].as_str().is_some_and(|text| text.len() > 8);
+                assert!(described, "{} {name}", about.name);
+            }
+        }
+    }
+}

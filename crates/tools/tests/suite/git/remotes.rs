@@ -229,6 +229,10 @@ impl CredentialSource for Ann {
         let password = Secret::new("hunter2-token");
         known.then(|| Credential { username: "ann".into(), password })
     }
+
+    fn known(&self) -> Vec<(String, Secret)> {
+        vec![("ann".into(), Secret::new("hunter2-token"))]
+    }
 }
 
 /// Starts the server in the workspace's own network, and returns its port.

@@ -1,0 +1,48 @@
+//! Prints the guide to the tools: `docs/tools.md`.
+
+use std::io::{self, Write as _};
+use std::path::Path;
+
+use carrel_config::{Environment, OperatorPolicy};
+use carrel_domain::WorkspaceAccess;
+use carrel_tools::{
+    Events, GitOptions, Place, Registry, Secrets, Toolbox, ToolboxOptions, Toolset, WorkspaceEntry,
+    Workspaces, tool_reference_markdown,
+};
+use carrel_workspace::{Boundary, Commands, Desk, Runner, RunnerOptions};
+
+fn main() -> io::Result<()> {
+    let (code, service) = (registry(Toolset::Code)?, registry(Toolset::Workspace)?);
+    let text = tool_reference_markdown(code.definitions(), service.definitions());
+    io::stdout().write_all(text.as_bytes())
+}
+
+/// Makes a registry whose tools are never called.
+fn registry(toolset: Toolset) -> io::Result<Registry> {
+    let environment = Environment::default();
+    let policy = OperatorPolicy::default();
+    let path = Path::new(".");
+    let desk = Desk::named(path, path).map_err(io::Error::other)?;
+    let entry = WorkspaceEntry {
+        name: "main".into(),
+        path: path.into(),
+        access: WorkspaceAccess::ReadWrite,
+    };
+    let workspaces = Workspaces::new(vec![Place::new(entry, desk)]).map_err(io::Error::other)?;
+    let toolbox = Toolbox::new(ToolboxOptions {
+        workspaces,
+        runner: Runner::new(RunnerOptions {
+            commands: Commands::new("carrel".into()),
+            boundary: Boundary::Walls(policy.tier),
+            policy,
+            environment: environment.clone(),
+            without: Vec::new(),
+        }),
+        secrets: Secrets::new(&environment, None),
+        events: Events::none(),
+        access: WorkspaceAccess::ReadWrite,
+        network: None,
+        git: GitOptions::new(&environment),
+    });
+    Ok(Registry::new(toolbox, toolset))
+}

@@ -1,0 +1,105 @@
+//! The guide to the tools, made from their definitions.
+
+use std::fmt::Write as _;
+
+use serde_json::{Map, Value};
+
+use crate::registry::Definition;
+use crate::text::line;
+use crate::tool::{Class, Scope};
+
+const HEAD: &str = "# Tools
+
+Every tool is defined once and served by `carrel mcp`, `carrel tool` and later by the REST API. This page is made from the
+definitions; `make docs` writes it anew. [Agents](mcp.md) says how a client is connected and which rules hold for all tools.
+
+Fields marked with `*` are required. Every tool also takes `workspace`: the name of one of the server's workspaces, needed
+when it has several; tools that say so take `all` as well. An unknown field or a wrong type is refused by name. Bulk, such as
+the text of a file, is in the answer's content; facts (path, range, hash, counts, what was cut) are in its structured content.
+";
+
+/// Returns the text of `docs/tools.md`.
+pub fn tool_reference_markdown<'a>(
+    code: impl Iterator<Item = &'a Definition>,
+    service: impl Iterator<Item = &'a Definition>,
+) -> String {
+    let mut text = String::from(HEAD);
+    line(&mut text, "\n## Toolset `code`\n");
+    code.for_each(|tool| describe(&mut text, tool));
+    line(
+        &mut text,
+        "\n## Toolset `workspace`\n\nThe six tools of the workspace service, offered by `--toolset workspace`.\n",
+    );
+    service.for_each(|tool| describe(&mut text, tool));
+    text
+}
+
+fn describe(text: &mut String, tool: &Definition) {
+    let about = &tool.about;
+    line(text, &format!("### {}\n\n{}\n", about.name, about.description));
+    let class = match about.class {
+        Class::Read => "reads",
+        Class::Write => "writes; not offered under `--read-only`",
+        Class::Execute => "runs programs; not offered under `--read-only`",
+    };
+    let scope = match about.scope {
+        Scope::One => "",
+        Scope::OneOrAll => " Takes `workspace: all`.",
+        Scope::Any => " Needs no workspace.",
+    };
+    line(text, &format!("Class: {class}.{scope}\n"));
+    let fields = fields(&tool.input_schema);
+    if !fields.is_empty() {
+        line(text, &format!("| field | type | |\n|---|---|---|\n{fields}"));
+    }
+}
+
+fn fields(schema: &Map<String, Value>) -> String {
+    let required: Vec<_> =
+        schema.get("required").and_then(Value::as_array).into_iter().flatten().collect();
+    let properties = schema.get("properties").and_then(Value::as_object);
+    let mut rows = String::new();
+    for (name, property) in properties.into_iter().flatten() {
+        if name == crate::arguments::WORKSPACE {
+            continue;
+        }
+        let marker = if required.iter().any(|one| *one == name) { "*" } else { "" };
+        let description = property.get("description").and_then(Value::as_str).unwrap_or("");
+        let description = description.replace('\n', " ").replace('|', "\\|");
+        writeln!(rows, "| `{name}`{marker} | {} | {description} |", kind(property))
+            .expect("writing to a string cannot fail");
+    }
+    rows
+}
+
+/// Names the type of a field as a reader knows it.
+fn kind(property: &Value) -> String {
+    if let Some(words) = property.get("enum").and_then(Value::as_array) {
+        return words
+            .iter()
+            .filter_map(Value::as_str)
+            .map(|word| format!("`{word}`"))
+            .collect::<Vec<_>>()
+            .join(", ");
+    }
+    let alternatives = ["anyOf", "oneOf"].into_iter().find_map(|key| property.get(key)?.as_array());
+    if let Some(alternatives) = alternatives {
+        let words: Vec<_> = alternatives.iter().map(kind).filter(|kind| kind != "null").collect();
+        return words.join(", ");
+    }
+    if let Some(word) = property.get("const").and_then(Value::as_str) {
+        return format!("`{word}`");
+    }
+    let named = match property.get("type") {
+        Some(Value::String(one)) => one.clone(),
+        Some(Value::Array(several)) => {
+            let words = several.iter().filter_map(Value::as_str).filter(|one| *one != "null");
+            words.collect::<Vec<_>>().join(", ")
+        }
+        _ => "any".to_owned(),
+    };
+    match property.get("items") {
+        Some(items) if named == "array" => format!("list of {}", kind(items)),
+        _ => named,
+    }
+}
