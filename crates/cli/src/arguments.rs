@@ -1,6 +1,7 @@
 //! The command line as types.
 
 use std::ffi::OsString;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use carrel_config::TierChoice;
@@ -62,6 +63,26 @@ pub(crate) enum Command {
         after_help = "Examples:\n  carrel doctor\n  carrel doctor --json | jq '.guarantees[] | select(.holds | not)'"
     )]
     Doctor(DoctorArguments),
+    /// Serve the tools to an agent over MCP: stdin and stdout, or HTTP
+    ///
+    /// Without --http it speaks on stdin and stdout until the client closes them. With --http it
+    /// listens at `/mcp`; an address that other machines can reach needs a token, from
+    /// --token-file or `CARREL_MCP_TOKEN`.
+    #[command(
+        after_help = "Examples:\n  carrel mcp --workspace .\n  carrel mcp --workspaces primary=~/api,docs=~/docs:ro\n  carrel mcp --workspace . --read-only\n  carrel mcp --workspace . --http 127.0.0.1:8765\n  claude mcp add carrel -- carrel mcp --workspace ."
+    )]
+    Mcp(Box<McpArguments>),
+    /// Call one of the tools that agents use, or list them
+    ///
+    /// The same tools that `carrel mcp` serves, with the same checks: a file has to be read before it
+    /// is edited, for instance, by an earlier call of yours.
+    #[command(
+        after_help = "Examples:\n  carrel tool\n  carrel tool Read --schema\n  carrel tool Read file_path=src/main.rs limit=20\n  carrel tool Grep pattern=TODO glob='*.rs'\n  carrel tool Edit '{\"file_path\": \"a.txt\", \"old_string\": \"x\", \"new_string\": \"y\"}' --json"
+    )]
+    Tool(Box<ToolArguments>),
+    /// Say what the project files of a directory tell: ecosystems, and the commands to test and lint
+    #[command(after_help = "Examples:\n  carrel profile\n  carrel profile ~/api --json")]
+    Profile(ProfileArguments),
     /// Ask what a preset says about a command line
     #[command(subcommand)]
     Policy(PolicyCommand),
@@ -118,6 +139,109 @@ pub(crate) struct ExecArguments {
     /// The program and its arguments
     #[arg(last = true, value_name = "CMD", required_unless_present = "line")]
     pub(crate) argv: Vec<OsString>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct ToolArguments {
+    /// The tool; all are listed if none is given
+    #[arg(value_name = "NAME")]
+    pub(crate) name: Option<String>,
+    /// Its arguments: one JSON object, or key=value
+    #[arg(value_name = "JSON | KEY=VALUE")]
+    pub(crate) values: Vec<String>,
+    /// Say what the tool is for and what it takes
+    #[arg(long)]
+    pub(crate) schema: bool,
+    #[command(flatten)]
+    pub(crate) toolbox: ToolboxArguments,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct McpArguments {
+    #[command(flatten)]
+    pub(crate) toolbox: ToolboxArguments,
+    /// Listen for HTTP at this address instead, such as 127.0.0.1:8765; port 0 takes a free one
+    #[arg(long, value_name = "ADDR")]
+    pub(crate) http: Option<SocketAddr>,
+    /// A file with the token that clients must send
+    #[arg(long, value_name = "FILE", requires = "http")]
+    pub(crate) token_file: Option<PathBuf>,
+    /// One more name under which requests are accepted: host, or host:port
+    #[arg(long, value_name = "HOST", requires = "http")]
+    pub(crate) allow_host: Vec<String>,
+    /// One more origin whose pages may send requests, such as `https://example.org`
+    #[arg(long, value_name = "ORIGIN", requires = "http")]
+    pub(crate) allow_origin: Vec<String>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct ProfileArguments {
+    /// The directory; the current one if none is given
+    #[arg(value_name = "DIR")]
+    directory: Option<PathBuf>,
+}
+
+impl ProfileArguments {
+    /// Takes the directory as a workspace that is only looked at.
+    pub(crate) fn toolbox(&self) -> ToolboxArguments {
+        ToolboxArguments {
+            workspace: self.directory.clone(),
+            workspaces: None,
+            read_only: true,
+            toolset: ToolsetChoice::Code,
+            network: None,
+            secrets_dir: None,
+            boundary: BoundaryArguments {
+                tier: None,
+                sandbox: None,
+                policy: None,
+                without: Vec::new(),
+            },
+        }
+    }
+}
+
+/// Which workspaces, which tools.
+#[derive(Args, Debug)]
+pub(crate) struct ToolboxArguments {
+    /// The workspace: a directory; the current one if none is given
+    #[arg(long, value_name = "DIR", conflicts_with = "workspaces")]
+    pub(crate) workspace: Option<PathBuf>,
+    /// Several workspaces: `name=DIR,name=DIR:ro,…`
+    #[arg(long, value_name = "NAME=DIR,…")]
+    pub(crate) workspaces: Option<String>,
+    /// Offer only tools that change nothing, and make the sandbox read-only
+    #[arg(long)]
+    pub(crate) read_only: bool,
+    /// Which tools: code, or the six of the workspace service
+    #[arg(long, value_name = "SET", default_value = "code")]
+    pub(crate) toolset: ToolsetChoice,
+    /// What commands can reach: none, loopback or full
+    #[arg(long, value_name = "NETWORK")]
+    pub(crate) network: Option<Network>,
+    /// A directory with one file for each secret
+    #[arg(long, value_name = "DIR")]
+    pub(crate) secrets_dir: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) boundary: BoundaryArguments,
+}
+
+/// Which tools are offered.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum ToolsetChoice {
+    /// Everything for work on code
+    Code,
+    /// The six tools of the workspace service
+    Workspace,
+}
+
+impl From<ToolsetChoice> for carrel_tools::Toolset {
+    fn from(choice: ToolsetChoice) -> Self {
+        match choice {
+            ToolsetChoice::Code => Self::Code,
+            ToolsetChoice::Workspace => Self::Workspace,
+        }
+    }
 }
 
 /// Which walls, and on whose terms.

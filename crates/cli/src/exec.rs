@@ -92,6 +92,7 @@ fn request(arguments: ExecArguments) -> Result<RunRequest, Failure> {
             wall: arguments.timeout.map(Duration::from_secs),
             memory: arguments.memory,
             processes: arguments.processes,
+            lifetime: None,
         },
         environment: pairs.map(|(name, value)| (name.into(), value.into())).collect(),
         stdin: input()?,
@@ -142,7 +143,9 @@ fn write_all(mut stream: impl io::Write, bytes: &[u8]) -> io::Result<()> {
 }
 
 /// Ends the command in an orderly way when this process is asked to end.
-fn cancel_on_signal(cancel: &CancellationToken) -> Result<tokio::task::JoinHandle<()>, Failure> {
+pub(crate) fn cancel_on_signal(
+    cancel: &CancellationToken,
+) -> Result<tokio::task::JoinHandle<()>, Failure> {
     use tokio::signal::unix::{SignalKind, signal};
     let failed = |source| Failure::Start { doing: "waiting for signals", source };
     let mut interrupt = signal(SignalKind::interrupt()).map_err(failed)?;

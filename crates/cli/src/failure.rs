@@ -6,6 +6,8 @@ use std::process::ExitCode;
 
 use carrel_config::{PathError, PolicyError, WorkflowError};
 use carrel_domain::{Code, Coded, ErrorEnvelope};
+use carrel_mcp::{HttpError, OptionsError, StdioError, TokenError};
+use carrel_tools::SpecError;
 use carrel_workspace::RunError;
 use serde_json::json;
 
@@ -35,6 +37,31 @@ pub(crate) enum Failure {
     OwnDirectory { path: String },
     #[error("{path} lies inside a workspace; write --workspace {workspace} --cwd {relative}")]
     InsideWorkspace { path: String, workspace: String, relative: String },
+    #[error("workspace[{index}] ({name})")]
+    Entry {
+        index: usize,
+        name: String,
+        #[source]
+        source: Box<Failure>,
+    },
+    #[error(transparent)]
+    Workspaces(#[from] SpecError),
+    #[error(transparent)]
+    Stdio(#[from] StdioError),
+    #[error(transparent)]
+    Http(#[from] HttpError),
+    #[error(transparent)]
+    HttpOptions(#[from] OptionsError),
+    #[error(transparent)]
+    Token(#[from] TokenError),
+    #[error("could not read the token in {path}")]
+    TokenFile {
+        path: String,
+        #[source]
+        source: io::Error,
+    },
+    #[error("{text:?} is no argument of a tool; write key=value, or one JSON object")]
+    Argument { text: String },
     #[error("there is no place to keep state: HOME and XDG_STATE_HOME are both unset")]
     NoState,
     #[error(transparent)]
@@ -70,7 +97,16 @@ impl Coded for Failure {
             },
             Self::OwnDirectory { .. } => Code::SandboxViolation,
             Self::InsideWorkspace { .. } => Code::InvalidWorkspaceCwd,
-            Self::NoState => Code::Usage,
+            Self::Entry { source, .. } => source.code(),
+            Self::Workspaces(error) => error.code(),
+            Self::NoState
+            | Self::Argument { .. }
+            | Self::HttpOptions(_)
+            | Self::Token(_)
+            | Self::Http(HttpError::Options(_)) => Code::Usage,
+            Self::TokenFile { .. } | Self::Stdio(_) | Self::Http(HttpError::Listener(_)) => {
+                Code::Io
+            }
             Self::Workflow(error) => error.code(),
             Self::Root { .. } => Code::RootRefused,
             Self::Verify { .. } => Code::VerifyFailed,
@@ -90,11 +126,21 @@ impl Coded for Failure {
             }
             Self::Directory { path, .. }
             | Self::OwnDirectory { path }
-            | Self::InsideWorkspace { path, .. } => json!({ "path": path }),
+            | Self::InsideWorkspace { path, .. }
+            | Self::TokenFile { path, .. } => json!({ "path": path }),
             Self::Workflow(error) => error.detail(),
+            Self::Entry { source, .. } => source.detail(),
+            Self::Workspaces(error) => error.detail(),
+            Self::Argument { text } => json!({ "argument": text }),
             Self::Root { value, .. } => json!({ "root": value }),
             Self::Verify { count } | Self::CleanUp { count } => json!({ "count": count }),
-            Self::NoState | Self::Output(_) | Self::Start { .. } => json!({}),
+            Self::NoState
+            | Self::Output(_)
+            | Self::Start { .. }
+            | Self::Stdio(_)
+            | Self::Http(_)
+            | Self::HttpOptions(_)
+            | Self::Token(_) => json!({}),
         }
     }
 }
@@ -113,7 +159,7 @@ impl Failure {
             envelope.error.message = format!("{}; {remedy}", envelope.error.message);
         }
         report(&envelope, format);
-        ExitCode::from(FAILED)
+        ExitCode::from(if self.code() == Code::Usage { USED_WRONGLY } else { FAILED })
     }
 }
 

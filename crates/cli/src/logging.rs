@@ -25,6 +25,8 @@ pub(crate) fn start(format: Format, verbose: u8, environment: &Environment) {
         .find_map(|name| environment.get_str(name))
         .filter(|_| verbose == 0)
         .unwrap_or(level);
+    // A call that a client got wrong is answered; it is no event of the server.
+    let setting = format!("rmcp=error,{setting}");
     let filter = EnvFilter::try_new(setting).unwrap_or_else(|_| EnvFilter::new(level));
     Registry::default().with(filter).with(Lines { format }).init();
 }

@@ -12,8 +12,12 @@ mod doctor;
 mod exec;
 mod failure;
 mod logging;
+mod mcp;
 mod output;
 mod policy;
+mod profile;
+mod tool;
+mod toolbox;
 mod workspace;
 
 use std::process::ExitCode;
@@ -43,6 +47,9 @@ fn run(arguments: Arguments) -> ExitCode {
         Command::Workspace(command) => workspace::run(command, format, &environment),
         Command::Exec(command) => return exec::run(*command, format, &environment),
         Command::Doctor(command) => doctor::run(&command, format, &environment),
+        Command::Mcp(command) => mcp::run(&command, &environment),
+        Command::Tool(command) => tool::run(&command, format, &environment),
+        Command::Profile(command) => profile::run(&command, format, &environment),
         Command::Policy(command) => policy::run(&command, format),
         Command::Completions { shell } => write_completions(shell),
     };

@@ -30,6 +30,11 @@ pub(crate) fn line(text: &str) -> Result<(), Failure> {
     write(format!("{}\n", printable(text)).as_bytes())
 }
 
+/// Says something to the person who watches. Nobody is left to be told if stderr is gone.
+pub(crate) fn note(text: &str) {
+    let _ = writeln!(io::stderr(), "{text}");
+}
+
 /// Writes a value as one line of JSON.
 pub(crate) fn json(value: &impl Serialize) -> Result<(), Failure> {
     let mut text = serde_json::to_vec(value).map_err(|error| Failure::Output(error.into()))?;

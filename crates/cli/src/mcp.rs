@@ -1,0 +1,100 @@
+//! `carrel mcp`
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use carrel_config::Environment;
+use carrel_mcp::{BearerToken, HttpOptions, ToolServer, serve_http, serve_stdio};
+use carrel_tools::Registry;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+use crate::arguments::McpArguments;
+use crate::exec::cancel_on_signal;
+use crate::failure::Failure;
+use crate::{output, toolbox};
+
+/// Serves the tools until the client goes, or until the program is asked to end.
+pub(crate) fn run(
+    arguments: &McpArguments,
+    environment: &Environment,
+) -> Result<ExitCode, Failure> {
+    let made = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let runtime = made.map_err(|source| Failure::Start { doing: "the runtime", source })?;
+    let served = runtime.block_on(serve(arguments, environment));
+    // A thread may wait for stdin, and nobody can wake it.
+    runtime.shutdown_background();
+    served.map(|()| ExitCode::SUCCESS)
+}
+
+async fn serve(arguments: &McpArguments, environment: &Environment) -> Result<(), Failure> {
+    let registry = Arc::new(toolbox::registry(&arguments.toolbox, environment).await?);
+    toolbox::announce(&registry);
+    let cancel = CancellationToken::new();
+    let stopped = cancel_on_signal(&cancel)?;
+    let tools = ToolServer::new(Arc::clone(&registry));
+    let served = match arguments.http {
+        None => serve_stdio(tools.for_stdio(), cancel).await.map_err(Failure::from),
+        Some(address) => over_http(address, arguments, environment, tools, &registry, cancel).await,
+    };
+    stopped.abort();
+    toolbox::close(&registry).await;
+    served
+}
+
+async fn over_http(
+    address: SocketAddr,
+    arguments: &McpArguments,
+    environment: &Environment,
+    tools: ToolServer,
+    registry: &Registry,
+    cancel: CancellationToken,
+) -> Result<(), Failure> {
+    let failed = |source| Failure::Start { doing: "listening", source };
+    // Refused before anybody can connect.
+    let options = options(address, arguments, environment)?;
+    let listener = TcpListener::bind(address).await.map_err(failed)?;
+    let address = listener.local_addr().map_err(failed)?;
+    let names = registry.toolbox().workspaces.names().join(", ");
+    output::note(&format!("carrel mcp listening on http://{address}/mcp (workspaces: {names})"));
+    let handler = move |scope| tools.for_http(&scope);
+    Ok(serve_http(listener, options, handler, cancel).await?)
+}
+
+fn options(
+    address: SocketAddr,
+    arguments: &McpArguments,
+    environment: &Environment,
+) -> Result<HttpOptions, Failure> {
+    let mut options = HttpOptions::new(address, token(arguments, environment)?)?;
+    for host in &arguments.allow_host {
+        options = options.allow_host(host)?;
+    }
+    for origin in &arguments.allow_origin {
+        options = options.allow_origin(origin)?;
+    }
+    Ok(options)
+}
+
+/// Reads the token: from a file, or from the environment.
+fn token(
+    arguments: &McpArguments,
+    environment: &Environment,
+) -> Result<Option<BearerToken>, Failure> {
+    let text = match &arguments.token_file {
+        Some(path) => Some(read_token(path)?),
+        None => environment
+            .get_str(carrel_config::environment::CARREL_MCP_TOKEN)
+            .map(str::to_owned)
+            .filter(|token| !token.is_empty()),
+    };
+    Ok(text.map(|text| BearerToken::new(text.trim())).transpose()?)
+}
+
+#[expect(clippy::disallowed_methods, reason = "an operator's file, in no workspace")]
+fn read_token(path: &Path) -> Result<String, Failure> {
+    std::fs::read_to_string(path)
+        .map_err(|source| Failure::TokenFile { path: path.display().to_string(), source })
+}

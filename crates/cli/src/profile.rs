@@ -1,0 +1,34 @@
+//! `carrel profile`
+
+use std::process::ExitCode;
+
+use carrel_config::Environment;
+use carrel_tools::{CallOptions, Door, Session};
+use serde_json::Map;
+
+use crate::arguments::ProfileArguments;
+use crate::failure::Failure;
+use crate::output::{self, Format};
+use crate::{tool, toolbox};
+
+/// Says what the project files of a directory tell.
+pub(crate) fn run(
+    arguments: &ProfileArguments,
+    format: Format,
+    environment: &Environment,
+) -> Result<ExitCode, Failure> {
+    crate::runtime()?.block_on(async {
+        let toolbox = arguments.toolbox();
+        let registry = toolbox::registry(&toolbox, environment).await?;
+        let session = Session::new("cli");
+        let options = CallOptions::new(Door::Cli);
+        let answer = registry.call(&session, "profile", Map::new(), options).await;
+        match (format, answer.is_error) {
+            (Format::Json, false) => {
+                output::json(&answer.structured["profiles"])?;
+                Ok(ExitCode::SUCCESS)
+            }
+            (Format::Json, true) | (Format::Text, _) => tool::give(&answer, format),
+        }
+    })
+}

@@ -1,0 +1,132 @@
+//! `carrel tool`
+
+mod memory;
+mod values;
+
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use carrel_config::Environment;
+use carrel_domain::Code;
+use carrel_tools::{Answer, CallOptions, Content, Definition, Door, Registry};
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use crate::arguments::ToolArguments;
+use crate::exec::cancel_on_signal;
+use crate::failure::Failure;
+use crate::output::{self, Format};
+use crate::toolbox;
+
+/// Calls one tool, lists them, or describes one.
+pub(crate) fn run(
+    arguments: &ToolArguments,
+    format: Format,
+    environment: &Environment,
+) -> Result<ExitCode, Failure> {
+    crate::runtime()?.block_on(work(arguments, format, environment))
+}
+
+async fn work(
+    arguments: &ToolArguments,
+    format: Format,
+    environment: &Environment,
+) -> Result<ExitCode, Failure> {
+    let registry = Arc::new(toolbox::registry(&arguments.toolbox, environment).await?);
+    let Some(name) = &arguments.name else { return list(&registry, format) };
+    let found = registry.definitions().find(|tool| tool.about.name == name);
+    if let (Some(tool), true) = (found, arguments.schema) {
+        return describe(tool, format);
+    }
+    let given = match found {
+        Some(tool) => values::read(&arguments.values, &tool.input_schema)?,
+        // The registry says which tools there are.
+        None => serde_json::Map::new(),
+    };
+    let session = memory::session(&registry, environment);
+    let cancel = CancellationToken::new();
+    let stopped = cancel_on_signal(&cancel)?;
+    let options = CallOptions { cancel, ..CallOptions::new(Door::Cli) };
+    let answer = registry.call(&session, name, given, options).await;
+    stopped.abort();
+    memory::keep(&registry, &session, environment);
+    let ended = toolbox::close(&registry).await;
+    if ended > 0 {
+        output::note(&format!("ended in the background, with this program: {ended}"));
+    }
+    give(&answer, format)
+}
+
+pub(crate) fn give(answer: &Answer, format: Format) -> Result<ExitCode, Failure> {
+    match format {
+        Format::Json => output::json(&json!({
+            "content": answer.text(),
+            "structured": answer.structured,
+            "is_error": answer.is_error,
+        }))?,
+        Format::Text if answer.is_error => {
+            let code = answer.structured["error"]["code"].as_str().unwrap_or(Code::Internal.name());
+            output::note(&format!("error: {} [{code}]", answer.text()));
+        }
+        Format::Text => show(answer)?,
+    }
+    Ok(if answer.is_error { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+fn show(answer: &Answer) -> Result<(), Failure> {
+    for content in &answer.content {
+        match content {
+            Content::Text(text) => {
+                output::write(text.as_bytes())?;
+                if !text.is_empty() && !text.ends_with('\n') {
+                    output::write(b"\n")?;
+                }
+            }
+            Content::Image { mime, bytes } => {
+                output::line(&format!("[{mime}, {} bytes]", bytes.len()))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn list(registry: &Registry, format: Format) -> Result<ExitCode, Failure> {
+    match format {
+        Format::Json => output::json(&registry.definitions().map(as_json).collect::<Vec<_>>())?,
+        Format::Text => {
+            let first = |tool: &Definition| {
+                let text = tool.about.description;
+                text.split_inclusive(". ").next().unwrap_or(text).trim().to_owned()
+            };
+            for tool in registry.definitions() {
+                output::line(&format!("{:<22}{}", tool.about.name, first(tool)))?;
+            }
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn as_json(tool: &Definition) -> Value {
+    json!({
+        "name": tool.about.name,
+        "title": tool.about.title,
+        "class": tool.about.class,
+        "description": tool.about.description,
+        "input_schema": *tool.input_schema,
+        "output_schema": *tool.output_schema,
+    })
+}
+
+fn describe(tool: &Definition, format: Format) -> Result<ExitCode, Failure> {
+    match format {
+        Format::Json => output::json(&as_json(tool))?,
+        Format::Text => {
+            output::line(tool.about.description)?;
+            output::write(b"\n")?;
+            for line in values::fields(&tool.input_schema) {
+                output::line(&line)?;
+            }
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}

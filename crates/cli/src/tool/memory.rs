@@ -1,0 +1,65 @@
+//! What the calls of one user remember of each other.
+//!
+//! Each `carrel tool` is a process of its own. A file that one has read may be edited by the next, so
+//! what was read is kept below the operator's state, for each set of workspaces.
+
+use std::fmt::Write as _;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use carrel_config::Environment;
+use carrel_tools::{Registry, Session};
+use serde_json::Value;
+use sha2::{Digest as _, Sha256};
+use tracing::warn;
+
+use crate::boundary;
+
+/// The name of the session in events.
+const SESSION: &str = "cli";
+
+/// Goes on with the session of these workspaces.
+pub(super) fn session(registry: &Registry, environment: &Environment) -> Arc<Session> {
+    let remembered = path(registry, environment).and_then(|path| read(&path));
+    Session::resumed(SESSION, remembered.unwrap_or(Value::Null))
+}
+
+/// Remembers what the session has read.
+pub(super) fn keep(registry: &Registry, session: &Session, environment: &Environment) {
+    let Some(path) = path(registry, environment) else { return };
+    if let Err(error) = write(&path, &session.remembered()) {
+        warn!(%error, "what was read is not remembered");
+    }
+}
+
+fn path(registry: &Registry, environment: &Environment) -> Option<PathBuf> {
+    let mut hash = Sha256::new();
+    for place in registry.toolbox().workspaces.iter() {
+        hash.update(place.name());
+        hash.update([0]);
+        hash.update(place.path().as_os_str().as_encoded_bytes());
+        hash.update([0]);
+    }
+    let name = hash.finalize()[..16].iter().fold(String::new(), |mut name, byte| {
+        write!(name, "{byte:02x}").expect("writing to a string cannot fail");
+        name
+    });
+    let state = boundary::state(environment).ok()?;
+    Some(state.join("sessions").join(name).with_extension("json"))
+}
+
+#[expect(clippy::disallowed_methods, reason = "Carrel's own file")]
+fn read(path: &std::path::Path) -> Option<Value> {
+    serde_json::from_slice(&std::fs::read(path).ok()?).ok()
+}
+
+/// Replaces the file in one step: two commands may end at the same time.
+#[expect(clippy::disallowed_methods, reason = "Carrel's own file")]
+fn write(path: &std::path::Path, value: &Value) -> io::Result<()> {
+    let directory = path.parent().unwrap_or(path);
+    std::fs::create_dir_all(directory)?;
+    let temporary = path.with_extension(format!("{}.tmp", std::process::id()));
+    std::fs::write(&temporary, value.to_string())?;
+    std::fs::rename(&temporary, path)
+}
