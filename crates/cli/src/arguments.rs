@@ -160,6 +160,10 @@ pub(crate) struct ToolArguments {
 pub(crate) struct McpArguments {
     #[command(flatten)]
     pub(crate) toolbox: ToolboxArguments,
+    /// Whether answers have structured content beside their text. Some clients show their model
+    /// nothing else then; auto leaves it out for those that are known to
+    #[arg(long, value_name = "WHEN", default_value = "auto")]
+    pub(crate) facts: FactsChoice,
     /// Listen for HTTP at this address instead, such as 127.0.0.1:8765; port 0 takes a free one
     #[arg(long, value_name = "ADDR")]
     pub(crate) http: Option<SocketAddr>,
@@ -224,6 +228,27 @@ pub(crate) struct ToolboxArguments {
     pub(crate) secrets_dir: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) boundary: BoundaryArguments,
+}
+
+/// Whether answers have structured content.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum FactsChoice {
+    /// Unless the client is known to hide the text then
+    Auto,
+    /// Always
+    Always,
+    /// Never
+    Never,
+}
+
+impl From<FactsChoice> for carrel_mcp::Facts {
+    fn from(choice: FactsChoice) -> Self {
+        match choice {
+            FactsChoice::Auto => Self::Auto,
+            FactsChoice::Always => Self::Always,
+            FactsChoice::Never => Self::Never,
+        }
+    }
 }
 
 /// Which tools are offered.

@@ -34,5 +34,5 @@ pub use limits::{
     MAX_IN_FLIGHT, MAX_MESSAGE_BYTES, MAX_SESSIONS, SESSION_IDLE, SHUTDOWN_GRACE, STREAM_LINGER,
     WRITE_STALL,
 };
-pub use server::{ToolHandler, ToolServer};
+pub use server::{Facts, ToolHandler, ToolServer};
 pub use stdio::{StdioError, serve_lines, serve_stdio};

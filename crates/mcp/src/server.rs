@@ -20,6 +20,7 @@ use tracing::{debug, warn};
 
 use crate::http::Scope;
 use audience::Audience;
+pub use audience::Facts;
 use handles::Handles;
 
 /// The field of `_meta` in which a client of the revision without sessions names its own.
@@ -31,6 +32,7 @@ pub struct ToolServer {
     registry: Arc<Registry>,
     tools: Arc<Vec<Tool>>,
     handles: Arc<Handles>,
+    facts: Facts,
 }
 
 /// Serves the calls of one session, or one call of the revision without.
@@ -51,9 +53,9 @@ struct Own {
 
 impl ToolServer {
     /// Prepares to serve the tools of a registry.
-    pub fn new(registry: Arc<Registry>) -> Self {
+    pub fn new(registry: Arc<Registry>, facts: Facts) -> Self {
         let tools = registry.definitions().map(encode::tool).collect();
-        Self { registry, tools: Arc::new(tools), handles: Arc::default() }
+        Self { registry, tools: Arc::new(tools), handles: Arc::default(), facts }
     }
 
     /// Makes the handler for the one client of stdin and stdout.
@@ -154,7 +156,7 @@ impl ServerHandler for ToolHandler {
         _: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        let audience = Audience::of(&context);
+        let audience = Audience::of(self.server.facts, &context);
         let tools = self.server.tools.iter().map(|tool| audience.tool(tool.clone()));
         Ok(ListToolsResult::with_all_items(tools.collect()))
     }
@@ -174,7 +176,7 @@ impl ServerHandler for ToolHandler {
         if answer.is_error && code == Some(Code::UnknownTool.name()) {
             return Err(ErrorData::invalid_params(answer.text(), Some(answer.structured)));
         }
-        Ok(Audience::of(&context).result(encode::result(answer)).into())
+        Ok(Audience::of(self.server.facts, &context).result(encode::result(answer)).into())
     }
 
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {

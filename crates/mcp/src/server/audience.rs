@@ -1,12 +1,24 @@
 //! Which half of an answer a client lets its model see.
 
 use rmcp::RoleServer;
-use rmcp::model::{CallToolResult, Tool};
+use rmcp::model::{CallToolResult, ContentBlock, Tool};
 use rmcp::service::RequestContext;
 
 /// How the names of clients begin that show their model `structuredContent` alone where an answer has
 /// it: their model would see how long a file is, and not a line of it.
 const HIDE_CONTENT: [&str; 4] = ["codex", "claude-code", "visual studio code", "cursor"];
+
+/// Whether answers have facts for programs beside their text.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Facts {
+    /// Unless the client is known to show its model nothing else then.
+    #[default]
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
 
 /// What is told to one client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,8 +30,16 @@ pub(super) enum Audience {
 }
 
 impl Audience {
-    /// Recognises the client of a request.
-    pub(super) fn of(context: &RequestContext<RoleServer>) -> Self {
+    /// Decides what the client of a request is told.
+    pub(super) fn of(facts: Facts, context: &RequestContext<RoleServer>) -> Self {
+        match facts {
+            Facts::Always => Self::Both,
+            Facts::Never => Self::TextAlone,
+            Facts::Auto => Self::recognised(context),
+        }
+    }
+
+    fn recognised(context: &RequestContext<RoleServer>) -> Self {
         let said = context.meta.client_info().map(|info| info.name);
         let name = said.or_else(|| Some(context.peer.peer_info()?.client_info.name.clone()));
         name.map_or(Self::Both, |name| Self::named(&name))
@@ -39,10 +59,13 @@ impl Audience {
         tool
     }
 
-    /// Leaves out what would hide the rest.
+    /// Leaves out what would hide the rest. The code of an error is then part of its text.
     pub(super) fn result(self, mut result: CallToolResult) -> CallToolResult {
-        if self == Self::TextAlone {
-            result.structured_content = None;
+        if self == Self::TextAlone
+            && let Some(facts) = result.structured_content.take()
+            && let Some(code) = facts["error"]["code"].as_str()
+        {
+            result.content.push(ContentBlock::text(format!("[{code}]")));
         }
         result
     }

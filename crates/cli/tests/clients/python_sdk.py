@@ -1,0 +1,320 @@
+"""The official Python SDK drives `carrel mcp` in both revisions, over stdin and over HTTP."""
+
+import contextlib
+import re
+import time
+import uuid
+
+import anyio
+import jsonschema
+from mcp import Client, MCPError, StdioServerParameters
+from mcp.client.stdio import stdio_client
+
+import lab
+
+# The revision with a handshake, and the one without.
+MODES = {"legacy": "2025-11-25", "auto": "2026-07-28"}
+
+SECRET = "not-to-be-seen-by-commands"
+
+PATCH = """--- a/plan.txt
++++ b/plan.txt
+@@ -1,2 +1,2 @@
+ first
+-last
++second
+"""
+
+
+def text_of(result):
+    return "".join(block.text for block in result.content if block.type == "text")
+
+
+class Driver:
+    """Calls tools, and holds every answer against what its tool advertised."""
+
+    def __init__(self, client, tools):
+        self.client = client
+        self.tools = {tool.name: tool for tool in tools}
+        self.called = set()
+
+    async def call(self, tool, /, **arguments):
+        result = await self.answer(tool, arguments)
+        lab.expect(not result.is_error, f"{tool} failed: {text_of(result)}")
+        return result.structured_content, text_of(result)
+
+    async def refused(self, tool, code, /, **arguments):
+        result = await self.answer(tool, arguments)
+        lab.expect(result.is_error, f"{tool} was not refused: {text_of(result)}")
+        error = result.structured_content["error"]
+        lab.expect(error["code"] == code, f"{tool}: {error}")
+        return text_of(result)
+
+    async def answer(self, tool, arguments):
+        self.called.add(tool)
+        # The SDK itself refuses facts that do not fit, but only those of a success.
+        result = await self.client.call_tool(tool, arguments)
+        schema = self.tools[tool].output_schema
+        try:
+            jsonschema.Draft202012Validator(schema).validate(result.structured_content)
+        except jsonschema.ValidationError as error:
+            kind = "error" if result.is_error else "answer"
+            raise lab.Failed(f"an {kind} of {tool} does not fit its schema: {error.message}") from error
+        return result
+
+
+@contextlib.asynccontextmanager
+async def connected(place, transport, mode, arguments):
+    """Opens a client; over stdin, the server's words to people come with it."""
+    environment = {"CARREL_SECRET_DEMO": SECRET}
+    if transport == "http":
+        with place.http(arguments, environment) as url:
+            async with Client(url, mode=mode, read_timeout_seconds=lab.PATIENCE) as client:
+                yield client
+        return
+    parameters = StdioServerParameters(
+        command=place.carrel,
+        args=["mcp", *arguments],
+        env={**place.environment, **environment},
+        cwd=place.base,
+    )
+    with open(place.base / "stdio.log", "w") as log:
+        transport = stdio_client(parameters, errlog=log)
+        async with Client(transport, mode=mode, read_timeout_seconds=lab.PATIENCE) as client:
+            yield client
+            began = time.monotonic()
+    # The SDK waits two seconds before it sends a signal.
+    took = time.monotonic() - began
+    lab.expect(took < 1.5, f"the server did not end when its stdin was closed ({took:.1f} s)")
+
+
+def valid(tool):
+    """Holds the definition of a tool against what clients ask of one."""
+    lab.expect(re.fullmatch(r"[A-Za-z0-9_.-]{1,64}", tool.name), f"{tool.name} is no name")
+    lab.expect(tool.title and len(tool.description) > 40, f"{tool.name} is not described")
+    lab.expect(tool.annotations is not None, f"{tool.name} has no annotations")
+    for schema in (tool.input_schema, tool.output_schema):
+        lab.expect(schema and schema.get("type") == "object", f"{tool.name}: no object: {schema}")
+        jsonschema.Draft202012Validator.check_schema(schema)
+        lab.expect("$ref" not in str(schema), f"{tool.name} refers to something")
+    lab.expect("workspace" in tool.input_schema["properties"], f"{tool.name} takes no workspace")
+
+
+async def files(driver, root, file):
+    """Reads, searches, writes and changes files."""
+    facts, text = await driver.call("Read", file_path=file)
+    lab.expect("total" in text and facts["total_lines"] > 0, text)
+    _, text = await driver.call("Grep", pattern="total", output_mode="content")
+    lab.expect(file in text, text)
+    _, text = await driver.call("Glob", pattern="**/*")
+    lab.expect(file in text, text)
+    _, text = await driver.call("LS", path=".")
+    lab.expect(file.split("/")[0] in text, text)
+    await driver.call("Write", file_path="notes.txt", content="one\ntwo\n")
+    await driver.call("Edit", file_path="notes.txt", old_string="one", new_string="first")
+    edits = [{"old_string": "two", "new_string": "last"}]
+    await driver.call("MultiEdit", file_path="notes.txt", edits=edits)
+    await driver.call("Move", source="notes.txt", destination="plan.txt")
+    await driver.call("ApplyPatch", patch=PATCH)
+    lab.expect((root / "plan.txt").read_text() == "first\nsecond\n", "the changes are not there")
+    await driver.call("Delete", path="plan.txt")
+    lab.expect(not (root / "plan.txt").exists(), "the file is still there")
+
+
+async def shell(driver):
+    """Runs commands in the foreground and in the background."""
+    facts, text = await driver.call("Bash", command="echo out; echo err >&2; exit 3")
+    lab.expect(facts["exit_code"] == 3 and "exit: 3" in text, text)
+    _, text = await driver.call("shell_run", cmd="echo", args=["a  b"])
+    lab.expect("a  b" in text, text)
+    facts, _ = await driver.call("Bash", command="echo begun; sleep 300", run_in_background=True)
+    shell_id = facts["shell_id"]
+    _, text = await driver.call("BashOutput", shell_id=shell_id, wait_seconds=5)
+    lab.expect("begun" in text, text)
+    await driver.call("KillShell", shell_id=shell_id)
+    facts, _ = await driver.call("watch_process", command="echo error: bad; sleep 300")
+    shell_id = facts["shell_id"]
+    await driver.call("watch_process_events", shell_id=shell_id)
+    await driver.call("KillShell", shell_id=shell_id)
+    _, text = await driver.call("secrets_available")
+    lab.expect("demo" in text.lower(), text)
+    _, text = await driver.call("secret", name="DEMO")
+    lab.expect(SECRET in text, "the secret was not handed out")
+    _, text = await driver.call("Bash", command=f"env; echo {SECRET}")
+    lab.expect(SECRET not in text, f"the secret is in the output: {text}")
+
+
+async def mended(driver, file, bug):
+    """Sees tests fail, mends the code, and sees them pass."""
+    facts, text = await driver.call("run_tests")
+    lab.expect(facts["verdict"] == "failed", f"{facts} {text}")
+    await driver.call("last_test_failures")
+    await driver.call("run_failing_tests")
+    await driver.call("Read", file_path=file)
+    await driver.call("Edit", file_path=file, old_string=bug[0], new_string=bug[1])
+    facts, text = await driver.call("run_tests")
+    lab.expect(facts["verdict"] == "passed", f"{facts} {text}")
+    return text
+
+
+async def checked(driver, node):
+    """Looks at the project with the other tools. The one of Node has no linter, and says so."""
+    await driver.call("profile")
+    await driver.call("workspaces")
+    if node:
+        _, text = await driver.call("run_script", name="hello")
+        lab.expect("hello" in text, text)
+        await driver.refused("run_lint", "E_PROJECT_NOT_DETECTED")
+        await driver.refused("run_typecheck", "E_PROJECT_NOT_DETECTED")
+        await driver.refused("format", "E_PROJECT_NOT_DETECTED")
+        return
+    await driver.refused("run_script", "E_SCRIPT_NOT_FOUND", name="hello")
+    await driver.call("format", check=True)
+    for tool in ("run_lint", "run_typecheck"):
+        facts, text = await driver.call(tool)
+        lab.expect(facts["verdict"] == "passed", f"{tool}: {facts} {text}")
+
+
+async def committed(place, driver, root):
+    """Commits what was changed."""
+    await driver.call("git", operation="status")
+    await driver.call("git", operation="add", args=["--all"])
+    await driver.call("git", operation="commit", args=["-m", "Add all of it"])
+    log = place.git(root, "log", "--format=%an: %s")
+    lab.expect(log.splitlines()[0] == "Ann: Add all of it", log)
+    if "git_inspect" in driver.tools:
+        await driver.call("git_inspect", operation="log")
+    return log.splitlines()[0]
+
+
+async def errors(driver, file):
+    """Gets errors that say what was wrong."""
+    await driver.refused("Read", "E_NOT_FOUND", file_path="no/such/file")
+    await driver.refused("Read", "E_INVALID_ARGUMENTS", file_pth=file)
+    await driver.refused("Read", "E_SANDBOX_VIOLATION", file_path="../../etc/passwd")
+    await driver.call("Bash", command=f"echo >> {file}")
+    text = await driver.refused("Edit", "E_CHANGED_SINCE_READ", file_path=file, old_string="a", new_string="b")
+    try:
+        await driver.client.call_tool("Reed", {})
+    except MCPError as error:
+        lab.expect("did you mean `Read`" in str(error), str(error))
+    else:
+        raise lab.Failed("a tool that is not there was called")
+    return text
+
+
+async def progress(driver):
+    """Hears from a long command while it runs."""
+    heard = []
+
+    async def hear(done, total, message):
+        heard.append((done, message))
+
+    call = {"command": "sleep 2.5; echo over"}
+    result = await driver.client.call_tool("Bash", call, progress_callback=hear)
+    lab.expect("over" in text_of(result), text_of(result))
+    done = [done for done, _ in heard]
+    lab.expect(len(heard) >= 2, f"heard {heard}")
+    lab.expect(all(one < next for one, next in zip(done, done[1:])), f"heard {heard}")
+    return f"{len(heard)} notifications, the last: {heard[-1][1]}"
+
+
+async def cancelled(driver):
+    """Gives up a call; its command is gone from the machine."""
+    # Nobody else sleeps for exactly so long.
+    nap = f"300.{uuid.uuid4().int % 10**9:09}"
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(driver.client.call_tool, "Bash", {"command": f"sleep {nap} & sleep {nap}"})
+        until = time.monotonic() + lab.PATIENCE
+        while not lab.runs(nap):
+            lab.expect(time.monotonic() < until, "the command did not start")
+            await anyio.sleep(0.02)
+        began = time.monotonic()
+        tasks.cancel_scope.cancel()
+    while lab.runs(nap):
+        lab.expect(time.monotonic() < began + lab.PATIENCE, "the command still runs")
+        await anyio.sleep(0.01)
+    took = time.monotonic() - began
+    await driver.call("Read", file_path=".gitignore")
+    return f"gone after {took * 1000:.0f} ms"
+
+
+async def one_workspace(report, place, transport, mode, files_of, file, bug):
+    title = f"python {transport} {MODES[mode]}"
+    root = place.project("project", {".gitignore": "", **files_of})
+    with report.check(title, "the server ends when the client does"):
+        async with connected(place, transport, mode, ["--workspace", str(root)]) as client:
+            with report.check(title, "the handshake names revision, server and workspace") as seen:
+                lab.expect(client.protocol_version == MODES[mode], client.protocol_version)
+                lab.expect(client.server_info.name == "carrel", client.server_info)
+                lab.expect(str(root) in client.instructions, client.instructions)
+                seen.append(f"{client.server_info.name} {client.server_info.version}")
+            tools = (await client.list_tools()).tools
+            driver = Driver(client, tools)
+            with report.check(title, "every schema is one of draft 2020-12") as seen:
+                for tool in tools:
+                    valid(tool)
+                seen.append(f"{len(tools)} tools: {' '.join(tool.name for tool in tools)}")
+            with report.check(title, "files are read, searched, written, edited, moved, deleted"):
+                await files(driver, root, file)
+            with report.check(title, "commands run, also in the background"):
+                await shell(driver)
+            with report.check(title, "tests fail, and pass after an edit") as seen:
+                seen.append(await mended(driver, file, bug))
+            with report.check(title, "the other verify tools answer"):
+                await checked(driver, "package.json" in files_of)
+            with report.check(title, "git commits") as seen:
+                seen.append(await committed(place, driver, root))
+            with report.check(title, "errors have a code and say what was wrong") as seen:
+                seen.append(await errors(driver, file))
+            with report.check(title, "a long command reports progress") as seen:
+                seen.append(await progress(driver))
+            with report.check(title, "a cancelled command is killed") as seen:
+                seen.append(await cancelled(driver))
+            with report.check(title, "every tool was called, every answer fits its schema") as seen:
+                missing = set(driver.tools) - driver.called
+                lab.expect(not missing, f"not called: {missing}")
+                seen.append(f"{len(driver.called)} tools")
+
+
+async def two_workspaces(report, place, transport, mode):
+    title = f"python {transport} {MODES[mode]}"
+    api = place.project("api", lab.NODE)
+    docs = place.project("docs", {"guide.md": "# Guide\n"})
+    spec = f"primary={api},docs={docs}:ro"
+    with report.check(title, "two workspaces are told apart") as seen:
+        async with connected(place, transport, mode, ["--workspaces", spec]) as client:
+            driver = Driver(client, (await client.list_tools()).tools)
+            text = await driver.refused("Read", "E_WORKSPACE_NOT_CHOSEN", file_path="guide.md")
+            seen.append(text)
+            text = await driver.refused("Read", "E_UNKNOWN_WORKSPACE", file_path="x", workspace="nope")
+            seen.append(text)
+            await driver.call("Read", file_path="guide.md", workspace="docs")
+            write = {"file_path": "guide.md", "content": "x"}
+            await driver.refused("Write", "E_READ_ONLY", **write, workspace="docs")
+            await driver.call("Write", **write, workspace="primary")
+            lab.expect((docs / "guide.md").read_text() == "# Guide\n", "docs was changed")
+            # Reading the file of one workspace does not unlock the same name in another.
+            (api / "README.md").write_text("a\n")
+            (docs / "README.md").write_text("a\n")
+            await driver.call("Read", file_path="README.md", workspace="docs")
+            write = {"file_path": "README.md", "content": "b\n", "workspace": "primary"}
+            await driver.refused("Write", "E_NOT_READ", **write)
+            facts, text = await driver.call("Grep", pattern="a", workspace="all")
+            lab.expect(set(facts["workspaces"]) == {"primary", "docs"}, facts)
+            lab.expect("=== docs ===" in text and "=== primary ===" in text, text)
+            facts, _ = await driver.call("workspaces")
+            lab.expect(len(facts["workspaces"]) == 2, facts)
+
+
+async def drive(report, place):
+    rust = (lab.CARGO, "src/lib.rs", lab.CARGO_BUG)
+    node = (lab.NODE, "basket.js", ("prices.length", "prices.reduce((sum, one) => sum + one, 0)"))
+    for transport, mode, project in (
+        ("stdio", "legacy", rust),
+        ("stdio", "auto", node),
+        ("http", "legacy", node),
+        ("http", "auto", rust),
+    ):
+        await one_workspace(report, place, transport, mode, *project)
+        await two_workspaces(report, place, transport, mode)

@@ -1,0 +1,35 @@
+// The TypeScript SDK of the 1.x line, which most agents of today are built with: it holds answers, and errors
+// too, against the schema of their tool. Prints what it saw as JSON.
+//
+//     typescript.mjs SDK ROOT TARGET…     TARGET: an address, or a program and its arguments
+
+const [sdk, root, ...target] = process.argv.slice(2);
+const { Client } = await import(`${sdk}/dist/esm/client/index.js`);
+
+async function transport() {
+  if (target[0].startsWith('http://')) {
+    const { StreamableHTTPClientTransport } = await import(`${sdk}/dist/esm/client/streamableHttp.js`);
+    return new StreamableHTTPClientTransport(new URL(target[0]));
+  }
+  const { StdioClientTransport } = await import(`${sdk}/dist/esm/client/stdio.js`);
+  return new StdioClientTransport({ command: target[0], args: target.slice(1), env: process.env });
+}
+
+const client = new Client({ name: 'carrel-test', version: '1.0.0' });
+await client.connect(await transport());
+const { tools } = await client.listTools();
+const call = (name, args) => client.callTool({ name, arguments: args });
+const progress = [];
+const seen = {
+  server: client.getServerVersion(),
+  tools: tools.map((tool) => tool.name),
+  read: await call('Read', { file_path: 'basket.js' }),
+  edit: await call('Edit', { file_path: 'basket.js', old_string: 'length', new_string: 'size' }),
+  missing: await call('Read', { file_path: 'no/such/file' }),
+  long: await client.callTool({ name: 'Bash', arguments: { command: 'sleep 1.5; echo over' } }, undefined, {
+    onprogress: (news) => progress.push(news.message),
+  }),
+};
+seen.progress = progress;
+await client.close();
+console.log(JSON.stringify(seen));
