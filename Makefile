@@ -3,7 +3,7 @@
 CARGO ?= cargo
 SOAK_SECONDS ?= 300
 
-.PHONY: build run test test-as-user check bench fuzz soak docs help
+.PHONY: build run test test-as-user check bench clients fuzz soak docs help
 
 help: ## Show this list
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -43,6 +43,10 @@ bench: build ## Measure against plain work and other sandboxes, as ratios in one
 
 fuzz: ## Fuzz the path layer, the workflow parser and the command-line parser for SOAK_SECONDS each
 	scripts/fuzz $(SOAK_SECONDS)
+
+clients: build ## The public MCP suite, and real clients: SDKs, Inspector, Codex (needs npm and pip)
+	scripts/mcp-conformance
+	scripts/mcp-clients target/release/carrel
 
 soak: ## The long runs: races, kills, 10 GB of output, 10,000 starts
 	CARREL_RACE_SECONDS=60 CARREL_KILL_ROUNDS=20 CARREL_SOAK=1 \

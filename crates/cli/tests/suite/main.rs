@@ -6,18 +6,26 @@
     reason = "tests drive the program from outside, and fail by panicking"
 )]
 
+/// Everything about a tree of files, compared before and after.
+mod audit;
 /// What each command prints, and how it fails.
 mod commands;
 /// What holds on this machine.
 mod doctor;
+/// The three ways to the tools: stdin, HTTP and the command line.
+mod doors;
 /// Attempts to get out of the sandbox.
 mod escape;
+/// What the operator hears of each call.
+mod events;
 /// `carrel exec` as its users meet it.
 mod exec;
 /// What a hostile workspace leaves for later.
 mod forged;
 /// Every rule about hooks.
 mod hooks;
+/// Paths that try to leave, through every tool and every door.
+mod hostile_paths;
 /// `kill -9` at random moments, and what the next start finds.
 mod kill;
 /// Where commands of `carrel exec` run in tests.
@@ -30,8 +38,14 @@ mod load;
 mod policy;
 /// Real projects pass their tests behind the walls.
 mod projects;
+/// `--read-only`, proven by the file system.
+mod read_only;
+/// What the systems before this one promised, lacked and got wrong.
+mod reference;
 /// Commands that take whatever they can get.
 mod resources;
+/// `carrel mcp` from its start to its end.
+mod servers;
 /// Which root and which hooks apply.
 mod settings;
 /// `kill -9` of Carrel's processes while commands run.

@@ -1,0 +1,175 @@
+//! What the operator hears: the same events, whichever door a call came through.
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use pretty_assertions::assert_eq;
+use serde_json::{Value, json};
+
+use crate::doors::Way;
+use crate::lab::Lab;
+
+/// The promise is 100 ms after the reply; the rest is for a busy machine.
+const PROMPTLY: Duration = Duration::from_millis(500);
+
+/// The file of events of a lab.
+struct Log(PathBuf);
+
+impl Log {
+    fn of(lab: &Lab) -> Self {
+        Self(lab.path("state/carrel/events.jsonl"))
+    }
+
+    fn read(&self) -> Vec<Value> {
+        let text = std::fs::read_to_string(&self.0).unwrap_or_default();
+        // A line may be half written at this moment.
+        text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
+    }
+
+    fn of_kind(&self, kind: &str) -> Vec<Value> {
+        self.read().into_iter().filter(|event| event["event"] == kind).collect()
+    }
+
+    /// Waits until there are as many of a kind, and no longer than an operator would.
+    fn until(&self, kind: &str, count: usize) -> Vec<Value> {
+        let deadline = Instant::now() + PROMPTLY;
+        loop {
+            let found = self.of_kind(kind);
+            if found.len() >= count {
+                return found;
+            }
+            assert!(Instant::now() < deadline, "{kind}: {} of {count}: {found:?}", found.len());
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
+
+/// Makes calls through a door and holds what is written against them.
+fn hear(way: Way) {
+    let lab = Lab::usual();
+    lab.write(
+        "Cargo.toml",
+        "[package]\nname = \"probe\"\nversion = \"0.1.0\"\nedition = \"2024\"\n[workspace]\n",
+    );
+    lab.write("src/lib.rs", "//! Nothing.\n");
+    std::fs::create_dir(lab.path("outside")).unwrap();
+    std::fs::write(lab.path("outside/secret"), "outside\n").unwrap();
+    let (workspace, log) = (lab.workspace(), Log::of(&lab));
+    let mut door = way.open(&lab, &["--workspace", workspace.to_str().unwrap()]);
+    let calls = [
+        ("Read", json!({ "file_path": "src/lib.rs" }), ("ok", Value::Null)),
+        (
+            "Read",
+            json!({ "file_path": "../outside/secret" }),
+            ("refused", "E_SANDBOX_VIOLATION".into()),
+        ),
+        ("Read", json!({ "file_path": "nope" }), ("failed", "E_NOT_FOUND".into())),
+        ("profile", json!({}), ("ok", Value::Null)),
+        (
+            "shell_run",
+            json!({ "cmd": "cat", "args": ["/etc/hosts"] }),
+            ("refused", "E_SANDBOX_VIOLATION".into()),
+        ),
+        ("Bash", json!({ "command": "exit 7" }), ("ok", Value::Null)),
+        ("Raed", json!({}), ("failed", "E_UNKNOWN_TOOL".into())),
+    ];
+    for (number, (tool, arguments, (outcome, code))) in calls.iter().enumerate() {
+        door.call(tool, arguments.clone());
+        let heard = log.until("tool.call", number + 1);
+        assert_eq!(heard.len(), number + 1, "one for each call");
+        let event = &heard[number];
+        assert_eq!(
+            (&event["tool"], &event["door"], &event["outcome"], &event["code"]),
+            (&json!(tool), &json!(way.name()), &json!(outcome), code),
+            "{event}"
+        );
+        assert!(event["duration_ms"].as_f64().is_some_and(|time| time > 0.0), "{event}");
+        assert!(event["at"].as_str().is_some_and(|at| at.ends_with('Z')), "{event}");
+        assert!(event["session"].as_str().is_some_and(|session| !session.is_empty()), "{event}");
+    }
+
+    let sandboxes = log.until("lifecycle.workspace.sandbox", 1);
+    let event = &sandboxes[0];
+    assert_eq!(
+        (&event["workspace"], &event["sandbox_root"], &event["read_only"], &event["door"]),
+        (&json!("workspace"), &json!(workspace), &json!(false), &json!(way.name()))
+    );
+    // A session enters a workspace once; each call of the command line is a session of its own.
+    let entered = if way == Way::Cli { calls.len() - 1 } else { 1 };
+    assert_eq!(sandboxes.len(), entered, "{sandboxes:?}");
+
+    let profiles = log.until("lifecycle.workspace.profile", 1);
+    assert_eq!(profiles.len(), 1, "{profiles:?}");
+    let event = &profiles[0];
+    assert_eq!(
+        (&event["ecosystem"], &event["package_manager"], &event["directory"], &event["door"]),
+        (&json!("rust"), &json!("cargo"), &json!("."), &json!(way.name()))
+    );
+    let test = event["test_command"].as_str().unwrap_or_default();
+    assert!(test.starts_with("cargo "), "{event}");
+
+    let violations = log.until("lifecycle.sandbox.violation", 2);
+    let rows: Vec<_> = violations
+        .iter()
+        .map(|event| (event["tool"].clone(), event["layer"].clone(), event["code"].clone()))
+        .collect();
+    let row = |tool: &str| (json!(tool), json!("argument"), json!("E_SANDBOX_VIOLATION"));
+    assert_eq!(rows, [row("Read"), row("shell_run")]);
+    assert_eq!(violations[0]["detail"]["path"], "../outside/secret", "what was refused");
+    drop(door);
+
+    // Numbers grow by one within a process, and no event was lost.
+    let all = log.read();
+    assert!(all.iter().all(|event| event.get("lost").is_none()), "{all:?}");
+    if way != Way::Cli {
+        let numbers: Vec<_> = all.iter().map(|event| event["sequence"].as_u64().unwrap()).collect();
+        assert!(numbers.iter().copied().eq(1..=numbers.len() as u64), "{numbers:?}");
+    }
+    let written = std::fs::read_to_string(&log.0).unwrap();
+    assert!(!written.contains("exit 7"), "events hold no arguments");
+    let mode = std::os::unix::fs::MetadataExt::mode(&std::fs::metadata(&log.0).unwrap());
+    assert_eq!(mode & 0o077, 0, "nobody else may read it");
+}
+
+#[test]
+fn every_call_is_heard_of_over_stdio() {
+    hear(Way::Stdio);
+}
+
+#[test]
+fn every_call_is_heard_of_over_http() {
+    hear(Way::Http);
+}
+
+#[test]
+fn every_call_is_heard_of_from_the_command_line() {
+    hear(Way::Cli);
+}
+
+/// What the walls keep from a command is heard of too, and says so.
+#[test]
+fn what_the_kernel_refuses_is_heard_of() {
+    let lab = Lab::usual();
+    std::fs::create_dir(lab.path("outside")).unwrap();
+    std::fs::write(lab.path("outside/secret"), "outside\n").unwrap();
+    let (workspace, log) = (lab.workspace(), Log::of(&lab));
+    let mut door = Way::Stdio.open(&lab, &["--workspace", workspace.to_str().unwrap()]);
+    let answer = door.call("Bash", json!({ "command": "echo x > /etc/planted" }));
+    let denials = answer.structured["denials"].as_array().cloned().unwrap_or_default();
+    assert!(!denials.is_empty(), "{answer:?}");
+    let event = log.until("lifecycle.sandbox.violation", 1).remove(0);
+    assert_eq!((&event["tool"], &event["layer"]), (&json!("Bash"), &json!("kernel")), "{event}");
+}
+
+/// Work goes on where events cannot be kept.
+#[test]
+fn a_place_that_cannot_be_written_costs_events_and_no_call() {
+    let lab = Lab::usual();
+    lab.write("a", "x\n");
+    std::fs::create_dir_all(lab.path("state/carrel/events.jsonl")).unwrap();
+    let workspace = lab.workspace();
+    for way in Way::ALL {
+        let mut door = way.open(&lab, &["--workspace", workspace.to_str().unwrap()]);
+        assert_eq!(door.call("Read", json!({ "file_path": "a" })).ok(), "1\tx\n", "{way:?}");
+    }
+}

@@ -1,0 +1,700 @@
+//! `carrel mcp` from its start to its end: which workspaces, who may connect, what each client has
+//! to itself, and that nothing is left behind.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use pretty_assertions::assert_eq;
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+use crate::doors::{Answer, Connection, Door, HttpServer, Reply, Server, Session, Stdin, Way};
+use crate::lab::{Lab, Mark, Process, descendants};
+use crate::{Run, eventually};
+
+/// The promise is two seconds; the rest is for a busy machine.
+const PROMPTLY: Duration = Duration::from_secs(10);
+
+const TOKEN: &str = "a-token-of-some-length";
+
+/// A lab with two more directories, `primary` and `extension`, each with a file `MARKER`.
+fn two() -> Lab {
+    let lab = Lab::usual();
+    for name in ["primary", "extension"] {
+        std::fs::create_dir(lab.path(name)).unwrap();
+        std::fs::write(lab.path(name).join("MARKER"), format!("{name}\n")).unwrap();
+    }
+    lab
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
+
+/// `carrel mcp OPTIONS…`
+fn mcp(lab: &Lab, options: &[&str]) -> Command {
+    let mut command = lab.carrel();
+    command.arg("mcp").args(options);
+    command
+}
+
+/// A server over HTTP in the lab's workspace.
+fn http(lab: &Lab) -> HttpServer {
+    HttpServer::start(mcp(lab, &["--http", "127.0.0.1:0", "--workspace", text(&lab.workspace())]))
+}
+
+/// A client over the standard streams in the lab's workspace.
+fn stdio(lab: &Lab) -> Stdin {
+    Stdin::start(mcp(lab, &["--workspace", text(&lab.workspace())]))
+}
+
+// Which workspaces.
+
+#[test]
+fn one_workspace_and_several_together_is_wrong_usage() {
+    let lab = two();
+    let (one, several) = (lab.path("primary"), format!("a={}", lab.path("extension").display()));
+    for program in ["mcp", "tool"] {
+        let mut command = lab.carrel();
+        command.args([program, "--workspace", text(&one), "--workspaces", &several]);
+        let run = Run::of(command);
+        assert_eq!((run.code, run.stdout.as_str()), (2, ""), "{}", run.stderr);
+        assert!(run.stderr.contains("--workspace") && run.stderr.contains("--workspaces"));
+    }
+}
+
+#[test]
+fn several_workspaces_are_announced_in_the_words_of_the_seed() {
+    let lab = two();
+    let spec = format!(
+        "primary={}, extension={} ,",
+        lab.path("primary").display(),
+        lab.path("extension").display()
+    );
+    let mut client = Stdin::start(mcp(&lab, &["--workspaces", &spec]));
+    let expected = "carrel multi-workspace mode: 2 workspaces configured (extension, primary)";
+    assert_eq!(client.server.stderr(), format!("{expected}\n"));
+    let instructions = client.greeting["instructions"].as_str().unwrap();
+    for name in ["primary", "extension"] {
+        let line = format!("- {name}: {}\n", lab.path(name).display());
+        assert!(instructions.contains(&line), "{instructions}");
+    }
+    let marker = |name: &str| json!({ "file_path": "MARKER", "workspace": name });
+    assert_eq!(client.call("Read", marker("primary")).ok(), "1\tprimary\n");
+    assert_eq!(client.call("Read", marker("extension")).ok(), "1\textension\n");
+    let server = HttpServer::start(mcp(&lab, &["--http", "127.0.0.1:0", "--workspaces", &spec]));
+    assert_eq!(server.server.stderr().lines().next(), Some(expected));
+
+    let single = stdio(&lab);
+    assert_eq!(single.server.stderr(), "");
+}
+
+#[test]
+fn the_two_errors_of_the_seed_are_exact_through_every_door() {
+    let lab = two();
+    let spec = format!(
+        "primary={},extension={}",
+        lab.path("primary").display(),
+        lab.path("extension").display()
+    );
+    for way in Way::ALL {
+        let mut door = way.open(&lab, &["--workspaces", &spec]);
+        let omitted = door.call("Read", json!({ "file_path": "MARKER" }));
+        assert_eq!(
+            omitted.refused(),
+            (
+                "E_WORKSPACE_NOT_CHOSEN",
+                "multi-workspace sandbox: 2 workspaces configured (extension, primary) — pass `workspace` to pick one",
+            )
+        );
+        let unknown = door.call("Read", json!({ "file_path": "MARKER", "workspace": "frontend" }));
+        let expected = "unknown workspace \"frontend\"; configured: extension, primary";
+        assert_eq!(unknown.refused(), ("E_UNKNOWN_WORKSPACE", expected));
+        let across = json!({ "file_path": "../extension/MARKER", "workspace": "primary" });
+        assert_eq!(door.call("Read", across).refused().0, "E_SANDBOX_VIOLATION");
+    }
+}
+
+/// Every tool that is listed × (omitted, known, unknown, all) × (one, two roots), over the wire.
+#[test]
+fn every_listed_tool_takes_workspace_in_the_same_way() {
+    let lab = two();
+    let one = format!("primary={}", lab.path("primary").display());
+    let both = format!("{one},extension={}", lab.path("extension").display());
+    let not_chosen = "multi-workspace sandbox: 2 workspaces configured (extension, primary) — pass `workspace` to pick one";
+    for (spec, names) in [(&one, "primary"), (&both, "extension, primary")] {
+        for toolset in ["code", "workspace"] {
+            let options = ["--workspaces", spec, "--toolset", toolset];
+            let mut client = Stdin::start(mcp(&lab, &options));
+            for tool in client.tools() {
+                let name = tool["name"].as_str().unwrap();
+                let property = &tool["inputSchema"]["properties"]["workspace"];
+                assert_eq!(property["type"], "string", "{name}");
+                let about = property["description"].as_str().unwrap();
+                let mut text = |arguments| client.call(name, arguments).text;
+                let unknown = text(json!({ "workspace": "bogus" }));
+                assert_eq!(unknown, format!("unknown workspace \"bogus\"; configured: {names}"));
+                let known = text(json!({ "workspace": " primary " }));
+                assert!(!known.contains("configured"), "{name}: {known}");
+                let omitted = text(json!({}));
+                if about.contains("may be left out") || names == "primary" {
+                    assert!(!omitted.contains("configured"), "{name}: {omitted}");
+                } else {
+                    assert_eq!(omitted, not_chosen, "{name}");
+                }
+                let all = text(json!({ "workspace": "all" }));
+                if about.contains("or `all`") {
+                    assert!(all.contains("=== primary ==="), "{name}: {all}");
+                } else {
+                    assert_eq!(all, format!("unknown workspace \"all\"; configured: {names}"));
+                }
+            }
+        }
+    }
+}
+
+/// One line of the table: what is wrong, what is given, what is said about it.
+type Wrong<'a> = (&'a str, String, &'a str);
+
+#[test]
+fn workspaces_that_cannot_be_are_refused_at_the_start() {
+    let lab = two();
+    let (primary, extension) = (lab.path("primary"), lab.path("extension"));
+    let inner = primary.join("inner");
+    std::fs::create_dir(&inner).unwrap();
+    std::fs::write(lab.path("file"), "").unwrap();
+    std::os::unix::fs::symlink(&primary, lab.path("linked")).unwrap();
+    let (p, e, inner) = (primary.display(), extension.display(), inner.display());
+    let linked = lab.path("linked");
+    let table: Vec<Wrong<'_>> = vec![
+        ("nothing", String::new(), "workspaces: no entries parsed from \"\""),
+        ("only commas", ",,".into(), "workspaces: no entries parsed from \",,\""),
+        ("no path", "name=".into(), "workspaces: empty path in entry \"name=\""),
+        ("no name", "/".into(), "workspace[0]: cannot derive a non-empty name from root \"/\""),
+        ("all", format!("all={p}"), "workspace[0]: \"all\" is no name"),
+        ("a space", format!("a b={p}"), "workspace[0]: \"a b\" is no name"),
+        ("one name twice", format!("a={p},a={e}"), "workspace[1]: duplicate name \"a\""),
+        ("one root twice", format!("a={p},b={p}"), "is also workspace \"a\""),
+        ("one root by a link", format!("a={p},b={}", linked.display()), "is also workspace \"a\""),
+        ("inside another", format!("a={p},b={inner}"), "lies inside workspace \"a\""),
+        ("around another", format!("a={inner},b={p}"), "holds workspace \"a\""),
+    ];
+    for (what, spec, expected) in table {
+        let run = Run::of(mcp(&lab, &["--workspaces", &spec]));
+        assert_eq!(run.stdout, "", "{what}");
+        assert!(run.code != 0 && run.stderr.contains(expected), "{what}: {}", run.stderr);
+        let run = Run::of(mcp(&lab, &["--json", "--workspaces", &spec]));
+        assert_eq!(run.error()["code"], "E_WORKSPACES_INVALID", "{what}: {}", run.stderr);
+    }
+    for (spec, code) in [
+        (format!("a={p},b={}", lab.path("missing").display()), "E_NOT_FOUND"),
+        (format!("a={p},b={}", lab.path("file").display()), "E_NOT_A_DIRECTORY"),
+    ] {
+        let run = Run::of(mcp(&lab, &["--json", "--workspaces", &spec]));
+        assert_eq!(run.error()["code"], code, "{}", run.stderr);
+        let message = run.error()["message"].as_str().unwrap().to_owned();
+        assert!(message.contains("workspace[1] (b)"), "it says which: {message}");
+    }
+}
+
+#[test]
+fn names_with_an_equals_sign_or_a_comma_can_be_roots() {
+    let lab = two();
+    for name in ["a=b", "a,b"] {
+        std::fs::create_dir(lab.path(name)).unwrap();
+        std::fs::write(lab.path(name).join("MARKER"), "odd\n").unwrap();
+        let spec = format!("odd={}", lab.path(name).display().to_string().replace(',', "\\,"));
+        let mut client = Stdin::start(mcp(&lab, &["--workspaces", &spec]));
+        assert_eq!(client.call("Read", json!({ "file_path": "MARKER" })).ok(), "1\todd\n");
+    }
+}
+
+#[test]
+fn a_read_only_workspace_beside_another_is_only_read() {
+    let lab = two();
+    let spec = format!(
+        "primary={},extension={}:ro",
+        lab.path("primary").display(),
+        lab.path("extension").display()
+    );
+    for way in Way::ALL {
+        let mut door = way.open(&lab, &["--workspaces", &spec]);
+        let at = |workspace: &str, rest: Value| {
+            let mut arguments = rest;
+            arguments["workspace"] = json!(workspace);
+            arguments
+        };
+        let read = json!({ "file_path": "MARKER" });
+        assert_eq!(door.call("Read", at("extension", read.clone())).ok(), "1\textension\n");
+        let changing = [
+            ("Write", json!({ "file_path": "new", "content": "" })),
+            ("Write", json!({ "file_path": "MARKER", "content": "" })),
+            ("Delete", json!({ "path": "MARKER" })),
+            ("Bash", json!({ "command": "echo x > MARKER" })),
+            ("shell_run", json!({ "cmd": "touch", "args": ["new"] })),
+        ];
+        for (tool, arguments) in changing {
+            let answer = door.call(tool, at("extension", arguments));
+            assert_eq!(answer.refused().0, "E_READ_ONLY", "{way:?} {tool}");
+        }
+        door.call("Bash", at("primary", json!({ "command": "echo x > new" }))).ok();
+        let listed = door.call("workspaces", json!({})).structured;
+        let flags: Vec<_> = listed["workspaces"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|one| (one["name"].clone(), one["read_only"].clone()))
+            .collect();
+        assert_eq!(flags, [(json!("extension"), json!(true)), (json!("primary"), json!(false))]);
+    }
+    assert_eq!(std::fs::read_dir(lab.path("extension")).unwrap().count(), 1);
+    assert_eq!(std::fs::read_to_string(lab.path("extension/MARKER")).unwrap(), "extension\n");
+}
+
+#[test]
+fn without_a_name_the_current_directory_is_the_workspace() {
+    let lab = two();
+    for way in Way::ALL {
+        let directory = lab.path("primary");
+        let mut door = way.open_with(&lab, &[], move |command| {
+            command.current_dir(&directory);
+        });
+        assert_eq!(door.call("Read", json!({ "file_path": "MARKER" })).ok(), "1\tprimary\n");
+        let listed = door.call("workspaces", json!({})).structured;
+        assert_eq!(listed["workspaces"][0]["name"], "primary", "{way:?}");
+    }
+    // A relative one is relative to whoever starts the server.
+    let mut client = Stdin::start(mcp(&lab, &["--workspace", "extension"]));
+    assert_eq!(client.call("Read", json!({ "file_path": "MARKER" })).ok(), "1\textension\n");
+}
+
+// Who may connect.
+
+fn hello() -> Value {
+    json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+        "protocolVersion": crate::doors::REVISION,
+        "capabilities": {},
+        "clientInfo": { "name": "kit", "version": "1" },
+    } })
+}
+
+fn greet(address: std::net::SocketAddr, headers: &[(&str, &str)]) -> Reply {
+    Connection::open(address).post(headers, &hello())
+}
+
+#[test]
+fn an_address_that_others_reach_needs_a_token() {
+    let lab = Lab::usual();
+    let workspace = lab.workspace();
+    for address in ["0.0.0.0:0", "[::]:0"] {
+        let options = ["--json", "--http", address, "--workspace", text(&workspace)];
+        let run = Run::of(mcp(&lab, &options));
+        assert_eq!((run.code, run.stdout.as_str()), (2, ""), "{}", run.stderr);
+        assert_eq!(run.error()["code"], "E_USAGE", "{}", run.stderr);
+        let message = run.error()["message"].as_str().unwrap().to_owned();
+        assert!(message.contains("a bearer token is required"), "{message}");
+    }
+    let options = ["--http", "0.0.0.0:0", "--workspace", text(&workspace)];
+    let mut empty = mcp(&lab, &options);
+    empty.env("CARREL_MCP_TOKEN", "");
+    assert_eq!(Run::of(empty).code, 2, "an empty token is none");
+
+    let file = lab.path("token");
+    std::fs::write(&file, format!("{TOKEN}\n")).unwrap();
+    let mut of_environment = mcp(&lab, &options);
+    of_environment.env("CARREL_MCP_TOKEN", TOKEN);
+    let mut of_file = mcp(&lab, &options);
+    of_file.args(["--token-file", text(&file)]);
+    for command in [of_environment, of_file] {
+        let server = HttpServer::start(command);
+        let address = std::net::SocketAddr::from(([127, 0, 0, 1], server.address.port()));
+        let bearer = format!("Bearer {TOKEN}");
+        let wrong = format!("Bearer {TOKEN}x");
+        assert_eq!(greet(address, &[]).status, 401);
+        assert_eq!(greet(address, &[("authorization", &wrong)]).status, 401);
+        assert_eq!(greet(address, &[("authorization", &bearer)]).status, 200);
+        let reply = greet(address, &[]);
+        assert!(reply.headers.contains_key("www-authenticate"), "{reply:?}");
+        assert!(!server.server.stderr().contains(TOKEN), "{}", server.server.stderr());
+    }
+}
+
+#[test]
+fn a_page_of_somebody_else_is_refused_by_its_origin_and_its_host() {
+    let lab = Lab::usual();
+    let mut command = mcp(&lab, &["--http", "127.0.0.1:0", "--workspace"]);
+    command.arg(lab.workspace()).args(["--allow-origin", "https://app.example"]);
+    let server = HttpServer::start(command);
+    for (headers, status) in [
+        (vec![], 200),
+        (vec![("origin", "http://evil.example")], 403),
+        (vec![("origin", "null")], 403),
+        (vec![("host", "evil.example")], 403),
+        (vec![("host", "127.0.0.1.evil.example")], 403),
+        (vec![("origin", "https://app.example")], 200),
+        (vec![("origin", "http://localhost:3000")], 200),
+    ] {
+        let reply = greet(server.address, &headers);
+        assert_eq!(reply.status, status, "{headers:?}");
+        let allowed = reply.headers.get("access-control-allow-origin");
+        assert!(allowed.is_none_or(|origin| origin != "*"), "{reply:?}");
+    }
+}
+
+// How it ends.
+
+/// Everything that a server has started, with what is to be gone after it.
+struct Running {
+    mark: Mark,
+    below: Vec<Process>,
+}
+
+impl Running {
+    /// Waits until the commands that carry the mark run.
+    fn of(mark: Mark, count: usize, server: i32) -> Self {
+        eventually("the commands run", || mark.alive().len() >= count);
+        Self { mark, below: descendants(server) }
+    }
+
+    fn assert_gone(&self, how: &str) {
+        let left = || self.below.iter().filter(|process| process.still_runs()).count();
+        let deadline = Instant::now() + PROMPTLY;
+        while left() + self.mark.alive().len() > 0 && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let left: Vec<_> = self.below.iter().filter(|process| process.still_runs()).collect();
+        assert!(left.is_empty(), "{how}: {left:?} are left");
+        assert_eq!(self.mark.alive(), [0; 0], "{how}");
+    }
+}
+
+/// A command whose processes have left its session and are deaf to everything but `KILL`.
+fn deaf(mark: &Mark) -> String {
+    format!("trap '' TERM HUP INT; setsid sleep {0} & sleep {0}; sleep {0}", mark.0)
+}
+
+/// The processes of [`deaf`] that carry the mark: the shell, the other and the first sleep.
+const DEAF_COUNT: usize = 3;
+
+fn background(door: &mut dyn Door, mark: &Mark) -> String {
+    let arguments = json!({ "command": deaf(mark), "run_in_background": true });
+    let answer = door.call("Bash", arguments);
+    answer.structured["shell_id"].as_str().unwrap_or_else(|| panic!("{answer:?}")).to_owned()
+}
+
+#[test]
+fn sigterm_with_open_streams_and_running_commands_ends_with_zero_and_leaves_nothing() {
+    let lab = Lab::usual();
+    let mut server = http(&lab);
+    let mut session = server.session();
+    let mut stream = session.aside("GET", "");
+    assert_eq!(stream.head().status, 200);
+    let mark = Mark::new();
+    background(&mut session, &mark);
+    let (_, _waiting) = session.begin_call("Bash", &json!({ "command": deaf(&mark) }));
+    let running = Running::of(mark, 2 * DEAF_COUNT, server.server.pid());
+    let begun = Instant::now();
+    server.server.signal(Signal::TERM);
+    let status = server.server.wait(PROMPTLY);
+    eprintln!("over HTTP: ended {:?} after SIGTERM", begun.elapsed());
+    assert_eq!(status.code(), Some(0), "{}", server.server.stderr());
+    running.assert_gone("SIGTERM over HTTP");
+}
+
+#[test]
+fn sigterm_ends_a_server_over_the_standard_streams_too() {
+    let lab = Lab::usual();
+    let mut client = stdio(&lab);
+    let mark = Mark::new();
+    background(&mut client, &mark);
+    client.begin_call("Bash", &json!({ "command": deaf(&mark) }));
+    let running = Running::of(mark, 2 * DEAF_COUNT, client.server.pid());
+    let begun = Instant::now();
+    client.server.signal(Signal::TERM);
+    let status = client.server.wait(PROMPTLY);
+    eprintln!("over stdio: ended {:?} after SIGTERM", begun.elapsed());
+    assert_eq!(status.code(), Some(0), "{}", client.server.stderr());
+    running.assert_gone("SIGTERM over stdio");
+}
+
+#[test]
+fn a_killed_server_leaves_no_child() {
+    let lab = Lab::usual();
+    let mut client = stdio(&lab);
+    let mark = Mark::new();
+    background(&mut client, &mark);
+    client.begin_call("Bash", &json!({ "command": deaf(&mark) }));
+    let running = Running::of(mark, 2 * DEAF_COUNT, client.server.pid());
+    client.server.signal(Signal::KILL);
+    client.server.wait(PROMPTLY);
+    running.assert_gone("SIGKILL");
+}
+
+#[test]
+fn the_end_of_input_ends_the_server_and_its_background_commands() {
+    let lab = Lab::usual();
+    let mut client = stdio(&lab);
+    let mark = Mark::new();
+    background(&mut client, &mark);
+    let running = Running::of(mark, DEAF_COUNT, client.server.pid());
+    let begun = Instant::now();
+    client.close();
+    let status = client.server.wait(PROMPTLY);
+    eprintln!("ended {:?} after the end of input", begun.elapsed());
+    assert_eq!(status.code(), Some(0), "{}", client.server.stderr());
+    running.assert_gone("the end of input");
+}
+
+#[test]
+fn a_cancelled_call_kills_its_command_and_the_next_call_works() {
+    let lab = Lab::usual();
+    let mut client = stdio(&lab);
+    let mark = Mark::new();
+    let id = client.begin_call("Bash", &json!({ "command": deaf(&mark) }));
+    let running = Running { below: Vec::new(), mark: mark.clone() };
+    eventually("the command runs", || mark.alive().len() >= DEAF_COUNT);
+    client.tell("notifications/cancelled", &json!({ "requestId": id, "reason": "enough" }));
+    running.assert_gone("cancelled over stdio");
+    assert_eq!(client.call("Bash", json!({ "command": "echo next" })).ok(), "next\n");
+
+    let server = http(&lab);
+    let mut session = server.session();
+    let mark = Mark::new();
+    let (id, _waiting) = session.begin_call("Bash", &json!({ "command": deaf(&mark) }));
+    eventually("the command runs", || mark.alive().len() >= DEAF_COUNT);
+    let cancelled = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled",
+        "params": { "requestId": id } });
+    assert_eq!(session.post(&cancelled).status, 202);
+    Running { below: Vec::new(), mark }.assert_gone("cancelled over HTTP");
+    assert_eq!(session.call("Bash", json!({ "command": "echo next" })).ok(), "next\n");
+}
+
+#[test]
+fn a_signal_to_the_command_line_ends_its_command() {
+    let lab = Lab::usual();
+    let mark = Mark::new();
+    let mut command = lab.carrel();
+    let arguments = json!({ "command": deaf(&mark) }).to_string();
+    command.args(["tool", "Bash", &arguments, "--workspace", text(&lab.workspace())]);
+    let mut server = Server::start(command, Stdio::null(), Stdio::null());
+    let running = Running::of(mark, DEAF_COUNT, server.pid());
+    server.signal(Signal::INT);
+    server.wait(PROMPTLY);
+    running.assert_gone("SIGINT");
+}
+
+// What each client has to itself.
+
+#[test]
+fn a_long_command_tells_a_client_that_asked_how_far_it_is() {
+    let lab = Lab::usual();
+    let call = |token: &str| {
+        json!({
+            "name": "Bash",
+            "arguments": { "command": "echo begun; sleep 2.5" },
+            "_meta": { "progressToken": token },
+        })
+    };
+    let check = |news: &[Value], token: &str| {
+        let progress: Vec<f64> = news
+            .iter()
+            .filter(|one| one["method"] == "notifications/progress")
+            .map(|one| {
+                assert_eq!(one["params"]["progressToken"], token, "{one}");
+                one["params"]["progress"].as_f64().unwrap()
+            })
+            .collect();
+        assert!(progress.len() >= 2, "{news:?}");
+        assert!(progress.is_sorted_by(|one, next| one < next), "it only grows: {progress:?}");
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut client = stdio(&lab);
+            let reply = client.ask("tools/call", &call("one"));
+            assert_eq!(reply["result"]["content"][0]["text"], "begun\n");
+            check(&client.news, "one");
+            // Nobody asked this time.
+            client.news.clear();
+            client.call("Bash", json!({ "command": "sleep 1.2" })).ok();
+            assert_eq!(client.news, [Value::Null; 0]);
+        });
+        scope.spawn(|| {
+            let server = http(&lab);
+            let mut session = server.session();
+            let message =
+                json!({ "jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": call("two") });
+            let messages = session.post(&message).messages();
+            let (last, news) = messages.split_last().unwrap();
+            assert_eq!(last["result"]["content"][0]["text"], "begun\n");
+            check(news, "two");
+        });
+    });
+}
+
+fn uri(path: &Path) -> String {
+    format!("file://{}", path.display())
+}
+
+/// Waits until the client's roots are taken in, which happens after the handshake.
+fn listing(client: &mut Stdin, expected: &str) -> Answer {
+    let deadline = Instant::now() + PROMPTLY;
+    loop {
+        let answer = client.call("LS", json!({}));
+        if answer.text == expected || Instant::now() > deadline {
+            return answer;
+        }
+    }
+}
+
+#[test]
+fn the_roots_of_a_client_narrow_and_never_widen() {
+    let lab = Lab::usual();
+    lab.write("top.txt", "top\n");
+    lab.write("sub/inner.txt", "inner\n");
+    std::fs::create_dir(lab.path("outside")).unwrap();
+    std::fs::write(lab.path("outside/secret"), "secret\n").unwrap();
+    let workspace = lab.workspace();
+    let sub = workspace.join("sub");
+    let start = |roots: Vec<String>| {
+        Stdin::with_roots(mcp(&lab, &["--workspace", text(&workspace)]), roots)
+    };
+
+    let mut narrow = start(vec![uri(&sub)]);
+    assert_eq!(listing(&mut narrow, "inner.txt\n").text, "inner.txt\n");
+    assert_eq!(narrow.call("Read", json!({ "file_path": "inner.txt" })).ok(), "1\tinner\n");
+    for path in ["../top.txt".to_owned(), workspace.join("top.txt").display().to_string()] {
+        let answer = narrow.call("Read", json!({ "file_path": path }));
+        assert_eq!(answer.refused().0, "E_SANDBOX_VIOLATION", "{path}");
+    }
+    let shell = narrow.call("Bash", json!({ "command": "pwd; cat ../top.txt" })).ok();
+    assert!(shell.starts_with(&format!("{}\n", sub.display())), "{shell}");
+    assert!(!shell.contains("\ntop\n"), "{shell}");
+
+    let all = "sub/\ntop.txt\n";
+    let wide: [(&str, Vec<String>); 5] = [
+        ("above", vec![uri(&lab.path(""))]),
+        ("the whole machine", vec!["file:///".into()]),
+        ("elsewhere", vec![uri(&lab.path("outside"))]),
+        ("elsewhere by a detour", vec![format!("{}/../../outside", uri(&sub))]),
+        ("nothing", Vec::new()),
+    ];
+    for (what, roots) in wide {
+        let mut client = start(roots);
+        assert_eq!(listing(&mut client, all).text, all, "{what}");
+        let secret = json!({ "file_path": lab.path("outside/secret") });
+        assert_eq!(client.call("Read", secret).refused().0, "E_SANDBOX_VIOLATION", "{what}");
+        let bash = json!({ "command": format!("cat {}", lab.path("outside/secret").display()) });
+        assert!(!client.call("Bash", bash).text.contains("secret\n"), "{what}");
+    }
+}
+
+#[test]
+fn the_roots_of_a_client_over_http_narrow_that_client_only() {
+    let lab = Lab::usual();
+    lab.write("top.txt", "top\n");
+    lab.write("sub/inner.txt", "inner\n");
+    let server = http(&lab);
+    let mut narrow = server.session_with(&[], &json!({ "roots": { "listChanged": true } }));
+    let mut stream = narrow.aside("GET", "");
+    assert_eq!(stream.head().status, 200);
+    let asked = stream.message().unwrap();
+    assert_eq!(asked["method"], "roots/list", "{asked}");
+    let roots = json!([{ "uri": uri(&lab.workspace().join("sub")) }]);
+    let reply = json!({ "jsonrpc": "2.0", "id": asked["id"], "result": { "roots": roots } });
+    assert_eq!(narrow.post(&reply).status, 202);
+    let deadline = Instant::now() + PROMPTLY;
+    while narrow.call("LS", json!({})).text != "inner.txt\n" {
+        assert!(Instant::now() < deadline, "it is never narrowed");
+    }
+    let up = narrow.call("Read", json!({ "file_path": "../top.txt" }));
+    assert_eq!(up.refused().0, "E_SANDBOX_VIOLATION");
+    assert_eq!(server.session().call("LS", json!({})).ok(), "sub/\ntop.txt\n");
+}
+
+#[test]
+fn two_clients_have_their_own_memory_and_their_own_shells() {
+    let lab = Lab::usual();
+    lab.write("a.txt", "old\n");
+    let server = http(&lab);
+    let (mut one, mut other) = (server.session(), server.session());
+    assert_ne!(one.id(), other.id());
+    one.call("Read", json!({ "file_path": "a.txt" })).ok();
+    let edit = json!({ "file_path": "a.txt", "old_string": "old", "new_string": "new" });
+    assert_eq!(other.call("Edit", edit.clone()).refused().0, "E_NOT_READ");
+    let mark = Mark::new();
+    let id = background(&mut one, &mark);
+    for tool in ["BashOutput", "KillShell"] {
+        let answer = other.call(tool, json!({ "shell_id": id }));
+        assert_eq!(answer.refused().0, "E_JOB_NOT_FOUND", "{tool}");
+    }
+    one.call("Edit", edit).ok();
+    assert_eq!(other.call("Read", json!({ "file_path": "a.txt" })).ok(), "1\tnew\n");
+    let again = json!({ "file_path": "a.txt", "old_string": "new", "new_string": "newer" });
+    other.call("Edit", again.clone()).ok();
+    assert_eq!(one.call("Edit", again).refused().0, "E_CHANGED_SINCE_READ");
+    one.call("KillShell", json!({ "shell_id": id })).ok();
+    Running { below: Vec::new(), mark }.assert_gone("KillShell");
+}
+
+#[test]
+fn a_session_that_is_deleted_takes_its_background_commands_along() {
+    let lab = Lab::usual();
+    let server = http(&lab);
+    let (mut one, mut other) = (server.session(), server.session());
+    let (mark, kept) = (Mark::new(), Mark::new());
+    background(&mut one, &mark);
+    let id = background(&mut other, &kept);
+    eventually("both run", || mark.alive().len() + kept.alive().len() >= 2 * DEAF_COUNT);
+    assert!((200..300).contains(&one.delete()));
+    Running { below: Vec::new(), mark }.assert_gone("DELETE");
+    assert_eq!(kept.alive().len(), DEAF_COUNT, "those of the other session go on");
+    let call = json!({ "jsonrpc": "2.0", "id": 9, "method": "tools/list" });
+    assert_eq!(one.post(&call).status, 404);
+    other.call("KillShell", json!({ "shell_id": id })).ok();
+}
+
+/// A call of the revision without sessions.
+fn stateless(server: &HttpServer, handle: Option<&str>, tool: &str, arguments: &Value) -> Answer {
+    let mut meta = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": { "name": "kit", "version": "1" },
+        "io.modelcontextprotocol/clientCapabilities": {},
+    });
+    if let Some(handle) = handle {
+        meta["dev.carrel/session"] = json!(handle);
+    }
+    let message = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call",
+        "params": { "name": tool, "arguments": arguments, "_meta": meta } });
+    let headers =
+        [("mcp-protocol-version", "2026-07-28"), ("mcp-method", "tools/call"), ("mcp-name", tool)];
+    let reply = Connection::open(server.address).post(&headers, &message);
+    assert_eq!(reply.status, 200, "{reply:?}");
+    assert!(!reply.headers.contains_key("mcp-session-id"), "{reply:?}");
+    Answer::of_message(reply.messages().last().unwrap())
+}
+
+#[test]
+fn without_sessions_a_handle_tells_clients_apart() {
+    let lab = Lab::usual();
+    lab.write("a.txt", "old\n");
+    let server = http(&lab);
+    let read = json!({ "file_path": "a.txt" });
+    let edit = |old: &str, new: &str| json!({ "file_path": "a.txt", "old_string": old, "new_string": new });
+    stateless(&server, Some("one"), "Read", &read).ok();
+    for handle in [Some("other"), Some("ONE"), None] {
+        let answer = stateless(&server, handle, "Edit", &edit("old", "new"));
+        assert_eq!(answer.refused().0, "E_NOT_READ", "{handle:?}");
+    }
+    stateless(&server, Some("one"), "Edit", &edit("old", "new")).ok();
+    let mark = Mark::new();
+    let command = json!({ "command": deaf(&mark), "run_in_background": true });
+    let started = stateless(&server, Some("one"), "Bash", &command);
+    let id = json!({ "shell_id": started.structured["shell_id"] });
+    assert_eq!(stateless(&server, Some("other"), "KillShell", &id).refused().0, "E_JOB_NOT_FOUND");
+    stateless(&server, Some("one"), "KillShell", &id).ok();
+    Running { below: Vec::new(), mark }.assert_gone("KillShell");
+    // A session of the other revisions is nobody's handle.
+    let mut session: Session = server.session();
+    assert_eq!(session.call("Edit", edit("new", "newer")).refused().0, "E_NOT_READ");
+}
