@@ -48,8 +48,15 @@ impl Root {
 
     /// Reads a whole regular file of at most `limit` bytes.
     pub fn read(&self, path: &Path, limit: u64) -> Result<Vec<u8>, Error> {
+        self.read_known(path, limit).map(|(bytes, _)| bytes)
+    }
+
+    /// Reads a whole regular file of at most `limit` bytes, and says what was known about that very
+    /// file before the first of them was read.
+    pub fn read_known(&self, path: &Path, limit: u64) -> Result<(Vec<u8>, Metadata), Error> {
         let (file, metadata) = self.open_file(path)?;
-        read_whole(&file, &metadata, limit, path)
+        let bytes = read_whole(&file, &metadata, limit, path)?;
+        Ok((bytes, metadata))
     }
 
     /// Reads a whole regular file of at most `limit` bytes. No link may stand on the

@@ -81,7 +81,7 @@ pub(crate) fn decode<T: DeserializeOwned>(
     }
     // An optional field that is null was left out.
     arguments.retain(|name, value| !value.is_null() || accepts_null(properties.get(name)));
-    serde_path_to_error::deserialize(Value::Object(arguments.clone())).map_err(|error| {
+    serde_path_to_error::deserialize(Value::Object(arguments)).map_err(|error| {
         let path = error.path().to_string();
         let name = path.split(['.', '[']).next().unwrap_or_default().to_owned();
         Failure::argument(&name, format!("{path}: {}", error.into_inner()))

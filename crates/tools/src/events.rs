@@ -8,7 +8,7 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -19,7 +19,10 @@ use serde_json::Value;
 use tracing::{debug, warn};
 
 /// How long an event waits for others before it is written.
-const FLUSH_AFTER: Duration = Duration::from_millis(100);
+const FLUSH_AFTER: Duration = Duration::from_millis(50);
+
+/// What is written at once, so that a burst of events takes little memory.
+const MAX_WRITE_BYTES: usize = 1 << 16;
 
 /// Events that wait to be written. More are counted as lost.
 const MAX_WAITING: usize = 16_384;
@@ -190,46 +193,44 @@ impl Events {
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        // The writer ends when nobody can send any more.
+        // The writer ends when nobody can send any more; it may be waiting for more to write.
         self.sender = None;
         let writer = self.writer.get_mut().unwrap_or_else(PoisonError::into_inner).take();
-        // A writer that panicked has said so.
-        let _ = writer.map(JoinHandle::join);
+        if let Some(writer) = writer {
+            writer.thread().unpark();
+            // A writer that panicked has said so.
+            let _ = writer.join();
+        }
     }
 }
 
 fn write_all(receiver: &Receiver<Record>, mut log: LogFile) {
     let mut waiting = Vec::new();
-    loop {
-        match receiver.recv_timeout(FLUSH_AFTER) {
-            Ok(record) => {
-                serde_json::to_writer(&mut waiting, &record).expect("a record is valid JSON");
-                waiting.push(b'\n');
-                if waiting.len() < 1 << 16 {
-                    collect(receiver, &mut waiting);
-                }
+    while let Ok(first) = receiver.recv() {
+        encode(&first, &mut waiting);
+        // Many events become one write. Whoever sends meanwhile need not wake this thread, which
+        // would cost a call more than everything else about its event.
+        std::thread::park_timeout(FLUSH_AFTER);
+        for record in receiver.try_iter() {
+            encode(&record, &mut waiting);
+            if waiting.len() >= MAX_WRITE_BYTES {
+                flush(&mut log, &mut waiting);
             }
-            Err(RecvTimeoutError::Timeout) => continue,
-            Err(RecvTimeoutError::Disconnected) => return,
         }
-        if let Err(error) = log.append(&waiting) {
-            warn!(%error, "could not write events");
-        }
-        waiting.clear();
+        flush(&mut log, &mut waiting);
     }
 }
 
-/// Takes what else comes within a moment, so that many events are one write.
-fn collect(receiver: &Receiver<Record>, waiting: &mut Vec<u8>) {
-    let until = std::time::Instant::now() + FLUSH_AFTER / 2;
-    while let Some(left) = until.checked_duration_since(std::time::Instant::now()) {
-        let Ok(record) = receiver.recv_timeout(left) else { return };
-        serde_json::to_writer(&mut *waiting, &record).expect("a record is valid JSON");
-        waiting.push(b'\n');
-        if waiting.len() >= 1 << 16 {
-            return;
-        }
+fn encode(record: &Record, waiting: &mut Vec<u8>) {
+    serde_json::to_writer(&mut *waiting, record).expect("a record is valid JSON");
+    waiting.push(b'\n');
+}
+
+fn flush(log: &mut LogFile, waiting: &mut Vec<u8>) {
+    if let Err(error) = log.append(waiting) {
+        warn!(%error, "could not write events");
     }
+    waiting.clear();
 }
 
 /// The file that events go to.

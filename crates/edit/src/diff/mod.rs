@@ -4,6 +4,7 @@
 //! that a patch needs. One made with the default options is meant to be read: it leaves out what
 //! passes its budget, and says how much that was.
 
+mod common;
 mod page;
 
 use std::ops::Range;
@@ -11,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use similar::{Algorithm, DiffOp, capture_diff_slices_deadline};
 
+use common::Middle;
 use page::Page;
 
 use crate::lines::raw_lines;
@@ -61,10 +63,14 @@ pub struct Diff {
 impl Diff {
     /// Compares two texts.
     pub fn between(old: &str, new: &str, options: Options) -> Self {
+        Self::of_middle(&Middle::of(old, new, options.context), options)
+    }
+
+    fn of_middle(&Middle { old, new, skipped }: &Middle<'_>, options: Options) -> Self {
         let old: Vec<&str> = raw_lines(old).collect();
         let new: Vec<&str> = raw_lines(new).collect();
         let changes = changes(&old, &new);
-        let mut page = Page::new(options);
+        let mut page = Page::new(options, skipped);
         for group in group(&changes, options.context) {
             page.hunk(&old, &new, group);
         }
@@ -142,6 +148,7 @@ fn group(changes: &[Change], context: usize) -> impl Iterator<Item = &[Change]> 
 mod tests {
     use super::*;
     use pretty_assertions::assert_eq;
+    use proptest::prelude::*;
 
     fn numbered(range: Range<usize>) -> String {
         range.map(|n| format!("{n}\n")).collect::<Vec<_>>().concat()
@@ -157,6 +164,14 @@ mod tests {
                     @@ -17,3 +16,4 @@\n 17\n 18\n+new\n 19\n";
         assert_eq!(diff.text, want);
         assert_eq!((diff.added, diff.removed), (2, 2));
+    }
+
+    #[test]
+    fn lines_are_counted_from_the_beginning_of_the_file() {
+        let old = numbered(1..20_000);
+        let new = old.replace("\n15000\n", "\nnew\n");
+        let diff = Diff::between(&old, &new, Options { context: 1, ..Options::default() });
+        assert_eq!(diff.text, "@@ -14999,3 +14999,3 @@\n 14999\n-15000\n+new\n 15001\n");
     }
 
     #[test]
@@ -200,6 +215,26 @@ mod tests {
                 Diff::between(&numbered(0..count), &numbered(count..2 * count), Options::default());
             assert_eq!((diff.added, diff.removed), (count, count));
             assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
+        }
+    }
+
+    fn text() -> impl Strategy<Value = String> {
+        let line = prop::sample::select(vec!["a\n", "b\n", "\n", "a\r\n", "é\n"]);
+        let end = prop::sample::select(vec!["", "a", "é"]);
+        (prop::collection::vec(line, 0..12), end).prop_map(|(lines, end)| lines.concat() + end)
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_left_out_at_the_ends_changes_nothing(
+            old in text(),
+            new in text(),
+            context in 0..4_usize,
+        ) {
+            let options = Options { context, ..Options::EXACT };
+            let whole = Middle { old: &old, new: &new, skipped: 0 };
+            let want = Diff::of_middle(&whole, options);
+            prop_assert_eq!(Diff::between(&old, &new, options), want);
         }
     }
 }

@@ -12,14 +12,16 @@ const NO_FINAL_NEWLINE: &str = "\\ No newline at end of file";
 /// A diff that is being written.
 pub(super) struct Page {
     options: Options,
+    /// How many lines of both files stand before those that are given.
+    skipped: usize,
     text: String,
     lines: usize,
     lines_left_out: usize,
 }
 
 impl Page {
-    pub(super) fn new(options: Options) -> Self {
-        Self { options, text: String::new(), lines: 0, lines_left_out: 0 }
+    pub(super) fn new(options: Options, skipped: usize) -> Self {
+        Self { options, skipped, text: String::new(), lines: 0, lines_left_out: 0 }
     }
 
     /// Writes changes that stand close together, and their context.
@@ -56,6 +58,7 @@ impl Page {
 
     fn header(&mut self, old: &Range<usize>, new: &Range<usize>) {
         if self.has_room() {
+            let place = |range: &Range<usize>| place(range.start + self.skipped, range.len());
             // Writing to a string does not fail.
             let _ = writeln!(self.text, "@@ -{} +{} @@", place(old), place(new));
         }
@@ -87,10 +90,10 @@ impl Page {
 }
 
 /// Writes a range as hunk headers do: an empty one is named by the line before it.
-fn place(range: &Range<usize>) -> String {
-    match range.len() {
-        0 => format!("{},0", range.start),
-        1 => format!("{}", range.start + 1),
-        length => format!("{},{length}", range.start + 1),
+fn place(start: usize, length: usize) -> String {
+    match length {
+        0 => format!("{start},0"),
+        1 => format!("{}", start + 1),
+        length => format!("{},{length}", start + 1),
     }
 }

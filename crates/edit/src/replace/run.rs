@@ -1,5 +1,7 @@
 //! Making the edits of one request.
 
+use std::borrow::Cow;
+
 use super::error::{EditError, Problem};
 use super::find::Search;
 use super::limits::Batch;
@@ -41,12 +43,12 @@ struct Run<'a> {
 
 impl Run<'_> {
     fn in_turn(&mut self, original: &str) -> Result<String, EditError> {
-        let mut text = original.to_owned();
+        let mut text = Cow::Borrowed(original);
         for (index, edit) in self.request.edits.iter().enumerate() {
             let step = self.locate(&text, edit).and_then(|regions| self.splice(&text, &regions));
-            text = step.map_err(|problem| self.at(index, problem))?;
+            text = Cow::Owned(step.map_err(|problem| self.at(index, problem))?);
         }
-        Ok(text)
+        Ok(text.into_owned())
     }
 
     fn together(&mut self, text: &str) -> Result<String, EditError> {

@@ -23,6 +23,9 @@ pub(crate) const MAX_FILE_BYTES: u64 = 32 << 20;
 /// The mode of directories on the way to a new file, before the umask.
 const DIRECTORY_MODE: u32 = 0o777;
 
+/// The longest name that file systems take.
+const MAX_NAME_BYTES: usize = 255;
+
 /// The files of a call: its workspace, what the session has read, and what is masked.
 #[derive(Clone, Debug)]
 pub(crate) struct Desk {
@@ -72,9 +75,7 @@ impl Desk {
 
     /// Reads a whole file.
     pub(crate) fn load(&self, path: &Path) -> Result<Loaded, Failure> {
-        let (file, metadata) = self.files().open_file(path)?;
-        drop(file);
-        let bytes = self.files().read(path, MAX_FILE_BYTES)?;
+        let (bytes, metadata) = self.files().read_known(path, MAX_FILE_BYTES)?;
         let hash = ContentHash::of(&bytes);
         Ok(Loaded { hash, metadata, key: self.key(path)?, bytes })
     }
@@ -158,6 +159,7 @@ impl Desk {
 
     /// Makes the directories on the way to a file.
     pub(crate) fn make_room(&self, path: &Path) -> Result<(), Failure> {
+        check_name(path)?;
         match path.parent() {
             Some(above) if !above.as_os_str().is_empty() => {
                 Ok(self.files().create_directories(above, DIRECTORY_MODE)?)
@@ -174,8 +176,7 @@ impl Desk {
     }
 
     /// Remembers what the session itself changed: what it had seen of the rest, it still has.
-    pub(crate) fn changed(&self, loaded: &Loaded, bytes: &[u8]) -> String {
-        let hash = ContentHash::of(bytes);
+    pub(crate) fn changed(&self, loaded: &Loaded, hash: ContentHash) -> String {
         self.session.state().tracker.changed(&loaded.key, hash);
         hash.short()
     }
@@ -184,8 +185,19 @@ impl Desk {
 impl Loaded {
     /// Takes the file as text.
     pub(crate) fn document(&self, shown: &str) -> Result<Document, Failure> {
+        self.must_be_text(shown)?;
+        Ok(Document::decode(self.bytes.clone()))
+    }
+
+    /// Takes the file as text where nobody needs the bytes any more: they go into the text.
+    pub(crate) fn take_document(&mut self, shown: &str) -> Result<Document, Failure> {
+        self.must_be_text(shown)?;
+        Ok(Document::decode(std::mem::take(&mut self.bytes)))
+    }
+
+    fn must_be_text(&self, shown: &str) -> Result<(), Failure> {
         match Content::of(&self.bytes) {
-            Content::Text => Ok(Document::decode(self.bytes.clone())),
+            Content::Text => Ok(()),
             Content::Image(format) => Err(not_text(shown, format.mime_type())),
             Content::Binary => Err(not_text(shown, "binary")),
         }
@@ -223,6 +235,18 @@ pub(crate) fn path_of(desk: &Desk, name: &str, given: &str) -> Result<PathBuf, F
         return Err(Failure::argument(name, format!("{name} is required")));
     }
     Ok(desk.place.relative(given))
+}
+
+/// Refuses a path whose last name cannot be one, before anything is made on the way to it.
+pub(crate) fn check_name(path: &Path) -> Result<(), Failure> {
+    let (code, reason) = match path.file_name() {
+        None => (Code::InvalidPath, "it does not end in a name"),
+        Some(name) if name.len() > MAX_NAME_BYTES => (Code::NameTooLong, "its name is too long"),
+        Some(_) => return Ok(()),
+    };
+    // A path that is too long is not repeated as a whole.
+    let start: String = shown(path).chars().take(200).collect();
+    Err(Failure::new(code, format!("cannot make {start}: {reason}")).with("path", start))
 }
 
 /// Tells whether nothing is at a path.

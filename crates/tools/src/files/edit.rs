@@ -11,12 +11,16 @@ use serde_json::json;
 
 use super::common::{ChangeFacts, Desk, compared, path_of, shown};
 use crate::answer::Reply;
-use crate::blocking::blocking;
+use crate::blocking::{beside, blocking};
 use crate::call::Call;
 use crate::failure::Failure;
 use crate::tool::{About, Class, Effect, Scope, Tool};
-use crate::tracker::Need;
+use crate::tracker::{ContentHash, Need};
 use crate::verify::feedback;
+
+/// From here on, describing a change takes longer than starting a thread for it. The disk is
+/// waited for meanwhile.
+const LARGE_FILE_BYTES: usize = 256 * 1024;
 
 /// Replaces text in a file.
 pub(super) struct Edit;
@@ -185,16 +189,25 @@ fn edit(
         desk.check_masks(new, file_path)?;
     }
     let _writing = desk.place.writing();
-    let loaded = desk.load(&path)?;
+    let mut loaded = desk.load(&path)?;
     desk.check(&loaded, Need::Part, "edit", file_path)?;
-    let document = loaded.document(file_path)?;
+    let document = loaded.take_document(file_path)?;
     let request = Request { limits, ..Request::new(file_path, edits) };
     let outcome = replace::apply(&document, &request).map_err(|error| refused(error, file_path))?;
     let bytes = outcome.document.encode();
-    desk.replace(&path, &loaded, &bytes)?;
-    let hash = desk.changed(&loaded, &bytes);
     let name = shown(&path);
-    let (diff, text) = compared(Some(document.text()), outcome.document.text(), &name);
+    let write = || desk.replace(&path, &loaded, &bytes);
+    let describe = || {
+        let compared = compared(Some(document.text()), outcome.document.text(), &name);
+        (ContentHash::of(&bytes), compared)
+    };
+    let (written, (hash, (diff, text))) = if bytes.len() < LARGE_FILE_BYTES {
+        (write(), describe())
+    } else {
+        beside(write, describe)
+    };
+    written?;
+    let hash = desk.changed(&loaded, hash);
     let removed_numbers = outcome.applied.iter().any(|applied| applied.prefixes_removed);
     let mut reply = format!("replaced {} occurrence(s) in {file_path}\n", outcome.replacements());
     if removed_numbers {

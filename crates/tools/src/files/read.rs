@@ -87,22 +87,24 @@ impl Tool for Read {
 fn show(desk: &Desk, input: &Input) -> Result<Reply<Facts>, Failure> {
     let selection = selection(input)?;
     let path = path_of(desk, "file_path", &input.file_path)?;
-    let loaded = desk.load(&path)?;
+    let mut loaded = desk.load(&path)?;
     let name = shown(&path);
     if let FileContent::Image(format) = FileContent::of(&loaded.bytes) {
         return picture(desk, loaded, name, format.mime_type());
     }
-    let document = loaded.document(&name)?;
-    let window = Window::of(&document, selection).map_err(|error| nothing_to_show(error, &name))?;
+    let bytes = loaded.bytes.len();
+    let document = loaded.take_document(&name)?;
+    let mut window =
+        Window::of(&document, selection).map_err(|error| nothing_to_show(error, &name))?;
     desk.saw(&loaded, &seen(&window));
-    let mut text = window.text.clone();
+    let mut text = std::mem::take(&mut window.text);
     if let Some(note) = window.note() {
         line(&mut text, &format!("[{note}]"));
     }
     let facts = Facts {
         path: name,
         kind: "text".into(),
-        bytes: loaded.bytes.len(),
+        bytes,
         hash: loaded.hash.short(),
         first_line: window.shown.map(|shown| shown.0),
         last_line: window.shown.map(|shown| shown.1),

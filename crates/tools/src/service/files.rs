@@ -12,7 +12,7 @@ use crate::answer::Reply;
 use crate::blocking::blocking;
 use crate::call::Call;
 use crate::failure::Failure;
-use crate::files::{Desk, path_of, searching, shown};
+use crate::files::{Desk, check_name, path_of, searching, shown};
 use crate::text::line;
 use crate::tool::{About, Class, Effect, Scope, Tool};
 
@@ -126,6 +126,7 @@ fn make_way(desk: &Desk, path: &Path) -> Result<(), Failure> {
     match desk.files().browse().metadata(above) {
         Ok(_) => Ok(()),
         Err(error) if error.is_not_found() => {
+            check_name(path)?;
             Ok(desk.files().create_directories(above, DIRECTORY_MODE)?)
         }
         Err(error) => Err(error.into()),

@@ -158,7 +158,7 @@ async fn format(call: &Call, profile: &Profile, path: &Path, name: &str) -> Feed
             return Ok(Feedback::default());
         }
         let (old, new) = (before.document(&name)?, after.document(&name)?);
-        let hash = desk.changed(&before, &after.bytes);
+        let hash = desk.changed(&before, after.hash);
         let (_, diff) = compared(Some(old.text()), new.text(), &name);
         Ok(Feedback { text: format!("formatted:\n{diff}"), hash: Some(hash) })
     });

@@ -18,6 +18,10 @@ use crate::shell::{CommandFacts, Launch, Shell, exit_code};
 /// What is kept of each end of a report: parsers want all of it.
 const KEPT: CaptureLimits = CaptureLimits { head: ByteSize::mib(8), tail: ByteSize::mib(8) };
 
+/// Python trusts byte code that an earlier run left behind when a file has changed within the same
+/// second and kept its length, so none is left behind.
+const NO_BYTE_CODE: (&str, &str) = ("PYTHONDONTWRITEBYTECODE", "1");
+
 /// How a run is bounded.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bounds {
@@ -106,13 +110,16 @@ fn launch(invocation: &Invocation, bounds: Bounds) -> Launch {
     let argv = invocation.argv.iter().map(Into::into).collect();
     let directory = invocation.directory.strip_prefix("./").unwrap_or(&invocation.directory);
     let directory = if directory == "." { PathBuf::new() } else { PathBuf::from(directory) };
+    let (name, value) = NO_BYTE_CODE;
+    let mut environment = vec![(name.to_owned(), value.to_owned())];
+    environment.extend(invocation.environment.iter().cloned());
     Launch {
         // The words come from the project's own files; its programs run behind walls.
         preset: Preset::Open,
         directory,
         network: bounds.network,
         timeout: Some(bounds.timeout),
-        environment: invocation.environment.clone(),
+        environment,
         artifacts: Some(ArtifactRequest { placeholder: ARTIFACTS, names: names.collect() }),
         keep: (KEPT, KEPT),
         ..Launch::new(CommandForm::Argv(argv), invocation.argv.join(" "))

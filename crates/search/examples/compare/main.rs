@@ -11,18 +11,16 @@
     reason = "a measurement for people, which builds its own files"
 )]
 
+mod haystack;
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use carrel_fsroot::Root;
 use carrel_search::{Cancel, GrepRequest, Scope, Syntax, grep};
+use haystack::{BYTES, FILES, NEEDLE};
 
-const FILES: usize = 6500;
-const BYTES: usize = 83_000_000;
-const FILES_PER_DIRECTORY: usize = 13;
-const DIRECTORIES_PER_DIRECTORY: usize = 10;
-const NEEDLE: &str = "needle_in_haystack";
 const ROUNDS: usize = 31;
 
 fn main() {
@@ -95,50 +93,9 @@ fn time<T>(act: impl FnOnce() -> T) -> Duration {
 /// Builds the tree, or finds it built.
 fn tree() -> PathBuf {
     let tree = std::env::temp_dir().join(format!("carrel-search-tree-{FILES}-{BYTES}"));
-    if tree.join("done").exists() {
-        return tree;
+    if !tree.join("done").exists() {
+        haystack::build(&tree, FILES).unwrap();
+        std::fs::write(tree.join("done"), "").unwrap();
     }
-    let mut random = fastrand::Rng::with_seed(7);
-    for file in 0..FILES {
-        let directory = directory_of(&tree, file / FILES_PER_DIRECTORY);
-        std::fs::create_dir_all(&directory).unwrap();
-        std::fs::write(directory.join(format!("file_{file}.rs")), text(&mut random, file)).unwrap();
-    }
-    std::fs::write(tree.join(".gitignore"), "target/\n*.log\n/build\n").unwrap();
-    std::fs::write(tree.join("done"), "").unwrap();
     tree
-}
-
-/// Returns the directory of this number: the numbers are written in a tree of tens.
-fn directory_of(tree: &Path, number: usize) -> PathBuf {
-    let mut path = tree.to_owned();
-    let mut rest = number;
-    loop {
-        path.push(format!("part_{}", rest % DIRECTORIES_PER_DIRECTORY));
-        rest /= DIRECTORIES_PER_DIRECTORY;
-        if rest == 0 {
-            return path;
-        }
-    }
-}
-
-/// Returns text like source code, sizes spread as in real trees, with the needle in every fiftieth file.
-fn text(random: &mut fastrand::Rng, file: usize) -> String {
-    let average = BYTES / FILES;
-    let spread = [average / 8, average / 4, average / 2, average, average * 2, average * 17 / 8];
-    let size = spread[file % spread.len()];
-    let mut text = String::with_capacity(size + 100);
-    while text.len() < size {
-        text.push_str(&" ".repeat(4 * random.usize(0..4)));
-        for _ in 0..random.usize(1..9) {
-            let word: String = (0..random.usize(2..12)).map(|_| random.lowercase()).collect();
-            text.push_str(&word);
-            text.push(if random.bool() { ' ' } else { '_' });
-        }
-        text.push('\n');
-    }
-    if file.is_multiple_of(50) {
-        text.push_str("let value = needle_in_haystack(1);\n");
-    }
-    text
 }
