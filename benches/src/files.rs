@@ -110,7 +110,8 @@ impl Sides<'_> {
     }
 }
 
-fn plain_list(path: &Path) -> io::Result<Vec<(OsString, FileType)>> {
+/// Lists a directory with kinds, in order.
+pub(crate) fn plain_list(path: &Path) -> io::Result<Vec<(OsString, FileType)>> {
     let entries = std::fs::read_dir(path)?
         .map(|entry| entry.and_then(|entry| Ok((entry.file_name(), entry.file_type()?))));
     let mut entries = entries.collect::<io::Result<Vec<_>>>()?;

@@ -4,11 +4,13 @@
 //! the same machine and disk. The table goes to stdout as Markdown, progress to stderr.
 //!
 //! ```text
-//! carrel-bench [--quick] [DIRECTORY]
+//! carrel-bench [--quick] [--only GROUP] [DIRECTORY]
 //! ```
 //!
 //! `DIRECTORY` is where scratch files are made, on the disk to be measured; what is made is
-//! removed at the end. `--quick` takes few rounds and small trees, to see that everything runs.
+//! removed at the end. `--quick` takes few rounds and small trees, to see that everything runs;
+//! `--only` measures one of the groups `lifecycle`, `files`, `commands`, `sandbox`, `tools`, `usage`
+//! and `removal`.
 #![forbid(unsafe_code)]
 #![expect(
     clippy::disallowed_methods,
@@ -16,10 +18,14 @@
 )]
 
 mod commands;
+mod corpus;
 mod files;
 mod ground;
+#[path = "../../crates/search/examples/compare/haystack.rs"]
+mod haystack;
 mod lifecycle;
 mod machine;
+mod mcp;
 mod measure;
 mod pace;
 mod plain;
@@ -27,6 +33,7 @@ mod removal;
 mod report;
 mod sandbox;
 mod scratch;
+mod tools;
 mod tree;
 mod usage;
 
@@ -36,6 +43,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
 
+use corpus::Corpus;
 use ground::Ground;
 use pace::Pace;
 use report::Row;
@@ -51,14 +59,23 @@ type Group = fn(&Ground) -> Result<Vec<Row>, Fault>;
 const DEFAULT_DIRECTORY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../target/bench");
 
 /// Those that delete much come last; see [`removal`].
-const GROUPS: [(&str, Group); 6] = [
+const GROUPS: [(&str, Group); 7] = [
     ("lifecycle", lifecycle::rows),
     ("files", files::rows),
     ("commands", commands::rows),
     ("sandbox", sandbox::rows),
+    ("tools", tool_rows),
     ("usage", usage::rows),
     ("removal", removal::rows),
 ];
+
+/// Measures the tools in this process and through both doors, on the same files.
+fn tool_rows(ground: &Ground) -> Result<Vec<Row>, Fault> {
+    let corpus = Corpus::build(ground)?;
+    let mut rows = tools::rows(ground, &corpus)?;
+    rows.extend(mcp::rows(ground, &corpus)?);
+    Ok(rows)
+}
 
 fn main() -> ExitCode {
     // The spawner is this same program; it must not start a single thread.
@@ -74,16 +91,26 @@ fn main() -> ExitCode {
     }
 }
 
+/// What is asked on the command line.
+struct Request {
+    pace: Pace,
+    /// The one group to measure; all of them if none.
+    only: Option<String>,
+    directory: PathBuf,
+}
+
 fn run(arguments: impl Iterator<Item = OsString>) -> Result<(), Fault> {
-    let (pace, directory) = parse(arguments)?;
+    let request = parse(arguments)?;
     let begun = Instant::now();
-    let scratch = Scratch::make(&directory)?;
-    let ground = Ground::prepare(scratch.path(), pace)?;
+    let scratch = Scratch::make(&request.directory)?;
+    let ground = Ground::prepare(scratch.path(), request.pace)?;
     let mut text = machine::describe(scratch.path())?;
     let mut rows = Vec::new();
     for (name, group) in GROUPS {
-        say(&format!("measuring {name} …"));
-        rows.extend(group(&ground)?);
+        if request.only.as_deref().is_none_or(|only| only == name) {
+            say(&format!("measuring {name} …"));
+            rows.extend(group(&ground)?);
+        }
     }
     text += &report::table(&rows);
     text += &report::verdict(&rows);
@@ -94,19 +121,30 @@ fn run(arguments: impl Iterator<Item = OsString>) -> Result<(), Fault> {
     Ok(())
 }
 
-fn parse(arguments: impl Iterator<Item = OsString>) -> Result<(Pace, PathBuf), Fault> {
-    let (mut pace, mut directory) = (Pace::FULL, None);
-    for argument in arguments {
+fn parse(mut arguments: impl Iterator<Item = OsString>) -> Result<Request, Fault> {
+    let (mut pace, mut only, mut directory) = (Pace::FULL, None, None);
+    while let Some(argument) = arguments.next() {
         match argument.to_str() {
             Some("--quick") => pace = Pace::QUICK,
+            Some("--only") => only = Some(group_named(arguments.next())?),
             Some(option) if option.starts_with('-') => {
-                return Err(format!("unknown option {option}; known is --quick").into());
+                return Err(format!("unknown option {option}; known are --quick, --only").into());
             }
             _ if directory.is_some() => return Err("only one directory can be measured".into()),
             _ => directory = Some(PathBuf::from(argument)),
         }
     }
-    Ok((pace, directory.unwrap_or_else(|| Path::new(DEFAULT_DIRECTORY).to_owned())))
+    let directory = directory.unwrap_or_else(|| Path::new(DEFAULT_DIRECTORY).to_owned());
+    Ok(Request { pace, only, directory })
+}
+
+fn group_named(name: Option<OsString>) -> Result<String, Fault> {
+    let name = name.and_then(|name| name.into_string().ok()).unwrap_or_default();
+    let known = GROUPS.map(|(name, _)| name);
+    if known.contains(&name.as_str()) {
+        return Ok(name);
+    }
+    Err(format!("--only takes one of {}", known.join(", ")).into())
 }
 
 /// Says how far the run is. Nobody may be listening.

@@ -72,6 +72,16 @@ pub(crate) fn interleave(
     Ok(Pair { plain: Samples::new(plain_times), carrel: Samples::new(carrel_times) })
 }
 
+/// Does work that there is nothing to compare with.
+pub(crate) fn alone(
+    rounds: usize,
+    mut work: impl FnMut() -> Result<Duration, Fault>,
+) -> Result<Samples, Fault> {
+    let all = with_warm_up(rounds);
+    let times = (0..all).map(|_| work()).collect::<Result<Vec<_>, _>>()?;
+    Ok(Samples::new(times[all - rounds..].to_vec()))
+}
+
 /// Returns how many rounds are done when so many are counted.
 pub(crate) fn with_warm_up(rounds: usize) -> usize {
     rounds + rounds * WARM_UP_TENTHS / 10

@@ -7,6 +7,14 @@ pub(crate) struct Pace {
     pub(crate) fast: usize,
     /// Work that waits for the disk, or starts a process.
     pub(crate) slow: usize,
+    /// A call over stdio or HTTP; of each client, where several call at once.
+    pub(crate) calls: usize,
+    /// Starting a server.
+    pub(crate) starts: usize,
+    /// Searching a whole tree.
+    pub(crate) searches: usize,
+    /// Calls to a server whose memory is looked at.
+    pub(crate) remembered: usize,
     /// Moving a tree away and back.
     pub(crate) moves: usize,
     /// Deleting or counting a whole tree.
@@ -15,20 +23,38 @@ pub(crate) struct Pace {
     pub(crate) deleted_files: usize,
     /// The files of a tree that is counted.
     pub(crate) counted_files: usize,
+    /// The files of a tree that is searched.
+    pub(crate) searched_files: usize,
 }
 
 impl Pace {
-    /// Half a minute on a disk at rest, up to three minutes soon after an earlier run.
+    /// Two minutes on a machine at rest, and some more soon after an earlier run.
     pub(crate) const FULL: Self = Self {
         fast: 5000,
         slow: 300,
+        calls: 2000,
+        starts: 50,
+        searches: 31,
+        remembered: 11_000,
         moves: 200,
         trees: 5,
         deleted_files: 50_000,
         counted_files: 200_000,
+        searched_files: crate::haystack::FILES,
     };
 
     /// A few seconds; the figures mean little.
-    pub(crate) const QUICK: Self =
-        Self { fast: 200, slow: 30, moves: 10, trees: 2, deleted_files: 2000, counted_files: 5000 };
+    pub(crate) const QUICK: Self = Self {
+        fast: 200,
+        slow: 30,
+        calls: 200,
+        starts: 5,
+        searches: 5,
+        remembered: 1100,
+        moves: 10,
+        trees: 2,
+        deleted_files: 2000,
+        counted_files: 5000,
+        searched_files: 650,
+    };
 }

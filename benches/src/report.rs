@@ -3,59 +3,144 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::measure::Pair;
+use crate::measure::{Pair, Samples};
 
-/// What the design promises for a row. It is held against the median.
+/// What the design promises for a row. A time, a ratio and a rate are held against the median.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Budget {
     /// Carrel takes at most this long.
     Time(Duration),
     /// Carrel takes at most so many times as long as plain work.
     Ratio(f64),
+    /// Carrel does at least so much in a second.
+    Rate(f64),
+    /// Carrel takes no more memory than it did: by so many bytes, or by such a part of it.
+    Growth { bytes: u64, percent: u64 },
     /// Nothing; the row is there to be seen.
     None,
+}
+
+/// What a row found out.
+#[derive(Clone, Debug)]
+enum Figures {
+    /// The times of both sides.
+    Times(Pair),
+    /// The times of Carrel, and why there is nothing beside them.
+    Alone(Samples, String),
+    /// How often in a second, plainly and with Carrel.
+    Rates([f64; 2]),
+    /// Bytes of memory early and late.
+    Memory([u64; 2]),
+    /// Nothing, and why.
+    LeftOut(String),
 }
 
 /// One line of the table.
 #[derive(Clone, Debug)]
 pub(crate) struct Row {
     /// The work, and what it is compared with.
-    pub(crate) work: String,
-    pub(crate) pair: Pair,
-    pub(crate) budget: Budget,
+    work: String,
+    figures: Figures,
+    budget: Budget,
 }
 
 impl Row {
     pub(crate) fn new(work: impl Into<String>, pair: Pair, budget: Budget) -> Self {
-        Self { work: work.into(), pair, budget }
+        Self { work: work.into(), figures: Figures::Times(pair), budget }
     }
 
-    /// Tells whether the budget is kept; `None` when there is none.
+    /// Shows times that could not be compared with anything.
+    pub(crate) fn alone(
+        work: impl Into<String>,
+        carrel: Samples,
+        why: &str,
+        budget: Budget,
+    ) -> Self {
+        Self { work: work.into(), figures: Figures::Alone(carrel, why.to_owned()), budget }
+    }
+
+    /// Shows how often something is done in a second.
+    pub(crate) fn rate(work: impl Into<String>, plain: f64, carrel: f64, budget: Budget) -> Self {
+        Self { work: work.into(), figures: Figures::Rates([plain, carrel]), budget }
+    }
+
+    /// Shows how much memory is taken early and late.
+    pub(crate) fn memory(work: impl Into<String>, early: u64, late: u64, budget: Budget) -> Self {
+        Self { work: work.into(), figures: Figures::Memory([early, late]), budget }
+    }
+
+    /// Shows that something was not measured.
+    pub(crate) fn left_out(work: impl Into<String>, why: &str, budget: Budget) -> Self {
+        Self { work: work.into(), figures: Figures::LeftOut(why.to_owned()), budget }
+    }
+
+    /// Tells whether the budget is kept; `None` when there is none. What was not measured is not kept.
     fn kept(&self) -> Option<bool> {
+        let carrel = match &self.figures {
+            Figures::Times(Pair { carrel, .. }) | Figures::Alone(carrel, _) => Some(carrel),
+            Figures::Rates(_) | Figures::Memory(_) | Figures::LeftOut(_) => None,
+        };
         match self.budget {
-            Budget::Time(limit) => Some(self.pair.carrel.median() <= limit),
-            Budget::Ratio(limit) => Some(self.pair.ratio() <= limit),
+            Budget::Time(limit) => Some(carrel.is_some_and(|times| times.median() <= limit)),
+            Budget::Ratio(limit) => Some(self.ratio().is_some_and(|ratio| ratio <= limit)),
+            Budget::Rate(least) => {
+                Some(matches!(self.figures, Figures::Rates([_, rate]) if rate >= least))
+            }
+            Budget::Growth { bytes, percent } => {
+                let Figures::Memory([early, late]) = self.figures else { return Some(false) };
+                Some(late <= early + bytes.max(early * percent / 100))
+            }
             Budget::None => None,
         }
     }
 
+    /// Returns how much larger Carrel's figure is.
+    #[expect(clippy::cast_precision_loss, reason = "a ratio is shown with three digits")]
+    fn ratio(&self) -> Option<f64> {
+        match &self.figures {
+            Figures::Times(pair) => Some(pair.ratio()),
+            Figures::Rates([plain, carrel]) => Some(carrel / plain),
+            Figures::Memory([early, late]) => Some(*late as f64 / *early as f64),
+            Figures::Alone(..) | Figures::LeftOut(_) => None,
+        }
+    }
+
+    /// Returns what stands in the four columns of figures.
+    fn columns(&self) -> [String; 4] {
+        let times = |times: &Samples| [50, 95].map(|part| Time(times.percentile(part)).to_string());
+        let nothing = String::new;
+        match &self.figures {
+            Figures::Times(Pair { plain, carrel }) => {
+                let ([one, two], [three, four]) = (times(plain), times(carrel));
+                [one, two, three, four]
+            }
+            Figures::Alone(carrel, why) => {
+                let [three, four] = times(carrel);
+                [format!("**{why}**"), nothing(), three, four]
+            }
+            Figures::Rates(rates) => {
+                let [plain, carrel] = rates.map(|rate| format!("{rate:.0}/s"));
+                [plain, nothing(), carrel, nothing()]
+            }
+            Figures::Memory(bytes) => {
+                let [early, late] = bytes.map(|bytes| Memory(bytes).to_string());
+                [early, nothing(), late, nothing()]
+            }
+            Figures::LeftOut(why) => {
+                [format!("**not measured: {why}**"), nothing(), nothing(), nothing()]
+            }
+        }
+    }
+
     fn line(&self) -> String {
-        let Pair { plain, carrel } = &self.pair;
         let kept = match self.kept() {
             Some(true) => "met",
             Some(false) => "**missed**",
             None => "–",
         };
-        format!(
-            "| {} | {} | {} | {} | {} | {} | {} | {kept} |\n",
-            self.work,
-            Time(plain.median()),
-            Time(plain.percentile(95)),
-            Time(carrel.median()),
-            Time(carrel.percentile(95)),
-            ratio(self.pair.ratio()),
-            self.budget,
-        )
+        let ratio = self.ratio().map_or("–".into(), ratio);
+        let columns = self.columns().join(" | ");
+        format!("| {} | {columns} | {ratio} | {} | {kept} |\n", self.work, self.budget)
     }
 }
 
@@ -81,8 +166,22 @@ impl fmt::Display for Budget {
         match self {
             Self::Time(limit) => write!(f, "≤ {} ms", limit.as_secs_f64() * 1e3),
             Self::Ratio(limit) => write!(f, "≤ {limit} ×"),
+            Self::Rate(least) => write!(f, "≥ {least}/s"),
+            Self::Growth { bytes, percent } => {
+                write!(f, "≤ {} or {percent} % more", Memory(*bytes))
+            }
             Self::None => f.write_str("–"),
         }
+    }
+}
+
+/// An amount of memory.
+struct Memory(u64);
+
+impl fmt::Display for Memory {
+    #[expect(clippy::cast_precision_loss, reason = "a decimal is shown")]
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:.1} MiB", self.0 as f64 / f64::from(1 << 20))
     }
 }
 
@@ -113,7 +212,6 @@ fn decimals(value: f64) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::measure::Samples;
 
     fn row(plain: u64, carrel: u64, budget: Budget) -> Row {
         let samples = |micros| Samples::new(vec![Duration::from_micros(micros)]);
@@ -129,6 +227,29 @@ mod tests {
         assert_eq!(
             row(90_000, 99, Budget::Time(Duration::from_millis(5))).line(),
             "| work | 90.0 ms | 90.0 ms | 99.0 µs | 99.0 µs | 1 / 909 | ≤ 5 ms | met |\n"
+        );
+    }
+
+    #[test]
+    fn rates_and_memory_have_budgets_of_their_own() {
+        assert_eq!(
+            Row::rate("work", 40_000.0, 14_999.0, Budget::Rate(15_000.0)).line(),
+            "| work | 40000/s |  | 14999/s |  | 0.37 × | ≥ 15000/s | **missed** |\n"
+        );
+        let growth = Budget::Growth { bytes: 1 << 20, percent: 5 };
+        assert_eq!(
+            Row::memory("work", 40 << 20, 42 << 20, growth).line(),
+            "| work | 40.0 MiB |  | 42.0 MiB |  | 1.05 × | ≤ 1.0 MiB or 5 % more | met |\n"
+        );
+        assert_eq!(Row::memory("work", 10 << 20, 12 << 20, growth).kept(), Some(false));
+    }
+
+    #[test]
+    fn what_could_not_be_measured_is_said_and_not_met() {
+        let row = Row::left_out("work", "npm is not installed", Budget::Ratio(2.0));
+        assert_eq!(
+            row.line(),
+            "| work | **not measured: npm is not installed** |  |  |  | – | ≤ 2 × | **missed** |\n"
         );
     }
 

@@ -158,7 +158,8 @@ fn bubblewrap(program: &Path, workspace: &Path) -> Vec<OsString> {
     argv
 }
 
-fn installed(name: &str) -> Option<PathBuf> {
+/// Finds a program on the search path.
+pub(crate) fn installed(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     let found = std::env::split_paths(&path).map(|directory| directory.join(name));
     let found = found.into_iter().find(|program| program.is_file());
@@ -168,7 +169,8 @@ fn installed(name: &str) -> Option<PathBuf> {
     found
 }
 
-fn beside(name: &str) -> Option<PathBuf> {
+/// Finds a program that was built beside this one.
+pub(crate) fn beside(name: &str) -> Option<PathBuf> {
     let program = std::env::current_exe().ok()?.with_file_name(name);
     program.is_file().then_some(program)
 }
