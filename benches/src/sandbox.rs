@@ -7,7 +7,9 @@ use std::process::{Command, Stdio};
 
 use carrel_config::{Environment, OperatorPolicy, TierChoice};
 use carrel_domain::Tier;
-use carrel_workspace::{Boundary, CommandForm, Commands, Desk, RunRequest, Runner, RunnerOptions};
+use carrel_workspace::{
+    Boundary, CommandForm, Commands, Desk, Purpose, RunRequest, Runner, RunnerOptions,
+};
 use tokio_util::sync::CancellationToken;
 
 use crate::Fault;
@@ -117,6 +119,7 @@ impl Walled {
             environment: Environment::process(),
             boundary: Boundary::Walls(TierChoice::Only(tier)),
             without: Vec::new(),
+            purpose: Purpose::ManyCommands,
         });
         let desk = Desk::named(&workspace, &home.join("state"))?;
         Ok(Self { runner, desk, workspace })

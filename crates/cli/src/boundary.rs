@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 
 use carrel_config::{Environment, LoadedPolicy, OperatorPolicy, Scope, Workflow};
 use carrel_workspace::{
-    Amount, Boundary, Commands, Desk, Options, Runner, RunnerOptions, Workspaces, state_directory,
+    Amount, Boundary, Commands, Desk, Options, Purpose, Runner, RunnerOptions, Workspaces,
+    state_directory,
 };
 use tracing::warn;
 
@@ -34,6 +35,7 @@ pub(crate) fn runner(
     arguments: &BoundaryArguments,
     policy: OperatorPolicy,
     environment: &Environment,
+    purpose: Purpose,
 ) -> Result<Runner, Failure> {
     let boundary = match arguments.sandbox {
         Some(_) => Boundary::Off,
@@ -45,6 +47,7 @@ pub(crate) fn runner(
         environment: environment.clone(),
         boundary,
         without: arguments.without.clone(),
+        purpose,
     }))
 }
 

@@ -3,14 +3,14 @@
 mod answer;
 
 use std::io::{self, IsTerminal};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::AsFd;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use carrel_config::Environment;
 use carrel_domain::WorkspaceAccess;
 use carrel_exec::{Piece, Stdin, StreamName};
-use carrel_workspace::{CommandForm, Completed, LimitRequest, RunRequest};
+use carrel_workspace::{CommandForm, Completed, LimitRequest, Purpose, RunRequest};
 use rustix::fs::FileType;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -44,7 +44,10 @@ fn execute(
 ) -> Result<ExitCode, Failure> {
     let runtime = crate::runtime()?;
     let completed = runtime.block_on(work(arguments, format, environment))?;
-    answer::give(&completed, format)
+    let given = answer::give(&completed, format);
+    // Everything was waited for; threads that wait for more work are not.
+    runtime.shutdown_background();
+    given
 }
 
 async fn work(
@@ -53,8 +56,10 @@ async fn work(
     environment: &Environment,
 ) -> Result<Completed, Failure> {
     let loaded = boundary::policy(&arguments.boundary, environment)?;
+    // First, because it starts a process that gets ready meanwhile.
+    let (policy, purpose) = (loaded.policy.clone(), Purpose::OneCommand);
+    let runner = boundary::runner(&arguments.boundary, policy, environment, purpose)?;
     let desk = boundary::desk(arguments.workspace.as_deref(), &loaded, environment).await?;
-    let runner = boundary::runner(&arguments.boundary, loaded.policy, environment)?;
     let mut request = request(arguments)?;
     let cancel = CancellationToken::new();
     let stopped = cancel_on_signal(&cancel)?;
@@ -63,10 +68,8 @@ async fn work(
         Format::Text => {
             let (sender, receiver) = mpsc::channel(WAITING_PIECES);
             request.live = Some(sender);
-            // On a thread of its own: a reader that does not read must not stop the clock.
-            let showing = tokio::task::spawn_blocking(move || show(receiver));
-            let completed = runner.run(&desk, request, &cancel).await;
-            let shown = showing.await;
+            let running = runner.run(&desk, request, &cancel);
+            let (completed, shown) = tokio::join!(running, show(receiver));
             shown.map_err(|error| Failure::Output(io::Error::other(error)))?;
             completed?
         }
@@ -109,9 +112,11 @@ fn input() -> Result<Stdin, Failure> {
     }
     let failed = |source| Failure::Start { doing: "reading stdin", source };
     let copy = stdin.as_fd().try_clone_to_owned().map_err(failed)?;
-    match kind_of(&copy).map_err(failed)? {
+    let status = rustix::fs::fstat(&copy).map_err(|errno| failed(errno.into()))?;
+    match FileType::from_raw_mode(status.st_mode) {
         FileType::Fifo => return Ok(Stdin::Opened(copy)),
         FileType::Directory => return Err(failed(io::ErrorKind::IsADirectory.into())),
+        FileType::CharacterDevice if status.st_rdev == null_device() => return Ok(Stdin::Empty),
         _ => {}
     }
     let (reader, mut writer) = io::pipe().map_err(failed)?;
@@ -122,18 +127,27 @@ fn input() -> Result<Stdin, Failure> {
     Ok(Stdin::Opened(reader.into()))
 }
 
-fn kind_of(descriptor: &OwnedFd) -> io::Result<FileType> {
-    Ok(FileType::from_raw_mode(rustix::fs::fstat(descriptor)?.st_mode))
+/// Returns the number of `/dev/null`, which never changes.
+fn null_device() -> u64 {
+    rustix::fs::makedev(1, 3)
 }
 
-/// Shows output while it arrives.
-fn show(mut pieces: mpsc::Receiver<Piece>) {
-    while let Some(piece) = pieces.blocking_recv() {
+/// Shows output while it arrives, if there is any.
+async fn show(mut pieces: mpsc::Receiver<Piece>) -> Result<(), tokio::task::JoinError> {
+    let Some(first) = pieces.recv().await else { return Ok(()) };
+    // On a thread of its own: a reader that does not read must not stop the clock.
+    tokio::task::spawn_blocking(move || show_from(first, pieces)).await
+}
+
+fn show_from(first: Piece, mut pieces: mpsc::Receiver<Piece>) {
+    let mut next = Some(first);
+    while let Some(piece) = next {
         // A reader that has gone away is no reason to end the command.
         let _ = match piece.stream {
             StreamName::Stdout => write_all(io::stdout().lock(), &piece.bytes),
             StreamName::Stderr => write_all(io::stderr().lock(), &piece.bytes),
         };
+        next = pieces.blocking_recv();
     }
 }
 

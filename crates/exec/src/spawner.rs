@@ -181,14 +181,14 @@ fn screen(descriptors: Vec<OwnedFd>) -> io::Result<Option<Screen>> {
     }
 }
 
-/// Starts the process with nothing of the server but the socket.
+/// Starts the process with nothing of the server but the socket. It leaves the server's directory by
+/// itself: with one to enter here, the standard library would copy this process to start another.
 #[expect(clippy::disallowed_methods, reason = "this starts the spawner itself")]
 fn execute(program: &Path, requests: OwnedFd) -> io::Result<Child> {
     close_on_exec(FIRST_DESCRIPTOR..=u32::MAX)?;
     Command::new(program)
         .arg(helper::SPAWNER)
         .env_clear()
-        .current_dir("/")
         .stdin(Stdio::from(requests))
         .stdout(Stdio::piped())
         .spawn()

@@ -56,6 +56,19 @@ pub struct RunnerOptions {
     pub boundary: Boundary,
     /// Features of the kernel that are taken as missing.
     pub without: Vec<Feature>,
+    /// How much it is to be used.
+    pub purpose: Purpose,
+}
+
+/// How much a runner is to be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// For one command, by a program that does nothing else meanwhile: what starts processes gets
+    /// ready while the rest is prepared, and files are worked on without another thread. Such a
+    /// runner is made inside a tokio runtime.
+    OneCommand,
+    /// For any number of commands at the same time.
+    ManyCommands,
 }
 
 /// The walls that are asked for.
@@ -88,25 +101,31 @@ pub struct Runner {
 
 #[derive(Debug)]
 struct Inner {
+    /// First, so that what has to end begins to while the rest is taken down.
+    cells: Cells,
     options: RunnerOptions,
     host: Host,
     groups: Groups,
-    cells: Cells,
     toolchains: FoundToolchains,
 }
 
 impl Runner {
-    /// Looks at the machine. Nothing is started yet.
+    /// Looks at the machine.
     pub fn new(options: RunnerOptions) -> Self {
-        let mut host = Host::look();
-        if options.without.contains(&Feature::Landlock) {
-            host.landlock = 0;
-        }
         let groups = if options.without.contains(&Feature::Groups) {
             Groups::none("taken as missing")
         } else {
             Groups::find()
         };
+        if options.purpose == Purpose::OneCommand {
+            // After the groups: a process that is there already would not move aside with this one.
+            // Whether it could be started shows when it is needed.
+            let _ = options.commands.spawner();
+        }
+        let mut host = Host::look();
+        if options.without.contains(&Feature::Landlock) {
+            host.landlock = 0;
+        }
         let toolchains = options.policy.toolchains_found(&options.environment);
         let cells = Cells::default();
         Self { inner: Arc::new(Inner { options, host, groups, cells, toolchains }) }
@@ -133,9 +152,16 @@ impl Runner {
         request.check(desk)?;
         let (stdin, log) = (std::mem::take(&mut request.stdin), request.log.take());
         let network = inner.options.policy.network_for(request.network)?;
-        let walled = inner.cells.enter(inner, desk, &request, network).await?;
+        let limits = request.limits(self.policy());
+        let (walled, group) = tokio::join!(
+            inner.cells.enter(inner, desk, &request, network),
+            // While a new cell is made. Files of control groups are on no disk; to go to another
+            // thread would take longer.
+            async { inner.make_group(&limits) },
+        );
+        let (walled, group) = (walled?, group?);
         let artifacts = ArtifactDirectory::make(&mut request, &walled).await?;
-        let (spec, group) = self.prepare(desk, &request, &walled, network).await?;
+        let spec = self.prepare(desk, &request, &walled, network, group.as_ref()).await?;
         let inherited = std::mem::take(&mut request.inherited);
         let spec = CommandSpec { stdin, log, inherited, ..spec };
         let started = request.started.take();
@@ -158,16 +184,13 @@ impl Runner {
         request: &RunRequest,
         walled: &Walled,
         network: Network,
-    ) -> Result<(CommandSpec, Option<Group>), RunError> {
-        let limits = request.limits(self.policy());
-        // Files of control groups are on no disk; to go to another thread would take longer.
-        let group = self.inner.make_group(&limits)?;
+        group: Option<&Group>,
+    ) -> Result<CommandSpec, RunError> {
         if walled.lacks_directory() {
             let room = walled.clone();
-            blocking(move || room.make_directory()).await?;
+            self.inner.files(move || room.make_directory()).await?;
         }
-        let spec = self.inner.spec(desk, request, walled, network, group.as_ref())?;
-        Ok((spec, group))
+        self.inner.spec(desk, request, walled, network, group)
     }
 
     /// Takes back what the command had, and puts back, or reports, what would run later outside the
@@ -186,7 +209,7 @@ impl Runner {
         let (directory, trust) =
             (desk.directory.try_clone().map_err(RunError::Workspace)?, Arc::clone(&desk.trust));
         let walled = walled.clone();
-        blocking(move || {
+        let work = move || {
             let report = group.map(|mut group| group.report()).unwrap_or_default();
             walled.remove_directory();
             // A command may have shut its own workspace, to keep others from looking.
@@ -194,12 +217,27 @@ impl Runner {
             let mut trust = trust.lock().unwrap_or_else(PoisonError::into_inner);
             let settled = trust.settle(&directory, on_change).map_err(RunError::Workspace)?;
             opened.map(|()| (report, settled))
-        })
-        .await
+        };
+        self.inner.files(work).await
     }
 }
 
 impl Inner {
+    /// Works on files, on a thread that may wait for the disk where others wait for this one.
+    async fn files<T, E>(
+        &self,
+        work: impl FnOnce() -> Result<T, E> + Send + 'static,
+    ) -> Result<T, E>
+    where
+        T: Send + 'static,
+        E: From<Error> + Send + 'static,
+    {
+        match self.options.purpose {
+            Purpose::OneCommand => work(),
+            Purpose::ManyCommands => blocking(work).await,
+        }
+    }
+
     /// Makes the group that holds the limits of a command, if there can be one.
     fn make_group(&self, limits: &ResourceLimits) -> Result<Option<Group>, RunError> {
         if self.groups.grouped() == Grouped::default() {

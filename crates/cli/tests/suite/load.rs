@@ -11,7 +11,9 @@ use std::time::{Duration, Instant};
 
 use carrel_config::{Environment, OperatorPolicy, TierChoice};
 use carrel_domain::Tier;
-use carrel_workspace::{Boundary, CommandForm, Commands, Desk, RunRequest, Runner, RunnerOptions};
+use carrel_workspace::{
+    Boundary, CommandForm, Commands, Desk, Purpose, RunRequest, Runner, RunnerOptions,
+};
 use pretty_assertions::assert_eq;
 use rustix::process::geteuid;
 use tokio::sync::Semaphore;
@@ -89,6 +91,7 @@ fn runner(tier: Tier) -> Runner {
         environment: Environment::from_pairs([("PATH", "/usr/bin:/bin")]),
         boundary: Boundary::Walls(TierChoice::Only(tier)),
         without: Vec::new(),
+        purpose: Purpose::ManyCommands,
     })
 }
 

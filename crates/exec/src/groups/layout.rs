@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use carrel_domain::ByteSize;
 
-use super::{Counts, make_directory, read, remove, write};
+use super::{Counts, make_directory, read, write};
 
 /// The directory that holds the groups of commands.
 const HOME: &str = "carrel";
@@ -185,10 +185,10 @@ fn separate(mounts: &str, own: &str, controller: &str) -> Result<PathBuf, String
     ready.map(|()| home).map_err(|error| format!("{}: {error}", group.display()))
 }
 
-/// Makes a group and removes it: the directory may be there and belong to somebody else.
+/// Sees whether groups can be made: the directory may be there and belong to somebody else.
 fn try_out(home: &Path) -> std::io::Result<()> {
-    let trial = home.join(format!("trial-{}", std::process::id()));
-    make(&trial).and_then(|()| remove(&trial))
+    use rustix::fs::{Access, AtFlags, CWD, accessat};
+    Ok(accessat(CWD, home, Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS)?)
 }
 
 fn make(directory: &Path) -> std::io::Result<()> {

@@ -17,7 +17,7 @@ use carrel_sandbox::{
 use rustix::fs::{Mode, OFlags, open};
 use rustix::io::fcntl_dupfd_cloexec;
 use rustix::process::{
-    DumpableBehavior, Pid, PidfdFlags, Signal, getpid, getppid, kill_process, pidfd_open,
+    DumpableBehavior, Pid, PidfdFlags, Signal, chdir, getpid, getppid, kill_process, pidfd_open,
     set_child_subreaper, set_dumpable_behavior, set_parent_process_death_signal, setsid,
 };
 use rustix::stdio::{dup2_stderr, dup2_stdin, stdin};
@@ -117,6 +117,7 @@ impl Spawner {
     fn prepare() -> io::Result<Self> {
         let requests = take_stdin()?;
         close_on_exec(FIRST_DESCRIPTOR..=u32::MAX)?;
+        chdir("/")?;
         // A session of its own: what a terminal sends to the server does not end commands.
         setsid()?;
         set_dumpable_behavior(DumpableBehavior::NotDumpable)?;

@@ -10,7 +10,7 @@ use carrel_exec::Captured;
 
 use super::{Hook, HookContext};
 use crate::commands::Commands;
-use crate::run::{Boundary, Runner, RunnerOptions};
+use crate::run::{Boundary, Purpose, Runner, RunnerOptions};
 
 /// Variables of the operator that every hook gets.
 const PASSED: [&str; 7] = ["PATH", "HOME", "USER", "LANG", "TERM", "TMPDIR", "SSH_AUTH_SOCK"];
@@ -109,6 +109,7 @@ impl HookSettings {
                 environment: self.environment.clone(),
                 boundary,
                 without: Vec::new(),
+                purpose: Purpose::ManyCommands,
             })
         }))
     }

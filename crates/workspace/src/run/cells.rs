@@ -18,7 +18,6 @@ use super::error::RunError;
 use super::request::RunRequest;
 use super::scratch::{Scratch, ScratchHome};
 use super::{Boundary, Feature, Inner};
-use crate::blocking::blocking;
 
 /// How many cells are kept for later commands.
 const MAX_CELLS: usize = 64;
@@ -267,7 +266,7 @@ impl Cells {
             (Some(_), Some(_)) => inner.open_home(desk),
             _ => desk.scratch_home.clone(),
         };
-        let scratch = blocking(move || Scratch::make(&home, own)).await?;
+        let scratch = inner.files(move || Scratch::make(&home, own, tier)).await?;
         let policy = inner.policy(desk, key, owner, scratch.directory().path());
         let plan = Plan::new(&policy, &inner.host, tier)?;
         let spawner = inner.options.commands.spawner()?;

@@ -76,7 +76,7 @@ async fn try_tier(runner: &Runner, state: &Path, tier: Tier) -> Result<Trial, Ru
     let user = inner.options.policy.uids.first();
     let owner = inner.host.is_root().then_some(Owner { user, group: user });
     let home = ScratchHome::of_state(state);
-    let scratch = blocking(move || Scratch::make(&home, owner)).await?;
+    let scratch = blocking(move || Scratch::make(&home, owner, tier)).await?;
     let desk = Desk::named(&scratch.directory().path().join("tmp"), state)?;
     match run_in(runner, &desk, tier).await {
         Ok(guarantees) => Ok(Ok(guarantees)),
@@ -88,7 +88,8 @@ async fn run_in(runner: &Runner, desk: &Desk, tier: Tier) -> Result<Vec<Guarante
     let inner = &runner.inner;
     let request = RunRequest::new(CommandForm::Argv(vec!["true".into()]));
     let walled = inner.cells.try_tier(inner, desk, tier).await?;
-    let (spec, _group) = runner.prepare(desk, &request, &walled, Network::None).await?;
+    let group = inner.make_group(&request.limits(runner.policy()))?;
+    let spec = runner.prepare(desk, &request, &walled, Network::None, group.as_ref()).await?;
     let outcome = walled.spawner().run(spec, &CancellationToken::new()).await?;
     if outcome.succeeded() {
         return Ok(inner.walls(&walled).guarantees);

@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
+use carrel_domain::Tier;
 use carrel_fsroot::{Durability, FileKind, Root, WriteOptions};
 use carrel_sandbox::{GIT_SETTINGS_TEXT, Owner};
 use rustix::fs::{AtFlags, CWD, FlockOperation, Gid, Mode, OFlags, Uid, chownat, flock, openat};
@@ -31,13 +32,17 @@ pub(super) struct Scratch {
 impl Scratch {
     /// Makes a directory, for `owner` if that is another user than Carrel's. Those that a killed
     /// server left are removed.
-    pub(super) fn make(home: &ScratchHome, owner: Option<Owner>) -> Result<Self, RunError> {
+    pub(super) fn make(
+        home: &ScratchHome,
+        owner: Option<Owner>,
+        tier: Tier,
+    ) -> Result<Self, RunError> {
         let home = home.open()?;
         // A directory that another server has made and not locked yet would look stale.
         let _making = lock(&home, FlockOperation::LockExclusive)?;
         remove_stale(&home);
         let name = PathBuf::from(format!("{:016x}", fastrand::u64(..)));
-        let directory = fill(&home, &name, owner).inspect_err(|_| {
+        let directory = fill(&home, &name, owner, tier).inspect_err(|_| {
             // What is left is removed by the next one.
             let _ = home.remove_tree(&name);
         })?;
@@ -121,13 +126,17 @@ impl ScratchHome {
     }
 }
 
-fn fill(home: &Root, name: &Path, owner: Option<Owner>) -> Result<Root, RunError> {
+fn fill(home: &Root, name: &Path, owner: Option<Owner>, tier: Tier) -> Result<Root, RunError> {
     let failed = || Error::files("could not make a directory for temporary files");
     home.create_directory(name, 0o711).map_err(failed())?;
     let directory = home.open_root_strict(name).map_err(failed())?;
     for part in ["tmp", "shm"] {
         directory.create_directory(Path::new(part), 0o700).map_err(failed())?;
         give(&directory.path().join(part), owner)?;
+    }
+    if tier == Tier::Full {
+        // There the settings of git are a file of the root directory.
+        return Ok(directory);
     }
     let options = WriteOptions { durability: Durability::Buffered, ..WriteOptions::default() };
     let text = GIT_SETTINGS_TEXT.as_bytes();
