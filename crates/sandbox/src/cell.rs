@@ -10,7 +10,7 @@ mod root;
 
 use std::fmt;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 
 use carrel_domain::{Network, Tier};
@@ -19,14 +19,14 @@ use rustix::process::{
     DumpableBehavior, PidfdFlags, Signal, fchdir, getpid, pidfd_open, set_dumpable_behavior,
 };
 use rustix::thread::{
-    CapabilitySet, CapabilitySets, clear_ambient_capability_set,
+    CapabilitySet, CapabilitySets, UnshareFlags, clear_ambient_capability_set,
     remove_capability_from_bounding_set, set_capabilities, set_no_new_privs,
 };
 use serde::{Deserialize, Serialize};
 
 use crate::fork::{Fork, fork};
 use crate::landlock::Ruleset;
-use crate::namespaces::{self, New};
+use crate::namespaces::{self, Mapping, Users, join_network};
 use crate::plan::{Identity, Plan};
 use crate::seccomp::{Listener, Program, Reporting};
 use crate::{mounts, policy::Owner};
@@ -202,7 +202,7 @@ impl Cell {
     /// Copies the cell. The copy is to supervise one command.
     pub fn fork(&self) -> io::Result<Fork> {
         match self.plan.tier {
-            Tier::Full => namespaces::fork_into(New::Command),
+            Tier::Full => namespaces::fork_for_command(),
             Tier::Landlock => fork(),
         }
     }
@@ -346,14 +346,29 @@ fn become_user(Owner { user, group }: Owner) -> io::Result<()> {
 }
 
 fn enter_namespaces(plan: &Plan, doors: &Doors) -> Result<(), Failure> {
+    let apart = doors.companion.is_none() && plan.network != Network::Full;
+    let wanted = root::namespaces(apart);
+    let users = match &doors.companion {
+        None => Some(make_users(plan, wanted)?),
+        Some(_) => None,
+    };
     let sources = match plan.identity {
         // What the own user cannot even find must be opened before becoming it.
         Identity::Own { .. } => Some(root::Sources::open(plan, doors)?),
         Identity::Server(_) | Identity::Other(_) => None,
     };
-    enter_users(plan, doors.companion.as_ref().map(AsFd::as_fd))?;
-    let apart = doors.companion.is_none() && plan.network != Network::Full;
-    namespaces::unshare(root::namespaces(apart)).during(Step::Namespaces)?;
+    leave_groups(plan.identity)?;
+    let joined = match (&users, &doors.companion) {
+        (Some(users), _) => users.join().during(Step::UserNamespace)?,
+        (None, companion) => {
+            let joined = companion.as_ref().map_or(Ok(()), |cell| join_network(cell.as_fd()));
+            joined.during(Step::Namespaces)?;
+            UnshareFlags::empty()
+        }
+    };
+    enter_identity(plan.identity)?;
+    let missing = UnshareFlags::NEWNS | wanted.difference(joined);
+    namespaces::unshare(missing).during(Step::Namespaces)?;
     let sources = match sources {
         Some(sources) => sources,
         None => root::Sources::open(plan, doors)?,
@@ -365,28 +380,21 @@ fn enter_namespaces(plan: &Plan, doors: &Doors) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Moves into a user namespace, where the process has every right over the namespaces that it makes
-/// from there on, and none over anything else.
-fn enter_users(plan: &Plan, companion: Option<BorrowedFd<'_>>) -> Result<(), Failure> {
-    if let Some(process) = companion {
-        leave_groups(plan.identity)?;
-        namespaces::join_network(process).during(Step::Namespaces)?;
-        return enter_identity(plan.identity);
-    }
+/// Makes a user namespace, whose processes have every right over the namespaces that they make, and
+/// none over anything else.
+fn make_users(plan: &Plan, others: UnshareFlags) -> Result<Users, Failure> {
     // Its files in `/proc` belong to an ordinary user only while the process can be inspected.
     set_dumpable_behavior(DumpableBehavior::Dumpable).during(Step::UserNamespace)?;
-    let mapping = match plan.identity {
+    let (mapping, meanwhile) = match plan.identity {
+        // Nothing can be done here meanwhile.
         Identity::Server(owner) | Identity::Other(owner) => {
-            namespaces::Mapping { inside: owner, outside: owner, privileged: false }
+            (Mapping { inside: owner, outside: owner, privileged: false }, UnshareFlags::empty())
         }
         Identity::Own { inside, outside, .. } => {
-            namespaces::Mapping { inside, outside, privileged: true }
+            (Mapping { inside, outside, privileged: true }, others)
         }
     };
-    let namespace = namespaces::user_namespace(mapping).during(Step::UserNamespace)?;
-    leave_groups(plan.identity)?;
-    namespaces::join_user(&namespace).during(Step::UserNamespace)?;
-    enter_identity(plan.identity)
+    Users::make(mapping, meanwhile).during(Step::UserNamespace)
 }
 
 /// Gives up the groups of an administrator.

@@ -53,22 +53,24 @@ const BORROWED_STACK_BYTES: usize = 1 << 20;
 const GUARD_BYTES: usize = 1 << 16;
 
 /// A stack with a guard.
-struct Stack {
+#[derive(Debug)]
+pub(crate) struct Stack {
     start: *mut c_void,
+    length: usize,
 }
 
 impl Stack {
-    const LENGTH: usize = GUARD_BYTES + BORROWED_STACK_BYTES;
-
-    fn new() -> io::Result<Self> {
+    /// Makes a stack of so many bytes, a multiple of the size of a page.
+    pub(crate) fn new(bytes: usize) -> io::Result<Self> {
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_STACK;
         let access = libc::PROT_READ | libc::PROT_WRITE;
+        let length = GUARD_BYTES + bytes;
         // SAFETY: a new mapping at an address of the kernel's choice touches no memory that is in use.
-        let start = unsafe { libc::mmap(ptr::null_mut(), Self::LENGTH, access, flags, -1, 0) };
+        let start = unsafe { libc::mmap(ptr::null_mut(), length, access, flags, -1, 0) };
         if start == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
-        let stack = Self { start };
+        let stack = Self { start, length };
         // SAFETY: the range is the beginning of the mapping, which nothing refers to.
         if unsafe { libc::mprotect(start, GUARD_BYTES, libc::PROT_NONE) } != 0 {
             return Err(io::Error::last_os_error());
@@ -76,15 +78,15 @@ impl Stack {
         Ok(stack)
     }
 
-    fn top(&self) -> *mut c_void {
-        self.start.wrapping_byte_add(Self::LENGTH)
+    pub(crate) fn top(&self) -> *mut c_void {
+        self.start.wrapping_byte_add(self.length)
     }
 }
 
 impl Drop for Stack {
     fn drop(&mut self) {
         // SAFETY: the mapping was made with this length and nothing runs on it any more.
-        unsafe { libc::munmap(self.start, Self::LENGTH) };
+        unsafe { libc::munmap(self.start, self.length) };
     }
 }
 
@@ -98,7 +100,7 @@ pub fn lend(mut work: impl FnMut() -> u8) -> io::Result<Pid> {
     if !is_single_threaded()? {
         return Err(Errno::DEADLK.into());
     }
-    let stack = Stack::new()?;
+    let stack = Stack::new(BORROWED_STACK_BYTES)?;
     let mut work: &mut dyn FnMut() -> u8 = &mut work;
     let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
     // SAFETY: the new process runs on a stack of its own, which is aligned to a page and freed only

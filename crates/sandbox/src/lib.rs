@@ -19,6 +19,7 @@ mod host;
 mod landlock;
 mod mounts;
 mod namespaces;
+mod placeholder;
 mod plan;
 mod policy;
 mod seccomp;

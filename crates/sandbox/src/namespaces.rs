@@ -5,38 +5,23 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::fs::{Mode, OFlags, open};
 use rustix::io::Errno;
-use rustix::pipe::{PipeFlags, pipe_with};
-use rustix::process::{Pid, WaitOptions, waitpid};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use rustix::thread::{ThreadNameSpaceType, UnshareFlags, move_into_thread_name_spaces};
 
 use crate::fork::{Fork, is_single_threaded};
+use crate::placeholder::Placeholder;
 use crate::policy::Owner;
 
-/// A namespace that a new process gets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum New {
-    /// A user namespace of its own.
-    User,
-    /// Processes, mounts and System V objects of its own.
-    Command,
-}
+/// What each command has of its own: processes, mounts and System V objects.
+const OF_COMMAND: i32 = libc::CLONE_NEWPID | libc::CLONE_NEWNS | libc::CLONE_NEWIPC;
 
-impl New {
-    fn flags(self) -> i32 {
-        match self {
-            Self::User => libc::CLONE_NEWUSER,
-            Self::Command => libc::CLONE_NEWPID | libc::CLONE_NEWNS | libc::CLONE_NEWIPC,
-        }
-    }
-}
-
-/// Copies the calling process into new namespaces. As with [`crate::fork`], it must be the only
-/// thread.
-pub(crate) fn fork_into(new: New) -> io::Result<Fork> {
+/// Copies the calling process into new namespaces for a command. As with [`crate::fork`], it must be
+/// the only thread.
+pub(crate) fn fork_for_command() -> io::Result<Fork> {
     if !is_single_threaded()? {
         return Err(Errno::DEADLK.into());
     }
-    let flags = i64::from(new.flags() | libc::SIGCHLD);
+    let flags = i64::from(OF_COMMAND | libc::SIGCHLD);
     // SAFETY: without a stack and without CLONE_VM the call copies the process as `fork` does. The
     // calling thread is the only one, as just checked, so the memory of the child is consistent.
     // The C library does not learn of the new process: its handlers for `fork` do not run, of
@@ -62,49 +47,55 @@ pub(crate) struct Mapping {
     pub(crate) privileged: bool,
 }
 
-/// Makes a user namespace that knows one user and one group.
-///
-/// A process that does nothing is put there, because a namespace needs a first one, and because
-/// only a process around it may say who is who. The descriptor keeps the namespace.
-pub(crate) fn user_namespace(mapping: Mapping) -> io::Result<OwnedFd> {
-    let (reader, writer) = pipe_with(PipeFlags::CLOEXEC)?;
-    match fork_into(New::User)? {
-        Fork::Child => {
-            drop(writer);
-            // Returns at the end of the file, which comes when the parent has closed its end.
-            let _ = rustix::io::read(&reader, &mut [0_u8]);
-            std::process::exit(0);
-        }
-        Fork::Parent(pid) => {
-            let namespace = describe(pid, mapping);
-            drop(writer);
-            waitpid(Some(pid), WaitOptions::empty())?;
-            namespace
-        }
+/// A user namespace that knows one user and one group, and others that belong to it.
+#[derive(Debug)]
+pub(crate) struct Users {
+    first: Placeholder,
+    others: UnshareFlags,
+}
+
+impl Users {
+    /// Makes the user namespace, and begins to make the others in it.
+    pub(crate) fn make(mapping: Mapping, others: UnshareFlags) -> io::Result<Self> {
+        let first = Placeholder::start(others)?;
+        describe(first.pid(), mapping)?;
+        Ok(Self { first, others })
+    }
+
+    /// Returns a descriptor that keeps the user namespace.
+    pub(crate) fn keep(&self) -> io::Result<OwnedFd> {
+        let path = format!("/proc/{}/ns/user", self.first.pid().as_raw_pid());
+        let namespace = open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
+        self.first.dismiss();
+        Ok(namespace)
+    }
+
+    /// Moves the calling process there. Returns which of the other namespaces it is in.
+    pub(crate) fn join(&self) -> io::Result<UnshareFlags> {
+        // What a process of that namespace may not make, one that comes from outside perhaps may.
+        let others = self.first.made().map_or(UnshareFlags::empty(), |()| self.others);
+        let process = pidfd_open(self.first.pid(), PidfdFlags::empty())?;
+        let others_too = ThreadNameSpaceType::from_bits_retain(others.bits());
+        let all = ThreadNameSpaceType::USER | others_too;
+        move_into_thread_name_spaces(process.as_fd(), all)?;
+        self.first.dismiss();
+        Ok(others)
     }
 }
 
-fn describe(pid: Pid, mapping: Mapping) -> io::Result<OwnedFd> {
+fn describe(pid: Pid, mapping: Mapping) -> io::Result<()> {
     let Mapping { inside, outside, privileged } = mapping;
     let of = |name: &str| format!("/proc/{}/{name}", pid.as_raw_pid());
     if !privileged {
         write(&of("setgroups"), "deny")?;
     }
     write(&of("uid_map"), &format!("{} {} 1", inside.user, outside.user))?;
-    write(&of("gid_map"), &format!("{} {} 1", inside.group, outside.group))?;
-    Ok(open(of("ns/user"), OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?)
+    write(&of("gid_map"), &format!("{} {} 1", inside.group, outside.group))
 }
 
 fn write(path: &str, text: &str) -> io::Result<()> {
     let file = open(path, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())?;
     rustix::io::write(file, text.as_bytes())?;
-    Ok(())
-}
-
-/// Moves the calling process into a user namespace.
-pub(crate) fn join_user(namespace: &OwnedFd) -> io::Result<()> {
-    use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
-    move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::User))?;
     Ok(())
 }
 

@@ -4,23 +4,22 @@ use std::collections::HashMap;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, fstat, mkdirat, openat2};
+use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, fstat, mkdirat, mknodat, openat2};
 use rustix::io::Errno;
 use rustix::thread::UnshareFlags;
 
 use super::{Doors, During, Failure, Step};
 use crate::mounts::{self, Detached, Use};
-use crate::namespaces::{self, Mapping};
+use crate::namespaces::{Mapping, Users};
 use crate::plan::{HOST_NAME, Identity, Node, Plan, Reach, Source};
 use crate::policy::Owner;
 
 /// Every system has it, and it is replaced at once.
 const ANY_DIRECTORY: &str = "/usr";
 
-/// Returns the namespaces of a cell besides that of users.
+/// Returns the namespaces of a cell besides those of users and of mounts.
 pub(super) fn namespaces(with_network: bool) -> UnshareFlags {
-    let common =
-        UnshareFlags::NEWNS | UnshareFlags::NEWIPC | UnshareFlags::NEWUTS | UnshareFlags::NEWCGROUP;
+    let common = UnshareFlags::NEWIPC | UnshareFlags::NEWUTS | UnshareFlags::NEWCGROUP;
     if with_network { common | UnshareFlags::NEWNET } else { common }
 }
 
@@ -67,7 +66,7 @@ struct Finder<'a> {
     plan: &'a Plan,
     doors: &'a Doors,
     /// The user namespaces that turn an owner on disk into the commands' own user.
-    owners: HashMap<(u32, u32), OwnedFd>,
+    owners: HashMap<(u32, u32), (Users, OwnedFd)>,
 }
 
 impl Finder<'_> {
@@ -111,11 +110,13 @@ impl Finder<'_> {
         let Identity::Own { outside, .. } = self.plan.identity else { return Ok(()) };
         let status = piece.status().during_with(Step::Find, path)?;
         let disk = Owner { user: status.st_uid, group: status.st_gid };
-        let namespace = match self.owners.entry((disk.user, disk.group)) {
+        let (_, namespace) = match self.owners.entry((disk.user, disk.group)) {
             std::collections::hash_map::Entry::Occupied(known) => known.into_mut(),
             std::collections::hash_map::Entry::Vacant(unknown) => {
                 let mapping = Mapping { inside: disk, outside, privileged: true };
-                unknown.insert(namespaces::user_namespace(mapping).during(Step::UserNamespace)?)
+                let made = Users::make(mapping, UnshareFlags::empty());
+                let made = made.and_then(|users| users.keep().map(|kept| (users, kept)));
+                unknown.insert(made.during(Step::UserNamespace)?)
             }
         };
         piece.map_owner(namespace).during_with(Step::MapOwner, path)
@@ -154,11 +155,11 @@ fn place(node: &Node, sources: &Sources) -> Result<(), Failure> {
     match node {
         Node::Directory(path) => directory(path),
         Node::Link { path, target } => {
-            above(path)?;
-            rustix::fs::symlink(target, path).during_with(Step::Root, path)
+            let made = below_made(path, || rustix::fs::symlink(target, path))?;
+            made.during_with(Step::Root, path)
         }
         Node::File { path, text } => {
-            let file = file(path)?;
+            let file = open_file(path)?;
             rustix::io::write(file, text.as_bytes()).during_with(Step::Root, path).map(drop)
         }
         Node::Terminals(path) => {
@@ -186,31 +187,48 @@ fn show(path: &Path, piece: Option<&Detached>) -> Result<(), Failure> {
     let Some(piece) = piece else { return Ok(()) };
     match piece.kind().during_with(Step::Root, path)? {
         FileType::Directory => directory(path)?,
-        _ => drop(file(path)?),
+        _ => file(path)?,
     }
     piece.attach(path).during_with(Step::Root, path)
 }
 
 /// Makes a directory and those above it, unless they are there.
 fn directory(path: &Path) -> Result<(), Failure> {
-    let mut made = PathBuf::from("/");
-    for part in path.components().skip(1) {
-        made.push(part);
-        match mkdirat(CWD, &made, Mode::from_raw_mode(0o755)) {
-            Ok(()) | Err(Errno::EXIST | Errno::ROFS) => {}
-            Err(errno) => return Err(errno).during_with(Step::Root, &made),
-        }
+    match below_made(path, || mkdirat(CWD, path, Mode::from_raw_mode(0o755)))? {
+        Ok(()) | Err(Errno::EXIST | Errno::ROFS) => Ok(()),
+        Err(errno) => Err(errno).during_with(Step::Root, path),
     }
-    Ok(())
 }
 
-fn above(path: &Path) -> Result<(), Failure> {
-    path.parent().map_or(Ok(()), directory)
+/// Makes something, and if that fails for want of the directories above it, those first. Most are
+/// there, so that most things take one call.
+fn below_made<T>(
+    path: &Path,
+    make: impl Fn() -> Result<T, Errno>,
+) -> Result<Result<T, Errno>, Failure> {
+    match (make(), path.parent()) {
+        (Err(Errno::NOENT), Some(above)) => {
+            directory(above)?;
+            Ok(make())
+        }
+        (made, _) => Ok(made),
+    }
 }
 
 /// Makes an empty file, unless it is there.
-fn file(path: &Path) -> Result<OwnedFd, Failure> {
-    above(path)?;
+fn file(path: &Path) -> Result<(), Failure> {
+    let make = || mknodat(CWD, path, FileType::RegularFile, Mode::from_raw_mode(0o644), 0);
+    match below_made(path, make)? {
+        Ok(()) => Ok(()),
+        // It must be a file.
+        Err(Errno::EXIST | Errno::ROFS) => open_file(path).map(drop),
+        Err(errno) => Err(errno).during_with(Step::Root, path),
+    }
+}
+
+/// Opens a file for writing, and makes it unless it is there.
+fn open_file(path: &Path) -> Result<OwnedFd, Failure> {
     let flags = OFlags::CREATE | OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    rustix::fs::open(path, flags, Mode::from_raw_mode(0o644)).during_with(Step::Root, path)
+    let open = || rustix::fs::open(path, flags, Mode::from_raw_mode(0o644));
+    below_made(path, open)?.during_with(Step::Root, path)
 }

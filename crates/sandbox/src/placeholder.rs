@@ -1,0 +1,121 @@
+//! A process that does nothing but be in new namespaces.
+//!
+//! A namespace of users needs a first process, and only one around it may say who is who there. So
+//! the one that wants to move in makes another, describes the namespace from outside, and joins it.
+
+use std::ffi::c_void;
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
+
+use rustix::event::pause;
+use rustix::io::Errno;
+use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::process::{
+    Pid, Signal, WaitOptions, kill_process, set_parent_process_death_signal, waitpid,
+};
+use rustix::thread::UnshareFlags;
+
+use crate::fork::{Fork, Stack, is_single_threaded};
+
+/// The stack of a process that makes a few system calls.
+const STACK_BYTES: usize = 64 << 10;
+
+/// What it says when all namespaces are made. Anything else is the number of an error.
+const MADE: i32 = 0;
+
+/// A process in a user namespace of its own. It ends when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Placeholder {
+    pid: Pid,
+    /// Where it says whether the other namespaces are made.
+    news: OwnedFd,
+    /// What it reads, and its stack; both must be there until it has ended.
+    _orders: Box<Orders>,
+    _stack: Stack,
+}
+
+/// What the process is to do. Nobody changes it.
+#[derive(Debug)]
+struct Orders {
+    namespaces: UnshareFlags,
+    /// The number of the descriptor that it writes to, in its own table.
+    news: RawFd,
+}
+
+impl Placeholder {
+    /// Starts the process in a new user namespace. It goes on to make the other namespaces there,
+    /// while the caller, which must be the only thread of its process, does something else.
+    pub(crate) fn start(namespaces: UnshareFlags) -> io::Result<Self> {
+        if !is_single_threaded()? {
+            return Err(Errno::DEADLK.into());
+        }
+        let (news, told) = pipe_with(PipeFlags::CLOEXEC)?;
+        let stack = Stack::new(STACK_BYTES)?;
+        let orders = Box::new(Orders { namespaces, news: told.as_raw_fd() });
+        let flags = libc::CLONE_VM | libc::CLONE_NEWUSER | libc::SIGCHLD;
+        let argument = (&raw const *orders).cast_mut().cast::<c_void>();
+        // SAFETY: the new process shares the memory and runs at the same time, on a stack of its own.
+        // It reads `orders`, which nobody changes and which, like the stack, is freed only after it
+        // has ended (see `drop`). It calls nothing but `obey`, which touches no other memory: no
+        // allocator, no lock, and no `errno`, since its system calls are made without the C library.
+        let result = unsafe { libc::clone(obey, stack.top(), flags, argument) };
+        match Fork::of(result.into())? {
+            Fork::Parent(pid) => Ok(Self { pid, news, _orders: orders, _stack: stack }),
+            Fork::Child => Err(Errno::INVAL.into()),
+        }
+    }
+
+    /// Returns its process id, which no other process can have before this is dropped.
+    pub(crate) fn pid(&self) -> Pid {
+        self.pid
+    }
+
+    /// Waits until the other namespaces are made, and fails as making them did.
+    pub(crate) fn made(&self) -> io::Result<()> {
+        let mut said = [0; size_of::<i32>()];
+        let length = rustix::io::read(&self.news, &mut said)?;
+        match i32::from_ne_bytes(said) {
+            // It was killed by somebody.
+            _ if length < said.len() => Err(Errno::SRCH.into()),
+            MADE => Ok(()),
+            errno => Err(io::Error::from_raw_os_error(errno)),
+        }
+    }
+
+    /// Lets it end, which takes a moment. Whoever joined its namespaces keeps them.
+    pub(crate) fn dismiss(&self) {
+        // It is a child that has not been waited for, so the id is still its own.
+        let _ = kill_process(self.pid, Signal::KILL);
+    }
+}
+
+impl Drop for Placeholder {
+    fn drop(&mut self) {
+        self.dismiss();
+        // Until it has ended it uses the stack. A signal that interrupts the wait changes nothing.
+        while matches!(waitpid(Some(self.pid), WaitOptions::empty()), Err(Errno::INTR)) {}
+    }
+}
+
+/// What the process does: it makes the namespaces, says so, and waits for its end.
+extern "C" fn obey(orders: *mut c_void) -> i32 {
+    // SAFETY: `start` passes a pointer to orders that outlive this process and that nobody changes.
+    let orders = unsafe { &*orders.cast::<Orders>() };
+    // Whatever happens to the maker, this process must not stay.
+    let _ = set_parent_process_death_signal(Some(Signal::KILL));
+    let said = if orders.namespaces.is_empty() {
+        MADE
+    } else {
+        // SAFETY: what makes the call dangerous is a descriptor table or a file system context that
+        // others share; neither is shared with this process, and neither flag is among those passed.
+        let made = unsafe { rustix::thread::unshare_unsafe(orders.namespaces) };
+        made.map_or_else(Errno::raw_os_error, |()| MADE)
+    };
+    // SAFETY: the descriptor is open in this process's own table, of which nothing is ever closed.
+    let news = unsafe { BorrowedFd::borrow_raw(orders.news) };
+    // The maker finds out by itself if it hears nothing: the pipe closes when this process ends.
+    let _ = rustix::io::write(news, &said.to_ne_bytes());
+    loop {
+        pause();
+    }
+}
