@@ -47,9 +47,21 @@ impl Spawner {
     /// Starts the process, inside a tokio runtime. `program` calls [`crate::run_helper`] first
     /// thing in its `main`.
     pub fn start(program: &Path) -> io::Result<Self> {
+        Self::start_as(helper::SPAWNER, program)
+    }
+
+    /// Starts a process that becomes the first cell it is asked for, and prepares for that while
+    /// nobody asks yet. It does nothing else: whatever comes before or after finds it gone.
+    ///
+    /// For a program that needs one cell this saves a process between it and the cell.
+    pub fn start_for_one_cell(program: &Path) -> io::Result<Self> {
+        Self::start_as(helper::CELL, program)
+    }
+
+    fn start_as(helper: &str, program: &Path) -> io::Result<Self> {
         let program = std::path::absolute(program)?;
         let (link, far) = Link::open(None)?;
-        let gone = watch_over(execute(&program, far)?)?;
+        let gone = watch_over(execute(&program, helper, far)?)?;
         Ok(Self { link: Arc::new(link), program: program.into(), gone })
     }
 
@@ -184,10 +196,10 @@ fn screen(descriptors: Vec<OwnedFd>) -> io::Result<Option<Screen>> {
 /// Starts the process with nothing of the server but the socket. It leaves the server's directory by
 /// itself: with one to enter here, the standard library would copy this process to start another.
 #[expect(clippy::disallowed_methods, reason = "this starts the spawner itself")]
-fn execute(program: &Path, requests: OwnedFd) -> io::Result<Child> {
+fn execute(program: &Path, helper: &str, requests: OwnedFd) -> io::Result<Child> {
     close_on_exec(FIRST_DESCRIPTOR..=u32::MAX)?;
     Command::new(program)
-        .arg(helper::SPAWNER)
+        .arg(helper)
         .env_clear()
         .stdin(Stdio::from(requests))
         .stdout(Stdio::piped())

@@ -40,6 +40,20 @@ pub struct Doors {
     pub scratch: OwnedFd,
     /// Another cell of the same workspace, whose network is to be shared.
     pub companion: Option<OwnedFd>,
+    /// Namespaces that were made before.
+    pub ahead: Option<Ahead>,
+}
+
+/// Namespaces for a cell that is not known yet. They are gone with this if no cell takes them.
+#[derive(Debug)]
+pub struct Ahead(Users);
+
+impl Ahead {
+    /// Begins to make namespaces in a process that is the only thread of its own. That takes longer
+    /// than anything else about a cell, and happens while the caller does something else.
+    pub fn begin() -> io::Result<Self> {
+        Users::make(root::namespaces(true)).map(Self)
+    }
 }
 
 /// Where making a cell failed.
@@ -168,12 +182,12 @@ pub struct Cell {
 impl Cell {
     /// Turns the calling process, which must be the only thread, into a cell. There is no way back,
     /// and after a failure nothing left to do but to end.
-    pub fn enter(plan: Plan, doors: Doors) -> Result<Self, Failure> {
+    pub fn enter(plan: Plan, mut doors: Doors) -> Result<Self, Failure> {
         let itself = pidfd_open(getpid(), PidfdFlags::empty()).during(Step::Namespaces)?;
         let rules = || ruleset(plan.landlock.handled, &plan.landlock.rules);
         let rules = match plan.tier {
             Tier::Full => {
-                enter_namespaces(&plan, &doors)?;
+                enter_namespaces(&plan, &mut doors)?;
                 rules()?
             }
             Tier::Landlock => {
@@ -345,11 +359,11 @@ fn become_user(Owner { user, group }: Owner) -> io::Result<()> {
     Ok(())
 }
 
-fn enter_namespaces(plan: &Plan, doors: &Doors) -> Result<(), Failure> {
+fn enter_namespaces(plan: &Plan, doors: &mut Doors) -> Result<(), Failure> {
     let apart = doors.companion.is_none() && plan.network != Network::Full;
     let wanted = root::namespaces(apart);
     let users = match &doors.companion {
-        None => Some(make_users(plan, wanted)?),
+        None => Some(make_users(plan, wanted, doors.ahead.take())?),
         Some(_) => None,
     };
     let sources = match plan.identity {
@@ -359,7 +373,7 @@ fn enter_namespaces(plan: &Plan, doors: &Doors) -> Result<(), Failure> {
     };
     leave_groups(plan.identity)?;
     let joined = match (&users, &doors.companion) {
-        (Some(users), _) => users.join().during(Step::UserNamespace)?,
+        (Some(users), _) => users.join(wanted).during(Step::UserNamespace)?,
         (None, companion) => {
             let joined = companion.as_ref().map_or(Ok(()), |cell| join_network(cell.as_fd()));
             joined.during(Step::Namespaces)?;
@@ -382,7 +396,7 @@ fn enter_namespaces(plan: &Plan, doors: &Doors) -> Result<(), Failure> {
 
 /// Makes a user namespace, whose processes have every right over the namespaces that they make, and
 /// none over anything else.
-fn make_users(plan: &Plan, others: UnshareFlags) -> Result<Users, Failure> {
+fn make_users(plan: &Plan, others: UnshareFlags, ahead: Option<Ahead>) -> Result<Users, Failure> {
     // Its files in `/proc` belong to an ordinary user only while the process can be inspected.
     set_dumpable_behavior(DumpableBehavior::Dumpable).during(Step::UserNamespace)?;
     let (mapping, meanwhile) = match plan.identity {
@@ -394,7 +408,10 @@ fn make_users(plan: &Plan, others: UnshareFlags) -> Result<Users, Failure> {
             (Mapping { inside, outside, privileged: true }, others)
         }
     };
-    Users::make(mapping, meanwhile).during(Step::UserNamespace)
+    let made = ahead.map_or_else(|| Users::make(meanwhile), |Ahead(users)| Ok(users));
+    let users = made.during(Step::UserNamespace)?;
+    users.describe(mapping).during(Step::UserNamespace)?;
+    Ok(users)
 }
 
 /// Gives up the groups of an administrator.

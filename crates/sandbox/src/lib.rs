@@ -26,7 +26,7 @@ mod seccomp;
 mod signals;
 mod usage;
 
-pub use cell::{Cell, Doors, Enclosure, Failure, Step};
+pub use cell::{Ahead, Cell, Doors, Enclosure, Failure, Step};
 pub use denial::{Certainty, Denial, MAX_DENIALS, Situation, explain as explain_denials};
 pub use descriptors::close_on_exec;
 pub use execute::execute;

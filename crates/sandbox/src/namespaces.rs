@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::fs::{Mode, OFlags, open};
 use rustix::io::Errno;
-use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use rustix::process::{PidfdFlags, pidfd_open};
 use rustix::thread::{ThreadNameSpaceType, UnshareFlags, move_into_thread_name_spaces};
 
 use crate::fork::{Fork, is_single_threaded};
@@ -47,7 +47,7 @@ pub(crate) struct Mapping {
     pub(crate) privileged: bool,
 }
 
-/// A user namespace that knows one user and one group, and others that belong to it.
+/// A user namespace, and others that belong to it.
 #[derive(Debug)]
 pub(crate) struct Users {
     first: Placeholder,
@@ -55,11 +55,20 @@ pub(crate) struct Users {
 }
 
 impl Users {
-    /// Makes the user namespace, and begins to make the others in it.
-    pub(crate) fn make(mapping: Mapping, others: UnshareFlags) -> io::Result<Self> {
-        let first = Placeholder::start(others)?;
-        describe(first.pid(), mapping)?;
-        Ok(Self { first, others })
+    /// Makes a user namespace that knows nobody yet, and begins to make the others in it.
+    pub(crate) fn make(others: UnshareFlags) -> io::Result<Self> {
+        Ok(Self { first: Placeholder::start(others)?, others })
+    }
+
+    /// Makes one user and one group known there.
+    pub(crate) fn describe(&self, mapping: Mapping) -> io::Result<()> {
+        let Mapping { inside, outside, privileged } = mapping;
+        let of = |name: &str| format!("/proc/{}/{name}", self.first.pid().as_raw_pid());
+        if !privileged {
+            write(&of("setgroups"), "deny")?;
+        }
+        write(&of("uid_map"), &format!("{} {} 1", inside.user, outside.user))?;
+        write(&of("gid_map"), &format!("{} {} 1", inside.group, outside.group))
     }
 
     /// Returns a descriptor that keeps the user namespace.
@@ -70,10 +79,12 @@ impl Users {
         Ok(namespace)
     }
 
-    /// Moves the calling process there. Returns which of the other namespaces it is in.
-    pub(crate) fn join(&self) -> io::Result<UnshareFlags> {
+    /// Moves the calling process there, and into those of the other namespaces that are wanted.
+    /// Returns which of them that are.
+    pub(crate) fn join(&self, wanted: UnshareFlags) -> io::Result<UnshareFlags> {
+        let made = self.others.intersection(wanted);
         // What a process of that namespace may not make, one that comes from outside perhaps may.
-        let others = self.first.made().map_or(UnshareFlags::empty(), |()| self.others);
+        let others = self.first.made().map_or(UnshareFlags::empty(), |()| made);
         let process = pidfd_open(self.first.pid(), PidfdFlags::empty())?;
         let others_too = ThreadNameSpaceType::from_bits_retain(others.bits());
         let all = ThreadNameSpaceType::USER | others_too;
@@ -81,16 +92,6 @@ impl Users {
         self.first.dismiss();
         Ok(others)
     }
-}
-
-fn describe(pid: Pid, mapping: Mapping) -> io::Result<()> {
-    let Mapping { inside, outside, privileged } = mapping;
-    let of = |name: &str| format!("/proc/{}/{name}", pid.as_raw_pid());
-    if !privileged {
-        write(&of("setgroups"), "deny")?;
-    }
-    write(&of("uid_map"), &format!("{} {} 1", inside.user, outside.user))?;
-    write(&of("gid_map"), &format!("{} {} 1", inside.group, outside.group))
 }
 
 fn write(path: &str, text: &str) -> io::Result<()> {

@@ -11,12 +11,27 @@ use carrel_exec::Spawner;
 pub struct Commands {
     program: Arc<Path>,
     spawner: Arc<Mutex<Option<Spawner>>>,
+    /// A process that becomes one cell.
+    seed: Arc<Mutex<Option<Spawner>>>,
 }
 
 impl Commands {
     /// Prepares to start commands. `program` is the one that runs [`carrel_exec::run_helper`].
     pub fn new(program: PathBuf) -> Self {
-        Self { program: program.into(), spawner: Arc::default() }
+        Self { program: program.into(), spawner: Arc::default(), seed: Arc::default() }
+    }
+
+    /// Starts a process that becomes one cell, so that it is ready when that is asked for.
+    pub(crate) fn start_seed(&self) -> io::Result<()> {
+        let seed = Spawner::start_for_one_cell(&self.program)?;
+        *self.seed.lock().unwrap_or_else(PoisonError::into_inner) = Some(seed);
+        Ok(())
+    }
+
+    /// Returns what makes a cell: the process that was started for that, once, or the usual one.
+    pub(crate) fn cell_maker(&self) -> io::Result<Spawner> {
+        let seed = self.seed.lock().unwrap_or_else(PoisonError::into_inner).take();
+        seed.filter(|seed| !seed.is_gone()).map_or_else(|| self.spawner(), Ok)
     }
 
     /// Returns the process, and starts another when it is gone.

@@ -117,10 +117,10 @@ impl Runner {
         } else {
             Groups::find()
         };
-        if options.purpose == Purpose::OneCommand {
+        if options.purpose == Purpose::OneCommand && options.boundary != Boundary::Off {
             // After the groups: a process that is there already would not move aside with this one.
-            // Whether it could be started shows when it is needed.
-            let _ = options.commands.spawner();
+            // If it cannot be started, what is started later says why.
+            let _ = options.commands.start_seed();
         }
         let mut host = Host::look();
         if options.without.contains(&Feature::Landlock) {

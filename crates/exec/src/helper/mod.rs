@@ -18,6 +18,9 @@ use std::process::ExitCode;
 /// The argument that makes the program a spawner.
 pub(crate) const SPAWNER: &str = "__spawner";
 
+/// The argument that makes the program a process that becomes the first cell it is asked for.
+pub(crate) const CELL: &str = "__cell";
+
 /// The argument that makes the program the last step of a login shell that runs a hook.
 pub(crate) const HOOK: &str = "__hook";
 
@@ -34,6 +37,7 @@ pub(crate) use hook::Hook;
 pub fn run_helper(mut arguments: impl Iterator<Item = OsString>) -> Option<ExitCode> {
     match arguments.next()?.to_str()? {
         SPAWNER => Some(spawner::run()),
+        CELL => Some(spawner::run_cell()),
         HOOK => Some(hook::run()),
         _ => None,
     }

@@ -11,7 +11,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use carrel_sandbox::{
-    Cell, Doors, Enclosure, Failure, Fork, SignalQueue, close_on_exec, fork,
+    Ahead, Cell, Doors, Enclosure, Failure, Fork, SignalQueue, close_on_exec, fork,
     restore_default_dispositions,
 };
 use rustix::fs::{Mode, OFlags, open};
@@ -30,7 +30,16 @@ use crate::socket::{self, Packet};
 
 /// Serves requests on stdin until it closes, and then ends every command.
 pub(super) fn run() -> ExitCode {
-    let mut served = Spawner::prepare().and_then(Spawner::serve);
+    play(Spawner::prepare().and_then(Spawner::serve))
+}
+
+/// Becomes the cell that the first request on stdin asks for, without another process in between.
+pub(super) fn run_cell() -> ExitCode {
+    play(Spawner::prepare().and_then(Spawner::await_cell))
+}
+
+/// Is whatever the process is to be, until it is over.
+fn play(mut served: io::Result<Role>) -> ExitCode {
     loop {
         served = match served {
             Ok(Role::Done) => return ExitCode::SUCCESS,
@@ -40,8 +49,9 @@ pub(super) fn run() -> ExitCode {
             Ok(Role::Spare { requests, signals, origin }) => {
                 return init::run_spare(requests, signals, origin);
             }
-            Ok(Role::Cell { make, descriptors, companion, signals, spawner }) => {
-                match become_cell(*make, descriptors, companion, signals, spawner) {
+            Ok(Role::Cell { make, descriptors, companion, ahead, signals, spawner }) => {
+                let doors = (companion, ahead);
+                match become_cell(*make, descriptors, doors, signals, spawner) {
                     Some(cell) => cell.serve(),
                     None => return ExitCode::SUCCESS,
                 }
@@ -71,13 +81,15 @@ enum Role {
     },
     /// A new child that gets ready for the next command of a cell.
     Spare { requests: OwnedFd, signals: SignalQueue, origin: init::Origin },
-    /// A new child that is to become a cell. It owns none of the spawner's descriptors.
+    /// A process that is to become a cell. It owns none of the spawner's descriptors.
     Cell {
         make: Box<MakeCell>,
         descriptors: CellDescriptors<OwnedFd>,
         companion: Option<OwnedFd>,
+        ahead: Option<Ahead>,
         signals: SignalQueue,
-        spawner: Pid,
+        /// The spawner that it ends with; none if it sees the server's end by itself.
+        spawner: Option<Pid>,
     },
 }
 
@@ -190,9 +202,23 @@ impl Spawner {
                 Role::Spare { requests, signals, origin: init::Origin::of(cell, spawner) }
             }
             Child::Cell(make, descriptors, companion) => {
-                Role::Cell { make, descriptors, companion, signals, spawner }
+                let (ahead, spawner) = (None, Some(spawner));
+                Role::Cell { make, descriptors, companion, ahead, signals, spawner }
             }
         }
+    }
+
+    /// Waits for the request for a cell. Anything else ends the process.
+    fn await_cell(self) -> io::Result<Role> {
+        // What cannot be made now is made when it is needed, and fails there.
+        let ahead = Ahead::begin().ok();
+        let Some(mut packet) = socket::receive(&self.requests, MAX_INLINE_BYTES)? else {
+            return Ok(Role::Done);
+        };
+        let Request::Cell(make) = Request::from_packet(&mut packet)? else { return Ok(Role::Done) };
+        let descriptors = CellDescriptors::from_received(packet.descriptors)?;
+        let Self { signals, .. } = self;
+        Ok(Role::Cell { make, descriptors, companion: None, ahead, signals, spawner: None })
     }
 
     fn wait(&self) -> io::Result<[bool; 2]> {
@@ -306,28 +332,30 @@ impl Spawner {
     }
 }
 
-/// Turns a new child into a cell, and tells the server whether that worked.
+/// Turns this process into a cell, and tells the server whether that worked.
 fn become_cell(
     make: MakeCell,
     descriptors: CellDescriptors<OwnedFd>,
-    companion: Option<OwnedFd>,
+    (companion, ahead): (Option<OwnedFd>, Option<Ahead>),
     signals: SignalQueue,
-    spawner: Pid,
+    spawner: Option<Pid>,
 ) -> Option<Spawner> {
     let CellDescriptors { control, requests, workspace, scratch } = descriptors;
     let entered = if make.companion.is_some() && companion.is_none() {
         Err(Failure::companion_is_gone())
     } else {
-        Cell::enter(make.plan, Doors { workspace, scratch, companion })
+        Cell::enter(make.plan, Doors { workspace, scratch, companion, ahead })
     };
     match entered {
         Ok(cell) => {
             // Orphans of an init that dies come here, not to the spawner.
             set_child_subreaper(Some(getpid())).ok()?;
-            // Late: becoming another user would have undone it.
-            set_parent_process_death_signal(Some(init::END)).ok()?;
-            if getppid() != Some(spawner) {
-                return None;
+            if let Some(spawner) = spawner {
+                // Late: becoming another user would have undone it.
+                set_parent_process_death_signal(Some(init::END)).ok()?;
+                if getppid() != Some(spawner) {
+                    return None;
+                }
             }
             init::report(&control, &Report::CellReady);
             Some(Spawner::new(requests, signals, Some((Box::new(cell), control))))

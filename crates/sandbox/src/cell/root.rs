@@ -1,6 +1,7 @@
 //! Building the root directory of a cell.
 
 use std::collections::HashMap;
+use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
@@ -114,13 +115,19 @@ impl Finder<'_> {
             std::collections::hash_map::Entry::Occupied(known) => known.into_mut(),
             std::collections::hash_map::Entry::Vacant(unknown) => {
                 let mapping = Mapping { inside: disk, outside, privileged: true };
-                let made = Users::make(mapping, UnshareFlags::empty());
-                let made = made.and_then(|users| users.keep().map(|kept| (users, kept)));
-                unknown.insert(made.during(Step::UserNamespace)?)
+                unknown.insert(users(mapping).during(Step::UserNamespace)?)
             }
         };
         piece.map_owner(namespace).during_with(Step::MapOwner, path)
     }
+}
+
+/// Makes a user namespace that is only looked at, and a descriptor that keeps it.
+fn users(mapping: Mapping) -> io::Result<(Users, OwnedFd)> {
+    let users = Users::make(UnshareFlags::empty())?;
+    users.describe(mapping)?;
+    let kept = users.keep()?;
+    Ok((users, kept))
 }
 
 /// Copies what is at a path, if that is what a descriptor stands for.

@@ -269,7 +269,7 @@ impl Cells {
         let scratch = inner.files(move || Scratch::make(&home, own, tier)).await?;
         let policy = inner.policy(desk, key, owner, scratch.directory().path());
         let plan = Plan::new(&policy, &inner.host, tier)?;
-        let spawner = inner.options.commands.spawner()?;
+        let spawner = inner.options.commands.cell_maker()?;
         let companion = self.companion(key);
         let companion = companion.as_ref().map(|room| &room.cell);
         let (workspace, directory) = (desk.directory.as_fd(), scratch.directory().as_fd());
