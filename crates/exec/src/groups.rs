@@ -7,15 +7,17 @@
 
 mod layout;
 
+use std::collections::HashMap;
 use std::fs;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, Once, PoisonError};
 
 use carrel_domain::ByteSize;
 use carrel_sandbox::Grouped;
+use rustix::buffer::spare_capacity;
 use rustix::fs::{Mode, OFlags};
 use tracing::{debug, warn};
 
@@ -38,6 +40,8 @@ pub struct Groups {
     /// What names this process and no later one with its id.
     server: String,
     idle: Arc<Mutex<Vec<Made>>>,
+    /// Whether groups that nobody uses any more were removed.
+    swept: Once,
 }
 
 /// The group of one command. It is free for another one when this is dropped.
@@ -84,13 +88,9 @@ pub struct GroupReport {
 }
 
 impl Groups {
-    /// Looks where groups can be made, and removes those that nobody uses any more.
+    /// Looks where groups can be made.
     pub fn find() -> Self {
-        let layout = Layout::find();
-        for directory in layout.directories() {
-            remove_stale(directory);
-        }
-        Self::new(layout)
+        Self::new(Layout::find())
     }
 
     /// Groups that can be made nowhere.
@@ -100,7 +100,7 @@ impl Groups {
 
     fn new(layout: Layout) -> Self {
         let server = name_of(std::process::id()).unwrap_or_default();
-        Self { layout, server, idle: Arc::default() }
+        Self { layout, server, idle: Arc::default(), swept: Once::new() }
     }
 
     /// Returns which limits a group can hold.
@@ -117,7 +117,10 @@ impl Groups {
     }
 
     /// Returns a group for one command. Without a controller there is none for what it would limit.
+    ///
+    /// The first call removes groups that nobody uses any more.
     pub fn make(&self, memory: ByteSize, processes: u64) -> io::Result<Group> {
+        self.swept.call_once(|| self.layout.directories().for_each(remove_stale));
         let limits = (memory, processes);
         let made = match self.take_idle(limits)? {
             Some(made) => made,
@@ -264,9 +267,19 @@ fn read_setting(path: &Path) -> Option<String> {
     String::from_utf8(text[..length].to_vec()).ok()
 }
 
-#[expect(clippy::disallowed_methods, reason = "control groups are not workspace files")]
+/// How much of a file of any length is read at once.
+const READ_BYTES: usize = 16 << 10;
+
+/// Reads a file of the kernel's, which does not say how long it is.
 fn read(path: &Path) -> Option<String> {
-    fs::read_to_string(path).ok()
+    let file = rustix::fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).ok()?;
+    let mut text = Vec::new();
+    loop {
+        text.reserve(READ_BYTES);
+        if rustix::io::read(&file, spare_capacity(&mut text)).ok()? == 0 {
+            return String::from_utf8(text).ok();
+        }
+    }
 }
 
 #[expect(clippy::disallowed_methods, reason = "control groups are not workspace files")]
@@ -278,13 +291,16 @@ fn open(path: &Path) -> io::Result<OwnedFd> {
 #[expect(clippy::disallowed_methods, reason = "control groups are not workspace files")]
 fn remove_stale(directory: &Path) {
     let Ok(entries) = fs::read_dir(directory) else { return };
+    let mut servers = HashMap::new();
     for entry in entries.flatten() {
         let name = entry.file_name();
         let mut parts = name.to_str().unwrap_or_default().splitn(3, '-');
         let (Some(Ok(pid)), Some(started)) = (parts.next().map(str::parse), parts.next()) else {
             continue;
         };
-        let is_gone = name_of(pid) != Some(format!("{pid}-{started}"));
+        // A server has many.
+        let server = servers.entry(pid).or_insert_with(|| name_of(pid));
+        let is_gone = *server != Some(format!("{pid}-{started}"));
         if is_gone && let Err(error) = remove(&entry.path()) {
             warn!(%error, group = ?entry.path(), "could not remove an old control group");
         }

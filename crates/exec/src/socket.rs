@@ -5,7 +5,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::cmsg_space;
-use rustix::io::{Errno, Result};
+use rustix::io::{Errno, Result, ioctl_fionread};
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags,
     SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg,
@@ -49,8 +49,14 @@ impl AsyncSocket {
         payload: &[u8],
         descriptors: &[BorrowedFd<'_>],
     ) -> io::Result<()> {
-        let send = || Ok(send(&self.0, payload, descriptors)?);
-        self.0.async_io(Interest::WRITABLE, send).await
+        let send = || send(&self.0, payload, descriptors).map_err(io::Error::from);
+        // There nearly always is room, and the reactor has not heard of that yet from a new socket.
+        match send() {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                self.0.async_io(Interest::WRITABLE, send).await
+            }
+            done => done,
+        }
     }
 
     /// Sends one small packet without waiting. A peer that is gone, or that has not read for so
@@ -82,7 +88,9 @@ pub(crate) fn send(
 
 /// Receives one packet of at most `capacity` bytes; none when the peer is gone.
 pub(crate) fn receive(socket: impl AsFd, capacity: usize) -> Result<Option<Packet>> {
-    let mut payload = vec![0; capacity];
+    // Most packets are much smaller than the largest, and memory that is touched has to be there.
+    let waiting = ioctl_fionread(&socket)?.try_into().unwrap_or(usize::MAX);
+    let mut payload = vec![0; if waiting == 0 { capacity } else { capacity.min(waiting) }];
     let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(MAX_DESCRIPTORS))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);
     let iov = &mut [IoSliceMut::new(&mut payload)];

@@ -20,6 +20,9 @@ use crate::terminal::{Keyboard, Screen, Terminal};
 /// How much is read at once: what a pipe holds unless somebody changed it.
 const CHUNK_BYTES: usize = 64 << 10;
 
+/// How much is read at once before there was that much: most commands print little.
+const FIRST_CHUNK_BYTES: usize = 4 << 10;
+
 /// How much is read at most from a pipe that nobody of the command writes to any more: what a pipe
 /// can hold, and more than a terminal can. Somebody else may have it open and never stop writing.
 const MAX_DRAIN_BYTES: usize = 1 << 20;
@@ -154,6 +157,7 @@ impl Streams {
     /// Keeps what has arrived.
     pub(crate) fn keep(&mut self, Arrived { stream, length }: Arrived) {
         let Stream { chunk, capture, .. } = &mut self.both[stream];
+        let filled = length == chunk.len();
         let bytes = &chunk[..length];
         capture.push(bytes);
         if let Some(log) = &mut self.log {
@@ -161,6 +165,9 @@ impl Streams {
         }
         if let Some(feed) = &self.feed {
             feed.give(StreamName::ALL[stream], bytes);
+        }
+        if filled {
+            chunk.resize(CHUNK_BYTES, 0);
         }
     }
 
@@ -204,7 +211,7 @@ impl Stream {
     }
 
     fn new(source: Option<Receiver>, limits: CaptureLimits) -> Self {
-        Self { source, chunk: vec![0; CHUNK_BYTES], capture: Capture::new(limits) }
+        Self { source, chunk: vec![0; FIRST_CHUNK_BYTES], capture: Capture::new(limits) }
     }
 
     fn closed() -> Self {

@@ -113,12 +113,17 @@ impl Root {
         stat(self.as_fd(), &self.path)
     }
 
+    /// Tells whether its owner may do everything with the directory.
+    pub fn is_open(&self) -> Result<bool, Error> {
+        Ok(self.top()?.mode & OWNER_ALL == OWNER_ALL)
+    }
+
     /// Gives the owner back the right to read, write and enter the directory itself.
     pub fn open_up(&self) -> Result<(), Error> {
-        let mode = self.top()?.mode;
-        if mode & OWNER_ALL == OWNER_ALL {
+        if self.is_open()? {
             return Ok(());
         }
+        let mode = self.top()?.mode;
         // Through procfs, because a mode can be set neither on an `O_PATH`
         // descriptor nor on a name without following links.
         chmod(proc_path(self.as_fd()), Mode::from_raw_mode(mode | OWNER_ALL))

@@ -128,7 +128,7 @@ impl Runner {
         }
         let toolchains = options.policy.toolchains_found(&options.environment);
         let cells = Cells::default();
-        Self { inner: Arc::new(Inner { options, host, groups, cells, toolchains }) }
+        Self { inner: Arc::new(Inner { cells, options, host, groups, toolchains }) }
     }
 
     /// Returns the operator's policy.
@@ -206,12 +206,19 @@ impl Runner {
             carrel_config::Trust::Restore => OnChange::Restore,
             carrel_config::Trust::Report => OnChange::Report,
         });
+        let report = group.map(|mut group| group.report()).unwrap_or_default();
+        let kept = walled.keep_directory();
+        // To go to another thread takes longer than to see that there is nothing to do there.
+        if kept && desk.is_unchanged() {
+            return Ok((report, Settled::default()));
+        }
         let (directory, trust) =
             (desk.directory.try_clone().map_err(RunError::Workspace)?, Arc::clone(&desk.trust));
         let walled = walled.clone();
         let work = move || {
-            let report = group.map(|mut group| group.report()).unwrap_or_default();
-            walled.remove_directory();
+            if !kept {
+                walled.remove_directory();
+            }
             // A command may have shut its own workspace, to keep others from looking.
             let opened = directory.open_up().map_err(RunError::Workspace);
             let mut trust = trust.lock().unwrap_or_else(PoisonError::into_inner);

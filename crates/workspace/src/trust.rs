@@ -54,11 +54,14 @@ use compare::{Act, Difference, below, differences};
 use node::Tree;
 pub use report::{ChangeKind, MAX_CHANGES, Settled, TrustChange};
 use restore::{Undone, undo};
-use scan::{Extra, scan};
+use scan::{Extra, is_as_before, scan};
 use watch::Role;
 
 /// How often references in what was just found are followed; git itself stops at ten.
 const MAX_ROUNDS: usize = 10;
+
+/// How many entries a quick look looks at.
+const MAX_QUICK_ENTRIES: usize = 64;
 
 /// What happens to a change.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -89,6 +92,14 @@ impl Trust {
         let mut trust = Self { trusted, extras: Vec::new() };
         trust.follow(root)?;
         Ok(trust)
+    }
+
+    /// Tells whether a look at time stamps alone proves that nothing changed. It takes a bounded number
+    /// of calls and reads nothing. A no says nothing: [`Trust::settle`] finds out.
+    pub fn is_unchanged(&self, root: &Root) -> bool {
+        self.extras.is_empty()
+            && self.trusted.len() <= MAX_QUICK_ENTRIES
+            && is_as_before(root, &self.trusted)
     }
 
     /// Compares a workspace with what is trusted, and undoes or takes in what changed.

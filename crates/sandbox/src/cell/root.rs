@@ -218,7 +218,7 @@ fn below_made<T>(
             directory(above)?;
             Ok(make())
         }
-        (made, _) => Ok(made),
+        (result, _) => Ok(result),
     }
 }
 

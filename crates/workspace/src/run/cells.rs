@@ -144,16 +144,24 @@ impl Walled {
         room.scratch.for_command(&own.name, room.owner())
     }
 
-    /// Removes it, with what the command left there, or keeps it for the next one if that is nothing.
+    /// Keeps it for the next command if this one left nothing there. Returns whether nothing has to be
+    /// removed.
+    pub(super) fn keep_directory(&self) -> bool {
+        let Self::In(room, Some(own)) = self else { return true };
+        if !room.scratch.is_untouched(&own.name) {
+            return false;
+        }
+        let mut spare = room.spare.lock().unwrap_or_else(PoisonError::into_inner);
+        if spare.is_some() {
+            return false;
+        }
+        *spare = Some(own.name.clone());
+        true
+    }
+
+    /// Removes it, with what the command left there.
     pub(super) fn remove_directory(&self) {
         let Self::In(room, Some(own)) = self else { return };
-        if room.scratch.is_untouched(&own.name) {
-            let mut spare = room.spare.lock().unwrap_or_else(PoisonError::into_inner);
-            if spare.is_none() {
-                *spare = Some(own.name.clone());
-                return;
-            }
-        }
         room.scratch.remove(&own.name);
     }
 }

@@ -107,6 +107,13 @@ impl Desk {
         Ok(self.lock.as_ref().map(OwnedFd::try_clone).transpose()?.into_iter().collect())
     }
 
+    /// Tells whether a quick look shows that a command has changed nothing that would run later, and
+    /// that the directory is open to its owner.
+    pub(super) fn is_unchanged(&self) -> bool {
+        let is_open = self.directory.is_open().unwrap_or(false);
+        is_open && self.trust.try_lock().is_ok_and(|trust| trust.is_unchanged(&self.directory))
+    }
+
     /// Looks what is at the top under the name of a repository.
     pub(super) fn repository(&self) -> Repository {
         let is_directory = |path: &str| {

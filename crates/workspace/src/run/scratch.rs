@@ -61,11 +61,12 @@ impl Scratch {
         give(&self.directory.path().join(name), owner)
     }
 
-    /// Returns whether a command has left its own directory as it was.
+    /// Returns whether a command has left its own directory as it was. That takes a few calls, whatever
+    /// is in it.
     pub(super) fn is_untouched(&self, name: &Path) -> bool {
         let metadata = self.directory.link_metadata(name);
         metadata.is_ok_and(|found| found.kind == FileKind::Directory && found.mode == OWN_MODE)
-            && self.directory.list(name).is_ok_and(|entries| entries.is_empty())
+            && self.directory.list_at_most(name, 0).is_ok_and(|entries| entries.is_some())
     }
 
     /// Removes what a command left in its own directory.

@@ -72,6 +72,26 @@ pub(super) fn scan<'a>(root: &Root, before: &'a Tree, extras: &[Extra]) -> Resul
     Ok(scan)
 }
 
+/// Tells whether every entry of an earlier look is certainly the same, and there are no others.
+///
+/// A directory with the same stamp has the same names. No link is on the way to an entry: what is
+/// above it is an entry too, and still the directory that it was.
+pub(super) fn is_as_before(root: &Root, before: &Tree) -> bool {
+    let (now, stamping) = (SystemTime::now(), Stamping::of(root));
+    before.iter().all(|(path, node)| {
+        let believed = match node.state {
+            State::Directory { complete, .. } => complete && stamping.directories,
+            State::File { .. } | State::Link(_) => stamping.files,
+            State::Crowded | State::Large | State::Other | State::Unreadable => false,
+        };
+        let metadata = || match path.file_name() {
+            None => root.top(),
+            Some(_) => root.link_metadata(path),
+        };
+        believed && metadata().is_ok_and(|found| Stamp::new(&found, now).proves(&node.stamp))
+    })
+}
+
 impl Scan<'_> {
     fn extra(&mut self, root: &Root, path: &Path, watch: Watch) {
         let parent = match path.parent() {
