@@ -191,6 +191,7 @@ impl Cell {
                 rules()?
             }
             Tier::Landlock => {
+                drop(doors.ahead.take());
                 // Before becoming a user who may be unable to find some of what is granted.
                 let rules = rules()?;
                 drop_bounding_set().during(Step::Capabilities)?;

@@ -3,8 +3,10 @@
 //! A namespace of users needs a first process, and only one around it may say who is who there. So
 //! the one that wants to move in makes another, describes the namespace from outside, and joins it.
 
+use std::cell::Cell;
 use std::ffi::c_void;
 use std::io;
+use std::mem::ManuallyDrop;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
 use rustix::event::pause;
@@ -29,9 +31,10 @@ pub(crate) struct Placeholder {
     pid: Pid,
     /// Where it says whether the other namespaces are made.
     news: OwnedFd,
+    /// Whether it was told to end.
+    dismissed: Cell<bool>,
     /// What it reads, and its stack; both must be there until it has ended.
-    _orders: Box<Orders>,
-    _stack: Stack,
+    memory: ManuallyDrop<(Box<Orders>, Stack)>,
 }
 
 /// What the process is to do. Nobody changes it.
@@ -60,7 +63,10 @@ impl Placeholder {
         // allocator, no lock, and no `errno`, since its system calls are made without the C library.
         let result = unsafe { libc::clone(obey, stack.top(), flags, argument) };
         match Fork::of(result.into())? {
-            Fork::Parent(pid) => Ok(Self { pid, news, _orders: orders, _stack: stack }),
+            Fork::Parent(pid) => {
+                let memory = ManuallyDrop::new((orders, stack));
+                Ok(Self { pid, news, dismissed: Cell::new(false), memory })
+            }
             Fork::Child => Err(Errno::INVAL.into()),
         }
     }
@@ -85,15 +91,24 @@ impl Placeholder {
     /// Lets it end, which takes a moment. Whoever joined its namespaces keeps them.
     pub(crate) fn dismiss(&self) {
         // It is a child that has not been waited for, so the id is still its own.
-        let _ = kill_process(self.pid, Signal::KILL);
+        let told = self.dismissed.get() || kill_process(self.pid, Signal::KILL).is_ok();
+        self.dismissed.set(told);
     }
 }
 
 impl Drop for Placeholder {
     fn drop(&mut self) {
         self.dismiss();
-        // Until it has ended it uses the stack. A signal that interrupts the wait changes nothing.
+        if !self.dismissed.get() {
+            // This process has become a user who may not end it. It ends with this process, and uses
+            // its memory until then.
+            return;
+        }
+        // A signal that interrupts the wait changes nothing.
         while matches!(waitpid(Some(self.pid), WaitOptions::empty()), Err(Errno::INTR)) {}
+        // SAFETY: it has ended, so nothing uses the memory any more, and this is the only place that
+        // drops it.
+        unsafe { ManuallyDrop::drop(&mut self.memory) };
     }
 }
 
