@@ -8,6 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use carrel_domain::Tier;
 use carrel_sandbox::close_on_exec;
 use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe::Receiver;
@@ -47,18 +48,18 @@ impl Spawner {
     /// Starts the process, inside a tokio runtime. `program` calls [`crate::run_helper`] first
     /// thing in its `main`.
     pub fn start(program: &Path) -> io::Result<Self> {
-        Self::start_as(helper::SPAWNER, program)
+        Self::start_as(&[helper::SPAWNER], program)
     }
 
-    /// Starts a process that becomes the first cell it is asked for, and prepares for that while
-    /// nobody asks yet. It does nothing else: whatever comes before or after finds it gone.
+    /// Starts a process that becomes the first cell it is asked for, and prepares for one of this tier
+    /// while nobody asks yet. It does nothing else: whatever comes before or after finds it gone.
     ///
     /// For a program that needs one cell this saves a process between it and the cell.
-    pub fn start_for_one_cell(program: &Path) -> io::Result<Self> {
-        Self::start_as(helper::CELL, program)
+    pub fn start_for_one_cell(program: &Path, tier: Tier) -> io::Result<Self> {
+        Self::start_as(&[helper::CELL, tier.as_str()], program)
     }
 
-    fn start_as(helper: &str, program: &Path) -> io::Result<Self> {
+    fn start_as(helper: &[&str], program: &Path) -> io::Result<Self> {
         let program = std::path::absolute(program)?;
         let (link, far) = Link::open(None)?;
         let gone = watch_over(execute(&program, helper, far)?)?;
@@ -196,10 +197,10 @@ fn screen(descriptors: Vec<OwnedFd>) -> io::Result<Option<Screen>> {
 /// Starts the process with nothing of the server but the socket. It leaves the server's directory by
 /// itself: with one to enter here, the standard library would copy this process to start another.
 #[expect(clippy::disallowed_methods, reason = "this starts the spawner itself")]
-fn execute(program: &Path, helper: &str, requests: OwnedFd) -> io::Result<Child> {
+fn execute(program: &Path, helper: &[&str], requests: OwnedFd) -> io::Result<Child> {
     close_on_exec(FIRST_DESCRIPTOR..=u32::MAX)?;
     Command::new(program)
-        .arg(helper)
+        .args(helper)
         .env_clear()
         .stdin(Stdio::from(requests))
         .stdout(Stdio::piped())

@@ -44,15 +44,22 @@ pub struct Doors {
     pub ahead: Option<Ahead>,
 }
 
-/// Namespaces for a cell that is not known yet. They are gone with this if no cell takes them.
+/// What every cell of tier `full` needs, made before it is known which one. What no cell takes is
+/// gone with this.
 #[derive(Debug)]
-pub struct Ahead(Users);
+pub struct Ahead {
+    users: Users,
+    system: root::System,
+}
 
 impl Ahead {
-    /// Begins to make namespaces in a process that is the only thread of its own. That takes longer
-    /// than anything else about a cell, and happens while the caller does something else.
-    pub fn begin() -> io::Result<Self> {
-        Users::make(root::namespaces(true)).map(Self)
+    /// Makes it in a process that is the only thread of its own, and that becomes the cell.
+    ///
+    /// Namespaces take longer than anything else about a cell. They are made by another process,
+    /// while this one opens the system's part of what commands see.
+    pub fn make() -> io::Result<Self> {
+        let users = Users::make(root::namespaces(true))?;
+        Ok(Self { users, system: root::System::open() })
     }
 }
 
@@ -363,13 +370,14 @@ fn become_user(Owner { user, group }: Owner) -> io::Result<()> {
 fn enter_namespaces(plan: &Plan, doors: &mut Doors) -> Result<(), Failure> {
     let apart = doors.companion.is_none() && plan.network != Network::Full;
     let wanted = root::namespaces(apart);
+    let (ahead, system) = doors.ahead.take().map(|ahead| (ahead.users, ahead.system)).unzip();
     let users = match &doors.companion {
-        None => Some(make_users(plan, wanted, doors.ahead.take())?),
+        None => Some(make_users(plan, wanted, ahead)?),
         Some(_) => None,
     };
     let sources = match plan.identity {
         // What the own user cannot even find must be opened before becoming it.
-        Identity::Own { .. } => Some(root::Sources::open(plan, doors)?),
+        Identity::Own { .. } => Some(root::Sources::open(plan, doors, system.unwrap_or_default())?),
         Identity::Server(_) | Identity::Other(_) => None,
     };
     leave_groups(plan.identity)?;
@@ -386,7 +394,7 @@ fn enter_namespaces(plan: &Plan, doors: &mut Doors) -> Result<(), Failure> {
     namespaces::unshare(missing).during(Step::Namespaces)?;
     let sources = match sources {
         Some(sources) => sources,
-        None => root::Sources::open(plan, doors)?,
+        None => root::Sources::open(plan, doors, root::System::default())?,
     };
     root::build(plan, &sources)?;
     if apart && plan.network == Network::Loopback {
@@ -397,7 +405,7 @@ fn enter_namespaces(plan: &Plan, doors: &mut Doors) -> Result<(), Failure> {
 
 /// Makes a user namespace, whose processes have every right over the namespaces that they make, and
 /// none over anything else.
-fn make_users(plan: &Plan, others: UnshareFlags, ahead: Option<Ahead>) -> Result<Users, Failure> {
+fn make_users(plan: &Plan, others: UnshareFlags, ahead: Option<Users>) -> Result<Users, Failure> {
     // Its files in `/proc` belong to an ordinary user only while the process can be inspected.
     set_dumpable_behavior(DumpableBehavior::Dumpable).during(Step::UserNamespace)?;
     let (mapping, meanwhile) = match plan.identity {
@@ -409,7 +417,7 @@ fn make_users(plan: &Plan, others: UnshareFlags, ahead: Option<Ahead>) -> Result
             (Mapping { inside, outside, privileged: true }, others)
         }
     };
-    let made = ahead.map_or_else(|| Users::make(meanwhile), |Ahead(users)| Ok(users));
+    let made = ahead.map_or_else(|| Users::make(meanwhile), Ok);
     let users = made.during(Step::UserNamespace)?;
     users.describe(mapping).during(Step::UserNamespace)?;
     Ok(users)

@@ -5,7 +5,7 @@
 
 #[cfg(test)]
 mod tests;
-mod tree;
+pub(crate) mod tree;
 
 use std::path::{Path, PathBuf};
 
@@ -94,7 +94,7 @@ pub struct Rule {
 }
 
 /// What can be done with files.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Reach {
     /// Read and execute.

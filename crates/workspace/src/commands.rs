@@ -4,6 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use carrel_domain::Tier;
 use carrel_exec::Spawner;
 
 /// Starts commands on the host's side. Clones share one process.
@@ -21,9 +22,10 @@ impl Commands {
         Self { program: program.into(), spawner: Arc::default(), seed: Arc::default() }
     }
 
-    /// Starts a process that becomes one cell, so that it is ready when that is asked for.
-    pub(crate) fn start_seed(&self) -> io::Result<()> {
-        let seed = Spawner::start_for_one_cell(&self.program)?;
+    /// Starts a process that becomes one cell, so that it is ready when that is asked for. The tier is
+    /// what it prepares for.
+    pub(crate) fn start_seed(&self, tier: Tier) -> io::Result<()> {
+        let seed = Spawner::start_for_one_cell(&self.program, tier)?;
         *self.seed.lock().unwrap_or_else(PoisonError::into_inner) = Some(seed);
         Ok(())
     }

@@ -17,10 +17,10 @@ mod request;
 mod scratch;
 
 use std::path::PathBuf;
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use carrel_config::{Environment, FoundToolchains, OperatorPolicy, TierChoice};
-use carrel_domain::{Network, ResourceLimits};
+use carrel_domain::{Network, ResourceLimits, Tier};
 use carrel_exec::{CommandSpec, Excess, Group, GroupReport, Groups, Outcome, Started};
 use carrel_sandbox::{Grouped, Host};
 use tokio::sync::oneshot;
@@ -29,7 +29,7 @@ use tokio_util::sync::CancellationToken;
 use crate::blocking::blocking;
 use crate::commands::Commands;
 use crate::error::Error;
-use crate::trust::{OnChange, Settled};
+use crate::trust::{OnChange, Settled, Trust};
 use crate::watch::{Overrun, Watcher};
 use artifacts::ArtifactDirectory;
 use cells::{Cells, Walled};
@@ -117,10 +117,15 @@ impl Runner {
         } else {
             Groups::find()
         };
-        if options.purpose == Purpose::OneCommand && options.boundary != Boundary::Off {
+        if let (Purpose::OneCommand, Boundary::Walls(choice)) = (options.purpose, options.boundary)
+        {
+            let tier = match choice {
+                TierChoice::Auto => Tier::Full,
+                TierChoice::Only(tier) => tier,
+            };
             // After the groups: a process that is there already would not move aside with this one.
             // If it cannot be started, what is started later says why.
-            let _ = options.commands.start_seed();
+            let _ = options.commands.start_seed(tier);
         }
         let mut host = Host::look();
         if options.without.contains(&Feature::Landlock) {
@@ -153,13 +158,15 @@ impl Runner {
         let (stdin, log) = (std::mem::take(&mut request.stdin), request.log.take());
         let network = inner.options.policy.network_for(request.network)?;
         let limits = request.limits(self.policy());
-        let (walled, group) = tokio::join!(
+        // What does not need the cell is made while a new one is.
+        let (walled, group, trusted) = tokio::join!(
             inner.cells.enter(inner, desk, &request, network),
-            // While a new cell is made. Files of control groups are on no disk; to go to another
-            // thread would take longer.
+            // Files of control groups are on no disk; to go to another thread would take longer.
             async { inner.make_group(&limits) },
+            inner.take_trust(desk),
         );
         let (walled, group) = (walled?, group?);
+        trusted?;
         let artifacts = ArtifactDirectory::make(&mut request, &walled).await?;
         let spec = self.prepare(desk, &request, &walled, network, group.as_ref()).await?;
         let inherited = std::mem::take(&mut request.inherited);
@@ -221,6 +228,7 @@ impl Runner {
             }
             // A command may have shut its own workspace, to keep others from looking.
             let opened = directory.open_up().map_err(RunError::Workspace);
+            let trust = trust.get().expect("trust is taken before a command is started");
             let mut trust = trust.lock().unwrap_or_else(PoisonError::into_inner);
             let settled = trust.settle(&directory, on_change).map_err(RunError::Workspace)?;
             opened.map(|()| (report, settled))
@@ -243,6 +251,19 @@ impl Inner {
             Purpose::OneCommand => work(),
             Purpose::ManyCommands => blocking(work).await,
         }
+    }
+
+    /// Trusts what is in a workspace before its first command.
+    async fn take_trust(&self, desk: &Desk) -> Result<(), RunError> {
+        if desk.trust.get().is_some() {
+            return Ok(());
+        }
+        let directory = desk.directory.try_clone().map_err(RunError::Workspace)?;
+        let take = move || Trust::take(&directory).map_err(RunError::Workspace);
+        let taken = self.files(take).await?;
+        // If several commands are the first, none starts before one of them has got here.
+        let _ = desk.trust.set(Mutex::new(taken));
+        Ok(())
     }
 
     /// Makes the group that holds the limits of a command, if there can be one.

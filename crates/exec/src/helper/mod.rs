@@ -37,7 +37,10 @@ pub(crate) use hook::Hook;
 pub fn run_helper(mut arguments: impl Iterator<Item = OsString>) -> Option<ExitCode> {
     match arguments.next()?.to_str()? {
         SPAWNER => Some(spawner::run()),
-        CELL => Some(spawner::run_cell()),
+        CELL => {
+            let tier = arguments.next().and_then(|tier| tier.to_str()?.parse().ok());
+            Some(spawner::run_cell(tier))
+        }
         HOOK => Some(hook::run()),
         _ => None,
     }

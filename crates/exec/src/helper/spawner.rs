@@ -10,6 +10,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
+use carrel_domain::Tier;
 use carrel_sandbox::{
     Ahead, Cell, Doors, Enclosure, Failure, Fork, SignalQueue, close_on_exec, fork,
     restore_default_dispositions,
@@ -33,9 +34,10 @@ pub(super) fn run() -> ExitCode {
     play(Spawner::prepare().and_then(Spawner::serve))
 }
 
-/// Becomes the cell that the first request on stdin asks for, without another process in between.
-pub(super) fn run_cell() -> ExitCode {
-    play(Spawner::prepare().and_then(Spawner::await_cell))
+/// Becomes the cell that the first request on stdin asks for, without another process in between. It is
+/// probably going to be of this tier.
+pub(super) fn run_cell(tier: Option<Tier>) -> ExitCode {
+    play(Spawner::prepare().and_then(|spawner| spawner.await_cell(tier)))
 }
 
 /// Is whatever the process is to be, until it is over.
@@ -209,9 +211,12 @@ impl Spawner {
     }
 
     /// Waits for the request for a cell. Anything else ends the process.
-    fn await_cell(self) -> io::Result<Role> {
-        // What cannot be made now is made when it is needed, and fails there.
-        let ahead = Ahead::begin().ok();
+    fn await_cell(self, tier: Option<Tier>) -> io::Result<Role> {
+        let ahead = match tier {
+            // What cannot be made now is made when it is needed, and fails there.
+            Some(Tier::Full) => Ahead::make().ok(),
+            Some(Tier::Landlock) | None => None,
+        };
         let Some(mut packet) = socket::receive(&self.requests, MAX_INLINE_BYTES)? else {
             return Ok(Role::Done);
         };

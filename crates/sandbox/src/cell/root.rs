@@ -10,9 +10,10 @@ use rustix::io::Errno;
 use rustix::thread::UnshareFlags;
 
 use super::{Doors, During, Failure, Step};
+use crate::host::Host;
 use crate::mounts::{self, Detached, Use};
 use crate::namespaces::{Mapping, Users};
-use crate::plan::{HOST_NAME, Identity, Node, Plan, Reach, Source};
+use crate::plan::{HOST_NAME, Identity, Node, Plan, Reach, Source, tree};
 use crate::policy::Owner;
 
 /// Every system has it, and it is replaced at once.
@@ -24,6 +25,36 @@ pub(super) fn namespaces(with_network: bool) -> UnshareFlags {
     if with_network { common | UnshareFlags::NEWNET } else { common }
 }
 
+/// Parts of the system, opened before it is known who is to see them.
+#[derive(Debug, Default)]
+pub(super) struct System {
+    found: HashMap<(PathBuf, Reach), Detached>,
+}
+
+impl System {
+    /// Opens what every command of an administrator's server sees. An ordinary user opens things after
+    /// moving to mounts of their own.
+    pub(super) fn open() -> Self {
+        if !rustix::process::geteuid().is_root() {
+            return Self::default();
+        }
+        let found = tree::system(&Host::look()).into_iter().filter_map(|(path, reach)| {
+            // What fails here is tried again when it is needed, and fails there.
+            let piece = Detached::of(&path).ok()?;
+            piece.limit(usage(reach)).ok()?;
+            Some(((path, reach), piece))
+        });
+        Self { found: found.collect() }
+    }
+
+    fn take(&mut self, source: &Source, reach: Reach) -> Option<Detached> {
+        match source {
+            Source::System(path) => self.found.remove(&(path.clone(), reach)),
+            Source::Granted(_) | Source::Workspace | Source::Scratch(_) | Source::Itself => None,
+        }
+    }
+}
+
 /// What of the host is to be seen, by where.
 pub(super) struct Sources {
     found: HashMap<PathBuf, Detached>,
@@ -31,13 +62,15 @@ pub(super) struct Sources {
 
 impl Sources {
     /// Opens everything that the plan shows of the host.
-    pub(super) fn open(plan: &Plan, doors: &Doors) -> Result<Self, Failure> {
+    pub(super) fn open(plan: &Plan, doors: &Doors, mut system: System) -> Result<Self, Failure> {
         let mut finder = Finder { plan, doors, owners: HashMap::new() };
         let mut found = HashMap::new();
         for node in &plan.tree {
             match node {
                 Node::Bind { path, source, reach } => {
-                    if let Some(piece) = finder.find(source)? {
+                    if let Some(piece) = system.take(source, *reach) {
+                        found.insert(path.clone(), piece);
+                    } else if let Some(piece) = finder.find(source)? {
                         piece.limit(usage(*reach)).during_with(Step::Root, path)?;
                         found.insert(path.clone(), piece);
                     }

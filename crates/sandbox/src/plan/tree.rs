@@ -77,7 +77,7 @@ pub enum Source {
 }
 
 /// Lists the root directory in the order in which it is built.
-pub(super) fn own_root(policy: &Policy, host: &Host, identity: Identity) -> Vec<Node> {
+pub(crate) fn own_root(policy: &Policy, host: &Host, identity: Identity) -> Vec<Node> {
     let mut nodes: Vec<Node> = host.system.iter().map(shown).collect();
     nodes.extend(identity_files(policy, identity));
     nodes.extend(network_files(policy, host));
@@ -92,16 +92,26 @@ pub(super) fn own_root(policy: &Policy, host: &Host, identity: Identity) -> Vec<
     nodes
 }
 
+/// Lists the parts of the system that are in every such directory.
+pub(crate) fn system(host: &Host) -> Vec<(PathBuf, Reach)> {
+    let nodes = host.system.iter().map(shown).chain(devices());
+    let known = |node| match node {
+        Node::Bind { source: Source::System(path), reach, .. } => Some((path, reach)),
+        _ => None,
+    };
+    nodes.filter_map(known).collect()
+}
+
 fn shown(entry: &Visible) -> Node {
     match &entry.kind {
         VisibleKind::Link(target) => {
             Node::Link { path: entry.path.clone(), target: target.clone() }
         }
-        VisibleKind::Directory | VisibleKind::File => system(&entry.path, Reach::Read),
+        VisibleKind::Directory | VisibleKind::File => of_system(&entry.path, Reach::Read),
     }
 }
 
-fn system(path: &Path, reach: Reach) -> Node {
+fn of_system(path: &Path, reach: Reach) -> Node {
     Node::Bind { path: path.to_owned(), source: Source::System(path.to_owned()), reach }
 }
 
@@ -152,7 +162,7 @@ fn network_files(policy: &Policy, host: &Host) -> Vec<Node> {
                 entries.map(|entry| entry.path.as_path()).any(|known| known == *path)
             };
             nodes.extend(
-                paths.iter().filter(|path| known(path)).map(|path| system(path, Reach::Read)),
+                paths.iter().filter(|path| known(path)).map(|path| of_system(path, Reach::Read)),
             );
         }
     }
@@ -162,7 +172,7 @@ fn network_files(policy: &Policy, host: &Host) -> Vec<Node> {
 fn devices() -> Vec<Node> {
     let mut nodes: Vec<Node> = DEVICES
         .into_iter()
-        .map(|name| system(&Path::new("/dev").join(name), Reach::Device))
+        .map(|name| of_system(&Path::new("/dev").join(name), Reach::Device))
         .collect();
     nodes.push(Node::Terminals("/dev/pts".into()));
     nodes.push(scratch("/dev/shm", "shm"));

@@ -159,7 +159,7 @@ impl Hooks {
         })?;
         let lock = site.lock.share().map_err(RunError::from).map_err(failed)?;
         let directory = site.directory.try_clone().map_err(RunError::Workspace).map_err(failed)?;
-        let desk = Desk::locked(directory, &site.context.root, lock).map_err(failed)?;
+        let desk = Desk::locked(directory, &site.context.root, lock);
         let script = self.settings.script(hook).unwrap_or_default();
         let argv = ["/bin/sh", "-c", "--", script].map(Into::into).to_vec();
         let request = RunRequest {

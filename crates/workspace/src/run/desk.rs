@@ -2,7 +2,7 @@
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use carrel_fsroot::{FileKind, Root};
 use carrel_sandbox::Repository;
@@ -22,7 +22,8 @@ pub struct Desk {
     /// What no command may see.
     pub(super) hidden: Vec<PathBuf>,
     pub(super) quota: Option<(Quota, Amount)>,
-    pub(super) trust: Arc<Mutex<Trust>>,
+    /// What is trusted in it, from before the first command on.
+    pub(super) trust: Arc<OnceLock<Mutex<Trust>>>,
     /// The root that it is a workspace of, if it is one.
     root: Option<PathBuf>,
     /// What keeps others from removing it.
@@ -35,13 +36,12 @@ impl Desk {
     /// Takes a directory that an operator named. `state` is where Carrel keeps what it remembers.
     pub fn named(path: &Path, state: &Path) -> Result<Self, RunError> {
         let directory = Root::open(path).map_err(RunError::Workspace)?;
-        let trust = Trust::take(&directory).map_err(RunError::Workspace)?;
         Ok(Self {
             directory,
             scratch_home: ScratchHome::of_state(state),
             hidden: vec![state.to_owned()],
             quota: None,
-            trust: Arc::new(Mutex::new(trust)),
+            trust: Arc::default(),
             root: None,
             lock: None,
             _workspace: None,
@@ -49,24 +49,23 @@ impl Desk {
     }
 
     /// Takes a workspace that somebody else has locked. `lock` is a share in that lock.
-    pub(crate) fn locked(directory: Root, root: &Path, lock: OwnedFd) -> Result<Self, RunError> {
-        let trust = Trust::take(&directory).map_err(RunError::Workspace)?;
-        Ok(Self {
+    pub(crate) fn locked(directory: Root, root: &Path, lock: OwnedFd) -> Self {
+        Self {
             directory,
             scratch_home: ScratchHome::of_root(root),
             hidden: vec![root.to_owned()],
             quota: None,
-            trust: Arc::new(Mutex::new(trust)),
+            trust: Arc::default(),
             root: Some(root.to_owned()),
             lock: Some(lock),
             _workspace: None,
-        })
+        }
     }
 
     /// Takes a workspace of a root, which nobody can remove meanwhile. `used` is what it uses now.
     pub fn of(workspace: Workspace, root: &Path, used: Amount) -> Result<Self, RunError> {
         let directory = workspace.files().try_clone().map_err(RunError::Workspace)?;
-        let desk = Self::locked(directory, root, workspace.lock_descriptor()?)?;
+        let desk = Self::locked(directory, root, workspace.lock_descriptor()?);
         let quota = Some((workspace.record().quota, used));
         Ok(Self { quota, _workspace: Some(workspace), ..desk })
     }
@@ -111,7 +110,8 @@ impl Desk {
     /// that the directory is open to its owner.
     pub(super) fn is_unchanged(&self) -> bool {
         let is_open = self.directory.is_open().unwrap_or(false);
-        is_open && self.trust.try_lock().is_ok_and(|trust| trust.is_unchanged(&self.directory))
+        let trust = self.trust.get().and_then(|trust| trust.try_lock().ok());
+        is_open && trust.is_some_and(|trust| trust.is_unchanged(&self.directory))
     }
 
     /// Looks what is at the top under the name of a repository.
