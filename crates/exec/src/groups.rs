@@ -88,6 +88,14 @@ pub struct GroupReport {
 }
 
 impl Groups {
+    /// Tells whether looking for groups may move this process to another one, and so has to come before
+    /// it starts others, which would stay behind.
+    ///
+    /// A controller that is used in version 1 is not offered in version 2, which alone takes a move.
+    pub fn may_move() -> bool {
+        !layout::uses_version_1()
+    }
+
     /// Looks where groups can be made.
     pub fn find() -> Self {
         Self::new(Layout::find())

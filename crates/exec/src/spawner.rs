@@ -1,15 +1,20 @@
 //! The handle to the process that starts commands.
 
+use std::ffi::CString;
 use std::future::Future;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use carrel_domain::Tier;
-use carrel_sandbox::close_on_exec;
+use carrel_sandbox::{close_on_exec, launch};
+use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::process::{Pid, WaitOptions, waitpid};
 use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe::Receiver;
 use tokio::sync::watch;
@@ -48,21 +53,28 @@ impl Spawner {
     /// Starts the process, inside a tokio runtime. `program` calls [`crate::run_helper`] first
     /// thing in its `main`.
     pub fn start(program: &Path) -> io::Result<Self> {
-        Self::start_as(&[helper::SPAWNER], program)
+        let program = std::path::absolute(program)?;
+        let (link, far) = Link::open(None)?;
+        let mut child = execute(&program, far)?;
+        let life = child.stdout.take().expect("stdout is piped");
+        let gone = watch_over(life.into(), move || child.wait())?;
+        Ok(Self { link: Arc::new(link), program: program.into(), gone })
     }
 
     /// Starts a process that becomes the first cell it is asked for, and prepares for one of this tier
     /// while nobody asks yet. It does nothing else: whatever comes before or after finds it gone.
     ///
-    /// For a program that needs one cell this saves a process between it and the cell.
+    /// For a program that needs one cell this saves a process between it and the cell. It must not have
+    /// more than one thread.
     pub fn start_for_one_cell(program: &Path, tier: Tier) -> io::Result<Self> {
-        Self::start_as(&[helper::CELL, tier.as_str()], program)
-    }
-
-    fn start_as(helper: &[&str], program: &Path) -> io::Result<Self> {
         let program = std::path::absolute(program)?;
         let (link, far) = Link::open(None)?;
-        let gone = watch_over(execute(&program, helper, far)?)?;
+        let (life, out) = pipe_with(PipeFlags::CLOEXEC)?;
+        close_on_exec(FIRST_DESCRIPTOR..=u32::MAX)?;
+        let path = CString::new(program.as_os_str().as_bytes())?;
+        let arguments = [path.clone(), CString::new(helper::CELL)?, CString::new(tier.as_str())?];
+        let child = launch(&path, &arguments, far.as_fd(), out.as_fd())?;
+        let gone = watch_over(life, move || wait_for(child))?;
         Ok(Self { link: Arc::new(link), program: program.into(), gone })
     }
 
@@ -197,29 +209,37 @@ fn screen(descriptors: Vec<OwnedFd>) -> io::Result<Option<Screen>> {
 /// Starts the process with nothing of the server but the socket. It leaves the server's directory by
 /// itself: with one to enter here, the standard library would copy this process to start another.
 #[expect(clippy::disallowed_methods, reason = "this starts the spawner itself")]
-fn execute(program: &Path, helper: &[&str], requests: OwnedFd) -> io::Result<Child> {
+fn execute(program: &Path, requests: OwnedFd) -> io::Result<Child> {
     close_on_exec(FIRST_DESCRIPTOR..=u32::MAX)?;
     Command::new(program)
-        .args(helper)
+        .arg(helper::SPAWNER)
         .env_clear()
         .stdin(Stdio::from(requests))
         .stdout(Stdio::piped())
         .spawn()
 }
 
+/// Takes the status of a child that has ended.
+fn wait_for(child: Pid) -> io::Result<ExitStatus> {
+    let ended = waitpid(Some(child), WaitOptions::empty())?;
+    Ok(ExitStatus::from_raw(ended.map_or(0, |(_, status)| status.as_raw())))
+}
+
 /// Watches the process from a task that ends with it, and takes its status so that no zombie stays.
 ///
 /// Its stdout, which nobody writes to, closes when the spawner and every init are gone. If the
 /// runtime stops before, they still end: the server's sockets close.
-fn watch_over(mut child: Child) -> io::Result<watch::Receiver<bool>> {
-    let stdout = child.stdout.take().expect("stdout is piped");
-    let mut life = Receiver::from_owned_fd(stdout.into())?;
+fn watch_over(
+    stdout: OwnedFd,
+    wait: impl FnOnce() -> io::Result<ExitStatus> + Send + 'static,
+) -> io::Result<watch::Receiver<bool>> {
+    let mut life = Receiver::from_owned_fd(stdout)?;
     let (sender, receiver) = watch::channel(false);
     tokio::spawn(async move {
         // An error says the same as the end.
         let _ = life.read_u8().await;
         // The process has closed its descriptors, so it needs no waiting for.
-        match child.wait() {
+        match wait() {
             Ok(status) if status.success() => {}
             Ok(status) => warn!(%status, "the spawner ended unexpectedly"),
             Err(error) => warn!(%error, "could not wait for the spawner"),

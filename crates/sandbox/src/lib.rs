@@ -29,7 +29,7 @@ mod usage;
 pub use cell::{Ahead, Cell, Doors, Enclosure, Failure, Step};
 pub use denial::{Certainty, Denial, MAX_DENIALS, Situation, explain as explain_denials};
 pub use descriptors::close_on_exec;
-pub use execute::execute;
+pub use execute::{execute, launch};
 pub use fork::{Fork, fork, lend};
 pub use guarantee::{Grouped, Guarantee, enforced, guarantees, not_enforced, without_walls};
 pub use host::{Host, Visible, VisibleKind};

@@ -17,7 +17,7 @@ mod request;
 mod scratch;
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use carrel_config::{Environment, FoundToolchains, OperatorPolicy, TierChoice};
 use carrel_domain::{Network, ResourceLimits, Tier};
@@ -105,25 +105,23 @@ struct Inner {
     cells: Cells,
     options: RunnerOptions,
     host: Host,
-    groups: Groups,
+    groups: OnceLock<Groups>,
     toolchains: FoundToolchains,
 }
 
 impl Runner {
     /// Looks at the machine.
     pub fn new(options: RunnerOptions) -> Self {
-        let groups = if options.without.contains(&Feature::Groups) {
-            Groups::none("taken as missing")
-        } else {
-            Groups::find()
-        };
+        let groups = OnceLock::new();
+        if Groups::may_move() {
+            groups.get_or_init(|| find_groups(&options));
+        }
         if let (Purpose::OneCommand, Boundary::Walls(choice)) = (options.purpose, options.boundary)
         {
             let tier = match choice {
                 TierChoice::Auto => Tier::Full,
                 TierChoice::Only(tier) => tier,
             };
-            // After the groups: a process that is there already would not move aside with this one.
             // If it cannot be started, what is started later says why.
             let _ = options.commands.start_seed(tier);
         }
@@ -143,7 +141,7 @@ impl Runner {
 
     /// Returns where control groups are made.
     pub fn groups(&self) -> &Groups {
-        &self.inner.groups
+        self.inner.groups()
     }
 
     /// Runs a command until nothing of it is left. Cancelling stops it as its deadline does.
@@ -237,7 +235,20 @@ impl Runner {
     }
 }
 
+/// Looks where control groups can be made.
+fn find_groups(options: &RunnerOptions) -> Groups {
+    if options.without.contains(&Feature::Groups) {
+        return Groups::none("taken as missing");
+    }
+    Groups::find()
+}
+
 impl Inner {
+    /// Returns where control groups are made, which is found out when the first is.
+    fn groups(&self) -> &Groups {
+        self.groups.get_or_init(|| find_groups(&self.options))
+    }
+
     /// Works on files, on a thread that may wait for the disk where others wait for this one.
     async fn files<T, E>(
         &self,
@@ -268,10 +279,10 @@ impl Inner {
 
     /// Makes the group that holds the limits of a command, if there can be one.
     fn make_group(&self, limits: &ResourceLimits) -> Result<Option<Group>, RunError> {
-        if self.groups.grouped() == Grouped::default() {
+        if self.groups().grouped() == Grouped::default() {
             return Ok(None);
         }
-        Ok(Some(self.groups.make(limits.memory, limits.processes)?))
+        Ok(Some(self.groups().make(limits.memory, limits.processes)?))
     }
 
     /// Describes a command to the spawner.
@@ -290,8 +301,8 @@ impl Inner {
             output: request.output,
             groups: group.map_or(Ok(Vec::new()), Group::doors)?,
             held: desk.held()?,
-            limits: limits::per_process(&limits, desk, walled, self.groups.grouped()),
-            watch: limits::together(&limits, desk, walled, self.groups.grouped()),
+            limits: limits::per_process(&limits, desk, walled, self.groups().grouped()),
+            watch: limits::together(&limits, desk, walled, self.groups().grouped()),
             deadline: Some(limits.wall),
             ..CommandSpec::starting_in(request.form.argv(), directory)
         })

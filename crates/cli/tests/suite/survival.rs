@@ -41,18 +41,13 @@ impl Server {
         self.child.id().cast_signed()
     }
 
-    /// The process that starts commands.
-    fn spawner(&self) -> i32 {
+    /// The process inside the walls, which is the only helper besides the init: a program that needs
+    /// one cell has no spawner.
+    fn cell(&self) -> i32 {
         let children = self.below.iter().filter(|process| process.parent == self.pid());
         let children: Vec<_> = children.map(|process| process.pid).collect();
         assert_eq!(children.len(), 1, "{:?}", self.below);
         children[0]
-    }
-
-    /// The process inside the walls.
-    fn cell(&self) -> i32 {
-        let cell = self.below.iter().find(|process| process.parent == self.spawner());
-        cell.expect("a spawner has a cell").pid
     }
 
     /// The process above the command, and nothing else.
@@ -110,18 +105,6 @@ fn nothing_outlives_a_killed_server_and_the_next_one_cleans_up() {
 }
 
 #[test]
-fn nothing_outlives_a_killed_spawner_and_the_server_ends_too() {
-    Lab::each(|lab| {
-        let mut server = Server::start(lab);
-        let took = server.kill(server.spawner());
-        server.assert_gone(lab, "spawner", took);
-        let status = server.child.wait().unwrap();
-        assert_eq!(status.code(), Some(137), "{lab}");
-        assert_cleaned_up(lab, &[server.child.id()]);
-    });
-}
-
-#[test]
 fn nothing_outlives_a_killed_cell_and_the_server_ends_too() {
     Lab::each(|lab| {
         let mut server = Server::start(lab);
@@ -170,14 +153,14 @@ fn a_server_that_is_killed_while_it_starts_leaves_nothing() {
 #[test]
 fn a_stopped_helper_keeps_no_command_alive() {
     Lab::each(|lab| {
-        for stopped in [Server::spawner, Server::cell, Server::init] {
+        for stopped in [Server::cell, Server::init] {
             let mut server = Server::start(lab);
             let pid = Pid::from_raw(stopped(&server)).unwrap();
             kill_process(pid, Signal::STOP).unwrap();
             server.child.kill().unwrap();
             server.child.wait().unwrap();
             eventually(&format!("{lab}: no command is left"), || server.mark.alive().is_empty());
-            // A stopped spawner cannot end by itself; whoever stopped it lets it go on.
+            // A stopped process cannot end by itself; whoever stopped it lets it go on.
             let _ = kill_process(pid, Signal::CONT);
             let left = || server.below.iter().any(Process::still_runs);
             eventually(&format!("{lab}: no helper is left"), || !left());

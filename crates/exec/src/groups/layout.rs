@@ -217,6 +217,12 @@ fn mount_of(mounts: &str, kind: &str, controller: Option<&str>) -> Result<PathBu
     mounts.lines().find_map(mounted).ok_or_else(missing)
 }
 
+/// Tells whether this process is in groups of version 1 for everything that is limited.
+pub(super) fn uses_version_1() -> bool {
+    let own = read(Path::new("/proc/self/cgroup")).unwrap_or_default();
+    ["memory", "pids"].iter().all(|controller| path_of(&own, controller).is_ok())
+}
+
 /// Finds the group of this process for a controller; none stands for version 2.
 fn path_of<'a>(own: &'a str, controller: &str) -> Result<&'a str, String> {
     let path = |line: &'a str| {

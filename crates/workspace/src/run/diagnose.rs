@@ -116,7 +116,7 @@ fn layers(runner: &Runner, full: &Trial, landlock: &Trial) -> Vec<Layer> {
             Err(why) => format!("{why}; {remedy}"),
         },
     };
-    let groups = inner.groups.grouped();
+    let groups = inner.groups().grouped();
     vec![
         tried(
             "namespaces",
@@ -144,7 +144,7 @@ fn layers(runner: &Runner, full: &Trial, landlock: &Trial) -> Vec<Layer> {
         Layer {
             name: "control_groups",
             available: groups.memory && groups.processes,
-            detail: inner.groups.describe(),
+            detail: inner.groups().describe(),
         },
     ]
 }

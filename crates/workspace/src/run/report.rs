@@ -119,7 +119,7 @@ impl Inner {
             directory: &request.directory,
             root: desk.root(),
             limits: request.limits(&self.options.policy),
-            grouped: self.groups.grouped(),
+            grouped: self.groups().grouped(),
         };
         // With both streams in one, or a terminal, messages are among the rest.
         let messages = match request.output {
@@ -133,7 +133,7 @@ impl Inner {
     /// Returns the walls of a place where commands run.
     pub(super) fn walls(&self, walled: &Walled) -> Walls {
         let Some(plan) = walled.plan() else { return Walls::none() };
-        let guarantees = carrel_sandbox::guarantees(plan, self.groups.grouped());
+        let guarantees = carrel_sandbox::guarantees(plan, self.groups().grouped());
         Walls { tier: Some(plan.tier), guarantees }
     }
 }
