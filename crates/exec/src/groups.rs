@@ -19,6 +19,7 @@ use carrel_domain::ByteSize;
 use carrel_sandbox::Grouped;
 use rustix::buffer::spare_capacity;
 use rustix::fs::{Mode, OFlags};
+use rustix::io::{pread, pwrite};
 use tracing::{debug, warn};
 
 use layout::{Controller, Layout};
@@ -67,6 +68,44 @@ struct Part {
     directory: PathBuf,
     /// The file that a process writes zero to in order to join.
     door: OwnedFd,
+    /// Files that are used for every command, with their names.
+    kept: Vec<(&'static str, OwnedFd)>,
+}
+
+impl Part {
+    fn new(controller: Controller, directory: PathBuf) -> io::Result<Self> {
+        let door = open(&directory.join(controller.door()), OFlags::WRONLY)?;
+        let keep = |&(name, access)| Ok((name, open(&directory.join(name), access)?));
+        let kept = controller.kept().iter().map(keep).collect::<io::Result<_>>()?;
+        Ok(Self { controller, directory, door, kept })
+    }
+
+    fn kept(&self, name: &str) -> Option<&OwnedFd> {
+        self.kept.iter().find(|(kept, _)| *kept == name).map(|(_, file)| file)
+    }
+
+    /// Reads one of its files in as few calls as possible.
+    fn read(&self, name: &str) -> Option<String> {
+        let mut text = [0; MAX_SETTING_BYTES];
+        let length = match self.kept(name) {
+            Some(file) => pread(file, &mut text, 0),
+            None => {
+                rustix::io::read(open(&self.directory.join(name), OFlags::RDONLY).ok()?, &mut text)
+            }
+        };
+        String::from_utf8(text[..length.ok()?].to_vec()).ok()
+    }
+
+    fn write(&self, name: &str, text: &str) -> io::Result<()> {
+        match self.kept(name) {
+            Some(file) => pwrite(file, text.as_bytes(), 0)?,
+            None => rustix::io::write(
+                open(&self.directory.join(name), OFlags::WRONLY)?,
+                text.as_bytes(),
+            )?,
+        };
+        Ok(())
+    }
 }
 
 /// How often something happened in a group since it was made.
@@ -151,11 +190,10 @@ impl Groups {
         for (controller, directory) in self.layout.parts() {
             let directory = directory.join(&name);
             make_directory(&directory)?;
-            let door = open(&directory.join(controller.door())).inspect_err(|_| {
+            made.parts.push(Part::new(controller, directory.clone()).inspect_err(|_| {
                 // Nothing refers to it yet; the next server removes it otherwise.
                 let _ = remove(&directory);
-            })?;
-            made.parts.push(Part { controller, directory, door });
+            })?);
         }
         made.limit()?;
         Ok(made)
@@ -165,9 +203,9 @@ impl Groups {
 impl Made {
     fn limit(&self) -> io::Result<()> {
         let (memory, processes) = self.limits;
-        for Part { controller, directory, .. } in &self.parts {
-            for (file, value) in controller.settings(memory, processes) {
-                write(&directory.join(file), &value)?;
+        for part in &self.parts {
+            for (file, value) in part.controller.settings(memory, processes) {
+                part.write(file, &value)?;
             }
         }
         Ok(())
@@ -175,9 +213,9 @@ impl Made {
 
     /// Forgets the command that it was used for.
     fn use_again(&mut self, limits: (ByteSize, u64)) -> io::Result<()> {
-        for Part { controller, directory, .. } in &self.parts {
-            if let Some(file) = controller.peak() {
-                write(&directory.join(file), "0")?;
+        for part in &self.parts {
+            if let Some(file) = part.controller.peak() {
+                part.write(file, "0")?;
             }
         }
         if self.limits != limits {
@@ -190,7 +228,7 @@ impl Made {
     /// Tells whether next to nothing is left of earlier commands.
     fn is_light(&self) -> bool {
         let used = |part: &Part| {
-            let text = read_setting(&part.directory.join(part.controller.usage()?))?;
+            let text = part.read(part.controller.usage()?)?;
             text.trim().parse().ok().map(ByteSize::bytes)
         };
         self.parts.iter().filter_map(used).all(|used| used <= MAX_KEPT_MEMORY)
@@ -202,8 +240,8 @@ impl Made {
 
     fn read(&self) -> (Option<ByteSize>, Counts) {
         let (mut peak, mut counts) = (None, Counts::default());
-        for Part { controller, directory, .. } in &self.parts {
-            controller.read(&mut peak, &mut counts, &|file| read_setting(&directory.join(file)));
+        for part in &self.parts {
+            part.controller.read(&mut peak, &mut counts, &|file| part.read(file));
         }
         (peak, counts)
     }
@@ -267,20 +305,12 @@ fn write(path: &Path, text: &str) -> io::Result<()> {
 /// Room for a file of a control group: a number, or a few lines of them.
 const MAX_SETTING_BYTES: usize = 4 << 10;
 
-/// Reads a file of a control group in as few calls as possible; it is done twice for each command.
-fn read_setting(path: &Path) -> Option<String> {
-    let file = rustix::fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).ok()?;
-    let mut text = [0; MAX_SETTING_BYTES];
-    let length = rustix::io::read(file, &mut text).ok()?;
-    String::from_utf8(text[..length].to_vec()).ok()
-}
-
 /// How much of a file of any length is read at once.
 const READ_BYTES: usize = 16 << 10;
 
 /// Reads a file of the kernel's, which does not say how long it is.
 fn read(path: &Path) -> Option<String> {
-    let file = rustix::fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).ok()?;
+    let file = open(path, OFlags::RDONLY).ok()?;
     let mut text = Vec::new();
     loop {
         text.reserve(READ_BYTES);
@@ -290,9 +320,8 @@ fn read(path: &Path) -> Option<String> {
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "control groups are not workspace files")]
-fn open(path: &Path) -> io::Result<OwnedFd> {
-    fs::OpenOptions::new().write(true).open(path).map(Into::into)
+fn open(path: &Path, access: OFlags) -> io::Result<OwnedFd> {
+    Ok(rustix::fs::open(path, access | OFlags::CLOEXEC, Mode::empty())?)
 }
 
 /// Removes the groups of servers that are gone. One that still has processes stays.

@@ -55,9 +55,8 @@ impl Spawner {
     pub fn start(program: &Path) -> io::Result<Self> {
         let program = std::path::absolute(program)?;
         let (link, far) = Link::open(None)?;
-        let mut child = execute(&program, far)?;
-        let life = child.stdout.take().expect("stdout is piped");
-        let gone = watch_over(life.into(), move || child.wait())?;
+        let (mut child, life) = execute(&program, far)?;
+        let gone = watch_over(life, move || child.wait())?;
         Ok(Self { link: Arc::new(link), program: program.into(), gone })
     }
 
@@ -209,14 +208,16 @@ fn screen(descriptors: Vec<OwnedFd>) -> io::Result<Option<Screen>> {
 /// Starts the process with nothing of the server but the socket. It leaves the server's directory by
 /// itself: with one to enter here, the standard library would copy this process to start another.
 #[expect(clippy::disallowed_methods, reason = "this starts the spawner itself")]
-fn execute(program: &Path, requests: OwnedFd) -> io::Result<Child> {
+fn execute(program: &Path, requests: OwnedFd) -> io::Result<(Child, OwnedFd)> {
     close_on_exec(FIRST_DESCRIPTOR..=u32::MAX)?;
-    Command::new(program)
+    let mut child = Command::new(program)
         .arg(helper::SPAWNER)
         .env_clear()
         .stdin(Stdio::from(requests))
         .stdout(Stdio::piped())
-        .spawn()
+        .spawn()?;
+    let stdout = child.stdout.take().expect("stdout is piped");
+    Ok((child, stdout.into()))
 }
 
 /// Takes the status of a child that has ended.

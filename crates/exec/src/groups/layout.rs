@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use carrel_domain::ByteSize;
+use rustix::fs::OFlags;
 
 use super::{Counts, make_directory, read, write};
 
@@ -58,6 +59,19 @@ impl Controller {
             Self::Memory => Some("memory.usage_in_bytes"),
             Self::Processes => None,
             Self::Unified => Some("memory.current"),
+        }
+    }
+
+    /// Returns the files that are used for every command, and how, where a group serves many.
+    pub(super) fn kept(self) -> &'static [(&'static str, OFlags)] {
+        match self {
+            Self::Memory => &[
+                ("memory.usage_in_bytes", OFlags::RDONLY),
+                ("memory.max_usage_in_bytes", OFlags::RDWR),
+                ("memory.oom_control", OFlags::RDONLY),
+            ],
+            Self::Processes => &[("pids.events", OFlags::RDONLY)],
+            Self::Unified => &[],
         }
     }
 

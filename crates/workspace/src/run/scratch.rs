@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 use carrel_domain::Tier;
 use carrel_fsroot::{Durability, FileKind, Root, WriteOptions};
 use carrel_sandbox::{GIT_SETTINGS_TEXT, Owner};
-use rustix::fs::{AtFlags, CWD, FlockOperation, Gid, Mode, OFlags, Uid, chownat, flock, openat};
+use rustix::fs::{
+    AtFlags, CWD, FlockOperation, Gid, Mode, OFlags, Uid, chownat, flock, openat, unlinkat,
+};
 use tracing::warn;
 
 use super::error::RunError;
@@ -15,6 +17,9 @@ use crate::error::Error;
 
 /// The length of a name.
 const NAME_DIGITS: usize = 16;
+
+/// The directories in it.
+const PARTS: [&str; 2] = ["tmp", "shm"];
 
 /// Nobody but the command's own user may look into its temporary files.
 const OWN_MODE: u32 = 0o700;
@@ -69,6 +74,14 @@ impl Scratch {
             && self.directory.list_at_most(name, 0).is_ok_and(|entries| entries.is_some())
     }
 
+    /// Removes the directory if nothing is left in it, as is the case with most. What is left of it
+    /// otherwise goes the long way.
+    fn is_removed_at_once(&self) -> bool {
+        let remove = |at: &Root, name: &Path| unlinkat(at, name, AtFlags::REMOVEDIR).is_ok();
+        let parts = PARTS.map(Path::new);
+        parts.iter().all(|part| remove(&self.directory, part)) && remove(&self.home, &self.name)
+    }
+
     /// Removes what a command left in its own directory.
     pub(super) fn remove(&self, name: &Path) {
         if let Err(error) = self.directory.remove_tree(name) {
@@ -79,6 +92,9 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
+        if self.is_removed_at_once() {
+            return;
+        }
         if let Err(error) = self.home.remove_tree(&self.name) {
             warn!(%error, "could not remove the temporary files of a workspace");
         }
@@ -131,7 +147,7 @@ fn fill(home: &Root, name: &Path, owner: Option<Owner>, tier: Tier) -> Result<Ro
     let failed = || Error::files("could not make a directory for temporary files");
     home.create_directory(name, 0o711).map_err(failed())?;
     let directory = home.open_root_strict(name).map_err(failed())?;
-    for part in ["tmp", "shm"] {
+    for part in PARTS {
         directory.create_directory(Path::new(part), 0o700).map_err(failed())?;
         give(&directory.path().join(part), owner)?;
     }

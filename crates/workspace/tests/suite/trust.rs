@@ -111,6 +111,45 @@ pub(crate) fn lines(settled: &Settled) -> Vec<String> {
         .collect()
 }
 
+/// Time stamps of what was changed just now prove nothing, so it takes a moment.
+fn wait_until_stamps_are_firm(world: &mut Repository) {
+    let begun = std::time::Instant::now();
+    while !world.trust.is_unchanged(&world.root) {
+        assert!(begun.elapsed().as_secs() < 20, "a quick look never suffices");
+        std::thread::sleep(std::time::Duration::from_millis(100));
+        world.settle();
+    }
+}
+
+#[test]
+fn a_quick_look_takes_no_change_for_none() {
+    let mut world = Repository::new();
+    wait_until_stamps_are_firm(&mut world);
+    world.write("README", "a new name beside what is watched");
+    assert!(!world.trust.is_unchanged(&world.root), "a new name");
+    wait_until_stamps_are_firm(&mut world);
+    world.git(&["config", "user.name", "B"]);
+    assert!(!world.trust.is_unchanged(&world.root), "a setting");
+    wait_until_stamps_are_firm(&mut world);
+    world.program(".git/hooks/pre-commit", "#!/bin/sh\n");
+    assert!(!world.trust.is_unchanged(&world.root), "a hook");
+    let settled = world.settle();
+    assert_eq!(settled.trust_changes.len(), 1, "{settled:?}");
+    wait_until_stamps_are_firm(&mut world);
+    std::fs::rename(world.path(".git"), world.path("git")).unwrap();
+    assert!(!world.trust.is_unchanged(&world.root), "a repository that was moved");
+}
+
+#[test]
+fn a_quick_look_leaves_large_workspaces_alone() {
+    let mut world = Repository::bare_ground();
+    for number in 0..100 {
+        std::fs::create_dir(world.path(&number.to_string())).unwrap();
+    }
+    world.retake();
+    assert!(!world.trust.is_unchanged(&world.root));
+}
+
 #[test]
 fn a_hook_that_was_added_is_put_aside() {
     let mut world = Repository::new();
