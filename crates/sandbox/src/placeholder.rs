@@ -13,7 +13,8 @@ use rustix::event::pause;
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{
-    Pid, Signal, WaitOptions, kill_process, set_parent_process_death_signal, waitpid,
+    Pid, Signal, WaitOptions, getpid, getppid, kill_process, set_parent_process_death_signal,
+    waitpid,
 };
 use rustix::thread::UnshareFlags;
 
@@ -33,8 +34,30 @@ pub(crate) struct Placeholder {
     news: OwnedFd,
     /// Whether it was told to end.
     dismissed: Cell<bool>,
-    /// What it reads, and its stack; both must be there until it has ended.
-    memory: ManuallyDrop<(Box<Orders>, Stack)>,
+    /// What it uses of the memory, which must be there until it has ended.
+    memory: ManuallyDrop<Memory>,
+}
+
+/// What the process uses of the memory that it shares.
+#[derive(Debug)]
+struct Memory {
+    orders: *mut Orders,
+    stack: Stack,
+}
+
+impl Memory {
+    fn new(orders: Orders) -> io::Result<Self> {
+        let stack = Stack::new(STACK_BYTES)?;
+        Ok(Self { orders: Box::into_raw(Box::new(orders)), stack })
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        // SAFETY: the pointer comes from `Box::into_raw` and is freed nowhere else; whoever drops this
+        // has seen to it that no process reads it any more.
+        drop(unsafe { Box::from_raw(self.orders) });
+    }
 }
 
 /// What the process is to do. Nobody changes it.
@@ -43,6 +66,8 @@ struct Orders {
     namespaces: UnshareFlags,
     /// The number of the descriptor that it writes to, in its own table.
     news: RawFd,
+    /// Who it ends with.
+    maker: Pid,
 }
 
 impl Placeholder {
@@ -53,18 +78,17 @@ impl Placeholder {
             return Err(Errno::DEADLK.into());
         }
         let (news, told) = pipe_with(PipeFlags::CLOEXEC)?;
-        let stack = Stack::new(STACK_BYTES)?;
-        let orders = Box::new(Orders { namespaces, news: told.as_raw_fd() });
+        let memory = Memory::new(Orders { namespaces, news: told.as_raw_fd(), maker: getpid() })?;
         let flags = libc::CLONE_VM | libc::CLONE_NEWUSER | libc::SIGCHLD;
-        let argument = (&raw const *orders).cast_mut().cast::<c_void>();
+        let (top, orders) = (memory.stack.top(), memory.orders.cast::<c_void>());
         // SAFETY: the new process shares the memory and runs at the same time, on a stack of its own.
-        // It reads `orders`, which nobody changes and which, like the stack, is freed only after it
+        // It reads the orders, which nobody changes and which, like the stack, are freed only after it
         // has ended (see `drop`). It calls nothing but `obey`, which touches no other memory: no
         // allocator, no lock, and no `errno`, since its system calls are made without the C library.
-        let result = unsafe { libc::clone(obey, stack.top(), flags, argument) };
+        let result = unsafe { libc::clone(obey, top, flags, orders) };
         match Fork::of(result.into())? {
             Fork::Parent(pid) => {
-                let memory = ManuallyDrop::new((orders, stack));
+                let memory = ManuallyDrop::new(memory);
                 Ok(Self { pid, news, dismissed: Cell::new(false), memory })
             }
             Fork::Child => Err(Errno::INVAL.into()),
@@ -106,8 +130,8 @@ impl Drop for Placeholder {
         }
         // A signal that interrupts the wait changes nothing.
         while matches!(waitpid(Some(self.pid), WaitOptions::empty()), Err(Errno::INTR)) {}
-        // SAFETY: it has ended, so nothing uses the memory any more, and this is the only place that
-        // drops it.
+        // SAFETY: the process has ended, so nobody uses the memory any more, and this is the only
+        // place that drops it.
         unsafe { ManuallyDrop::drop(&mut self.memory) };
     }
 }
@@ -118,6 +142,10 @@ extern "C" fn obey(orders: *mut c_void) -> i32 {
     let orders = unsafe { &*orders.cast::<Orders>() };
     // Whatever happens to the maker, this process must not stay.
     let _ = set_parent_process_death_signal(Some(Signal::KILL));
+    // It may have died before it could be asked for a signal.
+    if getppid() != Some(orders.maker) {
+        return 0;
+    }
     let said = if orders.namespaces.is_empty() {
         MADE
     } else {
@@ -132,5 +160,17 @@ extern "C" fn obey(orders: *mut c_void) -> i32 {
     let _ = rustix::io::write(news, &said.to_ne_bytes());
     loop {
         pause();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_with_several_threads_is_refused() {
+        // The test harness runs every test on a thread of its own.
+        let error = Placeholder::start(UnshareFlags::empty()).unwrap_err();
+        assert_eq!(error.raw_os_error(), Some(Errno::DEADLK.raw_os_error()));
     }
 }
