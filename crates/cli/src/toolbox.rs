@@ -9,6 +9,7 @@ use carrel_tools::{
     Events, GitOptions, Place, Registry, Secrets, Toolbox, ToolboxOptions, WorkspaceEntry,
     Workspaces, parse_workspaces,
 };
+use carrel_workspace::Purpose;
 use tracing::warn;
 
 use crate::arguments::ToolboxArguments;
@@ -34,9 +35,10 @@ pub(crate) async fn registry(
         places.push(Place::new(named_after(entry, desk.path()), desk));
     }
     let workspaces = Workspaces::new(places)?;
+    let purpose = Purpose::ManyCommands;
     let toolbox = Toolbox::new(ToolboxOptions {
         workspaces,
-        runner: boundary::runner(&arguments.boundary, loaded.policy, environment)?,
+        runner: boundary::runner(&arguments.boundary, loaded.policy, environment, purpose)?,
         secrets: Secrets::new(environment, arguments.secrets_dir.clone()),
         events: events(environment),
         access: if arguments.read_only {

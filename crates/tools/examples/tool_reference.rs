@@ -9,7 +9,7 @@ use carrel_tools::{
     Events, GitOptions, Place, Registry, Secrets, Toolbox, ToolboxOptions, Toolset, WorkspaceEntry,
     Workspaces, tool_reference_markdown,
 };
-use carrel_workspace::{Boundary, Commands, Desk, Runner, RunnerOptions};
+use carrel_workspace::{Boundary, Commands, Desk, Purpose, Runner, RunnerOptions};
 
 fn main() -> io::Result<()> {
     let (code, service) = (registry(Toolset::Code)?, registry(Toolset::Workspace)?);
@@ -37,6 +37,7 @@ fn registry(toolset: Toolset) -> io::Result<Registry> {
             policy,
             environment: environment.clone(),
             without: Vec::new(),
+            purpose: Purpose::ManyCommands,
         }),
         secrets: Secrets::new(&environment, None),
         events: Events::none(),

@@ -10,7 +10,7 @@ use carrel_tools::{
     Answer, CallOptions, Door, Events, GitOptions, Place, Record, Registry, Secrets, Session,
     Toolbox, ToolboxOptions, Toolset, WorkspaceEntry, Workspaces,
 };
-use carrel_workspace::{Boundary, Commands, Desk, Runner, RunnerOptions};
+use carrel_workspace::{Boundary, Commands, Desk, Purpose, Runner, RunnerOptions};
 use serde_json::{Map, Value};
 
 /// Workspaces in a directory of their own, with everything that serves them.
@@ -79,6 +79,7 @@ impl Lab {
             environment,
             boundary: Boundary::Walls(setting.tier),
             without: Vec::new(),
+            purpose: Purpose::ManyCommands,
         });
         let place = |name: &&str| {
             let path = top.join(name);

@@ -73,13 +73,12 @@ impl Desk {
     /// Takes a directory in this one, for somebody who is to see no more of it.
     pub fn below(&self, path: &Path) -> Result<Self, RunError> {
         let directory = self.directory.open_root(path).map_err(RunError::Directory)?;
-        let trust = Trust::take(&directory).map_err(RunError::Workspace)?;
         Ok(Self {
             directory,
             scratch_home: self.scratch_home.clone(),
             hidden: self.hidden.clone(),
             quota: self.quota,
-            trust: Arc::new(Mutex::new(trust)),
+            trust: Arc::default(),
             root: self.root.clone(),
             lock: self.lock.as_ref().map(OwnedFd::try_clone).transpose()?,
             _workspace: None,
