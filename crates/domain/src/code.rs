@@ -160,6 +160,8 @@ codes! {
     WorkspacesInvalid = "E_WORKSPACES_INVALID", "workspaces_invalid", 422;
     /// The workspace may only be read.
     ReadOnly = "E_READ_ONLY", "read_only", 403;
+    /// A file was written that would run later, outside the sandbox, such as a git hook.
+    RunsLater = "E_RUNS_LATER", "runs_later", 403;
     /// A file is to be changed that this session has not read.
     NotRead = "E_NOT_READ", "not_read", 409;
     /// A file is to be changed that somebody else has changed since this session read it.

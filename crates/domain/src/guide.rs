@@ -355,6 +355,14 @@ impl Code {
                 causes: &["the operator marked it read-only"],
                 remedies: &["work in another workspace, or ask the operator"],
             },
+            Self::RunsLater => Guide {
+                causes: &[
+                    "the file is a git hook, a setting of an editor or an agent, or a start-up file",
+                ],
+                remedies: &[
+                    "ask the operator, who can write it, or set `trust = \"report\"` in policy.toml",
+                ],
+            },
             Self::NotRead => Guide {
                 causes: &["the file was not read, or only in part, or in another workspace"],
                 remedies: &["read it first"],

@@ -22,6 +22,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use carrel_config::{Environment, FoundToolchains, OperatorPolicy, TierChoice};
 use carrel_domain::{Network, ResourceLimits, Tier};
 use carrel_exec::{CommandSpec, Excess, Group, GroupReport, Groups, Outcome, Started};
+use carrel_fsroot::Root;
 use carrel_sandbox::{Grouped, Host};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
@@ -207,10 +208,7 @@ impl Runner {
         walled: &Walled,
         group: Option<Group>,
     ) -> Result<(GroupReport, Settled), RunError> {
-        let on_change = request.trust.unwrap_or(match self.policy().trust {
-            carrel_config::Trust::Restore => OnChange::Restore,
-            carrel_config::Trust::Report => OnChange::Report,
-        });
+        let on_change = request.trust.unwrap_or_else(|| self.on_change());
         let report = group.map(|mut group| group.report()).unwrap_or_default();
         let kept = walled.keep_directory();
         // To go to another thread takes longer than to see that there is nothing to do there.
@@ -226,13 +224,47 @@ impl Runner {
             }
             // A command may have shut its own workspace, to keep others from looking.
             let opened = directory.open_up().map_err(RunError::Workspace);
-            let trust = trust.get().expect("trust is taken before a command is started");
-            let mut trust = trust.lock().unwrap_or_else(PoisonError::into_inner);
-            let settled = trust.settle(&directory, on_change).map_err(RunError::Workspace)?;
+            let settled = settle(&trust, &directory, on_change)?;
             opened.map(|()| (report, settled))
         };
         self.inner.files(work).await
     }
+
+    /// Trusts what is in a workspace, unless that was done before. Whoever changes files without a
+    /// command does this first.
+    pub async fn take_trust(&self, desk: &Desk) -> Result<(), RunError> {
+        self.inner.take_trust(desk).await
+    }
+
+    /// Puts back, or reports, what would run later outside the walls and has changed since the last
+    /// look. Trust must have been taken.
+    pub async fn settle_trust(&self, desk: &Desk) -> Result<Settled, RunError> {
+        if desk.is_unchanged() {
+            return Ok(Settled::default());
+        }
+        let (directory, trust) =
+            (desk.directory.try_clone().map_err(RunError::Workspace)?, Arc::clone(&desk.trust));
+        let on_change = self.on_change();
+        self.inner.files(move || settle(&trust, &directory, on_change)).await
+    }
+
+    /// Returns what the policy does about files that would run later.
+    fn on_change(&self) -> OnChange {
+        match self.policy().trust {
+            carrel_config::Trust::Restore => OnChange::Restore,
+            carrel_config::Trust::Report => OnChange::Report,
+        }
+    }
+}
+
+fn settle(
+    trust: &OnceLock<Mutex<Trust>>,
+    directory: &Root,
+    on_change: OnChange,
+) -> Result<Settled, RunError> {
+    let trust = trust.get().expect("trust is taken before anything is changed");
+    let mut trust = trust.lock().unwrap_or_else(PoisonError::into_inner);
+    trust.settle(directory, on_change).map_err(RunError::Workspace)
 }
 
 /// Looks where control groups can be made.

@@ -364,6 +364,30 @@ async fn a_move_never_loses_what_stands_in_its_way() {
 }
 
 #[tokio::test]
+async fn what_would_run_later_is_put_back_whichever_way_it_was_written() {
+    let lab = Lab::new();
+    lab.text("Bash", json!({ "command": "git init -q . && git config user.name x" })).await;
+    let hook =
+        json!({ "file_path": ".git/hooks/pre-commit", "content": "#!/bin/sh\ntouch /tmp/x\n" });
+    let (code, text) = lab.refusal("Write", hook).await;
+    assert_eq!(code, "E_RUNS_LATER", "{text}");
+    assert!(!lab.path("main/.git/hooks/pre-commit").exists(), "{text}");
+    let tasks = json!({ "file_path": ".vscode/tasks.json", "content": "{}" });
+    assert_eq!(lab.refusal("Write", tasks).await.0, "E_RUNS_LATER");
+    assert!(!lab.path("main/.vscode/tasks.json").exists());
+    read(&lab, ".git/config").await;
+    let config = lab.get(".git/config");
+    let edit = edit(&lab, ".git/config", "[core]", "[core]\n\thooksPath = /tmp/h").await;
+    assert!(edit.unwrap_err().contains("core.hooksPath"));
+    assert_eq!(lab.get(".git/config").trim(), config.trim());
+    lab.text("Write", json!({ "file_path": "h/pre-commit", "content": "x" })).await;
+    let moved = json!({ "source": "h", "destination": ".git/hooks", "overwrite": true });
+    assert_eq!(lab.refusal("Move", moved).await.0, "E_RUNS_LATER");
+    assert!(!lab.path("main/.git/hooks/pre-commit").exists());
+    lab.text("Write", json!({ "file_path": ".git/info/notes", "content": "x" })).await;
+}
+
+#[tokio::test]
 async fn reading_never_rewrites_code_and_masks_known_secrets_only() {
     let lab = Lab::with(Setting { secrets: &[("KEY", "s3cr3t-value")], ..Setting::default() });
     let code = "token = lexer.next()\nif token == nil {\npassword = None\nurl = http://localhost:8080/@me\n";

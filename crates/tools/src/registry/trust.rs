@@ -1,0 +1,53 @@
+//! Files that would run later, outside the sandbox, whichever way they were written.
+//!
+//! The runner looks after them when a command is over. A tool that writes files itself is held to the
+//! same: what it wrote there is put back, or reported, as the operator's policy says.
+
+use carrel_domain::Code;
+use carrel_workspace::{Settled, TrustChange};
+use serde_json::{Map, Value, json};
+
+use super::erased::{Entry, guarded};
+use crate::answer::{Answer, Content};
+use crate::call::Call;
+use crate::failure::Failure;
+use crate::text::line;
+
+/// Runs a tool that writes files, and settles what it wrote that would run later.
+pub(super) async fn kept(
+    entry: &Entry,
+    call: &Call,
+    arguments: Map<String, Value>,
+) -> Result<Answer, Failure> {
+    let (runner, desk) = (&call.toolbox.runner, call.place().desk());
+    runner.take_trust(desk).await?;
+    let answered = guarded(entry, call, arguments).await;
+    let settled = runner.settle_trust(desk).await?;
+    if settled.is_empty() {
+        return answered;
+    }
+    let mut answer = answered?;
+    if settled.trust_changes.iter().any(|change| change.restored) {
+        return Err(refused(&settled));
+    }
+    if let Some(Content::Text(text)) = answer.content.last_mut() {
+        settled.trust_changes.iter().for_each(|change| {
+            line(text, &format!("carrel: {} and would run later, outside", shown(change)));
+        });
+    }
+    Ok(answer)
+}
+
+fn refused(settled: &Settled) -> Failure {
+    let changes: Vec<_> = settled.trust_changes.iter().map(shown).collect();
+    let message = format!(
+        "{}; that would run later, outside the sandbox. It was put back, and everything else was \
+         written. The operator can write it, or allow it with `trust = \"report\"` in policy.toml",
+        changes.join(", ")
+    );
+    Failure::new(Code::RunsLater, message).with("trust_changes", json!(settled.trust_changes))
+}
+
+fn shown(change: &TrustChange) -> String {
+    format!("{} ({}) changed", change.path.to_string_lossy(), change.what)
+}
