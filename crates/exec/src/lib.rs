@@ -48,7 +48,7 @@ pub use error::{CellError, SpawnError};
 pub use groups::{Group, GroupReport, Groups};
 pub use helper::run_helper;
 pub use jobs::{
-    InvalidJobId, Job, JobError, JobId, JobLimits, JobStatus, Jobs, Owner, Place, Wake,
+    InvalidJobId, Job, JobError, JobId, JobLimits, JobStatus, Jobs, Keep, Owner, Place, Wake,
 };
 pub use live::{Live, Piece, StreamName};
 pub use log::{LogEnd, LogFile};

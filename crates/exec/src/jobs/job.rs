@@ -28,6 +28,7 @@ struct Inner {
     cancel: CancellationToken,
     log: LogReader,
     terminal: Option<Terminal>,
+    keep: Keep,
     /// The task that awaits the command drops its end of this when it is over, whatever the cause.
     ended: watch::Receiver<Option<Ended>>,
 }
@@ -50,6 +51,15 @@ pub enum JobStatus {
     Lost,
 }
 
+/// How long a job that is over can be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Keep {
+    /// Until there is no room: somebody waited for it and has its outcome.
+    WhileThereIsRoom,
+    /// After all others: nobody may have seen yet how it ended.
+    First,
+}
+
 /// Why a wait for a job returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wake {
@@ -67,19 +77,20 @@ pub(super) struct Identity {
     pub(super) id: JobId,
     pub(super) name: String,
     pub(super) owner: Owner,
+    pub(super) keep: Keep,
 }
 
 impl Job {
     /// Returns the handle and what runs the job, to be awaited by a task of the registry.
     pub(super) fn new<W: Future<Output = Option<Outcome>> + Send + 'static>(
-        Identity { id, name, owner }: Identity,
+        Identity { id, name, owner, keep }: Identity,
         Started { pid, begun, log, terminal }: Started,
         cancel: CancellationToken,
         waiting: W,
     ) -> Result<(Self, impl Future<Output = ()> + Send + use<W>), JobError> {
         let log = log.ok_or(JobError::NoLog)?;
         let (sender, ended) = watch::channel(None);
-        let inner = Inner { id, name, owner, pid, begun, cancel, log, terminal, ended };
+        let inner = Inner { id, name, owner, pid, begun, cancel, log, terminal, keep, ended };
         let task = async move {
             let outcome = waiting.await.map(Arc::new);
             sender.send_replace(outcome.map(|outcome| Ended { outcome, at: Instant::now() }));
@@ -105,6 +116,11 @@ impl Job {
     /// Returns the process id of its main process.
     pub fn pid(&self) -> i32 {
         self.0.pid
+    }
+
+    /// Returns how long it can be read when it is over.
+    pub(super) fn keep(&self) -> Keep {
+        self.0.keep
     }
 
     /// Returns its terminal, if it has one. It ends with the job.

@@ -19,7 +19,7 @@ use tracing::warn;
 
 pub use error::JobError;
 pub use id::{InvalidJobId, JobId, Owner};
-pub use job::{Job, JobStatus, Wake};
+pub use job::{Job, JobStatus, Keep, Wake};
 pub use limits::JobLimits;
 
 use crate::outcome::Outcome;
@@ -144,7 +144,8 @@ impl Place<'_> {
         running.deadline = Some(running.deadline.map_or(lifetime, |own| own.min(lifetime)));
         let (started, cancel) = (running.started(), CancellationToken::new());
         let stop = cancel.clone();
-        self.adopt(name, started, cancel, async move { Some(running.wait(&stop).await) })
+        let waiting = async move { Some(running.wait(&stop).await) };
+        self.adopt(name, started, Keep::First, cancel, waiting)
     }
 
     /// Makes a command that somebody else waits for the job of this place, inside a tokio runtime.
@@ -155,11 +156,12 @@ impl Place<'_> {
         self,
         name: &str,
         started: Started,
+        keep: Keep,
         cancel: CancellationToken,
         waiting: impl Future<Output = Option<Outcome>> + Send + 'static,
     ) -> Result<Job, JobError> {
         let name = name[..name.floor_char_boundary(MAX_NAME_BYTES)].to_owned();
-        let identity = Identity { id: self.id, name, owner: self.owner.clone() };
+        let identity = Identity { id: self.id, name, owner: self.owner.clone(), keep };
         let (job, task) = Job::new(identity, started, cancel, waiting)?;
         let mut state = self.jobs.state();
         state.places.insert(self.id, Taken::Job(job.clone()));
@@ -203,11 +205,11 @@ impl State {
         Ok(())
     }
 
-    /// Drops the jobs that ended first, beyond what is kept for each owner and altogether.
+    /// Drops the jobs that need not be kept and those that ended first, beyond what is kept for each owner and altogether.
     fn forget(&mut self, limits: &JobLimits) {
         let mut ended: Vec<_> =
             self.jobs().filter_map(|job| Some((job.ended_at()?, job.clone()))).collect();
-        ended.sort_by_key(|(at, job)| std::cmp::Reverse((*at, job.id())));
+        ended.sort_by_key(|(at, job)| std::cmp::Reverse((job.keep(), *at, job.id())));
         let mut kept = BTreeMap::<&Owner, usize>::new();
         let mut total = 0;
         for (_, job) in &ended {

@@ -7,7 +7,10 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use carrel_domain::{ByteSize, Clock as _, Code, Network, SystemClock, Timestamp, WorkspaceAccess};
-use carrel_exec::{CaptureLimits, Cursor, Job, JobId, JobStatus, LogFile, Output, Piece, Started};
+use carrel_exec::{
+    CaptureLimits, Captured, Cursor, Job, JobId, JobStatus, Keep, LogFile, Outcome, Output, Piece,
+    Started,
+};
 use carrel_shell::Preset;
 use carrel_workspace::{
     ArtifactRequest, CommandForm, Completed, LimitRequest, RunError, RunRequest,
@@ -23,6 +26,9 @@ use crate::failure::Failure;
 
 /// How much output of one command is kept on disk.
 const MAX_LOG: ByteSize = ByteSize::mib(64);
+
+/// What a command whose report was read keeps of each end of a stream.
+const SLIM_BYTES: usize = 50 * 1024;
 
 /// How often a caller that waits hears that the command still runs.
 const NEWS_EVERY: Duration = Duration::from_secs(1);
@@ -101,6 +107,7 @@ impl Launch {
         let place = toolbox.jobs.reserve(call.session.owner())?;
         let (asked, started) = oneshot::channel();
         let lifetime = self.timeout.is_none().then(|| place.lifetime());
+        let keep_job = if lifetime.is_some() { Keep::First } else { Keep::WhileThereIsRoom };
         let (name, access) = (self.name.clone(), self.access);
         let mut request = self.request(call, lifetime)?;
         request.access = access;
@@ -114,7 +121,7 @@ impl Launch {
         let (started, running) = started_of(running, started).await?;
         let completed = Arc::new(OnceLock::new());
         let waiting = remember(running, Arc::clone(&completed), violations(call));
-        let job = place.adopt(&name, started, cancel, waiting)?;
+        let job = place.adopt(&name, started, keep_job, cancel, waiting)?;
         let shell = Arc::new(Shell {
             job,
             workspace: call.place().name().to_owned(),
@@ -180,12 +187,17 @@ async fn remember(
     running: impl Future<Output = Ended> + Send,
     completed: Arc<OnceLock<Result<Completed, Failure>>>,
     report: impl Fn(&Completed) + Send,
-) -> Option<carrel_exec::Outcome> {
+) -> Option<Outcome> {
     let ended = running.await;
     if let Ok(ended) = &ended {
         report(ended);
     }
-    let outcome = ended.as_ref().ok().map(|ended| ended.outcome.clone());
+    // What it printed is kept once, with the rest.
+    let outcome = ended.as_ref().ok().map(|ended| Outcome {
+        stdout: Captured::default(),
+        stderr: Captured::default(),
+        ..ended.outcome.clone()
+    });
     // It is set once, here.
     let _ = completed.set(ended.map_err(Failure::from));
     outcome
@@ -278,6 +290,28 @@ impl Shell {
     /// Returns what there is to say about it, if it is over.
     pub(crate) fn completed(&self) -> Option<&Completed> {
         self.completed.get().and_then(|ended| ended.as_ref().ok())
+    }
+
+    /// Keeps no more of its output in memory than of any other command; the log still has all of it.
+    pub(crate) fn slim(&self, call: &Call) {
+        let Some(completed) = self.completed() else { return };
+        let mut slim = completed.clone();
+        slim.artifacts.clear();
+        for stream in [&mut slim.outcome.stdout, &mut slim.outcome.stderr] {
+            stream.head.truncate(SLIM_BYTES);
+            let surplus = stream.tail.len().saturating_sub(SLIM_BYTES);
+            stream.tail.drain(..surplus);
+        }
+        let shell = Self {
+            job: self.job.clone(),
+            workspace: self.workspace.clone(),
+            command: self.command.clone(),
+            started: self.started,
+            completed: Arc::new(OnceLock::from(Ok(slim))),
+            shown: Mutex::new(self.shown()),
+            watched: None,
+        };
+        call.session.state().shells.insert(self.job.id(), Arc::new(shell));
     }
 
     /// Forgets it.

@@ -95,7 +95,9 @@ pub(super) async fn run(
         crate::blocking::blocking(move || Ok(project_artifacts(place.files(), &planned, began)))
             .await?,
     );
-    Ok(ran(invocation, &shell, completed, bounds, artifacts, workspace))
+    let ran = ran(invocation, &shell, completed, bounds, artifacts, workspace);
+    shell.slim(call);
+    Ok(ran)
 }
 
 fn private(artifact: &carrel_workspace::Artifact) -> ArtifactFile {

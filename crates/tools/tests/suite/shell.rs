@@ -148,6 +148,18 @@ async fn a_background_command_is_read_to_its_very_end_and_only_new_output_by_def
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_background_command_is_not_forgotten_for_those_that_were_waited_for() {
+    let lab = Lab::new();
+    let id = background(&lab, "echo precious").await;
+    until_over(&lab, &id).await;
+    for _ in 0..20 {
+        bash(&lab, "true").await;
+    }
+    let text = lab.text("BashOutput", json!({ "shell_id": id, "cursor": 0 })).await;
+    assert!(text.ends_with(" ---\nprecious\n"), "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_killed_command_is_gone_with_all_it_started_and_then_unknown() {
     let lab = Lab::new();
     let id = background(&lab, "echo up; setsid sleep 100 & sleep 100").await;

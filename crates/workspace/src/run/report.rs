@@ -23,7 +23,7 @@ const FILE_SIZE_SIGNAL: i32 = 25;
 const SHELL_OFFSET: i32 = 128;
 
 /// Everything there is to say about a command that is over.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Completed {
     /// How it ended, what it printed and what it cost.
     pub outcome: Outcome,
