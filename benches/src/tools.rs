@@ -61,6 +61,7 @@ impl<'a> Tools<'a> {
                 environment,
                 boundary: Boundary::Walls(TierChoice::Auto),
                 without: Vec::new(),
+                purpose: carrel_workspace::Purpose::ManyCommands,
             }),
             access,
             network: None,
