@@ -67,7 +67,7 @@ impl Corpus {
 
     /// Says how much there is to search.
     pub(crate) fn size(&self) -> String {
-        let megabytes = haystack::BYTES / haystack::FILES * self.files / 1_000_000;
+        let megabytes = haystack::BYTES * self.files / haystack::FILES / 1_000_000;
         format!("{} files, {megabytes} MB", self.files)
     }
 }

@@ -7,6 +7,7 @@ mod progress;
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use carrel_domain::Code;
 use carrel_tools::{CallOptions, Door, Registry, Session};
@@ -14,8 +15,9 @@ use rmcp::model::{
     CallToolRequestParams, CallToolResponse, Implementation, ListToolsResult,
     PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool,
 };
-use rmcp::service::{NotificationContext, RequestContext};
+use rmcp::service::{NotificationContext, Peer, RequestContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
+use tokio::sync::watch;
 use tracing::{debug, warn};
 
 use crate::http::Scope;
@@ -25,6 +27,9 @@ use handles::Handles;
 
 /// The field of `_meta` in which a client of the revision without sessions names its own.
 const HANDLE: &str = "dev.carrel/session";
+
+/// How long the first call waits for a client that has roots to say which.
+const ROOTS_PATIENCE: Duration = Duration::from_secs(1);
 
 /// Serves the tools of a registry. Makes a handler for each session.
 #[derive(Clone, Debug)]
@@ -49,6 +54,8 @@ pub struct ToolHandler {
 struct Own {
     session: Arc<Session>,
     registry: Arc<Registry>,
+    /// Whether the client has said what it has open, or need not be waited for.
+    settled: watch::Sender<bool>,
 }
 
 impl ToolServer {
@@ -72,8 +79,11 @@ impl ToolServer {
     }
 
     fn handler(&self, door: Door, session: Option<String>) -> ToolHandler {
-        let session = session
-            .map(|id| Own { session: Session::new(id), registry: Arc::clone(&self.registry) });
+        let session = session.map(|id| Own {
+            session: Session::new(id),
+            registry: Arc::clone(&self.registry),
+            settled: watch::Sender::new(false),
+        });
         ToolHandler { server: self.clone(), door, session }
     }
 }
@@ -105,9 +115,7 @@ impl ToolHandler {
     #[expect(deprecated, reason = "clients of the revisions with sessions still have roots")]
     async fn narrow(&self, context: NotificationContext<RoleServer>) {
         let Some(own) = &self.session else { return };
-        let capable =
-            context.peer.peer_info().is_some_and(|info| info.capabilities.roots.is_some());
-        if !capable {
+        if !has_roots(&context.peer) {
             return;
         }
         match context.peer.list_roots().await {
@@ -119,7 +127,25 @@ impl ToolHandler {
             }
             Err(error) => warn!(%error, "the client did not say its roots"),
         }
+        own.settled.send_replace(true);
     }
+
+    /// Waits for what the client has open, so that no call sees more than that.
+    async fn settled(&self, context: &RequestContext<RoleServer>) {
+        let Some(own) = &self.session else { return };
+        if !has_roots(&context.peer) {
+            return;
+        }
+        let mut settled = own.settled.subscribe();
+        let waited = tokio::time::timeout(ROOTS_PATIENCE, settled.wait_for(|settled| *settled));
+        if waited.await.is_err() {
+            own.settled.send_replace(true);
+        }
+    }
+}
+
+fn has_roots(peer: &Peer<RoleServer>) -> bool {
+    peer.peer_info().is_some_and(|info| info.capabilities.roots.is_some())
 }
 
 /// Reads a `file:` address.
@@ -166,6 +192,7 @@ impl ServerHandler for ToolHandler {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
+        self.settled(&context).await;
         let session = self.session(&context);
         let (progress, news) = progress::channel(&context);
         let options = CallOptions { door: self.door, cancel: context.ct.clone(), progress };

@@ -15,18 +15,3 @@ pub(crate) async fn blocking<T: Send + 'static>(
         Err(_) => Err(Failure::new(Code::Cancelled, "the server stops")),
     }
 }
-
-/// Does two things at once: the first waits for the disk, the second keeps a processor busy.
-pub(crate) fn beside<A, B: Send>(
-    waiting: impl FnOnce() -> A,
-    busy: impl FnOnce() -> B + Send,
-) -> (A, B) {
-    std::thread::scope(|scope| {
-        let busy = scope.spawn(busy);
-        let waited = waiting();
-        match busy.join() {
-            Ok(done) => (waited, done),
-            Err(panic) => std::panic::resume_unwind(panic),
-        }
-    })
-}

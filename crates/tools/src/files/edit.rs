@@ -11,16 +11,12 @@ use serde_json::json;
 
 use super::common::{ChangeFacts, Desk, compared, path_of, shown};
 use crate::answer::Reply;
-use crate::blocking::{beside, blocking};
+use crate::blocking::blocking;
 use crate::call::Call;
 use crate::failure::Failure;
 use crate::tool::{About, Class, Effect, Scope, Tool};
 use crate::tracker::{ContentHash, Need};
 use crate::verify::feedback;
-
-/// From here on, describing a change takes longer than starting a thread for it. The disk is
-/// waited for meanwhile.
-const LARGE_FILE_BYTES: usize = 256 * 1024;
 
 /// Replaces text in a file.
 pub(super) struct Edit;
@@ -166,8 +162,9 @@ async fn edit_and_ask(
     file_path: String,
     edits: Vec<replace::Edit>,
 ) -> Result<Reply<EditFacts>, Failure> {
-    let project = feedback::project_of(call, &desk.place.relative(&file_path)).await;
-    let limits = feedback::edit_limits(project.as_ref());
+    let path = desk.place.relative(&file_path);
+    let project = feedback::project_of(call, &path).await;
+    let limits = feedback::edit_limits(call, project.as_ref(), &path).await;
     let mut reply = blocking(move || edit(&desk, &file_path, &edits, limits)).await?;
     if let Some(project) = &project {
         let path = PathBuf::from(&reply.facts.change.path);
@@ -195,19 +192,10 @@ fn edit(
     let request = Request { limits, ..Request::new(file_path, edits) };
     let outcome = replace::apply(&document, &request).map_err(|error| refused(error, file_path))?;
     let bytes = outcome.document.encode();
+    desk.replace(&path, &loaded, &bytes)?;
+    let hash = desk.changed(&loaded, ContentHash::of(&bytes));
     let name = shown(&path);
-    let write = || desk.replace(&path, &loaded, &bytes);
-    let describe = || {
-        let compared = compared(Some(document.text()), outcome.document.text(), &name);
-        (ContentHash::of(&bytes), compared)
-    };
-    let (written, (hash, (diff, text))) = if bytes.len() < LARGE_FILE_BYTES {
-        (write(), describe())
-    } else {
-        beside(write, describe)
-    };
-    written?;
-    let hash = desk.changed(&loaded, hash);
+    let (diff, text) = compared(Some(document.text()), outcome.document.text(), &name);
     let removed_numbers = outcome.applied.iter().any(|applied| applied.prefixes_removed);
     let mut reply = format!("replaced {} occurrence(s) in {file_path}\n", outcome.replacements());
     if removed_numbers {

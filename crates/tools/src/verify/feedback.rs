@@ -58,12 +58,28 @@ pub(crate) async fn project_of(call: &Call, path: &Path) -> Option<Profile> {
     found.await.ok().and_then(|(profile, _)| (*profile).clone())
 }
 
-/// Returns how large the edits of a project may be: it may ask for small steps.
-pub(crate) fn edit_limits(project: Option<&Profile>) -> Limits {
-    match project.map(|profile| profile.edit_limits) {
-        Some(EditLimits::Strict) => Limits::STRICT,
-        Some(EditLimits::Standard) | None => Limits::GENEROUS,
+/// Returns how large the edits of a file may be: its project may ask for small steps, also in files
+/// that none of its tools knows.
+pub(crate) async fn edit_limits(call: &Call, project: Option<&Profile>, path: &Path) -> Limits {
+    let limits = match project {
+        Some(project) => project.edit_limits,
+        None => limits_around(call, path).await,
+    };
+    match limits {
+        EditLimits::Strict => Limits::STRICT,
+        EditLimits::Standard => Limits::GENEROUS,
     }
+}
+
+/// Returns what the nearest project says about the size of edits.
+async fn limits_around(call: &Call, path: &Path) -> EditLimits {
+    let (place, file, toolbox) =
+        (Arc::clone(call.place()), path.to_owned(), Arc::clone(&call.toolbox));
+    let found = blocking(move || Ok(toolbox.profiles.detect(place.files(), &file)?)).await;
+    let strict = found.is_ok_and(|(nearest, _)| {
+        nearest.profiles.iter().any(|profile| profile.edit_limits == EditLimits::Strict)
+    });
+    if strict { EditLimits::Strict } else { EditLimits::Standard }
 }
 
 /// Asks the tools of the file's own project.

@@ -135,6 +135,11 @@ async fn a_project_may_ask_for_formatting_after_each_edit_and_small_steps() {
     let too_large =
         json!({ "file_path": "src/lib.rs", "old_string": "a + b", "new_string": large });
     assert_eq!(lab.refusal("Edit", too_large).await.0, "E_EDIT_FILE_REPLACE_TOO_LARGE");
+    lab.put("notes.txt", "a\n");
+    lab.text("Read", json!({ "file_path": "notes.txt" })).await;
+    let too_large = json!({ "file_path": "notes.txt", "old_string": "a", "new_string": large });
+    let (code, _) = lab.refusal("Edit", too_large).await;
+    assert_eq!(code, "E_EDIT_FILE_REPLACE_TOO_LARGE", "also in files that no tool knows");
 }
 
 #[tokio::test(flavor = "multi_thread")]
