@@ -90,6 +90,7 @@ impl Root {
             collision: options.collision,
             durability: options.durability,
             directory,
+            settled: false,
         };
         if let Some(metadata) = existing {
             pending.take_over(&metadata)?;
@@ -174,6 +175,8 @@ pub struct AtomicFile {
     collision: Collision,
     durability: Durability,
     directory: Option<File>,
+    /// Whether the contents are on the disk. Writing on undoes it.
+    settled: bool,
 }
 
 impl AtomicFile {
@@ -193,12 +196,20 @@ impl AtomicFile {
             .map_err(|errno| Error::from_errno(&self.path, errno))
     }
 
+    /// Carries the contents to the disk, if they are to get there. What takes long is over then, and a
+    /// last look at what stands in the place of the file is good for the moment that the rest takes.
+    pub fn settle(&mut self) -> Result<(), Error> {
+        if self.durability != Durability::Buffered && !self.settled {
+            self.file.sync_all().map_err(|error| Error::from_io(&self.path, error))?;
+            self.settled = true;
+        }
+        Ok(())
+    }
+
     /// Makes the file visible under its name.
     pub fn commit(mut self) -> Result<(), Error> {
+        self.settle()?;
         let path = self.path.clone();
-        if self.durability != Durability::Buffered {
-            self.file.sync_all().map_err(|error| Error::from_io(&path, error))?;
-        }
         let Some(temporary) = &self.temporary else { return Ok(()) };
         let flags = self.collision.flags();
         renameat_with(&self.parent, temporary, &self.parent, &self.name, flags)
@@ -262,6 +273,7 @@ const MAX_ATTRIBUTE_BYTES: usize = 64 * 1024;
 
 impl Write for AtomicFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.settled = false;
         self.file.write(bytes)
     }
 

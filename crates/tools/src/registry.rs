@@ -26,6 +26,12 @@ use erased::{Entry, guarded};
 /// Whatever a tool says, an answer has no more text than this.
 const MAX_ANSWER_BYTES: usize = 512 * 1024;
 
+/// What an event repeats of a path or another text.
+const MAX_EVENT_TEXT: usize = 512;
+
+/// Stands for a tool that does not exist.
+const UNKNOWN: &str = "unknown";
+
 /// Which tools are offered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Toolset {
@@ -119,16 +125,16 @@ impl Registry {
                 self.run(entry, session, workspace.as_deref(), arguments, options).await
             }
         };
-        let chosen = workspace.ok().flatten().or_else(|| self.only(session));
+        let chosen = self.known(session, workspace.ok().flatten());
         self.report(session, door, name, chosen.as_deref(), &called);
         let code = called.as_ref().err().map(|failure| failure.code);
         let mut answer = called.unwrap_or_else(|failure| answer_of(&failure));
-        if name != crate::workspaces::SECRET {
+        if name != crate::workspaces::SECRET || answer.is_error {
             self.toolbox.redactor().clean(&mut answer);
         }
         cap(&mut answer);
         let event = Event::ToolCall {
-            tool: name.chars().take(64).collect(),
+            tool: self.find(name).map_or(UNKNOWN, |entry| entry.definition.about.name).to_owned(),
             workspace: chosen,
             arguments: digest,
             outcome: outcome(code),
@@ -140,9 +146,14 @@ impl Registry {
         answer
     }
 
-    /// Returns the name of the workspace when there is only one.
-    fn only(&self, session: &Session) -> Option<String> {
-        self.toolbox.workspaces_of(session).choose(None).ok().map(|place| place.name().to_owned())
+    /// Returns the name of the workspace that a call is about, for events, which repeat no text of the
+    /// client's.
+    fn known(&self, session: &Session, name: Option<String>) -> Option<String> {
+        if name.as_deref() == Some(ALL) {
+            return name;
+        }
+        let chosen = self.toolbox.workspaces_of(session).choose(name.as_deref());
+        chosen.ok().map(|place| place.name().to_owned())
     }
 
     async fn run(
@@ -241,9 +252,17 @@ impl Registry {
             workspace: workspace.map(str::to_owned),
             layer: "argument",
             code: Some(failure.code.name()),
-            detail: failure.detail.clone(),
+            detail: self.for_events(failure.detail.clone()),
         };
         self.toolbox.events.add(session.id(), door, event);
+    }
+
+    /// Masks known secrets in facts that go into events, and shortens them: nobody may fill the file.
+    fn for_events(&self, mut detail: Value) -> Value {
+        shorten(&mut detail);
+        let mut answer = Answer { content: Vec::new(), structured: detail, is_error: true };
+        self.toolbox.redactor().clean(&mut answer);
+        answer.structured
     }
 
     fn unknown(&self, name: &str) -> Failure {
@@ -252,6 +271,16 @@ impl Registry {
         let hint = near.map_or(String::new(), |near| format!("; did you mean `{near}`?"));
         let message = format!("unknown tool `{name}`{hint}");
         Failure::new(Code::UnknownTool, message).with("tool", name)
+    }
+}
+
+/// Cuts long texts, wherever they are.
+fn shorten(value: &mut Value) {
+    match value {
+        Value::String(text) => text.truncate(text.floor_char_boundary(MAX_EVENT_TEXT)),
+        Value::Array(values) => values.iter_mut().for_each(shorten),
+        Value::Object(fields) => fields.values_mut().for_each(shorten),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }
 

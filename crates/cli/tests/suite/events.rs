@@ -78,6 +78,8 @@ fn hear(way: Way) {
         let heard = log.until("tool.call", number + 1);
         assert_eq!(heard.len(), number + 1, "one for each call");
         let event = &heard[number];
+        // Events repeat no text of the client's.
+        let tool = if *tool == "Raed" { "unknown" } else { tool };
         assert_eq!(
             (&event["tool"], &event["door"], &event["outcome"], &event["code"]),
             (&json!(tool), &json!(way.name()), &json!(outcome), code),

@@ -17,12 +17,17 @@ const CHALLENGE_AGAIN: HeaderValue =
 /// Lets a request through or says why not. Names come before the token, so that a page that was
 /// tricked into connecting learns nothing about it.
 pub(crate) fn check(options: &HttpOptions, uri: &Uri, headers: &HeaderMap) -> Result<(), Refused> {
-    check_host(options, uri, headers)?;
-    check_origin(options, headers)?;
+    let host = check_host(options, uri, headers)?;
+    check_origin(options, headers, host)?;
     check_token(options, headers)
 }
 
-fn check_host(options: &HttpOptions, uri: &Uri, headers: &HeaderMap) -> Result<(), Refused> {
+/// Returns the name under which the server was asked, if it answers to that.
+fn check_host<'a>(
+    options: &HttpOptions,
+    uri: &'a Uri,
+    headers: &'a HeaderMap,
+) -> Result<&'a str, Refused> {
     let mut hosts = headers.get_all(header::HOST).iter();
     let host = match (hosts.next(), hosts.next()) {
         (Some(host), None) => host.to_str().ok(),
@@ -30,16 +35,13 @@ fn check_host(options: &HttpOptions, uri: &Uri, headers: &HeaderMap) -> Result<(
         (None, _) => uri.authority().map(axum::http::uri::Authority::as_str),
         (Some(_), Some(_)) => None,
     };
-    if host.is_some_and(|host| options.allowed.allows_host(host)) {
-        Ok(())
-    } else {
-        Err(forbidden("this server does not answer to that Host"))
-    }
+    host.filter(|host| options.allowed.allows_host(host))
+        .ok_or_else(|| forbidden("this server does not answer to that Host"))
 }
 
-fn check_origin(options: &HttpOptions, headers: &HeaderMap) -> Result<(), Refused> {
+fn check_origin(options: &HttpOptions, headers: &HeaderMap, host: &str) -> Result<(), Refused> {
     let allowed = |value: &HeaderValue| {
-        value.to_str().is_ok_and(|origin| options.allowed.allows_origin(origin))
+        value.to_str().is_ok_and(|origin| options.allowed.allows_origin(origin, host))
     };
     if headers.get_all(header::ORIGIN).iter().all(allowed) {
         Ok(())

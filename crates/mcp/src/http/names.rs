@@ -83,15 +83,10 @@ pub(crate) struct AllowList {
 }
 
 impl AllowList {
-    /// The loopback names with every port, and pages served from them.
+    /// The loopback names with every port, and no page but those of the server itself.
     pub(crate) fn loopback() -> Self {
         let name = |host: &str| Name { host: host.to_owned(), port: None };
-        let origin = |scheme: &str, host| Origin { scheme: scheme.to_owned(), name: name(host) };
-        let origins = LOOPBACK_NAMES
-            .iter()
-            .flat_map(|host| [origin("http", host), origin("https", host)])
-            .collect();
-        Self { names: LOOPBACK_NAMES.iter().map(|host| name(host)).collect(), origins }
+        Self { names: LOOPBACK_NAMES.iter().map(|host| name(host)).collect(), origins: Vec::new() }
     }
 
     /// Whether a `Host` header may pass.
@@ -99,10 +94,13 @@ impl AllowList {
         Name::parse(text).is_some_and(|host| self.names.iter().any(|name| name.allows(&host)))
     }
 
-    /// Whether an `Origin` header may pass.
-    pub(crate) fn allows_origin(&self, text: &str) -> bool {
-        Origin::parse(text)
-            .is_some_and(|origin| self.origins.iter().any(|allowed| allowed.allows(&origin)))
+    /// Whether an `Origin` header may pass in a request for this host: that of the very server that is
+    /// asked, or one that the operator named. A page of another port is somebody else's.
+    pub(crate) fn allows_origin(&self, text: &str, host: &str) -> bool {
+        let Some(origin) = Origin::parse(text) else { return false };
+        let is_own = matches!(origin.scheme.as_str(), "http" | "https")
+            && Name::parse(host).is_some_and(|host| host == origin.name);
+        is_own || self.origins.iter().any(|allowed| allowed.allows(&origin))
     }
 }
 
@@ -118,8 +116,19 @@ mod tests {
         {
             assert!(list.allows_host(host), "{host}");
         }
-        for origin in ["http://localhost", "http://localhost:3000", "https://[::1]:1"] {
-            assert!(list.allows_origin(origin), "{origin}");
+        for (origin, host) in [
+            ("http://localhost", "localhost"),
+            ("http://localhost:3000", "LOCALHOST:3000"),
+            ("https://[::1]:1", "[::1]:1"),
+        ] {
+            assert!(list.allows_origin(origin, host), "{origin}");
+        }
+        for (origin, host) in [
+            ("http://localhost:3000", "localhost:8765"),
+            ("http://localhost:3000", "127.0.0.1:3000"),
+            ("http://localhost", "localhost:8765"),
+        ] {
+            assert!(!list.allows_origin(origin, host), "a page of another server: {origin}");
         }
     }
 
@@ -149,7 +158,7 @@ mod tests {
             "http://localhost@evil.example",
             "http://localhost/path",
         ] {
-            assert!(!list.allows_origin(origin), "{origin}");
+            assert!(!list.allows_origin(origin, "localhost"), "{origin}");
         }
     }
 

@@ -129,6 +129,7 @@ impl Desk {
     ) -> Result<(), Failure> {
         let mut file = self.files().begin_write(path, options())?;
         file.write_all(bytes).map_err(Failure::io(path))?;
+        file.settle()?;
         let now = self.files().metadata(path)?;
         if (now.identity, now.changed) != (loaded.metadata.identity, loaded.metadata.changed) {
             let message = format!(

@@ -23,6 +23,10 @@ use crate::tool::{About, Class, Effect, Scope, Tool};
 use crate::tracker::{ContentHash, Need};
 use crate::verify::feedback;
 
+/// The kind of a file in the mode that git gives, and what a plain file has there.
+const KIND: u32 = 0o170_000;
+const REGULAR: u32 = 0o100_000;
+
 /// What the permission bits of a file are in the mode that git gives.
 const PERMISSIONS: u32 = 0o777;
 
@@ -80,6 +84,7 @@ fn apply(desk: &Desk, text: &str) -> Result<Reply<Facts>, Failure> {
     let parsed = patch::parse(text)
         .map_err(|error| Failure::new(Code::PatchInvalid, format!("invalid patch: {error}")))?;
     desk.check_masks(text, "a file")?;
+    check_modes(&parsed)?;
     let _writing = desk.place.writing();
     let before = load_all(desk, &parsed)?;
     let changes = in_memory(&parsed, &before)?;
@@ -87,6 +92,23 @@ fn apply(desk: &Desk, text: &str) -> Result<Reply<Facts>, Failure> {
     let staged = stage(desk, &before, &after)?;
     commit(desk, &before, staged)?;
     Ok(report(desk, &before, &after, &changes))
+}
+
+/// Refuses what is no plain file: a link or a submodule cannot be made of text.
+fn check_modes(parsed: &Patch) -> Result<(), Failure> {
+    let odd = |file: &&patch::FilePatch| {
+        file.mode.is_some_and(|mode| mode & KIND != 0 && mode & KIND != REGULAR)
+    };
+    match parsed.files.iter().find(odd) {
+        None => Ok(()),
+        Some(file) => {
+            let path = file.operation.path();
+            let message = format!(
+                "{path} is no plain file in the patch; links and submodules are not patched"
+            );
+            Err(Failure::new(Code::PatchInvalid, message).with("path", path))
+        }
+    }
 }
 
 /// Files before the patch, by the path that the patch uses; none for those that are not there.
@@ -181,6 +203,7 @@ fn stage(desk: &Desk, before: &Before, after: &After) -> Result<Vec<Staged>, Fai
         let options = WriteOptions { collision, new_mode: new.mode, ..WriteOptions::default() };
         let mut file = desk.files().begin_write(path, options)?;
         file.write_all(&new.bytes).map_err(Failure::io(path))?;
+        file.settle()?;
         if let (true, Some(mode)) = (exists, new.mode) {
             file.set_mode(mode)?;
         }

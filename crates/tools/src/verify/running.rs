@@ -83,7 +83,7 @@ pub(super) async fn run(
     let workspace = call.place().path().to_string_lossy().into_owned();
     let shell = match started {
         Ok(shell) => shell,
-        Err(failure) if failure.code == Code::SpawnFailed => {
+        Err(failure) if failure.code == Code::SpawnFailed || is_missing(&failure) => {
             return Ok(not_started(invocation, &failure, workspace));
         }
         Err(failure) => return Err(failure),
@@ -161,8 +161,13 @@ fn whole(captured: &Captured) -> Vec<u8> {
     [captured.head.as_slice(), &captured.tail].concat()
 }
 
+/// Tells whether there is no such program.
+fn is_missing(failure: &Failure) -> bool {
+    failure.message.starts_with("no such program")
+}
+
 fn not_started(invocation: &Invocation, failure: &Failure, workspace: String) -> Ran {
-    let missing = failure.message.starts_with("no such program");
+    let missing = is_missing(failure);
     let ended = if missing { Ended::NotFound } else { Ended::NotStarted(failure.message.clone()) };
     Ran {
         argv: invocation.argv.clone(),

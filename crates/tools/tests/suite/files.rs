@@ -309,6 +309,10 @@ async fn a_patch_changes_several_files_or_none() {
     edit(&lab, "new/n.txt", "fresh", "stale").await.unwrap();
     let (code, _) = lab.refusal("ApplyPatch", json!({ "patch": "nonsense" })).await;
     assert_eq!(code, "E_PATCH_INVALID");
+    let link =
+        "diff --git a/l b/l\nnew file mode 120000\n--- /dev/null\n+++ b/l\n@@ -0,0 +1 @@\n+a.txt\n";
+    assert_eq!(lab.refusal("ApplyPatch", json!({ "patch": link })).await.0, "E_PATCH_INVALID");
+    assert!(!lab.path("main/l").exists());
     let out = "--- /dev/null\n+++ b/../../x\n@@ -0,0 +1 @@\n+x\n";
     assert_eq!(lab.refusal("ApplyPatch", json!({ "patch": out })).await.0, "E_SANDBOX_VIOLATION");
 }

@@ -334,6 +334,20 @@ async fn a_program_without_a_shell_keeps_to_the_table_of_the_reference() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn events_are_short_and_hold_no_secret_and_no_text_of_the_client() {
+    let lab = Lab::with(Setting { secrets: &[("DB", "hunter2-value")], ..Setting::default() });
+    lab.call("hunter2-value", json!({ "workspace": "hunter2-value" })).await;
+    lab.call("Read", json!({ "file_path": "/hunter2-value" })).await;
+    lab.call("Read", json!({ "file_path": format!("/{}", "a".repeat(1_000_000)) })).await;
+    let (_, refusal) = lab.refusal("secret", json!({ "name": "hunter2-value/.." })).await;
+    assert!(!refusal.contains("hunter2"), "{refusal}");
+    for event in lab.events() {
+        let text = event.to_string();
+        assert!(text.len() < 2000 && !text.contains("hunter2"), "{text:.300}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn every_call_makes_one_event_and_a_violation_another() {
     let lab = Lab::new();
     bash(&lab, "true").await;

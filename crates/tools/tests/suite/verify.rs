@@ -155,6 +155,16 @@ async fn a_tool_that_is_missing_is_named_and_never_zero_findings() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_runner_that_is_no_program_could_not_run() {
+    let lab = Lab::new();
+    lab.put("setup.py", "");
+    lab.put("carrel.toml", "[profile]\ntest = [\"no-such-runner\"]\n");
+    let answer = lab.call("run_tests", json!({})).await;
+    assert_eq!(answer.structured["verdict"], "could_not_run", "{}", answer.text());
+    assert!(answer.text().contains("no-such-runner"), "{}", answer.text());
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn node_tests_of_the_runner_that_comes_with_node() {
     let lab = Lab::new();
     lab.put("package.json", r#"{"name": "x", "type": "module", "scripts": {"test": "node --test", "hello": "echo hi from script"}}"#);
