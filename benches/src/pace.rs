@@ -28,7 +28,7 @@ pub(crate) struct Pace {
 }
 
 impl Pace {
-    /// Two minutes on a machine at rest, and some more soon after an earlier run.
+    /// About two minutes on a machine at rest, up to five soon after an earlier run.
     pub(crate) const FULL: Self = Self {
         fast: 5000,
         slow: 300,

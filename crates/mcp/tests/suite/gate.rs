@@ -38,12 +38,15 @@ async fn the_gate_stands_before_every_method() {
 }
 
 #[tokio::test]
-async fn a_local_page_may_speak_to_a_local_server() {
+async fn only_a_page_of_this_very_server_may_speak_to_it() {
     let server = Server::start().await;
-    for origin in ["http://localhost:3000", "http://127.0.0.1", "http://[::1]:9"] {
+    let own = format!("http://{}", server.address);
+    let others = ["http://localhost:3000", "http://127.0.0.1", "http://[::1]:9", "null"];
+    let cases = std::iter::once((own.as_str(), 200)).chain(others.map(|origin| (origin, 403)));
+    for (origin, status) in cases {
         let mut client = server.connect().await;
         let reply = client.post(&[("origin", origin)], &initialize("2025-11-25")).await;
-        assert_eq!(reply.status, 200, "{origin}: {reply:?}");
+        assert_eq!(reply.status, status, "{origin}: {reply:?}");
     }
 }
 
