@@ -333,7 +333,7 @@ fn a_page_of_somebody_else_is_refused_by_its_origin_and_its_host() {
         (vec![("host", "evil.example")], 403),
         (vec![("host", "127.0.0.1.evil.example")], 403),
         (vec![("origin", "https://app.example")], 200),
-        (vec![("origin", "http://localhost:3000")], 200),
+        (vec![("origin", "http://localhost:3000")], 403),
     ] {
         let reply = greet(server.address, &headers);
         assert_eq!(reply.status, status, "{headers:?}");
