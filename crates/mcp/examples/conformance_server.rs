@@ -1,7 +1,7 @@
 //! The fixture server on its own: `conformance_server stdio` or `conformance_server http ADDRESS plain|streamed`.
 //!
 //! Over HTTP the first line of output is the address, so that a script may ask for port 0.
-#![allow(clippy::print_stdout, reason = "the script that starts it reads the address")]
+#![expect(clippy::print_stdout, reason = "the script that starts it reads the address")]
 
 #[path = "../tests/fixture/mod.rs"]
 mod fixture;

@@ -3,7 +3,7 @@
 //!
 //! `load [SECONDS [CLIENTS]]` prints, for both servers and both kinds of revision, the latency of a
 //! single client and the throughput of several. `load at ADDRESS …` measures a server that runs.
-#![allow(clippy::print_stdout, reason = "the figures are the output")]
+#![expect(clippy::print_stdout, reason = "the figures are the output")]
 
 #[path = "load/bare.rs"]
 mod bare;
