@@ -46,7 +46,7 @@ fuzz: ## Fuzz the path layer, the workflow parser and the command-line parser fo
 
 clients: build ## The public MCP suite, and real clients: SDKs, Inspector, Codex (needs npm and pip)
 	scripts/mcp-conformance
-	scripts/mcp-clients target/release/carrel
+	scripts/mcp-clients
 
 soak: ## The long runs: races, kills, 10 GB of output, 10,000 starts
 	CARREL_RACE_SECONDS=60 CARREL_KILL_ROUNDS=20 CARREL_SOAK=1 \
