@@ -44,6 +44,13 @@ impl Redactor {
         Self { finder: builder.ok(), masks }
     }
 
+    /// Masks what is in facts alone.
+    pub(crate) fn clean_facts(&self, facts: &mut Value) {
+        if let Some(finder) = &self.finder {
+            self.clean_value(finder, facts);
+        }
+    }
+
     /// Masks what is in an answer.
     pub(crate) fn clean(&self, answer: &mut Answer) {
         let Some(finder) = &self.finder else { return };

@@ -26,9 +26,6 @@ use erased::{Entry, guarded};
 /// Whatever a tool says, an answer has no more text than this.
 const MAX_ANSWER_BYTES: usize = 512 * 1024;
 
-/// What an event repeats of a path or another text.
-const MAX_EVENT_TEXT: usize = 512;
-
 /// Stands for a tool that does not exist.
 const UNKNOWN: &str = "unknown";
 
@@ -252,17 +249,9 @@ impl Registry {
             workspace: workspace.map(str::to_owned),
             layer: "argument",
             code: Some(failure.code.name()),
-            detail: self.for_events(failure.detail.clone()),
+            detail: self.toolbox.for_events(failure.detail.clone()),
         };
         self.toolbox.events.add(session.id(), door, event);
-    }
-
-    /// Masks known secrets in facts that go into events, and shortens them: nobody may fill the file.
-    fn for_events(&self, mut detail: Value) -> Value {
-        shorten(&mut detail);
-        let mut answer = Answer { content: Vec::new(), structured: detail, is_error: true };
-        self.toolbox.redactor().clean(&mut answer);
-        answer.structured
     }
 
     fn unknown(&self, name: &str) -> Failure {
@@ -271,16 +260,6 @@ impl Registry {
         let hint = near.map_or(String::new(), |near| format!("; did you mean `{near}`?"));
         let message = format!("unknown tool `{name}`{hint}");
         Failure::new(Code::UnknownTool, message).with("tool", name)
-    }
-}
-
-/// Cuts long texts, wherever they are.
-fn shorten(value: &mut Value) {
-    match value {
-        Value::String(text) => text.truncate(text.floor_char_boundary(MAX_EVENT_TEXT)),
-        Value::Array(values) => values.iter_mut().for_each(shorten),
-        Value::Object(fields) => fields.values_mut().for_each(shorten),
-        Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }
 

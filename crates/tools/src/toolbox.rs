@@ -7,6 +7,7 @@ use carrel_domain::{Network, WorkspaceAccess};
 use carrel_exec::{JobLimits, Jobs};
 use carrel_verify::ProfileCache;
 use carrel_workspace::Runner;
+use serde_json::Value;
 
 use crate::events::Events;
 use crate::git::GitOptions;
@@ -14,6 +15,9 @@ use crate::place::Workspaces;
 use crate::redact::Redactor;
 use crate::secrets::Secrets;
 use crate::session::Session;
+
+/// What an event repeats of a path or another text.
+const MAX_EVENT_TEXT: usize = 512;
 
 /// What a toolbox is made from.
 #[derive(Debug)]
@@ -91,10 +95,27 @@ impl Toolbox {
         Arc::clone(&self.redactor.read().unwrap_or_else(std::sync::PoisonError::into_inner))
     }
 
+    /// Masks known secrets in facts that go into events, and shortens them: nobody may fill the file.
+    pub(crate) fn for_events(&self, mut detail: Value) -> Value {
+        shorten(&mut detail);
+        self.redactor().clean_facts(&mut detail);
+        detail
+    }
+
     /// Reads the secrets again, because one was handed out that may be new.
     pub(crate) fn refresh_redactor(&self) {
         let new = Arc::new(redactor(&self.secrets, &self.workspaces, &self.git));
         *self.redactor.write().unwrap_or_else(std::sync::PoisonError::into_inner) = new;
+    }
+}
+
+/// Cuts long texts, wherever they are.
+fn shorten(value: &mut Value) {
+    match value {
+        Value::String(text) => text.truncate(text.floor_char_boundary(MAX_EVENT_TEXT)),
+        Value::Array(values) => values.iter_mut().for_each(shorten),
+        Value::Object(fields) => fields.values_mut().for_each(shorten),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }
 

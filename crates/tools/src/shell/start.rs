@@ -176,7 +176,7 @@ fn violations(call: &Call) -> impl Fn(&Completed) + Send + use<> {
             workspace: workspace.clone(),
             layer: "kernel",
             code: None,
-            detail: serde_json::json!({ "denials": completed.denials }),
+            detail: toolbox.for_events(serde_json::json!({ "denials": completed.denials })),
         };
         toolbox.events.add(session.id(), door, event);
     }

@@ -339,6 +339,7 @@ async fn events_are_short_and_hold_no_secret_and_no_text_of_the_client() {
     lab.call("hunter2-value", json!({ "workspace": "hunter2-value" })).await;
     lab.call("Read", json!({ "file_path": "/hunter2-value" })).await;
     lab.call("Read", json!({ "file_path": format!("/{}", "a".repeat(1_000_000)) })).await;
+    lab.call("Bash", json!({ "command": "cat /etc/hunter2-value" })).await;
     let (_, refusal) = lab.refusal("secret", json!({ "name": "hunter2-value/.." })).await;
     assert!(!refusal.contains("hunter2"), "{refusal}");
     for event in lab.events() {
