@@ -17,8 +17,9 @@ use crate::streams::Streams;
 use crate::terminal::Terminal;
 
 /// How much longer than its grace a command may take to end before its init is given up and
-/// killed, and then how long the spawner may take to do that.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// killed, then how long the spawner may take to do that, and how long after its deadline a command
+/// that has not even begun is waited for.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
 
 /// A command that runs. Its output is read while [`Running::wait`] is awaited; dropping it, or the
 /// future, kills the command with everything it started.

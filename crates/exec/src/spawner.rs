@@ -29,7 +29,7 @@ use crate::link::Link;
 use crate::memory_file;
 use crate::outcome::Outcome;
 use crate::protocol::{Descriptors, Inside, Report, Request, Standard, Start, Terms};
-use crate::running::Running;
+use crate::running::{PATIENCE, Running};
 use crate::spec::{CommandSpec, Directory, Stdin};
 use crate::streams::{Streams, Writers};
 use crate::terminal::Screen;
@@ -119,7 +119,9 @@ impl Spawner {
             self.request(number, spec, far, writers).await?;
             started(&control, &program).await
         };
-        let limit = deadline.map_or(START_LIMIT, |deadline| deadline.min(START_LIMIT));
+        // One that starts after its deadline is stopped at once, as one that ran too long.
+        let patient = |deadline: Duration| deadline.saturating_add(PATIENCE).min(START_LIMIT);
+        let limit = deadline.map_or(START_LIMIT, patient);
         let Ok(begun_to_run) = timeout(limit, starting).await else {
             // It must not run when whatever held it up is over.
             self.link.end(number);

@@ -13,7 +13,7 @@ use crate::eventually;
 use crate::lab::{Done, Lab, Mark, is_soak};
 
 /// Long enough for a busy machine, and much less than any command here would run by itself.
-const SOON: Duration = Duration::from_secs(5);
+const SOON: Duration = Duration::from_secs(10);
 
 #[test]
 fn the_status_is_that_of_the_command() {

@@ -11,7 +11,7 @@ use crate::eventually;
 use crate::lab::{Caller, Done, Lab, Mark, allocated, descendants, is_soak, peak_memory};
 
 /// What a stop may take on a busy machine: the grace of 500 ms, and some more.
-const SOON: Duration = Duration::from_secs(5);
+const SOON: Duration = Duration::from_secs(10);
 
 const MIB: u64 = 1 << 20;
 

@@ -18,7 +18,7 @@ const TREE: &str = "trap '' TERM HUP INT USR1; setsid sleep 1000 & sleep 1000 & 
 const TREE_COUNT: usize = 3;
 
 /// The promise is a second; the rest is for a busy machine.
-const PROMPTLY: Duration = Duration::from_secs(3);
+const PROMPTLY: Duration = Duration::from_secs(5);
 
 async fn gone_promptly(mark: &Mark) {
     let begun = Instant::now();
@@ -53,6 +53,21 @@ async fn an_init_that_is_stopped_cannot_keep_a_command_alive() {
     let outcome = running.wait(&CancellationToken::new()).await;
     assert_eq!((outcome.end, outcome.stop), (End::Lost, Some(Stop::Deadline)));
     gone_promptly(&mark).await;
+}
+
+#[tokio::test]
+async fn a_command_that_could_not_begin_before_its_deadline_ran_too_long() {
+    let spawner = spawner();
+    let helper = children_of(this_process())[0];
+    send(helper, Signal::STOP);
+    let spec = CommandSpec { deadline: Some(Duration::from_millis(50)), ..shell(TREE) };
+    let cancel = CancellationToken::new();
+    let later = async {
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        send(helper, Signal::CONT);
+    };
+    let (outcome, ()) = tokio::join!(spawner.run(spec, &cancel), later);
+    assert_eq!(outcome.unwrap().stop, Some(Stop::Deadline));
 }
 
 #[tokio::test]
