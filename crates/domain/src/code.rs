@@ -211,6 +211,31 @@ codes! {
     /// The caller gave up before the work was over.
     Cancelled = "E_CANCELLED", "cancelled", 499;
 
+    /// A request is not what the route takes.
+    InvalidRequest = "E_INVALID_REQUEST", "invalid_request", 422;
+    /// The request does not say who asks, or says it in a way that is not believed.
+    Unauthenticated = "E_UNAUTHENTICATED", "unauthenticated", 401;
+    /// Whoever asks may not do this.
+    Forbidden = "E_FORBIDDEN", "forbidden", 403;
+    /// There is no such route.
+    UnknownRoute = "E_UNKNOWN_ROUTE", "unknown_route", 404;
+    /// The route is there, and takes other methods.
+    MethodNotAllowed = "E_METHOD_NOT_ALLOWED", "method_not_allowed", 405;
+    /// No task has this id, or it belongs to another workspace.
+    TaskNotFound = "E_TASK_NOT_FOUND", "task_not_found", 404;
+    /// The task is over and cannot be ended again.
+    TaskFinished = "E_TASK_FINISHED", "task_finished", 409;
+    /// The idempotency key was used for another request.
+    IdempotencyMismatch = "E_IDEMPOTENCY_MISMATCH", "idempotency_mismatch", 409;
+    /// So much is asked for at once that this has to wait; `Retry-After` says how long.
+    Overloaded = "E_OVERLOADED", "overloaded", 429;
+    /// The database does not answer; nothing was done.
+    StoreUnavailable = "E_STORE_UNAVAILABLE", "store_unavailable", 503;
+    /// The queue does not answer, and the operator wants submissions to fail then.
+    QueueUnavailable = "E_QUEUE_UNAVAILABLE", "queue_unavailable", 503;
+    /// The worker that has the workspace does not answer.
+    WorkerUnreachable = "E_WORKER_UNREACHABLE", "worker_unreachable", 503;
+
     /// A check of a root found something that stops work or endangers it.
     VerifyFailed = "E_VERIFY_FAILED", "verify_failed", 409;
     /// A clean-up could not do everything.

@@ -456,6 +456,72 @@ impl Code {
                 causes: &["the client cancelled the call, or the server stops"],
                 remedies: &["call again"],
             },
+            Self::InvalidRequest => Guide {
+                causes: &["a field is missing, unknown, of the wrong type or out of its range"],
+                remedies: &[
+                    "the detail names the field; `/openapi.json` says what the route takes",
+                ],
+            },
+            Self::Unauthenticated => Guide {
+                causes: &[
+                    "no bearer token was sent",
+                    "the token is out of date, or was signed with another key",
+                ],
+                remedies: &[
+                    "get a token with `carrel token new`, and send it as `Authorization: Bearer …`",
+                ],
+            },
+            Self::Forbidden => Guide {
+                causes: &[
+                    "the token is for another workspace",
+                    "the token lacks the scope that the detail names",
+                ],
+                remedies: &["use a token for this workspace that has the scope"],
+            },
+            Self::UnknownRoute => Guide {
+                causes: &["the path is misspelt"],
+                remedies: &["`/openapi.json` lists every route"],
+            },
+            Self::MethodNotAllowed => Guide {
+                causes: &["the route was asked with a method that it does not have"],
+                remedies: &["the header `Allow` names the methods"],
+            },
+            Self::TaskNotFound => Guide {
+                causes: &[
+                    "the id is wrong, or of a task of another workspace",
+                    "the task was finished so long ago that it has been forgotten",
+                ],
+                remedies: &["list the tasks of the workspace with `GET /api/tasks`"],
+            },
+            Self::TaskFinished => Guide {
+                causes: &["the task ended before the request came"],
+                remedies: &["nothing has to be done; its detail says how it ended"],
+            },
+            Self::IdempotencyMismatch => Guide {
+                causes: &["the same key was sent with another body or route"],
+                remedies: &["take a new key for each new request"],
+            },
+            Self::Overloaded => Guide {
+                causes: &[
+                    "more work runs or waits than the limits allow",
+                    "the rate limit of the workspace is used up",
+                ],
+                remedies: &["ask again after the seconds that `Retry-After` names"],
+            },
+            Self::StoreUnavailable => Guide {
+                causes: &["the database is down, restarts, or cannot be reached"],
+                remedies: &["ask again; `/readyz` says when it is back"],
+            },
+            Self::QueueUnavailable => Guide {
+                causes: &["Redis is down, restarts, or cannot be reached"],
+                remedies: &[
+                    "ask again with the same idempotency key; `/readyz` says when it is back",
+                ],
+            },
+            Self::WorkerUnreachable => Guide {
+                causes: &["the worker restarts, or the network to it is down"],
+                remedies: &["ask again; `/readyz` says which workers are there"],
+            },
             Self::VerifyFailed => Guide {
                 causes: &["the findings on stdout say what is wrong"],
                 remedies: &["follow the fix of each finding"],

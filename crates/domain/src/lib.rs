@@ -1,4 +1,4 @@
-//! The nouns of Carrel: workspace keys, layouts, policies, error codes, sizes and times.
+//! The nouns of Carrel: workspace keys, layouts, policies, error codes, tasks, sizes and times.
 //!
 //! Everything here is plain data and pure functions. A value that exists is
 //! valid: it was parsed at the border and needs no further checks.
@@ -14,6 +14,7 @@ mod page;
 mod policy;
 mod secret;
 mod size;
+mod task;
 mod time;
 
 pub use code::{Code, Coded, ErrorBody, ErrorEnvelope, message_of};
@@ -23,4 +24,5 @@ pub use page::error_pages;
 pub use policy::{Network, ResourceLimits, Tier, UnknownWord, WorkspaceAccess};
 pub use secret::Secret;
 pub use size::{ByteSize, InvalidSize};
+pub use task::{InvalidId, Priority, TaskId, TaskStatus, UnknownTaskWord, WorkspaceId};
 pub use time::{Age, Clock, FixedClock, InvalidAge, SystemClock, Timestamp};

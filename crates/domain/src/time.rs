@@ -22,6 +22,13 @@ impl Timestamp {
         self.0.as_millisecond()
     }
 
+    /// Returns the point this much later.
+    #[must_use]
+    pub fn after(self, time: Duration) -> Self {
+        let millis = i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
+        Self::from_millis(self.as_millis().saturating_add(millis))
+    }
+
     /// Returns how long ago `self` was at `now`; zero when it lies ahead.
     pub fn age(self, now: Self) -> Duration {
         Duration::from_millis(u64::try_from(now.as_millis() - self.as_millis()).unwrap_or(0))

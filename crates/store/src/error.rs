@@ -1,0 +1,56 @@
+//! Why the store could not do its work.
+
+use carrel_domain::{Code, Coded};
+use serde_json::{Value, json};
+
+/// Why the store could not do its work. A refusal that a caller can act on is not here: it is one of
+/// the answers of the operation.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The database does not answer, or not now.
+    #[error("the database is not available")]
+    Unavailable(#[source] Source),
+    /// The database was written by a newer version.
+    #[error("the database has schema {found}, and this version of carrel knows {known}")]
+    TooNew {
+        /// The schema of the database.
+        found: u32,
+        /// The newest schema that is known here.
+        known: u32,
+    },
+    /// Something in the database makes no sense.
+    #[error("the database holds something unreadable: {what}")]
+    Unreadable {
+        /// What it is.
+        what: String,
+    },
+    /// The disk has no room.
+    #[error("the disk of the database is full")]
+    Full(#[source] Source),
+    /// An operation failed for a reason that has no name of its own.
+    #[error("the database refused an operation")]
+    Failed(#[source] Source),
+}
+
+/// The cause, as the database tells it.
+pub(crate) type Source = Box<dyn std::error::Error + Send + Sync>;
+
+impl Coded for StoreError {
+    fn code(&self) -> Code {
+        match self {
+            Self::Unavailable(_) => Code::StoreUnavailable,
+            Self::TooNew { .. } => Code::SchemaTooNew,
+            Self::Unreadable { .. } => Code::RecordUnreadable,
+            Self::Full(_) => Code::DiskFull,
+            Self::Failed(_) => Code::Internal,
+        }
+    }
+
+    fn detail(&self) -> Value {
+        match self {
+            Self::TooNew { found, known } => json!({ "found": found, "known": known }),
+            Self::Unreadable { what } => json!({ "what": what }),
+            Self::Unavailable(_) | Self::Full(_) | Self::Failed(_) => json!({}),
+        }
+    }
+}

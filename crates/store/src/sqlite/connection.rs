@@ -1,0 +1,79 @@
+//! Opening the file, and its schema.
+
+use std::path::Path;
+use std::time::Duration;
+
+use rusqlite::{Connection, ErrorCode, OpenFlags};
+
+use crate::error::StoreError;
+
+/// The steps from an empty file to the newest schema. A step that was released is never changed.
+const MIGRATIONS: &[&str] = &[include_str!("schema.sql")];
+
+/// How long another process on the same file is waited for.
+const BUSY: Duration = Duration::from_secs(5);
+
+/// Statements that are kept prepared.
+const STATEMENTS: usize = 64;
+
+/// Opens the file for the one that writes, and brings its schema up to date.
+pub(super) fn open_writer(path: &Path) -> Result<Connection, StoreError> {
+    let mut connection =
+        open(path, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE)?;
+    // Whoever was told that something is done finds it done after a power cut.
+    connection.pragma_update(None, "journal_mode", "WAL")?;
+    connection.pragma_update(None, "synchronous", "FULL")?;
+    connection.pragma_update(None, "foreign_keys", true)?;
+    migrate(&mut connection)?;
+    Ok(connection)
+}
+
+/// Opens the file for one that only reads.
+pub(super) fn open_reader(path: &Path) -> Result<Connection, StoreError> {
+    open(path, OpenFlags::SQLITE_OPEN_READ_ONLY)
+}
+
+fn open(path: &Path, flags: OpenFlags) -> Result<Connection, StoreError> {
+    let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;
+    let connection = Connection::open_with_flags(path, flags)?;
+    connection.busy_timeout(BUSY)?;
+    connection.set_prepared_statement_cache_capacity(STATEMENTS);
+    Ok(connection)
+}
+
+fn migrate(connection: &mut Connection) -> Result<(), StoreError> {
+    let known = u32::try_from(MIGRATIONS.len()).expect("there are few migrations");
+    let transaction =
+        connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
+    let found: u32 = transaction.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    if found > known {
+        return Err(StoreError::TooNew { found, known });
+    }
+    for step in &MIGRATIONS[found as usize..] {
+        transaction.execute_batch(step)?;
+    }
+    transaction.pragma_update(None, "user_version", known)?;
+    Ok(transaction.commit()?)
+}
+
+impl From<rusqlite::Error> for StoreError {
+    fn from(error: rusqlite::Error) -> Self {
+        let code = error.sqlite_error_code();
+        let source = Box::new(error);
+        match code {
+            Some(ErrorCode::DiskFull) => Self::Full(source),
+            Some(
+                ErrorCode::DatabaseBusy
+                | ErrorCode::DatabaseLocked
+                | ErrorCode::CannotOpen
+                | ErrorCode::SystemIoFailure
+                | ErrorCode::ReadOnly
+                | ErrorCode::PermissionDenied,
+            ) => Self::Unavailable(source),
+            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
+                Self::Unreadable { what: source.to_string() }
+            }
+            _ => Self::Failed(source),
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! Facts about tasks.
+
+use carrel_domain::{TaskId, TaskStatus, Timestamp};
+use rusqlite::{Connection, OptionalExtension as _, params};
+use serde_json::{Map, Value};
+
+use super::rows;
+use crate::error::StoreError;
+use crate::model::{Event, EventKind, NewEvent};
+
+/// Where the next event of a task goes.
+pub(super) struct Journal {
+    pub(super) task: TaskId,
+    /// The number of the task's row.
+    pub(super) sequence: i64,
+    /// The number of its last event.
+    pub(super) last: u64,
+}
+
+impl Journal {
+    /// Writes events, numbered on from the last one.
+    pub(super) fn write(
+        &mut self,
+        connection: &Connection,
+        events: Vec<NewEvent>,
+    ) -> rusqlite::Result<Vec<Event>> {
+        let mut insert = connection.prepare_cached(
+            "INSERT INTO task_events (task, number, kind, data, at) VALUES (?, ?, ?, ?, ?)",
+        )?;
+        let mut written = Vec::with_capacity(events.len());
+        for NewEvent { kind, data, at } in events {
+            self.last += 1;
+            let text = data.to_string();
+            insert.execute(params![
+                self.sequence,
+                rows::signed(self.last),
+                kind.as_str(),
+                text,
+                at.as_millis()
+            ])?;
+            written.push(Event { task: self.task, number: self.last, kind, data, at });
+        }
+        let mut update = connection
+            .prepare_cached("UPDATE task_executions SET last_event = ? WHERE sequence = ?")?;
+        update.execute(params![rows::signed(self.last), self.sequence])?;
+        Ok(written)
+    }
+}
+
+/// Returns the event that tells where a task stands, with what else there is to say about it.
+pub(super) fn status_changed(
+    status: TaskStatus,
+    more: impl IntoIterator<Item = (&'static str, Value)>,
+    at: Timestamp,
+) -> NewEvent {
+    let mut data = Map::new();
+    data.insert("status".to_owned(), status.as_str().into());
+    data.extend(more.into_iter().map(|(name, value)| (name.to_owned(), value)));
+    NewEvent { kind: EventKind::StatusChanged, data: Value::Object(data), at }
+}
+
+/// Returns the events of a task after a number.
+pub(super) fn after(
+    connection: &Connection,
+    task: TaskId,
+    after: u64,
+    limit: u32,
+) -> Result<Vec<Event>, StoreError> {
+    let sequence: Option<i64> = connection
+        .prepare_cached("SELECT sequence FROM task_executions WHERE id = ?")?
+        .query_row([task.to_bytes()], |row| row.get(0))
+        .optional()?;
+    let Some(sequence) = sequence else { return Ok(Vec::new()) };
+    let mut select = connection.prepare_cached(
+        "SELECT number, kind, data, at FROM task_events
+         WHERE task = ? AND number > ? ORDER BY number LIMIT ?",
+    )?;
+    let found = select
+        .query_map(params![sequence, rows::signed(after), limit], |row| rows::event(task, row))?;
+    Ok(found.collect::<rusqlite::Result<_>>()?)
+}

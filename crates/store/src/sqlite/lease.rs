@@ -1,0 +1,249 @@
+//! What the holder of a claim may do, and how a task is taken from it.
+
+use std::time::Duration;
+
+use carrel_domain::{TaskId, TaskStatus, Timestamp};
+use rusqlite::{Connection, OptionalExtension as _, Row, params};
+use serde_json::{Value, json};
+
+use super::events::{Journal, status_changed};
+use super::rows;
+use crate::error::StoreError;
+use crate::model::{
+    Appended, Claim, Event, EventKind, Finish, Finished, HandBack, HandedBack, Heartbeat, NewEvent,
+    WorkerId,
+};
+
+/// What is said of a task whose worker did not come back.
+const LOST: &str = "its worker did not answer any more";
+
+/// A task that runs, as far as it matters to its holder.
+struct Running {
+    journal: Journal,
+    cancel_requested: bool,
+    attempt: u32,
+    lost: u32,
+    max_attempts: u32,
+}
+
+const RUNNING_COLUMNS: &str =
+    "id, sequence, last_event, cancel_requested, attempt, lost, max_attempts";
+
+fn running(row: &Row<'_>) -> rusqlite::Result<Running> {
+    let last: i64 = row.get(2)?;
+    Ok(Running {
+        journal: Journal {
+            task: TaskId::from_bytes(row.get(0)?),
+            sequence: row.get(1)?,
+            last: u64::try_from(last)
+                .map_err(|_| rusqlite::Error::IntegralValueOutOfRange(2, last))?,
+        },
+        cancel_requested: row.get(3)?,
+        attempt: row.get(4)?,
+        lost: row.get(5)?,
+        max_attempts: row.get(6)?,
+    })
+}
+
+/// Returns the task, if the claim still holds.
+fn held(connection: &Connection, claim: Claim) -> rusqlite::Result<Option<Running>> {
+    connection
+        .prepare_cached(&format!(
+            "SELECT {RUNNING_COLUMNS} FROM task_executions
+             WHERE id = ? AND attempt = ? AND status = 'running'"
+        ))?
+        .query_row(params![claim.task.to_bytes(), claim.attempt], running)
+        .optional()
+}
+
+/// Makes a claim hold until then.
+pub(super) fn heartbeat(
+    connection: &Connection,
+    claim: Claim,
+    until: Timestamp,
+) -> Result<Heartbeat, StoreError> {
+    let cancel_requested = connection
+        .prepare_cached(
+            "UPDATE task_executions SET lease_until = max(lease_until, ?)
+             WHERE id = ? AND attempt = ? AND status = 'running' RETURNING cancel_requested",
+        )?
+        .query_row(params![until.as_millis(), claim.task.to_bytes(), claim.attempt], |row| {
+            row.get(0)
+        })
+        .optional()?;
+    Ok(cancel_requested
+        .map_or(Heartbeat::Lost, |cancel_requested| Heartbeat::Held { cancel_requested }))
+}
+
+/// Remembers what a worker has to tell.
+pub(super) fn append(
+    connection: &Connection,
+    claim: Claim,
+    events: Vec<NewEvent>,
+) -> Result<Appended, StoreError> {
+    let Some(mut running) = held(connection, claim)? else { return Ok(Appended::Lost) };
+    Ok(Appended::Yes(running.journal.write(connection, events)?))
+}
+
+/// Ends a task.
+pub(super) fn finish(
+    connection: &Connection,
+    claim: Claim,
+    finish: Finish,
+) -> Result<Finished, StoreError> {
+    let Some(running) = held(connection, claim)? else { return Ok(Finished::Lost) };
+    // Whoever asked for the end was told that it would come.
+    let status = if running.cancel_requested { TaskStatus::Cancelled } else { finish.status };
+    let took = rows::to_millis(finish.took);
+    let told = status_changed(status, [("execution_time_ms", json!(took))], finish.now);
+    let mut events = finish.events;
+    events.push(told);
+    let end = End {
+        status,
+        result: Some(&finish.result),
+        error: finish.error.as_deref(),
+        took: Some(took),
+        now: finish.now,
+    };
+    let events = end.write(connection, running.journal, events)?;
+    Ok(Finished::Done { status, events })
+}
+
+/// A terminal state.
+struct End<'a> {
+    status: TaskStatus,
+    result: Option<&'a Value>,
+    error: Option<&'a str>,
+    took: Option<i64>,
+    now: Timestamp,
+}
+
+impl End<'_> {
+    /// Writes the state and its events.
+    fn write(
+        &self,
+        connection: &Connection,
+        mut journal: Journal,
+        events: Vec<NewEvent>,
+    ) -> rusqlite::Result<Vec<Event>> {
+        debug_assert!(self.status.is_terminal(), "{} is no end", self.status);
+        connection
+            .prepare_cached(
+                "UPDATE task_executions SET status = ?, result = ?, error_message = ?,
+                     execution_time_ms = ?, completed_at = ?, lease_until = NULL
+                 WHERE sequence = ? AND completed_at IS NULL",
+            )?
+            .execute(params![
+                self.status.as_str(),
+                self.result.map(Value::to_string),
+                self.error,
+                self.took,
+                self.now.as_millis(),
+                journal.sequence
+            ])?;
+        journal.write(connection, events)
+    }
+}
+
+/// Ends a task that waits.
+pub(super) fn cancel_queued(
+    connection: &Connection,
+    journal: Journal,
+    now: Timestamp,
+) -> rusqlite::Result<Vec<Event>> {
+    let status = TaskStatus::Cancelled;
+    let end = End { status, result: None, error: None, took: None, now };
+    end.write(connection, journal, vec![status_changed(status, [], now)])
+}
+
+/// Takes a task back from its worker.
+pub(super) fn hand_back(
+    connection: &Connection,
+    claim: Claim,
+    back: &HandBack,
+) -> Result<HandedBack, StoreError> {
+    let Some(running) = held(connection, claim)? else { return Ok(HandedBack::Lost) };
+    let (status, events) = take_back(connection, running, back)?;
+    Ok(HandedBack::Yes { status, events })
+}
+
+fn take_back(
+    connection: &Connection,
+    running: Running,
+    back: &HandBack,
+) -> rusqlite::Result<(TaskStatus, Vec<Event>)> {
+    let Running { mut journal, cancel_requested, attempt, lost, max_attempts } = running;
+    let HandBack { ref reason, due, now, counts } = *back;
+    let lost = lost + u32::from(counts);
+    if cancel_requested {
+        let (status, error) = (TaskStatus::Cancelled, Some(reason.as_str()));
+        let end = End { status, result: None, error, took: None, now };
+        let events = end.write(connection, journal, vec![status_changed(status, [], now)])?;
+        return Ok((status, events));
+    }
+    if lost >= max_attempts {
+        let status = TaskStatus::Dead;
+        let error = format!("given up after {lost} lost attempts: {reason}");
+        let end = End { status, result: None, error: Some(&error), took: None, now };
+        let told = vec![
+            NewEvent { kind: EventKind::Error, data: json!({ "error": error }), at: now },
+            status_changed(status, [], now),
+        ];
+        return Ok((status, end.write(connection, journal, told)?));
+    }
+    let status = TaskStatus::Queued;
+    connection
+        .prepare_cached(
+            "UPDATE task_executions SET status = 'queued', lease_until = NULL, due_at = ?, lost = ?
+             WHERE sequence = ?",
+        )?
+        .execute(params![due.as_millis(), lost, journal.sequence])?;
+    let more = [("attempt", json!(attempt)), ("reason", json!(reason))];
+    let events = journal.write(connection, vec![status_changed(status, more, now)])?;
+    Ok((status, events))
+}
+
+/// Takes back every task whose claim has run out.
+pub(super) fn take_expired(
+    connection: &Connection,
+    now: Timestamp,
+    delay: fn(u32) -> Duration,
+) -> Result<Vec<Event>, StoreError> {
+    let mut select = connection.prepare_cached(&format!(
+        "SELECT {RUNNING_COLUMNS} FROM task_executions
+         WHERE status = 'running' AND lease_until <= ? ORDER BY lease_until"
+    ))?;
+    let expired: Vec<_> =
+        select.query_map([now.as_millis()], running)?.collect::<rusqlite::Result<_>>()?;
+    let mut told = Vec::new();
+    for running in expired {
+        let due = now.after(delay(running.lost + 1));
+        let back = HandBack { reason: LOST.to_owned(), due, now, counts: true };
+        told.extend(take_back(connection, running, &back)?.1);
+    }
+    Ok(told)
+}
+
+/// Takes back every task of workers that are not among these.
+pub(super) fn take_from_all_but(
+    connection: &Connection,
+    alive: &[WorkerId],
+    now: Timestamp,
+) -> Result<Vec<Event>, StoreError> {
+    let mut select = connection.prepare_cached(&format!(
+        "SELECT {RUNNING_COLUMNS}, worker_id FROM task_executions WHERE status = 'running'
+         ORDER BY sequence"
+    ))?;
+    let all: Vec<(Running, Option<String>)> = select
+        .query_map([], |row| Ok((running(row)?, row.get(7)?)))?
+        .collect::<rusqlite::Result<_>>()?;
+    let mut told = Vec::new();
+    for (running, worker) in all {
+        if alive.iter().any(|alive| Some(&alive.0) == worker.as_ref()) {
+            continue;
+        }
+        let back = HandBack { reason: LOST.to_owned(), due: now, now, counts: true };
+        told.extend(take_back(connection, running, &back)?.1);
+    }
+    Ok(told)
+}

@@ -1,0 +1,222 @@
+//! Everything in one file.
+
+mod claim;
+mod connection;
+mod events;
+mod lease;
+mod readers;
+mod replies;
+mod rows;
+mod tasks;
+mod workspaces;
+mod writer;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use carrel_domain::{TaskId, Timestamp, WorkspaceId};
+
+use self::readers::Readers;
+use self::writer::Writer;
+use crate::error::StoreError;
+use crate::model::{
+    Appended, Cancellation, Claim, ClaimRequest, Claimed, Counts, Event, Finish, Finished,
+    HandBack, HandedBack, Heartbeat, NewEvent, NewTask, Page, Repeat, Sealed, StoredReply,
+    Submission, Task, TaskFilter, WorkerId, Workspace,
+};
+use crate::store::Store;
+
+/// Where the file is.
+#[derive(Clone, Debug)]
+pub struct SqliteOptions {
+    /// The file. Beside it lie two more while it is open.
+    pub path: PathBuf,
+}
+
+/// A store in one file.
+#[derive(Clone, Debug)]
+pub struct Sqlite {
+    writer: Writer,
+    readers: Readers,
+}
+
+impl Sqlite {
+    /// Opens the file, or makes it, and brings it up to date.
+    pub fn open(options: &SqliteOptions) -> Result<Self, StoreError> {
+        let path: &Path = &options.path;
+        let writer = Writer::start(connection::open_writer(path)?)?;
+        Ok(Self { writer, readers: Readers::new(path) })
+    }
+}
+
+#[async_trait]
+impl Store for Sqlite {
+    async fn add_workspace(&self, workspace: Workspace) -> Result<Option<Workspace>, StoreError> {
+        self.writer.write(move |connection| workspaces::add(connection, &workspace)).await
+    }
+
+    async fn workspace(&self, id: WorkspaceId) -> Result<Option<Workspace>, StoreError> {
+        self.readers.read(move |connection| workspaces::find(connection, id)).await
+    }
+
+    async fn workspaces(
+        &self,
+        after: Option<WorkspaceId>,
+        limit: u32,
+    ) -> Result<Vec<Workspace>, StoreError> {
+        self.readers.read(move |connection| workspaces::list(connection, after, limit)).await
+    }
+
+    async fn forget_workspace(&self, id: WorkspaceId) -> Result<bool, StoreError> {
+        self.writer.write(move |connection| workspaces::forget(connection, id)).await
+    }
+
+    async fn submit(&self, task: NewTask) -> Result<Submission, StoreError> {
+        self.writer.write(move |connection| tasks::submit(connection, &task)).await
+    }
+
+    async fn try_claim(
+        &self,
+        request: ClaimRequest,
+        now: Timestamp,
+    ) -> Result<Option<Claimed>, StoreError> {
+        let claim = move |connection: &rusqlite::Connection| {
+            let last = connection
+                .prepare_cached("SELECT coalesce(max(turn), 0) FROM workspaces")?
+                .query_row([], |row| row.get(0))?;
+            claim::claim(connection, &request, claim::next_turn(last, now), now)
+        };
+        self.writer.write(claim).await
+    }
+
+    async fn claim(&self, request: ClaimRequest) -> Result<Claimed, StoreError> {
+        self.writer.claim(request).await
+    }
+
+    async fn heartbeat(&self, claim: Claim, until: Timestamp) -> Result<Heartbeat, StoreError> {
+        self.writer.write(move |connection| lease::heartbeat(connection, claim, until)).await
+    }
+
+    async fn append(&self, claim: Claim, events: Vec<NewEvent>) -> Result<Appended, StoreError> {
+        self.writer.write(move |connection| lease::append(connection, claim, events)).await
+    }
+
+    async fn finish(&self, claim: Claim, finish: Finish) -> Result<Finished, StoreError> {
+        self.writer.write(move |connection| lease::finish(connection, claim, finish)).await
+    }
+
+    async fn hand_back(&self, claim: Claim, back: HandBack) -> Result<HandedBack, StoreError> {
+        self.writer.write(move |connection| lease::hand_back(connection, claim, &back)).await
+    }
+
+    async fn take_expired(
+        &self,
+        now: Timestamp,
+        delay: fn(u32) -> Duration,
+    ) -> Result<Vec<Event>, StoreError> {
+        self.writer.write(move |connection| lease::take_expired(connection, now, delay)).await
+    }
+
+    async fn take_from_all_but(
+        &self,
+        alive: &[WorkerId],
+        now: Timestamp,
+    ) -> Result<Vec<Event>, StoreError> {
+        let alive = alive.to_vec();
+        let take = move |connection: &_| lease::take_from_all_but(connection, &alive, now);
+        self.writer.write(take).await
+    }
+
+    async fn cancel(&self, task: TaskId, now: Timestamp) -> Result<Cancellation, StoreError> {
+        self.writer.write(move |connection| tasks::cancel(connection, task, now)).await
+    }
+
+    async fn task(&self, id: TaskId) -> Result<Option<Task>, StoreError> {
+        self.readers.read(move |connection| tasks::find(connection, id)).await
+    }
+
+    async fn tasks(&self, filter: TaskFilter) -> Result<Page, StoreError> {
+        self.readers.read(move |connection| tasks::list(connection, &filter)).await
+    }
+
+    async fn events(&self, task: TaskId, after: u64, limit: u32) -> Result<Vec<Event>, StoreError> {
+        self.readers.read(move |connection| events::after(connection, task, after, limit)).await
+    }
+
+    async fn remember_reply(
+        &self,
+        repeat: Repeat,
+        status: u16,
+        body: String,
+        now: Timestamp,
+    ) -> Result<StoredReply, StoreError> {
+        let remember =
+            move |connection: &_| replies::remember(connection, &repeat, status, &body, now);
+        self.writer.write(remember).await
+    }
+
+    async fn reply(&self, scope: &str, key: &str) -> Result<Option<StoredReply>, StoreError> {
+        let (scope, key) = (scope.to_owned(), key.to_owned());
+        self.readers.read(move |connection| replies::find(connection, &scope, &key)).await
+    }
+
+    async fn put_credential(
+        &self,
+        workspace: WorkspaceId,
+        name: String,
+        sealed: Sealed,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        let put = move |connection: &_| {
+            workspaces::put_credential(connection, workspace, &name, &sealed, now)
+        };
+        self.writer.write(put).await
+    }
+
+    async fn credential(
+        &self,
+        workspace: WorkspaceId,
+        name: &str,
+    ) -> Result<Option<Sealed>, StoreError> {
+        let name = name.to_owned();
+        self.readers
+            .read(move |connection| workspaces::credential(connection, workspace, &name))
+            .await
+    }
+
+    async fn credential_names(&self, workspace: WorkspaceId) -> Result<Vec<String>, StoreError> {
+        self.readers
+            .read(move |connection| workspaces::credential_names(connection, workspace))
+            .await
+    }
+
+    async fn forget_credential(
+        &self,
+        workspace: WorkspaceId,
+        name: &str,
+    ) -> Result<bool, StoreError> {
+        let name = name.to_owned();
+        let forget =
+            move |connection: &_| workspaces::forget_credential(connection, workspace, &name);
+        self.writer.write(forget).await
+    }
+
+    async fn forget_before(&self, replies: Timestamp, tasks: Timestamp) -> Result<u64, StoreError> {
+        let forget = move |connection: &_| {
+            let gone = replies::forget(connection, replies)?
+                + workspaces::forget_tasks(connection, tasks)?;
+            Ok(gone as u64)
+        };
+        self.writer.write(forget).await
+    }
+
+    async fn counts(&self) -> Result<Counts, StoreError> {
+        self.readers.read(workspaces::counts).await
+    }
+
+    async fn ping(&self) -> Result<(), StoreError> {
+        // A transaction of nothing still needs the lock, and so the thread and the file.
+        self.writer.write(|_| Ok(())).await
+    }
+}

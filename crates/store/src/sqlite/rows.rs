@@ -1,0 +1,128 @@
+//! Between rows and values.
+
+use std::time::Duration;
+
+use carrel_domain::{Layout, Network, Priority, TaskId, TaskStatus, Timestamp, WorkspaceId};
+use rusqlite::Row;
+use rusqlite::types::Type;
+use serde_json::Value;
+
+use crate::model::{Event, EventKind, Task, WorkerId, Workspace};
+
+/// The columns of a task in the order in which [`task`] reads them.
+macro_rules! task_columns {
+    () => {
+        "id, workspace_id, task_type, priority, status, configuration, timeout_ms, correlation_id, \
+         submitted_at, started_at, completed_at, attempt, max_attempts, worker_id, \
+         cancel_requested, result, error_message, execution_time_ms, last_event, sequence"
+    };
+}
+pub(super) use task_columns;
+
+/// The number of the column with the row's own number.
+pub(super) const SEQUENCE: usize = 19;
+
+pub(super) fn task(row: &Row<'_>) -> rusqlite::Result<Task> {
+    Ok(Task {
+        id: TaskId::from_bytes(row.get(0)?),
+        workspace: WorkspaceId::from_bytes(row.get(1)?),
+        task_type: row.get(2)?,
+        priority: priority(row, 3)?,
+        status: word(row, 4, |word| word.parse::<TaskStatus>().ok())?,
+        configuration: json(row, 5)?.unwrap_or(Value::Null),
+        timeout: millis(row.get(6)?),
+        correlation_id: row.get(7)?,
+        submitted_at: Timestamp::from_millis(row.get(8)?),
+        started_at: row.get::<_, Option<i64>>(9)?.map(Timestamp::from_millis),
+        completed_at: row.get::<_, Option<i64>>(10)?.map(Timestamp::from_millis),
+        attempt: row.get(11)?,
+        max_attempts: row.get(12)?,
+        worker: row.get::<_, Option<String>>(13)?.map(WorkerId),
+        cancel_requested: row.get(14)?,
+        result: json(row, 15)?,
+        error: row.get(16)?,
+        execution_time: row.get::<_, Option<i64>>(17)?.map(millis),
+        last_event: unsigned(row, 18)?,
+    })
+}
+
+pub(super) fn event(task: TaskId, row: &Row<'_>) -> rusqlite::Result<Event> {
+    Ok(Event {
+        task,
+        number: unsigned(row, 0)?,
+        kind: word(row, 1, EventKind::from_word)?,
+        data: json(row, 2)?.unwrap_or(Value::Null),
+        at: Timestamp::from_millis(row.get(3)?),
+    })
+}
+
+pub(super) const WORKSPACE_COLUMNS: &str = "id, name, layout, network, quota_bytes, created_at";
+
+pub(super) fn workspace(row: &Row<'_>) -> rusqlite::Result<Workspace> {
+    let layout = |word: &str| {
+        [Layout::Plain, Layout::Tenant].into_iter().find(|layout| layout.as_str() == word)
+    };
+    let network: Option<String> = row.get(3)?;
+    let network = network.map(|word| word.parse::<Network>()).transpose();
+    Ok(Workspace {
+        id: WorkspaceId::from_bytes(row.get(0)?),
+        name: row.get(1)?,
+        layout: word(row, 2, layout)?,
+        network: network.map_err(|error| unreadable(3, Type::Text, error))?,
+        quota_bytes: unsigned(row, 4)?,
+        created_at: Timestamp::from_millis(row.get(5)?),
+    })
+}
+
+/// Returns the number that stands for an urgency: the most urgent sorts first.
+pub(super) fn rank(priority: Priority) -> i64 {
+    match priority {
+        Priority::Critical => 0,
+        Priority::High => 1,
+        Priority::Normal => 2,
+        Priority::Low => 3,
+    }
+}
+
+fn priority(row: &Row<'_>, column: usize) -> rusqlite::Result<Priority> {
+    let found: i64 = row.get(column)?;
+    let priority = Priority::ALL.iter().copied().find(|priority| rank(*priority) == found);
+    priority.ok_or(rusqlite::Error::IntegralValueOutOfRange(column, found))
+}
+
+fn word<T>(row: &Row<'_>, column: usize, read: impl Fn(&str) -> Option<T>) -> rusqlite::Result<T> {
+    let word = row.get_ref(column)?.as_str()?;
+    read(word).ok_or_else(|| unreadable(column, Type::Text, format!("unknown word {word:?}")))
+}
+
+fn json(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<Value>> {
+    let Some(text) = row.get_ref(column)?.as_str_or_null()? else { return Ok(None) };
+    serde_json::from_str(text).map(Some).map_err(|error| unreadable(column, Type::Text, error))
+}
+
+fn unsigned(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
+    let found: i64 = row.get(column)?;
+    u64::try_from(found).map_err(|_| rusqlite::Error::IntegralValueOutOfRange(column, found))
+}
+
+fn unreadable(
+    column: usize,
+    kind: Type,
+    error: impl Into<Box<dyn std::error::Error + Send + Sync>>,
+) -> rusqlite::Error {
+    rusqlite::Error::FromSqlConversionFailure(column, kind, error.into())
+}
+
+fn millis(millis: i64) -> Duration {
+    Duration::from_millis(u64::try_from(millis).unwrap_or(0))
+}
+
+/// Returns a length of time as the database has it.
+pub(super) fn to_millis(time: Duration) -> i64 {
+    i64::try_from(time.as_millis()).unwrap_or(i64::MAX)
+}
+
+/// Returns a number as the database has it. What does not fit is the largest there is.
+pub(super) fn signed(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}

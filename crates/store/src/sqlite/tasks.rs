@@ -1,0 +1,150 @@
+//! Tasks, as whoever submits them sees them.
+
+use carrel_domain::{TaskId, TaskStatus, Timestamp};
+use rusqlite::{Connection, OptionalExtension as _, params};
+
+use super::events::{Journal, status_changed};
+use super::rows::{self, task_columns};
+use super::{lease, replies};
+use crate::error::StoreError;
+use crate::model::{Cancellation, NewTask, Page, Submission, Task, TaskFilter};
+
+/// Queues a task.
+pub(super) fn submit(connection: &Connection, new: &NewTask) -> Result<Submission, StoreError> {
+    if let Some(repeat) = &new.repeat
+        && let Some((digest, made)) = replies::task_of(connection, repeat)?
+    {
+        if digest != repeat.digest {
+            return Ok(Submission::Mismatch);
+        }
+        if let Some(task) = made.map(|id| find(connection, id)).transpose()?.flatten() {
+            return Ok(Submission::Repeated(task));
+        }
+    }
+    let waiting: Option<i64> = connection
+        .prepare_cached("SELECT queued FROM workspaces WHERE id = ?")?
+        .query_row([new.workspace.to_bytes()], |row| row.get(0))
+        .optional()?;
+    match waiting {
+        None => return Ok(Submission::NoWorkspace),
+        Some(waiting) if waiting >= rows::signed(new.max_waiting) => {
+            return Ok(Submission::Full { limit: new.max_waiting });
+        }
+        Some(_) => {}
+    }
+    if let Some(repeat) = &new.repeat {
+        replies::remember_task(connection, repeat, new.id, new.now)?;
+    }
+    insert(connection, new)
+}
+
+fn insert(connection: &Connection, new: &NewTask) -> Result<Submission, StoreError> {
+    let now = new.now.as_millis();
+    connection
+        .prepare_cached(
+            "INSERT INTO task_executions (id, workspace_id, task_type, priority, status,
+                 configuration, timeout_ms, correlation_id, submitted_at, due_at, max_attempts)
+             VALUES (?, ?, ?, ?, 'queued', ?, ?, ?, ?, ?, ?)",
+        )?
+        .execute(params![
+            new.id.to_bytes(),
+            new.workspace.to_bytes(),
+            new.task_type,
+            rows::rank(new.priority),
+            new.configuration.to_string(),
+            rows::to_millis(new.timeout),
+            new.correlation_id,
+            now,
+            now,
+            new.max_attempts
+        ])?;
+    let sequence = connection.last_insert_rowid();
+    let mut journal = Journal { task: new.id, sequence, last: 0 };
+    let told = status_changed(TaskStatus::Queued, [], new.now);
+    let events = journal.write(connection, vec![told])?;
+    let task = Task {
+        id: new.id,
+        workspace: new.workspace,
+        task_type: new.task_type.clone(),
+        priority: new.priority,
+        status: TaskStatus::Queued,
+        configuration: new.configuration.clone(),
+        timeout: new.timeout,
+        correlation_id: new.correlation_id.clone(),
+        submitted_at: new.now,
+        started_at: None,
+        completed_at: None,
+        attempt: 0,
+        max_attempts: new.max_attempts,
+        worker: None,
+        cancel_requested: false,
+        result: None,
+        error: None,
+        execution_time: None,
+        last_event: journal.last,
+    };
+    Ok(Submission::Created(task, events))
+}
+
+/// Asks for a task's end.
+pub(super) fn cancel(
+    connection: &Connection,
+    id: TaskId,
+    now: Timestamp,
+) -> Result<Cancellation, StoreError> {
+    let found = connection
+        .prepare_cached(concat!("SELECT ", task_columns!(), " FROM task_executions WHERE id = ?"))?
+        .query_row([id.to_bytes()], |row| Ok((rows::task(row)?, row.get(rows::SEQUENCE)?)))
+        .optional()?;
+    let Some((task, sequence)) = found else { return Ok(Cancellation::Unknown) };
+    match task.status {
+        TaskStatus::Queued => {
+            let journal = Journal { task: id, sequence, last: task.last_event };
+            Ok(Cancellation::Cancelled(lease::cancel_queued(connection, journal, now)?))
+        }
+        TaskStatus::Running => {
+            connection
+                .prepare_cached(
+                    "UPDATE task_executions SET cancel_requested = 1 WHERE sequence = ?",
+                )?
+                .execute([sequence])?;
+            Ok(Cancellation::Requested)
+        }
+        TaskStatus::Completed
+        | TaskStatus::Failed
+        | TaskStatus::Cancelled
+        | TaskStatus::TimedOut
+        | TaskStatus::Dead => Ok(Cancellation::Finished(task.status)),
+    }
+}
+
+/// Returns a task.
+pub(super) fn find(connection: &Connection, id: TaskId) -> Result<Option<Task>, StoreError> {
+    let found = connection
+        .prepare_cached(concat!("SELECT ", task_columns!(), " FROM task_executions WHERE id = ?"))?
+        .query_row([id.to_bytes()], rows::task)
+        .optional()?;
+    Ok(found)
+}
+
+/// Lists tasks, newest first.
+pub(super) fn list(connection: &Connection, filter: &TaskFilter) -> Result<Page, StoreError> {
+    // Results may be large and are not shown in lists.
+    const COLUMNS: &str = "id, workspace_id, task_type, priority, status, 'null', timeout_ms,
+        correlation_id, submitted_at, started_at, completed_at, attempt, max_attempts, worker_id,
+        cancel_requested, NULL, error_message, execution_time_ms, last_event, sequence";
+    const WHERE: &str = "FROM task_executions WHERE workspace_id = ?1
+        AND (?2 IS NULL OR status = ?2) AND (?3 IS NULL OR task_type = ?3)";
+    let workspace = filter.workspace.to_bytes();
+    let status = filter.status.map(TaskStatus::as_str);
+    let total: i64 = connection
+        .prepare_cached(&format!("SELECT count(*) {WHERE}"))?
+        .query_row(params![workspace, status, filter.task_type], |row| row.get(0))?;
+    let mut select = connection.prepare_cached(&format!(
+        "SELECT {COLUMNS} {WHERE} ORDER BY sequence DESC LIMIT ?4 OFFSET ?5"
+    ))?;
+    let bound =
+        params![workspace, status, filter.task_type, filter.limit, rows::signed(filter.offset)];
+    let tasks = select.query_map(bound, rows::task)?.collect::<rusqlite::Result<_>>()?;
+    Ok(Page { tasks, total: u64::try_from(total).unwrap_or(0) })
+}

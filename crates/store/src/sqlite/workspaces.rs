@@ -1,0 +1,162 @@
+//! Workspaces and what is kept for them.
+
+use carrel_domain::{Network, Timestamp, WorkspaceId};
+use rusqlite::{Connection, OptionalExtension as _, params};
+
+use super::rows::{self, WORKSPACE_COLUMNS};
+use crate::error::StoreError;
+use crate::model::{Counts, Sealed, Workspace};
+
+/// Adds a workspace, unless it is there.
+pub(super) fn add(
+    connection: &Connection,
+    new: &Workspace,
+) -> Result<Option<Workspace>, StoreError> {
+    if let Some(there) = find(connection, new.id)? {
+        return Ok(Some(there));
+    }
+    connection
+        .prepare_cached(
+            "INSERT INTO workspaces (id, name, layout, network, quota_bytes, created_at)
+             VALUES (?, ?, ?, ?, ?, ?)",
+        )?
+        .execute(params![
+            new.id.to_bytes(),
+            new.name,
+            new.layout.as_str(),
+            new.network.map(Network::as_str),
+            rows::signed(new.quota_bytes),
+            new.created_at.as_millis()
+        ])?;
+    Ok(None)
+}
+
+/// Returns a workspace.
+pub(super) fn find(
+    connection: &Connection,
+    id: WorkspaceId,
+) -> Result<Option<Workspace>, StoreError> {
+    let found = connection
+        .prepare_cached(&format!("SELECT {WORKSPACE_COLUMNS} FROM workspaces WHERE id = ?"))?
+        .query_row([id.to_bytes()], rows::workspace)
+        .optional()?;
+    Ok(found)
+}
+
+/// Returns the workspaces after one.
+pub(super) fn list(
+    connection: &Connection,
+    after: Option<WorkspaceId>,
+    limit: u32,
+) -> Result<Vec<Workspace>, StoreError> {
+    let mut select = connection.prepare_cached(&format!(
+        "SELECT {WORKSPACE_COLUMNS} FROM workspaces WHERE id > ? ORDER BY id LIMIT ?"
+    ))?;
+    let after = after.map_or([0; 16], WorkspaceId::to_bytes);
+    let found = select.query_map(params![after, limit], rows::workspace)?;
+    Ok(found.collect::<rusqlite::Result<_>>()?)
+}
+
+/// Forgets a workspace with all that belongs to it, unless a task of it lives.
+pub(super) fn forget(connection: &Connection, id: WorkspaceId) -> Result<bool, StoreError> {
+    let id = id.to_bytes();
+    let idle = connection
+        .prepare_cached("SELECT 1 FROM workspaces WHERE id = ? AND queued = 0 AND running = 0")?
+        .exists([id])?;
+    if !idle {
+        return Ok(false);
+    }
+    for statement in [
+        "DELETE FROM task_events WHERE task IN
+             (SELECT sequence FROM task_executions WHERE workspace_id = ?)",
+        "DELETE FROM task_executions WHERE workspace_id = ?",
+        "DELETE FROM credentials WHERE workspace_id = ?",
+        "DELETE FROM workspaces WHERE id = ?",
+    ] {
+        connection.prepare_cached(statement)?.execute([id])?;
+    }
+    Ok(true)
+}
+
+/// Keeps a sealed credential.
+pub(super) fn put_credential(
+    connection: &Connection,
+    workspace: WorkspaceId,
+    name: &str,
+    sealed: &Sealed,
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    connection
+        .prepare_cached(
+            "INSERT OR REPLACE INTO credentials (workspace_id, name, sealed, at)
+             VALUES (?, ?, ?, ?)",
+        )?
+        .execute(params![workspace.to_bytes(), name, sealed.0, now.as_millis()])?;
+    Ok(())
+}
+
+/// Returns a sealed credential.
+pub(super) fn credential(
+    connection: &Connection,
+    workspace: WorkspaceId,
+    name: &str,
+) -> Result<Option<Sealed>, StoreError> {
+    let found = connection
+        .prepare_cached("SELECT sealed FROM credentials WHERE workspace_id = ? AND name = ?")?
+        .query_row(params![workspace.to_bytes(), name], |row| row.get(0))
+        .optional()?;
+    Ok(found.map(Sealed))
+}
+
+/// Returns the names of a workspace's credentials.
+pub(super) fn credential_names(
+    connection: &Connection,
+    workspace: WorkspaceId,
+) -> Result<Vec<String>, StoreError> {
+    let mut select = connection
+        .prepare_cached("SELECT name FROM credentials WHERE workspace_id = ? ORDER BY name")?;
+    let names = select.query_map([workspace.to_bytes()], |row| row.get(0))?;
+    Ok(names.collect::<rusqlite::Result<_>>()?)
+}
+
+/// Forgets a credential.
+pub(super) fn forget_credential(
+    connection: &Connection,
+    workspace: WorkspaceId,
+    name: &str,
+) -> Result<bool, StoreError> {
+    let gone = connection
+        .prepare_cached("DELETE FROM credentials WHERE workspace_id = ? AND name = ?")?
+        .execute(params![workspace.to_bytes(), name])?;
+    Ok(gone > 0)
+}
+
+/// Forgets finished tasks from before a time.
+pub(super) fn forget_tasks(connection: &Connection, before: Timestamp) -> rusqlite::Result<usize> {
+    connection
+        .prepare_cached(
+            "DELETE FROM task_events WHERE task IN
+                 (SELECT sequence FROM task_executions WHERE completed_at < ?)",
+        )?
+        .execute([before.as_millis()])?;
+    connection
+        .prepare_cached("DELETE FROM task_executions WHERE completed_at < ?")?
+        .execute([before.as_millis()])
+}
+
+/// Counts what there is.
+pub(super) fn counts(connection: &Connection) -> Result<Counts, StoreError> {
+    let unsigned = |number: i64| u64::try_from(number).unwrap_or(0);
+    let counted = connection
+        .prepare_cached(
+            "SELECT count(*), coalesce(sum(queued), 0), coalesce(sum(running), 0) FROM workspaces",
+        )?
+        .query_row([], |row| {
+            Ok(Counts {
+                workspaces: unsigned(row.get(0)?),
+                queued: unsigned(row.get(1)?),
+                running: unsigned(row.get(2)?),
+            })
+        })?;
+    Ok(counted)
+}

@@ -1,0 +1,138 @@
+//! The one trait.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use carrel_domain::{TaskId, Timestamp, WorkspaceId};
+
+use crate::error::StoreError;
+use crate::model::{
+    Appended, Cancellation, Claim, ClaimRequest, Claimed, Counts, Event, Finish, Finished,
+    HandBack, HandedBack, Heartbeat, NewEvent, NewTask, Page, Repeat, Sealed, StoredReply,
+    Submission, Task, TaskFilter, WorkerId, Workspace,
+};
+
+/// What the service remembers.
+///
+/// Every operation is one transaction. When it has been answered it is on the disk, and it may be
+/// repeated after a crash: the second time says `Lost`, `Repeated` or `Finished`. Times come from the
+/// caller, so that tests can choose them.
+#[async_trait]
+pub trait Store: std::fmt::Debug + Send + Sync + 'static {
+    /// Adds a workspace. Returns the one that was there before, if there was one.
+    async fn add_workspace(&self, workspace: Workspace) -> Result<Option<Workspace>, StoreError>;
+
+    /// Returns a workspace.
+    async fn workspace(&self, id: WorkspaceId) -> Result<Option<Workspace>, StoreError>;
+
+    /// Returns the workspaces in the order in which they were made: those after one, and so many.
+    async fn workspaces(
+        &self,
+        after: Option<WorkspaceId>,
+        limit: u32,
+    ) -> Result<Vec<Workspace>, StoreError>;
+
+    /// Forgets a workspace with its tasks and credentials, unless a task of it waits or runs.
+    /// Returns whether it is gone.
+    async fn forget_workspace(&self, id: WorkspaceId) -> Result<bool, StoreError>;
+
+    /// Queues a task.
+    async fn submit(&self, task: NewTask) -> Result<Submission, StoreError>;
+
+    /// Gives a worker its next task, if one waits: round robin between workspaces, by urgency and then
+    /// by age inside one.
+    async fn try_claim(
+        &self,
+        request: ClaimRequest,
+        now: Timestamp,
+    ) -> Result<Option<Claimed>, StoreError>;
+
+    /// Does as [`Store::try_claim`] does, and waits until there is one. Giving up the wait loses no task.
+    async fn claim(&self, request: ClaimRequest) -> Result<Claimed, StoreError>;
+
+    /// Makes a claim hold until then.
+    async fn heartbeat(&self, claim: Claim, until: Timestamp) -> Result<Heartbeat, StoreError>;
+
+    /// Remembers what a worker has to tell.
+    async fn append(&self, claim: Claim, events: Vec<NewEvent>) -> Result<Appended, StoreError>;
+
+    /// Ends a task.
+    async fn finish(&self, claim: Claim, finish: Finish) -> Result<Finished, StoreError>;
+
+    /// Takes a task back from its worker: to be begun again, or dead if that was the last attempt.
+    async fn hand_back(&self, claim: Claim, back: HandBack) -> Result<HandedBack, StoreError>;
+
+    /// Takes back every task whose claim has run out. The next attempt is due after `delay` of the
+    /// number of attempts lost so far.
+    async fn take_expired(
+        &self,
+        now: Timestamp,
+        delay: fn(u32) -> Duration,
+    ) -> Result<Vec<Event>, StoreError>;
+
+    /// Takes back every task of workers that are known to be dead: all but these.
+    async fn take_from_all_but(
+        &self,
+        alive: &[WorkerId],
+        now: Timestamp,
+    ) -> Result<Vec<Event>, StoreError>;
+
+    /// Asks for a task's end.
+    async fn cancel(&self, task: TaskId, now: Timestamp) -> Result<Cancellation, StoreError>;
+
+    /// Returns a task.
+    async fn task(&self, id: TaskId) -> Result<Option<Task>, StoreError>;
+
+    /// Lists tasks.
+    async fn tasks(&self, filter: TaskFilter) -> Result<Page, StoreError>;
+
+    /// Returns the events of a task after a number, and at most so many.
+    async fn events(&self, task: TaskId, after: u64, limit: u32) -> Result<Vec<Event>, StoreError>;
+
+    /// Remembers the answer to a request, unless one is remembered. Returns the remembered one.
+    async fn remember_reply(
+        &self,
+        repeat: Repeat,
+        status: u16,
+        body: String,
+        now: Timestamp,
+    ) -> Result<StoredReply, StoreError>;
+
+    /// Returns the answer to a request that came before.
+    async fn reply(&self, scope: &str, key: &str) -> Result<Option<StoredReply>, StoreError>;
+
+    /// Keeps a sealed credential, in place of one of the same name.
+    async fn put_credential(
+        &self,
+        workspace: WorkspaceId,
+        name: String,
+        sealed: Sealed,
+        now: Timestamp,
+    ) -> Result<(), StoreError>;
+
+    /// Returns a sealed credential.
+    async fn credential(
+        &self,
+        workspace: WorkspaceId,
+        name: &str,
+    ) -> Result<Option<Sealed>, StoreError>;
+
+    /// Returns the names of a workspace's credentials.
+    async fn credential_names(&self, workspace: WorkspaceId) -> Result<Vec<String>, StoreError>;
+
+    /// Forgets a credential. Returns whether there was one.
+    async fn forget_credential(
+        &self,
+        workspace: WorkspaceId,
+        name: &str,
+    ) -> Result<bool, StoreError>;
+
+    /// Forgets answers from before a time, and finished tasks from before another.
+    async fn forget_before(&self, replies: Timestamp, tasks: Timestamp) -> Result<u64, StoreError>;
+
+    /// Counts what there is.
+    async fn counts(&self) -> Result<Counts, StoreError>;
+
+    /// Answers if the database does.
+    async fn ping(&self) -> Result<(), StoreError>;
+}

@@ -1,0 +1,64 @@
+//! What tests of several crates share.
+//!
+//! [`store`] says what every store promises. An implementation runs all of it with [`store_suite!`].
+#![forbid(unsafe_code)]
+#![expect(
+    clippy::missing_panics_doc,
+    clippy::unwrap_used,
+    missing_docs,
+    reason = "a promise is named by its function and broken by a panic"
+)]
+
+pub mod model;
+pub mod store;
+
+/// Runs every promise of a store as a test of its own. The expression is a function that makes an empty
+/// store and returns it together with whatever has to be kept alive.
+#[macro_export]
+macro_rules! store_suite {
+    ($make:expr) => {
+        $crate::store_suite! { @each $make;
+            a_submitted_task_is_queued_and_says_so,
+            a_task_needs_a_workspace,
+            a_repeated_submission_returns_the_first_task,
+            no_more_tasks_wait_than_may,
+            urgency_decides_inside_a_workspace_and_age_among_equals,
+            workspaces_take_turns,
+            no_workspace_runs_more_than_it_may,
+            a_claimed_task_is_invisible_until_its_lease_ends,
+            a_heartbeat_keeps_a_claim,
+            every_write_of_a_lost_claim_is_refused,
+            a_task_that_is_lost_too_often_is_dead,
+            a_task_given_back_in_peace_is_not_lost,
+            a_delayed_task_waits_for_its_time,
+            the_tasks_of_dead_workers_are_taken_back,
+            a_queued_task_is_cancelled_at_once,
+            a_cancelled_running_task_never_counts_as_completed,
+            a_cancelled_task_of_a_lost_worker_is_not_begun_again,
+            what_is_terminal_is_final,
+            events_are_numbered_without_gaps_and_the_last_one_is_terminal,
+            a_waiting_worker_gets_what_is_submitted,
+            a_worker_that_gives_up_loses_no_task,
+            lists_are_filtered_newest_first_and_in_parts,
+            the_first_reply_is_remembered,
+            credentials_are_kept_by_workspace_and_name,
+            a_workspace_with_live_tasks_is_not_forgotten,
+            old_replies_and_tasks_are_forgotten_and_live_ones_are_not,
+        }
+
+        #[tokio::test]
+        async fn random_histories_agree_with_the_model() {
+            for seed in $crate::model::seeds() {
+                let (store, _kept) = $make().await;
+                $crate::model::play(&store, seed, $crate::model::STEPS).await;
+            }
+        }
+    };
+    (@each $make:expr; $($name:ident,)+) => {$(
+        #[tokio::test]
+        async fn $name() {
+            let (store, _kept) = $make().await;
+            $crate::store::$name(&store).await;
+        }
+    )+};
+}

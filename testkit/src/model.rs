@@ -1,0 +1,249 @@
+//! The queue as a few lines of plain code, and random histories that hold a store against it.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use carrel_domain::{Priority, TaskId, TaskStatus, Timestamp, WorkspaceId};
+use carrel_store::{
+    Appended, Cancellation, Claim, EventKind, Finished, HandBack, HandedBack, Heartbeat, NewEvent,
+    Store, Submission,
+};
+use fastrand::Rng;
+use pretty_assertions::assert_eq;
+use serde_json::json;
+
+use crate::store::{LEASE, all_events, at, end, new_task, wish, workspace};
+
+/// How long one history is.
+pub const STEPS: usize = 400;
+
+/// Says how many histories a long run plays.
+const SEEDS: &str = "CARREL_HISTORIES";
+
+/// Histories of a short run.
+const FEW: u64 = 5;
+
+/// How long a lost task waits.
+const DELAY: Duration = Duration::from_secs(7);
+
+/// Returns the seeds of a run.
+#[expect(clippy::disallowed_methods, reason = "tests have settings of their own")]
+pub fn seeds() -> std::ops::Range<u64> {
+    let many = std::env::var(SEEDS).ok().and_then(|text| text.parse().ok());
+    0..many.unwrap_or(FEW)
+}
+
+#[derive(Clone, Debug)]
+struct Expected {
+    workspace: WorkspaceId,
+    priority: Priority,
+    order: usize,
+    status: TaskStatus,
+    attempt: u32,
+    lost: u32,
+    due: Timestamp,
+    lease: Timestamp,
+    cancel: bool,
+    events: u64,
+}
+
+/// The queue as it should be.
+#[derive(Debug, Default)]
+struct Model {
+    tasks: BTreeMap<TaskId, Expected>,
+}
+
+impl Model {
+    /// Returns whether this claim is held.
+    fn holds(&self, claim: Claim) -> bool {
+        self.tasks
+            .get(&claim.task)
+            .is_some_and(|task| task.status == TaskStatus::Running && task.attempt == claim.attempt)
+    }
+
+    /// Returns the tasks that may be claimed, of each workspace the one that is next there.
+    fn next(&self, now: Timestamp) -> BTreeMap<WorkspaceId, TaskId> {
+        let mut best: BTreeMap<WorkspaceId, (Priority, usize, TaskId)> = BTreeMap::new();
+        for (id, task) in &self.tasks {
+            if task.status != TaskStatus::Queued || task.due > now {
+                continue;
+            }
+            let candidate = (task.priority, task.order, *id);
+            let entry = best.entry(task.workspace).or_insert(candidate);
+            *entry = (*entry).min(candidate);
+        }
+        best.into_iter().map(|(workspace, (.., id))| (workspace, id)).collect()
+    }
+
+    /// Takes a task back.
+    fn take_back(&mut self, id: TaskId, due: Timestamp, counts: bool) {
+        let task = self.tasks.get_mut(&id).expect("the task is known");
+        task.lost += u32::from(counts);
+        task.events += 1;
+        task.due = due;
+        task.status = match () {
+            () if task.cancel => TaskStatus::Cancelled,
+            () if task.lost >= 3 => TaskStatus::Dead,
+            () => TaskStatus::Queued,
+        };
+        // The reason is told before the end.
+        task.events += u64::from(task.status == TaskStatus::Dead);
+    }
+}
+
+/// Plays a random history on a store, and holds every answer against the model.
+#[expect(clippy::too_many_lines, reason = "one arm for each operation")]
+pub async fn play(store: &dyn Store, seed: u64, steps: usize) {
+    let mut rng = Rng::with_seed(seed);
+    let mut model = Model::default();
+    let mut workspaces = Vec::new();
+    for _ in 0..3 {
+        workspaces.push(workspace(store).await);
+    }
+    let mut claims: Vec<Claim> = Vec::new();
+    let mut now = 0;
+    for order in 0..steps {
+        now += rng.i64(0..4);
+        let claim = rng.choice(&claims).copied();
+        match (rng.u8(0..100), claim) {
+            (0..25, _) => {
+                let workspace = workspaces[rng.usize(..workspaces.len())];
+                let priority = Priority::ALL[rng.usize(..4)];
+                let new = new_task(workspace, priority, at(now));
+                let made = store.submit(new.clone()).await.unwrap();
+                assert!(matches!(made, Submission::Created(..)), "{seed}/{order}: {made:?}");
+                let expected = Expected {
+                    workspace,
+                    priority,
+                    order,
+                    status: TaskStatus::Queued,
+                    attempt: 0,
+                    lost: 0,
+                    due: at(now),
+                    lease: at(now),
+                    cancel: false,
+                    events: 1,
+                };
+                model.tasks.insert(new.id, expected);
+            }
+            (25..50, _) => {
+                let next = model.next(at(now));
+                let claimed = store.try_claim(wish("w"), at(now)).await.unwrap();
+                assert_eq!(claimed.is_some(), !next.is_empty(), "{seed}/{order}");
+                let Some(claimed) = claimed else { continue };
+                let id = claimed.claim.task;
+                assert_eq!(next.get(&claimed.task.workspace), Some(&id), "{seed}/{order}");
+                let task = model.tasks.get_mut(&id).unwrap();
+                task.status = TaskStatus::Running;
+                task.attempt += 1;
+                task.events += 1;
+                task.lease = at(now).after(LEASE);
+                assert_eq!(claimed.claim.attempt, task.attempt, "{seed}/{order}");
+                claims.push(claimed.claim);
+            }
+            (50..60, Some(claim)) => {
+                let until = at(now).after(LEASE);
+                let beat = store.heartbeat(claim, until).await.unwrap();
+                let expected = if model.holds(claim) {
+                    let task = model.tasks.get_mut(&claim.task).unwrap();
+                    task.lease = task.lease.max(until);
+                    Heartbeat::Held { cancel_requested: task.cancel }
+                } else {
+                    Heartbeat::Lost
+                };
+                assert_eq!(beat, expected, "{seed}/{order}");
+            }
+            (60..68, Some(claim)) => {
+                let event = NewEvent {
+                    kind: EventKind::LogLine,
+                    data: json!({ "line": order }),
+                    at: at(now),
+                };
+                let appended = store.append(claim, vec![event]).await.unwrap();
+                let held = model.holds(claim);
+                assert_eq!(matches!(appended, Appended::Yes(_)), held, "{seed}/{order}");
+                if held {
+                    model.tasks.get_mut(&claim.task).unwrap().events += 1;
+                }
+            }
+            (68..80, Some(claim)) => {
+                let ends = [TaskStatus::Completed, TaskStatus::Failed, TaskStatus::TimedOut];
+                let status = ends[rng.usize(..ends.len())];
+                let finished = store.finish(claim, end(status, now)).await.unwrap();
+                if model.holds(claim) {
+                    let task = model.tasks.get_mut(&claim.task).unwrap();
+                    task.status = if task.cancel { TaskStatus::Cancelled } else { status };
+                    task.events += 1;
+                    let Finished::Done { status, .. } = finished else {
+                        panic!("{seed}/{order}: {finished:?}");
+                    };
+                    assert_eq!(status, task.status, "{seed}/{order}");
+                } else {
+                    assert_eq!(finished, Finished::Lost, "{seed}/{order}");
+                }
+            }
+            (80..86, Some(claim)) => {
+                let (counts, due) = (rng.bool(), at(now + rng.i64(0..10)));
+                let back = HandBack { reason: "test".to_owned(), due, now: at(now), counts };
+                let given = store.hand_back(claim, back).await.unwrap();
+                if model.holds(claim) {
+                    model.take_back(claim.task, due, counts);
+                    let HandedBack::Yes { status, .. } = given else {
+                        panic!("{seed}/{order}: {given:?}");
+                    };
+                    assert_eq!(status, model.tasks[&claim.task].status, "{seed}/{order}");
+                } else {
+                    assert_eq!(given, HandedBack::Lost, "{seed}/{order}");
+                }
+            }
+            (86..94, _) => {
+                let ids: Vec<_> = model.tasks.keys().copied().collect();
+                let Some(id) = rng.choice(&ids).copied() else { continue };
+                let answer = store.cancel(id, at(now)).await.unwrap();
+                let task = model.tasks.get_mut(&id).unwrap();
+                match task.status {
+                    TaskStatus::Queued => {
+                        assert!(matches!(answer, Cancellation::Cancelled(_)), "{seed}/{order}");
+                        task.status = TaskStatus::Cancelled;
+                        task.events += 1;
+                    }
+                    TaskStatus::Running => {
+                        assert_eq!(answer, Cancellation::Requested, "{seed}/{order}");
+                        task.cancel = true;
+                    }
+                    over => assert_eq!(answer, Cancellation::Finished(over), "{seed}/{order}"),
+                }
+            }
+            (94.., _) => {
+                now += rng.i64(0..40);
+                store.take_expired(at(now), |_| DELAY).await.unwrap();
+                let expired = model.tasks.iter().filter(|(_, task)| {
+                    task.status == TaskStatus::Running && task.lease <= at(now)
+                });
+                let expired: Vec<_> = expired.map(|(id, _)| *id).collect();
+                for id in expired {
+                    model.take_back(id, at(now).after(DELAY), true);
+                }
+            }
+            (_, None) => {}
+        }
+    }
+    for (id, expected) in &model.tasks {
+        agrees(store, seed, *id, expected).await;
+    }
+}
+
+async fn agrees(store: &dyn Store, seed: u64, id: TaskId, expected: &Expected) {
+    let task = store.task(id).await.unwrap().expect("no task is lost");
+    assert_eq!(
+        (task.status, task.attempt, task.last_event),
+        (expected.status, expected.attempt, expected.events),
+        "{seed}: {id}"
+    );
+    let events = all_events(store, id).await;
+    let numbers: Vec<_> = events.iter().map(|event| event.number).collect();
+    assert_eq!(numbers, (1..=expected.events).collect::<Vec<_>>(), "{seed}: {id}");
+    let ends: Vec<_> = events.iter().filter(|event| event.is_last()).collect();
+    assert_eq!(ends.len(), usize::from(task.status.is_terminal()), "{seed}: {id}");
+    assert_eq!(events.last().unwrap().is_last(), task.status.is_terminal(), "{seed}: {id}");
+}
