@@ -513,7 +513,7 @@ impl Code {
                 remedies: &["ask again; `/readyz` says when it is back"],
             },
             Self::QueueUnavailable => Guide {
-                causes: &["Redis is down, restarts, or cannot be reached"],
+                causes: &["the Redis server is down, restarts, or cannot be reached"],
                 remedies: &[
                     "ask again with the same idempotency key; `/readyz` says when it is back",
                 ],
