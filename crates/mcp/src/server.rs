@@ -195,7 +195,8 @@ impl ServerHandler for ToolHandler {
         self.settled(&context).await;
         let session = self.session(&context);
         let (progress, news) = progress::channel(&context);
-        let options = CallOptions { door: self.door, cancel: context.ct.clone(), progress };
+        let cancel = context.ct.clone();
+        let options = CallOptions { cancel, progress, ..CallOptions::new(self.door) };
         let arguments = request.arguments.unwrap_or_default();
         let call = self.server.registry.call(&session, &request.name, arguments, options);
         let answer = progress::while_telling(call, news, &context.peer).await;

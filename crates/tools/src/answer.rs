@@ -2,6 +2,8 @@
 
 use serde_json::Value;
 
+use crate::events::Door;
+
 /// What a tool answers: bulk for the reader, facts for programs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reply<F> {
@@ -9,6 +11,8 @@ pub struct Reply<F> {
     pub content: Vec<Content>,
     /// Path, range, hash, counts, and what was cut.
     pub facts: F,
+    /// Bulk and facts as one value, for a door that wants that instead.
+    pub data: Option<Value>,
 }
 
 /// A piece of bulk.
@@ -32,6 +36,8 @@ pub struct Answer {
     pub content: Vec<Content>,
     /// The facts, or the error envelope.
     pub structured: Value,
+    /// Bulk and facts as one value, if the door wants that and the tool has it.
+    pub data: Option<Value>,
     /// The call was refused or failed. A command that ends with an error is no such thing.
     pub is_error: bool,
 }
@@ -39,7 +45,19 @@ pub struct Answer {
 impl<F> Reply<F> {
     /// Answers with one text.
     pub fn text(text: impl Into<String>, facts: F) -> Self {
-        Self { content: vec![Content::Text(text.into())], facts }
+        Self::new(vec![Content::Text(text.into())], facts)
+    }
+
+    /// Answers with several pieces.
+    pub fn new(content: Vec<Content>, facts: F) -> Self {
+        Self { content, facts, data: None }
+    }
+
+    /// Adds what a door gets that wants bulk and facts as one value.
+    #[must_use]
+    pub fn with_data(mut self, door: Door, data: impl FnOnce(&F) -> Value) -> Self {
+        self.data = door.wants_data().then(|| data(&self.facts));
+        self
     }
 }
 

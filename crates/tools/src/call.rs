@@ -2,11 +2,16 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
+use carrel_domain::{Network, Secret};
+use carrel_exec::Piece;
+use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::events::Door;
 use crate::place::{Place, Workspaces};
+use crate::redact::Redactor;
 use crate::session::Session;
 use crate::toolbox::Toolbox;
 
@@ -25,12 +30,33 @@ pub struct CallOptions {
     pub cancel: CancellationToken,
     /// Who wants to know how far the work is.
     pub progress: Option<Arc<dyn Progress>>,
+    /// What else commands of this call get.
+    pub terms: Terms,
+}
+
+/// What a door decides for the commands of a call, beside what the call itself may ask for.
+#[derive(Clone, Debug, Default)]
+pub struct Terms {
+    /// The network of commands that do not say.
+    pub network: Option<Network>,
+    /// More variables. Their values are masked in the answer.
+    pub environment: Vec<(String, Secret)>,
+    /// How long a command may take, whatever the tool would allow.
+    pub timeout: Option<Duration>,
+    /// Who gets what a command prints, while it does.
+    pub output: Option<mpsc::Sender<Piece>>,
+}
+
+impl Terms {
+    pub(crate) fn redactor(&self) -> Redactor {
+        Redactor::new(self.environment.iter().map(|(name, value)| (name.as_str(), value)))
+    }
 }
 
 impl CallOptions {
     /// Makes options for a call that nobody watches.
     pub fn new(door: Door) -> Self {
-        Self { door, cancel: CancellationToken::new(), progress: None }
+        Self { door, cancel: CancellationToken::new(), progress: None, terms: Terms::default() }
     }
 }
 

@@ -42,6 +42,18 @@ pub enum Door {
     Cli,
     /// The REST API.
     Rest,
+    /// A step of a task.
+    Task,
+}
+
+impl Door {
+    /// Tells whether answers go to a program that takes bulk and facts as one value.
+    pub(crate) fn wants_data(self) -> bool {
+        match self {
+            Self::Rest | Self::Task => true,
+            Self::Stdio | Self::Http | Self::Cli => false,
+        }
+    }
 }
 
 /// What happened.

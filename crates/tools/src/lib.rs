@@ -36,7 +36,7 @@ mod verify;
 mod workspaces;
 
 pub use answer::{Answer, Content, Reply};
-pub use call::{Call, CallOptions, Progress};
+pub use call::{Call, CallOptions, Progress, Terms};
 pub use events::{Door, Event, Events, Record};
 pub use failure::Failure;
 pub use git::{Credential, CredentialSource, EnvironmentCredentials, GitOptions};

@@ -61,6 +61,9 @@ impl Redactor {
             }
         }
         self.clean_value(finder, &mut answer.structured);
+        if let Some(data) = &mut answer.data {
+            self.clean_value(finder, data);
+        }
     }
 
     fn clean_text(&self, finder: &AhoCorasick, text: &mut String) {
@@ -131,9 +134,11 @@ mod tests {
         let mut answer = Answer {
             content: vec![Content::Text(text.into())],
             structured: json!({ "lines": ["hunter2-value", 7] }),
+            data: Some(json!({ "stdout": text })),
             is_error: false,
         };
         redactor.clean(&mut answer);
+        assert_eq!(answer.data, Some(json!({ "stdout": answer.text() })));
         assert_eq!(answer.text(), "token = lexer.next()\npassword=[masked secret db]\n");
         assert_eq!(answer.structured, json!({ "lines": ["[masked secret db]", 7] }));
     }

@@ -113,7 +113,7 @@ impl Registry {
     ) -> Answer {
         let begun = Instant::now();
         let digest = digest(&arguments);
-        let door = options.door;
+        let (door, terms) = (options.door, options.terms.clone());
         let workspace = take_workspace(&mut arguments);
         let called = match (self.find(name), &workspace) {
             (None, _) => Err(self.unknown(name)),
@@ -128,6 +128,7 @@ impl Registry {
         let mut answer = called.unwrap_or_else(|failure| answer_of(&failure));
         if name != crate::workspaces::SECRET || answer.is_error {
             self.toolbox.redactor().clean(&mut answer);
+            terms.redactor().clean(&mut answer);
         }
         cap(&mut answer);
         let event = Event::ToolCall {
@@ -277,6 +278,7 @@ fn answer_of(failure: &Failure) -> Answer {
     Answer {
         content: vec![Content::Text(failure.message.clone())],
         structured: json!(failure.envelope()),
+        data: None,
         is_error: true,
     }
 }

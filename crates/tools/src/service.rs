@@ -3,6 +3,7 @@
 //! They keep to the rules of that service: names that hold credentials do not exist for them, a write
 //! needs no read before it, and commands are held against the allow-list.
 
+mod data;
 mod files;
 mod run;
 

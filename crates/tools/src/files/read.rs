@@ -185,5 +185,5 @@ fn picture(
         encoding: None,
         line_endings: None,
     };
-    Ok(Reply { content: vec![Content::Image { mime, bytes: loaded.bytes }], facts })
+    Ok(Reply::new(vec![Content::Image { mime, bytes: loaded.bytes }], facts))
 }

@@ -22,7 +22,7 @@ use crate::blocking::blocking;
 use crate::call::Call;
 use crate::failure::Failure;
 use crate::place::Place;
-use crate::shell::{Launch, scrubbed};
+use crate::shell::{Launch, command_data, scrubbed};
 
 const DEFAULT_TIMEOUT: u64 = 120;
 
@@ -133,7 +133,8 @@ pub(crate) async fn run(call: &Call, request: Request) -> Result<Reply<Facts>, F
     for secret in &contact.secrets {
         text = secret.mask(&text);
     }
-    Ok(Reply::text(text, facts))
+    let data = |facts: &Facts| command_data(completed, facts);
+    Ok(Reply::text(text, facts).with_data(call.options.door, data))
 }
 
 /// Says that a tool that only looks was asked for more.

@@ -46,11 +46,11 @@ impl<T: Tool> AnyTool for T {
     ) -> Answering<'a> {
         Box::pin(async move {
             let input: T::Input = decode(schema, arguments)?;
-            let Reply { content, facts } = Tool::call(self, call, input).await?;
+            let Reply { content, facts, data } = Tool::call(self, call, input).await?;
             let structured = serde_json::to_value(facts).map_err(|error| {
                 Failure::new(Code::Internal, format!("could not encode the facts: {error}"))
             })?;
-            Ok(Answer { content, structured, is_error: false })
+            Ok(Answer { content, structured, data, is_error: false })
         })
     }
 }

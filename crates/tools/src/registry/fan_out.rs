@@ -63,7 +63,8 @@ pub(super) async fn run(
     }
     let is_error = failed == facts.len();
     content.insert(0, Content::Text(text));
-    Answer { content, structured: json!({ "workspaces": facts }), is_error }
+    let structured = json!({ "workspaces": facts });
+    Answer { content, structured, data: None, is_error }
 }
 
 fn is_text(content: &Content) -> bool {

@@ -1,13 +1,16 @@
 //! `workspace_read_file`, `workspace_write_file`, `workspace_list_dir` and `workspace_grep`
 
+use std::ffi::OsString;
 use std::path::Path;
 
 use carrel_domain::Code;
-use carrel_fsroot::{FileKind, MAX_READ_BYTES, WriteOptions};
+use carrel_fsroot::{Entry, FileKind, MAX_READ_BYTES, WriteOptions};
 use carrel_search::{CutReason, GrepRequest, Scope as Where, Sensitive};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 
+use super::data;
 use crate::answer::Reply;
 use crate::blocking::blocking;
 use crate::call::Call;
@@ -60,13 +63,14 @@ impl Tool for ReadFile {
     };
 
     async fn call(&self, call: &Call, input: ReadInput) -> Result<Reply<FileFacts>, Failure> {
-        let desk = Desk::of(call);
+        let (desk, door) = (Desk::of(call), call.options.door);
         blocking(move || {
             let path = path_of(&desk, "path", &input.path)?;
             let bytes = desk.files().browse().read(&path, MAX_READ_BYTES)?;
             let facts = FileFacts { path: shown(&path), size: bytes.len() };
             if let Ok(text) = String::from_utf8(bytes) {
-                Ok(Reply::text(text, facts))
+                let value = door.wants_data().then(|| data::file(&path, &facts.path, &text));
+                Ok(Reply { data: value, ..Reply::text(text, facts) })
             } else {
                 let message = format!("{} is no text", input.path);
                 Err(Failure::new(Code::BinaryFile, message).with("path", input.path))
@@ -102,7 +106,7 @@ impl Tool for WriteFile {
     };
 
     async fn call(&self, call: &Call, input: WriteInput) -> Result<Reply<FileFacts>, Failure> {
-        let desk = Desk::of(call);
+        let (desk, door) = (Desk::of(call), call.options.door);
         blocking(move || {
             let path = path_of(&desk, "path", &input.path)?;
             desk.check_masks(&input.content, &input.path)?;
@@ -112,7 +116,8 @@ impl Tool for WriteFile {
             files.write(&path, input.content.as_bytes(), WriteOptions::default())?;
             let facts = FileFacts { path: shown(&path), size: input.content.len() };
             let text = format!("wrote {} bytes to {}\n", facts.size, input.path);
-            Ok(Reply::text(text, facts))
+            let data = |facts: &FileFacts| json!({ "written": true, "path": facts.path, "size_bytes": facts.size });
+            Ok(Reply::text(text, facts).with_data(door, data))
         })
         .await
     }
@@ -173,26 +178,40 @@ impl Tool for ListDir {
     };
 
     async fn call(&self, call: &Call, input: ListInput) -> Result<Reply<ListFacts>, Failure> {
-        let desk = Desk::of(call);
+        let (desk, door) = (Desk::of(call), call.options.door);
         blocking(move || {
             let path = path_of(&desk, "path", &input.path)?;
-            let entries = desk.files().browse().list(&path)?;
-            let mut text = String::new();
+            let mut entries = desk.files().browse().list(&path)?;
+            entries.sort_by_cached_key(in_order);
+            let (mut text, mut values) = (String::new(), Vec::new());
             for entry in entries.iter().take(MAX_ENTRIES) {
-                // One that is gone by now, or leads nowhere, is shown without a size.
-                let found = desk.files().link_metadata(&path.join(&entry.name));
-                let size = found.map_or(0, |metadata| metadata.size);
-                let name = entry.name.to_string_lossy();
-                line(&mut text, &format!("{}\t{size}\t{name}", word(entry.kind)));
+                let inside = path.join(&entry.name);
+                let found = desk.files().link_metadata(&inside).ok();
+                let (name, kind) = (entry.name.to_string_lossy(), word(entry.kind));
+                let size = found.as_ref().map_or(0, |metadata| metadata.size);
+                line(&mut text, &format!("{kind}\t{size}\t{name}"));
+                if door.wants_data() {
+                    values.push(data::entry(&name, &shown(&inside), kind, found.as_ref()));
+                }
             }
             let (total, truncated) = (entries.len(), entries.len() > MAX_ENTRIES);
             if truncated {
                 line(&mut text, &format!("[showing {MAX_ENTRIES} of {total}]"));
             }
-            Ok(Reply::text(text, ListFacts { path: shown(&path), total, truncated }))
+            let data = |facts: &ListFacts| {
+                json!({ "path": facts.path, "entries": values, "total": total, "truncated": truncated })
+            };
+            let facts = ListFacts { path: shown(&path), total, truncated };
+            Ok(Reply::text(text, facts).with_data(door, data))
         })
         .await
     }
+}
+
+/// Directories first, then by name in either case.
+fn in_order(entry: &Entry) -> (bool, String, OsString) {
+    let name = entry.name.to_string_lossy().to_lowercase();
+    (entry.kind != FileKind::Directory, name, entry.name.clone())
 }
 
 fn word(kind: FileKind) -> &'static str {
@@ -246,6 +265,7 @@ impl Tool for GrepFiles {
         if input.pattern.is_empty() {
             return Err(Failure::argument("pattern", "pattern is required"));
         }
+        let pattern = input.pattern.clone();
         let limit = input.max_results.filter(|limit| *limit > 0).unwrap_or(DEFAULT_MATCHES);
         let request = GrepRequest {
             globs: input.include.into_iter().filter(|glob| !glob.is_empty()).collect(),
@@ -264,6 +284,17 @@ impl Tool for GrepFiles {
         });
         let report = report.await?;
         let truncated = report.cut.is_some();
+        let data = |facts: &GrepFacts| {
+            let lines = report.files.iter().flat_map(|file| {
+                let path = shown(&file.path);
+                file.lines.iter().map(
+                    move |line| json!({ "file": path, "line": line.number, "content": line.text }),
+                )
+            });
+            let found: Vec<_> = lines.collect();
+            let total = report.totals.and_then(|totals| totals.matching_lines);
+            json!({ "matches": found, "total": total, "truncated": facts.truncated, "pattern": pattern })
+        };
         let matches = report.files.iter().map(|file| file.lines.len()).sum();
         let mut text = report.text();
         match report.cut.map(|cut| cut.reason) {
@@ -273,6 +304,6 @@ impl Tool for GrepFiles {
             Some(CutReason::Time) => line(&mut text, "[the time was over; search a smaller path]"),
             None => {}
         }
-        Ok(Reply::text(text, GrepFacts { matches, truncated }))
+        Ok(Reply::text(text, GrepFacts { matches, truncated }).with_data(call.options.door, data))
     }
 }

@@ -11,7 +11,7 @@ use crate::answer::Reply;
 use crate::call::Call;
 use crate::failure::Failure;
 use crate::git;
-use crate::shell::{CommandFacts, Launch, directory, scrubbed};
+use crate::shell::{CommandFacts, Launch, command_data, directory, scrubbed};
 use crate::text::line;
 use crate::tool::{About, Class, Effect, Scope, Tool};
 
@@ -79,7 +79,8 @@ impl Tool for Exec {
         }
         line(&mut text, &format!("exit: {}", crate::shell::exit_code(completed)));
         let facts = ExecFacts { success: outcome.succeeded(), result: CommandFacts::of(completed) };
-        Ok(Reply::text(text, facts))
+        let data = |facts: &_| command_data(completed, facts);
+        Ok(Reply::text(text, facts).with_data(call.options.door, data))
     }
 }
 

@@ -10,6 +10,9 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
+/// What stands for the exit status of a command that has none.
+const NO_STATUS: i32 = -1;
+
 /// The facts about a command that is over.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct CommandFacts {
@@ -95,6 +98,24 @@ impl CommandFacts {
             sandbox: sandbox(walls),
         }
     }
+}
+
+/// Returns facts about a command together with what it printed, as it printed it. The exit status is
+/// always a number: [`NO_STATUS`] if there is none.
+pub(crate) fn command_data(completed: &Completed, facts: &impl Serialize) -> Value {
+    let outcome = &completed.outcome;
+    let mut data = json!(facts);
+    let Some(fields) = data.as_object_mut() else { return data };
+    let (stdout, stderr) = (outcome.stdout.to_text(usize::MAX), outcome.stderr.to_text(usize::MAX));
+    let milliseconds = u64::try_from(outcome.wall.as_millis()).unwrap_or(u64::MAX);
+    if fields.get("exit_code").is_none_or(Value::is_null) {
+        fields.insert("exit_code".to_owned(), NO_STATUS.into());
+    }
+    fields.insert("success".to_owned(), outcome.succeeded().into());
+    fields.insert("stdout".to_owned(), stdout.into());
+    fields.insert("stderr".to_owned(), stderr.into());
+    fields.insert("duration_ms".to_owned(), milliseconds.into());
+    data
 }
 
 fn cost(outcome: &Outcome) -> CostFacts {

@@ -113,7 +113,7 @@ impl Launch {
         request.access = access;
         request.started = Some(asked);
         let (watched, live) = watched.unzip();
-        request.live = live;
+        request.live = live.or_else(|| call.options.terms.output.clone());
         let cancel = CancellationToken::new();
         let stop = cancel.clone();
         let (runner, desk) = (toolbox.runner.clone(), Arc::clone(call.place()));
@@ -137,7 +137,7 @@ impl Launch {
 
     fn request(self, call: &Call, lifetime: Option<Duration>) -> Result<RunRequest, Failure> {
         let Self { form, preset, directory, network, timeout, combined, environment, .. } = self;
-        let (inherited, limits) = (self.inherited, self.keep);
+        let (inherited, limits, terms) = (self.inherited, self.keep, &call.options.terms);
         let output = if combined {
             Output::Combined(limits.0)
         } else {
@@ -147,11 +147,21 @@ impl Launch {
         Ok(RunRequest {
             preset,
             directory,
-            network: network.or(call.toolbox.network),
-            limits: LimitRequest { wall: timeout, lifetime, ..LimitRequest::default() },
+            network: network.or(terms.network).or(call.toolbox.network),
+            limits: LimitRequest {
+                wall: terms.timeout.or(timeout),
+                lifetime,
+                ..LimitRequest::default()
+            },
             environment: environment
-                .into_iter()
+                .iter()
                 .map(|(name, value)| (name.into(), value.into()))
+                .chain(
+                    terms
+                        .environment
+                        .iter()
+                        .map(|(name, value)| (name.into(), value.expose().into())),
+                )
                 .collect(),
             output,
             inherited,

@@ -159,8 +159,8 @@ async fn rerun(
         }
     }
     call.session.state().last_runs.set(call.place().name(), last);
-    let Reply { content, facts } = reply(&all);
-    Ok(Reply { content, facts: RerunFacts { rerun: count, result: Some(facts) } })
+    let Reply { content, facts, data: _ } = reply(&all);
+    Ok(Reply::new(content, RerunFacts { rerun: count, result: Some(facts) }))
 }
 
 /// Puts what still fails in the place of what failed before.

@@ -13,6 +13,8 @@ mod git;
 mod lab;
 /// Finding files and text.
 mod search;
+/// What the service gets of its six tools.
+mod service;
 /// Commands: foreground, background, watched.
 mod shell;
 /// Tests, linters and formatters of real projects.

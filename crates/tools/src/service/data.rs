@@ -1,0 +1,116 @@
+//! What REST and tasks get of the six tools: bulk and facts as one value, in the shapes that clients of
+//! the service know.
+
+use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use carrel_fsroot::Metadata;
+use serde_json::{Value, json};
+
+/// Suffix, language, and type of the files that viewers know.
+const KINDS: &[(&str, &str, &str)] = &[
+    ("py", "python", "text/x-python"),
+    ("js", "javascript", "text/javascript"),
+    ("jsx", "javascript", "text/javascript"),
+    ("ts", "typescript", "text/typescript"),
+    ("tsx", "typescript", "text/typescript"),
+    ("json", "json", "application/json"),
+    ("yaml", "yaml", "application/yaml"),
+    ("yml", "yaml", "application/yaml"),
+    ("md", "markdown", "text/markdown"),
+    ("html", "html", "text/html"),
+    ("htm", "html", "text/html"),
+    ("css", "css", "text/css"),
+    ("scss", "scss", "text/x-scss"),
+    ("sql", "sql", "application/sql"),
+    ("sh", "shell", "application/x-sh"),
+    ("bash", "shell", "application/x-sh"),
+    ("zsh", "shell", "application/x-sh"),
+    ("rs", "rust", "text/x-rust"),
+    ("go", "go", "text/x-go"),
+    ("java", "java", "text/x-java"),
+    ("c", "c", "text/x-c"),
+    ("h", "c", "text/x-c"),
+    ("cpp", "cpp", "text/x-c++"),
+    ("hpp", "cpp", "text/x-c++"),
+    ("rb", "ruby", "text/x-ruby"),
+    ("php", "php", "application/x-php"),
+    ("xml", "xml", "application/xml"),
+    ("toml", "toml", "application/toml"),
+    ("ini", "ini", "text/plain"),
+    ("cfg", "ini", "text/plain"),
+    ("env", "dotenv", "text/plain"),
+    ("dockerfile", "dockerfile", "text/plain"),
+    ("r", "r", "text/x-r"),
+    ("swift", "swift", "text/x-swift"),
+    ("kt", "kotlin", "text/x-kotlin"),
+    ("lua", "lua", "text/x-lua"),
+];
+
+/// Files that are known by their whole name.
+const NAMES: &[(&str, &str, &str)] = &[
+    ("dockerfile", "dockerfile", "text/plain"),
+    ("makefile", "makefile", "text/x-makefile"),
+    (".env", "dotenv", "text/plain"),
+];
+
+/// Describes a file with its text.
+pub(super) fn file(path: &Path, shown: &str, content: &str) -> Value {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let (language, mime) = kind(path, &name);
+    json!({
+        "path": shown,
+        "name": name,
+        "content": content,
+        "size": content.len(),
+        "language": language,
+        "mime_type": mime,
+    })
+}
+
+fn kind(path: &Path, name: &str) -> (&'static str, &'static str) {
+    let suffix = path.extension().unwrap_or_default().to_string_lossy().to_lowercase();
+    let name = name.to_lowercase();
+    let by_name = NAMES.iter().find(|(known, ..)| *known == name);
+    let found = by_name.or_else(|| KINDS.iter().find(|(known, ..)| *known == suffix));
+    found.map_or(("plaintext", "text/plain"), |(_, language, mime)| (language, mime))
+}
+
+/// Describes an entry of a directory. One that is gone by now, or leads nowhere, has no size.
+pub(super) fn entry(name: &str, path: &str, kind: &str, metadata: Option<&Metadata>) -> Value {
+    let size = metadata.filter(|_| kind != "directory").map_or(0, |metadata| metadata.size);
+    json!({
+        "name": name,
+        "path": path,
+        "type": kind,
+        "size": size,
+        "modified_at": metadata.map(|metadata| seconds(metadata.modified)),
+    })
+}
+
+fn seconds(time: SystemTime) -> f64 {
+    let since = |time: Result<std::time::Duration, _>| time.map(|time| time.as_secs_f64()).ok();
+    since(time.duration_since(UNIX_EPOCH)).unwrap_or(0.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pretty_assertions::assert_eq;
+
+    #[test]
+    fn languages_are_found_by_suffix_or_name_in_any_case() {
+        let table = [
+            ("src/main.py", "python"),
+            ("A.TSX", "typescript"),
+            ("Dockerfile", "dockerfile"),
+            (".env", "dotenv"),
+            ("Makefile", "makefile"),
+            ("notes", "plaintext"),
+            ("x.unknown", "plaintext"),
+        ];
+        for (path, language) in table {
+            assert_eq!(file(Path::new(path), path, "")["language"], language, "{path}");
+        }
+    }
+}
