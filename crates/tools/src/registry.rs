@@ -99,6 +99,11 @@ impl Registry {
         self.entries.iter().map(|entry| &entry.definition)
     }
 
+    /// Tells whether a tool is offered.
+    pub fn has(&self, name: &str) -> bool {
+        self.find(name).is_some()
+    }
+
     fn find(&self, name: &str) -> Option<&Entry> {
         self.entries.iter().find(|entry| entry.definition.about.name == name)
     }

@@ -33,6 +33,19 @@ pub struct HooksConfig {
 }
 
 impl HooksConfig {
+    /// No scripts at all.
+    pub fn none() -> Self {
+        Self {
+            after_create: None,
+            before_run: None,
+            after_run: None,
+            before_remove: None,
+            timeout: Duration::from_mins(1),
+            sandbox: false,
+            env: Vec::new(),
+        }
+    }
+
     pub(super) fn read(reader: &mut Reader<'_>) -> Self {
         Self {
             after_create: script(reader, &keys::HOOK_AFTER_CREATE),

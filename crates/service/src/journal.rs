@@ -1,0 +1,98 @@
+//! Telling what a task does, without waiting for the disk at each word.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use carrel_store::{Appended, Claim, NewEvent};
+use tokio::sync::mpsc::{Receiver, Sender, channel};
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, timeout_at};
+use tracing::warn;
+
+use crate::backoff;
+use crate::tasks::Tasks;
+
+/// Events that may wait to be written. More make the command that causes them wait.
+const WAITING: usize = 256;
+
+/// Events that are written at once.
+const MANY: usize = 128;
+
+/// How long an event waits for others.
+const TOGETHER: Duration = Duration::from_millis(20);
+
+/// Takes the events of a task and writes them in groups.
+#[derive(Debug)]
+pub(crate) struct Journal {
+    events: Sender<NewEvent>,
+    writing: JoinHandle<Vec<NewEvent>>,
+}
+
+impl Journal {
+    /// Begins to write for the holder of a claim. `lost` is called when it holds no more.
+    pub(crate) fn begin(tasks: Tasks, claim: Claim, lost: Arc<dyn Fn() + Send + Sync>) -> Self {
+        let (events, queue) = channel(WAITING);
+        let writing = tokio::spawn(write(tasks, claim, queue, lost));
+        Self { events, writing }
+    }
+
+    /// Tells something.
+    pub(crate) async fn tell(&self, event: NewEvent) {
+        // If nobody writes any more, the claim is lost and the event with it.
+        let _ = self.events.send(event).await;
+    }
+
+    /// Ends, and returns what was not written yet.
+    pub(crate) async fn end(self) -> Vec<NewEvent> {
+        drop(self.events);
+        self.writing.await.unwrap_or_default()
+    }
+}
+
+async fn write(
+    tasks: Tasks,
+    claim: Claim,
+    mut queue: Receiver<NewEvent>,
+    lost: Arc<dyn Fn() + Send + Sync>,
+) -> Vec<NewEvent> {
+    let mut group = Vec::new();
+    while let Some(first) = queue.recv().await {
+        group.push(first);
+        let until = Instant::now() + TOGETHER;
+        loop {
+            if group.len() >= MANY {
+                break;
+            }
+            match timeout_at(until, queue.recv()).await {
+                Ok(Some(event)) => group.push(event),
+                // The end of the task is written together with these.
+                Ok(None) => return group,
+                Err(_) => break,
+            }
+        }
+        if !append(&tasks, claim, std::mem::take(&mut group)).await {
+            lost();
+            return Vec::new();
+        }
+    }
+    group
+}
+
+/// Writes events, and tries again while the store is away. Returns whether the claim holds.
+async fn append(tasks: &Tasks, claim: Claim, events: Vec<NewEvent>) -> bool {
+    let mut failures = 0;
+    loop {
+        match tasks.store.append(claim, events.clone()).await {
+            Ok(Appended::Yes(events)) => {
+                tasks.publish(&events);
+                return true;
+            }
+            Ok(Appended::Lost) => return false,
+            Err(error) => {
+                failures += 1;
+                warn!(%error, task = %claim.task, "could not write events, trying again");
+                tokio::time::sleep(backoff::after(failures)).await;
+            }
+        }
+    }
+}

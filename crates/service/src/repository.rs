@@ -1,0 +1,178 @@
+//! Which repositories may be brought into a workspace, and where they go.
+
+use crate::request::InvalidRequest;
+
+/// Machines that repositories come from, unless the operator names others.
+pub const DEFAULT_HOSTS: [&str; 3] = ["github.com", "gitlab.com", "bitbucket.org"];
+
+/// The longest name of a branch.
+const MAX_BRANCH: usize = 255;
+
+/// The address of a repository that may be asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Address {
+    host: String,
+    /// What stands between the machine and the name.
+    owner: String,
+    name: String,
+}
+
+impl Address {
+    /// Reads an address: `https`, one of these machines, no user, no port, an owner and a name.
+    pub fn parse(text: &str, hosts: &[String]) -> Result<Self, InvalidRequest> {
+        let invalid = |rule: String| InvalidRequest::new("repo", rule);
+        let rest = text
+            .strip_prefix("https://")
+            .ok_or_else(|| invalid("begins with https://; nothing else is fetched".to_owned()))?;
+        let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
+        if host.contains('@') {
+            return Err(invalid("names no user: credentials are kept by the service".to_owned()));
+        }
+        let host = host.to_ascii_lowercase();
+        if !hosts.contains(&host) {
+            let known = hosts.join(", ");
+            return Err(invalid(format!(
+                "names a machine that is not allowed: {host}; allowed are {known}"
+            )));
+        }
+        let path = path.trim_end_matches('/');
+        let path = path.strip_suffix(".git").unwrap_or(path);
+        let segments: Vec<&str> = path.split('/').collect();
+        let (Some((name, owner)), true) =
+            (segments.split_last(), segments.iter().all(|segment| is_plain(segment)))
+        else {
+            return Err(invalid(
+                "has segments of letters, digits, `.`, `_` and `-` only".to_owned(),
+            ));
+        };
+        if owner.is_empty() {
+            return Err(invalid("names an owner and a repository".to_owned()));
+        }
+        Ok(Self { host, owner: owner.join("/"), name: (*name).to_owned() })
+    }
+
+    /// Returns the address that is fetched.
+    pub fn url(&self) -> String {
+        format!("https://{}/{}/{}.git", self.host, self.owner, self.name)
+    }
+
+    /// Returns the directories that it may have, in the order of preference.
+    pub fn directories(&self) -> [String; 2] {
+        [self.name.clone(), format!("{}-{}", self.owner.replace('/', "-"), self.name)]
+    }
+
+    /// Tells whether a configured address is this one.
+    pub fn is(&self, url: &str) -> bool {
+        Self::parse(url, std::slice::from_ref(&self.host)).as_ref() == Ok(self)
+    }
+}
+
+/// Tells whether a word may be a part of a path on disk.
+fn is_plain(segment: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
+    !segment.is_empty()
+        && segment.bytes().all(plain)
+        && !segment.starts_with(['-', '.'])
+        && segment.len() <= 100
+}
+
+/// Checks the name of a branch.
+pub fn check_branch(branch: &str) -> Result<(), InvalidRequest> {
+    let known =
+        |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-' | b'/');
+    let good = branch.len() <= MAX_BRANCH
+        && branch.starts_with(|first: char| first.is_ascii_alphanumeric())
+        && branch.bytes().all(known)
+        && !branch.contains("..")
+        && !branch.contains("//")
+        && !branch.ends_with(['/', '.'])
+        && branch.strip_suffix(".lock").is_none();
+    if good {
+        return Ok(());
+    }
+    let rule =
+        "is a name of letters, digits, `.`, `_`, `-` and `/` that begins with a letter or digit";
+    Err(InvalidRequest::new("branch", rule))
+}
+
+/// Returns the address of `origin` that the configuration of a repository names.
+pub(crate) fn origin(configuration: &str) -> Option<String> {
+    let mut inside = false;
+    for line in configuration.lines().map(str::trim) {
+        if line.starts_with('[') {
+            inside = line == "[remote \"origin\"]";
+        } else if inside
+            && let Some((key, value)) = line.split_once('=')
+            && key.trim() == "url"
+        {
+            return Some(value.trim().to_owned());
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pretty_assertions::assert_eq;
+
+    fn parse(text: &str) -> Result<Address, InvalidRequest> {
+        Address::parse(text, &DEFAULT_HOSTS.map(str::to_owned))
+    }
+
+    #[test]
+    fn addresses_are_read_by_the_table() {
+        for text in [
+            "https://github.com/a/app",
+            "https://github.com/a/app.git",
+            "https://GITHUB.com/a/app/",
+        ] {
+            assert_eq!(parse(text).unwrap().url(), "https://github.com/a/app.git", "{text}");
+        }
+        assert_eq!(parse("https://gitlab.com/a/b/app").unwrap().directories(), ["app", "a-b-app"]);
+        for text in [
+            "http://github.com/a/b",
+            "ssh://git@github.com/a/b",
+            "file:///workspaces/x",
+            "ext::sh -c id",
+            "https://user:token@github.com/a/b",
+            "https://github.com:8443/a/b",
+            "https://github.com/a",
+            "https://github.com/a/..",
+            "https://github.com/../b",
+            "https://github.com/.git",
+            "https://github.com/a/.git",
+            "https://github.com/a/b?u=https://github.com",
+            "https://github.com/a/b#x",
+            "https://github.com/a/-b",
+            "https://github.com/a//b",
+            "https://github.com/a/b c",
+            "https://10.0.0.5/a/b",
+            "https://github.com.evil.org/a/b",
+            "--upload-pack=evil",
+            "",
+        ] {
+            assert!(parse(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn branches_are_read_by_the_table() {
+        for branch in ["main", "feature/x-1", "v1.0", "0.1"] {
+            assert_eq!(check_branch(branch), Ok(()), "{branch}");
+        }
+        for branch in
+            ["-x", "--upload-pack=x", "a..b", "a@{1}", "a b", "", "/a", "a/", "a.lock", "a\n"]
+        {
+            assert!(check_branch(branch).is_err(), "{branch}");
+        }
+    }
+
+    #[test]
+    fn the_origin_is_that_of_its_own_section() {
+        let text =
+            "[core]\n\turl = x\n[remote \"origin\"]\n\tfetch = y\n\turl = https://github.com/a/b\n";
+        assert_eq!(origin(text).as_deref(), Some("https://github.com/a/b"));
+        assert_eq!(origin("[remote \"other\"]\n url = x\n"), None);
+    }
+}

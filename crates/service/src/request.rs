@@ -1,0 +1,259 @@
+//! What is asked of the service.
+
+use std::time::Duration;
+
+use carrel_domain::{Priority, Timestamp, WorkspaceId};
+use carrel_store::{NewTask, Repeat, Task};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+
+use crate::limits::{
+    ATTEMPTS, MAX_STEPS, MAX_TASK_BYTES, MAX_WAITING_TASKS, MAX_WORD_CHARS, TASK_SECONDS,
+};
+use crate::step::{RawStep, Step};
+
+/// The kind of a task that does not say.
+const DEFAULT_TYPE: &str = "background_job";
+
+/// Why a request is not what it should be.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{field} {rule}")]
+pub struct InvalidRequest {
+    /// Where the mistake is.
+    pub field: String,
+    /// What is expected there.
+    pub rule: String,
+}
+
+impl InvalidRequest {
+    /// Says what is wrong where.
+    pub fn new(field: impl Into<String>, rule: impl Into<String>) -> Self {
+        Self { field: field.into(), rule: rule.into() }
+    }
+}
+
+/// The body of a submission.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TaskRequest {
+    /// What is to be done, in this order.
+    pub(crate) steps: Vec<RawStep>,
+    /// How urgent it is.
+    #[serde(default = "normal")]
+    pub priority: Priority,
+    /// How many seconds all of it may take.
+    #[serde(default = "usual_seconds")]
+    pub timeout_seconds: u64,
+    /// What kind of work it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task_type: Option<String>,
+    /// What ties it to something of the caller's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub correlation_id: Option<String>,
+    /// How often it may be begun.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_attempts: Option<u32>,
+    /// Whether a failed step is a reason to begin again.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub retry_failed: bool,
+    /// What makes a repeated request known as one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idempotency_key: Option<String>,
+    /// The workspace, if the token covers several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workspace_id: Option<WorkspaceId>,
+}
+
+fn normal() -> Priority {
+    Priority::Normal
+}
+
+fn usual_seconds() -> u64 {
+    TASK_SECONDS.1
+}
+
+/// A request that makes sense, and whose it is.
+#[derive(Clone, Debug)]
+pub struct Submit {
+    pub(crate) workspace: WorkspaceId,
+    pub(crate) request: TaskRequest,
+    pub(crate) configuration: Value,
+}
+
+impl TaskRequest {
+    /// Checks the request for a workspace.
+    pub fn check(self, workspace: WorkspaceId) -> Result<Submit, InvalidRequest> {
+        let (least, _, most) = TASK_SECONDS;
+        if !(least..=most).contains(&self.timeout_seconds) {
+            let rule = format!("is a number of seconds from {least} to {most}");
+            return Err(InvalidRequest::new("timeout_seconds", rule));
+        }
+        if self.steps.is_empty() || self.steps.len() > MAX_STEPS {
+            return Err(InvalidRequest::new("steps", format!("are 1 to {MAX_STEPS}")));
+        }
+        if self.max_attempts.is_some_and(|attempts| !(1..=ATTEMPTS.1).contains(&attempts)) {
+            let rule = format!("is a number from 1 to {}", ATTEMPTS.1);
+            return Err(InvalidRequest::new("max_attempts", rule));
+        }
+        for (field, word) in [
+            ("task_type", &self.task_type),
+            ("correlation_id", &self.correlation_id),
+            ("idempotency_key", &self.idempotency_key),
+        ] {
+            check_word(field, word.as_deref())?;
+        }
+        for (index, step) in self.steps.iter().enumerate() {
+            step.step(index)?;
+        }
+        let configuration = json!({ "steps": self.steps, "retry_failed": self.retry_failed });
+        let length = configuration.to_string().len() as u64;
+        if length > MAX_TASK_BYTES.as_u64() {
+            let rule = format!("are {length} bytes together; {MAX_TASK_BYTES} are allowed");
+            return Err(InvalidRequest::new("steps", rule));
+        }
+        Ok(Submit { workspace, request: self, configuration })
+    }
+}
+
+fn check_word(field: &str, word: Option<&str>) -> Result<(), InvalidRequest> {
+    let Some(word) = word else { return Ok(()) };
+    let length = word.chars().count();
+    if length == 0 || length > MAX_WORD_CHARS || word.contains(char::is_control) {
+        let rule = format!("is 1 to {MAX_WORD_CHARS} characters without control characters");
+        return Err(InvalidRequest::new(field, rule));
+    }
+    Ok(())
+}
+
+impl Submit {
+    /// Returns the row that is to be. `scope` tells the keys of different callers apart.
+    pub(crate) fn task(self, scope: &str, now: Timestamp) -> NewTask {
+        let Self { workspace, request, configuration } = self;
+        let repeat = request.idempotency_key.as_ref().map(|key| Repeat {
+            scope: format!("{workspace} {scope}"),
+            key: key.clone(),
+            digest: digest(&request),
+        });
+        NewTask {
+            id: carrel_domain::TaskId::generate(),
+            workspace,
+            task_type: request.task_type.unwrap_or_else(|| DEFAULT_TYPE.to_owned()),
+            priority: request.priority,
+            configuration,
+            timeout: Duration::from_secs(request.timeout_seconds),
+            max_attempts: request.max_attempts.unwrap_or(ATTEMPTS.0),
+            correlation_id: request.correlation_id,
+            now,
+            max_waiting: MAX_WAITING_TASKS,
+            repeat,
+        }
+    }
+
+    /// Returns the key that makes a repeated request known, if there is one.
+    pub(crate) fn key(&self) -> Option<&str> {
+        self.request.idempotency_key.as_deref()
+    }
+}
+
+fn digest(request: &TaskRequest) -> [u8; 32] {
+    let text = serde_json::to_vec(request).unwrap_or_default();
+    Sha256::digest(text).into()
+}
+
+/// What a worker reads in a row.
+#[derive(Clone, Debug)]
+pub(crate) struct Work {
+    pub(crate) steps: Vec<Step>,
+    pub(crate) retry_failed: bool,
+}
+
+#[derive(Deserialize)]
+struct Configuration {
+    steps: Vec<RawStep>,
+    #[serde(default)]
+    retry_failed: bool,
+}
+
+impl Work {
+    /// Reads what a task is to do.
+    pub(crate) fn of(task: &Task) -> Result<Self, InvalidRequest> {
+        let read: Configuration = serde_json::from_value(task.configuration.clone())
+            .map_err(|error| InvalidRequest::new("configuration", error.to_string()))?;
+        let steps = read.steps.iter().enumerate().map(|(index, step)| step.step(index));
+        Ok(Self { steps: steps.collect::<Result<_, _>>()?, retry_failed: read.retry_failed })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pretty_assertions::assert_eq;
+
+    fn check(body: Value) -> Result<Submit, String> {
+        let request: TaskRequest =
+            serde_json::from_value(body).map_err(|error| error.to_string())?;
+        request.check(WorkspaceId::generate()).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn requests_are_checked_by_the_table() {
+        let step = json!({ "action": "shell", "command": "true" });
+        let table = [
+            (json!({ "steps": [] }), "steps are 1 to 100"),
+            (json!({}), "missing field `steps`"),
+            (
+                json!({ "steps": [step], "timeout_seconds": 9 }),
+                "timeout_seconds is a number of seconds from 10 to 3600",
+            ),
+            (
+                json!({ "steps": [step], "priority": "urgent" }),
+                "unknown priority \"urgent\"; known are critical, high, normal, low",
+            ),
+            (json!({ "steps": [step], "prio": "low" }), "unknown field `prio`"),
+            (json!({ "steps": [{ "action": "" }] }), "steps[0].action is unknown: \"\"; known are"),
+            (
+                json!({ "steps": [step, { "action": "shell" }] }),
+                "steps[1].command is required for `shell`",
+            ),
+            (
+                json!({ "steps": [{ "action": "write_file", "path": "a" }] }),
+                "steps[0].content is required",
+            ),
+            (
+                json!({ "steps": [{ "action": "read_file", "path": "a\0" }] }),
+                "steps[0].path holds a NUL byte",
+            ),
+            (
+                json!({ "steps": [{ "action": "shell", "command": "x", "timeout": 0 }] }),
+                "steps[0].timeout",
+            ),
+            (
+                json!({ "steps": [step], "max_attempts": 0 }),
+                "max_attempts is a number from 1 to 10",
+            ),
+            (json!({ "steps": [step], "idempotency_key": "" }), "idempotency_key is 1 to 255"),
+        ];
+        for (body, expected) in table {
+            let found = check(body.clone()).unwrap_err();
+            assert!(found.contains(expected), "{body}: {found}");
+        }
+    }
+
+    #[test]
+    fn what_a_worker_reads_is_what_was_asked_for() {
+        let body = json!({ "steps": [
+            { "action": "git_clone", "repo": "https://github.com/a/b.git", "branch": "main" },
+            { "action": "execute_command", "command": "pytest", "cwd": "repos/b", "timeout": 120,
+              "on_error": "continue", "network": "loopback", "credentials": ["token"] },
+        ]});
+        let submit = check(body.clone()).unwrap();
+        assert_eq!(submit.configuration["steps"], body["steps"]);
+        let steps: Vec<_> =
+            submit.request.steps.iter().enumerate().map(|(i, s)| s.step(i).unwrap()).collect();
+        assert_eq!(steps[1].on_error, OnErrorContinue);
+        assert_eq!(steps[0].word, "git_clone");
+    }
+
+    use crate::step::OnError::Continue as OnErrorContinue;
+}

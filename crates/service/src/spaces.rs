@@ -1,0 +1,269 @@
+//! The workspaces of this machine, open for tools.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use carrel_config::{Environment, HooksConfig};
+use carrel_domain::{
+    ByteSize, Clock, Identifier, Layout, Network, WorkspaceAccess, WorkspaceId, WorkspaceKey,
+};
+use carrel_exec::JobStatus;
+use carrel_store::{Store, Workspace};
+use carrel_tools::{
+    Answer, CallOptions, Events, GitOptions, Place, Registry, Secrets, Session, Toolbox,
+    ToolboxOptions, Toolset, WorkspaceEntry,
+};
+use carrel_workspace::{
+    Amount, Commands, Create, Desk, Freshness, HookSettings, Hooks, Measured, Options, Quota,
+    Remove, Runner, Target, Workspaces,
+};
+use serde_json::{Map, Value};
+use tokio_util::sync::CancellationToken;
+
+use crate::error::ServiceError;
+
+/// Workspaces that stay open when nobody uses them.
+const MAX_IDLE: usize = 64;
+
+/// What the workspaces of a machine are opened with.
+#[derive(Debug)]
+pub struct SpacesOptions {
+    /// The directory that holds them.
+    pub root: PathBuf,
+    /// The quota of those that have none of their own.
+    pub quota: Quota,
+    /// What runs commands.
+    pub runner: Runner,
+    /// What starts processes.
+    pub commands: Commands,
+    /// The operator's environment.
+    pub environment: Environment,
+    /// Where events go.
+    pub events: Events,
+    /// Which machines git may reach.
+    pub git: GitOptions,
+    /// Where the time comes from.
+    pub clock: Arc<dyn Clock>,
+}
+
+/// The workspaces of this machine. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Spaces {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    workspaces: Workspaces,
+    hooks: Hooks,
+    options: SpacesOptions,
+    store: Arc<dyn Store>,
+    open: Mutex<HashMap<WorkspaceId, Arc<Space>>>,
+}
+
+/// A workspace that is open for tools.
+#[derive(Debug)]
+pub struct Space {
+    /// What the store says about it.
+    pub workspace: Workspace,
+    /// Its directory's name.
+    pub key: WorkspaceKey,
+    place: Arc<Place>,
+    service: Registry,
+    code: Registry,
+}
+
+/// A workspace that is to be.
+#[derive(Clone, Debug)]
+pub struct NewSpace {
+    /// Its id.
+    pub id: WorkspaceId,
+    /// What people call it.
+    pub name: String,
+    /// How its inside is arranged.
+    pub layout: Layout,
+    /// How much it may hold; the machine's usual if none.
+    pub quota: Option<ByteSize>,
+    /// The network of its commands when they do not say.
+    pub network: Option<Network>,
+}
+
+impl NewSpace {
+    /// Returns what a workspace is that nobody described.
+    pub fn usual(id: WorkspaceId) -> Self {
+        Self { id, name: id.to_string(), layout: Layout::Tenant, quota: None, network: None }
+    }
+}
+
+impl Spaces {
+    /// Opens the directory that holds the workspaces, and makes it if it is missing.
+    pub fn open(options: SpacesOptions, store: Arc<dyn Store>) -> Result<Self, ServiceError> {
+        let workspaces = Workspaces::open_or_create(&Options {
+            root: options.root.clone(),
+            home: None,
+            quota: options.quota,
+            clock: Arc::clone(&options.clock),
+        })?;
+        let settings = HookSettings::new(HooksConfig::none(), &options.environment, Vec::new());
+        let hooks = Hooks::new(settings, options.commands.clone(), CancellationToken::new());
+        let open = Mutex::default();
+        Ok(Self { inner: Arc::new(Inner { workspaces, hooks, options, store, open }) })
+    }
+
+    /// Makes a workspace, or finds the one that has the id. Returns whether it was made.
+    pub async fn provision(&self, new: NewSpace) -> Result<(Workspace, bool), ServiceError> {
+        let inner = &*self.inner;
+        let quota = new.quota.unwrap_or(inner.options.quota.bytes);
+        let workspace = Workspace {
+            id: new.id,
+            name: new.name,
+            layout: new.layout,
+            network: new.network,
+            quota_bytes: quota.as_u64(),
+            created_at: inner.options.clock.now(),
+        };
+        match inner.store.add_workspace(workspace.clone()).await? {
+            Some(there) => Ok((there, false)),
+            None => Ok((workspace, true)),
+        }
+    }
+
+    /// Returns what the store says about a workspace.
+    pub async fn find(&self, id: WorkspaceId) -> Result<Workspace, ServiceError> {
+        self.inner.store.workspace(id).await?.ok_or(ServiceError::NoWorkspace { id })
+    }
+
+    /// Opens a workspace. Its directory is made if it is not there.
+    pub async fn enter(&self, id: WorkspaceId) -> Result<Arc<Space>, ServiceError> {
+        if let Some(space) = self.opened().get(&id) {
+            return Ok(Arc::clone(space));
+        }
+        let workspace = self.find(id).await?;
+        let space = Arc::new(self.inner.space(workspace).await?);
+        let mut opened = self.opened();
+        if opened.len() >= MAX_IDLE {
+            opened.retain(|_, space| Arc::strong_count(space) > 1 || space.is_busy());
+        }
+        Ok(Arc::clone(opened.entry(id).or_insert(space)))
+    }
+
+    /// Looks whether a workspace is within its quota, and returns what it uses.
+    pub async fn check_quota(&self, space: &Space) -> Result<Amount, ServiceError> {
+        let measured = self.inner.workspaces.check_quota(&space.key).await?;
+        self.inner.workspaces.touch(&space.key).await?;
+        Ok(measured.map_or(Amount::default(), |measured| measured.amount))
+    }
+
+    /// Returns what a workspace uses; nothing if it has no directory yet.
+    pub async fn usage(&self, id: WorkspaceId) -> Result<Option<Measured>, ServiceError> {
+        let key = self.inner.workspaces.key(&identifier(id)?)?;
+        Ok(self.inner.workspaces.usage(&key, Freshness::Cached).await?)
+    }
+
+    /// Removes a workspace with everything that belongs to it.
+    pub async fn remove(&self, id: WorkspaceId) -> Result<(), ServiceError> {
+        let inner = &*self.inner;
+        self.find(id).await?;
+        if !inner.store.forget_workspace(id).await? {
+            return Err(ServiceError::WorkspaceBusy { id });
+        }
+        let space = self.opened().remove(&id);
+        drop(space);
+        let target = Target::Identifier(identifier(id)?);
+        match inner.workspaces.remove(Remove { target, keep_if_dirty: false }, &inner.hooks).await {
+            Ok(_) | Err(carrel_workspace::Error::NotFound { .. }) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Returns the directory that holds the workspaces.
+    pub fn root(&self) -> &std::path::Path {
+        self.inner.workspaces.path()
+    }
+
+    /// Ends everything that runs in the background.
+    pub async fn close(&self) {
+        let spaces: Vec<_> = self.opened().drain().map(|(_, space)| space).collect();
+        for space in spaces {
+            space.code.toolbox().jobs.stop_all().await;
+        }
+    }
+
+    fn opened(&self) -> MutexGuard<'_, HashMap<WorkspaceId, Arc<Space>>> {
+        self.inner.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn identifier(id: WorkspaceId) -> Result<Identifier, ServiceError> {
+    Identifier::parse(id.to_string()).map_err(|_| ServiceError::NoWorkspace { id })
+}
+
+impl Inner {
+    async fn space(&self, workspace: Workspace) -> Result<Space, ServiceError> {
+        let identifier = identifier(workspace.id)?;
+        let quota = Quota { bytes: ByteSize::bytes(workspace.quota_bytes), ..self.options.quota };
+        let create = Create {
+            layout: workspace.layout,
+            quota: Some(quota),
+            ..Create::new(identifier.clone())
+        };
+        let made = self.workspaces.create(create, &self.hooks).await?;
+        let key = made.record.key.clone();
+        let used = self.workspaces.usage(&key, Freshness::Cached).await?;
+        let used = used.map_or(Amount::default(), |measured| measured.amount);
+        let opened = self.workspaces.open(&identifier).await?;
+        let desk = Desk::of(opened, self.workspaces.path(), used)?;
+        let entry = WorkspaceEntry {
+            name: workspace.id.to_string(),
+            path: made.path,
+            access: WorkspaceAccess::ReadWrite,
+        };
+        let place = Place::new(entry, desk);
+        let places = carrel_tools::Workspaces::new(vec![place]).expect("one overlaps no other");
+        let place = Arc::clone(places.iter().next().expect("there is one"));
+        let options = &self.options;
+        let toolbox = Toolbox::new(ToolboxOptions {
+            workspaces: places,
+            runner: options.runner.clone(),
+            secrets: Secrets::default(),
+            events: options.events.clone(),
+            access: WorkspaceAccess::ReadWrite,
+            network: workspace.network,
+            git: options.git.clone(),
+        });
+        let service = Registry::new(Arc::clone(&toolbox), Toolset::Workspace);
+        let code = Registry::new(toolbox, Toolset::Code);
+        Ok(Space { workspace, key, place, service, code })
+    }
+}
+
+impl Space {
+    /// Calls a tool of either toolset.
+    pub async fn call(
+        &self,
+        session: &Arc<Session>,
+        tool: &str,
+        arguments: Map<String, Value>,
+        options: CallOptions,
+    ) -> Answer {
+        let registry = if self.service.has(tool) { &self.service } else { &self.code };
+        registry.call(session, tool, arguments, options).await
+    }
+
+    /// Returns the tools of both toolsets.
+    pub fn registries(&self) -> [&Registry; 2] {
+        [&self.service, &self.code]
+    }
+
+    /// Returns the place that tools work in.
+    pub fn place(&self) -> &Arc<Place> {
+        &self.place
+    }
+
+    /// Tells whether something runs in the background.
+    fn is_busy(&self) -> bool {
+        let jobs = self.code.toolbox().jobs.list();
+        jobs.iter().any(|job| matches!(job.status(), JobStatus::Running))
+    }
+}

@@ -1,0 +1,220 @@
+//! The steps of a task.
+
+use carrel_domain::Network;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::limits::{MAX_COMMAND_BYTES, MAX_TEXT_BYTES};
+use crate::request::InvalidRequest;
+
+/// What a step does.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Action {
+    /// Runs a command line.
+    Command {
+        /// The line.
+        command: String,
+    },
+    /// Brings a repository into `repos/`, or up to date if it is there.
+    GitClone {
+        /// Its address.
+        repo: String,
+        /// The branch; the usual one if none.
+        branch: Option<String>,
+        /// Without history.
+        shallow: bool,
+    },
+    /// Brings a repository in `repos/` up to date.
+    GitPull {
+        /// Its name there.
+        repo_name: String,
+        /// The branch; the current one if none.
+        branch: Option<String>,
+    },
+    /// Reads a file.
+    ReadFile {
+        /// Where it is.
+        path: String,
+    },
+    /// Writes a file.
+    WriteFile {
+        /// Where it is.
+        path: String,
+        /// All of its text.
+        content: String,
+    },
+    /// Lists a directory.
+    ListDirectory {
+        /// Where it is.
+        path: String,
+    },
+    /// Makes a directory, and those above it.
+    CreateDirectory {
+        /// Where it is.
+        path: String,
+    },
+    /// Calls any tool.
+    Tool {
+        /// Its name.
+        name: String,
+        /// Its arguments.
+        arguments: Map<String, Value>,
+    },
+}
+
+/// What becomes of a task when a step fails.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OnError {
+    /// The task fails, and later steps are skipped.
+    #[default]
+    Stop,
+    /// The next step runs.
+    Continue,
+}
+
+/// A step that makes sense.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Step {
+    /// What it does.
+    pub action: Action,
+    /// The word for that in the request.
+    pub word: String,
+    /// Where commands start, relative to the workspace.
+    pub cwd: Option<String>,
+    /// How many seconds it may take.
+    pub timeout: Option<u64>,
+    /// What it is, for people.
+    pub description: Option<String>,
+    /// What becomes of the task when it fails.
+    pub on_error: OnError,
+    /// The network of its commands.
+    pub network: Option<Network>,
+    /// The credentials that it needs, by name.
+    pub credentials: Vec<String>,
+}
+
+/// A step as it is written in a request and kept in the store.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct RawStep {
+    action: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    command: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    repo: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    repo_name: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    branch: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    shallow: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    path: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    content: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    arguments: Option<Map<String, Value>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cwd: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    timeout: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    description: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    on_error: Option<OnError>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    network: Option<Network>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    credentials: Vec<String>,
+}
+
+/// The words for actions.
+const ACTIONS: [&str; 9] = [
+    "execute_command",
+    "shell",
+    "git_clone",
+    "git_pull",
+    "read_file",
+    "write_file",
+    "list_directory",
+    "create_directory",
+    "tool",
+];
+
+impl RawStep {
+    /// Returns the step that this means. The number is its place in the task, counted from 0.
+    pub(crate) fn step(&self, index: usize) -> Result<Step, InvalidRequest> {
+        let at = |field: &str| format!("steps[{index}].{field}");
+        let text = |field: &str, value: &Option<String>, longest: usize| {
+            let value = value.clone().filter(|value| !value.is_empty());
+            let value = value.ok_or_else(|| {
+                InvalidRequest::new(at(field), format!("is required for `{}`", self.action))
+            })?;
+            if value.len() > longest {
+                return Err(InvalidRequest::new(
+                    at(field),
+                    format!("is longer than {longest} bytes"),
+                ));
+            }
+            if value.contains('\0') {
+                return Err(InvalidRequest::new(at(field), "holds a NUL byte"));
+            }
+            Ok(value)
+        };
+        let path = || text("path", &self.path, MAX_TEXT_BYTES);
+        let branch = || self.branch.clone().filter(|branch| !branch.trim().is_empty());
+        let action = match self.action.as_str() {
+            "execute_command" | "shell" => {
+                Action::Command { command: text("command", &self.command, MAX_COMMAND_BYTES)? }
+            }
+            "git_clone" => Action::GitClone {
+                repo: text("repo", &self.repo, MAX_TEXT_BYTES)?,
+                branch: branch(),
+                shallow: self.shallow.unwrap_or(true),
+            },
+            "git_pull" => Action::GitPull {
+                repo_name: text("repo_name", &self.repo_name, MAX_TEXT_BYTES)?,
+                branch: branch(),
+            },
+            "read_file" => Action::ReadFile { path: path()? },
+            "write_file" => {
+                let content = self.content.clone();
+                let missing = || InvalidRequest::new(at("content"), "is required for `write_file`");
+                Action::WriteFile { path: path()?, content: content.ok_or_else(missing)? }
+            }
+            "list_directory" => {
+                let path = self.path.clone().filter(|path| !path.is_empty());
+                Action::ListDirectory { path: path.unwrap_or_else(|| ".".to_owned()) }
+            }
+            "create_directory" => Action::CreateDirectory { path: path()? },
+            "tool" => Action::Tool {
+                name: text("tool", &self.tool, MAX_TEXT_BYTES)?,
+                arguments: self.arguments.clone().unwrap_or_default(),
+            },
+            _ => {
+                let known = ACTIONS.join(", ");
+                let word: String = self.action.chars().take(40).collect();
+                return Err(InvalidRequest::new(
+                    at("action"),
+                    format!("is unknown: {word:?}; known are {known}"),
+                ));
+            }
+        };
+        if self.timeout == Some(0) {
+            return Err(InvalidRequest::new(at("timeout"), "is a number of seconds above 0"));
+        }
+        Ok(Step {
+            action,
+            word: self.action.clone(),
+            cwd: self.cwd.clone(),
+            timeout: self.timeout,
+            description: self.description.clone(),
+            on_error: self.on_error.unwrap_or_default(),
+            network: self.network,
+            credentials: self.credentials.clone(),
+        })
+    }
+}

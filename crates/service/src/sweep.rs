@@ -1,0 +1,88 @@
+//! Takes back what nobody works on, and forgets what is old.
+
+use std::time::Duration;
+
+use carrel_domain::Timestamp;
+use carrel_store::{StoreError, WorkerId};
+use tokio::time::MissedTickBehavior;
+use tokio_util::sync::CancellationToken;
+use tracing::{info, warn};
+
+use crate::backoff;
+use crate::limits::REMEMBER_REPLIES;
+use crate::tasks::Tasks;
+
+/// How often claims are looked at.
+const EVERY: Duration = Duration::from_secs(1);
+
+/// After how many looks old answers and tasks are forgotten.
+const FORGET_EVERY: u32 = 600;
+
+/// Takes back what nobody works on, and forgets what is old.
+#[derive(Clone, Debug)]
+pub struct Sweep {
+    tasks: Tasks,
+    /// How long finished tasks are kept.
+    keep: Duration,
+}
+
+impl Sweep {
+    /// Prepares to sweep.
+    pub fn new(tasks: Tasks, keep: Duration) -> Self {
+        Self { tasks, keep }
+    }
+
+    /// Runs until `stop` is cancelled.
+    pub async fn run(self, stop: CancellationToken) {
+        let mut ticks = tokio::time::interval(EVERY);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut looks = 0_u32;
+        loop {
+            tokio::select! {
+                () = stop.cancelled() => return,
+                _ = ticks.tick() => {}
+            }
+            if let Err(error) = self.take_expired().await {
+                warn!(%error, "could not take back expired claims, trying again");
+            }
+            if looks.is_multiple_of(FORGET_EVERY)
+                && let Err(error) = self.forget().await
+            {
+                warn!(%error, "could not forget old tasks, trying again");
+            }
+            looks = looks.wrapping_add(1);
+        }
+    }
+
+    /// Takes back every task of workers that are known to be dead: all but these. For a store that
+    /// belongs to this process alone.
+    pub async fn take_from_all_but(&self, alive: &[WorkerId]) -> Result<(), StoreError> {
+        let now = self.tasks.clock.now();
+        let events = self.tasks.store.take_from_all_but(alive, now).await?;
+        if !events.is_empty() {
+            info!(events = events.len(), "took back the tasks of a worker that is gone");
+        }
+        self.tasks.publish(&events);
+        Ok(())
+    }
+
+    /// Takes back every task whose claim has run out.
+    pub async fn take_expired(&self) -> Result<(), StoreError> {
+        let now = self.tasks.clock.now();
+        let events = self.tasks.store.take_expired(now, backoff::of_lost).await?;
+        self.tasks.publish(&events);
+        Ok(())
+    }
+
+    async fn forget(&self) -> Result<(), StoreError> {
+        let now = self.tasks.clock.now();
+        let before = |age| before(now, age);
+        self.tasks.store.forget_before(before(REMEMBER_REPLIES), before(self.keep)).await?;
+        Ok(())
+    }
+}
+
+fn before(now: Timestamp, age: Duration) -> Timestamp {
+    let millis = i64::try_from(age.as_millis()).unwrap_or(i64::MAX);
+    Timestamp::from_millis(now.as_millis().saturating_sub(millis))
+}

@@ -1,0 +1,150 @@
+//! A service with everything that belongs to it, in a directory of its own.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use carrel_config::{Environment, OperatorPolicy, TierChoice};
+use carrel_domain::{ByteSize, SystemClock, TaskId, WorkspaceId};
+use carrel_service::{
+    Feed, Followed, NewSpace, Spaces, SpacesOptions, Sweep, TaskRequest, Tasks, Worker,
+    WorkerOptions,
+};
+use carrel_store::{Event, EventKind, Sqlite, SqliteOptions, Store, Task};
+use carrel_tools::{Events, GitOptions};
+use carrel_workspace::{Boundary, Commands, Purpose, Quota, Runner, RunnerOptions};
+use futures_util::StreamExt as _;
+use serde_json::Value;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+/// Long enough for anything that is to happen soon on a busy machine.
+pub(crate) const SOON: Duration = Duration::from_secs(30);
+
+pub(crate) struct Lab {
+    pub(crate) directory: tempfile::TempDir,
+    pub(crate) tasks: Tasks,
+    pub(crate) spaces: Spaces,
+    pub(crate) workspace: WorkspaceId,
+}
+
+/// A worker that runs until it is told to stop.
+pub(crate) struct Working {
+    pub(crate) stop: CancellationToken,
+    pub(crate) done: JoinHandle<()>,
+}
+
+impl Lab {
+    pub(crate) async fn new() -> Self {
+        Self::with_quota(ByteSize::mib(64)).await
+    }
+
+    pub(crate) async fn with_quota(quota: ByteSize) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("carrel.db");
+        let store: Arc<dyn Store> = Arc::new(Sqlite::open(&SqliteOptions { path }).unwrap());
+        let clock = Arc::new(SystemClock);
+        let home = std::env::var("HOME").unwrap_or_default();
+        let environment = Environment::from_pairs([("HOME".to_owned(), home)]);
+        let commands = Commands::new(env!("CARGO_BIN_EXE_carrel-service-spawner").into());
+        let runner = Runner::new(RunnerOptions {
+            commands: commands.clone(),
+            policy: OperatorPolicy::default(),
+            environment: environment.clone(),
+            boundary: Boundary::Walls(TierChoice::Auto),
+            without: Vec::new(),
+            purpose: Purpose::ManyCommands,
+        });
+        let options = SpacesOptions {
+            root: directory.path().join("workspaces"),
+            quota: Quota { bytes: quota, files: None },
+            runner,
+            commands,
+            environment,
+            events: Events::none(),
+            git: GitOptions::default(),
+            clock: clock.clone(),
+        };
+        let spaces = Spaces::open(options, Arc::clone(&store)).unwrap();
+        let workspace = WorkspaceId::generate();
+        spaces.provision(NewSpace::usual(workspace)).await.unwrap();
+        let tasks = Tasks::new(store, Feed::default(), clock);
+        Self { directory, tasks, spaces, workspace }
+    }
+
+    /// Starts a worker.
+    pub(crate) fn work(&self) -> Working {
+        self.work_as(WorkerOptions::new(3))
+    }
+
+    pub(crate) fn work_as(&self, options: WorkerOptions) -> Working {
+        let worker = Worker::new(options, self.tasks.clone(), self.spaces.clone());
+        let stop = CancellationToken::new();
+        let done = tokio::spawn(worker.run(stop.clone()));
+        Working { stop, done }
+    }
+
+    pub(crate) fn sweep(&self) -> Sweep {
+        Sweep::new(self.tasks.clone(), Duration::from_hours(24))
+    }
+
+    pub(crate) async fn submit(&self, body: Value) -> TaskId {
+        let request: TaskRequest = serde_json::from_value(body).unwrap();
+        let submit = request.check(self.workspace).unwrap();
+        self.tasks.submit(submit, "test").await.unwrap().task.id
+    }
+
+    /// Waits for the end of a task and returns it with its events.
+    pub(crate) async fn end_of(&self, id: TaskId) -> (Task, Vec<Arc<Event>>) {
+        let following = self.tasks.follow(id, 0).filter_map(async |followed| match followed {
+            Followed::Event(event) => Some(event),
+            Followed::Quiet => None,
+        });
+        let events = tokio::time::timeout(SOON, following.collect::<Vec<_>>()).await;
+        let events = events.expect("the task ends soon");
+        let task = self.tasks.find(self.workspace, id).await.unwrap();
+        assert!(task.status.is_terminal(), "{task:?}");
+        (task, events)
+    }
+
+    /// Submits a task, waits for it and returns it with its events.
+    pub(crate) async fn run(&self, body: Value) -> (Task, Vec<Arc<Event>>) {
+        let working = self.work();
+        let ended = self.end_of(self.submit(body).await).await;
+        working.stop.cancel();
+        working.done.await.unwrap();
+        ended
+    }
+
+    /// Waits until a task has told something.
+    pub(crate) async fn until(&self, id: TaskId, is_it: impl Fn(&Event) -> bool) {
+        let mut following = Box::pin(self.tasks.follow(id, 0));
+        let waiting = async {
+            while let Some(followed) = following.next().await {
+                if matches!(followed, Followed::Event(event) if is_it(&event)) {
+                    return;
+                }
+            }
+            panic!("the task ended without saying so");
+        };
+        tokio::time::timeout(SOON, waiting).await.expect("the task says so soon");
+    }
+
+    pub(crate) fn path(&self, inside: &str) -> std::path::PathBuf {
+        self.directory.path().join("workspaces").join(self.workspace.to_string()).join(inside)
+    }
+}
+
+pub(crate) fn steps(task: &Task) -> Vec<(String, String)> {
+    let steps = task.result.as_ref().unwrap()["steps"].as_array().unwrap().iter();
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    steps.map(|step| (text(&step["action"]), text(&step["status"]))).collect()
+}
+
+pub(crate) fn statuses(events: &[Arc<Event>]) -> Vec<&str> {
+    let told = events.iter().filter(|event| event.kind == EventKind::StatusChanged);
+    told.map(|event| event.data["status"].as_str().unwrap()).collect()
+}
+
+pub(crate) fn is_line(text: &str) -> impl Fn(&Event) -> bool {
+    move |event| event.kind == EventKind::LogLine && event.data["line"] == text
+}
