@@ -46,6 +46,8 @@ variables! {
     CARREL_POLICY;
     /// The token that clients of `carrel mcp --http` must send.
     CARREL_MCP_TOKEN;
+    /// The secret that signs the tokens of `carrel serve`, instead of the one in its data directory.
+    CARREL_TOKEN_SECRET;
     /// The directory for a user's settings.
     XDG_CONFIG_HOME;
     /// The directory for what Carrel remembers for a user.

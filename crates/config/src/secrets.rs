@@ -13,6 +13,7 @@ pub const MIN_SECRET_BYTES: usize = 6;
 const SERVER_VARIABLES: &[&str] = &[
     variable::CARREL_POLICY,
     variable::CARREL_MCP_TOKEN,
+    variable::CARREL_TOKEN_SECRET,
     variable::DATABASE_URL,
     variable::REDIS_URL,
     variable::WORKER_INTERNAL_TOKEN,
@@ -27,6 +28,7 @@ const SERVER_VARIABLES: &[&str] = &[
 /// Variables of the server whose values are secret.
 const SECRET_VARIABLES: &[&str] = &[
     variable::CARREL_MCP_TOKEN,
+    variable::CARREL_TOKEN_SECRET,
     variable::DATABASE_URL,
     variable::REDIS_URL,
     variable::WORKER_INTERNAL_TOKEN,
@@ -116,6 +118,7 @@ mod tests {
             ("ASANA_PAT", "short"),
             ("REDIS_URL", "redis://u:p%40ssword@host:6379/0"),
             ("CARREL_SECRET_X", "sealed-value"),
+            ("CARREL_TOKEN_SECRET", "signing-key"),
             ("LINEAR_ASSIGNEE", "not-a-secret"),
             ("PATH", "/usr/bin:/bin"),
         ]);
@@ -127,6 +130,7 @@ mod tests {
             exposed(&known(&map, &environment)),
             [
                 "sealed-value",
+                "signing-key",
                 "ghp_abcdef",
                 "redis://u:p%40ssword@host:6379/0",
                 "p%40ssword",
@@ -134,7 +138,7 @@ mod tests {
                 "literal-key",
             ]
         );
-        assert_eq!(environment_secrets(&environment).len(), 4);
+        assert_eq!(environment_secrets(&environment).len(), 5);
     }
 
     #[test]
@@ -145,6 +149,7 @@ mod tests {
             "WORKER_BIND_HOST",
             "CARREL_SECRET_A",
             "CARREL_MCP_TOKEN",
+            "CARREL_TOKEN_SECRET",
             "CARREL_GIT_TOKEN_GITHUB_COM",
         ] {
             assert!(is_withheld(name), "{name}");
