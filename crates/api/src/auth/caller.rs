@@ -1,0 +1,144 @@
+//! Who asks, and where they may do what.
+
+use std::collections::BTreeSet;
+
+use carrel_domain::{Timestamp, WorkspaceId};
+
+use super::error::AuthError;
+use super::scope::{Scope, Scopes};
+
+/// The workspaces that a caller has to do with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Coverage {
+    /// Every workspace there is and will be.
+    All,
+    /// These and no others.
+    Only(BTreeSet<WorkspaceId>),
+}
+
+impl Coverage {
+    /// Returns the coverage of a single workspace.
+    pub fn one(workspace: WorkspaceId) -> Self {
+        Self::Only(BTreeSet::from([workspace]))
+    }
+
+    /// Tells whether a workspace is covered.
+    pub fn covers(&self, workspace: WorkspaceId) -> bool {
+        match self {
+            Self::All => true,
+            Self::Only(covered) => covered.contains(&workspace),
+        }
+    }
+
+    fn only(&self) -> Option<WorkspaceId> {
+        match self {
+            Self::Only(covered) if covered.len() == 1 => covered.first().copied(),
+            Self::All | Self::Only(_) => None,
+        }
+    }
+}
+
+/// Somebody whose credentials were believed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Caller {
+    /// What the token calls its bearer, for the log. It decides nothing.
+    pub subject: Option<String>,
+    /// Where they may do something.
+    pub coverage: Coverage,
+    /// What they may do there.
+    pub scopes: Scopes,
+    /// When their credentials end. A stream that is open then has to end, too.
+    pub expires_at: Timestamp,
+}
+
+impl Caller {
+    /// Tells whether this kind of work is allowed in this workspace.
+    pub fn check(&self, scope: Scope, workspace: WorkspaceId) -> Result<(), AuthError> {
+        self.check_workspace(workspace)?;
+        self.check_scope(scope)
+    }
+
+    /// Tells whether this kind of work is allowed at all, for what concerns no workspace.
+    pub fn check_scope(&self, scope: Scope) -> Result<(), AuthError> {
+        if self.scopes.allow(scope) { Ok(()) } else { Err(AuthError::MissingScope { scope }) }
+    }
+
+    /// Returns the workspace that a request is about: the one it asks for, or else the only one that
+    /// is covered. Never another one than was asked for.
+    pub fn workspace(&self, asked: Option<WorkspaceId>) -> Result<WorkspaceId, AuthError> {
+        match asked {
+            Some(workspace) => self.check_workspace(workspace).map(|()| workspace),
+            None => self.coverage.only().ok_or(AuthError::WorkspaceNotChosen),
+        }
+    }
+
+    fn check_workspace(&self, workspace: WorkspaceId) -> Result<(), AuthError> {
+        if self.coverage.covers(workspace) {
+            Ok(())
+        } else {
+            Err(AuthError::ForeignWorkspace { workspace })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use carrel_domain::{Code, Coded as _};
+    use pretty_assertions::assert_eq;
+
+    fn workspace(last: u8) -> WorkspaceId {
+        let mut bytes = [0; 16];
+        bytes[15] = last;
+        WorkspaceId::from_bytes(bytes)
+    }
+
+    fn caller(coverage: Coverage, scopes: &[Scope]) -> Caller {
+        let expires_at = Timestamp::from_millis(0);
+        Caller { subject: None, coverage, scopes: Scopes::of(scopes), expires_at }
+    }
+
+    #[test]
+    fn a_foreign_workspace_is_refused_by_name_even_to_an_admin() {
+        let caller = caller(Coverage::one(workspace(1)), &[Scope::Admin]);
+        assert_eq!(caller.check(Scope::Net, workspace(1)), Ok(()));
+        let error = caller.check(Scope::Read, workspace(2)).unwrap_err();
+        assert_eq!(error, AuthError::ForeignWorkspace { workspace: workspace(2) });
+        assert_eq!(error.code(), Code::Forbidden);
+        assert!(error.to_string().contains(&workspace(2).to_string()));
+    }
+
+    #[test]
+    fn a_missing_scope_is_refused_by_name() {
+        let caller = caller(Coverage::All, &[Scope::Read]);
+        assert_eq!(caller.check(Scope::Read, workspace(9)), Ok(()));
+        let error = caller.check(Scope::Exec, workspace(9)).unwrap_err();
+        assert_eq!(
+            (error.code(), error),
+            (Code::Forbidden, AuthError::MissingScope { scope: Scope::Exec })
+        );
+        assert_eq!(error.to_string(), "the token lacks the scope exec");
+    }
+
+    #[test]
+    fn the_workspace_of_a_request_is_never_another_than_asked_for() {
+        let one = caller(Coverage::one(workspace(1)), &[]);
+        assert_eq!(one.workspace(None), Ok(workspace(1)));
+        assert_eq!(one.workspace(Some(workspace(1))), Ok(workspace(1)));
+        assert_eq!(
+            one.workspace(Some(workspace(2))),
+            Err(AuthError::ForeignWorkspace { workspace: workspace(2) })
+        );
+    }
+
+    #[test]
+    fn several_covered_workspaces_need_a_choice() {
+        let two = Coverage::Only([workspace(1), workspace(2)].into());
+        for coverage in [two, Coverage::All, Coverage::Only(BTreeSet::new())] {
+            let error = caller(coverage, &[]).workspace(None).unwrap_err();
+            assert_eq!(error.code(), Code::InvalidRequest);
+            assert!(error.to_string().contains("X-Workspace-ID"), "{error}");
+        }
+        assert_eq!(caller(Coverage::All, &[]).workspace(Some(workspace(7))), Ok(workspace(7)));
+    }
+}
