@@ -117,7 +117,7 @@ impl Scopes {
     }
 
     /// Reads words between spaces or commas, which may be none.
-    fn of_words(text: &str) -> Result<Self, InvalidScopes> {
+    pub(super) fn of_words(text: &str) -> Result<Self, InvalidScopes> {
         text.split([',', ' ']).filter(|word| !word.is_empty()).map(str::parse).collect()
     }
 }

@@ -1,0 +1,176 @@
+//! What a genuine token says, and whether that makes a caller.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use carrel_domain::{Timestamp, WorkspaceId};
+use serde::{Deserialize, Deserializer, Serialize};
+
+use super::caller::{Caller, Coverage};
+use super::error::Reason;
+use super::scope::{Scope, Scopes};
+
+/// How far the clock of whoever signed may be ahead of ours.
+pub const CLOCK_SKEW: Duration = Duration::from_mins(1);
+
+/// The longest name of a caller that is written into logs.
+pub const MAX_SUBJECT_BYTES: usize = 256;
+
+/// What `workspaces` says for all of them.
+const EVERY_WORKSPACE: &str = "*";
+
+/// The last second that is a time: the end of the year 9999.
+const LAST_SECOND: f64 = 253_402_300_799.0;
+
+/// From whom and for whom tokens have to be. What is absent is not asked for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Pins {
+    /// Who `aud` has to name. Without it, a token that names anybody is refused.
+    pub audience: Option<String>,
+    /// What `iss` has to be.
+    pub issuer: Option<String>,
+}
+
+/// The claims that are read. A claim that is there twice is an error; others are passed over.
+#[derive(Debug, Deserialize, Serialize)]
+pub(super) struct Claims {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) sub: Option<String>,
+    pub(super) exp: Moment,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) nbf: Option<Moment>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) iat: Option<Moment>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) aud: Option<Words>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) iss: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) scope: Option<Words>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) workspace_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) workspaces: Option<Words>,
+}
+
+/// One word or several.
+#[derive(Debug, Deserialize, Serialize)]
+#[serde(untagged)]
+pub(super) enum Words {
+    One(String),
+    Many(Vec<String>),
+}
+
+impl Words {
+    fn as_slice(&self) -> &[String] {
+        match self {
+            Self::One(word) => std::slice::from_ref(word),
+            Self::Many(words) => words,
+        }
+    }
+}
+
+/// A time in seconds since the epoch, which may have a fraction.
+#[derive(Clone, Copy, Debug, Serialize)]
+#[serde(transparent)]
+pub(super) struct Moment(pub(super) i64);
+
+impl Moment {
+    fn timestamp(self) -> Timestamp {
+        Timestamp::from_millis(self.0.saturating_mul(1000))
+    }
+}
+
+impl<'de> Deserialize<'de> for Moment {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let seconds = f64::deserialize(deserializer)?;
+        if !(0.0..=LAST_SECOND).contains(&seconds) {
+            return Err(serde::de::Error::custom("not a time"));
+        }
+        let whole = Duration::from_secs_f64(seconds).as_secs();
+        i64::try_from(whole).map(Self).map_err(serde::de::Error::custom)
+    }
+}
+
+impl Claims {
+    /// Returns the caller that these claims describe at this time.
+    pub(super) fn caller(self, pins: &Pins, now: Timestamp) -> Result<Caller, Reason> {
+        self.check_time(now)?;
+        self.check_pins(pins)?;
+        Ok(Caller {
+            coverage: self.coverage().ok_or(Reason::Claims)?,
+            scopes: self.scopes()?,
+            expires_at: self.exp.timestamp(),
+            subject: self.sub.map(subject).transpose()?,
+        })
+    }
+
+    fn check_time(&self, now: Timestamp) -> Result<(), Reason> {
+        if self.exp.timestamp() <= now {
+            return Err(Reason::Expired);
+        }
+        let latest = now.after(CLOCK_SKEW);
+        let early = [self.nbf, self.iat].into_iter().flatten().any(|at| at.timestamp() > latest);
+        if early { Err(Reason::Claims) } else { Ok(()) }
+    }
+
+    fn check_pins(&self, pins: &Pins) -> Result<(), Reason> {
+        if pins.issuer.is_some() && pins.issuer != self.iss {
+            return Err(Reason::Issuer);
+        }
+        match (&pins.audience, &self.aud) {
+            (None, None) => Ok(()),
+            (Some(pin), Some(named)) if named.as_slice().contains(pin) => Ok(()),
+            (Some(_), _) | (None, Some(_)) => Err(Reason::Audience),
+        }
+    }
+
+    fn scopes(&self) -> Result<Scopes, Reason> {
+        let scopes = match &self.scope {
+            None => Ok(Scopes::NONE),
+            Some(Words::One(words)) => Scopes::of_words(words),
+            Some(Words::Many(words)) => words.iter().map(|word| word.parse::<Scope>()).collect(),
+        };
+        scopes.map_err(|_| Reason::Claims)
+    }
+
+    /// Returns nothing for a token without a workspace, or with one that is no id.
+    fn coverage(&self) -> Option<Coverage> {
+        let named = self.workspace_id.as_deref().map(str::parse::<WorkspaceId>).transpose().ok()?;
+        let listed = match &self.workspaces {
+            None => &[][..],
+            Some(Words::One(word)) if word == EVERY_WORKSPACE => return Some(Coverage::All),
+            Some(Words::One(_)) => return None,
+            Some(Words::Many(ids)) => ids,
+        };
+        let listed: BTreeSet<WorkspaceId> =
+            listed.iter().map(|id| id.parse()).collect::<Result<_, _>>().ok()?;
+        let covered: BTreeSet<_> = listed.into_iter().chain(named).collect();
+        (!covered.is_empty()).then_some(Coverage::Only(covered))
+    }
+
+    /// Returns the claims as they are signed.
+    pub(super) fn payload(&self) -> Vec<u8> {
+        serde_json::to_vec(self).expect("claims are plain data")
+    }
+
+    /// Says which workspaces are covered.
+    pub(super) fn cover(&mut self, coverage: &Coverage) {
+        match coverage {
+            Coverage::All => self.workspaces = Some(Words::One(EVERY_WORKSPACE.to_owned())),
+            Coverage::Only(covered) if covered.len() == 1 => {
+                self.workspace_id = covered.first().map(ToString::to_string);
+            }
+            Coverage::Only(covered) => {
+                self.workspaces =
+                    Some(Words::Many(covered.iter().map(ToString::to_string).collect()));
+            }
+        }
+    }
+}
+
+/// Takes a name that fits into one line of a log.
+pub(super) fn subject(name: String) -> Result<String, Reason> {
+    let fits = name.len() <= MAX_SUBJECT_BYTES && !name.chars().any(char::is_control);
+    if fits { Ok(name) } else { Err(Reason::Claims) }
+}

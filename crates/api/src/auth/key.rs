@@ -1,0 +1,57 @@
+//! The secret that signs.
+
+use std::fmt;
+
+use hmac::{Hmac, KeyInit as _, Mac as _};
+use sha2::Sha256;
+
+/// The shortest secret that is taken: as long as what it signs with (RFC 7518, 3.2).
+pub const MIN_SECRET_BYTES: usize = 32;
+
+/// The length of a signature.
+const SIGNATURE_BYTES: usize = 32;
+
+/// A secret, ready to sign. Printing it shows nothing.
+#[derive(Clone)]
+pub(super) struct SigningKey(Hmac<Sha256>);
+
+impl SigningKey {
+    /// Takes any bytes; how long they have to be is judged where they come from.
+    pub(super) fn new(secret: &[u8]) -> Self {
+        Self(Hmac::new_from_slice(secret).expect("HMAC takes keys of any length"))
+    }
+
+    /// Signs a message.
+    pub(super) fn sign(&self, message: &[u8]) -> [u8; SIGNATURE_BYTES] {
+        self.0.clone().chain_update(message).finalize().into_bytes().into()
+    }
+
+    /// Tells whether this is the whole signature of a message, in a time that depends on neither.
+    pub(super) fn has_signed(&self, message: &[u8], signature: &[u8]) -> bool {
+        self.0.clone().chain_update(message).verify_slice(signature).is_ok()
+    }
+}
+
+impl fmt::Debug for SigningKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SigningKey(***)")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_whole_signature_of_the_same_message_counts() {
+        let key = SigningKey::new(b"secret");
+        let signature = key.sign(b"message");
+        assert!(key.has_signed(b"message", &signature));
+        assert!(!key.has_signed(b"messag", &signature));
+        assert!(!SigningKey::new(b"secreT").has_signed(b"message", &signature));
+        for length in 0..SIGNATURE_BYTES {
+            assert!(!key.has_signed(b"message", &signature[..length]), "{length}");
+        }
+        assert!(!key.has_signed(b"message", &[&signature[..], &[0]].concat()));
+    }
+}

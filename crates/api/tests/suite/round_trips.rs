@@ -1,0 +1,90 @@
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use carrel_api::auth::{
+    AuthError, Caller, Coverage, Grant, GrantError, Reason, Scope, Scopes, Verifier as _,
+};
+use carrel_domain::{Secret, Timestamp, WorkspaceId};
+use pretty_assertions::assert_eq;
+
+use crate::forge::{NOW, OTHER, WORKSPACE, authority, now, pinned};
+
+const HOUR: Duration = Duration::from_hours(1);
+
+fn workspace(text: &str) -> WorkspaceId {
+    text.parse().unwrap()
+}
+
+#[test]
+fn what_is_granted_is_what_is_believed() {
+    let both = Coverage::Only([workspace(WORKSPACE), workspace(OTHER)].into());
+    for coverage in [Coverage::All, Coverage::one(workspace(OTHER)), both] {
+        let scopes = Scopes::of(&[Scope::Net, Scope::Read]);
+        let grant = Grant {
+            subject: Some("ci of Zoë".to_owned()),
+            scopes,
+            ..Grant::new(coverage.clone(), HOUR)
+        };
+        let token = pinned().issue(&grant, now()).unwrap();
+        let expires_at = Timestamp::from_millis((NOW + 3600) * 1000);
+        let caller = Caller { subject: grant.subject, coverage, scopes, expires_at };
+        assert_eq!(pinned().verify(token.expose(), now()), Ok(caller));
+        let end = pinned().verify(token.expose(), expires_at).unwrap_err();
+        assert_eq!(end.reason(), Some(Reason::Expired));
+    }
+    assert_eq!(Grant::new(Coverage::All, HOUR).scopes.to_string(), "read,write,exec");
+}
+
+#[test]
+fn a_grant_may_name_another_audience_or_issuer_which_is_then_not_believed_here() {
+    let grant = Grant::new(Coverage::All, HOUR);
+    let audience = Grant { audience: Some("other".to_owned()), ..grant.clone() };
+    let issuer = Grant { issuer: Some("other".to_owned()), ..grant };
+    for (grant, reason) in [(audience, Reason::Audience), (issuer, Reason::Issuer)] {
+        let token = pinned().issue(&grant, now()).unwrap();
+        let error = pinned().verify(token.expose(), now()).unwrap_err();
+        assert_eq!(error.reason(), Some(reason));
+    }
+}
+
+#[test]
+fn a_token_that_would_never_be_believed_is_not_made() {
+    let grant = Grant::new(Coverage::All, HOUR);
+    let many: BTreeSet<_> = (0..200).map(|_| WorkspaceId::generate()).collect();
+    for (grant, expected) in [
+        (
+            Grant { coverage: Coverage::Only(BTreeSet::new()), ..grant.clone() },
+            GrantError::NoWorkspace,
+        ),
+        (Grant { coverage: Coverage::Only(many), ..grant.clone() }, GrantError::TooLong),
+        (Grant { scopes: Scopes::NONE, ..grant.clone() }, GrantError::NoScope),
+        (Grant { ttl: Duration::from_millis(999), ..grant.clone() }, GrantError::NoTime),
+        (Grant { subject: Some("a\nb".to_owned()), ..grant.clone() }, GrantError::Subject),
+    ] {
+        assert_eq!(authority().issue(&grant, now()), Err(expected));
+    }
+    let second = Grant { ttl: Duration::from_secs(1), ..grant };
+    let late = Timestamp::from_millis(NOW * 1000 + 999);
+    let token = authority().issue(&second, late).unwrap();
+    assert!(authority().verify(token.expose(), late).is_ok());
+}
+
+#[test]
+fn a_very_long_lifetime_ends_with_the_calendar() {
+    let token = authority().issue(&Grant::new(Coverage::All, Duration::MAX), now()).unwrap();
+    assert!(authority().verify(token.expose(), now()).is_ok());
+}
+
+#[test]
+fn a_token_for_one_workspace_is_forbidden_in_another() {
+    let grant =
+        Grant { scopes: Scopes::ALL, ..Grant::new(Coverage::one(workspace(WORKSPACE)), HOUR) };
+    let token: Secret = authority().issue(&grant, now()).unwrap();
+    let caller = authority().verify(token.expose(), now()).unwrap();
+    let refused = Err(AuthError::ForeignWorkspace { workspace: workspace(OTHER) });
+    assert_eq!(caller.workspace(Some(workspace(OTHER))), refused);
+    assert_eq!(
+        caller.workspace(Some(WORKSPACE.to_uppercase().parse().unwrap())),
+        Ok(workspace(WORKSPACE))
+    );
+}
