@@ -1,7 +1,8 @@
 //! Who asks, and what they may do.
 //!
-//! A [`Verifier`] such as [`Authority`] says which [`Caller`] a token stands for, and the caller says
-//! what is allowed where.
+//! [`Presented`] finds the token in a request, a [`Verifier`] such as [`Authority`] says which
+//! [`Caller`] it stands for, and the caller says what is allowed where. [`ConsoleLink`] begins a
+//! session of the browser page.
 //!
 //! Everything fails closed: a request without credentials is nobody's, and what cannot be read with
 //! certainty is not believed. Errors never repeat what was presented.
@@ -10,9 +11,13 @@ mod authority;
 mod caller;
 mod claims;
 mod compact;
+mod console;
+mod cookie;
 mod error;
+mod fingerprint;
 mod key;
 mod key_file;
+mod presented;
 mod random;
 mod scope;
 
@@ -20,7 +25,13 @@ pub use authority::{Authority, Grant, GrantError, Verifier};
 pub use caller::{Caller, Coverage};
 pub use claims::{CLOCK_SKEW, MAX_SUBJECT_BYTES, Pins};
 pub use compact::MAX_TOKEN_BYTES;
+pub use console::{ConsoleLink, LINK_LIFETIME};
+pub use cookie::{
+    CONSOLE_HEADER, SESSION_COOKIE, SESSION_LIFETIME, Transport, begin_session,
+    check_cookie_request, end_session,
+};
 pub use error::{AuthError, Reason, WORKSPACE_HEADER};
 pub use key::MIN_SECRET_BYTES;
 pub use key_file::{KEY_FILE, KeyError};
+pub use presented::Presented;
 pub use scope::{InvalidScopes, Scope, Scopes};

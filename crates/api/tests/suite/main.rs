@@ -10,5 +10,5 @@ mod hostile_tokens;
 mod key_files;
 /// What holds for any text at all.
 mod properties;
-/// What the authority writes it reads.
+/// What the authority writes it reads, and from the link to the session.
 mod round_trips;

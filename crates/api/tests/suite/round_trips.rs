@@ -2,7 +2,8 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use carrel_api::auth::{
-    AuthError, Caller, Coverage, Grant, GrantError, Reason, Scope, Scopes, Verifier as _,
+    AuthError, Caller, ConsoleLink, Coverage, Grant, GrantError, Presented, Reason, Scope, Scopes,
+    Transport, Verifier as _, begin_session,
 };
 use carrel_domain::{Secret, Timestamp, WorkspaceId};
 use pretty_assertions::assert_eq;
@@ -73,6 +74,18 @@ fn a_token_that_would_never_be_believed_is_not_made() {
 fn a_very_long_lifetime_ends_with_the_calendar() {
     let token = authority().issue(&Grant::new(Coverage::All, Duration::MAX), now()).unwrap();
     assert!(authority().verify(token.expose(), now()).is_ok());
+}
+
+#[test]
+fn the_link_leads_to_a_session_that_the_browser_sends_back() {
+    let (link, printed) = ConsoleLink::new(now());
+    let caller = link.redeem(printed.expose(), now()).unwrap();
+    let token = pinned().issue(&Grant::session(&caller), now()).unwrap();
+    let cookie = begin_session(&token, Transport::Loopback);
+    let sent = cookie.expose().split(';').next().unwrap();
+    let presented = Presented::find([], [sent]).unwrap();
+    assert_eq!(presented, Presented::Cookie(token.expose()));
+    assert_eq!(pinned().verify(presented.token(), now()), Ok(caller));
 }
 
 #[test]
