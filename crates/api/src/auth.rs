@@ -1,8 +1,8 @@
 //! Who asks, and what they may do.
 //!
 //! [`Presented`] finds the token in a request, a [`Verifier`] such as [`Authority`] says which
-//! [`Caller`] it stands for, and the caller says what is allowed where. [`ConsoleLink`] begins a
-//! session of the browser page.
+//! [`Caller`] it stands for, and the caller says what is allowed where. [`Tickets`] open event
+//! streams to browsers, and [`ConsoleLink`] begins a session of the browser page.
 //!
 //! Everything fails closed: a request without credentials is nobody's, and what cannot be read with
 //! certainty is not believed. Errors never repeat what was presented.
@@ -20,6 +20,7 @@ mod key_file;
 mod presented;
 mod random;
 mod scope;
+mod ticket;
 
 pub use authority::{Authority, Grant, GrantError, Verifier};
 pub use caller::{Caller, Coverage};
@@ -35,3 +36,4 @@ pub use key::MIN_SECRET_BYTES;
 pub use key_file::{KEY_FILE, KeyError};
 pub use presented::Presented;
 pub use scope::{InvalidScopes, Scope, Scopes};
+pub use ticket::{TICKET_LIFETIME, Tickets};

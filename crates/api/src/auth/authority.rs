@@ -14,6 +14,7 @@ use super::error::AuthError;
 use super::key::SigningKey;
 use super::key_file::{self, KeyError};
 use super::scope::{Scope, Scopes};
+use super::ticket::Tickets;
 
 /// Something that tells who presents a token.
 ///
@@ -112,6 +113,11 @@ impl Authority {
     #[must_use]
     pub fn pinned(self, pins: Pins) -> Self {
         Self { pins, ..self }
+    }
+
+    /// Returns the tickets that follow from this secret.
+    pub fn tickets(&self) -> Tickets {
+        Tickets::new(&self.key)
     }
 
     /// Makes a token.

@@ -1,4 +1,4 @@
-//! The secret that signs.
+//! The secret that signs, and keys for other purposes that follow from it.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use sha2::Sha256;
 pub const MIN_SECRET_BYTES: usize = 32;
 
 /// The length of a signature.
-const SIGNATURE_BYTES: usize = 32;
+pub(super) const SIGNATURE_BYTES: usize = 32;
 
 /// A secret, ready to sign. Printing it shows nothing.
 #[derive(Clone)]
@@ -29,6 +29,11 @@ impl SigningKey {
     /// Tells whether this is the whole signature of a message, in a time that depends on neither.
     pub(super) fn has_signed(&self, message: &[u8], signature: &[u8]) -> bool {
         self.0.clone().chain_update(message).verify_slice(signature).is_ok()
+    }
+
+    /// Returns the key for another purpose. What one signs, the other does not believe.
+    pub(super) fn derive(&self, purpose: &str) -> Self {
+        Self::new(&self.sign(purpose.as_bytes()))
     }
 }
 
@@ -53,5 +58,15 @@ mod tests {
             assert!(!key.has_signed(b"message", &signature[..length]), "{length}");
         }
         assert!(!key.has_signed(b"message", &[&signature[..], &[0]].concat()));
+    }
+
+    #[test]
+    fn a_derived_key_signs_differently() {
+        let key = SigningKey::new(b"secret");
+        let signature = key.derive("tickets").sign(b"message");
+        assert!(key.derive("tickets").has_signed(b"message", &signature));
+        assert!(!key.derive("ticket").has_signed(b"message", &signature));
+        assert!(!key.has_signed(b"message", &signature));
+        assert_eq!(format!("{key:?}"), "SigningKey(***)");
     }
 }

@@ -5,7 +5,7 @@ use carrel_api::auth::{
     AuthError, Caller, ConsoleLink, Coverage, Grant, GrantError, Presented, Reason, Scope, Scopes,
     Transport, Verifier as _, begin_session,
 };
-use carrel_domain::{Secret, Timestamp, WorkspaceId};
+use carrel_domain::{Secret, TaskId, Timestamp, WorkspaceId};
 use pretty_assertions::assert_eq;
 
 use crate::forge::{NOW, OTHER, WORKSPACE, authority, now, pinned};
@@ -86,6 +86,18 @@ fn the_link_leads_to_a_session_that_the_browser_sends_back() {
     let presented = Presented::find([], [sent]).unwrap();
     assert_eq!(presented, Presented::Cookie(token.expose()));
     assert_eq!(pinned().verify(presented.token(), now()), Ok(caller));
+}
+
+#[test]
+fn tickets_and_tokens_do_not_pass_for_each_other() {
+    let (task, workspace) = (TaskId::generate(), workspace(WORKSPACE));
+    let ticket = authority().tickets().issue(task, workspace, now());
+    assert_eq!(authority().tickets().verify(ticket.expose(), task, now()), Ok(workspace));
+    assert!(authority().verify(ticket.expose(), now()).is_err());
+    let token = authority().issue(&Grant::new(Coverage::All, HOUR), now()).unwrap();
+    assert!(authority().tickets().verify(token.expose(), task, now()).is_err());
+    let link = ConsoleLink::new(now()).0;
+    assert_eq!(link.redeem(token.expose(), now()), None);
 }
 
 #[test]

@@ -1,0 +1,160 @@
+//! Tickets for event streams.
+//!
+//! A browser's `EventSource` sends no headers, so its credentials stand in the address, where logs and
+//! histories keep them. A ticket is good for one task's stream and for a minute, and for nothing else.
+
+use std::time::Duration;
+
+use carrel_domain::{Secret, TaskId, Timestamp, WorkspaceId};
+
+use super::compact::{decode, encode};
+use super::error::{AuthError, Reason};
+use super::key::{SIGNATURE_BYTES, SigningKey};
+
+/// How long a ticket is good.
+pub const TICKET_LIFETIME: Duration = Duration::from_mins(1);
+
+/// What the key of tickets is derived for.
+const PURPOSE: &str = "carrel: tickets for the event stream of a task, version 1";
+
+const ID_BYTES: usize = 16;
+const TIME_BYTES: usize = 8;
+
+/// Makes tickets and believes its own.
+#[derive(Clone, Debug)]
+pub struct Tickets {
+    key: SigningKey,
+}
+
+impl Tickets {
+    pub(super) fn new(key: &SigningKey) -> Self {
+        Self { key: key.derive(PURPOSE) }
+    }
+
+    /// Makes a ticket. Whether the caller may read the stream is for whoever calls this to check.
+    pub fn issue(&self, task: TaskId, workspace: WorkspaceId, now: Timestamp) -> Secret {
+        let body = Body { workspace, expires_at: now.after(TICKET_LIFETIME) };
+        let signature = self.key.sign(&body.signed(task));
+        Secret::new(encode(&[&body.to_bytes()[..], &signature].concat()))
+    }
+
+    /// Returns the workspace whose task may be watched with this ticket.
+    pub fn verify(
+        &self,
+        ticket: &str,
+        task: TaskId,
+        now: Timestamp,
+    ) -> Result<WorkspaceId, AuthError> {
+        self.open(ticket, task)
+            .and_then(
+                |body| {
+                    if now < body.expires_at { Ok(body.workspace) } else { Err(Reason::Expired) }
+                },
+            )
+            .map_err(AuthError::unauthenticated)
+    }
+
+    fn open(&self, ticket: &str, task: TaskId) -> Result<Body, Reason> {
+        let (body, signature) = parts(ticket).ok_or(Reason::Malformed)?;
+        if self.key.has_signed(&body.signed(task), &signature) {
+            Ok(body)
+        } else {
+            Err(Reason::Signature)
+        }
+    }
+}
+
+/// What stands in a ticket. The task does not: the address names it, and the signature covers it.
+struct Body {
+    workspace: WorkspaceId,
+    expires_at: Timestamp,
+}
+
+impl Body {
+    fn to_bytes(&self) -> [u8; ID_BYTES + TIME_BYTES] {
+        let mut bytes = [0; ID_BYTES + TIME_BYTES];
+        bytes[..ID_BYTES].copy_from_slice(&self.workspace.to_bytes());
+        bytes[ID_BYTES..].copy_from_slice(&self.expires_at.as_millis().to_be_bytes());
+        bytes
+    }
+
+    /// Returns what is signed: parts of fixed lengths, so that none can pass for another.
+    fn signed(&self, task: TaskId) -> Vec<u8> {
+        [&task.to_bytes()[..], &self.to_bytes()].concat()
+    }
+}
+
+fn parts(ticket: &str) -> Option<(Body, [u8; SIGNATURE_BYTES])> {
+    const LENGTH: usize = (ID_BYTES + TIME_BYTES + SIGNATURE_BYTES) * 4 / 3 + 1;
+    if ticket.len() > LENGTH {
+        return None;
+    }
+    let bytes = decode(ticket)?;
+    let (workspace, rest) = bytes.split_first_chunk::<ID_BYTES>()?;
+    let (time, signature) = rest.split_first_chunk::<TIME_BYTES>()?;
+    let workspace = WorkspaceId::from_bytes(*workspace);
+    let expires_at = Timestamp::from_millis(i64::from_be_bytes(*time));
+    Some((Body { workspace, expires_at }, signature.try_into().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pretty_assertions::assert_eq;
+
+    fn tickets() -> Tickets {
+        Tickets::new(&SigningKey::new(b"0123456789abcdef0123456789abcdef"))
+    }
+
+    fn reason(answer: Result<WorkspaceId, AuthError>) -> Option<Reason> {
+        answer.err().and_then(|error| error.reason())
+    }
+
+    #[test]
+    fn a_ticket_opens_one_stream_for_a_minute() {
+        let (task, workspace) = (TaskId::generate(), WorkspaceId::generate());
+        let now = Timestamp::from_millis(1_700_000_000_000);
+        let ticket = tickets().issue(task, workspace, now);
+        let at = |millis| {
+            tickets().verify(ticket.expose(), task, now.after(Duration::from_millis(millis)))
+        };
+        assert_eq!(at(0), Ok(workspace));
+        assert_eq!(at(59_999), Ok(workspace));
+        assert_eq!(reason(at(60_000)), Some(Reason::Expired));
+    }
+
+    #[test]
+    fn a_ticket_for_another_task_or_of_another_key_is_refused() {
+        let (task, workspace) = (TaskId::generate(), WorkspaceId::generate());
+        let now = Timestamp::from_millis(0);
+        let ticket = tickets().issue(task, workspace, now);
+        let other = tickets().verify(ticket.expose(), TaskId::generate(), now);
+        assert_eq!(reason(other), Some(Reason::Signature));
+        let stranger = Tickets::new(&SigningKey::new(b"another"));
+        assert_eq!(reason(stranger.verify(ticket.expose(), task, now)), Some(Reason::Signature));
+        // The key itself signs tokens, not tickets.
+        let undivided = Tickets { key: SigningKey::new(b"0123456789abcdef0123456789abcdef") };
+        assert_eq!(reason(undivided.verify(ticket.expose(), task, now)), Some(Reason::Signature));
+    }
+
+    #[test]
+    fn no_changed_ticket_is_believed() {
+        let task = TaskId::generate();
+        let now = Timestamp::from_millis(0);
+        let ticket = tickets().issue(task, WorkspaceId::generate(), now).expose().to_owned();
+        for at in 0..ticket.len() {
+            let other = if &ticket[at..=at] == "A" { "B" } else { "A" };
+            let changed = format!("{}{other}{}", &ticket[..at], &ticket[at + 1..]);
+            assert!(tickets().verify(&changed, task, now).is_err(), "{changed}");
+            assert!(tickets().verify(&ticket[..at], task, now).is_err());
+        }
+        for text in ["", "a", "ä", &format!("{ticket}A"), &format!("{ticket}="), &"A".repeat(9000)]
+        {
+            assert_eq!(
+                reason(tickets().verify(text, task, now)),
+                Some(Reason::Malformed),
+                "{text}"
+            );
+        }
+    }
+}
