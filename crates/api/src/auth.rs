@@ -2,7 +2,8 @@
 //!
 //! [`Presented`] finds the token in a request, a [`Verifier`] such as [`Authority`] says which
 //! [`Caller`] it stands for, and the caller says what is allowed where. [`Tickets`] open event
-//! streams to browsers, and [`ConsoleLink`] begins a session of the browser page.
+//! streams to browsers, [`ConsoleLink`] begins a session of the browser page, [`InternalToken`] guards
+//! a worker's own API, and [`RateLimits`] keeps one workspace from taking the time of all.
 //!
 //! Everything fails closed: a request without credentials is nobody's, and what cannot be read with
 //! certainty is not believed. Errors never repeat what was presented.
@@ -15,10 +16,12 @@ mod console;
 mod cookie;
 mod error;
 mod fingerprint;
+mod internal;
 mod key;
 mod key_file;
 mod presented;
 mod random;
+mod rate;
 mod scope;
 mod ticket;
 
@@ -32,8 +35,10 @@ pub use cookie::{
     check_cookie_request, end_session,
 };
 pub use error::{AuthError, Reason, WORKSPACE_HEADER};
+pub use internal::{INTERNAL_TOKEN_HEADER, InternalToken};
 pub use key::MIN_SECRET_BYTES;
 pub use key_file::{KEY_FILE, KeyError};
 pub use presented::Presented;
+pub use rate::{BURST, MAX_BUCKETS, REQUESTS_PER_SECOND, RateLimits, RateOptions, RetryAfter};
 pub use scope::{InvalidScopes, Scope, Scopes};
 pub use ticket::{TICKET_LIFETIME, Tickets};
