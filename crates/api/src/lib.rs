@@ -1,7 +1,18 @@
 //! The service over HTTP.
 //!
-//! [`auth`] says who asks and what they may do. It knows nothing of a web framework: its functions
-//! take header values and the current time, and a route that wants an answer calls them.
+//! [`auth`] says who asks and what they may do. The routes take a request apart, ask the service, and
+//! put the answer together; none of them implements anything.
 #![forbid(unsafe_code)]
 
+mod answer;
 pub mod auth;
+mod extract;
+pub mod limits;
+mod repeat;
+mod routes;
+mod serve;
+mod state;
+mod streams;
+
+pub use serve::serve;
+pub use state::{Api, ApiOptions};

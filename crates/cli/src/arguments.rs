@@ -4,8 +4,9 @@ use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use carrel_api::auth::Scopes;
 use carrel_config::TierChoice;
-use carrel_domain::{Age, ByteSize, InvalidSize, Layout, Network, UnknownWord};
+use carrel_domain::{Age, ByteSize, InvalidSize, Layout, Network, UnknownWord, WorkspaceId};
 use carrel_shell::Preset;
 use carrel_workspace::Feature;
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -83,6 +84,18 @@ pub(crate) enum Command {
     /// Say what the project files of a directory tell: ecosystems, and the commands to test and lint
     #[command(after_help = "Examples:\n  carrel profile\n  carrel profile ~/api --json")]
     Profile(ProfileArguments),
+    /// Serve workspaces and tasks over HTTP, and run the tasks
+    ///
+    /// Everything is kept in the data directory: the database, the workspaces, the key that signs
+    /// tokens. On loopback a link to the console is printed; an address that other machines can reach
+    /// needs a key first, from `carrel token new` or `CARREL_TOKEN_SECRET`.
+    #[command(
+        after_help = "Examples:\n  carrel serve\n  carrel serve --bind 127.0.0.1:9000 --data /var/lib/carrel"
+    )]
+    Serve(ServeArguments),
+    /// Make tokens for the API of `carrel serve`
+    #[command(subcommand)]
+    Token(TokenCommand),
     /// Ask what a preset says about a command line
     #[command(subcommand)]
     Policy(PolicyCommand),
@@ -176,6 +189,49 @@ pub(crate) struct McpArguments {
     /// One more origin whose pages may send requests, such as `https://example.org`
     #[arg(long, value_name = "ORIGIN", requires = "http")]
     pub(crate) allow_origin: Vec<String>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct ServeArguments {
+    /// The address to listen at; port 0 takes a free one
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8080")]
+    pub(crate) bind: SocketAddr,
+    /// The directory with everything that is kept; made if it is missing
+    #[arg(long, value_name = "DIR", default_value = "data")]
+    pub(crate) data: PathBuf,
+    #[command(flatten)]
+    pub(crate) boundary: BoundaryArguments,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum TokenCommand {
+    /// Print a new token
+    #[command(
+        after_help = "Examples:\n  carrel token new --data data --workspace 0198c0de-7a11-7000-8000-000000000001\n  carrel token new --data data --all --scope read,admin --ttl 15m"
+    )]
+    New(TokenNewArguments),
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct TokenNewArguments {
+    /// The data directory of the server
+    #[arg(long, value_name = "DIR", default_value = "data")]
+    pub(crate) data: PathBuf,
+    /// A workspace that the token is for; may be given several times
+    #[arg(long, value_name = "ID", required_unless_present = "all", conflicts_with = "all")]
+    pub(crate) workspace: Vec<WorkspaceId>,
+    /// Every workspace
+    #[arg(long)]
+    pub(crate) all: bool,
+    /// What it allows: read, write, exec, net, admin
+    #[arg(long, value_name = "SCOPES", default_value = "read,write,exec")]
+    pub(crate) scope: Scopes,
+    /// How long it is valid, such as 15m or 12h
+    #[arg(long, value_name = "TIME", default_value = "1h")]
+    pub(crate) ttl: Age,
+    /// What the log calls its bearer
+    #[arg(long, value_name = "NAME")]
+    pub(crate) subject: Option<String>,
 }
 
 #[derive(Args, Debug)]

@@ -72,6 +72,30 @@ pub(crate) enum Failure {
     Verify { count: usize },
     #[error("steps of the clean-up that failed: {count}")]
     CleanUp { count: usize },
+    #[error(transparent)]
+    Key(#[from] carrel_api::auth::KeyError),
+    #[error(transparent)]
+    Grant(#[from] carrel_api::auth::GrantError),
+    #[error(transparent)]
+    Service(#[from] carrel_service::ServiceError),
+    #[error(transparent)]
+    Store(#[from] carrel_store::StoreError),
+    #[error("--data {path} cannot be used")]
+    Data {
+        path: String,
+        #[source]
+        source: io::Error,
+    },
+    #[error("another carrel serve uses {path}")]
+    DataInUse { path: String },
+    #[error(
+        "other machines can reach {address}, and there is no key for tokens yet; make one with `carrel token new`, or set CARREL_TOKEN_SECRET"
+    )]
+    NoKey { address: std::net::SocketAddr },
+    #[error("{name}={value} cannot be used; it is {expected}")]
+    Variable { name: &'static str, value: String, expected: String },
+    #[error("{name} is set, and this version keeps its data in SQLite only; unset it")]
+    NotYet { name: &'static str },
     #[error("could not write the output")]
     Output(#[source] io::Error),
     #[error("could not start: {doing}")]
@@ -111,7 +135,14 @@ impl Coded for Failure {
             Self::Root { .. } => Code::RootRefused,
             Self::Verify { .. } => Code::VerifyFailed,
             Self::CleanUp { .. } => Code::CleanUpIncomplete,
-            Self::Output(_) => Code::Io,
+            Self::Key(error) => error.code(),
+            Self::Service(error) => error.code(),
+            Self::Store(error) => error.code(),
+            Self::Grant(_) | Self::NoKey { .. } | Self::Variable { .. } | Self::NotYet { .. } => {
+                Code::Usage
+            }
+            Self::DataInUse { .. } => Code::WorkspaceBusy,
+            Self::Data { .. } | Self::Output(_) => Code::Io,
             Self::Start { .. } => Code::SpawnFailed,
         }
     }
@@ -127,15 +158,23 @@ impl Coded for Failure {
             Self::Directory { path, .. }
             | Self::OwnDirectory { path }
             | Self::InsideWorkspace { path, .. }
+            | Self::Data { path, .. }
+            | Self::DataInUse { path }
             | Self::TokenFile { path, .. } => json!({ "path": path }),
             Self::Workflow(error) => error.detail(),
             Self::Entry { source, .. } => source.detail(),
             Self::Workspaces(error) => error.detail(),
             Self::Argument { text } => json!({ "argument": text }),
             Self::Root { value, .. } => json!({ "root": value }),
+            Self::Key(error) => error.detail(),
+            Self::Service(error) => error.detail(),
+            Self::Store(error) => error.detail(),
+            Self::NoKey { address } => json!({ "address": address.to_string() }),
+            Self::Variable { name, .. } | Self::NotYet { name } => json!({ "variable": name }),
             Self::Verify { count } | Self::CleanUp { count } => json!({ "count": count }),
             Self::NoState
             | Self::Output(_)
+            | Self::Grant(_)
             | Self::Start { .. }
             | Self::Stdio(_)
             | Self::Http(_)

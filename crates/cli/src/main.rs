@@ -16,6 +16,8 @@ mod mcp;
 mod output;
 mod policy;
 mod profile;
+mod serve;
+mod token;
 mod tool;
 mod toolbox;
 mod workspace;
@@ -50,6 +52,8 @@ fn run(arguments: Arguments) -> ExitCode {
         Command::Mcp(command) => mcp::run(&command, &environment),
         Command::Tool(command) => tool::run(&command, format, &environment),
         Command::Profile(command) => profile::run(&command, format, &environment),
+        Command::Serve(command) => serve::run(&command, &environment),
+        Command::Token(command) => token::run(&command, &environment),
         Command::Policy(command) => policy::run(&command, format),
         Command::Completions { shell } => write_completions(shell),
     };

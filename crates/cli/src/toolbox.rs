@@ -79,17 +79,17 @@ fn named_after(entry: WorkspaceEntry, real: &Path) -> WorkspaceEntry {
     WorkspaceEntry { name: name.to_owned(), ..entry }
 }
 
-/// Opens the file of events. Work goes on without it.
+/// Opens the file of events of the operator. Work goes on without it.
 fn events(environment: &Environment) -> Events {
-    let opened = boundary::state(environment).map(|state| Events::to_file(&state.join(EVENTS)));
-    match opened {
-        Ok(Ok(events)) => events,
-        Ok(Err(error)) => {
-            warn!(%error, "events are not kept");
-            Events::none()
-        }
-        Err(_) => Events::none(),
-    }
+    boundary::state(environment).map_or_else(|_| Events::none(), |state| events_in(&state))
+}
+
+/// Opens the file of events in a directory. Work goes on without it.
+pub(crate) fn events_in(directory: &Path) -> Events {
+    Events::to_file(&directory.join(EVENTS)).unwrap_or_else(|error| {
+        warn!(%error, "events are not kept");
+        Events::none()
+    })
 }
 
 /// Says on stderr which workspaces there are, when there are several.

@@ -39,7 +39,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tracing::warn;
 
 use crate::limits::SHUTDOWN_GRACE;
-use connections::Connections;
+pub use connections::{ConnectionOptions, Connections};
 use endpoint::Endpoint;
 pub use options::{HttpOptions, OptionsError, Replies};
 pub use scope::{ReplyConnection, Scope, SessionId};
@@ -82,7 +82,7 @@ where
     let sessions = Sessions::new(&options, Arc::clone(&factory), calls.clone(), stop.clone());
     let stateless = Stateless::new(&options, factory, calls.clone(), stop.clone());
     let endpoint = Endpoint::new(Arc::clone(&options), Arc::clone(&sessions), stateless);
-    let connections = Connections::new(&options, endpoint.router());
+    let connections = Connections::new(options.connections(), endpoint.router());
 
     tokio::select! {
         () = connections.accept(&listener) => {}

@@ -26,8 +26,8 @@ mod server;
 mod stdio;
 
 pub use http::{
-    BearerToken, HttpError, HttpOptions, OptionsError, Replies, ReplyConnection, Scope, SessionId,
-    TokenError, serve_http,
+    BearerToken, ConnectionOptions, Connections, HttpError, HttpOptions, OptionsError, Replies,
+    ReplyConnection, Scope, SessionId, TokenError, serve_http,
 };
 pub use limits::{
     BODY_READ_TIMEOUT, EOF_GRACE, HEADER_READ_TIMEOUT, JSON_PATIENCE, KEEP_ALIVE, MAX_CONNECTIONS,

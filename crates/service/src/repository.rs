@@ -76,6 +76,14 @@ fn is_plain(segment: &str) -> bool {
         && segment.len() <= 100
 }
 
+/// Checks the name that a repository has in a workspace.
+pub fn check_name(name: &str) -> Result<(), InvalidRequest> {
+    if is_plain(name) {
+        return Ok(());
+    }
+    Err(InvalidRequest::new("repo_name", "is a name of letters, digits, `.`, `_` and `-`"))
+}
+
 /// Checks the name of a branch.
 pub fn check_branch(branch: &str) -> Result<(), InvalidRequest> {
     let known =

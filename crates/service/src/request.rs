@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use carrel_domain::{Priority, Timestamp, WorkspaceId};
+use carrel_domain::{Network, Priority, Timestamp, WorkspaceId};
 use carrel_store::{NewTask, Repeat, Task};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -79,11 +79,12 @@ pub struct Submit {
     pub(crate) workspace: WorkspaceId,
     pub(crate) request: TaskRequest,
     pub(crate) configuration: Value,
+    networks: Vec<Network>,
 }
 
 impl TaskRequest {
-    /// Checks the request for a workspace.
-    pub fn check(self, workspace: WorkspaceId) -> Result<Submit, InvalidRequest> {
+    /// Checks the request for a workspace. Repositories come from these machines.
+    pub fn check(self, workspace: WorkspaceId, hosts: &[String]) -> Result<Submit, InvalidRequest> {
         let (least, _, most) = TASK_SECONDS;
         if !(least..=most).contains(&self.timeout_seconds) {
             let rule = format!("is a number of seconds from {least} to {most}");
@@ -103,8 +104,14 @@ impl TaskRequest {
         ] {
             check_word(field, word.as_deref())?;
         }
+        let mut networks = Vec::new();
         for (index, step) in self.steps.iter().enumerate() {
-            step.step(index)?;
+            let step = step.step(index)?;
+            step.check_repository(hosts).map_err(|error| InvalidRequest {
+                field: format!("steps[{index}].{}", error.field),
+                ..error
+            })?;
+            networks.extend(step.network);
         }
         let configuration = json!({ "steps": self.steps, "retry_failed": self.retry_failed });
         let length = configuration.to_string().len() as u64;
@@ -112,7 +119,7 @@ impl TaskRequest {
             let rule = format!("are {length} bytes together; {MAX_TASK_BYTES} are allowed");
             return Err(InvalidRequest::new("steps", rule));
         }
-        Ok(Submit { workspace, request: self, configuration })
+        Ok(Submit { workspace, request: self, configuration, networks })
     }
 }
 
@@ -127,9 +134,19 @@ fn check_word(field: &str, word: Option<&str>) -> Result<(), InvalidRequest> {
 }
 
 impl Submit {
+    /// Returns the networks that its steps ask for.
+    pub fn networks(&self) -> impl Iterator<Item = Network> {
+        self.networks.iter().copied()
+    }
+
+    /// Returns how many steps it has.
+    pub fn steps(&self) -> usize {
+        self.request.steps.len()
+    }
+
     /// Returns the row that is to be. `scope` tells the keys of different callers apart.
     pub(crate) fn task(self, scope: &str, now: Timestamp) -> NewTask {
-        let Self { workspace, request, configuration } = self;
+        let Self { workspace, request, configuration, networks: _ } = self;
         let repeat = request.idempotency_key.as_ref().map(|key| Repeat {
             scope: format!("{workspace} {scope}"),
             key: key.clone(),
@@ -188,12 +205,15 @@ impl Work {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::repository::DEFAULT_HOSTS;
     use pretty_assertions::assert_eq;
 
     fn check(body: Value) -> Result<Submit, String> {
         let request: TaskRequest =
             serde_json::from_value(body).map_err(|error| error.to_string())?;
-        request.check(WorkspaceId::generate()).map_err(|error| error.to_string())
+        request
+            .check(WorkspaceId::generate(), &DEFAULT_HOSTS.map(str::to_owned))
+            .map_err(|error| error.to_string())
     }
 
     #[test]

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::limits::{MAX_COMMAND_BYTES, MAX_TEXT_BYTES};
+use crate::repository::{Address, check_branch, check_name};
 use crate::request::InvalidRequest;
 
 /// What a step does.
@@ -92,6 +93,28 @@ pub struct Step {
     pub network: Option<Network>,
     /// The credentials that it needs, by name.
     pub credentials: Vec<String>,
+}
+
+impl Step {
+    /// Checks where a repository comes from, if the step brings one.
+    pub(crate) fn check_repository(&self, hosts: &[String]) -> Result<(), InvalidRequest> {
+        match &self.action {
+            Action::GitClone { repo, branch, .. } => {
+                Address::parse(repo, hosts)?;
+                branch.as_deref().map_or(Ok(()), check_branch)
+            }
+            Action::GitPull { repo_name, branch } => {
+                check_name(repo_name)?;
+                branch.as_deref().map_or(Ok(()), check_branch)
+            }
+            Action::Command { .. }
+            | Action::ReadFile { .. }
+            | Action::WriteFile { .. }
+            | Action::ListDirectory { .. }
+            | Action::CreateDirectory { .. }
+            | Action::Tool { .. } => Ok(()),
+        }
+    }
 }
 
 /// A step as it is written in a request and kept in the store.

@@ -13,18 +13,18 @@ mod write;
 pub(crate) use common::{Desk, check_name, compared, path_of, shown};
 pub(crate) use searching::searching;
 
-use crate::registry::Registry;
+use crate::registry::Catalogue;
 
 /// Adds the tools of this module.
-pub(crate) fn register(registry: &mut Registry) {
-    registry.add(read::Read);
-    registry.add(write::Write);
-    registry.add(edit::Edit);
-    registry.add(edit::MultiEdit);
-    registry.add(patch::ApplyPatch);
-    registry.add(searching::Ls);
-    registry.add(searching::Glob);
-    registry.add(searching::Grep);
-    registry.add(moving::Move);
-    registry.add(delete::Delete);
+pub(crate) fn register(catalogue: &mut Catalogue) {
+    catalogue.add(read::Read);
+    catalogue.add(write::Write);
+    catalogue.add(edit::Edit);
+    catalogue.add(edit::MultiEdit);
+    catalogue.add(patch::ApplyPatch);
+    catalogue.add(searching::Ls);
+    catalogue.add(searching::Glob);
+    catalogue.add(searching::Grep);
+    catalogue.add(moving::Move);
+    catalogue.add(delete::Delete);
 }

@@ -42,7 +42,7 @@ pub(crate) use words::Arguments;
 use crate::answer::Reply;
 use crate::call::Call;
 use crate::failure::Failure;
-use crate::registry::Registry;
+use crate::registry::Catalogue;
 use crate::tool::{About, Class, Effect, Scope, Tool};
 use operation::Inspection;
 
@@ -65,9 +65,9 @@ impl GitOptions {
 }
 
 /// Adds the tools of this module.
-pub(crate) fn register(registry: &mut Registry) {
-    registry.add(Git);
-    registry.add(GitInspect);
+pub(crate) fn register(catalogue: &mut Catalogue) {
+    catalogue.add(Git);
+    catalogue.add(GitInspect);
 }
 
 /// Works with a repository.

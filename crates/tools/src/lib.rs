@@ -42,7 +42,7 @@ pub use failure::Failure;
 pub use git::{Credential, CredentialSource, EnvironmentCredentials, GitOptions};
 pub use place::{Place, Workspaces};
 pub use reference::tool_reference_markdown;
-pub use registry::{Definition, Registry, Toolset};
+pub use registry::{Definition, Registry, Toolset, definitions};
 pub use secrets::{SecretSource, Secrets};
 pub use session::Session;
 pub use shell::{CommandFacts, CostFacts, SandboxFacts, notes};

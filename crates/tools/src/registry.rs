@@ -4,7 +4,7 @@ mod erased;
 mod fan_out;
 mod trust;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use carrel_domain::{Code, WorkspaceAccess};
@@ -54,7 +54,46 @@ pub struct Definition {
 #[derive(Debug)]
 pub struct Registry {
     toolbox: Arc<Toolbox>,
-    entries: Vec<Entry>,
+    entries: Vec<Arc<Entry>>,
+}
+
+/// Tools with their definitions, made once for every registry that offers them.
+#[derive(Debug, Default)]
+pub(crate) struct Catalogue(Vec<Arc<Entry>>);
+
+impl Catalogue {
+    /// Returns the tools of a set.
+    fn of(toolset: Toolset) -> &'static Self {
+        static CODE: OnceLock<Catalogue> = OnceLock::new();
+        static WORKSPACE: OnceLock<Catalogue> = OnceLock::new();
+        let made = |fill: fn(&mut Self)| {
+            move || {
+                let mut catalogue = Self::default();
+                fill(&mut catalogue);
+                catalogue
+            }
+        };
+        match toolset {
+            Toolset::Code => CODE.get_or_init(made(|catalogue| {
+                crate::files::register(catalogue);
+                crate::shell::register(catalogue);
+                crate::git::register(catalogue);
+                crate::verify::register(catalogue);
+                crate::workspaces::register(catalogue);
+            })),
+            Toolset::Workspace => WORKSPACE.get_or_init(made(crate::service::register)),
+        }
+    }
+
+    /// Adds a tool.
+    pub(crate) fn add<T: Tool>(&mut self, tool: T) {
+        self.0.push(Arc::new(Entry::new(tool)));
+    }
+}
+
+/// Returns every tool of a set, whatever a server offers of it.
+pub fn definitions(toolset: Toolset) -> impl Iterator<Item = &'static Definition> {
+    Catalogue::of(toolset).0.iter().map(|entry| &entry.definition)
 }
 
 impl Registry {
@@ -66,27 +105,24 @@ impl Registry {
     /// Offers a set of tools. Those that change anything are left out where nothing may change.
     pub fn new(toolbox: Arc<Toolbox>, toolset: Toolset) -> Self {
         let mut registry = Self::empty(toolbox);
-        match toolset {
-            Toolset::Code => {
-                crate::files::register(&mut registry);
-                crate::shell::register(&mut registry);
-                crate::git::register(&mut registry);
-                crate::verify::register(&mut registry);
-                crate::workspaces::register(&mut registry);
-            }
-            Toolset::Workspace => crate::service::register(&mut registry),
+        for entry in &Catalogue::of(toolset).0 {
+            registry.offer(Arc::clone(entry));
         }
         registry
     }
 
     /// Adds a tool, unless it changes something and nothing may change.
     pub fn add<T: Tool>(&mut self, tool: T) {
-        let changes = T::ABOUT.class != Class::Read;
-        if changes && self.toolbox.access == WorkspaceAccess::ReadOnly {
+        self.offer(Arc::new(Entry::new(tool)));
+    }
+
+    fn offer(&mut self, entry: Arc<Entry>) {
+        let about = entry.definition.about;
+        if about.class != Class::Read && self.toolbox.access == WorkspaceAccess::ReadOnly {
             return;
         }
-        debug_assert!(self.find(T::ABOUT.name).is_none(), "two tools are called {}", T::ABOUT.name);
-        self.entries.push(Entry::new(tool));
+        debug_assert!(!self.has(about.name), "two tools are called {}", about.name);
+        self.entries.push(entry);
     }
 
     /// Returns what all calls share.
@@ -105,7 +141,7 @@ impl Registry {
     }
 
     fn find(&self, name: &str) -> Option<&Entry> {
-        self.entries.iter().find(|entry| entry.definition.about.name == name)
+        self.entries.iter().find(|entry| entry.definition.about.name == name).map(|entry| &**entry)
     }
 
     /// Runs a tool. Whatever happens is in the answer: a refusal, a failure, even a panic.

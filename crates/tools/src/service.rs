@@ -7,14 +7,14 @@ mod data;
 mod files;
 mod run;
 
-use crate::registry::Registry;
+use crate::registry::Catalogue;
 
 /// Adds the tools of this module.
-pub(crate) fn register(registry: &mut Registry) {
-    registry.add(files::ReadFile);
-    registry.add(files::WriteFile);
-    registry.add(files::ListDir);
-    registry.add(files::GrepFiles);
-    registry.add(run::Exec);
-    registry.add(run::Git);
+pub(crate) fn register(catalogue: &mut Catalogue) {
+    catalogue.add(files::ReadFile);
+    catalogue.add(files::WriteFile);
+    catalogue.add(files::ListDir);
+    catalogue.add(files::GrepFiles);
+    catalogue.add(run::Exec);
+    catalogue.add(run::Git);
 }

@@ -19,14 +19,14 @@ pub use facts::{CommandFacts, CostFacts, SandboxFacts, notes};
 pub(crate) use scrub::scrubbed;
 pub(crate) use start::{Launch, Shell};
 
-use crate::registry::Registry;
+use crate::registry::Catalogue;
 
 /// Adds the tools of this module.
-pub(crate) fn register(registry: &mut Registry) {
-    registry.add(bash::Bash);
-    registry.add(output::BashOutput);
-    registry.add(kill::KillShell);
-    registry.add(watch::WatchProcess);
-    registry.add(watch::WatchProcessEvents);
-    registry.add(run::ShellRun);
+pub(crate) fn register(catalogue: &mut Catalogue) {
+    catalogue.add(bash::Bash);
+    catalogue.add(output::BashOutput);
+    catalogue.add(kill::KillShell);
+    catalogue.add(watch::WatchProcess);
+    catalogue.add(watch::WatchProcessEvents);
+    catalogue.add(run::ShellRun);
 }

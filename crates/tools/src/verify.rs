@@ -13,16 +13,16 @@ mod tests;
 
 pub(crate) use last::LastRuns;
 
-use crate::registry::Registry;
+use crate::registry::Catalogue;
 
 /// Adds the tools of this module.
-pub(crate) fn register(registry: &mut Registry) {
-    registry.add(profile::ShowProfile);
-    registry.add(tests::RunTests);
-    registry.add(checks::RunLint);
-    registry.add(checks::RunTypecheck);
-    registry.add(failing::RunFailingTests);
-    registry.add(failing::LastTestFailures);
-    registry.add(script::RunScript);
-    registry.add(format::Format);
+pub(crate) fn register(catalogue: &mut Catalogue) {
+    catalogue.add(profile::ShowProfile);
+    catalogue.add(tests::RunTests);
+    catalogue.add(checks::RunLint);
+    catalogue.add(checks::RunTypecheck);
+    catalogue.add(failing::RunFailingTests);
+    catalogue.add(failing::LastTestFailures);
+    catalogue.add(script::RunScript);
+    catalogue.add(format::Format);
 }

@@ -8,7 +8,7 @@ use tracing::info;
 use crate::answer::Reply;
 use crate::call::Call;
 use crate::failure::Failure;
-use crate::registry::Registry;
+use crate::registry::Catalogue;
 use crate::secrets::SecretSource;
 use crate::tool::{About, Class, Effect, Scope, Tool};
 
@@ -16,10 +16,10 @@ use crate::tool::{About, Class, Effect, Scope, Tool};
 pub(crate) const SECRET: &str = "secret";
 
 /// Adds the tools of this module.
-pub(crate) fn register(registry: &mut Registry) {
-    registry.add(ListWorkspaces);
-    registry.add(ReadSecret);
-    registry.add(ListSecrets);
+pub(crate) fn register(catalogue: &mut Catalogue) {
+    catalogue.add(ListWorkspaces);
+    catalogue.add(ReadSecret);
+    catalogue.add(ListSecrets);
 }
 
 struct ListWorkspaces;

@@ -16,12 +16,23 @@ use tokio::{
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tracing::{debug, warn};
 
-use super::{options::HttpOptions, stall::StallGuard};
+use super::stall::StallGuard;
 use crate::limits::{ACCEPT_PAUSE, MAX_HEAD_BYTES};
+
+/// What a server expects of connections.
+#[derive(Clone, Copy, Debug)]
+pub struct ConnectionOptions {
+    /// How long a client may take to send the head of a request.
+    pub header_read_timeout: Duration,
+    /// How long a client may leave what it is sent unread.
+    pub write_stall: Duration,
+    /// How many there may be at once.
+    pub max_connections: usize,
+}
 
 /// All connections of a server.
 #[derive(Debug)]
-pub(crate) struct Connections {
+pub struct Connections {
     router: Router,
     builder: http1::Builder,
     write_stall: Duration,
@@ -34,7 +45,8 @@ pub(crate) struct Connections {
 }
 
 impl Connections {
-    pub(crate) fn new(options: &HttpOptions, router: Router) -> Self {
+    /// Prepares to serve a router.
+    pub fn new(options: ConnectionOptions, router: Router) -> Self {
         let mut builder = http1::Builder::new();
         builder
             .timer(TokioTimer::new())
@@ -52,7 +64,7 @@ impl Connections {
     }
 
     /// Accepts connections for ever. Each is served by a task of its own.
-    pub(crate) async fn accept(&self, listener: &TcpListener) {
+    pub async fn accept(&self, listener: &TcpListener) {
         loop {
             let Ok(place) = Arc::clone(&self.places).acquire_owned().await else { return };
             match listener.accept().await {
@@ -95,7 +107,7 @@ impl Connections {
     }
 
     /// Lets connections finish until `deadline` and then drops them. Says whether all finished.
-    pub(crate) async fn close(&self, deadline: Instant) -> bool {
+    pub async fn close(&self, deadline: Instant) -> bool {
         self.finish.cancel();
         self.tasks.close();
         let finished = timeout_at(deadline, self.tasks.wait()).await.is_ok();

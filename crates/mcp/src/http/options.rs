@@ -2,6 +2,7 @@
 
 use std::{net::SocketAddr, time::Duration};
 
+use super::connections::ConnectionOptions;
 use super::{
     names::{AllowList, Name, Origin},
     token::BearerToken,
@@ -82,6 +83,15 @@ impl HttpOptions {
         };
         options.check_address(address)?;
         Ok(options)
+    }
+
+    /// Returns what is expected of connections.
+    pub(crate) fn connections(&self) -> ConnectionOptions {
+        ConnectionOptions {
+            header_read_timeout: self.header_read_timeout,
+            write_stall: self.write_stall,
+            max_connections: self.max_connections,
+        }
     }
 
     /// Refuses an address that needs a token when there is none.

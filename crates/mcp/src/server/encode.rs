@@ -26,7 +26,7 @@ pub(super) fn tool(definition: &Definition) -> Tool {
 
 /// Puts an answer into words of the protocol: bulk once in the content, facts beside it.
 pub(super) fn result(answer: Answer) -> CallToolResult {
-    let Answer { content, structured, is_error } = answer;
+    let Answer { content, structured, data: _, is_error } = answer;
     let blocks = content.into_iter().map(|content| match content {
         Content::Text(text) => ContentBlock::text(text),
         Content::Image { mime, bytes } => ContentBlock::image(base64(&bytes), mime),

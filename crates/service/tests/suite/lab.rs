@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use carrel_config::{Environment, OperatorPolicy, TierChoice};
 use carrel_domain::{ByteSize, SystemClock, TaskId, WorkspaceId};
+use carrel_service::repository::DEFAULT_HOSTS;
 use carrel_service::{
     Feed, Followed, NewSpace, Spaces, SpacesOptions, Sweep, TaskRequest, Tasks, Worker,
     WorkerOptions,
@@ -89,7 +90,8 @@ impl Lab {
 
     pub(crate) async fn submit(&self, body: Value) -> TaskId {
         let request: TaskRequest = serde_json::from_value(body).unwrap();
-        let submit = request.check(self.workspace).unwrap();
+        let hosts = DEFAULT_HOSTS.map(str::to_owned);
+        let submit = request.check(self.workspace, &hosts).unwrap();
         self.tasks.submit(submit, "test").await.unwrap().task.id
     }
 

@@ -199,7 +199,8 @@ impl Tool for ListDir {
                 line(&mut text, &format!("[showing {MAX_ENTRIES} of {total}]"));
             }
             let data = |facts: &ListFacts| {
-                json!({ "path": facts.path, "entries": values, "total": total, "truncated": truncated })
+                let listed = if facts.path.is_empty() { "." } else { &facts.path };
+                json!({ "path": listed, "entries": values, "total": total, "truncated": truncated })
             };
             let facts = ListFacts { path: shown(&path), total, truncated };
             Ok(Reply::text(text, facts).with_data(door, data))

@@ -1,0 +1,120 @@
+//! Taking requests apart. Whatever is wrong becomes the one error envelope.
+
+use axum::body::Bytes;
+use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
+use axum::http::header::{AUTHORIZATION, COOKIE, HOST, ORIGIN};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderName};
+use carrel_domain::{Code, WorkspaceId};
+use serde::de::DeserializeOwned;
+use serde_json::json;
+
+use crate::answer::Failed;
+use crate::auth::{CONSOLE_HEADER, Caller, Presented, WORKSPACE_HEADER, check_cookie_request};
+use crate::limits::{BODY_READ_TIMEOUT, MAX_JSON_BODY};
+use crate::state::Api;
+
+/// Who asks.
+pub(crate) struct Who(pub(crate) Caller);
+
+impl FromRequestParts<Api> for Who {
+    type Rejection = Failed;
+
+    async fn from_request_parts(parts: &mut Parts, api: &Api) -> Result<Self, Failed> {
+        let headers = &parts.headers;
+        let presented = Presented::find(headers.get_all(AUTHORIZATION), headers.get_all(COOKIE))?;
+        let caller = api.verify(presented.token())?;
+        if let Presented::Cookie(_) = presented {
+            let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
+            let console = text(HeaderName::from_static(CONSOLE_HEADER));
+            check_cookie_request(parts.method.as_str(), text(ORIGIN), text(HOST), console)?;
+        }
+        Ok(Self(caller))
+    }
+}
+
+/// Returns the workspace that a header names.
+pub(crate) fn workspace_header(headers: &HeaderMap) -> Result<Option<WorkspaceId>, Failed> {
+    let Some(value) = headers.get(WORKSPACE_HEADER) else { return Ok(None) };
+    let text = value.to_str().unwrap_or_default();
+    let id = text.parse().map_err(|error| {
+        Failed::field(WORKSPACE_HEADER, &format!("is the id of a workspace: {error}"))
+    })?;
+    Ok(Some(id))
+}
+
+/// A body of JSON.
+pub(crate) struct Json<T>(pub(crate) T, pub(crate) Bytes);
+
+impl<T: DeserializeOwned> FromRequest<Api> for Json<T> {
+    type Rejection = Failed;
+
+    async fn from_request(request: Request, _: &Api) -> Result<Self, Failed> {
+        let bytes = read_body(request).await?;
+        let mut reader = serde_json::Deserializer::from_slice(&bytes);
+        let value = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
+            let path = error.path().to_string();
+            let field = if path == "." { "body" } else { &path };
+            Failed::field(field, &format!("is not as expected: {}", error.inner()))
+        })?;
+        reader
+            .end()
+            .map_err(|error| Failed::field("body", &format!("has more than one value: {error}")))?;
+        Ok(Self(value, bytes))
+    }
+}
+
+/// Reads a body within its limits.
+pub(crate) async fn read_body(request: Request) -> Result<Bytes, Failed> {
+    let limit = MAX_JSON_BODY.as_u64();
+    let too_large = || {
+        let message = format!("the body is larger than {MAX_JSON_BODY}");
+        Failed::new(Code::TooLarge, message, json!({ "limit_bytes": limit }))
+    };
+    let declared = request.headers().get(axum::http::header::CONTENT_LENGTH);
+    let declared = declared.and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
+    if declared.is_some_and(|length| length > limit) {
+        return Err(too_large());
+    }
+    let reading =
+        axum::body::to_bytes(request.into_body(), usize::try_from(limit).unwrap_or(usize::MAX));
+    match tokio::time::timeout(BODY_READ_TIMEOUT, reading).await {
+        Ok(Ok(bytes)) => Ok(bytes),
+        Ok(Err(_)) => Err(too_large()),
+        Err(_) => Err(Failed::new(Code::Timeout, "the body did not arrive in time", json!({}))),
+    }
+}
+
+/// The part of an address behind `?`.
+pub(crate) struct Params<T>(pub(crate) T);
+
+impl<T: DeserializeOwned> FromRequestParts<Api> for Params<T> {
+    type Rejection = Failed;
+
+    async fn from_request_parts(parts: &mut Parts, _: &Api) -> Result<Self, Failed> {
+        let Query(value) = Query::<T>::try_from_uri(&parts.uri)
+            .map_err(|error| Failed::field("query", &format!("is not as expected: {error}")))?;
+        Ok(Self(value))
+    }
+}
+
+/// An id in the path of a request.
+pub(crate) struct Id<T>(pub(crate) T);
+
+impl<T> FromRequestParts<Api> for Id<T>
+where
+    T: std::str::FromStr<Err: std::fmt::Display>,
+{
+    type Rejection = Failed;
+
+    async fn from_request_parts(parts: &mut Parts, api: &Api) -> Result<Self, Failed> {
+        let Path(found) = Path::<Vec<(String, String)>>::from_request_parts(parts, api)
+            .await
+            .map_err(|_| Failed::field("path", "is text"))?;
+        let text = found.into_iter().next().map(|(_, text)| text).unwrap_or_default();
+        let id = text
+            .parse()
+            .map_err(|error: T::Err| Failed::field("id", &format!("is an id: {error}")))?;
+        Ok(Self(id))
+    }
+}

@@ -1,0 +1,53 @@
+//! What one request and one caller may take.
+
+use std::time::Duration;
+
+use carrel_domain::ByteSize;
+
+/// A body of JSON, such as a file that is written.
+pub const MAX_JSON_BODY: ByteSize = ByteSize::mib(32);
+
+/// Characters of a command line over HTTP.
+pub const MAX_COMMAND_CHARS: usize = 4096;
+
+/// Characters of the name of a workspace.
+pub const MAX_NAME_CHARS: usize = 200;
+
+/// The usual and the longest time of a command over HTTP, in seconds.
+pub const EXEC_SECONDS: (u64, u64) = (120, 300);
+
+/// Entries of one part of a list.
+pub const MAX_PAGE: u32 = 100;
+
+/// Entries of a part of a list, if the request does not say.
+pub const DEFAULT_PAGE: u32 = 20;
+
+/// Commands, searches and writes over HTTP that run at once.
+pub const MAX_WORK: usize = 16;
+
+/// How long one more waits for a place before it is turned away.
+pub const WORK_PATIENCE: Duration = Duration::from_secs(2);
+
+/// Event streams of one workspace that are open at once.
+pub const MAX_STREAMS_PER_WORKSPACE: usize = 1024;
+
+/// How often a stream says that it is still there.
+pub const STREAM_HEARTBEAT: Duration = Duration::from_secs(15);
+
+/// How long a request to cancel waits to say that the task is over.
+pub const CANCEL_PATIENCE: Duration = Duration::from_secs(2);
+
+/// How long what is open may take to end when the server stops.
+pub const SHUTDOWN_GRACE: Duration = Duration::from_secs(2);
+
+/// Connections that are open at once.
+pub const MAX_CONNECTIONS: usize = 4096;
+
+/// How long a client may take to send the head of a request.
+pub const HEADER_READ_TIMEOUT: Duration = Duration::from_secs(15);
+
+/// How long a client may take to send a body.
+pub const BODY_READ_TIMEOUT: Duration = Duration::from_mins(1);
+
+/// How long a client may leave what it is sent unread.
+pub const WRITE_STALL: Duration = Duration::from_secs(30);

@@ -1,0 +1,124 @@
+//! Requests that may be sent again: the same key and body get the first answer.
+
+use std::collections::HashMap;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::Response;
+use carrel_domain::{Code, WorkspaceId};
+use carrel_store::{Repeat, StoredReply};
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+
+use crate::answer::{Answered, Failed, bytes_answer, json_answer};
+use crate::state::Api;
+
+/// The header with the caller's key.
+pub(crate) const KEY_HEADER: &str = "idempotency-key";
+
+/// Characters of a key.
+const MAX_KEY_CHARS: usize = 255;
+
+/// Keys whose first request is being answered.
+pub(crate) type InFlight = Mutex<HashMap<(String, String), Arc<tokio::sync::Mutex<()>>>>;
+
+/// What a request that may be repeated answers with.
+pub(crate) type Done = Result<(StatusCode, Value), Failed>;
+
+/// A request that changes something.
+pub(crate) struct Change<'a> {
+    pub(crate) api: &'a Api,
+    /// Where it changes something; none for what concerns no workspace yet.
+    pub(crate) workspace: Option<WorkspaceId>,
+    /// What it does.
+    pub(crate) route: &'static str,
+    pub(crate) headers: &'a HeaderMap,
+    pub(crate) body: &'a [u8],
+}
+
+/// Returns the key of a request.
+pub(crate) fn key(headers: &HeaderMap) -> Result<Option<String>, Failed> {
+    let Some(value) = headers.get(KEY_HEADER) else { return Ok(None) };
+    let key = value.to_str().unwrap_or_default().trim();
+    let length = key.chars().count();
+    if length == 0 || length > MAX_KEY_CHARS {
+        return Err(Failed::field("Idempotency-Key", "is 1 to 255 visible characters"));
+    }
+    Ok(Some(key.to_owned()))
+}
+
+impl<'a> Change<'a> {
+    /// Does it once for each key.
+    pub(crate) fn once(
+        self,
+        work: impl Future<Output = Done> + Send + 'a,
+    ) -> Pin<Box<dyn Future<Output = Answered> + Send + 'a>> {
+        Box::pin(self.do_once(Box::pin(work)))
+    }
+
+    async fn do_once(self, work: impl Future<Output = Done>) -> Answered {
+        let Some(key) = key(self.headers)? else { return answer(work.await) };
+        let workspace = self.workspace.map(|id| id.to_string()).unwrap_or_default();
+        let repeat = Repeat {
+            scope: format!("{workspace} {}", self.route),
+            key,
+            digest: Sha256::digest(self.body).into(),
+        };
+        let name = (repeat.scope.clone(), repeat.key.clone());
+        let turn = self.turn(&name);
+        let held = turn.lock().await;
+        let answered = self.first_or_again(repeat, work).await;
+        drop(held);
+        self.forget(&name, turn);
+        answered
+    }
+
+    async fn first_or_again(&self, repeat: Repeat, work: impl Future<Output = Done>) -> Answered {
+        let store = self.api.inner.tasks.store();
+        if let Some(first) = store.reply(&repeat.scope, &repeat.key).await? {
+            return again(&repeat, &first);
+        }
+        let done = work.await;
+        let (status, body) = match &done {
+            Ok((status, body)) => (*status, body.clone()),
+            Err(failed) => (failed.status(), failed.body().clone()),
+        };
+        // What may go better the next time is not held against it.
+        if status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS {
+            return answer(done);
+        }
+        let text = body.to_string();
+        let now = self.api.now();
+        let kept = store.remember_reply(repeat.clone(), status.as_u16(), text, now).await?;
+        again(&repeat, &kept)
+    }
+
+    fn turn(&self, name: &(String, String)) -> Arc<tokio::sync::Mutex<()>> {
+        let mut waiting = self.api.inner.in_flight.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(waiting.entry(name.clone()).or_default())
+    }
+
+    fn forget(&self, name: &(String, String), turn: Arc<tokio::sync::Mutex<()>>) {
+        let mut waiting = self.api.inner.in_flight.lock().unwrap_or_else(PoisonError::into_inner);
+        drop(turn);
+        if waiting.get(name).is_some_and(|turn| Arc::strong_count(turn) == 1) {
+            waiting.remove(name);
+        }
+    }
+}
+
+fn answer(done: Done) -> Answered {
+    done.map(|(status, body)| json_answer(status, &body))
+}
+
+fn again(repeat: &Repeat, first: &StoredReply) -> Answered {
+    if first.digest != repeat.digest {
+        let message = format!("idempotency key {:?} was used for another request", repeat.key);
+        let detail = json!({ "idempotency_key": repeat.key });
+        return Err(Failed::new(Code::IdempotencyMismatch, message, detail));
+    }
+    let status = StatusCode::from_u16(first.status).unwrap_or(StatusCode::OK);
+    let response: Response = bytes_answer(status, "application/json", first.body.clone());
+    Ok(response)
+}

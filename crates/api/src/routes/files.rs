@@ -1,0 +1,158 @@
+//! `/files` of a workspace.
+
+use std::path::PathBuf;
+
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use carrel_domain::{Code, WorkspaceId};
+use carrel_fsroot::MAX_READ_BYTES;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::answer::{Answered, Failed, bytes_answer, ok};
+use crate::auth::Scope;
+use crate::extract::{Id, Json, Params, Who};
+use crate::repeat::{Change, Done};
+use crate::routes::work::{Called, arguments, check_relative};
+use crate::state::Api;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct PathParams {
+    path: Option<String>,
+}
+
+impl PathParams {
+    fn required(self) -> Result<String, Failed> {
+        let path = self.path.filter(|path| !path.is_empty());
+        let path = path.ok_or_else(|| Failed::field("path", "is required"))?;
+        check_relative("path", Some(&path))?;
+        Ok(path)
+    }
+}
+
+/// Looks something up with a tool.
+async fn look(
+    api: &Api,
+    caller: &crate::auth::Caller,
+    workspace: WorkspaceId,
+    tool: &str,
+    asked: Value,
+) -> Result<Value, Failed> {
+    let arguments = arguments(asked);
+    let scope = Scope::Read;
+    Called { caller, workspace, scope, tool, arguments, network: None }.call(api).await
+}
+
+pub(super) async fn list(
+    State(api): State<Api>,
+    Who(caller): Who,
+    Id(workspace): Id<WorkspaceId>,
+    Params(params): Params<PathParams>,
+) -> Answered {
+    check_relative("path", params.path.as_deref())?;
+    let asked = json!({ "path": params.path.filter(|path| !path.is_empty()) });
+    Ok(ok(&look(&api, &caller, workspace, "workspace_list_dir", asked).await?))
+}
+
+pub(super) async fn content(
+    State(api): State<Api>,
+    Who(caller): Who,
+    Id(workspace): Id<WorkspaceId>,
+    Params(params): Params<PathParams>,
+) -> Answered {
+    let asked = json!({ "path": params.required()? });
+    let mut file = look(&api, &caller, workspace, "workspace_read_file", asked).await?;
+    file["success"] = json!(true);
+    Ok(ok(&file))
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct GrepParams {
+    pattern: Option<String>,
+    path: Option<String>,
+    include: Option<String>,
+    max_results: Option<u64>,
+}
+
+pub(super) async fn grep(
+    State(api): State<Api>,
+    Who(caller): Who,
+    Id(workspace): Id<WorkspaceId>,
+    Params(params): Params<GrepParams>,
+) -> Answered {
+    check_relative("path", params.path.as_deref())?;
+    let pattern = params.pattern.filter(|pattern| !pattern.is_empty());
+    let pattern = pattern.ok_or_else(|| Failed::field("pattern", "is required"))?;
+    if params.max_results == Some(0) {
+        return Err(Failed::field("max_results", "is a number from 1 to 200"));
+    }
+    let asked = json!({
+        "pattern": pattern,
+        "path": params.path.filter(|path| !path.is_empty()),
+        "include": params.include,
+        "max_results": params.max_results,
+    });
+    Ok(ok(&look(&api, &caller, workspace, "workspace_grep", asked).await?))
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct WriteBody {
+    path: String,
+    content: String,
+}
+
+pub(super) async fn write(
+    State(api): State<Api>,
+    Who(caller): Who,
+    Id(workspace): Id<WorkspaceId>,
+    headers: HeaderMap,
+    Json(asked, body): Json<WriteBody>,
+) -> Answered {
+    check_relative("path", Some(&asked.path))?;
+    let change = Change {
+        api: &api,
+        workspace: Some(workspace),
+        route: "write",
+        headers: &headers,
+        body: &body,
+    };
+    let work = async {
+        let asking = Called {
+            caller: &caller,
+            workspace,
+            scope: Scope::Write,
+            tool: "workspace_write_file",
+            arguments: arguments(json!({ "path": asked.path, "content": asked.content })),
+            network: None,
+        };
+        Done::Ok((StatusCode::OK, asking.call(&api).await?))
+    };
+    change.once(work).await
+}
+
+/// Returns a file as it is.
+pub(super) async fn raw(
+    State(api): State<Api>,
+    Who(caller): Who,
+    Id(workspace): Id<WorkspaceId>,
+    Params(params): Params<PathParams>,
+) -> Answered {
+    let path = PathBuf::from(params.required()?);
+    let space = api.space(&caller, Scope::Read, workspace).await?;
+    let _place = api.place().await?;
+    let read = move || space.place().files().browse().read(&path, MAX_READ_BYTES);
+    let bytes = blocking(read).await?;
+    Ok(bytes_answer(StatusCode::OK, "application/octet-stream", bytes))
+}
+
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, carrel_fsroot::Error> + Send + 'static,
+) -> Result<T, Failed> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(done) => done.map_err(|error| Failed::of(&error)),
+        Err(_) => Err(Failed::new(Code::Internal, "the server could not do this", json!({}))),
+    }
+}

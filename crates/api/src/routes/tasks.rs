@@ -1,0 +1,240 @@
+//! `/api/tasks`
+
+use axum::extract::{FromRequestParts, State};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::IntoResponse as _;
+use carrel_domain::{Network, TaskId, TaskStatus, WorkspaceId};
+use carrel_service::{Cancelled, ServiceError, TaskRequest};
+use carrel_store::{Task, TaskFilter};
+use futures_util::StreamExt as _;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::answer::{Answered, Failed, ok};
+use crate::auth::{Caller, Scope};
+use crate::extract::{Id, Json, Params, Who, workspace_header};
+use crate::limits::{CANCEL_PATIENCE, DEFAULT_PAGE, MAX_PAGE};
+use crate::repeat;
+use crate::state::Api;
+use crate::streams::{Until, event_stream};
+
+/// The header with the last event that a reader has seen.
+const LAST_EVENT: &str = "last-event-id";
+
+/// How tasks are run here, in the words of the service's clients.
+const BACKEND: &str = "queued";
+
+pub(super) async fn submit(
+    State(api): State<Api>,
+    Who(caller): Who,
+    headers: HeaderMap,
+    Json(mut request, _): Json<TaskRequest>,
+) -> Answered {
+    let asked = request.workspace_id.or(workspace_header(&headers)?);
+    let workspace = api.workspace(&caller, Scope::Exec, asked).await?;
+    if let Some(key) = repeat::key(&headers)? {
+        request.idempotency_key.get_or_insert(key);
+    }
+    let submit = request.check(workspace.id, &api.inner.hosts).map_err(ServiceError::from)?;
+    check_network(&caller, submit.networks())?;
+    let steps = submit.steps();
+    let receipt = api.inner.tasks.submit(submit, "submit").await?;
+    Ok(ok(&accepted(&receipt.task, steps)))
+}
+
+/// Only a caller with the scope for it gets commands a network.
+pub(super) fn check_network(
+    caller: &Caller,
+    networks: impl IntoIterator<Item = Network>,
+) -> Result<(), Failed> {
+    let any = networks.into_iter().any(|network| network != Network::None);
+    if any { Ok(caller.check_scope(Scope::Net)?) } else { Ok(()) }
+}
+
+pub(super) fn accepted(task: &Task, steps: usize) -> Value {
+    json!({
+        "task_id": task.id,
+        "status": TaskStatus::Queued,
+        "queue": format!("workspace:tasks:{}", task.priority),
+        "steps": steps,
+        "events_url": format!("/api/tasks/{}/events", task.id),
+    })
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ListParams {
+    status: Option<TaskStatus>,
+    task_type: Option<String>,
+    limit: Option<u32>,
+    offset: Option<u64>,
+    workspace_id: Option<WorkspaceId>,
+}
+
+pub(super) async fn list(
+    State(api): State<Api>,
+    Who(caller): Who,
+    headers: HeaderMap,
+    Params(params): Params<ListParams>,
+) -> Answered {
+    let limit = params.limit.unwrap_or(DEFAULT_PAGE);
+    if !(1..=MAX_PAGE).contains(&limit) {
+        return Err(Failed::field("limit", &format!("is a number from 1 to {MAX_PAGE}")));
+    }
+    let offset = params.offset.unwrap_or(0);
+    if i64::try_from(offset).is_err() {
+        return Err(Failed::field("offset", "is a number below 2^63"));
+    }
+    let asked = params.workspace_id.or(workspace_header(&headers)?);
+    let workspace = api.workspace(&caller, Scope::Read, asked).await?;
+    let filter = TaskFilter {
+        workspace: workspace.id,
+        status: params.status,
+        task_type: params.task_type,
+        limit,
+        offset,
+    };
+    let page = api.inner.tasks.list(filter).await?;
+    let tasks: Vec<_> = page.tasks.iter().map(item).collect();
+    Ok(ok(&json!({ "tasks": tasks, "total": page.total, "limit": limit, "offset": offset })))
+}
+
+/// Finds a task for a caller. That of another workspace is not found, like one that never was.
+async fn find(api: &Api, caller: &Caller, scope: Scope, id: TaskId) -> Result<Task, Failed> {
+    let task = api.inner.tasks.find_any(id).await?;
+    if !caller.coverage.covers(task.workspace) {
+        return Err(ServiceError::NoTask { id }.into());
+    }
+    caller.check(scope, task.workspace)?;
+    Ok(task)
+}
+
+pub(super) async fn show(State(api): State<Api>, Who(caller): Who, Id(id): Id<TaskId>) -> Answered {
+    let task = find(&api, &caller, Scope::Read, id).await?;
+    Ok(ok(&detail(&task)))
+}
+
+pub(super) async fn cancel(
+    State(api): State<Api>,
+    Who(caller): Who,
+    Id(id): Id<TaskId>,
+) -> Answered {
+    let task = find(&api, &caller, Scope::Exec, id).await?;
+    if api.inner.tasks.cancel(id).await? == Cancelled::Done {
+        return Ok(ok(&json!({ "id": id, "status": TaskStatus::Cancelled })));
+    }
+    let ended = async {
+        let events = api.inner.tasks.follow(id, task.last_event);
+        let mut events = std::pin::pin!(events);
+        while events.next().await.is_some() {}
+    };
+    let over = tokio::time::timeout(CANCEL_PATIENCE, ended).await.is_ok();
+    let task = api.inner.tasks.find_any(id).await?;
+    let status = if over { StatusCode::OK } else { StatusCode::ACCEPTED };
+    let body =
+        json!({ "id": id, "status": task.status, "cancel_requested": task.cancel_requested });
+    Ok(crate::answer::json_answer(status, &body))
+}
+
+#[derive(Deserialize)]
+pub(super) struct EventParams {
+    ticket: Option<String>,
+    last_event_id: Option<u64>,
+}
+
+pub(super) async fn events(
+    State(api): State<Api>,
+    Id(id): Id<TaskId>,
+    Params(params): Params<EventParams>,
+    headers: HeaderMap,
+    Maybe(who): Maybe,
+) -> Answered {
+    let (task, expires) = match (&params.ticket, who) {
+        (Some(ticket), _) => {
+            let workspace = api.inner.tickets.verify(ticket, id, api.now())?;
+            (api.inner.tasks.find(workspace, id).await?, crate::auth::SESSION_LIFETIME)
+        }
+        (None, Ok(Who(caller))) => {
+            let task = find(&api, &caller, Scope::Read, id).await?;
+            (task, api.left(&caller))
+        }
+        (None, Err(failed)) => return Err(failed),
+    };
+    let seen = headers.get(LAST_EVENT).map(|value| value.to_str().ok()?.trim().parse().ok());
+    let after = match seen {
+        None => params.last_event_id.unwrap_or(0),
+        Some(Some(number)) => number,
+        Some(None) => return Err(Failed::field("Last-Event-ID", "is the number of an event")),
+    };
+    if task.status.is_terminal() && after >= task.last_event {
+        return Ok(StatusCode::NO_CONTENT.into_response());
+    }
+    let place = api.stream(task.workspace)?;
+    let until = Until { stop: api.inner.stop.clone(), expires, place };
+    let events = api.inner.tasks.follow(id, after);
+    Ok(event_stream(events, until))
+}
+
+pub(super) async fn ticket(
+    State(api): State<Api>,
+    Who(caller): Who,
+    Id(id): Id<TaskId>,
+) -> Answered {
+    let task = find(&api, &caller, Scope::Read, id).await?;
+    let ticket = api.inner.tickets.issue(id, task.workspace, api.now());
+    let seconds = crate::auth::TICKET_LIFETIME.as_secs();
+    let url = format!("/api/tasks/{id}/events?ticket={}", ticket.expose());
+    Ok(ok(&json!({ "ticket": ticket.expose(), "expires_in": seconds, "url": url })))
+}
+
+/// What a list says about a task.
+fn item(task: &Task) -> Value {
+    json!({
+        "id": task.id,
+        "workspace_id": task.workspace,
+        "task_type": task.task_type,
+        "agent_id": null,
+        "status": task.status,
+        "priority": task.priority,
+        "runner_backend": BACKEND,
+        "submitted_at": task.submitted_at,
+        "started_at": task.started_at,
+        "completed_at": task.completed_at,
+        "attempt": task.attempt,
+        "max_attempts": task.max_attempts,
+        "tokens_used": 0,
+        "execution_time_ms": task.execution_time.map(milliseconds),
+        "error_message": task.error,
+        "correlation_id": task.correlation_id,
+        "worker_id": task.worker,
+    })
+}
+
+fn milliseconds(time: std::time::Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// All there is to say about a task.
+fn detail(task: &Task) -> Value {
+    let mut value = item(task);
+    value["prompt"] = Value::Null;
+    value["configuration"] = task.configuration.clone();
+    value["timeout_seconds"] = json!(task.timeout.as_secs());
+    value["result"] = task.result.clone().unwrap_or(Value::Null);
+    value["cancel_requested"] = json!(task.cancel_requested);
+    value["last_event"] = json!(task.last_event);
+    value["parent_execution_id"] = Value::Null;
+    value
+}
+
+/// Who asks, if anybody who is believed does.
+pub(super) struct Maybe(Result<Who, Failed>);
+
+impl FromRequestParts<Api> for Maybe {
+    type Rejection = std::convert::Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, api: &Api) -> Result<Self, Self::Rejection> {
+        Ok(Self(Who::from_request_parts(parts, api).await))
+    }
+}

@@ -1,0 +1,102 @@
+//! `/api/tools`, and calls of any tool.
+
+use std::sync::OnceLock;
+
+use axum::extract::{Path, State};
+use axum::http::{HeaderMap, StatusCode};
+use carrel_domain::{Code, WorkspaceId};
+use carrel_tools::{Class, Definition, Toolset};
+use serde_json::{Map, Value, json};
+
+use crate::answer::{Answered, Failed, ok};
+use crate::auth::Scope;
+use crate::extract::{Id, Json, Who};
+use crate::repeat::{Change, Done};
+use crate::routes::work::Called;
+use crate::state::Api;
+
+/// Tools hand out no secrets over this door.
+const NOT_OVER_REST: [&str; 2] = ["secret", "secrets_available"];
+
+pub(super) async fn list(State(_): State<Api>, Who(caller): Who) -> Answered {
+    static TOOLS: OnceLock<Value> = OnceLock::new();
+    caller.check_scope(Scope::Read)?;
+    let tools = TOOLS.get_or_init(|| {
+        let shown: Vec<_> = definitions().map(shown).collect();
+        json!({ "tools": shown })
+    });
+    Ok(ok(tools))
+}
+
+fn definitions() -> impl Iterator<Item = &'static Definition> {
+    let all = [Toolset::Workspace, Toolset::Code].into_iter().flat_map(carrel_tools::definitions);
+    all.filter(|tool| !NOT_OVER_REST.contains(&tool.about.name))
+}
+
+fn shown(tool: &Definition) -> Value {
+    let class = class_word(tool.about.class);
+    json!({
+        "name": tool.about.name,
+        "title": tool.about.title,
+        "description": tool.about.description,
+        "class": class,
+        "input_schema": *tool.input_schema,
+        "output_schema": *tool.output_schema,
+    })
+}
+
+fn class_word(class: Class) -> &'static str {
+    match class {
+        Class::Read => "read",
+        Class::Write => "write",
+        Class::Execute => "execute",
+    }
+}
+
+/// Returns what a caller needs to be allowed for a class of tools.
+fn scope_of(class: Class, name: &str) -> Scope {
+    match class {
+        Class::Read => Scope::Read,
+        // These change files by running commands.
+        Class::Write if matches!(name, "workspace_exec" | "workspace_git") => Scope::Exec,
+        Class::Write => Scope::Write,
+        Class::Execute => Scope::Exec,
+    }
+}
+
+pub(super) async fn call(
+    State(api): State<Api>,
+    Who(caller): Who,
+    Id(workspace): Id<WorkspaceId>,
+    Path(parts): Path<Vec<(String, String)>>,
+    headers: HeaderMap,
+    Json(arguments, body): Json<Map<String, Value>>,
+) -> Answered {
+    let name = parts.into_iter().find(|(key, _)| key == "name").map(|(_, name)| name);
+    let name = name.unwrap_or_default();
+    let Some(tool) = definitions().find(|tool| tool.about.name == name) else {
+        let name: String = name.chars().take(100).collect();
+        let message = format!("unknown tool `{name}`; GET /api/tools lists them");
+        return Err(Failed::new(Code::UnknownTool, message, json!({ "tool": name })));
+    };
+    if arguments.contains_key("workspace") {
+        return Err(Failed::field("workspace", "is named in the path, not in the arguments"));
+    }
+    if arguments.get("network").is_some_and(|network| network != "none") {
+        caller.check_scope(Scope::Net)?;
+    }
+    let scope = scope_of(tool.about.class, tool.about.name);
+    let change = Change {
+        api: &api,
+        workspace: Some(workspace),
+        route: tool.about.name,
+        headers: &headers,
+        body: &body,
+    };
+    let work = async {
+        let asking =
+            Called { caller: &caller, workspace, scope, tool: &name, arguments, network: None };
+        Done::Ok((StatusCode::OK, asking.call(&api).await?))
+    };
+    change.once(work).await
+}

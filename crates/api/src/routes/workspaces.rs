@@ -1,0 +1,157 @@
+//! `/api/workspaces`
+
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::IntoResponse as _;
+use carrel_domain::{ByteSize, Layout, Network, WorkspaceId};
+use carrel_service::NewSpace;
+use carrel_store::Workspace;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::answer::{Answered, Failed, ok};
+use crate::auth::{Coverage, Scope};
+use crate::extract::{Id, Json, Params, Who};
+use crate::limits::{DEFAULT_PAGE, MAX_NAME_CHARS, MAX_PAGE};
+use crate::repeat::Change;
+use crate::routes::tasks::check_network;
+use crate::state::Api;
+
+/// The largest quota that can be asked for, in GiB.
+const MAX_QUOTA_GB: u64 = 1 << 20;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct NewWorkspace {
+    name: String,
+    #[serde(default = "tenant")]
+    layout: Layout,
+    quota_gb: Option<u64>,
+    network: Option<Network>,
+}
+
+fn tenant() -> Layout {
+    Layout::Tenant
+}
+
+pub(super) async fn create(
+    State(api): State<Api>,
+    Who(caller): Who,
+    headers: HeaderMap,
+    Json(new, body): Json<NewWorkspace>,
+) -> Answered {
+    caller.check_scope(Scope::Write)?;
+    if caller.coverage != Coverage::All {
+        caller.check_scope(Scope::Admin)?;
+    }
+    let length = new.name.chars().count();
+    if length == 0 || length > MAX_NAME_CHARS || new.name.contains(char::is_control) {
+        let rule = format!("is 1 to {MAX_NAME_CHARS} characters without control characters");
+        return Err(Failed::field("name", &rule));
+    }
+    if new.quota_gb.is_some_and(|gb| gb == 0 || gb > MAX_QUOTA_GB) {
+        return Err(Failed::field("quota_gb", &format!("is a number from 1 to {MAX_QUOTA_GB}")));
+    }
+    check_network(&caller, new.network)?;
+    let change =
+        Change { api: &api, workspace: None, route: "create", headers: &headers, body: &body };
+    let work = async {
+        let space = NewSpace {
+            id: WorkspaceId::generate(),
+            name: new.name,
+            layout: new.layout,
+            quota: new.quota_gb.map(ByteSize::gib),
+            network: new.network,
+        };
+        let (made, _) = api.inner.spaces.provision(space).await?;
+        api.inner.spaces.enter(made.id).await?;
+        Ok((StatusCode::CREATED, shown(&api, &made).await?))
+    };
+    change.once(work).await
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ListParams {
+    after: Option<WorkspaceId>,
+    limit: Option<u32>,
+}
+
+pub(super) async fn list(
+    State(api): State<Api>,
+    Who(caller): Who,
+    Params(params): Params<ListParams>,
+) -> Answered {
+    caller.check_scope(Scope::Read)?;
+    let limit = params.limit.unwrap_or(DEFAULT_PAGE);
+    if !(1..=MAX_PAGE).contains(&limit) {
+        return Err(Failed::field("limit", &format!("is a number from 1 to {MAX_PAGE}")));
+    }
+    let found = match &caller.coverage {
+        Coverage::All => api.inner.tasks.store().workspaces(params.after, limit).await?,
+        Coverage::Only(ids) => {
+            let mut found = Vec::new();
+            let later = ids.iter().filter(|id| params.after.is_none_or(|after| **id > after));
+            for id in later.take(limit as usize) {
+                found.extend(api.inner.tasks.store().workspace(*id).await?);
+            }
+            found
+        }
+    };
+    let mut workspaces = Vec::with_capacity(found.len());
+    for workspace in &found {
+        workspaces.push(shown(&api, workspace).await?);
+    }
+    let next = (found.len() == limit as usize).then(|| found.last().map(|last| last.id)).flatten();
+    Ok(ok(&json!({ "workspaces": workspaces, "next_after": next })))
+}
+
+pub(super) async fn show(
+    State(api): State<Api>,
+    Who(caller): Who,
+    Id(id): Id<WorkspaceId>,
+) -> Answered {
+    let workspace = api.workspace(&caller, Scope::Read, Some(id)).await?;
+    Ok(ok(&shown(&api, &workspace).await?))
+}
+
+pub(super) async fn usage(
+    State(api): State<Api>,
+    Who(caller): Who,
+    Id(id): Id<WorkspaceId>,
+) -> Answered {
+    let workspace = api.workspace(&caller, Scope::Read, Some(id)).await?;
+    let used = api.inner.spaces.usage(id).await?;
+    let amount = used.as_ref().map(|measured| measured.amount).unwrap_or_default();
+    Ok(ok(&json!({
+        "id": id,
+        "usage_bytes": amount.bytes,
+        "files": amount.files,
+        "quota_bytes": workspace.quota_bytes,
+        "as_of": used.map(|measured| measured.as_of),
+    })))
+}
+
+pub(super) async fn remove(
+    State(api): State<Api>,
+    Who(caller): Who,
+    Id(id): Id<WorkspaceId>,
+) -> Answered {
+    caller.check(Scope::Admin, id)?;
+    api.inner.spaces.remove(id).await?;
+    Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+async fn shown(api: &Api, workspace: &Workspace) -> Result<Value, Failed> {
+    let used = api.inner.spaces.usage(workspace.id).await?;
+    Ok(json!({
+        "id": workspace.id,
+        "name": workspace.name,
+        "layout": workspace.layout,
+        "network": workspace.network,
+        "state": if used.is_some() { "ready" } else { "new" },
+        "created_at": workspace.created_at,
+        "usage_bytes": used.map_or(0, |measured| measured.amount.bytes),
+        "quota_bytes": workspace.quota_bytes,
+    }))
+}

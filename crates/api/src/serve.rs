@@ -1,0 +1,30 @@
+//! Serving until told to stop.
+
+use carrel_mcp::{ConnectionOptions, Connections};
+use tokio::net::TcpListener;
+use tokio::time::Instant;
+use tracing::warn;
+
+use crate::limits::{HEADER_READ_TIMEOUT, MAX_CONNECTIONS, SHUTDOWN_GRACE, WRITE_STALL};
+use crate::routes::router;
+use crate::state::Api;
+
+/// Serves the API from a listener until it is told to stop. What is open then may end by itself for a
+/// moment.
+pub async fn serve(listener: TcpListener, api: Api) {
+    let options = ConnectionOptions {
+        header_read_timeout: HEADER_READ_TIMEOUT,
+        write_stall: WRITE_STALL,
+        max_connections: MAX_CONNECTIONS,
+    };
+    let stop = api.inner.stop.clone();
+    let connections = Connections::new(options, router(api));
+    tokio::select! {
+        () = connections.accept(&listener) => {}
+        () = stop.cancelled() => {}
+    }
+    drop(listener);
+    if !connections.close(Instant::now() + SHUTDOWN_GRACE).await {
+        warn!("stopped before every request had ended");
+    }
+}

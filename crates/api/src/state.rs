@@ -1,0 +1,173 @@
+//! What all requests share.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use carrel_domain::{Clock, Code, Timestamp, WorkspaceId};
+use carrel_service::{NewSpace, ServiceError, Space, Spaces, Tasks};
+use carrel_store::Workspace;
+use serde_json::json;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_util::sync::CancellationToken;
+
+use crate::answer::Failed;
+use crate::auth::{
+    Authority, Caller, ConsoleLink, Coverage, RateLimits, RateOptions, Scope, Tickets, Transport,
+    Verifier as _,
+};
+use crate::limits::{MAX_STREAMS_PER_WORKSPACE, MAX_WORK, WORK_PATIENCE};
+use crate::repeat::InFlight;
+
+/// What the API is made from.
+#[derive(Debug)]
+pub struct ApiOptions {
+    /// The tasks.
+    pub tasks: Tasks,
+    /// The workspaces of this machine.
+    pub spaces: Spaces,
+    /// What signs and believes tokens.
+    pub authority: Authority,
+    /// What the link that is printed at the start is worth.
+    pub console: Option<ConsoleLink>,
+    /// Between whom cookies travel.
+    pub transport: Transport,
+    /// Where the time comes from.
+    pub clock: Arc<dyn Clock>,
+    /// How much a workspace may ask for.
+    pub rates: RateOptions,
+    /// Machines that repositories may come from.
+    pub hosts: Arc<[String]>,
+    /// Ends what is open.
+    pub stop: CancellationToken,
+}
+
+/// What all requests share. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Api {
+    pub(crate) inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Inner {
+    pub(crate) tasks: Tasks,
+    pub(crate) spaces: Spaces,
+    pub(crate) authority: Authority,
+    pub(crate) tickets: Tickets,
+    pub(crate) console: Option<ConsoleLink>,
+    pub(crate) transport: Transport,
+    pub(crate) hosts: Arc<[String]>,
+    pub(crate) stop: CancellationToken,
+    clock: Arc<dyn Clock>,
+    rates: RateLimits<WorkspaceId>,
+    work: Arc<Semaphore>,
+    streams: Arc<Mutex<HashMap<WorkspaceId, usize>>>,
+    pub(crate) in_flight: InFlight,
+}
+
+impl Api {
+    /// Puts everything together.
+    pub fn new(options: ApiOptions) -> Self {
+        let inner = Inner {
+            tickets: options.authority.tickets(),
+            tasks: options.tasks,
+            spaces: options.spaces,
+            authority: options.authority,
+            console: options.console,
+            transport: options.transport,
+            hosts: options.hosts,
+            stop: options.stop,
+            clock: options.clock,
+            rates: RateLimits::new(options.rates),
+            work: Arc::new(Semaphore::new(MAX_WORK)),
+            streams: Arc::default(),
+            in_flight: InFlight::default(),
+        };
+        Self { inner: Arc::new(inner) }
+    }
+
+    pub(crate) fn now(&self) -> Timestamp {
+        self.inner.clock.now()
+    }
+
+    /// Believes a token, or not.
+    pub(crate) fn verify(&self, token: &str) -> Result<Caller, Failed> {
+        Ok(self.inner.authority.verify(token, self.now())?)
+    }
+
+    /// Finds the workspace of a request for a caller who may do this there. One that a token names and
+    /// that nobody has made is made.
+    pub(crate) async fn workspace(
+        &self,
+        caller: &Caller,
+        scope: Scope,
+        asked: Option<WorkspaceId>,
+    ) -> Result<Workspace, Failed> {
+        let id = caller.workspace(asked)?;
+        caller.check(scope, id)?;
+        self.inner.rates.check(id, self.now())?;
+        match (self.inner.spaces.find(id).await, &caller.coverage) {
+            (Err(ServiceError::NoWorkspace { .. }), Coverage::Only(_)) => {
+                Ok(self.inner.spaces.provision(NewSpace::usual(id)).await?.0)
+            }
+            (found, _) => Ok(found?),
+        }
+    }
+
+    /// Opens the workspace of a request.
+    pub(crate) async fn space(
+        &self,
+        caller: &Caller,
+        scope: Scope,
+        id: WorkspaceId,
+    ) -> Result<Arc<Space>, Failed> {
+        let workspace = self.workspace(caller, scope, Some(id)).await?;
+        Ok(self.inner.spaces.enter(workspace.id).await?)
+    }
+
+    /// Takes a place for work, or says that there is none.
+    pub(crate) async fn place(&self) -> Result<OwnedSemaphorePermit, Failed> {
+        let waiting = Arc::clone(&self.inner.work).acquire_owned();
+        let found = tokio::time::timeout(WORK_PATIENCE, waiting).await;
+        found.ok().and_then(Result::ok).ok_or_else(|| {
+            let detail = json!({ "limit": MAX_WORK });
+            Failed::new(Code::Overloaded, "too much runs at once", detail)
+        })
+    }
+
+    /// Takes a place for an event stream of a workspace.
+    pub(crate) fn stream(&self, workspace: WorkspaceId) -> Result<StreamPlace, Failed> {
+        let mut streams = self.inner.streams.lock().unwrap_or_else(PoisonError::into_inner);
+        let open = streams.entry(workspace).or_default();
+        if *open >= MAX_STREAMS_PER_WORKSPACE {
+            let detail = json!({ "limit": MAX_STREAMS_PER_WORKSPACE });
+            return Err(Failed::new(Code::Overloaded, "too many event streams are open", detail));
+        }
+        *open += 1;
+        Ok(StreamPlace { streams: Arc::clone(&self.inner.streams), workspace })
+    }
+
+    /// Returns how long a caller's credentials still hold.
+    pub(crate) fn left(&self, caller: &Caller) -> Duration {
+        self.now().age(caller.expires_at)
+    }
+}
+
+/// A place for an event stream.
+#[derive(Debug)]
+pub(crate) struct StreamPlace {
+    streams: Arc<Mutex<HashMap<WorkspaceId, usize>>>,
+    workspace: WorkspaceId,
+}
+
+impl Drop for StreamPlace {
+    fn drop(&mut self) {
+        let mut streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(open) = streams.get_mut(&self.workspace) {
+            *open -= 1;
+            if *open == 0 {
+                streams.remove(&self.workspace);
+            }
+        }
+    }
+}

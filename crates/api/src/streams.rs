@@ -1,0 +1,117 @@
+//! The events of a task as a stream that a browser understands.
+
+use std::convert::Infallible;
+use std::time::Duration;
+
+use axum::body::{Body, Bytes};
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::Response;
+use carrel_service::Followed;
+use carrel_store::Event;
+use futures_util::stream::{self, Stream, StreamExt as _};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::answer::bytes_answer;
+use crate::limits::STREAM_HEARTBEAT;
+use crate::state::StreamPlace;
+
+/// What ends a stream before the task does.
+pub(crate) struct Until {
+    /// The server stops.
+    pub(crate) stop: CancellationToken,
+    /// The caller's credentials end.
+    pub(crate) expires: Duration,
+    /// Held as long as the stream is open.
+    #[expect(dead_code, reason = "it is held, not read")]
+    pub(crate) place: StreamPlace,
+}
+
+/// Answers with a stream.
+pub(crate) fn event_stream(
+    events: impl Stream<Item = Followed> + Send + 'static,
+    until: Until,
+) -> Response {
+    let body = Body::from_stream(pieces(events, until));
+    let mut response = bytes_answer(StatusCode::OK, "text/event-stream", body);
+    let headers = response.headers_mut();
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
+    response
+}
+
+struct Reader<S> {
+    events: std::pin::Pin<Box<S>>,
+    until: Until,
+    ends: Instant,
+    spoke: Instant,
+    begun: bool,
+}
+
+fn pieces(
+    events: impl Stream<Item = Followed> + Send + 'static,
+    until: Until,
+) -> impl Stream<Item = Result<Bytes, Infallible>> + Send {
+    let now = Instant::now();
+    let ends = now.checked_add(until.expires).unwrap_or(now + Duration::from_hours(24));
+    let reader = Reader { events: Box::pin(events), until, ends, spoke: now, begun: false };
+    stream::unfold(reader, |mut reader| async move {
+        let piece = reader.next().await?;
+        Some((Ok(piece), reader))
+    })
+}
+
+impl<S: Stream<Item = Followed>> Reader<S> {
+    async fn next(&mut self) -> Option<Bytes> {
+        if !self.begun {
+            self.begun = true;
+            // A proxy that waits for the first byte has it at once.
+            return Some(Bytes::from_static(b": connected\n\n"));
+        }
+        loop {
+            let quiet = self.spoke + STREAM_HEARTBEAT;
+            let piece = tokio::select! {
+                () = self.until.stop.cancelled() => return None,
+                () = tokio::time::sleep_until(self.ends) => return None,
+                () = tokio::time::sleep_until(quiet) => Bytes::from_static(b": still here\n\n"),
+                followed = self.events.next() => match followed? {
+                    Followed::Event(event) => frame(&event),
+                    Followed::Quiet => continue,
+                },
+            };
+            self.spoke = Instant::now();
+            return Some(piece);
+        }
+    }
+}
+
+fn frame(event: &Event) -> Bytes {
+    let (number, kind, data) = (event.number, event.kind.as_str(), &event.data);
+    format!("id: {number}\nevent: {kind}\ndata: {data}\n\n").into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use carrel_domain::{TaskId, Timestamp};
+    use carrel_store::EventKind;
+    use pretty_assertions::assert_eq;
+    use serde_json::json;
+
+    #[test]
+    fn a_frame_is_one_event_whatever_its_text_holds() {
+        let event = Event {
+            task: TaskId::generate(),
+            number: 7,
+            kind: EventKind::LogLine,
+            data: json!({ "line": "a\n\nevent: evil\r\nid: 9" }),
+            at: Timestamp::from_millis(0),
+        };
+        let frame = frame(&event);
+        let text = std::str::from_utf8(&frame).unwrap();
+        assert_eq!(
+            text,
+            "id: 7\nevent: log_line\ndata: {\"line\":\"a\\n\\nevent: evil\\r\\nid: 9\"}\n\n"
+        );
+    }
+}

@@ -1,0 +1,152 @@
+//! `carrel serve`
+
+mod data;
+mod settings;
+
+use std::net::SocketAddr;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use carrel_api::auth::{Authority, ConsoleLink, RateOptions, Transport};
+use carrel_api::{Api, ApiOptions};
+use carrel_config::Environment;
+use carrel_domain::{Clock as _, Secret, SystemClock, WorkspaceId};
+use carrel_service::repository::DEFAULT_HOSTS;
+use carrel_service::{Feed, Spaces, SpacesOptions, Sweep, Tasks, Worker, WorkerOptions};
+use carrel_store::{Sqlite, SqliteOptions, Store};
+use carrel_tools::GitOptions;
+use carrel_workspace::{Commands, Purpose};
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+use self::data::DataDirectory;
+use self::settings::Settings;
+use crate::arguments::ServeArguments;
+use crate::exec::cancel_on_signal;
+use crate::failure::Failure;
+use crate::workspace::own_program;
+use crate::{boundary, output, toolbox};
+
+/// Serves the API and runs tasks until the program is asked to end.
+pub(crate) fn run(
+    arguments: &ServeArguments,
+    environment: &Environment,
+) -> Result<ExitCode, Failure> {
+    let made = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let runtime = made.map_err(|source| Failure::Start { doing: "the runtime", source })?;
+    let served = runtime.block_on(serve(arguments, environment));
+    runtime.shutdown_background();
+    served.map(|()| ExitCode::SUCCESS)
+}
+
+async fn serve(arguments: &ServeArguments, environment: &Environment) -> Result<(), Failure> {
+    let settings = Settings::read(environment)?;
+    let data = DataDirectory::open(&arguments.data)?;
+    let loopback = arguments.bind.ip().to_canonical().is_loopback();
+    if !loopback && !data.has_key(environment) {
+        return Err(Failure::NoKey { address: arguments.bind });
+    }
+    let authority = Authority::load(environment, data.path())?;
+    let failed = |source| Failure::Start { doing: "listening", source };
+    let listener = TcpListener::bind(arguments.bind).await.map_err(failed)?;
+    let address = listener.local_addr().map_err(failed)?;
+
+    let store: Arc<dyn Store> =
+        Arc::new(Sqlite::open(&SqliteOptions { path: data.path().join("carrel.db") })?);
+    let clock = Arc::new(SystemClock);
+    let tasks = Tasks::new(Arc::clone(&store), Feed::default(), clock.clone());
+    let spaces = spaces(arguments, environment, &settings, &data, &store)?;
+    let stop = CancellationToken::new();
+    let stopped = cancel_on_signal(&stop)?;
+    let hosts: Arc<[String]> = DEFAULT_HOSTS.map(str::to_owned).into();
+
+    let worker =
+        WorkerOptions { hosts: Arc::clone(&hosts), ..WorkerOptions::new(settings.concurrency) };
+    let worker = Worker::new(worker, tasks.clone(), spaces.clone());
+    let sweep = Sweep::new(tasks.clone(), settings.keep);
+    // Nobody else works for this data directory, which is locked.
+    sweep.take_from_all_but(&[]).await?;
+    let (console, token) = loopback.then(|| ConsoleLink::new(SystemClock.now())).unzip();
+    let api = Api::new(ApiOptions {
+        tasks,
+        spaces: spaces.clone(),
+        authority,
+        console,
+        transport: if loopback { Transport::Loopback } else { Transport::Network },
+        clock,
+        rates: RateOptions::default(),
+        hosts,
+        stop: stop.clone(),
+    });
+    let first = first_workspace(&store).await?;
+    announce(address, arguments, token.as_ref(), first)?;
+    tokio::join!(
+        carrel_api::serve(listener, api),
+        worker.run(stop.clone()),
+        sweep.run(stop.clone()),
+    );
+    stopped.abort();
+    spaces.close().await;
+    Ok(())
+}
+
+fn spaces(
+    arguments: &ServeArguments,
+    environment: &Environment,
+    settings: &Settings,
+    data: &DataDirectory,
+    store: &Arc<dyn Store>,
+) -> Result<Spaces, Failure> {
+    let loaded = boundary::policy(&arguments.boundary, environment)?;
+    let purpose = Purpose::ManyCommands;
+    let runner = boundary::runner(&arguments.boundary, loaded.policy, environment, purpose)?;
+    let root = settings.volume.clone().unwrap_or_else(|| data.path().join("workspaces"));
+    let options = SpacesOptions {
+        root,
+        quota: settings.quota,
+        runner,
+        commands: Commands::new(own_program()?),
+        environment: environment.clone(),
+        events: toolbox::events_in(data.path()),
+        git: GitOptions {
+            hosts: DEFAULT_HOSTS.map(str::to_owned).into(),
+            ..GitOptions::new(environment)
+        },
+        clock: Arc::new(SystemClock),
+    };
+    Ok(Spaces::open(options, Arc::clone(store))?)
+}
+
+/// Returns a workspace to show in examples: one that is there, or the id of one that will be made when
+/// it is first used.
+async fn first_workspace(store: &Arc<dyn Store>) -> Result<WorkspaceId, Failure> {
+    let known = store.workspaces(None, 1).await?;
+    Ok(known.first().map_or_else(WorkspaceId::generate, |workspace| workspace.id))
+}
+
+/// Says where the server is and what to type first.
+fn announce(
+    address: SocketAddr,
+    arguments: &ServeArguments,
+    token: Option<&Secret>,
+    workspace: WorkspaceId,
+) -> Result<(), Failure> {
+    let program = own_program()?;
+    let (program, data) = (program.display(), arguments.data.display());
+    output::note(&format!("carrel serve listening on http://{address}"));
+    if let Some(token) = token {
+        output::note(&format!(
+            "console, once and within ten minutes: http://{address}/?token={}",
+            token.expose()
+        ));
+    }
+    output::note(&format!(
+        "\nSubmit a first task, and watch it:\n\n  \
+         export CARREL_TOKEN=$({program} token new --data {data} --workspace {workspace})\n  \
+         TASK=$(curl -s http://{address}/api/tasks/submit -H \"Authorization: Bearer $CARREL_TOKEN\" \
+         -d '{{\"steps\":[{{\"action\":\"shell\",\"command\":\"echo hello; sleep 1; ls -la\"}}]}}' \
+         | grep -o '\"task_id\":\"[^\"]*' | cut -d'\"' -f4)\n  \
+         curl -N http://{address}/api/tasks/$TASK/events -H \"Authorization: Bearer $CARREL_TOKEN\"\n"
+    ));
+    Ok(())
+}

@@ -1,0 +1,72 @@
+//! The directory with everything that the service keeps.
+
+use std::fs::{DirBuilder, File};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+use carrel_api::auth::KEY_FILE;
+use carrel_config::Environment;
+use carrel_config::environment::CARREL_TOKEN_SECRET;
+
+use crate::failure::Failure;
+
+/// Held by the one server that uses the directory.
+const LOCK_FILE: &str = "serve.lock";
+
+/// The directory with everything that the service keeps, which no other server uses meanwhile.
+#[derive(Debug)]
+pub(super) struct DataDirectory {
+    path: PathBuf,
+    _lock: File,
+}
+
+impl DataDirectory {
+    /// Opens the directory, and makes it if it is missing, for its owner alone.
+    #[expect(clippy::disallowed_methods, reason = "the server's own directory, in no workspace")]
+    pub(super) fn open(path: &Path) -> Result<Self, Failure> {
+        let failed = |source| Failure::Data { path: path.display().to_string(), source };
+        DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(failed)?;
+        let path = std::fs::canonicalize(path).map_err(failed)?;
+        check_owner(&path).map_err(failed)?;
+        let lock = File::options()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .mode(0o600)
+            .open(path.join(LOCK_FILE))
+            .map_err(failed)?;
+        match lock.try_lock() {
+            Ok(()) => Ok(Self { path, _lock: lock }),
+            Err(std::fs::TryLockError::WouldBlock) => {
+                Err(Failure::DataInUse { path: path.display().to_string() })
+            }
+            Err(std::fs::TryLockError::Error(source)) => Err(failed(source)),
+        }
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Tells whether an operator has seen to a key for tokens.
+    pub(super) fn has_key(&self, environment: &Environment) -> bool {
+        let set = environment.get(CARREL_TOKEN_SECRET).is_some_and(|secret| !secret.is_empty());
+        set || self.path.join(KEY_FILE).exists()
+    }
+}
+
+/// Refuses a directory that others own or may change.
+#[expect(clippy::disallowed_methods, reason = "the server's own directory, in no workspace")]
+fn check_owner(path: &Path) -> io::Result<()> {
+    use std::os::unix::fs::MetadataExt as _;
+    let found = std::fs::metadata(path)?;
+    let own = found.uid() == rustix::process::geteuid().as_raw();
+    if !own {
+        return Err(io::Error::other("it belongs to another user"));
+    }
+    if found.mode() & 0o022 != 0 {
+        return Err(io::Error::other("others may write to it; `chmod go-w` it"));
+    }
+    Ok(())
+}

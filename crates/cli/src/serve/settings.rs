@@ -1,0 +1,93 @@
+//! What the environment says about the service.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use carrel_config::Environment;
+use carrel_config::environment::{
+    DATABASE_URL, REDIS_URL, WORKER_CONCURRENCY, WORKSPACE_DEFAULT_QUOTA_GB, WORKSPACE_VOLUME_PATH,
+};
+use carrel_domain::ByteSize;
+use carrel_workspace::Quota;
+
+use crate::failure::Failure;
+
+/// How many tasks run at once, and how many may.
+const CONCURRENCY: (u64, u64) = (3, 256);
+
+/// How many gibibytes a workspace may use, and how many it may be allowed.
+const QUOTA_GB: (u64, u64) = (5, 1 << 20);
+
+/// How long finished tasks are kept.
+const KEEP: Duration = Duration::from_hours(30 * 24);
+
+/// What the environment says about the service.
+#[derive(Debug)]
+pub(super) struct Settings {
+    pub(super) concurrency: usize,
+    pub(super) quota: Quota,
+    pub(super) volume: Option<PathBuf>,
+    pub(super) keep: Duration,
+}
+
+impl Settings {
+    pub(super) fn read(environment: &Environment) -> Result<Self, Failure> {
+        for name in [DATABASE_URL, REDIS_URL] {
+            if environment.get(name).is_some_and(|value| !value.is_empty()) {
+                return Err(Failure::NotYet { name });
+            }
+        }
+        let concurrency = number(environment, WORKER_CONCURRENCY, CONCURRENCY)?;
+        let quota = number(environment, WORKSPACE_DEFAULT_QUOTA_GB, QUOTA_GB)?;
+        let volume = environment.get(WORKSPACE_VOLUME_PATH).filter(|path| !path.is_empty());
+        Ok(Self {
+            concurrency: usize::try_from(concurrency).unwrap_or(1),
+            quota: Quota { bytes: ByteSize::gib(quota), files: None },
+            volume: volume.map(PathBuf::from),
+            keep: KEEP,
+        })
+    }
+}
+
+/// Reads a number from 1 to a limit; blank counts as unset.
+fn number(
+    environment: &Environment,
+    name: &'static str,
+    (usual, most): (u64, u64),
+) -> Result<u64, Failure> {
+    let Some(text) = environment.get(name).filter(|text| !text.is_empty()) else {
+        return Ok(usual);
+    };
+    let text = text.to_string_lossy();
+    let number = text.trim().parse().ok().filter(|number| (1..=most).contains(number));
+    number.ok_or_else(|| Failure::Variable {
+        name,
+        value: text.into_owned(),
+        expected: format!("a number from 1 to {most}"),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pretty_assertions::assert_eq;
+
+    fn read(pairs: &[(&str, &str)]) -> Result<(usize, u64), String> {
+        let environment = Environment::from_pairs(pairs.iter().copied());
+        let settings = Settings::read(&environment).map_err(|error| error.to_string())?;
+        Ok((settings.concurrency, settings.quota.bytes.as_u64() >> 30))
+    }
+
+    #[test]
+    fn variables_are_read_by_the_table() {
+        assert_eq!(read(&[]), Ok((3, 5)));
+        let set = [("WORKER_CONCURRENCY", "8"), ("WORKSPACE_DEFAULT_QUOTA_GB", " 2 ")];
+        assert_eq!(read(&set), Ok((8, 2)));
+        assert_eq!(read(&[("WORKER_CONCURRENCY", "")]), Ok((3, 5)));
+        for value in ["0", "-1", "many", "257"] {
+            let error = read(&[("WORKER_CONCURRENCY", value)]).unwrap_err();
+            assert!(error.contains("WORKER_CONCURRENCY") && error.contains("1 to 256"), "{error}");
+        }
+        assert!(read(&[("REDIS_URL", "redis://x")]).unwrap_err().contains("REDIS_URL"));
+    }
+}

@@ -1,0 +1,35 @@
+//! `carrel token`
+
+use std::process::ExitCode;
+
+use carrel_api::auth::{Authority, Coverage, Grant};
+use carrel_config::Environment;
+use carrel_domain::{Clock as _, SystemClock};
+
+use crate::arguments::{TokenCommand, TokenNewArguments};
+use crate::failure::Failure;
+use crate::output;
+
+pub(crate) fn run(command: &TokenCommand, environment: &Environment) -> Result<ExitCode, Failure> {
+    match command {
+        TokenCommand::New(arguments) => new(arguments, environment),
+    }
+}
+
+/// Prints a token, and nothing else.
+fn new(arguments: &TokenNewArguments, environment: &Environment) -> Result<ExitCode, Failure> {
+    let coverage = if arguments.all {
+        Coverage::All
+    } else {
+        Coverage::Only(arguments.workspace.iter().copied().collect())
+    };
+    let authority = Authority::load(environment, &arguments.data)?;
+    let grant = Grant {
+        scopes: arguments.scope,
+        subject: arguments.subject.clone(),
+        ..Grant::new(coverage, arguments.ttl.0)
+    };
+    let token = authority.issue(&grant, SystemClock.now())?;
+    output::line(token.expose())?;
+    Ok(ExitCode::SUCCESS)
+}
