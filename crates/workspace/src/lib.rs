@@ -50,9 +50,9 @@ pub use quota::{Account, Amount, Exceeded, Quota, Reservation};
 pub use record::{Record, State};
 pub use remove::{Remove, Removed, Target};
 pub use run::{
-    Artifact, ArtifactRequest, Boundary, CommandForm, Completed, Desk, Diagnosis, Feature, Layer,
-    LimitReached, LimitRequest, Purpose, RunError, RunRequest, Runner, RunnerOptions, Walls,
-    diagnose, state_directory,
+    Artifact, ArtifactRequest, Artifacts, Boundary, CommandForm, Completed, Desk, Diagnosis,
+    Feature, Layer, LimitReached, LimitRequest, Purpose, RunError, RunRequest, Runner,
+    RunnerOptions, Walls, diagnose, state_directory,
 };
 pub use trash::Sweep;
 pub use trust::{ChangeKind, MAX_CHANGES, OnChange, Settled, Trust, TrustChange};

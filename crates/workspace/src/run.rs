@@ -35,7 +35,7 @@ use crate::watch::{Overrun, Watcher};
 use artifacts::ArtifactDirectory;
 use cells::{Cells, Walled};
 
-pub use artifacts::{Artifact, ArtifactRequest};
+pub use artifacts::{Artifact, ArtifactRequest, Artifacts};
 pub use desk::Desk;
 pub use diagnose::{Diagnosis, Layer, diagnose};
 pub use error::RunError;
@@ -174,7 +174,7 @@ impl Runner {
         let ran = run_watched(desk, &walled, spec, &request, started, cancel).await;
         let artifacts = match artifacts {
             Some(artifacts) => artifacts.read().await,
-            None => Ok(Vec::new()),
+            None => Ok(Artifacts::default()),
         };
         // Whatever went wrong, the command may have run.
         let cleaned = self.clean_up(desk, &request, &walled, group).await;

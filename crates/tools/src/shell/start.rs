@@ -306,7 +306,7 @@ impl Shell {
     pub(crate) fn slim(&self, call: &Call) {
         let Some(completed) = self.completed() else { return };
         let mut slim = completed.clone();
-        slim.artifacts.clear();
+        slim.artifacts.files.clear();
         for stream in [&mut slim.outcome.stdout, &mut slim.outcome.stderr] {
             stream.head.truncate(SLIM_BYTES);
             let surplus = stream.tail.len().saturating_sub(SLIM_BYTES);

@@ -1,6 +1,6 @@
 //! Running a planned command and handing what is left of it to a parser.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -89,7 +89,7 @@ pub(super) async fn run(
         Err(failure) => return Err(failure),
     };
     let completed = shell.over(call).await?;
-    let mut artifacts: Vec<_> = completed.artifacts.iter().map(private).collect();
+    let mut artifacts: Vec<_> = completed.artifacts.files.iter().map(private).collect();
     let (place, planned) = (Arc::clone(call.place()), invocation.clone());
     artifacts.extend(
         crate::blocking::blocking(move || Ok(project_artifacts(place.files(), &planned, began)))
@@ -124,7 +124,7 @@ fn launch(invocation: &Invocation, bounds: Bounds) -> Launch {
         environment,
         artifacts: Some(ArtifactRequest { placeholder: ARTIFACTS, names: names.collect() }),
         keep: (KEPT, KEPT),
-        ..Launch::new(CommandForm::Argv(argv), invocation.argv.join(" "))
+        ..Launch::new(CommandForm::Argv(argv), shown(invocation, None).join(" "))
     }
 }
 
@@ -144,7 +144,7 @@ fn ran(
         End::Lost => Ended::NotStarted("it was ended with the server".into()),
     };
     Ran {
-        argv: invocation.argv.clone(),
+        argv: shown(invocation, completed.artifacts.directory.as_deref()),
         shell_id: Some(shell.job.id().to_string()),
         exit: exit_code(completed),
         facts: Some(CommandFacts::of(completed)),
@@ -155,6 +155,12 @@ fn ran(
         artifacts,
         workspace,
     }
+}
+
+/// Returns the words with the directory of the report, as far as there is one.
+fn shown(invocation: &Invocation, artifacts: Option<&Path>) -> Vec<String> {
+    let directory = artifacts.map_or("…".into(), Path::to_string_lossy);
+    invocation.clone().with_artifacts(&directory).argv
 }
 
 fn whole(captured: &Captured) -> Vec<u8> {
@@ -170,7 +176,7 @@ fn not_started(invocation: &Invocation, failure: &Failure, workspace: String) ->
     let missing = is_missing(failure);
     let ended = if missing { Ended::NotFound } else { Ended::NotStarted(failure.message.clone()) };
     Ran {
-        argv: invocation.argv.clone(),
+        argv: shown(invocation, None),
         shell_id: None,
         exit: if missing { 127 } else { 126 },
         facts: None,

@@ -188,6 +188,21 @@ async fn node_tests_of_the_runner_that_comes_with_node() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_command_is_shown_as_it_was_run() {
+    let lab = Lab::new();
+    lab.put("package.json", r#"{"name": "x", "scripts": {"test": "node --test"}}"#);
+    lab.put("a.test.js", "require('node:test')('good', () => {});\n");
+    let answer = lab.call("run_tests", json!({})).await;
+    let command = section(&answer)["commands"][0].as_array().unwrap();
+    let report = command
+        .iter()
+        .filter_map(|word| word.as_str()?.strip_prefix("--test-reporter-destination="))
+        .find(|destination| destination.ends_with("/node.tap"));
+    assert!(report.is_some_and(|report| report.starts_with('/')), "{}", answer.text());
+    assert!(!answer.text().contains("{artifacts}"), "{}", answer.text());
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn python_tests_of_the_runner_that_comes_with_python() {
     let lab = Lab::new();
     lab.put("setup.py", "from setuptools import setup\nsetup(name='x')\n");

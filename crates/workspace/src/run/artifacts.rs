@@ -31,12 +31,23 @@ pub struct Artifact {
     pub contents: Vec<u8>,
 }
 
+/// The files that a command left.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Artifacts {
+    /// The directory that they were in, as the command saw it; none if it was to leave none.
+    pub directory: Option<PathBuf>,
+    /// The files.
+    pub files: Vec<Artifact>,
+}
+
 /// The directory for the files of one command. It is removed when this is dropped.
 #[derive(Debug)]
 pub(super) struct ArtifactDirectory {
     scratch: Root,
     name: PathBuf,
     names: Vec<String>,
+    /// Where it is for the command.
+    inside: PathBuf,
 }
 
 impl ArtifactDirectory {
@@ -54,17 +65,18 @@ impl ArtifactDirectory {
         let walled = walled.clone();
         let (scratch, name) = blocking(move || walled.make_below_temporary(&own)).await?;
         substitute(request, placeholder, &inside);
-        Ok(Some(Self { scratch, name, names }))
+        Ok(Some(Self { scratch, name, names, inside }))
     }
 
     /// Reads what the command left. What is missing, too large or no regular file is left out.
-    pub(super) async fn read(self) -> Result<Vec<Artifact>, RunError> {
+    pub(super) async fn read(self) -> Result<Artifacts, RunError> {
         blocking(move || {
             let read = |name: &String| {
                 let contents = self.scratch.read(&self.name.join(name), MAX_BYTES).ok()?;
                 Some(Artifact { name: name.clone(), contents })
             };
-            Ok(self.names.iter().filter_map(read).collect())
+            let files = self.names.iter().filter_map(read).collect();
+            Ok(Artifacts { directory: Some(self.inside.clone()), files })
         })
         .await
     }

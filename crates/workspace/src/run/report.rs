@@ -7,7 +7,7 @@ use carrel_exec::{End, Excess, GroupReport, Outcome, Output};
 use carrel_sandbox::{Denial, Guarantee, Situation};
 use serde::Serialize;
 
-use super::artifacts::Artifact;
+use super::artifacts::Artifacts;
 use super::cells::Walled;
 use super::desk::Desk;
 use super::limits::whole;
@@ -30,7 +30,7 @@ pub struct Completed {
     /// The limit that it ran into, if it did.
     pub limit: Option<LimitReached>,
     /// The files that it left for the caller.
-    pub artifacts: Vec<Artifact>,
+    pub artifacts: Artifacts,
     /// What it was refused, and what would allow it.
     pub denials: Vec<Denial>,
     /// What it changed that would run later outside the walls.
@@ -70,7 +70,7 @@ pub(super) struct Over {
     pub(super) report: GroupReport,
     pub(super) overrun: Option<Overrun>,
     pub(super) trust: Settled,
-    pub(super) artifacts: Vec<Artifact>,
+    pub(super) artifacts: Artifacts,
 }
 
 impl Walls {
