@@ -6,6 +6,7 @@
 //! - A tool that is missing could not run, and the report says how to get it.
 //! - A command that was killed or ran out of time did not pass, whatever it printed before.
 //! - A run without a single test did not pass.
+//! - A file whose tests were never reported did not pass, even if it ended well.
 //! - A failure that is not understood is still a failure, with the text as its explanation.
 //!
 //! All names of files are relative to the workspace and have forward slashes.
@@ -18,6 +19,7 @@ mod formats;
 mod missing;
 mod report;
 mod runners;
+mod silent;
 mod test;
 mod text;
 
@@ -29,6 +31,7 @@ pub use report::{
     CheckReport, Counts, Failure, LintReport, MAX_FAILURES, MAX_FINDINGS, MAX_MESSAGE_BYTES,
     Reason, TestReport, TypecheckReport, Verdict,
 };
+pub use silent::doubt_silent;
 pub use test::tests;
 
 use crate::plan::Invocation;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::sync::Arc;
 
 use carrel_domain::{Code, Network};
 use carrel_verify::parse::{Counts, TestReport, Verdict};
@@ -14,6 +15,7 @@ use super::last::LastRun;
 use super::projects::{Chosen, Wanted};
 use super::running::{Bounds, Ran, run};
 use crate::answer::Reply;
+use crate::blocking::blocking;
 use crate::call::Call;
 use crate::failure::Failure;
 use crate::shell::{NetworkChoice, scrubbed};
@@ -142,12 +144,25 @@ pub(super) async fn test(
     let (mut reports, mut all) = (Vec::new(), Vec::new());
     for invocation in planned {
         let ran = run(call, &invocation, bounds).await?;
-        reports.push(parse::tests(&invocation, &ran.outcome()));
+        reports.push(confirmed(call, parse::tests(&invocation, &ran.outcome())).await?);
         all.push(ran);
     }
     let report = TestReport::merge(reports)
         .ok_or_else(|| Failure::new(Code::Internal, "a plan for tests has no command"))?;
     Ok(Tested { profile: profile.clone(), report, ran: all })
+}
+
+/// Looks again where a runner may have been content too soon.
+async fn confirmed(call: &Call, mut report: TestReport) -> Result<TestReport, Failure> {
+    if report.silent.is_empty() {
+        return Ok(report);
+    }
+    let place = Arc::clone(call.place());
+    blocking(move || {
+        parse::doubt_silent(&mut report, place.files());
+        Ok(report)
+    })
+    .await
 }
 
 /// Says why there is no command to run.

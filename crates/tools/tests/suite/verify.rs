@@ -188,6 +188,25 @@ async fn node_tests_of_the_runner_that_comes_with_node() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_node_test_that_ends_its_process_takes_no_other_test_with_it_unseen() {
+    let lab = Lab::new();
+    lab.put("package.json", r#"{"name": "x", "scripts": {"test": "node --test"}}"#);
+    lab.put("test/helper.js", "exports.answer = 42;\n");
+    lab.put("test/a.test.js", "require('node:test')('good', () => {});\n");
+    let good = lab.call("run_tests", json!({})).await;
+    assert_eq!(good.structured["verdict"], "passed", "a helper has no tests: {}", good.text());
+    lab.put("test/b.test.js", "const test = require('node:test');\ntest('ends', () => { process.exit(0); });\ntest('bad', () => { throw new Error('unseen'); });\n");
+    let ended = lab.call("run_tests", json!({})).await;
+    assert_eq!(ended.structured["verdict"], "failed", "{}", ended.text());
+    assert_eq!(section(&ended)["counts"]["errors"], 1, "{}", ended.text());
+    assert!(
+        ended.text().contains("test/b.test.js:error: ended before its tests were reported"),
+        "{}",
+        ended.text()
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_command_is_shown_as_it_was_run() {
     let lab = Lab::new();
     lab.put("package.json", r#"{"name": "x", "scripts": {"test": "node --test"}}"#);

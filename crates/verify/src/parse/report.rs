@@ -140,6 +140,9 @@ pub struct TestReport {
     pub failures: Vec<Failure>,
     /// What kept tests from being built or loaded.
     pub build_errors: Vec<Finding>,
+    /// Files that ended well and reported no test, relative to the workspace.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub silent: Vec<String>,
     /// How many failures and build errors were left out.
     pub omitted: usize,
     /// The end of what was printed, where nothing else explains the verdict.
@@ -157,6 +160,7 @@ impl TestReport {
             all.counts.add(next.counts);
             all.failures.extend(next.failures);
             all.build_errors.extend(next.build_errors);
+            all.silent.extend(next.silent);
             all.omitted += next.omitted;
             all.detail = all.detail.or(next.detail);
             all

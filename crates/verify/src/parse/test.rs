@@ -14,6 +14,8 @@ pub(crate) struct Parsed {
     pub(crate) build_errors: Vec<Finding>,
     /// The runner said that there was nothing to run.
     pub(crate) no_tests: bool,
+    /// Files that ended well and reported no test.
+    pub(crate) silent: Vec<String>,
     /// A report that ought to be there could not be read.
     pub(crate) unreadable: bool,
 }
@@ -34,12 +36,13 @@ pub fn tests(invocation: &Invocation, outcome: &Outcome<'_>) -> TestReport {
         Verdict::CouldNotRun { .. } => false,
     };
     let detail = if explained { None } else { text::tail(&context) };
-    let Parsed { counts, mut failures, mut build_errors, .. } = parsed;
+    let Parsed { counts, mut failures, mut build_errors, mut silent, .. } = parsed;
     let total = failures.len() + build_errors.len();
     failures.truncate(MAX_FAILURES);
     build_errors.truncate(MAX_FAILURES);
+    silent.truncate(MAX_FAILURES);
     let omitted = total - failures.len() - build_errors.len();
-    TestReport { verdict, counts, failures, build_errors, omitted, detail }
+    TestReport { verdict, counts, failures, build_errors, silent, omitted, detail }
 }
 
 fn empty(verdict: Verdict) -> TestReport {
@@ -48,6 +51,7 @@ fn empty(verdict: Verdict) -> TestReport {
         counts: Counts::default(),
         failures: Vec::new(),
         build_errors: Vec::new(),
+        silent: Vec::new(),
         omitted: 0,
         detail: None,
     }

@@ -3,7 +3,9 @@
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use carrel_verify::parse::{self, ArtifactFile, Ended, MAX_FINDINGS, MAX_MESSAGE_BYTES, Outcome};
+use carrel_verify::parse::{
+    self, ArtifactFile, Ended, MAX_FINDINGS, MAX_MESSAGE_BYTES, Outcome, Reason, Verdict,
+};
 use carrel_verify::plan::{Invocation, Place, ReportFormat, Target, plan_tests, plan_typecheck};
 use carrel_verify::{Tool, detect, detect_all};
 use proptest::prelude::*;
@@ -58,6 +60,26 @@ fn invocation(report: ReportFormat) -> Invocation {
         module: Some("example.com/x".to_owned()),
         install_hint: String::new(),
     }
+}
+
+#[test]
+fn a_report_of_node_without_its_end_is_no_report() {
+    let judged = |tap: &str| {
+        let file = ArtifactFile { name: "node.tap".to_owned(), contents: tap.into() };
+        let outcome = Outcome {
+            ended: Ended::Exited(0),
+            stdout: b"",
+            stderr: b"",
+            cut: false,
+            artifacts: &[file],
+            workspace: "/w",
+        };
+        parse::tests(&invocation(ReportFormat::Tap), &outcome).verdict
+    };
+    let whole = "TAP version 13\n# Subtest: a\nok 1 - a\n1..1\n# tests 1\n";
+    assert_eq!(judged(whole), Verdict::Passed);
+    let (broken_off, _) = whole.split_once("1..1").unwrap();
+    assert_eq!(judged(broken_off), Verdict::CouldNotRun { reason: Reason::NoReport });
 }
 
 const FORMATS: [ReportFormat; 35] = [

@@ -21,9 +21,12 @@ pub(super) fn read(context: &Context<'_>) -> Parsed {
         let no_tests = context.stderr.contains("Could not find '");
         return Parsed { build_errors, unreadable: true, no_tests, ..Parsed::default() };
     }
-    let mut reader =
-        Reader { context, ancestors: Vec::new(), comments: Vec::new(), parsed: Parsed::default() };
     let lines: Vec<&str> = report.lines().collect();
+    // The number of tests stands at the end, unless the runner itself was ended early.
+    let unreadable = !lines.iter().any(|line| line.starts_with("1.."));
+    let parsed = Parsed { unreadable, ..Parsed::default() };
+    let mut reader =
+        Reader { context, ancestors: Vec::new(), nested: false, comments: Vec::new(), parsed };
     let mut at = 0;
     while at < lines.len() {
         at += reader.line(&lines[at..]);
@@ -35,6 +38,8 @@ struct Reader<'a, 'b> {
     context: &'a Context<'b>,
     /// The names that the next test stands below, with their depth.
     ancestors: Vec<(usize, String)>,
+    /// Whether tests were reported below the next one.
+    nested: bool,
     /// What was printed since the last test.
     comments: Vec<String>,
     parsed: Parsed,
@@ -70,12 +75,18 @@ impl Reader<'_, '_> {
         let suite = field(details, "type").as_deref() == Some("suite");
         let parent = field(details, "failureType").as_deref() == Some("subtestsFailed");
         let comments = std::mem::take(&mut self.comments);
+        let nested = std::mem::replace(&mut self.nested, depth > 0);
         match (directive, failed) {
             (Some(reason), _) if reason.contains(FILTERED) => {}
             (Some(_), _) => self.parsed.counts.skipped += 1,
             // A suite is as good as its tests.
             (None, _) if suite || parent => {}
-            (None, false) => self.parsed.counts.passed += 1,
+            (None, false) => {
+                self.parsed.counts.passed += 1;
+                if depth == 0 && !nested && is_script(title) {
+                    self.parsed.silent.push(self.context.file(title));
+                }
+            }
             (None, true) if is_file(self.context, title, details) => {
                 self.parsed.counts.errors += 1;
                 let finding = broken_file(self.context, title, &comments.join("\n"));
@@ -147,6 +158,12 @@ fn field(details: &[&str], name: &str) -> Option<String> {
 fn directive(title: &str) -> (&str, Option<&str>) {
     let found = [" # SKIP", " # TODO"].iter().find_map(|mark| title.split_once(mark));
     found.map_or((title, None), |(title, reason)| (title, Some(reason)))
+}
+
+/// Tells whether a title may be that of a file, which Node reports when the file reports nothing.
+fn is_script(title: &str) -> bool {
+    let extension = title.rsplit_once('.').map_or("", |(_, extension)| extension);
+    ["js", "cjs", "mjs", "ts", "cts", "mts"].contains(&extension)
 }
 
 /// A file that breaks while it is loaded is reported as a test of its own.
