@@ -7,6 +7,7 @@ use carrel_verify::plan::{Selector, Target};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::checks::shown as shown_finding;
 use super::last::LastRun;
 use super::projects::{Chosen, Wanted};
 use super::running::Bounds;
@@ -213,6 +214,9 @@ impl Tool for LastTestFailures {
             let all = run.failures();
             failures += all.len();
             line(&mut text, &heading(run));
+            for finding in run.report.build_errors.iter().take(limit) {
+                line(&mut text, &shown_finding(finding));
+            }
             for (index, failure) in all.iter().take(limit - shown.min(limit)).enumerate() {
                 show_failure(&mut text, index + 1, failure);
                 shown += 1;
@@ -229,7 +233,11 @@ impl Tool for LastTestFailures {
 
 fn heading(run: &LastRun) -> String {
     let (language, age) = (run.language, run.age());
+    let unbuilt = run.report.build_errors.len();
     match (run.failures().len(), run.is_blind()) {
+        (0, true) if unbuilt > 0 => {
+            format!("{unbuilt} build error(s) from last run_tests call ({language}, {age}):")
+        }
         (0, true) => {
             format!("no structured failures available for {language} (last run_tests {age})")
         }

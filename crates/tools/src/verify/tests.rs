@@ -273,7 +273,9 @@ pub(super) fn show_failure(text: &mut String, number: usize, failure: &parse::Fa
     for part in scrubbed(&failure.message).lines() {
         line(text, &format!("   {part}"));
     }
-    if let Some(diff) = &failure.diff {
+    // Most runners have it in the message already.
+    let diff = failure.diff.as_ref().filter(|diff| !failure.message.contains(diff.trim_end()));
+    if let Some(diff) = diff {
         line(text, "   --- diff ---");
         for part in scrubbed(diff).lines() {
             writeln!(text, "   {part}").expect("writing to a string cannot fail");
