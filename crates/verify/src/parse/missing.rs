@@ -36,7 +36,7 @@ pub(crate) fn reason(context: &Context<'_>) -> Option<Reason> {
         Some(Reason::ToolMissing { tool, hint: context.invocation.install_hint.clone() })
     };
     match context.ended {
-        Ended::NotFound => missing(named(context)),
+        Ended::NotFound => missing(program(context).unwrap_or_else(|| named(context))),
         Ended::Exited(NOT_FOUND) => missing(shell_name(context).unwrap_or_else(|| named(context))),
         Ended::Exited(0) | Ended::Signal(_) | Ended::TimedOut(_) | Ended::NotStarted(_) => None,
         // A tool that left a report was there, whatever the tests printed.
@@ -53,6 +53,12 @@ fn named(context: &Context<'_>) -> String {
         }
         tool => tool.name().to_owned(),
     }
+}
+
+/// Returns the program of a tool that is a part of it: `go` of `go test`.
+fn program(context: &Context<'_>) -> Option<String> {
+    let (program, _) = context.invocation.tool.name().split_once(' ')?;
+    (context.invocation.argv.first()? == program).then(|| program.to_owned())
 }
 
 /// Returns the name in `sh: 1: eslint: not found`.

@@ -27,13 +27,11 @@ pub(super) fn install(profile: &Profile, tool: Tool) -> String {
         Tool::Phpunit => "run `composer require --dev phpunit/phpunit`".to_owned(),
         Tool::Phpstan => "run `composer require --dev phpstan/phpstan`".to_owned(),
         Tool::PhpCsFixer => "run `composer require --dev friendsofphp/php-cs-fixer`".to_owned(),
+        Tool::GoTest | Tool::GoVet | Tool::Gofmt => "install Go on this machine".to_owned(),
         Tool::Golangci => "see https://golangci-lint.run for how to install it".to_owned(),
         Tool::NodeTest
         | Tool::BunTest
         | Tool::Unittest
-        | Tool::GoTest
-        | Tool::GoVet
-        | Tool::Gofmt
         | Tool::Maven
         | Tool::Gradle
         | Tool::DenoTest

@@ -167,6 +167,36 @@ fn a_program_that_is_not_found_is_a_missing_tool() {
     let invocation = recorded.invocation("node", Tool::Tsc, ReportFormat::Tsc);
     let report = typecheck(&invocation, &recorded.ended(Ended::NotFound));
     assert_eq!(reason(&report.verdict), "tsc is not installed; install it");
+    let recorded = load("go-test/pass");
+    let invocation = recorded.invocation("go", Tool::GoTest, ReportFormat::GoTest);
+    let report = tests(&invocation, &recorded.ended(Ended::NotFound));
+    assert_eq!(reason(&report.verdict), "go is not installed; install it");
+}
+
+#[test]
+fn tests_that_cannot_be_loaded_at_all_are_build_errors() {
+    let conftest = "ImportError while loading conftest '/w/a/conftest.py'.\nconftest.py:1: in <module>\n    import nowhere\nE   ModuleNotFoundError: No module named 'nowhere'\n";
+    let package = "lib.go:3:8: no required module provides package example.com/nowhere; to add it:\n\tgo get example.com/nowhere\n";
+    let cases = [
+        (Tool::Pytest, ReportFormat::Pytest, 4, conftest, "a/conftest.py", 1),
+        (Tool::GoTest, ReportFormat::GoTest, 1, package, "a/lib.go", 3),
+    ];
+    for (tool, format, exit, stderr, file, line) in cases {
+        let invocation = load("go-test/pass").invocation("a", tool, format);
+        let outcome = Outcome {
+            ended: Ended::Exited(exit),
+            stdout: b"",
+            stderr: stderr.as_bytes(),
+            cut: false,
+            artifacts: &[],
+            workspace: WORKSPACE,
+        };
+        let report = tests(&invocation, &outcome);
+        assert_eq!(report.verdict, Verdict::Failed, "{tool:?}");
+        let place = |finding: &parse::Finding| (finding.file.clone(), finding.line);
+        let places: Vec<_> = report.build_errors.iter().map(place).collect();
+        assert_eq!(places, [(Some(file.to_owned()), Some(line))]);
+    }
 }
 
 #[test]

@@ -145,7 +145,9 @@ fn file_of(context: &Context<'_>, package: &str, file: &str) -> String {
 }
 
 fn build_errors(context: &Context<'_>, output: &str) -> Vec<Finding> {
-    // The compiler groups its lines under the package.
+    // The compiler groups its lines under the package. Where nothing could be loaded at all, lines
+    // with a place are all there is.
     let grouped = output.lines().any(|line| line.starts_with("# "));
-    if grouped { lines::read_text(context, output) } else { Vec::new() }
+    let unloaded = context.stdout.is_empty() && !context.succeeded();
+    if grouped || unloaded { lines::read_text(context, output) } else { Vec::new() }
 }

@@ -15,6 +15,9 @@ const INDENT: usize = 7;
 /// What pytest answers when nothing was collected.
 const NO_TESTS: i32 = 5;
 
+/// What pytest says of a `conftest.py` that it cannot import, before it gives up.
+const BROKEN_SETTINGS: &str = "ImportError while loading conftest ";
+
 pub(super) fn read(context: &Context<'_>) -> Parsed {
     let no_tests = context.exit() == Some(NO_TESTS);
     let mut parsed = Parsed { no_tests, unreadable: !context.has_files(), ..Parsed::default() };
@@ -30,18 +33,20 @@ pub(super) fn read(context: &Context<'_>) -> Parsed {
             }
         }
     }
+    if parsed.unreadable && context.stderr.starts_with(BROKEN_SETTINGS) {
+        let case = Case { text: context.stderr.to_string(), ..Case::default() };
+        parsed.build_errors.push(not_collected(context, &case));
+    }
     parsed
 }
 
 fn failure(context: &Context<'_>, case: &Case) -> Failure {
     let node = node(case);
     let file = case.file.as_deref().map(|file| context.file(file));
-    let place = own_place(context, &case.text);
-    let line = match &place {
-        Some((found, line)) if Some(found) == file.as_ref() => Some(*line),
-        // The report counts the line of the definition from 0.
-        _ => case.line.map(|line| line + 1),
-    };
+    // The report counts the line of the definition from 0.
+    let line = own_places(context, &case.text)
+        .find_map(|(found, line)| (Some(found) == file).then_some(line))
+        .or_else(|| case.line.map(|line| line + 1));
     Failure {
         name: node.clone(),
         line,
@@ -67,9 +72,9 @@ fn node(case: &Case) -> String {
     node
 }
 
-/// Finds the last `file.py:12: Error` of the user's own code.
-fn own_place(context: &Context<'_>, text: &str) -> Option<(String, u64)> {
-    text.lines().rev().find_map(|line| {
+/// Finds each `file.py:12: Error` of the user's own code, the last one first.
+fn own_places(context: &Context<'_>, text: &str) -> impl Iterator<Item = (String, u64)> {
+    text.lines().rev().filter_map(|line| {
         let (place, _) = line.split_once(": ")?;
         let (path, row, _) = text::place(place)?;
         let file = context.file(path);
@@ -89,7 +94,8 @@ fn not_collected(context: &Context<'_>, case: &Case) -> Finding {
     let message = marked.map(str::trim).find(|line| line.contains("Error"));
     let message = message.unwrap_or_else(|| case.text.lines().next_back().unwrap_or_default());
     let file = case.file.as_deref().map(|file| context.file(file));
-    let place = python_place(context, &case.text).or_else(|| own_place(context, &case.text));
+    let place =
+        python_place(context, &case.text).or_else(|| own_places(context, &case.text).next());
     let finding = Finding::new(Severity::Error, text::bounded(message));
     match (place, file) {
         (Some((file, line)), _) => finding.at(file, Some(line), None),
