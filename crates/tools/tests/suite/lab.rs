@@ -29,6 +29,7 @@ pub(crate) struct Setting {
     pub(crate) secrets: &'static [(&'static str, &'static str)],
     pub(crate) git: GitOptions,
     pub(crate) tier: TierChoice,
+    pub(crate) policy: OperatorPolicy,
     /// Looks at, and adds to, the directories before they are opened.
     pub(crate) prepare: fn(&Path),
 }
@@ -42,6 +43,7 @@ impl Default for Setting {
             secrets: &[],
             git: GitOptions::default(),
             tier: TierChoice::Auto,
+            policy: OperatorPolicy::default(),
             prepare: |_| {},
         }
     }
@@ -75,7 +77,7 @@ impl Lab {
         let secrets = Secrets::new(&environment, None);
         let runner = Runner::new(RunnerOptions {
             commands: Commands::new(env!("CARGO_BIN_EXE_carrel-tools-spawner").into()),
-            policy: OperatorPolicy::default(),
+            policy: setting.policy,
             environment,
             boundary: Boundary::Walls(setting.tier),
             without: Vec::new(),

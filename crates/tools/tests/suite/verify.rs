@@ -1,5 +1,12 @@
 //! Tests, linters and formatters of real projects, run for real.
 
+/// Go: its own tests, vet and gofmt.
+mod go;
+/// Machines with and without the tools of a language.
+mod machine;
+/// Python: pytest, ruff, black and mypy.
+mod python;
+
 use carrel_tools::Answer;
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
@@ -19,6 +26,22 @@ fn rust() -> Lab {
 
 fn section(answer: &Answer) -> &Value {
     &answer.structured["sections"][0]
+}
+
+fn verdict(answer: &Answer) -> &Value {
+    &answer.structured["verdict"]
+}
+
+/// How many tests passed, failed, were skipped, broke.
+fn counts(answer: &Answer) -> [u64; 4] {
+    ["passed", "failed", "skipped", "errors"]
+        .map(|name| section(answer)["counts"][name].as_u64().unwrap())
+}
+
+/// Returns why nothing can be said about the project.
+fn could_not_run(answer: &Answer) -> &str {
+    assert_eq!(section(answer)["verdict"], "could_not_run", "{}", answer.text());
+    section(answer)["reason"].as_str().unwrap()
 }
 
 async fn break_it(lab: &Lab) {

@@ -1,0 +1,51 @@
+//! Machines with and without the tools of a language.
+
+use std::path::{Path, PathBuf};
+
+use carrel_config::{Environment, OperatorPolicy};
+
+use crate::lab::{Lab, Setting};
+
+/// Returns where `scripts/install-test-tools` puts the tools for Python projects.
+pub(super) fn test_tools() -> PathBuf {
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap();
+    let tools = target.join("test-tools");
+    assert!(
+        tools.join("python/installed.txt").is_file(),
+        "there are no tools for Python projects in {}: run scripts/install-test-tools",
+        tools.display()
+    );
+    tools
+}
+
+/// A machine on which the operator shares the tools for Python projects.
+pub(super) fn with_python_tools() -> Lab {
+    let python = test_tools().join("python");
+    with(OperatorPolicy {
+        path: vec![python.join("bin")],
+        readable: vec![python],
+        ..OperatorPolicy::default()
+    })
+}
+
+/// A machine with Go.
+pub(super) fn with_go() -> Lab {
+    let found = ["/usr/local/go/bin/go", "/usr/local/bin/go", "/usr/bin/go"];
+    assert!(
+        found.iter().any(|path| Path::new(path).exists()),
+        "there is no Go in {found:?}: run scripts/install-test-tools"
+    );
+    Lab::new()
+}
+
+/// A machine on which no program is found by its name.
+pub(super) fn bare() -> Lab {
+    with(OperatorPolicy {
+        environment: Environment::from_pairs([("PATH", "/nonexistent")]),
+        ..OperatorPolicy::default()
+    })
+}
+
+fn with(policy: OperatorPolicy) -> Lab {
+    Lab::with(Setting { policy, ..Setting::default() })
+}
