@@ -8,8 +8,13 @@ use carrel_exec::{JobId, Owner};
 
 use crate::place::Workspaces;
 use crate::shell::Shell;
+use crate::toolbox::Toolbox;
 use crate::tracker::Tracker;
 use crate::verify::LastRuns;
+
+/// What stands for each part of what a session remembers.
+const READ: &str = "read";
+const TESTED: &str = "tested";
 
 /// One caller: a connection, or a handle that a client chose.
 #[derive(Debug)]
@@ -41,16 +46,22 @@ impl Session {
         Arc::new(Self { id: id.into(), state: Mutex::default() })
     }
 
-    /// Begins a session that has read what another has.
-    pub fn resumed(id: impl Into<String>, remembered: serde_json::Value) -> Arc<Self> {
-        let tracker = Tracker::from_json(remembered);
-        let state = State { tracker, ..State::default() };
+    /// Begins a session that knows what another knew.
+    pub fn resumed(id: impl Into<String>, mut remembered: serde_json::Value) -> Arc<Self> {
+        let mut take =
+            |name| remembered.get_mut(name).map(serde_json::Value::take).unwrap_or_default();
+        let tracker = Tracker::from_json(take(READ));
+        let last_runs = LastRuns::from_json(take(TESTED));
+        let state = State { tracker, last_runs, ..State::default() };
         Arc::new(Self { id: id.into(), state: Mutex::new(state) })
     }
 
-    /// Returns what it has read, for [`Session::resumed`].
-    pub fn remembered(&self) -> serde_json::Value {
-        self.state().tracker.to_json()
+    /// Returns what it has read and what its tests said, without secrets, for [`Session::resumed`].
+    pub fn remembered(&self, toolbox: &Toolbox) -> serde_json::Value {
+        let state = self.state();
+        let mut tested = state.last_runs.to_json();
+        toolbox.redactor().clean_facts(&mut tested);
+        serde_json::json!({ READ: state.tracker.to_json(), TESTED: tested })
     }
 
     /// Returns its name.

@@ -1,10 +1,13 @@
 //! What the calls of one user remember of each other.
 //!
-//! Each `carrel tool` is a process of its own. A file that one has read may be edited by the next, so
-//! what was read is kept below the operator's state, for each set of workspaces.
+//! Each `carrel tool` is a process of its own. A file that one has read may be edited by the next, and
+//! tests that failed in one may be run again by the next, so both are kept below the operator's
+//! state, for each set of workspaces.
 
 use std::fmt::Write as _;
-use std::io;
+use std::fs::OpenOptions;
+use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -25,11 +28,11 @@ pub(super) fn session(registry: &Registry, environment: &Environment) -> Arc<Ses
     Session::resumed(SESSION, remembered.unwrap_or(Value::Null))
 }
 
-/// Remembers what the session has read.
+/// Remembers what the session has read, and what its tests said.
 pub(super) fn keep(registry: &Registry, session: &Session, environment: &Environment) {
     let Some(path) = path(registry, environment) else { return };
-    if let Err(error) = write(&path, &session.remembered()) {
-        warn!(%error, "what was read is not remembered");
+    if let Err(error) = write(&path, &session.remembered(registry.toolbox())) {
+        warn!(%error, "what was read and tested is not remembered");
     }
 }
 
@@ -60,6 +63,9 @@ fn write(path: &std::path::Path, value: &Value) -> io::Result<()> {
     let directory = path.parent().unwrap_or(path);
     std::fs::create_dir_all(directory)?;
     let temporary = path.with_extension(format!("{}.tmp", std::process::id()));
-    std::fs::write(&temporary, value.to_string())?;
+    let mut file = OpenOptions::new();
+    // What tests print is nobody else's business.
+    let mut file = file.write(true).create(true).truncate(true).mode(0o600).open(&temporary)?;
+    file.write_all(value.to_string().as_bytes())?;
     std::fs::rename(&temporary, path)
 }

@@ -728,3 +728,34 @@ fn every_door_remembers_what_was_read_and_refuses_what_was_not() {
         assert_eq!(door.call("Edit", edit("a.txt")).refused().0, "E_CHANGED_SINCE_READ");
     });
 }
+
+/// What failed in one call, the next may show and run again: in a session, and between the calls of
+/// one user.
+#[test]
+fn every_door_remembers_which_tests_failed() {
+    through_each(|way, lab| {
+        lab.write("setup.py", "");
+        let method = |name: &str, right: &str| {
+            format!("    def test_{name}(self):\n        self.assertEqual(1, {right})\n")
+        };
+        let write = |right: &str| {
+            let head = "import unittest\nclass A(unittest.TestCase):\n";
+            let tests = method("bad", right) + &method("good", "1");
+            lab.write("tests/test_a.py", &format!("{head}{tests}"));
+        };
+        write("2");
+        let workspace = lab.workspace();
+        let mut door = way.open(lab, &["--workspace", workspace.to_str().unwrap()]);
+        let nothing = "no run_tests call yet in this session";
+        assert_eq!(door.call("last_test_failures", json!({})).ok().trim_end(), nothing);
+        door.call("run_tests", json!({})).ok();
+        let last = door.call("last_test_failures", json!({})).ok();
+        assert!(last.starts_with("1 test failure(s) from last run_tests call (python, "), "{last}");
+        assert!(last.contains("\n   AssertionError: 1 != 2\n"), "{way:?}: {last}");
+        write("1");
+        let rerun = door.call("run_failing_tests", json!({})).ok();
+        assert!(rerun.starts_with("passed\n1 passed, 0 failed, "), "{way:?}: {rerun}");
+        let last = door.call("last_test_failures", json!({})).ok();
+        assert!(last.starts_with("last run_tests had no failures (1 tests passed, "), "{last}");
+    });
+}

@@ -75,7 +75,7 @@ impl Tool for RunFailingTests {
         };
         let language = input.language.as_deref().map(|name| name.trim().to_lowercase());
         let wanted = |run: &&LastRun| {
-            language.as_deref().is_none_or(|name| name == "all" || name == run.language)
+            language.as_deref().is_none_or(|name| name == "all" || name == run.language())
         };
         let failed: Vec<_> = last.iter().filter(wanted).cloned().collect();
         if let Some(text) = nothing_to_rerun(&last, &failed, language.as_deref()) {
@@ -97,7 +97,7 @@ fn nothing_to_rerun(
     failed: &[LastRun],
     language: Option<&str>,
 ) -> Option<String> {
-    let names = || last.iter().map(|run| run.language).collect::<Vec<_>>().join(", ");
+    let names = || last.iter().map(LastRun::language).collect::<Vec<_>>().join(", ");
     if failed.is_empty() {
         let language = language.unwrap_or_default();
         return Some(format!(
@@ -112,10 +112,10 @@ fn nothing_to_rerun(
     Some(if run.is_blind() || !run.failures().is_empty() {
         format!(
             "run_failing_tests: the last {} run names no test that could be run again; rerun run_tests",
-            run.language
+            run.language()
         )
     } else {
-        format!("last run_tests had no failures — nothing to rerun ({})", run.language)
+        format!("last run_tests had no failures — nothing to rerun ({})", run.language())
     })
 }
 
@@ -143,7 +143,7 @@ async fn rerun(
             call,
             Wanted {
                 path: Some(run.directory.clone()),
-                language: Some(run.language.to_owned()),
+                language: Some(run.language().to_owned()),
                 package: None,
             },
         );
@@ -166,7 +166,8 @@ async fn rerun(
 
 /// Puts what still fails in the place of what failed before.
 fn remember(last: &mut [LastRun], now: &LastRun) {
-    let same = |run: &&mut LastRun| run.language == now.language && run.directory == now.directory;
+    let same =
+        |run: &&mut LastRun| run.language() == now.language() && run.directory == now.directory;
     if let Some(run) = last.iter_mut().find(same) {
         *run = now.clone();
     }
@@ -232,7 +233,7 @@ impl Tool for LastTestFailures {
 }
 
 fn heading(run: &LastRun) -> String {
-    let (language, age) = (run.language, run.age());
+    let (language, age) = (run.language(), run.age());
     let unbuilt = run.report.build_errors.len();
     match (run.failures().len(), run.is_blind()) {
         (0, true) if unbuilt > 0 => {

@@ -1,23 +1,30 @@
 //! What the last tests of a session said, for each workspace.
 
 use std::collections::HashMap;
-use std::time::{Duration, Instant};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use carrel_verify::Ecosystem;
 use carrel_verify::parse::{Failure, TestReport, Verdict};
+use serde::{Deserialize, Serialize};
 
 use super::tests::Tested;
 
+/// How much of the explanations of one workspace outlives a process.
+const MAX_KEPT_BYTES: usize = 256 * 1024;
+
 /// The last runs, by workspace.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(transparent)]
 pub(crate) struct LastRuns(HashMap<String, Vec<LastRun>>);
 
 /// The last run of one project.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct LastRun {
-    pub(super) language: &'static str,
+    ecosystem: Ecosystem,
     pub(super) directory: String,
     pub(super) report: TestReport,
-    at: Instant,
+    /// Seconds since 1970, to be understood by another process.
+    at: u64,
 }
 
 impl LastRuns {
@@ -28,16 +35,57 @@ impl LastRuns {
     pub(super) fn of(&self, workspace: &str) -> Option<Vec<LastRun>> {
         self.0.get(workspace).cloned()
     }
+
+    /// Returns what is worth keeping for another process: everything but the last of very many
+    /// explanations.
+    pub(crate) fn to_json(&self) -> serde_json::Value {
+        let kept = |(workspace, runs): (&String, &Vec<LastRun>)| {
+            let mut room = MAX_KEPT_BYTES;
+            let runs: Vec<_> = runs.iter().map(|run| run.within(&mut room)).collect();
+            (workspace.clone(), runs)
+        };
+        serde_json::json!(Self(self.0.iter().map(kept).collect()))
+    }
+
+    /// Takes up what another process kept. What cannot be understood is forgotten.
+    pub(crate) fn from_json(value: serde_json::Value) -> Self {
+        serde_json::from_value(value).unwrap_or_default()
+    }
 }
 
 impl LastRun {
     pub(super) fn of(tested: &Tested) -> Self {
         Self {
-            language: tested.profile.ecosystem.as_str(),
+            ecosystem: tested.profile.ecosystem,
             directory: tested.profile.root.clone(),
             report: tested.report.clone(),
-            at: Instant::now(),
+            at: now(),
         }
+    }
+
+    pub(super) fn language(&self) -> &'static str {
+        self.ecosystem.as_str()
+    }
+
+    /// Returns the run with as many explanations as there is room for.
+    fn within(&self, room: &mut usize) -> Self {
+        let mut run = self.clone();
+        let mut fits = |size: usize| {
+            let left = room.checked_sub(size);
+            *room = left.unwrap_or(0);
+            left.is_some()
+        };
+        let of = |failure: &Failure| {
+            failure.name.len()
+                + failure.message.len()
+                + failure.diff.as_ref().map_or(0, String::len)
+        };
+        run.report.build_errors.retain(|finding| fits(finding.message.len()));
+        run.report.failures.retain(|failure| fits(of(failure)));
+        let all = self.report.failures.len() + self.report.build_errors.len();
+        run.report.omitted += all - run.report.failures.len() - run.report.build_errors.len();
+        run.report.detail = None;
+        run
     }
 
     /// Returns the tests that failed.
@@ -53,7 +101,7 @@ impl LastRun {
 
     /// Says how long ago it was.
     pub(super) fn age(&self) -> String {
-        match age(self.at.elapsed()) {
+        match age(Duration::from_secs(now().saturating_sub(self.at))) {
             just if just == JUST_NOW => just,
             age => format!("{age} ago"),
         }
@@ -61,6 +109,11 @@ impl LastRun {
 }
 
 const JUST_NOW: &str = "just now";
+
+fn now() -> u64 {
+    // A clock before 1970 is no reason to fail.
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
+}
 
 fn age(time: Duration) -> String {
     let seconds = time.as_secs();
@@ -75,11 +128,61 @@ fn age(time: Duration) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use carrel_verify::parse::Counts;
 
     #[test]
     fn an_age_has_at_most_two_units() {
         for (seconds, text) in [(0, "just now"), (42, "42s"), (90, "1m30s"), (8100, "2h15m")] {
             assert_eq!(age(Duration::from_secs(seconds)), text);
+        }
+    }
+
+    fn run(failures: usize, message_bytes: usize) -> LastRun {
+        let failure = |number: usize| Failure {
+            name: format!("{number:04}"),
+            file: Some("a.py".to_owned()),
+            line: Some(1),
+            message: "x".repeat(message_bytes),
+            diff: None,
+            rerun: None,
+        };
+        LastRun {
+            ecosystem: Ecosystem::Python,
+            directory: ".".to_owned(),
+            report: TestReport {
+                verdict: Verdict::Failed,
+                counts: Counts { failed: failures as u64, ..Counts::default() },
+                failures: (0..failures).map(failure).collect(),
+                build_errors: Vec::new(),
+                silent: Vec::new(),
+                omitted: 0,
+                detail: None,
+            },
+            at: 1,
+        }
+    }
+
+    fn kept(run: LastRun) -> LastRun {
+        let mut runs = LastRuns::default();
+        runs.set("main", vec![run]);
+        LastRuns::from_json(runs.to_json()).of("main").unwrap().remove(0)
+    }
+
+    #[test]
+    fn another_process_knows_what_failed_and_of_too_much_the_first() {
+        let few = run(3, 100);
+        assert_eq!(kept(few.clone()).report, few.report);
+        let many = kept(run(500, 4096)).report;
+        assert_eq!((many.counts.failed, many.failures.len() + many.omitted), (500, 500));
+        assert!((60..=64).contains(&many.failures.len()), "{}", many.failures.len());
+        assert_eq!(many.failures[1].name, "0001");
+    }
+
+    #[test]
+    fn what_is_not_understood_is_forgotten() {
+        for value in [serde_json::json!(null), serde_json::json!([1]), serde_json::json!({"a": 1})]
+        {
+            assert!(LastRuns::from_json(value).of("a").is_none());
         }
     }
 }

@@ -7,11 +7,11 @@ mod machine;
 /// Python: pytest, ruff, black and mypy.
 mod python;
 
-use carrel_tools::Answer;
+use carrel_tools::{Answer, Session};
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
 
-use crate::lab::Lab;
+use crate::lab::{Lab, Setting};
 
 const MANIFEST: &str =
     "[package]\nname = \"probe\"\nversion = \"0.1.0\"\nedition = \"2024\"\n[workspace]\n";
@@ -258,6 +258,21 @@ async fn python_tests_of_the_runner_that_comes_with_python() {
         "{}",
         answer.text()
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_remembered_of_tests_holds_no_secret() {
+    let secrets = &[("KEY", "s3cr3t-value")];
+    let lab = Lab::with(Setting { secrets, ..Setting::default() });
+    lab.put("setup.py", "");
+    lab.put("tests/test_a.py", "import unittest\nclass A(unittest.TestCase):\n    def test_bad(self):\n        self.fail(\"s3cr3t-value\")\n");
+    let failed = lab.call("run_tests", json!({})).await;
+    assert_eq!(verdict(&failed), "failed", "{}", failed.text());
+    let remembered = lab.session.remembered(lab.registry.toolbox());
+    assert!(!remembered.to_string().contains("s3cr3t-value"), "{remembered}");
+    let resumed = Session::resumed("again", remembered);
+    let last = lab.call_as(&resumed, "last_test_failures", json!({})).await.text();
+    assert!(last.contains("AssertionError: [masked secret key]"), "{last}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
