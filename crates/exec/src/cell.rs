@@ -45,6 +45,7 @@ impl Spawner {
                 workspace,
                 scratch,
             };
+            let plan = plan.abridged();
             let request = Request::Cell(Box::new(MakeCell { number, plan, companion }));
             self.link.send(request, descriptors.in_order()).await?;
             drop((far_control, far_requests));

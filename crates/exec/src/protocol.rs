@@ -45,6 +45,7 @@ pub(crate) enum Request {
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct MakeCell {
     pub(crate) number: u64,
+    /// Abridged by the sender, and completed by the receiver.
     pub(crate) plan: Plan,
     /// The number of a cell whose network it shares.
     pub(crate) companion: Option<u64>,
@@ -216,7 +217,10 @@ impl Request {
         let mut parts = bytes.split(|byte| *byte == 0);
         match serde_json::from_slice(parts.next().unwrap_or_default())? {
             Header::End { number } => Ok(Self::End { number }),
-            Header::Cell(cell) => Ok(Self::Cell(cell)),
+            Header::Cell(mut cell) => {
+                cell.plan = cell.plan.completed();
+                Ok(Self::Cell(cell))
+            }
             Header::Start { arguments, terms } => {
                 let mut strings = parts.map(|part| OsString::from_vec(part.to_vec()));
                 let argv = strings.by_ref().take(arguments).collect();

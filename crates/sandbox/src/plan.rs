@@ -201,6 +201,25 @@ impl Plan {
         })
     }
 
+    /// Leaves out the filter if it is the usual one, which is most of a plan, for whoever knows to
+    /// complete it.
+    #[must_use]
+    pub fn abridged(mut self) -> Self {
+        if self.seccomp == Filter::standard(self.tier, self.network) {
+            self.seccomp.entries.clear();
+        }
+        self
+    }
+
+    /// Puts in the usual filter if there is none. There is no plan that is meant to have none.
+    #[must_use]
+    pub fn completed(mut self) -> Self {
+        if self.seccomp.entries.is_empty() {
+            self.seccomp = Filter::standard(self.tier, self.network);
+        }
+        self
+    }
+
     /// Returns the path that stands for the directory of temporary files.
     pub fn temporary(&self) -> PathBuf {
         match self.tier {
