@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use carrel_config::{Environment, LoadedPolicy, OperatorPolicy, Scope, Workflow};
+use carrel_config::{Environment, LoadedPolicy, OperatorPolicy, Scope, TierChoice, Workflow};
 use carrel_workspace::{
     Amount, Boundary, Commands, Desk, Options, Purpose, Runner, RunnerOptions, Workspaces,
     state_directory,
@@ -30,6 +30,14 @@ pub(crate) fn policy(
     Ok(loaded)
 }
 
+/// Returns the walls that the arguments ask for, and those of the policy otherwise.
+pub(crate) fn asked_for(arguments: &BoundaryArguments, policy: TierChoice) -> Boundary {
+    match arguments.sandbox {
+        Some(_) => Boundary::Off,
+        None => Boundary::Walls(arguments.tier.unwrap_or(policy)),
+    }
+}
+
 /// Makes the runner that the arguments and the policy ask for.
 pub(crate) fn runner(
     arguments: &BoundaryArguments,
@@ -37,10 +45,7 @@ pub(crate) fn runner(
     environment: &Environment,
     purpose: Purpose,
 ) -> Result<Runner, Failure> {
-    let boundary = match arguments.sandbox {
-        Some(_) => Boundary::Off,
-        None => Boundary::Walls(arguments.tier.unwrap_or(policy.tier)),
-    };
+    let boundary = asked_for(arguments, policy.tier);
     Ok(Runner::new(RunnerOptions {
         commands: Commands::new(own_program()?),
         policy,

@@ -2,20 +2,23 @@
 
 mod answer;
 
+use std::ffi::OsString;
 use std::io::{self, IsTerminal};
 use std::os::fd::AsFd;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use carrel_config::Environment;
+use carrel_config::{Environment, TierChoice};
 use carrel_domain::WorkspaceAccess;
 use carrel_exec::{Piece, Stdin, StreamName};
-use carrel_workspace::{CommandForm, Completed, LimitRequest, Purpose, RunRequest};
+use carrel_workspace::{
+    Boundary, CommandForm, Completed, Early, LimitRequest, Purpose, RunRequest,
+};
 use rustix::fs::FileType;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::arguments::ExecArguments;
+use crate::arguments::{BoundaryArguments, ExecArguments};
 use crate::boundary;
 use crate::failure::Failure;
 use crate::output::Format;
@@ -26,9 +29,35 @@ const DID_NOT_RUN: u8 = 125;
 /// How many pieces of output wait for stdout.
 const WAITING_PIECES: usize = 4;
 
+/// The options after which it is not known yet what is to be begun.
+const ABOUT_WALLS: [&str; 5] = ["--tier", "--sandbox", "--without", "--help", "-h"];
+
+/// Begins even before the arguments are understood, which takes a while, if none of them is about walls.
+pub(crate) fn begin_at_once(arguments: &[OsString]) -> Option<Early> {
+    let mut own = arguments.iter().skip(1).take_while(|argument| *argument != "--");
+    let is_exec = own.next()? == "exec";
+    let is_about_walls = |argument: &OsString| {
+        let bytes = argument.as_encoded_bytes();
+        ABOUT_WALLS.iter().any(|option| bytes.starts_with(option.as_bytes()))
+    };
+    let begins = is_exec && !own.any(is_about_walls);
+    begins.then(|| Early::begin(Boundary::Walls(TierChoice::Auto), &[]))
+}
+
+/// Begins what has to come before anything is read, the operator's policy and environment included.
+pub(crate) fn begin(arguments: &ExecArguments) -> Early {
+    let BoundaryArguments { without, .. } = &arguments.boundary;
+    Early::begin(boundary::asked_for(&arguments.boundary, TierChoice::Auto), without)
+}
+
 /// Runs a command and ends as it does.
-pub(crate) fn run(arguments: ExecArguments, format: Format, environment: &Environment) -> ExitCode {
-    match execute(arguments, format, environment) {
+pub(crate) fn run(
+    arguments: ExecArguments,
+    early: Early,
+    format: Format,
+    environment: &Environment,
+) -> ExitCode {
+    match execute(arguments, early, format, environment) {
         Ok(code) => code,
         Err(failure) => {
             failure.report(format);
@@ -39,11 +68,12 @@ pub(crate) fn run(arguments: ExecArguments, format: Format, environment: &Enviro
 
 fn execute(
     arguments: ExecArguments,
+    early: Early,
     format: Format,
     environment: &Environment,
 ) -> Result<ExitCode, Failure> {
     let runtime = crate::runtime()?;
-    let completed = runtime.block_on(work(arguments, format, environment))?;
+    let completed = runtime.block_on(work(arguments, early, format, environment))?;
     let given = answer::give(&completed, format);
     // Everything was waited for; threads that wait for more work are not.
     runtime.shutdown_background();
@@ -52,12 +82,12 @@ fn execute(
 
 async fn work(
     arguments: ExecArguments,
+    early: Early,
     format: Format,
     environment: &Environment,
 ) -> Result<Completed, Failure> {
     let loaded = boundary::policy(&arguments.boundary, environment)?;
-    // First, because it starts a process that gets ready meanwhile.
-    let (policy, purpose) = (loaded.policy.clone(), Purpose::OneCommand);
+    let (policy, purpose) = (loaded.policy.clone(), Purpose::OneCommand(early));
     let runner = boundary::runner(&arguments.boundary, policy, environment, purpose)?;
     let desk = boundary::desk(arguments.workspace.as_deref(), &loaded, environment).await?;
     let mut request = request(arguments)?;

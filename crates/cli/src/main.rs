@@ -26,6 +26,7 @@ use std::process::ExitCode;
 
 use arguments::{Arguments, Command};
 use carrel_config::Environment;
+use carrel_workspace::Early;
 use clap::{CommandFactory, Parser};
 use failure::Failure;
 
@@ -35,19 +36,25 @@ fn main() -> ExitCode {
     if let Some(code) = carrel_exec::run_helper(arguments.iter().skip(1).cloned()) {
         return code;
     }
+    let early = exec::begin_at_once(&arguments);
     match Arguments::try_parse_from(&arguments) {
-        Ok(parsed) => run(parsed),
+        Ok(parsed) => run(parsed, early),
         Err(error) => failure::report_usage(&error, &arguments),
     }
 }
 
-fn run(arguments: Arguments) -> ExitCode {
+fn run(arguments: Arguments, early: Option<Early>) -> ExitCode {
+    let early = match (&arguments.command, early) {
+        (Command::Exec(_), Some(early)) => early,
+        (Command::Exec(command), None) => exec::begin(command),
+        _ => Early::default(),
+    };
     let environment = Environment::process();
     let format = arguments.format();
     logging::start(format, arguments.verbose, &environment);
     let result = match arguments.command {
         Command::Workspace(command) => workspace::run(command, format, &environment),
-        Command::Exec(command) => return exec::run(*command, format, &environment),
+        Command::Exec(command) => return exec::run(*command, early, format, &environment),
         Command::Doctor(command) => doctor::run(&command, format, &environment),
         Command::Mcp(command) => mcp::run(&command, &environment),
         Command::Tool(command) => tool::run(&command, format, &environment),

@@ -10,7 +10,7 @@ use rustix::io::Errno;
 
 use crate::error::SpawnError;
 use crate::protocol::Request;
-use crate::socket::AsyncSocket;
+use crate::socket::{self, AsyncSocket};
 
 /// The connection to the spawner or a cell, which ends with it.
 #[derive(Debug)]
@@ -27,9 +27,15 @@ impl Link {
     /// Returns the server's end and the other one. `spawner` is the connection over which a cell is
     /// asked for.
     pub(crate) fn open(spawner: Option<Arc<Self>>) -> io::Result<(Self, OwnedFd)> {
-        let (requests, far) = AsyncSocket::pair()?;
+        let (near, far) = socket::pair()?;
+        Ok((Self { spawner, ..Self::over(near)? }, far))
+    }
+
+    /// Connects to a spawner over the server's end of a pair of sockets.
+    pub(crate) fn over(socket: OwnedFd) -> io::Result<Self> {
+        let requests = AsyncSocket::new(socket)?;
         let null = open("/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
-        Ok((Self { requests, null, next: AtomicU64::new(0), spawner }, far))
+        Ok(Self { requests, null, next: AtomicU64::new(0), spawner: None })
     }
 
     /// Returns a number for a request that no other one has.

@@ -37,10 +37,15 @@ impl AsyncSocket {
     /// Returns this process's end of a new pair, and the one to pass on.
     pub(crate) fn pair() -> io::Result<(Self, OwnedFd)> {
         let (near, far) = pair()?;
+        Ok((Self::new(near)?, far))
+    }
+
+    /// Takes an end of a pair as this process's own.
+    pub(crate) fn new(near: OwnedFd) -> io::Result<Self> {
         // The type stands for any socket with message boundaries; it only tells when one is ready.
         let near = std::os::unix::net::UnixDatagram::from(near);
         near.set_nonblocking(true)?;
-        Ok((Self(UnixDatagram::from_std(near)?), far))
+        Ok(Self(UnixDatagram::from_std(near)?))
     }
 
     /// Sends one packet, after waiting for room.

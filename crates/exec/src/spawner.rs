@@ -1,19 +1,15 @@
 //! The handle to the process that starts commands.
 
-use std::ffi::CString;
 use std::future::Future;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use carrel_domain::Tier;
-use carrel_sandbox::{close_on_exec, launch};
-use rustix::pipe::{PipeFlags, pipe_with};
+use carrel_sandbox::close_on_exec;
 use rustix::process::{Pid, WaitOptions, waitpid};
 use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe::Receiver;
@@ -30,6 +26,7 @@ use crate::memory_file;
 use crate::outcome::Outcome;
 use crate::protocol::{Descriptors, Inside, Report, Request, Standard, Start, Terms};
 use crate::running::{PATIENCE, Running};
+use crate::seed::Seed;
 use crate::spec::{CommandSpec, Directory, Stdin};
 use crate::streams::{Streams, Writers};
 use crate::terminal::Screen;
@@ -60,19 +57,11 @@ impl Spawner {
         Ok(Self { link: Arc::new(link), program: program.into(), gone })
     }
 
-    /// Starts a process that becomes the first cell it is asked for, and prepares for one of this tier
-    /// while nobody asks yet. It does nothing else: whatever comes before or after finds it gone.
-    ///
-    /// For a program that needs one cell this saves a process between it and the cell. It must not have
-    /// more than one thread.
-    pub fn start_for_one_cell(program: &Path, tier: Tier) -> io::Result<Self> {
+    /// Takes a process that was started before, inside a tokio runtime. `program` has the other helpers.
+    pub fn of_seed(seed: Seed, program: &Path) -> io::Result<Self> {
         let program = std::path::absolute(program)?;
-        let (link, far) = Link::open(None)?;
-        let (life, out) = pipe_with(PipeFlags::CLOEXEC)?;
-        close_on_exec(FIRST_DESCRIPTOR..=u32::MAX)?;
-        let path = CString::new(program.as_os_str().as_bytes())?;
-        let arguments = [path.clone(), CString::new(helper::CELL)?, CString::new(tier.as_str())?];
-        let child = launch(&path, &arguments, far.as_fd(), out.as_fd())?;
+        let Seed { child, requests, life } = seed;
+        let link = Link::over(requests)?;
         let gone = watch_over(life, move || wait_for(child))?;
         Ok(Self { link: Arc::new(link), program: program.into(), gone })
     }

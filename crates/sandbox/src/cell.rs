@@ -6,6 +6,7 @@
 //! System V. The cell itself keeps the rights that this takes, inside its own namespace only;
 //! commands lose them before their program starts.
 
+mod ground;
 mod root;
 
 use std::fmt;
@@ -42,6 +43,18 @@ pub struct Doors {
     pub companion: Option<OwnedFd>,
     /// Namespaces that were made before.
     pub ahead: Option<Ahead>,
+    /// How many commands it is for.
+    pub expected: Expected,
+}
+
+/// How many commands a cell is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Expected {
+    /// One. In tier `full` it has the mounts and the objects of System V of the cell, which nobody
+    /// else uses.
+    One,
+    /// Any number, at the same time or one after the other.
+    Many,
 }
 
 /// What every cell of tier `full` needs, made before it is known which one. What no cell takes is
@@ -49,17 +62,23 @@ pub struct Doors {
 #[derive(Debug)]
 pub struct Ahead {
     users: Users,
+    /// What is to say who owns files, if that can be said at all.
+    owners: Option<Users>,
     system: root::System,
 }
 
 impl Ahead {
     /// Makes it in a process that is the only thread of its own, and that becomes the cell.
     ///
-    /// Namespaces take longer than anything else about a cell. They are made by another process,
-    /// while this one opens the system's part of what commands see.
+    /// Namespaces take longer than anything else about a cell. They are made by another process, and
+    /// last: this one and its server have enough to do until then for two processors, and still have
+    /// something to do before they need them.
     pub fn make() -> io::Result<Self> {
+        let system = root::System::open();
         let users = Users::make(root::namespaces(true))?;
-        Ok(Self { users, system: root::System::open() })
+        let is_root = rustix::process::geteuid().is_root();
+        let owners = if is_root { Some(Users::make(UnshareFlags::empty())?) } else { None };
+        Ok(Self { users, owners, system })
     }
 }
 
@@ -170,10 +189,35 @@ fn number(error: &io::Error) -> i32 {
     error.raw_os_error().unwrap_or(libc::EIO)
 }
 
+/// A process inside the walls of a plan that still could give its rights to a program.
+#[derive(Debug)]
+pub struct Unsealed {
+    plan: Plan,
+    expected: Expected,
+    workspace: OwnedFd,
+    rules: Option<Ruleset>,
+    supervisor: Option<Ruleset>,
+    itself: OwnedFd,
+}
+
+impl Unsealed {
+    /// Takes away what no program may have that is executed later, and prepares the filter.
+    pub fn seal(self) -> Result<Cell, Failure> {
+        drop_bounding_set().during(Step::Capabilities)?;
+        set_dumpable_behavior(DumpableBehavior::NotDumpable).during(Step::Capabilities)?;
+        let Self { plan, expected, workspace, rules, supervisor, itself } = self;
+        let (early, late) = plan.seccomp.split();
+        let early = early.assemble(Reporting::Supervisor);
+        let late = late.assemble(Reporting::Nobody);
+        Ok(Cell { plan, expected, workspace, rules, supervisor, early, late, itself })
+    }
+}
+
 /// A process inside the walls of a plan.
 #[derive(Debug)]
 pub struct Cell {
     plan: Plan,
+    expected: Expected,
     /// Where commands start in a tier without a root of its own, and what they must find at the
     /// workspace's path in the other.
     workspace: OwnedFd,
@@ -189,7 +233,10 @@ pub struct Cell {
 impl Cell {
     /// Turns the calling process, which must be the only thread, into a cell. There is no way back,
     /// and after a failure nothing left to do but to end.
-    pub fn enter(plan: Plan, mut doors: Doors) -> Result<Self, Failure> {
+    ///
+    /// What it returns is complete as far as anything can fail for reasons of the host. It must be
+    /// [sealed](Unsealed::seal) to be of use.
+    pub fn enter(plan: Plan, mut doors: Doors) -> Result<Unsealed, Failure> {
         let itself = pidfd_open(getpid(), PidfdFlags::empty()).during(Step::Namespaces)?;
         let rules = || ruleset(plan.landlock.handled, &plan.landlock.rules);
         let rules = match plan.tier {
@@ -207,13 +254,9 @@ impl Cell {
                 rules
             }
         };
-        drop_bounding_set().during(Step::Capabilities)?;
-        set_dumpable_behavior(DumpableBehavior::NotDumpable).during(Step::Capabilities)?;
         let supervisor = ruleset(plan.landlock.supervisor, &plan.landlock.supervised)?;
-        let (early, late) = plan.seccomp.split();
-        let early = early.assemble(Reporting::Supervisor);
-        let late = late.assemble(Reporting::Nobody);
-        Ok(Self { workspace: doors.workspace, rules, supervisor, early, late, itself, plan })
+        let Doors { workspace, expected, .. } = doors;
+        Ok(Unsealed { plan, expected, workspace, rules, supervisor, itself })
     }
 
     /// Returns the plan.
@@ -224,9 +267,15 @@ impl Cell {
     /// Copies the cell. The copy is to supervise one command.
     pub fn fork(&self) -> io::Result<Fork> {
         match self.plan.tier {
-            Tier::Full => namespaces::fork_for_command(),
+            Tier::Full => namespaces::fork_for_command(self.expected),
             Tier::Landlock => fork(),
         }
+    }
+
+    /// Returns whether the cell gives its own mounts to its only command. Its `/proc` is then that of
+    /// the command, whose processes have other numbers here.
+    pub fn gives_mounts_away(&self) -> bool {
+        self.plan.tier == Tier::Full && self.expected == Expected::One
     }
 
     /// Makes the calling copy of the cell the supervisor of one command. Returns with it what tells of
@@ -236,9 +285,13 @@ impl Cell {
     /// ready before its command is needed has paid for it. It makes none of the calls that are
     /// refused, and least of all one that it would have to answer itself.
     pub fn supervise(&self) -> io::Result<(Enclosure, Option<Listener>)> {
+        let mut leaving = None;
         let enclosure = match (self.plan.tier, &self.supervisor) {
             (Tier::Full, _) => {
-                mounts::show_processes()?;
+                match self.expected {
+                    Expected::One => leaving = Some(mounts::show_processes_and_leave_old_root()?),
+                    Expected::Many => mounts::show_processes()?,
+                }
                 Enclosure(true)
             }
             (Tier::Landlock, None) => Enclosure(false),
@@ -249,7 +302,10 @@ impl Cell {
             }
         };
         set_no_new_privs(true)?;
-        Ok((enclosure, self.early.install()?))
+        let listener = self.early.install()?;
+        // No command starts before the host is out of reach.
+        leaving.map_or(Ok(()), |leaving| leaving.done())?;
+        Ok((enclosure, listener))
     }
 
     /// Returns whether the cell is still there. The supervisor of a command is not necessarily able
@@ -370,14 +426,15 @@ fn become_user(Owner { user, group }: Owner) -> io::Result<()> {
 fn enter_namespaces(plan: &Plan, doors: &mut Doors) -> Result<(), Failure> {
     let apart = doors.companion.is_none() && plan.network != Network::Full;
     let wanted = root::namespaces(apart);
-    let (ahead, system) = doors.ahead.take().map(|ahead| (ahead.users, ahead.system)).unzip();
+    let (ahead, found) =
+        doors.ahead.take().map(|ahead| (ahead.users, (ahead.system, ahead.owners))).unzip();
     let users = match &doors.companion {
         None => Some(make_users(plan, wanted, ahead)?),
         Some(_) => None,
     };
     let sources = match plan.identity {
         // What the own user cannot even find must be opened before becoming it.
-        Identity::Own { .. } => Some(root::Sources::open(plan, doors, system.unwrap_or_default())?),
+        Identity::Own { .. } => Some(root::Sources::open(plan, doors, found.unwrap_or_default())?),
         Identity::Server(_) | Identity::Other(_) => None,
     };
     leave_groups(plan.identity)?;
@@ -394,9 +451,9 @@ fn enter_namespaces(plan: &Plan, doors: &mut Doors) -> Result<(), Failure> {
     namespaces::unshare(missing).during(Step::Namespaces)?;
     let sources = match sources {
         Some(sources) => sources,
-        None => root::Sources::open(plan, doors, root::System::default())?,
+        None => root::Sources::open(plan, doors, (root::System::default(), None))?,
     };
-    root::build(plan, &sources)?;
+    root::build(plan, &sources, doors.expected)?;
     if apart && plan.network == Network::Loopback {
         namespaces::raise_loopback().during(Step::Loopback)?;
     }

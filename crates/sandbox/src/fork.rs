@@ -117,7 +117,7 @@ pub fn lend(mut work: impl FnMut() -> u8) -> io::Result<Pid> {
 }
 
 /// The status of a process whose work panicked.
-const PANICKED: i32 = 101;
+pub(crate) const PANICKED: i32 = 101;
 
 /// What a process that borrows memory begins with. Returning ends it.
 extern "C" fn borrow(work: *mut c_void) -> i32 {

@@ -183,6 +183,7 @@ impl Facts<'_> {
         fn bound(node: &Node) -> Option<(&Path, Reach)> {
             match node {
                 Node::Bind { path, reach, .. } => Some((path, *reach)),
+                Node::Copy(path) => Some((path, Reach::Read)),
                 Node::Directory(_)
                 | Node::Link { .. }
                 | Node::File { .. }

@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use carrel_domain::exact_path;
-use rustix::fs::{FileType, lstat, readlinkat};
+use rustix::fs::{FileType, Mode, Stat, lstat, readlinkat};
 use rustix::process::{getegid, geteuid};
 use serde::{Deserialize, Serialize};
 
@@ -70,6 +70,10 @@ const ETC_IDENTITY: [&str; 5] = ["group", "hosts", "nsswitch.conf", "passwd", "h
 /// The devices that every program may count on.
 pub(crate) const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
 
+/// How long a file may be that is copied for commands. All such files together are far from filling
+/// the room that a root directory has.
+pub(crate) const MAX_COPIED_BYTES: u64 = 64 << 10;
+
 /// Something that commands may read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Visible {
@@ -87,6 +91,8 @@ pub enum VisibleKind {
     Directory,
     /// A file.
     File,
+    /// A file with little in it that everybody on the host can read.
+    SmallFile,
     /// A symbolic link, with what it says.
     Link(#[serde(with = "exact_path")] PathBuf),
 }
@@ -138,13 +144,25 @@ impl Host {
 impl Visible {
     /// Looks at what is there.
     pub fn at(path: &Path) -> io::Result<Self> {
-        let kind = match FileType::from_raw_mode(lstat(path)?.st_mode) {
+        let status = lstat(path)?;
+        let kind = match FileType::from_raw_mode(status.st_mode) {
             FileType::Directory => VisibleKind::Directory,
             FileType::Symlink => VisibleKind::Link(link_target(path)?),
+            _ if is_copied(&status) => VisibleKind::SmallFile,
             _ => VisibleKind::File,
         };
         Ok(Self { path: path.to_owned(), kind })
     }
+}
+
+/// Tells whether a file is one that is copied for commands. Whoever copies it may be able to read what
+/// they may not.
+pub(crate) fn is_copied(status: &Stat) -> bool {
+    let mode = Mode::from_raw_mode(status.st_mode);
+    FileType::from_raw_mode(status.st_mode) == FileType::RegularFile
+        && mode.contains(Mode::ROTH)
+        && !mode.intersects(Mode::XUSR | Mode::XGRP | Mode::XOTH)
+        && u64::try_from(status.st_size).is_ok_and(|size| size <= MAX_COPIED_BYTES)
 }
 
 fn link_target(path: &Path) -> io::Result<PathBuf> {

@@ -9,6 +9,7 @@
 //! makes the call correct is checked or established inside, never asked of the caller.
 #![deny(unsafe_op_in_unsafe_fn)]
 
+mod aside;
 mod cell;
 mod denial;
 mod descriptors;
@@ -19,17 +20,17 @@ mod host;
 mod landlock;
 mod mounts;
 mod namespaces;
-mod placeholder;
 mod plan;
 mod policy;
 mod seccomp;
+mod seed;
 mod signals;
 mod usage;
 
-pub use cell::{Ahead, Cell, Doors, Enclosure, Failure, Step};
+pub use cell::{Ahead, Cell, Doors, Enclosure, Expected, Failure, Step, Unsealed};
 pub use denial::{Certainty, Denial, MAX_DENIALS, Situation, explain as explain_denials};
 pub use descriptors::close_on_exec;
-pub use execute::{execute, launch};
+pub use execute::execute;
 pub use fork::{Fork, fork, lend};
 pub use guarantee::{Grouped, Guarantee, enforced, guarantees, not_enforced, without_walls};
 pub use host::{Host, Visible, VisibleKind};
@@ -37,5 +38,6 @@ pub use landlock::version as landlock_version;
 pub use plan::{GIT_SETTINGS_TEXT, Identity, Landlock, Node, Plan, PlanError, Reach, Rule, Source};
 pub use policy::{Owner, Policy, Repository, UserRange};
 pub use seccomp::{Filter, Listener, Program, Refused, Reporting};
+pub use seed::plant;
 pub use signals::{SignalQueue, restore_default_dispositions, unblock_all_signals};
 pub use usage::{Usage, usage_of_children};

@@ -11,6 +11,8 @@ use rustix::mount::{
     mount_change, move_mount, open_tree, unmount,
 };
 
+use crate::aside::{Aside, Task};
+
 const ATTR_RDONLY: u64 = 0x1;
 const ATTR_NOSUID: u64 = 0x2;
 const ATTR_NODEV: u64 = 0x4;
@@ -104,6 +106,11 @@ impl Detached {
         change(&self.0, c"", false, mapped)
     }
 
+    /// Returns the piece as a directory or a file.
+    pub(crate) fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+
     /// Returns what is known about the piece.
     pub(crate) fn status(&self) -> io::Result<Stat> {
         Ok(fstat(&self.0)?)
@@ -127,18 +134,21 @@ impl Detached {
         Ok(move_mount(&self.0, "", place, "", flags)?)
     }
 
-    /// Mounts the piece on something that is there and makes it the root directory. Nothing of the
-    /// old one stays within reach.
+    /// Mounts the piece on something that is there and makes it the root directory. The old one is on
+    /// top of it, out of reach of any path that does not go up from there, and has to be taken off.
     pub(crate) fn become_root(&self, on: &Path) -> io::Result<()> {
         let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
         mount_change("/", private)?;
         self.attach(on)?;
         rustix::process::fchdir(&self.0)?;
-        // Both roots at one place: the old one is on top and is taken off.
         rustix::process::pivot_root(".", ".")?;
-        unmount(".", UnmountFlags::DETACH)?;
         Ok(rustix::process::chdir("/")?)
     }
+}
+
+/// Takes the old root directory off the new one. Nothing of it stays within reach.
+pub(crate) fn leave_old_root() -> io::Result<()> {
+    Ok(unmount("/", UnmountFlags::DETACH)?)
 }
 
 /// Makes the root directory itself read-only, not what is mounted in it.
@@ -147,19 +157,30 @@ pub(crate) fn seal_root() -> io::Result<()> {
     change(CWD, c"/", false, sealed)
 }
 
-/// Shows the processes of the calling process's own namespace, none of whose settings can be
-/// written, instead of those of the cell's.
+/// Shows the processes of the calling process's own namespace instead of those of the cell's.
 pub(crate) fn show_processes() -> io::Result<()> {
+    let own = processes()?;
+    unmount("/proc", UnmountFlags::DETACH)?;
+    own.attach(Path::new("/proc"))
+}
+
+/// Shows the processes of the calling process's own namespace where there are none, and begins to take
+/// the old root directory off. What is returned is done when that is.
+pub(crate) fn show_processes_and_leave_old_root() -> io::Result<Aside> {
+    processes()?.attach(Path::new("/proc"))?;
+    Aside::start(Task::OldRoot)
+}
+
+/// Makes a view of the processes of the calling process's own namespace, none of whose settings can be
+/// written. The kernel makes one only while another, in whatever place, can be seen.
+fn processes() -> io::Result<Detached> {
     let context = fsopen("proc", FsOpenFlags::FSOPEN_CLOEXEC)?;
     fsconfig_create(&context)?;
     let attributes = MountAttrFlags::MOUNT_ATTR_RDONLY
         | MountAttrFlags::MOUNT_ATTR_NOSUID
         | MountAttrFlags::MOUNT_ATTR_NODEV
         | MountAttrFlags::MOUNT_ATTR_NOEXEC;
-    // The kernel makes a new one only while an old one can be seen.
-    let own = Detached(fsmount(context, FsMountFlags::FSMOUNT_CLOEXEC, attributes)?);
-    unmount("/proc", UnmountFlags::DETACH)?;
-    own.attach(Path::new("/proc"))
+    Ok(Detached(fsmount(context, FsMountFlags::FSMOUNT_CLOEXEC, attributes)?))
 }
 
 /// What is changed about a mount.

@@ -8,20 +8,32 @@ use rustix::io::Errno;
 use rustix::process::{PidfdFlags, pidfd_open};
 use rustix::thread::{ThreadNameSpaceType, UnshareFlags, move_into_thread_name_spaces};
 
+use crate::aside::{Aside, Task};
+use crate::cell::Expected;
 use crate::fork::{Fork, is_single_threaded};
-use crate::placeholder::Placeholder;
 use crate::policy::Owner;
 
-/// What each command has of its own: processes, mounts and System V objects.
-const OF_COMMAND: i32 = libc::CLONE_NEWPID | libc::CLONE_NEWNS | libc::CLONE_NEWIPC;
+/// What each command has of its own: processes.
+const OF_COMMAND: i32 = libc::CLONE_NEWPID;
+
+/// What it has of its own as well unless it is the only one: mounts and System V objects.
+const OF_ONE_AMONG_MANY: i32 = libc::CLONE_NEWNS | libc::CLONE_NEWIPC;
+
+/// What a process leaves that is its only thread, which changes nothing; the kernel refuses any other.
+const THREAD: UnshareFlags = UnshareFlags::from_bits_retain(libc::CLONE_THREAD.cast_unsigned());
 
 /// Copies the calling process into new namespaces for a command. As with [`crate::fork`], it must be
 /// the only thread.
-pub(crate) fn fork_for_command() -> io::Result<Fork> {
-    if !is_single_threaded()? {
+pub(crate) fn fork_for_command(expected: Expected) -> io::Result<Fork> {
+    let (own, alone) = match expected {
+        // There is no `/proc` to look into until the command has its own.
+        Expected::One => (OF_COMMAND, unshare(THREAD).is_ok()),
+        Expected::Many => (OF_COMMAND | OF_ONE_AMONG_MANY, is_single_threaded()?),
+    };
+    if !alone {
         return Err(Errno::DEADLK.into());
     }
-    let flags = i64::from(OF_COMMAND | libc::SIGCHLD);
+    let flags = i64::from(own | libc::SIGCHLD);
     // SAFETY: without a stack and without CLONE_VM the call copies the process as `fork` does. The
     // calling thread is the only one, as just checked, so the memory of the child is consistent.
     // The C library does not learn of the new process: its handlers for `fork` do not run, of
@@ -50,14 +62,14 @@ pub(crate) struct Mapping {
 /// A user namespace, and others that belong to it.
 #[derive(Debug)]
 pub(crate) struct Users {
-    first: Placeholder,
+    first: Aside,
     others: UnshareFlags,
 }
 
 impl Users {
     /// Makes a user namespace that knows nobody yet, and begins to make the others in it.
     pub(crate) fn make(others: UnshareFlags) -> io::Result<Self> {
-        Ok(Self { first: Placeholder::start(others)?, others })
+        Ok(Self { first: Aside::start(Task::Namespaces(others))?, others })
     }
 
     /// Makes one user and one group known there.
@@ -84,7 +96,7 @@ impl Users {
     pub(crate) fn join(&self, wanted: UnshareFlags) -> io::Result<UnshareFlags> {
         let made = self.others.intersection(wanted);
         // What a process of that namespace may not make, one that comes from outside perhaps may.
-        let others = self.first.made().map_or(UnshareFlags::empty(), |()| made);
+        let others = self.first.done().map_or(UnshareFlags::empty(), |()| made);
         let process = pidfd_open(self.first.pid(), PidfdFlags::empty())?;
         let others_too = ThreadNameSpaceType::from_bits_retain(others.bits());
         let all = ThreadNameSpaceType::USER | others_too;

@@ -4,8 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use carrel_domain::Tier;
-use carrel_exec::Spawner;
+use carrel_exec::{Seed, Spawner};
 
 /// Starts commands on the host's side. Clones share one process.
 #[derive(Clone, Debug)]
@@ -22,10 +21,9 @@ impl Commands {
         Self { program: program.into(), spawner: Arc::default(), seed: Arc::default() }
     }
 
-    /// Starts a process that becomes one cell, so that it is ready when that is asked for. The tier is
-    /// what it prepares for.
-    pub(crate) fn start_seed(&self, tier: Tier) -> io::Result<()> {
-        let seed = Spawner::start_for_one_cell(&self.program, tier)?;
+    /// Takes a process that becomes one cell, for the first that is asked for.
+    pub(crate) fn keep_seed(&self, seed: Seed) -> io::Result<()> {
+        let seed = Spawner::of_seed(seed, &self.program)?;
         *self.seed.lock().unwrap_or_else(PoisonError::into_inner) = Some(seed);
         Ok(())
     }

@@ -50,7 +50,7 @@ pub use quota::{Account, Amount, Exceeded, Quota, Reservation};
 pub use record::{Record, State};
 pub use remove::{Remove, Removed, Target};
 pub use run::{
-    Artifact, ArtifactRequest, Artifacts, Boundary, CommandForm, Completed, Desk, Diagnosis,
+    Artifact, ArtifactRequest, Artifacts, Boundary, CommandForm, Completed, Desk, Diagnosis, Early,
     Feature, Layer, LimitReached, LimitRequest, Purpose, RunError, RunRequest, Runner,
     RunnerOptions, Walls, diagnose, state_directory,
 };

@@ -9,6 +9,7 @@ mod artifacts;
 mod cells;
 mod desk;
 mod diagnose;
+mod early;
 mod environment;
 mod error;
 mod limits;
@@ -20,7 +21,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use carrel_config::{Environment, FoundToolchains, OperatorPolicy, TierChoice};
-use carrel_domain::{Network, ResourceLimits, Tier};
+use carrel_domain::{Network, ResourceLimits};
 use carrel_exec::{CommandSpec, Excess, Group, GroupReport, Groups, Outcome, Started};
 use carrel_fsroot::Root;
 use carrel_sandbox::{Grouped, Host};
@@ -38,6 +39,7 @@ use cells::{Cells, Walled};
 pub use artifacts::{Artifact, ArtifactRequest, Artifacts};
 pub use desk::Desk;
 pub use diagnose::{Diagnosis, Layer, diagnose};
+pub use early::Early;
 pub use error::RunError;
 use report::Over;
 
@@ -62,12 +64,12 @@ pub struct RunnerOptions {
 }
 
 /// How much a runner is to be used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub enum Purpose {
-    /// For one command, by a program that does nothing else meanwhile: what starts processes gets
-    /// ready while the rest is prepared, and files are worked on without another thread. Such a
-    /// runner is made inside a tokio runtime.
-    OneCommand,
+    /// For one command, by a program that does nothing else meanwhile: what makes its cell gets ready
+    /// while the rest is prepared, and files are worked on without another thread. Such a runner is made
+    /// inside a tokio runtime.
+    OneCommand(Early),
     /// For any number of commands at the same time.
     ManyCommands,
 }
@@ -112,19 +114,18 @@ struct Inner {
 
 impl Runner {
     /// Looks at the machine.
-    pub fn new(options: RunnerOptions) -> Self {
-        let groups = OnceLock::new();
-        if Groups::may_move() {
-            groups.get_or_init(|| find_groups(&options));
+    pub fn new(mut options: RunnerOptions) -> Self {
+        let early = match &mut options.purpose {
+            Purpose::OneCommand(early) => std::mem::take(early),
+            Purpose::ManyCommands => Early::default(),
+        };
+        let groups = early.groups.map_or_else(OnceLock::new, OnceLock::from);
+        if early.seed.is_none() && Groups::may_move() {
+            groups.get_or_init(|| find_groups(&options.without));
         }
-        if let (Purpose::OneCommand, Boundary::Walls(choice)) = (options.purpose, options.boundary)
-        {
-            let tier = match choice {
-                TierChoice::Auto => Tier::Full,
-                TierChoice::Only(tier) => tier,
-            };
-            // If it cannot be started, what is started later says why.
-            let _ = options.commands.start_seed(tier);
+        if let Some(seed) = early.seed {
+            // Without it the cell is made as any other.
+            let _ = options.commands.keep_seed(seed);
         }
         let mut host = Host::look();
         if options.without.contains(&Feature::Landlock) {
@@ -268,8 +269,8 @@ fn settle(
 }
 
 /// Looks where control groups can be made.
-fn find_groups(options: &RunnerOptions) -> Groups {
-    if options.without.contains(&Feature::Groups) {
+fn find_groups(without: &[Feature]) -> Groups {
+    if without.contains(&Feature::Groups) {
         return Groups::none("taken as missing");
     }
     Groups::find()
@@ -278,7 +279,7 @@ fn find_groups(options: &RunnerOptions) -> Groups {
 impl Inner {
     /// Returns where control groups are made, which is found out when the first is.
     fn groups(&self) -> &Groups {
-        self.groups.get_or_init(|| find_groups(&self.options))
+        self.groups.get_or_init(|| find_groups(&self.options.without))
     }
 
     /// Works on files, on a thread that may wait for the disk where others wait for this one.
@@ -291,7 +292,7 @@ impl Inner {
         E: From<Error> + Send + 'static,
     {
         match self.options.purpose {
-            Purpose::OneCommand => work(),
+            Purpose::OneCommand(_) => work(),
             Purpose::ManyCommands => blocking(work).await,
         }
     }

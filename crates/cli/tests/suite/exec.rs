@@ -2,15 +2,16 @@
 
 use std::ffi::OsString;
 use std::io::{Read, Write};
+use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStringExt;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{FileExt, symlink};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
 
 use crate::eventually;
-use crate::lab::{Done, Lab, Mark, is_soak};
+use crate::lab::{Caller, Done, Lab, Mark, Process, descendants, is_soak};
 
 /// Long enough for a busy machine, and much less than any command here would run by itself.
 const SOON: Duration = Duration::from_secs(10);
@@ -385,5 +386,72 @@ fn a_policy_that_its_own_workspace_could_change_is_refused() {
         let done = lab.run(&["--policy", link.to_str().unwrap(), "--", "touch", "ran"]);
         assert_eq!((done.code, &done.error()["code"]), (125, &json!("E_POLICY_UNSAFE")), "{lab}");
         assert!(!lab.workspace().join("ran").exists(), "{lab}");
+    }
+}
+
+/// Returns whether memory that a process can write holds these bytes anywhere.
+fn memory_holds(pid: i32, bytes: &[u8]) -> bool {
+    let maps = std::fs::read_to_string(format!("/proc/{pid}/maps")).unwrap();
+    let memory = std::fs::File::open(format!("/proc/{pid}/mem")).unwrap();
+    let range = |line: &str| {
+        let (start, end) = line.split_once(' ')?.0.split_once('-')?;
+        Some((u64::from_str_radix(start, 16).ok()?, u64::from_str_radix(end, 16).ok()?))
+    };
+    maps.lines().filter(|line| line.contains(" rw")).filter_map(range).any(|(start, end)| {
+        let mut found = vec![0; usize::try_from(end - start).unwrap()];
+        // Some of what the kernel maps cannot be read.
+        let read = memory.read_at(&mut found, start).unwrap_or(0);
+        found[..read].windows(bytes.len()).any(|window| window == bytes)
+    })
+}
+
+#[test]
+fn the_processes_around_a_command_hold_nothing_of_whoever_started_it() {
+    let lab = Lab::usual();
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("only root can look into the memory of helpers; not tested");
+        return;
+    }
+    let secret = format!("secret-of-the-operator-{}", Mark::new().0);
+    // Without the option the process that becomes the cell starts before arguments are read.
+    for tier in [&["--tier", "full"][..], &["--tier", "landlock"], &[]] {
+        let lab =
+            if tier.contains(&"landlock") { &Lab::new(Caller::Root, "landlock") } else { &lab };
+        // An open descriptor that a careless caller passes on.
+        let (passed_on, _kept) = rustix::pipe::pipe().unwrap();
+        let pipe = std::fs::read_link(format!("/proc/self/fd/{}", passed_on.as_raw_fd())).unwrap();
+        let mark = Mark::new();
+        let mut command = lab.carrel();
+        command.arg("exec").args(tier).arg("--workspace").arg(lab.workspace());
+        let mut server = command
+            .args(["--", "sleep", &mark.0])
+            .env("TOKEN", &secret)
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        eventually("the command runs", || mark.alive().len() == 1);
+        let pid = server.id().cast_signed();
+        let is_helper = |process: &Process| {
+            let name = std::fs::read_to_string(format!("/proc/{}/comm", process.pid));
+            name.is_ok_and(|name| name.trim_end() == "carrel")
+        };
+        let helpers: Vec<_> = descendants(pid).into_iter().filter(is_helper).collect();
+        assert_eq!(helpers.len(), 2, "a cell and an init: {helpers:?}");
+        let holds_pipe = |pid: i32| {
+            let entries = std::fs::read_dir(format!("/proc/{pid}/fd")).unwrap().flatten();
+            entries.filter_map(|entry| std::fs::read_link(entry.path()).ok()).any(|at| at == pipe)
+        };
+        assert!(memory_holds(pid, secret.as_bytes()) && holds_pipe(pid), "nothing was looked at");
+        for Process { pid, .. } in helpers {
+            let shown = |name| std::fs::read(format!("/proc/{pid}/{name}")).unwrap();
+            assert!(!memory_holds(pid, secret.as_bytes()), "{tier:?}");
+            assert!(!holds_pipe(pid), "{tier:?}");
+            for name in ["cmdline", "environ"] {
+                assert!(shown(name).iter().all(|byte| *byte == 0), "{tier:?}: {name}");
+            }
+        }
+        server.kill().unwrap();
+        server.wait().unwrap();
+        eventually("nothing is left", || mark.alive().is_empty());
     }
 }

@@ -6,7 +6,6 @@
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::process::ExitCode;
 
 use carrel_sandbox::{Cell, Enclosure, Listener, SignalQueue, lend};
 use rustix::io::Errno;
@@ -29,30 +28,32 @@ pub(super) fn run(
     descriptors: Descriptors<OwnedFd>,
     signals: SignalQueue,
     origin: Origin,
-) -> ExitCode {
+) {
     match prepare(&origin) {
         Ok(prepared) => run_prepared(start, descriptors, signals, origin, prepared),
-        Err(error) => {
-            refuse(&descriptors.control, Step::Fork, &error);
-            ExitCode::SUCCESS
-        }
+        Err(error) => refuse(&descriptors.control, Step::Fork, &error),
     }
 }
 
 /// Gets ready for a command before there is one, and supervises the one that it is then given.
 ///
 /// A spare that is not needed any more, or whose cell is gone, ends; so does one that could not get
-/// ready, and its cell finds out when it needs it.
-pub(super) fn run_spare(requests: OwnedFd, signals: SignalQueue, origin: Origin) -> ExitCode {
-    let command = prepare(&origin).and_then(|prepared| {
-        Ok(wait_for_command(&requests, &signals, &origin)?.map(|command| (command, prepared)))
-    });
+/// ready, and its cell finds out when it needs it. The only one that a cell can have says why.
+pub(super) fn run_spare(requests: OwnedFd, signals: SignalQueue, origin: Origin) {
+    let prepared = prepare(&origin);
+    if prepared.is_err() && !origin.cell().is_some_and(Cell::gives_mounts_away) {
+        return;
+    }
+    let command = wait_for_command(&requests, &signals, &origin);
     drop(requests);
-    match command {
-        Ok(Some(((start, descriptors), prepared))) => {
-            run_prepared(&start, descriptors, signals, origin, prepared)
+    match (command, prepared) {
+        (Ok(Some((start, descriptors))), Ok(prepared)) => {
+            run_prepared(&start, descriptors, signals, origin, prepared);
         }
-        Ok(None) | Err(_) => ExitCode::SUCCESS,
+        (Ok(Some((_, descriptors))), Err(error)) => {
+            refuse(&descriptors.control, Step::Fork, &error);
+        }
+        (Ok(None) | Err(_), _) => {}
     }
 }
 
@@ -88,12 +89,9 @@ fn run_prepared(
     signals: SignalQueue,
     origin: Origin,
     prepared: Prepared,
-) -> ExitCode {
+) {
     match begin(start, &mut descriptors, &origin, prepared) {
-        Err((step, error)) => {
-            refuse(&descriptors.control, step, &error);
-            ExitCode::SUCCESS
-        }
+        Err((step, error)) => refuse(&descriptors.control, step, &error),
         Ok((main, Prepared { news, told, enclosure, listener, terminal })) => {
             // The command's ends of its pipes must not stay open here.
             drop(told);
@@ -110,7 +108,7 @@ fn run_prepared(
                 refusals,
                 terminal,
             }
-            .supervise(news)
+            .supervise(news);
         }
     }
 }

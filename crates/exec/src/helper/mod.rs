@@ -18,16 +18,20 @@ use std::process::ExitCode;
 /// The argument that makes the program a spawner.
 pub(crate) const SPAWNER: &str = "__spawner";
 
-/// The argument that makes the program a process that becomes the first cell it is asked for.
-pub(crate) const CELL: &str = "__cell";
-
 /// The argument that makes the program the last step of a login shell that runs a hook.
 pub(crate) const HOOK: &str = "__hook";
 
 /// The first descriptor that is not a standard stream.
 pub(crate) const FIRST_DESCRIPTOR: u32 = 3;
 
+/// The status of a helper that did what it was for.
+const SUCCESS: u8 = 0;
+
+/// The status of one that could not.
+const FAILURE: u8 = 1;
+
 pub(crate) use hook::Hook;
+pub(crate) use spawner::run_cell;
 
 /// Runs the helper that the arguments name; none when they name none.
 ///
@@ -36,11 +40,7 @@ pub(crate) use hook::Hook;
 /// gets. Processes forked by the spawner return through the same call.
 pub fn run_helper(mut arguments: impl Iterator<Item = OsString>) -> Option<ExitCode> {
     match arguments.next()?.to_str()? {
-        SPAWNER => Some(spawner::run()),
-        CELL => {
-            let tier = arguments.next().and_then(|tier| tier.to_str()?.parse().ok());
-            Some(spawner::run_cell(tier))
-        }
+        SPAWNER => Some(spawner::run().into()),
         HOOK => Some(hook::run()),
         _ => None,
     }

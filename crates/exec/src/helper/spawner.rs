@@ -7,12 +7,11 @@
 use std::collections::HashMap;
 use std::io::{self, Write};
 use std::os::fd::{AsFd, OwnedFd};
-use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use carrel_domain::Tier;
 use carrel_sandbox::{
-    Ahead, Cell, Doors, Enclosure, Failure, Fork, SignalQueue, close_on_exec, fork,
+    Ahead, Cell, Doors, Enclosure, Expected, Failure, Fork, SignalQueue, close_on_exec, fork,
     restore_default_dispositions,
 };
 use rustix::fs::{Mode, OFlags, open};
@@ -23,45 +22,46 @@ use rustix::process::{
 };
 use rustix::stdio::{dup2_stderr, dup2_stdin, stdin};
 
-use super::{FIRST_DESCRIPTOR, children, init, ready, tree};
+use super::{FAILURE, FIRST_DESCRIPTOR, SUCCESS, children, init, ready, tree};
 use crate::protocol::{
     CellDescriptors, Descriptors, MAX_INLINE_BYTES, MakeCell, Report, Request, Start, Step,
 };
 use crate::socket::{self, Packet};
 
 /// Serves requests on stdin until it closes, and then ends every command.
-pub(super) fn run() -> ExitCode {
+pub(super) fn run() -> u8 {
     play(Spawner::prepare().and_then(Spawner::serve))
 }
 
 /// Becomes the cell that the first request on stdin asks for, without another process in between. It is
 /// probably going to be of this tier.
-pub(super) fn run_cell(tier: Option<Tier>) -> ExitCode {
+pub(crate) fn run_cell(tier: Tier) -> u8 {
     play(Spawner::prepare().and_then(|spawner| spawner.await_cell(tier)))
 }
 
 /// Is whatever the process is to be, until it is over.
-fn play(mut served: io::Result<Role>) -> ExitCode {
+fn play(mut served: io::Result<Role>) -> u8 {
     loop {
         served = match served {
-            Ok(Role::Done) => return ExitCode::SUCCESS,
+            Ok(Role::Done) => return SUCCESS,
             Ok(Role::Init { start, descriptors, signals, origin }) => {
-                return init::run(&start, *descriptors, signals, origin);
+                init::run(&start, *descriptors, signals, origin);
+                return SUCCESS;
             }
             Ok(Role::Spare { requests, signals, origin }) => {
-                return init::run_spare(requests, signals, origin);
+                init::run_spare(requests, signals, origin);
+                return SUCCESS;
             }
-            Ok(Role::Cell { make, descriptors, companion, ahead, signals, spawner }) => {
-                let doors = (companion, ahead);
-                match become_cell(*make, descriptors, doors, signals, spawner) {
+            Ok(Role::Cell { make, descriptors, origin, signals }) => {
+                match become_cell(*make, descriptors, origin, signals) {
                     Some(cell) => cell.serve(),
-                    None => return ExitCode::SUCCESS,
+                    None => return SUCCESS,
                 }
             }
             Err(error) => {
                 // Nobody may be reading any more.
                 let _ = writeln!(io::stderr(), "carrel: the spawner failed: {error}");
-                return ExitCode::FAILURE;
+                return FAILURE;
             }
         }
     }
@@ -87,12 +87,18 @@ enum Role {
     Cell {
         make: Box<MakeCell>,
         descriptors: CellDescriptors<OwnedFd>,
-        companion: Option<OwnedFd>,
-        ahead: Option<Ahead>,
+        origin: CellOrigin,
         signals: SignalQueue,
-        /// The spawner that it ends with; none if it sees the server's end by itself.
-        spawner: Option<Pid>,
     },
+}
+
+/// What becomes a cell.
+enum CellOrigin {
+    /// A copy of the spawner, which it ends with. Another cell may share its network.
+    Spawner { pid: Pid, companion: Option<OwnedFd> },
+    /// A process that was started for this cell and its only command, and what it has made before. It
+    /// sees the end of the server by itself.
+    Seed(Option<Box<Ahead>>),
 }
 
 /// What a new child is to become.
@@ -157,6 +163,13 @@ impl Spawner {
     }
 
     fn serve(mut self) -> io::Result<Role> {
+        if self.knows_all() {
+            // It gets ready while the server prepares the command.
+            if let Some(child) = self.make_spare() {
+                return Ok(self.become_child(child));
+            }
+            self.has_started = self.spare.is_some();
+        }
         loop {
             let [requested, signalled] = self.wait()?;
             if signalled {
@@ -164,6 +177,10 @@ impl Spawner {
                     return Ok(self.end());
                 }
                 self.reap()?;
+                let has_none = self.spare.is_none() && self.children.is_empty();
+                if has_none && self.has_started && self.knows_all() {
+                    return Ok(self.end());
+                }
             }
             self.kill_orphans();
             if !requested {
@@ -183,14 +200,34 @@ impl Spawner {
 
     /// Ends everything. Inits and cells see the end of their sockets and end by themselves, but a
     /// stopped one does not.
-    fn end(mut self) -> Role {
-        self.spare = None;
+    fn end(self) -> Role {
         // Whoever reads what the server wrote does not have to wait for this.
-        let _ = open_null().and_then(|null| Ok(dup2_stderr(null)?));
-        if !children::gone_within(BY_THEMSELVES, &self.signals, |_, _| {}).unwrap_or(false) {
-            children::kill_all(&self.signals, Enclosure::none(), |_, _| {});
+        let _ = leave_stderr();
+        let knows_all = self.knows_all();
+        let Self { signals, children: mut known, spare, .. } = self;
+        known.extend(spare.map(|spare| (u64::MAX, spare.pid)));
+        let mut patience = BY_THEMSELVES;
+        loop {
+            let forget = |pid, _| known.retain(|_, child| *child != pid);
+            if children::gone_within(patience, &signals, forget).unwrap_or(false) {
+                return Role::Done;
+            }
+            if knows_all {
+                // They are children that have not been waited for, so the ids are still their own.
+                for child in known.values() {
+                    let _ = kill_process(*child, Signal::KILL);
+                }
+            } else {
+                children::kill_all(&signals, Enclosure::none(), |_, _| {});
+            }
+            patience = children::SWEEP_PAUSE;
         }
-        Role::Done
+    }
+
+    /// Returns whether every process below this one is a child that it started, or ends with one. Such
+    /// a cell must not look for others: the processes that it sees have numbers of another namespace.
+    fn knows_all(&self) -> bool {
+        self.cell.as_ref().is_some_and(|(cell, _)| cell.gives_mounts_away())
     }
 
     fn become_child(self, child: Child) -> Role {
@@ -204,18 +241,18 @@ impl Spawner {
                 Role::Spare { requests, signals, origin: init::Origin::of(cell, spawner) }
             }
             Child::Cell(make, descriptors, companion) => {
-                let (ahead, spawner) = (None, Some(spawner));
-                Role::Cell { make, descriptors, companion, ahead, signals, spawner }
+                let origin = CellOrigin::Spawner { pid: spawner, companion };
+                Role::Cell { make, descriptors, origin, signals }
             }
         }
     }
 
     /// Waits for the request for a cell. Anything else ends the process.
-    fn await_cell(self, tier: Option<Tier>) -> io::Result<Role> {
+    fn await_cell(self, tier: Tier) -> io::Result<Role> {
         let ahead = match tier {
             // What cannot be made now is made when it is needed, and fails there.
-            Some(Tier::Full) => Ahead::make().ok(),
-            Some(Tier::Landlock) | None => None,
+            Tier::Full => Ahead::make().map(Box::new).ok(),
+            Tier::Landlock => None,
         };
         let Some(mut packet) = socket::receive(&self.requests, MAX_INLINE_BYTES)? else {
             return Ok(Role::Done);
@@ -223,7 +260,7 @@ impl Spawner {
         let Request::Cell(make) = Request::from_packet(&mut packet)? else { return Ok(Role::Done) };
         let descriptors = CellDescriptors::from_received(packet.descriptors)?;
         let Self { signals, .. } = self;
-        Ok(Role::Cell { make, descriptors, companion: None, ahead, signals, spawner: None })
+        Ok(Role::Cell { make, descriptors, origin: CellOrigin::Seed(ahead), signals })
     }
 
     fn wait(&self) -> io::Result<[bool; 2]> {
@@ -237,6 +274,10 @@ impl Spawner {
     fn handle(&mut self, mut packet: Packet) -> Option<Child> {
         let is_inline = Request::is_inline(&packet);
         match Request::from_packet(&mut packet).ok()? {
+            Request::Start(start) if self.knows_all() && self.has_started => {
+                self.start_only(start, packet.descriptors);
+                None
+            }
             Request::Start(start) => {
                 if is_inline && self.hand_over(&packet, start.terms.number) {
                     return self.make_spare();
@@ -256,6 +297,15 @@ impl Spawner {
                 None
             }
         }
+    }
+
+    /// Starts the only command of a cell, in the init that is ready for it. Whoever asks for another
+    /// command, or comes when the init is gone, finds the control socket closed.
+    fn start_only(&mut self, start: Box<Start>, descriptors: Vec<OwnedFd>) {
+        let number = start.terms.number;
+        let Ok((payload, file)) = Request::Start(start).into_payload() else { return };
+        let descriptors = descriptors.into_iter().chain(file).collect();
+        self.hand_over(&Packet { payload, descriptors }, number);
     }
 
     fn start(&mut self, start: Start, descriptors: Descriptors<OwnedFd>) -> Option<Child> {
@@ -314,6 +364,7 @@ impl Spawner {
     }
 
     fn reap(&mut self) -> io::Result<()> {
+        let knows_all = self.knows_all();
         children::reap(|pid, status| {
             // A child that ends by itself has seen the end of its tree. Any other was an orphan,
             // and where one was there may be more.
@@ -322,7 +373,7 @@ impl Spawner {
             self.children.retain(|_, child| *child != pid);
             let is_known = is_spare || self.children.len() < known;
             let tree_ended = is_known && status.exit_status() == Some(0);
-            self.orphans |= !tree_ended;
+            self.orphans |= !tree_ended && !knows_all;
         })?;
         Ok(())
     }
@@ -341,35 +392,55 @@ impl Spawner {
 fn become_cell(
     make: MakeCell,
     descriptors: CellDescriptors<OwnedFd>,
-    (companion, ahead): (Option<OwnedFd>, Option<Ahead>),
+    origin: CellOrigin,
     signals: SignalQueue,
-    spawner: Option<Pid>,
 ) -> Option<Spawner> {
     let CellDescriptors { control, requests, workspace, scratch } = descriptors;
+    let (spawner, companion, ahead, expected) = match origin {
+        CellOrigin::Spawner { pid, companion } => (Some(pid), companion, None, Expected::Many),
+        CellOrigin::Seed(ahead) => (None, None, ahead.map(|ahead| *ahead), Expected::One),
+    };
     let entered = if make.companion.is_some() && companion.is_none() {
         Err(Failure::companion_is_gone())
     } else {
-        Cell::enter(make.plan, Doors { workspace, scratch, companion, ahead })
+        Cell::enter(make.plan, Doors { workspace, scratch, companion, ahead, expected })
     };
-    match entered {
-        Ok(cell) => {
-            // Orphans of an init that dies come here, not to the spawner.
-            set_child_subreaper(Some(getpid())).ok()?;
-            if let Some(spawner) = spawner {
-                // Late: becoming another user would have undone it.
-                set_parent_process_death_signal(Some(init::END)).ok()?;
-                if getppid() != Some(spawner) {
-                    return None;
-                }
-            }
-            init::report(&control, &Report::CellReady);
-            Some(Spawner::new(requests, signals, Some((Box::new(cell), control))))
+    let cell = match (entered, expected) {
+        (Ok(unsealed), Expected::Many) => {
+            unsealed.seal().map(|cell| settle(cell, &control, spawner))
         }
+        // The server has things to do before it asks for the command.
+        (Ok(unsealed), Expected::One) => {
+            settle((), &control, spawner)?;
+            // Whoever reads what the server writes does not have to wait for this process.
+            leave_stderr().ok()?;
+            unsealed.seal().map(Some)
+        }
+        (Err(failure), _) => Err(failure),
+    };
+    match cell {
+        Ok(cell) => Some(Spawner::new(requests, signals, Some((Box::new(cell?), control)))),
         Err(failure) => {
+            // A server that was told otherwise takes the end of this process for an answer.
             init::report(&control, &Report::CellFailed(failure));
             None
         }
     }
+}
+
+/// Sees to it that the cell ends when it should, and tells the server that it is there.
+fn settle<T>(cell: T, control: &OwnedFd, spawner: Option<Pid>) -> Option<T> {
+    // Orphans of an init that dies come here, not to the spawner.
+    set_child_subreaper(Some(getpid())).ok()?;
+    if let Some(spawner) = spawner {
+        // Late: becoming another user would have undone it.
+        set_parent_process_death_signal(Some(init::END)).ok()?;
+        if getppid() != Some(spawner) {
+            return None;
+        }
+    }
+    init::report(control, &Report::CellReady);
+    Some(cell)
 }
 
 /// Takes the socket that the server passed as stdin, and leaves nothing to read there.
@@ -377,6 +448,11 @@ fn take_stdin() -> io::Result<OwnedFd> {
     let socket = fcntl_dupfd_cloexec(stdin(), FIRST_DESCRIPTOR.cast_signed())?;
     dup2_stdin(open_null()?)?;
     Ok(socket)
+}
+
+/// Writes what goes wrong from here on to nobody.
+fn leave_stderr() -> io::Result<()> {
+    Ok(dup2_stderr(open_null()?)?)
 }
 
 fn open_null() -> io::Result<OwnedFd> {

@@ -5,7 +5,6 @@ use std::io;
 use std::mem;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
-use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use carrel_sandbox::{Enclosure, Listener, Refused, SignalQueue, usage_of_children};
@@ -123,12 +122,11 @@ impl Refusals {
 
 impl Supervisor {
     /// Sees the command to its end. `news` closes when its program runs.
-    pub(super) fn supervise(mut self, news: OwnedFd) -> ExitCode {
+    pub(super) fn supervise(mut self, news: OwnedFd) {
         if self.see_to_the_end(news).is_err() {
             // Nothing is known about the tree except that it must not survive.
             self.kill();
         }
-        ExitCode::SUCCESS
     }
 
     fn see_to_the_end(&mut self, news: OwnedFd) -> io::Result<()> {

@@ -5,12 +5,13 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, fstat, mkdirat, mknodat, openat2};
+use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, fstat, openat2};
 use rustix::io::Errno;
 use rustix::thread::UnshareFlags;
 
-use super::{Doors, During, Failure, Step};
-use crate::host::Host;
+use super::ground::{Ground, for_all_to_see};
+use super::{Doors, During, Expected, Failure, Step};
+use crate::host::{Host, is_copied};
 use crate::mounts::{self, Detached, Use};
 use crate::namespaces::{Mapping, Users};
 use crate::plan::{HOST_NAME, Identity, Node, Plan, Reach, Source, tree};
@@ -25,67 +26,136 @@ pub(super) fn namespaces(with_network: bool) -> UnshareFlags {
     if with_network { common | UnshareFlags::NEWNET } else { common }
 }
 
-/// Parts of the system, opened before it is known who is to see them.
-#[derive(Debug, Default)]
-pub(super) struct System {
-    found: HashMap<(PathBuf, Reach), Detached>,
+/// A root directory that is not complete, and what of the host is to be seen in it.
+#[derive(Debug)]
+struct Begun {
+    root: Detached,
+    ground: Ground,
+    /// What is mounted, by where.
+    pieces: HashMap<PathBuf, Detached>,
+    /// What has been seen to, by where.
+    nodes: HashMap<PathBuf, Node>,
 }
 
+impl Begun {
+    fn new() -> Result<Self, Failure> {
+        let root = Detached::memory().during(Step::Root)?;
+        let ground = Ground::new(root.as_fd().try_clone_to_owned().during(Step::Root)?);
+        Ok(Self { root, ground, pieces: HashMap::new(), nodes: HashMap::new() })
+    }
+
+    fn has(&self, node: &Node) -> bool {
+        self.nodes.get(node.path()) == Some(node)
+    }
+
+    /// Makes what a node stands for, or a place to mount it on.
+    fn add(&mut self, node: &Node, piece: Option<Detached>) -> Result<(), Failure> {
+        make(&mut self.ground, node, piece.as_ref())?;
+        let path = node.path().to_owned();
+        if let Some(piece) = piece {
+            self.pieces.insert(path.clone(), piece);
+        }
+        self.nodes.insert(path, node.clone());
+        Ok(())
+    }
+}
+
+/// Makes what a node stands for, or a place to mount it on.
+fn make(ground: &mut Ground, node: &Node, piece: Option<&Detached>) -> Result<(), Failure> {
+    match node {
+        Node::Directory(path) | Node::Terminals(path) | Node::Processes(path) => {
+            ground.directory(path)
+        }
+        Node::Link { path, target } => ground.link(path, target),
+        Node::File { path, text } => ground.file(path, text.as_bytes()),
+        Node::Copy(path) => ground.file(path, &read(path).during_with(Step::Find, path)?),
+        Node::Bind { path, .. } => {
+            let Some(piece) = piece else { return Ok(()) };
+            match piece.kind().during_with(Step::Root, path)? {
+                FileType::Directory => ground.directory(path),
+                _ => ground.empty_file(path),
+            }
+        }
+    }
+}
+
+/// The part of a root directory that is the same for all commands, made before there is any.
+#[derive(Debug, Default)]
+pub(super) struct System(Option<Begun>);
+
 impl System {
-    /// Opens what every command of an administrator's server sees. An ordinary user opens things after
+    /// Makes what every command of an administrator's server sees. An ordinary user makes it after
     /// moving to mounts of their own.
     pub(super) fn open() -> Self {
         if !rustix::process::geteuid().is_root() {
             return Self::default();
         }
-        let found = tree::system(&Host::look()).into_iter().filter_map(|(path, reach)| {
-            // What fails here is tried again when it is needed, and fails there.
-            let piece = Detached::of(&path).ok()?;
-            piece.limit(usage(reach)).ok()?;
-            Some(((path, reach), piece))
-        });
-        Self { found: found.collect() }
+        Self(for_all_to_see(Self::begin).ok())
     }
 
-    fn take(&mut self, source: &Source, reach: Reach) -> Option<Detached> {
-        match source {
-            Source::System(path) => self.found.remove(&(path.clone(), reach)),
-            Source::Granted(_) | Source::Workspace | Source::Scratch(_) | Source::Itself => None,
+    fn begin() -> Result<Begun, Failure> {
+        let mut begun = Begun::new()?;
+        for node in tree::system(&Host::look()) {
+            // What fails here is tried again when it is needed, and fails there.
+            let _ = Self::add(&mut begun, &node);
+        }
+        Ok(begun)
+    }
+
+    fn add(begun: &mut Begun, node: &Node) -> Result<(), Failure> {
+        match node {
+            Node::Bind { path, source: Source::System(_), reach } => {
+                let piece = Detached::of(path).during_with(Step::Find, path)?;
+                piece.limit(usage(*reach)).during_with(Step::Root, path)?;
+                begun.add(node, Some(piece))
+            }
+            // What it shows is not known yet.
+            Node::Bind { .. } => Ok(()),
+            _ => begun.add(node, None),
         }
     }
 }
 
-/// What of the host is to be seen, by where.
+/// A root directory in which nothing is mounted yet, and what is to be.
 pub(super) struct Sources {
-    found: HashMap<PathBuf, Detached>,
+    begun: Begun,
+    /// Kept because to end them takes a moment.
+    _owners: Owners,
 }
+
+/// User namespaces that turn an owner on disk into the commands' own user.
+type Owners = HashMap<(u32, u32), (Users, OwnedFd)>;
 
 impl Sources {
-    /// Opens everything that the plan shows of the host.
-    pub(super) fn open(plan: &Plan, doors: &Doors, mut system: System) -> Result<Self, Failure> {
-        let mut finder = Finder { plan, doors, owners: HashMap::new() };
-        let mut found = HashMap::new();
-        for node in &plan.tree {
-            match node {
-                Node::Bind { path, source, reach } => {
-                    if let Some(piece) = system.take(source, *reach) {
-                        found.insert(path.clone(), piece);
-                    } else if let Some(piece) = finder.find(source)? {
-                        piece.limit(usage(*reach)).during_with(Step::Root, path)?;
-                        found.insert(path.clone(), piece);
-                    }
-                }
-                Node::Processes(path) => {
-                    let piece = Detached::of(path).during_with(Step::Find, path)?;
-                    piece.limit(Use::Read).during_with(Step::Root, path)?;
-                    found.insert(path.clone(), piece);
-                }
-                Node::Directory(_) | Node::Link { .. } | Node::File { .. } | Node::Terminals(_) => {
-                }
-            }
-        }
-        Ok(Self { found })
+    /// Opens everything that the plan shows of the host, and makes places for it.
+    pub(super) fn open(
+        plan: &Plan,
+        doors: &Doors,
+        (system, spare): (System, Option<Users>),
+    ) -> Result<Self, Failure> {
+        let mut finder = Finder { plan, doors, owners: HashMap::new(), spare };
+        let mut begun = system.0.map_or_else(Begun::new, Ok)?;
+        let missing: Vec<&Node> = plan.tree.iter().filter(|node| !begun.has(node)).collect();
+        for_all_to_see(|| {
+            missing.into_iter().try_for_each(|node| begun.add(node, finder.find_for(node)?))
+        })?;
+        Ok(Self { begun, _owners: finder.owners })
     }
+}
+
+/// Reads a file that is copied, as long as it is one.
+fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = rustix::fs::open(path, flags, Mode::empty())?;
+    let status = fstat(&file)?;
+    if !is_copied(&status) {
+        return Err(Errno::STALE.into());
+    }
+    let mut bytes = vec![0; usize::try_from(status.st_size).unwrap_or_default()];
+    // What others write at this moment is seen as of now, or not at all.
+    let length = rustix::io::read(file, &mut bytes)?;
+    bytes.truncate(length);
+    Ok(bytes)
 }
 
 fn usage(reach: Reach) -> Use {
@@ -99,11 +169,31 @@ fn usage(reach: Reach) -> Use {
 struct Finder<'a> {
     plan: &'a Plan,
     doors: &'a Doors,
-    /// The user namespaces that turn an owner on disk into the commands' own user.
-    owners: HashMap<(u32, u32), (Users, OwnedFd)>,
+    owners: Owners,
+    /// A user namespace that was made before.
+    spare: Option<Users>,
 }
 
 impl Finder<'_> {
+    /// Finds what is to be mounted for a node, if anything of the host is, and limits it.
+    fn find_for(&mut self, node: &Node) -> Result<Option<Detached>, Failure> {
+        let (path, found, limit) = match node {
+            Node::Bind { path, source, reach } => (path, self.find(source)?, usage(*reach)),
+            // They are those of the only command, and there is none yet.
+            Node::Processes(_) if self.doors.expected == Expected::One => return Ok(None),
+            Node::Processes(path) => {
+                (path, Some(Detached::of(path).during_with(Step::Find, path)?), Use::Read)
+            }
+            Node::Directory(_)
+            | Node::Link { .. }
+            | Node::File { .. }
+            | Node::Copy(_)
+            | Node::Terminals(_) => return Ok(None),
+        };
+        found.iter().try_for_each(|piece| piece.limit(limit)).during_with(Step::Root, path)?;
+        Ok(found)
+    }
+
     /// Finds what a node shows; none if that is not of the host.
     fn find(&mut self, source: &Source) -> Result<Option<Detached>, Failure> {
         let Plan { workspace, scratch, .. } = self.plan;
@@ -148,7 +238,8 @@ impl Finder<'_> {
             std::collections::hash_map::Entry::Occupied(known) => known.into_mut(),
             std::collections::hash_map::Entry::Vacant(unknown) => {
                 let mapping = Mapping { inside: disk, outside, privileged: true };
-                unknown.insert(users(mapping).during(Step::UserNamespace)?)
+                let spare = self.spare.take();
+                unknown.insert(users(mapping, spare).during(Step::UserNamespace)?)
             }
         };
         piece.map_owner(namespace).during_with(Step::MapOwner, path)
@@ -156,8 +247,8 @@ impl Finder<'_> {
 }
 
 /// Makes a user namespace that is only looked at, and a descriptor that keeps it.
-fn users(mapping: Mapping) -> io::Result<(Users, OwnedFd)> {
-    let users = Users::make(UnshareFlags::empty())?;
+fn users(mapping: Mapping, spare: Option<Users>) -> io::Result<(Users, OwnedFd)> {
+    let users = spare.map_or_else(|| Users::make(UnshareFlags::empty()), Ok)?;
     users.describe(mapping)?;
     let kept = users.keep()?;
     Ok((users, kept))
@@ -180,30 +271,34 @@ fn same(descriptor: BorrowedFd<'_>, path: &Path) -> Result<Detached, Failure> {
     Detached::of_descriptor(found.as_fd()).during_with(Step::Find, path)
 }
 
-/// Makes the root directory and moves into it.
-pub(super) fn build(plan: &Plan, sources: &Sources) -> Result<(), Failure> {
-    let root = Detached::memory().during(Step::Root)?;
+/// Moves into the root directory and mounts in it what is to be there. With one command to come, the
+/// old one is left by that: the kernel wants to see its `/proc` before it makes another.
+pub(super) fn build(plan: &Plan, sources: &Sources, expected: Expected) -> Result<(), Failure> {
+    let Begun { root, pieces, .. } = &sources.begun;
     root.become_root(Path::new(ANY_DIRECTORY)).during(Step::Root)?;
+    if expected == Expected::Many {
+        mounts::leave_old_root().during(Step::Root)?;
+    }
+    // What was made in a place that something is mounted on is covered by it.
+    let mut covers: Vec<&Path> = Vec::new();
     for node in &plan.tree {
-        place(node, sources)?;
+        let piece = pieces.get(node.path());
+        if covers.iter().any(|top| node.path().starts_with(top) && node.path() != *top) {
+            make(&mut Ground::of_root()?, node, piece)?;
+        }
+        mount(node, piece)?;
+        if let Node::Bind { path, reach: Reach::Change, .. } = node {
+            covers.push(path);
+        }
     }
     mounts::seal_root().during(Step::Root)?;
     rustix::system::sethostname(HOST_NAME.as_bytes()).during(Step::Root)
 }
 
-fn place(node: &Node, sources: &Sources) -> Result<(), Failure> {
+fn mount(node: &Node, piece: Option<&Detached>) -> Result<(), Failure> {
     match node {
-        Node::Directory(path) => directory(path),
-        Node::Link { path, target } => {
-            let made = below_made(path, || rustix::fs::symlink(target, path))?;
-            made.during_with(Step::Root, path)
-        }
-        Node::File { path, text } => {
-            let file = open_file(path)?;
-            rustix::io::write(file, text.as_bytes()).during_with(Step::Root, path).map(drop)
-        }
+        Node::Directory(_) | Node::Link { .. } | Node::File { .. } | Node::Copy(_) => Ok(()),
         Node::Terminals(path) => {
-            directory(path)?;
             let terminals = Detached::terminals().during_with(Step::Root, path)?;
             terminals.attach(path).during_with(Step::Root, path)
         }
@@ -218,57 +313,9 @@ fn place(node: &Node, sources: &Sources) -> Result<(), Failure> {
             piece.limit(usage(*reach)).during_with(Step::Find, path)?;
             piece.attach_to(found.as_fd()).during_with(Step::Find, path)
         }
-        Node::Bind { path, .. } | Node::Processes(path) => show(path, sources.found.get(path)),
-    }
-}
-
-/// Attaches a piece of the host, if it was found.
-fn show(path: &Path, piece: Option<&Detached>) -> Result<(), Failure> {
-    let Some(piece) = piece else { return Ok(()) };
-    match piece.kind().during_with(Step::Root, path)? {
-        FileType::Directory => directory(path)?,
-        _ => file(path)?,
-    }
-    piece.attach(path).during_with(Step::Root, path)
-}
-
-/// Makes a directory and those above it, unless they are there.
-fn directory(path: &Path) -> Result<(), Failure> {
-    match below_made(path, || mkdirat(CWD, path, Mode::from_raw_mode(0o755)))? {
-        Ok(()) | Err(Errno::EXIST | Errno::ROFS) => Ok(()),
-        Err(errno) => Err(errno).during_with(Step::Root, path),
-    }
-}
-
-/// Makes something, and if that fails for want of the directories above it, those first. Most are
-/// there, so that most things take one call.
-fn below_made<T>(
-    path: &Path,
-    make: impl Fn() -> Result<T, Errno>,
-) -> Result<Result<T, Errno>, Failure> {
-    match (make(), path.parent()) {
-        (Err(Errno::NOENT), Some(above)) => {
-            directory(above)?;
-            Ok(make())
+        Node::Bind { path, .. } | Node::Processes(path) => {
+            let Some(piece) = piece else { return Ok(()) };
+            piece.attach(path).during_with(Step::Root, path)
         }
-        (result, _) => Ok(result),
     }
-}
-
-/// Makes an empty file, unless it is there.
-fn file(path: &Path) -> Result<(), Failure> {
-    let make = || mknodat(CWD, path, FileType::RegularFile, Mode::from_raw_mode(0o644), 0);
-    match below_made(path, make)? {
-        Ok(()) => Ok(()),
-        // It must be a file.
-        Err(Errno::EXIST | Errno::ROFS) => open_file(path).map(drop),
-        Err(errno) => Err(errno).during_with(Step::Root, path),
-    }
-}
-
-/// Opens a file for writing, and makes it unless it is there.
-fn open_file(path: &Path) -> Result<OwnedFd, Failure> {
-    let flags = OFlags::CREATE | OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let open = || rustix::fs::open(path, flags, Mode::from_raw_mode(0o644));
-    below_made(path, open)?.during_with(Step::Root, path)
 }

@@ -63,20 +63,23 @@ pub(super) fn place(plan: &Plan, path: &Path) -> Place {
 pub(super) fn is_mounted(plan: &Plan, path: &Path) -> bool {
     let mounted = |node: &Node| match node {
         Node::Bind { path: at, .. } | Node::Processes(at) | Node::Terminals(at) => at == path,
-        Node::Directory(_) | Node::Link { .. } | Node::File { .. } => false,
+        Node::Directory(_) | Node::Link { .. } | Node::File { .. } | Node::Copy(_) => false,
     };
     plan.tree.iter().any(mounted)
 }
 
 /// What is built last covers what was there.
 fn in_own_root(plan: &Plan, path: &Path, links: usize) -> Place {
-    let top = plan.tree.iter().rev().find(|node| path.starts_with(at(node)));
+    let top = plan.tree.iter().rev().find(|node| path.starts_with(node.path()));
     let made = |top: &Path| Place::ReadOnly { top: top.to_owned(), kind: Kind::Made };
     match top {
-        None if plan.tree.iter().any(|node| at(node).starts_with(path)) => made(path),
+        None if plan.tree.iter().any(|node| node.path().starts_with(path)) => made(path),
         Some(Node::File { path: top, .. } | Node::Directory(top)) if path == *top => made(top),
+        Some(Node::Copy(top)) if path == *top => {
+            Place::ReadOnly { top: top.clone(), kind: Kind::System }
+        }
         // A file and an empty directory have nothing in them.
-        None | Some(Node::File { .. } | Node::Directory(_)) => Place::Hidden,
+        None | Some(Node::File { .. } | Node::Copy(_) | Node::Directory(_)) => Place::Hidden,
         Some(Node::Link { path: link, target }) => {
             let rest = path.strip_prefix(link).unwrap_or(path);
             let above = link.parent().unwrap_or(Path::new("/"));
@@ -89,17 +92,6 @@ fn in_own_root(plan: &Plan, path: &Path, links: usize) -> Place {
         },
         Some(Node::Terminals(top)) => Place::Writable { top: top.clone() },
         Some(Node::Processes(top)) => made(top),
-    }
-}
-
-fn at(node: &Node) -> &Path {
-    match node {
-        Node::Directory(path)
-        | Node::Processes(path)
-        | Node::Terminals(path)
-        | Node::Link { path, .. }
-        | Node::File { path, .. }
-        | Node::Bind { path, .. } => path,
     }
 }
 

@@ -43,6 +43,9 @@ pub enum Node {
         /// What it holds.
         text: String,
     },
+    /// A small file of the system, as it is when the directory is built, at its own place. To copy it
+    /// takes less than to mount it, and each mount is copied for each command.
+    Copy(#[serde(with = "exact_path")] PathBuf),
     /// Something of the host.
     Bind {
         /// Where it is seen.
@@ -57,6 +60,21 @@ pub enum Node {
     Processes(#[serde(with = "exact_path")] PathBuf),
     /// Pseudo-terminals of their own.
     Terminals(#[serde(with = "exact_path")] PathBuf),
+}
+
+impl Node {
+    /// Returns where it is.
+    pub(crate) fn path(&self) -> &Path {
+        match self {
+            Self::Directory(path)
+            | Self::Copy(path)
+            | Self::Processes(path)
+            | Self::Terminals(path)
+            | Self::Link { path, .. }
+            | Self::File { path, .. }
+            | Self::Bind { path, .. } => path,
+        }
+    }
 }
 
 /// What a [`Node::Bind`] shows.
@@ -93,13 +111,8 @@ pub(crate) fn own_root(policy: &Policy, host: &Host, identity: Identity) -> Vec<
 }
 
 /// Lists the parts of the system that are in every such directory.
-pub(crate) fn system(host: &Host) -> Vec<(PathBuf, Reach)> {
-    let nodes = host.system.iter().map(shown).chain(devices());
-    let known = |node| match node {
-        Node::Bind { source: Source::System(path), reach, .. } => Some((path, reach)),
-        _ => None,
-    };
-    nodes.filter_map(known).collect()
+pub(crate) fn system(host: &Host) -> Vec<Node> {
+    host.system.iter().map(shown).chain(devices()).collect()
 }
 
 fn shown(entry: &Visible) -> Node {
@@ -107,6 +120,7 @@ fn shown(entry: &Visible) -> Node {
         VisibleKind::Link(target) => {
             Node::Link { path: entry.path.clone(), target: target.clone() }
         }
+        VisibleKind::SmallFile => Node::Copy(entry.path.clone()),
         VisibleKind::Directory | VisibleKind::File => of_system(&entry.path, Reach::Read),
     }
 }

@@ -1,7 +1,10 @@
-//! A process that does nothing but be in new namespaces.
+//! A process beside another one, which does one thing that takes long.
 //!
-//! A namespace of users needs a first process, and only one around it may say who is who there. So
-//! the one that wants to move in makes another, describes the namespace from outside, and joins it.
+//! Namespaces are one such thing. One of users also needs a first process, and only a process around it
+//! may say who is who there. So the one that wants to move in makes another, describes the namespace
+//! from outside, and joins it.
+//!
+//! To take a tree of mounts off is the other: the kernel waits until no processor looks at it any more.
 
 use std::cell::Cell;
 use std::ffi::c_void;
@@ -11,6 +14,7 @@ use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
 use rustix::event::pause;
 use rustix::io::Errno;
+use rustix::mount::UnmountFlags;
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{
     Pid, Signal, WaitOptions, getpid, getppid, kill_process, set_parent_process_death_signal,
@@ -23,14 +27,23 @@ use crate::fork::{Fork, Stack, is_single_threaded};
 /// The stack of a process that makes a few system calls.
 const STACK_BYTES: usize = 64 << 10;
 
-/// What it says when all namespaces are made. Anything else is the number of an error.
-const MADE: i32 = 0;
+/// What it says when its task is done. Anything else is the number of an error.
+const DONE: i32 = 0;
 
-/// A process in a user namespace of its own. It ends when this is dropped.
+/// What such a process is for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Task {
+    /// Being in a new user namespace, and in others that it makes there.
+    Namespaces(UnshareFlags),
+    /// Taking off what is mounted on the root directory, with everything below it.
+    OldRoot,
+}
+
+/// A process beside this one. It ends when this is dropped.
 #[derive(Debug)]
-pub(crate) struct Placeholder {
+pub(crate) struct Aside {
     pid: Pid,
-    /// Where it says whether the other namespaces are made.
+    /// Where it says whether its task is done.
     news: OwnedFd,
     /// Whether it was told to end.
     dismissed: Cell<bool>,
@@ -63,23 +76,27 @@ impl Drop for Memory {
 /// What the process is to do. Nobody changes it.
 #[derive(Debug)]
 struct Orders {
-    namespaces: UnshareFlags,
+    task: Task,
     /// The number of the descriptor that it writes to, in its own table.
     news: RawFd,
     /// Who it ends with.
     maker: Pid,
 }
 
-impl Placeholder {
-    /// Starts the process in a new user namespace. It goes on to make the other namespaces there,
-    /// while the caller, which must be the only thread of its process, does something else.
-    pub(crate) fn start(namespaces: UnshareFlags) -> io::Result<Self> {
+impl Aside {
+    /// Starts the process. The caller, which must be the only thread of its process, does something else
+    /// meanwhile.
+    pub(crate) fn start(task: Task) -> io::Result<Self> {
         if !is_single_threaded()? {
             return Err(Errno::DEADLK.into());
         }
         let (news, told) = pipe_with(PipeFlags::CLOEXEC)?;
-        let memory = Memory::new(Orders { namespaces, news: told.as_raw_fd(), maker: getpid() })?;
-        let flags = libc::CLONE_VM | libc::CLONE_NEWUSER | libc::SIGCHLD;
+        let memory = Memory::new(Orders { task, news: told.as_raw_fd(), maker: getpid() })?;
+        let own = match task {
+            Task::Namespaces(_) => libc::CLONE_NEWUSER,
+            Task::OldRoot => 0,
+        };
+        let flags = libc::CLONE_VM | libc::SIGCHLD | own;
         let (top, orders) = (memory.stack.top(), memory.orders.cast::<c_void>());
         // SAFETY: the new process shares the memory and runs at the same time, on a stack of its own.
         // It reads the orders, which nobody changes and which, like the stack, are freed only after it
@@ -100,14 +117,14 @@ impl Placeholder {
         self.pid
     }
 
-    /// Waits until the other namespaces are made, and fails as making them did.
-    pub(crate) fn made(&self) -> io::Result<()> {
+    /// Waits until its task is done, and fails as that did.
+    pub(crate) fn done(&self) -> io::Result<()> {
         let mut said = [0; size_of::<i32>()];
         let length = rustix::io::read(&self.news, &mut said)?;
         match i32::from_ne_bytes(said) {
             // It was killed by somebody.
             _ if length < said.len() => Err(Errno::SRCH.into()),
-            MADE => Ok(()),
+            DONE => Ok(()),
             errno => Err(io::Error::from_raw_os_error(errno)),
         }
     }
@@ -120,7 +137,7 @@ impl Placeholder {
     }
 }
 
-impl Drop for Placeholder {
+impl Drop for Aside {
     fn drop(&mut self) {
         self.dismiss();
         if !self.dismissed.get() {
@@ -136,7 +153,7 @@ impl Drop for Placeholder {
     }
 }
 
-/// What the process does: it makes the namespaces, says so, and waits for its end.
+/// What the process does: its task. It says that it is done, and stays where it is needed.
 extern "C" fn obey(orders: *mut c_void) -> i32 {
     // SAFETY: `start` passes a pointer to orders that outlive this process and that nobody changes.
     let orders = unsafe { &*orders.cast::<Orders>() };
@@ -146,20 +163,23 @@ extern "C" fn obey(orders: *mut c_void) -> i32 {
     if getppid() != Some(orders.maker) {
         return 0;
     }
-    let said = if orders.namespaces.is_empty() {
-        MADE
-    } else {
+    let done = match orders.task {
+        Task::Namespaces(none) if none.is_empty() => Ok(()),
         // SAFETY: what makes the call dangerous is a descriptor table or a file system context that
         // others share; neither is shared with this process, and neither flag is among those passed.
-        let made = unsafe { rustix::thread::unshare_unsafe(orders.namespaces) };
-        made.map_or_else(Errno::raw_os_error, |()| MADE)
+        Task::Namespaces(others) => unsafe { rustix::thread::unshare_unsafe(others) },
+        Task::OldRoot => rustix::mount::unmount(c"/", UnmountFlags::DETACH),
     };
+    let said = done.map_or_else(Errno::raw_os_error, |()| DONE);
     // SAFETY: the descriptor is open in this process's own table, of which nothing is ever closed.
     let news = unsafe { BorrowedFd::borrow_raw(orders.news) };
     // The maker finds out by itself if it hears nothing: the pipe closes when this process ends.
     let _ = rustix::io::write(news, &said.to_ne_bytes());
-    loop {
-        pause();
+    match orders.task {
+        Task::Namespaces(_) => loop {
+            pause();
+        },
+        Task::OldRoot => 0,
     }
 }
 
@@ -170,7 +190,7 @@ mod tests {
     #[test]
     fn a_process_with_several_threads_is_refused() {
         // The test harness runs every test on a thread of its own.
-        let error = Placeholder::start(UnshareFlags::empty()).unwrap_err();
+        let error = Aside::start(Task::OldRoot).unwrap_err();
         assert_eq!(error.raw_os_error(), Some(Errno::DEADLK.raw_os_error()));
     }
 }

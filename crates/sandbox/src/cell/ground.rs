@@ -1,0 +1,120 @@
+//! Directories, links and files of a root directory, and places for what is mounted in it.
+
+use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{
+    CWD, FileType, Mode, OFlags, ResolveFlags, mkdirat, mknodat, openat, openat2, symlinkat,
+};
+use rustix::io::Errno;
+use rustix::process::umask;
+
+use super::{During, Failure, Step};
+
+/// What everybody can look into, and nobody but its maker change.
+const DIRECTORY_MODE: Mode = Mode::from_raw_mode(0o755);
+const FILE_MODE: Mode = Mode::from_raw_mode(0o644);
+
+/// A directory in which things are made by paths from its top, `/`.
+///
+/// Whoever makes them may be the administrator, and the directory may hold links to anywhere. So no
+/// link is followed, and no way leads out.
+#[derive(Debug)]
+pub(super) struct Ground {
+    top: OwnedFd,
+    /// Directories that were opened, by their paths.
+    opened: HashMap<PathBuf, OwnedFd>,
+}
+
+impl Ground {
+    pub(super) fn new(top: OwnedFd) -> Self {
+        Self { top, opened: HashMap::new() }
+    }
+
+    /// Takes the root directory of this process, with what is mounted in it.
+    pub(super) fn of_root() -> Result<Self, Failure> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let top = openat(CWD, "/", flags, Mode::empty()).during(Step::Root)?;
+        Ok(Self::new(top))
+    }
+
+    /// Makes a directory and those above it, unless they are there.
+    pub(super) fn directory(&mut self, path: &Path) -> Result<(), Failure> {
+        self.make(path, |above, name| mkdirat(above, name, DIRECTORY_MODE))
+    }
+
+    /// Makes an empty file, unless it is there.
+    pub(super) fn empty_file(&mut self, path: &Path) -> Result<(), Failure> {
+        self.make(path, |above, name| mknodat(above, name, FileType::RegularFile, FILE_MODE, 0))
+    }
+
+    /// Makes a file that holds this.
+    pub(super) fn file(&mut self, path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+        let flags = OFlags::CREATE | OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let (above, name) = self.above(path)?;
+        let file = openat(above, name, flags, FILE_MODE).during_with(Step::Root, path)?;
+        match rustix::io::write(file, bytes).during_with(Step::Root, path)? {
+            written if written < bytes.len() => Err(Errno::NOSPC).during_with(Step::Root, path),
+            _ => Ok(()),
+        }
+    }
+
+    /// Makes a link.
+    pub(super) fn link(&mut self, path: &Path, target: &Path) -> Result<(), Failure> {
+        let (above, name) = self.above(path)?;
+        symlinkat(target, above, name).during_with(Step::Root, path)
+    }
+
+    fn make(
+        &mut self,
+        path: &Path,
+        make: impl Fn(BorrowedFd<'_>, &OsStr) -> Result<(), Errno>,
+    ) -> Result<(), Failure> {
+        if path == Path::new("/") {
+            return Ok(());
+        }
+        let (above, name) = self.above(path)?;
+        match make(above, name) {
+            Ok(()) | Err(Errno::EXIST | Errno::ROFS) => Ok(()),
+            Err(errno) => Err(errno).during_with(Step::Root, path),
+        }
+    }
+
+    /// Opens the directory above a path, which is made if need be.
+    fn above<'a>(&mut self, path: &'a Path) -> Result<(BorrowedFd<'_>, &'a OsStr), Failure> {
+        let (Some(above), Some(name)) = (path.parent(), path.file_name()) else {
+            return Err(Errno::INVAL).during_with(Step::Root, path);
+        };
+        if above == Path::new("/") {
+            return Ok((self.top.as_fd(), name));
+        }
+        if !self.opened.contains_key(above) {
+            let opened = match self.open(above) {
+                Err(Errno::NOENT) => {
+                    self.directory(above)?;
+                    self.open(above)
+                }
+                opened => opened,
+            };
+            self.opened.insert(above.to_owned(), opened.during_with(Step::Root, above)?);
+        }
+        Ok((self.opened[above].as_fd(), name))
+    }
+
+    fn open(&self, path: &Path) -> Result<OwnedFd, Errno> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
+        let relative = path.strip_prefix("/").unwrap_or(path);
+        openat2(&self.top, relative, flags, Mode::empty(), resolve)
+    }
+}
+
+/// Makes what others can see, whatever the operator wants of files that commands make.
+pub(super) fn for_all_to_see<T>(work: impl FnOnce() -> T) -> T {
+    let before = umask(Mode::from_raw_mode(0o022));
+    let result = work();
+    umask(before);
+    result
+}
