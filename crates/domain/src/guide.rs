@@ -358,8 +358,10 @@ impl Code {
             Self::RunsLater => Guide {
                 causes: &[
                     "the file is a git hook, a setting of an editor or an agent, or a start-up file",
+                    "there are more directories than can be looked through for such files",
                 ],
                 remedies: &[
+                    "move the directories that the message means into one directory, one level down",
                     "ask the operator, who can write it, or set `trust = \"report\"` in policy.toml",
                 ],
             },

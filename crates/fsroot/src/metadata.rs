@@ -98,7 +98,7 @@ impl From<&Stat> for Metadata {
 }
 
 /// Times before 1970 are shown as 1970.
-fn time(seconds: i64, nanos: u64) -> SystemTime {
+pub(crate) fn time(seconds: i64, nanos: u64) -> SystemTime {
     let nanos = u32::try_from(nanos).unwrap_or(0);
     UNIX_EPOCH + Duration::new(u64::try_from(seconds).unwrap_or(0), nanos)
 }

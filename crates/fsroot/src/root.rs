@@ -5,11 +5,14 @@ use std::fs::File;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
-use rustix::fs::{AtFlags, CWD, Mode, OFlags, chmod, fstat, fstatvfs, openat, readlink, statat};
+use rustix::fs::{
+    AtFlags, CWD, Mode, OFlags, StatxFlags, chmod, fstat, fstatvfs, openat, readlink, statat, statx,
+};
 
 use crate::error::{Error, Problem};
-use crate::metadata::Metadata;
+use crate::metadata::{Metadata, time};
 use crate::resolve;
 
 /// The owner's right to read, write and enter a directory.
@@ -111,6 +114,14 @@ impl Root {
     /// Returns what is known about the directory itself, whatever its mode allows.
     pub fn top(&self) -> Result<Metadata, Error> {
         stat(self.as_fd(), &self.path)
+    }
+
+    /// Returns when the directory was made, where the file system remembers. Nobody can set it, so
+    /// with the identity it tells the directory apart from every other there ever was.
+    pub fn born(&self) -> Option<SystemTime> {
+        let found = statx(self.as_fd(), "", AtFlags::EMPTY_PATH, StatxFlags::BTIME).ok()?;
+        let is_known = found.stx_mask & StatxFlags::BTIME.bits() != 0;
+        is_known.then(|| time(found.stx_btime.tv_sec, u64::from(found.stx_btime.tv_nsec)))
     }
 
     /// Tells whether its owner may do everything with the directory.

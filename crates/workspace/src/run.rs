@@ -265,7 +265,11 @@ fn settle(
 ) -> Result<Settled, RunError> {
     let trust = trust.get().expect("trust is taken before anything is changed");
     let mut trust = trust.lock().unwrap_or_else(PoisonError::into_inner);
-    trust.settle(directory, on_change).map_err(RunError::Workspace)
+    let settled = trust.settle(directory, on_change).map_err(RunError::Workspace)?;
+    match (on_change, settled.overfull) {
+        (OnChange::Restore, Some(path)) => Err(RunError::Overfull { path }),
+        (_, overfull) => Ok(Settled { overfull, ..settled }),
+    }
 }
 
 /// Looks where control groups can be made.

@@ -17,7 +17,9 @@
 //! `.git/modules` four levels deep; see `watch.rs` for the names and `scan.rs` for the
 //! bounds. Repositories deeper in the tree, and programs that trusted entries name in
 //! the work tree (a hook that calls `scripts/lint`), are source like any other: they are
-//! not watched. Nor is a rebase left unfinished, whose list may hold `exec` lines.
+//! not watched. Nor is a rebase left unfinished, whose list may hold `exec` lines. A link in
+//! the place of a directory is looked behind, see `doors.rs`; what was there and is gone is
+//! remembered, see `gone.rs`.
 //!
 //! **Safety.** All access goes through [`Root`], one directory at a time and with no
 //! link on the way. Contents are replaced by renaming, so neither a link nor a hard link
@@ -33,7 +35,9 @@
 mod aside;
 mod compare;
 mod config;
+mod doors;
 mod follow;
+mod gone;
 mod keys;
 mod moved;
 mod names;
@@ -50,12 +54,12 @@ use std::path::{Path, PathBuf};
 
 use carrel_fsroot::{Error, Root};
 
-use compare::{Act, Difference, below, differences};
-use node::Tree;
+use compare::{Act, Difference, Newcomers, below, differences};
+use gone::Gone;
+use node::{Node, Tree};
 pub use report::{ChangeKind, MAX_CHANGES, Settled, TrustChange};
 use restore::{Undone, undo};
 use scan::{Extra, is_as_before, scan};
-use watch::Role;
 
 /// How often references in what was just found are followed; git itself stops at ten.
 const MAX_ROUNDS: usize = 10;
@@ -77,6 +81,7 @@ pub enum OnChange {
 pub struct Trust {
     trusted: Tree,
     extras: Vec<Extra>,
+    gone: Gone,
 }
 
 impl fmt::Debug for Trust {
@@ -89,7 +94,7 @@ impl Trust {
     /// Trusts what is in a workspace.
     pub fn take(root: &Root) -> Result<Self, Error> {
         let trusted = scan(root, &Tree::new(), &[])?.nodes;
-        let mut trust = Self { trusted, extras: Vec::new() };
+        let mut trust = Self { trusted, extras: Vec::new(), gone: Gone::default() };
         trust.follow(root)?;
         Ok(trust)
     }
@@ -109,16 +114,18 @@ impl Trust {
     pub fn settle(&mut self, root: &Root, on_change: OnChange) -> Result<Settled, Error> {
         let seen = scan(root, &self.trusted, &self.extras)?;
         let (fresh, seen) = (seen.fresh, seen.nodes);
-        moved::follow_renames(&mut self.trusted, &seen);
-        let found = differences(root.path(), &self.trusted, &seen);
+        let renamed = moved::follow_renames(&mut self.trusted, &seen);
+        self.gone.remember(renamed);
+        self.gone.revive(&mut self.trusted, &seen);
+        let found = self.differences(root, &seen);
         let changed = !found.is_empty();
-        let settled = match on_change {
+        let mut settled = match on_change {
             _ if !changed => {
-                self.trusted = seen;
+                self.trust_instead(seen);
                 Settled::default()
             }
             OnChange::Report => {
-                self.trusted = seen;
+                self.trust_instead(seen);
                 told(found.iter().map(|difference| (difference, None)))
             }
             OnChange::Restore => self.restore(root, seen, found)?,
@@ -126,7 +133,30 @@ impl Trust {
         if fresh || changed {
             self.follow(root)?;
         }
+        settled.overfull = self.overfull();
         Ok(settled)
+    }
+
+    /// Returns a directory in which there is more than is looked through.
+    fn overfull(&self) -> Option<PathBuf> {
+        let mut nodes = self.trusted.iter();
+        nodes.find(|(_, node)| node.is_overfull()).map(|(path, _)| path.clone())
+    }
+
+    fn differences(&self, root: &Root, seen: &Tree) -> Vec<Difference> {
+        // What was not looked at before may have been there for long.
+        let newcomers = match self.overfull() {
+            Some(_) => Newcomers::PutAside,
+            None => self.gone.newcomers(),
+        };
+        differences(root.path(), &self.trusted, seen, newcomers)
+    }
+
+    /// Trusts what was seen, and remembers what was trusted and is gone.
+    fn trust_instead(&mut self, seen: Tree) {
+        let before = std::mem::replace(&mut self.trusted, seen);
+        let vanished = before.into_iter().filter(|(path, _)| !self.trusted.contains_key(path));
+        self.gone.remember(vanished);
     }
 
     fn restore(
@@ -135,8 +165,8 @@ impl Trust {
         seen: Tree,
         found: Vec<Difference>,
     ) -> Result<Settled, Error> {
-        // A repository that was renamed comes back first, with all that is trusted in it.
-        let is_moved = |difference: &Difference| is_git_directory(&self.trusted, difference);
+        // A directory that was renamed comes back first, with all that is trusted in it.
+        let is_moved = |difference: &Difference| is_moved(&self.trusted, difference);
         let (mut found, rest): (Vec<_>, Vec<_>) = found.into_iter().partition(is_moved);
         let undo = |seen: &Tree, difference| undo(root, &self.trusted, seen, difference);
         let mut undone: Vec<Undone> = found.iter().map(|one| undo(&seen, one)).collect();
@@ -144,7 +174,7 @@ impl Trust {
             (seen, rest)
         } else {
             let seen = scan(root, &seen, &self.extras)?.nodes;
-            let left = differences(root.path(), &self.trusted, &seen).into_iter();
+            let left = self.differences(root, &seen).into_iter();
             let is_new = |left: &Difference| !found.iter().any(|one| one.path == left.path);
             (seen, left.filter(is_new).collect())
         };
@@ -166,7 +196,7 @@ impl Trust {
     /// again by a process that still runs. There, what was trusted stays trusted, and
     /// nothing else. Returns those paths.
     fn take_in(&mut self, root: &Root, mut after: Tree) -> Vec<PathBuf> {
-        let left = differences(root.path(), &self.trusted, &after).into_iter();
+        let left = self.differences(root, &after).into_iter();
         let left: Vec<PathBuf> =
             left.filter(|left| !matches!(left.act, Act::Accept(_))).map(|left| left.path).collect();
         for path in &left {
@@ -178,7 +208,7 @@ impl Trust {
                 }
             }
         }
-        self.trusted = after;
+        self.trust_instead(after);
         left
     }
 
@@ -204,11 +234,9 @@ impl Trust {
     }
 }
 
-/// Tells whether a directory that git worked in has another thing in its place.
-fn is_git_directory(trusted: &Tree, difference: &Difference) -> bool {
-    let node = trusted.get(&difference.path);
-    difference.act == Act::PutBack
-        && node.is_some_and(|node| node.is_directory() && node.watch.role() == Role::GitDirectory)
+/// Tells whether a directory may only have moved away from where something else stands.
+fn is_moved(trusted: &Tree, difference: &Difference) -> bool {
+    difference.act == Act::PutBack && trusted.get(&difference.path).is_some_and(Node::can_move)
 }
 
 /// Makes a path and all below it in one tree what it is in another.

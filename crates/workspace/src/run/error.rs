@@ -1,7 +1,7 @@
 //! Why a command did not run.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use carrel_config::NetworkRefused;
 use carrel_domain::{Code, Coded, Tier};
@@ -84,6 +84,17 @@ pub enum RunError {
         #[source]
         source: io::Error,
     },
+    /// What would run later can no longer be told from the rest.
+    #[error(
+        "{} holds more than can be looked through for files that would run later, outside the \
+         sandbox; what ran has run. Move or remove what is in it, as into a directory of its own \
+         one level down, or let the operator set `trust = \"report\"` in policy.toml",
+        shown(path)
+    )]
+    Overfull {
+        /// The directory, relative to the workspace.
+        path: PathBuf,
+    },
     /// Files of the workspace could not be looked at.
     #[error(transparent)]
     Files(#[from] Error),
@@ -112,6 +123,7 @@ impl Coded for RunError {
             Self::Spawn(error) => error.code(),
             Self::Resources(_) => Code::SpawnFailed,
             Self::Scratch { .. } => Code::Io,
+            Self::Overfull { .. } => Code::RunsLater,
             Self::Files(error) => error.code(),
         }
     }
@@ -136,7 +148,16 @@ impl Coded for RunError {
             Self::Spawn(error) => error.detail(),
             Self::Resources(_) | Self::Trial(_) => json!({}),
             Self::Scratch { home, .. } => json!({ "path": home.to_string_lossy() }),
+            Self::Overfull { path } => json!({ "path": shown(path) }),
             Self::Files(error) => error.detail(),
         }
     }
+}
+
+/// Names the workspace itself, too.
+fn shown(path: &Path) -> String {
+    if path.as_os_str().is_empty() {
+        return "the workspace".to_owned();
+    }
+    path.to_string_lossy().into_owned()
 }

@@ -46,7 +46,7 @@ fn moved(root: &Root, parent: &Root, name: &Path) -> Option<OsString> {
 }
 
 /// Opens the directory, and makes it in the place of anything else of that name.
-fn open(root: &Root) -> Result<Root, Error> {
+pub(super) fn open(root: &Root) -> Result<Root, Error> {
     let path = Path::new(DIRECTORY);
     match root.open_root_strict(path) {
         Ok(directory) => return Ok(directory),

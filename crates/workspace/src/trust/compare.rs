@@ -4,8 +4,9 @@
 use std::ops::Bound;
 use std::path::{Path, PathBuf};
 
+use super::doors::{is_place_itself, view};
 use super::follow::{depth_of, git_directory};
-use super::node::{Node, State, Tree};
+use super::node::{Leads, Node, State, Tree};
 use super::report::ChangeKind;
 use super::rewrite::Config;
 use super::watch::{Role, Watch};
@@ -32,29 +33,26 @@ pub(super) enum Act {
     Accept(&'static str),
 }
 
+/// Whether a directory that is new may bring settings along.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Newcomers {
+    /// It may, if it is a clone.
+    Told,
+    /// It may not: what looks new may be what was there before.
+    PutAside,
+}
+
 /// Lists what differs, in the order of paths.
-pub(super) fn differences(top: &Path, old: &Tree, new: &Tree) -> Vec<Difference> {
-    let compare = Compare { top, old, new };
-    let mut found = Vec::new();
-    let mut done: Option<PathBuf> = None;
-    let mut paths: Vec<&PathBuf> = old.keys().chain(new.keys()).collect();
-    paths.sort_unstable();
-    paths.dedup();
-    for path in paths {
-        if done.as_ref().is_some_and(|above| path.starts_with(above)) {
-            continue;
-        }
-        match compare.at(path) {
-            Verdict::Same => {}
-            Verdict::Skip => done = Some(path.clone()),
-            Verdict::Differs(difference) => {
-                done = Some(path.clone());
-                found.push(difference);
-            }
-            Verdict::Told(difference) => found.push(difference),
-        }
-    }
-    found
+pub(super) fn differences(
+    top: &Path,
+    old: &Tree,
+    new: &Tree,
+    newcomers: Newcomers,
+) -> Vec<Difference> {
+    let compare = Compare { top, old, new, newcomers };
+    let guests = compare.all_guests();
+    let paths = old.keys().chain(new.keys());
+    compare.all(paths.filter(|path| !compare.is_of_guest(path, &guests)).collect())
 }
 
 /// What a look at one path comes to.
@@ -73,9 +71,94 @@ struct Compare<'a> {
     top: &'a Path,
     old: &'a Tree,
     new: &'a Tree,
+    newcomers: Newcomers,
 }
 
-impl Compare<'_> {
+impl<'a> Compare<'a> {
+    fn all(&self, mut paths: Vec<&PathBuf>) -> Vec<Difference> {
+        let mut found = Vec::new();
+        let mut done: Option<PathBuf> = None;
+        paths.sort_unstable();
+        paths.dedup();
+        for path in paths {
+            if done.as_ref().is_some_and(|above| path.starts_with(above)) {
+                continue;
+            }
+            match self.at(path) {
+                Verdict::Same => {}
+                Verdict::Skip => done = Some(path.clone()),
+                Verdict::Differs(difference) => {
+                    done = Some(path.clone());
+                    found.push(difference);
+                }
+                Verdict::Told(difference) => found.push(difference),
+            }
+        }
+        found
+    }
+
+    /// Returns the directories that are looked at only because of links that are new.
+    fn all_guests(&self) -> Vec<&'a Path> {
+        let doors = self.new.values().filter_map(|node| match &node.state {
+            State::Door { leads: Leads::Inside(behind), .. } => Some((node.watch, behind)),
+            _ => None,
+        });
+        doors.flat_map(|(watch, behind)| self.guests(watch, behind)).collect()
+    }
+
+    /// Returns those of one link: where it leads, and what is a place only because of that.
+    fn guests(&self, watch: Watch, behind: &'a Path) -> Vec<&'a Path> {
+        let places = below(self.new, behind).filter(|(path, node)| {
+            watch == Watch::Repositories
+                && node.watch.role() == Role::Place
+                && path.parent() == Some(behind)
+        });
+        let places = places.map(|(path, _)| path.as_path());
+        let is_guest = |path: &&Path| {
+            !path.as_os_str().is_empty() && !is_place_itself(path) && !self.old.contains_key(*path)
+        };
+        [behind].into_iter().chain(places).filter(is_guest).collect()
+    }
+
+    /// Tells whether a path counts only because of such a directory.
+    fn is_of_guest(&self, path: &Path, guests: &[&Path]) -> bool {
+        guests.iter().any(|guest| {
+            let mut inside = path.ancestors().take_while(|above| above.starts_with(guest));
+            path.starts_with(guest) && !inside.any(|above| self.old.contains_key(above))
+        })
+    }
+
+    /// Tells what is wrong with a link in a place, if anything is.
+    fn objection(&self, path: &Path, watch: Watch, door: &'a Leads) -> Option<&'static str> {
+        let behind = match door {
+            Leads::Nowhere | Leads::System => return None,
+            Leads::Outside => return Some("link out of the workspace"),
+            Leads::Inside(behind) => behind,
+        };
+        let guests = self.guests(watch, behind);
+        let trusted = view(self.old, path, behind);
+        let compare = Compare { old: &trusted, newcomers: Newcomers::PutAside, ..*self };
+        let paths = trusted.keys().chain(below(self.new, behind).map(|(path, _)| path));
+        let paths = paths.filter(|path| self.is_of_guest(path, &guests));
+        let found = compare.all(paths.collect());
+        let counts = |found: &Difference| !matches!(found.act, Act::Accept(_));
+        found.iter().any(counts).then_some("link to what would run later")
+    }
+
+    /// Judges a link that stands in a place and did not, or did not lead there.
+    fn door(&self, path: &Path, watch: Watch, target: &Path, leads: &'a Leads) -> Verdict {
+        let Some(what) = self.objection(path, watch, leads) else { return Verdict::Skip };
+        let (act, kind) = match self.old.get(path).map(|node| &node.state) {
+            None => (Act::PutAside, ChangeKind::Added),
+            // The same link would lead there again.
+            Some(State::Door { target: before, .. }) if before == target => {
+                (Act::PutAside, ChangeKind::Changed)
+            }
+            Some(_) => (Act::PutBack, ChangeKind::Changed),
+        };
+        Verdict::Differs(one(path, act, kind, what))
+    }
+
     fn at(&self, path: &Path) -> Verdict {
         match (self.old.get(path), self.new.get(path)) {
             (Some(old), Some(new)) => self.both(path, old, new),
@@ -85,16 +168,22 @@ impl Compare<'_> {
         }
     }
 
-    fn both(&self, path: &Path, old: &Node, new: &Node) -> Verdict {
+    fn both(&self, path: &Path, old: &Node, new: &'a Node) -> Verdict {
         if old.means_the_same(new, depth_of(path)) {
-            let was_complete =
-                |node: &Node| !matches!(node.state, State::Directory { complete: false, .. });
-            return if was_complete(old) && !was_complete(new) {
+            return if new.is_overfull() && !old.is_overfull() {
                 let reason = Act::Accept("only a bounded number of directories is looked at");
                 Verdict::Told(one(path, reason, ChangeKind::Changed, "more than is watched"))
             } else {
                 Verdict::Same
             };
+        }
+        match (&old.state, &new.state) {
+            (_, State::Door { target, leads }) => {
+                return self.door(path, new.watch, target, leads);
+            }
+            // What stands in the place of a link is looked at like any directory.
+            (State::Door { .. }, _) => return Verdict::Same,
+            _ => {}
         }
         let role = old.watch.role();
         if role == Role::Config
@@ -108,10 +197,11 @@ impl Compare<'_> {
         Verdict::Differs(one(path, Act::PutBack, ChangeKind::Changed, role.what()))
     }
 
-    fn added(&self, path: &Path, new: &Node) -> Verdict {
+    fn added(&self, path: &Path, new: &'a Node) -> Verdict {
         let role = new.watch.role();
         let difference = |act| Verdict::Differs(one(path, act, ChangeKind::Added, role.what()));
         match (&new.state, role) {
+            (State::Door { target, leads }, _) => self.door(path, new.watch, target, leads),
             (State::Directory { .. }, Role::Settings(_)) => {
                 let whole = matches!(new.watch, Watch::Tree { .. });
                 if whole && self.has_files_below(path) {
@@ -161,18 +251,24 @@ impl Compare<'_> {
         }
     }
 
-    /// Settings that came with a whole new directory, as in a clone, are told and left:
-    /// they are as new to every tool as the directory is.
+    /// Settings that came with a new clone or work tree are told and left: they are as new to
+    /// every tool as the directory is, and git would miss them.
     fn act_on_settings(&self, path: &Path) -> Act {
         let mut places = path.ancestors().skip(1).filter(|above| {
             self.new.get(*above).is_some_and(|node| node.watch.role() == Role::Place)
         });
         match places.next() {
-            Some(place) if !self.old.contains_key(place) => {
-                Act::Accept("it came with a directory that is new itself")
+            Some(place) if !self.old.contains_key(place) && self.may_bring_settings(place) => {
+                Act::Accept("it came with a repository that is new itself")
             }
             _ => Act::PutAside,
         }
+    }
+
+    fn may_bring_settings(&self, place: &Path) -> bool {
+        let git = place.join(".git");
+        let is_own = |node: &Node| node.is_directory() || self.is_own_pointer(&git, node);
+        self.newcomers == Newcomers::Told && self.new.get(&git).is_some_and(is_own)
     }
 
     /// Tells whether a `.git` file leads to a submodule's or work tree's git directory

@@ -1,5 +1,6 @@
 //! Which names of a directory are looked at.
 
+use std::collections::HashSet;
 use std::ffi::OsString;
 use std::path::Path;
 
@@ -8,10 +9,10 @@ use carrel_fsroot::{FileKind, Root};
 use super::watch::{MAX_MODULE_DEPTH, Watch};
 
 /// How many entries are listed to find places, submodules and work trees.
-const MAX_LISTED: usize = 16 * 1024;
+const MAX_LISTED: usize = 64 * 1024;
 
 /// How many directories out of one such list are looked at.
-const MAX_DIRECTORIES: usize = 1024;
+const MAX_DIRECTORIES: usize = 4096;
 
 /// Returns the names to look at, those of `before` first, and whether those are all.
 pub(super) fn watched_names(
@@ -26,10 +27,11 @@ pub(super) fn watched_names(
     let listed = directory.list_at_most(Path::new("."), MAX_LISTED).ok().flatten();
     let mut complete = listed.is_some();
     // Those that were known are kept, however many are put beside them.
+    let known: HashSet<&OsString> = before.iter().collect();
     let mut found: Vec<OsString> = listed
         .into_iter()
         .flatten()
-        .filter(|entry| entry.kind == FileKind::Directory && !before.contains(&entry.name))
+        .filter(|entry| counts(entry.kind, watch) && !known.contains(&entry.name))
         .map(|entry| entry.name)
         .collect();
     let room = MAX_DIRECTORIES.saturating_sub(before.len());
@@ -39,6 +41,12 @@ pub(super) fn watched_names(
     let found: Vec<_> = found.collect();
     names.extend(found);
     (names, complete)
+}
+
+/// Tells whether an entry that no table names is looked at: a link may lead to a place.
+fn counts(kind: FileKind, watch: Watch) -> bool {
+    let of_places = matches!(watch, Watch::Top { .. } | Watch::Repositories);
+    kind == FileKind::Directory || (kind == FileKind::Link && of_places)
 }
 
 /// Returns all names of a watched tree; `None` if there are more than `room`.

@@ -25,6 +25,8 @@ pub(super) type Tree = BTreeMap<PathBuf, Node>;
 pub(super) struct Node {
     pub(super) watch: Watch,
     pub(super) stamp: Stamp,
+    /// When a directory was made, if that is known.
+    pub(super) born: Option<SystemTime>,
     pub(super) state: State,
 }
 
@@ -64,10 +66,30 @@ pub(super) enum State {
     Large,
     /// A link and where it points.
     Link(PathBuf),
+    /// A link where a directory would be a place.
+    Door {
+        /// Where it points, as it says.
+        target: PathBuf,
+        /// What it leads to.
+        leads: Leads,
+    },
     /// A pipe, socket or device, or a directory where a file belongs.
     Other,
     /// Something that cannot be looked at.
     Unreadable,
+}
+
+/// What a link in a place leads to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Leads {
+    /// A directory of the workspace, by the one path without links.
+    Inside(PathBuf),
+    /// A directory of the system, which no command writes to.
+    System,
+    /// A file, or nothing yet.
+    Nowhere,
+    /// Out of the workspace, or nobody can tell where.
+    Outside,
 }
 
 impl Stamp {
@@ -118,7 +140,9 @@ impl Node {
                     | Role::Settings(_) => old == bytes,
                 }
             }
-            (State::Link(old), State::Link(new)) => old == new,
+            (State::Link(_), State::Link(_)) | (State::Door { .. }, State::Door { .. }) => {
+                self.state == now.state
+            }
             (State::Unreadable, State::Unreadable) if self.stamp.kind == FileKind::Directory => {
                 self.stamp.identity == now.stamp.identity
             }
@@ -134,11 +158,29 @@ impl Node {
                 | State::File { .. }
                 | State::Large
                 | State::Link(_)
+                | State::Door { .. }
                 | State::Other
                 | State::Unreadable,
                 _,
             ) => false,
         }
+    }
+
+    /// Tells whether this is certainly the directory that another node was, wherever it is now.
+    pub(super) fn is_same_directory(&self, other: &Self) -> bool {
+        self.stamp.identity == other.stamp.identity
+            && self.born.is_some()
+            && self.born == other.born
+    }
+
+    /// Tells whether trust goes along with it when it moves.
+    pub(super) fn can_move(&self) -> bool {
+        self.is_directory() && matches!(self.watch.role(), Role::Place | Role::GitDirectory)
+    }
+
+    /// Tells whether there is more in a directory than is looked through.
+    pub(super) fn is_overfull(&self) -> bool {
+        matches!(self.state, State::Directory { complete: false, .. })
     }
 
     pub(super) fn is_directory(&self) -> bool {

@@ -44,6 +44,9 @@ pub struct Settled {
     /// How many more there were. They were treated alike.
     #[serde(skip_serializing_if = "is_zero")]
     pub omitted: usize,
+    /// A directory with more in it than is looked through, which nobody can vouch for.
+    #[serde(skip)]
+    pub overfull: Option<PathBuf>,
 }
 
 /// How many changes are told one by one, so that a command cannot flood its reply.

@@ -3,14 +3,14 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use carrel_fsroot::{Collision, Durability, Error, FileKind, Problem, Root, WriteOptions};
+use carrel_fsroot::{Collision, Durability, Entry, Error, FileKind, Problem, Root, WriteOptions};
 
-use super::aside::put_aside;
+use super::aside::{self, put_aside};
 use super::compare::{Act, Difference};
+use super::doors::leads;
 use super::follow::depth_of;
-use super::node::{Node, State, Tree};
+use super::node::{Leads, Node, State, Tree};
 use super::rewrite::Config;
-use super::watch::Role;
 
 /// How many entries beside a directory that is gone are searched for it.
 const MAX_SEARCHED: usize = 4096;
@@ -54,6 +54,10 @@ impl From<Error> for Failure {
 
 /// Moves away what stands at a path, if anything does.
 fn clear(root: &Root, path: &Path, undone: &mut Undone) -> Result<(), Failure> {
+    if path == Path::new(aside::DIRECTORY) {
+        // It holds what was put aside a moment ago.
+        return Ok(aside::open(root).map(drop)?);
+    }
     let (parent, name) = match parent_of(root, path) {
         Err(Failure::Files(error)) if error.is_not_found() => return Ok(()),
         other => other?,
@@ -71,23 +75,47 @@ fn put_back(root: &Root, old: &Tree, path: &Path, undone: &mut Undone) -> Result
     if let Some(parent) = path.parent() {
         make_directories(root, parent)?;
     }
+    let behind = behind_link(root, path);
     clear(root, path, undone)?;
     let (parent, name) = parent_of(root, path)?;
     parent.open_up()?;
-    if node.is_directory() && node.watch.role() == Role::GitDirectory {
+    if node.can_move() {
+        if let Some(behind) = behind
+            && let Ok((above, last)) = parent_of(root, &behind)
+            && is_at(&above, last, node)
+        {
+            return Ok(above.rename_into(last, &parent, name, Collision::Refuse)?);
+        }
         return bring_back(&parent, name, node);
     }
     write(&parent, old, path, name)
+}
+
+/// Returns the directory that a link in the place of another leads to.
+fn behind_link(root: &Root, path: &Path) -> Option<PathBuf> {
+    let target = root.read_link(path).ok()?;
+    match leads(root, path, &target) {
+        Leads::Inside(behind) => Some(behind),
+        Leads::System | Leads::Nowhere | Leads::Outside => None,
+    }
+}
+
+/// Tells whether a directory is at a name, and not a later one that was given its number.
+fn is_at(parent: &Root, name: &Path, node: &Node) -> bool {
+    let metadata = parent.link_metadata(name);
+    metadata.is_ok_and(|metadata| metadata.identity == node.stamp.identity)
+        && parent.open_root_strict(name).is_ok_and(|directory| directory.born() == node.born)
 }
 
 /// Finds a directory that was only renamed. What is in a repository is not kept here,
 /// so there is no other way to have it back.
 fn bring_back(parent: &Root, name: &Path, node: &Node) -> Result<(), Failure> {
     let entries = parent.list_at_most(Path::new("."), MAX_SEARCHED)?.unwrap_or_default();
-    let found = entries.iter().filter(|entry| entry.kind == FileKind::Directory).find(|entry| {
-        let metadata = parent.link_metadata(Path::new(&entry.name));
-        metadata.is_ok_and(|metadata| metadata.identity == node.stamp.identity)
-    });
+    let is_directory = |entry: &&Entry| entry.kind == FileKind::Directory;
+    let found = entries
+        .iter()
+        .filter(is_directory)
+        .find(|entry| is_at(parent, Path::new(&entry.name), node));
     let Some(entry) = found else {
         return Err(Failure::Reason("the directory that stood there is gone"));
     };
@@ -109,7 +137,7 @@ fn write(parent: &Root, old: &Tree, path: &Path, name: &Path) -> Result<(), Fail
             file.set_mode(*mode)?;
             Ok(file.commit()?)
         }
-        State::Link(target) => Ok(parent.create_link(target, name)?),
+        State::Link(target) | State::Door { target, .. } => Ok(parent.create_link(target, name)?),
         State::Directory { children, .. } => {
             parent.create_directory(name, 0o777)?;
             let directory = parent.open_root_strict(name)?;

@@ -6,10 +6,11 @@ use std::time::SystemTime;
 
 use carrel_fsroot::{Error, FileKind, Root};
 
+use super::doors::leads;
 use super::names::{tree_names, watched_names, with_bareness};
-use super::node::{Node, Stamp, State, Tree};
+use super::node::{Leads, Node, Stamp, State, Tree};
 use super::stamping::Stamping;
-use super::watch::{MAX_TREE_DEPTH, Watch};
+use super::watch::{MAX_TREE_DEPTH, Role, Watch};
 
 /// The largest file that is read, kept and put back.
 const MAX_FILE_BYTES: u64 = 1024 * 1024;
@@ -28,6 +29,7 @@ const MAX_NODES: usize = 64 * 1024;
 /// One look at a workspace.
 #[derive(Debug)]
 pub(super) struct Scan<'a> {
+    root: &'a Root,
     before: &'a Tree,
     now: SystemTime,
     stamping: Stamping,
@@ -36,6 +38,8 @@ pub(super) struct Scan<'a> {
     tree_left: usize,
     /// Whether there was more than is watched.
     dropped: bool,
+    /// Directories that links in places lead to, not yet looked at.
+    behind_doors: Vec<Extra>,
     pub(super) nodes: Tree,
     /// Whether anything was read anew.
     pub(super) fresh: bool,
@@ -45,24 +49,33 @@ pub(super) struct Scan<'a> {
 pub(super) type Extra = (PathBuf, Watch);
 
 /// Looks at a workspace, taking over from an earlier look what is certainly the same.
-pub(super) fn scan<'a>(root: &Root, before: &'a Tree, extras: &[Extra]) -> Result<Scan<'a>, Error> {
+pub(super) fn scan<'a>(
+    root: &'a Root,
+    before: &'a Tree,
+    extras: &[Extra],
+) -> Result<Scan<'a>, Error> {
     let mut scan = Scan {
+        root,
         before,
         now: SystemTime::now(),
         stamping: Stamping::of(root),
         kept: 0,
         tree_left: 0,
         dropped: false,
+        behind_doors: Vec::new(),
         nodes: Tree::new(),
         fresh: false,
     };
     let stamp = Stamp::new(&root.top()?, scan.now);
     // These first: how they are looked at goes before the rule for their place.
     for (path, watch) in extras {
-        scan.extra(root, path, *watch);
+        scan.extra(path, *watch);
     }
     let open = || root.try_clone();
     scan.directory(open, PathBuf::new(), Watch::Top { bare: false }, stamp);
+    while let Some((path, watch)) = scan.behind_doors.pop() {
+        scan.behind_door(&path, watch);
+    }
     if scan.dropped
         && let Some(top) = scan.nodes.get_mut(Path::new(""))
         && let State::Directory { complete, .. } = &mut top.state
@@ -82,6 +95,11 @@ pub(super) fn is_as_before(root: &Root, before: &Tree) -> bool {
         let believed = match node.state {
             State::Directory { complete, .. } => complete && stamping.directories,
             State::File { .. } | State::Link(_) => stamping.files,
+            State::Door { ref target, leads: ref led } => {
+                // What is behind it may change without it.
+                let led_inside = matches!(led, Leads::Inside(_));
+                stamping.files && !led_inside && leads(root, path, target) == *led
+            }
             State::Crowded | State::Large | State::Other | State::Unreadable => false,
         };
         let metadata = || match path.file_name() {
@@ -93,15 +111,32 @@ pub(super) fn is_as_before(root: &Root, before: &Tree) -> bool {
 }
 
 impl Scan<'_> {
-    fn extra(&mut self, root: &Root, path: &Path, watch: Watch) {
+    fn extra(&mut self, path: &Path, watch: Watch) {
         let parent = match path.parent() {
-            Some(parent) if parent != Path::new("") => root.open_root_strict(parent),
-            Some(_) => root.try_clone(),
+            Some(parent) if parent != Path::new("") => self.root.open_root_strict(parent),
+            Some(_) => self.root.try_clone(),
             None => return,
         };
         // Gone, or no longer to be reached by this name: it is missed when compared.
         if let Ok(parent) = parent {
             self.entry(&parent, path.to_owned(), watch);
+        }
+    }
+
+    /// Looks at the directory that a link in a place leads to as if it stood there.
+    fn behind_door(&mut self, path: &Path, watch: Watch) {
+        let place = Watch::Place { bare: false };
+        self.extra(path, place);
+        let Some(found) = self.nodes.get(path).map(|node| node.watch) else { return };
+        let is_place = found.role() == Role::Place;
+        if is_place && watch != Watch::Repositories {
+            return;
+        }
+        let Ok(directory) = self.root.open_root_strict(path) else { return };
+        let (names, complete) = watched_names(&directory, watch, Vec::new());
+        self.dropped |= !complete;
+        for name in names {
+            self.entry(&directory, path.join(&name), watch.child(&name));
         }
     }
 
@@ -124,7 +159,10 @@ impl Scan<'_> {
                 let name = name.to_owned();
                 self.directory(|| parent.open_root_strict(&name), path, watch, stamp);
             }
-            // Neither a link nor a file is a place; where a link leads is looked at there.
+            (FileKind::Link, Watch::Place { .. } | Watch::Repositories) => {
+                self.door(parent, path, watch, stamp);
+            }
+            // A file is no place.
             (_, Watch::Place { .. } | Watch::Repositories) => {}
             (FileKind::Link, _) => self.link(parent, path, watch, stamp),
             (FileKind::File, Watch::File(_) | Watch::Tree { .. } | Watch::DotGit) => {
@@ -174,6 +212,28 @@ impl Scan<'_> {
         self.insert(path, watch, stamp, state);
     }
 
+    /// Looks at a link that stands where a directory would be a place.
+    fn door(&mut self, parent: &Root, path: PathBuf, watch: Watch, stamp: Stamp) {
+        let name = path.file_name().map_or(Path::new(""), Path::new);
+        let before = self.before.get(&path).filter(|_| self.stamping.files);
+        let known = match before.map(|node| (&node.state, stamp.proves(&node.stamp))) {
+            Some((State::Door { target, .. }, true)) => Some(target.clone()),
+            _ => None,
+        };
+        let target = match known.map_or_else(|| parent.read_link(name), Ok) {
+            Ok(target) => target,
+            Err(error) if error.is_not_found() => return,
+            Err(_) => return self.insert(path, watch, stamp, State::Unreadable),
+        };
+        let leads = leads(self.root, &path, &target);
+        if let Leads::Inside(behind) = &leads
+            && !behind.as_os_str().is_empty()
+        {
+            self.behind_doors.push((behind.clone(), watch));
+        }
+        self.insert(path, watch, stamp, State::Door { target, leads });
+    }
+
     /// Looks at a directory and at what is watched in it.
     fn directory(
         &mut self,
@@ -187,11 +247,15 @@ impl Scan<'_> {
             known.as_ref().filter(|(_, children, _)| children.is_empty())
         {
             let state = State::Directory { children: Vec::new(), complete: *complete };
-            return self.insert(path, *watch, stamp, state);
+            let born = self.before.get(&path).and_then(|node| node.born);
+            self.nodes.insert(path, Node { watch: *watch, stamp, born, state });
+            return;
         }
         let Ok(directory) = open() else {
             return self.insert(path, watch, stamp, State::Unreadable);
         };
+        let before = known.as_ref().and_then(|_| self.before.get(&path));
+        let born = before.map_or_else(|| directory.born(), |node| node.born);
         let (watch, names, complete) = if let Some(known) = known {
             known
         } else {
@@ -209,7 +273,8 @@ impl Scan<'_> {
                 children.push(name);
             }
         }
-        self.insert(path, watch, stamp, State::Directory { children, complete });
+        let state = State::Directory { children, complete };
+        self.nodes.insert(path, Node { watch, stamp, born, state });
     }
 
     /// Returns what was watched in a directory whose names are certainly the same.
@@ -265,7 +330,7 @@ impl Scan<'_> {
     }
 
     fn insert(&mut self, path: PathBuf, watch: Watch, stamp: Stamp, state: State) {
-        self.nodes.insert(path, Node { watch, stamp, state });
+        self.nodes.insert(path, Node { watch, stamp, born: None, state });
     }
 }
 

@@ -21,6 +21,8 @@ mod roots;
 mod trust;
 /// The same against a command that fights back.
 mod trust_hostile;
+/// Links in the place of directories, and what is moved away and back.
+mod trust_links;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -361,8 +361,9 @@ fn settings_and_start_up_files_count() {
 }
 
 #[test]
-fn settings_in_a_new_directory_are_told_and_left() {
+fn settings_in_a_new_clone_or_work_tree_are_told_and_left() {
     let mut world = Repository::new();
+    world.git(&["init", "-q", "clone"]);
     world.write("clone/.vscode/settings.json", "theirs");
     let settled = world.settle();
     assert_eq!(lines(&settled), ["added editor settings clone/.vscode"]);
@@ -371,6 +372,28 @@ fn settings_in_a_new_directory_are_told_and_left() {
     assert_eq!(world.settle(), Settled::default(), "told once");
     world.write("clone/.vscode/settings.json", "evil");
     assert_eq!(world.restored(), ["changed editor settings clone/.vscode/settings.json"]);
+    world.git(&["worktree", "add", "-q", "tree"]);
+    world.write("tree/.envrc", "theirs");
+    assert!(!world.settle().trust_changes[0].restored);
+    assert_eq!(world.read("tree/.envrc"), "theirs");
+}
+
+#[test]
+fn settings_in_any_other_new_directory_are_put_aside() {
+    let mut world = Repository::new();
+    world.write("made/.mcp.json", "evil");
+    world.write("made/source", "ours");
+    world.write("pointer/.git", "gitdir: ../evil\n");
+    world.write("pointer/.envrc", "evil");
+    assert_eq!(
+        world.restored(),
+        [
+            "added MCP servers made/.mcp.json",
+            "added direnv script pointer/.envrc",
+            "added git directory pointer/.git",
+        ]
+    );
+    assert_eq!(world.read("made/source"), "ours");
 }
 
 #[test]

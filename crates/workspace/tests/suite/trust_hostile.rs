@@ -251,7 +251,10 @@ fn the_place_for_things_put_aside_may_be_hostile_too() {
     let mut world = Repository::new();
     symlink(world.outside(""), world.path(".carrel-aside")).unwrap();
     world.write(".bashrc", "evil");
-    assert_eq!(world.restored(), ["added shell start-up file .bashrc"]);
+    assert_eq!(
+        world.restored(),
+        ["added shell start-up file .bashrc", "added link out of the workspace .carrel-aside"]
+    );
     canary(&world);
     assert_eq!(std::fs::read_dir(world.path(".carrel-aside")).unwrap().count(), 2);
     for number in 0..2000 {
@@ -280,20 +283,29 @@ fn what_cannot_be_put_back_is_told_again() {
 }
 
 #[test]
-fn many_directories_do_not_displace_one_that_is_known() {
+fn many_entries_do_not_displace_what_is_known_and_are_told_until_they_are_gone() {
     let mut world = Repository::new();
     world.git(&["init", "-q", "zz"]);
     world.retake();
-    for number in 0..1500 {
-        std::fs::create_dir(world.path(&format!("a{number}"))).unwrap();
+    let entry = |number: usize| world.path(&format!("a{number}"));
+    for number in 0..=64 * 1024 {
+        std::fs::File::create(entry(number)).unwrap();
     }
     world.program("zz/.git/hooks/pre-commit", "evil");
+    world.git(&["init", "-q", "yy"]);
+    world.write("yy/.envrc", "evil");
     let settled = world.settle();
     assert_eq!(
         lines(&settled),
         ["changed more than is watched .", "added git hook zz/.git/hooks/pre-commit"]
     );
-    assert_eq!(world.settle(), Settled::default());
+    assert_eq!(settled.overfull.as_deref(), Some(std::path::Path::new("")));
+    let settled = world.settle();
+    assert!(settled.is_empty() && settled.overfull.is_some(), "{settled:?}");
+    for number in 0..=64 * 1024 {
+        std::fs::remove_file(world.path(&format!("a{number}"))).unwrap();
+    }
+    assert_eq!(world.restored(), ["added direnv script yy/.envrc"], "it is no newcomer");
 }
 
 /// Run alone under `strace` by the test below.
