@@ -195,12 +195,14 @@ pub(crate) fn cancel_on_signal(
     let mut interrupt = signal(SignalKind::interrupt()).map_err(failed)?;
     let mut terminate = signal(SignalKind::terminate()).map_err(failed)?;
     let mut hangup = signal(SignalKind::hangup()).map_err(failed)?;
+    let mut quit = signal(SignalKind::quit()).map_err(failed)?;
     let cancel = cancel.clone();
     Ok(tokio::spawn(async move {
         tokio::select! {
             _ = interrupt.recv() => {}
             _ = terminate.recv() => {}
             _ = hangup.recv() => {}
+            _ = quit.recv() => {}
         }
         cancel.cancel();
     }))

@@ -17,8 +17,8 @@ mod report;
 mod request;
 mod scratch;
 
-use std::path::PathBuf;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use carrel_config::{Environment, FoundToolchains, OperatorPolicy, TierChoice};
 use carrel_domain::{Network, ResourceLimits};
@@ -249,6 +249,31 @@ impl Runner {
         self.inner.files(move || settle(&trust, &directory, on_change)).await
     }
 
+    /// Tells what would run later, outside the walls, if a file were written with these contents, if
+    /// anything would and the policy does not leave it. Trust must have been taken.
+    pub fn forbids_file(&self, desk: &Desk, path: &Path, bytes: &[u8]) -> Option<String> {
+        match self.on_change() {
+            OnChange::Report => None,
+            OnChange::Restore => trusted(&desk.trust).forbids_file(&desk.directory, path, bytes),
+        }
+    }
+
+    /// Tells the same of something that is to be moved.
+    pub fn forbids_move(
+        &self,
+        desk: &Desk,
+        from: &Path,
+        to: &Path,
+    ) -> Result<Option<String>, RunError> {
+        match self.on_change() {
+            OnChange::Report => Ok(None),
+            OnChange::Restore => {
+                let forbids = trusted(&desk.trust).forbids_move(&desk.directory, from, to);
+                forbids.map_err(RunError::Workspace)
+            }
+        }
+    }
+
     /// Returns what the policy does about files that would run later.
     fn on_change(&self) -> OnChange {
         match self.policy().trust {
@@ -258,14 +283,17 @@ impl Runner {
     }
 }
 
+fn trusted(trust: &OnceLock<Mutex<Trust>>) -> MutexGuard<'_, Trust> {
+    let trust = trust.get().expect("trust is taken before anything is changed");
+    trust.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 fn settle(
     trust: &OnceLock<Mutex<Trust>>,
     directory: &Root,
     on_change: OnChange,
 ) -> Result<Settled, RunError> {
-    let trust = trust.get().expect("trust is taken before anything is changed");
-    let mut trust = trust.lock().unwrap_or_else(PoisonError::into_inner);
-    let settled = trust.settle(directory, on_change).map_err(RunError::Workspace)?;
+    let settled = trusted(trust).settle(directory, on_change).map_err(RunError::Workspace)?;
     match (on_change, settled.overfull) {
         (OnChange::Restore, Some(path)) => Err(RunError::Overfull { path }),
         (_, overfull) => Ok(Settled { overfull, ..settled }),

@@ -32,6 +32,7 @@
 //! is trusted. A branch that brings other editor settings cannot be told from a command
 //! that writes them, and is put back like it.
 
+mod ahead;
 mod aside;
 mod compare;
 mod config;

@@ -8,6 +8,7 @@ use carrel_domain::Code;
 use carrel_edit::diff::{Diff, Options};
 use carrel_edit::{Content, Document};
 use carrel_fsroot::{Durability, Error, Metadata, Problem, Root, WriteOptions};
+use carrel_workspace::Runner;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -32,6 +33,7 @@ pub(crate) struct Desk {
     pub(crate) place: Arc<Place>,
     pub(crate) session: Arc<Session>,
     redactor: Arc<crate::redact::Redactor>,
+    runner: Runner,
 }
 
 /// A file that was read.
@@ -66,6 +68,7 @@ impl Desk {
             place: Arc::clone(call.place()),
             session: Arc::clone(&call.session),
             redactor: call.toolbox.redactor(),
+            runner: call.toolbox.runner.clone(),
         }
     }
 
@@ -120,6 +123,18 @@ impl Desk {
         self.redactor.check_write(text, shown)
     }
 
+    /// Refuses a file that would run later, outside the sandbox, before any of it is there.
+    pub(crate) fn check_later(&self, path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+        let forbidden = self.runner.forbids_file(self.place.desk(), path, bytes);
+        forbidden.map_or(Ok(()), |what| Err(runs_later(path, &what)))
+    }
+
+    /// Refuses to move something to where it would run later.
+    pub(crate) fn check_move(&self, from: &Path, to: &Path) -> Result<(), Failure> {
+        let forbidden = self.runner.forbids_move(self.place.desk(), from, to)?;
+        forbidden.map_or(Ok(()), |what| Err(runs_later(to, &what)))
+    }
+
     /// Replaces a file that was read, unless somebody else has changed it in this moment.
     pub(crate) fn replace(
         &self,
@@ -127,6 +142,7 @@ impl Desk {
         loaded: &Loaded,
         bytes: &[u8],
     ) -> Result<(), Failure> {
+        self.check_later(path, bytes)?;
         let mut file = self.files().begin_write(path, options())?;
         file.write_all(bytes).map_err(Failure::io(path))?;
         file.settle()?;
@@ -149,6 +165,7 @@ impl Desk {
         bytes: &[u8],
         mode: Option<u32>,
     ) -> Result<(), Failure> {
+        self.check_later(path, bytes)?;
         self.make_room(path)?;
         let options = WriteOptions {
             collision: carrel_fsroot::Collision::Refuse,
@@ -214,6 +231,15 @@ impl Failure {
                 .with("path", shown.clone())
         }
     }
+}
+
+fn runs_later(path: &Path, what: &str) -> Failure {
+    let message = format!(
+        "{} ({what}) would run later, outside the sandbox, so nothing was written. The operator can \
+         write it, or allow it with `trust = \"report\"` in policy.toml",
+        shown(path)
+    );
+    Failure::new(Code::RunsLater, message).with("path", shown(path)).with("what", what)
 }
 
 fn options() -> WriteOptions {

@@ -66,6 +66,7 @@ fn relocate(desk: &Desk, input: &Input) -> Result<Reply<Facts>, Failure> {
     let files = desk.files();
     files.link_metadata(&source)?;
     let _writing = desk.place.writing();
+    desk.check_move(&source, &destination)?;
     let replaced = match files.link_metadata(&destination) {
         Ok(metadata) => Some(make_way(desk, input, &source, &destination, metadata.kind)?),
         Err(error) if error.is_not_found() => None,

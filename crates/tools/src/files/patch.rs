@@ -188,6 +188,9 @@ enum Staged {
 fn stage(desk: &Desk, before: &Before, after: &After) -> Result<Vec<Staged>, Failure> {
     let mut staged = Vec::new();
     for (path, new) in after {
+        new.as_ref().map_or(Ok(()), |new| desk.check_later(path, &new.bytes))?;
+    }
+    for (path, new) in after {
         let Some(new) = new else {
             // A file that the patch made and removed again never was.
             if desk.files().link_metadata(path).is_ok() {

@@ -112,6 +112,7 @@ impl Tool for WriteFile {
             desk.check_masks(&input.content, &input.path)?;
             let files = desk.files().browse();
             let _writing = desk.place.writing();
+            desk.check_later(&path, input.content.as_bytes())?;
             make_way(&desk, &path)?;
             files.write(&path, input.content.as_bytes(), WriteOptions::default())?;
             let facts = FileFacts { path: shown(&path), size: input.content.len() };

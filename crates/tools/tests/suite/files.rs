@@ -389,6 +389,89 @@ async fn what_would_run_later_is_put_back_whichever_way_it_was_written() {
     assert_eq!(lab.refusal("Move", moved).await.0, "E_RUNS_LATER");
     assert!(!lab.path("main/.git/hooks/pre-commit").exists());
     lab.text("Write", json!({ "file_path": ".git/info/notes", "content": "x" })).await;
+    assert!(!lab.path("main/.carrel-aside").exists(), "none of it was there even for a moment");
+}
+
+#[tokio::test]
+async fn what_would_run_later_is_refused_before_it_is_there() {
+    let lab = Lab::new();
+    let plant = "git init -q . && mkdir -p a/b && git init -q a/b/evil && cd a/b && \
+        printf x > evil/.git/hooks/post-checkout && git -C evil config core.fsmonitor evil && \
+        mkdir v h objects && touch v/tasks.json h/hook envrc && ln -s a/b/evil link && \
+        ln -s /tmp out && cd ../.. && ln -s a/b/later later && mkdir bare && \
+        echo 'ref: refs/heads/main' > bare/HEAD && mkdir bare/refs && \
+        printf '[core]\\n\\tfsmonitor = evil\\n' > bare/config";
+    lab.text("Bash", json!({ "command": plant })).await;
+    for file_path in [
+        "newdir/.mcp.json",
+        "newdir/../other/.envrc",
+        "repos/new/.vscode/tasks.json",
+        ".envrc",
+        ".git/hooks/pre-commit",
+        ".git/modules/sub/hooks/pre-commit",
+        "new/.git",
+        ".config/fish/conf.d/x.fish",
+        "bare/objects/x",
+        "a/b/later/.envrc",
+    ] {
+        let write = json!({ "file_path": file_path, "content": "x" });
+        assert_eq!(lab.refusal("Write", write).await.0, "E_RUNS_LATER", "{file_path}");
+        let patch = format!("*** Begin Patch\n*** Add File: {file_path}\n+x\n*** End Patch\n");
+        let refused = lab.refusal("ApplyPatch", json!({ "patch": patch })).await;
+        assert_eq!(refused.0, "E_RUNS_LATER", "{file_path}");
+    }
+    for (source, destination) in [
+        ("a/b/evil", "sub"),
+        ("a/b/evil", "repos/sub"),
+        ("a/b", "repos"),
+        ("a/b/v", ".vscode"),
+        ("a/b/v", "src/.vscode"),
+        ("a/b/envrc", ".envrc"),
+        ("a/b/h", ".git/hooks/h"),
+        ("a/b/link", "link"),
+        ("a/b/out", "out"),
+        ("a/b/objects", "bare/objects"),
+    ] {
+        let moved = json!({ "source": source, "destination": destination });
+        let (code, text) = lab.refusal("Move", moved).await;
+        assert_eq!(code, "E_RUNS_LATER", "{source} {destination}: {text}");
+        assert!(lab.path("main").join(source).symlink_metadata().is_ok(), "{source} stays");
+    }
+    assert!(!lab.path("main/.carrel-aside").exists(), "none of it was there even for a moment");
+    for name in ["newdir", "other", "repos", "new", ".config"] {
+        assert!(!lab.path("main").join(name).exists(), "{name} was not made either");
+    }
+}
+
+#[tokio::test]
+async fn what_does_not_run_later_can_be_written_and_moved() {
+    let lab = Lab::new();
+    let command = "git init -q . && git init -q api && mkdir -p a/b && git init -q a/b/plain && \
+        mkdir src && echo x > src/HEAD && printf x > .envrc";
+    std::fs::write(lab.path("main/.envrc"), "x").unwrap();
+    lab.text("Bash", json!({ "command": command })).await;
+    for file_path in [
+        "src/hooks/useThing.ts",
+        "src/config",
+        "src/objects/x",
+        "deep/er/.envrc",
+        ".claude/todos/1.json",
+        ".git/hooks/new.sample",
+        ".git/info/exclude2",
+        "newdir/README.md",
+    ] {
+        lab.text("Write", json!({ "file_path": file_path, "content": "x" })).await;
+    }
+    read(&lab, ".envrc").await;
+    lab.text("Write", json!({ "file_path": ".envrc", "content": "x" })).await;
+    read(&lab, ".git/config").await;
+    edit(&lab, ".git/config", "[core]", "[user]\n\tname = A\n[core]").await.unwrap();
+    for (source, destination) in
+        [("api", "services"), ("a/b/plain", "plain"), ("services", "a/b/api"), ("a/b/api", "api")]
+    {
+        lab.text("Move", json!({ "source": source, "destination": destination })).await;
+        assert!(lab.path("main").join(destination).join(".git").exists());
+    }
 }
 
 #[tokio::test]

@@ -364,3 +364,79 @@ async fn every_call_makes_one_event_and_a_violation_another() {
     let text = serde_json::to_string(&events).unwrap();
     assert!(!text.contains("\"command\""), "events hold no arguments: {text}");
 }
+
+/// Runs commands one after the other, and returns what was said about files that run later.
+async fn trust_changes(lab: &Lab, commands: &[&str]) -> Vec<String> {
+    let mut changes = Vec::new();
+    for command in commands {
+        let answer = lab.call("Bash", json!({ "command": command })).await;
+        assert_eq!(answer.structured["exit_code"], 0, "{command}: {}", answer.text());
+        for change in answer.structured["trust_changes"].as_array().into_iter().flatten() {
+            changes.push(format!("{} {}", change["what"], change["path"]).replace('"', ""));
+        }
+    }
+    changes
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ordinary_work_with_repositories_is_left_alone() {
+    let lab = Lab::new();
+    let commands = [
+        "git init -q . && git config user.name A && git config user.email a@example.com",
+        "echo x > file && git add file && git commit -q -m one",
+        "git clone -q . copy && git clone -q . repos/copy && mkdir -p packages",
+        "git worktree add -q tree && git -C tree commit -q --allow-empty -m two",
+        "mv copy moved",
+        "mv moved packages/inner",
+        "mv packages/inner outer && ln -s outer again",
+        "mv outer packages/outer && ln -s packages/outer outer",
+        "git -C outer config user.name B && git -C outer commit -q --allow-empty -m three",
+        "git worktree remove tree && git worktree add -q tree",
+        "rm -rf tree repos packages outer again && git worktree prune",
+        "git clone -q . copy && ln -s copy/file latest && ln -s /usr/share share",
+    ];
+    assert_eq!(trust_changes(&lab, &commands).await, [""; 0]);
+    assert!(!lab.path("main/.carrel-aside").exists());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_repository_moved_behind_a_link_runs_nothing_new() {
+    for target in ["deep/er/x", "$PWD/deep/er/x"] {
+        let lab = Lab::new();
+        lab.put("api/.envrc", "ours");
+        std::fs::create_dir_all(lab.path("main/deep/er")).unwrap();
+        assert!(git_init(&lab.path("main/api")));
+        let swap = format!(
+            "mv api deep/er/x && ln -s {target} api && git -C api config core.fsmonitor evil && \
+             echo evil > api/.git/hooks/post-checkout && echo evil > api/.envrc"
+        );
+        let changes = trust_changes(&lab, &["true", &swap]).await;
+        assert_eq!(changes.len(), 3, "{changes:?}");
+        assert_eq!(lab.get("api/.envrc"), "ours");
+        assert!(!lab.get("api/.git/config").contains("evil"));
+        assert!(!lab.path("main/api/.git/hooks/post-checkout").exists());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_directory_that_was_away_for_a_command_brings_nothing_back() {
+    let lab = Lab::new();
+    lab.put("api/.envrc", "ours");
+    std::fs::create_dir_all(lab.path("main/deep/er")).unwrap();
+    assert!(git_init(&lab.path("main/api")));
+    let commands = [
+        "true",
+        "mv api deep/er/x",
+        "cd deep/er/x && echo evil > .envrc && mkdir .vscode && echo {} > .vscode/tasks.json",
+        "mv deep/er/x api",
+    ];
+    let changes = trust_changes(&lab, &commands).await;
+    assert_eq!(changes, ["direnv script api/.envrc", "editor settings api/.vscode"]);
+    assert_eq!(lab.get("api/.envrc"), "ours");
+    assert!(!lab.path("main/api/.vscode").exists());
+}
+
+fn git_init(path: &std::path::Path) -> bool {
+    let mut git = std::process::Command::new("git");
+    git.args(["init", "-q"]).arg(path).status().unwrap().success()
+}

@@ -337,6 +337,17 @@ fn added_config(path: &Path, bytes: &[u8]) -> Option<Difference> {
     }
 }
 
+/// Names what a new configuration would change that counts, if anything.
+pub(super) fn config_notes(path: &Path, trusted: Option<&[u8]>, bytes: &[u8]) -> Option<String> {
+    let depth = depth_of(path);
+    let trusted = Config::read(trusted.unwrap_or_default(), depth);
+    let (Ok(trusted), Ok(config)) = (trusted, Config::read(bytes, depth)) else {
+        return Some(Role::Config.what().to_owned());
+    };
+    let keys: Vec<_> = config.changes(&trusted).into_iter().map(|(_, key)| key).collect();
+    (!keys.is_empty()).then(|| format!("{} {}", Role::Config.what(), keys.join(", ")))
+}
+
 fn removed_config(path: &Path, bytes: &[u8]) -> Option<Difference> {
     let depth = depth_of(path);
     match (Config::read(bytes, depth), Config::read(b"", depth)) {

@@ -89,7 +89,7 @@ pub(super) fn git_directory(top: &Path, directory: &Path, bytes: &[u8]) -> Optio
 
 /// Turns a path that stands in a file of `directory` into one from the workspace, by
 /// its names alone; `None` if it leads outside, to the workspace itself, or home.
-fn inside(top: &Path, directory: &Path, target: &Path) -> Option<PathBuf> {
+pub(super) fn inside(top: &Path, directory: &Path, target: &Path) -> Option<PathBuf> {
     let joined = match target.strip_prefix(top) {
         Ok(below) if !top.as_os_str().is_empty() => below.to_owned(),
         _ if target.is_absolute() || target.starts_with("~") => return None,

@@ -19,7 +19,7 @@ const MAX_ENTRIES: usize = 4096;
 const MAX_BYTES: usize = 16 * 1024 * 1024;
 
 /// What was trusted and is not there any more.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Gone {
     nodes: Tree,
     numbers: HashMap<PathBuf, u64>,

@@ -1,7 +1,7 @@
 //! Which names of a directory are looked at.
 
 use std::collections::HashSet;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
 use carrel_fsroot::{FileKind, Root};
@@ -84,6 +84,20 @@ pub(super) fn with_bareness(directory: &Root, watch: Watch) -> Watch {
         Watch::Place { .. } => Watch::Place { bare: is_bare() },
         other => other,
     }
+}
+
+/// Tells whether git would take a place for a repository once a name is in it, and does not yet.
+pub(super) fn makes_bare(root: &Root, place: &Path, name: &OsStr) -> bool {
+    const PARTS: [&str; 4] = ["HEAD", "commondir", "objects", "refs"];
+    if !PARTS.iter().any(|part| *part == name) || has_at(root, place, name) {
+        return false;
+    }
+    let has = |part: &str| name == part || has_at(root, place, OsStr::new(part));
+    has("HEAD") && (has("commondir") || (has("objects") && has("refs")))
+}
+
+fn has_at(root: &Root, place: &Path, name: &OsStr) -> bool {
+    root.link_metadata(&place.join(name)).is_ok()
 }
 
 fn has(directory: &Root, name: &str) -> bool {

@@ -254,6 +254,30 @@ impl Watch {
         }
     }
 
+    /// Returns how an entry of a directory is looked at, if it is.
+    pub(super) fn looks_at(self, name: &OsStr) -> Option<Self> {
+        let is_named = self.names().iter().any(|listed| *listed == name);
+        let finds_more = match self {
+            Self::Top { .. }
+            | Self::Repositories
+            | Self::Modules(_)
+            | Self::Module(_)
+            | Self::Worktrees(_) => true,
+            Self::Tree { .. } => !self.leaves_out(name),
+            Self::Place { .. }
+            | Self::DotGit
+            | Self::GitDirectory(_)
+            | Self::Names(_)
+            | Self::File(_) => false,
+        };
+        (is_named || finds_more).then(|| self.child(name))
+    }
+
+    /// Returns how a place is looked at that is known in two ways.
+    pub(super) fn or_repositories(self, other: Self) -> Self {
+        if other == Self::Repositories { other } else { self }
+    }
+
     /// Tells whether an entry of a watched tree is left out.
     pub(super) fn leaves_out(self, name: &OsStr) -> bool {
         match self {
