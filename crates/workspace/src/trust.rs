@@ -156,6 +156,7 @@ impl Trust {
     /// Trusts what was seen, and remembers what was trusted and is gone.
     fn trust_instead(&mut self, seen: Tree) {
         let before = std::mem::replace(&mut self.trusted, seen);
+        doors::keep_dangling(&before, &mut self.trusted);
         let vanished = before.into_iter().filter(|(path, _)| !self.trusted.contains_key(path));
         self.gone.remember(vanished);
     }

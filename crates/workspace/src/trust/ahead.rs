@@ -103,7 +103,7 @@ impl Trust {
         let target = root.read_link(from)?;
         let behind = match leads(root, to, &target) {
             Leads::Nowhere | Leads::System => return Ok(None),
-            Leads::Outside => return Ok(Some("link out of the workspace".to_owned())),
+            Leads::Outside(_) => return Ok(Some("link out of the workspace".to_owned())),
             Leads::Inside(behind) => behind,
         };
         if self.trusted.contains_key(&behind) {
@@ -146,7 +146,9 @@ impl Trust {
             if watch.role() == Role::Place && makes_bare(root, &at, name) {
                 return Some(Watched::NewRepository);
             }
-            watch = watch.looks_at(name)?;
+            let place = Watch::Place { bare: false };
+            let as_place = || place.looks_at(name).filter(|_| watch.is_also_place(&at));
+            watch = watch.looks_at(name).or_else(as_place)?;
             at.push(name);
         }
         Some(Watched::As(watch))
@@ -173,24 +175,26 @@ fn located(root: &Root, path: &Path, last: Last) -> Option<PathBuf> {
     if path.is_absolute() {
         return None;
     }
-    match last {
-        Last::Followed => {
-            if let Ok(found) = root.locate(path) {
-                return Some(found);
-            }
-        }
-        Last::Itself => {}
+    if let (Last::Followed, Ok(found)) = (last, root.locate(path)) {
+        return Some(found);
     }
-    let mut missing: Vec<Component<'_>> = Vec::new();
-    let mut above = path.components();
-    loop {
-        missing.push(above.next_back()?);
-        match root.locate(&Path::new(".").join(above.as_path())) {
-            Ok(found) => return joined(found, missing.into_iter().rev()),
-            Err(error) if error.is_not_found() => {}
-            Err(_) => return None,
+    if let (Some(above), Some(name)) = (path.parent(), path.file_name())
+        && let Ok(above) = root.locate(&Path::new(".").join(above))
+    {
+        return Some(above.join(name));
+    }
+    let (mut found, mut names) = (PathBuf::new(), path.components().peekable());
+    // From the top, because a long path is mostly missing.
+    while let Some(name) = names.next() {
+        let next = found.join(name);
+        let is_last = names.peek().is_none();
+        match root.locate(&next) {
+            Ok(there) if !is_last => found = there,
+            Err(error) if !is_last && !error.is_not_found() => return None,
+            _ => return joined(found, [name].into_iter().chain(names)),
         }
     }
+    None
 }
 
 /// What the last name of a path stands for if it is a link.

@@ -42,6 +42,13 @@ pub(super) enum Newcomers {
     PutAside,
 }
 
+/// Links in places, by whether they led there before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Doors {
+    New,
+    Known,
+}
+
 /// Lists what differs, in the order of paths.
 pub(super) fn differences(
     top: &Path,
@@ -50,9 +57,10 @@ pub(super) fn differences(
     newcomers: Newcomers,
 ) -> Vec<Difference> {
     let compare = Compare { top, old, new, newcomers };
-    let guests = compare.all_guests();
-    let paths = old.keys().chain(new.keys());
-    compare.all(paths.filter(|path| !compare.is_of_guest(path, &guests)).collect())
+    let (guests, known) = (compare.guests_of(Doors::New), compare.guests_of(Doors::Known));
+    let counts =
+        |path: &&PathBuf| !compare.is_of_guest(path, &guests) || compare.is_of_guest(path, &known);
+    compare.all(old.keys().chain(new.keys()).filter(counts).collect())
 }
 
 /// What a look at one path comes to.
@@ -97,16 +105,26 @@ impl<'a> Compare<'a> {
         found
     }
 
-    /// Returns the directories that are looked at only because of links that are new.
-    fn all_guests(&self) -> Vec<&'a Path> {
-        let doors = self.new.values().filter_map(|node| match &node.state {
-            State::Door { leads: Leads::Inside(behind), .. } => Some((node.watch, behind)),
+    /// Returns the directories that are looked at only because of such links.
+    fn guests_of(&self, doors: Doors) -> Vec<&'a Path> {
+        let found = self.new.iter().filter_map(|(path, node)| match &node.state {
+            State::Door { leads: Leads::Inside(behind), .. }
+                if self.is_new_door(path) == (doors == Doors::New) =>
+            {
+                Some((node.watch, behind))
+            }
             _ => None,
         });
-        doors.flat_map(|(watch, behind)| self.guests(watch, behind)).collect()
+        found.flat_map(|(watch, behind)| self.guests(watch, behind)).collect()
     }
 
-    /// Returns those of one link: where it leads, and what is a place only because of that.
+    fn is_new_door(&self, path: &Path) -> bool {
+        let state = |tree: &'a Tree| tree.get(path).map(|node| &node.state);
+        state(self.old) != state(self.new)
+    }
+
+    /// Returns the directories that are looked at only because of one link: where it leads,
+    /// and what is a place only because of that.
     fn guests(&self, watch: Watch, behind: &'a Path) -> Vec<&'a Path> {
         let places = below(self.new, behind).filter(|(path, node)| {
             watch == Watch::Repositories
@@ -132,7 +150,7 @@ impl<'a> Compare<'a> {
     fn objection(&self, path: &Path, watch: Watch, door: &'a Leads) -> Option<&'static str> {
         let behind = match door {
             Leads::Nowhere | Leads::System => return None,
-            Leads::Outside => return Some("link out of the workspace"),
+            Leads::Outside(_) => return Some("link out of the workspace"),
             Leads::Inside(behind) => behind,
         };
         let guests = self.guests(watch, behind);

@@ -88,8 +88,8 @@ pub(super) enum Leads {
     System,
     /// A file, or nothing yet.
     Nowhere,
-    /// Out of the workspace, or nobody can tell where.
-    Outside,
+    /// Out of the workspace, by this path, or nobody can tell where.
+    Outside(PathBuf),
 }
 
 impl Stamp {

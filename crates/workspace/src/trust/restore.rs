@@ -96,7 +96,7 @@ fn behind_link(root: &Root, path: &Path) -> Option<PathBuf> {
     let target = root.read_link(path).ok()?;
     match leads(root, path, &target) {
         Leads::Inside(behind) => Some(behind),
-        Leads::System | Leads::Nowhere | Leads::Outside => None,
+        Leads::System | Leads::Nowhere | Leads::Outside(_) => None,
     }
 }
 

@@ -1,11 +1,12 @@
 //! Looking at everything that is watched, reading only what may have changed.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use carrel_fsroot::{Error, FileKind, Root};
 
+use super::compare::below;
 use super::doors::leads;
 use super::names::{tree_names, watched_names, with_bareness};
 use super::node::{Leads, Node, Stamp, State, Tree};
@@ -40,6 +41,8 @@ pub(super) struct Scan<'a> {
     dropped: bool,
     /// Directories that links in places lead to, not yet looked at.
     behind_doors: Vec<Extra>,
+    /// Directories of settings that are places as well, not yet looked at as such.
+    also_places: Vec<PathBuf>,
     pub(super) nodes: Tree,
     /// Whether anything was read anew.
     pub(super) fresh: bool,
@@ -63,6 +66,7 @@ pub(super) fn scan<'a>(
         tree_left: 0,
         dropped: false,
         behind_doors: Vec::new(),
+        also_places: Vec::new(),
         nodes: Tree::new(),
         fresh: false,
     };
@@ -73,6 +77,9 @@ pub(super) fn scan<'a>(
     }
     let open = || root.try_clone();
     scan.directory(open, PathBuf::new(), Watch::Top { bare: false }, stamp);
+    for path in std::mem::take(&mut scan.also_places) {
+        scan.also_place(&path);
+    }
     while let Some((path, watch)) = scan.behind_doors.pop() {
         scan.behind_door(&path, watch);
     }
@@ -120,6 +127,33 @@ impl Scan<'_> {
         // Gone, or no longer to be reached by this name: it is missed when compared.
         if let Ok(parent) = parent {
             self.entry(&parent, path.to_owned(), watch);
+        }
+    }
+
+    /// Looks at a directory of settings for what counts in every place.
+    fn also_place(&mut self, path: &Path) {
+        let before: &Tree = self.before;
+        let known = before
+            .get(path)
+            .zip(self.nodes.get(path))
+            .filter(|(before, now)| self.stamping.directories && now.stamp.proves(&before.stamp));
+        let names: Vec<(PathBuf, Watch)> = if known.is_some() {
+            let inside = below(before, path).filter(|(below, _)| below.parent() == Some(path));
+            inside.map(|(path, node)| (path.clone(), node.watch)).collect()
+        } else {
+            let Ok(directory) = self.root.open_root_strict(path) else { return };
+            let watch = with_bareness(&directory, Watch::Place { bare: false });
+            let names = watch.names().into_iter().map(OsStr::new);
+            names.map(|name| (path.join(name), watch.child(name))).collect()
+        };
+        let is_new = |path: &Path| !self.nodes.contains_key(path);
+        let names: Vec<_> = names.into_iter().filter(|(path, _)| is_new(path)).collect();
+        if names.is_empty() {
+            return;
+        }
+        let Ok(directory) = self.root.open_root_strict(path) else { return };
+        for (path, watch) in names {
+            self.entry(&directory, path, watch);
         }
     }
 
@@ -242,6 +276,9 @@ impl Scan<'_> {
         watch: Watch,
         stamp: Stamp,
     ) {
+        if watch.is_also_place(&path) {
+            self.also_places.push(path.clone());
+        }
         let known = self.known(&path, watch, stamp);
         if let Some((watch, _, complete)) =
             known.as_ref().filter(|(_, children, _)| children.is_empty())

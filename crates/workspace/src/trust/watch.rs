@@ -8,6 +8,7 @@
 //! not looked at.
 
 use std::ffi::OsStr;
+use std::path::Path;
 
 /// How deep a repository's submodules are followed.
 pub(super) const MAX_MODULE_DEPTH: u8 = 4;
@@ -271,6 +272,11 @@ impl Watch {
             | Self::File(_) => false,
         };
         (is_named || finds_more).then(|| self.child(name))
+    }
+
+    /// Tells whether a directory of settings is a place as well, because of where it is.
+    pub(super) fn is_also_place(self, path: &Path) -> bool {
+        matches!(self, Self::Names(_)) && path.parent() == Some(Path::new(""))
     }
 
     /// Returns how a place is looked at that is known in two ways.

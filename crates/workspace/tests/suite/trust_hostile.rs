@@ -144,6 +144,29 @@ fn any_directory_that_looks_like_a_repository_counts() {
 }
 
 #[test]
+fn directories_of_settings_are_places_as_well() {
+    let mut world = Repository::new();
+    world.write(".config/tool/settings", "");
+    world.retake();
+    world.git(&["init", "-q", ".config"]);
+    world.git_in(".config", &["config", "core.fsmonitor", "./evil"]);
+    world.write(".config/.envrc", "evil");
+    world.git(&["init", "-q", "--bare", ".ssh"]);
+    world.program(".ssh/hooks/post-checkout", "evil");
+    assert_eq!(
+        world.restored(),
+        [
+            "added direnv script .config/.envrc",
+            "added git config core.fsmonitor .config/.git/config",
+            "added ssh settings .ssh/config",
+            "added git hook .ssh/hooks/post-checkout",
+        ]
+    );
+    world.program(".config/.git/hooks/pre-commit", "evil");
+    assert_eq!(world.restored(), ["added git hook .config/.git/hooks/pre-commit"]);
+}
+
+#[test]
 fn what_is_too_large_or_cannot_be_judged_does_not_stay() {
     let mut world = Repository::new();
     let config = world.read(".git/config");

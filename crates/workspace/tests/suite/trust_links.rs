@@ -227,6 +227,27 @@ fn a_trusted_link_stays_and_what_it_leads_to_is_watched() {
 }
 
 #[test]
+fn a_trusted_link_may_lead_nowhere_for_a_while_and_then_where_it_did() {
+    let mut world = world();
+    let outside = world.outside("");
+    symlink(&outside, world.path("deep/hop")).unwrap();
+    symlink("deep/hop", world.path("out")).unwrap();
+    world.write("releases/deep/1/.envrc", "ours");
+    symlink("releases/deep/1", world.path("current")).unwrap();
+    world.retake();
+    std::fs::remove_file(world.path("deep/hop")).unwrap();
+    std::fs::remove_dir_all(world.path("releases")).unwrap();
+    assert_eq!(world.settle(), Settled::default());
+    symlink(&outside, world.path("deep/hop")).unwrap();
+    world.write("releases/deep/1/.envrc", "evil");
+    assert_eq!(world.restored(), ["changed direnv script releases/deep/1/.envrc"]);
+    // Outside is not the same as elsewhere outside.
+    std::fs::remove_file(world.path("deep/hop")).unwrap();
+    symlink("/proc/self/cwd/deep/er/evil", world.path("deep/hop")).unwrap();
+    assert_eq!(world.restored(), ["changed link out of the workspace out"]);
+}
+
+#[test]
 fn moving_a_repository_and_leaving_a_link_is_fine_if_nothing_else_changes() {
     let mut world = world();
     rename(&world, "api", "services/api");

@@ -131,7 +131,10 @@ fn assert_put_aside_inside(tier: Tier) {
         scene.make_directory("outside");
         let line = "ln -s ../outside .carrel-aside; git init -q; cp evil/pre-commit .git/hooks/";
         let answer = scene.attack(line);
-        assert_eq!(answer.put_back(), [(".git/hooks/pre-commit", "git hook")]);
+        assert_eq!(
+            answer.put_back(),
+            [(".carrel-aside", "link out of the workspace"), (".git/hooks/pre-commit", "git hook"),]
+        );
         assert_eq!(scene.names_below("outside").len(), 0, "{:?}", scene.who);
         assert!(!scene.is_fooled());
     }
