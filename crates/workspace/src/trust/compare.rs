@@ -57,6 +57,9 @@ pub(super) fn differences(
     newcomers: Newcomers,
 ) -> Vec<Difference> {
     let compare = Compare { top, old, new, newcomers };
+    if !new.values().any(|node| matches!(node.state, State::Door { .. })) {
+        return compare.all(old.keys().chain(new.keys()).collect());
+    }
     let (guests, known) = (compare.guests_of(Doors::New), compare.guests_of(Doors::Known));
     let counts =
         |path: &&PathBuf| !compare.is_of_guest(path, &guests) || compare.is_of_guest(path, &known);
