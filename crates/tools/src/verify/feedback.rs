@@ -53,7 +53,11 @@ impl Feedback {
 pub(crate) async fn project_of(call: &Call, path: &Path) -> Option<Profile> {
     let (place, file, toolbox) =
         (Arc::clone(call.place()), path.to_owned(), Arc::clone(&call.toolbox));
-    let found = blocking(move || Ok(toolbox.profiles.detect_for_file(place.files(), &file)?));
+    let found = blocking(move || {
+        // A path that leads to nothing may be as long as its writer likes.
+        place.files().metadata(&file)?;
+        Ok(toolbox.profiles.detect_for_file(place.files(), &file)?)
+    });
     // A file that cannot be looked at has no project; whoever changes it says what is wrong.
     found.await.ok().and_then(|(profile, _)| (*profile).clone())
 }
@@ -75,7 +79,11 @@ pub(crate) async fn edit_limits(call: &Call, project: Option<&Profile>, path: &P
 async fn limits_around(call: &Call, path: &Path) -> EditLimits {
     let (place, file, toolbox) =
         (Arc::clone(call.place()), path.to_owned(), Arc::clone(&call.toolbox));
-    let found = blocking(move || Ok(toolbox.profiles.detect(place.files(), &file)?)).await;
+    let found = blocking(move || {
+        place.files().metadata(&file)?;
+        Ok(toolbox.profiles.detect(place.files(), &file)?)
+    })
+    .await;
     let strict = found.is_ok_and(|(nearest, _)| {
         nearest.profiles.iter().any(|profile| profile.edit_limits == EditLimits::Strict)
     });
