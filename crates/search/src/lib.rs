@@ -54,7 +54,8 @@ pub use glob_pattern::{MAX_GLOB_BYTES, MAX_GLOBS};
 pub use grep::grep;
 pub use line::{Line, LineKind, MAX_SPANS};
 pub use list::{
-    DEFAULT_LIST_LIMIT, LinkTarget, ListReport, ListRequest, Listed, MAX_LIST_DEPTH, list,
+    DEFAULT_LIST_LIMIT, Detail, LinkTarget, ListReport, ListRequest, Listed, MAX_LIST_DEPTH,
+    Measured, list,
 };
 pub use report::{Cut, CutReason, FileMatches, GrepReport, Totals};
 pub use request::{

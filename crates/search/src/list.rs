@@ -33,11 +33,29 @@ pub struct ListRequest {
     pub limit: usize,
     /// How long the listing may go on.
     pub time: Duration,
+    /// How much is said about each entry.
+    pub detail: Detail,
+}
+
+/// How much is said about an entry.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Detail {
+    /// What the directory itself says: its name and kind, and where it points.
+    #[default]
+    Kinds,
+    /// Its size and time too, for which each entry is looked at.
+    Sizes,
 }
 
 impl Default for ListRequest {
     fn default() -> Self {
-        Self { depth: 1, offset: 0, limit: DEFAULT_LIST_LIMIT, time: DEFAULT_TIME }
+        Self {
+            depth: 1,
+            offset: 0,
+            limit: DEFAULT_LIST_LIMIT,
+            time: DEFAULT_TIME,
+            detail: Detail::default(),
+        }
     }
 }
 
@@ -50,14 +68,22 @@ pub struct Listed {
     /// What it is; a link is a link, wherever it points.
     #[serde(serialize_with = "crate::json::kind")]
     pub kind: FileKind,
+    /// What was asked for with [`Detail::Sizes`].
+    #[serde(flatten)]
+    pub measured: Option<Measured>,
+    /// Where it points, if it is a link.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub target: Option<LinkTarget>,
+}
+
+/// What is known about an entry that was looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Measured {
     /// Its size in bytes.
     pub size: u64,
     /// When it was last changed.
     #[serde(serialize_with = "crate::json::time")]
     pub modified: SystemTime,
-    /// Where it points, if it is a link.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub target: Option<LinkTarget>,
 }
 
 /// Where a link points.
@@ -186,7 +212,7 @@ impl Lister<'_> {
             return false;
         }
         self.seen += 1;
-        match describe(self.scope, node, entry) {
+        match describe(self.scope, node, entry, self.request.detail) {
             Ok(listed) => self.report.entries.push(listed),
             Err(error) if vanished(error.problem()) => {}
             Err(error) => self.note(vec![Unreadable::of(node.path_of(entry), &error)]),
@@ -209,23 +235,34 @@ impl ListReport {
     }
 }
 
-fn describe(scope: &Scope<'_>, node: &Node, entry: &Entry) -> Result<Listed, carrel_fsroot::Error> {
-    let name = Path::new(&entry.name);
-    let path = node.path_of(entry);
-    node.using(|directory| {
-        let metadata = directory.link_metadata(name)?;
-        let target = match metadata.kind {
-            FileKind::Link => Some(target(scope, &path, directory.read_link(name)?)),
-            FileKind::File
-            | FileKind::Directory
-            | FileKind::Fifo
-            | FileKind::Socket
-            | FileKind::Device
-            | FileKind::Unknown => None,
-        };
-        let (kind, size, modified) = (metadata.kind, metadata.size, metadata.modified);
-        Ok(Listed { path: path.clone(), kind, size, modified, target })
-    })
+fn describe(
+    scope: &Scope<'_>,
+    node: &Node,
+    entry: &Entry,
+    detail: Detail,
+) -> Result<Listed, carrel_fsroot::Error> {
+    let (name, path) = (Path::new(&entry.name), node.path_of(entry));
+    let (kind, measured) = match detail {
+        Detail::Kinds => (entry.kind, None),
+        Detail::Sizes => {
+            let metadata = node.using(|directory| directory.link_metadata(name))?;
+            let (size, modified) = (metadata.size, metadata.modified);
+            (metadata.kind, Some(Measured { size, modified }))
+        }
+    };
+    let target = match kind {
+        FileKind::Link => {
+            let points_to = node.using(|directory| directory.read_link(name))?;
+            Some(target(scope, &path, points_to))
+        }
+        FileKind::File
+        | FileKind::Directory
+        | FileKind::Fifo
+        | FileKind::Socket
+        | FileKind::Device
+        | FileKind::Unknown => None,
+    };
+    Ok(Listed { path, kind, measured, target })
 }
 
 /// Looks where a link leads; the way is resolved beneath the root, so an outward one leads nowhere.

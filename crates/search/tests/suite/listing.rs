@@ -1,5 +1,5 @@
 use carrel_fsroot::{FileKind, Problem};
-use carrel_search::{Cancel, CutReason, Error, ListReport, ListRequest, Scope, list};
+use carrel_search::{Cancel, CutReason, Detail, Error, ListReport, ListRequest, Scope, list};
 use pretty_assertions::assert_eq;
 
 use crate::World;
@@ -32,11 +32,21 @@ fn a_directory_is_listed_in_order_with_what_links_lead_to() {
         "a.txt\nb/\ndangling -> nothing{nowhere}\nlink -> b\noutward -> ../outside/secret{nowhere}\n"
     );
     assert_eq!(report.text(), expected);
-    let sizes: Vec<_> = report.entries.iter().map(|entry| (entry.kind, entry.size)).collect();
-    assert_eq!(sizes[0], (FileKind::File, 3));
+    assert_eq!((report.entries[0].kind, report.entries[0].measured), (FileKind::File, None));
     assert_eq!(report.entries[3].target.as_ref().unwrap().kind, Some(FileKind::Directory));
     assert_eq!(report.entries[2].target.as_ref().unwrap().kind, None);
     assert_eq!(report.cut, None);
+}
+
+#[test]
+fn sizes_are_looked_up_when_asked_for_and_change_nothing_else() {
+    let world = world();
+    let request = ListRequest { detail: Detail::Sizes, ..ListRequest::default() };
+    let mut measured = listed(&world.scope(), &request);
+    assert_eq!(measured.entries[0].measured.unwrap().size, 3);
+    assert!(measured.entries.iter().all(|entry| entry.measured.is_some()));
+    measured.entries.iter_mut().for_each(|entry| entry.measured = None);
+    assert_eq!(measured, listed(&world.scope(), &ListRequest::default()));
 }
 
 #[test]
