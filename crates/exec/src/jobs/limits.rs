@@ -5,9 +5,10 @@ use std::time::Duration;
 /// The bounds of a registry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct JobLimits {
-    /// Jobs that run at the same time.
+    /// Jobs that run at the same time in the background, and as many that somebody waits for.
     pub running: usize,
-    /// Jobs of one owner that run at the same time.
+    /// Jobs of one owner that run at the same time in the background, and as many that somebody waits
+    /// for.
     pub running_per_owner: usize,
     /// Jobs that are over and can still be read. The one that ended first is forgotten first.
     pub ended: usize,

@@ -48,7 +48,7 @@ struct State {
 #[derive(Debug)]
 enum Taken {
     /// Somebody is about to start a job.
-    Reserved(Owner),
+    Reserved(Owner, Keep),
     Job(Job),
 }
 
@@ -58,6 +58,7 @@ pub struct Place<'jobs> {
     jobs: &'jobs Jobs,
     id: JobId,
     owner: Owner,
+    keep: Keep,
 }
 
 impl Jobs {
@@ -66,14 +67,24 @@ impl Jobs {
         Self { limits, state: Mutex::default() }
     }
 
-    /// Takes a place for a job, before its command is started: what is refused has done nothing.
+    /// Takes a place for a job in the background, before its command is started: what is refused has
+    /// done nothing.
     pub fn reserve(&self, owner: Owner) -> Result<Place<'_>, JobError> {
+        self.reserve_for(owner, Keep::First)
+    }
+
+    /// Takes a place for a job that somebody waits for. Those in the background take none of these.
+    pub fn reserve_awaited(&self, owner: Owner) -> Result<Place<'_>, JobError> {
+        self.reserve_for(owner, Keep::WhileThereIsRoom)
+    }
+
+    fn reserve_for(&self, owner: Owner, keep: Keep) -> Result<Place<'_>, JobError> {
         let mut state = self.state();
-        state.check(&owner, &self.limits)?;
+        state.check(&owner, keep, &self.limits)?;
         state.last += 1;
         let id = JobId(state.last);
-        state.places.insert(id, Taken::Reserved(owner.clone()));
-        Ok(Place { jobs: self, id, owner })
+        state.places.insert(id, Taken::Reserved(owner.clone(), keep));
+        Ok(Place { jobs: self, id, owner, keep })
     }
 
     /// Returns every job that runs or can still be read, in the order in which they started.
@@ -90,7 +101,7 @@ impl Jobs {
     pub fn get(&self, id: JobId) -> Result<Job, JobError> {
         match self.state().places.get(&id) {
             Some(Taken::Job(job)) => Ok(job.clone()),
-            Some(Taken::Reserved(_)) | None => Err(JobError::NotFound { id }),
+            Some(Taken::Reserved(..)) | None => Err(JobError::NotFound { id }),
         }
     }
 
@@ -145,7 +156,7 @@ impl Place<'_> {
         let (started, cancel) = (running.started(), CancellationToken::new());
         let stop = cancel.clone();
         let waiting = async move { Some(running.wait(&stop).await) };
-        self.adopt(name, started, Keep::First, cancel, waiting)
+        self.adopt(name, started, cancel, waiting)
     }
 
     /// Makes a command that somebody else waits for the job of this place, inside a tokio runtime.
@@ -156,12 +167,11 @@ impl Place<'_> {
         self,
         name: &str,
         started: Started,
-        keep: Keep,
         cancel: CancellationToken,
         waiting: impl Future<Output = Option<Outcome>> + Send + 'static,
     ) -> Result<Job, JobError> {
         let name = name[..name.floor_char_boundary(MAX_NAME_BYTES)].to_owned();
-        let identity = Identity { id: self.id, name, owner: self.owner.clone(), keep };
+        let identity = Identity { id: self.id, name, owner: self.owner.clone(), keep: self.keep };
         let (job, task) = Job::new(identity, started, cancel, waiting)?;
         let mut state = self.jobs.state();
         state.places.insert(self.id, Taken::Job(job.clone()));
@@ -178,7 +188,7 @@ impl Place<'_> {
 impl Drop for Place<'_> {
     fn drop(&mut self) {
         let mut state = self.jobs.state();
-        if let Some(Taken::Reserved(_)) = state.places.get(&self.id) {
+        if let Some(Taken::Reserved(..)) = state.places.get(&self.id) {
             state.places.remove(&self.id);
         }
     }
@@ -187,14 +197,17 @@ impl Drop for Place<'_> {
 impl State {
     fn jobs(&self) -> impl Iterator<Item = &Job> {
         self.places.values().filter_map(|taken| match taken {
-            Taken::Reserved(_) => None,
+            Taken::Reserved(..) => None,
             Taken::Job(job) => Some(job),
         })
     }
 
-    /// Refuses another job when enough run or are about to.
-    fn check(&self, owner: &Owner, limits: &JobLimits) -> Result<(), JobError> {
-        let running = || self.places.values().filter_map(Taken::running_for);
+    /// Refuses another job when enough of its kind run or are about to.
+    fn check(&self, owner: &Owner, keep: Keep, limits: &JobLimits) -> Result<(), JobError> {
+        let running = || {
+            let all = self.places.values().filter_map(Taken::running_for);
+            all.filter(|(_, kind)| *kind == keep).map(|(owner, _)| owner)
+        };
         if running().filter(|other| *other == owner).count() >= limits.running_per_owner {
             let limit = limits.running_per_owner;
             return Err(JobError::OwnerFull { owner: owner.clone(), limit });
@@ -235,11 +248,11 @@ impl State {
 }
 
 impl Taken {
-    /// Returns whose job runs here or is about to.
-    fn running_for(&self) -> Option<&Owner> {
+    /// Returns whose job runs here or is about to, and of which kind it is.
+    fn running_for(&self) -> Option<(&Owner, Keep)> {
         match self {
-            Self::Reserved(owner) => Some(owner),
-            Self::Job(job) => job.ended_at().is_none().then(|| job.owner()),
+            Self::Reserved(owner, keep) => Some((owner, *keep)),
+            Self::Job(job) => job.ended_at().is_none().then(|| (job.owner(), job.keep())),
         }
     }
 }

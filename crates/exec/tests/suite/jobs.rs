@@ -186,6 +186,11 @@ async fn only_so_many_jobs_run_and_a_refusal_says_how_many() {
     let expected = "already 3 jobs are running; one has to end before another starts";
     assert_eq!(refused.to_string(), expected);
 
+    // Those that somebody waits for have places of their own, as many.
+    let awaited = [owner("a"), owner("a")].map(|owner| jobs.reserve_awaited(owner).unwrap());
+    assert_eq!(jobs.reserve_awaited(owner("a")).unwrap_err().code(), Code::TooManyJobs);
+    drop(awaited);
+
     // A place that was not used is free again, and so is that of a job that ended.
     drop(place);
     jobs.reserve(owner("a")).unwrap();

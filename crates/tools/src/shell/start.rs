@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use carrel_domain::{ByteSize, Clock as _, Code, Network, SystemClock, Timestamp, WorkspaceAccess};
 use carrel_exec::{
-    CaptureLimits, Captured, Cursor, Job, JobId, JobStatus, Keep, LogFile, Outcome, Output, Piece,
+    CaptureLimits, Captured, Cursor, Job, JobId, JobStatus, LogFile, Outcome, Output, Piece,
     Started,
 };
 use carrel_shell::Preset;
@@ -104,10 +104,13 @@ impl Launch {
         watched: Option<(Arc<Watched>, mpsc::Sender<Piece>)>,
     ) -> Result<Arc<Shell>, Failure> {
         let toolbox = Arc::clone(&call.toolbox);
-        let place = toolbox.jobs.reserve(call.session.owner())?;
+        let owner = call.session.owner();
+        let place = match self.timeout {
+            None => toolbox.jobs.reserve(owner)?,
+            Some(_) => toolbox.jobs.reserve_awaited(owner)?,
+        };
         let (asked, started) = oneshot::channel();
         let lifetime = self.timeout.is_none().then(|| place.lifetime());
-        let keep_job = if lifetime.is_some() { Keep::First } else { Keep::WhileThereIsRoom };
         let (name, access) = (self.name.clone(), self.access);
         let mut request = self.request(call, lifetime)?;
         request.access = access;
@@ -121,7 +124,7 @@ impl Launch {
         let (started, running) = started_of(running, started).await?;
         let completed = Arc::new(OnceLock::new());
         let waiting = remember(running, Arc::clone(&completed), violations(call));
-        let job = place.adopt(&name, started, keep_job, cancel, waiting)?;
+        let job = place.adopt(&name, started, cancel, waiting)?;
         let shell = Arc::new(Shell {
             job,
             workspace: call.place().name().to_owned(),

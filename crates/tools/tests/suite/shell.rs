@@ -160,6 +160,18 @@ async fn a_background_command_is_not_forgotten_for_those_that_were_waited_for() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn commands_in_the_background_take_no_place_from_those_that_are_waited_for() {
+    let lab = Lab::new();
+    for _ in 0..16 {
+        background(&lab, "sleep 100").await;
+    }
+    let one_more = json!({ "command": "true", "run_in_background": true });
+    let (code, text) = lab.refusal("Bash", one_more).await;
+    assert_eq!(code, "E_TOO_MANY_JOBS", "{text}");
+    assert_eq!(bash(&lab, "echo here").await, "here\n");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_killed_command_is_gone_with_all_it_started_and_then_unknown() {
     let lab = Lab::new();
     let id = background(&lab, "echo up; setsid sleep 100 & sleep 100").await;
