@@ -2,6 +2,7 @@
 //!
 //! Every sequence of bytes is text in one of these encodings, and none of them loses anything.
 
+use std::borrow::Cow;
 use std::fmt;
 
 /// The bytes that say "UTF-8" at the start of a file.
@@ -130,15 +131,16 @@ fn stray_byte(c: char) -> Option<u8> {
 /// Returns the bytes of a text, the mark included.
 ///
 /// Characters that the encoding does not have are left out; [`Encoding::missing`] finds them.
-pub(crate) fn encode(encoding: Encoding, text: &str) -> Vec<u8> {
-    match encoding {
-        Encoding::Utf8 => text.as_bytes().to_vec(),
+pub(crate) fn encode(encoding: Encoding, text: &str) -> Cow<'_, [u8]> {
+    let encoded = match encoding {
+        Encoding::Utf8 => return text.as_bytes().into(),
         Encoding::Utf8WithMark => [UTF8_MARK, text.as_bytes()].concat(),
         Encoding::Utf16Le => encode_utf16(UTF16_LE_MARK, text, u16::to_le_bytes),
         Encoding::Utf16Be => encode_utf16(UTF16_BE_MARK, text, u16::to_be_bytes),
         Encoding::Latin1 => text.chars().filter_map(|c| u8::try_from(c).ok()).collect(),
         Encoding::DamagedUtf8 => encode_stray(text),
-    }
+    };
+    encoded.into()
 }
 
 fn encode_utf16(mark: &[u8], text: &str, bytes: fn(u16) -> [u8; 2]) -> Vec<u8> {

@@ -8,7 +8,6 @@ use std::path::{Path, PathBuf};
 
 use carrel_domain::Code;
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 
 use crate::failure::Failure;
 
@@ -22,7 +21,7 @@ pub(crate) struct ContentHash([u8; 32]);
 
 impl ContentHash {
     pub(crate) fn of(bytes: &[u8]) -> Self {
-        Self(Sha256::digest(bytes).into())
+        Self(blake3::hash(bytes).into())
     }
 
     /// Returns the first 16 hexadecimal digits, which are enough to tell versions of a file apart.

@@ -172,7 +172,7 @@ fn every_character_of_a_long_line_can_be_replaced() {
 fn a_character_that_the_file_cannot_hold_is_refused() {
     let document = Document::decode(b"caf\xE9\n".to_vec());
     let edit = |new| apply(&document, &Request::new("f", &[Edit::once("café", new)]));
-    assert_eq!(edit("thé").unwrap().document.encode(), b"th\xE9\n");
+    assert_eq!(edit("thé").unwrap().document.encode(), &b"th\xE9\n"[..]);
     assert_eq!(
         edit("茶").unwrap_err().to_string(),
         "the file is stored as ISO 8859-1, which has no character `茶`"

@@ -78,7 +78,7 @@ fn edit_tree(input: &Tree, request: &Value) -> Result<(Tree, Value), String> {
     let request = Request { limits, ..Request::new(path, &edits) };
     let outcome = replace::apply(&document, &request).map_err(|error| error.to_string())?;
     let mut after = input.clone();
-    after.insert(path.to_owned(), outcome.document.encode());
+    after.insert(path.to_owned(), outcome.document.encode().into_owned());
     Ok((after, serde_json::to_value(outcome.applied).unwrap()))
 }
 
@@ -108,7 +108,7 @@ fn patch_tree(input: &Tree, request: &Value) -> Result<(Tree, Value), String> {
             after.remove(path);
         }
         if let (Some(target), Some(document)) = (change.operation.target(), &change.after) {
-            after.insert(target.to_owned(), document.encode());
+            after.insert(target.to_owned(), document.encode().into_owned());
         }
         report.push(serde_json::to_value(change.hunks).unwrap());
     }

@@ -170,7 +170,7 @@ fn after(desk: &Desk, changes: &[FileChange]) -> After {
             Operation::Create { .. } | Operation::Modify { .. } | Operation::Copy { .. } => {}
         }
         if let (Some(target), Some(document)) = (change.operation.target(), &change.after) {
-            let (text, bytes) = (document.text().to_owned(), document.encode());
+            let (text, bytes) = (document.text().to_owned(), document.encode().into_owned());
             let mode = change.mode.map(|mode| mode & PERMISSIONS);
             after.insert(desk.place.relative(target), Some(NewFile { text, bytes, mode }));
         }

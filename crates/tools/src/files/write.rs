@@ -101,5 +101,5 @@ fn stored(loaded: &Loaded, content: &str) -> (String, Vec<u8>) {
     let crlf = document.line_facts().style() == EndingStyle::CrLf && !content.contains('\r');
     let text = if crlf { content.replace('\n', "\r\n") } else { content.to_owned() };
     let new = document.with_text(text).unwrap_or_else(|_| Document::from_text(content));
-    (document.text().to_owned(), new.encode())
+    (document.text().to_owned(), new.encode().into_owned())
 }
