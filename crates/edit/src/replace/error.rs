@@ -76,6 +76,12 @@ pub enum Problem {
         /// What is allowed.
         limit: super::Size,
     },
+    /// The edits replace text in too many places.
+    #[error("the edits are about too many places: at most {limit} are replaced at once")]
+    TooManyPlaces {
+        /// What is allowed.
+        limit: usize,
+    },
     /// There are too many edits in one request.
     #[error("there are {count} edits, at most {limit} are allowed at once")]
     TooManyEdits {

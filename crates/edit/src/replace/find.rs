@@ -19,6 +19,8 @@ pub(super) struct Search<'a> {
     pub(super) old: &'a str,
     pub(super) new: &'a str,
     pub(super) occurrences: Occurrences,
+    /// Bounds the places that are kept.
+    pub(super) places: usize,
     /// Bounds the bytes of the file afterwards.
     pub(super) result_bytes: usize,
 }
@@ -32,7 +34,7 @@ pub(super) struct Found {
 impl Search<'_> {
     /// Finds all places, first as the text is written and then without line numbers.
     pub(super) fn run(&self) -> Result<Found, Problem> {
-        let matches = Matches::of(self.text, self.old);
+        let matches = Matches::of(self.text, self.old, self.places);
         if !matches.ranges.is_empty() {
             let regions = self.regions(matches)?;
             return Ok(Found { regions, prefixes_removed: false });
@@ -40,7 +42,7 @@ impl Search<'_> {
         let Some((old, new)) = prefix::without(self.old, self.new) else {
             return Err(self.not_found(self.old));
         };
-        let matches = Matches::of(self.text, &old);
+        let matches = Matches::of(self.text, &old, self.places);
         if matches.ranges.is_empty() {
             return Err(self.not_found(&old));
         }
@@ -54,10 +56,13 @@ impl Search<'_> {
     }
 
     fn regions(&self, matches: Matches) -> Result<Vec<Region>, Problem> {
-        let count = matches.ranges.len();
+        let count = matches.count;
         if self.occurrences == Occurrences::One && count > 1 {
             let lines = line_numbers(self.text, &matches.ranges);
             return Err(Problem::MultiMatch { path: self.path.to_owned(), count, lines });
+        }
+        if count > self.places {
+            return Err(Problem::TooManyPlaces { limit: self.places });
         }
         // Checked before the new texts are made, of which there may be millions.
         if count.saturating_mul(self.new.len()) > self.result_bytes {
@@ -85,43 +90,49 @@ fn line_numbers(text: &str, ranges: &[Range<usize>]) -> Vec<usize> {
 
 /// Where a text occurs, without overlaps.
 struct Matches {
+    /// The first of them: as many as may be replaced, and as many as may be listed.
     ranges: Vec<Range<usize>>,
+    count: usize,
     /// Whether the carriage returns of the text to find are those of the file.
     verbatim: bool,
 }
 
 impl Matches {
-    fn of(text: &str, old: &str) -> Self {
+    fn of(text: &str, old: &str, at_most: usize) -> Self {
         if memchr(b'\r', old.as_bytes()).is_some() {
-            let ranges = exact(text, old);
+            let (ranges, count) = exact(text, old, at_most);
             if !ranges.is_empty() {
-                return Self { ranges, verbatim: true };
+                return Self { ranges, count, verbatim: true };
             }
         }
         let old = with_line_feeds(old);
         let spans_lines = memchr(b'\n', old.as_bytes()).is_some();
-        let ranges = if spans_lines && text.contains("\r\n") {
-            any_ending(text, &old)
+        let (ranges, count) = if spans_lines && text.contains("\r\n") {
+            any_ending(text, &old, at_most)
         } else {
-            exact(text, &old)
+            exact(text, &old, at_most)
         };
-        Self { ranges, verbatim: false }
+        Self { ranges, count, verbatim: false }
     }
 }
 
-fn exact(text: &str, old: &str) -> Vec<Range<usize>> {
-    let starts = memmem::find_iter(text.as_bytes(), old.as_bytes());
-    starts.map(|start| start..start + old.len()).collect()
+fn exact(text: &str, old: &str, at_most: usize) -> (Vec<Range<usize>>, usize) {
+    let mut starts = memmem::find_iter(text.as_bytes(), old.as_bytes());
+    let kept = starts.by_ref().take(at_most.max(MAX_LISTED_MATCHES));
+    let ranges: Vec<_> = kept.map(|start| start..start + old.len()).collect();
+    let count = ranges.len() + starts.count();
+    (ranges, count)
 }
 
 /// Finds text whose line feeds stand for any ending.
-fn any_ending(text: &str, old: &str) -> Vec<Range<usize>> {
+fn any_ending(text: &str, old: &str, at_most: usize) -> (Vec<Range<usize>>, usize) {
     let plain = with_line_feeds(text);
     let removed = removed_returns(text);
     // A line feed that lost its carriage return is at the place of that return.
     let place = |at: usize| at + removed.partition_point(|&feed| feed < at);
-    let ranges = exact(&plain, old).into_iter();
-    ranges.map(|range| place(range.start)..place(range.end)).collect()
+    let (ranges, count) = exact(&plain, old, at_most);
+    let placed = ranges.into_iter().map(|range| place(range.start)..place(range.end));
+    (placed.collect(), count)
 }
 
 /// Returns where the line feeds that lose their carriage return are afterwards.
@@ -149,16 +160,16 @@ mod tests {
             ("c", 5..6),
         ];
         for (old, want) in cases {
-            assert_eq!(Matches::of(text, old).ranges, [want], "{old:?}");
+            assert_eq!(Matches::of(text, old, 9).ranges, [want], "{old:?}");
         }
     }
 
     #[test]
     fn carriage_returns_that_are_written_out_are_taken_at_their_word() {
         let text = "a\r\nb\na\nb\na\r\nb";
-        let matches = Matches::of(text, "a\r\nb");
+        let matches = Matches::of(text, "a\r\nb", 9);
         assert_eq!((matches.ranges, matches.verbatim), (vec![0..4, 9..13], true));
-        let matches = Matches::of(text, "a\nb");
+        let matches = Matches::of(text, "a\nb", 9);
         assert_eq!((matches.ranges, matches.verbatim), (vec![0..4, 5..8, 9..13], false));
     }
 }

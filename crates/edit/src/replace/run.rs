@@ -14,7 +14,7 @@ use crate::lines::line_number;
 pub fn apply(document: &Document, request: &Request<'_>) -> Result<Outcome, EditError> {
     let whole = |problem| EditError { edit: None, problem };
     check_count(request).map_err(whole)?;
-    let mut run = Run { request, batch: Batch::new(request.limits.batch), applied: Vec::new() };
+    let mut run = Run { request, batch: Batch::new(&request.limits), applied: Vec::new() };
     let text = match request.placement {
         Placement::Sequential => run.in_turn(document.text())?,
         Placement::Original => run.together(document.text())?,
@@ -76,8 +76,9 @@ impl Run<'_> {
             Edit::Find { old, new, occurrences } => {
                 self.check_find(old, new)?;
                 let result_bytes = self.request.limits.result_bytes;
-                let occurrences = *occurrences;
-                let found = Search { path, text, old, new, occurrences, result_bytes }.run()?;
+                let (occurrences, places) = (*occurrences, self.batch.places_left());
+                let search = Search { path, text, old, new, occurrences, places, result_bytes };
+                let found = search.run().map_err(|problem| self.with_limit(problem))?;
                 (found.regions, found.prefixes_removed)
             }
             Edit::Lines { start, end, new } => {
@@ -89,6 +90,17 @@ impl Run<'_> {
         let line = regions.first().map_or(1, |first| line_number(text, first.range.start));
         self.applied.push(Applied { replacements: regions.len(), line, prefixes_removed });
         Ok(regions)
+    }
+
+    /// A search knows how many places are left for it, and an agent wants to know how many there are
+    /// for all edits.
+    fn with_limit(&self, problem: Problem) -> Problem {
+        match problem {
+            Problem::TooManyPlaces { .. } => {
+                Problem::TooManyPlaces { limit: self.request.limits.places }
+            }
+            other => other,
+        }
     }
 
     fn check_find(&self, old: &str, new: &str) -> Result<(), Problem> {

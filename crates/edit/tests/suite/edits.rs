@@ -178,3 +178,33 @@ fn a_character_that_the_file_cannot_hold_is_refused() {
         "the file is stored as ISO 8859-1, which has no character `茶`"
     );
 }
+
+#[test]
+fn a_text_that_doubles_again_and_again_is_refused_at_the_edit_that_goes_too_far() {
+    let doubling = vec![Edit::everywhere("a", "aa"); 40];
+    let refused = outcome("a", &doubling).unwrap_err();
+    // One place, then two, then four: the twentieth edit would be beyond a million in all.
+    let limit = Limits::GENEROUS.places;
+    let want = EditError { edit: Some(20), problem: Problem::TooManyPlaces { limit } };
+    assert_eq!(refused, want);
+    let longer = vec![Edit::everywhere("a", "a".repeat(1000)); 40];
+    let limits = Limits { result_bytes: 500_000, ..Limits::GENEROUS };
+    let request = Request { limits, ..Request::new("f.txt", &longer) };
+    let refused = apply(&Document::from_text("a"), &request).unwrap_err();
+    assert_eq!(refused.to_string(), "edit 2: f.txt would have more than 500000 bytes");
+}
+
+#[test]
+fn a_text_that_occurs_too_often_is_counted_to_the_end() {
+    let limits = Limits { places: 3, ..Limits::GENEROUS };
+    let text = "a\n".repeat(50);
+    let refused = |edit: Edit| {
+        let edits = [edit];
+        let request = Request { limits, ..Request::new("f.txt", &edits) };
+        apply(&Document::from_text(text.as_str()), &request).unwrap_err().problem
+    };
+    assert_eq!(refused(Edit::everywhere("a", "b")), Problem::TooManyPlaces { limit: 3 });
+    let lines = (1..=MAX_LISTED_MATCHES).collect();
+    let path = "f.txt".to_owned();
+    assert_eq!(refused(Edit::once("a", "b")), Problem::MultiMatch { path, count: 50, lines });
+}

@@ -226,7 +226,9 @@ fn refused(error: EditError, file_path: &str) -> Failure {
         Problem::NoChange { .. } => Code::EditNoChange,
         Problem::FindTooLarge { .. } => Code::EditFindTooLarge,
         Problem::ReplaceTooLarge { .. } => Code::EditReplaceTooLarge,
-        Problem::BatchTooLarge { .. } | Problem::TooManyEdits { .. } => Code::EditBatchTooLarge,
+        Problem::BatchTooLarge { .. }
+        | Problem::TooManyEdits { .. }
+        | Problem::TooManyPlaces { .. } => Code::EditBatchTooLarge,
         Problem::ResultTooLarge { .. } => Code::TooLarge,
         Problem::LineRangeTooLarge { .. } => Code::EditLineRangeTooLarge,
         Problem::InvalidRange { .. } => Code::InvalidRange,
