@@ -29,6 +29,17 @@ pub struct Range {
     pub size: u64,
 }
 
+/// A file that was read and is still open.
+#[derive(Debug)]
+pub struct Held {
+    /// All of its bytes.
+    pub bytes: Vec<u8>,
+    /// What was known about it before the first of them was read.
+    pub metadata: Metadata,
+    /// The file itself.
+    pub file: File,
+}
+
 impl Root {
     /// Opens a regular file for reading.
     pub fn open_file(&self, path: &Path) -> Result<(File, Metadata), Error> {
@@ -48,15 +59,15 @@ impl Root {
 
     /// Reads a whole regular file of at most `limit` bytes.
     pub fn read(&self, path: &Path, limit: u64) -> Result<Vec<u8>, Error> {
-        self.read_known(path, limit).map(|(bytes, _)| bytes)
+        self.read_held(path, limit).map(|held| held.bytes)
     }
 
-    /// Reads a whole regular file of at most `limit` bytes, and says what was known about that very
-    /// file before the first of them was read.
-    pub fn read_known(&self, path: &Path, limit: u64) -> Result<(Vec<u8>, Metadata), Error> {
+    /// Reads a whole regular file of at most `limit` bytes, and keeps it: as long as it is held, no
+    /// other file can have its identity, not even when it is replaced.
+    pub fn read_held(&self, path: &Path, limit: u64) -> Result<Held, Error> {
         let (file, metadata) = self.open_file(path)?;
         let bytes = read_whole(&file, &metadata, limit, path)?;
-        Ok((bytes, metadata))
+        Ok(Held { bytes, metadata, file })
     }
 
     /// Reads a whole regular file of at most `limit` bytes. No link may stand on the

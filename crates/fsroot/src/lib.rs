@@ -37,7 +37,7 @@ pub use browse::Browser;
 pub use change::Collision;
 pub use directory::Entry;
 pub use error::{Error, Escape, Problem};
-pub use file::{MAX_READ_BYTES, Range};
+pub use file::{Held, MAX_READ_BYTES, Range};
 pub use metadata::{FileKind, Metadata};
 pub use root::{Identity, Root, Space};
 pub use sensitive::is_sensitive;

@@ -110,6 +110,14 @@ pub enum Event {
         /// Whether its files may be changed.
         read_only: bool,
     },
+    /// Files are written, and other processes that write the same ones are not waited for.
+    #[serde(rename = "lifecycle.workspace.unlocked")]
+    WorkspaceUnlocked {
+        /// The workspace.
+        workspace: String,
+        /// Why there is no lock between processes.
+        reason: String,
+    },
     /// Something was kept from leaving its workspace.
     #[serde(rename = "lifecycle.sandbox.violation")]
     SandboxViolation {

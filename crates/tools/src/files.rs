@@ -10,7 +10,7 @@ mod searching;
 mod trash;
 mod write;
 
-pub(crate) use common::{Desk, check_name, compared, path_of, shown};
+pub(crate) use common::{Desk, MAX_FILE_BYTES, check_name, compared, path_of, shown};
 pub(crate) use searching::searching;
 
 use crate::registry::Catalogue;

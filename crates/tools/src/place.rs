@@ -1,11 +1,12 @@
 //! The workspaces of a server, and the choice of one for a call.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use carrel_domain::{Code, WorkspaceAccess};
 use carrel_fsroot::Root;
-use carrel_workspace::{Desk, RunError};
+use carrel_workspace::{Desk, RunError, Writing};
 use serde_json::json;
 
 use crate::failure::Failure;
@@ -19,15 +20,15 @@ pub struct Place {
     access: WorkspaceAccess,
     /// The directory as the operator wrote it, which may lead through links.
     given: PathBuf,
-    /// Held while files are written, so that no two calls replace the same one.
-    writing: Mutex<()>,
+    /// It was said that other processes are not waited for.
+    said_unlocked: AtomicBool,
 }
 
 impl Place {
     /// Puts a workspace under a name.
     pub fn new(entry: WorkspaceEntry, desk: Desk) -> Self {
         let WorkspaceEntry { name, path: given, access } = entry;
-        Self { name, desk, access, given, writing: Mutex::default() }
+        Self { name, desk, access, given, said_unlocked: AtomicBool::new(false) }
     }
 
     /// Takes a directory in this one under the same name.
@@ -60,10 +61,17 @@ impl Place {
         &self.desk
     }
 
-    /// Lets one call at a time write files. It is held on threads that may wait, never across an
-    /// await.
-    pub(crate) fn writing(&self) -> MutexGuard<'_, ()> {
-        self.writing.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Lets one call at a time write files, of this process and of others. It is held on threads that
+    /// may wait, never across an await.
+    pub(crate) fn writing(&self) -> Result<Writing<'_>, Failure> {
+        Ok(self.desk.writing()?)
+    }
+
+    /// Returns why other processes that write here are not waited for, the first time it is asked
+    /// after that is known.
+    pub(crate) fn new_trouble(&self) -> Option<&str> {
+        let trouble = self.desk.write_lock().trouble()?;
+        (!self.said_unlocked.swap(true, Ordering::Relaxed)).then_some(trouble)
     }
 
     /// Returns what may be done with its files.

@@ -223,7 +223,11 @@ impl Registry {
                 let place = workspaces.choose(name)?;
                 let call = self.call_in(entry, session, Some(place), &options)?;
                 match about.class {
-                    Class::Write => trust::kept(entry, &call, arguments).await,
+                    Class::Write => {
+                        let answered = trust::kept(entry, &call, arguments).await;
+                        self.report_unlocked(&call);
+                        answered
+                    }
                     Class::Read | Class::Execute => guarded(entry, &call, arguments).await,
                 }
             }
@@ -271,6 +275,14 @@ impl Registry {
             read_only,
         };
         self.toolbox.events.add(session.id(), options.door, event);
+    }
+
+    /// Says, once, that other processes are not waited for when files are written.
+    fn report_unlocked(&self, call: &Call) {
+        let Some(reason) = call.place().new_trouble() else { return };
+        let (workspace, reason) = (call.place().name().to_owned(), reason.to_owned());
+        let event = Event::WorkspaceUnlocked { workspace, reason };
+        self.toolbox.events.add(call.session.id(), call.options.door, event);
     }
 
     /// Says that something was kept from leaving its workspace before anything ran.

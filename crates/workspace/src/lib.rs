@@ -52,7 +52,7 @@ pub use remove::{Remove, Removed, Target};
 pub use run::{
     Artifact, ArtifactRequest, Artifacts, Boundary, CommandForm, Completed, Desk, Diagnosis, Early,
     Feature, Layer, LimitReached, LimitRequest, Purpose, RunError, RunRequest, Runner,
-    RunnerOptions, Walls, diagnose, state_directory,
+    RunnerOptions, Walls, WriteLock, Writing, diagnose, state_directory,
 };
 pub use trash::Sweep;
 pub use trust::{ChangeKind, MAX_CHANGES, OnChange, Settled, Trust, TrustChange};

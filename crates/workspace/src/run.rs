@@ -16,6 +16,7 @@ mod limits;
 mod report;
 mod request;
 mod scratch;
+mod writing;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -45,6 +46,7 @@ use report::Over;
 
 pub use report::{Completed, LimitReached, Walls};
 pub use request::{CommandForm, LimitRequest, RunRequest};
+pub use writing::{WriteLock, Writing};
 
 /// What a runner is made from.
 #[derive(Debug)]

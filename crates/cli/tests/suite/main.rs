@@ -50,6 +50,8 @@ mod servers;
 mod settings;
 /// `kill -9` of Carrel's processes while commands run.
 mod survival;
+/// Several processes that write the same files.
+mod writers;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};

@@ -1,5 +1,6 @@
 //! What reading and writing files have in common.
 
+use std::fs::File;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -7,8 +8,8 @@ use std::sync::Arc;
 use carrel_domain::Code;
 use carrel_edit::diff::{Diff, Options};
 use carrel_edit::{Content, Document};
-use carrel_fsroot::{Durability, Error, Metadata, Problem, Root, WriteOptions};
-use carrel_workspace::Runner;
+use carrel_fsroot::{AtomicFile, Durability, Error, Held, Metadata, Problem, Root, WriteOptions};
+use carrel_workspace::{Runner, Writing};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -43,6 +44,8 @@ pub(crate) struct Loaded {
     pub(crate) metadata: Metadata,
     pub(crate) hash: ContentHash,
     pub(crate) key: FileKey,
+    /// Held, so that no file that takes its place can have its identity.
+    _file: File,
 }
 
 /// The facts about a file that was changed.
@@ -76,11 +79,16 @@ impl Desk {
         self.place.files()
     }
 
+    /// Lets one call at a time write files.
+    pub(crate) fn writing(&self) -> Result<Writing<'_>, Failure> {
+        self.place.writing()
+    }
+
     /// Reads a whole file.
     pub(crate) fn load(&self, path: &Path) -> Result<Loaded, Failure> {
-        let (bytes, metadata) = self.files().read_known(path, MAX_FILE_BYTES)?;
+        let Held { bytes, metadata, file } = self.files().read_held(path, MAX_FILE_BYTES)?;
         let hash = ContentHash::of(&bytes);
-        Ok(Loaded { hash, metadata, key: self.key(path)?, bytes })
+        Ok(Loaded { hash, metadata, key: self.key(path)?, bytes, _file: file })
     }
 
     /// Returns the one name of a file, whatever leads to it.
@@ -142,20 +150,26 @@ impl Desk {
         loaded: &Loaded,
         bytes: &[u8],
     ) -> Result<(), Failure> {
+        let file = self.stage(path, bytes)?;
+        if !self.is_as_read(path, loaded)? {
+            return Err(changes_now(path));
+        }
+        Ok(file.commit()?)
+    }
+
+    /// Writes what is to replace a file beside it. That takes longest, and nobody can see it.
+    pub(crate) fn stage(&self, path: &Path, bytes: &[u8]) -> Result<AtomicFile, Failure> {
         self.check_later(path, bytes)?;
         let mut file = self.files().begin_write(path, options())?;
         file.write_all(bytes).map_err(Failure::io(path))?;
         file.settle()?;
-        let now = self.files().metadata(path)?;
-        if (now.identity, now.changed) != (loaded.metadata.identity, loaded.metadata.changed) {
-            let message = format!(
-                "refusing to replace {}: it changes at this moment; Read it again",
-                path.display()
-            );
-            return Err(Failure::new(Code::ChangedSinceRead, message)
-                .with("path", path.display().to_string()));
-        }
-        Ok(file.commit()?)
+        Ok(file)
+    }
+
+    /// Tells whether a file is still the one that was read.
+    pub(crate) fn is_as_read(&self, path: &Path, loaded: &Loaded) -> Result<bool, Failure> {
+        let (now, then) = (self.files().metadata(path)?, &loaded.metadata);
+        Ok((now.identity, now.changed) == (then.identity, then.changed))
     }
 
     /// Makes a file, and the directories on the way to it.
@@ -240,6 +254,13 @@ fn runs_later(path: &Path, what: &str) -> Failure {
         shown(path)
     );
     Failure::new(Code::RunsLater, message).with("path", shown(path)).with("what", what)
+}
+
+/// Says that somebody else writes the same file.
+pub(crate) fn changes_now(path: &Path) -> Failure {
+    let shown = shown(path);
+    let message = format!("refusing to replace {shown}: it changes at this moment; Read it again");
+    Failure::new(Code::ChangedSinceRead, message).with("path", shown)
 }
 
 fn options() -> WriteOptions {

@@ -74,7 +74,7 @@ fn delete(desk: &Desk, input: &Input) -> Result<Reply<Facts>, Failure> {
             Failure::new(Code::DirectoryNotEmpty, message).with("path", input.path.as_str())
         );
     }
-    let _writing = desk.place.writing();
+    let _writing = desk.writing()?;
     let key = desk.key(&path).ok();
     let target = trash::discard(files, &path)?;
     if let Some(key) = key {

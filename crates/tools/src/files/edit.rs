@@ -2,14 +2,19 @@
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use carrel_domain::Code;
-use carrel_edit::replace::{self, EditError, Limits, Occurrences, Problem, Request};
+use carrel_edit::Document;
+use carrel_edit::diff::Diff;
+use carrel_edit::replace::{self, EditError, Limits, Occurrences, Outcome, Problem, Request};
+use carrel_fsroot::AtomicFile;
+use carrel_workspace::Writing;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::common::{ChangeFacts, Desk, compared, path_of, shown};
+use super::common::{ChangeFacts, Desk, changes_now, compared, path_of, shown};
 use crate::answer::Reply;
 use crate::blocking::blocking;
 use crate::call::Call;
@@ -17,6 +22,12 @@ use crate::failure::Failure;
 use crate::tool::{About, Class, Effect, Scope, Tool};
 use crate::tracker::{ContentHash, Need};
 use crate::verify::feedback;
+
+/// How often a change is worked out while others may write the same file, before they have to wait.
+const MAX_FREE_TRIES: usize = 4;
+
+/// A smaller file is compared and hashed in less time than another thread takes to begin.
+const MIN_SHARED_BYTES: usize = 256 * 1024;
 
 /// Replaces text in a file.
 pub(super) struct Edit;
@@ -162,16 +173,29 @@ async fn edit_and_ask(
     file_path: String,
     edits: Vec<replace::Edit>,
 ) -> Result<Reply<EditFacts>, Failure> {
-    let path = desk.place.relative(&file_path);
-    let project = feedback::project_of(call, &path).await;
-    let limits = feedback::edit_limits(call, project.as_ref(), &path).await;
-    let mut reply = blocking(move || edit(&desk, &file_path, &edits, limits)).await?;
+    let toolbox = Arc::clone(&call.toolbox);
+    let (mut reply, project) = blocking(move || {
+        let path = desk.place.relative(&file_path);
+        let (project, limits) = feedback::project_and_limits(&desk.place, &toolbox, &path);
+        Ok((edit(&desk, &file_path, &edits, limits)?, project))
+    })
+    .await?;
     if let Some(project) = &project {
         let path = PathBuf::from(&reply.facts.change.path);
         let said = feedback::of_project(call, project, &path).await;
         said.add_to(&mut reply.content, &mut reply.facts.change.hash);
     }
     Ok(reply)
+}
+
+/// A change that was asked for.
+struct Asked<'a> {
+    desk: &'a Desk,
+    path: PathBuf,
+    /// The file as the caller wrote it.
+    file_path: &'a str,
+    edits: &'a [replace::Edit],
+    limits: Limits,
 }
 
 fn edit(
@@ -185,37 +209,106 @@ fn edit(
         let (replace::Edit::Find { new, .. } | replace::Edit::Lines { new, .. }) = edit;
         desk.check_masks(new, file_path)?;
     }
-    let _writing = desk.place.writing();
-    let mut loaded = desk.load(&path)?;
-    desk.check(&loaded, Need::Part, "edit", file_path)?;
-    let document = loaded.take_document(file_path)?;
-    let request = Request { limits, ..Request::new(file_path, edits) };
-    let outcome = replace::apply(&document, &request).map_err(|error| refused(error, file_path))?;
-    let bytes = outcome.document.encode();
-    desk.replace(&path, &loaded, &bytes)?;
-    let hash = desk.changed(&loaded, ContentHash::of(&bytes));
-    let name = shown(&path);
-    let (diff, text) = compared(Some(document.text()), outcome.document.text(), &name);
-    let removed_numbers = outcome.applied.iter().any(|applied| applied.prefixes_removed);
-    let mut reply = format!("replaced {} occurrence(s) in {file_path}\n", outcome.replacements());
-    if removed_numbers {
-        reply.push_str("note: line numbers were taken off old_string\n");
+    let asked = Asked { desk, path, file_path, edits, limits };
+    for _ in 0..MAX_FREE_TRIES {
+        if let Some(reply) = asked.attempt(|| Ok(Some(desk.writing()?)))? {
+            return Ok(reply);
+        }
     }
-    write!(reply, "\n{text}").expect("writing to a string cannot fail");
-    let facts = EditFacts {
-        change: ChangeFacts {
-            path: name,
-            created: false,
-            bytes: bytes.len(),
-            hash,
-            added: diff.added,
-            removed: diff.removed,
-        },
-        replacements: outcome.replacements(),
-        lines: outcome.applied.iter().map(|applied| applied.line).collect(),
-        line_numbers_removed: removed_numbers,
-    };
-    Ok(Reply::text(reply, facts))
+    let _writing = desk.writing()?;
+    asked.attempt(|| Ok(None))?.ok_or_else(|| changes_now(&asked.path))
+}
+
+impl Asked<'_> {
+    /// Reads the file, works out the change and makes it visible, unless the file has changed
+    /// meanwhile. Nobody else writes while `lock` is held: for the beginning, so that what the session
+    /// has just written counts as seen, and for the end. What takes long is between.
+    fn attempt<'l>(
+        &self,
+        lock: impl Fn() -> Result<Option<Writing<'l>>, Failure>,
+    ) -> Result<Option<Reply<EditFacts>>, Failure> {
+        let Self { desk, path, file_path, edits, limits } = self;
+        let reading = lock()?;
+        let mut loaded = desk.load(path)?;
+        desk.check(&loaded, Need::Part, "edit", file_path)?;
+        drop(reading);
+        let before = loaded.take_document(file_path)?;
+        let request = Request { limits: *limits, ..Request::new(file_path, edits) };
+        let outcome =
+            replace::apply(&before, &request).map_err(|error| refused(error, file_path))?;
+        let bytes = outcome.document.encode();
+        let tell = || Told::of(&before, &outcome, &bytes, &shown(path));
+        let (file, told) = meanwhile(bytes.len(), tell, || desk.stage(path, &bytes))?;
+        let writing = lock()?;
+        if !desk.is_as_read(path, &loaded)? {
+            return Ok(None);
+        }
+        file.commit()?;
+        let hash = desk.changed(&loaded, told.hash);
+        drop(writing);
+        Ok(Some(told.reply(shown(path), file_path, hash, &outcome, bytes.len())))
+    }
+}
+
+/// Does the work of the disk here, and that of the processor on another thread if there is much of
+/// it.
+fn meanwhile<T: Send>(
+    bytes: usize,
+    processor: impl Fn() -> T + Sync,
+    disk: impl FnOnce() -> Result<AtomicFile, Failure>,
+) -> Result<(AtomicFile, T), Failure> {
+    if bytes < MIN_SHARED_BYTES {
+        return Ok((disk()?, processor()));
+    }
+    std::thread::scope(|scope| {
+        let working = std::thread::Builder::new().spawn_scoped(scope, &processor);
+        let file = disk()?;
+        let told = match working.map(std::thread::ScopedJoinHandle::join) {
+            Ok(done) => done.unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+            // There may be no more threads; then it takes a little longer.
+            Err(_) => processor(),
+        };
+        Ok((file, told))
+    })
+}
+
+/// What there is to say about a change.
+struct Told {
+    hash: ContentHash,
+    diff: Diff,
+    text: String,
+}
+
+impl Told {
+    fn of(before: &Document, outcome: &Outcome, bytes: &[u8], name: &str) -> Self {
+        let (diff, text) = compared(Some(before.text()), outcome.document.text(), name);
+        Self { hash: ContentHash::of(bytes), diff, text }
+    }
+
+    fn reply(
+        self,
+        path: String,
+        file_path: &str,
+        hash: String,
+        outcome: &Outcome,
+        bytes: usize,
+    ) -> Reply<EditFacts> {
+        let removed_numbers = outcome.applied.iter().any(|applied| applied.prefixes_removed);
+        let mut reply =
+            format!("replaced {} occurrence(s) in {file_path}\n", outcome.replacements());
+        if removed_numbers {
+            reply.push_str("note: line numbers were taken off old_string\n");
+        }
+        write!(reply, "\n{}", self.text).expect("writing to a string cannot fail");
+        let (added, removed) = (self.diff.added, self.diff.removed);
+        let facts = EditFacts {
+            change: ChangeFacts { path, created: false, bytes, hash, added, removed },
+            replacements: outcome.replacements(),
+            lines: outcome.applied.iter().map(|applied| applied.line).collect(),
+            line_numbers_removed: removed_numbers,
+        };
+        Reply::text(reply, facts)
+    }
 }
 
 fn refused(error: EditError, file_path: &str) -> Failure {

@@ -65,7 +65,7 @@ fn relocate(desk: &Desk, input: &Input) -> Result<Reply<Facts>, Failure> {
     let destination = path_of(desk, "destination", &input.destination)?;
     let files = desk.files();
     files.link_metadata(&source)?;
-    let _writing = desk.place.writing();
+    let _writing = desk.writing()?;
     desk.check_move(&source, &destination)?;
     let replaced = match files.link_metadata(&destination) {
         Ok(metadata) => Some(make_way(desk, input, &source, &destination, metadata.kind)?),

@@ -85,7 +85,7 @@ fn apply(desk: &Desk, text: &str) -> Result<Reply<Facts>, Failure> {
         .map_err(|error| Failure::new(Code::PatchInvalid, format!("invalid patch: {error}")))?;
     desk.check_masks(text, "a file")?;
     check_modes(&parsed)?;
-    let _writing = desk.place.writing();
+    let _writing = desk.writing()?;
     let before = load_all(desk, &parsed)?;
     let changes = in_memory(&parsed, &before)?;
     let after = after(desk, &changes);

@@ -54,7 +54,7 @@ impl Tool for Write {
 fn write(desk: &Desk, input: &Input) -> Result<Reply<ChangeFacts>, Failure> {
     let path = path_of(desk, "file_path", &input.file_path)?;
     desk.check_masks(&input.content, &input.file_path)?;
-    let _writing = desk.place.writing();
+    let _writing = desk.writing()?;
     let (old, bytes) = if is_missing(desk.files(), &path)? {
         let bytes = input.content.clone().into_bytes();
         desk.create(&path, &bytes, None)?;

@@ -111,7 +111,7 @@ impl Tool for WriteFile {
             let path = path_of(&desk, "path", &input.path)?;
             desk.check_masks(&input.content, &input.path)?;
             let files = desk.files().browse();
-            let _writing = desk.place.writing();
+            let _writing = desk.writing()?;
             desk.check_later(&path, input.content.as_bytes())?;
             make_way(&desk, &path)?;
             files.write(&path, input.content.as_bytes(), WriteOptions::default())?;

@@ -19,8 +19,9 @@ use super::running::{Bounds, run};
 use crate::answer::Content;
 use crate::blocking::blocking;
 use crate::call::Call;
-use crate::files::{Desk, compared};
+use crate::files::{Desk, MAX_FILE_BYTES, compared};
 use crate::text::line;
+use crate::toolbox::Toolbox;
 
 /// How long an edit waits for what tools say about it.
 const BUDGET: Duration = Duration::from_secs(2);
@@ -62,29 +63,31 @@ pub(crate) async fn project_of(call: &Call, path: &Path) -> Option<Profile> {
     found.await.ok().and_then(|(profile, _)| (*profile).clone())
 }
 
-/// Returns how large the edits of a file may be: its project may ask for small steps, also in files
-/// that none of its tools knows.
-pub(crate) async fn edit_limits(call: &Call, project: Option<&Profile>, path: &Path) -> Limits {
-    let limits = match project {
+/// Finds the project whose tools know a file, if there is one, and how large the edits of the file
+/// may be: the nearest project may ask for small steps, also in files that none of its tools knows.
+/// It reads files, on a thread that may wait for them.
+pub(crate) fn project_and_limits(
+    place: &crate::place::Place,
+    toolbox: &Toolbox,
+    path: &Path,
+) -> (Option<Profile>, Limits) {
+    let found = toolbox.profiles.detect_for_file(place.files(), path);
+    let project = found.ok().and_then(|(profile, _)| (*profile).clone());
+    let limits = match &project {
         Some(project) => project.edit_limits,
-        None => limits_around(call, path).await,
+        None => limits_around(place, toolbox, path),
     };
-    match limits {
+    let limits = match limits {
         EditLimits::Strict => Limits::STRICT,
         EditLimits::Standard => Limits::GENEROUS,
-    }
+    };
+    let result_bytes = usize::try_from(MAX_FILE_BYTES).unwrap_or(usize::MAX);
+    (project, Limits { result_bytes, ..limits })
 }
 
 /// Returns what the nearest project says about the size of edits.
-async fn limits_around(call: &Call, path: &Path) -> EditLimits {
-    let (place, file, toolbox) =
-        (Arc::clone(call.place()), path.to_owned(), Arc::clone(&call.toolbox));
-    let found = blocking(move || {
-        place.files().metadata(&file)?;
-        Ok(toolbox.profiles.detect(place.files(), &file)?)
-    })
-    .await;
-    let strict = found.is_ok_and(|(nearest, _)| {
+fn limits_around(place: &crate::place::Place, toolbox: &Toolbox, path: &Path) -> EditLimits {
+    let strict = toolbox.profiles.detect(place.files(), path).is_ok_and(|(nearest, _)| {
         nearest.profiles.iter().any(|profile| profile.edit_limits == EditLimits::Strict)
     });
     if strict { EditLimits::Strict } else { EditLimits::Standard }

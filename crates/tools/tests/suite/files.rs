@@ -492,3 +492,68 @@ async fn reading_never_rewrites_code_and_masks_known_secrets_only() {
     assert!(edit(&lab, "a.py", "url", "[masked secret key]").await.is_err());
     assert!(lab.get("a.py").contains("s3cr3t-value"));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn edits_of_one_session_at_the_same_time_are_all_made() {
+    let lab = Lab::new();
+    let words: Vec<_> = (0..24).map(|number| format!("word-{number:02}\n")).collect();
+    lab.put("a.txt", words.concat());
+    read(&lab, "a.txt").await;
+    let calls = words.iter().map(|word| edit(&lab, "a.txt", word, "done\n"));
+    for edited in futures_util::future::join_all(calls).await {
+        edited.unwrap();
+    }
+    assert_eq!(lab.get("a.txt"), "done\n".repeat(24));
+}
+
+#[tokio::test]
+async fn a_large_file_is_told_about_like_a_small_one() {
+    let lab = Lab::new();
+    let text = |word: &str| format!("{0}{word}\n{0}", "line\n".repeat(100_000));
+    lab.put("large.txt", text("old"));
+    lab.text("Read", json!({ "file_path": "large.txt", "limit": 1 })).await;
+    let arguments = json!({ "file_path": "large.txt", "old_string": "old", "new_string": "new" });
+    let edited = lab.call("Edit", arguments).await;
+    let diff = "@@ -99999,5 +99999,5 @@\n line\n line\n-old\n+new\n line\n line\n";
+    assert!(edited.text().ends_with(diff), "{}", edited.text());
+    assert_eq!(lab.get("large.txt"), text("new"));
+    let read = lab.call("Read", json!({ "file_path": "large.txt", "limit": 1 })).await;
+    assert_eq!(edited.structured["hash"], read.structured["hash"]);
+}
+
+#[tokio::test]
+async fn a_text_that_doubles_again_and_again_is_refused_and_nothing_is_written() {
+    let lab = Lab::new();
+    lab.put("a.txt", "a\n");
+    read(&lab, "a.txt").await;
+    let double = json!({ "old_string": "a", "new_string": "aa", "replace_all": true });
+    let edits = vec![double; 40];
+    let answer = lab.call("MultiEdit", json!({ "file_path": "a.txt", "edits": edits })).await;
+    assert_eq!(answer.structured["error"]["code"], "E_EDIT_FILE_BATCH_TOO_LARGE");
+    assert_eq!(answer.structured["error"]["detail"]["edit"], 20);
+    assert!(answer.text().starts_with("edit 20: "), "{}", answer.text());
+    let long = "a".repeat(40_000);
+    let larger = json!({ "old_string": "a", "new_string": long, "replace_all": true });
+    let (code, text) =
+        lab.refusal("MultiEdit", json!({ "file_path": "a.txt", "edits": [larger, larger] })).await;
+    assert_eq!(code, "E_TOO_LARGE");
+    assert_eq!(text, "edit 2: a.txt would have more than 33554432 bytes");
+    assert_eq!(lab.get("a.txt"), "a\n");
+}
+
+#[tokio::test]
+async fn files_are_written_and_it_is_said_once_where_no_lock_between_processes_can_be_made() {
+    let lab = Lab::new();
+    std::fs::create_dir(lab.path("elsewhere")).unwrap();
+    std::os::unix::fs::symlink(lab.path("elsewhere"), lab.path("state/writers")).unwrap();
+    for name in ["a.txt", "b.txt"] {
+        lab.text("Write", json!({ "file_path": name, "content": "x\n" })).await;
+    }
+    let events = lab.events();
+    let unlocked = |event: &&Value| event["event"] == "lifecycle.workspace.unlocked";
+    let said: Vec<_> = events.iter().filter(unlocked).collect();
+    assert_eq!(said.len(), 1, "{events:?}");
+    assert_eq!(said[0]["workspace"], "main");
+    let names = std::fs::read_dir(lab.path("elsewhere")).unwrap();
+    assert_eq!(names.count(), 0, "a link is not followed");
+}

@@ -9,6 +9,8 @@ use carrel_sandbox::Repository;
 
 use super::error::RunError;
 use super::scratch::ScratchHome;
+use super::writing::{WriteLock, Writing};
+use crate::error::Error;
 use crate::launch::Workspace;
 use crate::quota::{Amount, Quota};
 use crate::trust::Trust;
@@ -22,6 +24,8 @@ pub struct Desk {
     /// What no command may see.
     pub(super) hidden: Vec<PathBuf>,
     pub(super) quota: Option<(Quota, Amount)>,
+    /// Lets one writer of files in at a time.
+    write_lock: Arc<WriteLock>,
     /// What is trusted in it, from before the first command on.
     pub(super) trust: Arc<OnceLock<Mutex<Trust>>>,
     /// The root that it is a workspace of, if it is one.
@@ -36,9 +40,11 @@ impl Desk {
     /// Takes a directory that an operator named. `state` is where Carrel keeps what it remembers.
     pub fn named(path: &Path, state: &Path) -> Result<Self, RunError> {
         let directory = Root::open(path).map_err(RunError::Workspace)?;
+        let scratch_home = ScratchHome::of_state(state);
         Ok(Self {
             directory,
-            scratch_home: ScratchHome::of_state(state),
+            write_lock: Arc::new(WriteLock::new(scratch_home.of_writers())),
+            scratch_home,
             hidden: vec![state.to_owned()],
             quota: None,
             trust: Arc::default(),
@@ -50,9 +56,11 @@ impl Desk {
 
     /// Takes a workspace that somebody else has locked. `lock` is a share in that lock.
     pub(crate) fn locked(directory: Root, root: &Path, lock: OwnedFd) -> Self {
+        let scratch_home = ScratchHome::of_root(root);
         Self {
             directory,
-            scratch_home: ScratchHome::of_root(root),
+            write_lock: Arc::new(WriteLock::new(scratch_home.of_writers())),
+            scratch_home,
             hidden: vec![root.to_owned()],
             quota: None,
             trust: Arc::default(),
@@ -76,6 +84,7 @@ impl Desk {
         Ok(Self {
             directory,
             scratch_home: self.scratch_home.clone(),
+            write_lock: Arc::clone(&self.write_lock),
             hidden: self.hidden.clone(),
             quota: self.quota,
             trust: Arc::default(),
@@ -98,6 +107,17 @@ impl Desk {
     /// Returns the door to its files.
     pub fn files(&self) -> &Root {
         &self.directory
+    }
+
+    /// Waits until nobody else writes files here through Carrel, in this process or another, for a
+    /// bounded time.
+    pub fn writing(&self) -> Result<Writing<'_>, Error> {
+        self.write_lock.take(&self.directory)
+    }
+
+    /// Returns what lets one writer in at a time.
+    pub fn write_lock(&self) -> &WriteLock {
+        &self.write_lock
     }
 
     /// Returns descriptors that a command has to hold as long as anything of it is left.

@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use carrel_domain::Tier;
-use carrel_fsroot::{Durability, FileKind, Root, WriteOptions};
+use carrel_fsroot::{Durability, FileKind, Problem, Root, WriteOptions};
 use carrel_sandbox::{GIT_SETTINGS_TEXT, Owner};
 use rustix::fs::{
     AtFlags, CWD, FlockOperation, Gid, Mode, OFlags, Uid, chownat, flock, openat, unlinkat,
@@ -23,6 +23,9 @@ const PARTS: [&str; 2] = ["tmp", "shm"];
 
 /// Nobody but the command's own user may look into its temporary files.
 const OWN_MODE: u32 = 0o700;
+
+/// Others may pass through where their commands have temporary files, and see nothing.
+const PASSED_MODE: u32 = 0o711;
 
 /// A directory for temporary files. It is removed when this is dropped.
 #[derive(Debug)]
@@ -101,41 +104,52 @@ impl Drop for Scratch {
     }
 }
 
-/// Where scratch directories are made.
+/// Where scratch directories, and the locks of writers, are made.
 #[derive(Clone, Debug)]
 pub(super) struct ScratchHome {
     /// A directory of the operator's.
     base: PathBuf,
     /// The way from there, on which nothing is a link.
     below: &'static str,
+    /// The mode of the directory.
+    mode: u32,
 }
 
 impl ScratchHome {
     /// The scratch directories of directories that an operator named.
     pub(super) fn of_state(state: &Path) -> Self {
-        Self { base: state.to_owned(), below: "scratch" }
+        Self { base: state.to_owned(), below: "scratch", mode: PASSED_MODE }
     }
 
     /// The scratch directories of a root's workspaces.
     pub(super) fn of_root(root: &Path) -> Self {
-        Self { base: root.to_owned(), below: ".carrel/scratch" }
+        Self { base: root.to_owned(), below: ".carrel/scratch", mode: PASSED_MODE }
     }
 
-    /// Opens the directory, and makes it if it is missing. Others may pass through it, since some
-    /// commands run as others, and see nothing.
+    /// The directory beside them for the locks of those who write files.
+    pub(super) fn of_writers(&self) -> Self {
+        let below = if self.below == "scratch" { "writers" } else { ".carrel/writers" };
+        Self { base: self.base.clone(), below, mode: OWN_MODE }
+    }
+
+    /// Opens the directory, and makes it if it is missing.
     ///
     /// What is below the base may have been put there by somebody who would like to see something
     /// else removed: no link is followed.
-    fn open(&self) -> Result<Root, RunError> {
+    pub(super) fn open(&self) -> Result<Root, RunError> {
         use std::os::unix::fs::DirBuilderExt;
         let failed = || Error::files("could not open the directory for temporary files");
-        let made = std::fs::DirBuilder::new().recursive(true).mode(0o711).create(&self.base);
+        let made = std::fs::DirBuilder::new().recursive(true).mode(PASSED_MODE).create(&self.base);
         made.map_err(|source| RunError::Scratch { home: self.base.clone(), source })?;
         let base = Root::open(&self.base).map_err(failed())?;
         let below = Path::new(self.below);
         match base.open_root_strict(below) {
             Err(error) if error.is_not_found() => {
-                base.create_directory(below, 0o711).map_err(failed())?;
+                match base.create_directory(below, self.mode) {
+                    // Another process was faster.
+                    Err(error) if error.problem() == Problem::Exists => {}
+                    made => made.map_err(failed())?,
+                }
                 Ok(base.open_root_strict(below).map_err(failed())?)
             }
             opened => Ok(opened.map_err(failed())?),
