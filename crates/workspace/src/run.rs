@@ -174,7 +174,9 @@ impl Runner {
         let inherited = std::mem::take(&mut request.inherited);
         let spec = CommandSpec { stdin, log, inherited, ..spec };
         let started = request.started.take();
+        desk.expect_changes();
         let ran = run_watched(desk, &walled, spec, &request, started, cancel).await;
+        desk.expect_changes();
         let artifacts = match artifacts {
             Some(artifacts) => artifacts.read().await,
             None => Ok(Artifacts::default()),

@@ -20,6 +20,13 @@ const WALK_AT_LEAST_EVERY: Duration = Duration::from_secs(5);
 /// Walking takes at most one part in this many of the time.
 const WALK_SHARE: u32 = 10;
 
+/// A walk before a single write happens at least this often, for what nobody has told about:
+/// commands, which write faster, are watched on their own.
+const WALK_FOR_WRITES_EVERY: Duration = Duration::from_mins(1);
+
+/// How often a tree that changes under the walk is counted again before a write.
+const MAX_RECOUNTS: usize = 3;
+
 /// A tree that changes under every walk for so long keeps itself from being counted.
 const MAX_CONTENDED: Duration = Duration::from_millis(500);
 
@@ -40,6 +47,8 @@ pub struct Watcher {
     walk_took: Duration,
     /// Since when every walk has found the tree changing under it.
     contended_since: Option<Instant>,
+    /// Whether somebody else may have written since the last walk.
+    expects_changes: bool,
 }
 
 /// A workspace that has grown beyond its quota.
@@ -65,6 +74,7 @@ impl Watcher {
             walked,
             walk_took: Duration::ZERO,
             contended_since: None,
+            expects_changes: false,
         })
     }
 
@@ -95,6 +105,50 @@ impl Watcher {
         self.walk_took = begun.elapsed();
         let exceeded = self.quota.check(self.used, unreadable).err();
         Ok(exceeded.map(|exceeded| Overrun { used: self.used, exceeded }))
+    }
+
+    /// Says that somebody else has written, or is about to.
+    pub fn expect_changes(&mut self) {
+        self.expects_changes = true;
+    }
+
+    /// Takes room for so much more, or says that there is none. It walks only if it has to.
+    pub fn room_for(&mut self, more: Amount) -> Result<Option<Overrun>, Error> {
+        let space = space_of(&self.directory)?;
+        let estimate = self.estimate(space).plus(more);
+        if !self.is_walk_due_for_writes()
+            && let Ok(()) = self.quota.check(estimate, false)
+        {
+            self.used = self.used.plus(more);
+            return Ok(None);
+        }
+        let begun = Instant::now();
+        for _ in 0..MAX_RECOUNTS {
+            let Some((used, unreadable)) = self.count()? else { continue };
+            (self.used, self.space, self.expects_changes) = (used, space, false);
+            (self.walked, self.walk_took) = (Instant::now(), begun.elapsed());
+            let exceeded = self.quota.check(used.plus(more), unreadable).err();
+            if exceeded.is_none() {
+                self.used = used.plus(more);
+            }
+            return Ok(exceeded.map(|exceeded| Overrun { used, exceeded }));
+        }
+        let exceeded = self.quota.check(estimate, true).err();
+        Ok(exceeded.map(|exceeded| Overrun { used: estimate, exceeded }))
+    }
+
+    /// Returns what is used if all that the disk has lost since the last walk was taken here.
+    fn estimate(&self, space: Space) -> Amount {
+        self.used.plus(Amount {
+            bytes: self.space.bytes.saturating_sub(space.bytes),
+            files: self.space.inodes.saturating_sub(space.inodes),
+        })
+    }
+
+    fn is_walk_due_for_writes(&self) -> bool {
+        let since = self.walked.elapsed();
+        let after_changes = self.expects_changes && since >= self.walk_took * WALK_SHARE;
+        after_changes || since >= WALK_FOR_WRITES_EVERY.max(self.walk_took * WALK_SHARE)
     }
 
     /// Counts what there is, and says whether some of it could not be counted. There is no answer

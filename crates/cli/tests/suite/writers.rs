@@ -80,3 +80,69 @@ fn a_process_waits_for_another_that_writes_the_same_directory() {
     });
     assert_eq!(text(), "first\nsecond\nend\n");
 }
+
+/// Text of so many bytes, in lines.
+fn text_of(bytes: usize) -> String {
+    "0123456\n".repeat(bytes / 8)
+}
+
+#[test]
+fn a_tool_writes_no_more_than_the_quota_leaves() {
+    let lab = Lab::usual();
+    let workspace = lab.managed("1MiB");
+    let mut door = Way::Stdio.open(&lab, &["--workspace", workspace.to_str().unwrap()]);
+    let write = |name: &str, bytes: usize| json!({ "file_path": name, "content": text_of(bytes) });
+    let answer = door.call("Write", write("large.txt", 2 << 20));
+    assert_eq!(answer.refused().0, "E_QUOTA_EXCEEDED", "{answer:?}");
+    assert!(!workspace.join("large.txt").exists());
+    door.call("Write", write("half.txt", 512 << 10)).ok();
+    // What a command has written counts too.
+    door.call("Bash", json!({ "command": "head -c 400000 /dev/zero > zeros" })).ok();
+    let answer = door.call("Write", write("more.txt", 256 << 10));
+    assert_eq!(answer.refused().0, "E_QUOTA_EXCEEDED", "{answer:?}");
+    let grown = format!("{}end\n", text_of(256 << 10));
+    let patch = "*** Begin Patch\n*** Add File: more.txt\n";
+    let added = grown.lines().map(|line| format!("+{line}\n")).collect::<Vec<_>>().concat();
+    let answer =
+        door.call("ApplyPatch", json!({ "patch": format!("{patch}{added}*** End Patch\n") }));
+    assert_eq!(answer.refused().0, "E_QUOTA_EXCEEDED", "{answer:?}");
+    assert!(!workspace.join("more.txt").exists());
+    door.call("Write", write("small.txt", 8)).ok();
+    let edit = json!({ "file_path": "small.txt", "old_string": "0123456\n", "new_string": grown });
+    assert_eq!(door.call("Edit", edit).refused().0, "E_QUOTA_EXCEEDED");
+    // Whoever makes a file smaller can always do so.
+    door.call("Write", write("half.txt", 8)).ok();
+    door.call("Write", write("more.txt", 256 << 10)).ok();
+}
+
+#[test]
+fn the_trash_of_a_workspace_takes_a_quarter_of_its_quota() {
+    let lab = Lab::usual();
+    let workspace = lab.managed("4MiB");
+    let mut door = Way::Stdio.open(&lab, &["--workspace", workspace.to_str().unwrap()]);
+    let trash = workspace.join(".carrel-trash");
+    let kept = || {
+        let entries = std::fs::read_dir(&trash).unwrap().map(Result::unwrap);
+        let directories = entries.filter(|entry| entry.path().is_dir());
+        let mut names: Vec<_> = directories
+            .flat_map(|entry| std::fs::read_dir(entry.path()).unwrap())
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        names
+    };
+    for (name, bytes) in [("a", 300 << 10), ("b", 300 << 10), ("c", 600 << 10), ("d", 2 << 20)] {
+        let content = text_of(bytes);
+        let file = format!("{name}/file.txt");
+        door.call("Write", json!({ "file_path": file, "content": content })).ok();
+    }
+    let mut delete = |name: &str| {
+        door.call("Delete", json!({ "path": name, "recursive": true })).ok();
+        kept()
+    };
+    assert_eq!(delete("a"), ["a"]);
+    assert_eq!(delete("b"), ["a", "b"]);
+    assert_eq!(delete("c"), ["b", "c"]);
+    // The last one can be brought back, however large it is.
+    assert_eq!(delete("d"), ["d"]);
+}

@@ -9,7 +9,7 @@ use carrel_domain::Code;
 use carrel_edit::diff::{Diff, Options};
 use carrel_edit::{Content, Document};
 use carrel_fsroot::{AtomicFile, Durability, Error, Held, Metadata, Problem, Root, WriteOptions};
-use carrel_workspace::{Runner, Writing};
+use carrel_workspace::{Amount, Runner, Writing};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -24,6 +24,9 @@ pub(crate) const MAX_FILE_BYTES: u64 = 32 << 20;
 
 /// The mode of directories on the way to a new file, before the umask.
 const DIRECTORY_MODE: u32 = 0o777;
+
+/// What file systems give out at once.
+const BLOCK_BYTES: u64 = 4096;
 
 /// The longest name that file systems take.
 const MAX_NAME_BYTES: usize = 255;
@@ -150,6 +153,7 @@ impl Desk {
         loaded: &Loaded,
         bytes: &[u8],
     ) -> Result<(), Failure> {
+        self.check_room(bytes.len(), Some(&loaded.metadata))?;
         let file = self.stage(path, bytes)?;
         if !self.is_as_read(path, loaded)? {
             return Err(changes_now(path));
@@ -180,6 +184,7 @@ impl Desk {
         mode: Option<u32>,
     ) -> Result<(), Failure> {
         self.check_later(path, bytes)?;
+        self.check_room(bytes.len(), None)?;
         self.make_room(path)?;
         let options = WriteOptions {
             collision: carrel_fsroot::Collision::Refuse,
@@ -187,6 +192,16 @@ impl Desk {
             ..options()
         };
         Ok(self.files().write(path, bytes, options)?)
+    }
+
+    /// Refuses to write a file that the quota has no room for. One that takes no more than the file it
+    /// replaces can always be written.
+    pub(crate) fn check_room(
+        &self,
+        bytes: usize,
+        replaced: Option<&Metadata>,
+    ) -> Result<(), Failure> {
+        Ok(self.place.desk().room_for(growth(bytes, replaced))?)
     }
 
     /// Makes the directories on the way to a file.
@@ -261,6 +276,15 @@ pub(crate) fn changes_now(path: &Path) -> Failure {
     let shown = shown(path);
     let message = format!("refusing to replace {shown}: it changes at this moment; Read it again");
     Failure::new(Code::ChangedSinceRead, message).with("path", shown)
+}
+
+/// Returns how much more of the disk a file takes up than the one it replaces.
+pub(crate) fn growth(bytes: usize, replaced: Option<&Metadata>) -> Amount {
+    let allocated = replaced.map_or(0, |metadata| metadata.allocated);
+    Amount {
+        bytes: (bytes as u64).next_multiple_of(BLOCK_BYTES).saturating_sub(allocated),
+        files: u64::from(replaced.is_none()),
+    }
 }
 
 fn options() -> WriteOptions {

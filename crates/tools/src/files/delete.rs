@@ -45,7 +45,8 @@ impl Tool for Delete {
         effect: Effect::REPLACES,
         scope: Scope::One,
         description: "Moves a file, a link or, with recursive, a directory into the workspace's \
-            trash. The answer says where it is; Move brings it back. The last 200 deletions are kept.",
+            trash. The answer says where it is; Move brings it back. The last 200 deletions are kept, \
+            up to 1 GiB or a quarter of the quota.",
     };
 
     async fn call(&self, call: &Call, input: Input) -> Result<Reply<Facts>, Failure> {
@@ -74,12 +75,14 @@ fn delete(desk: &Desk, input: &Input) -> Result<Reply<Facts>, Failure> {
             Failure::new(Code::DirectoryNotEmpty, message).with("path", input.path.as_str())
         );
     }
-    let _writing = desk.writing()?;
+    let writing = desk.writing()?;
     let key = desk.key(&path).ok();
-    let target = trash::discard(files, &path)?;
+    let target = trash::discard(desk, &path)?;
     if let Some(key) = key {
         desk.session.state().tracker.gone(&key);
     }
+    drop(writing);
+    trash::forget(desk);
     let facts = Facts { path: shown(&path), trash: shown(&target) };
     let text = format!("deleted {}; it is now {}\n", input.path, facts.trash);
     Ok(Reply::text(text, facts))

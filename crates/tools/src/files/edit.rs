@@ -237,6 +237,7 @@ impl Asked<'_> {
         let outcome =
             replace::apply(&before, &request).map_err(|error| refused(error, file_path))?;
         let bytes = outcome.document.encode();
+        desk.check_room(bytes.len(), Some(&loaded.metadata))?;
         let tell = || Told::of(&before, &outcome, &bytes, &shown(path));
         let (file, told) = meanwhile(bytes.len(), tell, || desk.stage(path, &bytes))?;
         let writing = lock()?;

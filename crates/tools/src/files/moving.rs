@@ -65,7 +65,7 @@ fn relocate(desk: &Desk, input: &Input) -> Result<Reply<Facts>, Failure> {
     let destination = path_of(desk, "destination", &input.destination)?;
     let files = desk.files();
     files.link_metadata(&source)?;
-    let _writing = desk.writing()?;
+    let writing = desk.writing()?;
     desk.check_move(&source, &destination)?;
     let replaced = match files.link_metadata(&destination) {
         Ok(metadata) => Some(make_way(desk, input, &source, &destination, metadata.kind)?),
@@ -77,6 +77,10 @@ fn relocate(desk: &Desk, input: &Input) -> Result<Reply<Facts>, Failure> {
     files.rename(&source, &destination, Collision::Refuse)?;
     if let (Some(old), Ok(new)) = (old, desk.key(&destination)) {
         desk.session.state().tracker.moved(&old, new);
+    }
+    drop(writing);
+    if replaced.is_some() {
+        trash::forget(desk);
     }
     let facts = Facts { source: shown(&source), destination: shown(&destination), replaced };
     let mut text = format!("moved {} to {}\n", input.source, input.destination);
@@ -108,5 +112,5 @@ fn make_way(
     if from.path.starts_with(&to.path) || to.path.starts_with(&from.path) {
         return refuse("and one of the two holds the other");
     }
-    Ok(shown(&trash::discard(desk.files(), destination)?))
+    Ok(shown(&trash::discard(desk, destination)?))
 }

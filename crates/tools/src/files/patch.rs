@@ -10,10 +10,11 @@ use carrel_domain::Code;
 use carrel_edit::Document;
 use carrel_edit::patch::{self, FileChange, Operation, Patch};
 use carrel_fsroot::{AtomicFile, Collision, WriteOptions};
+use carrel_workspace::Amount;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::common::{ChangeFacts, Desk, Loaded, compared, is_missing, shown};
+use super::common::{ChangeFacts, Desk, Loaded, compared, growth, is_missing, shown};
 use super::trash;
 use crate::answer::Reply;
 use crate::blocking::blocking;
@@ -85,13 +86,17 @@ fn apply(desk: &Desk, text: &str) -> Result<Reply<Facts>, Failure> {
         .map_err(|error| Failure::new(Code::PatchInvalid, format!("invalid patch: {error}")))?;
     desk.check_masks(text, "a file")?;
     check_modes(&parsed)?;
-    let _writing = desk.writing()?;
+    let writing = desk.writing()?;
     let before = load_all(desk, &parsed)?;
     let changes = in_memory(&parsed, &before)?;
     let after = after(desk, &changes);
+    check_room(desk, &before, &after)?;
     let staged = stage(desk, &before, &after)?;
     commit(desk, &before, staged)?;
-    Ok(report(desk, &before, &after, &changes))
+    let reply = report(desk, &before, &after, &changes);
+    drop(writing);
+    trash::forget(desk);
+    Ok(reply)
 }
 
 /// Refuses what is no plain file: a link or a submodule cannot be made of text.
@@ -178,6 +183,17 @@ fn after(desk: &Desk, changes: &[FileChange]) -> After {
     after
 }
 
+/// Refuses what all files together have no room for.
+fn check_room(desk: &Desk, before: &Before, after: &After) -> Result<(), Failure> {
+    let mut all = Amount::default();
+    for (path, new) in after {
+        let Some(new) = new else { continue };
+        let more = growth(new.bytes.len(), existing(before, desk, path).map(|old| &old.metadata));
+        all = Amount { bytes: all.bytes + more.bytes, files: all.files + more.files };
+    }
+    Ok(desk.place.desk().room_for(all)?)
+}
+
 /// A change that is ready and not yet visible.
 enum Staged {
     Write(PathBuf, AtomicFile),
@@ -243,9 +259,7 @@ fn commit(desk: &Desk, before: &Before, staged: Vec<Staged>) -> Result<(), Failu
             Staged::Write(path, file) => {
                 file.commit().map(|()| Undo::Written(path)).map_err(Failure::from)
             }
-            Staged::Remove(path) => {
-                trash::discard(desk.files(), &path).map(|now| Undo::Moved(path, now))
-            }
+            Staged::Remove(path) => trash::discard(desk, &path).map(|now| Undo::Moved(path, now)),
         };
         match undo {
             Ok(undo) => done.push(undo),

@@ -3,11 +3,13 @@
 //! It is a directory of the workspace itself: a rename into it always works and takes no time, what
 //! is in it counts against the same quota, and whoever deleted something can put it back.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use carrel_domain::{Clock as _, SystemClock};
-use carrel_fsroot::{Collision, Root, WriteOptions};
+use carrel_fsroot::{Collision, FileKind, Root, UsageLimit, WriteOptions};
 
+use super::common::Desk;
 use crate::failure::Failure;
 
 /// The name of the directory.
@@ -18,10 +20,16 @@ const MAX_KEPT: usize = 200;
 
 const DIRECTORY_MODE: u32 = 0o700;
 
-/// Moves something into the trash, and returns where it is now.
-pub(super) fn discard(files: &Root, path: &Path) -> Result<PathBuf, Failure> {
+/// How much is kept, at most a quarter of the quota. The oldest deletions are removed for good, but
+/// never the last one.
+const MAX_KEPT_BYTES: u64 = 1 << 30;
+
+/// Moves something into the trash, and returns where it is now. [`forget`] makes room for it when
+/// others need not wait any more.
+pub(super) fn discard(desk: &Desk, path: &Path) -> Result<PathBuf, Failure> {
+    let files = desk.files();
     prepare(files)?;
-    let directory = new_place(files)?;
+    let directory = new_place(files, weight(files, path))?;
     let name = path.file_name().map_or_else(|| "unnamed".into(), std::borrow::ToOwned::to_owned);
     let target = directory.join(name);
     if let Err(error) = files.rename(path, &target, Collision::Refuse) {
@@ -29,7 +37,6 @@ pub(super) fn discard(files: &Root, path: &Path) -> Result<PathBuf, Failure> {
         let _ = files.remove_directory(&directory);
         return Err(error.into());
     }
-    forget(files);
     Ok(target)
 }
 
@@ -49,12 +56,24 @@ fn prepare(files: &Root) -> Result<(), Failure> {
     Ok(files.write(&ignore, b"*\n", WriteOptions::default())?)
 }
 
-/// Makes a directory whose name sorts by time.
-fn new_place(files: &Root) -> Result<PathBuf, Failure> {
+/// Counts what something takes up, as far as that matters.
+fn weight(files: &Root, path: &Path) -> u64 {
+    let limit = UsageLimit { bytes: MAX_KEPT_BYTES, inodes: u64::MAX };
+    match files.link_metadata(path) {
+        Ok(metadata) if metadata.kind == FileKind::Directory => {
+            files.usage(path, limit).map_or(0, |usage| usage.bytes)
+        }
+        Ok(metadata) => metadata.allocated,
+        Err(_) => 0,
+    }
+}
+
+/// Makes a directory whose name sorts by time, and says how much is in it.
+fn new_place(files: &Root, bytes: u64) -> Result<PathBuf, Failure> {
     let now = SystemClock.now().as_millis();
     let mut number = 0;
     loop {
-        let directory = Path::new(TRASH).join(format!("{now:013}-{number:03}"));
+        let directory = Path::new(TRASH).join(format!("{now:013}-{number:03}-{bytes}"));
         match files.create_directory(&directory, DIRECTORY_MODE) {
             Err(error) if error.problem() == carrel_fsroot::Problem::Exists && number < 999 => {
                 number += 1;
@@ -65,12 +84,24 @@ fn new_place(files: &Root) -> Result<PathBuf, Failure> {
 }
 
 /// Removes what was deleted longest ago. What cannot be removed now is tried again next time.
-fn forget(files: &Root) {
+pub(super) fn forget(desk: &Desk) {
+    let files = desk.files();
     let Ok(mut entries) = files.list(Path::new(TRASH)) else { return };
-    entries.retain(|entry| entry.kind == carrel_fsroot::FileKind::Directory);
-    entries.sort_by(|one, other| one.name.cmp(&other.name));
-    let surplus = entries.len().saturating_sub(MAX_KEPT);
-    for entry in &entries[..surplus] {
-        let _ = files.remove_tree(&Path::new(TRASH).join(&entry.name));
+    entries.retain(|entry| entry.kind == FileKind::Directory);
+    entries.sort_by(|one, other| other.name.cmp(&one.name));
+    let quarter = desk.place.desk().quota().map(|quota| quota.bytes.as_u64() / 4);
+    let limit = quarter.unwrap_or(u64::MAX).min(MAX_KEPT_BYTES);
+    let mut bytes = 0_u64;
+    for (index, entry) in entries.iter().enumerate() {
+        bytes = bytes.saturating_add(recorded_weight(&entry.name));
+        if index >= MAX_KEPT || (index > 0 && bytes > limit) {
+            let _ = files.remove_tree(&Path::new(TRASH).join(&entry.name));
+        }
     }
+}
+
+/// Returns what the name of a deletion says about its weight.
+fn recorded_weight(name: &OsStr) -> u64 {
+    let bytes = name.to_str().and_then(|name| name.split('-').nth(2)?.parse().ok());
+    bytes.unwrap_or(0)
 }

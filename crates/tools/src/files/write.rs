@@ -54,7 +54,7 @@ impl Tool for Write {
 fn write(desk: &Desk, input: &Input) -> Result<Reply<ChangeFacts>, Failure> {
     let path = path_of(desk, "file_path", &input.file_path)?;
     desk.check_masks(&input.content, &input.file_path)?;
-    let _writing = desk.writing()?;
+    let writing = desk.writing()?;
     let (old, bytes) = if is_missing(desk.files(), &path)? {
         let bytes = input.content.clone().into_bytes();
         desk.create(&path, &bytes, None)?;
@@ -64,6 +64,7 @@ fn write(desk: &Desk, input: &Input) -> Result<Reply<ChangeFacts>, Failure> {
         (Some(old), bytes)
     };
     let hash = desk.wrote(&path, &bytes)?;
+    drop(writing);
     let name = shown(&path);
     let (diff, text) = compared(old.as_deref(), &input.content, &name);
     let mut reply = format!("wrote {} bytes to {}\n", bytes.len(), input.file_path);

@@ -113,6 +113,8 @@ impl Tool for WriteFile {
             let files = desk.files().browse();
             let _writing = desk.writing()?;
             desk.check_later(&path, input.content.as_bytes())?;
+            let replaced = files.metadata(&path).ok();
+            desk.check_room(input.content.len(), replaced.as_ref())?;
             make_way(&desk, &path)?;
             files.write(&path, input.content.as_bytes(), WriteOptions::default())?;
             let facts = FileFacts { path: shown(&path), size: input.content.len() };

@@ -2,7 +2,7 @@
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use carrel_fsroot::{FileKind, Root};
 use carrel_sandbox::Repository;
@@ -14,6 +14,7 @@ use crate::error::Error;
 use crate::launch::Workspace;
 use crate::quota::{Amount, Quota};
 use crate::trust::Trust;
+use crate::watch::{Overrun, Watcher};
 
 /// A directory that commands work in.
 #[derive(Debug)]
@@ -24,6 +25,8 @@ pub struct Desk {
     /// What no command may see.
     pub(super) hidden: Vec<PathBuf>,
     pub(super) quota: Option<(Quota, Amount)>,
+    /// Knows what the quota leaves for single files.
+    room: Option<Arc<Mutex<Watcher>>>,
     /// Lets one writer of files in at a time.
     write_lock: Arc<WriteLock>,
     /// What is trusted in it, from before the first command on.
@@ -47,6 +50,7 @@ impl Desk {
             scratch_home,
             hidden: vec![state.to_owned()],
             quota: None,
+            room: None,
             trust: Arc::default(),
             root: None,
             lock: None,
@@ -63,6 +67,7 @@ impl Desk {
             scratch_home,
             hidden: vec![root.to_owned()],
             quota: None,
+            room: None,
             trust: Arc::default(),
             root: Some(root.to_owned()),
             lock: Some(lock),
@@ -73,9 +78,12 @@ impl Desk {
     /// Takes a workspace of a root, which nobody can remove meanwhile. `used` is what it uses now.
     pub fn of(workspace: Workspace, root: &Path, used: Amount) -> Result<Self, RunError> {
         let directory = workspace.files().try_clone().map_err(RunError::Workspace)?;
+        let same = directory.try_clone().map_err(RunError::Workspace)?;
         let desk = Self::locked(directory, root, workspace.lock_descriptor()?);
-        let quota = Some((workspace.record().quota, used));
-        Ok(Self { quota, _workspace: Some(workspace), ..desk })
+        let quota = workspace.record().quota;
+        let watcher = Arc::new(Mutex::new(Watcher::new(same, quota, used)?));
+        let quota = Some((quota, used));
+        Ok(Self { quota, room: Some(watcher), _workspace: Some(workspace), ..desk })
     }
 
     /// Takes a directory in this one, for somebody who is to see no more of it.
@@ -87,6 +95,7 @@ impl Desk {
             write_lock: Arc::clone(&self.write_lock),
             hidden: self.hidden.clone(),
             quota: self.quota,
+            room: self.room.clone(),
             trust: Arc::default(),
             root: self.root.clone(),
             lock: self.lock.as_ref().map(OwnedFd::try_clone).transpose()?,
@@ -118,6 +127,34 @@ impl Desk {
     /// Returns what lets one writer in at a time.
     pub fn write_lock(&self) -> &WriteLock {
         &self.write_lock
+    }
+
+    /// Returns the most that it may take up, if there is such a limit.
+    pub fn quota(&self) -> Option<Quota> {
+        self.quota.map(|(quota, _)| quota)
+    }
+
+    /// Says that a command writes, or has written.
+    pub(super) fn expect_changes(&self) {
+        if let Some(room) = &self.room {
+            room.lock().unwrap_or_else(PoisonError::into_inner).expect_changes();
+        }
+    }
+
+    /// Refuses to write so much more than the quota leaves. It may have to count what there is.
+    pub fn room_for(&self, more: Amount) -> Result<(), Error> {
+        let Some(room) = self.room.as_ref().filter(|_| more != Amount::default()) else {
+            return Ok(());
+        };
+        let found = room.lock().unwrap_or_else(PoisonError::into_inner).room_for(more)?;
+        let Some(Overrun { exceeded, .. }) = found else { return Ok(()) };
+        let key = self.path().file_name().unwrap_or_default().to_string_lossy().into_owned();
+        Err(Error::QuotaExceeded {
+            key,
+            used: exceeded.used,
+            limit: exceeded.limit,
+            used_bytes: exceeded.bytes,
+        })
     }
 
     /// Returns descriptors that a command has to hold as long as anything of it is left.
