@@ -13,7 +13,7 @@ pub(crate) struct Pace {
     pub(crate) starts: usize,
     /// Searching a whole tree.
     pub(crate) searches: usize,
-    /// Calls to a server whose memory is looked at.
+    /// Calls to a server whose memory is looked at, after as many others.
     pub(crate) remembered: usize,
     /// Moving a tree away and back.
     pub(crate) moves: usize,
@@ -35,7 +35,7 @@ impl Pace {
         calls: 2000,
         starts: 50,
         searches: 31,
-        remembered: 11_000,
+        remembered: 10_000,
         moves: 200,
         trees: 5,
         deleted_files: 50_000,
@@ -50,7 +50,7 @@ impl Pace {
         calls: 200,
         starts: 5,
         searches: 5,
-        remembered: 1100,
+        remembered: 1000,
         moves: 10,
         trees: 2,
         deleted_files: 2000,
