@@ -175,7 +175,9 @@ async fn edit_and_ask(
 ) -> Result<Reply<EditFacts>, Failure> {
     let toolbox = Arc::clone(&call.toolbox);
     let (mut reply, project) = blocking(move || {
-        let path = desk.place.relative(&file_path);
+        let path = path_of(&desk, "file_path", &file_path)?;
+        // What leads nowhere has no project, however long it is looked for.
+        desk.files().metadata(&path)?;
         let (project, limits) = feedback::project_and_limits(&desk.place, &toolbox, &path);
         Ok((edit(&desk, &file_path, &edits, limits)?, project))
     })

@@ -557,3 +557,14 @@ async fn files_are_written_and_it_is_said_once_where_no_lock_between_processes_c
     let names = std::fs::read_dir(lab.path("elsewhere")).unwrap();
     assert_eq!(names.count(), 0, "a link is not followed");
 }
+
+#[tokio::test]
+async fn no_project_is_looked_for_at_the_end_of_an_endless_path() {
+    let lab = Lab::new();
+    let path = "a/".repeat(100_000);
+    let begun = std::time::Instant::now();
+    let arguments = json!({ "file_path": path, "old_string": "a", "new_string": "b" });
+    let (code, _) = lab.refusal("Edit", arguments).await;
+    assert_eq!(code, "E_NAME_TOO_LONG");
+    assert!(begun.elapsed() < std::time::Duration::from_secs(5), "{:?}", begun.elapsed());
+}
