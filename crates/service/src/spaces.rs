@@ -152,7 +152,9 @@ impl Spaces {
     pub async fn check_quota(&self, space: &Space) -> Result<Amount, ServiceError> {
         let measured = self.inner.workspaces.check_quota(&space.key).await?;
         self.inner.workspaces.touch(&space.key).await?;
-        Ok(measured.map_or(Amount::default(), |measured| measured.amount))
+        let used = measured.map_or(Amount::default(), |measured| measured.amount);
+        space.place.desk().now_uses(used);
+        Ok(used)
     }
 
     /// Returns what a workspace uses; nothing if it has no directory yet.

@@ -149,6 +149,23 @@ async fn a_full_workspace_fails_its_tasks_with_a_last_word() {
 }
 
 #[tokio::test]
+async fn what_earlier_tasks_left_counts_against_the_writer_of_now() {
+    let lab = Lab::with_quota(ByteSize::mib(4)).await;
+    let writer = "import sys, time\nfor i in range(30):\n open(f'{sys.argv[1]}{i}', 'wb').write(bytes(100000)); time.sleep(0.01)\n";
+    let (first, _) = lab
+        .run(json!({ "steps": [
+            { "action": "write_file", "path": "fill.py", "content": writer },
+            { "action": "shell", "command": "python3 fill.py a" },
+        ]}))
+        .await;
+    assert_eq!(first.status, TaskStatus::Completed, "{first:#?}");
+    let (second, _) =
+        lab.run(json!({ "steps": [{ "action": "shell", "command": "python3 fill.py b" }] })).await;
+    let error = second.error.as_deref().unwrap_or_default();
+    assert!(error.contains("quota"), "{second:#?}");
+}
+
+#[tokio::test]
 async fn a_failed_step_begins_again_only_if_that_was_asked_for() {
     let lab = Lab::new().await;
     let (task, events) = lab

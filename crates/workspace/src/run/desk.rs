@@ -24,7 +24,9 @@ pub struct Desk {
     pub(super) scratch_home: ScratchHome,
     /// What no command may see.
     pub(super) hidden: Vec<PathBuf>,
-    pub(super) quota: Option<(Quota, Amount)>,
+    quota: Option<Quota>,
+    /// What it used when somebody last looked.
+    used: Arc<Mutex<Amount>>,
     /// Knows what the quota leaves for single files.
     room: Option<Arc<Mutex<Watcher>>>,
     /// Lets one writer of files in at a time.
@@ -50,6 +52,7 @@ impl Desk {
             scratch_home,
             hidden: vec![state.to_owned()],
             quota: None,
+            used: Arc::default(),
             room: None,
             trust: Arc::default(),
             root: None,
@@ -67,6 +70,7 @@ impl Desk {
             scratch_home,
             hidden: vec![root.to_owned()],
             quota: None,
+            used: Arc::default(),
             room: None,
             trust: Arc::default(),
             root: Some(root.to_owned()),
@@ -82,8 +86,8 @@ impl Desk {
         let desk = Self::locked(directory, root, workspace.lock_descriptor()?);
         let quota = workspace.record().quota;
         let watcher = Arc::new(Mutex::new(Watcher::new(same, quota, used)?));
-        let quota = Some((quota, used));
-        Ok(Self { quota, room: Some(watcher), _workspace: Some(workspace), ..desk })
+        let (quota, used) = (Some(quota), Arc::new(Mutex::new(used)));
+        Ok(Self { quota, used, room: Some(watcher), _workspace: Some(workspace), ..desk })
     }
 
     /// Takes a directory in this one, for somebody who is to see no more of it.
@@ -95,6 +99,7 @@ impl Desk {
             write_lock: Arc::clone(&self.write_lock),
             hidden: self.hidden.clone(),
             quota: self.quota,
+            used: Arc::clone(&self.used),
             room: self.room.clone(),
             trust: Arc::default(),
             root: self.root.clone(),
@@ -131,7 +136,18 @@ impl Desk {
 
     /// Returns the most that it may take up, if there is such a limit.
     pub fn quota(&self) -> Option<Quota> {
-        self.quota.map(|(quota, _)| quota)
+        self.quota
+    }
+
+    /// Says what it uses, because somebody has looked.
+    pub fn now_uses(&self, used: Amount) {
+        *self.used.lock().unwrap_or_else(PoisonError::into_inner) = used;
+    }
+
+    /// Returns the most that it may take up and what it does, if there is such a limit.
+    pub(super) fn quota_and_use(&self) -> Option<(Quota, Amount)> {
+        let used = *self.used.lock().unwrap_or_else(PoisonError::into_inner);
+        self.quota.map(|quota| (quota, used))
     }
 
     /// Says that a command writes, or has written.
