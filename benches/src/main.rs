@@ -9,8 +9,8 @@
 //!
 //! `DIRECTORY` is where scratch files are made, on the disk to be measured; what is made is
 //! removed at the end. `--quick` takes few rounds and small trees, to see that everything runs;
-//! `--only` measures one of the groups `lifecycle`, `files`, `commands`, `sandbox`, `tools`, `usage`
-//! and `removal`.
+//! `--only` measures one of the groups `lifecycle`, `files`, `commands`, `sandbox`, `tools`, `queue`,
+//! `usage` and `removal`.
 #![forbid(unsafe_code)]
 #![expect(
     clippy::disallowed_methods,
@@ -29,6 +29,7 @@ mod mcp;
 mod measure;
 mod pace;
 mod plain;
+mod queue;
 mod removal;
 mod report;
 mod sandbox;
@@ -59,12 +60,13 @@ type Group = fn(&Ground) -> Result<Vec<Row>, Fault>;
 const DEFAULT_DIRECTORY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../target/bench");
 
 /// Those that delete much come last; see [`removal`].
-const GROUPS: [(&str, Group); 7] = [
+const GROUPS: [(&str, Group); 8] = [
     ("lifecycle", lifecycle::rows),
     ("files", files::rows),
     ("commands", commands::rows),
     ("sandbox", sandbox::rows),
     ("tools", tool_rows),
+    ("queue", queue::rows),
     ("usage", usage::rows),
     ("removal", removal::rows),
 ];
