@@ -11,11 +11,13 @@ help: ## Show this list
 # Without a dynamic linker the program starts in half the time, and runs on any distribution.
 STATIC := -C target-feature=+crt-static -C relocation-model=static
 
+BINARIES := $(if $(CARGO_TARGET_DIR),$(CARGO_TARGET_DIR),target)/release
+
 build: ## Build the release binary: target/release/carrel
 	$(CARGO) rustc --release -p carrel-cli --bin carrel -- $(STATIC)
 
-run: build ## Build, and print the first commands to try
-	@scripts/first-steps
+run: build ## Build, and serve workspaces and tasks on 127.0.0.1:8080 from ./data
+	@$(BINARIES)/carrel serve --bind 127.0.0.1:8080 --data ./data
 
 test: ## Install what the tests need, then run all of them
 	scripts/install-test-tools
