@@ -32,6 +32,7 @@ pub(crate) fn run(
     arguments: &ServeArguments,
     environment: &Environment,
 ) -> Result<ExitCode, Failure> {
+    carrel_sandbox::share_the_heap();
     let made = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = made.map_err(|source| Failure::Start { doing: "the runtime", source })?;
     let served = runtime.block_on(serve(arguments, environment));

@@ -10,10 +10,10 @@ use carrel_domain::{Code, Coded, Timestamp, WorkspaceId};
 use serde_json::{Value, json};
 
 /// How many requests a second a workspace may send for long.
-pub const REQUESTS_PER_SECOND: NonZeroU32 = NonZeroU32::new(200).expect("more than none");
+pub const REQUESTS_PER_SECOND: NonZeroU32 = NonZeroU32::new(5_000).expect("more than none");
 
 /// How many a workspace may send at once after a pause.
-pub const BURST: NonZeroU32 = NonZeroU32::new(400).expect("more than none");
+pub const BURST: NonZeroU32 = NonZeroU32::new(10_000).expect("more than none");
 
 /// How many workspaces are counted at a time; it bounds memory.
 pub const MAX_BUCKETS: usize = 10_000;
