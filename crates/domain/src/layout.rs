@@ -1,9 +1,10 @@
 //! How the inside of a workspace is arranged.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What a new workspace directory contains.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Layout {
     /// The directory itself is the work tree.

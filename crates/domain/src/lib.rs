@@ -16,6 +16,7 @@ mod secret;
 mod size;
 mod task;
 mod time;
+pub mod whole;
 
 pub use code::{Code, Coded, ErrorBody, ErrorEnvelope, message_of};
 pub use key::{Candidates, Choice, Identifier, InvalidIdentifier, WorkspaceKey};

@@ -1,8 +1,10 @@
 //! Queued work: what it is called, how urgent it is, and where it stands.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use uuid::Uuid;
 
@@ -76,6 +78,20 @@ macro_rules! ids {
                 String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
             }
         }
+
+        impl JsonSchema for $name {
+            fn schema_name() -> Cow<'static, str> {
+                stringify!($name).into()
+            }
+
+            fn json_schema(_: &mut SchemaGenerator) -> Schema {
+                json_schema!({ "type": "string", "format": "uuid" })
+            }
+
+            fn inline_schema() -> bool {
+                true
+            }
+        }
     )+};
 }
 
@@ -135,6 +151,17 @@ macro_rules! words {
         impl<'de> Deserialize<'de> for $name {
             fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
                 String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+            }
+        }
+
+        impl JsonSchema for $name {
+            fn schema_name() -> Cow<'static, str> {
+                stringify!($name).into()
+            }
+
+            fn json_schema(_: &mut SchemaGenerator) -> Schema {
+                let description = concat!($($doc),+).trim();
+                json_schema!({ "type": "string", "enum": Self::ALL, "description": description })
             }
         }
     };
