@@ -6,7 +6,20 @@ use crate::request::InvalidRequest;
 pub const DEFAULT_HOSTS: [&str; 3] = ["github.com", "gitlab.com", "bitbucket.org"];
 
 /// The longest name of a branch.
-const MAX_BRANCH: usize = 255;
+pub(crate) const MAX_BRANCH: usize = 255;
+
+/// What [`check_branch`] takes, for schemas; blank means none.
+pub const BRANCH_PATTERN: &str =
+    r"^( *|(?!.*\.\.)(?!.*//)(?!.*\.lock$)[A-Za-z0-9]([A-Za-z0-9._/-]*[A-Za-z0-9_-])?)$";
+
+/// What stands in [`ADDRESS_PATTERN`] for the machines that are allowed.
+pub const HOSTS_PLACEHOLDER: &str = "{hosts}";
+
+/// What [`Address::parse`] takes, for schemas.
+pub const ADDRESS_PATTERN: &str = r"^https://{hosts}(/[A-Za-z0-9_][A-Za-z0-9._-]{0,90}){2,8}$";
+
+/// What [`check_name`] takes, for schemas.
+pub(crate) const NAME_PATTERN: &str = r"^[A-Za-z0-9_][A-Za-z0-9._-]{0,99}$";
 
 /// The address of a repository that may be asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]

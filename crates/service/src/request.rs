@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use carrel_domain::{Network, Priority, Timestamp, WorkspaceId};
+use carrel_domain::{Network, Priority, Timestamp, WorkspaceId, whole};
 use carrel_store::{NewTask, Repeat, Task};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
@@ -15,6 +16,9 @@ use crate::step::{RawStep, Step};
 
 /// The kind of a task that does not say.
 const DEFAULT_TYPE: &str = "background_job";
+
+/// What a word may be made of, for schemas: no control characters.
+const WORD_PATTERN: &str = r"^[^\u0000-\u001f\u007f-\u009f]*$";
 
 /// Why a request is not what it should be.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -34,30 +38,40 @@ impl InvalidRequest {
 }
 
 /// The body of a submission.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TaskRequest {
     /// What is to be done, in this order.
+    #[schemars(length(min = 1, max = MAX_STEPS))]
     pub(crate) steps: Vec<RawStep>,
     /// How urgent it is.
     #[serde(default = "normal")]
     pub priority: Priority,
     /// How many seconds all of it may take.
-    #[serde(default = "usual_seconds")]
+    #[schemars(range(min = TASK_SECONDS.0, max = TASK_SECONDS.2))]
+    #[serde(default = "usual_seconds", deserialize_with = "whole::number")]
     pub timeout_seconds: u64,
     /// What kind of work it is.
+    #[schemars(length(min = 1, max = MAX_WORD_CHARS), regex(pattern = WORD_PATTERN))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task_type: Option<String>,
     /// What ties it to something of the caller's.
+    #[schemars(length(min = 1, max = MAX_WORD_CHARS), regex(pattern = WORD_PATTERN))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub correlation_id: Option<String>,
     /// How often it may be begun.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = ATTEMPTS.1))]
+    #[serde(
+        default,
+        deserialize_with = "whole::optional",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub max_attempts: Option<u32>,
     /// Whether a failed step is a reason to begin again.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub retry_failed: bool,
     /// What makes a repeated request known as one.
+    #[schemars(length(min = 1, max = MAX_WORD_CHARS), regex(pattern = WORD_PATTERN))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<String>,
     /// The workspace, if the token covers several.
