@@ -18,7 +18,7 @@ use crate::state::Api;
 pub(crate) const KEY_HEADER: &str = "idempotency-key";
 
 /// Characters of a key.
-const MAX_KEY_CHARS: usize = 255;
+pub(crate) const MAX_KEY_CHARS: usize = 255;
 
 /// Keys whose first request is being answered.
 pub(crate) type InFlight = Mutex<HashMap<(String, String), Arc<tokio::sync::Mutex<()>>>>;

@@ -9,46 +9,42 @@ mod tools;
 mod work;
 mod workspaces;
 
+pub(crate) use tools::names as tool_names;
+
 use axum::Router;
 use axum::extract::Request;
 use axum::http::Method;
-use axum::routing::{delete, get, post};
 use carrel_domain::Code;
 use serde_json::json;
 
 use crate::answer::Failed;
+use crate::openapi::Route;
 use crate::state::Api;
+
+/// Returns every route.
+pub(crate) fn table() -> Vec<Route> {
+    let groups = [
+        ("tasks", tasks::routes()),
+        ("workspaces", workspaces::routes()),
+        ("files", files::routes()),
+        ("commands", work::routes()),
+        ("commands", github::routes()),
+        ("tools", tools::routes()),
+        ("server", system::routes()),
+        ("server", page::routes()),
+    ];
+    let named = |(tag, routes): (_, Vec<Route>)| routes.into_iter().map(move |one| one.among(tag));
+    groups.into_iter().flat_map(named).collect()
+}
 
 /// Returns the router.
 pub(crate) fn router(api: Api) -> Router {
-    let workspace = Router::new()
-        .route("/", get(workspaces::show).delete(workspaces::remove))
-        .route("/usage", get(workspaces::usage))
-        .route("/files", get(files::list))
-        .route("/files/content", get(files::content))
-        .route("/files/grep", get(files::grep))
-        .route("/files/write", post(files::write))
-        .route("/files/raw", get(files::raw))
-        .route("/exec", post(work::exec))
-        .route("/git", post(work::git))
-        .route("/github/clone", post(github::clone))
-        .route("/tools/{name}", post(tools::call));
-    let routes = Router::new()
-        .route("/api/tasks/submit", post(tasks::submit))
-        .route("/api/tasks", get(tasks::list))
-        .route("/api/tasks/{id}", get(tasks::show))
-        .route("/api/tasks/{id}/cancel", post(tasks::cancel))
-        .route("/api/tasks/{id}/events", get(tasks::events))
-        .route("/api/tasks/{id}/events/ticket", post(tasks::ticket))
-        .route("/api/workspaces", get(workspaces::list).post(workspaces::create))
-        .nest("/api/workspaces/{id}", workspace)
-        .route("/api/tools", get(tools::list))
-        .route("/api/session", delete(page::end))
-        .route("/healthz", get(system::alive))
-        .route("/readyz", get(system::ready))
-        .route("/metrics", get(system::metrics))
-        .route("/", get(page::page));
-    routes.fallback(unknown).method_not_allowed_fallback(wrong_method).with_state(api)
+    let routes = table().into_iter().map(Route::into_handler);
+    routes
+        .fold(Router::new(), |router, (path, handler)| router.route(path, handler))
+        .fallback(unknown)
+        .method_not_allowed_fallback(wrong_method)
+        .with_state(api)
 }
 
 async fn unknown(request: Request) -> Failed {

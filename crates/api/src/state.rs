@@ -1,9 +1,10 @@
 //! What all requests share.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
+use axum::body::Bytes;
 use carrel_domain::{Clock, Code, Timestamp, WorkspaceId};
 use carrel_service::{NewSpace, ServiceError, Space, Spaces, Tasks};
 use carrel_store::Workspace;
@@ -63,6 +64,8 @@ pub(crate) struct Inner {
     work: Arc<Semaphore>,
     streams: Arc<Mutex<HashMap<WorkspaceId, usize>>>,
     pub(crate) in_flight: InFlight,
+    /// The document of the API, once somebody has asked for it.
+    pub(crate) document: OnceLock<Bytes>,
 }
 
 impl Api {
@@ -82,6 +85,7 @@ impl Api {
             work: Arc::new(Semaphore::new(MAX_WORK)),
             streams: Arc::default(),
             in_flight: InFlight::default(),
+            document: OnceLock::new(),
         };
         Self { inner: Arc::new(inner) }
     }

@@ -1,28 +1,84 @@
 //! `/files` of a workspace.
 
+mod answers;
+
 use std::path::PathBuf;
 
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use carrel_domain::{Code, WorkspaceId};
 use carrel_fsroot::MAX_READ_BYTES;
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::answer::{Answered, Failed, bytes_answer, ok};
 use crate::auth::Scope;
 use crate::extract::{Id, Json, Params, Who};
+use crate::openapi::{FILES, Header, RELATIVE_PATH, Route, SEARCH, STORE, WORKSPACES};
 use crate::repeat::{Change, Done};
 use crate::routes::work::{Called, arguments, check_relative};
 use crate::state::Api;
 
-#[derive(Deserialize)]
+use self::answers::{Directory, FileContent, Found, Saved};
+
+/// Every route of this module.
+pub(super) fn routes() -> Vec<Route> {
+    let routes = vec![
+        Route::get("/api/workspaces/{workspace_id}/files", list)
+            .called("list_files", "List a directory")
+            .says("Lists a directory: directories first, then by name; 500 entries at most.")
+            .needs(Scope::Read)
+            .query::<PathParams>()
+            .json::<Directory>(200, "The entries."),
+        Route::get("/api/workspaces/{workspace_id}/files/content", content)
+            .called("read_file", "Read a file of text")
+            .says("Returns the text of a file of at most 2 MiB.")
+            .needs(Scope::Read)
+            .query::<FileParams>()
+            .json::<FileContent>(200, "The file."),
+        Route::get("/api/workspaces/{workspace_id}/files/raw", raw)
+            .called("read_raw_file", "Read a file as it is")
+            .says("Returns the bytes of a file of at most 2 MiB.")
+            .needs(Scope::Read)
+            .query::<FileParams>()
+            .bytes("application/octet-stream", "The bytes."),
+        Route::get("/api/workspaces/{workspace_id}/files/grep", grep)
+            .called("search_files", "Search in files")
+            .says("Searches files with a regular expression, hidden and ignored ones included.")
+            .needs(Scope::Read)
+            .query::<GrepParams>()
+            .json::<Found>(200, "The lines that match.")
+            .fails(SEARCH),
+        Route::post("/api/workspaces/{workspace_id}/files/write", write)
+            .called("write_file", "Write a file")
+            .says("Makes a file, or replaces all of its text. Directories are made as needed.")
+            .needs(Scope::Write)
+            .header(Header::IdempotencyKey)
+            .body::<WriteBody>()
+            .json::<Saved>(200, "The file is written."),
+    ];
+    let among = |route: Route| route.fails(STORE).fails(WORKSPACES).fails(FILES);
+    routes.into_iter().map(among).collect()
+}
+
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct PathParams {
+    /// The directory, relative to the workspace; the top if none.
+    #[schemars(regex(pattern = RELATIVE_PATH))]
     path: Option<String>,
 }
 
-impl PathParams {
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct FileParams {
+    /// The file, relative to the workspace.
+    #[schemars(required, length(min = 1), regex(pattern = RELATIVE_PATH))]
+    path: Option<String>,
+}
+
+impl FileParams {
     fn required(self) -> Result<String, Failed> {
         let path = self.path.filter(|path| !path.is_empty());
         let path = path.ok_or_else(|| Failed::field("path", "is required"))?;
@@ -59,7 +115,7 @@ pub(super) async fn content(
     State(api): State<Api>,
     Who(caller): Who,
     Id(workspace): Id<WorkspaceId>,
-    Params(params): Params<PathParams>,
+    Params(params): Params<FileParams>,
 ) -> Answered {
     let asked = json!({ "path": params.required()? });
     let mut file = look(&api, &caller, workspace, "workspace_read_file", asked).await?;
@@ -67,12 +123,19 @@ pub(super) async fn content(
     Ok(ok(&file))
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct GrepParams {
+    /// The regular expression.
+    #[schemars(required, length(min = 1))]
     pattern: Option<String>,
+    /// The file or directory to search, relative to the workspace; all of it if none.
+    #[schemars(regex(pattern = RELATIVE_PATH))]
     path: Option<String>,
+    /// Only files that match this glob, such as `*.py`.
     include: Option<String>,
+    /// How many matching lines to return: 50 if not given; more than 200 count as 200.
+    #[schemars(range(min = 1, max = u64::MAX))]
     max_results: Option<u64>,
 }
 
@@ -97,10 +160,14 @@ pub(super) async fn grep(
     Ok(ok(&look(&api, &caller, workspace, "workspace_grep", asked).await?))
 }
 
-#[derive(Deserialize)]
+/// A file that is to be written.
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct WriteBody {
+    /// Where it is, relative to the workspace.
+    #[schemars(length(min = 1), regex(pattern = RELATIVE_PATH))]
     path: String,
+    /// All of its text.
     content: String,
 }
 
@@ -138,7 +205,7 @@ pub(super) async fn raw(
     State(api): State<Api>,
     Who(caller): Who,
     Id(workspace): Id<WorkspaceId>,
-    Params(params): Params<PathParams>,
+    Params(params): Params<FileParams>,
 ) -> Answered {
     let path = PathBuf::from(params.required()?);
     let space = api.space(&caller, Scope::Read, workspace).await?;

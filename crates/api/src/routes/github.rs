@@ -2,22 +2,45 @@
 
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
-use carrel_domain::WorkspaceId;
+use carrel_domain::{Code, WorkspaceId};
+use carrel_service::repository::{ADDRESS_PATTERN, BRANCH_PATTERN};
 use carrel_service::{ServiceError, TaskRequest};
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
 use crate::answer::{Answered, Failed};
 use crate::auth::Scope;
 use crate::extract::{Id, Json, Who};
+use crate::openapi::{Header, Route, STORE};
 use crate::repeat::Change;
-use crate::routes::tasks::accepted;
+use crate::routes::tasks::Accepted;
 use crate::state::Api;
 
-#[derive(Deserialize)]
+/// Every route of this module.
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        Route::post("/api/workspaces/{workspace_id}/github/clone", clone)
+            .called("clone_repository", "Clone a repository")
+            .says("Queues a task that brings a repository into `repos/`, or up to date if it is there.")
+            .needs(Scope::Exec)
+            .header(Header::IdempotencyKey)
+            .body::<CloneBody>()
+            .json::<Accepted>(200, "The task is queued.")
+            .fails(STORE)
+            .fails(&[Code::WorkspaceNotFound, Code::Overloaded]),
+    ]
+}
+
+/// A repository that is to be brought.
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct CloneBody {
+    /// Its address: `https`, an allowed machine, an owner and a name.
+    #[schemars(regex(pattern = ADDRESS_PATTERN))]
     repo_url: String,
+    /// The branch; the usual one if none.
+    #[schemars(length(max = 255), regex(pattern = BRANCH_PATTERN))]
     branch: Option<String>,
 }
 
@@ -50,7 +73,7 @@ pub(super) async fn clone(
     };
     let work = async {
         let receipt = api.inner.tasks.submit(submit, "clone").await?;
-        Ok((StatusCode::OK, accepted(&receipt.task, 1)))
+        Ok((StatusCode::OK, json!(Accepted::new(&receipt.task, 1))))
     };
     change.once(work).await
 }

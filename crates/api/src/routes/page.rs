@@ -1,30 +1,69 @@
 //! The one page.
 
+use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
-use carrel_domain::Secret;
+use carrel_domain::{Code, Secret};
+use schemars::JsonSchema;
 use serde::Deserialize;
+use serde_json::{Map, Value};
 
 use crate::answer::{Answered, Failed, bytes_answer};
 use crate::auth::{AuthError, Grant, Reason, begin_session, end_session};
 use crate::extract::{Params, Who};
+use crate::openapi::{Route, document};
 use crate::state::Api;
 
 const PAGE: &str = include_str!("page.html");
+
+/// The page that shows the document of the API.
+const REFERENCE: &str = include_str!("reference.html");
 
 /// What the page may load: itself.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; \
     connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-#[derive(Deserialize)]
+/// Every route of this module.
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        Route::get("/", page)
+            .called("show_page", "The page")
+            .says(
+                "Shows a page for people. The link that is printed at the start begins a session.",
+            )
+            .public()
+            .query::<PageParams>()
+            .bytes("text/html", "The page.")
+            .nothing(303, "The session has begun.")
+            .fails(&[Code::Unauthenticated]),
+        Route::get("/docs", reference)
+            .called("show_reference", "The API for people")
+            .says("Shows the document of the API as a page that loads nothing else.")
+            .public()
+            .bytes("text/html", "The page."),
+        Route::get("/openapi.json", openapi)
+            .called("show_document", "The API for programs")
+            .says("Returns the document of the API: OpenAPI 3.1.")
+            .public()
+            .json::<Map<String, Value>>(200, "The document."),
+        Route::delete("/api/session", end)
+            .called("end_session", "End the session")
+            .says("Ends the session of a browser. A token stays as good as it was.")
+            .nothing(204, "It is over.")
+            .fails(&[Code::Forbidden]),
+    ]
+}
+
+#[derive(Deserialize, JsonSchema)]
 pub(super) struct PageParams {
+    /// The one-time token of the link.
     token: Option<String>,
 }
 
 /// Shows the page. The link that was printed at the start begins a session and is worth nothing then.
 pub(super) async fn page(State(api): State<Api>, Params(params): Params<PageParams>) -> Answered {
-    let Some(token) = params.token else { return Ok(shown()) };
+    let Some(token) = params.token else { return Ok(shown(PAGE)) };
     let redeemed = api.inner.console.as_ref().and_then(|link| link.redeem(&token, api.now()));
     let caller = redeemed.ok_or_else(|| AuthError::unauthenticated(Reason::Expired))?;
     let session = api.inner.authority.issue(&Grant::session(&caller), api.now());
@@ -45,8 +84,20 @@ fn sensitive(cookie: &Secret) -> Result<HeaderValue, Failed> {
     Ok(value)
 }
 
-fn shown() -> Response {
-    let mut response = bytes_answer(StatusCode::OK, "text/html; charset=utf-8", PAGE);
+/// Shows the document of the API to people.
+pub(super) async fn reference() -> Answered {
+    Ok(shown(REFERENCE))
+}
+
+/// Returns the document of the API.
+pub(super) async fn openapi(State(api): State<Api>) -> Answered {
+    let make = || Bytes::from(document(&api.inner.hosts).to_string());
+    let text = api.inner.document.get_or_init(make).clone();
+    Ok(bytes_answer(StatusCode::OK, "application/json", text))
+}
+
+fn shown(page: &'static str) -> Response {
+    let mut response = bytes_answer(StatusCode::OK, "text/html; charset=utf-8", page);
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
     headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
@@ -59,4 +110,18 @@ pub(super) async fn end(State(api): State<Api>, Who(_): Who) -> Answered {
     let cookie = HeaderValue::from_str(&end_session(api.inner.transport));
     response.headers_mut().extend(cookie.ok().map(|cookie| (header::SET_COOKIE, cookie)));
     Ok(response)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_page_loads_anything_from_elsewhere() {
+        for page in [PAGE, REFERENCE] {
+            for word in ["http:", "https:", "src=", "<link", "@import", "url(", "import("] {
+                assert!(!page.contains(word), "{word}");
+            }
+        }
+    }
 }

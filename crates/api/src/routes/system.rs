@@ -5,24 +5,65 @@ use std::fmt::Write as _;
 use axum::extract::State;
 use axum::http::StatusCode;
 use carrel_domain::Coded as _;
-use serde_json::json;
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use crate::answer::{Answered, bytes_answer, json_answer, ok};
 use crate::auth::Scope;
 use crate::extract::Who;
+use crate::openapi::{Route, STORE};
 use crate::state::Api;
+
+/// Every route of this module.
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        Route::get("/healthz", alive)
+            .called("check_health", "Is the server there?")
+            .says("Answers as long as the process does.")
+            .public()
+            .json::<Health>(200, "It is."),
+        Route::get("/readyz", ready)
+            .called("check_readiness", "Is the server ready?")
+            .says("Answers whether the store answers.")
+            .public()
+            .json::<Readiness>(200, "It is.")
+            .json::<Readiness>(503, "The store does not answer."),
+        Route::get("/metrics", metrics)
+            .called("show_metrics", "Figures")
+            .says("Returns figures in the format of Prometheus.")
+            .needs(Scope::Read)
+            .bytes("text/plain", "The figures.")
+            .fails(STORE),
+    ]
+}
+
+/// That the server is there.
+#[derive(Serialize, JsonSchema)]
+struct Health {
+    /// `ok`.
+    status: &'static str,
+}
+
+/// Whether the server can work.
+#[derive(Serialize, JsonSchema)]
+struct Readiness {
+    /// `ready` or `not_ready`.
+    status: &'static str,
+    /// `ok`, or the code of what is wrong.
+    store: &'static str,
+}
 
 /// The process answers.
 pub(super) async fn alive() -> Answered {
-    Ok(ok(&json!({ "status": "ok" })))
+    Ok(ok(&Health { status: "ok" }))
 }
 
 /// What it needs answers, too.
 pub(super) async fn ready(State(api): State<Api>) -> Answered {
     match api.inner.tasks.store().ping().await {
-        Ok(()) => Ok(ok(&json!({ "status": "ready", "store": "ok" }))),
+        Ok(()) => Ok(ok(&Readiness { status: "ready", store: "ok" })),
         Err(error) => {
-            let body = json!({ "status": "not_ready", "store": error.code().name() });
+            let body = Readiness { status: "not_ready", store: error.code().name() };
             Ok(json_answer(StatusCode::SERVICE_UNAVAILABLE, &body))
         }
     }

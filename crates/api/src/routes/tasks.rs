@@ -1,29 +1,116 @@
 //! `/api/tasks`
 
+mod answers;
+
 use axum::extract::{FromRequestParts, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::IntoResponse as _;
-use carrel_domain::{Network, TaskId, TaskStatus, WorkspaceId};
+use carrel_domain::{Code, Network, TaskId, TaskStatus, WorkspaceId};
 use carrel_service::{Cancelled, ServiceError, TaskRequest};
 use carrel_store::{Task, TaskFilter};
 use futures_util::StreamExt as _;
+use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::answer::{Answered, Failed, ok};
 use crate::auth::{Caller, Scope};
 use crate::extract::{Id, Json, Params, Who, workspace_header};
 use crate::limits::{CANCEL_PATIENCE, DEFAULT_PAGE, MAX_PAGE};
+use crate::openapi::{Example, Header, Route, STORE};
 use crate::repeat;
 use crate::state::Api;
 use crate::streams::{Until, event_stream};
 
+pub(super) use self::answers::Accepted;
+use self::answers::{CancelReply, TaskDetail, TaskEvent, TaskItem, TaskList, TicketReply};
+
 /// The header with the last event that a reader has seen.
 const LAST_EVENT: &str = "last-event-id";
 
-/// How tasks are run here, in the words of the service's clients.
-const BACKEND: &str = "queued";
+/// Every route of this module.
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        Route::post("/api/tasks/submit", submit)
+            .called("submit_task", "Submit a task")
+            .says(
+                "Queues a task. When this answers, the task will run whatever happens to the server. \
+                 The workspace is that of the token, of `workspace_id` or of `X-Workspace-ID`. A \
+                 network other than `none` also needs the scope `net`.",
+            )
+            .needs(Scope::Exec)
+            .header(Header::Workspace)
+            .header(Header::IdempotencyKey)
+            .body::<TaskRequest>()
+            .example(Example {
+                name: "command",
+                summary: "Run a command",
+                value: json!({ "steps": [{ "action": "shell", "command": "echo hello; ls -la" }] }),
+            })
+            .example(Example {
+                name: "repository",
+                summary: "Bring a repository and test it",
+                value: json!({
+                    "steps": [
+                        { "action": "git_clone", "repo": "https://github.com/org/repo.git", "branch": "main" },
+                        { "action": "execute_command", "command": "pytest tests/", "cwd": "repos/repo", "timeout": 120 },
+                    ],
+                    "priority": "normal",
+                    "timeout_seconds": 300,
+                }),
+            })
+            .json::<Accepted>(200, "The task is queued.")
+            .fails(STORE)
+            .fails(&[Code::WorkspaceNotFound, Code::Overloaded]),
+        Route::get("/api/tasks", list)
+            .called("list_tasks", "List tasks")
+            .says("Lists the tasks of a workspace, the latest first.")
+            .needs(Scope::Read)
+            .query::<ListParams>()
+            .header(Header::Workspace)
+            .json::<TaskList>(200, "A part of the list.")
+            .fails(STORE)
+            .fails(&[Code::WorkspaceNotFound, Code::Overloaded]),
+        Route::get("/api/tasks/{task_id}", show)
+            .called("show_task", "Show a task")
+            .says("Returns a task with its steps and, when it is over, what came out.")
+            .needs(Scope::Read)
+            .json::<TaskDetail>(200, "The task.")
+            .fails(STORE)
+            .fails(&[Code::TaskNotFound]),
+        Route::post("/api/tasks/{task_id}/cancel", cancel)
+            .called("cancel_task", "Cancel a task")
+            .says("Ends a task that waits, or tells the worker of one that runs.")
+            .needs(Scope::Exec)
+            .json::<CancelReply>(200, "The task is over.")
+            .json::<CancelReply>(202, "The worker has been told and is not done yet.")
+            .fails(STORE)
+            .fails(&[Code::TaskNotFound, Code::TaskFinished]),
+        Route::get("/api/tasks/{task_id}/events", events)
+            .called("follow_task", "Follow a task")
+            .says(
+                "Streams the events of a task as server-sent events: `id` is the number of the event, \
+                 `event` is `status_changed`, `progress_update`, `log_line` or `error`, `data` is JSON. \
+                 The stream begins with the first event, or behind the one that was seen last, and ends \
+                 behind the last. A ticket stands for a token.",
+            )
+            .needs(Scope::Read)
+            .query::<EventParams>()
+            .header(Header::LastEvent)
+            .events::<TaskEvent>("The events.")
+            .nothing(204, "The task is over and its last event was seen.")
+            .fails(STORE)
+            .fails(&[Code::TaskNotFound, Code::Overloaded]),
+        Route::post("/api/tasks/{task_id}/events/ticket", ticket)
+            .called("open_task_events", "Get a ticket for events")
+            .says("Returns a ticket that opens the events of a task to a browser, for a short time.")
+            .needs(Scope::Read)
+            .json::<TicketReply>(200, "The ticket.")
+            .fails(STORE)
+            .fails(&[Code::TaskNotFound]),
+    ]
+}
 
 pub(super) async fn submit(
     State(api): State<Api>,
@@ -40,7 +127,7 @@ pub(super) async fn submit(
     check_network(&caller, submit.networks())?;
     let steps = submit.steps();
     let receipt = api.inner.tasks.submit(submit, "submit").await?;
-    Ok(ok(&accepted(&receipt.task, steps)))
+    Ok(ok(&Accepted::new(&receipt.task, steps)))
 }
 
 /// Only a caller with the scope for it gets commands a network.
@@ -52,23 +139,20 @@ pub(super) fn check_network(
     if any { Ok(caller.check_scope(Scope::Net)?) } else { Ok(()) }
 }
 
-pub(super) fn accepted(task: &Task, steps: usize) -> Value {
-    json!({
-        "task_id": task.id,
-        "status": TaskStatus::Queued,
-        "queue": format!("workspace:tasks:{}", task.priority),
-        "steps": steps,
-        "events_url": format!("/api/tasks/{}/events", task.id),
-    })
-}
-
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ListParams {
+    /// Only tasks that stand there.
     status: Option<TaskStatus>,
+    /// Only tasks of this kind.
     task_type: Option<String>,
+    /// How many to return.
+    #[schemars(range(min = 1, max = MAX_PAGE), extend("default" = DEFAULT_PAGE))]
     limit: Option<u32>,
+    /// How many to pass over.
+    #[schemars(range(min = 0, max = i64::MAX))]
     offset: Option<u64>,
+    /// The workspace, if the token covers several.
     workspace_id: Option<WorkspaceId>,
 }
 
@@ -96,8 +180,8 @@ pub(super) async fn list(
         offset,
     };
     let page = api.inner.tasks.list(filter).await?;
-    let tasks: Vec<_> = page.tasks.iter().map(item).collect();
-    Ok(ok(&json!({ "tasks": tasks, "total": page.total, "limit": limit, "offset": offset })))
+    let tasks = page.tasks.iter().map(TaskItem::new).collect();
+    Ok(ok(&TaskList { tasks, total: page.total, limit, offset }))
 }
 
 /// Finds a task for a caller. That of another workspace is not found, like one that never was.
@@ -112,7 +196,7 @@ async fn find(api: &Api, caller: &Caller, scope: Scope, id: TaskId) -> Result<Ta
 
 pub(super) async fn show(State(api): State<Api>, Who(caller): Who, Id(id): Id<TaskId>) -> Answered {
     let task = find(&api, &caller, Scope::Read, id).await?;
-    Ok(ok(&detail(&task)))
+    Ok(ok(&TaskDetail::new(&task)))
 }
 
 pub(super) async fn cancel(
@@ -122,7 +206,8 @@ pub(super) async fn cancel(
 ) -> Answered {
     let task = find(&api, &caller, Scope::Exec, id).await?;
     if api.inner.tasks.cancel(id).await? == Cancelled::Done {
-        return Ok(ok(&json!({ "id": id, "status": TaskStatus::Cancelled })));
+        let status = TaskStatus::Cancelled;
+        return Ok(ok(&CancelReply { id, status, cancel_requested: None }));
     }
     let ended = async {
         let events = api.inner.tasks.follow(id, task.last_event);
@@ -132,14 +217,18 @@ pub(super) async fn cancel(
     let over = tokio::time::timeout(CANCEL_PATIENCE, ended).await.is_ok();
     let task = api.inner.tasks.find_any(id).await?;
     let status = if over { StatusCode::OK } else { StatusCode::ACCEPTED };
-    let body =
-        json!({ "id": id, "status": task.status, "cancel_requested": task.cancel_requested });
+    let cancel_requested = Some(task.cancel_requested);
+    let body = CancelReply { id, status: task.status, cancel_requested };
     Ok(crate::answer::json_answer(status, &body))
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub(super) struct EventParams {
+    /// What the route for tickets returned; it stands for a token.
     ticket: Option<String>,
+    /// The number of the last event that was seen, for who cannot send the header.
+    #[schemars(range(min = 0, max = u64::MAX))]
     last_event_id: Option<u64>,
 }
 
@@ -183,49 +272,11 @@ pub(super) async fn ticket(
 ) -> Answered {
     let task = find(&api, &caller, Scope::Read, id).await?;
     let ticket = api.inner.tickets.issue(id, task.workspace, api.now());
-    let seconds = crate::auth::TICKET_LIFETIME.as_secs();
-    let url = format!("/api/tasks/{id}/events?ticket={}", ticket.expose());
-    Ok(ok(&json!({ "ticket": ticket.expose(), "expires_in": seconds, "url": url })))
-}
-
-/// What a list says about a task.
-fn item(task: &Task) -> Value {
-    json!({
-        "id": task.id,
-        "workspace_id": task.workspace,
-        "task_type": task.task_type,
-        "agent_id": null,
-        "status": task.status,
-        "priority": task.priority,
-        "runner_backend": BACKEND,
-        "submitted_at": task.submitted_at,
-        "started_at": task.started_at,
-        "completed_at": task.completed_at,
-        "attempt": task.attempt,
-        "max_attempts": task.max_attempts,
-        "tokens_used": 0,
-        "execution_time_ms": task.execution_time.map(milliseconds),
-        "error_message": task.error,
-        "correlation_id": task.correlation_id,
-        "worker_id": task.worker,
-    })
-}
-
-fn milliseconds(time: std::time::Duration) -> u64 {
-    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
-}
-
-/// All there is to say about a task.
-fn detail(task: &Task) -> Value {
-    let mut value = item(task);
-    value["prompt"] = Value::Null;
-    value["configuration"] = task.configuration.clone();
-    value["timeout_seconds"] = json!(task.timeout.as_secs());
-    value["result"] = task.result.clone().unwrap_or(Value::Null);
-    value["cancel_requested"] = json!(task.cancel_requested);
-    value["last_event"] = json!(task.last_event);
-    value["parent_execution_id"] = Value::Null;
-    value
+    Ok(ok(&TicketReply {
+        ticket: ticket.expose().to_owned(),
+        expires_in: crate::auth::TICKET_LIFETIME.as_secs(),
+        url: format!("/api/tasks/{id}/events?ticket={}", ticket.expose()),
+    }))
 }
 
 /// Who asks, if anybody who is believed does.

@@ -6,11 +6,14 @@ use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
 use carrel_domain::{Code, WorkspaceId};
 use carrel_tools::{Class, Definition, Toolset};
+use schemars::JsonSchema;
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use crate::answer::{Answered, Failed, ok};
 use crate::auth::Scope;
 use crate::extract::{Id, Json, Who};
+use crate::openapi::{COMMANDS, FILES, Header, Route, SEARCH, STORE, TOOLS, WORKSPACES};
 use crate::repeat::{Change, Done};
 use crate::routes::work::Called;
 use crate::state::Api;
@@ -18,13 +21,73 @@ use crate::state::Api;
 /// Tools hand out no secrets over this door.
 const NOT_OVER_REST: [&str; 2] = ["secret", "secrets_available"];
 
+/// Every route of this module.
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        Route::get("/api/tools", list)
+            .called("list_tools", "List tools")
+            .says("Lists every tool that can be called, with the schemas of what it takes and returns.")
+            .needs(Scope::Read)
+            .json::<ToolList>(200, "The tools."),
+        Route::post("/api/workspaces/{workspace_id}/tools/{name}", call)
+            .called("call_tool", "Call a tool")
+            .says(
+                "Calls a tool. The body holds its arguments; `list_tools` says which. A tool of the class \
+                 `write` needs the scope `write`, one of the class `execute` and those that run commands \
+                 the scope `exec`.",
+            )
+            .needs(Scope::Read)
+            .header(Header::IdempotencyKey)
+            .body::<ToolArguments>()
+            .json::<ToolReply>(200, "What the tool returned.")
+            .fails(STORE)
+            .fails(WORKSPACES)
+            .fails(FILES)
+            .fails(SEARCH)
+            .fails(COMMANDS)
+            .fails(TOOLS),
+    ]
+}
+
+/// The tools there are.
+#[derive(Serialize, JsonSchema)]
+struct ToolList {
+    tools: Vec<ToolShown>,
+}
+
+/// A tool.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Tool")]
+struct ToolShown {
+    /// What it is called.
+    name: &'static str,
+    /// What people call it.
+    title: &'static str,
+    description: &'static str,
+    /// `read`, `write` or `execute`.
+    class: &'static str,
+    /// The JSON Schema of its arguments.
+    input_schema: Map<String, Value>,
+    /// The JSON Schema of its facts.
+    output_schema: Map<String, Value>,
+}
+
+/// The arguments of a tool.
+#[derive(JsonSchema)]
+#[schemars(transparent)]
+#[expect(dead_code, reason = "the tool reads them")]
+struct ToolArguments(Map<String, Value>);
+
+/// What a tool returned: the fields of its own route if it has one, otherwise `content` and `facts`.
+#[derive(JsonSchema)]
+#[schemars(transparent)]
+#[expect(dead_code, reason = "the tool makes them")]
+struct ToolReply(Map<String, Value>);
+
 pub(super) async fn list(State(_): State<Api>, Who(caller): Who) -> Answered {
-    static TOOLS: OnceLock<Value> = OnceLock::new();
+    static LIST: OnceLock<ToolList> = OnceLock::new();
     caller.check_scope(Scope::Read)?;
-    let tools = TOOLS.get_or_init(|| {
-        let shown: Vec<_> = definitions().map(shown).collect();
-        json!({ "tools": shown })
-    });
+    let tools = LIST.get_or_init(|| ToolList { tools: definitions().map(shown).collect() });
     Ok(ok(tools))
 }
 
@@ -33,16 +96,20 @@ fn definitions() -> impl Iterator<Item = &'static Definition> {
     all.filter(|tool| !NOT_OVER_REST.contains(&tool.about.name))
 }
 
-fn shown(tool: &Definition) -> Value {
-    let class = class_word(tool.about.class);
-    json!({
-        "name": tool.about.name,
-        "title": tool.about.title,
-        "description": tool.about.description,
-        "class": class,
-        "input_schema": *tool.input_schema,
-        "output_schema": *tool.output_schema,
-    })
+/// Returns the names of the tools that can be called.
+pub(crate) fn names() -> Vec<&'static str> {
+    definitions().map(|tool| tool.about.name).collect()
+}
+
+fn shown(tool: &Definition) -> ToolShown {
+    ToolShown {
+        name: tool.about.name,
+        title: tool.about.title,
+        description: tool.about.description,
+        class: class_word(tool.about.class),
+        input_schema: Map::clone(&tool.input_schema),
+        output_schema: Map::clone(&tool.output_schema),
+    }
 }
 
 fn class_word(class: Class) -> &'static str {

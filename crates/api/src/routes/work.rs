@@ -1,9 +1,12 @@
 //! `/exec` and `/git` of a workspace.
 
+mod answers;
+
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
-use carrel_domain::{Network, WorkspaceId};
-use carrel_tools::{CallOptions, Door, Session, Terms};
+use carrel_domain::{Network, WorkspaceId, whole};
+use carrel_tools::{CallOptions, Door, Session, Terms, Toolset};
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
@@ -12,9 +15,41 @@ use crate::answer::{Answered, Failed};
 use crate::auth::{Caller, Scope};
 use crate::extract::{Id, Json, Who};
 use crate::limits::{EXEC_SECONDS, MAX_COMMAND_CHARS};
+use crate::openapi::{COMMANDS, FILES, Header, RELATIVE_PATH, Route, STORE, WORKSPACES};
 use crate::repeat::{Change, Done};
 use crate::routes::tasks::check_network;
 use crate::state::Api;
+
+use self::answers::{CommandReply, GitReply};
+
+/// Every route of this module.
+pub(super) fn routes() -> Vec<Route> {
+    let routes = vec![
+        Route::post("/api/workspaces/{workspace_id}/exec", exec)
+            .called("run_command", "Run a command")
+            .says(
+                "Runs a command line and returns what it printed. Only commands of the allow-list pass. \
+                 A command that fails is an answer, not an error. A network other than `none` also \
+                 needs the scope `net`.",
+            )
+            .needs(Scope::Exec)
+            .header(Header::IdempotencyKey)
+            .body::<ExecBody>()
+            .json::<CommandReply>(200, "The command is over."),
+        Route::post("/api/workspaces/{workspace_id}/git", git)
+            .called("run_git", "Run git")
+            .says(
+                "Runs one operation of git. Each argument is checked against what the operation takes; \
+                 no program that the repository configures is run.",
+            )
+            .needs(Scope::Exec)
+            .header(Header::IdempotencyKey)
+            .body::<GitBody>()
+            .json::<GitReply>(200, "Git is done."),
+    ];
+    let among = |route: Route| route.fails(STORE).fails(WORKSPACES).fails(FILES).fails(COMMANDS);
+    routes.into_iter().map(among).collect()
+}
 
 /// A tool that a route calls.
 pub(super) struct Called<'a> {
@@ -61,14 +96,26 @@ pub(super) fn arguments(value: Value) -> Map<String, Value> {
     }
 }
 
-#[derive(Deserialize)]
+/// A command that is to run.
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ExecBody {
+    /// The command line.
+    #[schemars(length(min = 1, max = MAX_COMMAND_CHARS), regex(pattern = COMMAND_LINE))]
     command: String,
+    /// Where it starts, relative to the workspace.
+    #[schemars(regex(pattern = RELATIVE_PATH))]
     cwd: Option<String>,
+    /// Seconds until it is ended.
+    #[serde(default, deserialize_with = "whole::optional")]
+    #[schemars(range(min = 1, max = EXEC_SECONDS.1), extend("default" = EXEC_SECONDS.0))]
     timeout: Option<u64>,
+    /// What it can reach; the workspace's usual if none.
     network: Option<Network>,
 }
+
+/// Text that is not blank and holds no NUL byte.
+const COMMAND_LINE: &str = r"^[^\u0000]*[^\s\u0000][^\u0000]*$";
 
 pub(super) async fn exec(
     State(api): State<Api>,
@@ -131,13 +178,42 @@ pub(super) fn check_relative(field: &str, path: Option<&str>) -> Result<(), Fail
     }
 }
 
-#[derive(Deserialize)]
+/// What git is to do.
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(extend("anyOf" = [
+    { "properties": { "args": { "type": "null" } } },
+    { "properties": { "branch": { "type": "null" } } },
+]))]
 pub(super) struct GitBody {
+    /// The operation.
+    #[schemars(schema_with = "operation_schema")]
     operation: String,
+    /// Its arguments: one text, which is split as a shell would without expanding anything, or words.
+    #[schemars(with = "Option<GitArguments>")]
     args: Option<Value>,
+    /// Where, relative to the workspace.
+    #[schemars(regex(pattern = RELATIVE_PATH))]
     cwd: Option<String>,
+    /// The same as the only word of `args`.
     branch: Option<String>,
+}
+
+/// Arguments of git.
+#[derive(JsonSchema)]
+#[schemars(untagged)]
+#[expect(dead_code, reason = "the tool reads them")]
+enum GitArguments {
+    Line(String),
+    Words(Vec<String>),
+}
+
+/// Returns what the tool says about its operations.
+fn operation_schema(_: &mut SchemaGenerator) -> Schema {
+    let mut tools = carrel_tools::definitions(Toolset::Workspace);
+    let git = tools.find(|tool| tool.about.name == "workspace_git");
+    let schema = git.and_then(|git| git.input_schema["properties"].get("operation").cloned());
+    schema.and_then(|schema| Schema::try_from(schema).ok()).unwrap_or_default()
 }
 
 pub(super) async fn git(

@@ -3,16 +3,18 @@
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::IntoResponse as _;
-use carrel_domain::{ByteSize, Layout, Network, WorkspaceId};
+use carrel_domain::{ByteSize, Code, Layout, Network, Timestamp, WorkspaceId, whole};
 use carrel_service::NewSpace;
 use carrel_store::Workspace;
-use serde::Deserialize;
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
 
 use crate::answer::{Answered, Failed, ok};
 use crate::auth::{Coverage, Scope};
 use crate::extract::{Id, Json, Params, Who};
 use crate::limits::{DEFAULT_PAGE, MAX_NAME_CHARS, MAX_PAGE};
+use crate::openapi::{Header, NO_CONTROL, Route, STORE, WORKSPACES};
 use crate::repeat::Change;
 use crate::routes::tasks::check_network;
 use crate::state::Api;
@@ -20,14 +22,113 @@ use crate::state::Api;
 /// The largest quota that can be asked for, in GiB.
 const MAX_QUOTA_GB: u64 = 1 << 20;
 
-#[derive(Deserialize)]
+/// Every route of this module.
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        Route::get("/api/workspaces", list)
+            .called("list_workspaces", "List workspaces")
+            .says("Lists the workspaces that the token covers.")
+            .needs(Scope::Read)
+            .query::<ListParams>()
+            .json::<WorkspaceList>(200, "A part of the list.")
+            .fails(STORE)
+            .fails(WORKSPACES),
+        Route::post("/api/workspaces", create)
+            .called("create_workspace", "Create a workspace")
+            .says(
+                "Makes a workspace. A token that names its workspaces also needs the scope `admin`, and \
+                 does not cover the new one.",
+            )
+            .needs(Scope::Write)
+            .header(Header::IdempotencyKey)
+            .body::<NewWorkspace>()
+            .json::<WorkspaceShown>(201, "The workspace.")
+            .fails(STORE)
+            .fails(WORKSPACES),
+        Route::get("/api/workspaces/{workspace_id}", show)
+            .called("show_workspace", "Show a workspace")
+            .says("Returns a workspace. One that the token names and nobody has made is made.")
+            .needs(Scope::Read)
+            .json::<WorkspaceShown>(200, "The workspace.")
+            .fails(STORE)
+            .fails(WORKSPACES),
+        Route::delete("/api/workspaces/{workspace_id}", remove)
+            .called("remove_workspace", "Remove a workspace")
+            .says("Removes a workspace with all of its files and tasks. None of them may wait or run.")
+            .needs(Scope::Admin)
+            .nothing(204, "It is gone.")
+            .fails(STORE)
+            .fails(WORKSPACES)
+            .fails(&[Code::WorkspaceDirty]),
+        Route::get("/api/workspaces/{workspace_id}/usage", usage)
+            .called("show_usage", "Show what a workspace uses")
+            .says("Returns how much a workspace holds.")
+            .needs(Scope::Read)
+            .json::<Usage>(200, "What it uses.")
+            .fails(STORE)
+            .fails(WORKSPACES),
+    ]
+}
+
+/// A workspace that is to be.
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct NewWorkspace {
+    /// What people call it.
+    #[schemars(length(min = 1, max = MAX_NAME_CHARS), regex(pattern = NO_CONTROL))]
     name: String,
+    /// How its inside is arranged.
     #[serde(default = "tenant")]
     layout: Layout,
+    /// How many GiB it may hold; the server's usual if none.
+    #[serde(default, deserialize_with = "whole::optional")]
+    #[schemars(range(min = 1, max = MAX_QUOTA_GB))]
     quota_gb: Option<u64>,
+    /// The network of its commands when they do not say.
     network: Option<Network>,
+}
+
+/// A workspace.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Workspace")]
+struct WorkspaceShown {
+    id: WorkspaceId,
+    /// What people call it.
+    name: String,
+    /// How its inside is arranged.
+    layout: Layout,
+    /// The network of its commands when they do not say; the operator's if none.
+    network: Option<Network>,
+    /// `ready`, or `new` if it has no directory yet.
+    state: &'static str,
+    created_at: Timestamp,
+    /// How many bytes it holds.
+    usage_bytes: u64,
+    /// How many bytes it may hold.
+    quota_bytes: u64,
+}
+
+/// A part of the workspaces.
+#[derive(Serialize, JsonSchema)]
+struct WorkspaceList {
+    workspaces: Vec<WorkspaceShown>,
+    /// What to ask with as `after` for those that follow, if there may be any.
+    next_after: Option<WorkspaceId>,
+}
+
+/// What a workspace uses.
+#[derive(Serialize, JsonSchema)]
+#[expect(clippy::struct_field_names, reason = "clients know the names")]
+struct Usage {
+    id: WorkspaceId,
+    /// How many bytes it holds.
+    usage_bytes: u64,
+    /// How many files it holds.
+    files: u64,
+    /// How many bytes it may hold.
+    quota_bytes: u64,
+    /// When that was counted; nothing if there is no directory yet.
+    as_of: Option<Timestamp>,
 }
 
 fn tenant() -> Layout {
@@ -65,15 +166,18 @@ pub(super) async fn create(
         };
         let (made, _) = api.inner.spaces.provision(space).await?;
         api.inner.spaces.enter(made.id).await?;
-        Ok((StatusCode::CREATED, shown(&api, &made).await?))
+        Ok((StatusCode::CREATED, json!(shown(&api, &made).await?)))
     };
     change.once(work).await
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ListParams {
+    /// Only those behind this one.
     after: Option<WorkspaceId>,
+    /// How many to return.
+    #[schemars(range(min = 1, max = MAX_PAGE), extend("default" = DEFAULT_PAGE))]
     limit: Option<u32>,
 }
 
@@ -102,8 +206,9 @@ pub(super) async fn list(
     for workspace in &found {
         workspaces.push(shown(&api, workspace).await?);
     }
-    let next = (found.len() == limit as usize).then(|| found.last().map(|last| last.id)).flatten();
-    Ok(ok(&json!({ "workspaces": workspaces, "next_after": next })))
+    let next_after =
+        (found.len() == limit as usize).then(|| found.last().map(|last| last.id)).flatten();
+    Ok(ok(&WorkspaceList { workspaces, next_after }))
 }
 
 pub(super) async fn show(
@@ -123,13 +228,13 @@ pub(super) async fn usage(
     let workspace = api.workspace(&caller, Scope::Read, Some(id)).await?;
     let used = api.inner.spaces.usage(id).await?;
     let amount = used.as_ref().map(|measured| measured.amount).unwrap_or_default();
-    Ok(ok(&json!({
-        "id": id,
-        "usage_bytes": amount.bytes,
-        "files": amount.files,
-        "quota_bytes": workspace.quota_bytes,
-        "as_of": used.map(|measured| measured.as_of),
-    })))
+    Ok(ok(&Usage {
+        id,
+        usage_bytes: amount.bytes,
+        files: amount.files,
+        quota_bytes: workspace.quota_bytes,
+        as_of: used.map(|measured| measured.as_of),
+    }))
 }
 
 pub(super) async fn remove(
@@ -142,16 +247,16 @@ pub(super) async fn remove(
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
-async fn shown(api: &Api, workspace: &Workspace) -> Result<Value, Failed> {
+async fn shown(api: &Api, workspace: &Workspace) -> Result<WorkspaceShown, Failed> {
     let used = api.inner.spaces.usage(workspace.id).await?;
-    Ok(json!({
-        "id": workspace.id,
-        "name": workspace.name,
-        "layout": workspace.layout,
-        "network": workspace.network,
-        "state": if used.is_some() { "ready" } else { "new" },
-        "created_at": workspace.created_at,
-        "usage_bytes": used.map_or(0, |measured| measured.amount.bytes),
-        "quota_bytes": workspace.quota_bytes,
-    }))
+    Ok(WorkspaceShown {
+        id: workspace.id,
+        name: workspace.name.clone(),
+        layout: workspace.layout,
+        network: workspace.network,
+        state: if used.is_some() { "ready" } else { "new" },
+        created_at: workspace.created_at,
+        usage_bytes: used.map_or(0, |measured| measured.amount.bytes),
+        quota_bytes: workspace.quota_bytes,
+    })
 }

@@ -2,6 +2,8 @@
 #![expect(clippy::unwrap_used, reason = "tests fail by panicking")]
 #![expect(clippy::disallowed_methods, reason = "the tests lay out their own files")]
 
+/// The API as a document.
+mod documents;
 /// Tokens made by hand, with the means of an attacker or of another program.
 mod forge;
 /// Tokens that must not be believed, and those that must.

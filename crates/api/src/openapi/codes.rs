@@ -1,0 +1,88 @@
+//! Which errors go together.
+
+use carrel_domain::Code;
+
+/// What the store can say.
+pub(crate) const STORE: &[Code] =
+    &[Code::StoreUnavailable, Code::DiskFull, Code::RecordUnreadable, Code::Internal];
+
+/// What opening a workspace can say.
+pub(crate) const WORKSPACES: &[Code] = &[
+    Code::WorkspaceNotFound,
+    Code::WorkspaceBusy,
+    Code::WorkspaceOccupied,
+    Code::WorkspaceForeignOwner,
+    Code::WorkspaceSymlinkEscape,
+    Code::RootUnsafe,
+    Code::SchemaTooNew,
+    Code::SandboxUnavailable,
+    Code::Overloaded,
+    Code::Contended,
+    Code::Io,
+];
+
+/// What files can say.
+pub(crate) const FILES: &[Code] = &[
+    Code::SandboxViolation,
+    Code::SensitivePath,
+    Code::InvalidPath,
+    Code::NotFound,
+    Code::AlreadyExists,
+    Code::NotADirectory,
+    Code::IsADirectory,
+    Code::NotARegularFile,
+    Code::NameTooLong,
+    Code::LinkLoop,
+    Code::TooLarge,
+    Code::CrossesMount,
+    Code::PermissionDenied,
+    Code::DiskFull,
+    Code::QuotaExceeded,
+    Code::BinaryFile,
+    Code::MaskedWrite,
+    Code::RunsLater,
+    Code::InvalidArguments,
+    Code::Timeout,
+    Code::Cancelled,
+];
+
+/// What a search can say beyond that.
+pub(crate) const SEARCH: &[Code] = &[Code::InvalidPattern];
+
+/// What a command can say.
+pub(crate) const COMMANDS: &[Code] = &[
+    Code::CommandRefused,
+    Code::NetworkRefused,
+    Code::GitRefused,
+    Code::InvalidWorkspaceCwd,
+    Code::SpawnFailed,
+    Code::TooManyJobs,
+];
+
+/// What only some tools can say.
+pub(crate) const TOOLS: &[Code] = &[
+    Code::UnknownTool,
+    Code::ReadOnly,
+    Code::NotRead,
+    Code::ChangedSinceRead,
+    Code::DirectoryNotEmpty,
+    Code::InvalidRange,
+    Code::InvalidCursor,
+    Code::JobNotFound,
+    Code::EditFindNotFound,
+    Code::EditMultiMatch,
+    Code::EditFindTooLarge,
+    Code::EditReplaceTooLarge,
+    Code::EditBatchTooLarge,
+    Code::EditLineRangeTooLarge,
+    Code::EditOverlap,
+    Code::EditDuplicatesContext,
+    Code::EditNoChange,
+    Code::PatchInvalid,
+    Code::PatchFailed,
+    Code::ProjectNotDetected,
+    Code::LanguageNotChosen,
+    Code::ScriptNotFound,
+    Code::UnknownWorkspace,
+    Code::KernelUnsupported,
+];

@@ -1,0 +1,148 @@
+//! The document itself.
+
+use carrel_service::repository::HOSTS_PLACEHOLDER;
+use serde_json::{Map, Value, json};
+
+use super::responses::{envelope, responses};
+use super::route::{Access, Header, Route};
+use super::schemas::{Schemas, tidy};
+use crate::auth::{BURST, REQUESTS_PER_SECOND};
+use crate::limits::{BODY_READ_TIMEOUT, MAX_JSON_BODY, MAX_STREAMS_PER_WORKSPACE, MAX_WORK};
+use crate::repeat::MAX_KEY_CHARS;
+use crate::routes::{table, tool_names};
+
+/// Groups of routes.
+const TAGS: [(&str, &str); 6] = [
+    ("tasks", "Queued work: submit it, look at it, follow it, end it."),
+    ("workspaces", "Where work is done."),
+    ("files", "The files of a workspace."),
+    ("commands", "Commands in a workspace, behind a kernel sandbox."),
+    ("tools", "Any tool of Carrel."),
+    ("server", "The server itself."),
+];
+
+/// Returns the document for a server that takes repositories from these machines.
+pub fn document(hosts: &[String]) -> Value {
+    let (mut schemas, mut paths) = (Schemas::new(), Map::new());
+    let routes = table();
+    for route in &routes {
+        let operation = operation(route, &mut schemas);
+        let item = paths.entry(route.path).or_insert_with(|| json!({}));
+        item[route.method.as_str().to_lowercase()] = operation;
+    }
+    let mut components = schemas.components();
+    components.insert("Error".to_owned(), envelope(&routes));
+    components.sort_keys();
+    let tags = TAGS.map(|(name, description)| json!({ "name": name, "description": description }));
+    let mut document = json!({
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Carrel",
+            "version": env!("CARGO_PKG_VERSION"),
+            "description": introduction(),
+            "license": { "name": "Apache-2.0", "identifier": "Apache-2.0" },
+        },
+        "servers": [{ "url": "/" }],
+        "tags": tags,
+        "paths": paths,
+        "components": {
+            "schemas": components,
+            "securitySchemes": {
+                "token": {
+                    "type": "http",
+                    "scheme": "bearer",
+                    "bearerFormat": "JWT",
+                    "description": "From `carrel token new`.",
+                },
+            },
+        },
+    });
+    let escaped: Vec<_> = hosts.iter().map(|host| host.replace('.', r"\.")).collect();
+    tidy(&mut document, HOSTS_PLACEHOLDER, &format!("({})", escaped.join("|")));
+    document
+}
+
+fn introduction() -> String {
+    format!(
+        "Workspaces for agents as a service. Every error has the shape of `Error`. A body is JSON of \
+         at most {MAX_JSON_BODY} that arrives within {} seconds; a field that is not known is \
+         refused. Each workspace may send {REQUESTS_PER_SECOND} requests a second, {BURST} at once \
+         after a pause, and have {MAX_STREAMS_PER_WORKSPACE} event streams open; {MAX_WORK} \
+         commands, searches and writes run at once. What is too much is answered with 429 and \
+         `Retry-After`.",
+        BODY_READ_TIMEOUT.as_secs()
+    )
+}
+
+fn operation(route: &Route, schemas: &mut Schemas) -> Value {
+    let mut parameters: Vec<_> = route.path_names().map(path_parameter).collect();
+    parameters.extend(route.query.map(|shape| schemas.parameters(shape)).into_iter().flatten());
+    parameters.extend(route.headers.iter().map(|header| header_parameter(*header)));
+    let mut operation = json!({
+        "operationId": route.name,
+        "tags": [route.tag],
+        "summary": route.summary,
+        "description": format!("{}{}", route.description, access(route.access)),
+        "security": match route.access {
+            Access::Public => json!([]),
+            Access::Token | Access::Scope(_) => json!([{ "token": [] }]),
+        },
+    });
+    if !parameters.is_empty() {
+        operation["parameters"] = json!(parameters);
+    }
+    if let Some(shape) = route.body {
+        let mut content = json!({ "schema": schemas.body(shape) });
+        for example in &route.examples {
+            content["examples"][example.name] =
+                json!({ "summary": example.summary, "value": example.value });
+        }
+        operation["requestBody"] =
+            json!({ "required": true, "content": { "application/json": content } });
+    }
+    operation["responses"] = Value::Object(responses(route, schemas));
+    operation
+}
+
+fn access(access: Access) -> String {
+    match access {
+        Access::Public => " Needs no token.".to_owned(),
+        Access::Token => " Needs a token.".to_owned(),
+        Access::Scope(scope) => format!(" Needs the scope `{scope}`."),
+    }
+}
+
+fn path_parameter(name: &'static str) -> Value {
+    let (description, schema) = match name {
+        "task_id" => ("The task.", json!({ "type": "string", "format": "uuid" })),
+        "workspace_id" => ("The workspace.", json!({ "type": "string", "format": "uuid" })),
+        _ => ("The name of a tool.", json!({ "type": "string", "enum": tool_names() })),
+    };
+    json!({ "name": name, "in": "path", "required": true, "description": description, "schema": schema })
+}
+
+fn header_parameter(header: Header) -> Value {
+    let (name, description, schema) = match header {
+        Header::IdempotencyKey => (
+            "Idempotency-Key",
+            "The same key and body get the first answer again, for 24 hours.",
+            json!({
+                "type": "string",
+                "minLength": 1,
+                "maxLength": MAX_KEY_CHARS,
+                "pattern": "^[\\t -~]*[!-~][\\t -~]*$",
+            }),
+        ),
+        Header::Workspace => (
+            "X-Workspace-ID",
+            "The workspace, if the token covers several.",
+            json!({ "type": "string", "format": "uuid" }),
+        ),
+        Header::LastEvent => (
+            "Last-Event-ID",
+            "The number of the last event that was seen: those behind it follow.",
+            json!({ "type": "integer", "minimum": 0, "maximum": u64::MAX }),
+        ),
+    };
+    json!({ "name": name, "in": "header", "required": false, "description": description, "schema": schema })
+}

@@ -1,0 +1,223 @@
+//! A route: what it is called, takes and answers, and what handles it.
+
+use axum::handler::Handler;
+use axum::http::Method;
+use axum::routing::{self, MethodRouter};
+use carrel_domain::Code;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde_json::Value;
+
+use crate::auth::Scope;
+use crate::state::Api;
+
+/// Makes the schema of a type.
+pub(super) type Shape = fn(&mut SchemaGenerator) -> Schema;
+
+/// Headers that routes read, beside the one with the token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Header {
+    /// What makes a repeated request known as one.
+    IdempotencyKey,
+    /// The workspace, if the token covers several.
+    Workspace,
+    /// The last event that a reader has seen.
+    LastEvent,
+}
+
+/// Who may ask.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Access {
+    /// Anybody.
+    Public,
+    /// Whoever has a token.
+    Token,
+    /// Whoever has a token with this scope.
+    Scope(Scope),
+}
+
+/// What an answer consists of.
+#[derive(Clone, Copy)]
+pub(super) enum Content {
+    Nothing,
+    Json(Shape),
+    /// Events, each of this shape.
+    Events(Shape),
+    Bytes(&'static str),
+}
+
+/// An answer to a request that was granted.
+pub(super) struct Answer {
+    pub(super) status: u16,
+    pub(super) description: &'static str,
+    pub(super) content: Content,
+}
+
+/// A body for people to start from.
+pub(crate) struct Example {
+    pub(crate) name: &'static str,
+    pub(crate) summary: &'static str,
+    pub(crate) value: Value,
+}
+
+/// A route.
+pub(crate) struct Route {
+    pub(super) method: Method,
+    pub(super) path: &'static str,
+    handler: MethodRouter<Api>,
+    pub(super) tag: &'static str,
+    pub(super) name: &'static str,
+    pub(super) summary: &'static str,
+    pub(super) description: &'static str,
+    pub(super) access: Access,
+    pub(super) query: Option<Shape>,
+    pub(super) headers: Vec<Header>,
+    pub(super) body: Option<Shape>,
+    pub(super) examples: Vec<Example>,
+    pub(super) answers: Vec<Answer>,
+    pub(super) codes: Vec<Code>,
+}
+
+impl Route {
+    pub(crate) fn get<T: 'static>(path: &'static str, handler: impl Handler<T, Api>) -> Self {
+        Self::new(Method::GET, path, routing::get(handler))
+    }
+
+    pub(crate) fn post<T: 'static>(path: &'static str, handler: impl Handler<T, Api>) -> Self {
+        Self::new(Method::POST, path, routing::post(handler))
+    }
+
+    pub(crate) fn delete<T: 'static>(path: &'static str, handler: impl Handler<T, Api>) -> Self {
+        Self::new(Method::DELETE, path, routing::delete(handler))
+    }
+
+    fn new(method: Method, path: &'static str, handler: MethodRouter<Api>) -> Self {
+        Self {
+            method,
+            path,
+            handler,
+            tag: "",
+            name: "",
+            summary: "",
+            description: "",
+            access: Access::Token,
+            query: None,
+            headers: Vec::new(),
+            body: None,
+            examples: Vec::new(),
+            answers: Vec::new(),
+            codes: Vec::new(),
+        }
+    }
+
+    /// Gives it a name for programs and one for people.
+    pub(crate) fn called(self, name: &'static str, summary: &'static str) -> Self {
+        Self { name, summary, ..self }
+    }
+
+    /// Says more about it.
+    pub(crate) fn says(self, description: &'static str) -> Self {
+        Self { description, ..self }
+    }
+
+    /// Puts it among its like.
+    pub(crate) fn among(self, tag: &'static str) -> Self {
+        Self { tag, ..self }
+    }
+
+    /// Lets anybody ask.
+    pub(crate) fn public(self) -> Self {
+        Self { access: Access::Public, ..self }
+    }
+
+    /// Names the scope that it needs.
+    pub(crate) fn needs(self, scope: Scope) -> Self {
+        Self { access: Access::Scope(scope), ..self }
+    }
+
+    /// Names what is read from behind the `?`.
+    pub(crate) fn query<T: JsonSchema>(self) -> Self {
+        Self { query: Some(T::json_schema), ..self }
+    }
+
+    /// Names a header that is read.
+    pub(crate) fn header(mut self, header: Header) -> Self {
+        self.headers.push(header);
+        self
+    }
+
+    /// Names the body.
+    pub(crate) fn body<T: JsonSchema>(self) -> Self {
+        Self { body: Some(SchemaGenerator::subschema_for::<T>), ..self }
+    }
+
+    /// Shows a body.
+    pub(crate) fn example(mut self, example: Example) -> Self {
+        self.examples.push(example);
+        self
+    }
+
+    /// Names an answer in JSON.
+    pub(crate) fn json<T: JsonSchema>(self, status: u16, description: &'static str) -> Self {
+        self.answer(status, description, Content::Json(SchemaGenerator::subschema_for::<T>))
+    }
+
+    /// Names an answer that is a stream of events.
+    pub(crate) fn events<T: JsonSchema>(self, description: &'static str) -> Self {
+        self.answer(200, description, Content::Events(SchemaGenerator::subschema_for::<T>))
+    }
+
+    /// Names an answer of another kind.
+    pub(crate) fn bytes(self, kind: &'static str, description: &'static str) -> Self {
+        self.answer(200, description, Content::Bytes(kind))
+    }
+
+    /// Names an answer without a body.
+    pub(crate) fn nothing(self, status: u16, description: &'static str) -> Self {
+        self.answer(status, description, Content::Nothing)
+    }
+
+    fn answer(mut self, status: u16, description: &'static str, content: Content) -> Self {
+        self.answers.push(Answer { status, description, content });
+        self
+    }
+
+    /// Names errors beyond those that follow from what it takes.
+    pub(crate) fn fails(mut self, codes: &[Code]) -> Self {
+        self.codes.extend(codes);
+        self
+    }
+
+    /// Returns the names in the path.
+    pub(super) fn path_names(&self) -> impl Iterator<Item = &'static str> {
+        let names = self.path.split('/').filter_map(|part| part.strip_prefix('{'));
+        names.filter_map(|part| part.strip_suffix('}'))
+    }
+
+    /// Returns every error that it can answer with, in the order of their numbers.
+    pub(super) fn all_codes(&self) -> Vec<Code> {
+        let mut codes = self.codes.clone();
+        match self.access {
+            Access::Public => {}
+            Access::Token => codes.push(Code::Unauthenticated),
+            Access::Scope(_) => codes.extend([Code::Unauthenticated, Code::Forbidden]),
+        }
+        let takes_path = self.path_names().next().is_some();
+        if takes_path || self.query.is_some() || self.body.is_some() || !self.headers.is_empty() {
+            codes.push(Code::InvalidRequest);
+        }
+        if self.body.is_some() {
+            codes.extend([Code::TooLarge, Code::Timeout]);
+        }
+        if self.headers.contains(&Header::IdempotencyKey) {
+            codes.push(Code::IdempotencyMismatch);
+        }
+        codes.sort_by_key(|code| (code.status(), code.name()));
+        codes.dedup();
+        codes
+    }
+
+    /// Returns where it is and what handles it, for a router.
+    pub(crate) fn into_handler(self) -> (&'static str, MethodRouter<Api>) {
+        (self.path, self.handler)
+    }
+}
