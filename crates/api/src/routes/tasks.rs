@@ -1,116 +1,33 @@
 //! `/api/tasks`
 
 mod answers;
+mod table;
 
 use axum::extract::{FromRequestParts, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::IntoResponse as _;
-use carrel_domain::{Code, Network, TaskId, TaskStatus, WorkspaceId};
+use carrel_domain::{Network, TaskId, TaskStatus, WorkspaceId};
 use carrel_service::{Cancelled, ServiceError, TaskRequest};
 use carrel_store::{Task, TaskFilter};
 use futures_util::StreamExt as _;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::json;
 
 use crate::answer::{Answered, Failed, ok};
 use crate::auth::{Caller, Scope};
 use crate::extract::{Id, Json, Params, Who, workspace_header};
 use crate::limits::{CANCEL_PATIENCE, DEFAULT_PAGE, MAX_PAGE};
-use crate::openapi::{Example, Header, Route, STORE};
 use crate::repeat;
 use crate::state::Api;
 use crate::streams::{Until, event_stream};
 
 pub(super) use self::answers::Accepted;
-use self::answers::{CancelReply, TaskDetail, TaskEvent, TaskItem, TaskList, TicketReply};
+use self::answers::{CancelReply, TaskDetail, TaskItem, TaskList, TicketReply};
+pub(super) use self::table::routes;
 
 /// The header with the last event that a reader has seen.
 const LAST_EVENT: &str = "last-event-id";
-
-/// Every route of this module.
-pub(super) fn routes() -> Vec<Route> {
-    vec![
-        Route::post("/api/tasks/submit", submit)
-            .called("submit_task", "Submit a task")
-            .says(
-                "Queues a task. When this answers, the task will run whatever happens to the server. \
-                 The workspace is that of the token, of `workspace_id` or of `X-Workspace-ID`. A \
-                 network other than `none` also needs the scope `net`.",
-            )
-            .needs(Scope::Exec)
-            .header(Header::Workspace)
-            .header(Header::IdempotencyKey)
-            .body::<TaskRequest>()
-            .example(Example {
-                name: "command",
-                summary: "Run a command",
-                value: json!({ "steps": [{ "action": "shell", "command": "echo hello; ls -la" }] }),
-            })
-            .example(Example {
-                name: "repository",
-                summary: "Bring a repository and test it",
-                value: json!({
-                    "steps": [
-                        { "action": "git_clone", "repo": "https://github.com/org/repo.git", "branch": "main" },
-                        { "action": "execute_command", "command": "pytest tests/", "cwd": "repos/repo", "timeout": 120 },
-                    ],
-                    "priority": "normal",
-                    "timeout_seconds": 300,
-                }),
-            })
-            .json::<Accepted>(200, "The task is queued.")
-            .fails(STORE)
-            .fails(&[Code::WorkspaceNotFound, Code::Overloaded]),
-        Route::get("/api/tasks", list)
-            .called("list_tasks", "List tasks")
-            .says("Lists the tasks of a workspace, the latest first.")
-            .needs(Scope::Read)
-            .query::<ListParams>()
-            .header(Header::Workspace)
-            .json::<TaskList>(200, "A part of the list.")
-            .fails(STORE)
-            .fails(&[Code::WorkspaceNotFound, Code::Overloaded]),
-        Route::get("/api/tasks/{task_id}", show)
-            .called("show_task", "Show a task")
-            .says("Returns a task with its steps and, when it is over, what came out.")
-            .needs(Scope::Read)
-            .json::<TaskDetail>(200, "The task.")
-            .fails(STORE)
-            .fails(&[Code::TaskNotFound]),
-        Route::post("/api/tasks/{task_id}/cancel", cancel)
-            .called("cancel_task", "Cancel a task")
-            .says("Ends a task that waits, or tells the worker of one that runs.")
-            .needs(Scope::Exec)
-            .json::<CancelReply>(200, "The task is over.")
-            .json::<CancelReply>(202, "The worker has been told and is not done yet.")
-            .fails(STORE)
-            .fails(&[Code::TaskNotFound, Code::TaskFinished]),
-        Route::get("/api/tasks/{task_id}/events", events)
-            .called("follow_task", "Follow a task")
-            .says(
-                "Streams the events of a task as server-sent events: `id` is the number of the event, \
-                 `event` is `status_changed`, `progress_update`, `log_line` or `error`, `data` is JSON. \
-                 The stream begins with the first event, or behind the one that was seen last, and ends \
-                 behind the last. A ticket stands for a token.",
-            )
-            .needs(Scope::Read)
-            .query::<EventParams>()
-            .header(Header::LastEvent)
-            .events::<TaskEvent>("The events.")
-            .nothing(204, "The task is over and its last event was seen.")
-            .fails(STORE)
-            .fails(&[Code::TaskNotFound, Code::Overloaded]),
-        Route::post("/api/tasks/{task_id}/events/ticket", ticket)
-            .called("open_task_events", "Get a ticket for events")
-            .says("Returns a ticket that opens the events of a task to a browser, for a short time.")
-            .needs(Scope::Read)
-            .json::<TicketReply>(200, "The ticket.")
-            .fails(STORE)
-            .fails(&[Code::TaskNotFound]),
-    ]
-}
 
 pub(super) async fn submit(
     State(api): State<Api>,

@@ -1,12 +1,13 @@
 //! `/exec` and `/git` of a workspace.
 
 mod answers;
+mod schema;
 
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use carrel_domain::{Network, WorkspaceId, whole};
-use carrel_tools::{CallOptions, Door, Session, Terms, Toolset};
-use schemars::{JsonSchema, Schema, SchemaGenerator};
+use carrel_tools::{CallOptions, Door, Session, Terms};
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
@@ -21,6 +22,7 @@ use crate::routes::tasks::check_network;
 use crate::state::Api;
 
 use self::answers::{CommandReply, GitReply};
+use self::schema::{COMMAND_LINE, GitArguments, operation_schema};
 
 /// Every route of this module.
 pub(super) fn routes() -> Vec<Route> {
@@ -114,9 +116,6 @@ pub(super) struct ExecBody {
     network: Option<Network>,
 }
 
-/// Text that is not blank and holds no NUL byte.
-const COMMAND_LINE: &str = r"^[^\u0000]*[^\s\u0000][^\u0000]*$";
-
 pub(super) async fn exec(
     State(api): State<Api>,
     Who(caller): Who,
@@ -197,23 +196,6 @@ pub(super) struct GitBody {
     cwd: Option<String>,
     /// The same as the only word of `args`.
     branch: Option<String>,
-}
-
-/// Arguments of git.
-#[derive(JsonSchema)]
-#[schemars(untagged)]
-#[expect(dead_code, reason = "the tool reads them")]
-enum GitArguments {
-    Line(String),
-    Words(Vec<String>),
-}
-
-/// Returns what the tool says about its operations.
-fn operation_schema(_: &mut SchemaGenerator) -> Schema {
-    let mut tools = carrel_tools::definitions(Toolset::Workspace);
-    let git = tools.find(|tool| tool.about.name == "workspace_git");
-    let schema = git.and_then(|git| git.input_schema["properties"].get("operation").cloned());
-    schema.and_then(|schema| Schema::try_from(schema).ok()).unwrap_or_default()
 }
 
 pub(super) async fn git(

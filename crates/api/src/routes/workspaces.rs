@@ -1,13 +1,15 @@
 //! `/api/workspaces`
 
+mod answers;
+
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::IntoResponse as _;
-use carrel_domain::{ByteSize, Code, Layout, Network, Timestamp, WorkspaceId, whole};
+use carrel_domain::{ByteSize, Code, Layout, Network, WorkspaceId, whole};
 use carrel_service::NewSpace;
 use carrel_store::Workspace;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::json;
 
 use crate::answer::{Answered, Failed, ok};
@@ -18,6 +20,8 @@ use crate::openapi::{Header, NO_CONTROL, Route, STORE, WORKSPACES};
 use crate::repeat::Change;
 use crate::routes::tasks::check_network;
 use crate::state::Api;
+
+use self::answers::{Usage, WorkspaceList, WorkspaceShown};
 
 /// The largest quota that can be asked for, in GiB.
 const MAX_QUOTA_GB: u64 = 1 << 20;
@@ -86,49 +90,6 @@ pub(super) struct NewWorkspace {
     quota_gb: Option<u64>,
     /// The network of its commands when they do not say.
     network: Option<Network>,
-}
-
-/// A workspace.
-#[derive(Serialize, JsonSchema)]
-#[schemars(rename = "Workspace")]
-struct WorkspaceShown {
-    id: WorkspaceId,
-    /// What people call it.
-    name: String,
-    /// How its inside is arranged.
-    layout: Layout,
-    /// The network of its commands when they do not say; the operator's if none.
-    network: Option<Network>,
-    /// `ready`, or `new` if it has no directory yet.
-    state: &'static str,
-    created_at: Timestamp,
-    /// How many bytes it holds.
-    usage_bytes: u64,
-    /// How many bytes it may hold.
-    quota_bytes: u64,
-}
-
-/// A part of the workspaces.
-#[derive(Serialize, JsonSchema)]
-struct WorkspaceList {
-    workspaces: Vec<WorkspaceShown>,
-    /// What to ask with as `after` for those that follow, if there may be any.
-    next_after: Option<WorkspaceId>,
-}
-
-/// What a workspace uses.
-#[derive(Serialize, JsonSchema)]
-#[expect(clippy::struct_field_names, reason = "clients know the names")]
-struct Usage {
-    id: WorkspaceId,
-    /// How many bytes it holds.
-    usage_bytes: u64,
-    /// How many files it holds.
-    files: u64,
-    /// How many bytes it may hold.
-    quota_bytes: u64,
-    /// When that was counted; nothing if there is no directory yet.
-    as_of: Option<Timestamp>,
 }
 
 fn tenant() -> Layout {

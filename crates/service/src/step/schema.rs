@@ -43,7 +43,8 @@ pub(super) fn by_action(schema: &mut Schema) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::step::{ACTIONS, RawStep};
+    use crate::step::RawStep;
+    use crate::step::raw::ACTIONS;
     use pretty_assertions::assert_eq;
 
     fn example(field: &str) -> &'static str {
