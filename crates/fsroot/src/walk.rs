@@ -146,7 +146,7 @@ fn moved(path: &Path) -> Error {
 fn descend(parent: BorrowedFd<'_>, entry: &Entry, path: &Path) -> Result<Option<Level>, Error> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY;
     match resolve::open_strict(parent, Path::new(&entry.name), flags, Mode::empty()) {
-        Ok(directory) => enter(File::from(directory), path).map(Some),
+        Ok(directory) => enter_if_there(File::from(directory), path),
         Err(error) => match error.problem() {
             // It vanished, or became something else, since it was listed.
             Problem::NotFound | Problem::NotADirectory | Problem::Link | Problem::CrossesMount => {
@@ -157,8 +157,34 @@ fn descend(parent: BorrowedFd<'_>, entry: &Entry, path: &Path) -> Result<Option<
     }
 }
 
+/// Enters a directory, which may have been removed since it was opened: it cannot be listed then.
+fn enter_if_there(directory: File, path: &Path) -> Result<Option<Level>, Error> {
+    match enter(directory, path) {
+        Err(error) if error.problem() == Problem::NotFound => Ok(None),
+        entered => entered.map(Some),
+    }
+}
+
 fn enter(directory: File, path: &Path) -> Result<Level, Error> {
     let entries = sorted_entries(&directory, path)?.into_iter();
     let identity = stat(directory.as_fd(), path)?.identity;
     Ok(Level { directory: Some(directory), identity, entries })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "the test lays out its own files")]
+    fn a_directory_that_is_removed_after_it_was_opened_is_left_out() {
+        let world = tempfile::tempdir().unwrap();
+        let path = world.path().join("gone");
+        std::fs::create_dir(&path).unwrap();
+        let open = || File::open(&path).unwrap();
+        assert!(enter_if_there(open(), &path).unwrap().is_some());
+        let opened = open();
+        std::fs::remove_dir(&path).unwrap();
+        assert!(enter_if_there(opened, &path).unwrap().is_none());
+    }
 }

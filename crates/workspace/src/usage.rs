@@ -165,7 +165,12 @@ impl Inner {
         let record = self.records().read(key)?;
         let quota = record.map_or(self.quota, |record| record.quota);
         let Some(directory) = self.open_directory(key)? else { return Ok(None) };
-        let measured = self.measure(key, &directory, Freshness::Cached)?;
+        let mut measured = self.measure(key, &directory, Freshness::Cached)?;
+        // A count that was made while something was written may have seen more than there is since. It
+        // would stand for ever, because whoever is refused changes nothing.
+        if quota.check(measured.amount, measured.incomplete).is_err() {
+            measured = self.measure(key, &directory, Freshness::Recount)?;
+        }
         quota.check(measured.amount, measured.incomplete).map_err(|exceeded| {
             Error::QuotaExceeded {
                 key: key.to_string(),

@@ -39,6 +39,19 @@ async fn a_workspace_beyond_its_quota_is_named() {
 }
 
 #[tokio::test]
+async fn nobody_is_refused_for_what_was_only_there_when_it_was_counted() {
+    let world = World::new();
+    let made = world.create("A").await.unwrap();
+    let key = &made.record.key;
+    std::fs::write(made.path.join("big"), vec![1; 11 << 20]).unwrap();
+    let counted = world.workspaces.usage(key, Freshness::Recount).await.unwrap().unwrap();
+    assert!(counted.amount.bytes > 10 << 20);
+    std::fs::remove_file(made.path.join("big")).unwrap();
+    let measured = world.workspaces.check_quota(key).await.unwrap().unwrap();
+    assert_eq!(measured.amount.files, 0);
+}
+
+#[tokio::test]
 async fn a_new_workspace_does_not_inherit_the_count_of_its_predecessor() {
     let world = World::new();
     let made = world.create("A").await.unwrap();
