@@ -3,7 +3,7 @@
 CARGO ?= cargo
 SOAK_SECONDS ?= 300
 
-.PHONY: build run test test-as-user check bench clients fuzz soak docs help
+.PHONY: build run test test-as-user check bench clients schemathesis fuzz soak docs help
 
 help: ## Show this list
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -39,6 +39,8 @@ docs: ## Write the generated parts of docs/
 	$(CARGO) run --quiet -p carrel-config --example policy_reference > docs/policy.md
 	$(CARGO) run --quiet -p carrel-tools --example tool_reference > docs/tools.md
 	$(CARGO) run --quiet -p carrel-domain --example error_pages
+	$(CARGO) run --quiet -p carrel-api --example api_reference > docs/openapi.json
+	$(CARGO) run --quiet -p carrel-api --example api_reference -- --markdown > docs/api.md
 
 bench: build ## Measure against plain work and other sandboxes, as ratios in one run
 	$(CARGO) run --release -p carrel-bench
@@ -49,6 +51,9 @@ fuzz: ## Fuzz the path layer, the workflow parser and the command-line parser fo
 clients: build ## The public MCP suite, and real clients: SDKs, Inspector, Codex (needs npm and pip)
 	scripts/mcp-conformance
 	scripts/mcp-clients
+
+schemathesis: ## Requests made from /openapi.json, for SOAK_SECONDS (needs pip)
+	scripts/schemathesis $(SOAK_SECONDS)
 
 soak: ## The long runs: races, kills, 10 GB of output, 10,000 starts
 	CARREL_RACE_SECONDS=60 CARREL_KILL_ROUNDS=20 CARREL_SOAK=1 \
