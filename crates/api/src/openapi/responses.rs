@@ -10,6 +10,13 @@ use super::schemas::Schemas;
 pub(super) fn responses(route: &Route, schemas: &mut Schemas) -> Map<String, Value> {
     let granted = route.answers.iter().map(|answer| (answer.status, granted(answer, schemas)));
     let mut all: Vec<_> = granted.collect();
+    for (_, response) in &mut all {
+        for (name, field) in &route.links {
+            let from = format!("$response.body#/{field}");
+            response["links"][name] =
+                json!({ "operationId": name, "parameters": { "task_id": from } });
+        }
+    }
     let codes = route.all_codes();
     let refused = codes.chunk_by(|one, next| one.status() == next.status());
     all.extend(refused.map(|codes| (codes[0].status(), refused_with(codes))));

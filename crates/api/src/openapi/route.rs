@@ -74,6 +74,8 @@ pub(crate) struct Route {
     pub(super) body: Option<Shape>,
     pub(super) examples: Vec<Example>,
     pub(super) answers: Vec<Answer>,
+    /// Routes that an answer leads to, by their names, and the field of the answer with the task.
+    pub(super) links: Vec<(&'static str, &'static str)>,
     pub(super) codes: Vec<Code>,
 }
 
@@ -105,6 +107,7 @@ impl Route {
             body: None,
             examples: Vec::new(),
             answers: Vec::new(),
+            links: Vec::new(),
             codes: Vec::new(),
         }
     }
@@ -178,6 +181,12 @@ impl Route {
 
     fn answer(mut self, status: u16, description: &'static str, content: Content) -> Self {
         self.answers.push(Answer { status, description, content });
+        self
+    }
+
+    /// Names a route that the answer leads to: it takes what a field of the answer holds as the task.
+    pub(crate) fn leads_to(mut self, name: &'static str, field: &'static str) -> Self {
+        self.links.push((name, field));
         self
     }
 

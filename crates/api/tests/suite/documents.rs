@@ -85,3 +85,19 @@ fn the_machines_of_repositories_are_those_of_the_server() {
     assert!(pattern.starts_with(r"^https://(git\.example\.org)("), "{pattern}");
     assert!(!document.to_string().contains("{hosts}"));
 }
+
+#[test]
+fn every_link_leads_to_an_operation_that_takes_a_task() {
+    let document = made();
+    let mut links = 0;
+    for (place, operation) in operations(&document) {
+        let responses = operation["responses"].as_object().unwrap().values();
+        for (name, link) in responses.filter_map(|one| one["links"].as_object()).flatten() {
+            assert_eq!(link["operationId"], **name, "{place}");
+            let found = operations(&document).find(|(_, other)| other["operationId"] == **name);
+            assert!(found.unwrap().0.contains("{task_id}"), "{place}: {name}");
+            links += 1;
+        }
+    }
+    assert_eq!(links, 6);
+}

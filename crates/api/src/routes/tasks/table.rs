@@ -41,6 +41,10 @@ pub(in crate::routes) fn routes() -> Vec<Route> {
                 }),
             })
             .json::<Accepted>(200, "The task is queued.")
+            .leads_to("show_task", "task_id")
+            .leads_to("cancel_task", "task_id")
+            .leads_to("follow_task", "task_id")
+            .leads_to("open_task_events", "task_id")
             .fails(STORE)
             .fails(&[Code::WorkspaceNotFound, Code::Overloaded]),
         Route::get("/api/tasks", list)
@@ -57,6 +61,8 @@ pub(in crate::routes) fn routes() -> Vec<Route> {
             .says("Returns a task with its steps and, when it is over, what came out.")
             .needs(Scope::Read)
             .json::<TaskDetail>(200, "The task.")
+            .leads_to("cancel_task", "id")
+            .leads_to("follow_task", "id")
             .fails(STORE)
             .fails(&[Code::TaskNotFound]),
         Route::post("/api/tasks/{task_id}/cancel", cancel)
