@@ -49,7 +49,7 @@ pub(crate) fn key(headers: &HeaderMap) -> Result<Option<String>, Failed> {
 }
 
 impl<'a> Change<'a> {
-    /// Does it once for each key.
+    /// Does it once for each key. The caller is one who may do it: the first answer is theirs to see.
     pub(crate) fn once(
         self,
         work: impl Future<Output = Done> + Send + 'a,

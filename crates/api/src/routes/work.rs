@@ -77,6 +77,7 @@ pub(super) async fn exec(
     headers: HeaderMap,
     Json(asked, body): Json<ExecBody>,
 ) -> Answered {
+    caller.check(Scope::Exec, workspace)?;
     let length = asked.command.chars().count();
     if asked.command.trim().is_empty() || length > MAX_COMMAND_CHARS {
         return Err(Failed::field("command", &format!("is 1 to {MAX_COMMAND_CHARS} characters")));
@@ -147,6 +148,7 @@ pub(super) async fn git(
     headers: HeaderMap,
     Json(asked, body): Json<GitBody>,
 ) -> Answered {
+    caller.check(Scope::Exec, workspace)?;
     check_relative("cwd", asked.cwd.as_deref())?;
     if asked.branch.is_some() && asked.args.is_some() {
         return Err(Failed::field("branch", "is a word of `args` when there are any"));
