@@ -51,10 +51,15 @@ impl<T: DeserializeOwned> FromRequest<Api> for Json<T> {
 
     async fn from_request(request: Request, _: &Api) -> Result<Self, Failed> {
         let bytes = read_body(request).await?;
+        // A list would fill the fields one after the other.
+        if bytes.trim_ascii_start().first().is_some_and(|first| *first != b'{') {
+            return Err(Failed::field("body", "is an object of JSON"));
+        }
         let mut reader = serde_json::Deserializer::from_slice(&bytes);
         let value = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
             let path = error.path().to_string();
-            let field = if path == "." { "body" } else { &path };
+            // Text that is no JSON has no place to name.
+            let field = if matches!(path.as_str(), "." | "?") { "body" } else { &path };
             Failed::field(field, &format!("is not as expected: {}", error.inner()))
         })?;
         reader
