@@ -112,6 +112,7 @@ impl TaskRequest {
                 ..error
             })?;
             networks.extend(step.network);
+            networks.extend(step.tool_network());
         }
         let configuration = json!({ "steps": self.steps, "retry_failed": self.retry_failed });
         let length = configuration.to_string().len() as u64;

@@ -150,9 +150,22 @@ impl Spaces {
 
     /// Looks whether a workspace is within its quota, and returns what it uses.
     pub async fn check_quota(&self, space: &Space) -> Result<Amount, ServiceError> {
-        let measured = self.inner.workspaces.check_quota(&space.key).await?;
+        let used = self.count(space, Freshness::Cached).await?;
         self.inner.workspaces.touch(&space.key).await?;
-        Ok(measured.map_or(Amount::default(), |measured| measured.amount))
+        Ok(used)
+    }
+
+    /// Looks whether a workspace is still within its quota after something was done in it.
+    pub async fn recheck_quota(&self, space: &Space) -> Result<Amount, ServiceError> {
+        // Others may be at work, so that what was counted for them is not what is there now.
+        self.count(space, Freshness::Recount).await
+    }
+
+    async fn count(&self, space: &Space, freshness: Freshness) -> Result<Amount, ServiceError> {
+        let measured = self.inner.workspaces.check_quota(&space.key, freshness).await?;
+        let used = measured.map_or(Amount::default(), |measured| measured.amount);
+        space.place.desk().note_used(used);
+        Ok(used)
     }
 
     /// Returns what a workspace uses; nothing if it has no directory yet.
@@ -180,6 +193,11 @@ impl Spaces {
     /// Returns the directory that holds the workspaces.
     pub fn root(&self) -> &std::path::Path {
         self.inner.workspaces.path()
+    }
+
+    /// Returns how many files a workspace may hold, if that is limited.
+    pub fn quota_files(&self) -> Option<u64> {
+        self.inner.options.quota.files
     }
 
     /// Ends everything that runs in the background.

@@ -377,7 +377,7 @@ async fn run_watched(
 }
 
 async fn watcher(desk: &Desk, walled: &Walled) -> Result<Option<Watcher>, Error> {
-    let Some((quota, used)) = desk.quota else { return Ok(None) };
+    let Some((quota, used)) = desk.quota() else { return Ok(None) };
     let directory = desk.directory.try_clone().map_err(Error::files("could not watch"))?;
     let scratch = walled.scratch();
     blocking::<_, Error>(move || {

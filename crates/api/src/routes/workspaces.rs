@@ -3,8 +3,8 @@
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::IntoResponse as _;
-use carrel_domain::{ByteSize, Layout, Network, WorkspaceId};
-use carrel_service::NewSpace;
+use carrel_domain::{Layout, Network, WorkspaceId};
+use carrel_service::{MAX_QUOTA_GB, NewSpace, quota_of_gibibytes};
 use carrel_store::Workspace;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -17,16 +17,13 @@ use crate::repeat::Change;
 use crate::routes::tasks::check_network;
 use crate::state::Api;
 
-/// The largest quota that can be asked for, in GiB.
-const MAX_QUOTA_GB: u64 = 1 << 20;
-
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct NewWorkspace {
     name: String,
     #[serde(default = "tenant")]
     layout: Layout,
-    quota_gb: Option<u64>,
+    quota_gb: Option<f64>,
     network: Option<Network>,
 }
 
@@ -49,9 +46,11 @@ pub(super) async fn create(
         let rule = format!("is 1 to {MAX_NAME_CHARS} characters without control characters");
         return Err(Failed::field("name", &rule));
     }
-    if new.quota_gb.is_some_and(|gb| gb == 0 || gb > MAX_QUOTA_GB) {
-        return Err(Failed::field("quota_gb", &format!("is a number from 1 to {MAX_QUOTA_GB}")));
-    }
+    let quota = new.quota_gb.map(|number| {
+        let rule = format!("is a number above 0, at most {MAX_QUOTA_GB}");
+        quota_of_gibibytes(number).ok_or_else(|| Failed::field("quota_gb", &rule))
+    });
+    let quota = quota.transpose()?;
     check_network(&caller, new.network)?;
     let change =
         Change { api: &api, workspace: None, route: "create", headers: &headers, body: &body };
@@ -60,7 +59,7 @@ pub(super) async fn create(
             id: WorkspaceId::generate(),
             name: new.name,
             layout: new.layout,
-            quota: new.quota_gb.map(ByteSize::gib),
+            quota,
             network: new.network,
         };
         let (made, _) = api.inner.spaces.provision(space).await?;
@@ -128,6 +127,7 @@ pub(super) async fn usage(
         "usage_bytes": amount.bytes,
         "files": amount.files,
         "quota_bytes": workspace.quota_bytes,
+        "quota_files": api.inner.spaces.quota_files(),
         "as_of": used.map(|measured| measured.as_of),
     })))
 }

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use carrel_domain::{Code, TaskId};
@@ -54,6 +55,8 @@ pub(super) struct Actor<'a> {
     pub(super) step: &'a Step,
     pub(super) number: usize,
     pub(super) timeout: Duration,
+    /// How many lines of output the task may still tell.
+    pub(super) lines_left: &'a AtomicUsize,
 }
 
 /// A tool and what it is called with.
@@ -165,7 +168,7 @@ impl Actor<'_> {
 
     /// Tells what commands print, line by line.
     async fn tell_output(&self, mut pieces: mpsc::Receiver<carrel_exec::Piece>) {
-        let mut lines = Lines::new(Vec::new());
+        let mut lines = Lines::new(Vec::new(), self.lines_left.load(Ordering::Relaxed));
         while let Some(piece) = pieces.recv().await {
             for line in lines.push(&piece) {
                 self.tell_line(line.stream, &line.text).await;
@@ -174,6 +177,7 @@ impl Actor<'_> {
         for line in lines.finish() {
             self.tell_line(line.stream, &line.text).await;
         }
+        self.lines_left.store(lines.left(), Ordering::Relaxed);
     }
 
     async fn tell_line(&self, stream: &str, text: &str) {

@@ -2,7 +2,7 @@
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use carrel_fsroot::{FileKind, Root};
 use carrel_sandbox::Repository;
@@ -21,7 +21,7 @@ pub struct Desk {
     pub(super) scratch_home: ScratchHome,
     /// What no command may see.
     pub(super) hidden: Vec<PathBuf>,
-    pub(super) quota: Option<(Quota, Amount)>,
+    account: Option<Account>,
     /// What is trusted in it, from before the first command on.
     pub(super) trust: Arc<OnceLock<Mutex<Trust>>>,
     /// The root that it is a workspace of, if it is one.
@@ -32,6 +32,13 @@ pub struct Desk {
     _workspace: Option<Workspace>,
 }
 
+/// A quota, and what was used of it when it was last counted.
+#[derive(Clone, Debug)]
+struct Account {
+    quota: Quota,
+    used: Arc<Mutex<Amount>>,
+}
+
 impl Desk {
     /// Takes a directory that an operator named. `state` is where Carrel keeps what it remembers.
     pub fn named(path: &Path, state: &Path) -> Result<Self, RunError> {
@@ -40,7 +47,7 @@ impl Desk {
             directory,
             scratch_home: ScratchHome::of_state(state),
             hidden: vec![state.to_owned()],
-            quota: None,
+            account: None,
             trust: Arc::default(),
             root: None,
             lock: None,
@@ -54,7 +61,7 @@ impl Desk {
             directory,
             scratch_home: ScratchHome::of_root(root),
             hidden: vec![root.to_owned()],
-            quota: None,
+            account: None,
             trust: Arc::default(),
             root: Some(root.to_owned()),
             lock: Some(lock),
@@ -66,8 +73,8 @@ impl Desk {
     pub fn of(workspace: Workspace, root: &Path, used: Amount) -> Result<Self, RunError> {
         let directory = workspace.files().try_clone().map_err(RunError::Workspace)?;
         let desk = Self::locked(directory, root, workspace.lock_descriptor()?);
-        let quota = Some((workspace.record().quota, used));
-        Ok(Self { quota, _workspace: Some(workspace), ..desk })
+        let account = Account { quota: workspace.record().quota, used: Arc::new(Mutex::new(used)) };
+        Ok(Self { account: Some(account), _workspace: Some(workspace), ..desk })
     }
 
     /// Takes a directory in this one, for somebody who is to see no more of it.
@@ -77,12 +84,26 @@ impl Desk {
             directory,
             scratch_home: self.scratch_home.clone(),
             hidden: self.hidden.clone(),
-            quota: self.quota,
+            account: self.account.clone(),
             trust: Arc::default(),
             root: self.root.clone(),
             lock: self.lock.as_ref().map(OwnedFd::try_clone).transpose()?,
             _workspace: None,
         })
+    }
+
+    /// Remembers what is used now. Commands that begin later may use what that leaves.
+    pub fn note_used(&self, used: Amount) {
+        if let Some(account) = &self.account {
+            *account.used.lock().unwrap_or_else(PoisonError::into_inner) = used;
+        }
+    }
+
+    /// Returns the quota, if there is one, and what was used of it when it was last counted.
+    pub(super) fn quota(&self) -> Option<(Quota, Amount)> {
+        let account = self.account.as_ref()?;
+        let used = account.used.lock().unwrap_or_else(PoisonError::into_inner);
+        Some((account.quota, *used))
     }
 
     /// Returns where it is, without links.

@@ -35,7 +35,7 @@ pub(super) fn together(
     grouped: Grouped,
 ) -> Watch {
     Watch {
-        disk: desk.quota.map(|_| room(desk)),
+        disk: desk.quota().map(|_| room(desk)),
         memory: (!grouped.memory).then_some(limits.memory),
         processes: (!grouped.processes && !has_own_user(walled)).then_some(limits.processes),
     }
@@ -47,12 +47,12 @@ fn has_own_user(walled: &Walled) -> bool {
 
 /// Returns the whole quota, which no file can exceed.
 pub(super) fn whole(desk: &Desk) -> ByteSize {
-    desk.quota.map_or(ByteSize::bytes(u64::MAX), |(quota, _)| quota.bytes)
+    desk.quota().map_or(ByteSize::bytes(u64::MAX), |(quota, _)| quota.bytes)
 }
 
 /// Returns what the quota leaves.
 fn room(desk: &Desk) -> ByteSize {
-    desk.quota.map_or(ByteSize::bytes(u64::MAX), |(quota, used)| {
+    desk.quota().map_or(ByteSize::bytes(u64::MAX), |(quota, used)| {
         ByteSize::bytes(quota.bytes.as_u64().saturating_sub(used.bytes))
     })
 }
