@@ -51,4 +51,4 @@ clients: build ## The public MCP suite, and real clients: SDKs, Inspector, Codex
 soak: ## The long runs: races, kills, 10 GB of output, 10,000 starts
 	CARREL_RACE_SECONDS=60 CARREL_KILL_ROUNDS=20 CARREL_SOAK=1 \
 	  $(CARGO) nextest run --workspace --profile ci \
-	  -E 'test(race::) | test(kill::) | test(load::) | test(resources::) | test(exec::)'
+	  -E 'test(race::) | test(kill::) | test(load::) | test(resources::) | test(exec::) | test(service::)'
