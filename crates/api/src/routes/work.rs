@@ -2,7 +2,7 @@
 
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
-use carrel_domain::{Network, WorkspaceId};
+use carrel_domain::{Code, Network, WorkspaceId};
 use carrel_tools::{CallOptions, Door, Session, Terms};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -31,7 +31,7 @@ impl Called<'_> {
     /// the workspace if it may fill it. A client that goes away ends it.
     pub(super) async fn call(self, api: &Api) -> Result<Value, Failed> {
         let space = api.space(self.caller, self.scope, self.workspace).await?;
-        let _place = api.place().await?;
+        let place = api.place().await?;
         if self.scope != Scope::Read {
             api.inner.spaces.check_quota(&space).await?;
         }
@@ -41,7 +41,17 @@ impl Called<'_> {
             Session::new(self.caller.subject.clone().unwrap_or_else(|| "rest".to_owned()));
         let terms = Terms { network: self.network, ..Terms::default() };
         let options = CallOptions { cancel, terms, ..CallOptions::new(Door::Rest) };
-        let answer = space.call(&session, self.tool, self.arguments, options).await;
+        let (tool, arguments) = (self.tool.to_owned(), self.arguments);
+        // A request that is dropped drops no command: whoever waits for it has to end it, and its
+        // place is free when it is over.
+        let calling = tokio::spawn(async move {
+            let answer = space.call(&session, &tool, arguments, options).await;
+            drop(place);
+            answer
+        });
+        let answer = calling
+            .await
+            .map_err(|_| Failed::new(Code::Internal, "the server could not do this", json!({})))?;
         if answer.is_error {
             return Err(Failed::of_tool(&answer));
         }
@@ -121,11 +131,11 @@ pub(super) fn check_relative(field: &str, path: Option<&str>) -> Result<(), Fail
         Some(path) if path.starts_with('/') => {
             let message =
                 format!("{field} is absolute: {path}; paths are relative to the workspace");
-            let code = carrel_domain::Code::SandboxViolation;
+            let code = Code::SandboxViolation;
             Err(Failed::new(code, message, json!({ "path": path })))
         }
         Some(path) if path.contains('\0') => {
-            let code = carrel_domain::Code::InvalidPath;
+            let code = Code::InvalidPath;
             Err(Failed::new(code, format!("{field} holds a NUL byte"), json!({})))
         }
         Some(_) | None => Ok(()),

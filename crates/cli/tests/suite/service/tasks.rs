@@ -7,6 +7,7 @@ use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
 
 use super::lab::{Service, assert_whole, new_id};
+use crate::lab::Mark;
 
 fn command(line: &str) -> Value {
     json!({ "steps": [{ "action": "shell", "command": line }] })
@@ -147,6 +148,15 @@ fn a_key_makes_every_other_change_happen_once() {
     // Without a key each counts.
     assert_eq!(client.post(&exec, &asked).expect(200)["stdout"], "2\n");
 
+    // A repository is brought once.
+    let clone = client.at("/github/clone");
+    let asked_for =
+        |name: &str| json!({ "repo_url": format!("https://github.com/carrel-suite/{name}") });
+    let first = client.post_once(&clone, "c", &asked_for("a")).expect(200);
+    assert_eq!(client.post_once(&clone, "c", &asked_for("a")).expect(200), first);
+    client.post_once(&clone, "c", &asked_for("b")).is(409, "E_IDEMPOTENCY_MISMATCH");
+    assert_eq!(client.get("/api/tasks").expect(200)["total"], 1);
+
     // A refusal is the first answer, too.
     let refused = json!({ "command": "sudo ls" });
     let first = client.post_once(&exec, "no", &refused);
@@ -158,6 +168,43 @@ fn a_key_makes_every_other_change_happen_once() {
     let made = operator.post_once("/api/workspaces", "w", &new).expect(201);
     assert_eq!(operator.post_once("/api/workspaces", "w", &new).expect(201), made);
     client.post_once(&exec, &"k".repeat(256), &asked).is(422, "E_INVALID_REQUEST");
+}
+
+#[test]
+fn a_client_that_goes_and_comes_again_with_its_key_is_answered() {
+    let service = Service::start();
+    let client = service.client();
+    client.run("true");
+    let exec = client.at("/exec");
+    let asked = json!({ "command": "echo begun >> log; sleep 1; echo over >> log" });
+    let text = asked.to_string();
+    for _ in 0..2 {
+        let words = ["--header", "Idempotency-Key: k", "--max-time", "0.3"];
+        assert!(client.try_send(&exec, &words, Some(text.as_bytes())).is_err());
+    }
+    assert_eq!(client.post_once(&exec, "k", &asked).expect(200)["exit_code"], 0);
+    // Who goes takes the command along.
+    let log = client.run("cat log");
+    assert_eq!((log.matches("begun").count(), log.matches("over").count()), (3, 1), "{log}");
+}
+
+#[test]
+fn a_client_that_goes_leaves_no_command_and_no_place_taken() {
+    let service = Service::start();
+    let client = service.client();
+    client.run("true");
+    let mark = Mark::new();
+    let text = json!({ "command": format!("trap '' TERM; sleep {}", mark.0) }).to_string();
+    std::thread::scope(|scope| {
+        for _ in 0..20 {
+            let (client, text) = (&client, &text);
+            let words = ["--max-time", "1"];
+            scope
+                .spawn(move || client.try_send(&client.at("/exec"), &words, Some(text.as_bytes())));
+        }
+    });
+    crate::eventually("nothing is left", || mark.alive().is_empty());
+    client.run("echo there is room");
 }
 
 #[test]
