@@ -174,19 +174,26 @@ impl Spaces {
         Ok(self.inner.workspaces.usage(&key, Freshness::Cached).await?)
     }
 
-    /// Removes a workspace with everything that belongs to it.
+    /// Removes a workspace with everything that belongs to it, and ends what runs there in the
+    /// background. One whose directory somebody uses stays.
     pub async fn remove(&self, id: WorkspaceId) -> Result<(), ServiceError> {
         let inner = &*self.inner;
-        self.find(id).await?;
+        let workspace = self.find(id).await?;
         if !inner.store.forget_workspace(id).await? {
             return Err(ServiceError::WorkspaceBusy { id });
         }
         let space = self.opened().remove(&id);
-        drop(space);
+        if let Some(space) = space {
+            space.code.toolbox().jobs.stop_all().await;
+        }
         let target = Target::Identifier(identifier(id)?);
         match inner.workspaces.remove(Remove { target, keep_if_dirty: false }, &inner.hooks).await {
             Ok(_) | Err(carrel_workspace::Error::NotFound { .. }) => Ok(()),
-            Err(error) => Err(error.into()),
+            Err(error) => {
+                // What is still there has to be known, or nobody could remove it later.
+                inner.store.add_workspace(workspace).await?;
+                Err(error.into())
+            }
         }
     }
 

@@ -4,6 +4,7 @@ use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
 
 use super::lab::{Service, new_id};
+use crate::lab::{Mark, is_soak};
 
 #[test]
 fn a_workspace_is_made_shown_listed_measured_and_removed() {
@@ -56,6 +57,37 @@ fn a_workspace_is_made_shown_listed_measured_and_removed() {
     operator.get(&format!("/api/tasks/{task}")).is(404, "E_TASK_NOT_FOUND");
     // Its own token makes it again, empty.
     client.read("big").is(404, "E_NOT_FOUND");
+}
+
+#[test]
+fn a_workspace_is_removed_with_what_runs_there_or_stays_as_it_is() {
+    let service = Service::start();
+    let (operator, mark) = (service.operator(), Mark::new());
+    let made = operator.post("/api/workspaces", &json!({ "name": "a" })).expect(201);
+    let client = service.client_for(made["id"].as_str().unwrap(), "read,write,exec");
+    let line = format!("sleep {}", mark.0);
+    let body = json!({ "command": line, "run_in_background": true });
+    client.post(&client.at("/tools/Bash"), &body).expect(200);
+    crate::eventually("it runs", || !mark.alive().is_empty());
+    assert_eq!(operator.delete(&client.at("")).status, 204);
+    assert_eq!(mark.alive(), Vec::<i32>::new());
+
+    if !is_soak() {
+        return;
+    }
+    // A request that takes longer than anybody waits keeps its workspace.
+    let made = operator.post("/api/workspaces", &json!({ "name": "b" })).expect(201);
+    let client = service.client_for(made["id"].as_str().unwrap(), "read,write,exec");
+    client.write("f", "kept").expect(200);
+    let running = std::thread::spawn({
+        let client = client.clone();
+        move || client.exec("sleep 14; cat f")
+    });
+    std::thread::sleep(std::time::Duration::from_secs(1));
+    operator.delete(&client.at("")).is(409, "E_WORKSPACE_BUSY");
+    assert_eq!(operator.get(&client.at("")).expect(200)["name"], "b");
+    assert_eq!(client.read("f").expect(200)["content"], "kept");
+    assert_eq!(running.join().unwrap().expect(200)["stdout"], "kept");
 }
 
 #[test]
