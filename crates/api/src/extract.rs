@@ -34,13 +34,27 @@ impl FromRequestParts<Api> for Who {
 }
 
 /// Returns the workspace that a header names.
-pub(crate) fn workspace_header(headers: &HeaderMap) -> Result<Option<WorkspaceId>, Failed> {
+fn workspace_header(headers: &HeaderMap) -> Result<Option<WorkspaceId>, Failed> {
     let Some(value) = headers.get(WORKSPACE_HEADER) else { return Ok(None) };
     let text = value.to_str().unwrap_or_default();
     let id = text.parse().map_err(|error| {
         Failed::field(WORKSPACE_HEADER, &format!("is the id of a workspace: {error}"))
     })?;
     Ok(Some(id))
+}
+
+/// Returns the workspace that a request names, in its own words or with a header.
+pub(crate) fn named_workspace(
+    named: Option<WorkspaceId>,
+    headers: &HeaderMap,
+) -> Result<Option<WorkspaceId>, Failed> {
+    match (named, workspace_header(headers)?) {
+        (Some(named), Some(header)) if named != header => {
+            let rule = format!("is another workspace than {WORKSPACE_HEADER} names");
+            Err(Failed::field("workspace_id", &rule))
+        }
+        (named, header) => Ok(named.or(header)),
+    }
 }
 
 /// A body of JSON.
