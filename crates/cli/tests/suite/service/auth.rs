@@ -130,6 +130,13 @@ fn whoever_has_several_workspaces_says_which() {
     client
         .send("/api/tasks", &["--header", "X-Workspace-ID: one"], None)
         .is(422, "E_INVALID_REQUEST");
+    // Who names two has named none.
+    let body = json!({ "steps": [{ "action": "shell", "command": "true" }], "workspace_id": two });
+    let words = ["--header", &header];
+    let reply = client.send("/api/tasks/submit", &words, Some(body.to_string().as_bytes()));
+    reply.is(422, "E_INVALID_REQUEST");
+    let path = format!("/api/tasks?workspace_id={two}");
+    client.send(&path, &words, None).is(422, "E_INVALID_REQUEST");
     // A token for all of them makes none by the way.
     service
         .operator()
@@ -215,7 +222,7 @@ fn the_printed_link_begins_one_session_and_is_worth_nothing_then() {
 }
 
 #[test]
-fn no_other_page_is_let_in_and_no_host_is_trusted() {
+fn no_other_page_is_let_in() {
     let service = Service::start();
     let client = service.client();
     let words = [

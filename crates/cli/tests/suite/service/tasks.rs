@@ -298,6 +298,13 @@ fn what_makes_no_sense_is_refused_by_name() {
     {
         client.send("/api/tasks/submit", &[], Some(text.as_bytes())).is(422, "E_INVALID_REQUEST");
     }
+    let deep = format!("{{\"steps\":{}", "[".repeat(100_000));
+    let twice = r#"{"steps":[{"action":"shell","command":"a","command":"b"}]}"#;
+    let bodies: [&[u8]; 4] =
+        [deep.as_bytes(), twice.as_bytes(), br#"{"steps":"\ud800"}"#, b"{\"steps\":\"\xff\"}"];
+    for body in bodies {
+        client.send("/api/tasks/submit", &[], Some(body)).is(422, "E_INVALID_REQUEST");
+    }
     for query in [
         "status=foo",
         "limit=0",
