@@ -11,7 +11,7 @@ use sha2::{Digest as _, Sha256};
 use crate::limits::{
     ATTEMPTS, MAX_STEPS, MAX_TASK_BYTES, MAX_WAITING_TASKS, MAX_WORD_CHARS, TASK_SECONDS,
 };
-use crate::step::{RawStep, Step};
+use crate::step::{self, RawStep, Step};
 
 /// The kind of a task that does not say.
 const DEFAULT_TYPE: &str = "background_job";
@@ -38,6 +38,7 @@ impl InvalidRequest {
 #[serde(deny_unknown_fields)]
 pub struct TaskRequest {
     /// What is to be done, in this order.
+    #[serde(deserialize_with = "step::objects")]
     pub(crate) steps: Vec<RawStep>,
     /// How urgent it is.
     #[serde(default = "normal")]

@@ -1,7 +1,11 @@
 //! The steps of a task.
 
+use std::fmt;
+
 use carrel_domain::Network;
-use serde::{Deserialize, Serialize};
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
 use crate::limits::{MAX_COMMAND_BYTES, MAX_TEXT_BYTES};
@@ -175,6 +179,34 @@ pub(crate) struct RawStep {
     network: Option<Network>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     credentials: Vec<String>,
+}
+
+/// Reads steps that are written as objects. A list would fill the fields one after the other.
+pub(crate) fn objects<'de, D: Deserializer<'de>>(reader: D) -> Result<Vec<RawStep>, D::Error> {
+    let steps = Vec::<Object>::deserialize(reader)?;
+    Ok(steps.into_iter().map(|Object(step)| step).collect())
+}
+
+struct Object(RawStep);
+
+impl<'de> Deserialize<'de> for Object {
+    fn deserialize<D: Deserializer<'de>>(reader: D) -> Result<Self, D::Error> {
+        struct AnObject;
+
+        impl<'de> Visitor<'de> for AnObject {
+            type Value = Object;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, fields: A) -> Result<Object, A::Error> {
+                RawStep::deserialize(MapAccessDeserializer::new(fields)).map(Object)
+            }
+        }
+
+        reader.deserialize_map(AnObject)
+    }
 }
 
 /// The words for actions.

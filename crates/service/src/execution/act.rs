@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use carrel_domain::{Code, TaskId};
+use carrel_domain::{Code, Coded as _, TaskId};
 use carrel_store::EventKind;
 use carrel_tools::{Answer, CallOptions, Door, Session, Terms};
 use serde_json::{Map, Value, json};
@@ -228,6 +228,12 @@ impl Actor<'_> {
     async fn make_directory(&self, path: &str) -> StepReport {
         let (place, relative) = (Arc::clone(self.space.place()), self.space.place().relative(path));
         let make = move || {
+            // Making a directory is held to what writing a file is.
+            if let Err(error) = place.files().browse().metadata(&relative)
+                && error.code() == Code::SensitivePath
+            {
+                return Err(error.into());
+            }
             place.files().create_directories(&relative, DIRECTORY_MODE)?;
             Ok::<_, carrel_tools::Failure>(())
         };

@@ -321,8 +321,15 @@ fn one_policy_holds_for_every_way_to_a_file() {
     let found = client.query(&client.at("/files/grep"), &[("pattern", "theirs")]).expect(200);
     assert_eq!(found["matches"], json!([{ "file": "k", "line": 1, "content": "theirs" }]), "H-26");
     client.write(".ssh/config", "x").is(403, "E_SENSITIVE_PATH");
-    let task = client.done(&json!([{ "action": "read_file", "path": ".ssh/id_ed25519" }]));
-    assert_eq!(task["result"]["steps"][0]["code"], "E_SENSITIVE_PATH", "H-26");
+    for step in [
+        json!({ "action": "read_file", "path": ".ssh/id_ed25519" }),
+        json!({ "action": "write_file", "path": ".ssh/config", "content": "x" }),
+        json!({ "action": "list_directory", "path": ".ssh" }),
+        json!({ "action": "create_directory", "path": ".aws/x" }),
+    ] {
+        let task = client.done(&json!([step]));
+        assert_eq!(task["result"]["steps"][0]["code"], "E_SENSITIVE_PATH", "H-26: {task}");
+    }
     let listed = client.get(&client.at("/files")).expect(200);
     assert!(!listed.to_string().contains(".ssh"), "H-26: {listed}");
 
@@ -575,8 +582,14 @@ fn files_are_counted() {
     if is_soak() {
         let program = "import os\nfor d in range(1100):\n  os.mkdir(f'd{d}')\n  for n in range(1000): open(f'd{d}/{n}', 'w').close()\n";
         client.write("many.py", program).expect(200);
-        let body = json!({ "command": "python3 many.py", "timeout": 300 });
-        client.post(&client.at("/exec"), &body).expect(200);
+        let task = client.submit(&json!({
+            "steps": [{ "action": "shell", "command": "python3 many.py", "timeout": 3000 }],
+            "timeout_seconds": 3600,
+        }));
+        while client.task(&task)["completed_at"].is_null() {
+            std::thread::sleep(Duration::from_millis(200));
+        }
+        assert_eq!(client.task(&task)["status"], "failed", "H-50");
         client.exec("true").is(507, "E_QUOTA_EXCEEDED");
     }
 }

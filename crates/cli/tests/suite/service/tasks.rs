@@ -299,6 +299,13 @@ fn what_makes_no_sense_is_refused_by_name() {
         client.send("/api/tasks/submit", &[], Some(text.as_bytes())).is(422, "E_INVALID_REQUEST");
     }
     let deep = format!("{{\"steps\":{}", "[".repeat(100_000));
+    let list = br#"{"steps":[["shell","ls"]]}"#;
+    client.send("/api/tasks/submit", &[], Some(list)).is(422, "E_INVALID_REQUEST");
+    let reply = client.post(
+        "/api/tasks/submit",
+        &json!({ "steps": [step, { "action": "shell", "command": "ls", "timeout": "x" }] }),
+    );
+    assert_eq!(reply.json()["error"]["detail"]["field"], "steps[1].timeout", "{reply:?}");
     let twice = r#"{"steps":[{"action":"shell","command":"a","command":"b"}]}"#;
     let bodies: [&[u8]; 4] =
         [deep.as_bytes(), twice.as_bytes(), br#"{"steps":"\ud800"}"#, b"{\"steps\":\"\xff\"}"];
