@@ -34,13 +34,27 @@ impl FromRequestParts<Api> for Who {
 }
 
 /// Returns the workspace that a header names.
-pub(crate) fn workspace_header(headers: &HeaderMap) -> Result<Option<WorkspaceId>, Failed> {
+fn workspace_header(headers: &HeaderMap) -> Result<Option<WorkspaceId>, Failed> {
     let Some(value) = headers.get(WORKSPACE_HEADER) else { return Ok(None) };
     let text = value.to_str().unwrap_or_default();
     let id = text.parse().map_err(|error| {
         Failed::field(WORKSPACE_HEADER, &format!("is the id of a workspace: {error}"))
     })?;
     Ok(Some(id))
+}
+
+/// Returns the workspace that a request names, in its own words or with a header.
+pub(crate) fn named_workspace(
+    named: Option<WorkspaceId>,
+    headers: &HeaderMap,
+) -> Result<Option<WorkspaceId>, Failed> {
+    match (named, workspace_header(headers)?) {
+        (Some(named), Some(header)) if named != header => {
+            let rule = format!("is another workspace than {WORKSPACE_HEADER} names");
+            Err(Failed::field("workspace_id", &rule))
+        }
+        (named, header) => Ok(named.or(header)),
+    }
 }
 
 /// A body of JSON.
@@ -51,10 +65,15 @@ impl<T: DeserializeOwned> FromRequest<Api> for Json<T> {
 
     async fn from_request(request: Request, _: &Api) -> Result<Self, Failed> {
         let bytes = read_body(request).await?;
+        // A list would fill the fields one after the other.
+        if bytes.trim_ascii_start().first().is_some_and(|first| *first != b'{') {
+            return Err(Failed::field("body", "is an object of JSON"));
+        }
         let mut reader = serde_json::Deserializer::from_slice(&bytes);
         let value = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
             let path = error.path().to_string();
-            let field = if path == "." { "body" } else { &path };
+            // Text that is no JSON has no place to name.
+            let field = if matches!(path.as_str(), "." | "?") { "body" } else { &path };
             Failed::field(field, &format!("is not as expected: {}", error.inner()))
         })?;
         reader

@@ -49,7 +49,7 @@ pub(crate) fn key(headers: &HeaderMap) -> Result<Option<String>, Failed> {
 }
 
 impl<'a> Change<'a> {
-    /// Does it once for each key.
+    /// Does it once for each key. The caller is one who may do it: the first answer is theirs to see.
     pub(crate) fn once(
         self,
         work: impl Future<Output = Done> + Send + 'a,
@@ -65,13 +65,9 @@ impl<'a> Change<'a> {
             key,
             digest: Sha256::digest(self.body).into(),
         };
-        let name = (repeat.scope.clone(), repeat.key.clone());
-        let turn = self.turn(&name);
-        let held = turn.lock().await;
-        let answered = self.first_or_again(repeat, work).await;
-        drop(held);
-        self.forget(&name, turn);
-        answered
+        let turn = Turn::new(self.api, (repeat.scope.clone(), repeat.key.clone()));
+        let _held = turn.lock.lock().await;
+        self.first_or_again(repeat, work).await
     }
 
     async fn first_or_again(&self, repeat: Repeat, work: impl Future<Output = Done>) -> Answered {
@@ -93,17 +89,30 @@ impl<'a> Change<'a> {
         let kept = store.remember_reply(repeat.clone(), status.as_u16(), text, now).await?;
         again(&repeat, &kept)
     }
+}
 
-    fn turn(&self, name: &(String, String)) -> Arc<tokio::sync::Mutex<()>> {
-        let mut waiting = self.api.inner.in_flight.lock().unwrap_or_else(PoisonError::into_inner);
-        Arc::clone(waiting.entry(name.clone()).or_default())
+/// A place in the row of those who asked with the same key. It is forgotten when the last one leaves,
+/// whether answered or gone.
+struct Turn<'a> {
+    api: &'a Api,
+    name: (String, String),
+    lock: Arc<tokio::sync::Mutex<()>>,
+}
+
+impl<'a> Turn<'a> {
+    fn new(api: &'a Api, name: (String, String)) -> Self {
+        let mut waiting = api.inner.in_flight.lock().unwrap_or_else(PoisonError::into_inner);
+        let lock = Arc::clone(waiting.entry(name.clone()).or_default());
+        Self { api, name, lock }
     }
+}
 
-    fn forget(&self, name: &(String, String), turn: Arc<tokio::sync::Mutex<()>>) {
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
         let mut waiting = self.api.inner.in_flight.lock().unwrap_or_else(PoisonError::into_inner);
-        drop(turn);
-        if waiting.get(name).is_some_and(|turn| Arc::strong_count(turn) == 1) {
-            waiting.remove(name);
+        // One is in the row itself, and one is here.
+        if waiting.get(&self.name).is_some_and(|turn| Arc::strong_count(turn) <= 2) {
+            waiting.remove(&self.name);
         }
     }
 }

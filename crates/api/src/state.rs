@@ -164,6 +164,14 @@ pub(crate) struct StreamPlace {
     workspace: WorkspaceId,
 }
 
+#[cfg(test)]
+impl StreamPlace {
+    /// One that nobody counts.
+    pub(crate) fn alone() -> Self {
+        Self { streams: Arc::default(), workspace: WorkspaceId::generate() }
+    }
+}
+
 impl Drop for StreamPlace {
     fn drop(&mut self) {
         let mut streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);

@@ -98,6 +98,36 @@ mod tests {
     use pretty_assertions::assert_eq;
     use serde_json::json;
 
+    #[tokio::test(start_paused = true)]
+    async fn a_quiet_stream_says_every_15_seconds_that_it_is_there() {
+        let stop = CancellationToken::new();
+        let place = StreamPlace::alone();
+        let until = Until { stop: stop.clone(), expires: Duration::from_mins(1), place };
+        let quiet = stream::pending::<Followed>();
+        let begun = Instant::now();
+        let pieces = pieces(quiet, until).map(|piece| (begun.elapsed().as_secs(), piece.unwrap()));
+        let told: Vec<(u64, Bytes)> = pieces.collect().await;
+        let told: Vec<_> =
+            told.iter().map(|(at, piece)| (*at, std::str::from_utf8(piece).unwrap())).collect();
+        let here = ": still here\n\n";
+        assert_eq!(told[..4], [(0, ": connected\n\n"), (15, here), (30, here), (45, here)]);
+        assert_eq!(begun.elapsed(), Duration::from_mins(1), "it ends with the credentials");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn news_that_only_says_nothing_happened_is_not_passed_on() {
+        let place = StreamPlace::alone();
+        let stop = CancellationToken::new();
+        let until = Until { stop, expires: Duration::from_secs(40), place };
+        let every = tokio::time::interval(Duration::from_secs(5));
+        let quiet = stream::unfold(every, |mut every| async move {
+            every.tick().await;
+            Some((Followed::Quiet, every))
+        });
+        let told: Vec<_> = pieces(quiet, until).collect().await;
+        assert_eq!(told.len(), 3, "{told:?}");
+    }
+
     #[test]
     fn a_frame_is_one_event_whatever_its_text_holds() {
         let event = Event {

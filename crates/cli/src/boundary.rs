@@ -112,7 +112,7 @@ async fn of_root(path: &Path, environment: &Environment) -> Result<Option<Desk>,
     let Some(workspaces) = Workspaces::open_existing(&options)? else { return Ok(None) };
     let workspace = workspaces.open_at(path).await?;
     let key = workspace.record().key.clone();
-    let measured = workspaces.check_quota(&key).await?;
+    let measured = workspaces.check_quota(&key, carrel_workspace::Freshness::Cached).await?;
     workspaces.touch(&key).await?;
     let used = measured.map_or(Amount { bytes: 0, files: 0 }, |measured| measured.amount);
     Ok(Some(Desk::of(workspace, workspaces.path(), used)?))

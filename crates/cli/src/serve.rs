@@ -6,6 +6,7 @@ mod settings;
 use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 
 use carrel_api::auth::{Authority, ConsoleLink, RateOptions, Transport};
 use carrel_api::{Api, ApiOptions};
@@ -26,6 +27,10 @@ use crate::exec::cancel_on_signal;
 use crate::failure::Failure;
 use crate::workspace::own_program;
 use crate::{boundary, output, toolbox};
+
+/// How long tasks may take to end by themselves when the server stops. The next start goes on with
+/// those that are given back, so that whoever waits for the end of this one waits a second, not a task.
+const DRAIN: Duration = Duration::from_secs(1);
 
 /// Serves the API and runs tasks until the program is asked to end.
 pub(crate) fn run(
@@ -61,8 +66,11 @@ async fn serve(arguments: &ServeArguments, environment: &Environment) -> Result<
     let stopped = cancel_on_signal(&stop)?;
     let hosts: Arc<[String]> = DEFAULT_HOSTS.map(str::to_owned).into();
 
-    let worker =
-        WorkerOptions { hosts: Arc::clone(&hosts), ..WorkerOptions::new(settings.concurrency) };
+    let worker = WorkerOptions {
+        hosts: Arc::clone(&hosts),
+        drain: DRAIN,
+        ..WorkerOptions::new(settings.concurrency)
+    };
     let worker = Worker::new(worker, tasks.clone(), spaces.clone());
     let sweep = Sweep::new(tasks.clone(), settings.keep);
     // Nobody else works for this data directory, which is locked.

@@ -4,6 +4,7 @@ mod act;
 mod outcome;
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 use std::time::{Duration, Instant};
 
 use carrel_domain::{Code, Coded as _, TaskStatus, Timestamp, message_of};
@@ -20,11 +21,14 @@ use self::outcome::StepReport;
 use crate::backoff;
 use crate::error::ServiceError;
 use crate::journal::Journal;
-use crate::limits::STEP_SECONDS;
+use crate::limits::{MAX_LOG_LINES, STEP_SECONDS};
 use crate::request::Work;
 use crate::spaces::{Space, Spaces};
 use crate::step::OnError;
 use crate::tasks::Tasks;
+
+/// When a task gives its first sign of life. Short ones end without any.
+const FIRST_SIGN: Duration = Duration::from_millis(500);
 
 /// How long claims hold.
 #[derive(Clone, Copy, Debug)]
@@ -86,8 +90,10 @@ impl Execution {
 
     /// Gives signs of life until the claim is lost, and hears of a wish for the end.
     async fn keep_alive(&self, stop: &CancellationToken, lost: &CancellationToken) {
-        let mut ticks = tokio::time::interval(self.limits.heartbeat);
-        ticks.tick().await;
+        // Who asked for the end between the claim and now was not heard; the first sign tells.
+        let first = self.limits.heartbeat.min(FIRST_SIGN);
+        let first = tokio::time::Instant::now() + first;
+        let mut ticks = tokio::time::interval_at(first, self.limits.heartbeat);
         let mut heard = Instant::now();
         loop {
             tokio::select! {
@@ -178,6 +184,7 @@ impl Execution {
         let deadline = Instant::now() + self.task.timeout;
         let total = work.steps.len();
         let session = Session::new(format!("task-{}", self.claim.task));
+        let lines_left = AtomicUsize::new(MAX_LOG_LINES);
         let mut reports: Vec<StepReport> = Vec::new();
         let mut failure: Option<(TaskStatus, String)> = None;
         for (index, step) in work.steps.iter().enumerate() {
@@ -201,6 +208,7 @@ impl Execution {
                 step,
                 number,
                 timeout: own.min(left),
+                lines_left: &lines_left,
             };
             let (report, why) = actor.act(interrupted).await;
             let out_of_time = Instant::now() >= deadline;
@@ -230,6 +238,15 @@ impl Execution {
                 failure = None;
             }
             reports.push(report);
+        }
+        if failure.is_none()
+            && work.steps.iter().any(|step| step.action.may_write())
+            && let Err(error) = self.spaces.recheck_quota(space).await
+        {
+            let message = message_of(&error);
+            let data = json!({ "error": message, "code": error.code().name() });
+            journal.tell(self.event(EventKind::Error, data)).await;
+            failure = Some((TaskStatus::Failed, message));
         }
         let result = self.result(space, &reports).await;
         match failure {

@@ -3,7 +3,7 @@
 use carrel_domain::Secret;
 use carrel_exec::{Piece, StreamName};
 
-use crate::limits::{MAX_LINE_BYTES, MAX_LOG_LINES};
+use crate::limits::MAX_LINE_BYTES;
 
 /// A line that a command printed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,9 +31,15 @@ struct Unfinished {
 }
 
 impl Lines {
-    pub(crate) fn new(secrets: Vec<Secret>) -> Self {
+    /// Begins with a number of lines that may be told.
+    pub(crate) fn new(secrets: Vec<Secret>, left: usize) -> Self {
         let (stdout, stderr) = (Unfinished::default(), Unfinished::default());
-        Self { secrets, stdout, stderr, left: MAX_LOG_LINES }
+        Self { secrets, stdout, stderr, left }
+    }
+
+    /// Returns how many lines may still be told.
+    pub(crate) fn left(&self) -> usize {
+        self.left
     }
 
     /// Takes a piece and returns the lines that it completes.
@@ -97,6 +103,7 @@ impl Unfinished {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::limits::MAX_LOG_LINES;
     use pretty_assertions::assert_eq;
 
     fn piece(bytes: &[u8]) -> Piece {
@@ -109,7 +116,7 @@ mod tests {
 
     #[test]
     fn a_secret_that_comes_in_two_pieces_is_masked() {
-        let mut lines = Lines::new(vec![Secret::new("hunter2")]);
+        let mut lines = Lines::new(vec![Secret::new("hunter2")], 9);
         assert_eq!(texts(lines.push(&piece(b"a\r\nkey hun"))), ["a"]);
         assert_eq!(texts(lines.push(&piece(b"ter2\nend"))), ["key ***"]);
         assert_eq!(texts(lines.finish()), ["end"]);
@@ -118,7 +125,7 @@ mod tests {
 
     #[test]
     fn lines_are_cut_and_counted() {
-        let mut lines = Lines::new(Vec::new());
+        let mut lines = Lines::new(Vec::new(), MAX_LOG_LINES);
         let long = vec![b'x'; MAX_LINE_BYTES + 1];
         lines.push(&piece(&long));
         assert_eq!(texts(lines.push(&piece(b"y\n")))[0].len(), MAX_LINE_BYTES + " […]".len());

@@ -12,7 +12,7 @@ use sha2::{Digest as _, Sha256};
 use crate::limits::{
     ATTEMPTS, MAX_STEPS, MAX_TASK_BYTES, MAX_WAITING_TASKS, MAX_WORD_CHARS, TASK_SECONDS,
 };
-use crate::step::{RawStep, Step};
+use crate::step::{self, RawStep, Step};
 
 /// The kind of a task that does not say.
 const DEFAULT_TYPE: &str = "background_job";
@@ -42,6 +42,7 @@ impl InvalidRequest {
 #[serde(deny_unknown_fields)]
 pub struct TaskRequest {
     /// What is to be done, in this order.
+    #[serde(deserialize_with = "step::objects")]
     #[schemars(length(min = 1, max = MAX_STEPS))]
     pub(crate) steps: Vec<RawStep>,
     /// How urgent it is.
@@ -126,6 +127,7 @@ impl TaskRequest {
                 ..error
             })?;
             networks.extend(step.network);
+            networks.extend(step.tool_network());
         }
         let configuration = json!({ "steps": self.steps, "retry_failed": self.retry_failed });
         let length = configuration.to_string().len() as u64;

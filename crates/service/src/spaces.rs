@@ -150,8 +150,19 @@ impl Spaces {
 
     /// Looks whether a workspace is within its quota, and returns what it uses.
     pub async fn check_quota(&self, space: &Space) -> Result<Amount, ServiceError> {
-        let measured = self.inner.workspaces.check_quota(&space.key).await?;
+        let used = self.count(space, Freshness::Cached).await?;
         self.inner.workspaces.touch(&space.key).await?;
+        Ok(used)
+    }
+
+    /// Looks whether a workspace is still within its quota after something was done in it.
+    pub async fn recheck_quota(&self, space: &Space) -> Result<Amount, ServiceError> {
+        // Others may be at work, so that what was counted for them is not what is there now.
+        self.count(space, Freshness::Recount).await
+    }
+
+    async fn count(&self, space: &Space, freshness: Freshness) -> Result<Amount, ServiceError> {
+        let measured = self.inner.workspaces.check_quota(&space.key, freshness).await?;
         let used = measured.map_or(Amount::default(), |measured| measured.amount);
         space.place.desk().now_uses(used);
         Ok(used)
@@ -163,25 +174,37 @@ impl Spaces {
         Ok(self.inner.workspaces.usage(&key, Freshness::Cached).await?)
     }
 
-    /// Removes a workspace with everything that belongs to it.
+    /// Removes a workspace with everything that belongs to it, and ends what runs there in the
+    /// background. One whose directory somebody uses stays.
     pub async fn remove(&self, id: WorkspaceId) -> Result<(), ServiceError> {
         let inner = &*self.inner;
-        self.find(id).await?;
+        let workspace = self.find(id).await?;
         if !inner.store.forget_workspace(id).await? {
             return Err(ServiceError::WorkspaceBusy { id });
         }
         let space = self.opened().remove(&id);
-        drop(space);
+        if let Some(space) = space {
+            space.code.toolbox().jobs.stop_all().await;
+        }
         let target = Target::Identifier(identifier(id)?);
         match inner.workspaces.remove(Remove { target, keep_if_dirty: false }, &inner.hooks).await {
             Ok(_) | Err(carrel_workspace::Error::NotFound { .. }) => Ok(()),
-            Err(error) => Err(error.into()),
+            Err(error) => {
+                // What is still there has to be known, or nobody could remove it later.
+                inner.store.add_workspace(workspace).await?;
+                Err(error.into())
+            }
         }
     }
 
     /// Returns the directory that holds the workspaces.
     pub fn root(&self) -> &std::path::Path {
         self.inner.workspaces.path()
+    }
+
+    /// Returns how many files a workspace may hold, if that is limited.
+    pub fn quota_files(&self) -> Option<u64> {
+        self.inner.options.quota.files
     }
 
     /// Ends everything that runs in the background.

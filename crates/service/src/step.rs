@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use crate::repository::{Address, check_name};
 use crate::request::InvalidRequest;
 
-pub(crate) use self::raw::RawStep;
+pub(crate) use self::raw::{RawStep, objects};
 
 /// What a step does.
 #[derive(Clone, Debug, PartialEq)]
@@ -68,6 +68,21 @@ pub enum Action {
     },
 }
 
+impl Action {
+    /// Tells whether it may leave more in the workspace than there was.
+    pub(crate) fn may_write(&self) -> bool {
+        match self {
+            Self::ReadFile { .. } | Self::ListDirectory { .. } => false,
+            Self::Command { .. }
+            | Self::GitClone { .. }
+            | Self::GitPull { .. }
+            | Self::WriteFile { .. }
+            | Self::CreateDirectory { .. }
+            | Self::Tool { .. } => true,
+        }
+    }
+}
+
 /// What becomes of a task when a step fails.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -101,6 +116,14 @@ pub struct Step {
 }
 
 impl Step {
+    /// Returns the network that the arguments of a tool ask for. What the tool will not take counts
+    /// as the largest.
+    pub(crate) fn tool_network(&self) -> Option<Network> {
+        let Action::Tool { arguments, .. } = &self.action else { return None };
+        let asked = arguments.get("network").filter(|asked| !asked.is_null())?;
+        Some(asked.as_str().and_then(|word| word.parse().ok()).unwrap_or(Network::Full))
+    }
+
     /// Checks where a repository comes from, if the step brings one.
     pub(crate) fn check_repository(&self, hosts: &[String]) -> Result<(), InvalidRequest> {
         match &self.action {

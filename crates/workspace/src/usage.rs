@@ -154,18 +154,26 @@ impl Workspaces {
     }
 
     /// Checks a workspace against its quota; `None` when it has no directory.
-    pub async fn check_quota(&self, key: &WorkspaceKey) -> Result<Option<Measured>, Error> {
+    pub async fn check_quota(
+        &self,
+        key: &WorkspaceKey,
+        freshness: Freshness,
+    ) -> Result<Option<Measured>, Error> {
         let (inner, key) = (self.inner.clone(), key.clone());
-        blocking(move || inner.check_quota(&key)).await
+        blocking(move || inner.check_quota(&key, freshness)).await
     }
 }
 
 impl Inner {
-    fn check_quota(&self, key: &WorkspaceKey) -> Result<Option<Measured>, Error> {
+    fn check_quota(
+        &self,
+        key: &WorkspaceKey,
+        freshness: Freshness,
+    ) -> Result<Option<Measured>, Error> {
         let record = self.records().read(key)?;
         let quota = record.map_or(self.quota, |record| record.quota);
         let Some(directory) = self.open_directory(key)? else { return Ok(None) };
-        let mut measured = self.measure(key, &directory, Freshness::Cached)?;
+        let mut measured = self.measure(key, &directory, freshness)?;
         // A count that was made while something was written may have seen more than there is since. It
         // would stand for ever, because whoever is refused changes nothing.
         if quota.check(measured.amount, measured.incomplete).is_err() {

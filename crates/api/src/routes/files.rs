@@ -178,6 +178,7 @@ pub(super) async fn write(
     headers: HeaderMap,
     Json(asked, body): Json<WriteBody>,
 ) -> Answered {
+    caller.check(Scope::Write, workspace)?;
     check_relative("path", Some(&asked.path))?;
     let change = Change {
         api: &api,

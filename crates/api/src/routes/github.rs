@@ -1,7 +1,7 @@
 //! `/github` of a workspace.
 
 use axum::extract::State;
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::HeaderMap;
 use carrel_domain::{Code, WorkspaceId};
 use carrel_service::repository::{ADDRESS_PATTERN, BRANCH_PATTERN};
 use carrel_service::{ServiceError, TaskRequest};
@@ -9,11 +9,11 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::answer::{Answered, Failed};
+use crate::answer::{Answered, Failed, ok};
 use crate::auth::Scope;
 use crate::extract::{Id, Json, Who};
 use crate::openapi::{Header, Route, STORE};
-use crate::repeat::Change;
+use crate::repeat;
 use crate::routes::tasks::Accepted;
 use crate::state::Api;
 
@@ -50,12 +50,12 @@ pub(super) async fn clone(
     Who(caller): Who,
     Id(workspace): Id<WorkspaceId>,
     headers: HeaderMap,
-    Json(asked, body): Json<CloneBody>,
+    Json(asked, _): Json<CloneBody>,
 ) -> Answered {
     let workspace = api.workspace(&caller, Scope::Exec, Some(workspace)).await?.id;
     let branch = asked.branch.filter(|branch| !branch.trim().is_empty());
     let description = format!("Clone {}", asked.repo_url);
-    let request: TaskRequest = serde_json::from_value(json!({ "steps": [{
+    let mut request: TaskRequest = serde_json::from_value(json!({ "steps": [{
         "action": "git_clone",
         "repo": asked.repo_url,
         "branch": branch,
@@ -63,17 +63,8 @@ pub(super) async fn clone(
         "description": description,
     }]}))
     .map_err(|error| Failed::field("body", &error.to_string()))?;
+    request.idempotency_key = repeat::key(&headers)?;
     let submit = request.check(workspace, &api.inner.hosts).map_err(ServiceError::from)?;
-    let change = Change {
-        api: &api,
-        workspace: Some(workspace),
-        route: "clone",
-        headers: &headers,
-        body: &body,
-    };
-    let work = async {
-        let receipt = api.inner.tasks.submit(submit, "clone").await?;
-        Ok((StatusCode::OK, json!(Accepted::new(&receipt.task, 1))))
-    };
-    change.once(work).await
+    let receipt = api.inner.tasks.submit(submit, "clone").await?;
+    Ok(ok(&Accepted::new(&receipt.task, 1)))
 }

@@ -16,7 +16,7 @@ use serde::Deserialize;
 
 use crate::answer::{Answered, Failed, ok};
 use crate::auth::{Caller, Scope};
-use crate::extract::{Id, Json, Params, Who, workspace_header};
+use crate::extract::{Id, Json, Params, Who, named_workspace};
 use crate::limits::{CANCEL_PATIENCE, DEFAULT_PAGE, MAX_PAGE};
 use crate::repeat;
 use crate::state::Api;
@@ -35,7 +35,7 @@ pub(super) async fn submit(
     headers: HeaderMap,
     Json(mut request, _): Json<TaskRequest>,
 ) -> Answered {
-    let asked = request.workspace_id.or(workspace_header(&headers)?);
+    let asked = named_workspace(request.workspace_id, &headers)?;
     let workspace = api.workspace(&caller, Scope::Exec, asked).await?;
     if let Some(key) = repeat::key(&headers)? {
         request.idempotency_key.get_or_insert(key);
@@ -87,7 +87,7 @@ pub(super) async fn list(
     if i64::try_from(offset).is_err() {
         return Err(Failed::field("offset", "is a number below 2^63"));
     }
-    let asked = params.workspace_id.or(workspace_header(&headers)?);
+    let asked = named_workspace(params.workspace_id, &headers)?;
     let workspace = api.workspace(&caller, Scope::Read, asked).await?;
     let filter = TaskFilter {
         workspace: workspace.id,

@@ -153,6 +153,7 @@ pub(super) async fn call(
         caller.check_scope(Scope::Net)?;
     }
     let scope = scope_of(tool.about.class, tool.about.name);
+    caller.check(scope, workspace)?;
     let change = Change {
         api: &api,
         workspace: Some(workspace),

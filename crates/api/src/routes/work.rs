@@ -5,7 +5,7 @@ mod schema;
 
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
-use carrel_domain::{Network, WorkspaceId, whole};
+use carrel_domain::{Code, Network, WorkspaceId, whole};
 use carrel_tools::{CallOptions, Door, Session, Terms};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -68,7 +68,7 @@ impl Called<'_> {
     /// the workspace if it may fill it. A client that goes away ends it.
     pub(super) async fn call(self, api: &Api) -> Result<Value, Failed> {
         let space = api.space(self.caller, self.scope, self.workspace).await?;
-        let _place = api.place().await?;
+        let place = api.place().await?;
         if self.scope != Scope::Read {
             api.inner.spaces.check_quota(&space).await?;
         }
@@ -78,7 +78,17 @@ impl Called<'_> {
             Session::new(self.caller.subject.clone().unwrap_or_else(|| "rest".to_owned()));
         let terms = Terms { network: self.network, ..Terms::default() };
         let options = CallOptions { cancel, terms, ..CallOptions::new(Door::Rest) };
-        let answer = space.call(&session, self.tool, self.arguments, options).await;
+        let (tool, arguments) = (self.tool.to_owned(), self.arguments);
+        // A request that is dropped drops no command: whoever waits for it has to end it, and its
+        // place is free when it is over.
+        let calling = tokio::spawn(async move {
+            let answer = space.call(&session, &tool, arguments, options).await;
+            drop(place);
+            answer
+        });
+        let answer = calling
+            .await
+            .map_err(|_| Failed::new(Code::Internal, "the server could not do this", json!({})))?;
         if answer.is_error {
             return Err(Failed::of_tool(&answer));
         }
@@ -123,6 +133,7 @@ pub(super) async fn exec(
     headers: HeaderMap,
     Json(asked, body): Json<ExecBody>,
 ) -> Answered {
+    caller.check(Scope::Exec, workspace)?;
     let length = asked.command.chars().count();
     if asked.command.trim().is_empty() || length > MAX_COMMAND_CHARS {
         return Err(Failed::field("command", &format!("is 1 to {MAX_COMMAND_CHARS} characters")));
@@ -166,11 +177,11 @@ pub(super) fn check_relative(field: &str, path: Option<&str>) -> Result<(), Fail
         Some(path) if path.starts_with('/') => {
             let message =
                 format!("{field} is absolute: {path}; paths are relative to the workspace");
-            let code = carrel_domain::Code::SandboxViolation;
+            let code = Code::SandboxViolation;
             Err(Failed::new(code, message, json!({ "path": path })))
         }
         Some(path) if path.contains('\0') => {
-            let code = carrel_domain::Code::InvalidPath;
+            let code = Code::InvalidPath;
             Err(Failed::new(code, format!("{field} holds a NUL byte"), json!({})))
         }
         Some(_) | None => Ok(()),
@@ -205,6 +216,7 @@ pub(super) async fn git(
     headers: HeaderMap,
     Json(asked, body): Json<GitBody>,
 ) -> Answered {
+    caller.check(Scope::Exec, workspace)?;
     check_relative("cwd", asked.cwd.as_deref())?;
     if asked.branch.is_some() && asked.args.is_some() {
         return Err(Failed::field("branch", "is a word of `args` when there are any"));

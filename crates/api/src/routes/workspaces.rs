@@ -5,8 +5,8 @@ mod answers;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::IntoResponse as _;
-use carrel_domain::{ByteSize, Code, Layout, Network, WorkspaceId, whole};
-use carrel_service::NewSpace;
+use carrel_domain::{Code, Layout, Network, WorkspaceId};
+use carrel_service::{MAX_QUOTA_GB, NewSpace, quota_of_gibibytes};
 use carrel_store::Workspace;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -22,9 +22,6 @@ use crate::routes::tasks::check_network;
 use crate::state::Api;
 
 use self::answers::{Usage, WorkspaceList, WorkspaceShown};
-
-/// The largest quota that can be asked for, in GiB.
-const MAX_QUOTA_GB: u64 = 1 << 20;
 
 /// Every route of this module.
 pub(super) fn routes() -> Vec<Route> {
@@ -84,10 +81,9 @@ pub(super) struct NewWorkspace {
     /// How its inside is arranged.
     #[serde(default = "tenant")]
     layout: Layout,
-    /// How many GiB it may hold; the server's usual if none.
-    #[serde(default, deserialize_with = "whole::optional")]
-    #[schemars(range(min = 1, max = MAX_QUOTA_GB))]
-    quota_gb: Option<u64>,
+    /// How many GiB it may hold, parts of one too; the server's usual if none.
+    #[schemars(extend("exclusiveMinimum" = 0), range(max = MAX_QUOTA_GB))]
+    quota_gb: Option<f64>,
     /// The network of its commands when they do not say.
     network: Option<Network>,
 }
@@ -111,9 +107,11 @@ pub(super) async fn create(
         let rule = format!("is 1 to {MAX_NAME_CHARS} characters without control characters");
         return Err(Failed::field("name", &rule));
     }
-    if new.quota_gb.is_some_and(|gb| gb == 0 || gb > MAX_QUOTA_GB) {
-        return Err(Failed::field("quota_gb", &format!("is a number from 1 to {MAX_QUOTA_GB}")));
-    }
+    let quota = new.quota_gb.map(|number| {
+        let rule = format!("is a number above 0, at most {MAX_QUOTA_GB}");
+        quota_of_gibibytes(number).ok_or_else(|| Failed::field("quota_gb", &rule))
+    });
+    let quota = quota.transpose()?;
     check_network(&caller, new.network)?;
     let change =
         Change { api: &api, workspace: None, route: "create", headers: &headers, body: &body };
@@ -122,7 +120,7 @@ pub(super) async fn create(
             id: WorkspaceId::generate(),
             name: new.name,
             layout: new.layout,
-            quota: new.quota_gb.map(ByteSize::gib),
+            quota,
             network: new.network,
         };
         let (made, _) = api.inner.spaces.provision(space).await?;
@@ -194,6 +192,7 @@ pub(super) async fn usage(
         usage_bytes: amount.bytes,
         files: amount.files,
         quota_bytes: workspace.quota_bytes,
+        quota_files: api.inner.spaces.quota_files(),
         as_of: used.map(|measured| measured.as_of),
     }))
 }

@@ -8,6 +8,7 @@ use carrel_config::environment::{
     DATABASE_URL, REDIS_URL, WORKER_CONCURRENCY, WORKSPACE_DEFAULT_QUOTA_GB, WORKSPACE_VOLUME_PATH,
 };
 use carrel_domain::ByteSize;
+use carrel_service::{MAX_QUOTA_GB, quota_of_gibibytes};
 use carrel_workspace::Quota;
 
 use crate::failure::Failure;
@@ -15,8 +16,11 @@ use crate::failure::Failure;
 /// How many tasks run at once, and how many may.
 const CONCURRENCY: (u64, u64) = (3, 256);
 
-/// How many gibibytes a workspace may use, and how many it may be allowed.
-const QUOTA_GB: (u64, u64) = (5, 1 << 20);
+/// How much a workspace may use.
+const USUAL_QUOTA: ByteSize = ByteSize::gib(5);
+
+/// How many files a workspace may hold.
+const QUOTA_FILES: u64 = 1_000_000;
 
 /// How long finished tasks are kept.
 const KEEP: Duration = Duration::from_hours(30 * 24);
@@ -38,11 +42,11 @@ impl Settings {
             }
         }
         let concurrency = number(environment, WORKER_CONCURRENCY, CONCURRENCY)?;
-        let quota = number(environment, WORKSPACE_DEFAULT_QUOTA_GB, QUOTA_GB)?;
+        let quota = quota(environment)?;
         let volume = environment.get(WORKSPACE_VOLUME_PATH).filter(|path| !path.is_empty());
         Ok(Self {
             concurrency: usize::try_from(concurrency).unwrap_or(1),
-            quota: Quota { bytes: ByteSize::gib(quota), files: None },
+            quota: Quota { bytes: quota, files: Some(QUOTA_FILES) },
             volume: volume.map(PathBuf::from),
             keep: KEEP,
         })
@@ -67,6 +71,20 @@ fn number(
     })
 }
 
+/// Reads the usual quota; blank counts as unset.
+fn quota(environment: &Environment) -> Result<ByteSize, Failure> {
+    let name = WORKSPACE_DEFAULT_QUOTA_GB;
+    let Some(text) = environment.get(name).filter(|text| !text.is_empty()) else {
+        return Ok(USUAL_QUOTA);
+    };
+    let text = text.to_string_lossy();
+    text.trim().parse().ok().and_then(quota_of_gibibytes).ok_or_else(|| Failure::Variable {
+        name,
+        value: text.into_owned(),
+        expected: format!("a number above 0, at most {MAX_QUOTA_GB}"),
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -75,18 +93,22 @@ mod tests {
     fn read(pairs: &[(&str, &str)]) -> Result<(usize, u64), String> {
         let environment = Environment::from_pairs(pairs.iter().copied());
         let settings = Settings::read(&environment).map_err(|error| error.to_string())?;
-        Ok((settings.concurrency, settings.quota.bytes.as_u64() >> 30))
+        Ok((settings.concurrency, settings.quota.bytes.as_u64() >> 20))
     }
 
     #[test]
     fn variables_are_read_by_the_table() {
-        assert_eq!(read(&[]), Ok((3, 5)));
-        let set = [("WORKER_CONCURRENCY", "8"), ("WORKSPACE_DEFAULT_QUOTA_GB", " 2 ")];
-        assert_eq!(read(&set), Ok((8, 2)));
-        assert_eq!(read(&[("WORKER_CONCURRENCY", "")]), Ok((3, 5)));
+        assert_eq!(read(&[]), Ok((3, 5 << 10)));
+        let set = [("WORKER_CONCURRENCY", "8"), ("WORKSPACE_DEFAULT_QUOTA_GB", " 2.5 ")];
+        assert_eq!(read(&set), Ok((8, 2560)));
+        assert_eq!(read(&[("WORKER_CONCURRENCY", "")]), Ok((3, 5 << 10)));
         for value in ["0", "-1", "many", "257"] {
             let error = read(&[("WORKER_CONCURRENCY", value)]).unwrap_err();
             assert!(error.contains("WORKER_CONCURRENCY") && error.contains("1 to 256"), "{error}");
+        }
+        for value in ["0", "-1", "NaN", "inf", "1e300", "much"] {
+            let error = read(&[("WORKSPACE_DEFAULT_QUOTA_GB", value)]).unwrap_err();
+            assert!(error.contains("WORKSPACE_DEFAULT_QUOTA_GB"), "{error}");
         }
         assert!(read(&[("REDIS_URL", "redis://x")]).unwrap_err().contains("REDIS_URL"));
     }

@@ -46,6 +46,8 @@ mod reference;
 mod resources;
 /// `carrel mcp` from its start to its end.
 mod servers;
+/// `carrel serve` and its clients.
+mod service;
 /// Which root and which hooks apply.
 mod settings;
 /// `kill -9` of Carrel's processes while commands run.

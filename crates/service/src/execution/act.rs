@@ -2,9 +2,10 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use carrel_domain::{Code, TaskId};
+use carrel_domain::{Code, Coded as _, TaskId};
 use carrel_store::EventKind;
 use carrel_tools::{Answer, CallOptions, Door, Session, Terms};
 use serde_json::{Map, Value, json};
@@ -54,6 +55,8 @@ pub(super) struct Actor<'a> {
     pub(super) step: &'a Step,
     pub(super) number: usize,
     pub(super) timeout: Duration,
+    /// How many lines of output the task may still tell.
+    pub(super) lines_left: &'a AtomicUsize,
 }
 
 /// A tool and what it is called with.
@@ -165,7 +168,7 @@ impl Actor<'_> {
 
     /// Tells what commands print, line by line.
     async fn tell_output(&self, mut pieces: mpsc::Receiver<carrel_exec::Piece>) {
-        let mut lines = Lines::new(Vec::new());
+        let mut lines = Lines::new(Vec::new(), self.lines_left.load(Ordering::Relaxed));
         while let Some(piece) = pieces.recv().await {
             for line in lines.push(&piece) {
                 self.tell_line(line.stream, &line.text).await;
@@ -174,6 +177,7 @@ impl Actor<'_> {
         for line in lines.finish() {
             self.tell_line(line.stream, &line.text).await;
         }
+        self.lines_left.store(lines.left(), Ordering::Relaxed);
     }
 
     async fn tell_line(&self, stream: &str, text: &str) {
@@ -224,6 +228,12 @@ impl Actor<'_> {
     async fn make_directory(&self, path: &str) -> StepReport {
         let (place, relative) = (Arc::clone(self.space.place()), self.space.place().relative(path));
         let make = move || {
+            // Making a directory is held to what writing a file is.
+            if let Err(error) = place.files().browse().metadata(&relative)
+                && error.code() == Code::SensitivePath
+            {
+                return Err(error.into());
+            }
             place.files().create_directories(&relative, DIRECTORY_MODE)?;
             Ok::<_, carrel_tools::Failure>(())
         };

@@ -1,8 +1,12 @@
 //! Steps as they are written in a request and kept in the store.
 
+use std::fmt;
+
 use carrel_domain::{Network, whole};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
 use super::schema::by_action;
@@ -76,6 +80,34 @@ pub(crate) struct RawStep {
 
 /// Text without a NUL byte, for schemas.
 const NO_NUL: &str = r"^[^\u0000]*$";
+
+/// Reads steps that are written as objects. A list would fill the fields one after the other.
+pub(crate) fn objects<'de, D: Deserializer<'de>>(reader: D) -> Result<Vec<RawStep>, D::Error> {
+    let steps = Vec::<Object>::deserialize(reader)?;
+    Ok(steps.into_iter().map(|Object(step)| step).collect())
+}
+
+struct Object(RawStep);
+
+impl<'de> Deserialize<'de> for Object {
+    fn deserialize<D: Deserializer<'de>>(reader: D) -> Result<Self, D::Error> {
+        struct AnObject;
+
+        impl<'de> Visitor<'de> for AnObject {
+            type Value = Object;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, fields: A) -> Result<Object, A::Error> {
+                RawStep::deserialize(MapAccessDeserializer::new(fields)).map(Object)
+            }
+        }
+
+        reader.deserialize_map(AnObject)
+    }
+}
 
 /// The words for actions.
 pub(super) const ACTIONS: [&str; 9] = [

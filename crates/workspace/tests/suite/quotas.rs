@@ -30,10 +30,11 @@ async fn usage_is_counted_again_only_after_a_write_through_carrel() {
 async fn a_workspace_beyond_its_quota_is_named() {
     let world = World::new();
     let made = world.create("A").await.unwrap();
-    assert!(world.workspaces.check_quota(&made.record.key).await.is_ok());
+    assert!(world.workspaces.check_quota(&made.record.key, Freshness::Cached).await.is_ok());
     std::fs::write(made.path.join("big"), vec![1; 11 << 20]).unwrap();
     world.workspaces.touch(&made.record.key).await.unwrap();
-    let error = world.workspaces.check_quota(&made.record.key).await.unwrap_err();
+    let error =
+        world.workspaces.check_quota(&made.record.key, Freshness::Cached).await.unwrap_err();
     assert_eq!(error.code(), Code::QuotaExceeded);
     assert!(error.to_string().contains("of 10.0 MiB"), "{error}");
 }
@@ -47,7 +48,7 @@ async fn nobody_is_refused_for_what_was_only_there_when_it_was_counted() {
     let counted = world.workspaces.usage(key, Freshness::Recount).await.unwrap().unwrap();
     assert!(counted.amount.bytes > 10 << 20);
     std::fs::remove_file(made.path.join("big")).unwrap();
-    let measured = world.workspaces.check_quota(key).await.unwrap().unwrap();
+    let measured = world.workspaces.check_quota(key, Freshness::Cached).await.unwrap().unwrap();
     assert_eq!(measured.amount.files, 0);
 }
 
@@ -77,7 +78,8 @@ async fn what_hides_from_being_counted_counts_as_too_much() {
     let closed = std::fs::Permissions::from_mode(0o000);
     std::fs::set_permissions(made.path.join("hidden"), closed).unwrap();
     world.workspaces.touch(&made.record.key).await.unwrap();
-    let error = world.workspaces.check_quota(&made.record.key).await.unwrap_err();
+    let error =
+        world.workspaces.check_quota(&made.record.key, Freshness::Cached).await.unwrap_err();
     assert_eq!(error.code(), Code::QuotaExceeded);
     assert!(error.to_string().contains("cannot be read"), "{error}");
 }

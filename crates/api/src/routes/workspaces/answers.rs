@@ -43,6 +43,8 @@ pub(super) struct Usage {
     pub(super) files: u64,
     /// How many bytes it may hold.
     pub(super) quota_bytes: u64,
+    /// How many files, directories and links it may hold.
+    pub(super) quota_files: Option<u64>,
     /// When that was counted; nothing if there is no directory yet.
     pub(super) as_of: Option<Timestamp>,
 }

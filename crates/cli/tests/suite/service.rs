@@ -1,0 +1,20 @@
+//! The service as its clients meet it: a real `carrel serve` with an empty data directory, and `curl`.
+
+/// Who may do what where.
+mod auth;
+/// Files, commands, git and tools of a workspace.
+mod files;
+/// What the hostile cases of the reference want, by their numbers.
+mod hostile;
+/// `kill -9` at random moments while tasks run.
+mod kill;
+/// The server, and `curl` as its client.
+mod lab;
+/// What endless work costs.
+mod limits;
+/// From the start of a server to its end.
+mod starting;
+/// Reading events.
+mod streams;
+/// Submitting, listing, cancelling.
+mod tasks;
