@@ -4,6 +4,7 @@ mod data;
 mod settings;
 
 use std::net::SocketAddr;
+use std::num::NonZeroU32;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,6 +32,9 @@ use crate::{boundary, output, toolbox};
 /// How long tasks may take to end by themselves when the server stops. The next start goes on with
 /// those that are given back, so that whoever waits for the end of this one waits a second, not a task.
 const DRAIN: Duration = Duration::from_secs(1);
+
+/// How many seconds' requests a workspace may send at once after a pause.
+const BURST: NonZeroU32 = NonZeroU32::new(2).expect("more than none");
 
 /// Serves the API and runs tasks until the program is asked to end.
 pub(crate) fn run(
@@ -83,7 +87,11 @@ async fn serve(arguments: &ServeArguments, environment: &Environment) -> Result<
         console,
         transport: if loopback { Transport::Loopback } else { Transport::Network },
         clock,
-        rates: RateOptions::default(),
+        rates: RateOptions {
+            per_second: settings.rate,
+            burst: settings.rate.saturating_mul(BURST),
+            ..RateOptions::default()
+        },
         hosts,
         stop: stop.clone(),
     });

@@ -48,6 +48,8 @@ variables! {
     CARREL_MCP_TOKEN;
     /// The secret that signs the tokens of `carrel serve`, instead of the one in its data directory.
     CARREL_TOKEN_SECRET;
+    /// How many requests a second one workspace may send to `carrel serve`.
+    CARREL_RATE_LIMIT;
     /// The directory for a user's settings.
     XDG_CONFIG_HOME;
     /// The directory for what Carrel remembers for a user.

@@ -1,11 +1,13 @@
 //! What the environment says about the service.
 
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use carrel_config::Environment;
 use carrel_config::environment::{
-    DATABASE_URL, REDIS_URL, WORKER_CONCURRENCY, WORKSPACE_DEFAULT_QUOTA_GB, WORKSPACE_VOLUME_PATH,
+    CARREL_RATE_LIMIT, DATABASE_URL, REDIS_URL, WORKER_CONCURRENCY, WORKSPACE_DEFAULT_QUOTA_GB,
+    WORKSPACE_VOLUME_PATH,
 };
 use carrel_domain::ByteSize;
 use carrel_service::{MAX_QUOTA_GB, quota_of_gibibytes};
@@ -22,6 +24,9 @@ const USUAL_QUOTA: ByteSize = ByteSize::gib(5);
 /// How many files a workspace may hold.
 const QUOTA_FILES: u64 = 1_000_000;
 
+/// How many requests a second a workspace may send, and how many it may be allowed.
+const RATE: (u64, u64) = (5000, 1_000_000);
+
 /// How long finished tasks are kept.
 const KEEP: Duration = Duration::from_hours(30 * 24);
 
@@ -32,6 +37,8 @@ pub(super) struct Settings {
     pub(super) quota: Quota,
     pub(super) volume: Option<PathBuf>,
     pub(super) keep: Duration,
+    /// Requests a second of one workspace.
+    pub(super) rate: NonZeroU32,
 }
 
 impl Settings {
@@ -43,12 +50,15 @@ impl Settings {
         }
         let concurrency = number(environment, WORKER_CONCURRENCY, CONCURRENCY)?;
         let quota = quota(environment)?;
+        let rate = number(environment, CARREL_RATE_LIMIT, RATE)?;
         let volume = environment.get(WORKSPACE_VOLUME_PATH).filter(|path| !path.is_empty());
         Ok(Self {
             concurrency: usize::try_from(concurrency).unwrap_or(1),
             quota: Quota { bytes: quota, files: Some(QUOTA_FILES) },
             volume: volume.map(PathBuf::from),
             keep: KEEP,
+            rate: NonZeroU32::new(u32::try_from(rate).unwrap_or(u32::MAX))
+                .unwrap_or(NonZeroU32::MAX),
         })
     }
 }

@@ -112,8 +112,12 @@ impl Tool for WriteFile {
             desk.check_masks(&input.content, &input.path)?;
             let files = desk.files().browse();
             let _writing = desk.writing()?;
+            let replaced = match files.metadata(&path) {
+                Ok(metadata) => Some(metadata),
+                Err(error) if error.is_not_found() => None,
+                Err(error) => return Err(error.into()),
+            };
             desk.check_later(&path, input.content.as_bytes())?;
-            let replaced = files.metadata(&path).ok();
             desk.check_room(input.content.len(), replaced.as_ref())?;
             make_way(&desk, &path)?;
             files.write(&path, input.content.as_bytes(), WriteOptions::default())?;

@@ -152,7 +152,7 @@ fn without_a_valid_token_there_is_nothing() {
     let token = client.token.clone().unwrap();
     let (head, signature) = token.rsplit_once('.').unwrap();
     let flipped: String = signature.chars().rev().collect();
-    let short = service.token(&["--workspace", &client.workspace, "--ttl", "1s"]);
+    let short = service.token(&["--workspace", &client.workspace, "--ttl", "4s"]);
     let expiring = Client { token: Some(short), ..client.clone() };
     expiring.get(&client.at("/files")).expect(200);
     let other = Service::start();
@@ -241,7 +241,7 @@ fn no_other_page_is_let_in() {
 
 #[test]
 fn the_rate_of_one_workspace_is_limited_and_that_of_another_is_its_own() {
-    let service = Service::start();
+    let service = Service::start_with(&[("CARREL_RATE_LIMIT", "100")]);
     let (busy, quiet) = (service.client(), service.client());
     quiet.get(&quiet.at("")).expect(200);
     // One `curl` with many addresses is quick enough to use up what a workspace may ask for.

@@ -294,8 +294,8 @@ fn links_that_are_swapped_lead_nowhere() {
     swapping.join().unwrap();
     assert!(!std::path::Path::new(&outside).join("written").exists(), "H-24: a write went outside");
     eprintln!("{seen} read, {refused} refused");
-    client.run(&format!("ln -sfn {outside} d"));
-    client.read("d/hostname").is(403, "E_SANDBOX_VIOLATION");
+    client.run(&format!("mkdir -p artifacts/deep; ln -sfn {outside} artifacts/deep/d"));
+    client.read("artifacts/deep/d/hostname").is(403, "E_SANDBOX_VIOLATION");
 }
 
 #[test]
@@ -348,15 +348,18 @@ fn one_policy_holds_for_every_way_to_a_file() {
     client.read(&path).is(403, "E_SANDBOX_VIOLATION");
     client.query(&client.at("/files/raw"), &[("path", &path)]).is(403, "E_SANDBOX_VIOLATION");
 
-    // H-53
-    client.run("ln -s /nowhere dangling && ln -s loop loop && ln -s /etc/hostname out");
-    let listed = client.get(&client.at("/files")).expect(200);
-    for name in ["dangling", "loop", "out", "k"] {
+    // H-53: below the top, where the trust diff leaves links alone.
+    client.run(
+        "mkdir artifacts/l && cd artifacts/l && ln -s /nowhere dangling && ln -s loop loop && \
+         ln -s /etc/hostname out",
+    );
+    let listed = client.query(&client.at("/files"), &[("path", "artifacts/l")]).expect(200);
+    for name in ["dangling", "loop", "out"] {
         assert!(listed.to_string().contains(name), "H-53 {name}: {listed}");
     }
-    client.read("loop").is(422, "E_LINK_LOOP");
-    client.read("loop/x").is(422, "E_LINK_LOOP");
-    for path in ["dangling", "out"] {
+    client.read("artifacts/l/loop").is(422, "E_LINK_LOOP");
+    client.read("artifacts/l/loop/x").is(422, "E_LINK_LOOP");
+    for path in ["artifacts/l/dangling", "artifacts/l/out"] {
         client.read(path).is(403, "E_SANDBOX_VIOLATION");
     }
     // H-54
