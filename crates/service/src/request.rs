@@ -268,6 +268,10 @@ mod tests {
                 json!({ "steps": [step], "max_attempts": 0 }),
                 "max_attempts is a number from 1 to 10",
             ),
+            (
+                json!({ "steps": [{ "action": "shell", "command": "x", "credentials": ["a"] }] }),
+                "unknown field `credentials`",
+            ),
             (json!({ "steps": [step], "idempotency_key": "" }), "idempotency_key is 1 to 255"),
         ];
         for (body, expected) in table {
@@ -281,7 +285,7 @@ mod tests {
         let body = json!({ "steps": [
             { "action": "git_clone", "repo": "https://github.com/a/b.git", "branch": "main" },
             { "action": "execute_command", "command": "pytest", "cwd": "repos/b", "timeout": 120,
-              "on_error": "continue", "network": "loopback", "credentials": ["token"] },
+              "on_error": "continue", "network": "loopback" },
         ]});
         let submit = check(body.clone()).unwrap();
         assert_eq!(submit.configuration["steps"], body["steps"]);

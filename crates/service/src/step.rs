@@ -111,8 +111,6 @@ pub struct Step {
     pub on_error: OnError,
     /// The network of its commands.
     pub network: Option<Network>,
-    /// The credentials that it needs, by name.
-    pub credentials: Vec<String>,
 }
 
 impl Step {

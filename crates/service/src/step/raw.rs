@@ -73,9 +73,6 @@ pub(crate) struct RawStep {
     /// The network of the step's commands.
     #[serde(skip_serializing_if = "Option::is_none")]
     network: Option<Network>,
-    /// The credentials that the step needs, by name.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    credentials: Vec<String>,
 }
 
 /// Text without a NUL byte, for schemas.
@@ -205,7 +202,6 @@ impl RawStep {
             description: self.description.clone(),
             on_error: self.on_error.unwrap_or_default(),
             network: self.network,
-            credentials: self.credentials.clone(),
         })
     }
 }
