@@ -14,16 +14,14 @@ use tokio_util::sync::CancellationToken;
 use crate::arguments::McpArguments;
 use crate::exec::cancel_on_signal;
 use crate::failure::Failure;
-use crate::{output, toolbox};
+use crate::{output, server_runtime, toolbox};
 
 /// Serves the tools until the client goes, or until the program is asked to end.
 pub(crate) fn run(
     arguments: &McpArguments,
     environment: &Environment,
 ) -> Result<ExitCode, Failure> {
-    carrel_sandbox::share_the_heap();
-    let made = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-    let runtime = made.map_err(|source| Failure::Start { doing: "the runtime", source })?;
+    let runtime = server_runtime()?;
     let served = runtime.block_on(serve(arguments, environment));
     // A thread may wait for stdin, and nobody can wake it.
     runtime.shutdown_background();

@@ -27,7 +27,7 @@ use crate::arguments::ServeArguments;
 use crate::exec::cancel_on_signal;
 use crate::failure::Failure;
 use crate::workspace::own_program;
-use crate::{boundary, output, toolbox};
+use crate::{boundary, output, server_runtime, toolbox};
 
 /// How long tasks may take to end by themselves when the server stops. The next start goes on with
 /// those that are given back, so that whoever waits for the end of this one waits a second, not a task.
@@ -41,9 +41,7 @@ pub(crate) fn run(
     arguments: &ServeArguments,
     environment: &Environment,
 ) -> Result<ExitCode, Failure> {
-    carrel_sandbox::share_the_heap();
-    let made = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-    let runtime = made.map_err(|source| Failure::Start { doing: "the runtime", source })?;
+    let runtime = server_runtime()?;
     let served = runtime.block_on(serve(arguments, environment));
     runtime.shutdown_background();
     served.map(|()| ExitCode::SUCCESS)

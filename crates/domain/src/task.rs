@@ -19,6 +19,23 @@ pub struct InvalidId {
     text: String,
 }
 
+/// Reads and writes a type as its text.
+macro_rules! travels_as_text {
+    ($name:ident) => {
+        impl Serialize for $name {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.collect_str(self)
+            }
+        }
+
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+            }
+        }
+    };
+}
+
 macro_rules! ids {
     ($($(#[doc = $doc:literal])+ $name:ident = $noun:literal;)+) => {$(
         $(#[doc = $doc])+
@@ -67,17 +84,7 @@ macro_rules! ids {
             }
         }
 
-        impl Serialize for $name {
-            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                serializer.collect_str(self)
-            }
-        }
-
-        impl<'de> Deserialize<'de> for $name {
-            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
-            }
-        }
+        travels_as_text!($name);
 
         impl JsonSchema for $name {
             fn schema_name() -> Cow<'static, str> {
@@ -142,17 +149,7 @@ macro_rules! words {
             }
         }
 
-        impl Serialize for $name {
-            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                serializer.serialize_str(self.as_str())
-            }
-        }
-
-        impl<'de> Deserialize<'de> for $name {
-            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
-            }
-        }
+        travels_as_text!($name);
 
         impl JsonSchema for $name {
             fn schema_name() -> Cow<'static, str> {

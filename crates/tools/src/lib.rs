@@ -43,6 +43,7 @@ pub use git::{Credential, CredentialSource, EnvironmentCredentials, GitOptions};
 pub use place::{Place, Workspaces};
 pub use reference::tool_reference_markdown;
 pub use registry::{Definition, Registry, Toolset, definitions};
+pub use schema::leave_out_number_format;
 pub use secrets::{SecretSource, Secrets};
 pub use session::Session;
 pub use shell::{CommandFacts, CostFacts, SandboxFacts, notes};

@@ -2,16 +2,21 @@
 
 use serde_json::{Map, Value, json};
 
-/// Leaves out the formats of numbers, which only some dialects know: others warn about each.
+/// Leaves out the format of a number, which only some dialects know.
+pub fn leave_out_number_format(schema: &mut Map<String, Value>) {
+    let is_number = |format: &str| {
+        ["int", "uint", "float", "double"].iter().any(|start| format.starts_with(start))
+    };
+    if schema.get("format").and_then(Value::as_str).is_some_and(is_number) {
+        schema.remove("format");
+    }
+}
+
+/// Leaves out the formats of numbers, wherever they are: clients warn about each.
 pub(crate) fn leave_out_number_formats(schema: &mut Value) {
     match schema {
         Value::Object(fields) => {
-            let is_number = |format: &str| {
-                ["int", "uint", "float", "double"].iter().any(|start| format.starts_with(start))
-            };
-            if fields.get("format").and_then(Value::as_str).is_some_and(is_number) {
-                fields.remove("format");
-            }
+            leave_out_number_format(fields);
             fields.values_mut().for_each(leave_out_number_formats);
         }
         Value::Array(items) => items.iter_mut().for_each(leave_out_number_formats),

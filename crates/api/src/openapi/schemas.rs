@@ -104,12 +104,7 @@ fn without_null(schema: &mut Value) {
 pub(super) fn tidy(schema: &mut Value, word: &str, instead: &str) {
     match schema {
         Value::Object(fields) => {
-            let is_number = |format: &str| {
-                ["int", "uint", "float", "double"].iter().any(|start| format.starts_with(start))
-            };
-            if fields.get("format").and_then(Value::as_str).is_some_and(is_number) {
-                fields.remove("format");
-            }
+            carrel_tools::leave_out_number_format(fields);
             if fields.get("default").is_some_and(Value::is_null) {
                 fields.remove("default");
             }
