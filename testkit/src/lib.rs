@@ -44,6 +44,17 @@ macro_rules! store_suite {
             credentials_are_kept_by_workspace_and_name,
             a_workspace_with_live_tasks_is_not_forgotten,
             old_replies_and_tasks_are_forgotten_and_live_ones_are_not,
+            the_same_submission_again_makes_one_task,
+            a_submission_asked_again_tells_how_the_task_stands,
+            the_same_events_again_are_not_doubled,
+            the_same_end_again_is_answered_as_before,
+            an_end_is_not_taken_for_that_of_another_attempt,
+            a_claim_places_its_workspace_and_others_leave_it_alone,
+            a_waiting_worker_of_one_volume_does_not_stand_in_the_way_of_others,
+            a_workspace_is_placed_once_where_the_fewest_are,
+            workers_are_known_while_they_give_signs_of_life,
+            what_waits_is_listed_by_urgency_and_age,
+            a_task_that_could_not_be_queued_fails_and_gives_its_key_back,
         }
 
         #[tokio::test]

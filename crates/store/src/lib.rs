@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod error;
+mod facts;
 mod model;
 mod sqlite;
 mod store;
@@ -15,7 +16,7 @@ pub use error::StoreError;
 pub use model::{
     Appended, Cancellation, Claim, ClaimRequest, Claimed, Counts, Event, EventKind, Finish,
     Finished, HandBack, HandedBack, Heartbeat, NewEvent, NewTask, Page, Repeat, Sealed,
-    StoredReply, Submission, Task, TaskFilter, WorkerId, Workspace,
+    StoredReply, Submission, Task, TaskFilter, Waiting, WorkerId, WorkerRecord, Workspace,
 };
 pub use sqlite::{Sqlite, SqliteOptions};
 pub use store::Store;

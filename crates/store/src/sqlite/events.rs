@@ -1,12 +1,11 @@
 //! Facts about tasks.
 
-use carrel_domain::{TaskId, TaskStatus, Timestamp};
+use carrel_domain::TaskId;
 use rusqlite::{Connection, OptionalExtension as _, params};
-use serde_json::{Map, Value};
 
 use super::rows;
 use crate::error::StoreError;
-use crate::model::{Event, EventKind, NewEvent};
+use crate::model::{Event, NewEvent};
 
 /// Where the next event of a task goes.
 pub(super) struct Journal {
@@ -45,18 +44,6 @@ impl Journal {
         update.execute(params![rows::signed(self.last), self.sequence])?;
         Ok(written)
     }
-}
-
-/// Returns the event that tells where a task stands, with what else there is to say about it.
-pub(super) fn status_changed(
-    status: TaskStatus,
-    more: impl IntoIterator<Item = (&'static str, Value)>,
-    at: Timestamp,
-) -> NewEvent {
-    let mut data = Map::new();
-    data.insert("status".to_owned(), status.as_str().into());
-    data.extend(more.into_iter().map(|(name, value)| (name.to_owned(), value)));
-    NewEvent { kind: EventKind::StatusChanged, data: Value::Object(data), at }
 }
 
 /// Returns the events of a task after a number.

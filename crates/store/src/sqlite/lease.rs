@@ -6,9 +6,10 @@ use carrel_domain::{TaskId, TaskStatus, Timestamp};
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use serde_json::{Value, json};
 
-use super::events::{Journal, status_changed};
-use super::rows;
+use super::events::{self, Journal};
+use super::{rows, tasks};
 use crate::error::StoreError;
+use crate::facts::{is_end_of, status_changed, tells_the_same};
 use crate::model::{
     Appended, Claim, Event, EventKind, Finish, Finished, HandBack, HandedBack, Heartbeat, NewEvent,
     WorkerId,
@@ -79,10 +80,16 @@ pub(super) fn heartbeat(
 pub(super) fn append(
     connection: &Connection,
     claim: Claim,
+    after: u64,
     events: Vec<NewEvent>,
 ) -> Result<Appended, StoreError> {
     let Some(mut running) = held(connection, claim)? else { return Ok(Appended::Lost) };
-    Ok(Appended::Yes(running.journal.write(connection, events)?))
+    if running.journal.last == after {
+        return Ok(Appended::Yes(running.journal.write(connection, events)?));
+    }
+    let limit = u32::try_from(events.len()).unwrap_or(u32::MAX);
+    let there = events::after(connection, claim.task, after, limit)?;
+    Ok(if tells_the_same(&there, &events) { Appended::Yes(there) } else { Appended::Lost })
 }
 
 /// Ends a task.
@@ -91,7 +98,12 @@ pub(super) fn finish(
     claim: Claim,
     finish: Finish,
 ) -> Result<Finished, StoreError> {
-    let Some(running) = held(connection, claim)? else { return Ok(Finished::Lost) };
+    let Some(running) = held(connection, claim)? else {
+        return finished_before(connection, claim, &finish);
+    };
+    if running.journal.last != finish.after {
+        return Ok(Finished::Lost);
+    }
     // Whoever asked for the end was told that it would come.
     let status = if running.cancel_requested { TaskStatus::Cancelled } else { finish.status };
     let took = rows::to_millis(finish.took);
@@ -107,6 +119,20 @@ pub(super) fn finish(
     };
     let events = end.write(connection, running.journal, events)?;
     Ok(Finished::Done { status, events })
+}
+
+/// Answers a worker that did not hear the answer to the end of its task.
+fn finished_before(
+    connection: &Connection,
+    claim: Claim,
+    finish: &Finish,
+) -> Result<Finished, StoreError> {
+    let Some(task) = tasks::find(connection, claim.task)? else { return Ok(Finished::Lost) };
+    if !is_end_of(&task, claim, finish) {
+        return Ok(Finished::Lost);
+    }
+    let events = events::after(connection, claim.task, finish.after, u32::MAX)?;
+    Ok(Finished::Done { status: task.status, events })
 }
 
 /// A terminal state.
@@ -143,6 +169,22 @@ impl End<'_> {
             ])?;
         journal.write(connection, events)
     }
+}
+
+/// Ends a task that waits, as failed.
+pub(super) fn fail_queued(
+    connection: &Connection,
+    journal: Journal,
+    error: &str,
+    now: Timestamp,
+) -> rusqlite::Result<Vec<Event>> {
+    let status = TaskStatus::Failed;
+    let end = End { status, result: None, error: Some(error), took: None, now };
+    let told = vec![
+        NewEvent { kind: EventKind::Error, data: json!({ "error": error }), at: now },
+        status_changed(status, [], now),
+    ];
+    end.write(connection, journal, told)
 }
 
 /// Ends a task that waits.

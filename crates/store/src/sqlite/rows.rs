@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use carrel_domain::{Layout, Network, Priority, TaskId, TaskStatus, Timestamp, WorkspaceId};
+use carrel_domain::{
+    Layout, Network, Priority, TaskId, TaskStatus, Timestamp, VolumeId, WorkspaceId,
+};
 use rusqlite::Row;
 use rusqlite::types::Type;
 use serde_json::Value;
@@ -56,7 +58,8 @@ pub(super) fn event(task: TaskId, row: &Row<'_>) -> rusqlite::Result<Event> {
     })
 }
 
-pub(super) const WORKSPACE_COLUMNS: &str = "id, name, layout, network, quota_bytes, created_at";
+pub(super) const WORKSPACE_COLUMNS: &str =
+    "id, name, layout, network, quota_bytes, created_at, volume";
 
 pub(super) fn workspace(row: &Row<'_>) -> rusqlite::Result<Workspace> {
     let layout = |word: &str| {
@@ -71,7 +74,12 @@ pub(super) fn workspace(row: &Row<'_>) -> rusqlite::Result<Workspace> {
         network: network.map_err(|error| unreadable(3, Type::Text, error))?,
         quota_bytes: unsigned(row, 4)?,
         created_at: Timestamp::from_millis(row.get(5)?),
+        volume: volume(row, 6)?,
     })
+}
+
+pub(super) fn volume(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<VolumeId>> {
+    Ok(row.get::<_, Option<[u8; 16]>>(column)?.map(VolumeId::from_bytes))
 }
 
 /// Returns the number that stands for an urgency: the most urgent sorts first.
@@ -84,7 +92,7 @@ pub(super) fn rank(priority: Priority) -> i64 {
     }
 }
 
-fn priority(row: &Row<'_>, column: usize) -> rusqlite::Result<Priority> {
+pub(super) fn priority(row: &Row<'_>, column: usize) -> rusqlite::Result<Priority> {
     let found: i64 = row.get(column)?;
     let priority = Priority::ALL.iter().copied().find(|priority| rank(*priority) == found);
     priority.ok_or(rusqlite::Error::IntegralValueOutOfRange(column, found))

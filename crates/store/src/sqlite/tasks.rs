@@ -1,13 +1,14 @@
 //! Tasks, as whoever submits them sees them.
 
-use carrel_domain::{TaskId, TaskStatus, Timestamp};
+use carrel_domain::{TaskId, TaskStatus, Timestamp, WorkspaceId};
 use rusqlite::{Connection, OptionalExtension as _, params};
 
-use super::events::{Journal, status_changed};
+use super::events::Journal;
 use super::rows::{self, task_columns};
-use super::{lease, replies};
+use super::{events, lease, replies};
 use crate::error::StoreError;
-use crate::model::{Cancellation, NewTask, Page, Submission, Task, TaskFilter};
+use crate::facts::status_changed;
+use crate::model::{Cancellation, Event, NewTask, Page, Submission, Task, TaskFilter, Waiting};
 
 /// Queues a task.
 pub(super) fn submit(connection: &Connection, new: &NewTask) -> Result<Submission, StoreError> {
@@ -17,9 +18,15 @@ pub(super) fn submit(connection: &Connection, new: &NewTask) -> Result<Submissio
         if digest != repeat.digest {
             return Ok(Submission::Mismatch);
         }
-        if let Some(task) = made.map(|id| find(connection, id)).transpose()?.flatten() {
+        if let Some(task) = made.map(|id| find(connection, id)).transpose()?.flatten()
+            && task.id != new.id
+        {
             return Ok(Submission::Repeated(task));
         }
+    }
+    if let Some(task) = find(connection, new.id)? {
+        let events = events::after(connection, new.id, 0, 1)?;
+        return Ok(Submission::Created(task, events));
     }
     let waiting: Option<i64> = connection
         .prepare_cached("SELECT queued FROM workspaces WHERE id = ?")?
@@ -92,14 +99,11 @@ pub(super) fn cancel(
     id: TaskId,
     now: Timestamp,
 ) -> Result<Cancellation, StoreError> {
-    let found = connection
-        .prepare_cached(concat!("SELECT ", task_columns!(), " FROM task_executions WHERE id = ?"))?
-        .query_row([id.to_bytes()], |row| Ok((rows::task(row)?, row.get(rows::SEQUENCE)?)))
-        .optional()?;
-    let Some((task, sequence)) = found else { return Ok(Cancellation::Unknown) };
+    let Some((task, journal)) = find_with_journal(connection, id)? else {
+        return Ok(Cancellation::Unknown);
+    };
     match task.status {
         TaskStatus::Queued => {
-            let journal = Journal { task: id, sequence, last: task.last_event };
             Ok(Cancellation::Cancelled(lease::cancel_queued(connection, journal, now)?))
         }
         TaskStatus::Running => {
@@ -107,7 +111,7 @@ pub(super) fn cancel(
                 .prepare_cached(
                     "UPDATE task_executions SET cancel_requested = 1 WHERE sequence = ?",
                 )?
-                .execute([sequence])?;
+                .execute([journal.sequence])?;
             Ok(Cancellation::Requested)
         }
         TaskStatus::Completed
@@ -116,6 +120,58 @@ pub(super) fn cancel(
         | TaskStatus::TimedOut
         | TaskStatus::Dead => Ok(Cancellation::Finished(task.status)),
     }
+}
+
+/// Ends a task that waits, as failed, and forgets its idempotency key.
+pub(super) fn fail(
+    connection: &Connection,
+    id: TaskId,
+    error: &str,
+    now: Timestamp,
+) -> Result<Option<Vec<Event>>, StoreError> {
+    match find_with_journal(connection, id)? {
+        Some((task, journal)) if task.status == TaskStatus::Queued => {
+            replies::forget_task(connection, id)?;
+            Ok(Some(lease::fail_queued(connection, journal, error, now)?))
+        }
+        _ => Ok(None),
+    }
+}
+
+/// Returns tasks that wait and were due before a time.
+pub(super) fn waiting(
+    connection: &Connection,
+    due_before: Timestamp,
+    limit: u32,
+) -> Result<Vec<Waiting>, StoreError> {
+    let mut select = connection.prepare_cached(
+        "SELECT t.id, t.workspace_id, t.priority, w.volume
+         FROM task_executions t JOIN workspaces w ON w.id = t.workspace_id
+         WHERE t.status = 'queued' AND t.due_at < ? ORDER BY t.priority, t.sequence LIMIT ?",
+    )?;
+    let found = select.query_map(params![due_before.as_millis(), limit], |row| {
+        Ok(Waiting {
+            task: TaskId::from_bytes(row.get(0)?),
+            workspace: WorkspaceId::from_bytes(row.get(1)?),
+            priority: rows::priority(row, 2)?,
+            volume: rows::volume(row, 3)?,
+        })
+    })?;
+    Ok(found.collect::<rusqlite::Result<_>>()?)
+}
+
+fn find_with_journal(
+    connection: &Connection,
+    id: TaskId,
+) -> Result<Option<(Task, Journal)>, StoreError> {
+    let found = connection
+        .prepare_cached(concat!("SELECT ", task_columns!(), " FROM task_executions WHERE id = ?"))?
+        .query_row([id.to_bytes()], |row| Ok((rows::task(row)?, row.get(rows::SEQUENCE)?)))
+        .optional()?;
+    Ok(found.map(|(task, sequence)| {
+        let journal = Journal { task: id, sequence, last: task.last_event };
+        (task, journal)
+    }))
 }
 
 /// Returns a task.

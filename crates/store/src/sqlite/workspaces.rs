@@ -1,6 +1,6 @@
 //! Workspaces and what is kept for them.
 
-use carrel_domain::{Network, Timestamp, WorkspaceId};
+use carrel_domain::{Network, Timestamp, VolumeId, WorkspaceId};
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::rows::{self, WORKSPACE_COLUMNS};
@@ -17,8 +17,8 @@ pub(super) fn add(
     }
     connection
         .prepare_cached(
-            "INSERT INTO workspaces (id, name, layout, network, quota_bytes, created_at)
-             VALUES (?, ?, ?, ?, ?, ?)",
+            "INSERT INTO workspaces (id, name, layout, network, quota_bytes, created_at, volume)
+             VALUES (?, ?, ?, ?, ?, ?, ?)",
         )?
         .execute(params![
             new.id.to_bytes(),
@@ -26,7 +26,8 @@ pub(super) fn add(
             new.layout.as_str(),
             new.network.map(Network::as_str),
             rows::signed(new.quota_bytes),
-            new.created_at.as_millis()
+            new.created_at.as_millis(),
+            new.volume.map(VolumeId::to_bytes)
         ])?;
     Ok(None)
 }
