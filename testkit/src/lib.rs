@@ -1,6 +1,8 @@
 //! What tests of several crates share.
 //!
-//! [`store`] says what every store promises. An implementation runs all of it with [`store_suite!`].
+//! [`store`] says what every store promises. An implementation runs all of it with [`store_suite!`], or
+//! with [`keep_promises`] where a store of its own for each test would cost too much. [`servers`] are real
+//! ones.
 #![forbid(unsafe_code)]
 #![expect(
     clippy::missing_panics_doc,
@@ -10,14 +12,21 @@
 )]
 
 pub mod model;
+pub mod proxy;
+pub mod servers;
 pub mod store;
+pub mod storm;
 
-/// Runs every promise of a store as a test of its own. The expression is a function that makes an empty
-/// store and returns it together with whatever has to be kept alive.
+use std::pin::Pin;
+use std::sync::Arc;
+
+use carrel_store::Store;
+
+/// Gives the names of all promises to a macro, after whatever else it is given.
 #[macro_export]
-macro_rules! store_suite {
-    ($make:expr) => {
-        $crate::store_suite! { @each $make;
+macro_rules! promises {
+    ($with:ident $($first:tt)*) => {
+        $crate::$with! { @each $($first)*;
             a_submitted_task_is_queued_and_says_so,
             a_task_needs_a_workspace,
             a_repeated_submission_returns_the_first_task,
@@ -56,12 +65,21 @@ macro_rules! store_suite {
             what_waits_is_listed_by_urgency_and_age,
             a_task_that_could_not_be_queued_fails_and_gives_its_key_back,
         }
+    };
+}
+
+/// Runs every promise of a store as a test of its own. The expression is a function that makes an empty
+/// store and returns it together with whatever has to be kept alive.
+#[macro_export]
+macro_rules! store_suite {
+    ($make:expr) => {
+        $crate::promises! { store_suite $make }
 
         #[tokio::test]
         async fn random_histories_agree_with_the_model() {
             for seed in $crate::model::seeds() {
                 let (store, _kept) = $make().await;
-                $crate::model::play(&store, seed, $crate::model::STEPS).await;
+                $crate::model::play(&[&store], seed, $crate::model::STEPS).await;
             }
         }
     };
@@ -72,4 +90,34 @@ macro_rules! store_suite {
             $crate::store::$name(&store).await;
         }
     )+};
+}
+
+/// A promise, to be held against a store.
+pub type Promise = for<'a> fn(&'a dyn Store) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! listed {
+    (@each ; $($name:ident,)+) => {
+        &[$((stringify!($name), |store| Box::pin($crate::store::$name(store)))),+]
+    };
+}
+
+/// Every promise with its name.
+pub const PROMISES: &[(&str, Promise)] = promises! { listed };
+
+/// Holds every promise against a store of its own, several at once, and names those that are broken.
+pub async fn keep_promises(make: impl AsyncFn() -> Arc<dyn Store>) {
+    let mut kept = Vec::new();
+    for (name, promise) in PROMISES {
+        let store = make().await;
+        kept.push((name, tokio::spawn(async move { promise(&*store).await })));
+    }
+    let mut broken = Vec::new();
+    for (name, kept) in kept {
+        if kept.await.is_err() {
+            broken.push(name);
+        }
+    }
+    assert!(broken.is_empty(), "broken: {broken:?}");
 }

@@ -93,9 +93,10 @@ impl Model {
     }
 }
 
-/// Plays a random history on a store, and holds every answer against the model.
+/// Plays a random history on stores that share their memory, and holds every answer against the model.
 #[expect(clippy::too_many_lines, reason = "one arm for each operation")]
-pub async fn play(store: &dyn Store, seed: u64, steps: usize) {
+pub async fn play(stores: &[&dyn Store], seed: u64, steps: usize) {
+    let store = stores[0];
     let mut rng = Rng::with_seed(seed);
     let mut model = Model::default();
     let mut workspaces = Vec::new();
@@ -108,6 +109,7 @@ pub async fn play(store: &dyn Store, seed: u64, steps: usize) {
     for order in 0..steps {
         now += rng.i64(0..4);
         let claim = rng.choice(&claims).copied();
+        let store = stores[rng.usize(..stores.len())];
         match (rng.u8(0..100), claim) {
             (0..25, _) => {
                 let workspace = workspaces[rng.usize(..workspaces.len())];

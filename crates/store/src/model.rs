@@ -236,7 +236,7 @@ impl EventKind {
 }
 
 /// A worker's wish for work.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClaimRequest {
     /// Who asks.
     pub worker: WorkerId,
@@ -409,6 +409,15 @@ pub struct Counts {
     pub running: u64,
     /// Workspaces.
     pub workspaces: u64,
+}
+
+/// A numbered change of the schema.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Migration {
+    /// Its number: 1, 2, 3…
+    pub number: u32,
+    /// What it is about.
+    pub name: String,
 }
 
 /// A credential, unreadable without a key that is not in the store.

@@ -5,6 +5,7 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::rows;
 use crate::error::StoreError;
+use crate::facts::signed;
 use crate::model::{Event, NewEvent};
 
 /// Where the next event of a task goes.
@@ -32,7 +33,7 @@ impl Journal {
             let text = data.to_string();
             insert.execute(params![
                 self.sequence,
-                rows::signed(self.last),
+                signed(self.last),
                 kind.as_str(),
                 text,
                 at.as_millis()
@@ -41,7 +42,7 @@ impl Journal {
         }
         let mut update = connection
             .prepare_cached("UPDATE task_executions SET last_event = ? WHERE sequence = ?")?;
-        update.execute(params![rows::signed(self.last), self.sequence])?;
+        update.execute(params![signed(self.last), self.sequence])?;
         Ok(written)
     }
 }
@@ -62,7 +63,7 @@ pub(super) fn after(
         "SELECT number, kind, data, at FROM task_events
          WHERE task = ? AND number > ? ORDER BY number LIMIT ?",
     )?;
-    let found = select
-        .query_map(params![sequence, rows::signed(after), limit], |row| rows::event(task, row))?;
+    let found =
+        select.query_map(params![sequence, signed(after), limit], |row| rows::event(task, row))?;
     Ok(found.collect::<rusqlite::Result<_>>()?)
 }

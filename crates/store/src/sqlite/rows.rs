@@ -9,6 +9,7 @@ use rusqlite::Row;
 use rusqlite::types::Type;
 use serde_json::Value;
 
+use crate::facts::rank;
 use crate::model::{Event, EventKind, Task, WorkerId, Workspace};
 
 /// The columns of a task in the order in which [`task`] reads them.
@@ -82,20 +83,10 @@ pub(super) fn volume(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<Vo
     Ok(row.get::<_, Option<[u8; 16]>>(column)?.map(VolumeId::from_bytes))
 }
 
-/// Returns the number that stands for an urgency: the most urgent sorts first.
-pub(super) fn rank(priority: Priority) -> i64 {
-    match priority {
-        Priority::Critical => 0,
-        Priority::High => 1,
-        Priority::Normal => 2,
-        Priority::Low => 3,
-    }
-}
-
 pub(super) fn priority(row: &Row<'_>, column: usize) -> rusqlite::Result<Priority> {
-    let found: i64 = row.get(column)?;
+    let found: i16 = row.get(column)?;
     let priority = Priority::ALL.iter().copied().find(|priority| rank(*priority) == found);
-    priority.ok_or(rusqlite::Error::IntegralValueOutOfRange(column, found))
+    priority.ok_or(rusqlite::Error::IntegralValueOutOfRange(column, found.into()))
 }
 
 fn word<T>(row: &Row<'_>, column: usize, read: impl Fn(&str) -> Option<T>) -> rusqlite::Result<T> {
@@ -123,14 +114,4 @@ fn unreadable(
 
 fn millis(millis: i64) -> Duration {
     Duration::from_millis(u64::try_from(millis).unwrap_or(0))
-}
-
-/// Returns a length of time as the database has it.
-pub(super) fn to_millis(time: Duration) -> i64 {
-    i64::try_from(time.as_millis()).unwrap_or(i64::MAX)
-}
-
-/// Returns a number as the database has it. What does not fit is the largest there is.
-pub(super) fn signed(number: u64) -> i64 {
-    i64::try_from(number).unwrap_or(i64::MAX)
 }

@@ -7,7 +7,7 @@ use super::events::Journal;
 use super::rows::{self, task_columns};
 use super::{events, lease, replies};
 use crate::error::StoreError;
-use crate::facts::status_changed;
+use crate::facts::{queued, rank, signed, status_changed, to_millis};
 use crate::model::{Cancellation, Event, NewTask, Page, Submission, Task, TaskFilter, Waiting};
 
 /// Queues a task.
@@ -34,7 +34,7 @@ pub(super) fn submit(connection: &Connection, new: &NewTask) -> Result<Submissio
         .optional()?;
     match waiting {
         None => return Ok(Submission::NoWorkspace),
-        Some(waiting) if waiting >= rows::signed(new.max_waiting) => {
+        Some(waiting) if waiting >= signed(new.max_waiting) => {
             return Ok(Submission::Full { limit: new.max_waiting });
         }
         Some(_) => {}
@@ -57,9 +57,9 @@ fn insert(connection: &Connection, new: &NewTask) -> Result<Submission, StoreErr
             new.id.to_bytes(),
             new.workspace.to_bytes(),
             new.task_type,
-            rows::rank(new.priority),
+            rank(new.priority),
             new.configuration.to_string(),
-            rows::to_millis(new.timeout),
+            to_millis(new.timeout),
             new.correlation_id,
             now,
             now,
@@ -69,28 +69,7 @@ fn insert(connection: &Connection, new: &NewTask) -> Result<Submission, StoreErr
     let mut journal = Journal { task: new.id, sequence, last: 0 };
     let told = status_changed(TaskStatus::Queued, [], new.now);
     let events = journal.write(connection, vec![told])?;
-    let task = Task {
-        id: new.id,
-        workspace: new.workspace,
-        task_type: new.task_type.clone(),
-        priority: new.priority,
-        status: TaskStatus::Queued,
-        configuration: new.configuration.clone(),
-        timeout: new.timeout,
-        correlation_id: new.correlation_id.clone(),
-        submitted_at: new.now,
-        started_at: None,
-        completed_at: None,
-        attempt: 0,
-        max_attempts: new.max_attempts,
-        worker: None,
-        cancel_requested: false,
-        result: None,
-        error: None,
-        execution_time: None,
-        last_event: journal.last,
-    };
-    Ok(Submission::Created(task, events))
+    Ok(Submission::Created(queued(new), events))
 }
 
 /// Asks for a task's end.
@@ -199,8 +178,7 @@ pub(super) fn list(connection: &Connection, filter: &TaskFilter) -> Result<Page,
     let mut select = connection.prepare_cached(&format!(
         "SELECT {COLUMNS} {WHERE} ORDER BY sequence DESC LIMIT ?4 OFFSET ?5"
     ))?;
-    let bound =
-        params![workspace, status, filter.task_type, filter.limit, rows::signed(filter.offset)];
+    let bound = params![workspace, status, filter.task_type, filter.limit, signed(filter.offset)];
     let tasks = select.query_map(bound, rows::task)?.collect::<rusqlite::Result<_>>()?;
     Ok(Page { tasks, total: u64::try_from(total).unwrap_or(0) })
 }

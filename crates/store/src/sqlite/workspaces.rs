@@ -5,6 +5,7 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::rows::{self, WORKSPACE_COLUMNS};
 use crate::error::StoreError;
+use crate::facts::signed;
 use crate::model::{Counts, Sealed, Workspace};
 
 /// Adds a workspace, unless it is there.
@@ -25,7 +26,7 @@ pub(super) fn add(
             new.name,
             new.layout.as_str(),
             new.network.map(Network::as_str),
-            rows::signed(new.quota_bytes),
+            signed(new.quota_bytes),
             new.created_at.as_millis(),
             new.volume.map(VolumeId::to_bytes)
         ])?;
