@@ -93,6 +93,14 @@ pub(crate) enum Command {
         after_help = "Examples:\n  carrel serve\n  carrel serve --bind 127.0.0.1:9000 --data /var/lib/carrel"
     )]
     Serve(ServeArguments),
+    /// Bring the schema of the database up to date
+    ///
+    /// The database is the PostgreSQL server that `DATABASE_URL` names, or else the file in the data
+    /// directory. Prints what was applied; nothing if there was nothing to do.
+    #[command(
+        after_help = "Examples:\n  carrel migrate --data data\n  DATABASE_URL=postgresql://carrel@db/carrel carrel migrate --json"
+    )]
+    Migrate(MigrateArguments),
     /// Make tokens for the API of `carrel serve`
     #[command(subcommand)]
     Token(TokenCommand),
@@ -201,6 +209,13 @@ pub(crate) struct ServeArguments {
     pub(crate) data: PathBuf,
     #[command(flatten)]
     pub(crate) boundary: BoundaryArguments,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct MigrateArguments {
+    /// The data directory of the server, when there is no `DATABASE_URL`
+    #[arg(long, value_name = "DIR", default_value = "data")]
+    pub(crate) data: PathBuf,
 }
 
 #[derive(Debug, Subcommand)]

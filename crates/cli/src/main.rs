@@ -13,6 +13,7 @@ mod exec;
 mod failure;
 mod logging;
 mod mcp;
+mod migrate;
 mod output;
 mod policy;
 mod profile;
@@ -60,6 +61,7 @@ fn run(arguments: Arguments, early: Option<Early>) -> ExitCode {
         Command::Tool(command) => tool::run(&command, format, &environment),
         Command::Profile(command) => profile::run(&command, format, &environment),
         Command::Serve(command) => serve::run(&command, &environment),
+        Command::Migrate(command) => migrate::run(&command, format, &environment),
         Command::Token(command) => token::run(&command, &environment),
         Command::Policy(command) => policy::run(&command, format),
         Command::Completions { shell } => write_completions(shell),
