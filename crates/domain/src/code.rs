@@ -20,6 +20,11 @@ macro_rules! codes {
                 match self { $(Self::$variant => $name),+ }
             }
 
+            /// Returns the code with this stable name.
+            pub fn named(name: &str) -> Option<Self> {
+                Self::ALL.iter().copied().find(|code| code.name() == name)
+            }
+
             /// Returns the kind, such as `sandbox_violation`.
             pub const fn kind(self) -> &'static str {
                 match self { $(Self::$variant => $kind),+ }
@@ -235,6 +240,10 @@ codes! {
     QueueUnavailable = "E_QUEUE_UNAVAILABLE", "queue_unavailable", 503;
     /// The worker that has the workspace does not answer.
     WorkerUnreachable = "E_WORKER_UNREACHABLE", "worker_unreachable", 503;
+    /// The server that a command talks to does not answer.
+    ServerUnreachable = "E_SERVER_UNREACHABLE", "server_unreachable", 503;
+    /// A server that Carrel asked answered with an error of its own, or with something that cannot be used.
+    UpstreamFailed = "E_UPSTREAM_FAILED", "upstream_failed", 502;
 
     /// A check of a root found something that stops work or endangers it.
     VerifyFailed = "E_VERIFY_FAILED", "verify_failed", 409;

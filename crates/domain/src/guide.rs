@@ -520,6 +520,27 @@ impl Code {
                     "ask again with the same idempotency key; `/readyz` says when it is back",
                 ],
             },
+            Self::ServerUnreachable => Guide {
+                causes: &[
+                    "no carrel serve runs there",
+                    "the address or the port is another one",
+                    "a firewall or a proxy stands between",
+                ],
+                remedies: &[
+                    "start `carrel serve`, or name the right one with --server or CARREL_SERVER",
+                    "ask `/healthz` there with curl",
+                ],
+            },
+            Self::UpstreamFailed => Guide {
+                causes: &[
+                    "the other server has trouble of its own",
+                    "the address leads to a server of another kind, or through a proxy that answers itself",
+                ],
+                remedies: &[
+                    "check that the address is right, and try again later",
+                    "look into the log of the server that was asked",
+                ],
+            },
             Self::WorkerUnreachable => Guide {
                 causes: &["the worker restarts, or the network to it is down"],
                 remedies: &["ask again; `/readyz` says which workers are there"],

@@ -1,0 +1,228 @@
+//! The client itself: how a request is put together and its answer taken apart.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use carrel_domain::{ByteSize, Secret, WorkspaceId};
+use hyper::body::Incoming;
+use hyper::header::{
+    ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderName, HeaderValue, LOCATION, RETRY_AFTER,
+};
+use hyper::{HeaderMap, Method, Request, Response};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::body::{Body, empty, read_all, whole};
+use crate::connection::Connections;
+use crate::error::{ClientError, refusal};
+use crate::limits::{ANSWER_PATIENCE, BODY_PATIENCE, MAX_ANSWER, MAX_REFUSAL};
+use crate::server::Server;
+
+const WORKSPACE_HEADER: HeaderName = HeaderName::from_static("x-workspace-id");
+const INTERNAL_TOKEN_HEADER: HeaderName = HeaderName::from_static("x-internal-token");
+const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+
+/// How much of a strange answer an error repeats.
+const SHOWN_CHARS: usize = 200;
+
+/// What a client shows to be let in.
+#[derive(Clone, Debug)]
+pub enum Credentials {
+    /// Nothing.
+    None,
+    /// A token of the service.
+    Bearer(Secret),
+    /// The token that opens a worker's own API.
+    Internal(Secret),
+}
+
+/// A client of the service's API. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct WorkspaceClient {
+    connections: Connections,
+    server: Arc<Server>,
+    headers: HeaderMap,
+}
+
+impl WorkspaceClient {
+    /// Makes a client with connections of its own. A token that cannot stand in a header, which none of
+    /// the service's are, is not sent.
+    pub fn new(server: Server, credentials: &Credentials) -> Self {
+        Self::over(Connections::new(), server, credentials)
+    }
+
+    /// Makes a client over connections that others use, too.
+    pub fn over(connections: Connections, server: Server, credentials: &Credentials) -> Self {
+        let mut headers = HeaderMap::new();
+        let shown = match credentials {
+            Credentials::None => None,
+            Credentials::Bearer(token) => {
+                Some((AUTHORIZATION, secret_value(&format!("Bearer {}", token.expose()))))
+            }
+            Credentials::Internal(token) => {
+                Some((INTERNAL_TOKEN_HEADER, secret_value(token.expose())))
+            }
+        };
+        if let Some((name, Some(value))) = shown {
+            headers.insert(name, value);
+        }
+        Self { connections, server: Arc::new(server), headers }
+    }
+
+    /// Returns a client whose requests are about this workspace, where the path does not name one.
+    #[must_use]
+    pub fn in_workspace(mut self, workspace: WorkspaceId) -> Self {
+        if let Ok(value) = HeaderValue::from_str(&workspace.to_string()) {
+            self.headers.insert(WORKSPACE_HEADER, value);
+        }
+        self
+    }
+
+    /// Returns a client whose next change can be sent again without being made twice. It is for one
+    /// change; a key that cannot stand in a header is not sent.
+    #[must_use]
+    pub fn repeatable(mut self, key: &str) -> Self {
+        if let Ok(value) = HeaderValue::from_str(key) {
+            self.headers.insert(IDEMPOTENCY_KEY, value);
+        }
+        self
+    }
+
+    /// Returns where the server is.
+    pub fn server(&self) -> &Server {
+        &self.server
+    }
+
+    pub(crate) async fn get<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        query: &[(&str, String)],
+    ) -> Result<T, ClientError> {
+        let asked = Asked { query, ..Asked::new(Method::GET, path) };
+        self.json(asked).await
+    }
+
+    pub(crate) async fn post<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        body: &impl Serialize,
+    ) -> Result<T, ClientError> {
+        let asked = Asked::new(Method::POST, path).with(body);
+        self.json(asked).await
+    }
+
+    /// Sends a request and reads its answer.
+    pub(crate) async fn json<T: DeserializeOwned>(
+        &self,
+        asked: Asked<'_>,
+    ) -> Result<T, ClientError> {
+        let answer = self.send(asked).await?;
+        let bytes = self.bytes(answer, MAX_ANSWER).await?;
+        serde_json::from_slice(&bytes).map_err(|error| self.protocol(format!("{error}")))
+    }
+
+    /// Sends a request, and returns its answer if it is none of the refusals.
+    pub(crate) async fn send(&self, asked: Asked<'_>) -> Result<Response<Incoming>, ClientError> {
+        let within = asked.within;
+        let request = self.request(asked)?;
+        let unreachable = |source| self.unreachable(source);
+        let answer = self.connections.send(request, within).await.map_err(unreachable)?;
+        if answer.status().is_success() {
+            return Ok(answer);
+        }
+        let status = answer.status();
+        if status.is_redirection() {
+            let to = answer.headers().get(LOCATION).and_then(|value| value.to_str().ok());
+            let to = shown(to.unwrap_or("nowhere").as_bytes());
+            return Err(self.protocol(format!("{status} to {to}; redirects are not followed")));
+        }
+        let after = answer.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok());
+        let after = after.and_then(|text| text.trim().parse().ok()).map(Duration::from_secs);
+        let body = self.bytes(answer, MAX_REFUSAL).await?;
+        Err(refusal(status.as_u16(), after, &body)
+            .unwrap_or_else(|| self.protocol(format!("{status} with {}", shown(&body)))))
+    }
+
+    /// Reads an answer to its end.
+    pub(crate) async fn bytes(
+        &self,
+        answer: Response<Incoming>,
+        limit: ByteSize,
+    ) -> Result<Bytes, ClientError> {
+        let mut body = answer.into_body();
+        read_all(&mut body, limit, BODY_PATIENCE).await.map_err(|source| self.unreachable(source))
+    }
+
+    fn request(&self, asked: Asked<'_>) -> Result<Request<Body>, ClientError> {
+        let uri = self.server.at(asked.path, asked.query);
+        let mut request = Request::builder().method(asked.method).uri(uri);
+        if let Some(headers) = request.headers_mut() {
+            headers.extend(self.headers.clone());
+            headers.insert(ACCEPT, HeaderValue::from_static(asked.accept));
+            if let Some(kind) = asked.kind {
+                headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+            }
+            if let Some((name, value)) = asked.header {
+                headers.insert(name, value);
+            }
+        }
+        request.body(asked.body).map_err(|error| self.protocol(error.to_string()))
+    }
+
+    pub(crate) fn unreachable(&self, source: crate::SendError) -> ClientError {
+        ClientError::Unreachable { server: self.server.to_string(), source }
+    }
+
+    pub(crate) fn protocol(&self, what: impl Into<String>) -> ClientError {
+        ClientError::Protocol { server: self.server.to_string(), what: what.into() }
+    }
+}
+
+/// A request that is to be sent.
+pub(crate) struct Asked<'a> {
+    pub(crate) method: Method,
+    pub(crate) path: &'a str,
+    pub(crate) query: &'a [(&'a str, String)],
+    pub(crate) header: Option<(HeaderName, HeaderValue)>,
+    pub(crate) accept: &'static str,
+    pub(crate) kind: Option<&'static str>,
+    pub(crate) body: Body,
+    /// How long the answer may take to begin.
+    pub(crate) within: Duration,
+}
+
+impl<'a> Asked<'a> {
+    pub(crate) fn new(method: Method, path: &'a str) -> Self {
+        Self {
+            method,
+            path,
+            query: &[],
+            header: None,
+            accept: "application/json",
+            kind: None,
+            body: empty(),
+            within: ANSWER_PATIENCE,
+        }
+    }
+
+    /// Adds a body of JSON.
+    pub(crate) fn with(self, body: &impl Serialize) -> Self {
+        let bytes = serde_json::to_vec(body).expect("a request is plain data");
+        Self { kind: Some("application/json"), body: whole(bytes), ..self }
+    }
+}
+
+/// Returns a header that logs do not show.
+fn secret_value(text: &str) -> Option<HeaderValue> {
+    let mut value = HeaderValue::from_str(text).ok()?;
+    value.set_sensitive(true);
+    Some(value)
+}
+
+/// Returns the beginning of something strange, on one line.
+pub(crate) fn shown(bytes: &[u8]) -> String {
+    let text = String::from_utf8_lossy(bytes);
+    let start: String = text.chars().take(SHOWN_CHARS).collect();
+    format!("{start:?}")
+}

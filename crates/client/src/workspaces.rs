@@ -1,0 +1,63 @@
+//! Workspaces and tools.
+
+use carrel_domain::WorkspaceId;
+use hyper::Method;
+use serde_json::{Map, Value};
+
+use crate::answers::{NewWorkspace, Usage, Workspace, WorkspaceList};
+use crate::client::{Asked, WorkspaceClient};
+use crate::error::ClientError;
+use crate::server::piece;
+
+/// Returns the path of something in a workspace.
+pub(crate) fn at(workspace: WorkspaceId, rest: &str) -> String {
+    format!("/api/workspaces/{workspace}{rest}")
+}
+
+impl WorkspaceClient {
+    /// Makes a workspace.
+    pub async fn create_workspace(&self, asked: &NewWorkspace) -> Result<Workspace, ClientError> {
+        self.post("/api/workspaces", asked).await
+    }
+
+    /// Lists the workspaces that the token covers, behind one of them.
+    pub async fn workspaces(
+        &self,
+        after: Option<WorkspaceId>,
+    ) -> Result<WorkspaceList, ClientError> {
+        let query: Vec<_> = after.map(|after| ("after", after.to_string())).into_iter().collect();
+        self.get("/api/workspaces", &query).await
+    }
+
+    /// Returns a workspace.
+    pub async fn workspace(&self, id: WorkspaceId) -> Result<Workspace, ClientError> {
+        self.get(&at(id, ""), &[]).await
+    }
+
+    /// Returns how much a workspace holds.
+    pub async fn usage(&self, id: WorkspaceId) -> Result<Usage, ClientError> {
+        self.get(&at(id, "/usage"), &[]).await
+    }
+
+    /// Removes a workspace with all of its files and tasks.
+    pub async fn remove_workspace(&self, id: WorkspaceId) -> Result<(), ClientError> {
+        self.send(Asked::new(Method::DELETE, &at(id, ""))).await.map(drop)
+    }
+
+    /// Lists every tool that can be called, as the server describes it.
+    pub async fn tools(&self) -> Result<Value, ClientError> {
+        self.get("/api/tools", &[]).await
+    }
+
+    /// Calls a tool.
+    pub async fn call_tool(
+        &self,
+        workspace: WorkspaceId,
+        name: &str,
+        arguments: &Map<String, Value>,
+    ) -> Result<Value, ClientError> {
+        let path = at(workspace, &format!("/tools/{}", piece(name)));
+        let within = crate::commands::LONGEST_COMMAND;
+        self.json(Asked { within, ..Asked::new(Method::POST, &path).with(arguments) }).await
+    }
+}
