@@ -17,7 +17,7 @@ use crate::auth::{
     Authority, Caller, ConsoleLink, Coverage, RateLimits, RateOptions, Scope, Tickets, Transport,
     Verifier as _,
 };
-use crate::limits::{MAX_STREAMS_PER_WORKSPACE, MAX_WORK, WORK_PATIENCE};
+use crate::limits::{MAX_STREAMS_PER_WORKSPACE, MAX_UPLOADS, MAX_WORK, WORK_PATIENCE};
 use crate::repeat::InFlight;
 
 /// What the API is made from.
@@ -62,6 +62,7 @@ pub(crate) struct Inner {
     clock: Arc<dyn Clock>,
     rates: RateLimits<WorkspaceId>,
     work: Arc<Semaphore>,
+    uploads: Arc<Semaphore>,
     streams: Arc<Mutex<HashMap<WorkspaceId, usize>>>,
     pub(crate) in_flight: InFlight,
     /// The document of the API, once somebody has asked for it.
@@ -83,6 +84,7 @@ impl Api {
             clock: options.clock,
             rates: RateLimits::new(options.rates),
             work: Arc::new(Semaphore::new(MAX_WORK)),
+            uploads: Arc::new(Semaphore::new(MAX_UPLOADS)),
             streams: Arc::default(),
             in_flight: InFlight::default(),
             document: OnceLock::new(),
@@ -131,12 +133,13 @@ impl Api {
 
     /// Takes a place for work, or says that there is none.
     pub(crate) async fn place(&self) -> Result<OwnedSemaphorePermit, Failed> {
-        let waiting = Arc::clone(&self.inner.work).acquire_owned();
-        let found = tokio::time::timeout(WORK_PATIENCE, waiting).await;
-        found.ok().and_then(Result::ok).ok_or_else(|| {
-            let detail = json!({ "limit": MAX_WORK });
-            Failed::new(Code::Overloaded, "too much runs at once", detail)
-        })
+        place_in(&self.inner.work, MAX_WORK, "too much runs at once").await
+    }
+
+    /// Takes a place for a file that arrives in parts. Its sender decides how long that takes, so that
+    /// it takes no place of work.
+    pub(crate) async fn upload_place(&self) -> Result<OwnedSemaphorePermit, Failed> {
+        place_in(&self.inner.uploads, MAX_UPLOADS, "too many files arrive at once").await
     }
 
     /// Takes a place for an event stream of a workspace.
@@ -155,6 +158,18 @@ impl Api {
     pub(crate) fn left(&self, caller: &Caller) -> Duration {
         self.now().age(caller.expires_at)
     }
+}
+
+/// Waits a moment for a place.
+async fn place_in(
+    places: &Arc<Semaphore>,
+    limit: usize,
+    full: &str,
+) -> Result<OwnedSemaphorePermit, Failed> {
+    let waiting = Arc::clone(places).acquire_owned();
+    let found = tokio::time::timeout(WORK_PATIENCE, waiting).await;
+    let found = found.ok().and_then(Result::ok);
+    found.ok_or_else(|| Failed::new(Code::Overloaded, full, json!({ "limit": limit })))
 }
 
 /// A place for an event stream.

@@ -22,6 +22,7 @@ use crate::spec::ALL;
 use crate::tool::{About, Class, Scope, Tool};
 use crate::toolbox::Toolbox;
 use erased::{Entry, guarded};
+pub(crate) use trust::check_restored;
 
 /// Whatever a tool says, an answer has no more text than this.
 const MAX_ANSWER_BYTES: usize = 512 * 1024;

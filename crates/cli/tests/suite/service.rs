@@ -18,3 +18,5 @@ mod starting;
 mod streams;
 /// Submitting, listing, cancelling.
 mod tasks;
+/// Files that arrive in parts.
+mod uploads;

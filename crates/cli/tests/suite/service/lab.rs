@@ -336,7 +336,7 @@ pub(crate) struct Reply {
 }
 
 impl Reply {
-    fn parse(bytes: &[u8]) -> Option<Self> {
+    pub(crate) fn parse(bytes: &[u8]) -> Option<Self> {
         let text = String::from_utf8_lossy(bytes);
         let (head, body) = text.split_once("\r\n\r\n")?;
         let mut lines = head.lines();
