@@ -12,6 +12,7 @@ use carrel_workspace::Feature;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::output::Format;
+use crate::task::TaskCommand;
 
 /// Workspaces for coding agents: isolated, persistent, inspectable.
 #[derive(Debug, Parser)]
@@ -93,6 +94,9 @@ pub(crate) enum Command {
         after_help = "Examples:\n  carrel serve\n  carrel serve --bind 127.0.0.1:9000 --data /var/lib/carrel"
     )]
     Serve(ServeArguments),
+    /// Submit, watch and end tasks of a `carrel serve`
+    #[command(subcommand)]
+    Task(TaskCommand),
     /// Make tokens for the API of `carrel serve`
     #[command(subcommand)]
     Token(TokenCommand),

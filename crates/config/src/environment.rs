@@ -48,6 +48,10 @@ variables! {
     CARREL_MCP_TOKEN;
     /// The secret that signs the tokens of `carrel serve`, instead of the one in its data directory.
     CARREL_TOKEN_SECRET;
+    /// The server that `carrel task` talks to.
+    CARREL_SERVER;
+    /// The token that `carrel task` shows to it.
+    CARREL_TOKEN;
     /// How many requests a second one workspace may send to `carrel serve`.
     CARREL_RATE_LIMIT;
     /// The directory for a user's settings.

@@ -2,6 +2,8 @@
 
 /// Who may do what where.
 mod auth;
+/// The client crate.
+mod client;
 /// Files, commands, git and tools of a workspace.
 mod files;
 /// What the hostile cases of the reference want, by their numbers.
@@ -16,5 +18,7 @@ mod limits;
 mod starting;
 /// Reading events.
 mod streams;
+/// `carrel task`, and the client below it.
+mod task;
 /// Submitting, listing, cancelling.
 mod tasks;

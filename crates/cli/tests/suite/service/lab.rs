@@ -44,6 +44,13 @@ impl Service {
         (self.server, self.address) = begin(serve(&self.lab, &self.variables));
     }
 
+    /// Starts it again at the address that it had.
+    pub(crate) fn begin_again_here(&mut self) {
+        let mut command = self.serve(&self.address.to_string());
+        command.envs(self.variables.iter().map(|(name, value)| (name, value)));
+        (self.server, self.address) = begin(command);
+    }
+
     /// Ends it without warning.
     pub(crate) fn kill(&mut self) {
         self.server.signal(Signal::KILL);
