@@ -17,6 +17,7 @@ mod cookie;
 mod error;
 mod fingerprint;
 mod internal;
+pub mod jwks;
 mod key;
 mod key_file;
 mod presented;

@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use crate::answer::Failed;
 use crate::auth::{
     Authority, Caller, ConsoleLink, Coverage, RateLimits, RateOptions, Scope, Tickets, Transport,
-    Verifier as _,
+    Verifier as _, jwks::Provider,
 };
 use crate::limits::{MAX_STREAMS_PER_WORKSPACE, MAX_WORK, WORK_PATIENCE};
 use crate::repeat::InFlight;
@@ -29,6 +29,8 @@ pub struct ApiOptions {
     pub spaces: Spaces,
     /// What signs and believes tokens.
     pub authority: Authority,
+    /// Whoever else signs tokens.
+    pub provider: Option<Provider>,
     /// What the link that is printed at the start is worth.
     pub console: Option<ConsoleLink>,
     /// Between whom cookies travel.
@@ -54,6 +56,7 @@ pub(crate) struct Inner {
     pub(crate) tasks: Tasks,
     pub(crate) spaces: Spaces,
     pub(crate) authority: Authority,
+    pub(crate) provider: Option<Provider>,
     pub(crate) tickets: Tickets,
     pub(crate) console: Option<ConsoleLink>,
     pub(crate) transport: Transport,
@@ -76,6 +79,7 @@ impl Api {
             tasks: options.tasks,
             spaces: options.spaces,
             authority: options.authority,
+            provider: options.provider,
             console: options.console,
             transport: options.transport,
             hosts: options.hosts,
@@ -95,8 +99,12 @@ impl Api {
     }
 
     /// Believes a token, or not.
-    pub(crate) fn verify(&self, token: &str) -> Result<Caller, Failed> {
-        Ok(self.inner.authority.verify(token, self.now())?)
+    pub(crate) async fn verify(&self, token: &str) -> Result<Caller, Failed> {
+        let now = self.now();
+        Ok(match &self.inner.provider {
+            Some(provider) if provider.is_for(token) => provider.verify(token, now).await?,
+            Some(_) | None => self.inner.authority.verify(token, now)?,
+        })
     }
 
     /// Finds the workspace of a request for a caller who may do this there. One that a token names and

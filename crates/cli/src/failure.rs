@@ -75,6 +75,8 @@ pub(crate) enum Failure {
     #[error(transparent)]
     Key(#[from] carrel_api::auth::KeyError),
     #[error(transparent)]
+    Provider(#[from] carrel_api::auth::jwks::SettingsError),
+    #[error(transparent)]
     Grant(#[from] carrel_api::auth::GrantError),
     #[error(transparent)]
     Service(#[from] carrel_service::ServiceError),
@@ -142,6 +144,7 @@ impl Coded for Failure {
             Self::NoState
             | Self::Argument { .. }
             | Self::Grant(_)
+            | Self::Provider(_)
             | Self::NoKey { .. }
             | Self::Variable { .. }
             | Self::NotYet { .. }
@@ -201,6 +204,7 @@ impl Coded for Failure {
             | Self::NoToken
             | Self::Output(_)
             | Self::Grant(_)
+            | Self::Provider(_)
             | Self::Start { .. }
             | Self::Stdio(_)
             | Self::Http(_)

@@ -9,6 +9,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
+use carrel_api::auth::jwks::{Provider, ProviderOptions};
 use carrel_api::auth::{Authority, ConsoleLink, RateOptions, Transport};
 use carrel_api::{Api, ApiOptions};
 use carrel_config::Environment;
@@ -49,9 +50,10 @@ pub(crate) fn run(
 
 async fn serve(arguments: &ServeArguments, environment: &Environment) -> Result<(), Failure> {
     let settings = Settings::read(environment)?;
+    let provider = ProviderOptions::read(environment)?;
     let data = DataDirectory::open(&arguments.data)?;
     let loopback = arguments.bind.ip().to_canonical().is_loopback();
-    if !loopback && !data.has_key(environment) {
+    if !loopback && provider.is_none() && !data.has_key(environment) {
         return Err(Failure::NoKey { address: arguments.bind });
     }
     let authority = Authority::load(environment, data.path())?;
@@ -77,11 +79,15 @@ async fn serve(arguments: &ServeArguments, environment: &Environment) -> Result<
     let sweep = Sweep::new(tasks.clone(), settings.keep);
     // Nobody else works for this data directory, which is locked.
     sweep.take_from_all_but(&[]).await?;
-    let (console, token) = loopback.then(|| ConsoleLink::new(SystemClock.now())).unzip();
+    let own_tokens = provider.as_ref().is_none_or(|provider| !provider.is_exclusive());
+    let provider = provider.map(Provider::new);
+    let (console, token) =
+        (loopback && own_tokens).then(|| ConsoleLink::new(SystemClock.now())).unzip();
     let api = Api::new(ApiOptions {
         tasks,
         spaces: spaces.clone(),
         authority,
+        provider: provider.clone(),
         console,
         transport: if loopback { Transport::Loopback } else { Transport::Network },
         clock,
@@ -94,11 +100,16 @@ async fn serve(arguments: &ServeArguments, environment: &Environment) -> Result<
         stop: stop.clone(),
     });
     let first = first_workspace(&store).await?;
-    announce(address, arguments, token.as_ref(), first)?;
+    announce(address, arguments, token.as_ref(), own_tokens.then_some(first))?;
     tokio::join!(
         carrel_api::serve(listener, api),
         worker.run(stop.clone()),
         sweep.run(stop.clone()),
+        async {
+            if let Some(provider) = provider {
+                provider.run(stop.clone()).await;
+            }
+        },
     );
     stopped.abort();
     spaces.close().await;
@@ -144,10 +155,14 @@ fn announce(
     address: SocketAddr,
     arguments: &ServeArguments,
     token: Option<&Secret>,
-    workspace: WorkspaceId,
+    workspace: Option<WorkspaceId>,
 ) -> Result<(), Failure> {
     let program = own_program()?;
     let (program, data) = (program.display(), arguments.data.display());
+    let bearer = match workspace {
+        Some(workspace) => format!("$({program} token new --data {data} --workspace {workspace})"),
+        None => "…   # a token of your provider".to_owned(),
+    };
     output::note(&format!("carrel serve listening on http://{address}"));
     if let Some(token) = token {
         output::note(&format!(
@@ -157,7 +172,7 @@ fn announce(
     }
     output::note(&format!(
         "\nSubmit a first task, and watch it:\n\n  \
-         export CARREL_TOKEN=$({program} token new --data {data} --workspace {workspace})\n  \
+         export CARREL_TOKEN={bearer}\n  \
          TASK=$(curl -s http://{address}/api/tasks/submit -H \"Authorization: Bearer $CARREL_TOKEN\" \
          -d '{{\"steps\":[{{\"action\":\"shell\",\"command\":\"echo hello; sleep 1; ls -la\"}}]}}' \
          | grep -o '\"task_id\":\"[^\"]*' | cut -d'\"' -f4)\n  \

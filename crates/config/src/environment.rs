@@ -48,6 +48,20 @@ variables! {
     CARREL_MCP_TOKEN;
     /// The secret that signs the tokens of `carrel serve`, instead of the one in its data directory.
     CARREL_TOKEN_SECRET;
+    /// Whether tokens that this server signs are believed: `on` or `off`.
+    CARREL_LOCAL_TOKENS;
+    /// Where the keys are that tokens of a provider are verified with.
+    CARREL_JWKS_URL;
+    /// The issuer that tokens of the provider have to name.
+    CARREL_JWT_ISSUER;
+    /// The audience that tokens of the provider have to name.
+    CARREL_JWT_AUDIENCE;
+    /// The claim that names one workspace.
+    CARREL_JWT_WORKSPACE_CLAIM;
+    /// The claim that names several workspaces.
+    CARREL_JWT_WORKSPACES_CLAIM;
+    /// The claim that names scopes.
+    CARREL_JWT_SCOPE_CLAIM;
     /// The server that `carrel task` talks to.
     CARREL_SERVER;
     /// The token that `carrel task` shows to it.

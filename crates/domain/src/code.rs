@@ -220,6 +220,8 @@ codes! {
     InvalidRequest = "E_INVALID_REQUEST", "invalid_request", 422;
     /// The request does not say who asks, or says it in a way that is not believed.
     Unauthenticated = "E_UNAUTHENTICATED", "unauthenticated", 401;
+    /// The keys that tokens are verified with could not be fetched, so nobody with such a token is let in.
+    KeysUnavailable = "E_KEYS_UNAVAILABLE", "keys_unavailable", 503;
     /// Whoever asks may not do this.
     Forbidden = "E_FORBIDDEN", "forbidden", 403;
     /// There is no such route.

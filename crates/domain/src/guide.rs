@@ -520,6 +520,15 @@ impl Code {
                     "ask again with the same idempotency key; `/readyz` says when it is back",
                 ],
             },
+            Self::KeysUnavailable => Guide {
+                causes: &[
+                    "the server at CARREL_JWKS_URL does not answer, or not with a set of keys",
+                    "it has not answered for so long that the keys of then are not used any more",
+                ],
+                remedies: &[
+                    "ask CARREL_JWKS_URL with curl from the machine of the server; `/readyz` says when the keys are there",
+                ],
+            },
             Self::ServerUnreachable => Guide {
                 causes: &[
                     "no carrel serve runs there",

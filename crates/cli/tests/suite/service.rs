@@ -8,6 +8,8 @@ mod client;
 mod files;
 /// What the hostile cases of the reference want, by their numbers.
 mod hostile;
+/// Tokens of a provider that publishes its keys.
+mod jwks;
 /// `kill -9` at random moments while tasks run.
 mod kill;
 /// The server, and `curl` as its client.
