@@ -4,6 +4,7 @@ use axum::body::Body;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use carrel_domain::{Code, Coded, ErrorEnvelope};
+use carrel_service::credentials::CredentialError;
 use carrel_service::{InvalidRequest, ServiceError};
 use carrel_store::StoreError;
 use carrel_tools::{Answer, Failure};
@@ -94,6 +95,12 @@ impl From<ServiceError> for Failed {
 
 impl From<StoreError> for Failed {
     fn from(error: StoreError) -> Self {
+        Self::of(&error)
+    }
+}
+
+impl From<CredentialError> for Failed {
+    fn from(error: CredentialError) -> Self {
         Self::of(&error)
     }
 }

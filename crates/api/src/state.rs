@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use axum::body::Bytes;
 use carrel_domain::{Clock, Code, Timestamp, WorkspaceId};
+use carrel_service::credentials::Vault;
 use carrel_service::{NewSpace, ServiceError, Space, Spaces, Tasks};
 use carrel_store::Workspace;
 use serde_json::json;
@@ -39,6 +40,8 @@ pub struct ApiOptions {
     pub rates: RateOptions,
     /// Machines that repositories may come from.
     pub hosts: Arc<[String]>,
+    /// Credentials of workspaces; none are kept if there is none.
+    pub credentials: Option<Vault>,
     /// Ends what is open.
     pub stop: CancellationToken,
 }
@@ -59,6 +62,7 @@ pub(crate) struct Inner {
     pub(crate) transport: Transport,
     pub(crate) hosts: Arc<[String]>,
     pub(crate) stop: CancellationToken,
+    credentials: Option<Vault>,
     clock: Arc<dyn Clock>,
     rates: RateLimits<WorkspaceId>,
     work: Arc<Semaphore>,
@@ -81,6 +85,7 @@ impl Api {
             transport: options.transport,
             hosts: options.hosts,
             stop: options.stop,
+            credentials: options.credentials,
             clock: options.clock,
             rates: RateLimits::new(options.rates),
             work: Arc::new(Semaphore::new(MAX_WORK)),
@@ -129,6 +134,11 @@ impl Api {
     ) -> Result<Arc<Space>, Failed> {
         let workspace = self.workspace(caller, scope, Some(id)).await?;
         Ok(self.inner.spaces.enter(workspace.id).await?)
+    }
+
+    /// Returns where credentials are kept.
+    pub(crate) fn vault(&self) -> Result<&Vault, Failed> {
+        Ok(self.inner.credentials.as_ref().ok_or(ServiceError::NoCredentialKey)?)
     }
 
     /// Takes a place for work, or says that there is none.

@@ -92,6 +92,13 @@ pub(crate) enum Failure {
         "other machines can reach {address}, and there is no key for tokens yet; make one with `carrel token new`, or set CARREL_TOKEN_SECRET"
     )]
     NoKey { address: std::net::SocketAddr },
+    #[error(transparent)]
+    Credential(#[from] carrel_service::credentials::CredentialError),
+    #[error(
+        "the stored credentials were sealed with another key; set CARREL_CREDENTIAL_KEY to that one or put it \
+         back as credentials.key, or give them up with --forget-credentials"
+    )]
+    CredentialKey,
     #[error("{name}={value} cannot be used; it is {expected}")]
     Variable { name: &'static str, value: String, expected: String },
     #[error("{name} is set, and this version keeps its data in SQLite only; unset it")]
@@ -127,6 +134,11 @@ impl Coded for Failure {
             | Self::Argument { .. }
             | Self::HttpOptions(_)
             | Self::Token(_)
+            | Self::CredentialKey
+            | Self::Grant(_)
+            | Self::NoKey { .. }
+            | Self::Variable { .. }
+            | Self::NotYet { .. }
             | Self::Http(HttpError::Options(_)) => Code::Usage,
             Self::TokenFile { .. } | Self::Stdio(_) | Self::Http(HttpError::Listener(_)) => {
                 Code::Io
@@ -138,9 +150,7 @@ impl Coded for Failure {
             Self::Key(error) => error.code(),
             Self::Service(error) => error.code(),
             Self::Store(error) => error.code(),
-            Self::Grant(_) | Self::NoKey { .. } | Self::Variable { .. } | Self::NotYet { .. } => {
-                Code::Usage
-            }
+            Self::Credential(error) => error.code(),
             Self::DataInUse { .. } => Code::WorkspaceBusy,
             Self::Data { .. } | Self::Output(_) => Code::Io,
             Self::Start { .. } => Code::SpawnFailed,
@@ -169,10 +179,12 @@ impl Coded for Failure {
             Self::Key(error) => error.detail(),
             Self::Service(error) => error.detail(),
             Self::Store(error) => error.detail(),
+            Self::Credential(error) => error.detail(),
             Self::NoKey { address } => json!({ "address": address.to_string() }),
             Self::Variable { name, .. } | Self::NotYet { name } => json!({ "variable": name }),
             Self::Verify { count } | Self::CleanUp { count } => json!({ "count": count }),
             Self::NoState
+            | Self::CredentialKey
             | Self::Output(_)
             | Self::Grant(_)
             | Self::Start { .. }

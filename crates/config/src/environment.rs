@@ -48,6 +48,8 @@ variables! {
     CARREL_MCP_TOKEN;
     /// The secret that signs the tokens of `carrel serve`, instead of the one in its data directory.
     CARREL_TOKEN_SECRET;
+    /// The key that credentials of workspaces are sealed with, instead of the one in the data directory.
+    CARREL_CREDENTIAL_KEY;
     /// How many requests a second one workspace may send to `carrel serve`.
     CARREL_RATE_LIMIT;
     /// The directory for a user's settings.

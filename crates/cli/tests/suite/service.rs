@@ -2,6 +2,8 @@
 
 /// Who may do what where.
 mod auth;
+/// Credentials of a workspace.
+mod credentials;
 /// Files, commands, git and tools of a workspace.
 mod files;
 /// What the hostile cases of the reference want, by their numbers.

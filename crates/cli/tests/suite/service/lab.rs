@@ -44,6 +44,11 @@ impl Service {
         (self.server, self.address) = begin(serve(&self.lab, &self.variables));
     }
 
+    /// Sets a variable for the next start.
+    pub(crate) fn set(&mut self, name: &str, value: &str) {
+        self.variables.push((name.to_owned(), value.to_owned()));
+    }
+
     /// Ends it without warning.
     pub(crate) fn kill(&mut self) {
         self.server.signal(Signal::KILL);
