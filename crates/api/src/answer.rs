@@ -4,9 +4,10 @@ use axum::body::Body;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use carrel_domain::{Code, Coded, ErrorEnvelope};
+use carrel_service::credentials::CredentialError;
 use carrel_service::{InvalidRequest, ServiceError};
 use carrel_store::StoreError;
-use carrel_tools::Answer;
+use carrel_tools::{Answer, Failure};
 use serde::Serialize;
 use serde_json::{Value, json};
 use tracing::error;
@@ -95,6 +96,18 @@ impl From<ServiceError> for Failed {
 impl From<StoreError> for Failed {
     fn from(error: StoreError) -> Self {
         Self::of(&error)
+    }
+}
+
+impl From<CredentialError> for Failed {
+    fn from(error: CredentialError) -> Self {
+        Self::of(&error)
+    }
+}
+
+impl From<Failure> for Failed {
+    fn from(failure: Failure) -> Self {
+        Self::new(failure.code, failure.message, failure.detail)
     }
 }
 

@@ -117,6 +117,12 @@ impl<T: DeserializeOwned> FromRequestParts<Api> for Params<T> {
     }
 }
 
+/// A word in the path of a request.
+pub(crate) fn word(parts: Vec<(String, String)>, name: &str) -> String {
+    let found = parts.into_iter().find(|(key, _)| key == name);
+    found.map(|(_, word)| word).unwrap_or_default()
+}
+
 /// An id in the path of a request.
 pub(crate) struct Id<T>(pub(crate) T);
 

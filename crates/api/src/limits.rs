@@ -28,6 +28,12 @@ pub const MAX_WORK: usize = 16;
 /// How long one more waits for a place before it is turned away.
 pub const WORK_PATIENCE: Duration = Duration::from_secs(2);
 
+/// Files that arrive in parts at once.
+pub const MAX_UPLOADS: usize = 16;
+
+/// The slowest that such a file may arrive after the first minute, in bytes a second.
+pub const MIN_UPLOAD_RATE: u64 = 16 << 10;
+
 /// Event streams of one workspace that are open at once.
 pub const MAX_STREAMS_PER_WORKSPACE: usize = 1024;
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use axum::body::Bytes;
 use carrel_domain::{Clock, Code, Timestamp, WorkspaceId};
+use carrel_service::credentials::Vault;
 use carrel_service::{NewSpace, ServiceError, Space, Spaces, Tasks};
 use carrel_store::Workspace;
 use serde_json::json;
@@ -17,7 +18,7 @@ use crate::auth::{
     Authority, Caller, ConsoleLink, Coverage, RateLimits, RateOptions, Scope, Tickets, Transport,
     Verifier as _, jwks::Provider,
 };
-use crate::limits::{MAX_STREAMS_PER_WORKSPACE, MAX_WORK, WORK_PATIENCE};
+use crate::limits::{MAX_STREAMS_PER_WORKSPACE, MAX_UPLOADS, MAX_WORK, WORK_PATIENCE};
 use crate::repeat::InFlight;
 
 /// What the API is made from.
@@ -41,6 +42,8 @@ pub struct ApiOptions {
     pub rates: RateOptions,
     /// Machines that repositories may come from.
     pub hosts: Arc<[String]>,
+    /// Credentials of workspaces; none are kept if there is none.
+    pub credentials: Option<Vault>,
     /// Ends what is open.
     pub stop: CancellationToken,
 }
@@ -62,9 +65,11 @@ pub(crate) struct Inner {
     pub(crate) transport: Transport,
     pub(crate) hosts: Arc<[String]>,
     pub(crate) stop: CancellationToken,
+    credentials: Option<Vault>,
     clock: Arc<dyn Clock>,
     rates: RateLimits<WorkspaceId>,
     work: Arc<Semaphore>,
+    uploads: Arc<Semaphore>,
     streams: Arc<Mutex<HashMap<WorkspaceId, usize>>>,
     pub(crate) in_flight: InFlight,
     /// The document of the API, once somebody has asked for it.
@@ -84,9 +89,11 @@ impl Api {
             transport: options.transport,
             hosts: options.hosts,
             stop: options.stop,
+            credentials: options.credentials,
             clock: options.clock,
             rates: RateLimits::new(options.rates),
             work: Arc::new(Semaphore::new(MAX_WORK)),
+            uploads: Arc::new(Semaphore::new(MAX_UPLOADS)),
             streams: Arc::default(),
             in_flight: InFlight::default(),
             document: OnceLock::new(),
@@ -137,14 +144,20 @@ impl Api {
         Ok(self.inner.spaces.enter(workspace.id).await?)
     }
 
+    /// Returns where credentials are kept.
+    pub(crate) fn vault(&self) -> Result<&Vault, Failed> {
+        Ok(self.inner.credentials.as_ref().ok_or(ServiceError::NoCredentialKey)?)
+    }
+
     /// Takes a place for work, or says that there is none.
     pub(crate) async fn place(&self) -> Result<OwnedSemaphorePermit, Failed> {
-        let waiting = Arc::clone(&self.inner.work).acquire_owned();
-        let found = tokio::time::timeout(WORK_PATIENCE, waiting).await;
-        found.ok().and_then(Result::ok).ok_or_else(|| {
-            let detail = json!({ "limit": MAX_WORK });
-            Failed::new(Code::Overloaded, "too much runs at once", detail)
-        })
+        place_in(&self.inner.work, MAX_WORK, "too much runs at once").await
+    }
+
+    /// Takes a place for a file that arrives in parts. Its sender decides how long that takes, so that
+    /// it takes no place of work.
+    pub(crate) async fn upload_place(&self) -> Result<OwnedSemaphorePermit, Failed> {
+        place_in(&self.inner.uploads, MAX_UPLOADS, "too many files arrive at once").await
     }
 
     /// Takes a place for an event stream of a workspace.
@@ -163,6 +176,18 @@ impl Api {
     pub(crate) fn left(&self, caller: &Caller) -> Duration {
         self.now().age(caller.expires_at)
     }
+}
+
+/// Waits a moment for a place.
+async fn place_in(
+    places: &Arc<Semaphore>,
+    limit: usize,
+    full: &str,
+) -> Result<OwnedSemaphorePermit, Failed> {
+    let waiting = Arc::clone(places).acquire_owned();
+    let found = tokio::time::timeout(WORK_PATIENCE, waiting).await;
+    let found = found.ok().and_then(Result::ok);
+    found.ok_or_else(|| Failed::new(Code::Overloaded, full, json!({ "limit": limit })))
 }
 
 /// A place for an event stream.

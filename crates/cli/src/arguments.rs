@@ -203,6 +203,9 @@ pub(crate) struct ServeArguments {
     /// The directory with everything that is kept; made if it is missing
     #[arg(long, value_name = "DIR", default_value = "data")]
     pub(crate) data: PathBuf,
+    /// Forget every stored credential first, because the key that they were sealed with is lost
+    #[arg(long)]
+    pub(crate) forget_credentials: bool,
     #[command(flatten)]
     pub(crate) boundary: BoundaryArguments,
 }

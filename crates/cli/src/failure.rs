@@ -94,6 +94,13 @@ pub(crate) enum Failure {
         "other machines can reach {address}, and there is no key for tokens yet; make one with `carrel token new`, or set CARREL_TOKEN_SECRET"
     )]
     NoKey { address: std::net::SocketAddr },
+    #[error(transparent)]
+    Credential(#[from] carrel_service::credentials::CredentialError),
+    #[error(
+        "the stored credentials were sealed with another key; set CARREL_CREDENTIAL_KEY to that one or put it \
+         back as credentials.key, or give them up with --forget-credentials"
+    )]
+    CredentialKey,
     #[error("{name}={value} cannot be used; it is {expected}")]
     Variable { name: &'static str, value: String, expected: String },
     #[error("{name} is set, and this version keeps its data in SQLite only; unset it")]
@@ -153,6 +160,7 @@ impl Coded for Failure {
             | Self::Steps { .. }
             | Self::HttpOptions(_)
             | Self::Token(_)
+            | Self::CredentialKey
             | Self::Http(HttpError::Options(_)) => Code::Usage,
             Self::TokenFile { .. } | Self::Stdio(_) | Self::Http(HttpError::Listener(_)) => {
                 Code::Io
@@ -165,6 +173,7 @@ impl Coded for Failure {
             Self::Service(error) => error.code(),
             Self::Store(error) => error.code(),
             Self::Client(error) => error.code(),
+            Self::Credential(error) => error.code(),
             Self::DataInUse { .. } => Code::WorkspaceBusy,
             Self::Data { .. } | Self::StepsFile { .. } | Self::Output(_) => Code::Io,
             Self::Start { .. } => Code::SpawnFailed,
@@ -196,12 +205,14 @@ impl Coded for Failure {
             Self::Service(error) => error.detail(),
             Self::Store(error) => error.detail(),
             Self::Client(error) => error.detail(),
+            Self::Credential(error) => error.detail(),
             Self::NoKey { address } => json!({ "address": address.to_string() }),
             Self::Variable { name, .. } | Self::NotYet { name } => json!({ "variable": name }),
             Self::Verify { count } | Self::CleanUp { count } => json!({ "count": count }),
             Self::NoState
             | Self::Server(_)
             | Self::NoToken
+            | Self::CredentialKey
             | Self::Output(_)
             | Self::Grant(_)
             | Self::Provider(_)

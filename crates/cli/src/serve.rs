@@ -10,10 +10,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use carrel_api::auth::jwks::{Provider, ProviderOptions};
-use carrel_api::auth::{Authority, ConsoleLink, RateOptions, Transport};
+use carrel_api::auth::{Authority, ConsoleLink, RateOptions, ServerSecret, Transport};
 use carrel_api::{Api, ApiOptions};
 use carrel_config::Environment;
 use carrel_domain::{Clock as _, Secret, SystemClock, WorkspaceId};
+use carrel_service::credentials::{CredentialError, SealingKey, Vault};
 use carrel_service::repository::DEFAULT_HOSTS;
 use carrel_service::{Feed, Spaces, SpacesOptions, Sweep, Tasks, Worker, WorkerOptions};
 use carrel_store::{Sqlite, SqliteOptions, Store};
@@ -68,11 +69,13 @@ async fn serve(arguments: &ServeArguments, environment: &Environment) -> Result<
     let spaces = spaces(arguments, environment, &settings, &data, &store)?;
     let stop = CancellationToken::new();
     let stopped = cancel_on_signal(&stop)?;
+    let credentials = vault(arguments, environment, &data, &store).await?;
     let hosts: Arc<[String]> = DEFAULT_HOSTS.map(str::to_owned).into();
 
     let worker = WorkerOptions {
         hosts: Arc::clone(&hosts),
         drain: DRAIN,
+        credentials: Some(credentials.clone()),
         ..WorkerOptions::new(settings.concurrency)
     };
     let worker = Worker::new(worker, tasks.clone(), spaces.clone());
@@ -97,6 +100,7 @@ async fn serve(arguments: &ServeArguments, environment: &Environment) -> Result<
             ..RateOptions::default()
         },
         hosts,
+        credentials: Some(credentials),
         stop: stop.clone(),
     });
     let first = first_workspace(&store).await?;
@@ -114,6 +118,25 @@ async fn serve(arguments: &ServeArguments, environment: &Environment) -> Result<
     stopped.abort();
     spaces.close().await;
     Ok(())
+}
+
+/// Opens the credentials of all workspaces, with the key that they were sealed with.
+async fn vault(
+    arguments: &ServeArguments,
+    environment: &Environment,
+    data: &DataDirectory,
+    store: &Arc<dyn Store>,
+) -> Result<Vault, Failure> {
+    let secret = ServerSecret::CREDENTIALS.load(environment, data.path())?;
+    let vault = Vault::new(Arc::clone(store), SealingKey::new(&secret));
+    if arguments.forget_credentials {
+        let forgotten = vault.forget_all().await?;
+        output::note(&format!("forgot {forgotten} credentials"));
+    }
+    match vault.check_key().await {
+        Err(CredentialError::OtherKey { .. }) => Err(Failure::CredentialKey),
+        checked => Ok(checked.map(|()| vault)?),
+    }
 }
 
 fn spaces(

@@ -66,6 +66,8 @@ variables! {
     CARREL_SERVER;
     /// The token that `carrel task` shows to it.
     CARREL_TOKEN;
+    /// The key that credentials of workspaces are sealed with, instead of the one in the data directory.
+    CARREL_CREDENTIAL_KEY;
     /// How many requests a second one workspace may send to `carrel serve`.
     CARREL_RATE_LIMIT;
     /// The directory for a user's settings.

@@ -1,7 +1,6 @@
 //! A root as browsing doors see it: without what the policy about names hides.
 
 use std::fs::File;
-use std::io::Write;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 
@@ -17,7 +16,7 @@ use crate::root::{Root, real_path, stat};
 use crate::sensitive::{has_sensitive_component, is_sensitive};
 use crate::step::Directory;
 use crate::walk::{Step, Visit, walk_open};
-use crate::write::WriteOptions;
+use crate::write::{AtomicFile, WriteOptions};
 
 /// A view of a [`Root`] that refuses, hides and never searches sensitive names.
 ///
@@ -85,12 +84,18 @@ impl Browser<'_> {
 
     /// Replaces or makes a file in one step.
     pub fn write(&self, path: &Path, contents: &[u8], options: WriteOptions) -> Result<(), Error> {
+        let mut file = self.begin_write(path, options)?;
+        file.append(contents)?;
+        file.commit()
+    }
+
+    /// Begins a write that becomes visible when it is committed.
+    pub fn begin_write(&self, path: &Path, options: WriteOptions) -> Result<AtomicFile, Error> {
         refuse_sensitive(path, path)?;
-        let mut file = self.root.begin_write(path, options)?;
+        let file = self.root.begin_write(path, options)?;
         refuse_sensitive(file.name().as_ref(), path)?;
         self.allow(file.parent(), path)?;
-        file.write_all(contents).map_err(|error| Error::from_io(path, error))?;
-        file.commit()
+        Ok(file)
     }
 
     /// Visits everything below a directory except the hidden names and what is below them.

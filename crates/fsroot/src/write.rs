@@ -61,7 +61,7 @@ impl Root {
     /// owner, group and extended attributes. A link that stays inside is written through.
     pub fn write(&self, path: &Path, contents: &[u8], options: WriteOptions) -> Result<(), Error> {
         let mut file = self.begin_write(path, options)?;
-        file.write_all(contents).map_err(|error| Error::from_io(path, error))?;
+        file.append(contents)?;
         file.commit()
     }
 
@@ -194,6 +194,11 @@ impl AtomicFile {
     pub fn set_mode(&self, mode: u32) -> Result<(), Error> {
         fchmod(&self.file, Mode::from_raw_mode(mode & 0o777))
             .map_err(|errno| Error::from_errno(&self.path, errno))
+    }
+
+    /// Writes more of the contents.
+    pub fn append(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        self.write_all(bytes).map_err(|error| Error::from_io(&self.path, error))
     }
 
     /// Carries the contents to the disk, if they are to get there. What takes long is over then, and a

@@ -19,12 +19,13 @@ use tracing::{info, warn};
 use self::act::Actor;
 use self::outcome::StepReport;
 use crate::backoff;
+use crate::credentials::{Given, Vault};
 use crate::error::ServiceError;
 use crate::journal::Journal;
 use crate::limits::{MAX_LOG_LINES, STEP_SECONDS};
 use crate::request::Work;
 use crate::spaces::{Space, Spaces};
-use crate::step::OnError;
+use crate::step::{OnError, Step};
 use crate::tasks::Tasks;
 
 /// When a task gives its first sign of life. Short ones end without any.
@@ -46,6 +47,8 @@ pub(crate) struct Execution {
     pub(crate) limits: Limits,
     /// Machines that repositories may come from.
     pub(crate) hosts: Arc<[String]>,
+    /// Credentials that steps name.
+    pub(crate) credentials: Option<Vault>,
     /// The worker stops and wants the task back in the queue.
     pub(crate) give_back: CancellationToken,
 }
@@ -185,6 +188,8 @@ impl Execution {
         let total = work.steps.len();
         let session = Session::new(format!("task-{}", self.claim.task));
         let lines_left = AtomicUsize::new(MAX_LOG_LINES);
+        // What one step knew, a later one may print: it stays masked until the task is over.
+        let mut masked = Vec::new();
         let mut reports: Vec<StepReport> = Vec::new();
         let mut failure: Option<(TaskStatus, String)> = None;
         for (index, step) in work.steps.iter().enumerate() {
@@ -200,7 +205,11 @@ impl Execution {
             let left = deadline.saturating_duration_since(Instant::now());
             let own = Duration::from_secs(step.timeout.unwrap_or(STEP_SECONDS));
             let interrupted = self.interrupted(stop, lost);
+            let given = self.give(step).await;
+            masked.extend(given.iter().flat_map(Given::secrets));
             let actor = Actor {
+                given,
+                masked: &masked,
                 execution: self,
                 space,
                 session: &session,
@@ -255,6 +264,15 @@ impl Execution {
                 Ending::Again { reason, counts: true }
             }
             Some((status, error)) => Ending::Over { status, error: Some(error), result },
+        }
+    }
+
+    /// Opens the credentials that a step names.
+    async fn give(&self, step: &Step) -> Result<Given, ServiceError> {
+        match &self.credentials {
+            _ if step.credentials.is_empty() => Ok(Given::default()),
+            Some(vault) => Ok(vault.give(self.task.workspace, &step.credentials).await?),
+            None => Err(ServiceError::NoCredentialKey),
         }
     }
 

@@ -11,8 +11,8 @@ use carrel_domain::{
 use carrel_exec::JobStatus;
 use carrel_store::{Store, Workspace};
 use carrel_tools::{
-    Answer, CallOptions, Events, GitOptions, Place, Registry, Secrets, Session, Toolbox,
-    ToolboxOptions, Toolset, WorkspaceEntry,
+    Answer, Arrived, CallOptions, Events, Failure, GitOptions, Place, Registry, Secrets, Session,
+    Toolbox, ToolboxOptions, Toolset, Upload, WorkspaceEntry,
 };
 use carrel_workspace::{
     Amount, Commands, Create, Desk, Freshness, HookSettings, Hooks, Measured, Options, Quota,
@@ -274,6 +274,16 @@ impl Space {
     ) -> Answer {
         let registry = if self.service.has(tool) { &self.service } else { &self.code };
         registry.call(session, tool, arguments, options).await
+    }
+
+    /// Begins to take a file that arrives in parts, of which so much is known to come.
+    pub async fn upload(&self, path: &str, expected: Option<u64>) -> Result<Upload, Failure> {
+        Upload::begin(self.code.toolbox(), &self.place, path, expected).await
+    }
+
+    /// Gives a file that has arrived its name.
+    pub async fn finish(&self, upload: Upload) -> Result<Arrived, Failure> {
+        upload.finish(self.code.toolbox()).await
     }
 
     /// Returns the tools of both toolsets.

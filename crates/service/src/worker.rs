@@ -10,6 +10,7 @@ use tokio_util::task::TaskTracker;
 use tracing::{info, warn};
 
 use crate::backoff;
+use crate::credentials::Vault;
 use crate::execution::{Execution, Limits};
 use crate::limits::{DRAIN, HEARTBEAT, LEASE, RUNNING_PER_WORKSPACE};
 use crate::repository::DEFAULT_HOSTS;
@@ -33,6 +34,8 @@ pub struct WorkerOptions {
     pub drain: Duration,
     /// Machines that repositories may come from.
     pub hosts: Arc<[String]>,
+    /// Credentials that steps name; no step gets any if there is none.
+    pub credentials: Option<Vault>,
 }
 
 impl WorkerOptions {
@@ -46,6 +49,7 @@ impl WorkerOptions {
             heartbeat: HEARTBEAT,
             drain: DRAIN,
             hosts: DEFAULT_HOSTS.map(str::to_owned).into(),
+            credentials: None,
         }
     }
 }
@@ -124,6 +128,7 @@ impl Worker {
                             heartbeat: self.options.heartbeat,
                         },
                         hosts: Arc::clone(&self.options.hosts),
+                        credentials: self.options.credentials.clone(),
                         give_back: give_back.clone(),
                     };
                     running.spawn(async move {

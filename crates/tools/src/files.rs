@@ -8,10 +8,12 @@ mod patch;
 mod read;
 mod searching;
 mod trash;
+mod upload;
 mod write;
 
-pub(crate) use common::{Desk, MAX_FILE_BYTES, check_name, compared, path_of, shown};
+pub(crate) use common::{Desk, MAX_FILE_BYTES, compared, path_of, shown};
 pub(crate) use searching::searching;
+pub use upload::{Arrived, Upload};
 
 use crate::registry::Catalogue;
 

@@ -39,6 +39,7 @@ pub use answer::{Answer, Content, Reply};
 pub use call::{Call, CallOptions, Progress, Terms};
 pub use events::{Door, Event, Events, Record};
 pub use failure::Failure;
+pub use files::{Arrived, Upload};
 pub use git::{Credential, CredentialSource, EnvironmentCredentials, GitOptions};
 pub use place::{Place, Workspaces};
 pub use reference::tool_reference_markdown;

@@ -254,8 +254,9 @@ impl Runner {
     }
 
     /// Tells what would run later, outside the walls, if a file were written with these contents, if
-    /// anything would and the policy does not leave it. Trust must have been taken.
-    pub fn forbids_file(&self, desk: &Desk, path: &Path, bytes: &[u8]) -> Option<String> {
+    /// anything would and the policy does not leave it. Of contents that nobody has looked at, the worst
+    /// is assumed. Trust must have been taken.
+    pub fn forbids_file(&self, desk: &Desk, path: &Path, bytes: Option<&[u8]>) -> Option<String> {
         match self.on_change() {
             OnChange::Report => None,
             OnChange::Restore => trusted(&desk.trust).forbids_file(&desk.directory, path, bytes),

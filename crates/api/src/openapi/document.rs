@@ -1,13 +1,16 @@
 //! The document itself.
 
+use carrel_service::credentials::CREDENTIAL_NAME;
 use carrel_service::repository::HOSTS_PLACEHOLDER;
 use serde_json::{Map, Value, json};
 
 use super::responses::{envelope, responses};
-use super::route::{Access, Header, Route};
+use super::route::{Access, Body, Header, Route, Shape};
 use super::schemas::{Schemas, tidy};
 use crate::auth::{BURST, REQUESTS_PER_SECOND};
-use crate::limits::{BODY_READ_TIMEOUT, MAX_JSON_BODY, MAX_STREAMS_PER_WORKSPACE, MAX_WORK};
+use crate::limits::{
+    BODY_READ_TIMEOUT, MAX_JSON_BODY, MAX_STREAMS_PER_WORKSPACE, MAX_UPLOADS, MAX_WORK,
+};
 use crate::repeat::MAX_KEY_CHARS;
 use crate::routes::{table, tool_names};
 
@@ -68,7 +71,7 @@ fn introduction() -> String {
          at most {MAX_JSON_BODY} that arrives within {} seconds; a field that is not known is \
          refused. Each workspace may send {REQUESTS_PER_SECOND} requests a second, {BURST} at once \
          after a pause, and have {MAX_STREAMS_PER_WORKSPACE} event streams open; {MAX_WORK} \
-         commands, searches and writes run at once. What is too much is answered with 429 and \
+         commands, searches and writes run at once, and {MAX_UPLOADS} raw files arrive. What is too much is answered with 429 and \
          `Retry-After`.",
         BODY_READ_TIMEOUT.as_secs()
     )
@@ -91,17 +94,24 @@ fn operation(route: &Route, schemas: &mut Schemas) -> Value {
     if !parameters.is_empty() {
         operation["parameters"] = json!(parameters);
     }
-    if let Some(shape) = route.body {
-        let mut content = json!({ "schema": schemas.body(shape) });
-        for example in &route.examples {
-            content["examples"][example.name] =
-                json!({ "summary": example.summary, "value": example.value });
-        }
-        operation["requestBody"] =
-            json!({ "required": true, "content": { "application/json": content } });
+    if let Some(body) = route.body {
+        let content = match body {
+            Body::Json(shape) => json!({ "application/json": json_body(route, shape, schemas) }),
+            Body::Stream(kind) => json!({ kind: {} }),
+        };
+        operation["requestBody"] = json!({ "required": true, "content": content });
     }
     operation["responses"] = Value::Object(responses(route, schemas));
     operation
+}
+
+fn json_body(route: &Route, shape: Shape, schemas: &mut Schemas) -> Value {
+    let mut content = json!({ "schema": schemas.body(shape) });
+    for example in &route.examples {
+        content["examples"][example.name] =
+            json!({ "summary": example.summary, "value": example.value });
+    }
+    content
 }
 
 fn access(access: Access) -> String {
@@ -116,6 +126,9 @@ fn path_parameter(name: &'static str) -> Value {
     let (description, schema) = match name {
         "task_id" => ("The task.", json!({ "type": "string", "format": "uuid" })),
         "workspace_id" => ("The workspace.", json!({ "type": "string", "format": "uuid" })),
+        "credential" => {
+            ("The credential.", json!({ "type": "string", "pattern": CREDENTIAL_NAME }))
+        }
         _ => ("The name of a tool.", json!({ "type": "string", "enum": tool_names() })),
     };
     json!({ "name": name, "in": "path", "required": true, "description": description, "schema": schema })

@@ -35,6 +35,13 @@ pub(super) enum Access {
     Scope(Scope),
 }
 
+/// What a body consists of.
+#[derive(Clone, Copy)]
+pub(super) enum Body {
+    Json(Shape),
+    Stream(&'static str),
+}
+
 /// What an answer consists of.
 #[derive(Clone, Copy)]
 pub(super) enum Content {
@@ -71,7 +78,7 @@ pub(crate) struct Route {
     pub(super) access: Access,
     pub(super) query: Option<Shape>,
     pub(super) headers: Vec<Header>,
-    pub(super) body: Option<Shape>,
+    pub(super) body: Option<Body>,
     pub(super) examples: Vec<Example>,
     pub(super) answers: Vec<Answer>,
     /// Routes that an answer leads to, by their names, and the field of the answer with the task.
@@ -86,6 +93,10 @@ impl Route {
 
     pub(crate) fn post<T: 'static>(path: &'static str, handler: impl Handler<T, Api>) -> Self {
         Self::new(Method::POST, path, routing::post(handler))
+    }
+
+    pub(crate) fn put<T: 'static>(path: &'static str, handler: impl Handler<T, Api>) -> Self {
+        Self::new(Method::PUT, path, routing::put(handler))
     }
 
     pub(crate) fn delete<T: 'static>(path: &'static str, handler: impl Handler<T, Api>) -> Self {
@@ -150,7 +161,12 @@ impl Route {
 
     /// Names the body.
     pub(crate) fn body<T: JsonSchema>(self) -> Self {
-        Self { body: Some(SchemaGenerator::subschema_for::<T>), ..self }
+        Self { body: Some(Body::Json(SchemaGenerator::subschema_for::<T>)), ..self }
+    }
+
+    /// Names the kind of a body that is taken as it comes.
+    pub(crate) fn stream(self, kind: &'static str) -> Self {
+        Self { body: Some(Body::Stream(kind)), ..self }
     }
 
     /// Shows a body.
@@ -216,8 +232,10 @@ impl Route {
         if takes_path || self.query.is_some() || self.body.is_some() || !self.headers.is_empty() {
             codes.push(Code::InvalidRequest);
         }
-        if self.body.is_some() {
-            codes.extend([Code::TooLarge, Code::Timeout]);
+        match self.body {
+            Some(Body::Json(_)) => codes.extend([Code::TooLarge, Code::Timeout]),
+            Some(Body::Stream(_)) => codes.push(Code::Timeout),
+            None => {}
         }
         if self.headers.contains(&Header::IdempotencyKey) {
             codes.push(Code::IdempotencyMismatch);

@@ -1,6 +1,7 @@
 //! `/files` of a workspace.
 
 mod answers;
+mod upload;
 
 use std::path::PathBuf;
 
@@ -43,6 +44,18 @@ pub(super) fn routes() -> Vec<Route> {
             .needs(Scope::Read)
             .query::<FileParams>()
             .bytes("application/octet-stream", "The bytes."),
+        Route::put("/api/workspaces/{workspace_id}/files/raw", upload::put)
+            .called("write_raw_file", "Write a file as it comes")
+            .says(
+                "Makes a file, or replaces one, with the bytes of the body, as many as the workspace has \
+                 room for. It is there when all of it has arrived, and not before. With a key, the body \
+                 of a repeated request is read to its end and compared.",
+            )
+            .needs(Scope::Write)
+            .header(Header::IdempotencyKey)
+            .query::<FileParams>()
+            .stream("application/octet-stream")
+            .json::<Saved>(200, "The file is written."),
         Route::get("/api/workspaces/{workspace_id}/files/grep", grep)
             .called("search_files", "Search in files")
             .says("Searches files with a regular expression, hidden and ignored ones included.")

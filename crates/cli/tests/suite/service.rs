@@ -4,6 +4,8 @@
 mod auth;
 /// The client crate.
 mod client;
+/// Credentials of a workspace.
+mod credentials;
 /// Files, commands, git and tools of a workspace.
 mod files;
 /// What the hostile cases of the reference want, by their numbers.
@@ -24,3 +26,5 @@ mod streams;
 mod task;
 /// Submitting, listing, cancelling.
 mod tasks;
+/// Files that arrive in parts.
+mod uploads;

@@ -1,7 +1,6 @@
 //! What reading and writing files have in common.
 
 use std::fs::File;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -17,6 +16,7 @@ use crate::call::Call;
 use crate::failure::Failure;
 use crate::place::Place;
 use crate::session::Session;
+use crate::toolbox::Toolbox;
 use crate::tracker::{ContentHash, FileKey, Need, Seen};
 
 /// A larger file is read in parts by a command, not as one text in memory.
@@ -70,12 +70,12 @@ pub(crate) struct ChangeFacts {
 
 impl Desk {
     pub(crate) fn of(call: &Call) -> Self {
-        Self {
-            place: Arc::clone(call.place()),
-            session: Arc::clone(&call.session),
-            redactor: call.toolbox.redactor(),
-            runner: call.toolbox.runner.clone(),
-        }
+        Self::new(&call.toolbox, Arc::clone(call.place()), Arc::clone(&call.session))
+    }
+
+    pub(crate) fn new(toolbox: &Toolbox, place: Arc<Place>, session: Arc<Session>) -> Self {
+        let (redactor, runner) = (toolbox.redactor(), toolbox.runner.clone());
+        Self { place, session, redactor, runner }
     }
 
     pub(crate) fn files(&self) -> &Root {
@@ -136,6 +136,15 @@ impl Desk {
 
     /// Refuses a file that would run later, outside the sandbox, before any of it is there.
     pub(crate) fn check_later(&self, path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+        self.check_unread_later(path, Some(bytes))
+    }
+
+    /// Does the same where nobody may have looked at the contents.
+    pub(crate) fn check_unread_later(
+        &self,
+        path: &Path,
+        bytes: Option<&[u8]>,
+    ) -> Result<(), Failure> {
         let forbidden = self.runner.forbids_file(self.place.desk(), path, bytes);
         forbidden.map_or(Ok(()), |what| Err(runs_later(path, &what)))
     }
@@ -165,7 +174,7 @@ impl Desk {
     pub(crate) fn stage(&self, path: &Path, bytes: &[u8]) -> Result<AtomicFile, Failure> {
         self.check_later(path, bytes)?;
         let mut file = self.files().begin_write(path, options())?;
-        file.write_all(bytes).map_err(Failure::io(path))?;
+        file.append(bytes)?;
         file.settle()?;
         Ok(file)
     }
@@ -202,6 +211,18 @@ impl Desk {
         replaced: Option<&Metadata>,
     ) -> Result<(), Failure> {
         Ok(self.place.desk().room_for(growth(bytes, replaced))?)
+    }
+
+    /// Makes the directories on the way to a file, none of which may hold credentials.
+    pub(crate) fn make_way(&self, path: &Path) -> Result<(), Failure> {
+        let Some(above) = path.parent().filter(|above| !above.as_os_str().is_empty()) else {
+            return Ok(());
+        };
+        match self.files().browse().metadata(above) {
+            Ok(_) => Ok(()),
+            Err(error) if error.is_not_found() => self.make_room(path),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Makes the directories on the way to a file.
@@ -247,17 +268,6 @@ impl Loaded {
             Content::Text => Ok(()),
             Content::Image(format) => Err(not_text(shown, format.mime_type())),
             Content::Binary => Err(not_text(shown, "binary")),
-        }
-    }
-}
-
-impl Failure {
-    /// Says which file an error of the system is about.
-    pub(crate) fn io(path: &Path) -> impl Fn(std::io::Error) -> Self {
-        let shown = path.display().to_string();
-        move |error| {
-            Self::new(Code::Io, format!("could not write {shown}: {error}"))
-                .with("path", shown.clone())
         }
     }
 }

@@ -3,7 +3,6 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use carrel_domain::Code;
@@ -221,7 +220,7 @@ fn stage(desk: &Desk, before: &Before, after: &After) -> Result<Vec<Staged>, Fai
         let collision = if exists { Collision::Replace } else { Collision::Refuse };
         let options = WriteOptions { collision, new_mode: new.mode, ..WriteOptions::default() };
         let mut file = desk.files().begin_write(path, options)?;
-        file.write_all(&new.bytes).map_err(Failure::io(path))?;
+        file.append(&new.bytes)?;
         file.settle()?;
         if let (true, Some(mode)) = (exists, new.mode) {
             file.set_mode(mode)?;

@@ -35,15 +35,19 @@ pub(super) async fn kept(
         return answered;
     }
     let mut answer = answered?;
-    if settled.trust_changes.iter().any(|change| change.restored) {
-        return Err(refused(&settled));
-    }
+    check_restored(&settled)?;
     if let Some(Content::Text(text)) = answer.content.last_mut() {
         settled.trust_changes.iter().for_each(|change| {
             line(text, &format!("carrel: {} and would run later, outside", shown(change)));
         });
     }
     Ok(answer)
+}
+
+/// Refuses what had to be put back.
+pub(crate) fn check_restored(settled: &Settled) -> Result<(), Failure> {
+    let restored = settled.trust_changes.iter().any(|change| change.restored);
+    if restored { Err(refused(settled)) } else { Ok(()) }
 }
 
 fn refused(settled: &Settled) -> Failure {

@@ -1,7 +1,6 @@
 //! `workspace_read_file`, `workspace_write_file`, `workspace_list_dir` and `workspace_grep`
 
 use std::ffi::OsString;
-use std::path::Path;
 
 use carrel_domain::Code;
 use carrel_fsroot::{Entry, FileKind, MAX_READ_BYTES, WriteOptions};
@@ -15,7 +14,7 @@ use crate::answer::Reply;
 use crate::blocking::blocking;
 use crate::call::Call;
 use crate::failure::Failure;
-use crate::files::{Desk, check_name, path_of, searching, shown};
+use crate::files::{Desk, path_of, searching, shown};
 use crate::text::line;
 use crate::tool::{About, Class, Effect, Scope, Tool};
 
@@ -27,9 +26,6 @@ const DEFAULT_MATCHES: u64 = 50;
 
 /// Matches that one search may ask for.
 const MAX_MATCHES: u64 = 200;
-
-/// The mode of directories on the way to a new file, before the umask.
-const DIRECTORY_MODE: u32 = 0o777;
 
 /// Reads a file.
 pub(super) struct ReadFile;
@@ -119,7 +115,7 @@ impl Tool for WriteFile {
             };
             desk.check_later(&path, input.content.as_bytes())?;
             desk.check_room(input.content.len(), replaced.as_ref())?;
-            make_way(&desk, &path)?;
+            desk.make_way(&path)?;
             files.write(&path, input.content.as_bytes(), WriteOptions::default())?;
             let facts = FileFacts { path: shown(&path), size: input.content.len() };
             let text = format!("wrote {} bytes to {}\n", facts.size, input.path);
@@ -127,21 +123,6 @@ impl Tool for WriteFile {
             Ok(Reply::text(text, facts).with_data(door, data))
         })
         .await
-    }
-}
-
-/// Makes the directories on the way to a file, none of which may hold credentials.
-fn make_way(desk: &Desk, path: &Path) -> Result<(), Failure> {
-    let Some(above) = path.parent().filter(|above| !above.as_os_str().is_empty()) else {
-        return Ok(());
-    };
-    match desk.files().browse().metadata(above) {
-        Ok(_) => Ok(()),
-        Err(error) if error.is_not_found() => {
-            check_name(path)?;
-            Ok(desk.files().create_directories(above, DIRECTORY_MODE)?)
-        }
-        Err(error) => Err(error.into()),
     }
 }
 

@@ -22,8 +22,9 @@ use super::watch::{Role, Watch};
 const MAX_READ: u64 = 1024 * 1024;
 
 impl Trust {
-    /// Tells what would run later if a file were written with these contents, if anything would.
-    pub fn forbids_file(&self, root: &Root, path: &Path, bytes: &[u8]) -> Option<String> {
+    /// Tells what would run later if a file were written with these contents, if anything would. Of
+    /// contents that nobody has looked at, the worst is assumed.
+    pub fn forbids_file(&self, root: &Root, path: &Path, bytes: Option<&[u8]>) -> Option<String> {
         let both = [Last::Itself, Last::Followed].map(|last| located(root, path, last));
         both.iter().flatten().find_map(|path| self.forbids_at(root, path, bytes))
     }
@@ -48,14 +49,14 @@ impl Trust {
             _ if watch.role() == Role::Place => Ok(None),
             FileKind::File => {
                 let bytes = root.read_strict(&from, MAX_READ);
-                let is_allowed = |bytes: Vec<u8>| self.forbids_at(root, &to, &bytes);
+                let is_allowed = |bytes: Vec<u8>| self.forbids_at(root, &to, Some(&bytes));
                 Ok(bytes.map_or_else(|_| Some(watch.role().what().to_owned()), is_allowed))
             }
             _ => Ok(Some(watch.role().what().to_owned())),
         }
     }
 
-    fn forbids_at(&self, root: &Root, path: &Path, bytes: &[u8]) -> Option<String> {
+    fn forbids_at(&self, root: &Root, path: &Path, bytes: Option<&[u8]>) -> Option<String> {
         let watch = match self.watch_at(root, path)? {
             Watched::As(watch) => watch,
             Watched::NewRepository => return Some(Role::GitDirectory.what().to_owned()),
@@ -65,10 +66,10 @@ impl Trust {
             _ => None,
         };
         match (watch, watch.role()) {
-            (Watch::File(_) | Watch::Tree { .. } | Watch::DotGit, role) => match role {
-                _ if trusted == Some(bytes) => None,
-                Role::Config => config_notes(path, trusted, bytes),
-                role => Some(role.what().to_owned()),
+            (Watch::File(_) | Watch::Tree { .. } | Watch::DotGit, role) => match (role, bytes) {
+                (_, Some(bytes)) if trusted == Some(bytes) => None,
+                (Role::Config, Some(bytes)) => config_notes(path, trusted, bytes),
+                (role, _) => Some(role.what().to_owned()),
             },
             // A file where only a directory means something.
             _ => None,

@@ -51,6 +51,11 @@ impl Service {
         (self.server, self.address) = begin(command);
     }
 
+    /// Sets a variable for the next start.
+    pub(crate) fn set(&mut self, name: &str, value: &str) {
+        self.variables.push((name.to_owned(), value.to_owned()));
+    }
+
     /// Ends it without warning.
     pub(crate) fn kill(&mut self) {
         self.server.signal(Signal::KILL);
@@ -343,7 +348,7 @@ pub(crate) struct Reply {
 }
 
 impl Reply {
-    fn parse(bytes: &[u8]) -> Option<Self> {
+    pub(crate) fn parse(bytes: &[u8]) -> Option<Self> {
         let text = String::from_utf8_lossy(bytes);
         let (head, body) = text.split_once("\r\n\r\n")?;
         let mut lines = head.lines();

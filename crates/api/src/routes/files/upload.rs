@@ -1,0 +1,129 @@
+//! Files that arrive in parts, as large as the workspace has room for.
+
+use std::time::Duration;
+
+use axum::body::{Body, BodyDataStream, Bytes};
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, StatusCode, header};
+use carrel_domain::{Code, WorkspaceId};
+use carrel_tools::{Failure, Upload};
+use futures_util::StreamExt as _;
+use serde_json::json;
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+use super::FileParams;
+use crate::answer::{Answered, Failed};
+use crate::auth::Scope;
+use crate::extract::{Id, Params, Who};
+use crate::limits::{BODY_READ_TIMEOUT, MIN_UPLOAD_RATE};
+use crate::repeat::Change;
+use crate::state::Api;
+
+/// Parts that wait for the disk. More make the sender wait.
+const WAITING_PARTS: usize = 4;
+
+pub(super) async fn put(
+    State(api): State<Api>,
+    Who(caller): Who,
+    Id(workspace): Id<WorkspaceId>,
+    Params(params): Params<FileParams>,
+    request: Request,
+) -> Answered {
+    caller.check(Scope::Write, workspace)?;
+    let path = params.required()?;
+    let (parts, body) = request.into_parts();
+    let space = api.space(&caller, Scope::Write, workspace).await?;
+    let _place = api.upload_place().await?;
+    api.inner.spaces.check_quota(&space).await?;
+    let upload = space.upload(&path, declared(&parts.headers)).await?;
+    let upload = receive(upload, body).await?;
+    let mut identity = path.into_bytes();
+    identity.push(0);
+    identity.extend(upload.digest());
+    let change = Change {
+        api: &api,
+        workspace: Some(workspace),
+        route: "write_raw",
+        headers: &parts.headers,
+        body: &identity,
+    };
+    let work = async move {
+        let arrived = space.finish(upload).await?;
+        let body = json!({ "written": true, "path": arrived.path, "size_bytes": arrived.bytes });
+        Ok((StatusCode::OK, body))
+    };
+    change.once(work).await
+}
+
+fn declared(headers: &HeaderMap) -> Option<u64> {
+    headers.get(header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
+}
+
+/// Takes all of a body. Whoever sends it goes on no faster than the disk.
+async fn receive(upload: Upload, body: Body) -> Result<Upload, Failed> {
+    let (sender, parts) = mpsc::channel(WAITING_PARTS);
+    let writing = tokio::task::spawn_blocking(move || write(upload, parts));
+    // Without all of its parts a file is dropped, on the thread that writes it.
+    let sent = send(body.into_data_stream(), sender).await;
+    let written = writing.await.map_err(|_| stopped())?;
+    // What the disk says comes first: it is why the parts were not taken.
+    match (written, sent) {
+        (Err(failure), _) => Err(failure.into()),
+        (Ok(_), Err(failed)) => Err(failed),
+        (Ok(Some(upload)), Ok(())) => Ok(upload),
+        (Ok(None), Ok(())) => Err(stopped()),
+    }
+}
+
+/// What the thread that writes is told.
+enum Part {
+    Bytes(Bytes),
+    /// All of it was sent.
+    End,
+}
+
+/// Writes until the end. Returns nothing if the sender was gone before it.
+fn write(mut upload: Upload, mut parts: mpsc::Receiver<Part>) -> Result<Option<Upload>, Failure> {
+    while let Some(part) = parts.blocking_recv() {
+        match part {
+            Part::Bytes(bytes) => upload.write(&bytes)?,
+            Part::End => return Ok(Some(upload)),
+        }
+    }
+    Ok(None)
+}
+
+async fn send(mut body: BodyDataStream, parts: mpsc::Sender<Part>) -> Result<(), Failed> {
+    let (begun, mut arrived) = (Instant::now(), 0_u64);
+    loop {
+        let patience = BODY_READ_TIMEOUT + Duration::from_secs(arrived / MIN_UPLOAD_RATE);
+        let next = tokio::time::timeout_at(begun + patience, body.next());
+        let part = match next.await {
+            Err(_) => return Err(late()),
+            Ok(None) => Part::End,
+            Ok(Some(Err(_))) => return Err(broken_off()),
+            Ok(Some(Ok(bytes))) => {
+                arrived += bytes.len() as u64;
+                Part::Bytes(bytes)
+            }
+        };
+        let is_end = matches!(part, Part::End);
+        // The writer says why it takes no more.
+        if parts.send(part).await.is_err() || is_end {
+            return Ok(());
+        }
+    }
+}
+
+fn late() -> Failed {
+    Failed::new(Code::Timeout, "the body did not arrive in time", json!({}))
+}
+
+fn broken_off() -> Failed {
+    Failed::field("body", "ended before all of it had arrived")
+}
+
+fn stopped() -> Failed {
+    Failed::new(Code::Internal, "the server could not do this", json!({}))
+}

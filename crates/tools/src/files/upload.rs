@@ -1,0 +1,171 @@
+//! A file that arrives in parts.
+//!
+//! It is held to what a file is that a tool writes at once: names, quota, and what would run later. Until
+//! it is whole it has another name, and nothing is left of one that never gets whole.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use carrel_fsroot::{AtomicFile, WriteOptions};
+use carrel_workspace::Amount;
+use sha2::{Digest as _, Sha256};
+
+use super::common::{Desk, check_name, shown};
+use crate::blocking::blocking;
+use crate::failure::Failure;
+use crate::place::Place;
+use crate::registry::check_restored;
+use crate::session::Session;
+use crate::toolbox::Toolbox;
+
+/// Room is taken in steps of this size, as long as there is so much.
+const STEP_BYTES: u64 = 8 << 20;
+
+/// A file up to this size is looked into for what would run later. Of a larger one the name decides.
+const MAX_LOOKED_INTO: usize = 1 << 20;
+
+/// A file that arrives.
+#[derive(Debug)]
+pub struct Upload {
+    desk: Desk,
+    path: PathBuf,
+    /// None once it has its name.
+    file: Option<AtomicFile>,
+    /// The directories that were made for it, the innermost first.
+    made: Vec<PathBuf>,
+    digest: Sha256,
+    written: u64,
+    /// How much room was taken.
+    taken: u64,
+    /// Everything so far, as long as it is little.
+    start: Option<Vec<u8>>,
+}
+
+/// What is known of a file that has arrived.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Arrived {
+    /// Where it is, relative to the workspace.
+    pub path: String,
+    /// How large it is.
+    pub bytes: u64,
+}
+
+impl Upload {
+    /// Begins, and takes room for as much as is known to come.
+    pub async fn begin(
+        toolbox: &Toolbox,
+        place: &Arc<Place>,
+        path: &str,
+        expected: Option<u64>,
+    ) -> Result<Self, Failure> {
+        toolbox.runner.take_trust(place.desk()).await?;
+        let path = place.relative(path);
+        let desk = Desk::new(toolbox, Arc::clone(place), Session::new("upload"));
+        blocking(move || begin(&desk, path, expected.unwrap_or(0))).await
+    }
+
+    /// Writes a part. It may wait for the disk.
+    pub fn write(&mut self, part: &[u8]) -> Result<(), Failure> {
+        self.take_room(part.len() as u64)?;
+        let Some(file) = &mut self.file else { return Ok(()) };
+        file.append(part)?;
+        self.digest.update(part);
+        self.written += part.len() as u64;
+        match &mut self.start {
+            Some(start) if start.len() + part.len() <= MAX_LOOKED_INTO => start.extend(part),
+            start => *start = None,
+        }
+        Ok(())
+    }
+
+    fn take_room(&mut self, bytes: u64) -> Result<(), Failure> {
+        let needed = (self.written + bytes).saturating_sub(self.taken);
+        if needed == 0 {
+            return Ok(());
+        }
+        let room = |bytes| self.desk.place.desk().room_for(Amount { bytes, files: 0 });
+        let step = needed.max(STEP_BYTES);
+        // What is not needed must not be why the last part does not fit.
+        let taken = room(step).map(|()| step).or_else(|_| room(needed).map(|()| needed))?;
+        self.taken += taken;
+        Ok(())
+    }
+
+    /// Returns the SHA-256 of what has arrived.
+    pub fn digest(&self) -> [u8; 32] {
+        self.digest.clone().finalize().into()
+    }
+
+    /// Gives the file its name.
+    pub async fn finish(self, toolbox: &Toolbox) -> Result<Arrived, Failure> {
+        let (runner, place) = (toolbox.runner.clone(), Arc::clone(&self.desk.place));
+        let arrived = blocking(move || self.commit()).await?;
+        check_restored(&runner.settle_trust(place.desk()).await?)?;
+        Ok(arrived)
+    }
+
+    fn commit(mut self) -> Result<Arrived, Failure> {
+        let shown = shown(&self.path);
+        if let Some(text) = self.start.as_deref().and_then(|start| str::from_utf8(start).ok()) {
+            self.desk.check_masks(text, &shown)?;
+        }
+        if let Some(file) = &mut self.file {
+            file.settle()?;
+        }
+        let desk = self.desk.clone();
+        let _writing = desk.writing()?;
+        desk.check_unread_later(&self.path, self.start.as_deref())?;
+        if let Some(file) = self.file.take() {
+            file.commit()?;
+        }
+        self.made.clear();
+        Ok(Arrived { path: shown, bytes: self.written })
+    }
+}
+
+impl Drop for Upload {
+    fn drop(&mut self) {
+        drop(self.file.take());
+        for directory in &self.made {
+            // Others may have put something there by now.
+            let _ = self.desk.files().remove_directory(directory);
+        }
+    }
+}
+
+fn begin(desk: &Desk, path: PathBuf, expected: u64) -> Result<Upload, Failure> {
+    check_name(&path)?;
+    let files = desk.files().browse();
+    let replaces = match files.metadata(&path) {
+        Ok(_) => true,
+        Err(error) if error.is_not_found() => false,
+        Err(error) => return Err(error.into()),
+    };
+    let files = u64::from(!replaces);
+    desk.place.desk().room_for(Amount { bytes: expected, files })?;
+    let mut upload = Upload {
+        desk: desk.clone(),
+        path,
+        file: None,
+        made: Vec::new(),
+        digest: Sha256::new(),
+        written: 0,
+        taken: expected,
+        start: Some(Vec::new()),
+    };
+    let writing = desk.writing()?;
+    upload.made = missing_above(desk, &upload.path);
+    desk.make_way(&upload.path)?;
+    drop(writing);
+    let files = desk.files().browse();
+    upload.file = Some(files.begin_write(&upload.path, WriteOptions::default())?);
+    Ok(upload)
+}
+
+/// Returns the directories on the way to a file that are not there, the innermost first.
+fn missing_above(desk: &Desk, path: &Path) -> Vec<PathBuf> {
+    let above = path.ancestors().skip(1).filter(|above| !above.as_os_str().is_empty());
+    let is_missing =
+        |above: &&Path| desk.files().metadata(above).is_err_and(|error| error.is_not_found());
+    above.take_while(is_missing).map(Path::to_owned).collect()
+}
