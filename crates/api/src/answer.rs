@@ -4,6 +4,7 @@ use axum::body::Body;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use carrel_domain::{Code, Coded, ErrorEnvelope};
+use carrel_service::credentials::CredentialError;
 use carrel_service::{InvalidRequest, ServiceError};
 use carrel_store::StoreError;
 use carrel_tools::{Answer, Failure};
@@ -62,6 +63,12 @@ impl Failed {
         Self { code, envelope: answer.structured.clone(), retry_after }
     }
 
+    /// Says when to ask again.
+    pub(crate) fn after(mut self, seconds: u64) -> Self {
+        self.retry_after = Some(seconds);
+        self
+    }
+
     /// Returns the body.
     pub(crate) fn body(&self) -> &Value {
         &self.envelope
@@ -94,6 +101,12 @@ impl From<ServiceError> for Failed {
 
 impl From<StoreError> for Failed {
     fn from(error: StoreError) -> Self {
+        Self::of(&error)
+    }
+}
+
+impl From<CredentialError> for Failed {
+    fn from(error: CredentialError) -> Self {
         Self::of(&error)
     }
 }

@@ -17,6 +17,7 @@ mod cookie;
 mod error;
 mod fingerprint;
 mod internal;
+pub mod jwks;
 mod key;
 mod key_file;
 mod presented;
@@ -37,7 +38,7 @@ pub use cookie::{
 pub use error::{AuthError, Reason, WORKSPACE_HEADER};
 pub use internal::{INTERNAL_TOKEN_HEADER, InternalToken};
 pub use key::MIN_SECRET_BYTES;
-pub use key_file::{KEY_FILE, KeyError};
+pub use key_file::{KEY_FILE, KeyError, ServerSecret};
 pub use presented::Presented;
 pub use rate::{BURST, MAX_BUCKETS, REQUESTS_PER_SECOND, RateLimits, RateOptions, RetryAfter};
 pub use scope::{InvalidScopes, Scope, Scopes};

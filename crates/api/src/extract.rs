@@ -23,7 +23,7 @@ impl FromRequestParts<Api> for Who {
     async fn from_request_parts(parts: &mut Parts, api: &Api) -> Result<Self, Failed> {
         let headers = &parts.headers;
         let presented = Presented::find(headers.get_all(AUTHORIZATION), headers.get_all(COOKIE))?;
-        let caller = api.verify(presented.token())?;
+        let caller = api.verify(presented.token()).await?;
         if let Presented::Cookie(_) = presented {
             let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
             let console = text(HeaderName::from_static(CONSOLE_HEADER));
@@ -115,6 +115,12 @@ impl<T: DeserializeOwned> FromRequestParts<Api> for Params<T> {
             .map_err(|error| Failed::field("query", &format!("is not as expected: {error}")))?;
         Ok(Self(value))
     }
+}
+
+/// A word in the path of a request.
+pub(crate) fn word(parts: Vec<(String, String)>, name: &str) -> String {
+    let found = parts.into_iter().find(|(key, _)| key == name);
+    found.map(|(_, word)| word).unwrap_or_default()
 }
 
 /// An id in the path of a request.

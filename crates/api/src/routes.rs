@@ -1,5 +1,6 @@
 //! Every route there is.
 
+mod credentials;
 mod files;
 mod github;
 mod page;
@@ -26,6 +27,7 @@ pub(crate) fn table() -> Vec<Route> {
     let groups = [
         ("tasks", tasks::routes()),
         ("workspaces", workspaces::routes()),
+        ("workspaces", credentials::routes()),
         ("files", files::routes()),
         ("commands", work::routes()),
         ("commands", github::routes()),

@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use axum::body::Bytes;
 use carrel_domain::{Clock, Code, Timestamp, WorkspaceId};
+use carrel_github::GitHub;
+use carrel_service::credentials::Vault;
 use carrel_service::{NewSpace, ServiceError, Space, Spaces, Tasks};
 use carrel_store::Workspace;
 use serde_json::json;
@@ -15,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 use crate::answer::Failed;
 use crate::auth::{
     Authority, Caller, ConsoleLink, Coverage, RateLimits, RateOptions, Scope, Tickets, Transport,
-    Verifier as _,
+    Verifier as _, jwks::Provider,
 };
 use crate::limits::{MAX_STREAMS_PER_WORKSPACE, MAX_UPLOADS, MAX_WORK, WORK_PATIENCE};
 use crate::repeat::InFlight;
@@ -29,6 +31,8 @@ pub struct ApiOptions {
     pub spaces: Spaces,
     /// What signs and believes tokens.
     pub authority: Authority,
+    /// Whoever else signs tokens.
+    pub provider: Option<Provider>,
     /// What the link that is printed at the start is worth.
     pub console: Option<ConsoleLink>,
     /// Between whom cookies travel.
@@ -39,6 +43,10 @@ pub struct ApiOptions {
     pub rates: RateOptions,
     /// Machines that repositories may come from.
     pub hosts: Arc<[String]>,
+    /// Credentials of workspaces; none are kept if there is none.
+    pub credentials: Option<Vault>,
+    /// Repositories on GitHub.
+    pub github: GitHub,
     /// Ends what is open.
     pub stop: CancellationToken,
 }
@@ -54,11 +62,14 @@ pub(crate) struct Inner {
     pub(crate) tasks: Tasks,
     pub(crate) spaces: Spaces,
     pub(crate) authority: Authority,
+    pub(crate) provider: Option<Provider>,
     pub(crate) tickets: Tickets,
     pub(crate) console: Option<ConsoleLink>,
     pub(crate) transport: Transport,
     pub(crate) hosts: Arc<[String]>,
+    pub(crate) github: GitHub,
     pub(crate) stop: CancellationToken,
+    credentials: Option<Vault>,
     clock: Arc<dyn Clock>,
     rates: RateLimits<WorkspaceId>,
     work: Arc<Semaphore>,
@@ -77,10 +88,13 @@ impl Api {
             tasks: options.tasks,
             spaces: options.spaces,
             authority: options.authority,
+            provider: options.provider,
             console: options.console,
             transport: options.transport,
             hosts: options.hosts,
+            github: options.github,
             stop: options.stop,
+            credentials: options.credentials,
             clock: options.clock,
             rates: RateLimits::new(options.rates),
             work: Arc::new(Semaphore::new(MAX_WORK)),
@@ -97,8 +111,12 @@ impl Api {
     }
 
     /// Believes a token, or not.
-    pub(crate) fn verify(&self, token: &str) -> Result<Caller, Failed> {
-        Ok(self.inner.authority.verify(token, self.now())?)
+    pub(crate) async fn verify(&self, token: &str) -> Result<Caller, Failed> {
+        let now = self.now();
+        Ok(match &self.inner.provider {
+            Some(provider) if provider.is_for(token) => provider.verify(token, now).await?,
+            Some(_) | None => self.inner.authority.verify(token, now)?,
+        })
     }
 
     /// Finds the workspace of a request for a caller who may do this there. One that a token names and
@@ -129,6 +147,11 @@ impl Api {
     ) -> Result<Arc<Space>, Failed> {
         let workspace = self.workspace(caller, scope, Some(id)).await?;
         Ok(self.inner.spaces.enter(workspace.id).await?)
+    }
+
+    /// Returns where credentials are kept.
+    pub(crate) fn vault(&self) -> Result<&Vault, Failed> {
+        Ok(self.inner.credentials.as_ref().ok_or(ServiceError::NoCredentialKey)?)
     }
 
     /// Takes a place for work, or says that there is none.

@@ -12,6 +12,7 @@ use carrel_workspace::Feature;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::output::Format;
+use crate::task::TaskCommand;
 
 /// Workspaces for coding agents: isolated, persistent, inspectable.
 #[derive(Debug, Parser)]
@@ -101,6 +102,9 @@ pub(crate) enum Command {
         after_help = "Examples:\n  carrel migrate --data data\n  DATABASE_URL=postgresql://carrel@db/carrel carrel migrate --json"
     )]
     Migrate(MigrateArguments),
+    /// Submit, watch and end tasks of a `carrel serve`
+    #[command(subcommand)]
+    Task(TaskCommand),
     /// Make tokens for the API of `carrel serve`
     #[command(subcommand)]
     Token(TokenCommand),
@@ -207,6 +211,9 @@ pub(crate) struct ServeArguments {
     /// The directory with everything that is kept; made if it is missing
     #[arg(long, value_name = "DIR", default_value = "data")]
     pub(crate) data: PathBuf,
+    /// Forget every stored credential first, because the key that they were sealed with is lost
+    #[arg(long)]
+    pub(crate) forget_credentials: bool,
     #[command(flatten)]
     pub(crate) boundary: BoundaryArguments,
 }

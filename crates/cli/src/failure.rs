@@ -75,6 +75,10 @@ pub(crate) enum Failure {
     #[error(transparent)]
     Key(#[from] carrel_api::auth::KeyError),
     #[error(transparent)]
+    Provider(#[from] carrel_api::auth::jwks::SettingsError),
+    #[error(transparent)]
+    GitHub(#[from] carrel_github::SettingsError),
+    #[error(transparent)]
     Grant(#[from] carrel_api::auth::GrantError),
     #[error(transparent)]
     Service(#[from] carrel_service::ServiceError),
@@ -92,10 +96,33 @@ pub(crate) enum Failure {
         "other machines can reach {address}, and there is no key for tokens yet; make one with `carrel token new`, or set CARREL_TOKEN_SECRET"
     )]
     NoKey { address: std::net::SocketAddr },
+    #[error(transparent)]
+    Credential(#[from] carrel_service::credentials::CredentialError),
+    #[error(
+        "the stored credentials were sealed with another key; set CARREL_CREDENTIAL_KEY to that one or put it \
+         back as credentials.key, or give them up with --forget-credentials"
+    )]
+    CredentialKey,
     #[error("{name}={value} cannot be used; it is {expected}")]
     Variable { name: &'static str, value: String, expected: String },
     #[error("{name} is set, and this version keeps its data in SQLite only; unset it")]
     NotYet { name: &'static str },
+    #[error(transparent)]
+    Client(#[from] carrel_client::ClientError),
+    #[error(transparent)]
+    Server(#[from] carrel_client::InvalidServer),
+    #[error(
+        "there is no token; set CARREL_TOKEN, or name a file with --token-file; `carrel token new` makes one"
+    )]
+    NoToken,
+    #[error("could not read the steps in {path}")]
+    StepsFile {
+        path: String,
+        #[source]
+        source: io::Error,
+    },
+    #[error("{path} {rule}")]
+    Steps { path: String, rule: String },
     #[error("could not write the output")]
     Output(#[source] io::Error),
     #[error("could not start: {doing}")]
@@ -125,8 +152,18 @@ impl Coded for Failure {
             Self::Workspaces(error) => error.code(),
             Self::NoState
             | Self::Argument { .. }
+            | Self::Grant(_)
+            | Self::Provider(_)
+            | Self::GitHub(_)
+            | Self::NoKey { .. }
+            | Self::Variable { .. }
+            | Self::NotYet { .. }
+            | Self::Server(_)
+            | Self::NoToken
+            | Self::Steps { .. }
             | Self::HttpOptions(_)
             | Self::Token(_)
+            | Self::CredentialKey
             | Self::Http(HttpError::Options(_)) => Code::Usage,
             Self::TokenFile { .. } | Self::Stdio(_) | Self::Http(HttpError::Listener(_)) => {
                 Code::Io
@@ -138,11 +175,10 @@ impl Coded for Failure {
             Self::Key(error) => error.code(),
             Self::Service(error) => error.code(),
             Self::Store(error) => error.code(),
-            Self::Grant(_) | Self::NoKey { .. } | Self::Variable { .. } | Self::NotYet { .. } => {
-                Code::Usage
-            }
+            Self::Client(error) => error.code(),
+            Self::Credential(error) => error.code(),
             Self::DataInUse { .. } => Code::WorkspaceBusy,
-            Self::Data { .. } | Self::Output(_) => Code::Io,
+            Self::Data { .. } | Self::StepsFile { .. } | Self::Output(_) => Code::Io,
             Self::Start { .. } => Code::SpawnFailed,
         }
     }
@@ -160,6 +196,8 @@ impl Coded for Failure {
             | Self::InsideWorkspace { path, .. }
             | Self::Data { path, .. }
             | Self::DataInUse { path }
+            | Self::StepsFile { path, .. }
+            | Self::Steps { path, .. }
             | Self::TokenFile { path, .. } => json!({ "path": path }),
             Self::Workflow(error) => error.detail(),
             Self::Entry { source, .. } => source.detail(),
@@ -169,12 +207,19 @@ impl Coded for Failure {
             Self::Key(error) => error.detail(),
             Self::Service(error) => error.detail(),
             Self::Store(error) => error.detail(),
+            Self::Client(error) => error.detail(),
+            Self::Credential(error) => error.detail(),
             Self::NoKey { address } => json!({ "address": address.to_string() }),
             Self::Variable { name, .. } | Self::NotYet { name } => json!({ "variable": name }),
             Self::Verify { count } | Self::CleanUp { count } => json!({ "count": count }),
             Self::NoState
+            | Self::Server(_)
+            | Self::NoToken
+            | Self::CredentialKey
             | Self::Output(_)
             | Self::Grant(_)
+            | Self::Provider(_)
+            | Self::GitHub(_)
             | Self::Start { .. }
             | Self::Stdio(_)
             | Self::Http(_)

@@ -3,7 +3,8 @@
 //! Data goes to stdout, everything else to stderr. With `--json` each line of
 //! stderr is a JSON object, and the last one is the error when there is one.
 //! Exit codes: 0 for success, 1 for an error, 2 for wrong usage; `carrel exec` ends with the status of
-//! its command, with 124 when its time is over and with 125 when it did not run.
+//! its command, with 124 when its time is over and with 125 when it did not run; `carrel task watch`
+//! ends with 1 when the task does not complete, and with 130 when it is interrupted.
 #![forbid(unsafe_code)]
 
 mod arguments;
@@ -18,6 +19,7 @@ mod output;
 mod policy;
 mod profile;
 mod serve;
+mod task;
 mod token;
 mod tool;
 mod toolbox;
@@ -62,6 +64,7 @@ fn run(arguments: Arguments, early: Option<Early>) -> ExitCode {
         Command::Profile(command) => profile::run(&command, format, &environment),
         Command::Serve(command) => serve::run(&command, &environment),
         Command::Migrate(command) => migrate::run(&command, format, &environment),
+        Command::Task(command) => task::run(&command, format, &environment),
         Command::Token(command) => token::run(&command, &environment),
         Command::Policy(command) => policy::run(&command, format),
         Command::Completions { shell } => write_completions(shell),

@@ -93,7 +93,7 @@ fn token(
 }
 
 #[expect(clippy::disallowed_methods, reason = "an operator's file, in no workspace")]
-fn read_token(path: &Path) -> Result<String, Failure> {
+pub(crate) fn read_token(path: &Path) -> Result<String, Failure> {
     std::fs::read_to_string(path)
         .map_err(|source| Failure::TokenFile { path: path.display().to_string(), source })
 }

@@ -9,11 +9,13 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use carrel_api::auth::{Authority, ConsoleLink, RateOptions, Transport};
+use carrel_api::auth::jwks::{Provider, ProviderOptions};
+use carrel_api::auth::{Authority, ConsoleLink, RateOptions, ServerSecret, Transport};
 use carrel_api::{Api, ApiOptions};
 use carrel_config::Environment;
 use carrel_domain::{Clock as _, Secret, SystemClock, WorkspaceId};
-use carrel_service::repository::DEFAULT_HOSTS;
+use carrel_github::{GitHub, Settings as GitHubSettings};
+use carrel_service::credentials::{CredentialError, SealingKey, Vault};
 use carrel_service::{Feed, Spaces, SpacesOptions, Sweep, Tasks, Worker, WorkerOptions};
 use carrel_store::{Sqlite, SqliteOptions, Store};
 use carrel_tools::GitOptions;
@@ -49,9 +51,10 @@ pub(crate) fn run(
 
 async fn serve(arguments: &ServeArguments, environment: &Environment) -> Result<(), Failure> {
     let settings = Settings::read(environment)?;
+    let provider = ProviderOptions::read(environment)?;
     let data = DataDirectory::open(&arguments.data)?;
     let loopback = arguments.bind.ip().to_canonical().is_loopback();
-    if !loopback && !data.has_key(environment) {
+    if !loopback && provider.is_none() && !data.has_key(environment) {
         return Err(Failure::NoKey { address: arguments.bind });
     }
     let authority = Authority::load(environment, data.path())?;
@@ -66,22 +69,30 @@ async fn serve(arguments: &ServeArguments, environment: &Environment) -> Result<
     let spaces = spaces(arguments, environment, &settings, &data, &store)?;
     let stop = CancellationToken::new();
     let stopped = cancel_on_signal(&stop)?;
-    let hosts: Arc<[String]> = DEFAULT_HOSTS.map(str::to_owned).into();
+    let credentials = vault(arguments, environment, &data, &store).await?;
+    let hosts = Arc::clone(&settings.hosts);
+    let github = GitHub::new(GitHubSettings::read(environment)?);
 
     let worker = WorkerOptions {
         hosts: Arc::clone(&hosts),
         drain: DRAIN,
+        credentials: Some(credentials.clone()),
+        github: Some(github.clone()),
         ..WorkerOptions::new(settings.concurrency)
     };
     let worker = Worker::new(worker, tasks.clone(), spaces.clone());
     let sweep = Sweep::new(tasks.clone(), settings.keep);
     // Nobody else works for this data directory, which is locked.
     sweep.take_from_all_but(&[]).await?;
-    let (console, token) = loopback.then(|| ConsoleLink::new(SystemClock.now())).unzip();
+    let own_tokens = provider.as_ref().is_none_or(|provider| !provider.is_exclusive());
+    let provider = provider.map(Provider::new);
+    let (console, token) =
+        (loopback && own_tokens).then(|| ConsoleLink::new(SystemClock.now())).unzip();
     let api = Api::new(ApiOptions {
         tasks,
         spaces: spaces.clone(),
         authority,
+        provider: provider.clone(),
         console,
         transport: if loopback { Transport::Loopback } else { Transport::Network },
         clock,
@@ -91,18 +102,44 @@ async fn serve(arguments: &ServeArguments, environment: &Environment) -> Result<
             ..RateOptions::default()
         },
         hosts,
+        credentials: Some(credentials),
+        github,
         stop: stop.clone(),
     });
     let first = first_workspace(&store).await?;
-    announce(address, arguments, token.as_ref(), first)?;
+    announce(address, arguments, token.as_ref(), own_tokens.then_some(first))?;
     tokio::join!(
         carrel_api::serve(listener, api),
         worker.run(stop.clone()),
         sweep.run(stop.clone()),
+        async {
+            if let Some(provider) = provider {
+                provider.run(stop.clone()).await;
+            }
+        },
     );
     stopped.abort();
     spaces.close().await;
     Ok(())
+}
+
+/// Opens the credentials of all workspaces, with the key that they were sealed with.
+async fn vault(
+    arguments: &ServeArguments,
+    environment: &Environment,
+    data: &DataDirectory,
+    store: &Arc<dyn Store>,
+) -> Result<Vault, Failure> {
+    let secret = ServerSecret::CREDENTIALS.load(environment, data.path())?;
+    let vault = Vault::new(Arc::clone(store), SealingKey::new(&secret));
+    if arguments.forget_credentials {
+        let forgotten = vault.forget_all().await?;
+        output::note(&format!("forgot {forgotten} credentials"));
+    }
+    match vault.check_key().await {
+        Err(CredentialError::OtherKey { .. }) => Err(Failure::CredentialKey),
+        checked => Ok(checked.map(|()| vault)?),
+    }
 }
 
 fn spaces(
@@ -123,10 +160,7 @@ fn spaces(
         commands: Commands::new(own_program()?),
         environment: environment.clone(),
         events: toolbox::events_in(data.path()),
-        git: GitOptions {
-            hosts: DEFAULT_HOSTS.map(str::to_owned).into(),
-            ..GitOptions::new(environment)
-        },
+        git: GitOptions { hosts: settings.hosts.to_vec(), ..GitOptions::new(environment) },
         clock: Arc::new(SystemClock),
     };
     Ok(Spaces::open(options, Arc::clone(store))?)
@@ -144,10 +178,14 @@ fn announce(
     address: SocketAddr,
     arguments: &ServeArguments,
     token: Option<&Secret>,
-    workspace: WorkspaceId,
+    workspace: Option<WorkspaceId>,
 ) -> Result<(), Failure> {
     let program = own_program()?;
     let (program, data) = (program.display(), arguments.data.display());
+    let bearer = match workspace {
+        Some(workspace) => format!("$({program} token new --data {data} --workspace {workspace})"),
+        None => "…   # a token of your provider".to_owned(),
+    };
     output::note(&format!("carrel serve listening on http://{address}"));
     if let Some(token) = token {
         output::note(&format!(
@@ -157,7 +195,7 @@ fn announce(
     }
     output::note(&format!(
         "\nSubmit a first task, and watch it:\n\n  \
-         export CARREL_TOKEN=$({program} token new --data {data} --workspace {workspace})\n  \
+         export CARREL_TOKEN={bearer}\n  \
          TASK=$(curl -s http://{address}/api/tasks/submit -H \"Authorization: Bearer $CARREL_TOKEN\" \
          -d '{{\"steps\":[{{\"action\":\"shell\",\"command\":\"echo hello; sleep 1; ls -la\"}}]}}' \
          | grep -o '\"task_id\":\"[^\"]*' | cut -d'\"' -f4)\n  \

@@ -28,6 +28,24 @@ variables! {
     LINEAR_ASSIGNEE;
     /// The token for GitHub.
     GITHUB_TOKEN;
+    /// The GitHub App whose installations give tokens to workspaces.
+    GITHUB_APP_ID;
+    /// Its private key, as PEM.
+    GITHUB_APP_PRIVATE_KEY;
+    /// The file with its private key.
+    GITHUB_APP_PRIVATE_KEY_FILE;
+    /// The key for Composio, which keeps connections of workspaces to GitHub.
+    COMPOSIO_API_KEY;
+    /// Which workspaces may use the operator's token and app, for whose repositories.
+    CARREL_GITHUB_ALLOW;
+    /// Where GitHub's API is.
+    CARREL_GITHUB_API_URL;
+    /// The machine that GitHub's repositories are cloned from.
+    CARREL_GITHUB_HOST;
+    /// Where Composio's API is.
+    CARREL_COMPOSIO_URL;
+    /// Machines that repositories may come from.
+    CARREL_GIT_HOSTS;
     /// The GitHub repository, as `owner/name`.
     GITHUB_REPO;
     /// The address of a Jira site.
@@ -48,6 +66,26 @@ variables! {
     CARREL_MCP_TOKEN;
     /// The secret that signs the tokens of `carrel serve`, instead of the one in its data directory.
     CARREL_TOKEN_SECRET;
+    /// Whether tokens that this server signs are believed: `on` or `off`.
+    CARREL_LOCAL_TOKENS;
+    /// Where the keys are that tokens of a provider are verified with.
+    CARREL_JWKS_URL;
+    /// The issuer that tokens of the provider have to name.
+    CARREL_JWT_ISSUER;
+    /// The audience that tokens of the provider have to name.
+    CARREL_JWT_AUDIENCE;
+    /// The claim that names one workspace.
+    CARREL_JWT_WORKSPACE_CLAIM;
+    /// The claim that names several workspaces.
+    CARREL_JWT_WORKSPACES_CLAIM;
+    /// The claim that names scopes.
+    CARREL_JWT_SCOPE_CLAIM;
+    /// The server that `carrel task` talks to.
+    CARREL_SERVER;
+    /// The token that `carrel task` shows to it.
+    CARREL_TOKEN;
+    /// The key that credentials of workspaces are sealed with, instead of the one in the data directory.
+    CARREL_CREDENTIAL_KEY;
     /// How many requests a second one workspace may send to `carrel serve`.
     CARREL_RATE_LIMIT;
     /// The directory for a user's settings.

@@ -4,6 +4,7 @@ use carrel_domain::{Code, Coded, TaskId, TaskStatus, WorkspaceId};
 use carrel_store::StoreError;
 use serde_json::{Value, json};
 
+use crate::credentials::CredentialError;
 use crate::request::InvalidRequest;
 
 /// Why the service could not do what was asked.
@@ -21,6 +22,12 @@ pub enum ServiceError {
     /// The workspace could not be opened for commands.
     #[error(transparent)]
     Run(#[from] carrel_workspace::RunError),
+    /// A credential could not be kept or used.
+    #[error(transparent)]
+    Credential(#[from] CredentialError),
+    /// There is nothing to seal credentials with.
+    #[error("this server keeps no credentials; the operator sets CARREL_CREDENTIAL_KEY")]
+    NoCredentialKey,
     /// There is no such workspace.
     #[error("no such workspace: {id}")]
     NoWorkspace {
@@ -70,6 +77,8 @@ impl Coded for ServiceError {
             Self::Store(error) => error.code(),
             Self::Workspace(error) => error.code(),
             Self::Run(error) => error.code(),
+            Self::Credential(error) => error.code(),
+            Self::NoCredentialKey => Code::SecretUnknown,
             Self::NoWorkspace { .. } => Code::WorkspaceNotFound,
             Self::WorkspaceBusy { .. } => Code::WorkspaceBusy,
             Self::NoTask { .. } => Code::TaskNotFound,
@@ -85,6 +94,8 @@ impl Coded for ServiceError {
             Self::Store(error) => error.detail(),
             Self::Workspace(error) => error.detail(),
             Self::Run(error) => error.detail(),
+            Self::Credential(error) => error.detail(),
+            Self::NoCredentialKey => json!({}),
             Self::NoWorkspace { id } | Self::WorkspaceBusy { id } => json!({ "workspace_id": id }),
             Self::NoTask { id } => json!({ "task_id": id }),
             Self::Finished { id, status } => json!({ "task_id": id, "status": status }),

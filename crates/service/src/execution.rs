@@ -8,10 +8,11 @@ use std::sync::atomic::AtomicUsize;
 use std::time::{Duration, Instant};
 
 use carrel_domain::{Code, Coded as _, TaskStatus, Timestamp, message_of};
+use carrel_github::{GitHub, Wanted};
 use carrel_store::{
     Claim, EventKind, Finish, Finished, HandBack, HandedBack, Heartbeat, NewEvent, Task,
 };
-use carrel_tools::Session;
+use carrel_tools::{CredentialSource as _, Session};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
@@ -19,12 +20,14 @@ use tracing::{info, warn};
 use self::act::Actor;
 use self::outcome::StepReport;
 use crate::backoff;
+use crate::credentials::{Given, Vault};
 use crate::error::ServiceError;
 use crate::journal::{Journal, Untold};
 use crate::limits::{MAX_LOG_LINES, STEP_SECONDS};
+use crate::repository::Address;
 use crate::request::Work;
 use crate::spaces::{Space, Spaces};
-use crate::step::OnError;
+use crate::step::{Action, OnError, Step};
 use crate::tasks::Tasks;
 
 /// When a task gives its first sign of life. Short ones end without any.
@@ -46,6 +49,10 @@ pub(crate) struct Execution {
     pub(crate) limits: Limits,
     /// Machines that repositories may come from.
     pub(crate) hosts: Arc<[String]>,
+    /// Credentials that steps name.
+    pub(crate) credentials: Option<Vault>,
+    /// Knows tokens for repositories.
+    pub(crate) github: Option<GitHub>,
     /// The worker stops and wants the task back in the queue.
     pub(crate) give_back: CancellationToken,
 }
@@ -185,6 +192,8 @@ impl Execution {
         let total = work.steps.len();
         let session = Session::new(format!("task-{}", self.claim.task));
         let lines_left = AtomicUsize::new(MAX_LOG_LINES);
+        // What one step knew, a later one may print: it stays masked until the task is over.
+        let mut masked = Vec::new();
         let mut reports: Vec<StepReport> = Vec::new();
         let mut failure: Option<(TaskStatus, String)> = None;
         for (index, step) in work.steps.iter().enumerate() {
@@ -200,7 +209,11 @@ impl Execution {
             let left = deadline.saturating_duration_since(Instant::now());
             let own = Duration::from_secs(step.timeout.unwrap_or(STEP_SECONDS));
             let interrupted = self.interrupted(stop, lost);
+            let given = self.give(step).await;
+            masked.extend(given.iter().flat_map(Given::secrets));
             let actor = Actor {
+                given,
+                masked: &masked,
                 execution: self,
                 space,
                 session: &session,
@@ -255,6 +268,37 @@ impl Execution {
                 Ending::Again { reason, counts: true }
             }
             Some((status, error)) => Ending::Over { status, error: Some(error), result },
+        }
+    }
+
+    /// Opens the credentials that a step names.
+    async fn give(&self, step: &Step) -> Result<Given, ServiceError> {
+        let mut given = match &self.credentials {
+            _ if step.credentials.is_empty() => Given::default(),
+            Some(vault) => vault.give(self.task.workspace, &step.credentials).await?,
+            None => return Err(ServiceError::NoCredentialKey),
+        };
+        self.lend(step, &mut given).await;
+        Ok(given)
+    }
+
+    /// Adds the token for a repository that the operator's sources have for this workspace.
+    async fn lend(&self, step: &Step, given: &mut Given) {
+        let (Some(github), Action::GitClone { repo, .. }) = (&self.github, &step.action) else {
+            return;
+        };
+        let Ok(address) = Address::parse(repo, &self.hosts) else { return };
+        let host = address.host().to_owned();
+        if host != github.host() || given.for_host("", &host).is_some() {
+            return;
+        }
+        let wanted = Wanted {
+            workspace: self.task.workspace,
+            owner: Some(address.owner().to_owned()),
+            repository: Some(address.name().to_owned()),
+        };
+        if let Some(token) = github.token(&wanted).await {
+            given.lend(&host, "github_token", token);
         }
     }
 

@@ -11,6 +11,7 @@
 #![forbid(unsafe_code)]
 
 mod backoff;
+pub mod credentials;
 mod error;
 mod execution;
 mod feed;

@@ -17,6 +17,8 @@ pub(crate) struct PrintedLine {
 #[derive(Debug)]
 pub(crate) struct Lines {
     secrets: Vec<Secret>,
+    /// Bytes of a line that are kept until it is whole.
+    kept: usize,
     stdout: Unfinished,
     stderr: Unfinished,
     /// How many lines may still be told.
@@ -34,7 +36,9 @@ impl Lines {
     /// Begins with a number of lines that may be told.
     pub(crate) fn new(secrets: Vec<Secret>, left: usize) -> Self {
         let (stdout, stderr) = (Unfinished::default(), Unfinished::default());
-        Self { secrets, stdout, stderr, left }
+        // A secret across the cut is seen as a whole.
+        let longest = secrets.iter().map(|secret| secret.expose().len()).max().unwrap_or(0);
+        Self { secrets, kept: MAX_LINE_BYTES + longest, stdout, stderr, left }
     }
 
     /// Returns how many lines may still be told.
@@ -49,7 +53,8 @@ impl Lines {
             if index > 0 {
                 lines.extend(self.complete(piece.stream));
             }
-            self.unfinished(piece.stream).push(part);
+            let kept = self.kept;
+            self.unfinished(piece.stream).push(part, kept);
         }
         lines
     }
@@ -74,11 +79,15 @@ impl Lines {
             let text = "[more is printed than is told here; the result has its end]".to_owned();
             return Some(PrintedLine { stream: name, text });
         }
+        let is_long = cut || bytes.len() > MAX_LINE_BYTES;
         let mut text = String::from_utf8_lossy(&bytes).trim_end_matches('\r').to_owned();
         for secret in &self.secrets {
             text = secret.mask(&text);
         }
-        if cut {
+        if is_long {
+            // Of a secret that is not whole nothing is told.
+            let most = text.len().saturating_sub(self.kept - MAX_LINE_BYTES).min(MAX_LINE_BYTES);
+            text.truncate(text.floor_char_boundary(most));
             text.push_str(" […]");
         }
         Some(PrintedLine { stream: name, text })
@@ -93,8 +102,8 @@ impl Lines {
 }
 
 impl Unfinished {
-    fn push(&mut self, bytes: &[u8]) {
-        let room = MAX_LINE_BYTES.saturating_sub(self.bytes.len());
+    fn push(&mut self, bytes: &[u8], kept: usize) {
+        let room = kept.saturating_sub(self.bytes.len());
         self.cut |= bytes.len() > room;
         self.bytes.extend_from_slice(&bytes[..bytes.len().min(room)]);
     }
@@ -121,6 +130,18 @@ mod tests {
         assert_eq!(texts(lines.push(&piece(b"ter2\nend"))), ["key ***"]);
         assert_eq!(texts(lines.finish()), ["end"]);
         assert_eq!(texts(lines.finish()), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_secret_that_a_long_line_is_cut_in_is_told_in_no_part() {
+        for before in MAX_LINE_BYTES - 9..MAX_LINE_BYTES + 9 {
+            for again in [1, 40] {
+                let mut lines = Lines::new(vec![Secret::new("hunter2")], 9);
+                let line = "x".repeat(before) + &"hunter2".repeat(again) + "\n";
+                let text = texts(lines.push(&piece(line.as_bytes()))).concat();
+                assert!(!text.contains("hu"), "{before}: {}", &text[text.len() - 20..]);
+            }
+        }
     }
 
     #[test]

@@ -155,6 +155,16 @@ impl Submit {
         self.networks.iter().copied()
     }
 
+    /// Returns the credentials that its steps name, each with its place in the request.
+    pub(crate) fn credentials(&self) -> impl Iterator<Item = (String, &str)> {
+        self.request.steps.iter().enumerate().flat_map(|(step, raw)| {
+            let names = raw.credentials().iter().enumerate();
+            names.map(move |(index, name)| {
+                (format!("steps[{step}].credentials[{index}]"), name.as_str())
+            })
+        })
+    }
+
     /// Returns how many steps it has.
     pub fn steps(&self) -> usize {
         self.request.steps.len()
@@ -269,8 +279,8 @@ mod tests {
                 "max_attempts is a number from 1 to 10",
             ),
             (
-                json!({ "steps": [{ "action": "shell", "command": "x", "credentials": ["a"] }] }),
-                "unknown field `credentials`",
+                json!({ "steps": [{ "action": "shell", "command": "x", "credentials": ["a", "../b"] }] }),
+                "steps[0].credentials[1] is the name of a credential",
             ),
             (json!({ "steps": [step], "idempotency_key": "" }), "idempotency_key is 1 to 255"),
         ];

@@ -111,6 +111,8 @@ pub struct Step {
     pub on_error: OnError,
     /// The network of its commands.
     pub network: Option<Network>,
+    /// Credentials that it gets, by their names.
+    pub credentials: Vec<String>,
 }
 
 impl Step {

@@ -9,7 +9,7 @@ use futures_util::Stream;
 use crate::error::ServiceError;
 use crate::feed::Feed;
 use crate::follow::{Followed, follow};
-use crate::request::Submit;
+use crate::request::{InvalidRequest, Submit};
 
 /// Tasks, as whoever submits them sees them. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -56,6 +56,7 @@ impl Tasks {
     /// Queues a task. When this returns it will run, whatever happens to this process. `scope` tells
     /// the idempotency keys of different callers apart.
     pub async fn submit(&self, submit: Submit, scope: &str) -> Result<Receipt, ServiceError> {
+        self.check_credentials(&submit).await?;
         let (id, key) = (submit.workspace, submit.key().unwrap_or_default().to_owned());
         match self.store.submit(submit.task(scope, self.clock.now())).await? {
             Submission::Created(task, events) => {
@@ -66,6 +67,22 @@ impl Tasks {
             Submission::Mismatch => Err(ServiceError::Mismatch { key }),
             Submission::NoWorkspace => Err(ServiceError::NoWorkspace { id }),
             Submission::Full { limit } => Err(ServiceError::Full { id, limit }),
+        }
+    }
+
+    /// Refuses names of credentials that the workspace does not have.
+    async fn check_credentials(&self, submit: &Submit) -> Result<(), ServiceError> {
+        if submit.credentials().next().is_none() {
+            return Ok(());
+        }
+        let known = self.store.credential_names(submit.workspace).await?;
+        let is_unknown = |(_, name): &(String, &str)| !known.iter().any(|known| known == name);
+        match submit.credentials().find(is_unknown) {
+            None => Ok(()),
+            Some((field, name)) => {
+                let rule = format!("names no credential of the workspace: {name:?}");
+                Err(InvalidRequest::new(field, rule).into())
+            }
         }
     }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use carrel_github::GitHub;
 use carrel_store::{ClaimRequest, WorkerId};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
@@ -10,6 +11,7 @@ use tokio_util::task::TaskTracker;
 use tracing::{info, warn};
 
 use crate::backoff;
+use crate::credentials::Vault;
 use crate::execution::{Execution, Limits};
 use crate::limits::{DRAIN, HEARTBEAT, LEASE, RUNNING_PER_WORKSPACE};
 use crate::repository::DEFAULT_HOSTS;
@@ -33,6 +35,10 @@ pub struct WorkerOptions {
     pub drain: Duration,
     /// Machines that repositories may come from.
     pub hosts: Arc<[String]>,
+    /// Credentials that steps name; no step gets any if there is none.
+    pub credentials: Option<Vault>,
+    /// Knows tokens for repositories on GitHub.
+    pub github: Option<GitHub>,
 }
 
 impl WorkerOptions {
@@ -46,6 +52,8 @@ impl WorkerOptions {
             heartbeat: HEARTBEAT,
             drain: DRAIN,
             hosts: DEFAULT_HOSTS.map(str::to_owned).into(),
+            credentials: None,
+            github: None,
         }
     }
 }
@@ -125,6 +133,8 @@ impl Worker {
                             heartbeat: self.options.heartbeat,
                         },
                         hosts: Arc::clone(&self.options.hosts),
+                        credentials: self.options.credentials.clone(),
+                        github: self.options.github.clone(),
                         give_back: give_back.clone(),
                     };
                     running.spawn(async move {

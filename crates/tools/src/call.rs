@@ -10,6 +10,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::events::Door;
+use crate::git::CredentialSource;
 use crate::place::{Place, Workspaces};
 use crate::redact::Redactor;
 use crate::session::Session;
@@ -39,8 +40,14 @@ pub struct CallOptions {
 pub struct Terms {
     /// The network of commands that do not say.
     pub network: Option<Network>,
-    /// More variables. Their values are masked in the answer.
+    /// More variables. Their values are masked in the answer. Git itself gets none of them.
     pub environment: Vec<(String, Secret)>,
+    /// Who commits, by name and mail address, where the call does not say.
+    pub author: (Option<String>, Option<String>),
+    /// Knows what machines are told when git asks there, before the toolbox does.
+    pub credentials: Option<Arc<dyn CredentialSource>>,
+    /// What else is masked in the answer, with the names that stand for it.
+    pub masked: Vec<(String, Secret)>,
     /// How long a command may take, whatever the tool would allow.
     pub timeout: Option<Duration>,
     /// Who gets what a command prints, while it does.
@@ -49,7 +56,17 @@ pub struct Terms {
 
 impl Terms {
     pub(crate) fn redactor(&self) -> Redactor {
-        Redactor::new(self.environment.iter().map(|(name, value)| (name.as_str(), value)))
+        let all = self.environment.iter().chain(&self.masked);
+        Redactor::new(all.map(|(name, value)| (name.as_str(), value)))
+    }
+
+    /// Returns what commands are told about who commits.
+    pub(crate) fn author_variables(&self) -> impl Iterator<Item = (String, &str)> {
+        let parts = [("NAME", &self.author.0), ("EMAIL", &self.author.1)];
+        let known = parts.into_iter().filter_map(|(part, value)| Some((part, value.as_deref()?)));
+        known.flat_map(|(part, value)| {
+            ["AUTHOR", "COMMITTER"].map(|who| (format!("GIT_{who}_{part}"), value))
+        })
     }
 }
 

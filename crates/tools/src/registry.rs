@@ -17,6 +17,7 @@ use crate::call::{Call, CallOptions};
 use crate::events::Event;
 use crate::failure::Failure;
 use crate::place::Place;
+use crate::redact::Redactor;
 use crate::session::Session;
 use crate::spec::ALL;
 use crate::tool::{About, Class, Scope, Tool};
@@ -165,12 +166,13 @@ impl Registry {
             }
         };
         let chosen = self.known(session, workspace.ok().flatten());
-        self.report(session, door, name, chosen.as_deref(), &called);
+        let redactor = terms.redactor();
+        self.report(session, door, name, chosen.as_deref(), &called, &redactor);
         let code = called.as_ref().err().map(|failure| failure.code);
         let mut answer = called.unwrap_or_else(|failure| answer_of(&failure));
         if name != crate::workspaces::SECRET || answer.is_error {
             self.toolbox.redactor().clean(&mut answer);
-            terms.redactor().clean(&mut answer);
+            redactor.clean(&mut answer);
         }
         cap(&mut answer);
         let event = Event::ToolCall {
@@ -294,17 +296,20 @@ impl Registry {
         tool: &str,
         workspace: Option<&str>,
         called: &Result<Answer, Failure>,
+        redactor: &Redactor,
     ) {
         let Err(failure) = called else { return };
         if failure.code != Code::SandboxViolation {
             return;
         }
+        let mut detail = failure.detail.clone();
+        redactor.clean_facts(&mut detail);
         let event = Event::SandboxViolation {
             tool: tool.to_owned(),
             workspace: workspace.map(str::to_owned),
             layer: "argument",
             code: Some(failure.code.name()),
-            detail: self.toolbox.for_events(failure.detail.clone()),
+            detail: self.toolbox.for_events(detail),
         };
         self.toolbox.events.add(session.id(), door, event);
     }

@@ -12,7 +12,7 @@ use super::claims::{Claims, Moment, Pins, Words, subject};
 use super::compact::{self, MAX_TOKEN_BYTES};
 use super::error::AuthError;
 use super::key::SigningKey;
-use super::key_file::{self, KeyError};
+use super::key_file::{self, KeyError, ServerSecret};
 use super::scope::{Scope, Scopes};
 use super::ticket::Tickets;
 
@@ -88,15 +88,12 @@ pub struct Authority {
 impl Authority {
     /// Takes the secret of the environment if there is one, or else that of the data directory.
     pub fn load(environment: &Environment, data_dir: &Path) -> Result<Self, KeyError> {
-        match key_file::from_environment(environment)? {
-            Some(secret) => Ok(Self::signing_with(&secret)),
-            None => Self::open_or_create(data_dir),
-        }
+        ServerSecret::TOKENS.load(environment, data_dir).map(|secret| Self::signing_with(&secret))
     }
 
     /// Takes the secret of a data directory, which gets one if it has none.
     pub fn open_or_create(data_dir: &Path) -> Result<Self, KeyError> {
-        key_file::open_or_create(data_dir).map(|secret| Self::signing_with(&secret))
+        ServerSecret::TOKENS.open_or_create(data_dir).map(|secret| Self::signing_with(&secret))
     }
 
     /// Takes a secret of at least 32 bytes.

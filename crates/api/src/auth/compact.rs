@@ -19,16 +19,16 @@ const HEADER: &str = r#"{"alg":"HS256","typ":"JWT"}"#;
 
 /// A token cut into its parts. Nothing in it has been believed yet.
 #[derive(Debug)]
-struct Parts<'a> {
-    header: &'a str,
-    payload: &'a str,
+pub(super) struct Parts<'a> {
+    pub(super) header: &'a str,
+    pub(super) payload: &'a str,
     /// Header and payload as they were signed.
-    signed: &'a str,
-    signature: &'a str,
+    pub(super) signed: &'a str,
+    pub(super) signature: &'a str,
 }
 
 impl<'a> Parts<'a> {
-    fn of(token: &'a str) -> Option<Self> {
+    pub(super) fn of(token: &'a str) -> Option<Self> {
         if token.len() > MAX_TOKEN_BYTES {
             return None;
         }
@@ -69,6 +69,16 @@ pub(super) fn open<T: DeserializeOwned>(key: &SigningKey, token: &str) -> Result
     object(&payload).ok_or(Reason::Claims)
 }
 
+/// Tells whether a token says that it is signed as [`seal`] does. That is only a reason to try.
+pub(super) fn is_signed_with_a_secret(token: &str) -> bool {
+    #[derive(Deserialize)]
+    struct Said {
+        alg: String,
+    }
+    let said = Parts::of(token).and_then(|parts| object::<Said>(&decode(parts.header)?));
+    said.is_some_and(|said| said.alg == ALGORITHM)
+}
+
 /// Signs a payload.
 pub(super) fn seal(key: &SigningKey, payload: &[u8]) -> String {
     let mut token = encode(HEADER.as_bytes());
@@ -91,7 +101,7 @@ pub(super) fn decode(text: &str) -> Option<Vec<u8>> {
 }
 
 /// Reads an object. A list would be taken for one, field by field.
-fn object<T: DeserializeOwned>(bytes: &[u8]) -> Option<T> {
+pub(super) fn object<T: DeserializeOwned>(bytes: &[u8]) -> Option<T> {
     bytes.starts_with(b"{").then(|| serde_json::from_slice(bytes).ok())?
 }
 

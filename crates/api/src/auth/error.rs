@@ -52,6 +52,9 @@ pub enum AuthError {
         /// Why, for the log.
         reason: Reason,
     },
+    /// Nobody can be told from anybody, as the keys of the provider are not there.
+    #[error("the keys that the token would be verified with could not be fetched")]
+    NoKeys,
     /// The caller has nothing to do with the workspace.
     #[error("the token does not cover workspace {workspace}")]
     ForeignWorkspace {
@@ -84,7 +87,8 @@ impl AuthError {
     pub const fn reason(&self) -> Option<Reason> {
         match self {
             Self::Unauthenticated { reason } => Some(*reason),
-            Self::ForeignWorkspace { .. }
+            Self::NoKeys
+            | Self::ForeignWorkspace { .. }
             | Self::MissingScope { .. }
             | Self::WorkspaceNotChosen
             | Self::ForeignPage => None,
@@ -96,6 +100,7 @@ impl Coded for AuthError {
     fn code(&self) -> Code {
         match self {
             Self::Unauthenticated { .. } => Code::Unauthenticated,
+            Self::NoKeys => Code::KeysUnavailable,
             Self::ForeignWorkspace { .. } | Self::MissingScope { .. } | Self::ForeignPage => {
                 Code::Forbidden
             }
@@ -108,7 +113,7 @@ impl Coded for AuthError {
             Self::ForeignWorkspace { workspace } => json!({ "workspace_id": workspace }),
             Self::MissingScope { scope } => json!({ "scope": scope.as_str() }),
             Self::WorkspaceNotChosen => json!({ "header": WORKSPACE_HEADER }),
-            Self::Unauthenticated { .. } | Self::ForeignPage => json!({}),
+            Self::Unauthenticated { .. } | Self::NoKeys | Self::ForeignPage => json!({}),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Where the secret comes from: a file of the data directory, or a variable.
+//! Where a secret of the server comes from: a file of the data directory, or a variable.
 //!
 //! Both hold the secret as text, so that what stands in the file can be moved to the variable, or
 //! given to another program that makes tokens, and means the same there.
@@ -6,7 +6,8 @@
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
-use carrel_config::{Environment, environment::CARREL_TOKEN_SECRET};
+use carrel_config::Environment;
+use carrel_config::environment::{CARREL_CREDENTIAL_KEY, CARREL_TOKEN_SECRET};
 use carrel_domain::{Code, Coded, Secret};
 use carrel_fsroot::{Collision, Durability, Metadata, Problem, Root, WriteOptions};
 
@@ -15,6 +16,30 @@ use super::random::{hex, random};
 
 /// The file that holds the secret, in the data directory.
 pub const KEY_FILE: &str = "token.key";
+
+/// A secret of the server: the variable and the file that can hold it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ServerSecret {
+    variable: &'static str,
+    file: &'static str,
+}
+
+impl ServerSecret {
+    /// What signs tokens.
+    pub const TOKENS: Self = Self { variable: CARREL_TOKEN_SECRET, file: KEY_FILE };
+
+    /// What credentials are sealed with.
+    pub const CREDENTIALS: Self = Self { variable: CARREL_CREDENTIAL_KEY, file: "credentials.key" };
+
+    /// Takes the secret of the environment if there is one, or else that of the data directory, which
+    /// gets one if it has none.
+    pub fn load(self, environment: &Environment, data_dir: &Path) -> Result<Secret, KeyError> {
+        match self.from_environment(environment)? {
+            Some(secret) => Ok(secret),
+            None => self.open_or_create(data_dir),
+        }
+    }
+}
 
 /// Bounds what is read of a file that is no key.
 const MAX_KEY_FILE_BYTES: u64 = 4096;
@@ -76,14 +101,6 @@ impl Coded for KeyError {
     }
 }
 
-/// Returns the secret of the environment, or none if the variable is not set or empty.
-pub(super) fn from_environment(environment: &Environment) -> Result<Option<Secret>, KeyError> {
-    match environment.get(CARREL_TOKEN_SECRET).filter(|value| !value.is_empty()) {
-        Some(value) => usable(value.as_encoded_bytes(), CARREL_TOKEN_SECRET).map(Some),
-        None => Ok(None),
-    }
-}
-
 /// Takes a secret that is long enough, without the space around it.
 pub(super) fn usable(bytes: &[u8], place: impl Into<String>) -> Result<Secret, KeyError> {
     str::from_utf8(bytes)
@@ -94,27 +111,36 @@ pub(super) fn usable(bytes: &[u8], place: impl Into<String>) -> Result<Secret, K
         .ok_or_else(|| KeyError::Unusable { place: place.into() })
 }
 
-/// Reads the secret of a data directory, and makes one if there is none.
-///
-/// Of several processes that do so at once, one makes the file whole and the others take its secret.
-/// A file that is there is never replaced: every token it signed would end.
-pub(super) fn open_or_create(directory: &Path) -> Result<Secret, KeyError> {
-    let failed = |source| KeyError::File { directory: directory.to_owned(), source };
-    let root = Root::open(directory).map_err(failed)?;
-    let absent =
-        |error: &KeyError| matches!(error, KeyError::File { source, .. } if source.is_not_found());
-    match read(&root) {
-        Err(error) if absent(&error) => {}
-        known => return known,
-    }
-    match root.write(Path::new(KEY_FILE), new_secret().as_bytes(), NEW_KEY) {
-        Err(error) if error.problem() == Problem::Exists => {
-            // Whoever made it may not have carried its name to the disk yet.
-            root.sync_directory(Path::new(".")).map_err(failed)?;
+impl ServerSecret {
+    /// Returns the secret of the environment, or none if the variable is not set or empty.
+    pub fn from_environment(self, environment: &Environment) -> Result<Option<Secret>, KeyError> {
+        match environment.get(self.variable).filter(|value| !value.is_empty()) {
+            Some(value) => usable(value.as_encoded_bytes(), self.variable).map(Some),
+            None => Ok(None),
         }
-        written => written.map_err(failed)?,
     }
-    read(&root)
+
+    /// Reads the secret of a data directory, and makes one if there is none.
+    ///
+    /// Of several processes that do so at once, one makes the file whole and the others take its secret.
+    /// A file that is there is never replaced: whatever it signed or sealed would end.
+    pub(super) fn open_or_create(self, directory: &Path) -> Result<Secret, KeyError> {
+        let failed = |source| KeyError::File { directory: directory.to_owned(), source };
+        let root = Root::open(directory).map_err(failed)?;
+        let absent = |error: &KeyError| matches!(error, KeyError::File { source, .. } if source.is_not_found());
+        match read(&root, self.file) {
+            Err(error) if absent(&error) => {}
+            known => return known,
+        }
+        match root.write(Path::new(self.file), new_secret().as_bytes(), NEW_KEY) {
+            Err(error) if error.problem() == Problem::Exists => {
+                // Whoever made it may not have carried its name to the disk yet.
+                root.sync_directory(Path::new(".")).map_err(failed)?;
+            }
+            written => written.map_err(failed)?,
+        }
+        read(&root, self.file)
+    }
 }
 
 const NEW_KEY: WriteOptions = WriteOptions {
@@ -128,11 +154,11 @@ fn new_secret() -> String {
 }
 
 /// Reads the key file, having looked at the permissions of what is read.
-fn read(root: &Root) -> Result<Secret, KeyError> {
+fn read(root: &Root, name: &str) -> Result<Secret, KeyError> {
     let failed = |source| KeyError::File { directory: root.path().to_owned(), source };
-    let path = root.path().join(KEY_FILE);
+    let path = root.path().join(name);
     let directory = root.directory(Path::new(".")).map_err(failed)?;
-    let (file, metadata) = directory.open_file(Path::new(KEY_FILE)).map_err(failed)?;
+    let (file, metadata) = directory.open_file(Path::new(name)).map_err(failed)?;
     check(&path, &metadata, rustix::process::geteuid().as_raw())?;
     let mut bytes = Vec::new();
     let unusable = || KeyError::Unusable { place: path.display().to_string() };
@@ -160,7 +186,7 @@ mod tests {
     #[test]
     fn a_key_of_somebody_else_is_refused() {
         let directory = tempfile::tempdir().unwrap();
-        open_or_create(directory.path()).unwrap();
+        ServerSecret::TOKENS.open_or_create(directory.path()).unwrap();
         let root = Root::open(directory.path()).unwrap();
         let metadata = root.metadata(Path::new(KEY_FILE)).unwrap();
         assert_eq!((metadata.kind, metadata.mode), (FileKind::File, 0o600));
@@ -174,10 +200,11 @@ mod tests {
         use std::os::unix::ffi::OsStrExt as _;
         let of = |bytes: &[u8]| {
             let value = std::ffi::OsStr::from_bytes(bytes).to_owned();
-            from_environment(&Environment::from_pairs([(CARREL_TOKEN_SECRET, value)]))
+            ServerSecret::TOKENS
+                .from_environment(&Environment::from_pairs([(CARREL_TOKEN_SECRET, value)]))
         };
         assert!(of(b"").unwrap().is_none());
-        assert!(from_environment(&Environment::default()).unwrap().is_none());
+        assert!(ServerSecret::TOKENS.from_environment(&Environment::default()).unwrap().is_none());
         assert_eq!(of(&[b'k'; 32]).unwrap(), Some(Secret::new("k".repeat(32))));
         for bytes in [&[b'k'; 31][..], &[0xff; 40], &[b' '; 64]] {
             let error = of(bytes).unwrap_err().to_string();

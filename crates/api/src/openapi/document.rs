@@ -1,5 +1,6 @@
 //! The document itself.
 
+use carrel_service::credentials::CREDENTIAL_NAME;
 use carrel_service::repository::HOSTS_PLACEHOLDER;
 use serde_json::{Map, Value, json};
 
@@ -125,6 +126,9 @@ fn path_parameter(name: &'static str) -> Value {
     let (description, schema) = match name {
         "task_id" => ("The task.", json!({ "type": "string", "format": "uuid" })),
         "workspace_id" => ("The workspace.", json!({ "type": "string", "format": "uuid" })),
+        "credential" => {
+            ("The credential.", json!({ "type": "string", "pattern": CREDENTIAL_NAME }))
+        }
         _ => ("The name of a tool.", json!({ "type": "string", "enum": tool_names() })),
     };
     json!({ "name": name, "in": "path", "required": true, "description": description, "schema": schema })
@@ -146,6 +150,11 @@ fn header_parameter(header: Header) -> Value {
             "X-Workspace-ID",
             "The workspace, if the token covers several.",
             json!({ "type": "string", "format": "uuid" }),
+        ),
+        Header::GitHubToken => (
+            "X-GitHub-Token",
+            "A token for GitHub. It is used for this request and kept nowhere.",
+            json!({ "type": "string", "pattern": "^[!-~]+$" }),
         ),
         Header::LastEvent => (
             "Last-Event-ID",

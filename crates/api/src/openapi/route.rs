@@ -22,6 +22,8 @@ pub(crate) enum Header {
     Workspace,
     /// The last event that a reader has seen.
     LastEvent,
+    /// A token for GitHub.
+    GitHubToken,
 }
 
 /// Who may ask.
@@ -223,8 +225,10 @@ impl Route {
         let mut codes = self.codes.clone();
         match self.access {
             Access::Public => {}
-            Access::Token => codes.push(Code::Unauthenticated),
-            Access::Scope(_) => codes.extend([Code::Unauthenticated, Code::Forbidden]),
+            Access::Token => codes.extend([Code::Unauthenticated, Code::KeysUnavailable]),
+            Access::Scope(_) => {
+                codes.extend([Code::Unauthenticated, Code::KeysUnavailable, Code::Forbidden]);
+            }
         }
         let takes_path = self.path_names().next().is_some();
         if takes_path || self.query.is_some() || self.body.is_some() || !self.headers.is_empty() {

@@ -10,6 +10,7 @@ use serde::Serialize;
 
 use crate::answer::{Answered, bytes_answer, json_answer, ok};
 use crate::auth::Scope;
+use crate::auth::jwks::Provider;
 use crate::extract::Who;
 use crate::openapi::{Route, STORE};
 use crate::state::Api;
@@ -24,10 +25,10 @@ pub(super) fn routes() -> Vec<Route> {
             .json::<Health>(200, "It is."),
         Route::get("/readyz", ready)
             .called("check_readiness", "Is the server ready?")
-            .says("Answers whether the store answers.")
+            .says("Answers whether the store answers, and whether the keys of the token provider are there, if one is set.")
             .public()
             .json::<Readiness>(200, "It is.")
-            .json::<Readiness>(503, "The store does not answer."),
+            .json::<Readiness>(503, "Something that is needed is not there."),
         Route::get("/metrics", metrics)
             .called("show_metrics", "Figures")
             .says("Returns figures in the format of Prometheus.")
@@ -51,6 +52,9 @@ struct Readiness {
     status: &'static str,
     /// `ok`, or the code of what is wrong.
     store: &'static str,
+    /// Whether tokens of the provider can be verified: `ok` or `missing`. Not there without a provider.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    keys: Option<&'static str>,
 }
 
 /// The process answers.
@@ -60,13 +64,17 @@ pub(super) async fn alive() -> Answered {
 
 /// What it needs answers, too.
 pub(super) async fn ready(State(api): State<Api>) -> Answered {
-    match api.inner.tasks.store().ping().await {
-        Ok(()) => Ok(ok(&Readiness { status: "ready", store: "ok" })),
-        Err(error) => {
-            let body = Readiness { status: "not_ready", store: error.code().name() };
-            Ok(json_answer(StatusCode::SERVICE_UNAVAILABLE, &body))
-        }
+    let store = match api.inner.tasks.store().ping().await {
+        Ok(()) => "ok",
+        Err(error) => error.code().name(),
+    };
+    let has_keys = |provider: &Provider| if provider.is_ready() { "ok" } else { "missing" };
+    let keys = api.inner.provider.as_ref().map(has_keys);
+    if store == "ok" && keys != Some("missing") {
+        return Ok(ok(&Readiness { status: "ready", store, keys }));
     }
+    let body = Readiness { status: "not_ready", store, keys };
+    Ok(json_answer(StatusCode::SERVICE_UNAVAILABLE, &body))
 }
 
 /// Figures for Prometheus.

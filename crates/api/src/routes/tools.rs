@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 
 use crate::answer::{Answered, Failed, ok};
 use crate::auth::Scope;
-use crate::extract::{Id, Json, Who};
+use crate::extract::{Id, Json, Who, word};
 use crate::openapi::{COMMANDS, FILES, Header, Route, SEARCH, STORE, TOOLS, WORKSPACES};
 use crate::repeat::{Change, Done};
 use crate::routes::work::Called;
@@ -139,8 +139,7 @@ pub(super) async fn call(
     headers: HeaderMap,
     Json(arguments, body): Json<Map<String, Value>>,
 ) -> Answered {
-    let name = parts.into_iter().find(|(key, _)| key == "name").map(|(_, name)| name);
-    let name = name.unwrap_or_default();
+    let name = word(parts, "name");
     let Some(tool) = definitions().find(|tool| tool.about.name == name) else {
         let name: String = name.chars().take(100).collect();
         let message = format!("unknown tool `{name}`; GET /api/tools lists them");

@@ -8,6 +8,8 @@ mod documents;
 mod forge;
 /// Tokens that must not be believed, and those that must.
 mod hostile_tokens;
+/// Tokens of a provider that publishes its keys.
+mod jwks;
 /// Where the secret comes from, and who else may have seen it.
 mod key_files;
 /// What holds for any text at all.

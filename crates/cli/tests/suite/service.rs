@@ -2,10 +2,16 @@
 
 /// Who may do what where.
 mod auth;
+/// The client crate.
+mod client;
+/// Credentials of a workspace.
+mod credentials;
 /// Files, commands, git and tools of a workspace.
 mod files;
 /// What the hostile cases of the reference want, by their numbers.
 mod hostile;
+/// Tokens of a provider that publishes its keys.
+mod jwks;
 /// `kill -9` at random moments while tasks run.
 mod kill;
 /// The server, and `curl` as its client.
@@ -16,6 +22,8 @@ mod limits;
 mod starting;
 /// Reading events.
 mod streams;
+/// `carrel task`, and the client below it.
+mod task;
 /// Submitting, listing, cancelling.
 mod tasks;
 /// Files that arrive in parts.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use carrel_domain::{Code, Coded as _, TaskId};
+use carrel_domain::{Code, Coded as _, Secret, TaskId, message_of};
 use carrel_store::EventKind;
 use carrel_tools::{Answer, CallOptions, Door, Session, Terms};
 use serde_json::{Map, Value, json};
@@ -14,6 +14,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::outcome::{StepReport, StepStatus};
 use super::{Execution, Interruption};
+use crate::credentials::Given;
+use crate::error::ServiceError;
 use crate::journal::Journal;
 use crate::lines::Lines;
 use crate::repository::{self, Address};
@@ -55,6 +57,10 @@ pub(super) struct Actor<'a> {
     pub(super) step: &'a Step,
     pub(super) number: usize,
     pub(super) timeout: Duration,
+    /// The credentials that it names, or why it gets none.
+    pub(super) given: Result<Given, ServiceError>,
+    /// What is told of nothing, with the names that stand for it.
+    pub(super) masked: &'a [(String, Secret)],
     /// How many lines of output the task may still tell.
     pub(super) lines_left: &'a AtomicUsize,
 }
@@ -102,6 +108,10 @@ impl Actor<'_> {
                 Value::Null,
             );
         }
+        if let Err(error) = &self.given {
+            let report = self.report(StepStatus::Failed, Some(message_of(error)), Value::Null);
+            return StepReport { code: Some(error.code()), ..report };
+        }
         match &self.step.action {
             Action::CreateDirectory { path } => self.make_directory(path).await,
             Action::GitClone { repo, branch, shallow } => {
@@ -147,16 +157,18 @@ impl Actor<'_> {
     async fn call(&self, called: Called, cancel: &CancellationToken) -> Answer {
         let (output, pieces) = mpsc::channel(WAITING_PIECES);
         let telling = self.tell_output(pieces);
-        let options = CallOptions {
-            cancel: cancel.clone(),
-            terms: Terms {
-                network: self.step.network,
-                environment: Vec::new(),
-                timeout: Some(self.timeout),
-                output: Some(output),
-            },
-            ..CallOptions::new(Door::Task)
+        let mut terms = Terms {
+            network: self.step.network,
+            timeout: Some(self.timeout),
+            output: Some(output),
+            masked: self.masked.to_vec(),
+            ..Terms::default()
         };
+        if let Ok(given) = &self.given {
+            given.fill(&mut terms);
+        }
+        let cancel = cancel.clone();
+        let options = CallOptions { cancel, terms, ..CallOptions::new(Door::Task) };
         let calling = async {
             let calling = self.space.call(self.session, &called.tool, called.arguments, options);
             // Tools without commands have no limit of their own.
@@ -168,7 +180,8 @@ impl Actor<'_> {
 
     /// Tells what commands print, line by line.
     async fn tell_output(&self, mut pieces: mpsc::Receiver<carrel_exec::Piece>) {
-        let mut lines = Lines::new(Vec::new(), self.lines_left.load(Ordering::Relaxed));
+        let secrets = self.masked.iter().map(|(_, secret)| secret.clone()).collect();
+        let mut lines = Lines::new(secrets, self.lines_left.load(Ordering::Relaxed));
         while let Some(piece) = pieces.recv().await {
             for line in lines.push(&piece) {
                 self.tell_line(line.stream, &line.text).await;

@@ -11,6 +11,7 @@ use serde_json::{Map, Value};
 
 use super::schema::by_action;
 use super::{Action, OnError, Step};
+use crate::credentials::{CREDENTIAL_NAME, check_credential_name};
 use crate::limits::{MAX_COMMAND_BYTES, MAX_TEXT_BYTES};
 use crate::repository::{BRANCH_PATTERN, MAX_BRANCH, check_branch};
 use crate::request::InvalidRequest;
@@ -73,7 +74,15 @@ pub(crate) struct RawStep {
     /// The network of the step's commands.
     #[serde(skip_serializing_if = "Option::is_none")]
     network: Option<Network>,
+    /// Credentials of the workspace that the step gets, by their names; of two that say the same, the
+    /// later one counts.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = MAX_NAMED), inner(regex(pattern = CREDENTIAL_NAME)))]
+    credentials: Vec<String>,
 }
+
+/// Credentials of one step.
+const MAX_NAMED: usize = 10;
 
 /// Text without a NUL byte, for schemas.
 const NO_NUL: &str = r"^[^\u0000]*$";
@@ -139,8 +148,20 @@ impl RawStep {
                 return Err(InvalidRequest::new(field, "holds a NUL byte"));
             }
         }
+        if self.credentials.len() > MAX_NAMED {
+            let rule = format!("are at most {MAX_NAMED}");
+            return Err(InvalidRequest::new("credentials", rule));
+        }
+        for (index, name) in self.credentials.iter().enumerate() {
+            check_credential_name(&format!("credentials[{index}]"), name)?;
+        }
         let branch = self.branch.as_deref().filter(|branch| !branch.trim().is_empty());
         branch.map_or(Ok(()), check_branch)
+    }
+
+    /// Returns the credentials that it names.
+    pub(crate) fn credentials(&self) -> &[String] {
+        &self.credentials
     }
 
     /// Returns the step that this means. The number is its place in the task, counted from 0.
@@ -202,6 +223,7 @@ impl RawStep {
             description: self.description.clone(),
             on_error: self.on_error.unwrap_or_default(),
             network: self.network,
+            credentials: self.credentials.clone(),
         })
     }
 }

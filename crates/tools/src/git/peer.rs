@@ -4,9 +4,8 @@ use std::path::Path;
 
 use carrel_domain::{Code, Network, Secret};
 
-use super::GitOptions;
 use super::address::{Address, directory_of, refused};
-use super::credentials::{Handover, variable_of};
+use super::credentials::{Credential, CredentialSource, Handover, variable_of};
 use super::operand::{Ground, outside};
 use super::operation::Operation;
 use super::settings::{Found, Settings, other_end};
@@ -26,13 +25,25 @@ pub(super) struct Contact {
     pub(super) hints: Vec<String>,
 }
 
+/// Who git says it is.
+pub(super) struct Identity<'a> {
+    pub(super) workspace: &'a str,
+    /// The first that knows a machine is asked.
+    pub(super) sources: Vec<&'a dyn CredentialSource>,
+}
+
+impl Identity<'_> {
+    fn for_host(&self, host: &str) -> Option<Credential> {
+        self.sources.iter().find_map(|source| source.for_host(self.workspace, host))
+    }
+}
+
 impl Contact {
     /// Prepares to deal with addresses, and with nobody else.
     pub(super) fn with(
         addresses: &[Address],
         operation: Operation,
-        workspace: &str,
-        options: &GitOptions,
+        identity: &Identity<'_>,
         settings: &mut Settings,
     ) -> Result<Self, Failure> {
         let network = addresses.iter().map(Address::network).max().unwrap_or_default();
@@ -56,24 +67,21 @@ impl Contact {
             };
             contact.flags.push(flag);
         }
-        contact.credentials(addresses, workspace, options, settings)?;
+        contact.credentials(addresses, identity, settings)?;
         Ok(contact)
     }
 
     fn credentials(
         &mut self,
         addresses: &[Address],
-        workspace: &str,
-        options: &GitOptions,
+        identity: &Identity<'_>,
         settings: &mut Settings,
     ) -> Result<(), Failure> {
         let mut asking: Vec<_> = addresses.iter().filter_map(Address::asks).collect();
         asking.sort_unstable();
         asking.dedup();
         for (host, base) in asking {
-            let found =
-                options.credentials.as_ref().and_then(|source| source.for_host(workspace, host));
-            let Some(credential) = found else {
+            let Some(credential) = identity.for_host(host) else {
                 self.hints.push(format!(
                     "no credential is known for {host}; the operator sets {}",
                     variable_of(host)

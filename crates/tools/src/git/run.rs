@@ -13,7 +13,7 @@ use super::address::Address;
 use super::check::{Checked, Peer, Shape, check};
 use super::operand::{Ground, has_control};
 use super::operation::Operation;
-use super::peer::{self, Contact, Copy};
+use super::peer::{self, Contact, Copy, Identity};
 use super::repository::{self, Repository};
 use super::settings::{Found, Settings, unreadable};
 use super::show::{self, Facts, Ran};
@@ -79,7 +79,7 @@ pub(crate) async fn run(call: &Call, request: Request) -> Result<Reply<Facts>, F
         return Err(changes(call, &request));
     }
     let mut settings = Settings::new();
-    request.author.tell(&mut settings)?;
+    request.author.or(&call.options.terms.author).tell(&mut settings)?;
     if checked.shape == Shape::Commit {
         // The whole name of the new commit.
         settings.setting("core.abbrev", "no");
@@ -108,6 +108,7 @@ pub(crate) async fn run(call: &Call, request: Request) -> Result<Reply<Facts>, F
         timeout: Some(Duration::from_secs(seconds)),
         environment: settings.into_environment(),
         access: checked.access,
+        own_environment: true,
         inherited: contact.handovers.into_iter().map(|handover| handover.descriptor).collect(),
         ..Launch::new(CommandForm::Argv(argv.into_iter().map(Into::into).collect()), name)
     };
@@ -156,6 +157,12 @@ fn seconds(timeout: Option<u64>) -> u64 {
 }
 
 impl Author {
+    /// Takes what the door says where the caller says nothing.
+    fn or(&self, (name, email): &(Option<String>, Option<String>)) -> Self {
+        let (name, email) = (name.clone(), email.clone());
+        Self { name: self.name.clone().or(name), email: self.email.clone().or(email) }
+    }
+
     /// Tells git who makes commits.
     fn tell(&self, settings: &mut Settings) -> Result<(), Failure> {
         for (field, value, part) in
@@ -203,6 +210,14 @@ impl<'a> Site<'a> {
             Ok(directory.files().locate(&given)?)
         });
         Ok(Self { call, place, directory: directory.await? })
+    }
+
+    /// Knows what machines are to be told: the door's own comes first.
+    fn identity(&self) -> Identity<'_> {
+        let of_call = self.call.options.terms.credentials.as_deref();
+        let of_toolbox = self.call.toolbox.git.credentials.as_deref();
+        let sources = of_call.into_iter().chain(of_toolbox).collect();
+        Identity { workspace: self.place.name(), sources }
     }
 
     fn on_ground<T>(&self, work: impl FnOnce(&Ground<'_>) -> T) -> T {
@@ -278,7 +293,7 @@ impl<'a> Site<'a> {
             }
             all.extend(addresses);
         }
-        Contact::with(&all, operation, self.place.name(), options, settings)
+        Contact::with(&all, operation, &self.identity(), settings)
     }
 
     /// Prepares to make a copy.
@@ -299,8 +314,7 @@ impl<'a> Site<'a> {
         self.check_there(&addresses)
             .await
             .map_err(|()| peer::unknown_remote(source, &Found::default()))?;
-        let contact =
-            Contact::with(&addresses, Operation::Clone, self.place.name(), options, &mut settings)?;
+        let contact = Contact::with(&addresses, Operation::Clone, &self.identity(), &mut settings)?;
         let mut argv = vec!["git".to_owned(), "clone".to_owned()];
         argv.extend(checked.flags.iter().chain(&contact.flags).cloned());
         let destination = self.place.path().join(&copy.destination).to_string_lossy().into_owned();

@@ -1,5 +1,6 @@
 //! Starting a command as a job.
 
+use std::ffi::OsString;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::pin::Pin;
@@ -55,6 +56,8 @@ pub(crate) struct Launch {
     pub(crate) keep: (CaptureLimits, CaptureLimits),
     /// More descriptors for it.
     pub(crate) inherited: Vec<OwnedFd>,
+    /// It gets no variables beyond its own.
+    pub(crate) own_environment: bool,
     /// What is shown of the command.
     pub(crate) name: String,
 }
@@ -88,6 +91,7 @@ impl Launch {
             artifacts: None,
             keep: (CaptureLimits::STDOUT, CaptureLimits::STDERR),
             inherited: Vec::new(),
+            own_environment: false,
             name: name.into(),
         }
     }
@@ -146,6 +150,14 @@ impl Launch {
         } else {
             Output::Separate { stdout: limits.0, stderr: limits.1 }
         };
+        let mut environment: Vec<(OsString, OsString)> =
+            environment.into_iter().map(|(name, value)| (name.into(), value.into())).collect();
+        if !self.own_environment {
+            let given = terms.environment.iter().map(|(name, value)| (name, value.expose()));
+            environment.extend(given.map(|(name, value)| (name.into(), value.into())));
+            let author = terms.author_variables();
+            environment.extend(author.map(|(name, value)| (name.into(), value.into())));
+        }
         let file = tempfile::tempfile().map_err(|error| no_log(&error))?;
         Ok(RunRequest {
             preset,
@@ -156,16 +168,7 @@ impl Launch {
                 lifetime,
                 ..LimitRequest::default()
             },
-            environment: environment
-                .iter()
-                .map(|(name, value)| (name.into(), value.into()))
-                .chain(
-                    terms
-                        .environment
-                        .iter()
-                        .map(|(name, value)| (name.into(), value.expose().into())),
-                )
-                .collect(),
+            environment,
             output,
             inherited,
             artifacts: self.artifacts,
@@ -180,16 +183,19 @@ fn violations(call: &Call) -> impl Fn(&Completed) + Send + use<> {
     let (toolbox, session) = (Arc::clone(&call.toolbox), Arc::clone(&call.session));
     let (tool, door) = (call.tool, call.options.door);
     let workspace = call.chosen().map(|place| place.name().to_owned());
+    let redactor = call.options.terms.redactor();
     move |completed| {
         if completed.denials.is_empty() {
             return;
         }
+        let mut detail = serde_json::json!({ "denials": completed.denials });
+        redactor.clean_facts(&mut detail);
         let event = Event::SandboxViolation {
             tool: tool.to_owned(),
             workspace: workspace.clone(),
             layer: "kernel",
             code: None,
-            detail: toolbox.for_events(serde_json::json!({ "denials": completed.denials })),
+            detail: toolbox.for_events(detail),
         };
         toolbox.events.add(session.id(), door, event);
     }

@@ -44,6 +44,18 @@ impl Service {
         (self.server, self.address) = begin(serve(&self.lab, &self.variables));
     }
 
+    /// Starts it again at the address that it had.
+    pub(crate) fn begin_again_here(&mut self) {
+        let mut command = self.serve(&self.address.to_string());
+        command.envs(self.variables.iter().map(|(name, value)| (name, value)));
+        (self.server, self.address) = begin(command);
+    }
+
+    /// Sets a variable for the next start.
+    pub(crate) fn set(&mut self, name: &str, value: &str) {
+        self.variables.push((name.to_owned(), value.to_owned()));
+    }
+
     /// Ends it without warning.
     pub(crate) fn kill(&mut self) {
         self.server.signal(Signal::KILL);

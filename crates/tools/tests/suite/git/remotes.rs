@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use carrel_config::TierChoice;
 use carrel_domain::{Secret, Tier};
-use carrel_tools::{Credential, CredentialSource, GitOptions};
+use carrel_tools::{CallOptions, Credential, CredentialSource, Door, GitOptions};
 use carrel_workspace::{CommandForm, RunRequest};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -323,6 +323,28 @@ async fn a_missing_credential_is_named() {
     assert_eq!(answer.structured["exit_code"], 128, "{}", answer.text());
     let variable = format!("CARREL_GIT_TOKEN_LOCALHOST___{port}");
     assert!(answer.text().contains(&variable), "{}", answer.text());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_credential_of_one_call_reaches_that_call_alone_and_its_variables_never_reach_git() {
+    let lab = Lab::with(Setting {
+        prepare: |top| {
+            begin(top);
+            sure(&top.join("main"), &["clone", "-q", "--bare", ".", "served/repo.git"]);
+        },
+        ..Setting::default()
+    });
+    let url = format!("http://localhost:{}/repo.git", serve(&lab).await);
+    let mut options = CallOptions::new(Door::Task);
+    options.terms.credentials = Some(Arc::new(Ann));
+    options.terms.environment =
+        vec![("GIT_TRACE".to_owned(), Secret::new(lab.path("main/trace").display().to_string()))];
+    let Value::Object(arguments) = call("clone", &format!("{url} copy")) else { panic!() };
+    let answer = lab.registry.call(&lab.session, "git", arguments, options).await;
+    assert_eq!(answer.structured["exit_code"], 0, "{}", answer.text());
+    assert!(!lab.path("main/trace").exists());
+    let answer = lab.call("git", call("clone", &format!("{url} again"))).await;
+    assert_eq!(answer.structured["exit_code"], 128, "{}", answer.text());
 }
 
 #[tokio::test]

@@ -1,0 +1,48 @@
+//! What a genuine token of a provider says, in the words of this server.
+
+use carrel_domain::Timestamp;
+use serde_json::{Map, Value};
+
+use super::settings::{ClaimName, ProviderOptions};
+use crate::auth::caller::Caller;
+use crate::auth::claims::Claims;
+use crate::auth::error::Reason;
+use crate::auth::scope::Scope;
+
+/// Claims that are the same everywhere.
+const REGISTERED: [&str; 6] = ["sub", "exp", "nbf", "iat", "aud", "iss"];
+
+/// Returns the caller that a payload describes.
+pub(super) fn caller(
+    payload: Map<String, Value>,
+    options: &ProviderOptions,
+    now: Timestamp,
+) -> Result<Caller, Reason> {
+    let names = &options.claims;
+    let payload = Value::Object(payload);
+    let mut claims: Map<String, Value> = REGISTERED
+        .iter()
+        .filter_map(|name| Some(((*name).to_owned(), payload.get(name)?.clone())))
+        .collect();
+    let mut rename = |name: &ClaimName, own: &str, value: fn(&Value) -> Value| {
+        if let Some(found) = name.find(&payload).filter(|found| !found.is_null()) {
+            claims.insert(own.to_owned(), value(found));
+        }
+    };
+    rename(&names.workspace, "workspace_id", Value::clone);
+    rename(&names.workspaces, "workspaces", Value::clone);
+    rename(&names.scope, "scope", known_scopes);
+    let claims: Claims =
+        serde_json::from_value(Value::Object(claims)).map_err(|_| Reason::Claims)?;
+    claims.caller(&options.pins(), now)
+}
+
+/// Keeps the scopes that mean something here. A provider's tokens have those of others, too.
+fn known_scopes(found: &Value) -> Value {
+    let words: Vec<&str> = match found {
+        Value::String(words) => words.split(' ').collect(),
+        Value::Array(words) => words.iter().filter_map(Value::as_str).collect(),
+        _ => Vec::new(),
+    };
+    words.into_iter().filter(|word| word.parse::<Scope>().is_ok()).collect()
+}

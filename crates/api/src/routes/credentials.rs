@@ -1,0 +1,128 @@
+//! `/credentials` of a workspace. They go in, and never out.
+
+use axum::extract::{Path, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::IntoResponse as _;
+use carrel_domain::{Code, WorkspaceId};
+use carrel_service::ServiceError;
+use carrel_service::credentials::{CredentialContent, check_credential_name};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::json;
+
+use crate::answer::{Answered, Failed, ok};
+use crate::auth::Scope;
+use crate::extract::{Id, Json, Who, word};
+use crate::openapi::{Example, Header, Route, STORE, WORKSPACES};
+use crate::repeat::Change;
+use crate::state::Api;
+
+/// Every route of this module.
+pub(super) fn routes() -> Vec<Route> {
+    let routes = vec![
+        Route::get("/api/workspaces/{workspace_id}/credentials", list)
+            .called("list_credentials", "List credentials")
+            .says("Lists the names of the credentials that steps can name. No route returns what they hold.")
+            .needs(Scope::Read)
+            .json::<CredentialNames>(200, "The names."),
+        Route::put("/api/workspaces/{workspace_id}/credentials/{credential}", put)
+            .called("put_credential", "Keep a credential")
+            .says(
+                "Keeps a credential, in place of one of the same name. It is sealed before it is stored; a \
+                 step that names it in `credentials` gets it for as long as the step takes.",
+            )
+            .needs(Scope::Write)
+            .header(Header::IdempotencyKey)
+            .body::<CredentialContent>()
+            .example(Example {
+                name: "git_token",
+                summary: "A token for git, and who commits",
+                value: json!({
+                    "git_token": { "host": "github.com", "token": "ghp_…" },
+                    "git_name": "Ada",
+                    "git_email": "ada@example.com",
+                }),
+            })
+            .example(Example {
+                name: "env_vars",
+                summary: "Variables",
+                value: json!({ "env_vars": { "API_KEY": "…" } }),
+            })
+            .json::<CredentialKept>(200, "It is kept."),
+        Route::delete("/api/workspaces/{workspace_id}/credentials/{credential}", forget)
+            .called("delete_credential", "Forget a credential")
+            .says("Forgets a credential. A step that runs keeps what it got.")
+            .needs(Scope::Write)
+            .nothing(204, "It is gone."),
+    ];
+    let among = |route: Route| route.fails(STORE).fails(WORKSPACES).fails(&[Code::SecretUnknown]);
+    routes.into_iter().map(among).collect()
+}
+
+/// The names of credentials.
+#[derive(Serialize, JsonSchema)]
+struct CredentialNames {
+    names: Vec<String>,
+}
+
+/// A credential that is kept.
+#[derive(Serialize, JsonSchema)]
+struct CredentialKept {
+    /// Its name.
+    name: String,
+    /// `true`.
+    kept: bool,
+}
+
+pub(super) async fn list(
+    State(api): State<Api>,
+    Who(caller): Who,
+    Id(workspace): Id<WorkspaceId>,
+) -> Answered {
+    let workspace = api.workspace(&caller, Scope::Read, Some(workspace)).await?.id;
+    Ok(ok(&CredentialNames { names: api.vault()?.names(workspace).await? }))
+}
+
+pub(super) async fn put(
+    State(api): State<Api>,
+    Who(caller): Who,
+    Id(workspace): Id<WorkspaceId>,
+    Path(parts): Path<Vec<(String, String)>>,
+    headers: HeaderMap,
+    Json(content, body): Json<CredentialContent>,
+) -> Answered {
+    let workspace = api.workspace(&caller, Scope::Write, Some(workspace)).await?.id;
+    let (name, vault) = (named(parts)?, api.vault()?);
+    content.check().map_err(ServiceError::from)?;
+    // What is remembered of the request tells nobody what it held.
+    let identity = vault.fingerprint(&[name.as_bytes(), b"\0", &body].concat());
+    let change = Change {
+        api: &api,
+        workspace: Some(workspace),
+        route: "put_credential",
+        headers: &headers,
+        body: &identity,
+    };
+    let work = async {
+        vault.put(workspace, &name, &content, api.now()).await?;
+        Ok((StatusCode::OK, json!(CredentialKept { name: name.clone(), kept: true })))
+    };
+    change.once(work).await
+}
+
+pub(super) async fn forget(
+    State(api): State<Api>,
+    Who(caller): Who,
+    Id(workspace): Id<WorkspaceId>,
+    Path(parts): Path<Vec<(String, String)>>,
+) -> Answered {
+    let workspace = api.workspace(&caller, Scope::Write, Some(workspace)).await?.id;
+    api.vault()?.forget(workspace, &named(parts)?).await?;
+    Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+fn named(parts: Vec<(String, String)>) -> Result<String, Failed> {
+    let name = word(parts, "credential");
+    check_credential_name("credential", &name).map_err(ServiceError::from)?;
+    Ok(name)
+}

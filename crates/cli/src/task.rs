@@ -1,0 +1,33 @@
+//! `carrel task`
+
+mod arguments;
+mod connect;
+mod look;
+mod steps;
+mod submit;
+mod watch;
+
+use std::process::ExitCode;
+
+use carrel_config::Environment;
+
+pub(crate) use self::arguments::TaskCommand;
+use crate::failure::Failure;
+use crate::output::Format;
+use crate::runtime;
+
+pub(crate) fn run(
+    command: &TaskCommand,
+    format: Format,
+    environment: &Environment,
+) -> Result<ExitCode, Failure> {
+    runtime()?.block_on(async {
+        match command {
+            TaskCommand::Submit(arguments) => submit::run(arguments, format, environment).await,
+            TaskCommand::Ls(arguments) => look::list(arguments, format, environment).await,
+            TaskCommand::Show(arguments) => look::show(arguments, format, environment).await,
+            TaskCommand::Cancel(arguments) => look::cancel(arguments, format, environment).await,
+            TaskCommand::Watch(arguments) => watch::run(arguments, format, environment).await,
+        }
+    })
+}

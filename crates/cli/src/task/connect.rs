@@ -1,0 +1,37 @@
+//! Which server is asked, and by whom.
+
+use carrel_client::{Credentials, Server, WorkspaceClient};
+use carrel_config::Environment;
+use carrel_config::environment::{CARREL_SERVER, CARREL_TOKEN};
+use carrel_domain::Secret;
+use tracing::warn;
+
+use super::arguments::ServerArguments;
+use crate::failure::Failure;
+use crate::mcp::read_token;
+
+/// Where `carrel serve` listens if nothing else is said.
+const USUAL_SERVER: &str = "http://127.0.0.1:8080";
+
+/// Makes a client from what the command line and the environment say.
+pub(super) fn client(
+    arguments: &ServerArguments,
+    environment: &Environment,
+) -> Result<WorkspaceClient, Failure> {
+    let named = |name| environment.get_str(name).filter(|value: &&str| !value.is_empty());
+    let server = arguments.server.as_deref().or(named(CARREL_SERVER)).unwrap_or(USUAL_SERVER);
+    let server: Server = server.parse()?;
+    let token = match &arguments.token_file {
+        Some(path) => read_token(path)?,
+        None => named(CARREL_TOKEN).ok_or(Failure::NoToken)?.to_owned(),
+    };
+    if server.is_in_the_open() {
+        warn!(%server, "the token and everything else goes over the network unprotected; use https");
+    }
+    let credentials = Credentials::Bearer(Secret::new(token.trim()));
+    let client = WorkspaceClient::new(server, &credentials);
+    Ok(match arguments.workspace {
+        Some(workspace) => client.in_workspace(workspace),
+        None => client,
+    })
+}

@@ -1,0 +1,66 @@
+//! Steps from a file.
+
+use std::io::{self, Read as _};
+use std::path::Path;
+
+use carrel_client::Submission;
+use serde_json::{Map, Value};
+
+use crate::failure::Failure;
+
+/// What a request may have, with some room; the server takes 32 MiB.
+const MAX_FILE_BYTES: u64 = 33 << 20;
+
+/// Reads a list of steps, or a whole request.
+pub(super) fn read(path: &Path) -> Result<Submission, Failure> {
+    let invalid = |rule: String| Failure::Steps { path: path.display().to_string(), rule };
+    let text = text(path)
+        .map_err(|source| Failure::StepsFile { path: path.display().to_string(), source })?;
+    parse(&text).map_err(invalid)
+}
+
+fn parse(text: &[u8]) -> Result<Submission, String> {
+    match serde_json::from_slice(text).map_err(|error| format!("is not JSON: {error}"))? {
+        Value::Array(steps) => Ok(Submission { steps, ..Submission::default() }),
+        Value::Object(fields) => of_request(fields),
+        _ => Err("holds neither a list of steps nor a request".to_owned()),
+    }
+}
+
+/// Fields that are not known here are for the server to judge.
+fn of_request(mut more: Map<String, Value>) -> Result<Submission, String> {
+    match more.remove("steps") {
+        Some(Value::Array(steps)) => Ok(Submission { steps, more, ..Submission::default() }),
+        _ => Err("has no list `steps`".to_owned()),
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "the caller's own file, in no workspace")]
+fn text(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    if path == Path::new("-") {
+        io::stdin().lock().take(MAX_FILE_BYTES).read_to_end(&mut bytes)?;
+    } else {
+        std::fs::File::open(path)?.take(MAX_FILE_BYTES).read_to_end(&mut bytes)?;
+    }
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_file_holds_steps_or_a_request_with_them() {
+        let step = json!({ "action": "shell", "command": "ls" });
+        let list = parse(json!([step]).to_string().as_bytes()).unwrap();
+        assert_eq!(list.steps, std::slice::from_ref(&step));
+        let request = json!({ "steps": [step], "retry_failed": true, "priority": "low" });
+        let read = parse(request.to_string().as_bytes()).unwrap();
+        assert_eq!(serde_json::to_value(&read).unwrap(), request);
+        for text in ["", "{", "1", "{}", r#"{"steps": {}}"#, "[] []"] {
+            assert!(parse(text.as_bytes()).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! `carrel task submit`
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use carrel_client::{Accepted, ClientError, Submission, WorkspaceClient};
+use carrel_config::Environment;
+use carrel_domain::TaskId;
+use serde_json::Value;
+use tracing::warn;
+
+use super::arguments::SubmitArguments;
+use super::{connect, steps, watch};
+use crate::failure::Failure;
+use crate::output::{self, Format};
+
+/// How often a request is sent whose answer got lost.
+const TRIES: u32 = 4;
+
+pub(super) async fn run(
+    arguments: &SubmitArguments,
+    format: Format,
+    environment: &Environment,
+) -> Result<ExitCode, Failure> {
+    let client = connect::client(&arguments.server, environment)?;
+    let accepted = send(&client, &submission(arguments)?).await?;
+    let id = accepted.task_id;
+    if arguments.watch {
+        if format == Format::Text {
+            output::note(&format!("task {id}"));
+        }
+        return watch::follow(&client, id, 0, format).await;
+    }
+    match format {
+        Format::Json => output::json(&accepted)?,
+        Format::Text => {
+            output::line(&id.to_string())?;
+            output::note(&format!("queued; follow it with `carrel task watch {id}`"));
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Puts the request together. What stands on the command line goes before what stands in the file.
+fn submission(arguments: &SubmitArguments) -> Result<Submission, Failure> {
+    let mut task = match &arguments.file {
+        Some(path) => steps::read(path)?,
+        None => Submission::of_commands(&arguments.commands),
+    };
+    let given = [
+        ("priority", arguments.priority.map(|priority| Value::from(priority.as_str()))),
+        ("timeout_seconds", arguments.timeout.map(Value::from)),
+        ("idempotency_key", arguments.idempotency_key.clone().map(Value::from)),
+    ];
+    let given = given.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
+    task.more.extend(given);
+    // With a key the request can be sent again when its answer is lost.
+    task.more
+        .entry("idempotency_key")
+        .or_insert_with(|| format!("carrel-task-{}", TaskId::generate()).into());
+    Ok(task)
+}
+
+async fn send(client: &WorkspaceClient, task: &Submission) -> Result<Accepted, ClientError> {
+    let mut tries = 1;
+    loop {
+        match client.submit_task(task).await {
+            Err(error) if tries < TRIES && is_lost(&error) => {
+                warn!(%error, "the answer was lost, sending the same request again");
+                tokio::time::sleep(Duration::from_secs(1) * tries).await;
+                tries += 1;
+            }
+            sent => return sent,
+        }
+    }
+}
+
+/// Tells whether the server may have seen the request.
+fn is_lost(error: &ClientError) -> bool {
+    matches!(error, ClientError::Unreachable { source, .. } if !source.is_unsent())
+}

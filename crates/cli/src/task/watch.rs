@@ -1,0 +1,80 @@
+//! `carrel task watch`
+
+use std::pin::pin;
+use std::process::ExitCode;
+
+use carrel_client::{FollowOptions, TaskEvent, Told, WorkspaceClient};
+use carrel_config::Environment;
+use carrel_domain::{TaskId, TaskStatus};
+use futures_util::StreamExt as _;
+use tokio_util::sync::CancellationToken;
+
+use super::arguments::WatchArguments;
+use super::connect;
+use crate::exec::cancel_on_signal;
+use crate::failure::Failure;
+use crate::output::{self, Format};
+
+/// What a shell says of a program that Ctrl-C ended.
+const INTERRUPTED: u8 = 130;
+
+pub(super) async fn run(
+    arguments: &WatchArguments,
+    format: Format,
+    environment: &Environment,
+) -> Result<ExitCode, Failure> {
+    let client = connect::client(&arguments.server, environment)?;
+    follow(&client, arguments.id, arguments.after, format).await
+}
+
+/// Shows the events of a task until its last one.
+pub(super) async fn follow(
+    client: &WorkspaceClient,
+    id: TaskId,
+    after: u64,
+    format: Format,
+) -> Result<ExitCode, Failure> {
+    let stop = CancellationToken::new();
+    let stopped = cancel_on_signal(&stop)?;
+    let options = FollowOptions { after, ..FollowOptions::default() };
+    let mut events = pin!(client.follow_task(id, options));
+    let mut ending = None;
+    loop {
+        let event = tokio::select! {
+            () = stop.cancelled() => {
+                output::note(&format!("the task runs on; end it with `carrel task cancel {id}`"));
+                return Ok(ExitCode::from(INTERRUPTED));
+            }
+            event = events.next() => event,
+        };
+        let Some(event) = event.transpose()? else { break };
+        show(&event, format)?;
+        ending = event.ending();
+    }
+    stopped.abort();
+    // Whoever had seen the last event already is told how it ended.
+    let ending = match ending {
+        Some(ending) => ending,
+        None => client.task(id).await?.status,
+    };
+    Ok(if ending == TaskStatus::Completed { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn show(event: &TaskEvent, format: Format) -> Result<(), Failure> {
+    match format {
+        Format::Json => output::json(event),
+        Format::Text => output::line(&told(event)),
+    }
+}
+
+fn told(event: &TaskEvent) -> String {
+    match event.told() {
+        Told::Status(status) => format!("status  {status}"),
+        Told::Progress { step, total, description } => {
+            format!("step    {step}/{total} {description}")
+        }
+        Told::Line { stream, line } => format!("{stream:<6}  {line}"),
+        Told::Error(error) => format!("error   {error}"),
+        Told::Other => format!("{}  {}", event.event, serde_json::Value::from(event.data.clone())),
+    }
+}

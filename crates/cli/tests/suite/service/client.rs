@@ -1,0 +1,69 @@
+//! The client crate with a real server: every shape that it reads is one that the server writes.
+
+use carrel_client::{
+    ClientError, Credentials, Exec, Git, NewWorkspace, Search, WorkspaceClient, agent_answer,
+};
+use carrel_domain::{ByteSize, Code, Coded as _, Secret, WorkspaceId};
+use pretty_assertions::assert_eq;
+use serde_json::json;
+
+use super::lab::{Client, Service};
+
+fn typed(client: &Client) -> WorkspaceClient {
+    let server = format!("http://{}", client.address).parse().unwrap();
+    let token = Secret::new(client.token.as_deref().unwrap());
+    WorkspaceClient::new(server, &Credentials::Bearer(token))
+}
+
+fn wait<T>(work: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(work)
+}
+
+#[test]
+fn workspaces_files_commands_and_tools_are_read_with_their_types() {
+    let service = Service::start();
+    let client = typed(&service.operator());
+    wait(async {
+        let asked = NewWorkspace { name: "mine".to_owned(), ..NewWorkspace::default() };
+        let made = client.clone().repeatable("make").create_workspace(&asked).await.unwrap();
+        let again = client.clone().repeatable("make").create_workspace(&asked).await.unwrap();
+        assert_eq!(made, again);
+        let id = made.id;
+        let listed = client.workspaces(None).await.unwrap();
+        assert_eq!((listed.workspaces.len(), listed.workspaces[0].id), (1, id));
+        assert_eq!(client.workspace(id).await.unwrap().name, "mine");
+        assert_eq!(client.usage(id).await.unwrap().id, id);
+
+        let path = "a b/ü&c=d.txt";
+        assert_eq!(client.write_file(id, path, "one\ntwo\n").await.unwrap().size_bytes, 8);
+        assert_eq!(client.read_file(id, path).await.unwrap().content, "one\ntwo\n");
+        let raw = client.read_raw(id, path, ByteSize::kib(1)).await.unwrap();
+        assert_eq!(&raw[..], b"one\ntwo\n");
+        let files = client.list_files(id, "a b").await.unwrap();
+        assert_eq!(files.entries[0].path, path);
+        let search = Search { pattern: "t.o".to_owned(), ..Search::default() };
+        assert_eq!(client.search_files(id, &search).await.unwrap().matches[0].line, 2);
+
+        let exec = Exec { command: "echo hi; exit 3".to_owned(), ..Exec::default() };
+        let done = client.exec(id, &exec).await.unwrap();
+        assert_eq!((done.exit_code, done.stdout.as_str(), done.success), (3, "hi\n", false));
+        let git = Git { operation: "status".to_owned(), ..Git::default() };
+        let outside = client.git(id, &git).await;
+        assert!(outside.is_err() || !outside.unwrap().success, "there is no repository");
+        assert!(client.tools().await.unwrap()["tools"].as_array().unwrap().len() > 5);
+        let arguments = json!({ "path": "a b" });
+        let called = client.call_tool(id, "LS", arguments.as_object().unwrap()).await.unwrap();
+        assert!(called.to_string().contains("ü&c=d.txt"), "{called}");
+
+        client.remove_workspace(id).await.unwrap();
+        let error = client.workspace(id).await.unwrap_err();
+        assert_eq!(error.code(), Code::WorkspaceNotFound);
+        let ClientError::Refused(refusal) = &error else { panic!("{error:?}") };
+        assert_eq!(refusal.status, 404);
+        let told = agent_answer("read_file", Err(error));
+        assert_eq!((&told["success"], &told["status_code"]), (&json!(false), &json!(404)));
+        let foreign = client.workspace(WorkspaceId::generate()).await.unwrap_err();
+        assert_eq!(foreign.code(), Code::WorkspaceNotFound);
+    });
+}

@@ -1,0 +1,16 @@
+//! What tasks may use and nobody may read: variables, a git token, who commits.
+//!
+//! A credential is sealed before it reaches the store, with a key that is in neither the store nor a
+//! workspace. A step that names it gets it for as long as the step takes. No door hands it out.
+
+mod content;
+mod given;
+mod key;
+mod vault;
+
+pub use content::{
+    CREDENTIAL_NAME, CredentialContent, MAX_CREDENTIAL_BYTES, check_credential_name,
+};
+pub(crate) use given::Given;
+pub use key::SealingKey;
+pub use vault::{CredentialError, Vault};
