@@ -69,6 +69,15 @@ impl Failed {
         self
     }
 
+    /// Returns the failure that another server answered with.
+    pub(crate) fn passed_on(envelope: Value) -> Self {
+        let name = envelope["error"]["code"].as_str().unwrap_or_default();
+        match Code::named(name) {
+            Some(code) => Self { code, envelope, retry_after: None },
+            None => Self::new(Code::WorkerUnreachable, "a worker answers strangely", json!({})),
+        }
+    }
+
     /// Returns the body.
     pub(crate) fn body(&self) -> &Value {
         &self.envelope

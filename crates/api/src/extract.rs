@@ -5,14 +5,18 @@ use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::header::{AUTHORIZATION, COOKIE, HOST, ORIGIN};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName};
-use carrel_domain::{Code, WorkspaceId};
+use carrel_domain::{Code, Timestamp, WorkspaceId};
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
 use crate::answer::Failed;
-use crate::auth::{CONSOLE_HEADER, Caller, Presented, WORKSPACE_HEADER, check_cookie_request};
+use crate::auth::{
+    CONSOLE_HEADER, Caller, Coverage, INTERNAL_TOKEN_HEADER, Presented, Scopes, WORKSPACE_HEADER,
+    check_cookie_request,
+};
+use crate::forward::{CALLER_HEADER, read_told};
 use crate::limits::{BODY_READ_TIMEOUT, MAX_JSON_BODY};
-use crate::state::Api;
+use crate::state::{Api, Entrance};
 
 /// Who asks.
 pub(crate) struct Who(pub(crate) Caller);
@@ -22,6 +26,10 @@ impl FromRequestParts<Api> for Who {
 
     async fn from_request_parts(parts: &mut Parts, api: &Api) -> Result<Self, Failed> {
         let headers = &parts.headers;
+        if let Entrance::Internal(token) = &api.inner.entrance {
+            token.check(headers.get_all(INTERNAL_TOKEN_HEADER))?;
+            return Ok(Self(internal_caller(headers)?));
+        }
         let presented = Presented::find(headers.get_all(AUTHORIZATION), headers.get_all(COOKIE))?;
         let caller = api.verify(presented.token()).await?;
         if let Presented::Cookie(_) = presented {
@@ -31,6 +39,19 @@ impl FromRequestParts<Api> for Who {
         }
         Ok(Self(caller))
     }
+}
+
+/// Returns who asks behind another server; the server itself if it does not say.
+fn internal_caller(headers: &HeaderMap) -> Result<Caller, Failed> {
+    let Some(told) = headers.get(CALLER_HEADER) else {
+        return Ok(Caller {
+            subject: Some("internal".to_owned()),
+            coverage: Coverage::All,
+            scopes: Scopes::ALL,
+            expires_at: Timestamp::from_millis(i64::MAX),
+        });
+    };
+    read_told(told).ok_or_else(|| Failed::field(CALLER_HEADER, "is what a server of Carrel sends"))
 }
 
 /// Returns the workspace that a header names.

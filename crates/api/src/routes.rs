@@ -11,17 +11,19 @@ mod tools;
 mod work;
 mod workspaces;
 
-pub(crate) use mcp::mounted as mcp;
+pub(crate) use mcp::{mounted as mcp, route as mcp_route};
 pub(crate) use tools::names as tool_names;
 
 use axum::Router;
 use axum::extract::Request;
 use axum::http::Method;
+use axum::middleware::from_fn_with_state;
 use carrel_domain::Code;
 use carrel_mcp::Mounted;
 use serde_json::json;
 
 use crate::answer::Failed;
+use crate::forward::{MCP, forward, internal_path};
 use crate::openapi::Route;
 use crate::state::Api;
 
@@ -44,21 +46,25 @@ pub(crate) fn table() -> Vec<Route> {
 
 /// Returns the router.
 pub(crate) fn router(api: Api, mcp: Mounted) -> Router {
-    let routes = table().into_iter().map(Route::into_handler);
+    let passing = from_fn_with_state(api.clone(), forward);
+    let routes = table().into_iter().map(Route::into_handler).map(|(path, handler)| {
+        let far = internal_path(path).is_some();
+        (path, if far { handler.layer(passing.clone()) } else { handler })
+    });
     routes
         .fold(Router::new(), |router, (path, handler)| router.route(path, handler))
-        .route("/mcp", mcp::route(mcp))
+        .route(MCP, mcp_route(mcp).layer(passing))
         .fallback(unknown)
         .method_not_allowed_fallback(wrong_method)
         .with_state(api)
 }
 
-async fn unknown(request: Request) -> Failed {
+pub(crate) async fn unknown(request: Request) -> Failed {
     let path: String = request.uri().path().chars().take(200).collect();
     Failed::new(Code::UnknownRoute, format!("no route {path}"), json!({ "path": path }))
 }
 
-async fn wrong_method(method: Method) -> Failed {
+pub(crate) async fn wrong_method(method: Method) -> Failed {
     let message = format!("the route does not take {method}");
     Failed::new(Code::MethodNotAllowed, message, json!({ "method": method.as_str() }))
 }

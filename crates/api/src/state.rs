@@ -8,7 +8,7 @@ use axum::body::Bytes;
 use carrel_domain::{Clock, Code, Timestamp, WorkspaceId};
 use carrel_github::GitHub;
 use carrel_service::credentials::Vault;
-use carrel_service::{NewSpace, ServiceError, Space, Spaces, Tasks};
+use carrel_service::{NewSpace, ServiceError, Slots, Space, Spaces, Tasks};
 use carrel_store::Workspace;
 use serde_json::json;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -16,10 +16,11 @@ use tokio_util::sync::CancellationToken;
 
 use crate::answer::Failed;
 use crate::auth::{
-    Authority, Caller, ConsoleLink, Coverage, RateLimits, RateOptions, Scope, Tickets, Transport,
-    Verifier as _, jwks::Provider,
+    Authority, Caller, ConsoleLink, Coverage, InternalToken, RateLimits, RateOptions, Scope,
+    Tickets, Transport, Verifier as _, jwks::Provider,
 };
 use crate::limits::{MAX_STREAMS_PER_WORKSPACE, MAX_UPLOADS, MAX_WORK, WORK_PATIENCE};
+use crate::others::{Location, Others};
 use crate::repeat::InFlight;
 
 /// What the API is made from.
@@ -47,8 +48,66 @@ pub struct ApiOptions {
     pub credentials: Option<Vault>,
     /// Repositories on GitHub.
     pub github: GitHub,
+    /// Who comes in.
+    pub entrance: Entrance,
+    /// The workers of other volumes; none if every workspace is here.
+    pub others: Option<Arc<Others>>,
+    /// Places that work shares with tasks; places of its own if none.
+    pub slots: Option<Slots>,
     /// Ends what is open.
     pub stop: CancellationToken,
+}
+
+/// What a worker's API is made from.
+#[derive(Debug)]
+pub struct WorkerApiOptions {
+    /// The tasks.
+    pub tasks: Tasks,
+    /// The workspaces of this machine.
+    pub spaces: Spaces,
+    /// What other servers show.
+    pub token: InternalToken,
+    /// Places that requests share with tasks.
+    pub slots: Slots,
+    /// Machines that repositories may come from.
+    pub hosts: Arc<[String]>,
+    /// Repositories on GitHub.
+    pub github: GitHub,
+    /// Where the time comes from.
+    pub clock: Arc<dyn Clock>,
+    /// Ends what is open.
+    pub stop: CancellationToken,
+}
+
+impl From<WorkerApiOptions> for ApiOptions {
+    fn from(worker: WorkerApiOptions) -> Self {
+        Self {
+            tasks: worker.tasks,
+            spaces: worker.spaces,
+            authority: Authority::of_nobody(),
+            provider: None,
+            console: None,
+            transport: Transport::Network,
+            clock: worker.clock,
+            rates: RateOptions::default(),
+            hosts: worker.hosts,
+            credentials: None,
+            github: worker.github,
+            entrance: Entrance::Internal(worker.token),
+            others: None,
+            slots: Some(worker.slots),
+            stop: worker.stop,
+        }
+    }
+}
+
+/// Who comes in.
+#[derive(Clone, Debug)]
+pub enum Entrance {
+    /// Whoever has a token of the service.
+    Public,
+    /// Other servers of the same installation. They tell who asks.
+    Internal(InternalToken),
 }
 
 /// What all requests share. Cheap to clone.
@@ -68,6 +127,9 @@ pub(crate) struct Inner {
     pub(crate) transport: Transport,
     pub(crate) hosts: Arc<[String]>,
     pub(crate) github: GitHub,
+    pub(crate) entrance: Entrance,
+    pub(crate) others: Option<Arc<Others>>,
+    slots: Option<Slots>,
     pub(crate) stop: CancellationToken,
     credentials: Option<Vault>,
     clock: Arc<dyn Clock>,
@@ -93,6 +155,9 @@ impl Api {
             transport: options.transport,
             hosts: options.hosts,
             github: options.github,
+            entrance: options.entrance,
+            others: options.others,
+            slots: options.slots,
             stop: options.stop,
             credentials: options.credentials,
             clock: options.clock,
@@ -129,7 +194,26 @@ impl Api {
     ) -> Result<Workspace, Failed> {
         let id = caller.workspace(asked)?;
         caller.check(scope, id)?;
-        self.inner.rates.check(id, self.now())?;
+        self.check_rate(id)?;
+        self.known(caller, Some(id)).await
+    }
+
+    /// Counts a request of a workspace. What comes from other servers was counted there.
+    pub(crate) fn check_rate(&self, id: WorkspaceId) -> Result<(), Failed> {
+        match self.inner.entrance {
+            Entrance::Public => Ok(self.inner.rates.check(id, self.now())?),
+            Entrance::Internal(_) => Ok(()),
+        }
+    }
+
+    /// Finds the workspace of a request, whatever the caller may do there. One that a token names and that
+    /// nobody has made is made.
+    pub(crate) async fn known(
+        &self,
+        caller: &Caller,
+        asked: Option<WorkspaceId>,
+    ) -> Result<Workspace, Failed> {
+        let id = caller.workspace(asked)?;
         match (self.inner.spaces.find(id).await, &caller.coverage) {
             (Err(ServiceError::NoWorkspace { .. }), Coverage::Only(_)) => {
                 Ok(self.inner.spaces.provision(NewSpace::usual(id)).await?.0)
@@ -146,6 +230,7 @@ impl Api {
         id: WorkspaceId,
     ) -> Result<Arc<Space>, Failed> {
         let workspace = self.workspace(caller, scope, Some(id)).await?;
+        self.check_here(&workspace).await?;
         Ok(self.inner.spaces.enter(workspace.id).await?)
     }
 
@@ -154,9 +239,52 @@ impl Api {
         Ok(self.inner.credentials.as_ref().ok_or(ServiceError::NoCredentialKey)?)
     }
 
+    /// Refuses a workspace whose directory lies elsewhere: nothing may make another one here.
+    async fn check_here(&self, workspace: &Workspace) -> Result<(), Failed> {
+        if let Some(others) = &self.inner.others {
+            return match others.locate(workspace).await? {
+                Location::Here => Ok(()),
+                Location::There(_) => {
+                    let message = format!(
+                        "workspace {} lies on another volume, which requests over /mcp reach with a token \
+                         for this workspace alone",
+                        workspace.id
+                    );
+                    Err(Failed::new(Code::WorkerUnreachable, message, json!({})))
+                }
+            };
+        }
+        let Entrance::Internal(_) = self.inner.entrance else { return Ok(()) };
+        let own = self.inner.spaces.volume();
+        let placed = match workspace.volume {
+            None => self.inner.tasks.store().place(workspace.id, &[own]).await?,
+            placed => placed,
+        };
+        if placed == Some(own) {
+            return Ok(());
+        }
+        let message =
+            format!("workspace {} lies on another volume than this worker's", workspace.id);
+        let detail = json!({ "volume_id": placed, "own_volume_id": own });
+        Err(Failed::new(Code::WorkerUnreachable, message, detail))
+    }
+
     /// Takes a place for work, or says that there is none.
     pub(crate) async fn place(&self) -> Result<OwnedSemaphorePermit, Failed> {
-        place_in(&self.inner.work, MAX_WORK, "too much runs at once").await
+        let full = "too much runs at once";
+        match &self.inner.slots {
+            None => place_in(&self.inner.work, MAX_WORK, full).await,
+            Some(slots) => {
+                let detail = json!({ "limit": slots.total() });
+                let found = slots.for_request(WORK_PATIENCE).await;
+                found.ok_or_else(|| Failed::new(Code::Overloaded, full, detail))
+            }
+        }
+    }
+
+    /// Takes a place for looking something up, or says that there is none.
+    pub(crate) async fn look_place(&self) -> Result<OwnedSemaphorePermit, Failed> {
+        place_in(&self.inner.work, MAX_WORK, "too much is looked up at once").await
     }
 
     /// Takes a place for a file that arrives in parts. Its sender decides how long that takes, so that

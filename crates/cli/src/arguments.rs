@@ -88,7 +88,8 @@ pub(crate) enum Command {
     /// Serve workspaces and tasks over HTTP, and run the tasks
     ///
     /// Everything is kept in the data directory: the database, the workspaces, the key that signs
-    /// tokens. On loopback a link to the console is printed; an address that other machines can reach
+    /// tokens. With `DATABASE_URL` and `REDIS_URL` tasks are kept in PostgreSQL instead, for any number
+    /// of servers and workers. On loopback a link to the console is printed; an address that other machines can reach
     /// needs a key first, from `carrel token new` or `CARREL_TOKEN_SECRET`.
     #[command(
         after_help = "Examples:\n  carrel serve\n  carrel serve --bind 127.0.0.1:9000 --data /var/lib/carrel"
@@ -105,6 +106,14 @@ pub(crate) enum Command {
     /// Submit, watch and end tasks of a `carrel serve`
     #[command(subcommand)]
     Task(TaskCommand),
+    /// Run tasks of servers that share a database and Redis with it
+    ///
+    /// Needs `DATABASE_URL` and `REDIS_URL`. Its workspaces are in `WORKSPACE_VOLUME_PATH`; workers that
+    /// open the same directory share them. With `WORKER_INTERNAL_TOKEN` it lets servers reach them.
+    #[command(
+        after_help = "Example:\n  DATABASE_URL=postgres://carrel@db/carrel REDIS_URL=redis://cache WORKSPACE_VOLUME_PATH=/workspaces carrel worker"
+    )]
+    Worker(WorkerArguments),
     /// Make tokens for the API of `carrel serve`
     #[command(subcommand)]
     Token(TokenCommand),
@@ -214,6 +223,18 @@ pub(crate) struct ServeArguments {
     /// Forget every stored credential first, because the key that they were sealed with is lost
     #[arg(long)]
     pub(crate) forget_credentials: bool,
+    /// Run no tasks here; workers elsewhere do
+    #[arg(long)]
+    pub(crate) no_worker: bool,
+    #[command(flatten)]
+    pub(crate) boundary: BoundaryArguments,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct WorkerArguments {
+    /// The directory for what is kept beside the workspaces; made if it is missing
+    #[arg(long, value_name = "DIR", default_value = "data")]
+    pub(crate) data: PathBuf,
     #[command(flatten)]
     pub(crate) boundary: BoundaryArguments,
 }

@@ -105,8 +105,6 @@ pub(crate) enum Failure {
     CredentialKey,
     #[error("{name}={value} cannot be used; it is {expected}")]
     Variable { name: &'static str, value: String, expected: String },
-    #[error("{name} is set, and this version keeps its data in SQLite only; unset it")]
-    NotYet { name: &'static str },
     #[error(transparent)]
     Client(#[from] carrel_client::ClientError),
     #[error(transparent)]
@@ -123,6 +121,24 @@ pub(crate) enum Failure {
     },
     #[error("{path} {rule}")]
     Steps { path: String, rule: String },
+    #[error(
+        "REDIS_URL is set and DATABASE_URL is not: Redis only tells processes of tasks that a database holds; set DATABASE_URL too, or unset REDIS_URL to keep everything in the data directory"
+    )]
+    RedisAlone,
+    #[error(
+        "a worker alone gets its tasks from PostgreSQL and hears of them from Redis, and {name} is not set; `carrel serve` has a worker of its own and needs neither"
+    )]
+    WorkerNeeds { name: &'static str },
+    #[error(
+        "--no-worker leaves tasks to workers elsewhere, which need a database that they can reach; set DATABASE_URL, or leave out --no-worker"
+    )]
+    NobodyWorks,
+    #[error("REDIS_URL cannot be used; {0}")]
+    Redis(#[from] carrel_service::RedisAddressError),
+    #[error(
+        "WORKER_BIND_HOST={host} lets other machines reach the worker, and there is no token to keep strangers out; set WORKER_INTERNAL_TOKEN, or unset WORKER_BIND_HOST"
+    )]
+    OpenWorker { host: std::net::IpAddr },
     #[error("could not write the output")]
     Output(#[source] io::Error),
     #[error("could not start: {doing}")]
@@ -157,13 +173,17 @@ impl Coded for Failure {
             | Self::GitHub(_)
             | Self::NoKey { .. }
             | Self::Variable { .. }
-            | Self::NotYet { .. }
             | Self::Server(_)
             | Self::NoToken
             | Self::Steps { .. }
             | Self::HttpOptions(_)
             | Self::Token(_)
             | Self::CredentialKey
+            | Self::RedisAlone
+            | Self::NobodyWorks
+            | Self::WorkerNeeds { .. }
+            | Self::Redis(_)
+            | Self::OpenWorker { .. }
             | Self::Http(HttpError::Options(_)) => Code::Usage,
             Self::TokenFile { .. } | Self::Stdio(_) | Self::Http(HttpError::Listener(_)) => {
                 Code::Io
@@ -210,12 +230,17 @@ impl Coded for Failure {
             Self::Client(error) => error.detail(),
             Self::Credential(error) => error.detail(),
             Self::NoKey { address } => json!({ "address": address.to_string() }),
-            Self::Variable { name, .. } | Self::NotYet { name } => json!({ "variable": name }),
+            Self::Variable { name, .. } | Self::WorkerNeeds { name } => {
+                json!({ "variable": name })
+            }
+            Self::RedisAlone | Self::Redis(_) => json!({ "variable": "REDIS_URL" }),
+            Self::OpenWorker { host } => json!({ "host": host.to_string() }),
             Self::Verify { count } | Self::CleanUp { count } => json!({ "count": count }),
             Self::NoState
             | Self::Server(_)
             | Self::NoToken
             | Self::CredentialKey
+            | Self::NobodyWorks
             | Self::Output(_)
             | Self::Grant(_)
             | Self::Provider(_)

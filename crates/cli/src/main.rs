@@ -23,6 +23,7 @@ mod task;
 mod token;
 mod tool;
 mod toolbox;
+mod worker;
 mod workspace;
 
 use std::process::ExitCode;
@@ -65,6 +66,7 @@ fn run(arguments: Arguments, early: Option<Early>) -> ExitCode {
         Command::Serve(command) => serve::run(&command, &environment),
         Command::Migrate(command) => migrate::run(&command, format, &environment),
         Command::Task(command) => task::run(&command, format, &environment),
+        Command::Worker(command) => worker::run(&command, &environment),
         Command::Token(command) => token::run(&command, &environment),
         Command::Policy(command) => policy::run(&command, format),
         Command::Completions { shell } => write_completions(shell),

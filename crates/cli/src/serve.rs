@@ -1,39 +1,49 @@
 //! `carrel serve`
 
+pub(crate) mod backend;
 pub(crate) mod data;
-mod settings;
+pub(crate) mod door;
+pub(crate) mod machine;
+pub(crate) mod process;
+pub(crate) mod settings;
 
 use std::net::SocketAddr;
 use std::num::NonZeroU32;
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
 use carrel_api::auth::jwks::{Provider, ProviderOptions};
 use carrel_api::auth::{Authority, ConsoleLink, RateOptions, ServerSecret, Transport};
-use carrel_api::{Api, ApiOptions};
+use carrel_api::{Api, ApiOptions, Entrance, Others, OthersOptions};
 use carrel_config::Environment;
-use carrel_domain::{Clock as _, Secret, SystemClock, WorkspaceId};
+use carrel_domain::{Clock as _, Secret, SystemClock, VolumeId, WorkspaceId};
 use carrel_github::{GitHub, Settings as GitHubSettings};
-use carrel_service::credentials::{CredentialError, SealingKey, Vault};
-use carrel_service::{Feed, Spaces, SpacesOptions, Sweep, Tasks, Worker, WorkerOptions};
-use carrel_store::{Sqlite, SqliteOptions, Store};
-use carrel_tools::GitOptions;
-use carrel_workspace::{Commands, Purpose};
+use carrel_service::credentials::{SealingKey, Vault};
+use carrel_service::{Place, Sweep, Tasks, Worker, WorkerOptions};
+use carrel_store::Store;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
+use self::backend::Backend;
 use self::data::DataDirectory;
+use self::door::Door;
+use self::process::{Process, check_vault};
 use self::settings::Settings;
 use crate::arguments::ServeArguments;
 use crate::exec::cancel_on_signal;
 use crate::failure::Failure;
 use crate::workspace::own_program;
-use crate::{boundary, output, server_runtime, toolbox};
+use crate::{output, server_runtime};
 
 /// How long tasks may take to end by themselves when the server stops. The next start goes on with
 /// those that are given back, so that whoever waits for the end of this one waits a second, not a task.
 const DRAIN: Duration = Duration::from_secs(1);
+
+/// How often a worker of many gives a sign of life for each task, and so hears that somebody asked for
+/// the task's end when Redis does not tell.
+pub(crate) const HEARTBEAT: Duration = Duration::from_millis(700);
 
 /// How many seconds' requests a workspace may send at once after a pause.
 const BURST: NonZeroU32 = NonZeroU32::new(2).expect("more than none");
@@ -52,6 +62,9 @@ pub(crate) fn run(
 async fn serve(arguments: &ServeArguments, environment: &Environment) -> Result<(), Failure> {
     let settings = Settings::read(environment)?;
     let provider = ProviderOptions::read(environment)?;
+    if arguments.no_worker && settings.shared.is_none() {
+        return Err(Failure::NobodyWorks);
+    }
     let data = DataDirectory::open(&arguments.data)?;
     let loopback = arguments.bind.ip().to_canonical().is_loopback();
     if !loopback && provider.is_none() && !data.has_key(environment) {
@@ -62,113 +75,139 @@ async fn serve(arguments: &ServeArguments, environment: &Environment) -> Result<
     let listener = TcpListener::bind(arguments.bind).await.map_err(failed)?;
     let address = listener.local_addr().map_err(failed)?;
 
-    let store: Arc<dyn Store> =
-        Arc::new(Sqlite::open(&SqliteOptions { path: data.path().join("carrel.db") })?);
-    let clock = Arc::new(SystemClock);
-    let tasks = Tasks::new(Arc::clone(&store), Feed::default(), clock.clone());
-    let spaces = spaces(arguments, environment, &settings, &data, &store)?;
     let stop = CancellationToken::new();
+    let backend = Backend::open(&settings, data.path(), &stop)?;
+    let machine =
+        machine::open(&arguments.boundary, environment, &settings, data.path(), &backend)?;
     let stopped = cancel_on_signal(&stop)?;
-    let credentials = vault(arguments, environment, &data, &store).await?;
+    let (tasks, spaces) = (backend.tasks.clone(), machine.spaces.clone());
     let hosts = Arc::clone(&settings.hosts);
     let github = GitHub::new(GitHubSettings::read(environment)?);
-
-    let worker = WorkerOptions {
-        hosts: Arc::clone(&hosts),
-        drain: DRAIN,
-        credentials: Some(credentials.clone()),
-        github: Some(github.clone()),
-        ..WorkerOptions::new(settings.concurrency)
+    let credentials = vault(environment, data.path(), tasks.store())?;
+    if !backend.is_shared() {
+        check_vault(&credentials, arguments.forget_credentials).await?;
+    }
+    let wanted = backend.is_shared() || Door::is_wanted(environment);
+    let door = if wanted && !arguments.no_worker {
+        Some(Door::open(environment, &settings).await?)
+    } else {
+        None
     };
-    let worker = Worker::new(worker, tasks.clone(), spaces.clone());
-    let sweep = Sweep::new(tasks.clone(), settings.keep);
-    // Nobody else works for this data directory, which is locked.
-    sweep.take_from_all_but(&[]).await?;
+    let worker = (!arguments.no_worker).then(|| {
+        let address = door.as_ref().and_then(|door| door.address.clone());
+        let options = WorkerOptions {
+            credentials: Some(credentials.clone()),
+            github: Some(github.clone()),
+            ..worker_options(&settings, &backend, address)
+        };
+        Worker::new(options, tasks.clone(), spaces.clone())
+    });
+    if !backend.is_shared() {
+        // Nobody else works for this data directory, which is locked.
+        Sweep::new(tasks.clone(), settings.keep).take_from_all_but(&[]).await?;
+    }
     let own_tokens = provider.as_ref().is_none_or(|provider| !provider.is_exclusive());
     let provider = provider.map(Provider::new);
     let (console, token) =
         (loopback && own_tokens).then(|| ConsoleLink::new(SystemClock.now())).unzip();
+    let here = (!arguments.no_worker).then(|| spaces.volume());
+    let others = backend.is_shared().then(|| others(&settings, &tasks, here));
     let api = Api::new(ApiOptions {
-        tasks,
+        tasks: tasks.clone(),
         spaces: spaces.clone(),
         authority,
         provider: provider.clone(),
         console,
         transport: if loopback { Transport::Loopback } else { Transport::Network },
-        clock,
+        clock: Arc::new(SystemClock),
         rates: RateOptions {
             per_second: settings.rate,
             burst: settings.rate.saturating_mul(BURST),
             ..RateOptions::default()
         },
-        hosts,
-        credentials: Some(credentials),
-        github,
+        hosts: Arc::clone(&hosts),
+        credentials: Some(credentials.clone()),
+        github: github.clone(),
+        entrance: Entrance::Public,
+        others,
+        slots: None,
         stop: stop.clone(),
     });
-    let first = first_workspace(&store).await?;
+    let first = first_workspace(tasks.store(), &backend).await?;
     announce(address, arguments, token.as_ref(), own_tokens.then_some(first))?;
-    tokio::join!(
-        carrel_api::serve(listener, api),
-        worker.run(stop.clone()),
-        sweep.run(stop.clone()),
-        async {
-            if let Some(provider) = provider {
-                provider.run(stop.clone()).await;
-            }
-        },
-    );
+
+    let learning = async {
+        if let Some(provider) = provider {
+            provider.run(stop.clone()).await;
+        }
+    };
+    let serving = async {
+        tokio::join!(carrel_api::serve(listener, api), learning);
+    };
+    let process = Process {
+        backend,
+        machine,
+        worker,
+        door,
+        hosts,
+        github,
+        credentials,
+        forget_credentials: arguments.forget_credentials,
+        keep: settings.keep,
+        stop: stop.clone(),
+    };
+    Box::pin(process.run(serving)).await;
     stopped.abort();
-    spaces.close().await;
     Ok(())
 }
 
-/// Opens the credentials of all workspaces, with the key that they were sealed with.
-async fn vault(
-    arguments: &ServeArguments,
-    environment: &Environment,
-    data: &DataDirectory,
-    store: &Arc<dyn Store>,
-) -> Result<Vault, Failure> {
-    let secret = ServerSecret::CREDENTIALS.load(environment, data.path())?;
-    let vault = Vault::new(Arc::clone(store), SealingKey::new(&secret));
-    if arguments.forget_credentials {
-        let forgotten = vault.forget_all().await?;
-        output::note(&format!("forgot {forgotten} credentials"));
-    }
-    match vault.check_key().await {
-        Err(CredentialError::OtherKey { .. }) => Err(Failure::CredentialKey),
-        checked => Ok(checked.map(|()| vault)?),
-    }
+/// Knows the workers of other volumes.
+fn others(settings: &Settings, tasks: &Tasks, here: Option<VolumeId>) -> Arc<Others> {
+    Arc::new(Others::new(OthersOptions {
+        here,
+        token: settings.internal_token.clone(),
+        fallback: settings.internal_url.clone(),
+        store: Arc::clone(tasks.store()),
+        clock: Arc::new(SystemClock),
+    }))
 }
 
-fn spaces(
-    arguments: &ServeArguments,
+/// Opens the credentials of all workspaces.
+pub(crate) fn vault(
     environment: &Environment,
-    settings: &Settings,
-    data: &DataDirectory,
+    data: &Path,
     store: &Arc<dyn Store>,
-) -> Result<Spaces, Failure> {
-    let loaded = boundary::policy(&arguments.boundary, environment)?;
-    let purpose = Purpose::ManyCommands;
-    let runner = boundary::runner(&arguments.boundary, loaded.policy, environment, purpose)?;
-    let root = settings.volume.clone().unwrap_or_else(|| data.path().join("workspaces"));
-    let options = SpacesOptions {
-        root,
-        quota: settings.quota,
-        runner,
-        commands: Commands::new(own_program()?),
-        environment: environment.clone(),
-        events: toolbox::events_in(data.path()),
-        git: GitOptions { hosts: settings.hosts.to_vec(), ..GitOptions::new(environment) },
-        clock: Arc::new(SystemClock),
-    };
-    Ok(Spaces::open(options, Arc::clone(store))?)
+) -> Result<Vault, Failure> {
+    let secret = ServerSecret::CREDENTIALS.load(environment, data)?;
+    Ok(Vault::new(Arc::clone(store), SealingKey::new(&secret)))
+}
+
+fn worker_options(
+    settings: &Settings,
+    backend: &Backend,
+    address: Option<String>,
+) -> WorkerOptions {
+    let usual = WorkerOptions::new(settings.concurrency);
+    WorkerOptions {
+        hosts: Arc::clone(&settings.hosts),
+        drain: settings.drain.unwrap_or(DRAIN),
+        lease: settings.lease,
+        heartbeat: if backend.is_shared() { HEARTBEAT } else { usual.heartbeat },
+        presence: backend.is_shared().then_some(Place { address }),
+        ..usual
+    }
 }
 
 /// Returns a workspace to show in examples: one that is there, or the id of one that will be made when
 /// it is first used.
-async fn first_workspace(store: &Arc<dyn Store>) -> Result<WorkspaceId, Failure> {
+async fn first_workspace(
+    store: &Arc<dyn Store>,
+    backend: &Backend,
+) -> Result<WorkspaceId, Failure> {
+    if backend.is_shared() {
+        // The database may be away, or belong to many.
+        return Ok(WorkspaceId::generate());
+    }
     let known = store.workspaces(None, 1).await?;
     Ok(known.first().map_or_else(WorkspaceId::generate, |workspace| workspace.id))
 }

@@ -88,6 +88,16 @@ variables! {
     CARREL_CREDENTIAL_KEY;
     /// How many requests a second one workspace may send to `carrel serve`.
     CARREL_RATE_LIMIT;
+    /// Where other servers reach a worker, if it cannot know.
+    CARREL_WORKER_URL;
+    /// How many seconds tasks have to end when their worker stops.
+    CARREL_DRAIN_SECONDS;
+    /// After how many seconds without a sign of life a worker loses its tasks.
+    CARREL_LEASE_SECONDS;
+    /// What becomes of a submission while Redis is away.
+    CARREL_ON_ENQUEUE_FAILURE;
+    /// Whether servers bring the database up to date when they start.
+    CARREL_MIGRATE;
     /// The directory for a user's settings.
     XDG_CONFIG_HOME;
     /// The directory for what Carrel remembers for a user.

@@ -68,6 +68,14 @@ pub enum ServiceError {
         /// How many may wait.
         limit: u64,
     },
+    /// Workers could not be told of a task, and the operator wants submissions to fail then.
+    #[error("{reason}")]
+    NotEnqueued {
+        /// The task, which has failed.
+        id: TaskId,
+        /// Why they could not be told.
+        reason: String,
+    },
 }
 
 impl Coded for ServiceError {
@@ -85,6 +93,7 @@ impl Coded for ServiceError {
             Self::Finished { .. } => Code::TaskFinished,
             Self::Mismatch { .. } => Code::IdempotencyMismatch,
             Self::Full { .. } => Code::Overloaded,
+            Self::NotEnqueued { .. } => Code::QueueUnavailable,
         }
     }
 
@@ -97,7 +106,7 @@ impl Coded for ServiceError {
             Self::Credential(error) => error.detail(),
             Self::NoCredentialKey => json!({}),
             Self::NoWorkspace { id } | Self::WorkspaceBusy { id } => json!({ "workspace_id": id }),
-            Self::NoTask { id } => json!({ "task_id": id }),
+            Self::NoTask { id } | Self::NotEnqueued { id, .. } => json!({ "task_id": id }),
             Self::Finished { id, status } => json!({ "task_id": id, "status": status }),
             Self::Mismatch { key } => json!({ "idempotency_key": key }),
             Self::Full { id, limit } => json!({ "workspace_id": id, "limit": limit }),

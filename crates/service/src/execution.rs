@@ -394,6 +394,9 @@ impl Execution {
                 Ok(Some((status, events))) => {
                     info!(task = %self.claim.task, attempt = self.claim.attempt, %status, "task");
                     self.tasks.publish(&events);
+                    if matches!(ending, Ending::Again { counts: false, .. }) {
+                        self.tasks.offer_again(&self.task, status).await;
+                    }
                     return;
                 }
                 Ok(None) => return,

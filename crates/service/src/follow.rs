@@ -6,18 +6,21 @@ use std::time::Duration;
 use carrel_domain::TaskId;
 use carrel_store::{Event, Store, StoreError};
 use futures_util::stream::{self, Stream};
-use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::time::timeout;
 
 use crate::backoff;
-use crate::feed::Feed;
+use crate::bus::{Bus, Health};
+use crate::feed::{Feed, Listener, News};
 
 /// Events that are read at once.
 const PART: u32 = 500;
 
 /// How long nothing is heard before the store is asked again, in case news was lost.
 const ASK_AGAIN: Duration = Duration::from_secs(5);
+
+/// The same while other processes cannot tell.
+const ASK_AGAIN_ALONE: Duration = Duration::from_millis(500);
 
 /// What a reader gets.
 #[derive(Clone, Debug, PartialEq)]
@@ -32,13 +35,14 @@ pub enum Followed {
 pub fn follow(
     store: Arc<dyn Store>,
     feed: &Feed,
+    bus: Arc<dyn Bus>,
     task: TaskId,
     after: u64,
 ) -> impl Stream<Item = Followed> + Send + use<> {
     // Whoever listens first and reads then misses nothing in between.
     let news = feed.listen(task);
     let reader =
-        Reader { store, task, last: after, news, ready: Vec::new(), stale: true, over: false };
+        Reader { store, bus, task, last: after, news, ready: Vec::new(), stale: true, over: false };
     stream::unfold(reader, |mut reader| async move {
         let next = reader.next().await?;
         Some((next, reader))
@@ -47,10 +51,11 @@ pub fn follow(
 
 struct Reader {
     store: Arc<dyn Store>,
+    bus: Arc<dyn Bus>,
     task: TaskId,
     /// The number of the last event that was passed on.
     last: u64,
-    news: Receiver<Arc<Event>>,
+    news: Listener,
     /// What was read and not passed on yet, newest first.
     ready: Vec<Arc<Event>>,
     /// The store may have more than was read.
@@ -76,11 +81,11 @@ impl Reader {
                 }
                 continue;
             }
-            match timeout(ASK_AGAIN, self.news.recv()).await {
-                Ok(Ok(event)) if event.number == self.last + 1 => {
+            match timeout(self.patience(), self.news.hear()).await {
+                Ok(Ok(News::Event(event))) if event.number == self.last + 1 => {
                     return Some(self.pass_on(event));
                 }
-                Ok(Ok(event)) if event.number <= self.last => {}
+                Ok(Ok(News::Event(event))) if event.number <= self.last => {}
                 Ok(Ok(_) | Err(RecvError::Lagged(_))) => self.stale = true,
                 Ok(Err(RecvError::Closed)) => {
                     tokio::time::sleep(ASK_AGAIN).await;
@@ -88,6 +93,13 @@ impl Reader {
                 }
                 Err(_) => return Some(self.quiet()),
             }
+        }
+    }
+
+    fn patience(&self) -> Duration {
+        match self.bus.health() {
+            Health::Well => ASK_AGAIN,
+            Health::Away { .. } => ASK_AGAIN_ALONE,
         }
     }
 

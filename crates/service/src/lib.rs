@@ -11,6 +11,7 @@
 #![forbid(unsafe_code)]
 
 mod backoff;
+mod bus;
 pub mod credentials;
 mod error;
 mod execution;
@@ -19,22 +20,29 @@ mod follow;
 mod journal;
 pub mod limits;
 mod lines;
+mod presence;
 mod quota;
 pub mod repository;
 mod request;
+mod slots;
 mod spaces;
 mod step;
 mod sweep;
 mod tasks;
 mod worker;
 
+pub use bus::{
+    Alone, Bus, BusError, Health, Hint, Hints, Redis, RedisAddressError, RedisService, Unreadable,
+};
 pub use error::ServiceError;
 pub use feed::Feed;
 pub use follow::{Followed, follow};
+pub use presence::ALIVE;
 pub use quota::{MAX_QUOTA_GB, quota_of_gibibytes};
 pub use request::{InvalidRequest, Submit, TaskRequest};
+pub use slots::{Slot, Slots};
 pub use spaces::{NewSpace, Space, Spaces, SpacesOptions};
 pub use step::{Action, OnError, Step};
 pub use sweep::Sweep;
-pub use tasks::{Cancelled, Receipt, Tasks};
-pub use worker::{Worker, WorkerOptions};
+pub use tasks::{Cancelled, OnEnqueueFailure, Receipt, Tasks};
+pub use worker::{Place, Worker, WorkerOptions};

@@ -32,6 +32,8 @@ const MAX_IDLE: usize = 64;
 pub struct SpacesOptions {
     /// The directory that holds them.
     pub root: PathBuf,
+    /// What the store calls it, if not by the name that it has itself.
+    pub volume: Option<VolumeId>,
     /// The quota of those that have none of their own.
     pub quota: Quota,
     /// What runs commands.
@@ -110,7 +112,7 @@ impl Spaces {
         let settings = HookSettings::new(HooksConfig::none(), &options.environment, Vec::new());
         let hooks = Hooks::new(settings, options.commands.clone(), CancellationToken::new());
         let open = Mutex::default();
-        let volume = workspaces.volume()?;
+        let volume = options.volume.map_or_else(|| workspaces.volume(), Ok)?;
         Ok(Self { inner: Arc::new(Inner { workspaces, volume, hooks, options, store, open }) })
     }
 

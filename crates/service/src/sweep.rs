@@ -3,17 +3,24 @@
 use std::time::Duration;
 
 use carrel_domain::Timestamp;
-use carrel_store::{StoreError, WorkerId};
+use carrel_store::{StoreError, Waiting, WorkerId};
 use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use crate::backoff;
+use crate::bus::Hint;
 use crate::limits::REMEMBER_REPLIES;
 use crate::tasks::Tasks;
 
 /// How often claims are looked at.
 const EVERY: Duration = Duration::from_secs(1);
+
+/// How long a task waits before it looks as if nobody had told workers of it.
+const OVERDUE: Duration = Duration::from_secs(1);
+
+/// Tasks that workers are told of at once.
+const MOST_OFFERED: u32 = 256;
 
 /// After how many looks old answers and tasks are forgotten.
 const FORGET_EVERY: u32 = 600;
@@ -41,9 +48,14 @@ impl Sweep {
             tokio::select! {
                 () = stop.cancelled() => return,
                 _ = ticks.tick() => {}
+                // What was pushed before is gone.
+                () = self.tasks.bus.returned() => {}
             }
             if let Err(error) = self.take_expired().await {
                 warn!(%error, "could not take back expired claims, trying again");
+            }
+            if let Err(error) = self.offer_waiting().await {
+                warn!(%error, "could not look for tasks that wait, trying again");
             }
             if looks.is_multiple_of(FORGET_EVERY)
                 && let Err(error) = self.forget().await
@@ -71,6 +83,20 @@ impl Sweep {
         let now = self.tasks.clock.now();
         let events = self.tasks.store.take_expired(now, backoff::of_lost).await?;
         self.tasks.publish(&events);
+        Ok(())
+    }
+
+    /// Tells workers of tasks that nobody seems to have told them of.
+    pub async fn offer_waiting(&self) -> Result<(), StoreError> {
+        if !self.tasks.bus.needs_sweep() {
+            return Ok(());
+        }
+        let due = before(self.tasks.clock.now(), OVERDUE);
+        let waiting = self.tasks.store.waiting(due, MOST_OFFERED).await?;
+        let hint = |one: &Waiting| Hint::new(one.task, one.workspace, one.priority, one.volume);
+        let hints: Vec<_> = waiting.iter().map(hint).collect();
+        // If they cannot be told, they look for tasks by themselves.
+        let _ = self.tasks.bus.top_up(&hints).await;
         Ok(())
     }
 

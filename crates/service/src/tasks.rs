@@ -2,21 +2,35 @@
 
 use std::sync::Arc;
 
-use carrel_domain::{Clock, TaskId, WorkspaceId};
+use carrel_domain::{Clock, TaskId, TaskStatus, WorkspaceId};
 use carrel_store::{Cancellation, Event, Page, Store, Submission, Task, TaskFilter};
 use futures_util::Stream;
+use tracing::warn;
 
+use crate::bus::{Alone, Bus, Hint};
 use crate::error::ServiceError;
 use crate::feed::Feed;
 use crate::follow::{Followed, follow};
 use crate::request::{InvalidRequest, Submit};
+
+/// What becomes of a submission that workers cannot be told of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnEnqueueFailure {
+    /// It waits; the sweep or a worker finds it in the store.
+    #[default]
+    Keep,
+    /// It fails, and its idempotency key is free again.
+    Fail,
+}
 
 /// Tasks, as whoever submits them sees them. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Tasks {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) feed: Feed,
+    pub(crate) bus: Arc<dyn Bus>,
     pub(crate) clock: Arc<dyn Clock>,
+    on_enqueue_failure: OnEnqueueFailure,
 }
 
 /// What became of a submission.
@@ -38,9 +52,16 @@ pub enum Cancelled {
 }
 
 impl Tasks {
-    /// Puts them together.
+    /// Puts them together, for a process that works by itself.
     pub fn new(store: Arc<dyn Store>, feed: Feed, clock: Arc<dyn Clock>) -> Self {
-        Self { store, feed, clock }
+        let on_enqueue_failure = OnEnqueueFailure::Keep;
+        Self { store, feed, bus: Arc::new(Alone), clock, on_enqueue_failure }
+    }
+
+    /// Tells other processes, too.
+    #[must_use]
+    pub fn over(self, bus: Arc<dyn Bus>, on_enqueue_failure: OnEnqueueFailure) -> Self {
+        Self { bus, on_enqueue_failure, ..self }
     }
 
     /// Returns the store.
@@ -53,6 +74,11 @@ impl Tasks {
         &self.feed
     }
 
+    /// Returns what other processes are told with.
+    pub fn bus(&self) -> &Arc<dyn Bus> {
+        &self.bus
+    }
+
     /// Queues a task. When this returns it will run, whatever happens to this process. `scope` tells
     /// the idempotency keys of different callers apart.
     pub async fn submit(&self, submit: Submit, scope: &str) -> Result<Receipt, ServiceError> {
@@ -60,8 +86,8 @@ impl Tasks {
         let (id, key) = (submit.workspace, submit.key().unwrap_or_default().to_owned());
         match self.store.submit(submit.task(scope, self.clock.now())).await? {
             Submission::Created(task, events) => {
-                self.feed.publish(&events);
-                Ok(Receipt { task, repeated: false })
+                self.publish(&events);
+                self.offer(task).await
             }
             Submission::Repeated(task) => Ok(Receipt { task, repeated: true }),
             Submission::Mismatch => Err(ServiceError::Mismatch { key }),
@@ -86,6 +112,23 @@ impl Tasks {
         }
     }
 
+    /// Tells workers of a task that is in the store.
+    async fn offer(&self, task: Task) -> Result<Receipt, ServiceError> {
+        let Err(error) = self.bus.offer(&[Hint::of(&task, None)]).await else {
+            return Ok(Receipt { task, repeated: false });
+        };
+        if self.on_enqueue_failure == OnEnqueueFailure::Fail {
+            let (reason, now) = (format!("Redis enqueue failed: {error}"), self.clock.now());
+            // One that a worker has found all the same runs.
+            if let Some(events) = self.store.fail_queued(task.id, &reason, now).await? {
+                self.publish(&events);
+                return Err(ServiceError::NotEnqueued { id: task.id, reason });
+            }
+        }
+        warn!(%error, task = %task.id, "workers could not be told of a task; they look for it");
+        Ok(Receipt { task, repeated: false })
+    }
+
     /// Returns a task of a workspace.
     pub async fn find(&self, workspace: WorkspaceId, id: TaskId) -> Result<Task, ServiceError> {
         let found = self.store.task(id).await?.filter(|task| task.workspace == workspace);
@@ -106,11 +149,12 @@ impl Tasks {
     pub async fn cancel(&self, id: TaskId) -> Result<Cancelled, ServiceError> {
         match self.store.cancel(id, self.clock.now()).await? {
             Cancellation::Cancelled(events) => {
-                self.feed.publish(&events);
+                self.publish(&events);
                 Ok(Cancelled::Done)
             }
             Cancellation::Requested => {
                 self.feed.cancel(id);
+                self.bus.cancel(id);
                 Ok(Cancelled::Underway)
             }
             Cancellation::Finished(status) => Err(ServiceError::Finished { id, status }),
@@ -120,10 +164,20 @@ impl Tasks {
 
     /// Follows a task from behind an event to its last one.
     pub fn follow(&self, id: TaskId, after: u64) -> impl Stream<Item = Followed> + Send + use<> {
-        follow(Arc::clone(&self.store), &self.feed, id, after)
+        follow(Arc::clone(&self.store), &self.feed, Arc::clone(&self.bus), id, after)
     }
 
+    /// Tells what happened, here and elsewhere.
     pub(crate) fn publish(&self, events: &[Event]) {
         self.feed.publish(events);
+        self.bus.tell(events);
+    }
+
+    /// Tells workers that a task waits again, if it does.
+    pub(crate) async fn offer_again(&self, task: &Task, status: TaskStatus) {
+        if status == TaskStatus::Queued {
+            // If this fails the sweep finds it.
+            let _ = self.bus.offer(&[Hint::of(task, None)]).await;
+        }
     }
 }

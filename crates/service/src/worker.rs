@@ -3,18 +3,21 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use carrel_domain::VolumeId;
 use carrel_github::GitHub;
-use carrel_store::{ClaimRequest, WorkerId};
-use tokio::sync::Semaphore;
+use carrel_store::{ClaimRequest, Claimed, StoreError, WorkerId, WorkerRecord};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{info, warn};
 
 use crate::backoff;
+use crate::bus::{Hint, Hints};
 use crate::credentials::Vault;
 use crate::execution::{Execution, Limits};
 use crate::limits::{DRAIN, HEARTBEAT, LEASE, RUNNING_PER_WORKSPACE};
+use crate::presence::Presence;
 use crate::repository::DEFAULT_HOSTS;
+use crate::slots::{Slot, Slots};
 use crate::spaces::Spaces;
 use crate::tasks::Tasks;
 
@@ -39,6 +42,15 @@ pub struct WorkerOptions {
     pub credentials: Option<Vault>,
     /// Knows tokens for repositories on GitHub.
     pub github: Option<GitHub>,
+    /// How others find it; none if there are no others.
+    pub presence: Option<Place>,
+}
+
+/// How other processes find a worker.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Where it answers requests, if it does: `http://host:port`.
+    pub address: Option<String>,
 }
 
 impl WorkerOptions {
@@ -54,6 +66,7 @@ impl WorkerOptions {
             hosts: DEFAULT_HOSTS.map(str::to_owned).into(),
             credentials: None,
             github: None,
+            presence: None,
         }
     }
 }
@@ -61,93 +74,232 @@ impl WorkerOptions {
 /// Claims tasks and runs them.
 #[derive(Debug)]
 pub struct Worker {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
     options: WorkerOptions,
     tasks: Tasks,
     spaces: Spaces,
-    /// Places for work. What comes over HTTP takes one as well.
-    slots: Arc<Semaphore>,
+    slots: Slots,
+    running: TaskTracker,
+    give_back: CancellationToken,
 }
 
 impl Worker {
     /// Prepares to work.
     pub fn new(options: WorkerOptions, tasks: Tasks, spaces: Spaces) -> Self {
-        let slots = Arc::new(Semaphore::new(options.concurrency));
-        Self { options, tasks, spaces, slots }
+        let slots = Slots::new(options.concurrency);
+        let (running, give_back) = (TaskTracker::new(), CancellationToken::new());
+        let shared = Shared { options, tasks, spaces, slots, running, give_back };
+        Self { shared: Arc::new(shared) }
     }
 
     /// Returns its name.
     pub fn id(&self) -> &WorkerId {
-        &self.options.id
+        &self.shared.options.id
+    }
+
+    /// Returns its places for work. What comes over HTTP takes one as well.
+    pub fn slots(&self) -> &Slots {
+        &self.shared.slots
     }
 
     /// Runs until `stop` is cancelled. Then what runs may end by itself for a while, and what still
     /// runs after that is given back for others.
-    pub async fn run(self, stop: CancellationToken) {
-        let running = TaskTracker::new();
-        let give_back = CancellationToken::new();
-        self.claim(&running, &stop, &give_back).await;
-        running.close();
-        if !running.is_empty() {
-            info!(tasks = running.len(), "waiting for tasks to end");
+    pub async fn run(&self, stop: CancellationToken) {
+        let drained = CancellationToken::new();
+        let working = async {
+            self.shared.claim(&stop).await;
+            self.shared.drain().await;
+            drained.cancel();
+        };
+        let present = async {
+            if let Some(presence) = self.shared.presence() {
+                presence.run(drained.clone()).await;
+            }
+        };
+        tokio::join!(working, present);
+    }
+}
+
+impl Shared {
+    fn volume(&self) -> VolumeId {
+        self.spaces.volume()
+    }
+
+    fn presence(&self) -> Option<Presence> {
+        let place = self.options.presence.clone()?;
+        let worker = WorkerRecord {
+            id: self.options.id.clone(),
+            volume: self.volume(),
+            address: place.address,
+            concurrency: u32::try_from(self.options.concurrency).unwrap_or(u32::MAX),
+            seen_at: self.tasks.clock.now(),
+        };
+        Some(Presence { tasks: self.tasks.clone(), worker })
+    }
+
+    async fn drain(&self) {
+        self.running.close();
+        if !self.running.is_empty() {
+            info!(tasks = self.running.len(), "waiting for tasks to end");
         }
-        if tokio::time::timeout(self.options.drain, running.wait()).await.is_err() {
-            info!(tasks = running.len(), "giving tasks back");
-            give_back.cancel();
-            running.wait().await;
+        if tokio::time::timeout(self.options.drain, self.running.wait()).await.is_err() {
+            info!(tasks = self.running.len(), "giving tasks back");
+            self.give_back.cancel();
+            self.running.wait().await;
         }
     }
 
-    async fn claim(
-        &self,
-        running: &TaskTracker,
-        stop: &CancellationToken,
-        give_back: &CancellationToken,
-    ) {
-        let request = ClaimRequest {
-            worker: self.options.id.clone(),
-            lease: self.options.lease,
-            per_workspace: self.options.per_workspace,
-            volume: self.spaces.volume(),
-        };
+    async fn claim(self: &Arc<Self>, stop: &CancellationToken) {
+        match self.tasks.bus.hints(self.volume()) {
+            Some(hints) => self.claim_by_hints(hints, stop).await,
+            None => self.claim_by_waiting(stop).await,
+        }
+    }
+
+    /// Claims with a wish that waits in the store.
+    async fn claim_by_waiting(self: &Arc<Self>, stop: &CancellationToken) {
         let mut failures = 0;
         loop {
             let slot = tokio::select! {
                 () = stop.cancelled() => return,
-                slot = Arc::clone(&self.slots).acquire_owned() => slot,
+                slot = self.slots.for_task() => slot,
             };
+            let Some(slot) = slot else { return };
             let claimed = tokio::select! {
                 () = stop.cancelled() => return,
-                claimed = self.tasks.store.claim(request.clone()) => claimed,
+                () = self.slots.wanted() => continue,
+                claimed = self.tasks.store.claim(self.request()) => claimed,
             };
             match claimed {
                 Ok(claimed) => {
                     failures = 0;
-                    self.tasks.publish(&claimed.events);
-                    let execution = Execution {
-                        tasks: self.tasks.clone(),
-                        spaces: self.spaces.clone(),
-                        claim: claimed.claim,
-                        task: claimed.task,
-                        limits: Limits {
-                            lease: self.options.lease,
-                            heartbeat: self.options.heartbeat,
-                        },
-                        hosts: Arc::clone(&self.options.hosts),
-                        credentials: self.options.credentials.clone(),
-                        github: self.options.github.clone(),
-                        give_back: give_back.clone(),
-                    };
-                    running.spawn(async move {
-                        execution.run().await;
+                    let shared = Arc::clone(self);
+                    self.running.spawn(async move {
+                        shared.execute(claimed).await;
                         drop(slot);
                     });
                 }
                 Err(error) => {
+                    drop(slot);
                     failures += 1;
-                    warn!(%error, "could not ask for tasks, trying again");
-                    tokio::time::sleep(backoff::after(failures)).await;
+                    wait_after(&error, failures, stop).await;
                 }
             }
         }
+    }
+
+    /// Claims whenever a hint says that a task may wait. While it waits for a hint it holds no place.
+    async fn claim_by_hints(self: &Arc<Self>, mut hints: Hints, stop: &CancellationToken) {
+        let (mut failures, mut hint) = (0, None);
+        loop {
+            let slot = tokio::select! {
+                () = stop.cancelled() => return,
+                slot = self.slots.for_task() => slot,
+            };
+            let Some(slot) = slot else { return };
+            // This is never given up half-way: a task could be ours without our knowing.
+            match self.try_claim().await {
+                Ok(Some(claimed)) => {
+                    failures = 0;
+                    self.settle(hint.take(), Some(&claimed));
+                    self.running.spawn(Arc::clone(self).execute_all(claimed, slot, stop.clone()));
+                    continue;
+                }
+                Ok(None) => {
+                    failures = 0;
+                    drop(slot);
+                    self.settle(hint.take(), None);
+                }
+                Err(error) => {
+                    drop(slot);
+                    failures += 1;
+                    wait_after(&error, failures, stop).await;
+                    continue;
+                }
+            }
+            hint = tokio::select! {
+                () = stop.cancelled() => return,
+                hint = hints.next() => hint,
+            };
+        }
+    }
+
+    /// Executes a task, and then others that wait, in the same place.
+    async fn execute_all(self: Arc<Self>, first: Claimed, slot: Slot, stop: CancellationToken) {
+        let mut next = Some(first);
+        while let Some(claimed) = next.take() {
+            self.execute(claimed).await;
+            if stop.is_cancelled() || self.slots.is_wanted() {
+                break;
+            }
+            // If the store is away, whoever waits for hints tries again.
+            next = self.try_claim().await.unwrap_or_default();
+            if let Some(claimed) = &next {
+                self.settle(None, Some(claimed));
+            }
+        }
+        drop(slot);
+    }
+
+    async fn try_claim(&self) -> Result<Option<Claimed>, StoreError> {
+        self.tasks.store.try_claim(self.request(), self.tasks.clock.now()).await
+    }
+
+    fn request(&self) -> ClaimRequest {
+        ClaimRequest {
+            worker: self.options.id.clone(),
+            lease: self.options.lease,
+            per_workspace: self.options.per_workspace,
+            volume: self.volume(),
+        }
+    }
+
+    async fn execute(&self, claimed: Claimed) {
+        self.tasks.publish(&claimed.events);
+        let execution = Execution {
+            tasks: self.tasks.clone(),
+            spaces: self.spaces.clone(),
+            claim: claimed.claim,
+            task: claimed.task,
+            limits: Limits { lease: self.options.lease, heartbeat: self.options.heartbeat },
+            hosts: Arc::clone(&self.options.hosts),
+            credentials: self.options.credentials.clone(),
+            github: self.options.github.clone(),
+            give_back: self.give_back.clone(),
+        };
+        execution.run().await;
+    }
+
+    /// Sees that a hint for a task of another volume reaches the workers there. Each claim uses one hint
+    /// up, whichever it is.
+    fn settle(self: &Arc<Self>, hint: Option<Hint>, claimed: Option<&Claimed>) {
+        let (shared, claimed) = (Arc::clone(self), claimed.map(|claimed| claimed.claim.task));
+        let settling = async move {
+            let hint = match (hint, claimed) {
+                (Some(hint), _) => hint,
+                (None, Some(_)) => shared.tasks.bus.spare_hint(shared.volume()).await?,
+                (None, None) => return None,
+            };
+            if Some(hint.task) == claimed {
+                return None;
+            }
+            let workspace = shared.tasks.store.workspace(hint.workspace).await.ok()??;
+            let other = workspace.volume.filter(|volume| *volume != shared.volume())?;
+            // If this fails the sweep pushes it there.
+            shared.tasks.bus.offer(&[hint.on(other)]).await.ok()
+        };
+        tokio::spawn(settling);
+    }
+}
+
+async fn wait_after(error: &StoreError, failures: u32, stop: &CancellationToken) {
+    warn!(%error, "could not ask for tasks, trying again");
+    tokio::select! {
+        () = stop.cancelled() => {}
+        () = tokio::time::sleep(backoff::after(failures)) => {}
     }
 }

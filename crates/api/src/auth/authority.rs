@@ -11,7 +11,7 @@ use super::caller::{Caller, Coverage};
 use super::claims::{Claims, Moment, Pins, Words, subject};
 use super::compact::{self, MAX_TOKEN_BYTES};
 use super::error::AuthError;
-use super::key::SigningKey;
+use super::key::{MIN_SECRET_BYTES, SigningKey};
 use super::key_file::{self, KeyError, ServerSecret};
 use super::scope::{Scope, Scopes};
 use super::ticket::Tickets;
@@ -100,6 +100,13 @@ impl Authority {
     pub fn from_secret(secret: &Secret) -> Result<Self, KeyError> {
         let secret = key_file::usable(secret.expose().as_bytes(), "the secret for tokens")?;
         Ok(Self::signing_with(&secret))
+    }
+
+    /// Takes a secret that nobody knows, for a server that believes no tokens.
+    pub(crate) fn of_nobody() -> Self {
+        let mut secret = [0; MIN_SECRET_BYTES];
+        getrandom::fill(&mut secret).expect("the system has random bytes");
+        Self { key: SigningKey::new(&secret), pins: Pins::default() }
     }
 
     fn signing_with(secret: &Secret) -> Self {

@@ -17,6 +17,7 @@ pub(crate) const WORKSPACES: &[Code] = &[
     Code::SchemaTooNew,
     Code::SandboxUnavailable,
     Code::Overloaded,
+    Code::WorkerUnreachable,
     Code::Contended,
     Code::Io,
 ];

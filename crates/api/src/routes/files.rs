@@ -223,7 +223,7 @@ pub(super) async fn raw(
 ) -> Answered {
     let path = PathBuf::from(params.required()?);
     let space = api.space(&caller, Scope::Read, workspace).await?;
-    let _place = api.place().await?;
+    let _place = api.look_place().await?;
     let read = move || space.place().files().browse().read(&path, MAX_READ_BYTES);
     let bytes = blocking(read).await?;
     Ok(bytes_answer(StatusCode::OK, "application/octet-stream", bytes))

@@ -50,7 +50,7 @@ pub(super) fn routes() -> Vec<Route> {
             .body::<CloneBody>()
             .json::<Accepted>(200, "The task is queued.")
             .fails(STORE)
-            .fails(&[Code::WorkspaceNotFound, Code::Overloaded]),
+            .fails(&[Code::WorkspaceNotFound, Code::Overloaded, Code::QueueUnavailable]),
     ]
 }
 

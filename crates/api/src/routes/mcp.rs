@@ -38,7 +38,7 @@ pub(crate) fn mounted(api: &Api) -> Mounted {
 }
 
 /// Returns the route of the endpoint.
-pub(super) fn route(mcp: Mounted) -> MethodRouter<Api> {
+pub(crate) fn route(mcp: Mounted) -> MethodRouter<Api> {
     let serve = async move |State(_): State<Api>, Who(caller): Who, request: Request| -> Answered {
         check_origin(request.headers())?;
         let mut request = request;

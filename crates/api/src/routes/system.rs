@@ -4,7 +4,8 @@ use std::fmt::Write as _;
 
 use axum::extract::State;
 use axum::http::StatusCode;
-use carrel_domain::Coded as _;
+use carrel_domain::{Code, Coded as _};
+use carrel_service::Health;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -22,10 +23,13 @@ pub(super) fn routes() -> Vec<Route> {
             .called("check_health", "Is the server there?")
             .says("Answers as long as the process does.")
             .public()
-            .json::<Health>(200, "It is."),
+            .json::<Alive>(200, "It is."),
         Route::get("/readyz", ready)
             .called("check_readiness", "Is the server ready?")
-            .says("Answers whether the store answers, and whether the keys of the token provider are there, if one is set.")
+            .says(
+                "Answers whether the store answers, whether workers are told of tasks at once, and whether \
+                 the keys of the token provider are there, if one is set.",
+            )
             .public()
             .json::<Readiness>(200, "It is.")
             .json::<Readiness>(503, "Something that is needed is not there."),
@@ -40,7 +44,8 @@ pub(super) fn routes() -> Vec<Route> {
 
 /// That the server is there.
 #[derive(Serialize, JsonSchema)]
-struct Health {
+#[schemars(rename = "Health")]
+struct Alive {
     /// `ok`.
     status: &'static str,
 }
@@ -48,32 +53,47 @@ struct Health {
 /// Whether the server can work.
 #[derive(Serialize, JsonSchema)]
 struct Readiness {
-    /// `ready` or `not_ready`.
+    /// `ready`, `degraded` or `not_ready`.
     status: &'static str,
     /// `ok`, or the code of what is wrong.
     store: &'static str,
     /// Whether tokens of the provider can be verified: `ok` or `missing`. Not there without a provider.
     #[serde(skip_serializing_if = "Option::is_none")]
     keys: Option<&'static str>,
+    /// `ok`, or the code of what is wrong.
+    queue: &'static str,
+    /// What is wrong, for people.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
 }
 
 /// The process answers.
 pub(super) async fn alive() -> Answered {
-    Ok(ok(&Health { status: "ok" }))
+    Ok(ok(&Alive { status: "ok" }))
 }
 
 /// What it needs answers, too.
 pub(super) async fn ready(State(api): State<Api>) -> Answered {
+    let (queue, mut reason) = match api.inner.tasks.bus().health() {
+        Health::Well => ("ok", None),
+        Health::Away { reason } => (Code::QueueUnavailable.name(), Some(reason)),
+    };
     let store = match api.inner.tasks.store().ping().await {
         Ok(()) => "ok",
-        Err(error) => error.code().name(),
+        Err(error) => {
+            // Anybody may ask; what the database says in detail is for the log.
+            reason = Some(error.to_string());
+            error.code().name()
+        }
     };
     let has_keys = |provider: &Provider| if provider.is_ready() { "ok" } else { "missing" };
     let keys = api.inner.provider.as_ref().map(has_keys);
     if store == "ok" && keys != Some("missing") {
-        return Ok(ok(&Readiness { status: "ready", store, keys }));
+        // Rows are the truth, so that tasks are taken and run without the queue.
+        let status = if queue == "ok" { "ready" } else { "degraded" };
+        return Ok(ok(&Readiness { status, store, keys, queue, reason }));
     }
-    let body = Readiness { status: "not_ready", store, keys };
+    let body = Readiness { status: "not_ready", store, keys, queue, reason };
     Ok(json_answer(StatusCode::SERVICE_UNAVAILABLE, &body))
 }
 

@@ -89,8 +89,9 @@ impl Called<'_> {
         mut options: CallOptions,
     ) -> Result<Answer, Failed> {
         let space = api.space(self.caller, self.scope, self.workspace).await?;
-        let place = api.place().await?;
-        if self.scope != Scope::Read {
+        let looks = self.scope == Scope::Read;
+        let place = if looks { api.look_place().await? } else { api.place().await? };
+        if !looks {
             api.inner.spaces.check_quota(&space).await?;
         }
         options.terms = Terms { network: self.network, ..Terms::default() };

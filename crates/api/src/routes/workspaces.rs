@@ -13,10 +13,12 @@ use serde::Deserialize;
 use serde_json::json;
 
 use crate::answer::{Answered, Failed, ok};
-use crate::auth::{Coverage, Scope};
+use crate::auth::{Caller, Coverage, Scope};
 use crate::extract::{Id, Json, Params, Who};
+use crate::forward::ask;
 use crate::limits::{DEFAULT_PAGE, MAX_NAME_CHARS, MAX_PAGE};
 use crate::openapi::{Header, NO_CONTROL, Route, STORE, WORKSPACES};
+use crate::others::Location;
 use crate::repeat::Change;
 use crate::routes::tasks::check_network;
 use crate::state::Api;
@@ -124,8 +126,10 @@ pub(super) async fn create(
             network: new.network,
         };
         let (made, _) = api.inner.spaces.provision(space).await?;
-        api.inner.spaces.enter(made.id).await?;
-        Ok((StatusCode::CREATED, json!(shown(&api, &made).await?)))
+        if api.inner.others.is_none() {
+            api.inner.spaces.enter(made.id).await?;
+        }
+        Ok((StatusCode::CREATED, json!(shown(&api, &caller, &made).await?)))
     };
     change.once(work).await
 }
@@ -163,7 +167,7 @@ pub(super) async fn list(
     };
     let mut workspaces = Vec::with_capacity(found.len());
     for workspace in &found {
-        workspaces.push(shown(&api, workspace).await?);
+        workspaces.push(shown(&api, &caller, workspace).await?);
     }
     let next_after =
         (found.len() == limit as usize).then(|| found.last().map(|last| last.id)).flatten();
@@ -176,7 +180,7 @@ pub(super) async fn show(
     Id(id): Id<WorkspaceId>,
 ) -> Answered {
     let workspace = api.workspace(&caller, Scope::Read, Some(id)).await?;
-    Ok(ok(&shown(&api, &workspace).await?))
+    Ok(ok(&shown(&api, &caller, &workspace).await?))
 }
 
 pub(super) async fn usage(
@@ -207,16 +211,45 @@ pub(super) async fn remove(
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
-async fn shown(api: &Api, workspace: &Workspace) -> Result<WorkspaceShown, Failed> {
+/// Returns what is said of a workspace. Whoever has its directory says how much it holds.
+async fn shown(
+    api: &Api,
+    caller: &Caller,
+    workspace: &Workspace,
+) -> Result<WorkspaceShown, Failed> {
+    let location = match (&api.inner.others, workspace.volume) {
+        (Some(others), Some(_)) => others.locate(workspace).await.map(|found| (others, found)),
+        (Some(_) | None, _) => return shown_here(api, workspace).await,
+    };
+    let used = match location {
+        Ok((_, Location::Here)) => return shown_here(api, workspace).await,
+        Ok((others, Location::There(servers))) => {
+            ask(others, caller, &servers, &format!("{}/usage", workspace.id)).await
+        }
+        Err(failed) => Err(failed),
+    };
+    let (state, usage) = match &used {
+        Ok(used) => ("ready", used["usage_bytes"].as_u64().unwrap_or(0)),
+        Err(_) => ("unreachable", 0),
+    };
+    Ok(described(workspace, state, usage))
+}
+
+async fn shown_here(api: &Api, workspace: &Workspace) -> Result<WorkspaceShown, Failed> {
     let used = api.inner.spaces.usage(workspace.id).await?;
-    Ok(WorkspaceShown {
+    let state = if used.is_some() { "ready" } else { "new" };
+    Ok(described(workspace, state, used.map_or(0, |measured| measured.amount.bytes)))
+}
+
+fn described(workspace: &Workspace, state: &'static str, usage_bytes: u64) -> WorkspaceShown {
+    WorkspaceShown {
         id: workspace.id,
         name: workspace.name.clone(),
         layout: workspace.layout,
         network: workspace.network,
-        state: if used.is_some() { "ready" } else { "new" },
+        state,
         created_at: workspace.created_at,
-        usage_bytes: used.map_or(0, |measured| measured.amount.bytes),
+        usage_bytes,
         quota_bytes: workspace.quota_bytes,
-    })
+    }
 }

@@ -26,9 +26,7 @@ impl DataDirectory {
     #[expect(clippy::disallowed_methods, reason = "the server's own directory, in no workspace")]
     pub(crate) fn open(path: &Path) -> Result<Self, Failure> {
         let failed = |source| Failure::Data { path: path.display().to_string(), source };
-        DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(failed)?;
-        let path = std::fs::canonicalize(path).map_err(failed)?;
-        check_owner(&path).map_err(failed)?;
+        let path = make(path)?;
         let lock = File::options()
             .create(true)
             .truncate(false)
@@ -54,6 +52,16 @@ impl DataDirectory {
         let set = environment.get(CARREL_TOKEN_SECRET).is_some_and(|secret| !secret.is_empty());
         set || self.path.join(KEY_FILE).exists()
     }
+}
+
+/// Makes a directory for its owner alone, if it is missing, and returns where it really is.
+#[expect(clippy::disallowed_methods, reason = "the server's own directory, in no workspace")]
+pub(crate) fn make(path: &Path) -> Result<PathBuf, Failure> {
+    let failed = |source| Failure::Data { path: path.display().to_string(), source };
+    DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(failed)?;
+    let path = std::fs::canonicalize(path).map_err(failed)?;
+    check_owner(&path).map_err(failed)?;
+    Ok(path)
 }
 
 /// Refuses a directory that others own or may change.

@@ -5,14 +5,17 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use carrel_client::Server;
 use carrel_config::Environment;
 use carrel_config::environment::{
-    CARREL_GIT_HOSTS, CARREL_RATE_LIMIT, DATABASE_URL, REDIS_URL, WORKER_CONCURRENCY,
-    WORKSPACE_DEFAULT_QUOTA_GB, WORKSPACE_VOLUME_PATH,
+    CARREL_DRAIN_SECONDS, CARREL_GIT_HOSTS, CARREL_LEASE_SECONDS, CARREL_MIGRATE,
+    CARREL_ON_ENQUEUE_FAILURE, CARREL_RATE_LIMIT, DATABASE_URL, REDIS_URL, WORKER_CONCURRENCY,
+    WORKER_INTERNAL_TOKEN, WORKER_INTERNAL_URL, WORKSPACE_DEFAULT_QUOTA_GB, WORKSPACE_VOLUME_PATH,
 };
-use carrel_domain::ByteSize;
+use carrel_domain::{ByteSize, Secret};
+use carrel_service::limits::LEASE;
 use carrel_service::repository::DEFAULT_HOSTS;
-use carrel_service::{MAX_QUOTA_GB, quota_of_gibibytes};
+use carrel_service::{MAX_QUOTA_GB, OnEnqueueFailure, quota_of_gibibytes};
 use carrel_workspace::Quota;
 
 use crate::failure::Failure;
@@ -32,30 +35,52 @@ const RATE: (u64, u64) = (5000, 1_000_000);
 /// How long finished tasks are kept.
 const KEEP: Duration = Duration::from_hours(30 * 24);
 
+/// The longest that tasks may have to end.
+const MAX_DRAIN_SECONDS: u64 = 3600;
+
+/// The shortest and the longest time after which a silent worker loses its tasks, in seconds.
+const LEASE_SECONDS: (u64, u64) = (3, 3600);
+
 /// What the environment says about the service.
 #[derive(Debug)]
-pub(super) struct Settings {
-    pub(super) concurrency: usize,
-    pub(super) quota: Quota,
-    pub(super) volume: Option<PathBuf>,
-    pub(super) keep: Duration,
+pub(crate) struct Settings {
+    pub(crate) concurrency: usize,
+    pub(crate) quota: Quota,
+    pub(crate) volume: Option<PathBuf>,
+    pub(crate) keep: Duration,
     /// Requests a second of one workspace.
-    pub(super) rate: NonZeroU32,
+    pub(crate) rate: NonZeroU32,
     /// Machines that repositories may come from.
-    pub(super) hosts: Arc<[String]>,
+    pub(crate) hosts: Arc<[String]>,
+    /// The database that several processes share; a file of its own if none.
+    pub(crate) shared: Option<Shared>,
+    /// How long tasks have to end, if that is said.
+    pub(crate) drain: Option<Duration>,
+    pub(crate) lease: Duration,
+    /// The token that servers and workers share.
+    pub(crate) internal_token: Option<Secret>,
+    /// Where to ask if no worker has said where it is.
+    pub(crate) internal_url: Option<Server>,
+}
+
+/// What several processes share.
+#[derive(Clone, Debug)]
+pub(crate) struct Shared {
+    pub(crate) database: Secret,
+    pub(crate) redis: Option<Secret>,
+    pub(crate) on_enqueue_failure: OnEnqueueFailure,
+    /// Whether whoever starts brings the database up to date.
+    pub(crate) migrate: bool,
 }
 
 impl Settings {
-    pub(super) fn read(environment: &Environment) -> Result<Self, Failure> {
-        for name in [DATABASE_URL, REDIS_URL] {
-            if environment.get(name).is_some_and(|value| !value.is_empty()) {
-                return Err(Failure::NotYet { name });
-            }
-        }
-        let concurrency = number(environment, WORKER_CONCURRENCY, CONCURRENCY)?;
+    pub(crate) fn read(environment: &Environment) -> Result<Self, Failure> {
+        let concurrency =
+            number(environment, WORKER_CONCURRENCY, CONCURRENCY.0, (1, CONCURRENCY.1))?;
         let quota = quota(environment)?;
-        let rate = number(environment, CARREL_RATE_LIMIT, RATE)?;
+        let rate = number(environment, CARREL_RATE_LIMIT, RATE.0, (1, RATE.1))?;
         let volume = environment.get(WORKSPACE_VOLUME_PATH).filter(|path| !path.is_empty());
+        let lease = number(environment, CARREL_LEASE_SECONDS, LEASE.as_secs(), LEASE_SECONDS)?;
         Ok(Self {
             concurrency: usize::try_from(concurrency).unwrap_or(1),
             quota: Quota { bytes: quota, files: Some(QUOTA_FILES) },
@@ -64,6 +89,11 @@ impl Settings {
             hosts: hosts(environment)?,
             rate: NonZeroU32::new(u32::try_from(rate).unwrap_or(u32::MAX))
                 .unwrap_or(NonZeroU32::MAX),
+            shared: shared(environment)?,
+            drain: drain(environment)?,
+            lease: Duration::from_secs(lease),
+            internal_token: secret(environment, WORKER_INTERNAL_TOKEN),
+            internal_url: internal_url(environment)?,
         })
     }
 }
@@ -83,36 +113,79 @@ fn hosts(environment: &Environment) -> Result<Arc<[String]>, Failure> {
     if named.is_empty() { Ok(DEFAULT_HOSTS.map(str::to_owned).into()) } else { Ok(named.into()) }
 }
 
-/// Reads a number from 1 to a limit; blank counts as unset.
-fn number(
+fn shared(environment: &Environment) -> Result<Option<Shared>, Failure> {
+    let database = secret(environment, DATABASE_URL);
+    let redis = secret(environment, REDIS_URL);
+    let on_enqueue_failure = match word(environment, CARREL_ON_ENQUEUE_FAILURE).as_deref() {
+        None | Some("keep") => OnEnqueueFailure::Keep,
+        Some("fail") => OnEnqueueFailure::Fail,
+        Some(value) => return Err(refused(CARREL_ON_ENQUEUE_FAILURE, value, "`keep` or `fail`")),
+    };
+    let migrate = match word(environment, CARREL_MIGRATE).as_deref() {
+        None | Some("on") => true,
+        Some("off") => false,
+        Some(value) => return Err(refused(CARREL_MIGRATE, value, "`on` or `off`")),
+    };
+    match (database, redis) {
+        (Some(database), redis) => {
+            Ok(Some(Shared { database, redis, on_enqueue_failure, migrate }))
+        }
+        (None, Some(_)) => Err(Failure::RedisAlone),
+        (None, None) => Ok(None),
+    }
+}
+
+fn refused(name: &'static str, value: &str, expected: impl Into<String>) -> Failure {
+    Failure::Variable { name, value: value.to_owned(), expected: expected.into() }
+}
+
+/// Reads a text; blank counts as unset.
+pub(crate) fn word(environment: &Environment, name: &str) -> Option<String> {
+    let text = environment.get(name)?.to_string_lossy().trim().to_owned();
+    (!text.is_empty()).then_some(text)
+}
+
+/// Reads a text that is not to be shown; blank counts as unset.
+fn secret(environment: &Environment, name: &str) -> Option<Secret> {
+    word(environment, name).map(Secret::new)
+}
+
+fn internal_url(environment: &Environment) -> Result<Option<Server>, Failure> {
+    let Some(text) = word(environment, WORKER_INTERNAL_URL) else { return Ok(None) };
+    match text.parse() {
+        Ok(server) => Ok(Some(server)),
+        Err(error) => Err(refused(WORKER_INTERNAL_URL, &text, format!("an address: {error}"))),
+    }
+}
+
+fn drain(environment: &Environment) -> Result<Option<Duration>, Failure> {
+    if word(environment, CARREL_DRAIN_SECONDS).is_none() {
+        return Ok(None);
+    }
+    let seconds = number(environment, CARREL_DRAIN_SECONDS, 0, (0, MAX_DRAIN_SECONDS))?;
+    Ok(Some(Duration::from_secs(seconds)))
+}
+
+/// Reads a number between limits; blank counts as unset.
+pub(crate) fn number(
     environment: &Environment,
     name: &'static str,
-    (usual, most): (u64, u64),
+    usual: u64,
+    (least, most): (u64, u64),
 ) -> Result<u64, Failure> {
-    let Some(text) = environment.get(name).filter(|text| !text.is_empty()) else {
-        return Ok(usual);
-    };
-    let text = text.to_string_lossy();
-    let number = text.trim().parse().ok().filter(|number| (1..=most).contains(number));
-    number.ok_or_else(|| Failure::Variable {
-        name,
-        value: text.into_owned(),
-        expected: format!("a number from 1 to {most}"),
-    })
+    let Some(text) = word(environment, name) else { return Ok(usual) };
+    let number = text.parse().ok().filter(|number| (least..=most).contains(number));
+    number.ok_or_else(|| refused(name, &text, format!("a number from {least} to {most}")))
 }
 
 /// Reads the usual quota; blank counts as unset.
 fn quota(environment: &Environment) -> Result<ByteSize, Failure> {
     let name = WORKSPACE_DEFAULT_QUOTA_GB;
-    let Some(text) = environment.get(name).filter(|text| !text.is_empty()) else {
-        return Ok(USUAL_QUOTA);
-    };
-    let text = text.to_string_lossy();
-    text.trim().parse().ok().and_then(quota_of_gibibytes).ok_or_else(|| Failure::Variable {
-        name,
-        value: text.into_owned(),
-        expected: format!("a number above 0, at most {MAX_QUOTA_GB}"),
-    })
+    let Some(text) = word(environment, name) else { return Ok(USUAL_QUOTA) };
+    text.parse()
+        .ok()
+        .and_then(quota_of_gibibytes)
+        .ok_or_else(|| refused(name, &text, format!("a number above 0, at most {MAX_QUOTA_GB}")))
 }
 
 #[cfg(test)]
@@ -120,9 +193,13 @@ mod tests {
     use super::*;
     use pretty_assertions::assert_eq;
 
-    fn read(pairs: &[(&str, &str)]) -> Result<(usize, u64), String> {
+    fn settings(pairs: &[(&str, &str)]) -> Result<Settings, String> {
         let environment = Environment::from_pairs(pairs.iter().copied());
-        let settings = Settings::read(&environment).map_err(|error| error.to_string())?;
+        Settings::read(&environment).map_err(|error| error.to_string())
+    }
+
+    fn read(pairs: &[(&str, &str)]) -> Result<(usize, u64), String> {
+        let settings = settings(pairs)?;
         Ok((settings.concurrency, settings.quota.bytes.as_u64() >> 20))
     }
 
@@ -140,6 +217,35 @@ mod tests {
             let error = read(&[("WORKSPACE_DEFAULT_QUOTA_GB", value)]).unwrap_err();
             assert!(error.contains("WORKSPACE_DEFAULT_QUOTA_GB"), "{error}");
         }
-        assert!(read(&[("REDIS_URL", "redis://x")]).unwrap_err().contains("REDIS_URL"));
+    }
+
+    #[test]
+    fn what_is_shared_follows_from_two_variables() {
+        let database = ("DATABASE_URL", "postgres://u:hidden@h/d");
+        let redis = ("REDIS_URL", "redis://h");
+        assert!(settings(&[]).unwrap().shared.is_none());
+        assert!(settings(&[("DATABASE_URL", " ")]).unwrap().shared.is_none());
+        let shared = settings(&[database]).unwrap().shared.unwrap();
+        assert!(shared.redis.is_none() && shared.migrate);
+        assert!(!format!("{shared:?}").contains("hidden"));
+        let error = settings(&[redis]).unwrap_err();
+        assert!(error.contains("REDIS_URL") && error.contains("DATABASE_URL"), "{error}");
+        let fails = ("CARREL_ON_ENQUEUE_FAILURE", "fail");
+        let shared = settings(&[database, redis, fails, ("CARREL_MIGRATE", "off")]).unwrap();
+        let shared = shared.shared.unwrap();
+        let found = (shared.redis.is_some(), shared.on_enqueue_failure, shared.migrate);
+        assert_eq!(found, (true, OnEnqueueFailure::Fail, false));
+        for (name, value) in [
+            ("CARREL_ON_ENQUEUE_FAILURE", "explode"),
+            ("CARREL_MIGRATE", "maybe"),
+            ("CARREL_DRAIN_SECONDS", "3601"),
+            ("CARREL_LEASE_SECONDS", "1"),
+            ("WORKER_INTERNAL_URL", "worker:8081"),
+        ] {
+            let error = settings(&[database, (name, value)]).unwrap_err();
+            assert!(error.contains(name), "{name}: {error}");
+        }
+        let drain = settings(&[("CARREL_DRAIN_SECONDS", "0")]).unwrap().drain;
+        assert_eq!(drain, Some(Duration::ZERO));
     }
 }

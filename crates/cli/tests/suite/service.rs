@@ -4,8 +4,12 @@
 mod auth;
 /// The client crate.
 mod client;
+/// Several processes on PostgreSQL and Redis, started and killed.
+mod cluster;
 /// Credentials of a workspace.
 mod credentials;
+/// The door of a worker.
+mod door;
 /// Files, commands, git and tools of a workspace.
 mod files;
 /// What the hostile cases of the reference want, by their numbers.
@@ -20,6 +24,8 @@ mod lab;
 mod limits;
 /// The tools for agents.
 mod mcp;
+/// Servers and workers that share a database: placement, requests passed on, things that go away.
+mod scaled;
 /// From the start of a server to its end.
 mod starting;
 /// Reading events.

@@ -7,8 +7,8 @@ use carrel_config::{Environment, OperatorPolicy, TierChoice};
 use carrel_domain::{ByteSize, SystemClock, TaskId, WorkspaceId};
 use carrel_service::repository::DEFAULT_HOSTS;
 use carrel_service::{
-    Feed, Followed, NewSpace, Spaces, SpacesOptions, Sweep, TaskRequest, Tasks, Worker,
-    WorkerOptions,
+    Feed, Followed, Health, NewSpace, OnEnqueueFailure, Redis, Spaces, SpacesOptions, Sweep,
+    TaskRequest, Tasks, Worker, WorkerOptions,
 };
 use carrel_store::{Event, EventKind, Sqlite, SqliteOptions, Store, Task};
 use carrel_tools::{Events, GitOptions};
@@ -16,7 +16,9 @@ use carrel_workspace::{Boundary, Commands, Purpose, Quota, Runner, RunnerOptions
 use futures_util::StreamExt as _;
 use serde_json::Value;
 use tokio::task::JoinHandle;
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use crate::redis::RedisServer;
 
 /// Long enough for anything that is to happen soon on a busy machine.
 pub(crate) const SOON: Duration = Duration::from_secs(30);
@@ -32,6 +34,25 @@ pub(crate) struct Lab {
 pub(crate) struct Working {
     pub(crate) stop: CancellationToken,
     pub(crate) done: JoinHandle<()>,
+}
+
+/// The tasks of a service as one of several processes sees them.
+pub(crate) struct Joined {
+    pub(crate) tasks: Tasks,
+    #[expect(dead_code, reason = "it is held, not read")]
+    pub(crate) stop: DropGuard,
+}
+
+impl Joined {
+    /// Waits until Redis is there, or not.
+    pub(crate) async fn until_well(&self, well: bool) {
+        let waiting = async {
+            while (self.tasks.bus().health() == Health::Well) != well {
+                tokio::time::sleep(Duration::from_millis(2)).await;
+            }
+        };
+        tokio::time::timeout(SOON, waiting).await.expect("it changes soon");
+    }
 }
 
 impl Lab {
@@ -57,6 +78,7 @@ impl Lab {
         });
         let options = SpacesOptions {
             root: directory.path().join("workspaces"),
+            volume: None,
             quota: Quota { bytes: quota, files: None },
             runner,
             commands,
@@ -72,6 +94,17 @@ impl Lab {
         Self { directory, tasks, spaces, workspace }
     }
 
+    /// Returns the same service as another process sees it that is joined to it by Redis alone.
+    pub(crate) fn joined(&self, server: &RedisServer, failure: OnEnqueueFailure) -> Joined {
+        let stop = CancellationToken::new();
+        let (bus, service) = Redis::new(&server.address(), stop.clone()).unwrap();
+        let feed = Feed::default();
+        tokio::spawn(service.run(feed.clone(), stop.clone()));
+        let tasks = Tasks::new(Arc::clone(self.tasks.store()), feed, Arc::new(SystemClock));
+        let tasks = tasks.over(Arc::new(bus), failure);
+        Joined { tasks, stop: stop.drop_guard() }
+    }
+
     /// Starts a worker.
     pub(crate) fn work(&self) -> Working {
         self.work_as(WorkerOptions::new(3))
@@ -80,7 +113,8 @@ impl Lab {
     pub(crate) fn work_as(&self, options: WorkerOptions) -> Working {
         let worker = Worker::new(options, self.tasks.clone(), self.spaces.clone());
         let stop = CancellationToken::new();
-        let done = tokio::spawn(worker.run(stop.clone()));
+        let running = stop.clone();
+        let done = tokio::spawn(async move { worker.run(running).await });
         Working { stop, done }
     }
 

@@ -46,7 +46,7 @@ pub(in crate::routes) fn routes() -> Vec<Route> {
             .leads_to("follow_task", "task_id")
             .leads_to("open_task_events", "task_id")
             .fails(STORE)
-            .fails(&[Code::WorkspaceNotFound, Code::Overloaded]),
+            .fails(&[Code::WorkspaceNotFound, Code::Overloaded, Code::QueueUnavailable]),
         Route::get("/api/tasks", list)
             .called("list_tasks", "List tasks")
             .says("Lists the tasks of a workspace, the latest first.")

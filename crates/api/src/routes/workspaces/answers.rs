@@ -15,7 +15,7 @@ pub(super) struct WorkspaceShown {
     pub(super) layout: Layout,
     /// The network of its commands when they do not say; the operator's if none.
     pub(super) network: Option<Network>,
-    /// `ready`, or `new` if it has no directory yet.
+    /// `ready`; `new` if it has no directory yet; `unreachable` if no worker answers for its volume.
     pub(super) state: &'static str,
     pub(super) created_at: Timestamp,
     /// How many bytes it holds.

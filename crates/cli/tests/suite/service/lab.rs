@@ -20,6 +20,7 @@ pub(crate) struct Service {
     pub(crate) server: Server,
     pub(crate) address: SocketAddr,
     variables: Vec<(String, String)>,
+    options: Vec<String>,
 }
 
 impl Service {
@@ -30,18 +31,24 @@ impl Service {
 
     /// Starts one in an environment with more in it.
     pub(crate) fn start_with(variables: &[(&str, &str)]) -> Self {
+        Self::start_as(&[], variables)
+    }
+
+    /// Starts one with more options, in an environment with more in it.
+    pub(crate) fn start_as(options: &[&str], variables: &[(&str, &str)]) -> Self {
         let lab = Lab::usual();
         let variables: Vec<_> = variables
             .iter()
             .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
             .collect();
-        let (server, address) = begin(serve(&lab, &variables));
-        Self { lab, server, address, variables }
+        let options: Vec<_> = options.iter().map(|option| (*option).to_owned()).collect();
+        let (server, address) = begin(serve(&lab, &options, &variables));
+        Self { lab, server, address, variables, options }
     }
 
     /// Starts it again with what is in its data directory.
     pub(crate) fn begin_again(&mut self) {
-        (self.server, self.address) = begin(serve(&self.lab, &self.variables));
+        (self.server, self.address) = begin(serve(&self.lab, &self.options, &self.variables));
     }
 
     /// Starts it again at the address that it had.
@@ -80,6 +87,7 @@ impl Service {
     pub(crate) fn token(&self, options: &[&str]) -> String {
         let mut command = self.lab.carrel();
         command.args(["token", "new", "--data"]).arg(self.lab.path("data")).args(options);
+        command.envs(self.variables.iter().map(|(name, value)| (name, value)));
         let output = command.output().unwrap();
         assert!(output.status.success(), "{output:?}");
         String::from_utf8(output.stdout).unwrap().trim_end().to_owned()
@@ -121,9 +129,9 @@ impl Service {
     }
 }
 
-fn serve(lab: &Lab, variables: &[(String, String)]) -> Command {
+fn serve(lab: &Lab, options: &[String], variables: &[(String, String)]) -> Command {
     let mut command = lab.carrel();
-    command.args(["serve", "--bind", "127.0.0.1:0", "--data"]).arg(lab.path("data"));
+    command.args(["serve", "--bind", "127.0.0.1:0", "--data"]).arg(lab.path("data")).args(options);
     command.envs(variables.iter().map(|(name, value)| (name, value)));
     command
 }

@@ -16,7 +16,7 @@ const JSON: [&str; 4] = [
 ];
 
 /// A client of the revision with sessions.
-struct Agent {
+pub(super) struct Agent {
     client: Client,
     session: String,
 }
@@ -27,7 +27,7 @@ impl Client {
     }
 
     /// Shakes hands.
-    fn agent(&self) -> Agent {
+    pub(super) fn agent(&self) -> Agent {
         let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
             "protocolVersion": "2025-11-25", "capabilities": {},
             "clientInfo": { "name": "test", "version": "1" },
@@ -42,7 +42,7 @@ impl Client {
     }
 
     /// Asks in the revision without sessions.
-    fn stateless(&self, method: &str, mut params: Value) -> Reply {
+    pub(super) fn stateless(&self, method: &str, mut params: Value) -> Reply {
         params["_meta"] = json!({
             "io.modelcontextprotocol/protocolVersion": "2026-07-28",
             "io.modelcontextprotocol/clientInfo": { "name": "test", "version": "1" },
@@ -68,7 +68,7 @@ impl Agent {
         self.send(&body).expect(200)
     }
 
-    fn call(&self, tool: &str, arguments: &Value) -> Value {
+    pub(super) fn call(&self, tool: &str, arguments: &Value) -> Value {
         let reply = self.ask("tools/call", &json!({ "name": tool, "arguments": arguments }));
         reply["result"].clone()
     }

@@ -1,0 +1,103 @@
+//! The API of a worker, for other servers of the same installation.
+
+use std::path::PathBuf;
+
+use axum::Router;
+use axum::routing::get;
+use carrel_mcp::{ConnectionOptions, Connections, Mounted};
+use carrel_service::{Health as BusHealth, Slots};
+use carrel_store::WorkerId;
+use serde::Serialize;
+use serde_json::Value;
+use std::sync::Arc;
+use tokio::net::TcpListener;
+use tokio::time::Instant;
+use tracing::warn;
+
+use crate::answer::ok;
+use crate::forward::{MCP, internal_path};
+use crate::limits::{HEADER_READ_TIMEOUT, MAX_CONNECTIONS, SHUTDOWN_GRACE, WRITE_STALL};
+use crate::routes::{mcp, mcp_route, table, unknown, wrong_method};
+use crate::state::Api;
+
+/// What a worker says about itself to anybody.
+#[derive(Clone, Debug)]
+pub struct Health {
+    /// Its name.
+    pub worker: WorkerId,
+    /// The directory with its workspaces.
+    pub volume: PathBuf,
+    /// Its places for work.
+    pub slots: Slots,
+    /// What holds on its machine, as `carrel doctor` says it.
+    pub sandbox: Value,
+}
+
+#[derive(Serialize)]
+struct Shown<'a> {
+    status: &'static str,
+    worker_id: &'a str,
+    active_tasks: usize,
+    concurrency: usize,
+    volume_path: String,
+    store: &'static str,
+    queue: &'static str,
+    sandbox: &'a Value,
+}
+
+/// Serves a worker's API from a listener until it is told to stop.
+pub async fn serve_worker(listener: TcpListener, api: Api, health: Health) {
+    let options = ConnectionOptions {
+        header_read_timeout: HEADER_READ_TIMEOUT,
+        write_stall: WRITE_STALL,
+        max_connections: MAX_CONNECTIONS,
+    };
+    let stop = api.inner.stop.clone();
+    let mcp = mcp(&api);
+    let connections = Connections::new(options, router(api, health, mcp.clone()));
+    tokio::select! {
+        () = connections.accept(&listener) => {}
+        () = mcp.run() => {}
+        () = stop.cancelled() => {}
+    }
+    drop(listener);
+    let deadline = Instant::now() + SHUTDOWN_GRACE;
+    let (closed, ()) = tokio::join!(connections.close(deadline), mcp.run());
+    if !closed {
+        warn!("stopped before every request had ended");
+    }
+}
+
+/// Returns the routes that need a directory, and `/health`.
+fn router(api: Api, health: Health, mcp: Mounted) -> Router {
+    let health = Arc::new(health);
+    let shown = {
+        let api = api.clone();
+        move || show(api.clone(), Arc::clone(&health))
+    };
+    let routes = table().into_iter().map(crate::openapi::Route::into_handler);
+    let own = routes.filter_map(|(path, handler)| Some((internal_path(path)?, handler)));
+    own.fold(Router::new(), |router, (path, handler)| router.route(&path, handler))
+        .route("/health", get(shown))
+        .route(MCP, mcp_route(mcp))
+        .fallback(unknown)
+        .method_not_allowed_fallback(wrong_method)
+        .with_state(api)
+}
+
+async fn show(api: Api, health: Arc<Health>) -> axum::response::Response {
+    let tasks = &api.inner.tasks;
+    let store = tasks.store().ping().await.is_ok();
+    let queue = tasks.bus().health() == BusHealth::Well;
+    let word = |well| if well { "ok" } else { "away" };
+    ok(&Shown {
+        status: if store && queue { "healthy" } else { "degraded" },
+        worker_id: &health.worker.0,
+        active_tasks: tasks.feed().running_here().len(),
+        concurrency: health.slots.total(),
+        volume_path: health.volume.display().to_string(),
+        store: word(store),
+        queue: word(queue),
+        sandbox: &health.sandbox,
+    })
+}

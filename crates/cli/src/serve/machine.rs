@@ -1,0 +1,65 @@
+//! What the service uses of this machine: a volume with workspaces, and what commands run behind.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use carrel_config::Environment;
+use carrel_domain::{SystemClock, VolumeId};
+use carrel_service::{Spaces, SpacesOptions};
+use carrel_tools::GitOptions;
+use carrel_workspace::{Commands, Purpose, Runner, diagnose};
+use serde_json::{Value, json};
+
+use super::backend::Backend;
+use super::settings::Settings;
+use crate::arguments::BoundaryArguments;
+use crate::failure::Failure;
+use crate::workspace::own_program;
+use crate::{boundary, toolbox};
+
+/// The name of the volume of a store that no other process uses: there is one, whatever lies in its
+/// directory.
+const ONLY: [u8; 16] = [0; 16];
+
+/// What the service uses of this machine.
+#[derive(Debug)]
+pub(crate) struct Machine {
+    pub(crate) spaces: Spaces,
+    runner: Runner,
+    state: std::path::PathBuf,
+}
+
+/// Opens it. `data` is the directory for what is kept beside the workspaces.
+pub(crate) fn open(
+    arguments: &BoundaryArguments,
+    environment: &Environment,
+    settings: &Settings,
+    data: &Path,
+    backend: &Backend,
+) -> Result<Machine, Failure> {
+    let loaded = boundary::policy(arguments, environment)?;
+    let runner = boundary::runner(arguments, loaded.policy, environment, Purpose::ManyCommands)?;
+    let options = SpacesOptions {
+        root: settings.volume.clone().unwrap_or_else(|| data.join("workspaces")),
+        volume: (!backend.is_shared()).then(|| VolumeId::from_bytes(ONLY)),
+        quota: settings.quota,
+        runner: runner.clone(),
+        commands: Commands::new(own_program()?),
+        environment: environment.clone(),
+        events: toolbox::events_in(data),
+        git: GitOptions { hosts: settings.hosts.to_vec(), ..GitOptions::new(environment) },
+        clock: Arc::new(SystemClock),
+    };
+    let spaces = Spaces::open(options, Arc::clone(backend.tasks.store()))?;
+    Ok(Machine { spaces, runner, state: data.to_owned() })
+}
+
+impl Machine {
+    /// Says what holds on this machine, as `carrel doctor` does.
+    pub(crate) async fn diagnosis(&self) -> Value {
+        match diagnose(&self.runner, &self.state).await {
+            Ok(diagnosis) => json!(diagnosis),
+            Err(error) => json!({ "error": carrel_domain::message_of(&error) }),
+        }
+    }
+}

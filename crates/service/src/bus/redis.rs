@@ -1,0 +1,133 @@
+//! A bus over Redis, for processes on any number of machines.
+//!
+//! The names of keys, lists and channels are interface: other programs look at them.
+
+mod link;
+mod lists;
+mod names;
+mod news;
+mod readers;
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use carrel_domain::{Secret, TaskId, VolumeId};
+use carrel_store::{Event, WorkerId};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use self::link::Link;
+pub use self::lists::Hints;
+use self::news::{News, Outbox};
+use super::{Bus, BusError, Health, Hint};
+use crate::feed::Feed;
+
+/// Why an address of Redis cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[error("it is redis://[[user]:password@]host[:port][/number]: {0}")]
+pub struct RedisAddressError(String);
+
+/// The bus. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Redis {
+    link: Arc<Link>,
+    outbox: mpsc::Sender<News>,
+    stop: CancellationToken,
+}
+
+/// What keeps the bus going.
+#[derive(Debug)]
+pub struct RedisService {
+    link: Arc<Link>,
+    outbox: Outbox,
+}
+
+impl Redis {
+    /// Takes an address, and connects to nothing yet. `stop` ends what hands out hints.
+    pub fn new(
+        address: &Secret,
+        stop: CancellationToken,
+    ) -> Result<(Self, RedisService), RedisAddressError> {
+        let link = Arc::new(Link::new(address)?);
+        let (sender, outbox) = Outbox::new(Arc::clone(&link));
+        let bus = Self { link: Arc::clone(&link), outbox: sender, stop };
+        Ok((bus, RedisService { link, outbox }))
+    }
+}
+
+impl RedisService {
+    /// Runs until `stop` is cancelled: connects, again and again if need be; sends what there is to
+    /// tell, and passes on to the feed what others tell.
+    pub async fn run(self, feed: Feed, stop: CancellationToken) {
+        let Self { link, outbox } = self;
+        let working = async {
+            tokio::join!(
+                link.keep(),
+                outbox.run(),
+                readers::run(&link, &feed),
+                readers::warn(&link, &feed)
+            );
+        };
+        tokio::select! {
+            () = working => {}
+            () = stop.cancelled() => {}
+        }
+    }
+}
+
+#[async_trait]
+impl Bus for Redis {
+    async fn offer(&self, hints: &[Hint]) -> Result<(), BusError> {
+        lists::offer(&self.link, hints).await
+    }
+
+    async fn top_up(&self, waiting: &[Hint]) -> Result<(), BusError> {
+        lists::top_up(&self.link, waiting).await
+    }
+
+    fn tell(&self, events: &[Event]) {
+        for event in events {
+            // When too much waits, readers look into the store.
+            let _ = self.outbox.try_send(News::Event(Box::new(event.clone())));
+        }
+    }
+
+    fn cancel(&self, task: TaskId) {
+        let _ = self.outbox.try_send(News::Cancel(task));
+    }
+
+    async fn show(&self, worker: &WorkerId, running: &[TaskId]) -> Result<(), BusError> {
+        let (heartbeat, tasks) = (names::heartbeat(worker), names::running(worker));
+        let mut orders = redis::pipe();
+        orders.atomic();
+        let now = std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default().as_secs();
+        orders.cmd("SET").arg(heartbeat).arg(now).arg("EX").arg(names::WORKER_SECONDS).ignore();
+        orders.cmd("DEL").arg(&tasks).ignore();
+        if !running.is_empty() {
+            let running: Vec<_> = running.iter().map(ToString::to_string).collect();
+            orders.cmd("SADD").arg(&tasks).arg(running).ignore();
+            orders.cmd("EXPIRE").arg(&tasks).arg(names::WORKER_SECONDS).ignore();
+        }
+        self.link.order(&orders).await
+    }
+
+    fn hints(&self, volume: VolumeId) -> Option<Hints> {
+        Some(Hints::begin(Arc::clone(&self.link), volume, self.stop.clone()))
+    }
+
+    async fn spare_hint(&self, volume: VolumeId) -> Option<Hint> {
+        lists::take(&self.link, volume).await.ok().flatten()
+    }
+
+    fn needs_sweep(&self) -> bool {
+        self.link.health() == Health::Well
+    }
+
+    fn health(&self) -> Health {
+        self.link.health()
+    }
+
+    async fn returned(&self) {
+        self.link.returned().await;
+    }
+}
