@@ -3,6 +3,7 @@
 //! The worker serves the same routes. It believes this server, which has the internal token, about who
 //! asks, and checks the rest itself. A client that goes away ends the request there, too.
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
@@ -23,7 +24,7 @@ use serde_json::json;
 use crate::answer::Failed;
 use crate::auth::{Caller, Coverage, INTERNAL_TOKEN_HEADER, Scope, Scopes};
 use crate::extract::{Who, read_body};
-use crate::others::{Location, Others};
+use crate::others::{Far, Location, Others};
 use crate::repeat::KEY_HEADER;
 use crate::state::Api;
 
@@ -81,11 +82,11 @@ pub(crate) async fn forward(State(api): State<Api>, request: Request, next: Next
     };
     match locate(&api, others, &caller, &parts, workspace).await {
         Ok(Location::Here) => next.run(Request::from_parts(parts, body)).await,
-        Ok(Location::There(mut servers)) => {
+        Ok(Location::There(mut far)) => {
             if named.is_none() {
-                servers.sort_by_key(ToString::to_string);
+                far.servers.sort_by_key(ToString::to_string);
             }
-            let passed = pass_on(others, &caller, &servers, parts, body).await;
+            let passed = pass_on(others, &caller, &far, parts, body).await;
             passed.unwrap_or_else(Failed::into_response)
         }
         Err(failed) => failed.into_response(),
@@ -167,7 +168,7 @@ pub(crate) fn read_told(value: &HeaderValue) -> Option<Caller> {
 async fn pass_on(
     others: &Others,
     caller: &Caller,
-    servers: &[Server],
+    far: &Far,
     parts: Parts,
     body: Body,
 ) -> Result<Response, Failed> {
@@ -182,26 +183,34 @@ async fn pass_on(
     } else {
         (None, read_body(Request::from_parts(parts.clone(), body)).await?)
     };
-    let mut refused = None;
-    for server in servers {
+    let (mut refused, mut asked_again) = (None, false);
+    let mut waiting: VecDeque<_> = far.servers.iter().cloned().collect();
+    loop {
+        let Some(server) = waiting.pop_front() else {
+            if asked_again || streams {
+                break;
+            }
+            asked_again = true;
+            waiting.extend(others.newer(far).await);
+            continue;
+        };
         let body = match stream.take() {
             Some(body) => body.map_err(Into::into).boxed_unsync(),
+            // What was sent once is gone.
             None if streams => break,
             None => carrel_client::whole(whole.clone()),
         };
-        match send(others, server, &parts.method, &path, &headers, body).await {
+        match send(others, &server, &parts.method, &path, &headers, body).await {
             Ok(response) => return Ok(response),
             Err(error) if error.is_unsent() => {
-                others.doubt(server);
-                refused = Some((server, error));
+                others.doubt(&server);
+                refused = Some(unreachable(&server, &error));
             }
-            Err(error) => return Err(unreachable(server, &error)),
+            Err(error) => return Err(unreachable(&server, &error)),
         }
     }
-    Err(refused.map_or_else(
-        || Failed::new(Code::WorkerUnreachable, "no worker could be asked", json!({})),
-        |(server, error)| unreachable(server, &error),
-    ))
+    let nobody = || Failed::new(Code::WorkerUnreachable, "no worker could be asked", json!({}));
+    Err(refused.unwrap_or_else(nobody))
 }
 
 fn unreachable(server: &Server, error: &SendError) -> Failed {
@@ -256,7 +265,7 @@ async fn send(
 pub(crate) async fn ask(
     others: &Others,
     caller: &Caller,
-    servers: &[Server],
+    far: &Far,
     path: &str,
 ) -> Result<serde_json::Value, Failed> {
     let mut request = Request::new(Body::empty());
@@ -264,7 +273,7 @@ pub(crate) async fn ask(
         .parse()
         .map_err(|_| Failed::new(Code::Internal, "the server could not do this", json!({})))?;
     let (parts, body) = request.into_parts();
-    let answer = pass_on(others, caller, servers, parts, body).await?;
+    let answer = pass_on(others, caller, far, parts, body).await?;
     let status = answer.status();
     let bytes = read_body(Request::new(answer.into_body())).await?;
     let value = serde_json::from_slice(&bytes).unwrap_or_default();

@@ -49,8 +49,16 @@ pub struct Others {
 pub(crate) enum Location {
     /// In this process's volume.
     Here,
-    /// Behind one of these, the best first.
-    There(Vec<Server>),
+    /// In another one.
+    There(Far),
+}
+
+/// A volume of other workers.
+#[derive(Clone, Debug)]
+pub(crate) struct Far {
+    volume: VolumeId,
+    /// Where to ask, the best first.
+    pub(crate) servers: Vec<Server>,
 }
 
 impl Others {
@@ -86,8 +94,7 @@ impl Others {
         let mut servers = self.servers(volume).await?;
         if servers.is_empty() {
             // One may have come since they were last looked at.
-            *self.known.lock().await = None;
-            servers = self.servers(volume).await?;
+            servers = self.servers_now(volume).await?;
         }
         if servers.is_empty() {
             let message = format!(
@@ -96,7 +103,7 @@ impl Others {
             );
             return Err(unreachable(message, Some(volume)));
         }
-        Ok(Location::There(servers))
+        Ok(Location::There(Far { volume, servers }))
     }
 
     async fn place(&self, workspace: &Workspace) -> Result<VolumeId, Failed> {
@@ -117,6 +124,17 @@ impl Others {
         let workers = self.alive().await?;
         let volumes = workers.iter().map(|worker| worker.volume).chain(self.options.here);
         Ok(volumes.collect::<BTreeSet<_>>().into_iter().collect())
+    }
+
+    /// Returns the servers of a volume that have come since these could not be reached.
+    pub(crate) async fn newer(&self, far: &Far) -> Vec<Server> {
+        let now = self.servers_now(far.volume).await.unwrap_or_default();
+        now.into_iter().filter(|server| !far.servers.contains(server)).collect()
+    }
+
+    async fn servers_now(&self, volume: VolumeId) -> Result<Vec<Server>, Failed> {
+        *self.known.lock().await = None;
+        self.servers(volume).await
     }
 
     /// Returns the servers of a volume in the order in which to ask them.

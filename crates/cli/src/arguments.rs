@@ -232,9 +232,9 @@ pub(crate) struct ServeArguments {
 
 #[derive(Args, Debug)]
 pub(crate) struct WorkerArguments {
-    /// The directory for what is kept beside the workspaces; made if it is missing
-    #[arg(long, value_name = "DIR", default_value = "data")]
-    pub(crate) data: PathBuf,
+    /// The directory for events of tools and the key of credentials; made if it is missing
+    #[arg(long, value_name = "DIR")]
+    pub(crate) data: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) boundary: BoundaryArguments,
 }

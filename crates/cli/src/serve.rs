@@ -78,14 +78,14 @@ async fn serve(arguments: &ServeArguments, environment: &Environment) -> Result<
     let stop = CancellationToken::new();
     let backend = Backend::open(&settings, data.path(), &stop)?;
     let machine =
-        machine::open(&arguments.boundary, environment, &settings, data.path(), &backend)?;
+        machine::open(&arguments.boundary, environment, &settings, Some(data.path()), &backend)?;
     let stopped = cancel_on_signal(&stop)?;
     let (tasks, spaces) = (backend.tasks.clone(), machine.spaces.clone());
     let hosts = Arc::clone(&settings.hosts);
     let github = GitHub::new(GitHubSettings::read(environment)?);
-    let credentials = vault(environment, data.path(), tasks.store())?;
-    if !backend.is_shared() {
-        check_vault(&credentials, arguments.forget_credentials).await?;
+    let credentials = vault(environment, Some(data.path()), tasks.store())?;
+    if let (Some(credentials), false) = (&credentials, backend.is_shared()) {
+        check_vault(credentials, arguments.forget_credentials).await?;
     }
     let wanted = backend.is_shared() || Door::is_wanted(environment);
     let door = if wanted && !arguments.no_worker {
@@ -96,7 +96,7 @@ async fn serve(arguments: &ServeArguments, environment: &Environment) -> Result<
     let worker = (!arguments.no_worker).then(|| {
         let address = door.as_ref().and_then(|door| door.address.clone());
         let options = WorkerOptions {
-            credentials: Some(credentials.clone()),
+            credentials: credentials.clone(),
             github: Some(github.clone()),
             ..worker_options(&settings, &backend, address)
         };
@@ -126,7 +126,7 @@ async fn serve(arguments: &ServeArguments, environment: &Environment) -> Result<
             ..RateOptions::default()
         },
         hosts: Arc::clone(&hosts),
-        credentials: Some(credentials.clone()),
+        credentials: credentials.clone(),
         github: github.clone(),
         entrance: Entrance::Public,
         others,
@@ -172,14 +172,17 @@ fn others(settings: &Settings, tasks: &Tasks, here: Option<VolumeId>) -> Arc<Oth
     }))
 }
 
-/// Opens the credentials of all workspaces.
+/// Opens the credentials of all workspaces, with the key of the environment or of the data directory.
 pub(crate) fn vault(
     environment: &Environment,
-    data: &Path,
+    data: Option<&Path>,
     store: &Arc<dyn Store>,
-) -> Result<Vault, Failure> {
-    let secret = ServerSecret::CREDENTIALS.load(environment, data)?;
-    Ok(Vault::new(Arc::clone(store), SealingKey::new(&secret)))
+) -> Result<Option<Vault>, Failure> {
+    let secret = match data {
+        Some(data) => Some(ServerSecret::CREDENTIALS.load(environment, data)?),
+        None => ServerSecret::CREDENTIALS.from_environment(environment)?,
+    };
+    Ok(secret.map(|secret| Vault::new(Arc::clone(store), SealingKey::new(&secret))))
 }
 
 fn worker_options(

@@ -1,5 +1,6 @@
 //! `carrel worker`
 
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -41,18 +42,19 @@ async fn work(arguments: &WorkerArguments, environment: &Environment) -> Result<
     let stop = CancellationToken::new();
     let backend = Backend::shared(shared, &stop)?;
     let door = Door::open(environment, &settings).await?;
-    let path = data::make(&arguments.data)?;
-    let machine = machine::open(&arguments.boundary, environment, &settings, &path, &backend)?;
+    let data = data(arguments, &settings)?;
+    let (data, boundary) = (data.as_deref(), &arguments.boundary);
+    let machine = machine::open(boundary, environment, &settings, data, &backend)?;
     let stopped = cancel_on_signal(&stop)?;
     let hosts = Arc::clone(&settings.hosts);
     let github = GitHub::new(GitHubSettings::read(environment)?);
-    let credentials = serve::vault(environment, &path, backend.tasks.store())?;
+    let credentials = serve::vault(environment, data, backend.tasks.store())?;
     let options = WorkerOptions {
         hosts: Arc::clone(&hosts),
         drain: settings.drain.unwrap_or(DRAIN),
         lease: settings.lease,
         heartbeat: HEARTBEAT,
-        credentials: Some(credentials.clone()),
+        credentials: credentials.clone(),
         github: Some(github.clone()),
         presence: Some(Place { address: door.address.clone() }),
         ..WorkerOptions::new(settings.concurrency)
@@ -76,4 +78,14 @@ async fn work(arguments: &WorkerArguments, environment: &Environment) -> Result<
     Box::pin(process.run(std::future::ready(()))).await;
     stopped.abort();
     Ok(())
+}
+
+/// Makes the directory for what is kept beside the workspaces. A worker whose workspaces are elsewhere
+/// can do without.
+fn data(arguments: &WorkerArguments, settings: &Settings) -> Result<Option<PathBuf>, Failure> {
+    match (&arguments.data, &settings.volume) {
+        (Some(path), _) => data::make(path).map(Some),
+        (None, Some(_)) => Ok(None),
+        (None, None) => data::make(Path::new("data")).map(Some),
+    }
 }

@@ -62,6 +62,9 @@ pub trait Bus: std::fmt::Debug + Send + Sync + 'static {
     /// Tells whether workers need to be told of tasks that wait, now and then.
     fn needs_sweep(&self) -> bool;
 
+    /// Tells whether what happens elsewhere is heard here at once.
+    fn hears_all(&self) -> bool;
+
     /// Returns whether others can be told.
     fn health(&self) -> Health;
 
@@ -69,9 +72,12 @@ pub trait Bus: std::fmt::Debug + Send + Sync + 'static {
     async fn returned(&self);
 }
 
-/// The bus of a process that works by itself, or whose store tells of everything.
+/// The bus of a process that tells nobody.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Alone;
+pub struct Alone {
+    /// There are other processes all the same, which share the store.
+    pub among_others: bool,
+}
 
 #[async_trait]
 impl Bus for Alone {
@@ -101,6 +107,10 @@ impl Bus for Alone {
 
     fn needs_sweep(&self) -> bool {
         false
+    }
+
+    fn hears_all(&self) -> bool {
+        !self.among_others
     }
 
     fn health(&self) -> Health {

@@ -10,7 +10,7 @@ use tokio::sync::broadcast::error::RecvError;
 use tokio::time::timeout;
 
 use crate::backoff;
-use crate::bus::{Bus, Health};
+use crate::bus::Bus;
 use crate::feed::{Feed, Listener, News};
 
 /// Events that are read at once.
@@ -97,10 +97,7 @@ impl Reader {
     }
 
     fn patience(&self) -> Duration {
-        match self.bus.health() {
-            Health::Well => ASK_AGAIN,
-            Health::Away { .. } => ASK_AGAIN_ALONE,
-        }
+        if self.bus.hears_all() { ASK_AGAIN } else { ASK_AGAIN_ALONE }
     }
 
     fn quiet(&mut self) -> Followed {

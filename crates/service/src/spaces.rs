@@ -32,7 +32,7 @@ const MAX_IDLE: usize = 64;
 pub struct SpacesOptions {
     /// The directory that holds them.
     pub root: PathBuf,
-    /// What the store calls it, if not by the name that it has itself.
+    /// What the store calls it, if no other process uses that store; otherwise it has a name itself.
     pub volume: Option<VolumeId>,
     /// The quota of those that have none of their own.
     pub quota: Quota,
@@ -142,10 +142,20 @@ impl Spaces {
 
     /// Opens a workspace. Its directory is made if it is not there.
     pub async fn enter(&self, id: WorkspaceId) -> Result<Arc<Space>, ServiceError> {
-        if let Some(space) = self.opened().get(&id) {
-            return Ok(Arc::clone(space));
-        }
-        let workspace = self.find(id).await?;
+        let opened = self.opened().get(&id).map(Arc::clone);
+        let workspace = match opened {
+            // Nobody else could have removed it.
+            Some(space) if self.inner.options.volume.is_some() => return Ok(space),
+            Some(space) => {
+                let workspace = self.find(id).await?;
+                if workspace.created_at == space.workspace.created_at {
+                    return Ok(space);
+                }
+                self.opened().remove(&id);
+                workspace
+            }
+            None => self.find(id).await?,
+        };
         let space = Arc::new(self.inner.space(workspace).await?);
         let mut opened = self.opened();
         if opened.len() >= MAX_IDLE {

@@ -55,7 +55,7 @@ impl Tasks {
     /// Puts them together, for a process that works by itself.
     pub fn new(store: Arc<dyn Store>, feed: Feed, clock: Arc<dyn Clock>) -> Self {
         let on_enqueue_failure = OnEnqueueFailure::Keep;
-        Self { store, feed, bus: Arc::new(Alone), clock, on_enqueue_failure }
+        Self { store, feed, bus: Arc::new(Alone::default()), clock, on_enqueue_failure }
     }
 
     /// Tells other processes, too.

@@ -223,8 +223,8 @@ async fn shown(
     };
     let used = match location {
         Ok((_, Location::Here)) => return shown_here(api, workspace).await,
-        Ok((others, Location::There(servers))) => {
-            ask(others, caller, &servers, &format!("{}/usage", workspace.id)).await
+        Ok((others, Location::There(far))) => {
+            ask(others, caller, &far, &format!("{}/usage", workspace.id)).await
         }
         Err(failed) => Err(failed),
     };

@@ -48,7 +48,7 @@ impl Backend {
                 let (bus, service) = Redis::new(address, stop.clone())?;
                 (Arc::new(bus), Some(service))
             }
-            None => (Arc::new(Alone), None),
+            None => (Arc::new(Alone { among_others: true }), None),
         };
         let tasks = tasks(Arc::new(postgres.clone())).over(bus, shared.on_enqueue_failure);
         Ok(Self { tasks, postgres: Some(postgres), migrate: shared.migrate, redis })

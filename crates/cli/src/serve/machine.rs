@@ -6,7 +6,7 @@ use std::sync::Arc;
 use carrel_config::Environment;
 use carrel_domain::{SystemClock, VolumeId};
 use carrel_service::{Spaces, SpacesOptions};
-use carrel_tools::GitOptions;
+use carrel_tools::{Events, GitOptions};
 use carrel_workspace::{Commands, Purpose, Runner, diagnose};
 use serde_json::{Value, json};
 
@@ -29,29 +29,32 @@ pub(crate) struct Machine {
     state: std::path::PathBuf,
 }
 
-/// Opens it. `data` is the directory for what is kept beside the workspaces.
+/// Opens it. `data` is the directory for what is kept beside the workspaces; without it events are not
+/// kept.
 pub(crate) fn open(
     arguments: &BoundaryArguments,
     environment: &Environment,
     settings: &Settings,
-    data: &Path,
+    data: Option<&Path>,
     backend: &Backend,
 ) -> Result<Machine, Failure> {
     let loaded = boundary::policy(arguments, environment)?;
     let runner = boundary::runner(arguments, loaded.policy, environment, Purpose::ManyCommands)?;
+    let beside = || data.unwrap_or(Path::new(".")).join("workspaces");
+    let root = settings.volume.clone().unwrap_or_else(beside);
     let options = SpacesOptions {
-        root: settings.volume.clone().unwrap_or_else(|| data.join("workspaces")),
+        root: root.clone(),
         volume: (!backend.is_shared()).then(|| VolumeId::from_bytes(ONLY)),
         quota: settings.quota,
         runner: runner.clone(),
         commands: Commands::new(own_program()?),
         environment: environment.clone(),
-        events: toolbox::events_in(data),
+        events: data.map_or_else(Events::none, toolbox::events_in),
         git: GitOptions { hosts: settings.hosts.to_vec(), ..GitOptions::new(environment) },
         clock: Arc::new(SystemClock),
     };
     let spaces = Spaces::open(options, Arc::clone(backend.tasks.store()))?;
-    Ok(Machine { spaces, runner, state: data.to_owned() })
+    Ok(Machine { spaces, runner, state: data.map_or(root, Path::to_owned) })
 }
 
 impl Machine {

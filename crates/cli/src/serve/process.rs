@@ -26,7 +26,7 @@ pub(crate) struct Process {
     pub(crate) door: Option<Door>,
     pub(crate) hosts: Arc<[String]>,
     pub(crate) github: GitHub,
-    pub(crate) credentials: Vault,
+    pub(crate) credentials: Option<Vault>,
     pub(crate) forget_credentials: bool,
     /// How long finished tasks are kept.
     pub(crate) keep: Duration,
@@ -71,8 +71,8 @@ impl Process {
         if !self.backend.ready(&self.stop).await {
             return;
         }
-        if self.backend.is_shared()
-            && let Err(error) = check_vault(&self.credentials, self.forget_credentials).await
+        if let (Some(vault), true) = (&self.credentials, self.backend.is_shared())
+            && let Err(error) = check_vault(vault, self.forget_credentials).await
         {
             let error = carrel_domain::message_of(&error);
             error!(%error, "stored credentials cannot be used here");

@@ -123,6 +123,10 @@ impl Bus for Redis {
         self.link.health() == Health::Well
     }
 
+    fn hears_all(&self) -> bool {
+        self.link.health() == Health::Well
+    }
+
     fn health(&self) -> Health {
         self.link.health()
     }

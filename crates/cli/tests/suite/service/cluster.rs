@@ -77,8 +77,8 @@ impl Cluster {
     /// Starts a worker of a volume.
     pub(crate) fn worker(&self, volume: &str, more: &[(&str, &str)]) -> WorkerProcess {
         let mut command = self.lab.carrel();
-        let data = self.lab.path(&format!("data-{}", new_id()));
-        command.args(["worker", "--data"]).arg(data);
+        // It needs nothing but its volume.
+        command.arg("worker").current_dir("/");
         command.env("WORKSPACE_VOLUME_PATH", self.volume(volume));
         command.envs(self.variables(more));
         WorkerProcess::start(command)
