@@ -8,7 +8,7 @@ use carrel_config::{Environment, HooksConfig};
 use carrel_domain::{
     ByteSize, Clock, Identifier, Layout, Network, WorkspaceAccess, WorkspaceId, WorkspaceKey,
 };
-use carrel_exec::JobStatus;
+use carrel_exec::{JobStatus, Owner};
 use carrel_store::{Store, Workspace};
 use carrel_tools::{
     Answer, Arrived, CallOptions, Events, Failure, GitOptions, Place, Registry, Secrets, Session,
@@ -212,6 +212,14 @@ impl Spaces {
         let spaces: Vec<_> = self.opened().drain().map(|(_, space)| space).collect();
         for space in spaces {
             space.code.toolbox().jobs.stop_all().await;
+        }
+    }
+
+    /// Ends what somebody left running in the background, wherever that is.
+    pub async fn stop_owner(&self, owner: &Owner) {
+        let spaces: Vec<_> = self.opened().values().cloned().collect();
+        for space in spaces {
+            space.code.toolbox().jobs.stop_owner(owner).await;
         }
     }
 

@@ -8,7 +8,7 @@ pub(super) fn random<const N: usize>() -> [u8; N] {
 }
 
 /// Writes bytes as hexadecimal digits.
-pub(super) fn hex(bytes: &[u8]) -> String {
+pub(crate) fn hex(bytes: &[u8]) -> String {
     let digit = |value: u8| char::from_digit(value.into(), 16).expect("half a byte is a digit");
     bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 0xf)]).collect()
 }

@@ -18,6 +18,8 @@ mod kill;
 mod lab;
 /// What endless work costs.
 mod limits;
+/// The tools for agents.
+mod mcp;
 /// From the start of a server to its end.
 mod starting;
 /// Reading events.
