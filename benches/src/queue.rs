@@ -6,7 +6,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use carrel_domain::{Clock as _, Layout, Priority, SystemClock, TaskId, TaskStatus, WorkspaceId};
+use carrel_domain::{
+    Clock as _, Layout, Priority, SystemClock, TaskId, TaskStatus, VolumeId, WorkspaceId,
+};
 use carrel_store::{
     ClaimRequest, Finish, NewTask, Sqlite, SqliteOptions, Store, Submission, WorkerId, Workspace,
 };
@@ -50,6 +52,7 @@ async fn workspace(store: &dyn Store) -> Result<WorkspaceId, Fault> {
         network: None,
         quota_bytes: 1 << 30,
         created_at: SystemClock.now(),
+        volume: None,
     };
     store.add_workspace(workspace).await?;
     Ok(id)
@@ -172,6 +175,7 @@ async fn claim_and_finish(store: &dyn Store) -> Result<(), Fault> {
         worker: WorkerId("bench".to_owned()),
         lease: Duration::from_secs(30),
         per_workspace: u32::MAX,
+        volume: VolumeId::from_bytes([1; 16]),
     };
     let claimed = store.claim(request).await?;
     let finish = Finish {
@@ -180,6 +184,7 @@ async fn claim_and_finish(store: &dyn Store) -> Result<(), Fault> {
         error: None,
         took: Duration::ZERO,
         events: Vec::new(),
+        after: claimed.task.last_event,
         now: SystemClock.now(),
     };
     store.finish(claimed.claim, finish).await?;

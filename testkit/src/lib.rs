@@ -1,6 +1,8 @@
 //! What tests of several crates share.
 //!
-//! [`store`] says what every store promises. An implementation runs all of it with [`store_suite!`].
+//! [`store`] says what every store promises. An implementation runs all of it with [`store_suite!`], or
+//! with [`keep_promises`] where a store of its own for each test would cost too much. [`servers`] are real
+//! ones.
 #![forbid(unsafe_code)]
 #![expect(
     clippy::missing_panics_doc,
@@ -10,14 +12,21 @@
 )]
 
 pub mod model;
+pub mod proxy;
+pub mod servers;
 pub mod store;
+pub mod storm;
 
-/// Runs every promise of a store as a test of its own. The expression is a function that makes an empty
-/// store and returns it together with whatever has to be kept alive.
+use std::pin::Pin;
+use std::sync::Arc;
+
+use carrel_store::Store;
+
+/// Gives the names of all promises to a macro, after whatever else it is given.
 #[macro_export]
-macro_rules! store_suite {
-    ($make:expr) => {
-        $crate::store_suite! { @each $make;
+macro_rules! promises {
+    ($with:ident $($first:tt)*) => {
+        $crate::$with! { @each $($first)*;
             a_submitted_task_is_queued_and_says_so,
             a_task_needs_a_workspace,
             a_repeated_submission_returns_the_first_task,
@@ -44,13 +53,33 @@ macro_rules! store_suite {
             credentials_are_kept_by_workspace_and_name,
             a_workspace_with_live_tasks_is_not_forgotten,
             old_replies_and_tasks_are_forgotten_and_live_ones_are_not,
+            the_same_submission_again_makes_one_task,
+            a_submission_asked_again_tells_how_the_task_stands,
+            the_same_events_again_are_not_doubled,
+            the_same_end_again_is_answered_as_before,
+            an_end_is_not_taken_for_that_of_another_attempt,
+            a_claim_places_its_workspace_and_others_leave_it_alone,
+            a_waiting_worker_of_one_volume_does_not_stand_in_the_way_of_others,
+            a_workspace_is_placed_once_where_the_fewest_are,
+            workers_are_known_while_they_give_signs_of_life,
+            what_waits_is_listed_by_urgency_and_age,
+            a_task_that_could_not_be_queued_fails_and_gives_its_key_back,
         }
+    };
+}
+
+/// Runs every promise of a store as a test of its own. The expression is a function that makes an empty
+/// store and returns it together with whatever has to be kept alive.
+#[macro_export]
+macro_rules! store_suite {
+    ($make:expr) => {
+        $crate::promises! { store_suite $make }
 
         #[tokio::test]
         async fn random_histories_agree_with_the_model() {
             for seed in $crate::model::seeds() {
                 let (store, _kept) = $make().await;
-                $crate::model::play(&store, seed, $crate::model::STEPS).await;
+                $crate::model::play(&[&store], seed, $crate::model::STEPS).await;
             }
         }
     };
@@ -61,4 +90,34 @@ macro_rules! store_suite {
             $crate::store::$name(&store).await;
         }
     )+};
+}
+
+/// A promise, to be held against a store.
+pub type Promise = for<'a> fn(&'a dyn Store) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! listed {
+    (@each ; $($name:ident,)+) => {
+        &[$((stringify!($name), |store| Box::pin($crate::store::$name(store)))),+]
+    };
+}
+
+/// Every promise with its name.
+pub const PROMISES: &[(&str, Promise)] = promises! { listed };
+
+/// Holds every promise against a store of its own, several at once, and names those that are broken.
+pub async fn keep_promises(make: impl AsyncFn() -> Arc<dyn Store>) {
+    let mut kept = Vec::new();
+    for (name, promise) in PROMISES {
+        let store = make().await;
+        kept.push((name, tokio::spawn(async move { promise(&*store).await })));
+    }
+    let mut broken = Vec::new();
+    for (name, kept) in kept {
+        if kept.await.is_err() {
+            broken.push(name);
+        }
+    }
+    assert!(broken.is_empty(), "broken: {broken:?}");
 }

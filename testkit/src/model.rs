@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use carrel_domain::{Priority, TaskId, TaskStatus, Timestamp, WorkspaceId};
+use carrel_domain::{Priority, TaskId, TaskStatus, Timestamp, VolumeId, WorkspaceId};
 use carrel_store::{
     Appended, Cancellation, Claim, EventKind, Finished, HandBack, HandedBack, Heartbeat, NewEvent,
     Store, Submission,
@@ -12,7 +12,7 @@ use fastrand::Rng;
 use pretty_assertions::assert_eq;
 use serde_json::json;
 
-use crate::store::{LEASE, all_events, at, end, new_task, wish, workspace};
+use crate::store::{LEASE, all_events, at, end, new_task, wish_on, workspace};
 
 /// How long one history is.
 pub const STEPS: usize = 400;
@@ -51,6 +51,7 @@ struct Expected {
 #[derive(Debug, Default)]
 struct Model {
     tasks: BTreeMap<TaskId, Expected>,
+    placed: BTreeMap<WorkspaceId, VolumeId>,
 }
 
 impl Model {
@@ -61,11 +62,12 @@ impl Model {
             .is_some_and(|task| task.status == TaskStatus::Running && task.attempt == claim.attempt)
     }
 
-    /// Returns the tasks that may be claimed, of each workspace the one that is next there.
-    fn next(&self, now: Timestamp) -> BTreeMap<WorkspaceId, TaskId> {
+    /// Returns the tasks that may be claimed on a volume, of each workspace the one that is next there.
+    fn next(&self, volume: VolumeId, now: Timestamp) -> BTreeMap<WorkspaceId, TaskId> {
         let mut best: BTreeMap<WorkspaceId, (Priority, usize, TaskId)> = BTreeMap::new();
         for (id, task) in &self.tasks {
-            if task.status != TaskStatus::Queued || task.due > now {
+            let elsewhere = self.placed.get(&task.workspace).is_some_and(|own| *own != volume);
+            if task.status != TaskStatus::Queued || task.due > now || elsewhere {
                 continue;
             }
             let candidate = (task.priority, task.order, *id);
@@ -91,20 +93,23 @@ impl Model {
     }
 }
 
-/// Plays a random history on a store, and holds every answer against the model.
+/// Plays a random history on stores that share their memory, and holds every answer against the model.
 #[expect(clippy::too_many_lines, reason = "one arm for each operation")]
-pub async fn play(store: &dyn Store, seed: u64, steps: usize) {
+pub async fn play(stores: &[&dyn Store], seed: u64, steps: usize) {
+    let store = stores[0];
     let mut rng = Rng::with_seed(seed);
     let mut model = Model::default();
     let mut workspaces = Vec::new();
     for _ in 0..3 {
         workspaces.push(workspace(store).await);
     }
+    let volumes = [VolumeId::generate(), VolumeId::generate()];
     let mut claims: Vec<Claim> = Vec::new();
     let mut now = 0;
     for order in 0..steps {
         now += rng.i64(0..4);
         let claim = rng.choice(&claims).copied();
+        let store = stores[rng.usize(..stores.len())];
         match (rng.u8(0..100), claim) {
             (0..25, _) => {
                 let workspace = workspaces[rng.usize(..workspaces.len())];
@@ -112,6 +117,9 @@ pub async fn play(store: &dyn Store, seed: u64, steps: usize) {
                 let new = new_task(workspace, priority, at(now));
                 let made = store.submit(new.clone()).await.unwrap();
                 assert!(matches!(made, Submission::Created(..)), "{seed}/{order}: {made:?}");
+                if rng.bool() {
+                    assert_eq!(store.submit(new.clone()).await.unwrap(), made, "{seed}/{order}");
+                }
                 let expected = Expected {
                     workspace,
                     priority,
@@ -127,12 +135,14 @@ pub async fn play(store: &dyn Store, seed: u64, steps: usize) {
                 model.tasks.insert(new.id, expected);
             }
             (25..50, _) => {
-                let next = model.next(at(now));
-                let claimed = store.try_claim(wish("w"), at(now)).await.unwrap();
+                let volume = volumes[rng.usize(..volumes.len())];
+                let next = model.next(volume, at(now));
+                let claimed = store.try_claim(wish_on("w", volume), at(now)).await.unwrap();
                 assert_eq!(claimed.is_some(), !next.is_empty(), "{seed}/{order}");
                 let Some(claimed) = claimed else { continue };
                 let id = claimed.claim.task;
                 assert_eq!(next.get(&claimed.task.workspace), Some(&id), "{seed}/{order}");
+                model.placed.insert(claimed.task.workspace, volume);
                 let task = model.tasks.get_mut(&id).unwrap();
                 task.status = TaskStatus::Running;
                 task.attempt += 1;
@@ -159,9 +169,14 @@ pub async fn play(store: &dyn Store, seed: u64, steps: usize) {
                     data: json!({ "line": order }),
                     at: at(now),
                 };
-                let appended = store.append(claim, vec![event]).await.unwrap();
+                let after = model.tasks[&claim.task].events;
+                let appended = store.append(claim, after, vec![event.clone()]).await.unwrap();
                 let held = model.holds(claim);
                 assert_eq!(matches!(appended, Appended::Yes(_)), held, "{seed}/{order}");
+                if rng.bool() {
+                    let again = store.append(claim, after, vec![event]).await.unwrap();
+                    assert_eq!(again, appended, "{seed}/{order}");
+                }
                 if held {
                     model.tasks.get_mut(&claim.task).unwrap().events += 1;
                 }
@@ -169,7 +184,12 @@ pub async fn play(store: &dyn Store, seed: u64, steps: usize) {
             (68..80, Some(claim)) => {
                 let ends = [TaskStatus::Completed, TaskStatus::Failed, TaskStatus::TimedOut];
                 let status = ends[rng.usize(..ends.len())];
-                let finished = store.finish(claim, end(status, now)).await.unwrap();
+                let end = end(model.tasks[&claim.task].events, status, now);
+                let finished = store.finish(claim, end.clone()).await.unwrap();
+                if rng.bool() {
+                    let again = store.finish(claim, end).await.unwrap();
+                    assert_eq!(again, finished, "{seed}/{order}");
+                }
                 if model.holds(claim) {
                     let task = model.tasks.get_mut(&claim.task).unwrap();
                     task.status = if task.cancel { TaskStatus::Cancelled } else { status };
@@ -196,7 +216,18 @@ pub async fn play(store: &dyn Store, seed: u64, steps: usize) {
                     assert_eq!(given, HandedBack::Lost, "{seed}/{order}");
                 }
             }
-            (86..94, _) => {
+            (86..88, _) => {
+                let ids: Vec<_> = model.tasks.keys().copied().collect();
+                let Some(id) = rng.choice(&ids).copied() else { continue };
+                let told = store.fail_queued(id, "test", at(now)).await.unwrap();
+                let task = model.tasks.get_mut(&id).unwrap();
+                assert_eq!(told.is_some(), task.status == TaskStatus::Queued, "{seed}/{order}");
+                if told.is_some() {
+                    task.status = TaskStatus::Failed;
+                    task.events += 2;
+                }
+            }
+            (88..94, _) => {
                 let ids: Vec<_> = model.tasks.keys().copied().collect();
                 let Some(id) = rng.choice(&ids).copied() else { continue };
                 let answer = store.cancel(id, at(now)).await.unwrap();
@@ -227,6 +258,10 @@ pub async fn play(store: &dyn Store, seed: u64, steps: usize) {
             }
             (_, None) => {}
         }
+    }
+    for workspace in workspaces {
+        let volume = store.workspace(workspace).await.unwrap().unwrap().volume;
+        assert_eq!(volume.as_ref(), model.placed.get(&workspace), "{seed}");
     }
     for (id, expected) in &model.tasks {
         agrees(store, seed, *id, expected).await;

@@ -1,9 +1,15 @@
 //! What every store promises.
 
+mod repeats;
+mod volumes;
+
+pub use repeats::*;
+pub use volumes::*;
+
 use std::collections::HashSet;
 use std::time::Duration;
 
-use carrel_domain::{Layout, Priority, TaskId, TaskStatus, Timestamp, WorkspaceId};
+use carrel_domain::{Layout, Priority, TaskId, TaskStatus, Timestamp, VolumeId, WorkspaceId};
 use carrel_store::{
     Appended, Cancellation, Claim, ClaimRequest, Claimed, Event, EventKind, Finish, Finished,
     HandBack, HandedBack, Heartbeat, NewEvent, NewTask, Repeat, Sealed, Store, Submission, Task,
@@ -30,6 +36,7 @@ pub async fn workspace(store: &dyn Store) -> WorkspaceId {
         network: None,
         quota_bytes: 1 << 30,
         created_at: at(0),
+        volume: None,
     };
     assert_eq!(store.add_workspace(workspace.clone()).await.unwrap(), None);
     assert_eq!(store.add_workspace(workspace.clone()).await.unwrap(), Some(workspace));
@@ -65,9 +72,22 @@ fn created(submission: Submission) -> Task {
     }
 }
 
+/// The volume of most workers here.
+pub const VOLUME: [u8; 16] = [1; 16];
+
 /// Returns the wish of a worker.
 pub fn wish(worker: &str) -> ClaimRequest {
-    ClaimRequest { worker: WorkerId(worker.to_owned()), lease: LEASE, per_workspace: 1000 }
+    ClaimRequest {
+        worker: WorkerId(worker.to_owned()),
+        lease: LEASE,
+        per_workspace: 1000,
+        volume: VolumeId::from_bytes(VOLUME),
+    }
+}
+
+/// Returns the wish of a worker on another volume.
+pub fn wish_on(worker: &str, volume: VolumeId) -> ClaimRequest {
+    ClaimRequest { volume, ..wish(worker) }
 }
 
 async fn claim(store: &dyn Store, seconds: i64) -> Option<Claimed> {
@@ -78,14 +98,21 @@ async fn claim_one(store: &dyn Store, seconds: i64) -> Claim {
     claim(store, seconds).await.expect("a task waits").claim
 }
 
-/// Returns an end.
-pub fn end(status: TaskStatus, seconds: i64) -> Finish {
+/// Ends a task for a worker that knows all its events.
+pub async fn finish(store: &dyn Store, claim: Claim, status: TaskStatus, seconds: i64) -> Finished {
+    let after = task(store, claim.task).await.last_event;
+    store.finish(claim, end(after, status, seconds)).await.unwrap()
+}
+
+/// Returns an end after an event.
+pub fn end(after: u64, status: TaskStatus, seconds: i64) -> Finish {
     Finish {
         status,
         result: json!({ "steps": [] }),
         error: (status != TaskStatus::Completed).then(|| "it did not work".to_owned()),
         took: Duration::from_millis(1500),
         events: Vec::new(),
+        after,
         now: at(seconds),
     }
 }
@@ -211,7 +238,7 @@ pub async fn no_workspace_runs_more_than_it_may(store: &dyn Store) {
     let waiting = submit(store, other, Priority::Low).await;
     let next = store.try_claim(wish.clone(), at(1)).await.unwrap().unwrap();
     assert_eq!(next.claim.task, waiting);
-    store.finish(running[0], end(TaskStatus::Completed, 2)).await.unwrap();
+    finish(store, running[0], TaskStatus::Completed, 2).await;
     assert!(store.try_claim(wish, at(2)).await.unwrap().is_some());
 }
 
@@ -250,12 +277,12 @@ pub async fn every_write_of_a_lost_claim_is_refused(store: &dyn Store) {
     let holder = claim_one(store, 60).await;
     let before = (task(store, id).await, all_events(store, id).await);
     let news = vec![log_line("late", 61)];
-    assert_eq!(store.append(lost, news).await.unwrap(), Appended::Lost);
-    assert_eq!(store.finish(lost, end(TaskStatus::Completed, 61)).await.unwrap(), Finished::Lost);
+    assert_eq!(store.append(lost, 3, news).await.unwrap(), Appended::Lost);
+    assert_eq!(finish(store, lost, TaskStatus::Completed, 61).await, Finished::Lost);
     assert_eq!(store.hand_back(lost, back(61, 61, true)).await.unwrap(), HandedBack::Lost);
     assert_eq!(store.heartbeat(lost, at(500)).await.unwrap(), Heartbeat::Lost);
     assert_eq!((task(store, id).await, all_events(store, id).await), before);
-    let done = store.finish(holder, end(TaskStatus::Completed, 62)).await.unwrap();
+    let done = finish(store, holder, TaskStatus::Completed, 62).await;
     assert!(matches!(done, Finished::Done { status: TaskStatus::Completed, .. }));
 }
 
@@ -330,7 +357,7 @@ pub async fn a_cancelled_running_task_never_counts_as_completed(store: &dyn Stor
     assert_eq!(status(store, id).await, TaskStatus::Running);
     let beat = store.heartbeat(claim, at(60)).await.unwrap();
     assert_eq!(beat, Heartbeat::Held { cancel_requested: true });
-    let done = store.finish(claim, end(TaskStatus::Completed, 2)).await.unwrap();
+    let done = finish(store, claim, TaskStatus::Completed, 2).await;
     assert!(matches!(done, Finished::Done { status: TaskStatus::Cancelled, .. }), "{done:?}");
     let gone = task(store, id).await;
     assert_eq!((gone.status, gone.result), (TaskStatus::Cancelled, Some(json!({ "steps": [] }))));
@@ -351,12 +378,12 @@ pub async fn what_is_terminal_is_final(store: &dyn Store) {
     for last in [TaskStatus::Completed, TaskStatus::Failed, TaskStatus::TimedOut] {
         let id = submit(store, workspace, Priority::Normal).await;
         let claim = claim_one(store, 0).await;
-        store.finish(claim, end(last, 1)).await.unwrap();
+        finish(store, claim, last, 1).await;
         let (before, events) = (task(store, id).await, all_events(store, id).await);
         assert_eq!((before.status, before.completed_at), (last, Some(at(1))));
         assert_eq!(before.execution_time, Some(Duration::from_millis(1500)));
         assert_eq!(store.cancel(id, at(2)).await.unwrap(), Cancellation::Finished(last));
-        let again = store.finish(claim, end(TaskStatus::Completed, 2)).await.unwrap();
+        let again = finish(store, claim, TaskStatus::Completed, 2).await;
         assert_eq!(again, Finished::Lost);
         store.hand_back(claim, back(2, 2, true)).await.unwrap();
         store.take_expired(at(10_000), no_delay).await.unwrap();
@@ -373,12 +400,12 @@ pub async fn events_are_numbered_without_gaps_and_the_last_one_is_terminal(store
     let id = submit(store, workspace, Priority::Normal).await;
     let claim = claim_one(store, 0).await;
     let Appended::Yes(told) =
-        store.append(claim, vec![log_line("a", 1), log_line("b", 1)]).await.unwrap()
+        store.append(claim, 2, vec![log_line("a", 1), log_line("b", 1)]).await.unwrap()
     else {
         panic!("lost");
     };
     assert_eq!(told.iter().map(|event| event.number).collect::<Vec<_>>(), [3, 4]);
-    let finish = Finish { events: vec![log_line("c", 2)], ..end(TaskStatus::Failed, 2) };
+    let finish = Finish { events: vec![log_line("c", 2)], ..end(4, TaskStatus::Failed, 2) };
     store.finish(claim, finish).await.unwrap();
     let events = all_events(store, id).await;
     assert_eq!(events.iter().map(|event| event.number).collect::<Vec<_>>(), [1, 2, 3, 4, 5, 6]);
@@ -417,7 +444,7 @@ pub async fn a_worker_that_gives_up_loses_no_task(store: &dyn Store) {
                 .unwrap(),
         };
         assert_eq!(claimed.claim.task, id);
-        store.finish(claimed.claim, end(TaskStatus::Completed, 1)).await.unwrap();
+        finish(store, claimed.claim, TaskStatus::Completed, 1).await;
     }
 }
 
@@ -474,7 +501,7 @@ pub async fn a_workspace_with_live_tasks_is_not_forgotten(store: &dyn Store) {
     assert!(!store.forget_workspace(id).await.unwrap());
     let claim = claim_one(store, 0).await;
     assert!(!store.forget_workspace(id).await.unwrap());
-    store.finish(claim, end(TaskStatus::Completed, 1)).await.unwrap();
+    finish(store, claim, TaskStatus::Completed, 1).await;
     assert!(store.forget_workspace(id).await.unwrap());
     assert_eq!(store.workspace(id).await.unwrap(), None);
     assert_eq!(store.task(task).await.unwrap(), None);
@@ -485,12 +512,12 @@ pub async fn a_workspace_with_live_tasks_is_not_forgotten(store: &dyn Store) {
 pub async fn old_replies_and_tasks_are_forgotten_and_live_ones_are_not(store: &dyn Store) {
     let workspace = workspace(store).await;
     let old = submit(store, workspace, Priority::Critical).await;
-    store.finish(claim_one(store, 0).await, end(TaskStatus::Completed, 10)).await.unwrap();
+    finish(store, claim_one(store, 0).await, TaskStatus::Completed, 10).await;
     let (young, waiting) = (
         submit(store, workspace, Priority::Critical).await,
         submit(store, workspace, Priority::Low).await,
     );
-    store.finish(claim_one(store, 0).await, end(TaskStatus::Completed, 20)).await.unwrap();
+    finish(store, claim_one(store, 0).await, TaskStatus::Completed, 20).await;
     for (key, seconds) in [("old", 10), ("young", 20)] {
         let repeat = Repeat { scope: "s".to_owned(), key: key.to_owned(), digest: [0; 32] };
         store.remember_reply(repeat, 200, String::new(), at(seconds)).await.unwrap();

@@ -25,5 +25,5 @@ pub use page::error_pages;
 pub use policy::{Network, ResourceLimits, Tier, UnknownWord, WorkspaceAccess};
 pub use secret::Secret;
 pub use size::{ByteSize, InvalidSize};
-pub use task::{InvalidId, Priority, TaskId, TaskStatus, UnknownTaskWord, WorkspaceId};
+pub use task::{InvalidId, Priority, TaskId, TaskStatus, UnknownTaskWord, VolumeId, WorkspaceId};
 pub use time::{Age, Clock, FixedClock, InvalidAge, SystemClock, Timestamp};

@@ -107,6 +107,8 @@ ids! {
     TaskId = "task";
     /// The name of a workspace of the service.
     WorkspaceId = "workspace";
+    /// The name of a directory that holds workspaces. Whoever opens the same directory finds the same.
+    VolumeId = "volume";
 }
 
 macro_rules! words {

@@ -21,7 +21,7 @@ use self::outcome::StepReport;
 use crate::backoff;
 use crate::credentials::{Given, Vault};
 use crate::error::ServiceError;
-use crate::journal::Journal;
+use crate::journal::{Journal, Untold};
 use crate::limits::{MAX_LOG_LINES, STEP_SECONDS};
 use crate::request::Work;
 use crate::spaces::{Space, Spaces};
@@ -81,8 +81,8 @@ impl Execution {
             (Instant::now(), CancellationToken::new(), CancellationToken::new());
         let _here = self.tasks.feed.running(self.claim.task, stop.clone());
         let on_lost = lost.clone();
-        let journal =
-            Journal::begin(self.tasks.clone(), self.claim, Arc::new(move || on_lost.cancel()));
+        let on_lost = Arc::new(move || on_lost.cancel());
+        let journal = Journal::begin(self.tasks.clone(), self.claim, self.task.last_event, on_lost);
         let ending = tokio::select! {
             ending = self.attempt(&journal, &stop, &lost) => ending,
             () = self.keep_alive(&stop, &lost) => Ending::Lost,
@@ -325,8 +325,10 @@ impl Execution {
     }
 
     /// Writes how the attempt ended, and tries again while the store is away and the claim may hold.
-    async fn settle(&self, ending: Ending, untold: Vec<NewEvent>, begun: Instant) {
+    async fn settle(&self, ending: Ending, untold: Untold, begun: Instant) {
         let until = Instant::now() + self.limits.lease;
+        // The same words each time: the store knows them again if only its answer was lost.
+        let (took, now) = (begun.elapsed(), self.now());
         let mut failures = 0;
         loop {
             let written = match &ending {
@@ -339,9 +341,10 @@ impl Execution {
                         status: *status,
                         result: result.clone(),
                         error: error.clone(),
-                        took: begun.elapsed(),
-                        events: untold.clone(),
-                        now: self.now(),
+                        took,
+                        events: untold.events.clone(),
+                        after: untold.after,
+                        now,
                     };
                     let finished = self.tasks.store.finish(self.claim, finish).await;
                     finished.map(|finished| match finished {
@@ -350,7 +353,6 @@ impl Execution {
                     })
                 }
                 Ending::Again { reason, counts } => {
-                    let now = self.now();
                     let wait =
                         if *counts { backoff::of_lost(self.task.attempt) } else { Duration::ZERO };
                     let (due, reason) = (now.after(wait), reason.clone());

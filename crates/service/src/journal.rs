@@ -25,14 +25,27 @@ const TOGETHER: Duration = Duration::from_millis(20);
 #[derive(Debug)]
 pub(crate) struct Journal {
     events: Sender<NewEvent>,
-    writing: JoinHandle<Vec<NewEvent>>,
+    writing: JoinHandle<Untold>,
+}
+
+/// What is still to be told when a journal ends.
+#[derive(Debug, Default)]
+pub(crate) struct Untold {
+    pub(crate) events: Vec<NewEvent>,
+    /// The number of the last event before them.
+    pub(crate) after: u64,
 }
 
 impl Journal {
-    /// Begins to write for the holder of a claim. `lost` is called when it holds no more.
-    pub(crate) fn begin(tasks: Tasks, claim: Claim, lost: Arc<dyn Fn() + Send + Sync>) -> Self {
+    /// Begins to write for the holder of a claim, after an event. `lost` is called when it holds no more.
+    pub(crate) fn begin(
+        tasks: Tasks,
+        claim: Claim,
+        after: u64,
+        lost: Arc<dyn Fn() + Send + Sync>,
+    ) -> Self {
         let (events, queue) = channel(WAITING);
-        let writing = tokio::spawn(write(tasks, claim, queue, lost));
+        let writing = tokio::spawn(write(tasks, claim, after, queue, lost));
         Self { events, writing }
     }
 
@@ -43,7 +56,7 @@ impl Journal {
     }
 
     /// Ends, and returns what was not written yet.
-    pub(crate) async fn end(self) -> Vec<NewEvent> {
+    pub(crate) async fn end(self) -> Untold {
         drop(self.events);
         self.writing.await.unwrap_or_default()
     }
@@ -52,9 +65,10 @@ impl Journal {
 async fn write(
     tasks: Tasks,
     claim: Claim,
+    mut after: u64,
     mut queue: Receiver<NewEvent>,
     lost: Arc<dyn Fn() + Send + Sync>,
-) -> Vec<NewEvent> {
+) -> Untold {
     let mut group = Vec::new();
     while let Some(first) = queue.recv().await {
         group.push(first);
@@ -66,23 +80,25 @@ async fn write(
             match timeout_at(until, queue.recv()).await {
                 Ok(Some(event)) => group.push(event),
                 // The end of the task is written together with these.
-                Ok(None) => return group,
+                Ok(None) => return Untold { events: group, after },
                 Err(_) => break,
             }
         }
-        if !append(&tasks, claim, std::mem::take(&mut group)).await {
+        let told = group.len() as u64;
+        if !append(&tasks, claim, after, std::mem::take(&mut group)).await {
             lost();
-            return Vec::new();
+            return Untold::default();
         }
+        after += told;
     }
-    group
+    Untold { events: group, after }
 }
 
 /// Writes events, and tries again while the store is away. Returns whether the claim holds.
-async fn append(tasks: &Tasks, claim: Claim, events: Vec<NewEvent>) -> bool {
+async fn append(tasks: &Tasks, claim: Claim, after: u64, events: Vec<NewEvent>) -> bool {
     let mut failures = 0;
     loop {
-        match tasks.store.append(claim, events.clone()).await {
+        match tasks.store.append(claim, after, events.clone()).await {
             Ok(Appended::Yes(events)) => {
                 tasks.publish(&events);
                 return true;

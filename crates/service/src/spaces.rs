@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use carrel_config::{Environment, HooksConfig};
 use carrel_domain::{
-    ByteSize, Clock, Identifier, Layout, Network, WorkspaceAccess, WorkspaceId, WorkspaceKey,
+    ByteSize, Clock, Identifier, Layout, Network, VolumeId, WorkspaceAccess, WorkspaceId,
+    WorkspaceKey,
 };
 use carrel_exec::{JobStatus, Owner};
 use carrel_store::{Store, Workspace};
@@ -56,6 +57,7 @@ pub struct Spaces {
 #[derive(Debug)]
 struct Inner {
     workspaces: Workspaces,
+    volume: VolumeId,
     hooks: Hooks,
     options: SpacesOptions,
     store: Arc<dyn Store>,
@@ -108,7 +110,8 @@ impl Spaces {
         let settings = HookSettings::new(HooksConfig::none(), &options.environment, Vec::new());
         let hooks = Hooks::new(settings, options.commands.clone(), CancellationToken::new());
         let open = Mutex::default();
-        Ok(Self { inner: Arc::new(Inner { workspaces, hooks, options, store, open }) })
+        let volume = workspaces.volume()?;
+        Ok(Self { inner: Arc::new(Inner { workspaces, volume, hooks, options, store, open }) })
     }
 
     /// Makes a workspace, or finds the one that has the id. Returns whether it was made.
@@ -122,6 +125,7 @@ impl Spaces {
             network: new.network,
             quota_bytes: quota.as_u64(),
             created_at: inner.options.clock.now(),
+            volume: None,
         };
         match inner.store.add_workspace(workspace.clone()).await? {
             Some(there) => Ok((there, false)),
@@ -195,6 +199,11 @@ impl Spaces {
                 Err(error.into())
             }
         }
+    }
+
+    /// Returns the volume that this directory of workspaces is.
+    pub fn volume(&self) -> VolumeId {
+        self.inner.volume
     }
 
     /// Returns the directory that holds the workspaces.

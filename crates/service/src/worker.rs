@@ -103,6 +103,7 @@ impl Worker {
             worker: self.options.id.clone(),
             lease: self.options.lease,
             per_workspace: self.options.per_workspace,
+            volume: self.spaces.volume(),
         };
         let mut failures = 0;
         loop {

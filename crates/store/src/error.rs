@@ -18,6 +18,31 @@ pub enum StoreError {
         /// The newest schema that is known here.
         known: u32,
     },
+    /// The database lacks tables of this version.
+    #[error(
+        "the database has schema {found}, and this version of carrel needs {known}; run `carrel migrate`"
+    )]
+    TooOld {
+        /// The schema of the database; 0 if it has none.
+        found: u32,
+        /// The schema that is needed here.
+        known: u32,
+    },
+    /// A part of the schema is not the one that this version knows by the number.
+    #[error(
+        "migration {number} of the database is not the one that this version of carrel knows; \
+         use the version that made it, or another database"
+    )]
+    Changed {
+        /// The number of the part.
+        number: u32,
+    },
+    /// The address of the database is no use.
+    #[error("DATABASE_URL cannot be used: {reason}")]
+    Address {
+        /// Why, without the address, which may hold a password.
+        reason: String,
+    },
     /// Something in the database makes no sense.
     #[error("the database holds something unreadable: {what}")]
     Unreadable {
@@ -38,8 +63,9 @@ pub(crate) type Source = Box<dyn std::error::Error + Send + Sync>;
 impl Coded for StoreError {
     fn code(&self) -> Code {
         match self {
-            Self::Unavailable(_) => Code::StoreUnavailable,
-            Self::TooNew { .. } => Code::SchemaTooNew,
+            Self::Unavailable(_) | Self::TooOld { .. } => Code::StoreUnavailable,
+            Self::TooNew { .. } | Self::Changed { .. } => Code::SchemaTooNew,
+            Self::Address { .. } => Code::InvalidArguments,
             Self::Unreadable { .. } => Code::RecordUnreadable,
             Self::Full(_) => Code::DiskFull,
             Self::Failed(_) => Code::Internal,
@@ -48,7 +74,11 @@ impl Coded for StoreError {
 
     fn detail(&self) -> Value {
         match self {
-            Self::TooNew { found, known } => json!({ "found": found, "known": known }),
+            Self::TooNew { found, known } | Self::TooOld { found, known } => {
+                json!({ "found": found, "known": known })
+            }
+            Self::Changed { number } => json!({ "migration": number }),
+            Self::Address { reason } => json!({ "reason": reason }),
             Self::Unreadable { what } => json!({ "what": what }),
             Self::Unavailable(_) | Self::Full(_) | Self::Failed(_) => json!({}),
         }

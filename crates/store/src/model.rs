@@ -3,7 +3,9 @@
 use std::fmt;
 use std::time::Duration;
 
-use carrel_domain::{Layout, Network, Priority, TaskId, TaskStatus, Timestamp, WorkspaceId};
+use carrel_domain::{
+    Layout, Network, Priority, TaskId, TaskStatus, Timestamp, VolumeId, WorkspaceId,
+};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -32,6 +34,23 @@ pub struct Workspace {
     pub quota_bytes: u64,
     /// When it was made.
     pub created_at: Timestamp,
+    /// The volume that its directory lies on, once it has one.
+    pub volume: Option<VolumeId>,
+}
+
+/// A worker, as others find it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WorkerRecord {
+    /// Its name.
+    pub id: WorkerId,
+    /// The volume that it works on.
+    pub volume: VolumeId,
+    /// Where it answers requests of other processes, if it does: `http://host:port`.
+    pub address: Option<String>,
+    /// How many tasks it runs at once.
+    pub concurrency: u32,
+    /// When it last gave a sign of life.
+    pub seen_at: Timestamp,
 }
 
 /// A task as it stands.
@@ -217,7 +236,7 @@ impl EventKind {
 }
 
 /// A worker's wish for work.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClaimRequest {
     /// Who asks.
     pub worker: WorkerId,
@@ -225,6 +244,22 @@ pub struct ClaimRequest {
     pub lease: Duration,
     /// How many tasks of one workspace may run at once.
     pub per_workspace: u32,
+    /// The volume of the worker. It gets tasks of workspaces there; one that lies nowhere is placed there
+    /// with the claim.
+    pub volume: VolumeId,
+}
+
+/// A task that waits for a worker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Waiting {
+    /// The task.
+    pub task: TaskId,
+    /// Where it works.
+    pub workspace: WorkspaceId,
+    /// How urgent it is.
+    pub priority: Priority,
+    /// The volume of the workspace, once it has one.
+    pub volume: Option<VolumeId>,
 }
 
 /// A task that a worker has, and the proof that it has it.
@@ -264,7 +299,7 @@ pub enum Heartbeat {
 pub enum Appended {
     /// They are remembered, with their numbers.
     Yes(Vec<Event>),
-    /// The worker has lost the task.
+    /// The worker has lost the task, or others wrote in its name.
     Lost,
 }
 
@@ -281,6 +316,8 @@ pub struct Finish {
     pub took: Duration,
     /// What is still to be told before the end.
     pub events: Vec<NewEvent>,
+    /// The number of the last event that the worker knows of.
+    pub after: u64,
     /// The time.
     pub now: Timestamp,
 }
@@ -372,6 +409,15 @@ pub struct Counts {
     pub running: u64,
     /// Workspaces.
     pub workspaces: u64,
+}
+
+/// A numbered change of the schema.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Migration {
+    /// Its number: 1, 2, 3…
+    pub number: u32,
+    /// What it is about.
+    pub name: String,
 }
 
 /// A credential, unreadable without a key that is not in the store.

@@ -3,20 +3,21 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use carrel_domain::{TaskId, Timestamp, WorkspaceId};
+use carrel_domain::{TaskId, Timestamp, VolumeId, WorkspaceId};
 
 use crate::error::StoreError;
 use crate::model::{
     Appended, Cancellation, Claim, ClaimRequest, Claimed, Counts, Event, Finish, Finished,
     HandBack, HandedBack, Heartbeat, NewEvent, NewTask, Page, Repeat, Sealed, StoredReply,
-    Submission, Task, TaskFilter, WorkerId, Workspace,
+    Submission, Task, TaskFilter, Waiting, WorkerId, WorkerRecord, Workspace,
 };
 
 /// What the service remembers.
 ///
-/// Every operation is one transaction. When it has been answered it is on the disk, and it may be
-/// repeated after a crash: the second time says `Lost`, `Repeated` or `Finished`. Times come from the
-/// caller, so that tests can choose them.
+/// Every operation is one transaction. When it has been answered it is on the disk. Whoever did not hear
+/// the answer asks again in the same words: `submit`, `append` and `finish` then answer what they
+/// answered before and do nothing twice, the others say `Lost` or `Finished`. Times come from the caller,
+/// so that tests can choose them.
 #[async_trait]
 pub trait Store: std::fmt::Debug + Send + Sync + 'static {
     /// Adds a workspace. Returns the one that was there before, if there was one.
@@ -36,7 +37,24 @@ pub trait Store: std::fmt::Debug + Send + Sync + 'static {
     /// Returns whether it is gone.
     async fn forget_workspace(&self, id: WorkspaceId) -> Result<bool, StoreError>;
 
-    /// Queues a task.
+    /// Returns the volume that a workspace lies on. One that lies nowhere is placed on the one of `among`
+    /// that holds the fewest; there is none if the workspace is not known or `among` is empty.
+    async fn place(
+        &self,
+        workspace: WorkspaceId,
+        among: &[VolumeId],
+    ) -> Result<Option<VolumeId>, StoreError>;
+
+    /// Makes a worker known, or known to be alive.
+    async fn announce_worker(&self, worker: WorkerRecord) -> Result<(), StoreError>;
+
+    /// Forgets a worker.
+    async fn retire_worker(&self, id: &WorkerId) -> Result<(), StoreError>;
+
+    /// Returns the workers that gave a sign of life since then.
+    async fn workers(&self, seen_since: Timestamp) -> Result<Vec<WorkerRecord>, StoreError>;
+
+    /// Queues a task. The same task again is the same submission.
     async fn submit(&self, task: NewTask) -> Result<Submission, StoreError>;
 
     /// Gives a worker its next task, if one waits: round robin between workspaces, by urgency and then
@@ -53,10 +71,16 @@ pub trait Store: std::fmt::Debug + Send + Sync + 'static {
     /// Makes a claim hold until then.
     async fn heartbeat(&self, claim: Claim, until: Timestamp) -> Result<Heartbeat, StoreError>;
 
-    /// Remembers what a worker has to tell.
-    async fn append(&self, claim: Claim, events: Vec<NewEvent>) -> Result<Appended, StoreError>;
+    /// Remembers what a worker has to tell. `after` is the number of the last event that it knows of: if
+    /// these events follow it already, they are not written again.
+    async fn append(
+        &self,
+        claim: Claim,
+        after: u64,
+        events: Vec<NewEvent>,
+    ) -> Result<Appended, StoreError>;
 
-    /// Ends a task.
+    /// Ends a task. If this attempt ended it before, with as many events, the answer is the same.
     async fn finish(&self, claim: Claim, finish: Finish) -> Result<Finished, StoreError>;
 
     /// Takes a task back from its worker: to be begun again, or dead if that was the last attempt.
@@ -76,6 +100,19 @@ pub trait Store: std::fmt::Debug + Send + Sync + 'static {
         alive: &[WorkerId],
         now: Timestamp,
     ) -> Result<Vec<Event>, StoreError>;
+
+    /// Returns tasks that wait and were due before then, the most urgent and then the oldest first, and at
+    /// most so many.
+    async fn waiting(&self, due_before: Timestamp, limit: u32) -> Result<Vec<Waiting>, StoreError>;
+
+    /// Ends a task that waits, as failed, and forgets the idempotency key that it was submitted with.
+    /// Returns what there is to tell; nothing if it does not wait.
+    async fn fail_queued(
+        &self,
+        task: TaskId,
+        error: &str,
+        now: Timestamp,
+    ) -> Result<Option<Vec<Event>>, StoreError>;
 
     /// Asks for a task's end.
     async fn cancel(&self, task: TaskId, now: Timestamp) -> Result<Cancellation, StoreError>;

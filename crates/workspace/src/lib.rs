@@ -34,6 +34,7 @@ mod trash;
 mod trust;
 mod usage;
 mod verify;
+mod volume;
 mod watch;
 
 pub use commands::Commands;

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use carrel_domain::{Candidates, Choice, Clock, Identifier, WorkspaceKey};
+use carrel_domain::{Candidates, Choice, Clock, Identifier, VolumeId, WorkspaceKey};
 use tracing::warn;
 
 use crate::error::{Error, Place};
@@ -67,6 +67,11 @@ impl Workspaces {
     /// Returns the real path of the root.
     pub fn path(&self) -> &Path {
         self.inner.root.path()
+    }
+
+    /// Returns the name of the root, which everybody who opens it finds.
+    pub fn volume(&self) -> Result<VolumeId, Error> {
+        crate::volume::volume(&self.inner.root.own)
     }
 
     /// Returns the key an identifier has, or would get.

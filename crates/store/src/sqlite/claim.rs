@@ -4,9 +4,10 @@ use carrel_domain::{Timestamp, WorkspaceId};
 use rusqlite::{Connection, OptionalExtension as _, params};
 use serde_json::json;
 
-use super::events::{Journal, status_changed};
+use super::events::Journal;
 use super::rows::{self, task_columns};
 use crate::error::StoreError;
+use crate::facts::status_changed;
 use crate::model::{Claim, ClaimRequest, Claimed};
 
 /// Returns a turn after the last one. Turns are times, so that they go on after a restart.
@@ -22,15 +23,19 @@ pub(super) fn claim(
     now: Timestamp,
 ) -> Result<Option<Claimed>, StoreError> {
     let mut waiting = connection.prepare_cached(
-        "SELECT id FROM workspaces WHERE queued > 0 AND running < ? ORDER BY turn",
+        "SELECT id FROM workspaces WHERE queued > 0 AND running < ?
+             AND (volume IS NULL OR volume = ?) ORDER BY turn",
     )?;
-    let mut workspaces = waiting.query([request.per_workspace])?;
+    let volume = request.volume.to_bytes();
+    let mut workspaces = waiting.query(params![request.per_workspace, volume])?;
     while let Some(row) = workspaces.next()? {
         let workspace = WorkspaceId::from_bytes(row.get(0)?);
         if let Some(claimed) = claim_in(connection, workspace, request, now)? {
             connection
-                .prepare_cached("UPDATE workspaces SET turn = ? WHERE id = ?")?
-                .execute(params![turn, workspace.to_bytes()])?;
+                .prepare_cached(
+                    "UPDATE workspaces SET turn = ?, volume = coalesce(volume, ?) WHERE id = ?",
+                )?
+                .execute(params![turn, volume, workspace.to_bytes()])?;
             return Ok(Some(claimed));
         }
     }

@@ -8,7 +8,8 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 use crate::error::StoreError;
 
 /// The steps from an empty file to the newest schema. A step that was released is never changed.
-const MIGRATIONS: &[&str] = &[include_str!("schema.sql")];
+const MIGRATIONS: &[&str] =
+    &[include_str!("migrations/0001_tasks.sql"), include_str!("migrations/0002_volumes.sql")];
 
 /// How long another process on the same file is waited for.
 const BUSY: Duration = Duration::from_secs(5);

@@ -1,12 +1,12 @@
 //! Facts about tasks.
 
-use carrel_domain::{TaskId, TaskStatus, Timestamp};
+use carrel_domain::TaskId;
 use rusqlite::{Connection, OptionalExtension as _, params};
-use serde_json::{Map, Value};
 
 use super::rows;
 use crate::error::StoreError;
-use crate::model::{Event, EventKind, NewEvent};
+use crate::facts::signed;
+use crate::model::{Event, NewEvent};
 
 /// Where the next event of a task goes.
 pub(super) struct Journal {
@@ -33,7 +33,7 @@ impl Journal {
             let text = data.to_string();
             insert.execute(params![
                 self.sequence,
-                rows::signed(self.last),
+                signed(self.last),
                 kind.as_str(),
                 text,
                 at.as_millis()
@@ -42,21 +42,9 @@ impl Journal {
         }
         let mut update = connection
             .prepare_cached("UPDATE task_executions SET last_event = ? WHERE sequence = ?")?;
-        update.execute(params![rows::signed(self.last), self.sequence])?;
+        update.execute(params![signed(self.last), self.sequence])?;
         Ok(written)
     }
-}
-
-/// Returns the event that tells where a task stands, with what else there is to say about it.
-pub(super) fn status_changed(
-    status: TaskStatus,
-    more: impl IntoIterator<Item = (&'static str, Value)>,
-    at: Timestamp,
-) -> NewEvent {
-    let mut data = Map::new();
-    data.insert("status".to_owned(), status.as_str().into());
-    data.extend(more.into_iter().map(|(name, value)| (name.to_owned(), value)));
-    NewEvent { kind: EventKind::StatusChanged, data: Value::Object(data), at }
 }
 
 /// Returns the events of a task after a number.
@@ -75,7 +63,7 @@ pub(super) fn after(
         "SELECT number, kind, data, at FROM task_events
          WHERE task = ? AND number > ? ORDER BY number LIMIT ?",
     )?;
-    let found = select
-        .query_map(params![sequence, rows::signed(after), limit], |row| rows::event(task, row))?;
+    let found =
+        select.query_map(params![sequence, signed(after), limit], |row| rows::event(task, row))?;
     Ok(found.collect::<rusqlite::Result<_>>()?)
 }

@@ -6,24 +6,20 @@ use carrel_domain::{TaskId, TaskStatus, Timestamp};
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use serde_json::{Value, json};
 
-use super::events::{Journal, status_changed};
-use super::rows;
+use super::events::{self, Journal};
+use super::tasks;
 use crate::error::StoreError;
-use crate::model::{
-    Appended, Claim, Event, EventKind, Finish, Finished, HandBack, HandedBack, Heartbeat, NewEvent,
-    WorkerId,
+use crate::facts::{
+    LOST, TakenBack, Tries, ended, is_end_of, status_changed, tells_the_same, to_millis,
 };
-
-/// What is said of a task whose worker did not come back.
-const LOST: &str = "its worker did not answer any more";
+use crate::model::{
+    Appended, Claim, Event, Finish, Finished, HandBack, HandedBack, Heartbeat, NewEvent, WorkerId,
+};
 
 /// A task that runs, as far as it matters to its holder.
 struct Running {
     journal: Journal,
-    cancel_requested: bool,
-    attempt: u32,
-    lost: u32,
-    max_attempts: u32,
+    tries: Tries,
 }
 
 const RUNNING_COLUMNS: &str =
@@ -38,10 +34,12 @@ fn running(row: &Row<'_>) -> rusqlite::Result<Running> {
             last: u64::try_from(last)
                 .map_err(|_| rusqlite::Error::IntegralValueOutOfRange(2, last))?,
         },
-        cancel_requested: row.get(3)?,
-        attempt: row.get(4)?,
-        lost: row.get(5)?,
-        max_attempts: row.get(6)?,
+        tries: Tries {
+            cancel_requested: row.get(3)?,
+            attempt: row.get(4)?,
+            lost: row.get(5)?,
+            max_attempts: row.get(6)?,
+        },
     })
 }
 
@@ -79,10 +77,16 @@ pub(super) fn heartbeat(
 pub(super) fn append(
     connection: &Connection,
     claim: Claim,
+    after: u64,
     events: Vec<NewEvent>,
 ) -> Result<Appended, StoreError> {
     let Some(mut running) = held(connection, claim)? else { return Ok(Appended::Lost) };
-    Ok(Appended::Yes(running.journal.write(connection, events)?))
+    if running.journal.last == after {
+        return Ok(Appended::Yes(running.journal.write(connection, events)?));
+    }
+    let limit = u32::try_from(events.len()).unwrap_or(u32::MAX);
+    let there = events::after(connection, claim.task, after, limit)?;
+    Ok(if tells_the_same(&there, &events) { Appended::Yes(there) } else { Appended::Lost })
 }
 
 /// Ends a task.
@@ -91,10 +95,15 @@ pub(super) fn finish(
     claim: Claim,
     finish: Finish,
 ) -> Result<Finished, StoreError> {
-    let Some(running) = held(connection, claim)? else { return Ok(Finished::Lost) };
+    let Some(running) = held(connection, claim)? else {
+        return finished_before(connection, claim, &finish);
+    };
+    if running.journal.last != finish.after {
+        return Ok(Finished::Lost);
+    }
     // Whoever asked for the end was told that it would come.
-    let status = if running.cancel_requested { TaskStatus::Cancelled } else { finish.status };
-    let took = rows::to_millis(finish.took);
+    let status = if running.tries.cancel_requested { TaskStatus::Cancelled } else { finish.status };
+    let took = to_millis(finish.took);
     let told = status_changed(status, [("execution_time_ms", json!(took))], finish.now);
     let mut events = finish.events;
     events.push(told);
@@ -107,6 +116,20 @@ pub(super) fn finish(
     };
     let events = end.write(connection, running.journal, events)?;
     Ok(Finished::Done { status, events })
+}
+
+/// Answers a worker that did not hear the answer to the end of its task.
+fn finished_before(
+    connection: &Connection,
+    claim: Claim,
+    finish: &Finish,
+) -> Result<Finished, StoreError> {
+    let Some(task) = tasks::find(connection, claim.task)? else { return Ok(Finished::Lost) };
+    if !is_end_of(&task, claim, finish) {
+        return Ok(Finished::Lost);
+    }
+    let events = events::after(connection, claim.task, finish.after, u32::MAX)?;
+    Ok(Finished::Done { status: task.status, events })
 }
 
 /// A terminal state.
@@ -145,6 +168,18 @@ impl End<'_> {
     }
 }
 
+/// Ends a task that waits, as failed.
+pub(super) fn fail_queued(
+    connection: &Connection,
+    journal: Journal,
+    error: &str,
+    now: Timestamp,
+) -> rusqlite::Result<Vec<Event>> {
+    let (status, told) = ended(TaskStatus::Failed, error, now);
+    let end = End { status, result: None, error: Some(error), took: None, now };
+    end.write(connection, journal, told)
+}
+
 /// Ends a task that waits.
 pub(super) fn cancel_queued(
     connection: &Connection,
@@ -172,35 +207,19 @@ fn take_back(
     running: Running,
     back: &HandBack,
 ) -> rusqlite::Result<(TaskStatus, Vec<Event>)> {
-    let Running { mut journal, cancel_requested, attempt, lost, max_attempts } = running;
-    let HandBack { ref reason, due, now, counts } = *back;
-    let lost = lost + u32::from(counts);
-    if cancel_requested {
-        let (status, error) = (TaskStatus::Cancelled, Some(reason.as_str()));
-        let end = End { status, result: None, error, took: None, now };
-        let events = end.write(connection, journal, vec![status_changed(status, [], now)])?;
-        return Ok((status, events));
-    }
-    if lost >= max_attempts {
-        let status = TaskStatus::Dead;
-        let error = format!("given up after {lost} lost attempts: {reason}");
-        let end = End { status, result: None, error: Some(&error), took: None, now };
-        let told = vec![
-            NewEvent { kind: EventKind::Error, data: json!({ "error": error }), at: now },
-            status_changed(status, [], now),
-        ];
+    let Running { mut journal, tries } = running;
+    let TakenBack { status, error, lost, told } = tries.taken_back(back);
+    if status.is_terminal() {
+        let end = End { status, result: None, error: error.as_deref(), took: None, now: back.now };
         return Ok((status, end.write(connection, journal, told)?));
     }
-    let status = TaskStatus::Queued;
     connection
         .prepare_cached(
             "UPDATE task_executions SET status = 'queued', lease_until = NULL, due_at = ?, lost = ?
              WHERE sequence = ?",
         )?
-        .execute(params![due.as_millis(), lost, journal.sequence])?;
-    let more = [("attempt", json!(attempt)), ("reason", json!(reason))];
-    let events = journal.write(connection, vec![status_changed(status, more, now)])?;
-    Ok((status, events))
+        .execute(params![back.due.as_millis(), lost, journal.sequence])?;
+    Ok((status, journal.write(connection, told)?))
 }
 
 /// Takes back every task whose claim has run out.
@@ -217,7 +236,7 @@ pub(super) fn take_expired(
         select.query_map([now.as_millis()], running)?.collect::<rusqlite::Result<_>>()?;
     let mut told = Vec::new();
     for running in expired {
-        let due = now.after(delay(running.lost + 1));
+        let due = now.after(delay(running.tries.lost + 1));
         let back = HandBack { reason: LOST.to_owned(), due, now, counts: true };
         told.extend(take_back(connection, running, &back)?.1);
     }

@@ -8,6 +8,7 @@ mod readers;
 mod replies;
 mod rows;
 mod tasks;
+mod volumes;
 mod workspaces;
 mod writer;
 
@@ -15,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use carrel_domain::{TaskId, Timestamp, WorkspaceId};
+use carrel_domain::{TaskId, Timestamp, VolumeId, WorkspaceId};
 
 use self::readers::Readers;
 use self::writer::Writer;
@@ -23,7 +24,7 @@ use crate::error::StoreError;
 use crate::model::{
     Appended, Cancellation, Claim, ClaimRequest, Claimed, Counts, Event, Finish, Finished,
     HandBack, HandedBack, Heartbeat, NewEvent, NewTask, Page, Repeat, Sealed, StoredReply,
-    Submission, Task, TaskFilter, WorkerId, Workspace,
+    Submission, Task, TaskFilter, Waiting, WorkerId, WorkerRecord, Workspace,
 };
 use crate::store::Store;
 
@@ -72,6 +73,28 @@ impl Store for Sqlite {
         self.writer.write(move |connection| workspaces::forget(connection, id)).await
     }
 
+    async fn place(
+        &self,
+        workspace: WorkspaceId,
+        among: &[VolumeId],
+    ) -> Result<Option<VolumeId>, StoreError> {
+        let among = among.to_vec();
+        self.writer.write(move |connection| volumes::place(connection, workspace, &among)).await
+    }
+
+    async fn announce_worker(&self, worker: WorkerRecord) -> Result<(), StoreError> {
+        self.writer.write(move |connection| volumes::announce(connection, &worker)).await
+    }
+
+    async fn retire_worker(&self, id: &WorkerId) -> Result<(), StoreError> {
+        let id = id.clone();
+        self.writer.write(move |connection| volumes::retire(connection, &id)).await
+    }
+
+    async fn workers(&self, seen_since: Timestamp) -> Result<Vec<WorkerRecord>, StoreError> {
+        self.readers.read(move |connection| volumes::workers(connection, seen_since)).await
+    }
+
     async fn submit(&self, task: NewTask) -> Result<Submission, StoreError> {
         self.writer.write(move |connection| tasks::submit(connection, &task)).await
     }
@@ -98,8 +121,13 @@ impl Store for Sqlite {
         self.writer.write(move |connection| lease::heartbeat(connection, claim, until)).await
     }
 
-    async fn append(&self, claim: Claim, events: Vec<NewEvent>) -> Result<Appended, StoreError> {
-        self.writer.write(move |connection| lease::append(connection, claim, events)).await
+    async fn append(
+        &self,
+        claim: Claim,
+        after: u64,
+        events: Vec<NewEvent>,
+    ) -> Result<Appended, StoreError> {
+        self.writer.write(move |connection| lease::append(connection, claim, after, events)).await
     }
 
     async fn finish(&self, claim: Claim, finish: Finish) -> Result<Finished, StoreError> {
@@ -126,6 +154,20 @@ impl Store for Sqlite {
         let alive = alive.to_vec();
         let take = move |connection: &_| lease::take_from_all_but(connection, &alive, now);
         self.writer.write(take).await
+    }
+
+    async fn waiting(&self, due_before: Timestamp, limit: u32) -> Result<Vec<Waiting>, StoreError> {
+        self.readers.read(move |connection| tasks::waiting(connection, due_before, limit)).await
+    }
+
+    async fn fail_queued(
+        &self,
+        task: TaskId,
+        error: &str,
+        now: Timestamp,
+    ) -> Result<Option<Vec<Event>>, StoreError> {
+        let error = error.to_owned();
+        self.writer.write(move |connection| tasks::fail(connection, task, &error, now)).await
     }
 
     async fn cancel(&self, task: TaskId, now: Timestamp) -> Result<Cancellation, StoreError> {

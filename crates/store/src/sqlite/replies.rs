@@ -78,6 +78,11 @@ pub(super) fn find(
     Ok(found)
 }
 
+/// Forgets that a request made a task.
+pub(super) fn forget_task(connection: &Connection, task: TaskId) -> rusqlite::Result<usize> {
+    connection.prepare_cached("DELETE FROM replies WHERE task_id = ?")?.execute([task.to_bytes()])
+}
+
 /// Forgets answers from before a time.
 pub(super) fn forget(connection: &Connection, before: Timestamp) -> rusqlite::Result<usize> {
     connection.prepare_cached("DELETE FROM replies WHERE at < ?")?.execute([before.as_millis()])

@@ -2,11 +2,14 @@
 
 use std::time::Duration;
 
-use carrel_domain::{Layout, Network, Priority, TaskId, TaskStatus, Timestamp, WorkspaceId};
+use carrel_domain::{
+    Layout, Network, Priority, TaskId, TaskStatus, Timestamp, VolumeId, WorkspaceId,
+};
 use rusqlite::Row;
 use rusqlite::types::Type;
 use serde_json::Value;
 
+use crate::facts::rank;
 use crate::model::{Event, EventKind, Task, WorkerId, Workspace};
 
 /// The columns of a task in the order in which [`task`] reads them.
@@ -56,7 +59,8 @@ pub(super) fn event(task: TaskId, row: &Row<'_>) -> rusqlite::Result<Event> {
     })
 }
 
-pub(super) const WORKSPACE_COLUMNS: &str = "id, name, layout, network, quota_bytes, created_at";
+pub(super) const WORKSPACE_COLUMNS: &str =
+    "id, name, layout, network, quota_bytes, created_at, volume";
 
 pub(super) fn workspace(row: &Row<'_>) -> rusqlite::Result<Workspace> {
     let layout = |word: &str| {
@@ -71,23 +75,18 @@ pub(super) fn workspace(row: &Row<'_>) -> rusqlite::Result<Workspace> {
         network: network.map_err(|error| unreadable(3, Type::Text, error))?,
         quota_bytes: unsigned(row, 4)?,
         created_at: Timestamp::from_millis(row.get(5)?),
+        volume: volume(row, 6)?,
     })
 }
 
-/// Returns the number that stands for an urgency: the most urgent sorts first.
-pub(super) fn rank(priority: Priority) -> i64 {
-    match priority {
-        Priority::Critical => 0,
-        Priority::High => 1,
-        Priority::Normal => 2,
-        Priority::Low => 3,
-    }
+pub(super) fn volume(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<VolumeId>> {
+    Ok(row.get::<_, Option<[u8; 16]>>(column)?.map(VolumeId::from_bytes))
 }
 
-fn priority(row: &Row<'_>, column: usize) -> rusqlite::Result<Priority> {
-    let found: i64 = row.get(column)?;
+pub(super) fn priority(row: &Row<'_>, column: usize) -> rusqlite::Result<Priority> {
+    let found: i16 = row.get(column)?;
     let priority = Priority::ALL.iter().copied().find(|priority| rank(*priority) == found);
-    priority.ok_or(rusqlite::Error::IntegralValueOutOfRange(column, found))
+    priority.ok_or(rusqlite::Error::IntegralValueOutOfRange(column, found.into()))
 }
 
 fn word<T>(row: &Row<'_>, column: usize, read: impl Fn(&str) -> Option<T>) -> rusqlite::Result<T> {
@@ -115,14 +114,4 @@ fn unreadable(
 
 fn millis(millis: i64) -> Duration {
     Duration::from_millis(u64::try_from(millis).unwrap_or(0))
-}
-
-/// Returns a length of time as the database has it.
-pub(super) fn to_millis(time: Duration) -> i64 {
-    i64::try_from(time.as_millis()).unwrap_or(i64::MAX)
-}
-
-/// Returns a number as the database has it. What does not fit is the largest there is.
-pub(super) fn signed(number: u64) -> i64 {
-    i64::try_from(number).unwrap_or(i64::MAX)
 }

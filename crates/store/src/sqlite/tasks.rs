@@ -1,13 +1,14 @@
 //! Tasks, as whoever submits them sees them.
 
-use carrel_domain::{TaskId, TaskStatus, Timestamp};
+use carrel_domain::{TaskId, TaskStatus, Timestamp, WorkspaceId};
 use rusqlite::{Connection, OptionalExtension as _, params};
 
-use super::events::{Journal, status_changed};
+use super::events::Journal;
 use super::rows::{self, task_columns};
-use super::{lease, replies};
+use super::{events, lease, replies};
 use crate::error::StoreError;
-use crate::model::{Cancellation, NewTask, Page, Submission, Task, TaskFilter};
+use crate::facts::{queued, rank, signed, status_changed, to_millis};
+use crate::model::{Cancellation, Event, NewTask, Page, Submission, Task, TaskFilter, Waiting};
 
 /// Queues a task.
 pub(super) fn submit(connection: &Connection, new: &NewTask) -> Result<Submission, StoreError> {
@@ -17,9 +18,15 @@ pub(super) fn submit(connection: &Connection, new: &NewTask) -> Result<Submissio
         if digest != repeat.digest {
             return Ok(Submission::Mismatch);
         }
-        if let Some(task) = made.map(|id| find(connection, id)).transpose()?.flatten() {
+        if let Some(task) = made.map(|id| find(connection, id)).transpose()?.flatten()
+            && task.id != new.id
+        {
             return Ok(Submission::Repeated(task));
         }
+    }
+    if let Some(task) = find(connection, new.id)? {
+        let events = events::after(connection, new.id, 0, 1)?;
+        return Ok(Submission::Created(task, events));
     }
     let waiting: Option<i64> = connection
         .prepare_cached("SELECT queued FROM workspaces WHERE id = ?")?
@@ -27,7 +34,7 @@ pub(super) fn submit(connection: &Connection, new: &NewTask) -> Result<Submissio
         .optional()?;
     match waiting {
         None => return Ok(Submission::NoWorkspace),
-        Some(waiting) if waiting >= rows::signed(new.max_waiting) => {
+        Some(waiting) if waiting >= signed(new.max_waiting) => {
             return Ok(Submission::Full { limit: new.max_waiting });
         }
         Some(_) => {}
@@ -50,9 +57,9 @@ fn insert(connection: &Connection, new: &NewTask) -> Result<Submission, StoreErr
             new.id.to_bytes(),
             new.workspace.to_bytes(),
             new.task_type,
-            rows::rank(new.priority),
+            rank(new.priority),
             new.configuration.to_string(),
-            rows::to_millis(new.timeout),
+            to_millis(new.timeout),
             new.correlation_id,
             now,
             now,
@@ -62,28 +69,7 @@ fn insert(connection: &Connection, new: &NewTask) -> Result<Submission, StoreErr
     let mut journal = Journal { task: new.id, sequence, last: 0 };
     let told = status_changed(TaskStatus::Queued, [], new.now);
     let events = journal.write(connection, vec![told])?;
-    let task = Task {
-        id: new.id,
-        workspace: new.workspace,
-        task_type: new.task_type.clone(),
-        priority: new.priority,
-        status: TaskStatus::Queued,
-        configuration: new.configuration.clone(),
-        timeout: new.timeout,
-        correlation_id: new.correlation_id.clone(),
-        submitted_at: new.now,
-        started_at: None,
-        completed_at: None,
-        attempt: 0,
-        max_attempts: new.max_attempts,
-        worker: None,
-        cancel_requested: false,
-        result: None,
-        error: None,
-        execution_time: None,
-        last_event: journal.last,
-    };
-    Ok(Submission::Created(task, events))
+    Ok(Submission::Created(queued(new), events))
 }
 
 /// Asks for a task's end.
@@ -92,14 +78,11 @@ pub(super) fn cancel(
     id: TaskId,
     now: Timestamp,
 ) -> Result<Cancellation, StoreError> {
-    let found = connection
-        .prepare_cached(concat!("SELECT ", task_columns!(), " FROM task_executions WHERE id = ?"))?
-        .query_row([id.to_bytes()], |row| Ok((rows::task(row)?, row.get(rows::SEQUENCE)?)))
-        .optional()?;
-    let Some((task, sequence)) = found else { return Ok(Cancellation::Unknown) };
+    let Some((task, journal)) = find_with_journal(connection, id)? else {
+        return Ok(Cancellation::Unknown);
+    };
     match task.status {
         TaskStatus::Queued => {
-            let journal = Journal { task: id, sequence, last: task.last_event };
             Ok(Cancellation::Cancelled(lease::cancel_queued(connection, journal, now)?))
         }
         TaskStatus::Running => {
@@ -107,7 +90,7 @@ pub(super) fn cancel(
                 .prepare_cached(
                     "UPDATE task_executions SET cancel_requested = 1 WHERE sequence = ?",
                 )?
-                .execute([sequence])?;
+                .execute([journal.sequence])?;
             Ok(Cancellation::Requested)
         }
         TaskStatus::Completed
@@ -116,6 +99,58 @@ pub(super) fn cancel(
         | TaskStatus::TimedOut
         | TaskStatus::Dead => Ok(Cancellation::Finished(task.status)),
     }
+}
+
+/// Ends a task that waits, as failed, and forgets its idempotency key.
+pub(super) fn fail(
+    connection: &Connection,
+    id: TaskId,
+    error: &str,
+    now: Timestamp,
+) -> Result<Option<Vec<Event>>, StoreError> {
+    match find_with_journal(connection, id)? {
+        Some((task, journal)) if task.status == TaskStatus::Queued => {
+            replies::forget_task(connection, id)?;
+            Ok(Some(lease::fail_queued(connection, journal, error, now)?))
+        }
+        _ => Ok(None),
+    }
+}
+
+/// Returns tasks that wait and were due before a time.
+pub(super) fn waiting(
+    connection: &Connection,
+    due_before: Timestamp,
+    limit: u32,
+) -> Result<Vec<Waiting>, StoreError> {
+    let mut select = connection.prepare_cached(
+        "SELECT t.id, t.workspace_id, t.priority, w.volume
+         FROM task_executions t JOIN workspaces w ON w.id = t.workspace_id
+         WHERE t.status = 'queued' AND t.due_at < ? ORDER BY t.priority, t.sequence LIMIT ?",
+    )?;
+    let found = select.query_map(params![due_before.as_millis(), limit], |row| {
+        Ok(Waiting {
+            task: TaskId::from_bytes(row.get(0)?),
+            workspace: WorkspaceId::from_bytes(row.get(1)?),
+            priority: rows::priority(row, 2)?,
+            volume: rows::volume(row, 3)?,
+        })
+    })?;
+    Ok(found.collect::<rusqlite::Result<_>>()?)
+}
+
+fn find_with_journal(
+    connection: &Connection,
+    id: TaskId,
+) -> Result<Option<(Task, Journal)>, StoreError> {
+    let found = connection
+        .prepare_cached(concat!("SELECT ", task_columns!(), " FROM task_executions WHERE id = ?"))?
+        .query_row([id.to_bytes()], |row| Ok((rows::task(row)?, row.get(rows::SEQUENCE)?)))
+        .optional()?;
+    Ok(found.map(|(task, sequence)| {
+        let journal = Journal { task: id, sequence, last: task.last_event };
+        (task, journal)
+    }))
 }
 
 /// Returns a task.
@@ -143,8 +178,7 @@ pub(super) fn list(connection: &Connection, filter: &TaskFilter) -> Result<Page,
     let mut select = connection.prepare_cached(&format!(
         "SELECT {COLUMNS} {WHERE} ORDER BY sequence DESC LIMIT ?4 OFFSET ?5"
     ))?;
-    let bound =
-        params![workspace, status, filter.task_type, filter.limit, rows::signed(filter.offset)];
+    let bound = params![workspace, status, filter.task_type, filter.limit, signed(filter.offset)];
     let tasks = select.query_map(bound, rows::task)?.collect::<rusqlite::Result<_>>()?;
     Ok(Page { tasks, total: u64::try_from(total).unwrap_or(0) })
 }

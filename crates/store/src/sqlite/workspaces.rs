@@ -1,10 +1,11 @@
 //! Workspaces and what is kept for them.
 
-use carrel_domain::{Network, Timestamp, WorkspaceId};
+use carrel_domain::{Network, Timestamp, VolumeId, WorkspaceId};
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::rows::{self, WORKSPACE_COLUMNS};
 use crate::error::StoreError;
+use crate::facts::signed;
 use crate::model::{Counts, Sealed, Workspace};
 
 /// Adds a workspace, unless it is there.
@@ -17,16 +18,17 @@ pub(super) fn add(
     }
     connection
         .prepare_cached(
-            "INSERT INTO workspaces (id, name, layout, network, quota_bytes, created_at)
-             VALUES (?, ?, ?, ?, ?, ?)",
+            "INSERT INTO workspaces (id, name, layout, network, quota_bytes, created_at, volume)
+             VALUES (?, ?, ?, ?, ?, ?, ?)",
         )?
         .execute(params![
             new.id.to_bytes(),
             new.name,
             new.layout.as_str(),
             new.network.map(Network::as_str),
-            rows::signed(new.quota_bytes),
-            new.created_at.as_millis()
+            signed(new.quota_bytes),
+            new.created_at.as_millis(),
+            new.volume.map(VolumeId::to_bytes)
         ])?;
     Ok(None)
 }

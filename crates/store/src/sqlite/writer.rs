@@ -233,22 +233,28 @@ impl Thread {
 
     /// Gives tasks to those who wait, in the order in which they came.
     fn serve(&mut self, claimed: &mut Vec<(Waiting, Claimed)>) -> Result<(), StoreError> {
+        let mut still = VecDeque::new();
+        let mut served = Ok(());
         while let Some(waiting) = self.waiting.pop_front() {
+            let wants = |other: &Waiting| other.request.volume == waiting.request.volume;
+            // There was nothing for one that came before with the same wish.
+            if served.is_err() || still.iter().any(wants) {
+                still.push_back(waiting);
+                continue;
+            }
             let now = SystemClock.now();
             self.turn = claim::next_turn(self.turn, now);
             match claim::claim(&self.connection, &waiting.request, self.turn, now) {
                 Ok(Some(task)) => claimed.push((waiting, task)),
-                Ok(None) => {
-                    self.waiting.push_front(waiting);
-                    return Ok(());
-                }
+                Ok(None) => still.push_back(waiting),
                 Err(error) => {
-                    self.waiting.push_front(waiting);
-                    return Err(error);
+                    still.push_back(waiting);
+                    served = Err(error);
                 }
             }
         }
-        Ok(())
+        self.waiting = still;
+        served
     }
 
     /// Gives a task to its worker, and takes it back if that one has gone.

@@ -1,8 +1,8 @@
 //! The store in one file.
 
-use carrel_domain::{Code, Coded as _, Priority, TaskStatus};
+use carrel_domain::{Code, Coded as _, Priority, TaskStatus, WorkspaceId};
 use carrel_store::{Sqlite, SqliteOptions, Store as _};
-use carrel_testkit::store::{all_events, end, submit, wish, workspace};
+use carrel_testkit::store::{all_events, finish, submit, wish, workspace};
 use pretty_assertions::assert_eq;
 use rusqlite::Connection;
 use tempfile::TempDir;
@@ -42,11 +42,29 @@ async fn a_file_of_a_newer_version_is_refused() {
 }
 
 #[tokio::test]
+async fn a_file_of_an_older_version_is_brought_up_to_date_and_keeps_what_it_has() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("carrel.db");
+    let connection = Connection::open(&path).unwrap();
+    connection.execute_batch(include_str!("../../src/sqlite/migrations/0001_tasks.sql")).unwrap();
+    connection.pragma_update(None, "user_version", 1).unwrap();
+    let add = "INSERT INTO workspaces (id, name, layout, quota_bytes, created_at)
+               VALUES (zeroblob(16), 'old', 'tenant', 1, 2)";
+    connection.execute(add, []).unwrap();
+    drop(connection);
+    for _ in 0..2 {
+        let store = open(&directory);
+        let known = store.workspace(WorkspaceId::from_bytes([0; 16])).await.unwrap().unwrap();
+        assert_eq!((known.name.as_str(), known.volume), ("old", None));
+    }
+}
+
+#[tokio::test]
 async fn the_schema_itself_keeps_what_is_terminal() {
     let (store, directory) = make().await;
     submit(&store, workspace(&store).await, Priority::High).await;
     let claim = store.claim(wish("w")).await.unwrap().claim;
-    store.finish(claim, end(TaskStatus::Completed, 1)).await.unwrap();
+    finish(&store, claim, TaskStatus::Completed, 1).await;
     let connection = Connection::open(directory.path().join("carrel.db")).unwrap();
     for change in ["status = 'queued'", "status = 'running'", "status = 'failed'"] {
         let changed =
@@ -78,7 +96,7 @@ async fn many_submitters_and_workers_share_commits_and_lose_nothing() {
                 let mut done = Vec::new();
                 for _ in 0..8 * EACH / 4 {
                     let claim = store.claim(wish(&format!("w{number}"))).await.unwrap().claim;
-                    store.finish(claim, end(TaskStatus::Completed, 1)).await.unwrap();
+                    finish(&store, claim, TaskStatus::Completed, 1).await;
                     done.push(claim.task);
                 }
                 done

@@ -112,3 +112,20 @@ fn looking_at_a_directory_does_not_change_it() {
     assert!(Workspaces::open_existing(&options(&missing)).unwrap().is_none());
     assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
 }
+
+#[test]
+fn whoever_opens_a_root_finds_the_same_volume() {
+    let directory = tempfile::tempdir().unwrap();
+    let roots: Vec<_> = (0..8).map(|_| open(&directory.path().join("root")).unwrap()).collect();
+    let volumes: Vec<_> = std::thread::scope(|scope| {
+        let asking: Vec<_> =
+            roots.iter().map(|root| scope.spawn(|| root.volume().unwrap())).collect();
+        asking.into_iter().map(|asked| asked.join().unwrap()).collect()
+    });
+    assert!(volumes.iter().all(|volume| *volume == volumes[0]), "{volumes:?}");
+    assert_ne!(open(&directory.path().join("other")).unwrap().volume().unwrap(), volumes[0]);
+    let file = roots[0].path().join(".carrel/volume");
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), format!("{}\n", volumes[0]));
+    std::fs::write(file, "not an id").unwrap();
+    assert_eq!(roots[0].volume().unwrap_err().code(), Code::RecordUnreadable);
+}

@@ -43,7 +43,7 @@ CREATE TABLE task_executions (
     last_event INTEGER NOT NULL DEFAULT 0,
     CHECK ((status = 'running') = (lease_until IS NOT NULL)),
     CHECK ((status IN ('queued', 'running')) = (completed_at IS NULL)),
-    CHECK (status = 'queued' OR status = 'cancelled' OR attempt >= 1)
+    CHECK (status IN ('queued', 'cancelled', 'failed') OR attempt >= 1)
 ) STRICT;
 
 -- What lives is found by these, whatever the history has grown to.

@@ -1,0 +1,58 @@
+//! Hears from other processes that there is something to do.
+
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio::task::AbortHandle;
+use tokio_postgres::{AsyncMessage, NoTls};
+use tracing::debug;
+
+use super::session::Server;
+
+/// How long to wait before the server is asked again.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// Listens until it is dropped. Missing something costs a second and nothing else.
+#[derive(Debug)]
+pub(super) struct Listener(AbortHandle);
+
+impl Listener {
+    pub(super) fn start(server: Server, wake: Arc<Notify>) -> Self {
+        let listening = async move {
+            loop {
+                let heard = listen(&server, &wake).await;
+                debug!(?heard, "does not hear of new tasks, trying again");
+                tokio::time::sleep(PAUSE).await;
+            }
+        };
+        Self(tokio::spawn(listening).abort_handle())
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+async fn listen(server: &Server, wake: &Notify) -> Result<(), tokio_postgres::Error> {
+    let (client, mut connection) = server.config.connect(NoTls).await?;
+    let hearing = async {
+        while let Some(message) = poll_fn(|context| connection.poll_message(context)).await {
+            if let AsyncMessage::Notification(_) = message? {
+                wake.notify_one();
+            }
+        }
+        Ok(())
+    };
+    let asking = async {
+        client.batch_execute("LISTEN carrel_queued").await?;
+        std::future::pending().await
+    };
+    tokio::select! {
+        heard = hearing => heard,
+        asked = asking => asked,
+    }
+}

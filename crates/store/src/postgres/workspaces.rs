@@ -1,0 +1,182 @@
+//! Workspaces, what is kept for them, and who works on them.
+
+use carrel_domain::{Network, Timestamp, VolumeId, WorkspaceId};
+
+use super::rows::{self, AsUuid as _, small, text};
+use super::session::Session;
+use super::trouble::Trouble;
+use crate::error::StoreError;
+use crate::facts::signed;
+use crate::model::{Counts, Repeat, StoredReply, WorkerRecord, Workspace};
+
+macro_rules! workspace_columns {
+    () => {
+        "SELECT id, name, layout, network, quota_bytes, created_at, volume FROM workspaces "
+    };
+}
+
+/// Adds a workspace, unless it is there.
+pub(super) async fn add(
+    session: &mut Session,
+    new: &Workspace,
+) -> Result<Option<Workspace>, Trouble> {
+    const ADD: &str = "INSERT INTO workspaces
+            (id, name, layout, network, quota_bytes, created_at, volume)
+        VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (id) DO NOTHING";
+    let added = session
+        .execute(
+            ADD,
+            &[
+                &new.id.uuid(),
+                &text(&new.name),
+                &new.layout.as_str(),
+                &new.network.map(Network::as_str),
+                &signed(new.quota_bytes),
+                &new.created_at.as_millis(),
+                &new.volume.map(VolumeId::uuid),
+            ],
+        )
+        .await?;
+    if added == 1 { Ok(None) } else { find(session, new.id).await }
+}
+
+/// Returns a workspace.
+pub(super) async fn find(
+    session: &mut Session,
+    id: WorkspaceId,
+) -> Result<Option<Workspace>, Trouble> {
+    const FIND: &str = concat!(workspace_columns!(), "WHERE id = $1");
+    session.first(FIND, &[&id.uuid()]).await?.as_ref().map(rows::workspace).transpose()
+}
+
+/// Returns the workspaces after one.
+pub(super) async fn list(
+    session: &mut Session,
+    after: Option<WorkspaceId>,
+    limit: u32,
+) -> Result<Vec<Workspace>, Trouble> {
+    const LIST: &str = concat!(workspace_columns!(), "WHERE id > $1 ORDER BY id LIMIT $2");
+    let after = after.unwrap_or_else(|| WorkspaceId::from_bytes([0; 16]));
+    let found = session.query(LIST, &[&after.uuid(), &i64::from(limit)]).await?;
+    found.iter().map(rows::workspace).collect()
+}
+
+/// Forgets a workspace with all that belongs to it, unless a task of it lives.
+pub(super) async fn forget(session: &mut Session, id: WorkspaceId) -> Result<bool, Trouble> {
+    const IDLE: &str =
+        "SELECT FROM workspaces WHERE id = $1 AND queued = 0 AND running = 0 FOR UPDATE";
+    if session.first(IDLE, &[&id.uuid()]).await?.is_none() {
+        return Ok(false);
+    }
+    for statement in [
+        "DELETE FROM task_events WHERE task IN
+             (SELECT sequence FROM task_executions WHERE workspace_id = $1)",
+        "DELETE FROM task_executions WHERE workspace_id = $1",
+        "DELETE FROM credentials WHERE workspace_id = $1",
+        "DELETE FROM workspaces WHERE id = $1",
+    ] {
+        session.execute(statement, &[&id.uuid()]).await?;
+    }
+    Ok(true)
+}
+
+/// Returns the volume of a workspace, and places it if it lies nowhere.
+pub(super) async fn place(
+    session: &mut Session,
+    workspace: WorkspaceId,
+    among: &[VolumeId],
+) -> Result<Option<VolumeId>, Trouble> {
+    const PLACED: &str = "SELECT volume FROM workspaces WHERE id = $1 FOR NO KEY UPDATE";
+    const PLACE: &str = "UPDATE workspaces SET volume = (
+            SELECT v.volume FROM unnest($2::uuid[]) WITH ORDINALITY AS v (volume, place)
+            ORDER BY (SELECT count(*) FROM workspaces w WHERE w.volume = v.volume), v.place
+            LIMIT 1)
+        WHERE id = $1 RETURNING volume";
+    let placed = session.first(PLACED, &[&workspace.uuid()]).await?;
+    let Some(row) = placed else { return Ok(None) };
+    if let Some(volume) = rows::volume(&row, 0)? {
+        return Ok(Some(volume));
+    }
+    let among: Vec<_> = among.iter().map(|volume| volume.uuid()).collect();
+    let placed = session.first(PLACE, &[&workspace.uuid(), &among]).await?;
+    placed.map_or(Ok(None), |row| rows::volume(&row, 0))
+}
+
+/// Makes a worker known, or known to be alive.
+pub(super) async fn announce(session: &mut Session, worker: &WorkerRecord) -> Result<(), Trouble> {
+    const ANNOUNCE: &str = "INSERT INTO workers (id, volume, address, concurrency, seen_at)
+        VALUES ($1, $2, $3, $4, $5)
+        ON CONFLICT (id) DO UPDATE SET volume = excluded.volume, address = excluded.address,
+            concurrency = excluded.concurrency, seen_at = excluded.seen_at";
+    let address = rows::optional(worker.address.as_deref());
+    let (volume, concurrency) = (worker.volume.uuid(), small(worker.concurrency));
+    let seen = worker.seen_at.as_millis();
+    let values: &[&(dyn tokio_postgres::types::ToSql + Sync)] =
+        &[&text(&worker.id.0), &volume, &address, &concurrency, &seen];
+    session.execute(ANNOUNCE, values).await.map(|_| ())
+}
+
+/// Returns the workers that gave a sign of life since then.
+pub(super) async fn workers(
+    session: &mut Session,
+    since: Timestamp,
+) -> Result<Vec<WorkerRecord>, Trouble> {
+    const SEEN: &str = r#"SELECT id, volume, address, concurrency, seen_at FROM workers
+        WHERE seen_at >= $1 ORDER BY id COLLATE "C""#;
+    let found = session.query(SEEN, &[&since.as_millis()]).await?;
+    found.iter().map(rows::worker).collect()
+}
+
+/// Remembers an answer, unless one is remembered. Returns the remembered one.
+pub(super) async fn remember(
+    session: &mut Session,
+    repeat: &Repeat,
+    status: u16,
+    body: &str,
+    now: Timestamp,
+) -> Result<StoredReply, Trouble> {
+    const REMEMBER: &str = "INSERT INTO replies (scope, key, digest, status, body, at)
+        VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (scope, key) DO NOTHING";
+    let (scope, key, body) = (text(&repeat.scope), text(&repeat.key), text(body));
+    let digest = repeat.digest.as_slice();
+    let at = now.as_millis();
+    session.execute(REMEMBER, &[&scope, &key, &digest, &i32::from(status), &body, &at]).await?;
+    let found = reply(session, &scope, &key).await?;
+    // A task was submitted with this key in this scope, which is no answer.
+    let taken =
+        || StoreError::Unreadable { what: "a key of a submission as one of a reply".into() };
+    Ok(found.ok_or_else(taken)?)
+}
+
+/// Returns the answer to a request that came before.
+pub(super) async fn reply(
+    session: &mut Session,
+    scope: &str,
+    key: &str,
+) -> Result<Option<StoredReply>, Trouble> {
+    const FIND: &str = "SELECT digest, status, body FROM replies
+        WHERE scope = $1 AND key = $2 AND status IS NOT NULL";
+    let Some(row) = session.first(FIND, &[&text(scope), &text(key)]).await? else {
+        return Ok(None);
+    };
+    let unreadable = |what: &str| StoreError::Unreadable { what: what.to_owned() };
+    let digest: &[u8] = rows::get(&row, 0)?;
+    let status: i32 = rows::get(&row, 1)?;
+    Ok(Some(StoredReply {
+        digest: digest.try_into().map_err(|_| unreadable("a digest"))?,
+        status: u16::try_from(status).map_err(|_| unreadable("the status of a reply"))?,
+        body: rows::get(&row, 2)?,
+    }))
+}
+
+/// Counts what there is.
+pub(super) async fn counts(session: &mut Session) -> Result<Counts, Trouble> {
+    const COUNT: &str = "SELECT count(*), coalesce(sum(queued), 0)::int8,
+        coalesce(sum(running), 0)::int8 FROM workspaces";
+    let Some(row) = session.first(COUNT, &[]).await? else { return Ok(Counts::default()) };
+    Ok(Counts {
+        workspaces: rows::unsigned(&row, 0)?,
+        queued: rows::unsigned(&row, 1)?,
+        running: rows::unsigned(&row, 2)?,
+    })
+}

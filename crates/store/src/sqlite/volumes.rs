@@ -1,0 +1,81 @@
+//! Which workers there are, and where workspaces lie.
+
+use carrel_domain::{Timestamp, VolumeId, WorkspaceId};
+use rusqlite::{Connection, OptionalExtension as _, Row, params};
+
+use super::rows;
+use crate::error::StoreError;
+use crate::model::{WorkerId, WorkerRecord};
+
+/// Makes a worker known, or known to be alive.
+pub(super) fn announce(connection: &Connection, worker: &WorkerRecord) -> Result<(), StoreError> {
+    connection
+        .prepare_cached(
+            "INSERT OR REPLACE INTO workers (id, volume, address, concurrency, seen_at)
+             VALUES (?, ?, ?, ?, ?)",
+        )?
+        .execute(params![
+            worker.id.0,
+            worker.volume.to_bytes(),
+            worker.address,
+            worker.concurrency,
+            worker.seen_at.as_millis()
+        ])?;
+    Ok(())
+}
+
+/// Forgets a worker.
+pub(super) fn retire(connection: &Connection, id: &WorkerId) -> Result<(), StoreError> {
+    connection.prepare_cached("DELETE FROM workers WHERE id = ?")?.execute([&id.0])?;
+    Ok(())
+}
+
+/// Returns the workers that gave a sign of life since then.
+pub(super) fn workers(
+    connection: &Connection,
+    since: Timestamp,
+) -> Result<Vec<WorkerRecord>, StoreError> {
+    let mut select = connection.prepare_cached(
+        "SELECT id, volume, address, concurrency, seen_at FROM workers
+         WHERE seen_at >= ? ORDER BY id",
+    )?;
+    let found = select.query_map([since.as_millis()], worker)?;
+    Ok(found.collect::<rusqlite::Result<_>>()?)
+}
+
+fn worker(row: &Row<'_>) -> rusqlite::Result<WorkerRecord> {
+    Ok(WorkerRecord {
+        id: WorkerId(row.get(0)?),
+        volume: VolumeId::from_bytes(row.get(1)?),
+        address: row.get(2)?,
+        concurrency: row.get(3)?,
+        seen_at: Timestamp::from_millis(row.get(4)?),
+    })
+}
+
+/// Returns the volume of a workspace, and places it if it lies nowhere.
+pub(super) fn place(
+    connection: &Connection,
+    workspace: WorkspaceId,
+    among: &[VolumeId],
+) -> Result<Option<VolumeId>, StoreError> {
+    let placed = connection
+        .prepare_cached("SELECT volume FROM workspaces WHERE id = ?")?
+        .query_row([workspace.to_bytes()], |row| rows::volume(row, 0))
+        .optional()?;
+    let Some(None) = placed else { return Ok(placed.flatten()) };
+    let mut least: Option<(i64, VolumeId)> = None;
+    for volume in among {
+        let held: i64 = connection
+            .prepare_cached("SELECT count(*) FROM workspaces WHERE volume = ?")?
+            .query_row([volume.to_bytes()], |row| row.get(0))?;
+        if least.is_none_or(|(fewest, _)| held < fewest) {
+            least = Some((held, *volume));
+        }
+    }
+    let Some((_, volume)) = least else { return Ok(None) };
+    connection
+        .prepare_cached("UPDATE workspaces SET volume = ? WHERE id = ?")?
+        .execute(params![volume.to_bytes(), workspace.to_bytes()])?;
+    Ok(Some(volume))
+}

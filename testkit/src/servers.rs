@@ -1,0 +1,8 @@
+//! Real servers for tests, each on a port of its own and gone with the test.
+
+mod postgres;
+mod process;
+mod redis;
+
+pub use postgres::Postgres;
+pub use redis::Redis;

@@ -1,0 +1,148 @@
+//! A PostgreSQL server.
+
+use std::os::unix::fs::{MetadataExt as _, chown};
+use std::path::PathBuf;
+use std::process::Child;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+use tokio_postgres::{Client, NoTls};
+
+use super::process::{READY, command, free_port, kill, listens, program, start};
+
+const PROGRAMS: &str = "/usr/lib/postgresql";
+
+/// Whom the server runs as when the tests run as root, who may not start it.
+const NOBODY: (u32, u32) = (65534, 65534);
+
+/// Enough for several stores in each of several tests.
+const CONNECTIONS: &str = "max_connections=300";
+
+/// A PostgreSQL server, gone with this value.
+#[derive(Debug)]
+pub struct Postgres {
+    directory: TempDir,
+    port: u16,
+    durable: bool,
+    child: Option<Child>,
+    made: AtomicU32,
+}
+
+impl Postgres {
+    /// Starts a server that may forget everything when the machine stops.
+    pub async fn start() -> Self {
+        Self::begin(false).await
+    }
+
+    /// Starts a server that writes to the disk as one in use does.
+    pub async fn start_durable() -> Self {
+        Self::begin(true).await
+    }
+
+    async fn begin(durable: bool) -> Self {
+        let directory = tempfile::Builder::new().prefix("carrel-pg-").tempdir().unwrap();
+        let made = AtomicU32::new(0);
+        let mut this = Self { directory, port: free_port(), durable, child: None, made };
+        if user(&this.directory).is_some() {
+            chown(this.directory.path(), Some(NOBODY.0), Some(NOBODY.1)).unwrap();
+        }
+        let mut initialise = command(&program("initdb", PROGRAMS), user(&this.directory));
+        initialise.arg("-D").arg(this.data());
+        initialise.args(["-U", "carrel", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync"]);
+        assert!(initialise.status().unwrap().success(), "initdb failed");
+        this.restart().await;
+        this
+    }
+
+    fn data(&self) -> PathBuf {
+        self.directory.path().join("data")
+    }
+
+    /// Returns the port of the server.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Returns the address of the database that is always there.
+    pub fn url(&self) -> String {
+        self.url_of("postgres")
+    }
+
+    fn url_of(&self, database: &str) -> String {
+        format!("postgresql://carrel:secret@127.0.0.1:{}/{database}", self.port)
+    }
+
+    /// Makes a database, a copy of another if one is named, and returns its address.
+    pub async fn database(&self, copy_of: Option<&str>) -> String {
+        let name = format!("test_{}", self.made.fetch_add(1, Ordering::Relaxed));
+        let template = copy_of.map(|url| format!(" TEMPLATE {}", url.rsplit('/').next().unwrap()));
+        let make = format!("CREATE DATABASE {name}{}", template.unwrap_or_default());
+        self.client().await.expect("the server is ready").batch_execute(&make).await.unwrap();
+        self.url_of(&name)
+    }
+
+    /// Ends the server as a power cut would.
+    pub fn kill(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            kill(&mut child);
+        }
+    }
+
+    /// Starts the server again with what is on the disk.
+    pub async fn restart(&mut self) {
+        self.kill();
+        let until = Instant::now() + READY;
+        // The processes of one that was killed need a moment to notice.
+        while Instant::now() < until {
+            let mut child = start(self.server());
+            if listens(&mut child, self.port) && self.is_ready(&mut child).await {
+                self.child = Some(child);
+                return;
+            }
+            kill(&mut child);
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        panic!("PostgreSQL does not start in {}", self.data().display());
+    }
+
+    fn server(&self) -> std::process::Command {
+        let mut server = command(&program("postgres", PROGRAMS), user(&self.directory));
+        server.arg("-D").arg(self.data()).arg("-k").arg(self.directory.path());
+        server.args(["-h", "127.0.0.1", "-p", &self.port.to_string(), "-c", CONNECTIONS]);
+        if !self.durable {
+            server.args(["-c", "fsync=off", "-c", "full_page_writes=off"]);
+        }
+        server
+    }
+
+    async fn is_ready(&self, child: &mut Child) -> bool {
+        let until = Instant::now() + READY;
+        while Instant::now() < until && child.try_wait().unwrap().is_none() {
+            if self.client().await.is_ok() {
+                return true;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        false
+    }
+
+    async fn client(&self) -> Result<Client, tokio_postgres::Error> {
+        let (client, connection) = tokio_postgres::connect(&self.url(), NoTls).await?;
+        tokio::spawn(connection);
+        Ok(client)
+    }
+}
+
+/// Returns whom the server runs as: whoever made the directory, unless that is root.
+#[expect(clippy::disallowed_methods, reason = "a directory of the test's own")]
+fn user(directory: &TempDir) -> Option<(u32, u32)> {
+    let owner = std::fs::metadata(directory.path()).unwrap().uid();
+    (owner == 0 || owner == NOBODY.0).then_some(NOBODY)
+}
+
+impl Drop for Postgres {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}

@@ -1,0 +1,78 @@
+//! A server process that ends with the test, however that ends.
+
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// How long a server may take to be ready on a busy machine.
+pub(super) const READY: Duration = Duration::from_mins(1);
+
+/// Returns the program of a name: where Debian puts servers, or in the usual places.
+#[expect(clippy::disallowed_methods, reason = "looks where programs are installed")]
+pub(super) fn program(name: &str, versions: &str) -> PathBuf {
+    let versioned = std::fs::read_dir(versions).into_iter().flatten().flatten();
+    let mut found: Vec<_> = versioned.map(|entry| entry.path().join("bin").join(name)).collect();
+    found.sort();
+    found.reverse();
+    found.extend(["/usr/local/bin", "/usr/bin"].map(|place| Path::new(place).join(name)));
+    found
+        .into_iter()
+        .find(|path| path.exists())
+        .unwrap_or_else(|| panic!("no {name} here; run scripts/install-test-tools"))
+}
+
+/// Returns a command that runs as the user of a directory, and is told to end when this process does.
+#[expect(clippy::disallowed_methods, reason = "tests start servers by themselves")]
+pub(super) fn command(program: &Path, user: Option<(u32, u32)>) -> Command {
+    let mut command = Command::new("setpriv");
+    command.args(["--pdeathsig", "QUIT"]);
+    if let Some((user, group)) = user {
+        command.args([format!("--reuid={user}"), format!("--regid={group}")]);
+        command.arg("--clear-groups");
+    }
+    command.arg("--").arg(program).env_clear().env("PATH", "/usr/bin:/bin").env("LC_ALL", "C");
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command
+}
+
+/// Returns a port that nobody uses.
+pub(super) fn free_port() -> u16 {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    listener.local_addr().unwrap().port()
+}
+
+/// Starts a server. The kernel ends it with the thread that started it, so that one is kept.
+pub(super) fn start(mut command: Command) -> Child {
+    let (sender, receiver) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        sender.send(command.spawn()).expect("the test waits");
+        loop {
+            std::thread::park();
+        }
+    });
+    receiver.recv().unwrap().expect("setpriv is installed")
+}
+
+/// Waits until something listens, or the server has ended.
+pub(super) fn listens(child: &mut Child, port: u16) -> bool {
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+    let until = Instant::now() + READY;
+    while Instant::now() < until {
+        if child.try_wait().unwrap().is_some() {
+            return false;
+        }
+        if TcpStream::connect_timeout(&address, Duration::from_secs(1)).is_ok() {
+            return true;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    false
+}
+
+/// Ends a process at once.
+pub(super) fn kill(child: &mut Child) {
+    // It may have ended by itself.
+    let _ = child.kill();
+    let _ = child.wait();
+}

@@ -1,0 +1,87 @@
+//! What is asked again because the answer was lost is not done again.
+
+use carrel_domain::{Priority, TaskStatus};
+use carrel_store::{Appended, Finish, Finished, NewTask, Repeat, Store, Submission};
+use pretty_assertions::assert_eq;
+
+use super::{
+    all_events, at, claim_one, created, end, finish, log_line, new_task, no_delay, status, submit,
+    task, workspace,
+};
+
+pub async fn the_same_submission_again_makes_one_task(store: &dyn Store) {
+    let workspace = workspace(store).await;
+    let repeat = Repeat { scope: "s".to_owned(), key: "k".to_owned(), digest: [1; 32] };
+    for repeat in [None, Some(repeat)] {
+        let new = NewTask { repeat, ..new_task(workspace, Priority::Normal, at(0)) };
+        let first = store.submit(new.clone()).await.unwrap();
+        assert!(matches!(first, Submission::Created(..)), "{first:?}");
+        assert_eq!(store.submit(new.clone()).await.unwrap(), first);
+        assert_eq!(all_events(store, new.id).await.len(), 1);
+    }
+    assert_eq!(store.counts().await.unwrap().queued, 2);
+    // A full queue has no say over what is in it already.
+    let last = NewTask { max_waiting: 3, ..new_task(workspace, Priority::Normal, at(0)) };
+    created(store.submit(last.clone()).await.unwrap());
+    created(store.submit(last).await.unwrap());
+}
+
+pub async fn a_submission_asked_again_tells_how_the_task_stands(store: &dyn Store) {
+    let workspace = workspace(store).await;
+    let new = new_task(workspace, Priority::Normal, at(0));
+    created(store.submit(new.clone()).await.unwrap());
+    claim_one(store, 1).await;
+    assert_eq!(created(store.submit(new).await.unwrap()).status, TaskStatus::Running);
+}
+
+pub async fn the_same_events_again_are_not_doubled(store: &dyn Store) {
+    let workspace = workspace(store).await;
+    let id = submit(store, workspace, Priority::Normal).await;
+    let claim = claim_one(store, 0).await;
+    let news = vec![log_line("a", 1), log_line("b", 1)];
+    let first = store.append(claim, 2, news.clone()).await.unwrap();
+    assert!(matches!(&first, Appended::Yes(events) if events.len() == 2), "{first:?}");
+    assert_eq!(store.append(claim, 2, news).await.unwrap(), first);
+    assert_eq!(task(store, id).await.last_event, 4);
+    // Others at the same place, and any place that is not the next, are refused.
+    for (after, line) in [(2, "c"), (3, "b"), (0, "a"), (9, "d")] {
+        let news = vec![log_line(line, 2)];
+        assert_eq!(store.append(claim, after, news).await.unwrap(), Appended::Lost, "{after}");
+    }
+    assert_eq!(all_events(store, id).await.len(), 4);
+    let more = store.append(claim, 4, vec![log_line("e", 2)]).await.unwrap();
+    assert!(matches!(&more, Appended::Yes(events) if events[0].number == 5), "{more:?}");
+}
+
+pub async fn the_same_end_again_is_answered_as_before(store: &dyn Store) {
+    let workspace = workspace(store).await;
+    for cancelled in [false, true] {
+        let id = submit(store, workspace, Priority::Normal).await;
+        let claim = claim_one(store, 0).await;
+        if cancelled {
+            store.cancel(id, at(1)).await.unwrap();
+        }
+        let last = Finish { events: vec![log_line("z", 1)], ..end(2, TaskStatus::Completed, 1) };
+        let wrong = Finish { after: 1, ..last.clone() };
+        assert_eq!(store.finish(claim, wrong).await.unwrap(), Finished::Lost);
+        let done = store.finish(claim, last.clone()).await.unwrap();
+        assert!(matches!(&done, Finished::Done { events, .. } if events.len() == 2), "{done:?}");
+        let before = (task(store, id).await, all_events(store, id).await);
+        assert_eq!(store.finish(claim, last.clone()).await.unwrap(), done);
+        assert_eq!((task(store, id).await, all_events(store, id).await), before);
+    }
+}
+
+pub async fn an_end_is_not_taken_for_that_of_another_attempt(store: &dyn Store) {
+    let workspace = workspace(store).await;
+    let id = submit(store, workspace, Priority::Normal).await;
+    let lost = claim_one(store, 0).await;
+    store.take_expired(at(60), no_delay).await.unwrap();
+    let holder = claim_one(store, 60).await;
+    finish(store, holder, TaskStatus::Completed, 61).await;
+    for after in 0..6 {
+        let late = end(after, TaskStatus::Completed, 61);
+        assert_eq!(store.finish(lost, late).await.unwrap(), Finished::Lost, "{after}");
+    }
+    assert_eq!(status(store, id).await, TaskStatus::Completed);
+}
