@@ -11,6 +11,7 @@
 #![forbid(unsafe_code)]
 
 mod backoff;
+mod books;
 mod error;
 mod execution;
 mod feed;

@@ -391,7 +391,7 @@ async fn run_watched(
     let running = walled.spawner().spawn(spec).await?;
     // Whoever asked may have given up; then the command is cancelled as well.
     started.map(|asked| asked.send(running.started()));
-    let Some(watcher) = watcher(desk, walled).await? else {
+    let Some(watcher) = watcher(desk, walled)? else {
         return Ok((request.wait(running, &stop).await, None));
     };
     let (over, killer) = (CancellationToken::new(), running.killer());
@@ -413,18 +413,12 @@ async fn run_watched(
     Ok((outcome, found?))
 }
 
-async fn watcher(desk: &Desk, walled: &Walled) -> Result<Option<Watcher>, Error> {
-    let Some((quota, used)) = desk.quota_and_use() else { return Ok(None) };
-    let directory = desk.directory.try_clone().map_err(Error::files("could not watch"))?;
-    let scratch = walled.scratch();
-    blocking::<_, Error>(move || {
-        let watcher = Watcher::new(directory, quota, used)?;
-        Ok(Some(match scratch {
-            Some(scratch) => watcher.with(scratch),
-            None => watcher,
-        }))
-    })
-    .await
+/// Returns what watches the workspace while a command runs, its temporary files included.
+fn watcher(desk: &Desk, walled: &Walled) -> Result<Option<Watcher>, Error> {
+    Ok(desk.watcher()?.map(|watcher| match walled.scratch() {
+        Some(scratch) => watcher.with(scratch),
+        None => watcher,
+    }))
 }
 
 /// Where an administrator's Carrel keeps what it remembers: commands that run as others could not

@@ -69,7 +69,8 @@ impl Called<'_> {
     pub(super) async fn call(self, api: &Api) -> Result<Value, Failed> {
         let space = api.space(self.caller, self.scope, self.workspace).await?;
         let place = api.place().await?;
-        if self.scope != Scope::Read {
+        let writes = self.scope != Scope::Read;
+        if writes {
             api.inner.spaces.check_quota(&space).await?;
         }
         let cancel = CancellationToken::new();
@@ -83,6 +84,9 @@ impl Called<'_> {
         // place is free when it is over.
         let calling = tokio::spawn(async move {
             let answer = space.call(&session, &tool, arguments, options).await;
+            if writes {
+                space.expect_changes();
+            }
             drop(place);
             answer
         });
