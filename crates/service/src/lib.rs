@@ -11,6 +11,7 @@
 #![forbid(unsafe_code)]
 
 mod backoff;
+mod books;
 pub mod credentials;
 mod error;
 mod execution;

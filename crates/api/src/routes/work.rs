@@ -90,7 +90,8 @@ impl Called<'_> {
     ) -> Result<Answer, Failed> {
         let space = api.space(self.caller, self.scope, self.workspace).await?;
         let place = api.place().await?;
-        if self.scope != Scope::Read {
+        let writes = self.scope != Scope::Read;
+        if writes {
             api.inner.spaces.check_quota(&space).await?;
         }
         options.terms = Terms { network: self.network, ..Terms::default() };
@@ -99,6 +100,9 @@ impl Called<'_> {
         // place is free when it is over.
         let calling = tokio::spawn(async move {
             let answer = space.call(&session, &tool, arguments, options).await;
+            if writes {
+                space.expect_changes();
+            }
             drop(place);
             answer
         });
