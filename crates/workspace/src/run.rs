@@ -22,9 +22,10 @@ mod writing;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
 
 use carrel_config::{Environment, FoundToolchains, OperatorPolicy, TierChoice};
-use carrel_domain::{Network, ResourceLimits};
+use carrel_domain::{Network, ResourceLimits, Tier};
 use carrel_exec::{CommandSpec, Excess, Group, GroupReport, Groups, Outcome, Started};
 use carrel_fsroot::Root;
 use carrel_sandbox::{Grouped, Host};
@@ -165,8 +166,11 @@ impl Runner {
         // What does not need the cell is made while a new one is.
         let (walled, group, trusted) = tokio::join!(
             inner.cells.enter(inner, desk, &request, network),
-            // Files of control groups are on no disk; to go to another thread would take longer.
-            async { inner.make_group(&limits) },
+            async {
+                inner.let_the_cell_begin();
+                // Files of control groups are on no disk; to go to another thread would take longer.
+                inner.make_group(&limits)
+            },
             inner.take_trust(desk),
         );
         let (walled, group) = (walled?, group?);
@@ -336,6 +340,18 @@ impl Inner {
         }
     }
 
+    /// Gives the processor to the process that makes the namespaces of the only command's cell: the cell
+    /// waits for it, and has still a root directory to build when nobody waits for this process yet.
+    fn let_the_cell_begin(&self) {
+        let makes_namespaces = matches!(
+            self.options.boundary,
+            Boundary::Walls(TierChoice::Auto | TierChoice::Only(Tier::Full))
+        );
+        if makes_namespaces && matches!(self.options.purpose, Purpose::OneCommand(_)) {
+            std::thread::sleep(WHILE_NAMESPACES_ARE_MADE);
+        }
+    }
+
     /// Trusts what is in a workspace before its first command.
     async fn take_trust(&self, desk: &Desk) -> Result<(), RunError> {
         if desk.trust.get().is_some() {
@@ -445,6 +461,9 @@ fn watcher(desk: &Desk, walled: &Walled) -> Result<Option<Watcher>, Error> {
 /// Where an administrator's Carrel keeps what it remembers: commands that run as others could not
 /// find their temporary files below the home of an administrator.
 const SYSTEM_STATE: &str = "/var/lib";
+
+/// Shorter than namespaces take, and much shorter than the rest of a cell.
+const WHILE_NAMESPACES_ARE_MADE: Duration = Duration::from_micros(300);
 
 /// Returns the directory for what Carrel remembers for a user.
 pub fn state_directory(environment: &Environment) -> Option<PathBuf> {
