@@ -112,6 +112,14 @@ pub(crate) enum Command {
     /// Submit, watch and end tasks of a `carrel serve`
     #[command(subcommand)]
     Task(TaskCommand),
+    /// Bring the schema of the database up to date
+    ///
+    /// The database is the PostgreSQL server that `DATABASE_URL` names, or else the file in the data
+    /// directory. Prints what was applied; nothing if there was nothing to do.
+    #[command(
+        after_help = "Examples:\n  carrel migrate --data data\n  DATABASE_URL=postgresql://carrel@db/carrel carrel migrate --json"
+    )]
+    Migrate(MigrateArguments),
     /// Make tokens for the API of `carrel serve`
     #[command(subcommand)]
     Token(TokenCommand),
@@ -223,6 +231,13 @@ pub(crate) struct ServeArguments {
     pub(crate) forget_credentials: bool,
     #[command(flatten)]
     pub(crate) boundary: BoundaryArguments,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct MigrateArguments {
+    /// The data directory of the server, when there is no `DATABASE_URL`
+    #[arg(long, value_name = "DIR", default_value = "data")]
+    pub(crate) data: PathBuf,
 }
 
 #[derive(Debug, Subcommand)]

@@ -14,6 +14,7 @@ mod exec;
 mod failure;
 mod logging;
 mod mcp;
+mod migrate;
 mod output;
 mod policy;
 mod profile;
@@ -66,6 +67,7 @@ fn run(arguments: Arguments, early: Option<Early>) -> ExitCode {
         Command::Profile(command) => profile::run(&command, format, &environment),
         Command::Serve(command) => serve::run(&command, &environment),
         Command::Task(command) => task::run(&command, format, &environment),
+        Command::Migrate(command) => migrate::run(&command, format, &environment),
         Command::Token(command) => token::run(&command, &environment),
         Command::Policy(command) => policy::run(&command, format),
         Command::Completions { shell } => write_completions(shell),

@@ -1,6 +1,6 @@
 //! `carrel serve`
 
-mod data;
+pub(crate) mod data;
 mod settings;
 
 use std::net::SocketAddr;

@@ -18,7 +18,7 @@ use carrel_testkit::store::{new_task, wish, workspace};
 use serde_json::json;
 use tokio::sync::Notify;
 
-const WORKERS: usize = 16;
+const WORKERS: usize = 64;
 const TASKS: usize = 6000;
 
 #[tokio::main(flavor = "current_thread")]

@@ -16,7 +16,7 @@ const LOCK_FILE: &str = "serve.lock";
 
 /// The directory with everything that the service keeps, which no other server uses meanwhile.
 #[derive(Debug)]
-pub(super) struct DataDirectory {
+pub(crate) struct DataDirectory {
     path: PathBuf,
     _lock: File,
 }
@@ -24,7 +24,7 @@ pub(super) struct DataDirectory {
 impl DataDirectory {
     /// Opens the directory, and makes it if it is missing, for its owner alone.
     #[expect(clippy::disallowed_methods, reason = "the server's own directory, in no workspace")]
-    pub(super) fn open(path: &Path) -> Result<Self, Failure> {
+    pub(crate) fn open(path: &Path) -> Result<Self, Failure> {
         let failed = |source| Failure::Data { path: path.display().to_string(), source };
         DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(failed)?;
         let path = std::fs::canonicalize(path).map_err(failed)?;
@@ -45,7 +45,7 @@ impl DataDirectory {
         }
     }
 
-    pub(super) fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 

@@ -34,6 +34,8 @@ mod lab;
 mod lines;
 /// Thousands of starts through one server.
 mod load;
+/// The schema of the database.
+mod migrate;
 /// What a preset says about a command line.
 mod policy;
 /// Real projects pass their tests behind the walls.

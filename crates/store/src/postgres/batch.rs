@@ -11,6 +11,7 @@ use futures_util::future::join_all;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Row, Statement};
 
+use super::LOCK;
 use super::columns::{self, Values};
 use super::operation::{Operation, Wish};
 use super::rows;
@@ -25,12 +26,13 @@ pub(super) const CLAIM: &str = include_str!("sql/claim.sql");
 pub(super) const APPEND: &str = include_str!("sql/append.sql");
 pub(super) const HEARTBEAT: &str = include_str!("sql/heartbeat.sql");
 
-/// Tells waiting workers of other processes that there is something to do.
-const NOTIFY: &str = "SELECT pg_notify('carrel_queued', '')";
+/// Tells waiting workers of other processes that there is something to do, and who says so.
+const NOTIFY: &str = "SELECT pg_notify('carrel_queued', $1)";
 
-/// Tells when the next task is due that waits for its time.
-const NEXT_DUE: &str = "SELECT min(due_at) FROM task_executions
-    WHERE status = 'queued' AND attempt > 0 AND due_at > $1";
+/// Tells when the next task is due that waits for its time, and whether anything waits at all.
+const LEFT: &str = "SELECT (SELECT min(due_at) FROM task_executions
+         WHERE status = 'queued' AND attempt > 0 AND due_at > $1),
+    EXISTS (SELECT FROM workspaces WHERE queued > 0)";
 
 /// Wishes at nearly the same time are one.
 const SAME_TIME: Duration = Duration::from_millis(100);
@@ -50,6 +52,16 @@ pub(super) struct Outcome {
     pub(super) claimed: Vec<Option<Claimed>>,
     /// When the next task is due that waits for its time.
     pub(super) next_due: Option<Timestamp>,
+    /// Whether tasks wait that were not given to anybody.
+    pub(super) left: bool,
+}
+
+/// What all transactions of a lane have in common.
+pub(super) struct Manner<'a> {
+    /// Whether no other of the queue may run beside it.
+    pub(super) alone: bool,
+    /// Who tells other processes of new tasks.
+    pub(super) name: &'a str,
 }
 
 /// Which statements a transaction has, in their order.
@@ -61,13 +73,13 @@ enum Part {
     /// The wishes of these numbers.
     Claim(Vec<usize>),
     Notify,
-    NextDue,
+    Left,
 }
 
 /// Does operations and wishes in one transaction.
 pub(super) async fn perform(
     session: &mut Session,
-    beginning: &'static str,
+    manner: &Manner<'_>,
     operations: &[&Operation],
     wishes: &[Wish],
 ) -> Result<Outcome, Trouble> {
@@ -89,7 +101,7 @@ pub(super) async fn perform(
     }
     if !new.is_empty() {
         parts.push((Part::Submit, SUBMIT, columns::submissions(&new)));
-        parts.push((Part::Notify, NOTIFY, Vec::new()));
+        parts.push((Part::Notify, NOTIFY, vec![Box::new(manner.name.to_owned())]));
     }
     if !beats.is_empty() {
         parts.push((Part::Heartbeat, HEARTBEAT, columns::beats(&beats)));
@@ -103,9 +115,9 @@ pub(super) async fn perform(
         parts.push((Part::Claim(group), CLAIM, values));
     }
     if let Some(latest) = wishes.iter().map(|wish| wish.now).max() {
-        parts.push((Part::NextDue, NEXT_DUE, vec![Box::new(latest.as_millis())]));
+        parts.push((Part::Left, LEFT, vec![Box::new(latest.as_millis())]));
     }
-    let answers = travel(session, beginning, &parts).await?;
+    let answers = travel(session, manner.alone, &parts).await?;
     let mut outcome = Outcome {
         finished: vec![None; ends.len()],
         appended: vec![false; news.len()],
@@ -146,28 +158,38 @@ fn plain<'a>(client: &'a Client, text: &'static str) -> Answering<'a> {
 /// Sends a whole transaction, and then waits for the answers.
 async fn travel(
     session: &mut Session,
-    beginning: &'static str,
+    alone: bool,
     parts: &[(Part, &'static str, Values)],
 ) -> Result<Vec<Vec<Row>>, Trouble> {
     let mut statements: Vec<Statement> = Vec::with_capacity(parts.len());
     for (_, text, _) in parts {
         statements.push(session.statement(text).await?);
     }
+    // One statement is a transaction of its own.
+    let whole = alone || parts.len() > 1;
+    let lock = if alone { Some(session.statement(LOCK).await?) } else { None };
     let client = &session.client;
-    let mut answering = vec![plain(client, beginning)];
+    let mut answering = Vec::with_capacity(parts.len() + 3);
+    if whole {
+        answering.push(plain(client, "BEGIN"));
+    }
+    if let Some(lock) = &lock {
+        answering.push(Box::pin(client.query(lock, &[])));
+    }
+    let before = answering.len();
     for (statement, (_, _, values)) in statements.iter().zip(parts) {
         let values: Vec<&(dyn ToSql + Sync)> =
             values.iter().map(|value| &**value as &(dyn ToSql + Sync)).collect();
         answering.push(Box::pin(async move { client.query(statement, &values).await }));
     }
-    // If a statement fails, the server takes this for a wish to roll back.
-    answering.push(plain(client, "COMMIT"));
+    if whole {
+        // If a statement fails, the server takes this for a wish to roll back.
+        answering.push(plain(client, "COMMIT"));
+    }
     // They are sent in the order in which they are first polled, which is this one.
     let answers = join_all(answering).await;
-    let mut answers = answers.into_iter().collect::<Result<Vec<_>, _>>()?;
-    answers.pop();
-    answers.remove(0);
-    Ok(answers)
+    let answers = answers.into_iter().collect::<Result<Vec<_>, _>>()?;
+    Ok(answers.into_iter().skip(before).take(parts.len()).collect())
 }
 
 impl Outcome {
@@ -186,9 +208,10 @@ impl Outcome {
                     let wish = group[number];
                     self.claimed[wish] = Some(claimed(row, wishes[group[0]].now)?);
                 }
-                Part::NextDue => {
+                Part::Left => {
                     let due: Option<i64> = rows::get(row, 0)?;
                     self.next_due = due.map(Timestamp::from_millis);
+                    self.left = rows::get(row, 1)?;
                 }
                 Part::Notify => {}
             }

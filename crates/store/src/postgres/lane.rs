@@ -11,6 +11,7 @@
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use carrel_domain::{Clock as _, SystemClock, Timestamp, message_of};
@@ -20,11 +21,11 @@ use tokio::time::{Instant, sleep, timeout};
 use tracing::{info, warn};
 use uuid::Uuid;
 
-use super::batch::{self, Outcome};
+use super::batch::{self, Manner, Outcome};
 use super::operation::{Operation, Reply, Wish};
 use super::session::{Server, Session};
 use super::trouble::Trouble;
-use super::{LOCK, PATIENCE, answers, lease};
+use super::{PATIENCE, answers, lease};
 use crate::error::StoreError;
 use crate::model::{Claim, ClaimRequest, Claimed, HandBack};
 
@@ -64,7 +65,15 @@ pub(super) enum Kind {
 pub(super) struct Lane {
     asked: UnboundedSender<Asked>,
     room: Arc<Semaphore>,
-    wake: Arc<Notify>,
+    news: Arc<News>,
+    name: Arc<str>,
+}
+
+/// That others have something to do for those who wait here.
+#[derive(Debug, Default)]
+struct News {
+    came: AtomicBool,
+    wake: Notify,
 }
 
 enum Asked {
@@ -93,21 +102,25 @@ impl Lane {
     /// Opens a lane. It ends when the last handle is dropped.
     pub(super) fn open(kind: Kind, server: Server) -> Self {
         let (asked, queue) = unbounded_channel();
-        let wake = Arc::new(Notify::new());
+        let news = Arc::new(News::default());
+        let name: Arc<str> = Uuid::now_v7().to_string().into();
         let runner = Runner {
             kind,
             server,
             queue,
-            wake: Arc::clone(&wake),
+            news: Arc::clone(&news),
             session: None,
             pending: VecDeque::new(),
             waiters: VecDeque::new(),
             doubts: Vec::new(),
+            name: Arc::clone(&name),
             next_due: None,
+            left: true,
+            looked: Instant::now(),
             away: None,
         };
         tokio::spawn(runner.run());
-        Self { asked, room: Arc::new(Semaphore::new(MAX_WAITING)), wake }
+        Self { asked, room: Arc::new(Semaphore::new(MAX_WAITING)), news, name }
     }
 
     /// Asks for something, and returns the answer when it is on the disk.
@@ -132,9 +145,13 @@ impl Lane {
         answer.await.map_err(|_| gone())?
     }
 
-    /// Tells those who wait that there may be something to do.
-    pub(super) fn wake(&self) -> Arc<Notify> {
-        Arc::clone(&self.wake)
+    /// Tells those who wait that somebody has something to do for them. Those of this lane know already
+    /// what it has queued itself.
+    pub(super) fn wake(&self, from: &str) {
+        if from != &*self.name {
+            self.news.came.store(true, Ordering::Relaxed);
+            self.news.wake.notify_one();
+        }
     }
 }
 
@@ -142,13 +159,19 @@ struct Runner {
     kind: Kind,
     server: Server,
     queue: UnboundedReceiver<Asked>,
-    wake: Arc<Notify>,
+    news: Arc<News>,
     session: Option<Session>,
     pending: VecDeque<Pending>,
     waiters: VecDeque<Waiter>,
     /// Claims that may have succeeded without anybody knowing.
     doubts: Vec<Uuid>,
+    /// By which this process knows its own news.
+    name: Arc<str>,
     next_due: Option<Timestamp>,
+    /// Whether tasks wait that nobody got, as far as is known.
+    left: bool,
+    /// When that was last looked at.
+    looked: Instant,
     /// Since when the server does not answer, and how often it was asked.
     away: Option<(Instant, u32)>,
 }
@@ -157,15 +180,26 @@ impl Runner {
     async fn run(mut self) {
         while self.collect().await {
             let batch = self.take_batch();
-            let waiters: Vec<Waiter> = {
-                self.waiters.retain(|waiter| !waiter.reply.is_closed());
-                let served = self.waiters.len().min(MAX_SERVED);
-                self.waiters.drain(..served).collect()
-            };
+            let waiters = self.take_waiters(&batch);
             if !batch.is_empty() || !waiters.is_empty() || !self.doubts.is_empty() {
                 self.serve(batch, waiters).await;
             }
         }
+    }
+
+    /// Returns the workers that may get something in this transaction.
+    fn take_waiters(&mut self, batch: &[Pending]) -> Vec<Waiter> {
+        self.waiters.retain(|waiter| !waiter.reply.is_closed());
+        let due = self.next_due.is_some_and(|due| due <= SystemClock.now());
+        let news = self.news.came.swap(false, Ordering::Relaxed);
+        let queues = |pending: &Pending| matches!(pending.operation, Operation::Submit(..));
+        self.left |= due || news || self.looked.elapsed() >= LOOK_AGAIN;
+        self.left |= batch.iter().any(queues);
+        if !self.left {
+            return Vec::new();
+        }
+        let served = self.waiters.len().min(MAX_SERVED);
+        self.waiters.drain(..served).collect()
     }
 
     /// Waits until there is something to do. Returns false when nobody is left who could ask.
@@ -177,7 +211,7 @@ impl Runner {
                     Some(asked) => Some(asked),
                     None => return false,
                 },
-                () = self.wake.notified(), if !self.waiters.is_empty() => None,
+                () = self.news.wake.notified(), if !self.waiters.is_empty() => None,
                 () = sleep(patience), if !self.waiters.is_empty() || !self.doubts.is_empty() => None,
             };
             if let Some(asked) = asked {
@@ -266,17 +300,14 @@ impl Runner {
         }
         let session = self.session.as_mut().expect("it was just made");
         let operations: Vec<_> = batch.iter().map(|pending| &pending.operation).collect();
-        let beginning = match self.kind {
-            Kind::Queue => LOCK,
-            Kind::Telling => "BEGIN",
-        };
+        let manner = Manner { alone: self.kind == Kind::Queue, name: &self.name };
         let doubts = &mut self.doubts;
         let work = async {
             if !doubts.is_empty() {
                 lease::settle(session, doubts).await?;
                 doubts.clear();
             }
-            batch::perform(session, beginning, &operations, wishes).await
+            batch::perform(session, &manner, &operations, wishes).await
         };
         let late = |_| Trouble::passing("the database did not answer in time");
         let done = timeout(LIMIT, work).await.map_err(late).flatten();
@@ -289,7 +320,10 @@ impl Runner {
     }
 
     async fn answer(&mut self, batch: Vec<Pending>, waiters: Vec<Waiter>, outcome: Outcome) {
-        self.next_due = outcome.next_due;
+        if !outcome.claimed.is_empty() {
+            (self.next_due, self.left) = (outcome.next_due, outcome.left);
+            self.looked = Instant::now();
+        }
         let session = self.session.as_mut().expect("it has just been used");
         let operations = batch.into_iter().map(|pending| pending.operation).collect();
         let (mut unclaimed, rest) = answers::answer(session, operations, outcome).await;
@@ -323,7 +357,7 @@ impl Runner {
             warn!(task = %claim.task, ?error, "could not take back a task from a worker that is gone");
             self.session = None;
         }
-        self.wake.notify_one();
+        self.left = true;
     }
 
     /// Keeps what was not done for another time, and tells those who have waited long enough.

@@ -1,14 +1,13 @@
 //! Hears from other processes that there is something to do.
 
 use std::future::poll_fn;
-use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 use tokio_postgres::{AsyncMessage, NoTls};
 use tracing::debug;
 
+use super::lane::Lane;
 use super::session::Server;
 
 /// How long to wait before the server is asked again.
@@ -19,10 +18,10 @@ const PAUSE: Duration = Duration::from_secs(1);
 pub(super) struct Listener(AbortHandle);
 
 impl Listener {
-    pub(super) fn start(server: Server, wake: Arc<Notify>) -> Self {
+    pub(super) fn start(server: Server, lane: Lane) -> Self {
         let listening = async move {
             loop {
-                let heard = listen(&server, &wake).await;
+                let heard = listen(&server, &lane).await;
                 debug!(?heard, "does not hear of new tasks, trying again");
                 tokio::time::sleep(PAUSE).await;
             }
@@ -37,12 +36,12 @@ impl Drop for Listener {
     }
 }
 
-async fn listen(server: &Server, wake: &Notify) -> Result<(), tokio_postgres::Error> {
+async fn listen(server: &Server, lane: &Lane) -> Result<(), tokio_postgres::Error> {
     let (client, mut connection) = server.config.connect(NoTls).await?;
     let hearing = async {
         while let Some(message) = poll_fn(|context| connection.poll_message(context)).await {
-            if let AsyncMessage::Notification(_) = message? {
-                wake.notify_one();
+            if let AsyncMessage::Notification(news) = message? {
+                lane.wake(news.payload());
             }
         }
         Ok(())

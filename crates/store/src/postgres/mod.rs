@@ -37,9 +37,9 @@ use crate::model::{
 };
 use crate::store::Store;
 
-/// Begins a transaction that no other of the queue runs beside, in any process. Nothing else takes this
-/// number.
-const LOCK: &str = "BEGIN; SELECT pg_advisory_xact_lock(4850713926108734466)";
+/// Keeps all other transactions of the queue, in any process, from running beside this one. Nothing else
+/// takes this number.
+const LOCK: &str = "SELECT pg_advisory_xact_lock(4850713926108734466)";
 
 /// How long the server may be away before whoever asks is told so.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -197,7 +197,7 @@ impl Store for Postgres {
     }
 
     async fn claim(&self, request: ClaimRequest) -> Result<Claimed, StoreError> {
-        self.listener.get_or_init(|| Listener::start(self.server().clone(), self.queue.wake()));
+        self.listener.get_or_init(|| Listener::start(self.server().clone(), self.queue.clone()));
         self.queue.wait(request).await
     }
 

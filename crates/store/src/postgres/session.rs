@@ -115,6 +115,7 @@ impl Session {
 
     /// Begins a transaction that no other of the queue runs beside.
     pub(super) async fn begin(&self) -> Result<(), Trouble> {
+        self.client.batch_execute("BEGIN").await?;
         Ok(self.client.batch_execute(LOCK).await?)
     }
 

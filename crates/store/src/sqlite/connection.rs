@@ -6,10 +6,13 @@ use std::time::Duration;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use crate::error::StoreError;
+use crate::model::Migration;
 
 /// The steps from an empty file to the newest schema. A step that was released is never changed.
-const MIGRATIONS: &[&str] =
-    &[include_str!("migrations/0001_tasks.sql"), include_str!("migrations/0002_volumes.sql")];
+const MIGRATIONS: &[(&str, &str)] = &[
+    ("tasks", include_str!("migrations/0001_tasks.sql")),
+    ("volumes", include_str!("migrations/0002_volumes.sql")),
+];
 
 /// How long another process on the same file is waited for.
 const BUSY: Duration = Duration::from_secs(5);
@@ -17,16 +20,16 @@ const BUSY: Duration = Duration::from_secs(5);
 /// Statements that are kept prepared.
 const STATEMENTS: usize = 64;
 
-/// Opens the file for the one that writes, and brings its schema up to date.
-pub(super) fn open_writer(path: &Path) -> Result<Connection, StoreError> {
+/// Opens the file for the one that writes, and brings its schema up to date. Returns what that took.
+pub(super) fn open_writer(path: &Path) -> Result<(Connection, Vec<Migration>), StoreError> {
     let mut connection =
         open(path, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE)?;
     // Whoever was told that something is done finds it done after a power cut.
     connection.pragma_update(None, "journal_mode", "WAL")?;
     connection.pragma_update(None, "synchronous", "FULL")?;
     connection.pragma_update(None, "foreign_keys", true)?;
-    migrate(&mut connection)?;
-    Ok(connection)
+    let applied = migrate(&mut connection)?;
+    Ok((connection, applied))
 }
 
 /// Opens the file for one that only reads.
@@ -42,7 +45,7 @@ fn open(path: &Path, flags: OpenFlags) -> Result<Connection, StoreError> {
     Ok(connection)
 }
 
-fn migrate(connection: &mut Connection) -> Result<(), StoreError> {
+fn migrate(connection: &mut Connection) -> Result<Vec<Migration>, StoreError> {
     let known = u32::try_from(MIGRATIONS.len()).expect("there are few migrations");
     let transaction =
         connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
@@ -50,11 +53,14 @@ fn migrate(connection: &mut Connection) -> Result<(), StoreError> {
     if found > known {
         return Err(StoreError::TooNew { found, known });
     }
-    for step in &MIGRATIONS[found as usize..] {
+    let mut applied = Vec::new();
+    for (number, (name, step)) in (1..=known).zip(MIGRATIONS).skip(found as usize) {
         transaction.execute_batch(step)?;
+        applied.push(Migration { number, name: (*name).to_owned() });
     }
     transaction.pragma_update(None, "user_version", known)?;
-    Ok(transaction.commit()?)
+    transaction.commit()?;
+    Ok(applied)
 }
 
 impl From<rusqlite::Error> for StoreError {

@@ -23,8 +23,8 @@ use self::writer::Writer;
 use crate::error::StoreError;
 use crate::model::{
     Appended, Cancellation, Claim, ClaimRequest, Claimed, Counts, Event, Finish, Finished,
-    HandBack, HandedBack, Heartbeat, NewEvent, NewTask, Page, Repeat, Sealed, StoredReply,
-    Submission, Task, TaskFilter, Waiting, WorkerId, WorkerRecord, Workspace,
+    HandBack, HandedBack, Heartbeat, Migration, NewEvent, NewTask, Page, Repeat, Sealed,
+    StoredReply, Submission, Task, TaskFilter, Waiting, WorkerId, WorkerRecord, Workspace,
 };
 use crate::store::Store;
 
@@ -46,8 +46,13 @@ impl Sqlite {
     /// Opens the file, or makes it, and brings it up to date.
     pub fn open(options: &SqliteOptions) -> Result<Self, StoreError> {
         let path: &Path = &options.path;
-        let writer = Writer::start(connection::open_writer(path)?)?;
-        Ok(Self { writer, readers: Readers::new(path) })
+        let (connection, _) = connection::open_writer(path)?;
+        Ok(Self { writer: Writer::start(connection)?, readers: Readers::new(path) })
+    }
+
+    /// Brings the file up to date, or makes it, and returns what that took.
+    pub fn migrate(options: &SqliteOptions) -> Result<Vec<Migration>, StoreError> {
+        Ok(connection::open_writer(&options.path)?.1)
     }
 }
 

@@ -1,0 +1,48 @@
+//! `carrel migrate`
+
+use std::process::ExitCode;
+
+use carrel_config::Environment;
+use carrel_config::environment::DATABASE_URL;
+use carrel_domain::Secret;
+use carrel_store::{Migration, Postgres, PostgresOptions, Sqlite, SqliteOptions};
+use serde_json::json;
+
+use crate::arguments::MigrateArguments;
+use crate::failure::Failure;
+use crate::output::{self, Format};
+use crate::runtime;
+use crate::serve::data::DataDirectory;
+
+/// Brings the schema up to date, and says what that took.
+pub(crate) fn run(
+    arguments: &MigrateArguments,
+    format: Format,
+    environment: &Environment,
+) -> Result<ExitCode, Failure> {
+    let applied = match environment.get(DATABASE_URL).filter(|url| !url.is_empty()) {
+        Some(url) => runtime()?.block_on(on_server(Secret::new(url.to_string_lossy())))?,
+        None => in_file(arguments)?,
+    };
+    match format {
+        Format::Json => output::json(&json!({ "applied": applied }))?,
+        Format::Text => {
+            for Migration { number, name } in &applied {
+                output::line(&format!("{number:04} {name}"))?;
+            }
+            if applied.is_empty() {
+                output::note("the database is up to date");
+            }
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn on_server(url: Secret) -> Result<Vec<Migration>, Failure> {
+    Ok(Postgres::open(&PostgresOptions { url })?.migrate().await?)
+}
+
+fn in_file(arguments: &MigrateArguments) -> Result<Vec<Migration>, Failure> {
+    let data = DataDirectory::open(&arguments.data)?;
+    Ok(Sqlite::migrate(&SqliteOptions { path: data.path().join("carrel.db") })?)
+}
