@@ -90,6 +90,8 @@ fn main() -> ExitCode {
     if let Some(code) = carrel_exec::run_helper(std::env::args_os().skip(1)) {
         return code;
     }
+    // As the servers do whose work is measured here.
+    carrel_sandbox::share_the_heap();
     match run(std::env::args_os().skip(1)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(fault) => {

@@ -63,6 +63,12 @@ impl Failed {
         Self { code, envelope: answer.structured.clone(), retry_after }
     }
 
+    /// Says when to ask again.
+    pub(crate) fn after(mut self, seconds: u64) -> Self {
+        self.retry_after = Some(seconds);
+        self
+    }
+
     /// Returns the body.
     pub(crate) fn body(&self) -> &Value {
         &self.envelope

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use axum::body::Bytes;
 use carrel_domain::{Clock, Code, Timestamp, WorkspaceId};
+use carrel_github::GitHub;
 use carrel_service::credentials::Vault;
 use carrel_service::{NewSpace, ServiceError, Space, Spaces, Tasks};
 use carrel_store::Workspace;
@@ -44,6 +45,8 @@ pub struct ApiOptions {
     pub hosts: Arc<[String]>,
     /// Credentials of workspaces; none are kept if there is none.
     pub credentials: Option<Vault>,
+    /// Repositories on GitHub.
+    pub github: GitHub,
     /// Ends what is open.
     pub stop: CancellationToken,
 }
@@ -64,6 +67,7 @@ pub(crate) struct Inner {
     pub(crate) console: Option<ConsoleLink>,
     pub(crate) transport: Transport,
     pub(crate) hosts: Arc<[String]>,
+    pub(crate) github: GitHub,
     pub(crate) stop: CancellationToken,
     credentials: Option<Vault>,
     clock: Arc<dyn Clock>,
@@ -88,6 +92,7 @@ impl Api {
             console: options.console,
             transport: options.transport,
             hosts: options.hosts,
+            github: options.github,
             stop: options.stop,
             credentials: options.credentials,
             clock: options.clock,

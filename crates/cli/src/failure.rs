@@ -77,6 +77,8 @@ pub(crate) enum Failure {
     #[error(transparent)]
     Provider(#[from] carrel_api::auth::jwks::SettingsError),
     #[error(transparent)]
+    GitHub(#[from] carrel_github::SettingsError),
+    #[error(transparent)]
     Grant(#[from] carrel_api::auth::GrantError),
     #[error(transparent)]
     Service(#[from] carrel_service::ServiceError),
@@ -152,6 +154,7 @@ impl Coded for Failure {
             | Self::Argument { .. }
             | Self::Grant(_)
             | Self::Provider(_)
+            | Self::GitHub(_)
             | Self::NoKey { .. }
             | Self::Variable { .. }
             | Self::NotYet { .. }
@@ -216,6 +219,7 @@ impl Coded for Failure {
             | Self::Output(_)
             | Self::Grant(_)
             | Self::Provider(_)
+            | Self::GitHub(_)
             | Self::Start { .. }
             | Self::Stdio(_)
             | Self::Http(_)

@@ -14,8 +14,8 @@ use carrel_api::auth::{Authority, ConsoleLink, RateOptions, ServerSecret, Transp
 use carrel_api::{Api, ApiOptions};
 use carrel_config::Environment;
 use carrel_domain::{Clock as _, Secret, SystemClock, WorkspaceId};
+use carrel_github::{GitHub, Settings as GitHubSettings};
 use carrel_service::credentials::{CredentialError, SealingKey, Vault};
-use carrel_service::repository::DEFAULT_HOSTS;
 use carrel_service::{Feed, Spaces, SpacesOptions, Sweep, Tasks, Worker, WorkerOptions};
 use carrel_store::{Sqlite, SqliteOptions, Store};
 use carrel_tools::GitOptions;
@@ -70,12 +70,14 @@ async fn serve(arguments: &ServeArguments, environment: &Environment) -> Result<
     let stop = CancellationToken::new();
     let stopped = cancel_on_signal(&stop)?;
     let credentials = vault(arguments, environment, &data, &store).await?;
-    let hosts: Arc<[String]> = DEFAULT_HOSTS.map(str::to_owned).into();
+    let hosts = Arc::clone(&settings.hosts);
+    let github = GitHub::new(GitHubSettings::read(environment)?);
 
     let worker = WorkerOptions {
         hosts: Arc::clone(&hosts),
         drain: DRAIN,
         credentials: Some(credentials.clone()),
+        github: Some(github.clone()),
         ..WorkerOptions::new(settings.concurrency)
     };
     let worker = Worker::new(worker, tasks.clone(), spaces.clone());
@@ -101,6 +103,7 @@ async fn serve(arguments: &ServeArguments, environment: &Environment) -> Result<
         },
         hosts,
         credentials: Some(credentials),
+        github,
         stop: stop.clone(),
     });
     let first = first_workspace(&store).await?;
@@ -157,10 +160,7 @@ fn spaces(
         commands: Commands::new(own_program()?),
         environment: environment.clone(),
         events: toolbox::events_in(data.path()),
-        git: GitOptions {
-            hosts: DEFAULT_HOSTS.map(str::to_owned).into(),
-            ..GitOptions::new(environment)
-        },
+        git: GitOptions { hosts: settings.hosts.to_vec(), ..GitOptions::new(environment) },
         clock: Arc::new(SystemClock),
     };
     Ok(Spaces::open(options, Arc::clone(store))?)

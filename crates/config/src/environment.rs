@@ -28,6 +28,24 @@ variables! {
     LINEAR_ASSIGNEE;
     /// The token for GitHub.
     GITHUB_TOKEN;
+    /// The GitHub App whose installations give tokens to workspaces.
+    GITHUB_APP_ID;
+    /// Its private key, as PEM.
+    GITHUB_APP_PRIVATE_KEY;
+    /// The file with its private key.
+    GITHUB_APP_PRIVATE_KEY_FILE;
+    /// The key for Composio, which keeps connections of workspaces to GitHub.
+    COMPOSIO_API_KEY;
+    /// Which workspaces may use the operator's token and app, for whose repositories.
+    CARREL_GITHUB_ALLOW;
+    /// Where GitHub's API is.
+    CARREL_GITHUB_API_URL;
+    /// The machine that GitHub's repositories are cloned from.
+    CARREL_GITHUB_HOST;
+    /// Where Composio's API is.
+    CARREL_COMPOSIO_URL;
+    /// Machines that repositories may come from.
+    CARREL_GIT_HOSTS;
     /// The GitHub repository, as `owner/name`.
     GITHUB_REPO;
     /// The address of a Jira site.

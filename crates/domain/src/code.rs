@@ -246,6 +246,12 @@ codes! {
     ServerUnreachable = "E_SERVER_UNREACHABLE", "server_unreachable", 503;
     /// A server that Carrel asked answered with an error of its own, or with something that cannot be used.
     UpstreamFailed = "E_UPSTREAM_FAILED", "upstream_failed", 502;
+    /// A server that Carrel asked has had enough requests for now; `Retry-After` says how long.
+    UpstreamLimited = "E_UPSTREAM_LIMITED", "upstream_limited", 429;
+    /// The operator has not set up what this needs.
+    NotConfigured = "E_NOT_CONFIGURED", "not_configured", 501;
+    /// The workspace is not connected to GitHub.
+    NotConnected = "E_GITHUB_NOT_CONNECTED", "github_not_connected", 404;
 
     /// A check of a root found something that stops work or endangers it.
     VerifyFailed = "E_VERIFY_FAILED", "verify_failed", 409;

@@ -529,6 +529,29 @@ impl Code {
                     "ask CARREL_JWKS_URL with curl from the machine of the server; `/readyz` says when the keys are there",
                 ],
             },
+            Self::UpstreamLimited => Guide {
+                causes: &["all workspaces that share a token have used up its rate limit together"],
+                remedies: &["ask again after the seconds that `Retry-After` names"],
+            },
+            Self::NotConfigured => Guide {
+                causes: &[
+                    "no source of tokens for GitHub is set: no app, no Composio, no token that workspaces may use",
+                ],
+                remedies: &[
+                    "send a token in X-GitHub-Token, or keep one as a credential of the workspace",
+                    "set GITHUB_APP_ID with its key and CARREL_GITHUB_ALLOW, or COMPOSIO_API_KEY",
+                ],
+            },
+            Self::NotConnected => Guide {
+                causes: &[
+                    "the app is not installed for the owner, or CARREL_GITHUB_ALLOW does not name the workspace",
+                    "nobody has connected the workspace at Composio",
+                ],
+                remedies: &[
+                    "send a token in X-GitHub-Token, or keep one as a credential of the workspace",
+                    "have the operator name the workspace and the owner in CARREL_GITHUB_ALLOW",
+                ],
+            },
             Self::ServerUnreachable => Guide {
                 causes: &[
                     "no carrel serve runs there",

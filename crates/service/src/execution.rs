@@ -8,10 +8,11 @@ use std::sync::atomic::AtomicUsize;
 use std::time::{Duration, Instant};
 
 use carrel_domain::{Code, Coded as _, TaskStatus, Timestamp, message_of};
+use carrel_github::{GitHub, Wanted};
 use carrel_store::{
     Claim, EventKind, Finish, Finished, HandBack, HandedBack, Heartbeat, NewEvent, Task,
 };
-use carrel_tools::Session;
+use carrel_tools::{CredentialSource as _, Session};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
@@ -23,9 +24,10 @@ use crate::credentials::{Given, Vault};
 use crate::error::ServiceError;
 use crate::journal::{Journal, Untold};
 use crate::limits::{MAX_LOG_LINES, STEP_SECONDS};
+use crate::repository::Address;
 use crate::request::Work;
 use crate::spaces::{Space, Spaces};
-use crate::step::{OnError, Step};
+use crate::step::{Action, OnError, Step};
 use crate::tasks::Tasks;
 
 /// When a task gives its first sign of life. Short ones end without any.
@@ -49,6 +51,8 @@ pub(crate) struct Execution {
     pub(crate) hosts: Arc<[String]>,
     /// Credentials that steps name.
     pub(crate) credentials: Option<Vault>,
+    /// Knows tokens for repositories.
+    pub(crate) github: Option<GitHub>,
     /// The worker stops and wants the task back in the queue.
     pub(crate) give_back: CancellationToken,
 }
@@ -269,10 +273,32 @@ impl Execution {
 
     /// Opens the credentials that a step names.
     async fn give(&self, step: &Step) -> Result<Given, ServiceError> {
-        match &self.credentials {
-            _ if step.credentials.is_empty() => Ok(Given::default()),
-            Some(vault) => Ok(vault.give(self.task.workspace, &step.credentials).await?),
-            None => Err(ServiceError::NoCredentialKey),
+        let mut given = match &self.credentials {
+            _ if step.credentials.is_empty() => Given::default(),
+            Some(vault) => vault.give(self.task.workspace, &step.credentials).await?,
+            None => return Err(ServiceError::NoCredentialKey),
+        };
+        self.lend(step, &mut given).await;
+        Ok(given)
+    }
+
+    /// Adds the token for a repository that the operator's sources have for this workspace.
+    async fn lend(&self, step: &Step, given: &mut Given) {
+        let (Some(github), Action::GitClone { repo, .. }) = (&self.github, &step.action) else {
+            return;
+        };
+        let Ok(address) = Address::parse(repo, &self.hosts) else { return };
+        let host = address.host().to_owned();
+        if host != github.host() || given.for_host("", &host).is_some() {
+            return;
+        }
+        let wanted = Wanted {
+            workspace: self.task.workspace,
+            owner: Some(address.owner().to_owned()),
+            repository: Some(address.name().to_owned()),
+        };
+        if let Some(token) = github.token(&wanted).await {
+            given.lend(&host, "github_token", token);
         }
     }
 

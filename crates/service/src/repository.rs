@@ -64,6 +64,20 @@ impl Address {
         Ok(Self { host, owner: owner.join("/"), name: (*name).to_owned() })
     }
 
+    /// Returns the machine, with its port if it names one.
+    pub(crate) fn host(&self) -> &str {
+        &self.host
+    }
+
+    /// Returns what stands between the machine and the name.
+    pub(crate) fn owner(&self) -> &str {
+        &self.owner
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
     /// Returns the address that is fetched.
     pub fn url(&self) -> String {
         format!("https://{}/{}/{}.git", self.host, self.owner, self.name)

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use carrel_github::GitHub;
 use carrel_store::{ClaimRequest, WorkerId};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
@@ -36,6 +37,8 @@ pub struct WorkerOptions {
     pub hosts: Arc<[String]>,
     /// Credentials that steps name; no step gets any if there is none.
     pub credentials: Option<Vault>,
+    /// Knows tokens for repositories on GitHub.
+    pub github: Option<GitHub>,
 }
 
 impl WorkerOptions {
@@ -50,6 +53,7 @@ impl WorkerOptions {
             drain: DRAIN,
             hosts: DEFAULT_HOSTS.map(str::to_owned).into(),
             credentials: None,
+            github: None,
         }
     }
 }
@@ -130,6 +134,7 @@ impl Worker {
                         },
                         hosts: Arc::clone(&self.options.hosts),
                         credentials: self.options.credentials.clone(),
+                        github: self.options.github.clone(),
                         give_back: give_back.clone(),
                     };
                     running.spawn(async move {

@@ -151,6 +151,11 @@ fn header_parameter(header: Header) -> Value {
             "The workspace, if the token covers several.",
             json!({ "type": "string", "format": "uuid" }),
         ),
+        Header::GitHubToken => (
+            "X-GitHub-Token",
+            "A token for GitHub. It is used for this request and kept nowhere.",
+            json!({ "type": "string", "pattern": "^[!-~]+$" }),
+        ),
         Header::LastEvent => (
             "Last-Event-ID",
             "The number of the last event that was seen: those behind it follow.",

@@ -22,6 +22,8 @@ pub(crate) enum Header {
     Workspace,
     /// The last event that a reader has seen.
     LastEvent,
+    /// A token for GitHub.
+    GitHubToken,
 }
 
 /// Who may ask.

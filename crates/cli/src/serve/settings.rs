@@ -2,14 +2,16 @@
 
 use std::num::NonZeroU32;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use carrel_config::Environment;
 use carrel_config::environment::{
-    CARREL_RATE_LIMIT, DATABASE_URL, REDIS_URL, WORKER_CONCURRENCY, WORKSPACE_DEFAULT_QUOTA_GB,
-    WORKSPACE_VOLUME_PATH,
+    CARREL_GIT_HOSTS, CARREL_RATE_LIMIT, DATABASE_URL, REDIS_URL, WORKER_CONCURRENCY,
+    WORKSPACE_DEFAULT_QUOTA_GB, WORKSPACE_VOLUME_PATH,
 };
 use carrel_domain::ByteSize;
+use carrel_service::repository::DEFAULT_HOSTS;
 use carrel_service::{MAX_QUOTA_GB, quota_of_gibibytes};
 use carrel_workspace::Quota;
 
@@ -39,6 +41,8 @@ pub(super) struct Settings {
     pub(super) keep: Duration,
     /// Requests a second of one workspace.
     pub(super) rate: NonZeroU32,
+    /// Machines that repositories may come from.
+    pub(super) hosts: Arc<[String]>,
 }
 
 impl Settings {
@@ -57,10 +61,26 @@ impl Settings {
             quota: Quota { bytes: quota, files: Some(QUOTA_FILES) },
             volume: volume.map(PathBuf::from),
             keep: KEEP,
+            hosts: hosts(environment)?,
             rate: NonZeroU32::new(u32::try_from(rate).unwrap_or(u32::MAX))
                 .unwrap_or(NonZeroU32::MAX),
         })
     }
+}
+
+/// Reads the machines that repositories may come from.
+fn hosts(environment: &Environment) -> Result<Arc<[String]>, Failure> {
+    let text = environment.get_str(CARREL_GIT_HOSTS).unwrap_or_default();
+    let named = text.split([',', ' ']).map(str::trim).filter(|host| !host.is_empty());
+    let named: Vec<_> = named.map(str::to_ascii_lowercase).collect();
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b".-:".contains(&byte);
+    if let Some(other) = named.iter().find(|host| !host.bytes().all(plain)) {
+        let expected =
+            "names of machines with commas between them, such as github.com,git.example.com:8443";
+        let (name, value) = (CARREL_GIT_HOSTS, other.clone());
+        return Err(Failure::Variable { name, value, expected: expected.to_owned() });
+    }
+    if named.is_empty() { Ok(DEFAULT_HOSTS.map(str::to_owned).into()) } else { Ok(named.into()) }
 }
 
 /// Reads a number from 1 to a limit; blank counts as unset.

@@ -43,6 +43,12 @@ impl Given {
         self.author = (git_name.or(self.author.0.take()), git_email.or(self.author.1.take()));
     }
 
+    /// Adds a token for a machine that none of the credentials is for.
+    pub(crate) fn lend(&mut self, host: &str, name: &str, token: Secret) {
+        let credential = Credential { username: ANY_USER.to_owned(), password: token };
+        self.tokens.entry(host.to_owned()).or_insert_with(|| (name.to_owned(), credential));
+    }
+
     /// Puts everything where the step's tools find it.
     pub(crate) fn fill(&self, terms: &mut Terms) {
         terms.environment = self.variables.clone().into_iter().collect();

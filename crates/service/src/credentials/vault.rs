@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use carrel_domain::{Code, Coded, Timestamp, WorkspaceId};
+use carrel_domain::{Code, Coded, Secret, Timestamp, WorkspaceId};
 use carrel_store::{Store, StoreError};
+use carrel_tools::CredentialSource as _;
 
 use super::content::{CredentialContent, MAX_CREDENTIAL_BYTES};
 use super::given::Given;
@@ -151,6 +152,17 @@ impl Vault {
     /// Returns what stands for a credential, in place of a hash that others could try guesses against.
     pub fn fingerprint(&self, bytes: &[u8]) -> Vec<u8> {
         self.key.fingerprint(bytes)
+    }
+
+    /// Returns what a machine is told with a credential, if it has something for that machine.
+    pub async fn git_token(
+        &self,
+        workspace: WorkspaceId,
+        name: &str,
+        host: &str,
+    ) -> Result<Option<Secret>, CredentialError> {
+        let given = self.give(workspace, &[name.to_owned()]).await?;
+        Ok(given.for_host("", host).map(|credential| credential.password))
     }
 
     /// Opens credentials for a step.

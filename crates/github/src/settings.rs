@@ -1,0 +1,139 @@
+//! What the operator has set up.
+
+use std::sync::{Arc, Mutex};
+
+use carrel_client::{Connections, Server};
+use carrel_config::Environment;
+use carrel_config::environment::{
+    CARREL_COMPOSIO_URL, CARREL_GITHUB_ALLOW, CARREL_GITHUB_API_URL, CARREL_GITHUB_HOST,
+    COMPOSIO_API_KEY, GITHUB_APP_ID, GITHUB_APP_PRIVATE_KEY, GITHUB_APP_PRIVATE_KEY_FILE,
+    GITHUB_TOKEN,
+};
+use carrel_domain::{Secret, SystemClock};
+
+use crate::TokenSource;
+use crate::api::Api;
+use crate::app::App;
+use crate::composio::Composio;
+use crate::grants::Grants;
+use crate::operator::Operator;
+use crate::signer::Signer;
+
+/// What [`CARREL_GITHUB_API_URL`] usually is.
+const GITHUB: &str = "https://api.github.com";
+
+/// What [`CARREL_GITHUB_HOST`] usually is.
+const HOST: &str = "github.com";
+
+/// What [`CARREL_COMPOSIO_URL`] usually is.
+const COMPOSIO: &str = "https://backend.composio.dev";
+
+/// Why the settings cannot be used. No variant repeats a secret.
+#[derive(Debug, thiserror::Error)]
+pub enum SettingsError {
+    /// An address is none that tokens may be sent to.
+    #[error("{name} cannot be used; it is an https address, or http on this machine")]
+    Address {
+        /// The variable.
+        name: &'static str,
+    },
+    /// An entry is not understood.
+    #[error("CARREL_GITHUB_ALLOW cannot be used")]
+    Grants(#[from] crate::InvalidGrant),
+    /// An app needs both.
+    #[error(
+        "{missing} is missing; an app needs GITHUB_APP_ID and GITHUB_APP_PRIVATE_KEY or GITHUB_APP_PRIVATE_KEY_FILE"
+    )]
+    HalfAnApp {
+        /// The variable.
+        missing: &'static str,
+    },
+    /// The key of the app cannot be read.
+    #[error("the key of the GitHub App cannot be read from {path}")]
+    KeyFile {
+        /// Where it should be.
+        path: String,
+        /// What stands in the way.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The key of the app is none.
+    #[error("the key of the GitHub App is no RSA key in PEM, of 2048 bits or more")]
+    Key,
+}
+
+/// What the operator has set up.
+#[derive(Debug)]
+pub struct Settings {
+    pub(crate) host: String,
+    github: Server,
+    composio: Option<(Server, Secret)>,
+    app: Option<Signer>,
+    operator: Option<Secret>,
+    grants: Grants,
+}
+
+impl Settings {
+    /// Reads the environment.
+    pub fn read(environment: &Environment) -> Result<Self, SettingsError> {
+        let text =
+            |name| environment.get_str(name).map(str::trim).filter(|value| !value.is_empty());
+        let server = |name: &'static str, usual| {
+            let server = text(name).unwrap_or(usual).parse::<Server>().ok();
+            let safe = server.filter(|server| !server.is_in_the_open());
+            safe.ok_or(SettingsError::Address { name })
+        };
+        let key = text(COMPOSIO_API_KEY).map(Secret::new);
+        let composio = server(CARREL_COMPOSIO_URL, COMPOSIO)?;
+        Ok(Self {
+            host: text(CARREL_GITHUB_HOST).unwrap_or(HOST).to_ascii_lowercase(),
+            github: server(CARREL_GITHUB_API_URL, GITHUB)?,
+            composio: key.map(|key| (composio, key)),
+            app: app(environment)?,
+            operator: text(GITHUB_TOKEN).map(Secret::new),
+            grants: text(CARREL_GITHUB_ALLOW).unwrap_or_default().parse()?,
+        })
+    }
+
+    /// Returns the sources in the order in which they are asked.
+    pub(crate) fn into_sources(self) -> (Api, Vec<Box<dyn TokenSource>>) {
+        let connections = Connections::new();
+        let github = Api::new(connections.clone(), self.github, "GitHub");
+        let mut sources: Vec<Box<dyn TokenSource>> = Vec::new();
+        if let Some(signer) = self.app {
+            let (api, grants) = (github.clone(), self.grants.clone());
+            let (clock, known) = (Arc::new(SystemClock), Mutex::default());
+            sources.push(Box::new(App { api, signer, grants, clock, known }));
+        }
+        if let Some((server, key)) = self.composio {
+            let api = Api::new(connections, server, "Composio");
+            sources.push(Box::new(Composio { api, key }));
+        }
+        // A token that no workspace may use is no source.
+        if let Some(token) = self.operator.filter(|_| self.grants != Grants::default()) {
+            sources.push(Box::new(Operator { token, grants: self.grants }));
+        }
+        (github, sources)
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "the operator's own file, in no workspace")]
+fn app(environment: &Environment) -> Result<Option<Signer>, SettingsError> {
+    let text = |name| environment.get_str(name).map(str::trim).filter(|value| !value.is_empty());
+    let key = match (text(GITHUB_APP_PRIVATE_KEY), text(GITHUB_APP_PRIVATE_KEY_FILE)) {
+        (Some(key), _) => Some(key.to_owned()),
+        (None, Some(path)) => Some(
+            std::fs::read_to_string(path)
+                .map_err(|source| SettingsError::KeyFile { path: path.to_owned(), source })?,
+        ),
+        (None, None) => None,
+    };
+    match (text(GITHUB_APP_ID), key.map(Secret::new)) {
+        (Some(id), Some(key)) => {
+            Signer::new(id.to_owned(), &key).map(Some).ok_or(SettingsError::Key)
+        }
+        (None, None) => Ok(None),
+        (Some(_), None) => Err(SettingsError::HalfAnApp { missing: GITHUB_APP_PRIVATE_KEY }),
+        (None, Some(_)) => Err(SettingsError::HalfAnApp { missing: GITHUB_APP_ID }),
+    }
+}
