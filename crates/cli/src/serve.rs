@@ -160,7 +160,11 @@ fn spaces(
         commands: Commands::new(own_program()?),
         environment: environment.clone(),
         events: toolbox::events_in(data.path()),
-        git: GitOptions { hosts: settings.hosts.to_vec(), ..GitOptions::new(environment) },
+        git: GitOptions {
+            hosts: settings.hosts.to_vec(),
+            authorities: settings.authorities.clone(),
+            ..GitOptions::new(environment)
+        },
         clock: Arc::new(SystemClock),
     };
     Ok(Spaces::open(options, Arc::clone(store))?)

@@ -88,6 +88,8 @@ variables! {
     CARREL_CREDENTIAL_KEY;
     /// How many requests a second one workspace may send to `carrel serve`.
     CARREL_RATE_LIMIT;
+    /// A file with the certificates of authorities that are trusted, instead of those of the system.
+    SSL_CERT_FILE;
     /// The directory for a user's settings.
     XDG_CONFIG_HOME;
     /// The directory for what Carrel remembers for a user.

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use carrel_config::Environment;
 use carrel_config::environment::{
-    CARREL_GIT_HOSTS, CARREL_RATE_LIMIT, DATABASE_URL, REDIS_URL, WORKER_CONCURRENCY,
-    WORKSPACE_DEFAULT_QUOTA_GB, WORKSPACE_VOLUME_PATH,
+    CARREL_GIT_HOSTS, CARREL_RATE_LIMIT, DATABASE_URL, REDIS_URL, SSL_CERT_FILE,
+    WORKER_CONCURRENCY, WORKSPACE_DEFAULT_QUOTA_GB, WORKSPACE_VOLUME_PATH,
 };
 use carrel_domain::ByteSize;
 use carrel_service::repository::DEFAULT_HOSTS;
@@ -43,6 +43,8 @@ pub(super) struct Settings {
     pub(super) rate: NonZeroU32,
     /// Machines that repositories may come from.
     pub(super) hosts: Arc<[String]>,
+    /// Who vouches for them, if not the authorities of the system.
+    pub(super) authorities: Option<Arc<[u8]>>,
 }
 
 impl Settings {
@@ -62,10 +64,25 @@ impl Settings {
             volume: volume.map(PathBuf::from),
             keep: KEEP,
             hosts: hosts(environment)?,
+            authorities: authorities(environment)?,
             rate: NonZeroU32::new(u32::try_from(rate).unwrap_or(u32::MAX))
                 .unwrap_or(NonZeroU32::MAX),
         })
     }
+}
+
+/// Reads the certificates that the operator trusts.
+#[expect(clippy::disallowed_methods, reason = "the operator's own file, in no workspace")]
+fn authorities(environment: &Environment) -> Result<Option<Arc<[u8]>>, Failure> {
+    let Some(path) = environment.get(SSL_CERT_FILE).filter(|path| !path.is_empty()) else {
+        return Ok(None);
+    };
+    let read = std::fs::read(path).map_err(|error| Failure::Variable {
+        name: SSL_CERT_FILE,
+        value: path.to_string_lossy().into_owned(),
+        expected: format!("a file of certificates that can be read ({error})"),
+    })?;
+    Ok(Some(read.into()))
 }
 
 /// Reads the machines that repositories may come from.

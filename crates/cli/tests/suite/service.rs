@@ -8,6 +8,8 @@ mod client;
 mod credentials;
 /// Files, commands, git and tools of a workspace.
 mod files;
+/// Repositories on GitHub, which is on loopback here.
+mod github;
 /// What the hostile cases of the reference want, by their numbers.
 mod hostile;
 /// Tokens of a provider that publishes its keys.

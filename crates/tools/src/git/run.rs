@@ -217,7 +217,8 @@ impl<'a> Site<'a> {
         let of_call = self.call.options.terms.credentials.as_deref();
         let of_toolbox = self.call.toolbox.git.credentials.as_deref();
         let sources = of_call.into_iter().chain(of_toolbox).collect();
-        Identity { workspace: self.place.name(), sources }
+        let authorities = self.call.toolbox.git.authorities.as_deref();
+        Identity { workspace: self.place.name(), sources, authorities }
     }
 
     fn on_ground<T>(&self, work: impl FnOnce(&Ground<'_>) -> T) -> T {
