@@ -17,7 +17,7 @@ use carrel_service::credentials::{CredentialError, SealingKey, Vault};
 use carrel_service::repository::DEFAULT_HOSTS;
 use carrel_service::{Feed, Spaces, SpacesOptions, Sweep, Tasks, Worker, WorkerOptions};
 use carrel_store::{Sqlite, SqliteOptions, Store};
-use carrel_tools::GitOptions;
+use carrel_tools::{Events, GitOptions};
 use carrel_workspace::{Commands, Purpose};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -64,7 +64,8 @@ async fn serve(arguments: &ServeArguments, environment: &Environment) -> Result<
         Arc::new(Sqlite::open(&SqliteOptions { path: data.path().join("carrel.db") })?);
     let clock = Arc::new(SystemClock);
     let tasks = Tasks::new(Arc::clone(&store), Feed::default(), clock.clone());
-    let spaces = spaces(arguments, environment, &settings, &data, &store)?;
+    let events = toolbox::events_in(data.path());
+    let spaces = spaces(arguments, environment, &settings, &data, &store, &events)?;
     let stop = CancellationToken::new();
     let stopped = cancel_on_signal(&stop)?;
     let credentials = vault(arguments, environment, &data, &store).await?;
@@ -94,6 +95,7 @@ async fn serve(arguments: &ServeArguments, environment: &Environment) -> Result<
             ..RateOptions::default()
         },
         hosts,
+        events: events.clone(),
         credentials: Some(credentials),
         stop: stop.clone(),
     });
@@ -134,6 +136,7 @@ fn spaces(
     settings: &Settings,
     data: &DataDirectory,
     store: &Arc<dyn Store>,
+    events: &Events,
 ) -> Result<Spaces, Failure> {
     let loaded = boundary::policy(&arguments.boundary, environment)?;
     let purpose = Purpose::ManyCommands;
@@ -145,7 +148,8 @@ fn spaces(
         runner,
         commands: Commands::new(own_program()?),
         environment: environment.clone(),
-        events: toolbox::events_in(data.path()),
+        events: events.clone(),
+        floor: settings.floor,
         git: GitOptions {
             hosts: DEFAULT_HOSTS.map(str::to_owned).into(),
             ..GitOptions::new(environment)

@@ -1,6 +1,6 @@
 //! Whether the server is well.
 
-use std::fmt::Write as _;
+mod metrics;
 
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -24,7 +24,7 @@ pub(super) fn routes() -> Vec<Route> {
             .json::<Health>(200, "It is."),
         Route::get("/readyz", ready)
             .called("check_readiness", "Is the server ready?")
-            .says("Answers whether the store answers.")
+            .says("Answers whether the store answers, and whether the disk has room.")
             .public()
             .json::<Readiness>(200, "It is.")
             .json::<Readiness>(503, "The store does not answer."),
@@ -51,6 +51,9 @@ struct Readiness {
     status: &'static str,
     /// `ok`, or the code of what is wrong.
     store: &'static str,
+    /// `ok`, or `low` while the disk of the workspaces has less left than has to stay free: tasks wait, and
+    /// nothing is begun.
+    space: &'static str,
 }
 
 /// The process answers.
@@ -60,26 +63,29 @@ pub(super) async fn alive() -> Answered {
 
 /// What it needs answers, too.
 pub(super) async fn ready(State(api): State<Api>) -> Answered {
+    let space = if api.inner.spaces.check_floor().is_ok() { "ok" } else { "low" };
     match api.inner.tasks.store().ping().await {
-        Ok(()) => Ok(ok(&Readiness { status: "ready", store: "ok" })),
+        Ok(()) => Ok(ok(&Readiness { status: "ready", store: "ok", space })),
         Err(error) => {
-            let body = Readiness { status: "not_ready", store: error.code().name() };
+            let body = Readiness { status: "not_ready", store: error.code().name(), space };
             Ok(json_answer(StatusCode::SERVICE_UNAVAILABLE, &body))
         }
     }
 }
 
-/// Figures for Prometheus.
+/// Figures for Prometheus. Those of workspaces are shown to whoever may look into them.
 pub(super) async fn metrics(State(api): State<Api>, Who(caller): Who) -> Answered {
     caller.check_scope(Scope::Read)?;
     let counts = api.inner.tasks.store().counts().await?;
-    let mut text = String::new();
-    for (name, help, value) in [
-        ("carrel_tasks_queued", "Tasks that wait.", counts.queued),
-        ("carrel_tasks_running", "Tasks that run.", counts.running),
-        ("carrel_workspaces", "Workspaces.", counts.workspaces),
-    ] {
-        let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} gauge\n{name} {value}");
-    }
-    Ok(bytes_answer(StatusCode::OK, "text/plain; version=0.0.4", text))
+    let disk = api.inner.spaces.capacity()?;
+    let mut text = metrics::Text::default();
+    text.gauge("carrel_tasks_queued", "Tasks that wait.", counts.queued);
+    text.gauge("carrel_tasks_running", "Tasks that run.", counts.running);
+    text.gauge("carrel_workspaces", "Workspaces.", counts.workspaces);
+    text.gauge("carrel_event_streams", "Event streams that are open.", api.streams() as u64);
+    text.disk(disk);
+    let used = api.inner.spaces.used().into_iter();
+    text.workspaces(used.filter(|(id, _)| caller.coverage.covers(*id)));
+    text.requests(&api.inner.requests.counts());
+    Ok(bytes_answer(StatusCode::OK, "text/plain; version=0.0.4", text.into_string()))
 }

@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use carrel_config::Environment;
 use carrel_config::environment::{
-    CARREL_RATE_LIMIT, DATABASE_URL, REDIS_URL, WORKER_CONCURRENCY, WORKSPACE_DEFAULT_QUOTA_GB,
-    WORKSPACE_VOLUME_PATH,
+    CARREL_FREE_SPACE_FLOOR, CARREL_RATE_LIMIT, DATABASE_URL, REDIS_URL, WORKER_CONCURRENCY,
+    WORKSPACE_DEFAULT_QUOTA_GB, WORKSPACE_VOLUME_PATH,
 };
 use carrel_domain::ByteSize;
-use carrel_service::{MAX_QUOTA_GB, quota_of_gibibytes};
+use carrel_service::{Floor, InvalidFloor, MAX_QUOTA_GB, quota_of_gibibytes};
 use carrel_workspace::Quota;
 
 use crate::failure::Failure;
@@ -39,6 +39,8 @@ pub(super) struct Settings {
     pub(super) keep: Duration,
     /// Requests a second of one workspace.
     pub(super) rate: NonZeroU32,
+    /// How much of the disk has to stay free.
+    pub(super) floor: Floor,
 }
 
 impl Settings {
@@ -57,6 +59,7 @@ impl Settings {
             quota: Quota { bytes: quota, files: Some(QUOTA_FILES) },
             volume: volume.map(PathBuf::from),
             keep: KEEP,
+            floor: floor(environment)?,
             rate: NonZeroU32::new(u32::try_from(rate).unwrap_or(u32::MAX))
                 .unwrap_or(NonZeroU32::MAX),
         })
@@ -78,6 +81,20 @@ fn number(
         name,
         value: text.into_owned(),
         expected: format!("a number from 1 to {most}"),
+    })
+}
+
+/// Reads how much of the disk has to stay free; blank counts as unset.
+fn floor(environment: &Environment) -> Result<Floor, Failure> {
+    let name = CARREL_FREE_SPACE_FLOOR;
+    let Some(text) = environment.get(name).filter(|text| !text.is_empty()) else {
+        return Ok(Floor::default());
+    };
+    let text = text.to_string_lossy();
+    text.parse().map_err(|error: InvalidFloor| Failure::Variable {
+        name,
+        value: text.clone().into_owned(),
+        expected: error.to_string(),
     })
 }
 
