@@ -17,11 +17,13 @@ pub(crate) use tools::names as tool_names;
 use axum::Router;
 use axum::extract::Request;
 use axum::http::Method;
+use axum::middleware::from_fn_with_state;
 use carrel_domain::Code;
 use carrel_mcp::Mounted;
 use serde_json::json;
 
 use crate::answer::Failed;
+use crate::observe::observe;
 use crate::openapi::Route;
 use crate::state::Api;
 
@@ -50,6 +52,7 @@ pub(crate) fn router(api: Api, mcp: Mounted) -> Router {
         .route("/mcp", mcp::route(mcp))
         .fallback(unknown)
         .method_not_allowed_fallback(wrong_method)
+        .layer(from_fn_with_state(api.clone(), observe))
         .with_state(api)
 }
 

@@ -10,6 +10,7 @@ use carrel_domain::{
     WorkspaceKey,
 };
 use carrel_exec::{JobStatus, Owner};
+use carrel_fsroot::{Capacity, Root};
 use carrel_store::{Store, Workspace};
 use carrel_tools::{
     Answer, Arrived, CallOptions, Events, Failure, GitOptions, Place, Registry, Secrets, Session,
@@ -17,7 +18,7 @@ use carrel_tools::{
 };
 use carrel_workspace::{
     Amount, Commands, Create, Desk, Freshness, HookSettings, Hooks, Measured, Options, Quota,
-    Remove, Runner, Target, Workspaces,
+    Remove, RunError, Runner, Target, Workspaces,
 };
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
@@ -25,6 +26,7 @@ use tracing::debug;
 
 use crate::books::Books;
 use crate::error::ServiceError;
+use crate::floor::Floor;
 
 /// Workspaces that stay open when nobody uses them.
 const MAX_IDLE: usize = 64;
@@ -46,6 +48,8 @@ pub struct SpacesOptions {
     pub events: Events,
     /// Which machines git may reach.
     pub git: GitOptions,
+    /// How much of the disk has to stay free.
+    pub floor: Floor,
     /// Where the time comes from.
     pub clock: Arc<dyn Clock>,
 }
@@ -60,6 +64,8 @@ pub struct Spaces {
 struct Inner {
     workspaces: Workspaces,
     volume: VolumeId,
+    /// The directory that holds them.
+    disk: Root,
     hooks: Hooks,
     options: SpacesOptions,
     store: Arc<dyn Store>,
@@ -112,13 +118,37 @@ impl Spaces {
         })?;
         let settings = HookSettings::new(HooksConfig::none(), &options.environment, Vec::new());
         let hooks = Hooks::new(settings, options.commands.clone(), CancellationToken::new());
+        let disk = Root::open(workspaces.path()).map_err(RunError::Workspace)?;
         let open = Mutex::default();
         let volume = workspaces.volume()?;
-        Ok(Self { inner: Arc::new(Inner { workspaces, volume, hooks, options, store, open }) })
+        let inner = Inner { workspaces, volume, disk, hooks, options, store, open };
+        Ok(Self { inner: Arc::new(inner) })
+    }
+
+    /// Returns what the disk of the workspaces has, and has left.
+    pub fn capacity(&self) -> Result<Capacity, ServiceError> {
+        Ok(self.inner.disk.capacity().map_err(RunError::Workspace)?)
+    }
+
+    /// Refuses to begin anything while the disk has less left than has to stay free.
+    pub fn check_floor(&self) -> Result<(), ServiceError> {
+        let (disk, floor) = (self.capacity()?, self.inner.options.floor);
+        if !floor.is_passed(disk) {
+            return Ok(());
+        }
+        let (free, floor) = (disk.free.bytes, floor.bytes_of(disk));
+        Err(ServiceError::LowSpace { free: ByteSize::bytes(free), floor: ByteSize::bytes(floor) })
+    }
+
+    /// Returns what those workspaces use that are open, as last counted.
+    pub fn used(&self) -> Vec<(WorkspaceId, Amount)> {
+        let opened = self.opened();
+        opened.iter().map(|(id, space)| (*id, space.place.desk().used())).collect()
     }
 
     /// Makes a workspace, or finds the one that has the id. Returns whether it was made.
     pub async fn provision(&self, new: NewSpace) -> Result<(Workspace, bool), ServiceError> {
+        self.check_floor()?;
         let inner = &*self.inner;
         let quota = new.quota.unwrap_or(inner.options.quota.bytes);
         let workspace = Workspace {
@@ -172,9 +202,10 @@ impl Spaces {
         }
     }
 
-    /// Looks whether a workspace is within its quota before something is written, and returns what it
-    /// used when it was last counted.
+    /// Looks whether a workspace is within its quota and the disk has room before something is written,
+    /// and returns what it used when it was last counted.
     pub async fn check_quota(&self, space: &Space) -> Result<Amount, ServiceError> {
+        self.check_floor()?;
         let used = match space.books.still_fits()? {
             Some(used) => used,
             None => self.recheck_quota(space).await?,

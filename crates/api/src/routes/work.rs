@@ -19,7 +19,7 @@ use crate::auth::{Caller, Scope};
 use crate::extract::{Id, Json, Who};
 use crate::limits::{EXEC_SECONDS, MAX_COMMAND_CHARS};
 use crate::openapi::{COMMANDS, FILES, Header, RELATIVE_PATH, Route, STORE, WORKSPACES};
-use crate::repeat::{Change, Done};
+use crate::repeat::{Change, Done, Place};
 use crate::routes::tasks::check_network;
 use crate::state::Api;
 
@@ -91,7 +91,8 @@ impl Called<'_> {
         let space = api.space(self.caller, self.scope, self.workspace).await?;
         let place = api.place().await?;
         let writes = self.scope != Scope::Read;
-        if writes {
+        // A full workspace is emptied with it.
+        if writes && self.tool != "Delete" {
             api.inner.spaces.check_quota(&space).await?;
         }
         options.terms = Terms { network: self.network, ..Terms::default() };
@@ -165,7 +166,7 @@ pub(super) async fn exec(
     check_network(&caller, asked.network)?;
     let change = Change {
         api: &api,
-        workspace: Some(workspace),
+        place: Place::Workspace(workspace),
         route: "exec",
         headers: &headers,
         body: &body,
@@ -239,7 +240,7 @@ pub(super) async fn git(
     let args = asked.args.or_else(|| asked.branch.map(|branch| json!([branch])));
     let change = Change {
         api: &api,
-        workspace: Some(workspace),
+        place: Place::Workspace(workspace),
         route: "git",
         headers: &headers,
         body: &body,

@@ -22,6 +22,8 @@ mod lab;
 mod limits;
 /// The tools for agents.
 mod mcp;
+/// What an operator sees: audit, figures, room.
+mod observed;
 /// From the start of a server to its end.
 mod starting;
 /// Reading events.
