@@ -63,7 +63,7 @@ impl Lab {
             environment,
             events: Events::none(),
             git: GitOptions::default(),
-            floor: Floor::default(),
+            floor: Floor::Bytes(ByteSize::bytes(0)),
             clock: clock.clone(),
         };
         let spaces = Spaces::open(options, Arc::clone(&store)).unwrap();
