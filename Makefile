@@ -58,4 +58,4 @@ schemathesis: ## Requests made from /openapi.json, for SOAK_SECONDS (needs pip)
 soak: ## The long runs: races, kills, 10 GB of output, 10,000 starts
 	CARREL_RACE_SECONDS=60 CARREL_KILL_ROUNDS=20 CARREL_SOAK=1 \
 	  $(CARGO) nextest run --workspace --profile ci \
-	  -E 'test(race::) | test(kill::) | test(load::) | test(resources::) | test(exec::) | test(service::)'
+	  -E 'test(race::) | test(kill::) | test(load::) | test(resources::) | test(exec::) | test(service::) | test(attacks::)'

@@ -10,15 +10,17 @@
 //! `DIRECTORY` is where scratch files are made, on the disk to be measured; what is made is
 //! removed at the end. `--quick` takes few rounds and small trees, to see that everything runs;
 //! `--only` measures one of the groups `lifecycle`, `files`, `commands`, `sandbox`, `tools`, `queue`,
-//! `usage` and `removal`.
+//! `rest`, `usage` and `removal`.
 #![forbid(unsafe_code)]
 #![expect(
     clippy::disallowed_methods,
     reason = "the other side of each comparison is plain std, and the figures are about it"
 )]
 
+mod canned;
 mod commands;
 mod corpus;
+mod crowd;
 mod files;
 mod ground;
 #[path = "../../crates/search/examples/compare/haystack.rs"]
@@ -32,11 +34,14 @@ mod plain;
 mod queue;
 mod removal;
 mod report;
+mod rest;
 mod sandbox;
 mod scratch;
+mod server;
 mod tools;
 mod tree;
 mod usage;
+mod wire;
 
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -60,13 +65,14 @@ type Group = fn(&Ground) -> Result<Vec<Row>, Fault>;
 const DEFAULT_DIRECTORY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../target/bench");
 
 /// Those that delete much come last; see [`removal`].
-const GROUPS: [(&str, Group); 8] = [
+const GROUPS: [(&str, Group); 9] = [
     ("lifecycle", lifecycle::rows),
     ("files", files::rows),
     ("commands", commands::rows),
     ("sandbox", sandbox::rows),
     ("tools", tool_rows),
     ("queue", queue::rows),
+    ("rest", rest::rows),
     ("usage", usage::rows),
     ("removal", removal::rows),
 ];
@@ -84,6 +90,8 @@ fn main() -> ExitCode {
     if let Some(code) = carrel_exec::run_helper(std::env::args_os().skip(1)) {
         return code;
     }
+    // As the servers do whose work is measured here.
+    carrel_sandbox::share_the_heap();
     match run(std::env::args_os().skip(1)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(fault) => {

@@ -1,6 +1,5 @@
 //! The tools through a door: `carrel mcp` as a program of its own, over stdio and over HTTP.
 
-mod canned;
 mod http;
 mod lines;
 mod memory;

@@ -1,4 +1,6 @@
-//! The durable queue in one file.
+//! The durable queue, against plain writes and against other queues.
+
+mod beanstalkd;
 
 use std::fs::File;
 use std::io::Write as _;
@@ -17,7 +19,7 @@ use tokio::runtime::Runtime;
 
 use crate::Fault;
 use crate::ground::Ground;
-use crate::measure::{interleave, timed};
+use crate::measure::{Pair, Samples, alone, timed};
 use crate::report::{Budget, Row};
 
 const SUBMITTERS: usize = 8;
@@ -31,16 +33,77 @@ const PLAIN_WRITES: usize = 2;
 /// A record of the size that a task and its events have.
 const PLAIN_BYTES: usize = 600;
 
+/// What was found out about a queue.
+struct Measured {
+    /// From handing in a task until it is done, one after the other.
+    times: Samples,
+    /// Tasks handed in by several and done in a second.
+    per_second: f64,
+}
+
 pub(crate) fn rows(ground: &Ground) -> Result<Vec<Row>, Fault> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let directory = ground.directory("queue")?;
     let store: Arc<dyn Store> =
         Arc::new(Sqlite::open(&SqliteOptions { path: directory.join("queue.db") })?);
     let workspace = runtime.block_on(workspace(&*store))?;
-    Ok(vec![
-        one_by_one(ground, &runtime, &store, workspace, &directory)?,
-        all_at_once(ground, &runtime, &store, workspace, &directory)?,
-    ])
+    let pace = ground.pace;
+    let all = SUBMITTERS * pace.calls;
+    let plain = appends(&directory, pace.slow, pace.calls)?;
+    let other = beanstalkd::measure(&directory, pace.slow, all)?;
+    let carrel = Measured {
+        times: one_by_one(&runtime, &store, workspace, pace.slow)?,
+        per_second: all_at_once(&runtime, &store, workspace, pace.calls)?,
+    };
+    let mut rows = Vec::from(against(
+        &carrel,
+        plain,
+        "embedded queue",
+        "two appends with fdatasync, one at a time",
+        [Budget::Time(SLOWEST), Budget::Rate(LEAST_TASKS_PER_SECOND)],
+    ));
+    if let Some(other) = other {
+        let name = "beanstalkd with fsync";
+        rows.extend(against(&carrel, other, "embedded queue", name, [Budget::None; 2]));
+    }
+    Ok(rows)
+}
+
+/// Lays a queue beside another.
+fn against(
+    carrel: &Measured,
+    other: Measured,
+    queue: &str,
+    name: &str,
+    [time, rate]: [Budget; 2],
+) -> [Row; 2] {
+    let pair = Pair { plain: other.times, carrel: carrel.times.clone() };
+    [
+        Row::new(format!("{queue}, submit → complete; {name}"), pair, time),
+        Row::rate(
+            format!("{queue}, tasks per second of {SUBMITTERS} submitters; {name}"),
+            other.per_second,
+            carrel.per_second,
+            rate,
+        ),
+    ]
+}
+
+/// Writes what has to be on the disk for a task at least.
+fn appends(directory: &Path, rounds: usize, count: usize) -> Result<Measured, Fault> {
+    let mut file = File::create(directory.join("appended"))?;
+    let record = [b'x'; PLAIN_BYTES];
+    let mut append = || {
+        (0..PLAIN_WRITES).try_for_each(|_| {
+            file.write_all(&record)?;
+            file.sync_data()
+        })
+    };
+    let times = alone(rounds, || timed(&mut append))?;
+    let elapsed = timed(|| (0..count).try_for_each(|_| append()))?;
+    #[expect(clippy::cast_precision_loss, reason = "a few thousand writes")]
+    let per_second = count as f64 / elapsed.as_secs_f64();
+    Ok(Measured { times, per_second })
 }
 
 async fn workspace(store: &dyn Store) -> Result<WorkspaceId, Fault> {
@@ -59,47 +122,29 @@ async fn workspace(store: &dyn Store) -> Result<WorkspaceId, Fault> {
 }
 
 fn one_by_one(
-    ground: &Ground,
     runtime: &Runtime,
     store: &Arc<dyn Store>,
     workspace: WorkspaceId,
-    directory: &Path,
-) -> Result<Row, Fault> {
-    let mut file = File::create(directory.join("plain"))?;
-    let record = [b'x'; PLAIN_BYTES];
-    let plain = || {
+    rounds: usize,
+) -> Result<Samples, Fault> {
+    alone(rounds, || {
         timed(|| {
-            for _ in 0..PLAIN_WRITES {
-                file.write_all(&record)?;
-                file.sync_data()?;
-            }
-            Ok::<_, std::io::Error>(())
+            runtime.block_on(async {
+                let (claimed, submitted) =
+                    tokio::join!(claim_and_finish(&**store), submit(&**store, workspace));
+                claimed.and(submitted)
+            })
         })
-    };
-    let carrel = || {
-        let begun = Instant::now();
-        runtime.block_on(async {
-            let (claimed, submitted) =
-                tokio::join!(claim_and_finish(&**store), submit(&**store, workspace));
-            claimed.and(submitted)
-        })?;
-        Ok(begun.elapsed())
-    };
-    let pair = interleave(ground.pace.slow, plain, carrel)?;
-    let work = "embedded queue, submit → complete; two appends with fdatasync";
-    Ok(Row::new(work, pair, Budget::Time(SLOWEST)))
+    })
 }
 
 fn all_at_once(
-    ground: &Ground,
     runtime: &Runtime,
     store: &Arc<dyn Store>,
     workspace: WorkspaceId,
-    directory: &Path,
-) -> Result<Row, Fault> {
-    let each = ground.pace.calls;
+    each: usize,
+) -> Result<f64, Fault> {
     let all = SUBMITTERS * each;
-    let plain = appends_per_second(directory, each)?;
     let elapsed = runtime.block_on(async {
         let workers: Vec<_> = (0..WORKERS)
             .map(|_| {
@@ -131,23 +176,7 @@ fn all_at_once(
     })?;
     #[expect(clippy::cast_precision_loss, reason = "a few thousand tasks")]
     let carrel = all as f64 / elapsed.as_secs_f64();
-    let work = format!(
-        "embedded queue, tasks per second of {SUBMITTERS} submitters; one append with fdatasync at a time"
-    );
-    Ok(Row::rate(work, plain, carrel, Budget::Rate(LEAST_TASKS_PER_SECOND)))
-}
-
-fn appends_per_second(directory: &Path, count: usize) -> Result<f64, Fault> {
-    let mut file = File::create(directory.join("appended"))?;
-    let record = [b'x'; PLAIN_BYTES];
-    let begun = Instant::now();
-    for _ in 0..count {
-        file.write_all(&record)?;
-        file.sync_data()?;
-    }
-    #[expect(clippy::cast_precision_loss, reason = "a few thousand writes")]
-    let rate = count as f64 / begun.elapsed().as_secs_f64();
-    Ok(rate)
+    Ok(carrel)
 }
 
 async fn submit(store: &dyn Store, workspace: WorkspaceId) -> Result<(), Fault> {

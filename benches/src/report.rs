@@ -16,6 +16,8 @@ pub(crate) enum Budget {
     Rate(f64),
     /// Carrel takes no more memory than it did: by so many bytes, or by such a part of it.
     Growth { bytes: u64, percent: u64 },
+    /// Carrel takes at most so many bytes.
+    Size(u64),
     /// Nothing; the row is there to be seen.
     None,
 }
@@ -31,6 +33,8 @@ enum Figures {
     Rates([f64; 2]),
     /// Bytes of memory early and late.
     Memory([u64; 2]),
+    /// Bytes.
+    Size(u64),
     /// Nothing, and why.
     LeftOut(String),
 }
@@ -42,11 +46,17 @@ pub(crate) struct Row {
     work: String,
     figures: Figures,
     budget: Budget,
+    /// The 99th percentile is shown in place of the 95th.
+    tail: bool,
 }
 
 impl Row {
+    fn of(work: impl Into<String>, figures: Figures, budget: Budget) -> Self {
+        Self { work: work.into(), figures, budget, tail: false }
+    }
+
     pub(crate) fn new(work: impl Into<String>, pair: Pair, budget: Budget) -> Self {
-        Self { work: work.into(), figures: Figures::Times(pair), budget }
+        Self::of(work, Figures::Times(pair), budget)
     }
 
     /// Shows times that could not be compared with anything.
@@ -56,29 +66,40 @@ impl Row {
         why: &str,
         budget: Budget,
     ) -> Self {
-        Self { work: work.into(), figures: Figures::Alone(carrel, why.to_owned()), budget }
+        Self::of(work, Figures::Alone(carrel, why.to_owned()), budget)
     }
 
     /// Shows how often something is done in a second.
     pub(crate) fn rate(work: impl Into<String>, plain: f64, carrel: f64, budget: Budget) -> Self {
-        Self { work: work.into(), figures: Figures::Rates([plain, carrel]), budget }
+        Self::of(work, Figures::Rates([plain, carrel]), budget)
     }
 
     /// Shows how much memory is taken early and late.
     pub(crate) fn memory(work: impl Into<String>, early: u64, late: u64, budget: Budget) -> Self {
-        Self { work: work.into(), figures: Figures::Memory([early, late]), budget }
+        Self::of(work, Figures::Memory([early, late]), budget)
+    }
+
+    /// Shows how many bytes something takes, of so many at most.
+    pub(crate) fn size(work: impl Into<String>, bytes: u64, most: u64) -> Self {
+        Self::of(work, Figures::Size(bytes), Budget::Size(most))
+    }
+
+    /// Shows the 99th percentile of both sides in place of the 95th.
+    pub(crate) fn with_tail(mut self) -> Self {
+        self.tail = true;
+        self
     }
 
     /// Shows that something was not measured.
     pub(crate) fn left_out(work: impl Into<String>, why: &str, budget: Budget) -> Self {
-        Self { work: work.into(), figures: Figures::LeftOut(why.to_owned()), budget }
+        Self::of(work, Figures::LeftOut(why.to_owned()), budget)
     }
 
     /// Tells whether the budget is kept; `None` when there is none. What was not measured is not kept.
     fn kept(&self) -> Option<bool> {
         let carrel = match &self.figures {
             Figures::Times(Pair { carrel, .. }) | Figures::Alone(carrel, _) => Some(carrel),
-            Figures::Rates(_) | Figures::Memory(_) | Figures::LeftOut(_) => None,
+            Figures::Rates(_) | Figures::Memory(_) | Figures::Size(_) | Figures::LeftOut(_) => None,
         };
         match self.budget {
             Budget::Time(limit) => Some(carrel.is_some_and(|times| times.median() <= limit)),
@@ -89,6 +110,9 @@ impl Row {
             Budget::Growth { bytes, percent } => {
                 let Figures::Memory([early, late]) = self.figures else { return Some(false) };
                 Some(late <= early + bytes.max(early * percent / 100))
+            }
+            Budget::Size(most) => {
+                Some(matches!(self.figures, Figures::Size(bytes) if bytes <= most))
             }
             Budget::None => None,
         }
@@ -101,13 +125,17 @@ impl Row {
             Figures::Times(pair) => Some(pair.ratio()),
             Figures::Rates([plain, carrel]) => Some(carrel / plain),
             Figures::Memory([early, late]) => Some(*late as f64 / *early as f64),
-            Figures::Alone(..) | Figures::LeftOut(_) => None,
+            Figures::Alone(..) | Figures::Size(_) | Figures::LeftOut(_) => None,
         }
     }
 
     /// Returns what stands in the four columns of figures.
     fn columns(&self) -> [String; 4] {
-        let times = |times: &Samples| [50, 95].map(|part| Time(times.percentile(part)).to_string());
+        let times = |times: &Samples| {
+            let [middle, most] = [50, if self.tail { 99 } else { 95 }]
+                .map(|part| Time(times.percentile(part)).to_string());
+            [middle, if self.tail { format!("{most} (p99)") } else { most }]
+        };
         let nothing = String::new;
         match &self.figures {
             Figures::Times(Pair { plain, carrel }) => {
@@ -126,6 +154,7 @@ impl Row {
                 let [early, late] = bytes.map(|bytes| Memory(bytes).to_string());
                 [early, nothing(), late, nothing()]
             }
+            Figures::Size(bytes) => [nothing(), nothing(), Bytes(*bytes).to_string(), nothing()],
             Figures::LeftOut(why) => {
                 [format!("**not measured: {why}**"), nothing(), nothing(), nothing()]
             }
@@ -170,6 +199,7 @@ impl fmt::Display for Budget {
             Self::Growth { bytes, percent } => {
                 write!(f, "≤ {} or {percent} % more", Memory(*bytes))
             }
+            Self::Size(most) => write!(f, "≤ {}", Bytes(*most)),
             Self::None => f.write_str("–"),
         }
     }
@@ -182,6 +212,16 @@ impl fmt::Display for Memory {
     #[expect(clippy::cast_precision_loss, reason = "a decimal is shown")]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:.1} MiB", self.0 as f64 / f64::from(1 << 20))
+    }
+}
+
+/// A size, in the units of the budgets.
+struct Bytes(u64);
+
+impl fmt::Display for Bytes {
+    #[expect(clippy::cast_precision_loss, reason = "a decimal is shown")]
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:.1} MB", self.0 as f64 / 1e6)
     }
 }
 

@@ -4,25 +4,23 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::http::{Connection, HttpClient, Revision};
-use super::program::HttpServer;
-use super::{EDITED_BYTES, READ_LIMIT, canned};
+use super::http::{HttpClient, Revision};
+use super::{EDITED_BYTES, READ_LIMIT};
 use crate::Fault;
+use crate::canned;
 use crate::corpus::{self, Corpus, Edits};
 use crate::ground::Ground;
 use crate::measure::{interleave, timed};
 use crate::plain;
 use crate::report::{Budget, Row};
 use crate::sandbox::installed;
+use crate::server::Server;
 use crate::tools::{RG, edit_arguments, grep_arguments, must_agree};
+use crate::wire::Connection;
 
 const CALL_LIMIT: Duration = Duration::from_micros(250);
 
-pub(crate) fn rows(
-    ground: &Ground,
-    corpus: &Corpus,
-    server: &HttpServer,
-) -> Result<Vec<Row>, Fault> {
+pub(crate) fn rows(ground: &Ground, corpus: &Corpus, server: &Server) -> Result<Vec<Row>, Fault> {
     let mut rows = Vec::new();
     for revision in Revision::BOTH {
         let client = HttpClient::connect(server.address, revision)?;

@@ -24,6 +24,7 @@ use serde_json::json;
 use crate::answer::Failed;
 use crate::auth::{Caller, Coverage, INTERNAL_TOKEN_HEADER, Scope, Scopes};
 use crate::extract::{Who, read_body};
+use crate::observe;
 use crate::others::{Far, Location, Others};
 use crate::repeat::KEY_HEADER;
 use crate::state::Api;
@@ -86,7 +87,7 @@ pub(crate) async fn forward(State(api): State<Api>, request: Request, next: Next
             if named.is_none() {
                 far.servers.sort_by_key(ToString::to_string);
             }
-            let passed = pass_on(others, &caller, &far, parts, body).await;
+            let passed = pass_on(&api, &caller, &far, parts, body).await;
             passed.unwrap_or_else(Failed::into_response)
         }
         Err(failed) => failed.into_response(),
@@ -116,7 +117,8 @@ async fn locate(
     }
     let location = others.locate(&workspace).await?;
     if matches!(location, Location::There(_)) {
-        api.check_rate(id)?;
+        observe::about(id);
+        api.pace(id)?;
     }
     Ok(location)
 }
@@ -166,12 +168,13 @@ pub(crate) fn read_told(value: &HeaderValue) -> Option<Caller> {
 
 /// Asks the first of these workers that can be reached.
 async fn pass_on(
-    others: &Others,
+    api: &Api,
     caller: &Caller,
     far: &Far,
     parts: Parts,
     body: Body,
 ) -> Result<Response, Failed> {
+    let others = others_of(api)?;
     let headers = headers(others, caller, &parts.headers)?;
     let path = parts.uri.path_and_query().map_or("/", |path| path.as_str());
     let path = path
@@ -181,7 +184,7 @@ async fn pass_on(
     let (mut stream, whole) = if streams {
         (Some(body), Bytes::new())
     } else {
-        (None, read_body(Request::from_parts(parts.clone(), body)).await?)
+        (None, read_body(Request::from_parts(parts.clone(), body), api).await?)
     };
     let (mut refused, mut asked_again) = (None, false);
     let mut waiting: VecDeque<_> = far.servers.iter().cloned().collect();
@@ -211,6 +214,11 @@ async fn pass_on(
     }
     let nobody = || Failed::new(Code::WorkerUnreachable, "no worker could be asked", json!({}));
     Err(refused.unwrap_or_else(nobody))
+}
+
+fn others_of(api: &Api) -> Result<&Others, Failed> {
+    let nobody = || Failed::new(Code::WorkerUnreachable, "this server knows no workers", json!({}));
+    api.inner.others.as_deref().ok_or_else(nobody)
 }
 
 fn unreachable(server: &Server, error: &SendError) -> Failed {
@@ -263,7 +271,7 @@ async fn send(
 
 /// Asks a worker for something about a workspace that lies there.
 pub(crate) async fn ask(
-    others: &Others,
+    api: &Api,
     caller: &Caller,
     far: &Far,
     path: &str,
@@ -273,9 +281,9 @@ pub(crate) async fn ask(
         .parse()
         .map_err(|_| Failed::new(Code::Internal, "the server could not do this", json!({})))?;
     let (parts, body) = request.into_parts();
-    let answer = pass_on(others, caller, far, parts, body).await?;
+    let answer = pass_on(api, caller, far, parts, body).await?;
     let status = answer.status();
-    let bytes = read_body(Request::new(answer.into_body())).await?;
+    let bytes = read_body(Request::new(answer.into_body()), api).await?;
     let value = serde_json::from_slice(&bytes).unwrap_or_default();
     if status.is_success() { Ok(value) } else { Err(Failed::passed_on(value)) }
 }

@@ -10,6 +10,7 @@ pub mod auth;
 mod extract;
 mod forward;
 pub mod limits;
+mod observe;
 pub mod openapi;
 mod others;
 mod repeat;

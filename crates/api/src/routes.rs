@@ -24,6 +24,7 @@ use serde_json::json;
 
 use crate::answer::Failed;
 use crate::forward::{MCP, forward, internal_path};
+use crate::observe::observe;
 use crate::openapi::Route;
 use crate::state::Api;
 
@@ -56,6 +57,7 @@ pub(crate) fn router(api: Api, mcp: Mounted) -> Router {
         .route(MCP, mcp_route(mcp).layer(passing))
         .fallback(unknown)
         .method_not_allowed_fallback(wrong_method)
+        .layer(from_fn_with_state(api.clone(), observe))
         .with_state(api)
 }
 

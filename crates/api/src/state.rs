@@ -10,6 +10,7 @@ use carrel_github::GitHub;
 use carrel_service::credentials::Vault;
 use carrel_service::{NewSpace, ServiceError, Slots, Space, Spaces, Tasks};
 use carrel_store::Workspace;
+use carrel_tools::Events;
 use serde_json::json;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
@@ -19,7 +20,10 @@ use crate::auth::{
     Authority, Caller, ConsoleLink, Coverage, InternalToken, RateLimits, RateOptions, Scope,
     Tickets, Transport, Verifier as _, jwks::Provider,
 };
-use crate::limits::{MAX_STREAMS_PER_WORKSPACE, MAX_UPLOADS, MAX_WORK, WORK_PATIENCE};
+use crate::limits::{
+    MAX_BUFFERED_MEBIBYTES, MAX_STREAMS_PER_WORKSPACE, MAX_UPLOADS, MAX_WORK, WORK_PATIENCE,
+};
+use crate::observe::{self, Requests};
 use crate::others::{Location, Others};
 use crate::repeat::InFlight;
 
@@ -44,6 +48,8 @@ pub struct ApiOptions {
     pub rates: RateOptions,
     /// Machines that repositories may come from.
     pub hosts: Arc<[String]>,
+    /// Where it is written down what was changed and refused.
+    pub events: Events,
     /// Credentials of workspaces; none are kept if there is none.
     pub credentials: Option<Vault>,
     /// Repositories on GitHub.
@@ -71,6 +77,8 @@ pub struct WorkerApiOptions {
     pub slots: Slots,
     /// Machines that repositories may come from.
     pub hosts: Arc<[String]>,
+    /// Where events of requests go.
+    pub events: Events,
     /// Repositories on GitHub.
     pub github: GitHub,
     /// Where the time comes from.
@@ -91,6 +99,7 @@ impl From<WorkerApiOptions> for ApiOptions {
             clock: worker.clock,
             rates: RateOptions::default(),
             hosts: worker.hosts,
+            events: worker.events,
             credentials: None,
             github: worker.github,
             entrance: Entrance::Internal(worker.token),
@@ -138,6 +147,10 @@ pub(crate) struct Inner {
     uploads: Arc<Semaphore>,
     streams: Arc<Mutex<HashMap<WorkspaceId, usize>>>,
     pub(crate) in_flight: InFlight,
+    pub(crate) events: Events,
+    pub(crate) requests: Requests,
+    /// Mebibytes that bodies may take together.
+    pub(crate) bodies: Arc<Semaphore>,
     /// The document of the API, once somebody has asked for it.
     pub(crate) document: OnceLock<Bytes>,
 }
@@ -166,6 +179,9 @@ impl Api {
             uploads: Arc::new(Semaphore::new(MAX_UPLOADS)),
             streams: Arc::default(),
             in_flight: InFlight::default(),
+            events: options.events,
+            requests: Requests::default(),
+            bodies: Arc::new(Semaphore::new(MAX_BUFFERED_MEBIBYTES)),
             document: OnceLock::new(),
         };
         Self { inner: Arc::new(inner) }
@@ -193,17 +209,10 @@ impl Api {
         asked: Option<WorkspaceId>,
     ) -> Result<Workspace, Failed> {
         let id = caller.workspace(asked)?;
+        observe::about(id);
         caller.check(scope, id)?;
-        self.check_rate(id)?;
+        self.pace(id)?;
         self.known(caller, Some(id)).await
-    }
-
-    /// Counts a request of a workspace. What comes from other servers was counted there.
-    pub(crate) fn check_rate(&self, id: WorkspaceId) -> Result<(), Failed> {
-        match self.inner.entrance {
-            Entrance::Public => Ok(self.inner.rates.check(id, self.now())?),
-            Entrance::Internal(_) => Ok(()),
-        }
     }
 
     /// Finds the workspace of a request, whatever the caller may do there. One that a token names and that
@@ -220,6 +229,20 @@ impl Api {
             }
             (found, _) => Ok(found?),
         }
+    }
+
+    /// Counts a request of a workspace, and refuses one too many.
+    pub(crate) fn pace(&self, workspace: WorkspaceId) -> Result<(), Failed> {
+        match self.inner.entrance {
+            Entrance::Public => Ok(self.inner.rates.check(workspace, self.now())?),
+            // What comes from other servers was counted there.
+            Entrance::Internal(_) => Ok(()),
+        }
+    }
+
+    /// Returns how many event streams are open.
+    pub(crate) fn streams(&self) -> usize {
+        self.inner.streams.lock().unwrap_or_else(PoisonError::into_inner).values().sum()
     }
 
     /// Opens the workspace of a request.

@@ -27,9 +27,9 @@ use crate::task::TaskCommand;
         carrel workspace ls --root ~/carrel\n  \
         carrel workspace rm ABC-123 --root ~/carrel"
 )]
-pub(crate) struct Arguments {
+pub(crate) struct Arguments<C: Subcommand = Command> {
     #[command(subcommand)]
-    pub(crate) command: Command,
+    pub(crate) command: C,
 
     /// Print JSON: data on stdout, log lines and the error on stderr
     #[arg(long, global = true)]
@@ -44,6 +44,21 @@ impl Arguments {
     pub(crate) fn format(&self) -> Format {
         if self.json { Format::Json } else { Format::Text }
     }
+
+    /// Understands a command line that is right and asks for `carrel exec`. To describe all the other
+    /// commands takes longer than many a command runs.
+    pub(crate) fn of_exec(arguments: &[OsString]) -> Option<Self> {
+        let is_exec = arguments.get(1).is_some_and(|command| command == "exec");
+        let parsed = is_exec.then(|| Arguments::<Only>::try_parse_from(arguments))?;
+        let Arguments { command: Only::Exec(command), json, verbose } = parsed.ok()?;
+        Some(Self { command: Command::Exec(command), json, verbose })
+    }
+}
+
+/// The one command that is measured in milliseconds.
+#[derive(Debug, Subcommand)]
+enum Only {
+    Exec(Box<ExecArguments>),
 }
 
 #[derive(Debug, Subcommand)]
@@ -596,4 +611,41 @@ pub(crate) struct GcArguments {
     /// Only empty the trash
     #[arg(long, conflicts_with_all = ["older_than", "orphans", "dry_run"])]
     pub(crate) trash_only: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pretty_assertions::assert_eq;
+
+    #[test]
+    fn exec_is_understood_alike_on_both_ways() {
+        let lines = [
+            "carrel exec -- true",
+            "carrel exec --json --workspace /w --timeout 5 -vv -- cargo test --json -v",
+            "carrel exec -c ls\\ -l --network loopback --env A=b --read-only --memory 5M",
+        ];
+        for line in lines {
+            let words = words(line);
+            let whole = Arguments::<Command>::try_parse_from(&words).unwrap();
+            let quick = Arguments::of_exec(&words).unwrap();
+            assert_eq!(format!("{quick:?}"), format!("{whole:?}"), "{line}");
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_or_asks_for_something_else_takes_the_long_way() {
+        for line in ["carrel exec", "carrel exec --help", "carrel exec --nonsense -- true"] {
+            assert!(Arguments::of_exec(&words(line)).is_none(), "{line}");
+        }
+        for line in ["carrel", "carrel doctor", "carrel --json exec -- true"] {
+            assert!(Arguments::of_exec(&words(line)).is_none(), "{line}");
+        }
+    }
+
+    /// Splits at spaces that have no backslash before them.
+    fn words(line: &str) -> Vec<OsString> {
+        let joined = line.replace("\\ ", "\0");
+        joined.split(' ').map(|word| word.replace('\0', " ").into()).collect()
+    }
 }

@@ -4,6 +4,7 @@ mod answer;
 
 use std::ffi::OsString;
 use std::io::{self, IsTerminal};
+use std::mem::ManuallyDrop;
 use std::os::fd::AsFd;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -72,12 +73,10 @@ fn execute(
     format: Format,
     environment: &Environment,
 ) -> Result<ExitCode, Failure> {
-    let runtime = crate::runtime()?;
+    // Everything is waited for, and the process ends right after; to take this apart takes longer.
+    let runtime = ManuallyDrop::new(crate::runtime()?);
     let completed = runtime.block_on(work(arguments, early, format, environment))?;
-    let given = answer::give(&completed, format);
-    // Everything was waited for; threads that wait for more work are not.
-    runtime.shutdown_background();
-    given
+    answer::give(&completed, format)
 }
 
 async fn work(

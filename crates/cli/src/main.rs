@@ -41,6 +41,9 @@ fn main() -> ExitCode {
         return code;
     }
     let early = exec::begin_at_once(&arguments);
+    if let Some(parsed) = Arguments::of_exec(&arguments) {
+        return run(parsed, early);
+    }
     match Arguments::try_parse_from(&arguments) {
         Ok(parsed) => run(parsed, early),
         Err(error) => failure::report_usage(&error, &arguments),
@@ -79,7 +82,7 @@ fn run(arguments: Arguments, early: Option<Early>) -> ExitCode {
 
 fn write_completions(shell: clap_complete::Shell) -> Result<ExitCode, Failure> {
     let mut script = Vec::new();
-    clap_complete::generate(shell, &mut Arguments::command(), "carrel", &mut script);
+    clap_complete::generate(shell, &mut Arguments::<Command>::command(), "carrel", &mut script);
     output::write(&script)?;
     Ok(ExitCode::SUCCESS)
 }

@@ -126,6 +126,7 @@ async fn serve(arguments: &ServeArguments, environment: &Environment) -> Result<
             ..RateOptions::default()
         },
         hosts: Arc::clone(&hosts),
+        events: machine.events.clone(),
         credentials: credentials.clone(),
         github: github.clone(),
         entrance: Entrance::Public,

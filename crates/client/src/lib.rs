@@ -36,6 +36,7 @@ pub use connection::{Connections, SendError};
 pub use error::{ClientError, Refusal};
 pub use files::Search;
 pub use follow::{FollowOptions, TaskEvent, Told};
+pub use github::RepositoryQuery;
 pub use limits::*;
 pub use server::{InvalidServer, Server};
 pub use tasks::TaskQuery;

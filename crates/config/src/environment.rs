@@ -86,6 +86,8 @@ variables! {
     CARREL_TOKEN;
     /// The key that credentials of workspaces are sealed with, instead of the one in the data directory.
     CARREL_CREDENTIAL_KEY;
+    /// How much of the disk has to stay free: `512M`, `2%`.
+    CARREL_FREE_SPACE_FLOOR;
     /// How many requests a second one workspace may send to `carrel serve`.
     CARREL_RATE_LIMIT;
     /// Where other servers reach a worker, if it cannot know.
@@ -98,6 +100,8 @@ variables! {
     CARREL_ON_ENQUEUE_FAILURE;
     /// Whether servers bring the database up to date when they start.
     CARREL_MIGRATE;
+    /// A file with the certificates of authorities that are trusted, instead of those of the system.
+    SSL_CERT_FILE;
     /// The directory for a user's settings.
     XDG_CONFIG_HOME;
     /// The directory for what Carrel remembers for a user.

@@ -11,11 +11,13 @@
 #![forbid(unsafe_code)]
 
 mod backoff;
+mod books;
 mod bus;
 pub mod credentials;
 mod error;
 mod execution;
 mod feed;
+mod floor;
 mod follow;
 mod journal;
 pub mod limits;
@@ -36,6 +38,7 @@ pub use bus::{
 };
 pub use error::ServiceError;
 pub use feed::Feed;
+pub use floor::{Floor, InvalidFloor};
 pub use follow::{Followed, follow};
 pub use presence::ALIVE;
 pub use quota::{MAX_QUOTA_GB, quota_of_gibibytes};

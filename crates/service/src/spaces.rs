@@ -10,6 +10,7 @@ use carrel_domain::{
     WorkspaceKey,
 };
 use carrel_exec::{JobStatus, Owner};
+use carrel_fsroot::{Capacity, Root};
 use carrel_store::{Store, Workspace};
 use carrel_tools::{
     Answer, Arrived, CallOptions, Events, Failure, GitOptions, Place, Registry, Secrets, Session,
@@ -17,12 +18,15 @@ use carrel_tools::{
 };
 use carrel_workspace::{
     Amount, Commands, Create, Desk, Freshness, HookSettings, Hooks, Measured, Options, Quota,
-    Remove, Runner, Target, Workspaces,
+    Remove, RunError, Runner, Target, Workspaces,
 };
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
+use tracing::debug;
 
+use crate::books::Books;
 use crate::error::ServiceError;
+use crate::floor::Floor;
 
 /// Workspaces that stay open when nobody uses them.
 const MAX_IDLE: usize = 64;
@@ -46,6 +50,8 @@ pub struct SpacesOptions {
     pub events: Events,
     /// Which machines git may reach.
     pub git: GitOptions,
+    /// How much of the disk has to stay free.
+    pub floor: Floor,
     /// Where the time comes from.
     pub clock: Arc<dyn Clock>,
 }
@@ -60,6 +66,8 @@ pub struct Spaces {
 struct Inner {
     workspaces: Workspaces,
     volume: VolumeId,
+    /// The directory that holds them.
+    disk: Root,
     hooks: Hooks,
     options: SpacesOptions,
     store: Arc<dyn Store>,
@@ -73,6 +81,7 @@ pub struct Space {
     pub workspace: Workspace,
     /// Its directory's name.
     pub key: WorkspaceKey,
+    books: Books,
     place: Arc<Place>,
     service: Registry,
     code: Registry,
@@ -111,13 +120,37 @@ impl Spaces {
         })?;
         let settings = HookSettings::new(HooksConfig::none(), &options.environment, Vec::new());
         let hooks = Hooks::new(settings, options.commands.clone(), CancellationToken::new());
+        let disk = Root::open(workspaces.path()).map_err(RunError::Workspace)?;
         let open = Mutex::default();
         let volume = options.volume.map_or_else(|| workspaces.volume(), Ok)?;
-        Ok(Self { inner: Arc::new(Inner { workspaces, volume, hooks, options, store, open }) })
+        let inner = Inner { workspaces, volume, disk, hooks, options, store, open };
+        Ok(Self { inner: Arc::new(inner) })
+    }
+
+    /// Returns what the disk of the workspaces has, and has left.
+    pub fn capacity(&self) -> Result<Capacity, ServiceError> {
+        Ok(self.inner.disk.capacity().map_err(RunError::Workspace)?)
+    }
+
+    /// Refuses to begin anything while the disk has less left than has to stay free.
+    pub fn check_floor(&self) -> Result<(), ServiceError> {
+        let (disk, floor) = (self.capacity()?, self.inner.options.floor);
+        if !floor.is_passed(disk) {
+            return Ok(());
+        }
+        let (free, floor) = (disk.free.bytes, floor.bytes_of(disk));
+        Err(ServiceError::LowSpace { free: ByteSize::bytes(free), floor: ByteSize::bytes(floor) })
+    }
+
+    /// Returns what those workspaces use that are open, as last counted.
+    pub fn used(&self) -> Vec<(WorkspaceId, Amount)> {
+        let opened = self.opened();
+        opened.iter().map(|(id, space)| (*id, space.place.desk().used())).collect()
     }
 
     /// Makes a workspace, or finds the one that has the id. Returns whether it was made.
     pub async fn provision(&self, new: NewSpace) -> Result<(Workspace, bool), ServiceError> {
+        self.check_floor()?;
         let inner = &*self.inner;
         let quota = new.quota.unwrap_or(inner.options.quota.bytes);
         let workspace = Workspace {
@@ -135,8 +168,11 @@ impl Spaces {
         }
     }
 
-    /// Returns what the store says about a workspace.
+    /// Returns what the store says about a workspace. One that is open here is there.
     pub async fn find(&self, id: WorkspaceId) -> Result<Workspace, ServiceError> {
+        if let Some(space) = self.opened().get(&id) {
+            return Ok(space.workspace.clone());
+        }
         self.inner.store.workspace(id).await?.ok_or(ServiceError::NoWorkspace { id })
     }
 
@@ -157,37 +193,68 @@ impl Spaces {
             None => self.find(id).await?,
         };
         let space = Arc::new(self.inner.space(workspace).await?);
-        let mut opened = self.opened();
-        if opened.len() >= MAX_IDLE {
-            opened.retain(|_, space| Arc::strong_count(space) > 1 || space.is_busy());
+        let (idle, space) = {
+            let mut opened = self.opened();
+            let is_idle =
+                |_: &_, space: &mut Arc<Space>| Arc::strong_count(space) == 1 && !space.is_busy();
+            let full = opened.len() >= MAX_IDLE;
+            let idle: Vec<_> = if full { opened.extract_if(is_idle).collect() } else { Vec::new() };
+            (idle, Arc::clone(opened.entry(id).or_insert(space)))
+        };
+        for (_, idle) in idle {
+            self.let_go(&idle).await;
         }
-        Ok(Arc::clone(opened.entry(id).or_insert(space)))
+        Ok(space)
     }
 
-    /// Looks whether a workspace is within its quota, and returns what it uses.
+    /// Lets others count a workspace that is not open any more.
+    async fn let_go(&self, space: &Space) {
+        if let Err(error) = self.inner.workspaces.touch(&space.key).await {
+            debug!(key = %space.key, %error, "the count will be made again");
+        }
+    }
+
+    /// Looks whether a workspace is within its quota and the disk has room before something is written,
+    /// and returns what it used when it was last counted.
     pub async fn check_quota(&self, space: &Space) -> Result<Amount, ServiceError> {
-        let used = self.count(space, Freshness::Cached).await?;
-        self.inner.workspaces.touch(&space.key).await?;
+        self.check_floor()?;
+        let used = match space.books.still_fits()? {
+            Some(used) => used,
+            None => self.recheck_quota(space).await?,
+        };
+        space.books.expect_changes();
         Ok(used)
     }
 
-    /// Looks whether a workspace is still within its quota after something was done in it.
+    /// Counts a workspace, and looks whether it is within its quota.
     pub async fn recheck_quota(&self, space: &Space) -> Result<Amount, ServiceError> {
-        // Others may be at work, so that what was counted for them is not what is there now.
-        self.count(space, Freshness::Recount).await
-    }
-
-    async fn count(&self, space: &Space, freshness: Freshness) -> Result<Amount, ServiceError> {
-        let measured = self.inner.workspaces.check_quota(&space.key, freshness).await?;
-        let used = measured.map_or(Amount::default(), |measured| measured.amount);
-        space.place.desk().now_uses(used);
-        Ok(used)
+        let walk = space.books.begin_count()?;
+        // Commands of another server that has it open as well are in no count of ours.
+        self.inner.workspaces.hold(&space.key).await?;
+        let counted = self.inner.workspaces.check_quota(&space.key, Freshness::Recount).await?;
+        let Some(counted) = counted else { return Ok(Amount::default()) };
+        space.books.end_count(walk, counted);
+        space.place.desk().now_uses(counted.amount);
+        Ok(counted.amount)
     }
 
     /// Returns what a workspace uses; nothing if it has no directory yet.
     pub async fn usage(&self, id: WorkspaceId) -> Result<Option<Measured>, ServiceError> {
-        let key = self.inner.workspaces.key(&identifier(id)?)?;
-        Ok(self.inner.workspaces.usage(&key, Freshness::Cached).await?)
+        let Some(space) = self.opened().get(&id).cloned() else {
+            let key = self.inner.workspaces.key(&identifier(id)?)?;
+            return Ok(self.inner.workspaces.usage(&key, Freshness::Cached).await?);
+        };
+        if !space.is_busy()
+            && let Some(counted) = space.books.unchanged()
+        {
+            return Ok(Some(counted));
+        }
+        let walk = space.books.begin_count()?;
+        let counted = self.inner.workspaces.usage(&space.key, Freshness::Recount).await?;
+        if let Some(counted) = counted {
+            space.books.end_count(walk, counted);
+        }
+        Ok(counted)
     }
 
     /// Removes a workspace with everything that belongs to it, and ends what runs there in the
@@ -233,6 +300,7 @@ impl Spaces {
         let spaces: Vec<_> = self.opened().drain().map(|(_, space)| space).collect();
         for space in spaces {
             space.code.toolbox().jobs.stop_all().await;
+            self.let_go(&space).await;
         }
     }
 
@@ -264,10 +332,13 @@ impl Inner {
         };
         let made = self.workspaces.create(create, &self.hooks).await?;
         let key = made.record.key.clone();
-        let used = self.workspaces.usage(&key, Freshness::Cached).await?;
-        let used = used.map_or(Amount::default(), |measured| measured.amount);
+        let counted = self.workspaces.usage(&key, Freshness::Cached).await?;
+        let counted = counted.ok_or(ServiceError::NoWorkspace { id: workspace.id })?;
+        self.workspaces.hold(&key).await?;
         let opened = self.workspaces.open(&identifier).await?;
-        let desk = Desk::of(opened, self.workspaces.path(), used)?;
+        let desk = Desk::of(opened, self.workspaces.path(), counted.amount)?;
+        let watcher = desk.watcher()?.expect("every workspace of the service has a quota");
+        let books = Books::new(watcher, counted);
         let entry = WorkspaceEntry {
             name: workspace.id.to_string(),
             path: made.path,
@@ -288,7 +359,7 @@ impl Inner {
         });
         let service = Registry::new(Arc::clone(&toolbox), Toolset::Workspace);
         let code = Registry::new(toolbox, Toolset::Code);
-        Ok(Space { workspace, key, place, service, code })
+        Ok(Space { workspace, key, books, place, service, code })
     }
 }
 
@@ -313,6 +384,11 @@ impl Space {
     /// Gives a file that has arrived its name.
     pub async fn finish(&self, upload: Upload) -> Result<Arrived, Failure> {
         upload.finish(self.code.toolbox()).await
+    }
+
+    /// Says that something may have been written.
+    pub fn expect_changes(&self) {
+        self.books.expect_changes();
     }
 
     /// Returns the tools of both toolsets.

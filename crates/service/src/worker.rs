@@ -21,6 +21,9 @@ use crate::slots::{Slot, Slots};
 use crate::spaces::Spaces;
 use crate::tasks::Tasks;
 
+/// How often a worker looks whether the disk has room again.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
+
 /// How a worker works.
 #[derive(Clone, Debug)]
 pub struct WorkerOptions {
@@ -153,6 +156,22 @@ impl Shared {
         }
     }
 
+    /// Waits until the disk has room for work. Says no when the worker stops first.
+    async fn has_room(&self, stop: &CancellationToken) -> bool {
+        let mut said = false;
+        while let Err(error) = self.spaces.check_floor() {
+            if !said {
+                warn!(%error, "tasks wait");
+                said = true;
+            }
+            tokio::select! {
+                () = stop.cancelled() => return false,
+                () = tokio::time::sleep(LOOK_AGAIN) => {}
+            }
+        }
+        true
+    }
+
     async fn claim(self: &Arc<Self>, stop: &CancellationToken) {
         match self.tasks.bus.hints(self.volume()) {
             Some(hints) => self.claim_by_hints(hints, stop).await,
@@ -169,6 +188,9 @@ impl Shared {
                 slot = self.slots.for_task() => slot,
             };
             let Some(slot) = slot else { return };
+            if !self.has_room(stop).await {
+                return;
+            }
             let claimed = tokio::select! {
                 () = stop.cancelled() => return,
                 () = self.slots.wanted() => continue,
@@ -201,6 +223,9 @@ impl Shared {
                 slot = self.slots.for_task() => slot,
             };
             let Some(slot) = slot else { return };
+            if !self.has_room(stop).await {
+                return;
+            }
             // This is never given up half-way: a task could be ours without our knowing.
             match self.try_claim().await {
                 Ok(Some(claimed)) => {
@@ -233,7 +258,8 @@ impl Shared {
         let mut next = Some(first);
         while let Some(claimed) = next.take() {
             self.execute(claimed).await;
-            if stop.is_cancelled() || self.slots.is_wanted() {
+            let goes_on = self.spaces.check_floor().is_ok() && !stop.is_cancelled();
+            if !goes_on || self.slots.is_wanted() {
                 break;
             }
             // If the store is away, whoever waits for hints tries again.

@@ -54,13 +54,15 @@ pub struct GitOptions {
     pub hosts: Vec<String>,
     /// Knows what they are to be told; nothing if there is none.
     pub credentials: Option<Arc<dyn CredentialSource>>,
+    /// The certificates of authorities that are trusted, as PEM; those of the system if none.
+    pub authorities: Option<Arc<[u8]>>,
 }
 
 impl GitOptions {
     /// Takes credentials from the environment.
     pub fn new(environment: &Environment) -> Self {
         let credentials = EnvironmentCredentials::new(environment);
-        Self { hosts: Vec::new(), credentials: Some(Arc::new(credentials)) }
+        Self { credentials: Some(Arc::new(credentials)), ..Self::default() }
     }
 }
 

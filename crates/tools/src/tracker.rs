@@ -129,37 +129,16 @@ impl Tracker {
         self.entries.remove(key);
     }
 
-    /// Refuses a change to a file that was not read, or has changed since.
-    pub(crate) fn check(
+    /// Returns what was read of a file, and refuses a change to one that was not.
+    pub(crate) fn read_before<'a>(
         &self,
         key: &FileKey,
-        hash: ContentHash,
-        need: Need,
-        doing: &str,
-        shown: &str,
-    ) -> Result<(), Failure> {
-        let refuse = |code, reason: &str| {
-            Err(Failure::new(code, format!("refusing to {doing} {shown}: {reason}"))
-                .with("path", shown))
-        };
-        let Some(entry) = self.entries.get(key) else {
-            return refuse(Code::NotRead, "Read it first");
-        };
-        if entry.hash != hash {
-            return refuse(
-                Code::ChangedSinceRead,
-                "it has changed since it was read; Read it again",
-            );
-        }
-        match (&entry.seen, need) {
-            (None, _) | (Some(_), Need::Part) => Ok(()),
-            (Some(ranges), Need::Whole) => {
-                let read = ranges.iter().map(|(first, last)| format!("{first}–{last}"));
-                let read = read.collect::<Vec<_>>().join(", ");
-                let reason =
-                    format!("only lines {read} of {} were read; Read the rest first", entry.lines);
-                refuse(Code::NotRead, &reason)
-            }
+        doing: &'a str,
+        shown: &'a str,
+    ) -> Result<ReadBefore<'a>, Failure> {
+        match self.entries.get(key) {
+            Some(entry) => Ok(ReadBefore { entry: entry.clone(), doing, shown }),
+            None => Err(refusal(Code::NotRead, doing, shown, "Read it first")),
         }
     }
 
@@ -170,6 +149,41 @@ impl Tracker {
             oldest.map(|key| self.entries.remove(&key));
         }
     }
+}
+
+/// What a session had read of a file when it began to change it.
+#[derive(Debug)]
+pub(crate) struct ReadBefore<'a> {
+    entry: Entry,
+    doing: &'a str,
+    shown: &'a str,
+}
+
+impl ReadBefore<'_> {
+    /// Refuses the change if the file has changed since it was read, or too little of it was read.
+    pub(crate) fn must_be(&self, hash: ContentHash, need: Need) -> Result<(), Failure> {
+        let refuse = |code, reason: &str| Err(refusal(code, self.doing, self.shown, reason));
+        if self.entry.hash != hash {
+            return refuse(
+                Code::ChangedSinceRead,
+                "it has changed since it was read; Read it again",
+            );
+        }
+        match (&self.entry.seen, need) {
+            (None, _) | (Some(_), Need::Part) => Ok(()),
+            (Some(ranges), Need::Whole) => {
+                let read = ranges.iter().map(|(first, last)| format!("{first}–{last}"));
+                let read = read.collect::<Vec<_>>().join(", ");
+                let lines = self.entry.lines;
+                let reason = format!("only lines {read} of {lines} were read; Read the rest first");
+                refuse(Code::NotRead, &reason)
+            }
+        }
+    }
+}
+
+fn refusal(code: Code, doing: &str, shown: &str, reason: &str) -> Failure {
+    Failure::new(code, format!("refusing to {doing} {shown}: {reason}")).with("path", shown)
 }
 
 impl FileKey {
@@ -203,7 +217,8 @@ mod tests {
 
     fn check(tracker: &Tracker, text: &str, need: Need) -> Result<(), String> {
         let hash = ContentHash::of(text.as_bytes());
-        tracker.check(&key(), hash, need, "overwrite", "a").map_err(|failure| failure.message)
+        let read = tracker.read_before(&key(), "overwrite", "a");
+        read.and_then(|read| read.must_be(hash, need)).map_err(|failure| failure.message)
     }
 
     #[test]
@@ -220,9 +235,8 @@ mod tests {
             "refusing to overwrite a: it has changed since it was read; Read it again"
         );
         let other = FileKey::new("v", Path::new("a"));
-        let hash = ContentHash::of(b"x");
         assert_eq!(
-            tracker.check(&other, hash, Need::Part, "edit", "a").unwrap_err().code,
+            tracker.read_before(&other, "edit", "a").unwrap_err().code,
             Code::NotRead,
             "another workspace"
         );

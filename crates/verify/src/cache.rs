@@ -8,10 +8,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use carrel_fsroot::{Error, Identity, Root};
 use serde::Serialize;
 
-use crate::detect::{self, Detection, Survey};
+use crate::detect::{self, Detection, Owner, Survey};
 use crate::lookup::Stamps;
 use crate::paths;
-use crate::profile::Profile;
 
 /// Bounds memory: the least recently used entry makes room for a new one.
 const MAX_ENTRIES: usize = 1_024;
@@ -40,7 +39,7 @@ pub struct ProfileCache {
     nearest: Mutex<Entries<(Identity, Option<String>), Detection>>,
     all: Mutex<Entries<Identity, Survey>>,
     /// By directory and kind of file.
-    files: Mutex<Entries<(Identity, String, String), Option<Profile>>>,
+    files: Mutex<Entries<(Identity, String, String), Owner>>,
 }
 
 #[derive(Debug)]
@@ -74,13 +73,15 @@ impl ProfileCache {
         Ok(ask(&self.all, root, root.identity()?, || detect::detect_all_stamped(root)))
     }
 
-    /// Finds the project that knows a file's kind, as [`crate::detect_for_file`] does.
+    /// Finds what a file belongs to, as [`crate::detect_for_file`] does.
     pub fn detect_for_file(
         &self,
         root: &Root,
         file: &Path,
-    ) -> Result<(Arc<Option<Profile>>, Freshness), Error> {
-        let Some(path) = paths::normal(file) else { return Ok((Arc::new(None), Freshness::Miss)) };
+    ) -> Result<(Arc<Owner>, Freshness), Error> {
+        let Some(path) = paths::normal(file) else {
+            return Ok((Arc::default(), Freshness::Miss));
+        };
         let directory = paths::parent(&path).unwrap_or(paths::TOP).to_owned();
         let key = (root.identity()?, directory, paths::extension(&path).to_owned());
         Ok(ask(&self.files, root, key, || detect::detect_for_file_stamped(root, &path)))

@@ -13,7 +13,7 @@ use carrel_fsroot::{FileKind, Root};
 use crate::ecosystems;
 use crate::lookup::{Lookup, Stamps};
 use crate::paths;
-use crate::profile::Profile;
+use crate::profile::{EditLimits, Profile};
 use crate::settings;
 
 /// The projects that a place belongs to.
@@ -23,6 +23,16 @@ pub struct Detection {
     pub directory: Option<String>,
     /// Its projects, one for each ecosystem.
     pub profiles: Vec<Profile>,
+}
+
+/// What a file belongs to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Owner {
+    /// The nearest project whose ecosystem or tools know the kind of the file.
+    pub profile: Option<Profile>,
+    /// How large the edits of the file may be. The nearest project may ask for small steps also in
+    /// files that none of its tools knows.
+    pub edit_limits: EditLimits,
 }
 
 /// Finds the project of a file or directory: the nearest marker upwards, and never above
@@ -51,31 +61,44 @@ fn detect_with(lookup: &Lookup<'_>, root: &Root, from: &Path) -> Detection {
         .unwrap_or(none)
 }
 
-/// Finds the nearest project whose ecosystem or tools know the kind of a file.
+/// Finds what a file belongs to.
 ///
 /// In `web/`, a Python script belongs to the Python project above and not to the
 /// package.json beside it.
-pub fn detect_for_file(root: &Root, file: &Path) -> Option<Profile> {
-    detect_for_file_stamped(root, &paths::normal(file)?).0
+pub fn detect_for_file(root: &Root, file: &Path) -> Owner {
+    paths::normal(file).map_or_else(Owner::default, |path| detect_for_file_stamped(root, &path).0)
 }
 
-pub(crate) fn detect_for_file_stamped(root: &Root, path: &str) -> (Option<Profile>, Stamps) {
+pub(crate) fn detect_for_file_stamped(root: &Root, path: &str) -> (Owner, Stamps) {
     let lookup = Lookup::new(root);
-    let profile = owner(&lookup, path);
-    (profile, lookup.into_stamps())
+    let owner = owner(&lookup, path);
+    (owner, lookup.into_stamps())
 }
 
-fn owner(lookup: &Lookup<'_>, path: &str) -> Option<Profile> {
+fn owner(lookup: &Lookup<'_>, path: &str) -> Owner {
+    let Some(parent) = paths::parent(path) else { return Owner::default() };
     let extension = paths::extension(path);
-    paths::upwards(paths::parent(path)?).find_map(|directory| {
+    let mut nearest = None;
+    let profile = paths::upwards(parent).find_map(|directory| {
         let profiles = profiles_at(lookup, directory);
+        if nearest.is_none() && !profiles.is_empty() {
+            nearest = Some(limits_of(&profiles));
+        }
         let of_ecosystem = |profile: &&Profile| profile.ecosystem.extensions().contains(&extension);
         profiles
             .iter()
             .find(of_ecosystem)
             .or_else(|| profiles.iter().find(|profile| reads(profile, extension)))
             .cloned()
-    })
+    });
+    let of_profile = profile.as_ref().map(|profile| profile.edit_limits);
+    Owner { edit_limits: of_profile.or(nearest).unwrap_or_default(), profile }
+}
+
+/// Returns how large edits may be where no project is the file's own.
+fn limits_of(profiles: &[Profile]) -> EditLimits {
+    let strict = profiles.iter().any(|profile| profile.edit_limits == EditLimits::Strict);
+    if strict { EditLimits::Strict } else { EditLimits::Standard }
 }
 
 /// Tells whether one of a project's own tools reads files of a kind.

@@ -26,7 +26,7 @@ mod tool;
 pub use cache::{Freshness, ProfileCache};
 pub use choose::{ChoiceError, choose};
 pub use detect::{
-    Detection, MAX_DEPTH, MAX_DIRECTORIES, MAX_PROJECTS, Survey, detect, detect_all,
+    Detection, MAX_DEPTH, MAX_DIRECTORIES, MAX_PROJECTS, Owner, Survey, detect, detect_all,
     detect_for_file,
 };
 pub use profile::{

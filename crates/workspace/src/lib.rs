@@ -59,4 +59,4 @@ pub use trash::Sweep;
 pub use trust::{ChangeKind, MAX_CHANGES, OnChange, Settled, Trust, TrustChange};
 pub use usage::{Freshness, Measured};
 pub use verify::{Finding, Severity, verify};
-pub use watch::{Overrun, Watcher};
+pub use watch::{Overrun, Walk, Watcher};

@@ -9,6 +9,7 @@ mod artifacts;
 mod cells;
 mod desk;
 mod diagnose;
+mod direct;
 mod early;
 mod environment;
 mod error;
@@ -18,11 +19,13 @@ mod request;
 mod scratch;
 mod writing;
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
 
 use carrel_config::{Environment, FoundToolchains, OperatorPolicy, TierChoice};
-use carrel_domain::{Network, ResourceLimits};
+use carrel_domain::{Network, ResourceLimits, Tier};
 use carrel_exec::{CommandSpec, Excess, Group, GroupReport, Groups, Outcome, Started};
 use carrel_fsroot::Root;
 use carrel_sandbox::{Grouped, Host};
@@ -163,8 +166,11 @@ impl Runner {
         // What does not need the cell is made while a new one is.
         let (walled, group, trusted) = tokio::join!(
             inner.cells.enter(inner, desk, &request, network),
-            // Files of control groups are on no disk; to go to another thread would take longer.
-            async { inner.make_group(&limits) },
+            async {
+                inner.let_the_cell_begin();
+                // Files of control groups are on no disk; to go to another thread would take longer.
+                inner.make_group(&limits)
+            },
             inner.take_trust(desk),
         );
         let (walled, group) = (walled?, group?);
@@ -334,6 +340,18 @@ impl Inner {
         }
     }
 
+    /// Gives the processor to the process that makes the namespaces of the only command's cell: the cell
+    /// waits for it, and has still a root directory to build when nobody waits for this process yet.
+    fn let_the_cell_begin(&self) {
+        let makes_namespaces = matches!(
+            self.options.boundary,
+            Boundary::Walls(TierChoice::Auto | TierChoice::Only(Tier::Full))
+        );
+        if makes_namespaces && matches!(self.options.purpose, Purpose::OneCommand(_)) {
+            std::thread::sleep(WHILE_NAMESPACES_ARE_MADE);
+        }
+    }
+
     /// Trusts what is in a workspace before its first command.
     async fn take_trust(&self, desk: &Desk) -> Result<(), RunError> {
         if desk.trust.get().is_some() {
@@ -366,17 +384,35 @@ impl Inner {
     ) -> Result<CommandSpec, RunError> {
         let limits = request.limits(&self.options.policy);
         let directory = walled.directory(desk, &request.directory)?;
+        let mut environment = self.environment(desk, request, walled, network);
+        let argv = words(desk, request, &mut environment);
         Ok(CommandSpec {
-            environment: self.environment(desk, request, walled, network),
+            environment,
             output: request.output,
             groups: group.map_or(Ok(Vec::new()), Group::doors)?,
             held: desk.held()?,
             limits: limits::per_process(&limits, desk, walled, self.groups().grouped()),
             watch: limits::together(&limits, desk, walled, self.groups().grouped()),
             deadline: Some(limits.wall),
-            ..CommandSpec::starting_in(request.form.argv(), directory)
+            ..CommandSpec::starting_in(argv, directory)
         })
     }
+}
+
+/// Returns what is started for a request. A shell is left out where it would only hand on the line.
+fn words(
+    desk: &Desk,
+    request: &RunRequest,
+    environment: &mut Vec<(OsString, OsString)>,
+) -> Vec<OsString> {
+    let CommandForm::Line(line) = &request.form else { return request.form.argv() };
+    let directory = desk.path().join(&request.directory);
+    let Some(direct) = direct::direct(line, &directory, environment) else {
+        return request.form.argv();
+    };
+    environment.retain(|(name, _)| direct.variables.iter().all(|(added, _)| added != name));
+    environment.extend(direct.variables);
+    direct.argv
 }
 
 /// Runs the command while the quota is watched.
@@ -392,7 +428,7 @@ async fn run_watched(
     let running = walled.spawner().spawn(spec).await?;
     // Whoever asked may have given up; then the command is cancelled as well.
     started.map(|asked| asked.send(running.started()));
-    let Some(watcher) = watcher(desk, walled).await? else {
+    let Some(watcher) = watcher(desk, walled)? else {
         return Ok((request.wait(running, &stop).await, None));
     };
     let (over, killer) = (CancellationToken::new(), running.killer());
@@ -414,23 +450,20 @@ async fn run_watched(
     Ok((outcome, found?))
 }
 
-async fn watcher(desk: &Desk, walled: &Walled) -> Result<Option<Watcher>, Error> {
-    let Some((quota, used)) = desk.quota_and_use() else { return Ok(None) };
-    let directory = desk.directory.try_clone().map_err(Error::files("could not watch"))?;
-    let scratch = walled.scratch();
-    blocking::<_, Error>(move || {
-        let watcher = Watcher::new(directory, quota, used)?;
-        Ok(Some(match scratch {
-            Some(scratch) => watcher.with(scratch),
-            None => watcher,
-        }))
-    })
-    .await
+/// Returns what watches the workspace while a command runs, its temporary files included.
+fn watcher(desk: &Desk, walled: &Walled) -> Result<Option<Watcher>, Error> {
+    Ok(desk.watcher()?.map(|watcher| match walled.scratch() {
+        Some(scratch) => watcher.with(scratch),
+        None => watcher,
+    }))
 }
 
 /// Where an administrator's Carrel keeps what it remembers: commands that run as others could not
 /// find their temporary files below the home of an administrator.
 const SYSTEM_STATE: &str = "/var/lib";
+
+/// Shorter than namespaces take, and much shorter than the rest of a cell.
+const WHILE_NAMESPACES_ARE_MADE: Duration = Duration::from_micros(300);
 
 /// Returns the directory for what Carrel remembers for a user.
 pub fn state_directory(environment: &Environment) -> Option<PathBuf> {

@@ -54,7 +54,16 @@ pub(crate) struct Accounts<'a> {
     pub(crate) own: &'a Root,
 }
 
+/// The mark of a workspace that somebody has open and writes to without leaving a new one each time. No
+/// scan is clean under it.
+const HELD: &str = "held";
+
 impl Accounts<'_> {
+    /// Notes that the workspace may change at any time.
+    pub(crate) fn hold(self, key: &WorkspaceKey) -> Result<(), Error> {
+        json::write_with(self.own, &mark_file(key), &HELD, Durability::Buffered)
+    }
+
     /// Notes that the workspace is about to change, or has just changed.
     pub(crate) fn touch(self, key: &WorkspaceKey) -> Result<(), Error> {
         let mark = format!("{:032x}", fastrand::u128(..));
@@ -75,7 +84,7 @@ impl Accounts<'_> {
 
     fn clean_scan(self, key: &WorkspaceKey) -> Option<Scan> {
         let scan: Scan = json::read(self.own, &scan_file(key)).ok().flatten()?;
-        (scan.mark == self.mark(key)).then_some(scan)
+        (scan.mark != HELD && scan.mark == self.mark(key)).then_some(scan)
     }
 
     /// Remembers a scan. It only saves work later, so a full disk is no reason to fail.
@@ -120,7 +129,9 @@ impl Inner {
             incomplete: usage.unreadable > 0,
             as_of,
         };
-        accounts.remember(key, &scan);
+        if scan.mark != HELD {
+            accounts.remember(key, &scan);
+        }
         Ok(scan.into())
     }
 }
@@ -151,6 +162,13 @@ impl Workspaces {
     pub async fn touch(&self, key: &WorkspaceKey) -> Result<(), Error> {
         let (inner, key) = (self.inner.clone(), key.clone());
         blocking(move || inner.accounts().touch(&key)).await
+    }
+
+    /// Notes that a workspace may change at any time, until it is touched. It is counted each time that
+    /// somebody asks.
+    pub async fn hold(&self, key: &WorkspaceKey) -> Result<(), Error> {
+        let (inner, key) = (self.inner.clone(), key.clone());
+        blocking(move || inner.accounts().hold(&key)).await
     }
 
     /// Checks a workspace against its quota; `None` when it has no directory.

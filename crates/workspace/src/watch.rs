@@ -51,6 +51,14 @@ pub struct Watcher {
     expects_changes: bool,
 }
 
+/// A walk that somebody else does.
+#[derive(Clone, Copy, Debug)]
+pub struct Walk {
+    begun: Instant,
+    /// What was free when it began, so that whatever is written meanwhile is not overlooked.
+    space: Space,
+}
+
 /// A workspace that has grown beyond its quota.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Overrun {
@@ -105,6 +113,25 @@ impl Watcher {
         self.walk_took = begun.elapsed();
         let exceeded = self.quota.check(self.used, unreadable).err();
         Ok(exceeded.map(|exceeded| Overrun { used: self.used, exceeded }))
+    }
+
+    /// Returns what the last walk found, if the workspace cannot have passed its quota since and that walk
+    /// is not long ago.
+    pub fn still_fits(&self) -> Result<Option<Amount>, Error> {
+        let space = space_of(&self.directory)?;
+        let fits = self.quota.check(self.estimate(space), false).is_ok();
+        Ok((fits && !self.is_due()).then_some(self.used))
+    }
+
+    /// Says that somebody else begins to walk the workspace.
+    pub fn begin_walk(&self) -> Result<Walk, Error> {
+        Ok(Walk { begun: Instant::now(), space: space_of(&self.directory)? })
+    }
+
+    /// Says what that walk has found.
+    pub fn end_walk(&mut self, walk: Walk, used: Amount) {
+        (self.used, self.space) = (used, walk.space);
+        (self.walked, self.walk_took) = (Instant::now(), walk.begun.elapsed());
     }
 
     /// Says that somebody else has written, or is about to.

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use tokio_postgres::{Client, NoTls};
 
-use super::process::{READY, command, free_port, kill, listens, program, start};
+use super::process::{READY, command, free_port, kill, listens, program, quit, remove, start};
 
 const PROGRAMS: &str = "/usr/lib/postgresql";
 
@@ -143,6 +143,9 @@ fn user(directory: &TempDir) -> Option<(u32, u32)> {
 
 impl Drop for Postgres {
     fn drop(&mut self) {
-        self.kill();
+        if let Some(mut child) = self.child.take() {
+            quit(&mut child);
+        }
+        remove(self.directory.path());
     }
 }

@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, Signal, kill_process};
+
 /// How long a server may take to be ready on a busy machine.
 pub(super) const READY: Duration = Duration::from_mins(1);
 
@@ -68,6 +70,28 @@ pub(super) fn listens(child: &mut Child, port: u16) -> bool {
         std::thread::sleep(Duration::from_millis(10));
     }
     false
+}
+
+/// Asks a process to end without delay, and waits for it.
+pub(super) fn quit(child: &mut Child) {
+    if let Some(pid) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
+        // It may have ended by itself.
+        let _ = kill_process(pid, Signal::QUIT);
+    }
+    let _ = child.wait();
+}
+
+/// Removes a directory that processes on their way out may still write to.
+#[expect(clippy::disallowed_methods, reason = "a directory of the test's own")]
+pub(super) fn remove(directory: &Path) {
+    for _ in 0..40 {
+        match std::fs::remove_dir_all(directory) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                std::thread::sleep(Duration::from_millis(50));
+            }
+            _ => return,
+        }
+    }
 }
 
 /// Ends a process at once.

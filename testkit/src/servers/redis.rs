@@ -66,3 +66,26 @@ impl Drop for Redis {
         self.kill();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read as _, Write as _};
+    use std::net::TcpStream;
+
+    use super::*;
+
+    #[test]
+    fn a_server_answers_until_it_is_killed_and_again_after_a_restart() {
+        let mut server = Redis::start();
+        for _ in 0..2 {
+            let mut client = TcpStream::connect(("127.0.0.1", server.port())).unwrap();
+            client.write_all(b"PING\r\n").unwrap();
+            let mut answer = [0; 7];
+            client.read_exact(&mut answer).unwrap();
+            assert_eq!(&answer, b"+PONG\r\n");
+            server.kill();
+            assert!(TcpStream::connect(("127.0.0.1", server.port())).is_err());
+            server.restart();
+        }
+    }
+}

@@ -1,7 +1,7 @@
 //! Bytes that nobody can guess.
 
 /// Returns bytes from the system's generator.
-pub(super) fn random<const N: usize>() -> [u8; N] {
+pub(crate) fn random<const N: usize>() -> [u8; N] {
     let mut bytes = [0; N];
     getrandom::fill(&mut bytes).expect("the kernel has random bytes");
     bytes

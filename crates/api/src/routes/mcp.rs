@@ -11,10 +11,9 @@ use carrel_domain::{Code, WorkspaceId};
 use carrel_mcp::{HttpOptions, Mounted, Offer, OfferServer, SessionOwner};
 use carrel_tools::{Answer, CallOptions, Content, Definition, Session};
 use serde_json::{Map, Value, json};
-use sha2::{Digest as _, Sha256};
 
 use crate::answer::{Answered, Failed};
-use crate::auth::{Caller, Coverage, Scope, hex};
+use crate::auth::{Caller, Coverage, Scope};
 use crate::extract::Who;
 use crate::limits::MAX_PAGE;
 use crate::routes::tools::{check_asked_network, definitions, find, scope_of};
@@ -26,9 +25,6 @@ const WORKSPACES: &str = "workspaces";
 
 /// Where every tool takes the workspace.
 const WORKSPACE: &str = "workspace";
-
-/// Bytes of a hash that tell callers apart.
-const OWNER_BYTES: usize = 16;
 
 /// Returns the endpoint.
 pub(crate) fn mounted(api: &Api) -> Mounted {
@@ -42,7 +38,7 @@ pub(crate) fn route(mcp: Mounted) -> MethodRouter<Api> {
     let serve = async move |State(_): State<Api>, Who(caller): Who, request: Request| -> Answered {
         check_origin(request.headers())?;
         let mut request = request;
-        request.extensions_mut().insert(owner(&caller));
+        request.extensions_mut().insert(SessionOwner(caller.identity().into()));
         request.extensions_mut().insert(caller);
         Ok(mcp.serve(request).await)
     };
@@ -58,18 +54,6 @@ fn check_origin(headers: &HeaderMap) -> Result<(), Failed> {
         return Ok(());
     }
     Err(Failed::new(Code::Forbidden, "pages of that Origin may not use this server", json!({})))
-}
-
-/// Returns who a session belongs to: whoever has the same name and covers the same workspaces, so that
-/// a new token of theirs goes on with it.
-fn owner(caller: &Caller) -> SessionOwner {
-    let mut hash = Sha256::new();
-    hash.update(json!(caller.subject).to_string());
-    match &caller.coverage {
-        Coverage::All => hash.update("all"),
-        Coverage::Only(ids) => ids.iter().for_each(|id| hash.update(id.to_string())),
-    }
-    SessionOwner(hex(&hash.finalize()[..OWNER_BYTES]).into())
 }
 
 /// The tools, for whoever asks.

@@ -1,6 +1,6 @@
 //! Whether the server is well.
 
-use std::fmt::Write as _;
+mod metrics;
 
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -27,8 +27,8 @@ pub(super) fn routes() -> Vec<Route> {
         Route::get("/readyz", ready)
             .called("check_readiness", "Is the server ready?")
             .says(
-                "Answers whether the store answers, whether workers are told of tasks at once, and whether \
-                 the keys of the token provider are there, if one is set.",
+                "Answers whether the store answers, whether the disk has room, whether workers are told of \
+                 tasks at once, and whether the keys of the token provider are there, if one is set.",
             )
             .public()
             .json::<Readiness>(200, "It is.")
@@ -65,6 +65,9 @@ struct Readiness {
     /// What is wrong, for people.
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
+    /// `ok`, or `low` while the disk of the workspaces has less left than has to stay free: tasks wait, and
+    /// nothing is begun.
+    space: &'static str,
 }
 
 /// The process answers.
@@ -78,6 +81,7 @@ pub(super) async fn ready(State(api): State<Api>) -> Answered {
         Health::Well => ("ok", None),
         Health::Away { reason } => (Code::QueueUnavailable.name(), Some(reason)),
     };
+    let space = if api.inner.spaces.check_floor().is_ok() { "ok" } else { "low" };
     let store = match api.inner.tasks.store().ping().await {
         Ok(()) => "ok",
         Err(error) => {
@@ -91,23 +95,25 @@ pub(super) async fn ready(State(api): State<Api>) -> Answered {
     if store == "ok" && keys != Some("missing") {
         // Rows are the truth, so that tasks are taken and run without the queue.
         let status = if queue == "ok" { "ready" } else { "degraded" };
-        return Ok(ok(&Readiness { status, store, keys, queue, reason }));
+        return Ok(ok(&Readiness { status, store, keys, queue, reason, space }));
     }
-    let body = Readiness { status: "not_ready", store, keys, queue, reason };
+    let body = Readiness { status: "not_ready", store, keys, queue, reason, space };
     Ok(json_answer(StatusCode::SERVICE_UNAVAILABLE, &body))
 }
 
-/// Figures for Prometheus.
+/// Figures for Prometheus. Those of workspaces are shown to whoever may look into them.
 pub(super) async fn metrics(State(api): State<Api>, Who(caller): Who) -> Answered {
     caller.check_scope(Scope::Read)?;
     let counts = api.inner.tasks.store().counts().await?;
-    let mut text = String::new();
-    for (name, help, value) in [
-        ("carrel_tasks_queued", "Tasks that wait.", counts.queued),
-        ("carrel_tasks_running", "Tasks that run.", counts.running),
-        ("carrel_workspaces", "Workspaces.", counts.workspaces),
-    ] {
-        let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} gauge\n{name} {value}");
-    }
-    Ok(bytes_answer(StatusCode::OK, "text/plain; version=0.0.4", text))
+    let disk = api.inner.spaces.capacity()?;
+    let mut text = metrics::Text::default();
+    text.gauge("carrel_tasks_queued", "Tasks that wait.", counts.queued);
+    text.gauge("carrel_tasks_running", "Tasks that run.", counts.running);
+    text.gauge("carrel_workspaces", "Workspaces.", counts.workspaces);
+    text.gauge("carrel_event_streams", "Event streams that are open.", api.streams() as u64);
+    text.disk(disk);
+    let used = api.inner.spaces.used().into_iter();
+    text.workspaces(used.filter(|(id, _)| caller.coverage.covers(*id)));
+    text.requests(&api.inner.requests.counts());
+    Ok(bytes_answer(StatusCode::OK, "text/plain; version=0.0.4", text.into_string()))
 }

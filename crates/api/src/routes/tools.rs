@@ -14,7 +14,7 @@ use crate::answer::{Answered, Failed, ok};
 use crate::auth::{Caller, Scope};
 use crate::extract::{Id, Json, Who, word};
 use crate::openapi::{COMMANDS, FILES, Header, Route, SEARCH, STORE, TOOLS, WORKSPACES};
-use crate::repeat::{Change, Done};
+use crate::repeat::{Change, Done, Place};
 use crate::routes::work::Called;
 use crate::state::Api;
 
@@ -169,7 +169,7 @@ pub(super) async fn call(
     caller.check(scope, workspace)?;
     let change = Change {
         api: &api,
-        workspace: Some(workspace),
+        place: Place::Workspace(workspace),
         route: tool.about.name,
         headers: &headers,
         body: &body,

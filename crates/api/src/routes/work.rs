@@ -19,7 +19,7 @@ use crate::auth::{Caller, Scope};
 use crate::extract::{Id, Json, Who};
 use crate::limits::{EXEC_SECONDS, MAX_COMMAND_CHARS};
 use crate::openapi::{COMMANDS, FILES, Header, RELATIVE_PATH, Route, STORE, WORKSPACES};
-use crate::repeat::{Change, Done};
+use crate::repeat::{Change, Done, Place};
 use crate::routes::tasks::check_network;
 use crate::state::Api;
 
@@ -89,9 +89,10 @@ impl Called<'_> {
         mut options: CallOptions,
     ) -> Result<Answer, Failed> {
         let space = api.space(self.caller, self.scope, self.workspace).await?;
-        let looks = self.scope == Scope::Read;
-        let place = if looks { api.look_place().await? } else { api.place().await? };
-        if !looks {
+        let writes = self.scope != Scope::Read;
+        let place = if writes { api.place().await? } else { api.look_place().await? };
+        // A full workspace is emptied with it.
+        if writes && self.tool != "Delete" {
             api.inner.spaces.check_quota(&space).await?;
         }
         options.terms = Terms { network: self.network, ..Terms::default() };
@@ -100,6 +101,9 @@ impl Called<'_> {
         // place is free when it is over.
         let calling = tokio::spawn(async move {
             let answer = space.call(&session, &tool, arguments, options).await;
+            if writes {
+                space.expect_changes();
+            }
             drop(place);
             answer
         });
@@ -162,7 +166,7 @@ pub(super) async fn exec(
     check_network(&caller, asked.network)?;
     let change = Change {
         api: &api,
-        workspace: Some(workspace),
+        place: Place::Workspace(workspace),
         route: "exec",
         headers: &headers,
         body: &body,
@@ -236,7 +240,7 @@ pub(super) async fn git(
     let args = asked.args.or_else(|| asked.branch.map(|branch| json!([branch])));
     let change = Change {
         api: &api,
-        workspace: Some(workspace),
+        place: Place::Workspace(workspace),
         route: "git",
         headers: &headers,
         body: &body,

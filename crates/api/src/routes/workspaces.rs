@@ -19,7 +19,7 @@ use crate::forward::ask;
 use crate::limits::{DEFAULT_PAGE, MAX_NAME_CHARS, MAX_PAGE};
 use crate::openapi::{Header, NO_CONTROL, Route, STORE, WORKSPACES};
 use crate::others::Location;
-use crate::repeat::Change;
+use crate::repeat::{Change, Place};
 use crate::routes::tasks::check_network;
 use crate::state::Api;
 
@@ -115,8 +115,13 @@ pub(super) async fn create(
     });
     let quota = quota.transpose()?;
     check_network(&caller, new.network)?;
-    let change =
-        Change { api: &api, workspace: None, route: "create", headers: &headers, body: &body };
+    let change = Change {
+        api: &api,
+        place: Place::Caller(&caller),
+        route: "create",
+        headers: &headers,
+        body: &body,
+    };
     let work = async {
         let space = NewSpace {
             id: WorkspaceId::generate(),
@@ -218,13 +223,13 @@ async fn shown(
     workspace: &Workspace,
 ) -> Result<WorkspaceShown, Failed> {
     let location = match (&api.inner.others, workspace.volume) {
-        (Some(others), Some(_)) => others.locate(workspace).await.map(|found| (others, found)),
+        (Some(others), Some(_)) => others.locate(workspace).await,
         (Some(_) | None, _) => return shown_here(api, workspace).await,
     };
     let used = match location {
-        Ok((_, Location::Here)) => return shown_here(api, workspace).await,
-        Ok((others, Location::There(far))) => {
-            ask(others, caller, &far, &format!("{}/usage", workspace.id)).await
+        Ok(Location::Here) => return shown_here(api, workspace).await,
+        Ok(Location::There(far)) => {
+            ask(api, caller, &far, &format!("{}/usage", workspace.id)).await
         }
         Err(failed) => Err(failed),
     };

@@ -11,6 +11,7 @@ use carrel_config::environment::{CARREL_WORKER_URL, WORKER_BIND_HOST, WORKER_HEA
 use carrel_domain::{Secret, SystemClock};
 use carrel_github::GitHub;
 use carrel_service::{Spaces, Tasks, Worker};
+use carrel_tools::Events;
 use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -36,6 +37,7 @@ pub(crate) struct Inside<'a> {
     pub(crate) tasks: &'a Tasks,
     pub(crate) spaces: &'a Spaces,
     pub(crate) hosts: &'a Arc<[String]>,
+    pub(crate) events: &'a Events,
     pub(crate) github: &'a GitHub,
 }
 
@@ -77,7 +79,7 @@ impl Door {
         sandbox: Value,
         stop: &CancellationToken,
     ) {
-        let Inside { tasks, spaces, hosts, github } = inside;
+        let Inside { tasks, spaces, hosts, events, github } = inside;
         let health = Health {
             worker: worker.id().clone(),
             volume: spaces.root().to_owned(),
@@ -91,6 +93,7 @@ impl Door {
                 token: InternalToken::new(&self.token.unwrap_or_else(|| Secret::new(""))),
                 slots: worker.slots().clone(),
                 hosts: Arc::clone(hosts),
+                events: events.clone(),
                 github: github.clone(),
                 clock: Arc::new(SystemClock),
                 stop: stop.clone(),

@@ -25,6 +25,8 @@ const ONLY: [u8; 16] = [0; 16];
 #[derive(Debug)]
 pub(crate) struct Machine {
     pub(crate) spaces: Spaces,
+    /// Where events of tools and requests go.
+    pub(crate) events: Events,
     runner: Runner,
     state: std::path::PathBuf,
 }
@@ -42,6 +44,7 @@ pub(crate) fn open(
     let runner = boundary::runner(arguments, loaded.policy, environment, Purpose::ManyCommands)?;
     let beside = || data.unwrap_or(Path::new(".")).join("workspaces");
     let root = settings.volume.clone().unwrap_or_else(beside);
+    let events = data.map_or_else(Events::none, toolbox::events_in);
     let options = SpacesOptions {
         root: root.clone(),
         volume: (!backend.is_shared()).then(|| VolumeId::from_bytes(ONLY)),
@@ -49,12 +52,17 @@ pub(crate) fn open(
         runner: runner.clone(),
         commands: Commands::new(own_program()?),
         environment: environment.clone(),
-        events: data.map_or_else(Events::none, toolbox::events_in),
-        git: GitOptions { hosts: settings.hosts.to_vec(), ..GitOptions::new(environment) },
+        events: events.clone(),
+        floor: settings.floor,
+        git: GitOptions {
+            hosts: settings.hosts.to_vec(),
+            authorities: settings.authorities.clone(),
+            ..GitOptions::new(environment)
+        },
         clock: Arc::new(SystemClock),
     };
     let spaces = Spaces::open(options, Arc::clone(backend.tasks.store()))?;
-    Ok(Machine { spaces, runner, state: data.map_or(root, Path::to_owned) })
+    Ok(Machine { spaces, events, runner, state: data.map_or(root, Path::to_owned) })
 }
 
 impl Machine {

@@ -61,6 +61,7 @@ impl Process {
                 tasks: &self.backend.tasks,
                 spaces: &self.machine.spaces,
                 hosts: &self.hosts,
+                events: &self.machine.events,
                 github: &self.github,
             };
             door.serve(worker, inside, sandbox, &self.stop).await;

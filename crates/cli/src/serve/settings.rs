@@ -8,14 +8,15 @@ use std::time::Duration;
 use carrel_client::Server;
 use carrel_config::Environment;
 use carrel_config::environment::{
-    CARREL_DRAIN_SECONDS, CARREL_GIT_HOSTS, CARREL_LEASE_SECONDS, CARREL_MIGRATE,
-    CARREL_ON_ENQUEUE_FAILURE, CARREL_RATE_LIMIT, DATABASE_URL, REDIS_URL, WORKER_CONCURRENCY,
-    WORKER_INTERNAL_TOKEN, WORKER_INTERNAL_URL, WORKSPACE_DEFAULT_QUOTA_GB, WORKSPACE_VOLUME_PATH,
+    CARREL_DRAIN_SECONDS, CARREL_FREE_SPACE_FLOOR, CARREL_GIT_HOSTS, CARREL_LEASE_SECONDS,
+    CARREL_MIGRATE, CARREL_ON_ENQUEUE_FAILURE, CARREL_RATE_LIMIT, DATABASE_URL, REDIS_URL,
+    SSL_CERT_FILE, WORKER_CONCURRENCY, WORKER_INTERNAL_TOKEN, WORKER_INTERNAL_URL,
+    WORKSPACE_DEFAULT_QUOTA_GB, WORKSPACE_VOLUME_PATH,
 };
 use carrel_domain::{ByteSize, Secret};
 use carrel_service::limits::LEASE;
 use carrel_service::repository::DEFAULT_HOSTS;
-use carrel_service::{MAX_QUOTA_GB, OnEnqueueFailure, quota_of_gibibytes};
+use carrel_service::{Floor, InvalidFloor, MAX_QUOTA_GB, OnEnqueueFailure, quota_of_gibibytes};
 use carrel_workspace::Quota;
 
 use crate::failure::Failure;
@@ -52,6 +53,10 @@ pub(crate) struct Settings {
     pub(crate) rate: NonZeroU32,
     /// Machines that repositories may come from.
     pub(crate) hosts: Arc<[String]>,
+    /// Who vouches for them, if not the authorities of the system.
+    pub(crate) authorities: Option<Arc<[u8]>>,
+    /// How much of the disk has to stay free.
+    pub(crate) floor: Floor,
     /// The database that several processes share; a file of its own if none.
     pub(crate) shared: Option<Shared>,
     /// How long tasks have to end, if that is said.
@@ -87,6 +92,8 @@ impl Settings {
             volume: volume.map(PathBuf::from),
             keep: KEEP,
             hosts: hosts(environment)?,
+            authorities: authorities(environment)?,
+            floor: floor(environment)?,
             rate: NonZeroU32::new(u32::try_from(rate).unwrap_or(u32::MAX))
                 .unwrap_or(NonZeroU32::MAX),
             shared: shared(environment)?,
@@ -96,6 +103,20 @@ impl Settings {
             internal_url: internal_url(environment)?,
         })
     }
+}
+
+/// Reads the certificates that the operator trusts.
+#[expect(clippy::disallowed_methods, reason = "the operator's own file, in no workspace")]
+fn authorities(environment: &Environment) -> Result<Option<Arc<[u8]>>, Failure> {
+    let Some(path) = environment.get(SSL_CERT_FILE).filter(|path| !path.is_empty()) else {
+        return Ok(None);
+    };
+    let read = std::fs::read(path).map_err(|error| Failure::Variable {
+        name: SSL_CERT_FILE,
+        value: path.to_string_lossy().into_owned(),
+        expected: format!("a file of certificates that can be read ({error})"),
+    })?;
+    Ok(Some(read.into()))
 }
 
 /// Reads the machines that repositories may come from.
@@ -176,6 +197,20 @@ pub(crate) fn number(
     let Some(text) = word(environment, name) else { return Ok(usual) };
     let number = text.parse().ok().filter(|number| (least..=most).contains(number));
     number.ok_or_else(|| refused(name, &text, format!("a number from {least} to {most}")))
+}
+
+/// Reads how much of the disk has to stay free; blank counts as unset.
+fn floor(environment: &Environment) -> Result<Floor, Failure> {
+    let name = CARREL_FREE_SPACE_FLOOR;
+    let Some(text) = environment.get(name).filter(|text| !text.is_empty()) else {
+        return Ok(Floor::default());
+    };
+    let text = text.to_string_lossy();
+    text.parse().map_err(|error: InvalidFloor| Failure::Variable {
+        name,
+        value: text.clone().into_owned(),
+        expected: error.to_string(),
+    })
 }
 
 /// Reads the usual quota; blank counts as unset.

@@ -200,6 +200,26 @@ fn a_request_to_end_ends_the_command_first() {
 }
 
 #[test]
+fn a_line_that_needs_no_shell_runs_as_if_there_had_been_one() {
+    for lab in Lab::all() {
+        let variables = |done: Done| {
+            let text = done.json["stdout"].as_str().unwrap().to_owned();
+            let mut lines: Vec<_> = text.lines().map(str::to_owned).collect();
+            // Each command has a directory of its own for temporary files.
+            lines.retain(|line| !line.starts_with("TMPDIR="));
+            lines.sort();
+            lines
+        };
+        // A comment is something that only a shell leaves out.
+        assert_eq!(variables(lab.line("env")), variables(lab.line("env # plainly")), "{lab}");
+        let missing = lab.line("no-such-program");
+        assert_eq!(missing.code, 127, "{lab}");
+        let said = missing.json["stderr"].as_str().unwrap();
+        assert!(said.contains("no-such-program: command not found"), "{lab}: {said}");
+    }
+}
+
+#[test]
 fn arguments_arrive_as_they_are() {
     for lab in Lab::all() {
         let script = r"import os, sys; print([os.fsencode(a) for a in sys.argv[1:]])";

@@ -12,6 +12,8 @@ mod credentials;
 mod door;
 /// Files, commands, git and tools of a workspace.
 mod files;
+/// Repositories on GitHub, which is on loopback here.
+mod github;
 /// What the hostile cases of the reference want, by their numbers.
 mod hostile;
 /// Tokens of a provider that publishes its keys.
@@ -24,6 +26,8 @@ mod lab;
 mod limits;
 /// The tools for agents.
 mod mcp;
+/// What an operator sees: audit, figures, room.
+mod observed;
 /// Servers and workers that share a database: placement, requests passed on, things that go away.
 mod scaled;
 /// From the start of a server to its end.

@@ -42,6 +42,18 @@ pub struct Program {
     pub(super) reporting: Reporting,
 }
 
+impl Program {
+    /// Returns the instructions as they stand in memory, which is how other sandboxes take them.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let bytes = |one: &sock_filter| {
+            let [code, other_code] = one.code.to_ne_bytes();
+            let [a, b, c, d] = one.k.to_ne_bytes();
+            [code, other_code, one.jt, one.jf, a, b, c, d]
+        };
+        self.instructions.iter().flat_map(bytes).collect()
+    }
+}
+
 impl Filter {
     /// Separates what Carrel itself still needs when everything else is refused already. The larger
     /// part can then be put in force before there is a command.

@@ -7,7 +7,7 @@ use carrel_config::{Environment, OperatorPolicy, TierChoice};
 use carrel_domain::{ByteSize, SystemClock, TaskId, WorkspaceId};
 use carrel_service::repository::DEFAULT_HOSTS;
 use carrel_service::{
-    Feed, Followed, Health, NewSpace, OnEnqueueFailure, Redis, Spaces, SpacesOptions, Sweep,
+    Feed, Floor, Followed, Health, NewSpace, OnEnqueueFailure, Redis, Spaces, SpacesOptions, Sweep,
     TaskRequest, Tasks, Worker, WorkerOptions,
 };
 use carrel_store::{Event, EventKind, Sqlite, SqliteOptions, Store, Task};
@@ -85,6 +85,7 @@ impl Lab {
             environment,
             events: Events::none(),
             git: GitOptions::default(),
+            floor: Floor::Bytes(ByteSize::bytes(0)),
             clock: clock.clone(),
         };
         let spaces = Spaces::open(options, Arc::clone(&store)).unwrap();

@@ -45,7 +45,10 @@ const LOCK: &str = "SELECT pg_advisory_xact_lock(4850713926108734466)";
 const PATIENCE: Duration = Duration::from_secs(3);
 
 /// How long one try may take.
-const TRY: Duration = Duration::from_secs(12);
+const TRY: Duration = Duration::from_secs(5);
+
+/// How long one try may take of what removes or moves many rows.
+const LONG_TRY: Duration = Duration::from_secs(12);
 
 /// How long to wait before trying again.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -107,7 +110,10 @@ async fn again(trouble: &Trouble, begun: Instant) -> bool {
 
 /// Does something on a connection of its own, and tries again while the server may come back.
 macro_rules! on_a_session {
-    ($self:ident, |$session:ident| $work:expr) => {{
+    ($self:ident, |$session:ident| $work:expr) => {
+        on_a_session!($self, TRY, |$session| $work)
+    };
+    ($self:ident, $limit:ident, |$session:ident| $work:expr) => {{
         let begun = Instant::now();
         loop {
             let work = async {
@@ -118,7 +124,7 @@ macro_rules! on_a_session {
                 Ok::<_, Trouble>(answer)
             };
             let late = |_| Trouble::passing("the database did not answer in time");
-            match timeout(TRY, work).await.map_err(late).flatten() {
+            match timeout($limit, work).await.map_err(late).flatten() {
                 Ok(answer) => break Ok(answer),
                 Err(trouble) if again(&trouble, begun).await => {}
                 Err(trouble) => break Err(StoreError::from(trouble)),
@@ -130,7 +136,10 @@ macro_rules! on_a_session {
 /// Does something in a transaction that no other of the queue runs beside.
 macro_rules! in_a_transaction {
     ($self:ident, |$session:ident| $work:expr) => {
-        on_a_session!($self, |$session| {
+        in_a_transaction!($self, TRY, |$session| $work)
+    };
+    ($self:ident, $limit:ident, |$session:ident| $work:expr) => {
+        on_a_session!($self, $limit, |$session| {
             $session.begin().await?;
             let answer = $work;
             $session.commit().await?;
@@ -158,7 +167,7 @@ impl Store for Postgres {
     }
 
     async fn forget_workspace(&self, id: WorkspaceId) -> Result<bool, StoreError> {
-        in_a_transaction!(self, |session| workspaces::forget(session, id).await?)
+        in_a_transaction!(self, LONG_TRY, |session| workspaces::forget(session, id).await?)
     }
 
     async fn place(
@@ -230,7 +239,10 @@ impl Store for Postgres {
         let mut all = Vec::new();
         loop {
             let taken: Result<_, StoreError> =
-                in_a_transaction!(self, |session| lease::take_expired(session, now, delay).await?);
+                in_a_transaction!(self, LONG_TRY, |session| lease::take_expired(
+                    session, now, delay
+                )
+                .await?);
             let (told, more) = taken?;
             all.extend(told);
             if !more {
@@ -342,13 +354,13 @@ impl Store for Postgres {
 
     async fn forget_before(&self, replies: Timestamp, tasks: Timestamp) -> Result<u64, StoreError> {
         const REPLIES: &str = "DELETE FROM replies WHERE at < $1";
-        let gone: Result<u64, StoreError> = on_a_session!(self, |session| session
+        let gone: Result<u64, StoreError> = on_a_session!(self, LONG_TRY, |session| session
             .execute(REPLIES, &[&replies.as_millis()])
             .await?);
         let mut gone = gone?;
         loop {
             let more: Result<u64, StoreError> =
-                in_a_transaction!(self, |session| tasks::forget(session, tasks).await?);
+                in_a_transaction!(self, LONG_TRY, |session| tasks::forget(session, tasks).await?);
             let more = more?;
             gone += more;
             if more == 0 {

@@ -12,7 +12,7 @@ use tokio_postgres::{Client, Config, Row, Statement};
 
 use super::tls::{Mode, connect};
 use super::trouble::Trouble;
-use super::{LOCK, migrate};
+use super::{LOCK, PATIENCE, migrate};
 
 /// How long a connection may take to be made.
 const CONNECT: Duration = Duration::from_secs(2);
@@ -146,7 +146,8 @@ impl Sessions {
     }
 
     pub(super) async fn lend(&self) -> Result<Lent, Trouble> {
-        let room = Arc::clone(&self.room).acquire_owned().await;
+        let late = |_| Trouble::passing("too much waits for the database");
+        let room = timeout(PATIENCE, Arc::clone(&self.room).acquire_owned()).await.map_err(late)?;
         let room = room.map_err(Trouble::passing)?;
         let idle = lock(&self.idle).pop().filter(|session| !session.client.is_closed());
         let session = match idle {

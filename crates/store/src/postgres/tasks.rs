@@ -72,7 +72,7 @@ pub(super) async fn waiting(
 /// Forgets finished tasks from before a time, at most so many that others are not kept waiting.
 pub(super) async fn forget(session: &mut Session, before: Timestamp) -> Result<u64, Trouble> {
     const OLD: &str = "SELECT sequence FROM task_executions WHERE completed_at < $1
-        ORDER BY completed_at LIMIT 1000";
+        ORDER BY completed_at LIMIT 100";
     let old = session.query(OLD, &[&before.as_millis()]).await?;
     let old = old.iter().map(|row| rows::get(row, 0)).collect::<Result<Vec<i64>, _>>()?;
     session.execute("DELETE FROM task_events WHERE task = ANY($1)", &[&old]).await?;

@@ -17,7 +17,7 @@ use crate::failure::Failure;
 use crate::place::Place;
 use crate::session::Session;
 use crate::toolbox::Toolbox;
-use crate::tracker::{ContentHash, FileKey, Need, Seen};
+use crate::tracker::{ContentHash, FileKey, Need, ReadBefore, Seen};
 
 /// A larger file is read in parts by a command, not as one text in memory.
 pub(crate) const MAX_FILE_BYTES: u64 = 32 << 20;
@@ -49,6 +49,15 @@ pub(crate) struct Loaded {
     pub(crate) key: FileKey,
     /// Held, so that no file that takes its place can have its identity.
     _file: File,
+}
+
+/// A file that was read and is not yet told apart from others by its contents.
+#[derive(Debug)]
+pub(crate) struct Unhashed {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) metadata: Metadata,
+    pub(crate) key: FileKey,
+    file: File,
 }
 
 /// The facts about a file that was changed.
@@ -89,9 +98,14 @@ impl Desk {
 
     /// Reads a whole file.
     pub(crate) fn load(&self, path: &Path) -> Result<Loaded, Failure> {
+        let Unhashed { bytes, metadata, key, file } = self.open(path)?;
+        Ok(Loaded { hash: ContentHash::of(&bytes), metadata, key, bytes, _file: file })
+    }
+
+    /// Reads a whole file, for those who look at its contents later.
+    pub(crate) fn open(&self, path: &Path) -> Result<Unhashed, Failure> {
         let Held { bytes, metadata, file } = self.files().read_held(path, MAX_FILE_BYTES)?;
-        let hash = ContentHash::of(&bytes);
-        Ok(Loaded { hash, metadata, key: self.key(path)?, bytes, _file: file })
+        Ok(Unhashed { bytes, metadata, key: self.key(path)?, file })
     }
 
     /// Returns the one name of a file, whatever leads to it.
@@ -126,7 +140,17 @@ impl Desk {
         doing: &str,
         shown: &str,
     ) -> Result<(), Failure> {
-        self.session.state().tracker.check(&loaded.key, loaded.hash, need, doing, shown)
+        self.read_before(&loaded.key, doing, shown)?.must_be(loaded.hash, need)
+    }
+
+    /// Returns what the session has read of a file, and refuses to change one that it has not read.
+    pub(crate) fn read_before<'a>(
+        &self,
+        key: &FileKey,
+        doing: &'a str,
+        shown: &'a str,
+    ) -> Result<ReadBefore<'a>, Failure> {
+        self.session.state().tracker.read_before(key, doing, shown)
     }
 
     /// Refuses text in which a secret was masked.
@@ -164,7 +188,7 @@ impl Desk {
     ) -> Result<(), Failure> {
         self.check_room(bytes.len(), Some(&loaded.metadata))?;
         let file = self.stage(path, bytes)?;
-        if !self.is_as_read(path, loaded)? {
+        if !self.is_as_read(path, &loaded.metadata)? {
             return Err(changes_now(path));
         }
         Ok(file.commit()?)
@@ -180,8 +204,8 @@ impl Desk {
     }
 
     /// Tells whether a file is still the one that was read.
-    pub(crate) fn is_as_read(&self, path: &Path, loaded: &Loaded) -> Result<bool, Failure> {
-        let (now, then) = (self.files().metadata(path)?, &loaded.metadata);
+    pub(crate) fn is_as_read(&self, path: &Path, then: &Metadata) -> Result<bool, Failure> {
+        let now = self.files().metadata(path)?;
         Ok((now.identity, now.changed) == (then.identity, then.changed))
     }
 
@@ -244,8 +268,8 @@ impl Desk {
     }
 
     /// Remembers what the session itself changed: what it had seen of the rest, it still has.
-    pub(crate) fn changed(&self, loaded: &Loaded, hash: ContentHash) -> String {
-        self.session.state().tracker.changed(&loaded.key, hash);
+    pub(crate) fn changed(&self, key: &FileKey, hash: ContentHash) -> String {
+        self.session.state().tracker.changed(key, hash);
         hash.short()
     }
 }
@@ -253,22 +277,23 @@ impl Desk {
 impl Loaded {
     /// Takes the file as text.
     pub(crate) fn document(&self, shown: &str) -> Result<Document, Failure> {
-        self.must_be_text(shown)?;
+        must_be_text(&self.bytes, shown)?;
         Ok(Document::decode(self.bytes.clone()))
     }
 
     /// Takes the file as text where nobody needs the bytes any more: they go into the text.
     pub(crate) fn take_document(&mut self, shown: &str) -> Result<Document, Failure> {
-        self.must_be_text(shown)?;
+        must_be_text(&self.bytes, shown)?;
         Ok(Document::decode(std::mem::take(&mut self.bytes)))
     }
+}
 
-    fn must_be_text(&self, shown: &str) -> Result<(), Failure> {
-        match Content::of(&self.bytes) {
-            Content::Text => Ok(()),
-            Content::Image(format) => Err(not_text(shown, format.mime_type())),
-            Content::Binary => Err(not_text(shown, "binary")),
-        }
+/// Refuses bytes that are no text.
+pub(crate) fn must_be_text(bytes: &[u8], shown: &str) -> Result<(), Failure> {
+    match Content::of(bytes) {
+        Content::Text => Ok(()),
+        Content::Image(format) => Err(not_text(shown, format.mime_type())),
+        Content::Binary => Err(not_text(shown, "binary")),
     }
 }
 

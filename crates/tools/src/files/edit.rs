@@ -8,15 +8,17 @@ use carrel_domain::Code;
 use carrel_edit::Document;
 use carrel_edit::diff::Diff;
 use carrel_edit::replace::{self, EditError, Limits, Occurrences, Outcome, Problem, Request};
-use carrel_fsroot::AtomicFile;
+use carrel_fsroot::{AtomicFile, Metadata};
 use carrel_workspace::Writing;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::common::{ChangeFacts, Desk, changes_now, compared, path_of, shown};
+use super::common::{
+    ChangeFacts, Desk, Unhashed, changes_now, compared, must_be_text, path_of, shown,
+};
 use crate::answer::Reply;
-use crate::blocking::blocking;
+use crate::blocking::blocking_and_leaving;
 use crate::call::Call;
 use crate::failure::Failure;
 use crate::tool::{About, Class, Effect, Scope, Tool};
@@ -174,12 +176,13 @@ async fn edit_and_ask(
     edits: Vec<replace::Edit>,
 ) -> Result<Reply<EditFacts>, Failure> {
     let toolbox = Arc::clone(&call.toolbox);
-    let (mut reply, project) = blocking(move || {
+    let (mut reply, project) = blocking_and_leaving(move || {
         let path = path_of(&desk, "file_path", &file_path)?;
         // What leads nowhere has no project, however long it is looked for.
         desk.files().metadata(&path)?;
         let (project, limits) = feedback::project_and_limits(&desk.place, &toolbox, &path);
-        Ok((edit(&desk, &file_path, &edits, limits)?, project))
+        let (reply, left) = edit(&desk, &file_path, &edits, limits)?;
+        Ok(((reply, project), left))
     })
     .await?;
     if let Some(project) = &project {
@@ -205,7 +208,7 @@ fn edit(
     file_path: &str,
     edits: &[replace::Edit],
     limits: Limits,
-) -> Result<Reply<EditFacts>, Failure> {
+) -> Result<(Reply<EditFacts>, Left), Failure> {
     let path = path_of(desk, "file_path", file_path)?;
     for edit in edits {
         let (replace::Edit::Find { new, .. } | replace::Edit::Lines { new, .. }) = edit;
@@ -213,13 +216,17 @@ fn edit(
     }
     let asked = Asked { desk, path, file_path, edits, limits };
     for _ in 0..MAX_FREE_TRIES {
-        if let Some(reply) = asked.attempt(|| Ok(Some(desk.writing()?)))? {
-            return Ok(reply);
+        if let Some(done) = asked.attempt(|| Ok(Some(desk.writing()?)))? {
+            return Ok(done);
         }
     }
     let _writing = desk.writing()?;
     asked.attempt(|| Ok(None))?.ok_or_else(|| changes_now(&asked.path))
 }
+
+/// What an edit leaves behind: nobody has to wait until it is freed, and the file that was replaced
+/// takes as long as one that is written.
+type Left = (Unhashed, Document, Outcome);
 
 impl Asked<'_> {
     /// Reads the file, works out the change and makes it visible, unless the file has changed
@@ -228,50 +235,70 @@ impl Asked<'_> {
     fn attempt<'l>(
         &self,
         lock: impl Fn() -> Result<Option<Writing<'l>>, Failure>,
-    ) -> Result<Option<Reply<EditFacts>>, Failure> {
-        let Self { desk, path, file_path, edits, limits } = self;
+    ) -> Result<Option<(Reply<EditFacts>, Left)>, Failure> {
+        let Self { desk, path, file_path, .. } = self;
         let reading = lock()?;
-        let mut loaded = desk.load(path)?;
-        desk.check(&loaded, Need::Part, "edit", file_path)?;
+        let mut file = desk.open(path)?;
+        let read = desk.read_before(&file.key, "edit", file_path)?;
         drop(reading);
-        let before = loaded.take_document(file_path)?;
-        let request = Request { limits: *limits, ..Request::new(file_path, edits) };
-        let outcome =
-            replace::apply(&before, &request).map_err(|error| refused(error, file_path))?;
+        if let Err(failure) = must_be_text(&file.bytes, file_path) {
+            read.must_be(ContentHash::of(&file.bytes), Need::Part)?;
+            return Err(failure);
+        }
+        let before = Document::decode(std::mem::take(&mut file.bytes));
+        let must_be_known = || read.must_be(ContentHash::of(&before.encode()), Need::Part);
+        let outcome = match self.work_out(&before, &file.metadata) {
+            Ok(outcome) => outcome,
+            // That the file is not the one that was read comes before what is wrong with the edits.
+            Err(failure) => return Err(must_be_known().err().unwrap_or(failure)),
+        };
         let bytes = outcome.document.encode();
-        desk.check_room(bytes.len(), Some(&loaded.metadata))?;
-        let tell = || Told::of(&before, &outcome, &bytes, &shown(path));
-        let (file, told) = meanwhile(bytes.len(), tell, || desk.stage(path, &bytes))?;
+        let tell = || {
+            must_be_known()?;
+            Ok(Told::of(&before, &outcome, &bytes, &shown(path)))
+        };
+        let (staged, told) = meanwhile(bytes.len(), tell, || desk.stage(path, &bytes))?;
         let writing = lock()?;
-        if !desk.is_as_read(path, &loaded)? {
+        if !desk.is_as_read(path, &file.metadata)? {
             return Ok(None);
         }
-        file.commit()?;
-        let hash = desk.changed(&loaded, told.hash);
+        staged.commit()?;
+        let hash = desk.changed(&file.key, told.hash);
         drop(writing);
-        Ok(Some(told.reply(shown(path), file_path, hash, &outcome, bytes.len())))
+        let reply = told.reply(shown(path), file_path, hash, &outcome, bytes.len());
+        drop(bytes);
+        Ok(Some((reply, (file, before, outcome))))
+    }
+
+    fn work_out(&self, before: &Document, old: &Metadata) -> Result<Outcome, Failure> {
+        let request = Request { limits: self.limits, ..Request::new(self.file_path, self.edits) };
+        let outcome = replace::apply(before, &request);
+        let outcome = outcome.map_err(|error| refused(error, self.file_path))?;
+        self.desk.check_room(outcome.document.encode().len(), Some(old))?;
+        Ok(outcome)
     }
 }
 
 /// Does the work of the disk here, and that of the processor on another thread if there is much of
-/// it.
+/// it. What the processor finds wrong comes first.
 fn meanwhile<T: Send>(
     bytes: usize,
-    processor: impl Fn() -> T + Sync,
+    processor: impl Fn() -> Result<T, Failure> + Sync,
     disk: impl FnOnce() -> Result<AtomicFile, Failure>,
 ) -> Result<(AtomicFile, T), Failure> {
     if bytes < MIN_SHARED_BYTES {
-        return Ok((disk()?, processor()));
+        let told = processor()?;
+        return Ok((disk()?, told));
     }
     std::thread::scope(|scope| {
         let working = std::thread::Builder::new().spawn_scoped(scope, &processor);
-        let file = disk()?;
+        let file = disk();
         let told = match working.map(std::thread::ScopedJoinHandle::join) {
             Ok(done) => done.unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
             // There may be no more threads; then it takes a little longer.
             Err(_) => processor(),
-        };
-        Ok((file, told))
+        }?;
+        Ok((file?, told))
     })
 }
 

@@ -343,7 +343,7 @@ fn forget(desk: &Desk, path: &Path, old: Option<&Loaded>) {
 /// Remembers what the session has written, and returns what stands for it.
 fn remember(desk: &Desk, path: &Path, old: Option<&Loaded>, bytes: &[u8]) -> String {
     match old {
-        Some(old) => desk.changed(old, ContentHash::of(bytes)),
+        Some(old) => desk.changed(&old.key, ContentHash::of(bytes)),
         // What cannot be named any more has to be read again.
         None => desk.wrote(path, bytes).unwrap_or_else(|_| ContentHash::of(bytes).short()),
     }

@@ -12,7 +12,7 @@ use carrel_config::Environment;
 use carrel_config::environment::GIT_TOKEN_PREFIX;
 use carrel_domain::Secret;
 use carrel_exec::CommandSpec;
-use rustix::fs::{Mode, fchmod};
+use rustix::fs::{MemfdFlags, Mode, fchmod, memfd_create};
 use rustix::pipe::{PipeFlags, pipe_with};
 
 /// What is said for a user where only a token is known. GitHub and GitLab take any.
@@ -113,6 +113,18 @@ impl Handover {
         // Git adds `get`, `store` or `erase`. Shells do not take a number of three digits behind `<&`.
         let helper = format!("!f() {{ test \"$1\" != get || cat /proc/self/fd/{number}; }}; f");
         Ok(Self { descriptor: reader, settings: (format!("credential.{base}.helper"), helper) })
+    }
+
+    /// Puts certificates where git reads them, as often as it likes. The operator's file may lie where
+    /// the command sees nothing.
+    pub(super) fn authorities(pem: &[u8], index: u32) -> io::Result<Self> {
+        let file = memfd_create("authorities", MemfdFlags::CLOEXEC)?;
+        let mut file = std::fs::File::from(file);
+        file.write_all(pem)?;
+        fchmod(&file, Mode::RUSR | Mode::RGRP | Mode::ROTH)?;
+        let number = CommandSpec::FIRST_INHERITED + index;
+        let settings = ("http.sslCAInfo".to_owned(), format!("/proc/self/fd/{number}"));
+        Ok(Self { descriptor: file.into(), settings })
     }
 }
 

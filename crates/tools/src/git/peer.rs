@@ -30,6 +30,8 @@ pub(super) struct Identity<'a> {
     pub(super) workspace: &'a str,
     /// The first that knows a machine is asked.
     pub(super) sources: Vec<&'a dyn CredentialSource>,
+    /// Who vouches for machines, if not the authorities of the system.
+    pub(super) authorities: Option<&'a [u8]>,
 }
 
 impl Identity<'_> {
@@ -68,7 +70,27 @@ impl Contact {
             contact.flags.push(flag);
         }
         contact.credentials(addresses, identity, settings)?;
+        contact.authorities(identity, settings)?;
         Ok(contact)
+    }
+
+    /// Tells git who vouches for machines.
+    fn authorities(
+        &mut self,
+        identity: &Identity<'_>,
+        settings: &mut Settings,
+    ) -> Result<(), Failure> {
+        let Some(pem) = identity.authorities.filter(|_| self.network == Network::Full) else {
+            return Ok(());
+        };
+        let index = u32::try_from(self.handovers.len()).unwrap_or(u32::MAX);
+        let handover = Handover::authorities(pem, index).map_err(|error| {
+            let message = format!("could not hand certificates to git: {error}");
+            Failure::new(Code::Io, message)
+        })?;
+        settings.setting(handover.settings.0.clone(), handover.settings.1.clone());
+        self.handovers.push(handover);
+        Ok(())
     }
 
     fn credentials(

@@ -11,7 +11,7 @@ use carrel_domain::Network;
 use carrel_edit::replace::Limits;
 use carrel_verify::parse::{self, CheckReport, Reason, Verdict};
 use carrel_verify::plan::{FormatMode, Place, plan_format, plan_lint};
-use carrel_verify::{EditLimits, Fact, Profile};
+use carrel_verify::{EditLimits, Fact, Owner, Profile};
 use tracing::debug;
 
 use super::checks::shown;
@@ -60,37 +60,24 @@ pub(crate) async fn project_of(call: &Call, path: &Path) -> Option<Profile> {
         Ok(toolbox.profiles.detect_for_file(place.files(), &file)?)
     });
     // A file that cannot be looked at has no project; whoever changes it says what is wrong.
-    found.await.ok().and_then(|(profile, _)| (*profile).clone())
+    found.await.ok().and_then(|(owner, _)| owner.profile.clone())
 }
 
 /// Finds the project whose tools know a file, if there is one, and how large the edits of the file
-/// may be: the nearest project may ask for small steps, also in files that none of its tools knows.
-/// It reads files, on a thread that may wait for them.
+/// may be. It reads files, on a thread that may wait for them.
 pub(crate) fn project_and_limits(
     place: &crate::place::Place,
     toolbox: &Toolbox,
     path: &Path,
 ) -> (Option<Profile>, Limits) {
     let found = toolbox.profiles.detect_for_file(place.files(), path);
-    let project = found.ok().and_then(|(profile, _)| (*profile).clone());
-    let limits = match &project {
-        Some(project) => project.edit_limits,
-        None => limits_around(place, toolbox, path),
-    };
-    let limits = match limits {
+    let owner = found.map(|(owner, _)| Owner::clone(&owner)).unwrap_or_default();
+    let limits = match owner.edit_limits {
         EditLimits::Strict => Limits::STRICT,
         EditLimits::Standard => Limits::GENEROUS,
     };
     let result_bytes = usize::try_from(MAX_FILE_BYTES).unwrap_or(usize::MAX);
-    (project, Limits { result_bytes, ..limits })
-}
-
-/// Returns what the nearest project says about the size of edits.
-fn limits_around(place: &crate::place::Place, toolbox: &Toolbox, path: &Path) -> EditLimits {
-    let strict = toolbox.profiles.detect(place.files(), path).is_ok_and(|(nearest, _)| {
-        nearest.profiles.iter().any(|profile| profile.edit_limits == EditLimits::Strict)
-    });
-    if strict { EditLimits::Strict } else { EditLimits::Standard }
+    (owner.profile, Limits { result_bytes, ..limits })
 }
 
 /// Asks the tools of the file's own project.
@@ -185,7 +172,7 @@ async fn format(call: &Call, profile: &Profile, path: &Path, name: &str) -> Feed
             return Ok(Feedback::default());
         }
         let (old, new) = (before.document(&name)?, after.document(&name)?);
-        let hash = desk.changed(&before, after.hash);
+        let hash = desk.changed(&before.key, after.hash);
         let (_, diff) = compared(Some(old.text()), new.text(), &name);
         Ok(Feedback { text: format!("formatted:\n{diff}"), hash: Some(hash) })
     });

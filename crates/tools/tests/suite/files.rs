@@ -165,6 +165,33 @@ async fn nothing_is_overwritten_that_was_not_read_or_has_changed_since() {
 }
 
 #[tokio::test]
+async fn an_edit_that_is_refused_for_what_changed_leaves_nothing_whatever_the_size() {
+    let lab = Lab::new();
+    // The larger one is compared with what was read while the change is already being written.
+    for (name, lines) in [("small.txt", 10), ("large.txt", 40_000)] {
+        let filling = "filling\n".repeat(lines);
+        lab.put(name, format!("{filling}one\n{filling}"));
+        read(&lab, name).await;
+        let theirs = format!("{filling}one\n{filling}theirs\n");
+        lab.put(name, &theirs);
+        for old in ["one", "not there", "filling"] {
+            let refused = edit(&lab, name, old, "x").await.unwrap_err();
+            assert!(refused.contains("changed since it was read"), "{name}, {old}: {refused}");
+        }
+        assert_eq!(lab.get(name), theirs);
+        lab.put(name, "\0");
+        let refused = edit(&lab, name, "one", "x").await.unwrap_err();
+        assert!(refused.contains("changed since it was read"), "{name}: {refused}");
+    }
+    let names: Vec<_> = std::fs::read_dir(lab.path("main"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .filter(|name| name.starts_with(".carrel-write"))
+        .collect();
+    assert_eq!(names, [""; 0]);
+}
+
+#[tokio::test]
 async fn a_command_that_changes_a_file_makes_it_unread() {
     let lab = Lab::new();
     lab.put("a.txt", "one\n");

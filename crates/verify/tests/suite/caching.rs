@@ -88,8 +88,8 @@ fn the_owner_of_a_file_is_kept_for_its_kind_and_directory() {
     let workspace = load("polyglot");
     let cache = ProfileCache::new();
     let ask = |file: &str| {
-        let (profile, freshness) = cache.detect_for_file(&workspace.root, Path::new(file)).unwrap();
-        (profile.as_ref().as_ref().map(|profile| profile.root.clone()), freshness)
+        let (owner, freshness) = cache.detect_for_file(&workspace.root, Path::new(file)).unwrap();
+        (owner.profile.as_ref().map(|profile| profile.root.clone()), freshness)
     };
     assert_eq!(ask("web/a.ts"), (Some("web".to_owned()), Freshness::Miss));
     assert_eq!(ask("web/b.ts"), (Some("web".to_owned()), Freshness::Hit));

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use carrel_verify::{Ecosystem, Scope, detect, detect_all, detect_for_file};
+use carrel_verify::{Ecosystem, EditLimits, Scope, detect, detect_all, detect_for_file};
 
 use crate::fixture::{lay_out, load};
 
@@ -58,6 +58,7 @@ fn a_file_is_given_to_the_project_that_knows_its_kind() {
     let workspace = load("polyglot");
     let owner = |file: &str| {
         detect_for_file(&workspace.root, Path::new(file))
+            .profile
             .map(|profile| (profile.ecosystem, profile.root))
     };
     let at = |ecosystem, root: &str| Some((ecosystem, root.to_owned()));
@@ -66,8 +67,23 @@ fn a_file_is_given_to_the_project_that_knows_its_kind() {
     assert_eq!(owner("web/native.rs"), at(Ecosystem::Rust, "."));
     assert_eq!(owner("README.md"), None);
     let prettier = load("pnpm_monorepo");
-    let markdown = detect_for_file(&prettier.root, Path::new("packages/api/README.md")).unwrap();
-    assert_eq!(markdown.root, "packages/api");
+    let markdown = detect_for_file(&prettier.root, Path::new("packages/api/README.md"));
+    assert_eq!(markdown.profile.unwrap().root, "packages/api");
+}
+
+#[test]
+fn the_nearest_project_limits_edits_also_of_files_that_it_does_not_know() {
+    let strict = "\n[edit]\nlimits = \"strict\"\n";
+    let workspace = lay_out(&format!(
+        "-- Cargo.toml --\n[package]\nname = \"outer\"\n-- src/a.rs --\n-- notes.txt --\n\
+         -- web/package.json --\n{{ \"name\": \"web\" }}\n-- web/carrel.toml --{strict}\
+         -- web/notes.txt --\n-- web/native.rs --\n-- web/a.ts --\n"
+    ));
+    let limits = |file: &str| detect_for_file(&workspace.root, Path::new(file)).edit_limits;
+    assert_eq!(limits("notes.txt"), EditLimits::Standard);
+    assert_eq!(limits("web/a.ts"), EditLimits::Strict);
+    assert_eq!(limits("web/notes.txt"), EditLimits::Strict, "no project knows it");
+    assert_eq!(limits("web/native.rs"), EditLimits::Standard, "its own project is above");
 }
 
 #[test]

@@ -348,7 +348,7 @@ fn a_package_manager_does_not_fetch_itself() {
 #[test]
 fn clang_format_is_never_started_without_a_file() {
     let workspace = load("others");
-    let cpp = detect_for_file(&workspace.root, Path::new("cmake/main.cpp")).unwrap();
+    let cpp = detect_for_file(&workspace.root, Path::new("cmake/main.cpp")).profile.unwrap();
     let format = plan_format(&cpp, FormatMode::Check, Place::File("cmake/main.cpp")).unwrap();
     assert_eq!(line(&format), "clang-format --dry-run --Werror main.cpp");
     assert_eq!(

@@ -139,9 +139,21 @@ impl Desk {
         self.quota
     }
 
+    /// Returns what tells whether it grows beyond its quota, if it has one.
+    pub fn watcher(&self) -> Result<Option<Watcher>, Error> {
+        let Some((quota, used)) = self.quota_and_use() else { return Ok(None) };
+        let directory = self.directory.try_clone().map_err(Error::files("could not watch"))?;
+        Watcher::new(directory, quota, used).map(Some)
+    }
+
     /// Says what it uses, because somebody has looked.
     pub fn now_uses(&self, used: Amount) {
         *self.used.lock().unwrap_or_else(PoisonError::into_inner) = used;
+    }
+
+    /// Returns what it used when somebody last looked.
+    pub fn used(&self) -> Amount {
+        *self.used.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the most that it may take up and what it does, if there is such a limit.

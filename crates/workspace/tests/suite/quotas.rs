@@ -27,6 +27,46 @@ async fn usage_is_counted_again_only_after_a_write_through_carrel() {
 }
 
 #[tokio::test]
+async fn a_workspace_that_is_held_is_counted_each_time() {
+    let world = World::new();
+    let made = world.create("A").await.unwrap();
+    let key = &made.record.key;
+    let files = async || {
+        let usage = world.workspaces.usage(key, Freshness::Cached).await.unwrap();
+        usage.unwrap().amount.files
+    };
+    assert_eq!(files().await, 0);
+    world.workspaces.hold(key).await.unwrap();
+    for count in 1..3 {
+        std::fs::write(made.path.join(count.to_string()), "x").unwrap();
+        assert_eq!(files().await, count);
+    }
+    world.workspaces.touch(key).await.unwrap();
+    assert_eq!(files().await, 2);
+    std::fs::write(made.path.join("behind"), "x").unwrap();
+    assert_eq!(files().await, 2, "counts serve again when nobody holds it");
+}
+
+#[tokio::test]
+async fn a_count_serves_until_the_disk_has_lost_what_was_left() {
+    let world = World::new();
+    let made = world.create("A").await.unwrap();
+    let directory = carrel_fsroot::Root::open(&made.path).unwrap();
+    let quota = Quota { bytes: ByteSize::mib(1), files: None };
+    let used = Amount { bytes: 1000, files: 1 };
+    let mut watcher = Watcher::new(directory, quota, used).unwrap();
+    assert_eq!(watcher.still_fits().unwrap(), Some(used));
+    // More than what is left, and more than others on this disk are likely to free meanwhile.
+    let mut big = std::fs::File::create(made.path.join("big")).unwrap();
+    big.write_all(&vec![1; 256 << 20]).unwrap();
+    big.sync_all().unwrap();
+    assert_eq!(watcher.still_fits().unwrap(), None);
+    let walk = watcher.begin_walk().unwrap();
+    watcher.end_walk(walk, used);
+    assert_eq!(watcher.still_fits().unwrap(), Some(used), "what was counted is known");
+}
+
+#[tokio::test]
 async fn a_workspace_beyond_its_quota_is_named() {
     let world = World::new();
     let made = world.create("A").await.unwrap();

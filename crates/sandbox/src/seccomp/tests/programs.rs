@@ -1,5 +1,7 @@
 //! That programs decide what their filter says.
 
+use carrel_domain::{Network, Tier};
+
 use super::interpreter::{Attempt, run};
 use super::{ALLOW, EXPLAIN, HIGH, all_standard, check, decide, refuse};
 use crate::seccomp::answer::{Answer, Errno};
@@ -142,4 +144,16 @@ fn a_block_longer_than_a_conditional_jump_is_passed() {
             (Call::Bpf, &[], ALLOW),
         ],
     );
+}
+
+#[test]
+fn the_bytes_of_a_program_are_its_instructions_as_the_kernel_reads_them() {
+    let program = Filter::standard(Tier::Full, Network::None).assemble(Reporting::Nobody);
+    let bytes = program.to_bytes();
+    let (chunks, rest) = bytes.as_chunks::<8>();
+    assert_eq!((chunks.len(), rest.len()), (program.instructions.len(), 0));
+    for ([c, d, jt, jf, k @ ..], one) in chunks.iter().zip(&program.instructions) {
+        let k = u32::from_ne_bytes(*k);
+        assert_eq!((u16::from_ne_bytes([*c, *d]), *jt, *jf, k), (one.code, one.jt, one.jf, one.k));
+    }
 }

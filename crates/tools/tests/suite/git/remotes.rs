@@ -173,7 +173,7 @@ async fn histories_that_parted_are_merged_or_put_on_top() {
 
 #[tokio::test]
 async fn only_hosts_that_the_operator_names_are_reached() {
-    let git = GitOptions { hosts: vec!["github.com".into()], credentials: None };
+    let git = GitOptions { hosts: vec!["github.com".into()], ..GitOptions::default() };
     let lab = Lab::with(Setting { git, ..Setting::default() });
     let (code, text) = lab.refusal("git", call("clone", "https://example.com/a/b")).await;
     assert_eq!(code, "E_GIT_REFUSED");
@@ -254,7 +254,7 @@ async fn serve(lab: &Lab) -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_credential_reaches_git_and_nothing_else() {
-    let git = GitOptions { hosts: Vec::new(), credentials: Some(Arc::new(Ann)) };
+    let git = GitOptions { credentials: Some(Arc::new(Ann)), ..GitOptions::default() };
     let lab = Lab::with(Setting {
         git,
         prepare: |top| {

@@ -2,8 +2,8 @@
 
 use std::net::{SocketAddr, TcpListener, TcpStream};
 
-use super::http::Connection;
 use crate::Fault;
+use crate::wire::Connection;
 
 /// Serves so many connections with one reply; its threads end with their connections.
 pub(crate) fn serve(reply: &[u8], connections: usize) -> Result<SocketAddr, Fault> {
