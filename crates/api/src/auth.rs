@@ -40,6 +40,7 @@ pub use internal::{INTERNAL_TOKEN_HEADER, InternalToken};
 pub use key::MIN_SECRET_BYTES;
 pub use key_file::{KEY_FILE, KeyError, ServerSecret};
 pub use presented::Presented;
+pub(crate) use random::{hex, random};
 pub use rate::{BURST, MAX_BUCKETS, REQUESTS_PER_SECOND, RateLimits, RateOptions, RetryAfter};
 pub use scope::{InvalidScopes, Scope, Scopes};
 pub use ticket::{TICKET_LIFETIME, Tickets};

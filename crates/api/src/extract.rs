@@ -1,5 +1,7 @@
 //! Taking requests apart. Whatever is wrong becomes the one error envelope.
 
+use std::sync::Arc;
+
 use axum::body::Bytes;
 use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::header::{AUTHORIZATION, COOKIE, HOST, ORIGIN};
@@ -8,10 +10,14 @@ use axum::http::{HeaderMap, HeaderName};
 use carrel_domain::{Code, WorkspaceId};
 use serde::de::DeserializeOwned;
 use serde_json::json;
+use tokio::sync::OwnedSemaphorePermit;
 
 use crate::answer::Failed;
 use crate::auth::{CONSOLE_HEADER, Caller, Presented, WORKSPACE_HEADER, check_cookie_request};
-use crate::limits::{BODY_READ_TIMEOUT, MAX_JSON_BODY};
+use crate::limits::{
+    BODY_READ_TIMEOUT, MAX_BUFFERED_MEBIBYTES, MAX_JSON_BODY, MIN_COUNTED_BODY, WORK_PATIENCE,
+};
+use crate::observe;
 use crate::state::Api;
 
 /// Who asks.
@@ -24,6 +30,7 @@ impl FromRequestParts<Api> for Who {
         let headers = &parts.headers;
         let presented = Presented::find(headers.get_all(AUTHORIZATION), headers.get_all(COOKIE))?;
         let caller = api.verify(presented.token()).await?;
+        observe::asks(&caller);
         if let Presented::Cookie(_) = presented {
             let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
             let console = text(HeaderName::from_static(CONSOLE_HEADER));
@@ -63,8 +70,8 @@ pub(crate) struct Json<T>(pub(crate) T, pub(crate) Bytes);
 impl<T: DeserializeOwned> FromRequest<Api> for Json<T> {
     type Rejection = Failed;
 
-    async fn from_request(request: Request, _: &Api) -> Result<Self, Failed> {
-        let bytes = read_body(request).await?;
+    async fn from_request(request: Request, api: &Api) -> Result<Self, Failed> {
+        let bytes = read_body(request, api).await?;
         // A list would fill the fields one after the other.
         if bytes.trim_ascii_start().first().is_some_and(|first| *first != b'{') {
             return Err(Failed::field("body", "is an object of JSON"));
@@ -84,7 +91,7 @@ impl<T: DeserializeOwned> FromRequest<Api> for Json<T> {
 }
 
 /// Reads a body within its limits.
-pub(crate) async fn read_body(request: Request) -> Result<Bytes, Failed> {
+pub(crate) async fn read_body(request: Request, api: &Api) -> Result<Bytes, Failed> {
     let limit = MAX_JSON_BODY.as_u64();
     let too_large = || {
         let message = format!("the body is larger than {MAX_JSON_BODY}");
@@ -95,12 +102,40 @@ pub(crate) async fn read_body(request: Request) -> Result<Bytes, Failed> {
     if declared.is_some_and(|length| length > limit) {
         return Err(too_large());
     }
+    let room = room_for_body(api, declared.unwrap_or(limit)).await?;
     let reading =
         axum::body::to_bytes(request.into_body(), usize::try_from(limit).unwrap_or(usize::MAX));
     match tokio::time::timeout(BODY_READ_TIMEOUT, reading).await {
-        Ok(Ok(bytes)) => Ok(bytes),
+        // The room is given back with the last of the bytes.
+        Ok(Ok(bytes)) => Ok(Bytes::from_owner(Buffered { bytes, _room: room })),
         Ok(Err(_)) => Err(too_large()),
         Err(_) => Err(Failed::new(Code::Timeout, "the body did not arrive in time", json!({}))),
+    }
+}
+
+/// Waits a moment until bodies leave room for one more.
+async fn room_for_body(api: &Api, length: u64) -> Result<Option<OwnedSemaphorePermit>, Failed> {
+    if length <= MIN_COUNTED_BODY.as_u64() {
+        return Ok(None);
+    }
+    let mebibytes = u32::try_from(length.div_ceil(1 << 20)).unwrap_or(u32::MAX);
+    let waiting = Arc::clone(&api.inner.bodies).acquire_many_owned(mebibytes);
+    let room = tokio::time::timeout(WORK_PATIENCE, waiting).await;
+    room.ok().and_then(Result::ok).map(Some).ok_or_else(|| {
+        let detail = json!({ "limit_mebibytes": MAX_BUFFERED_MEBIBYTES });
+        Failed::new(Code::Overloaded, "too many large bodies arrive at once", detail)
+    })
+}
+
+/// A body, and the room that it takes.
+struct Buffered {
+    bytes: Bytes,
+    _room: Option<OwnedSemaphorePermit>,
+}
+
+impl AsRef<[u8]> for Buffered {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
     }
 }
 

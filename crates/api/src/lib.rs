@@ -8,6 +8,7 @@ mod answer;
 pub mod auth;
 mod extract;
 pub mod limits;
+mod observe;
 pub mod openapi;
 mod repeat;
 mod routes;

@@ -7,6 +7,12 @@ use carrel_domain::ByteSize;
 /// A body of JSON, such as a file that is written.
 pub const MAX_JSON_BODY: ByteSize = ByteSize::mib(32);
 
+/// Bodies of JSON that are held in memory at once, in MiB.
+pub const MAX_BUFFERED_MEBIBYTES: usize = 256;
+
+/// A smaller body is not counted: connections bound their number.
+pub const MIN_COUNTED_BODY: ByteSize = ByteSize::kib(64);
+
 /// Characters of a command line over HTTP.
 pub const MAX_COMMAND_CHARS: usize = 4096;
 

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
 use crate::answer::{Answered, Failed, bytes_answer, json_answer};
+use crate::auth::Caller;
 use crate::state::Api;
 
 /// The header with the caller's key.
@@ -29,12 +30,28 @@ pub(crate) type Done = Result<(StatusCode, Value), Failed>;
 /// A request that changes something.
 pub(crate) struct Change<'a> {
     pub(crate) api: &'a Api,
-    /// Where it changes something; none for what concerns no workspace yet.
-    pub(crate) workspace: Option<WorkspaceId>,
+    pub(crate) place: Place<'a>,
     /// What it does.
     pub(crate) route: &'static str,
     pub(crate) headers: &'a HeaderMap,
     pub(crate) body: &'a [u8],
+}
+
+/// Where a request changes something. Keys of one place mean nothing in another.
+#[derive(Clone, Copy)]
+pub(crate) enum Place<'a> {
+    Workspace(WorkspaceId),
+    /// It concerns no workspace yet: the keys are the caller's own.
+    Caller(&'a Caller),
+}
+
+impl Place<'_> {
+    fn scope(self) -> String {
+        match self {
+            Self::Workspace(id) => id.to_string(),
+            Self::Caller(caller) => caller.identity(),
+        }
+    }
 }
 
 /// Returns the key of a request.
@@ -59,9 +76,8 @@ impl<'a> Change<'a> {
 
     async fn do_once(self, work: impl Future<Output = Done>) -> Answered {
         let Some(key) = key(self.headers)? else { return answer(work.await) };
-        let workspace = self.workspace.map(|id| id.to_string()).unwrap_or_default();
         let repeat = Repeat {
-            scope: format!("{workspace} {}", self.route),
+            scope: format!("{} {}", self.place.scope(), self.route),
             key,
             digest: Sha256::digest(self.body).into(),
         };

@@ -3,6 +3,7 @@
 mod credentials;
 mod files;
 mod github;
+mod mcp;
 mod page;
 mod system;
 mod tasks;
@@ -10,15 +11,19 @@ mod tools;
 mod work;
 mod workspaces;
 
+pub(crate) use mcp::mounted as mcp;
 pub(crate) use tools::names as tool_names;
 
 use axum::Router;
 use axum::extract::Request;
 use axum::http::Method;
+use axum::middleware::from_fn_with_state;
 use carrel_domain::Code;
+use carrel_mcp::Mounted;
 use serde_json::json;
 
 use crate::answer::Failed;
+use crate::observe::observe;
 use crate::openapi::Route;
 use crate::state::Api;
 
@@ -40,12 +45,14 @@ pub(crate) fn table() -> Vec<Route> {
 }
 
 /// Returns the router.
-pub(crate) fn router(api: Api) -> Router {
+pub(crate) fn router(api: Api, mcp: Mounted) -> Router {
     let routes = table().into_iter().map(Route::into_handler);
     routes
         .fold(Router::new(), |router, (path, handler)| router.route(path, handler))
+        .route("/mcp", mcp::route(mcp))
         .fallback(unknown)
         .method_not_allowed_fallback(wrong_method)
+        .layer(from_fn_with_state(api.clone(), observe))
         .with_state(api)
 }
 

@@ -6,7 +6,7 @@ use tokio::time::Instant;
 use tracing::warn;
 
 use crate::limits::{HEADER_READ_TIMEOUT, MAX_CONNECTIONS, SHUTDOWN_GRACE, WRITE_STALL};
-use crate::routes::router;
+use crate::routes::{mcp, router};
 use crate::state::Api;
 
 /// Serves the API from a listener until it is told to stop. What is open then may end by itself for a
@@ -18,13 +18,17 @@ pub async fn serve(listener: TcpListener, api: Api) {
         max_connections: MAX_CONNECTIONS,
     };
     let stop = api.inner.stop.clone();
-    let connections = Connections::new(options, router(api));
+    let mcp = mcp(&api);
+    let connections = Connections::new(options, router(api, mcp.clone()));
     tokio::select! {
         () = connections.accept(&listener) => {}
+        () = mcp.run() => {}
         () = stop.cancelled() => {}
     }
     drop(listener);
-    if !connections.close(Instant::now() + SHUTDOWN_GRACE).await {
+    let deadline = Instant::now() + SHUTDOWN_GRACE;
+    let (closed, ()) = tokio::join!(connections.close(deadline), mcp.run());
+    if !closed {
         warn!("stopped before every request had ended");
     }
 }

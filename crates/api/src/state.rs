@@ -10,6 +10,7 @@ use carrel_github::GitHub;
 use carrel_service::credentials::Vault;
 use carrel_service::{NewSpace, ServiceError, Space, Spaces, Tasks};
 use carrel_store::Workspace;
+use carrel_tools::Events;
 use serde_json::json;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
@@ -19,7 +20,10 @@ use crate::auth::{
     Authority, Caller, ConsoleLink, Coverage, RateLimits, RateOptions, Scope, Tickets, Transport,
     Verifier as _, jwks::Provider,
 };
-use crate::limits::{MAX_STREAMS_PER_WORKSPACE, MAX_UPLOADS, MAX_WORK, WORK_PATIENCE};
+use crate::limits::{
+    MAX_BUFFERED_MEBIBYTES, MAX_STREAMS_PER_WORKSPACE, MAX_UPLOADS, MAX_WORK, WORK_PATIENCE,
+};
+use crate::observe::{self, Requests};
 use crate::repeat::InFlight;
 
 /// What the API is made from.
@@ -43,6 +47,8 @@ pub struct ApiOptions {
     pub rates: RateOptions,
     /// Machines that repositories may come from.
     pub hosts: Arc<[String]>,
+    /// Where it is written down what was changed and refused.
+    pub events: Events,
     /// Credentials of workspaces; none are kept if there is none.
     pub credentials: Option<Vault>,
     /// Repositories on GitHub.
@@ -76,6 +82,10 @@ pub(crate) struct Inner {
     uploads: Arc<Semaphore>,
     streams: Arc<Mutex<HashMap<WorkspaceId, usize>>>,
     pub(crate) in_flight: InFlight,
+    pub(crate) events: Events,
+    pub(crate) requests: Requests,
+    /// Mebibytes that bodies may take together.
+    pub(crate) bodies: Arc<Semaphore>,
     /// The document of the API, once somebody has asked for it.
     pub(crate) document: OnceLock<Bytes>,
 }
@@ -101,6 +111,9 @@ impl Api {
             uploads: Arc::new(Semaphore::new(MAX_UPLOADS)),
             streams: Arc::default(),
             in_flight: InFlight::default(),
+            events: options.events,
+            requests: Requests::default(),
+            bodies: Arc::new(Semaphore::new(MAX_BUFFERED_MEBIBYTES)),
             document: OnceLock::new(),
         };
         Self { inner: Arc::new(inner) }
@@ -128,14 +141,25 @@ impl Api {
         asked: Option<WorkspaceId>,
     ) -> Result<Workspace, Failed> {
         let id = caller.workspace(asked)?;
+        observe::about(id);
         caller.check(scope, id)?;
-        self.inner.rates.check(id, self.now())?;
+        self.pace(id)?;
         match (self.inner.spaces.find(id).await, &caller.coverage) {
             (Err(ServiceError::NoWorkspace { .. }), Coverage::Only(_)) => {
                 Ok(self.inner.spaces.provision(NewSpace::usual(id)).await?.0)
             }
             (found, _) => Ok(found?),
         }
+    }
+
+    /// Counts a request of a workspace, and refuses one too many.
+    pub(crate) fn pace(&self, workspace: WorkspaceId) -> Result<(), Failed> {
+        Ok(self.inner.rates.check(workspace, self.now())?)
+    }
+
+    /// Returns how many event streams are open.
+    pub(crate) fn streams(&self) -> usize {
+        self.inner.streams.lock().unwrap_or_else(PoisonError::into_inner).values().sum()
     }
 
     /// Opens the workspace of a request.

@@ -18,7 +18,7 @@ use carrel_github::{GitHub, Settings as GitHubSettings};
 use carrel_service::credentials::{CredentialError, SealingKey, Vault};
 use carrel_service::{Feed, Spaces, SpacesOptions, Sweep, Tasks, Worker, WorkerOptions};
 use carrel_store::{Sqlite, SqliteOptions, Store};
-use carrel_tools::GitOptions;
+use carrel_tools::{Events, GitOptions};
 use carrel_workspace::{Commands, Purpose};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -66,7 +66,8 @@ async fn serve(arguments: &ServeArguments, environment: &Environment) -> Result<
         Arc::new(Sqlite::open(&SqliteOptions { path: data.path().join("carrel.db") })?);
     let clock = Arc::new(SystemClock);
     let tasks = Tasks::new(Arc::clone(&store), Feed::default(), clock.clone());
-    let spaces = spaces(arguments, environment, &settings, &data, &store)?;
+    let events = toolbox::events_in(data.path());
+    let spaces = spaces(arguments, environment, &settings, &data, &store, &events)?;
     let stop = CancellationToken::new();
     let stopped = cancel_on_signal(&stop)?;
     let credentials = vault(arguments, environment, &data, &store).await?;
@@ -102,6 +103,7 @@ async fn serve(arguments: &ServeArguments, environment: &Environment) -> Result<
             ..RateOptions::default()
         },
         hosts,
+        events: events.clone(),
         credentials: Some(credentials),
         github,
         stop: stop.clone(),
@@ -148,6 +150,7 @@ fn spaces(
     settings: &Settings,
     data: &DataDirectory,
     store: &Arc<dyn Store>,
+    events: &Events,
 ) -> Result<Spaces, Failure> {
     let loaded = boundary::policy(&arguments.boundary, environment)?;
     let purpose = Purpose::ManyCommands;
@@ -159,7 +162,8 @@ fn spaces(
         runner,
         commands: Commands::new(own_program()?),
         environment: environment.clone(),
-        events: toolbox::events_in(data.path()),
+        events: events.clone(),
+        floor: settings.floor,
         git: GitOptions {
             hosts: settings.hosts.to_vec(),
             authorities: settings.authorities.clone(),

@@ -86,6 +86,8 @@ variables! {
     CARREL_TOKEN;
     /// The key that credentials of workspaces are sealed with, instead of the one in the data directory.
     CARREL_CREDENTIAL_KEY;
+    /// How much of the disk has to stay free: `512M`, `2%`.
+    CARREL_FREE_SPACE_FLOOR;
     /// How many requests a second one workspace may send to `carrel serve`.
     CARREL_RATE_LIMIT;
     /// A file with the certificates of authorities that are trusted, instead of those of the system.

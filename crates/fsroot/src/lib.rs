@@ -39,7 +39,7 @@ pub use directory::Entry;
 pub use error::{Error, Escape, Problem};
 pub use file::{Held, MAX_READ_BYTES, Range};
 pub use metadata::{FileKind, Metadata};
-pub use root::{Identity, Root, Space};
+pub use root::{Capacity, Identity, Root, Space};
 pub use sensitive::is_sensitive;
 pub use step::Directory;
 pub use usage::{Usage, UsageLimit};

@@ -45,6 +45,15 @@ pub struct Space {
     pub inodes: u64,
 }
 
+/// What a file system has, and has left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Capacity {
+    /// What is left for an ordinary user.
+    pub free: Space,
+    /// All there is.
+    pub total: Space,
+}
+
 impl Root {
     /// Opens a directory of the host. This is the one place where links may lead
     /// anywhere: an operator names a root, and what it resolves to is shown.
@@ -169,10 +178,19 @@ impl Root {
 
     /// Returns what the file system below this directory has left.
     pub fn space(&self) -> Result<Space, Error> {
+        self.capacity().map(|capacity| capacity.free)
+    }
+
+    /// Returns what the file system below this directory has, and has left.
+    pub fn capacity(&self) -> Result<Capacity, Error> {
         let stat = fstatvfs(self.reopen(Path::new("."))?)
             .map_err(|errno| Error::from_errno(&self.path, errno))?;
-        let inodes = if stat.f_files == 0 { u64::MAX } else { stat.f_favail };
-        Ok(Space { bytes: stat.f_bavail.saturating_mul(stat.f_frsize), inodes })
+        let inodes = |count| if stat.f_files == 0 { u64::MAX } else { count };
+        let bytes = |blocks: u64| blocks.saturating_mul(stat.f_frsize);
+        Ok(Capacity {
+            free: Space { bytes: bytes(stat.f_bavail), inodes: inodes(stat.f_favail) },
+            total: Space { bytes: bytes(stat.f_blocks), inodes: inodes(stat.f_files) },
+        })
     }
 
     /// Makes the entries of a directory survive a power loss.

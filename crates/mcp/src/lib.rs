@@ -26,13 +26,13 @@ mod server;
 mod stdio;
 
 pub use http::{
-    BearerToken, ConnectionOptions, Connections, HttpError, HttpOptions, OptionsError, Replies,
-    ReplyConnection, Scope, SessionId, TokenError, serve_http,
+    BearerToken, ConnectionOptions, Connections, HttpError, HttpOptions, Mounted, OptionsError,
+    Replies, ReplyConnection, Scope, SessionId, SessionOwner, TokenError, serve_http,
 };
 pub use limits::{
     BODY_READ_TIMEOUT, EOF_GRACE, HEADER_READ_TIMEOUT, JSON_PATIENCE, KEEP_ALIVE, MAX_CONNECTIONS,
     MAX_IN_FLIGHT, MAX_MESSAGE_BYTES, MAX_SESSIONS, SESSION_IDLE, SHUTDOWN_GRACE, STREAM_LINGER,
     WRITE_STALL,
 };
-pub use server::{Facts, ToolHandler, ToolServer};
+pub use server::{Facts, Offer, OfferHandler, OfferServer, ToolHandler, ToolServer};
 pub use stdio::{StdioError, serve_lines, serve_stdio};

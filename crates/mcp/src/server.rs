@@ -3,6 +3,7 @@
 mod audience;
 mod encode;
 mod handles;
+mod offer;
 mod progress;
 
 use std::path::PathBuf;
@@ -24,6 +25,7 @@ use crate::http::Scope;
 use audience::Audience;
 pub use audience::Facts;
 use handles::Handles;
+pub use offer::{Offer, OfferHandler, OfferServer};
 
 /// The field of `_meta` in which a client of the revision without sessions names its own.
 const HANDLE: &str = "dev.carrel/session";

@@ -1,6 +1,6 @@
 //! Why the service could not do what was asked.
 
-use carrel_domain::{Code, Coded, TaskId, TaskStatus, WorkspaceId};
+use carrel_domain::{ByteSize, Code, Coded, TaskId, TaskStatus, WorkspaceId};
 use carrel_store::StoreError;
 use serde_json::{Value, json};
 
@@ -28,6 +28,16 @@ pub enum ServiceError {
     /// There is nothing to seal credentials with.
     #[error("this server keeps no credentials; the operator sets CARREL_CREDENTIAL_KEY")]
     NoCredentialKey,
+    /// The disk has less left than has to stay free.
+    #[error(
+        "the disk of the workspaces has {free} left, and {floor} stay free; nothing is begun until there is more"
+    )]
+    LowSpace {
+        /// What is left.
+        free: ByteSize,
+        /// What has to stay free.
+        floor: ByteSize,
+    },
     /// There is no such workspace.
     #[error("no such workspace: {id}")]
     NoWorkspace {
@@ -79,6 +89,7 @@ impl Coded for ServiceError {
             Self::Run(error) => error.code(),
             Self::Credential(error) => error.code(),
             Self::NoCredentialKey => Code::SecretUnknown,
+            Self::LowSpace { .. } => Code::DiskFull,
             Self::NoWorkspace { .. } => Code::WorkspaceNotFound,
             Self::WorkspaceBusy { .. } => Code::WorkspaceBusy,
             Self::NoTask { .. } => Code::TaskNotFound,
@@ -96,6 +107,9 @@ impl Coded for ServiceError {
             Self::Run(error) => error.detail(),
             Self::Credential(error) => error.detail(),
             Self::NoCredentialKey => json!({}),
+            Self::LowSpace { free, floor } => {
+                json!({ "free_bytes": free.as_u64(), "floor_bytes": floor.as_u64() })
+            }
             Self::NoWorkspace { id } | Self::WorkspaceBusy { id } => json!({ "workspace_id": id }),
             Self::NoTask { id } => json!({ "task_id": id }),
             Self::Finished { id, status } => json!({ "task_id": id, "status": status }),

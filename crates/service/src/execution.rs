@@ -142,6 +142,10 @@ impl Execution {
         };
         let space = match self.prepare().await {
             Ok(space) => space,
+            // It waits until there is room; that is not its fault.
+            Err(error @ ServiceError::LowSpace { .. }) => {
+                return Ending::Again { reason: message_of(&error), counts: false };
+            }
             Err(error) if is_passing(error.code()) => {
                 return Ending::Again { reason: message_of(&error), counts: true };
             }

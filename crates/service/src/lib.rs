@@ -15,6 +15,7 @@ pub mod credentials;
 mod error;
 mod execution;
 mod feed;
+mod floor;
 mod follow;
 mod journal;
 pub mod limits;
@@ -30,6 +31,7 @@ mod worker;
 
 pub use error::ServiceError;
 pub use feed::Feed;
+pub use floor::{Floor, InvalidFloor};
 pub use follow::{Followed, follow};
 pub use quota::{MAX_QUOTA_GB, quota_of_gibibytes};
 pub use request::{InvalidRequest, Submit, TaskRequest};

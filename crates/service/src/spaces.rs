@@ -8,7 +8,8 @@ use carrel_config::{Environment, HooksConfig};
 use carrel_domain::{
     ByteSize, Clock, Identifier, Layout, Network, WorkspaceAccess, WorkspaceId, WorkspaceKey,
 };
-use carrel_exec::JobStatus;
+use carrel_exec::{JobStatus, Owner};
+use carrel_fsroot::{Capacity, Root};
 use carrel_store::{Store, Workspace};
 use carrel_tools::{
     Answer, Arrived, CallOptions, Events, Failure, GitOptions, Place, Registry, Secrets, Session,
@@ -16,12 +17,13 @@ use carrel_tools::{
 };
 use carrel_workspace::{
     Amount, Commands, Create, Desk, Freshness, HookSettings, Hooks, Measured, Options, Quota,
-    Remove, Runner, Target, Workspaces,
+    Remove, RunError, Runner, Target, Workspaces,
 };
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
 use crate::error::ServiceError;
+use crate::floor::Floor;
 
 /// Workspaces that stay open when nobody uses them.
 const MAX_IDLE: usize = 64;
@@ -43,6 +45,8 @@ pub struct SpacesOptions {
     pub events: Events,
     /// Which machines git may reach.
     pub git: GitOptions,
+    /// How much of the disk has to stay free.
+    pub floor: Floor,
     /// Where the time comes from.
     pub clock: Arc<dyn Clock>,
 }
@@ -56,6 +60,8 @@ pub struct Spaces {
 #[derive(Debug)]
 struct Inner {
     workspaces: Workspaces,
+    /// The directory that holds them.
+    disk: Root,
     hooks: Hooks,
     options: SpacesOptions,
     store: Arc<dyn Store>,
@@ -107,12 +113,35 @@ impl Spaces {
         })?;
         let settings = HookSettings::new(HooksConfig::none(), &options.environment, Vec::new());
         let hooks = Hooks::new(settings, options.commands.clone(), CancellationToken::new());
+        let disk = Root::open(workspaces.path()).map_err(RunError::Workspace)?;
         let open = Mutex::default();
-        Ok(Self { inner: Arc::new(Inner { workspaces, hooks, options, store, open }) })
+        Ok(Self { inner: Arc::new(Inner { workspaces, disk, hooks, options, store, open }) })
+    }
+
+    /// Returns what the disk of the workspaces has, and has left.
+    pub fn capacity(&self) -> Result<Capacity, ServiceError> {
+        Ok(self.inner.disk.capacity().map_err(RunError::Workspace)?)
+    }
+
+    /// Refuses to begin anything while the disk has less left than has to stay free.
+    pub fn check_floor(&self) -> Result<(), ServiceError> {
+        let (disk, floor) = (self.capacity()?, self.inner.options.floor);
+        if !floor.is_passed(disk) {
+            return Ok(());
+        }
+        let (free, floor) = (disk.free.bytes, floor.bytes_of(disk));
+        Err(ServiceError::LowSpace { free: ByteSize::bytes(free), floor: ByteSize::bytes(floor) })
+    }
+
+    /// Returns what those workspaces use that are open, as last counted.
+    pub fn used(&self) -> Vec<(WorkspaceId, Amount)> {
+        let opened = self.opened();
+        opened.iter().map(|(id, space)| (*id, space.place.desk().used())).collect()
     }
 
     /// Makes a workspace, or finds the one that has the id. Returns whether it was made.
     pub async fn provision(&self, new: NewSpace) -> Result<(Workspace, bool), ServiceError> {
+        self.check_floor()?;
         let inner = &*self.inner;
         let quota = new.quota.unwrap_or(inner.options.quota.bytes);
         let workspace = Workspace {
@@ -148,8 +177,9 @@ impl Spaces {
         Ok(Arc::clone(opened.entry(id).or_insert(space)))
     }
 
-    /// Looks whether a workspace is within its quota, and returns what it uses.
+    /// Looks whether a workspace is within its quota and the disk has room, and returns what it uses.
     pub async fn check_quota(&self, space: &Space) -> Result<Amount, ServiceError> {
+        self.check_floor()?;
         let used = self.count(space, Freshness::Cached).await?;
         self.inner.workspaces.touch(&space.key).await?;
         Ok(used)
@@ -212,6 +242,14 @@ impl Spaces {
         let spaces: Vec<_> = self.opened().drain().map(|(_, space)| space).collect();
         for space in spaces {
             space.code.toolbox().jobs.stop_all().await;
+        }
+    }
+
+    /// Ends what somebody left running in the background, wherever that is.
+    pub async fn stop_owner(&self, owner: &Owner) {
+        let spaces: Vec<_> = self.opened().values().cloned().collect();
+        for space in spaces {
+            space.code.toolbox().jobs.stop_owner(owner).await;
         }
     }
 

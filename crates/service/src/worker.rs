@@ -18,6 +18,9 @@ use crate::repository::DEFAULT_HOSTS;
 use crate::spaces::Spaces;
 use crate::tasks::Tasks;
 
+/// How often a worker looks whether the disk has room again.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
+
 /// How a worker works.
 #[derive(Clone, Debug)]
 pub struct WorkerOptions {
@@ -97,6 +100,22 @@ impl Worker {
         }
     }
 
+    /// Waits until the disk has room for work. Says no when the worker stops first.
+    async fn has_room(&self, stop: &CancellationToken) -> bool {
+        let mut said = false;
+        while let Err(error) = self.spaces.check_floor() {
+            if !said {
+                warn!(%error, "tasks wait");
+                said = true;
+            }
+            tokio::select! {
+                () = stop.cancelled() => return false,
+                () = tokio::time::sleep(LOOK_AGAIN) => {}
+            }
+        }
+        true
+    }
+
     async fn claim(
         &self,
         running: &TaskTracker,
@@ -114,6 +133,9 @@ impl Worker {
                 () = stop.cancelled() => return,
                 slot = Arc::clone(&self.slots).acquire_owned() => slot,
             };
+            if !self.has_room(stop).await {
+                return;
+            }
             let claimed = tokio::select! {
                 () = stop.cancelled() => return,
                 claimed = self.tasks.store.claim(request.clone()) => claimed,

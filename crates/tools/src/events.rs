@@ -78,6 +78,22 @@ pub enum Event {
         /// How much it answered.
         bytes: usize,
     },
+    /// The API was asked to change something, or refused something.
+    #[serde(rename = "api.call")]
+    ApiCall {
+        /// What it was asked to do.
+        method: String,
+        /// The route, with the names of its parts in place of what the caller wrote there.
+        route: String,
+        /// The workspace, if the call was about one.
+        workspace: Option<String>,
+        /// What was answered; 499 if the caller was gone before.
+        status: u16,
+        /// What the caller was told the request is called.
+        request_id: String,
+        /// How long it took.
+        duration_ms: f64,
+    },
     /// What the project files of a workspace say was found out, or has changed.
     #[serde(rename = "lifecycle.workspace.profile")]
     WorkspaceProfile {

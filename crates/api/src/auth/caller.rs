@@ -3,8 +3,10 @@
 use std::collections::BTreeSet;
 
 use carrel_domain::{Timestamp, WorkspaceId};
+use sha2::{Digest as _, Sha256};
 
 use super::error::AuthError;
+use super::random::hex;
 use super::scope::{Scope, Scopes};
 
 /// The workspaces that a caller has to do with.
@@ -38,6 +40,9 @@ impl Coverage {
     }
 }
 
+/// Bytes of a hash that tell callers apart.
+const IDENTITY_BYTES: usize = 16;
+
 /// Somebody whose credentials were believed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Caller {
@@ -61,6 +66,18 @@ impl Caller {
     /// Tells whether this kind of work is allowed at all, for what concerns no workspace.
     pub fn check_scope(&self, scope: Scope) -> Result<(), AuthError> {
         if self.scopes.allow(scope) { Ok(()) } else { Err(AuthError::MissingScope { scope }) }
+    }
+
+    /// Returns what tells callers apart: their name and the workspaces they cover. It is the same for a
+    /// new token of the same bearer.
+    pub(crate) fn identity(&self) -> String {
+        let mut hash = Sha256::new();
+        hash.update(serde_json::json!(self.subject).to_string());
+        match &self.coverage {
+            Coverage::All => hash.update("all"),
+            Coverage::Only(ids) => ids.iter().for_each(|id| hash.update(id.to_string())),
+        }
+        hex(&hash.finalize()[..IDENTITY_BYTES])
     }
 
     /// Returns the workspace that a request is about: the one it asks for, or else the only one that

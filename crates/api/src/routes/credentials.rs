@@ -14,7 +14,7 @@ use crate::answer::{Answered, Failed, ok};
 use crate::auth::Scope;
 use crate::extract::{Id, Json, Who, word};
 use crate::openapi::{Example, Header, Route, STORE, WORKSPACES};
-use crate::repeat::Change;
+use crate::repeat::{Change, Place};
 use crate::state::Api;
 
 /// Every route of this module.
@@ -98,7 +98,7 @@ pub(super) async fn put(
     let identity = vault.fingerprint(&[name.as_bytes(), b"\0", &body].concat());
     let change = Change {
         api: &api,
-        workspace: Some(workspace),
+        place: Place::Workspace(workspace),
         route: "put_credential",
         headers: &headers,
         body: &identity,

@@ -17,7 +17,7 @@ use crate::answer::{Answered, Failed, bytes_answer, ok};
 use crate::auth::Scope;
 use crate::extract::{Id, Json, Params, Who};
 use crate::openapi::{FILES, Header, RELATIVE_PATH, Route, SEARCH, STORE, WORKSPACES};
-use crate::repeat::{Change, Done};
+use crate::repeat::{Change, Done, Place};
 use crate::routes::work::{Called, arguments, check_relative};
 use crate::state::Api;
 
@@ -195,7 +195,7 @@ pub(super) async fn write(
     check_relative("path", Some(&asked.path))?;
     let change = Change {
         api: &api,
-        workspace: Some(workspace),
+        place: Place::Workspace(workspace),
         route: "write",
         headers: &headers,
         body: &body,

@@ -1,6 +1,6 @@
 //! Whether the server is well.
 
-use std::fmt::Write as _;
+mod metrics;
 
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -25,7 +25,10 @@ pub(super) fn routes() -> Vec<Route> {
             .json::<Health>(200, "It is."),
         Route::get("/readyz", ready)
             .called("check_readiness", "Is the server ready?")
-            .says("Answers whether the store answers, and whether the keys of the token provider are there, if one is set.")
+            .says(
+                "Answers whether the store answers, whether the disk has room, and whether the keys of the token \
+                 provider are there, if one is set.",
+            )
             .public()
             .json::<Readiness>(200, "It is.")
             .json::<Readiness>(503, "Something that is needed is not there."),
@@ -52,6 +55,9 @@ struct Readiness {
     status: &'static str,
     /// `ok`, or the code of what is wrong.
     store: &'static str,
+    /// `ok`, or `low` while the disk of the workspaces has less left than has to stay free: tasks wait, and
+    /// nothing is begun.
+    space: &'static str,
     /// Whether tokens of the provider can be verified: `ok` or `missing`. Not there without a provider.
     #[serde(skip_serializing_if = "Option::is_none")]
     keys: Option<&'static str>,
@@ -64,6 +70,7 @@ pub(super) async fn alive() -> Answered {
 
 /// What it needs answers, too.
 pub(super) async fn ready(State(api): State<Api>) -> Answered {
+    let space = if api.inner.spaces.check_floor().is_ok() { "ok" } else { "low" };
     let store = match api.inner.tasks.store().ping().await {
         Ok(()) => "ok",
         Err(error) => error.code().name(),
@@ -71,23 +78,25 @@ pub(super) async fn ready(State(api): State<Api>) -> Answered {
     let has_keys = |provider: &Provider| if provider.is_ready() { "ok" } else { "missing" };
     let keys = api.inner.provider.as_ref().map(has_keys);
     if store == "ok" && keys != Some("missing") {
-        return Ok(ok(&Readiness { status: "ready", store, keys }));
+        return Ok(ok(&Readiness { status: "ready", store, space, keys }));
     }
-    let body = Readiness { status: "not_ready", store, keys };
+    let body = Readiness { status: "not_ready", store, space, keys };
     Ok(json_answer(StatusCode::SERVICE_UNAVAILABLE, &body))
 }
 
-/// Figures for Prometheus.
+/// Figures for Prometheus. Those of workspaces are shown to whoever may look into them.
 pub(super) async fn metrics(State(api): State<Api>, Who(caller): Who) -> Answered {
     caller.check_scope(Scope::Read)?;
     let counts = api.inner.tasks.store().counts().await?;
-    let mut text = String::new();
-    for (name, help, value) in [
-        ("carrel_tasks_queued", "Tasks that wait.", counts.queued),
-        ("carrel_tasks_running", "Tasks that run.", counts.running),
-        ("carrel_workspaces", "Workspaces.", counts.workspaces),
-    ] {
-        let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} gauge\n{name} {value}");
-    }
-    Ok(bytes_answer(StatusCode::OK, "text/plain; version=0.0.4", text))
+    let disk = api.inner.spaces.capacity()?;
+    let mut text = metrics::Text::default();
+    text.gauge("carrel_tasks_queued", "Tasks that wait.", counts.queued);
+    text.gauge("carrel_tasks_running", "Tasks that run.", counts.running);
+    text.gauge("carrel_workspaces", "Workspaces.", counts.workspaces);
+    text.gauge("carrel_event_streams", "Event streams that are open.", api.streams() as u64);
+    text.disk(disk);
+    let used = api.inner.spaces.used().into_iter();
+    text.workspaces(used.filter(|(id, _)| caller.coverage.covers(*id)));
+    text.requests(&api.inner.requests.counts());
+    Ok(bytes_answer(StatusCode::OK, "text/plain; version=0.0.4", text.into_string()))
 }

@@ -18,6 +18,7 @@ use crate::answer::{Answered, Failed, ok};
 use crate::auth::{Caller, Scope};
 use crate::extract::{Id, Json, Params, Who, named_workspace};
 use crate::limits::{CANCEL_PATIENCE, DEFAULT_PAGE, MAX_PAGE};
+use crate::observe;
 use crate::repeat;
 use crate::state::Api;
 use crate::streams::{Until, event_stream};
@@ -107,7 +108,9 @@ async fn find(api: &Api, caller: &Caller, scope: Scope, id: TaskId) -> Result<Ta
     if !caller.coverage.covers(task.workspace) {
         return Err(ServiceError::NoTask { id }.into());
     }
+    observe::about(task.workspace);
     caller.check(scope, task.workspace)?;
+    api.pace(task.workspace)?;
     Ok(task)
 }
 

@@ -11,10 +11,10 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use crate::answer::{Answered, Failed, ok};
-use crate::auth::Scope;
+use crate::auth::{Caller, Scope};
 use crate::extract::{Id, Json, Who, word};
 use crate::openapi::{COMMANDS, FILES, Header, Route, SEARCH, STORE, TOOLS, WORKSPACES};
-use crate::repeat::{Change, Done};
+use crate::repeat::{Change, Done, Place};
 use crate::routes::work::Called;
 use crate::state::Api;
 
@@ -91,7 +91,16 @@ pub(super) async fn list(State(_): State<Api>, Who(caller): Who) -> Answered {
     Ok(ok(tools))
 }
 
-fn definitions() -> impl Iterator<Item = &'static Definition> {
+/// Finds a tool by its name.
+pub(super) fn find(name: &str, hint: &str) -> Result<&'static Definition, Failed> {
+    definitions().find(|tool| tool.about.name == name).ok_or_else(|| {
+        let name: String = name.chars().take(100).collect();
+        let message = format!("unknown tool `{name}`; {hint}");
+        Failed::new(Code::UnknownTool, message, json!({ "tool": name }))
+    })
+}
+
+pub(super) fn definitions() -> impl Iterator<Item = &'static Definition> {
     let all = [Toolset::Workspace, Toolset::Code].into_iter().flat_map(carrel_tools::definitions);
     all.filter(|tool| !NOT_OVER_REST.contains(&tool.about.name))
 }
@@ -121,7 +130,7 @@ fn class_word(class: Class) -> &'static str {
 }
 
 /// Returns what a caller needs to be allowed for a class of tools.
-fn scope_of(class: Class, name: &str) -> Scope {
+pub(super) fn scope_of(class: Class, name: &str) -> Scope {
     match class {
         Class::Read => Scope::Read,
         // These change files by running commands.
@@ -129,6 +138,17 @@ fn scope_of(class: Class, name: &str) -> Scope {
         Class::Write => Scope::Write,
         Class::Execute => Scope::Exec,
     }
+}
+
+/// Refuses a network that the caller may not ask for.
+pub(super) fn check_asked_network(
+    caller: &Caller,
+    arguments: &Map<String, Value>,
+) -> Result<(), Failed> {
+    if arguments.get("network").is_some_and(|network| network != "none") {
+        caller.check_scope(Scope::Net)?;
+    }
+    Ok(())
 }
 
 pub(super) async fn call(
@@ -140,22 +160,16 @@ pub(super) async fn call(
     Json(arguments, body): Json<Map<String, Value>>,
 ) -> Answered {
     let name = word(parts, "name");
-    let Some(tool) = definitions().find(|tool| tool.about.name == name) else {
-        let name: String = name.chars().take(100).collect();
-        let message = format!("unknown tool `{name}`; GET /api/tools lists them");
-        return Err(Failed::new(Code::UnknownTool, message, json!({ "tool": name })));
-    };
+    let tool = find(&name, "GET /api/tools lists them")?;
     if arguments.contains_key("workspace") {
         return Err(Failed::field("workspace", "is named in the path, not in the arguments"));
     }
-    if arguments.get("network").is_some_and(|network| network != "none") {
-        caller.check_scope(Scope::Net)?;
-    }
+    check_asked_network(&caller, &arguments)?;
     let scope = scope_of(tool.about.class, tool.about.name);
     caller.check(scope, workspace)?;
     let change = Change {
         api: &api,
-        workspace: Some(workspace),
+        place: Place::Workspace(workspace),
         route: tool.about.name,
         headers: &headers,
         body: &body,

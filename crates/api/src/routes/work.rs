@@ -3,10 +3,12 @@
 mod answers;
 mod schema;
 
+use std::sync::Arc;
+
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use carrel_domain::{Code, Network, WorkspaceId, whole};
-use carrel_tools::{CallOptions, Door, Session, Terms};
+use carrel_tools::{Answer, CallOptions, Door, Session, Terms};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -17,7 +19,7 @@ use crate::auth::{Caller, Scope};
 use crate::extract::{Id, Json, Who};
 use crate::limits::{EXEC_SECONDS, MAX_COMMAND_CHARS};
 use crate::openapi::{COMMANDS, FILES, Header, RELATIVE_PATH, Route, STORE, WORKSPACES};
-use crate::repeat::{Change, Done};
+use crate::repeat::{Change, Done, Place};
 use crate::routes::tasks::check_network;
 use crate::state::Api;
 
@@ -64,20 +66,35 @@ pub(super) struct Called<'a> {
 }
 
 impl Called<'_> {
-    /// Calls the tool. It takes a place if it works rather than looks something up, and needs room in
-    /// the workspace if it may fill it. A client that goes away ends it.
+    /// Calls the tool, and returns what programs are told. A client that goes away ends it.
     pub(super) async fn call(self, api: &Api) -> Result<Value, Failed> {
-        let space = api.space(self.caller, self.scope, self.workspace).await?;
-        let place = api.place().await?;
-        if self.scope != Scope::Read {
-            api.inner.spaces.check_quota(&space).await?;
-        }
         let cancel = CancellationToken::new();
         let _gone = cancel.clone().drop_guard();
         let session =
             Session::new(self.caller.subject.clone().unwrap_or_else(|| "rest".to_owned()));
-        let terms = Terms { network: self.network, ..Terms::default() };
-        let options = CallOptions { cancel, terms, ..CallOptions::new(Door::Rest) };
+        let options = CallOptions { cancel, ..CallOptions::new(Door::Rest) };
+        let answer = self.answer(api, session, options).await?;
+        if answer.is_error {
+            return Err(Failed::of_tool(&answer));
+        }
+        let text = answer.text();
+        Ok(answer.data.unwrap_or_else(|| json!({ "content": text, "facts": answer.structured })))
+    }
+
+    /// Calls the tool. It takes a place, and needs room in the workspace if it may fill it.
+    pub(super) async fn answer(
+        self,
+        api: &Api,
+        session: Arc<Session>,
+        mut options: CallOptions,
+    ) -> Result<Answer, Failed> {
+        let space = api.space(self.caller, self.scope, self.workspace).await?;
+        let place = api.place().await?;
+        // A full workspace is emptied with it.
+        if self.scope != Scope::Read && self.tool != "Delete" {
+            api.inner.spaces.check_quota(&space).await?;
+        }
+        options.terms = Terms { network: self.network, ..Terms::default() };
         let (tool, arguments) = (self.tool.to_owned(), self.arguments);
         // A request that is dropped drops no command: whoever waits for it has to end it, and its
         // place is free when it is over.
@@ -86,14 +103,9 @@ impl Called<'_> {
             drop(place);
             answer
         });
-        let answer = calling
+        calling
             .await
-            .map_err(|_| Failed::new(Code::Internal, "the server could not do this", json!({})))?;
-        if answer.is_error {
-            return Err(Failed::of_tool(&answer));
-        }
-        let text = answer.text();
-        Ok(answer.data.unwrap_or_else(|| json!({ "content": text, "facts": answer.structured })))
+            .map_err(|_| Failed::new(Code::Internal, "the server could not do this", json!({})))
     }
 }
 
@@ -150,7 +162,7 @@ pub(super) async fn exec(
     check_network(&caller, asked.network)?;
     let change = Change {
         api: &api,
-        workspace: Some(workspace),
+        place: Place::Workspace(workspace),
         route: "exec",
         headers: &headers,
         body: &body,
@@ -224,7 +236,7 @@ pub(super) async fn git(
     let args = asked.args.or_else(|| asked.branch.map(|branch| json!([branch])));
     let change = Change {
         api: &api,
-        workspace: Some(workspace),
+        place: Place::Workspace(workspace),
         route: "git",
         headers: &headers,
         body: &body,

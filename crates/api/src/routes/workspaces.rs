@@ -17,7 +17,7 @@ use crate::auth::{Coverage, Scope};
 use crate::extract::{Id, Json, Params, Who};
 use crate::limits::{DEFAULT_PAGE, MAX_NAME_CHARS, MAX_PAGE};
 use crate::openapi::{Header, NO_CONTROL, Route, STORE, WORKSPACES};
-use crate::repeat::Change;
+use crate::repeat::{Change, Place};
 use crate::routes::tasks::check_network;
 use crate::state::Api;
 
@@ -113,8 +113,13 @@ pub(super) async fn create(
     });
     let quota = quota.transpose()?;
     check_network(&caller, new.network)?;
-    let change =
-        Change { api: &api, workspace: None, route: "create", headers: &headers, body: &body };
+    let change = Change {
+        api: &api,
+        place: Place::Caller(&caller),
+        route: "create",
+        headers: &headers,
+        body: &body,
+    };
     let work = async {
         let space = NewSpace {
             id: WorkspaceId::generate(),

@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use carrel_config::Environment;
 use carrel_config::environment::{
-    CARREL_GIT_HOSTS, CARREL_RATE_LIMIT, DATABASE_URL, REDIS_URL, SSL_CERT_FILE,
-    WORKER_CONCURRENCY, WORKSPACE_DEFAULT_QUOTA_GB, WORKSPACE_VOLUME_PATH,
+    CARREL_FREE_SPACE_FLOOR, CARREL_GIT_HOSTS, CARREL_RATE_LIMIT, DATABASE_URL, REDIS_URL,
+    SSL_CERT_FILE, WORKER_CONCURRENCY, WORKSPACE_DEFAULT_QUOTA_GB, WORKSPACE_VOLUME_PATH,
 };
 use carrel_domain::ByteSize;
 use carrel_service::repository::DEFAULT_HOSTS;
-use carrel_service::{MAX_QUOTA_GB, quota_of_gibibytes};
+use carrel_service::{Floor, InvalidFloor, MAX_QUOTA_GB, quota_of_gibibytes};
 use carrel_workspace::Quota;
 
 use crate::failure::Failure;
@@ -45,6 +45,8 @@ pub(super) struct Settings {
     pub(super) hosts: Arc<[String]>,
     /// Who vouches for them, if not the authorities of the system.
     pub(super) authorities: Option<Arc<[u8]>>,
+    /// How much of the disk has to stay free.
+    pub(super) floor: Floor,
 }
 
 impl Settings {
@@ -65,6 +67,7 @@ impl Settings {
             keep: KEEP,
             hosts: hosts(environment)?,
             authorities: authorities(environment)?,
+            floor: floor(environment)?,
             rate: NonZeroU32::new(u32::try_from(rate).unwrap_or(u32::MAX))
                 .unwrap_or(NonZeroU32::MAX),
         })
@@ -115,6 +118,20 @@ fn number(
         name,
         value: text.into_owned(),
         expected: format!("a number from 1 to {most}"),
+    })
+}
+
+/// Reads how much of the disk has to stay free; blank counts as unset.
+fn floor(environment: &Environment) -> Result<Floor, Failure> {
+    let name = CARREL_FREE_SPACE_FLOOR;
+    let Some(text) = environment.get(name).filter(|text| !text.is_empty()) else {
+        return Ok(Floor::default());
+    };
+    let text = text.to_string_lossy();
+    text.parse().map_err(|error: InvalidFloor| Failure::Variable {
+        name,
+        value: text.clone().into_owned(),
+        expected: error.to_string(),
     })
 }
 

@@ -20,6 +20,10 @@ mod kill;
 mod lab;
 /// What endless work costs.
 mod limits;
+/// The tools for agents.
+mod mcp;
+/// What an operator sees: audit, figures, room.
+mod observed;
 /// From the start of a server to its end.
 mod starting;
 /// Reading events.

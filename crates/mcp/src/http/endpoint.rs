@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::{
     Router,
     extract::{Request, State},
-    http::{HeaderMap, Method, StatusCode},
+    http::{Method, StatusCode, request::Parts},
     response::Response,
     routing::{any, get},
 };
@@ -15,6 +15,7 @@ use super::{
     envelope, gate, media,
     options::HttpOptions,
     routes::COMMON,
+    scope::SessionOwner,
     session::Session,
     sessions::Sessions,
     sse::{self, EventId},
@@ -49,24 +50,30 @@ impl Endpoint {
     }
 
     async fn serve(&self, request: Request) -> Result<Response, Refused> {
+        gate::check(&self.options, request.uri(), request.headers())?;
+        self.let_in(request).await
+    }
+
+    /// Serves a request of somebody who may ask.
+    pub(super) async fn let_in(&self, request: Request) -> Result<Response, Refused> {
         let (parts, body) = request.into_parts();
-        gate::check(&self.options, &parts.uri, &parts.headers)?;
         match parts.method {
             Method::POST => self.post(parts, body).await,
-            Method::GET => self.get(&parts.headers),
-            Method::DELETE => self.delete(&parts.headers),
+            Method::GET => self.get(&parts),
+            Method::DELETE => self.delete(&parts),
             _ => Ok(answer::method_not_allowed("GET, POST, DELETE")),
         }
     }
 
     /// Opens a stream: the common one of a session, or the one of the last event that was seen.
-    fn get(&self, headers: &HeaderMap) -> Result<Response, Refused> {
+    fn get(&self, parts: &Parts) -> Result<Response, Refused> {
+        let headers = &parts.headers;
         media::check_listener(headers)?;
         if envelope::is_stateless(headers) {
             return Ok(answer::method_not_allowed("POST"));
         }
         media::check_version(headers)?;
-        let session = self.session(headers)?;
+        let session = self.session(parts)?;
         let Some(last) = headers.get(LAST_EVENT_HEADER) else {
             let common = session.find(COMMON).ok_or_else(answer::no_session)?;
             let place = common.log.last_read();
@@ -82,23 +89,24 @@ impl Endpoint {
     }
 
     /// Ends a session and cancels its calls.
-    fn delete(&self, headers: &HeaderMap) -> Result<Response, Refused> {
+    fn delete(&self, parts: &Parts) -> Result<Response, Refused> {
+        let headers = &parts.headers;
         if envelope::is_stateless(headers) {
             return Ok(answer::method_not_allowed("POST"));
         }
         media::check_version(headers)?;
-        let session = self.session(headers)?;
+        let session = self.session(parts)?;
         self.sessions.close(session.id().as_str());
         Ok(answer::empty(StatusCode::NO_CONTENT))
     }
 
     /// Finds the session that a request names.
-    pub(super) fn session(&self, headers: &HeaderMap) -> Result<Arc<Session>, Refused> {
-        let Some(id) = headers.get(SESSION_HEADER) else {
+    pub(super) fn session(&self, parts: &Parts) -> Result<Arc<Session>, Refused> {
+        let Some(id) = parts.headers.get(SESSION_HEADER) else {
             let message = "a session is required: send initialize, then Mcp-Session-Id";
             return Err(answer::invalid(StatusCode::BAD_REQUEST, message).into());
         };
-        let found = id.to_str().ok().and_then(|id| self.sessions.find(id));
+        let found = id.to_str().ok().and_then(|id| self.sessions.find(id, &owner(parts)));
         found.ok_or_else(|| answer::no_session().into())
     }
 
@@ -107,4 +115,9 @@ impl Endpoint {
         self.sessions.close(session.id().as_str());
         answer::no_session().into()
     }
+}
+
+/// Returns whose a request is. Where nobody says, all are the same one's.
+pub(super) fn owner(parts: &Parts) -> SessionOwner {
+    parts.extensions.get().cloned().unwrap_or_default()
 }

@@ -65,13 +65,20 @@ impl HttpOptions {
     ///
     /// Requests are accepted under the loopback names and under the address itself.
     pub fn new(address: SocketAddr, token: Option<BearerToken>) -> Result<Self, OptionsError> {
-        let mut allowed = AllowList::loopback();
+        let mut options = Self::mounted();
+        options.token = token;
         if !address.ip().is_unspecified() && !address.ip().is_loopback() {
-            allowed.names.push(Name::of_address(address.ip()));
+            options.allowed.names.push(Name::of_address(address.ip()));
         }
-        let options = Self {
-            token,
-            allowed,
+        options.check_address(address)?;
+        Ok(options)
+    }
+
+    /// Returns the usual, for a server that decides by itself who may ask.
+    pub fn mounted() -> Self {
+        Self {
+            token: None,
+            allowed: AllowList::loopback(),
             replies: Replies::Plain,
             max_body_bytes: MAX_MESSAGE_BYTES,
             max_sessions: MAX_SESSIONS,
@@ -80,9 +87,7 @@ impl HttpOptions {
             header_read_timeout: HEADER_READ_TIMEOUT,
             body_read_timeout: BODY_READ_TIMEOUT,
             write_stall: WRITE_STALL,
-        };
-        options.check_address(address)?;
-        Ok(options)
+        }
     }
 
     /// Returns what is expected of connections.

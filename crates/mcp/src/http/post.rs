@@ -15,7 +15,7 @@ use tokio::time::timeout;
 
 use super::{
     answer::{self, Refused, SESSION_HEADER},
-    endpoint::Endpoint,
+    endpoint::{Endpoint, owner},
     envelope::{Envelope, Lifecycle},
     log::Opening,
     media,
@@ -78,7 +78,7 @@ impl Endpoint {
             let error = ErrorData::invalid_params("the parameters do not fit initialize", None);
             return Ok(answer::refusal(StatusCode::BAD_REQUEST, Some(request.id), error));
         }
-        let Ok(session) = self.sessions.open() else {
+        let Ok(session) = self.sessions.open(owner(&parts)) else {
             return Ok(answer::try_again(request.id, "too many sessions are open"));
         };
         let handshake = Handshake { sessions: &self.sessions, session, agreed: false };
@@ -99,7 +99,7 @@ impl Endpoint {
             Err(Malformed::UnknownNotification) => return Ok(answer::empty(StatusCode::ACCEPTED)),
             parsed => parsed?,
         };
-        let session = self.session(&parts.headers)?;
+        let session = self.session(&parts)?;
         match message {
             JsonRpcMessage::Request(request) => self.call(&session, parts, request).await,
             mut other => {

@@ -33,6 +33,11 @@ impl fmt::Display for SessionId {
     }
 }
 
+/// Whose a request is, put among its extensions by a server that knows its callers. A session answers
+/// to the one who began it, and to nobody else.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SessionOwner(pub Arc<str>);
+
 /// What a handler is made for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Scope {

@@ -23,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     routes::{NotOpened, Routes, Stream},
-    scope::{ReplyConnection, SessionId},
+    scope::{ReplyConnection, SessionId, SessionOwner},
 };
 use crate::{
     limits::{CHANNEL, STREAM_LINGER},
@@ -45,6 +45,8 @@ pub(crate) enum NotStarted {
 #[derive(Debug)]
 pub(crate) struct Session {
     id: SessionId,
+    /// Who began it.
+    owner: SessionOwner,
     /// Messages are boxed because a channel holds room for many of them from the start.
     inbox: mpsc::Sender<Box<ClientJsonRpcMessage>>,
     routes: Mutex<Routes>,
@@ -58,10 +60,14 @@ pub(crate) struct Session {
 
 impl Session {
     /// Makes a session and the transport by which the SDK serves it.
-    pub(crate) fn new(stop: CancellationToken) -> (Arc<Self>, SessionTransport) {
+    pub(crate) fn new(
+        owner: SessionOwner,
+        stop: CancellationToken,
+    ) -> (Arc<Self>, SessionTransport) {
         let (inbox, messages) = mpsc::channel(CHANNEL);
         let session = Arc::new(Self {
             id: SessionId::generate(),
+            owner,
             inbox,
             routes: Mutex::default(),
             stop,
@@ -76,6 +82,11 @@ impl Session {
 
     pub(crate) fn id(&self) -> &SessionId {
         &self.id
+    }
+
+    /// Whether it answers to this one.
+    pub(crate) fn belongs_to(&self, owner: &SessionOwner) -> bool {
+        self.owner == *owner
     }
 
     pub(crate) fn stop(&self) -> &CancellationToken {

@@ -14,7 +14,7 @@ use tracing::{debug, info};
 
 use super::{
     options::HttpOptions,
-    scope::{Scope, SessionId},
+    scope::{Scope, SessionId, SessionOwner},
     session::{Session, SessionTransport},
 };
 use crate::{guard::Guarded, limits::SWEEP_EVERY};
@@ -69,8 +69,8 @@ impl Sessions {
     }
 
     /// Makes a session that waits for its handshake.
-    pub(crate) fn open(&self) -> Result<Arc<Session>, TooMany> {
-        let (session, transport) = Session::new(self.stop.child_token());
+    pub(crate) fn open(&self, owner: SessionOwner) -> Result<Arc<Session>, TooMany> {
+        let (session, transport) = Session::new(owner, self.stop.child_token());
         {
             let mut open = self.lock();
             if open.len() >= self.max {
@@ -82,9 +82,9 @@ impl Sessions {
         Ok(session)
     }
 
-    /// Finds a session by the name a client gave.
-    pub(crate) fn find(&self, id: &str) -> Option<Arc<Session>> {
-        self.lock().get(id).cloned()
+    /// Finds a session by the name a client gave. Somebody else's is not found.
+    pub(crate) fn find(&self, id: &str, owner: &SessionOwner) -> Option<Arc<Session>> {
+        self.lock().get(id).filter(|session| session.belongs_to(owner)).cloned()
     }
 
     /// Ends a session; `false` if there is none of that name.

@@ -7,7 +7,7 @@ use carrel_config::{Environment, OperatorPolicy, TierChoice};
 use carrel_domain::{ByteSize, SystemClock, TaskId, WorkspaceId};
 use carrel_service::repository::DEFAULT_HOSTS;
 use carrel_service::{
-    Feed, Followed, NewSpace, Spaces, SpacesOptions, Sweep, TaskRequest, Tasks, Worker,
+    Feed, Floor, Followed, NewSpace, Spaces, SpacesOptions, Sweep, TaskRequest, Tasks, Worker,
     WorkerOptions,
 };
 use carrel_store::{Event, EventKind, Sqlite, SqliteOptions, Store, Task};
@@ -63,6 +63,7 @@ impl Lab {
             environment,
             events: Events::none(),
             git: GitOptions::default(),
+            floor: Floor::Bytes(ByteSize::bytes(0)),
             clock: clock.clone(),
         };
         let spaces = Spaces::open(options, Arc::clone(&store)).unwrap();

@@ -318,7 +318,10 @@ impl<'a> Site<'a> {
         let contact = Contact::with(&addresses, Operation::Clone, &self.identity(), &mut settings)?;
         let mut argv = vec!["git".to_owned(), "clone".to_owned()];
         argv.extend(checked.flags.iter().chain(&contact.flags).cloned());
-        let destination = self.place.path().join(&copy.destination).to_string_lossy().into_owned();
+        // Git tells where it clones to: as seen from where it starts, if it lies below.
+        let below = copy.destination.strip_prefix(&self.directory).map(Path::to_owned);
+        let destination = below.unwrap_or_else(|_| self.place.path().join(&copy.destination));
+        let destination = destination.to_string_lossy().into_owned();
         argv.extend(["--".to_owned(), addresses[0].text(self.place.path()), destination]);
         let destination = Some(copy.destination);
         Ok(Prepared { argv, settings, contact, repository: None, destination, not_run: Vec::new() })

@@ -144,6 +144,11 @@ impl Desk {
         *self.used.lock().unwrap_or_else(PoisonError::into_inner) = used;
     }
 
+    /// Returns what it used when somebody last looked.
+    pub fn used(&self) -> Amount {
+        *self.used.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Returns the most that it may take up and what it does, if there is such a limit.
     pub(super) fn quota_and_use(&self) -> Option<(Quota, Amount)> {
         let used = *self.used.lock().unwrap_or_else(PoisonError::into_inner);

@@ -17,7 +17,7 @@ use crate::answer::{Answered, Failed};
 use crate::auth::Scope;
 use crate::extract::{Id, Params, Who};
 use crate::limits::{BODY_READ_TIMEOUT, MIN_UPLOAD_RATE};
-use crate::repeat::Change;
+use crate::repeat::{Change, Place};
 use crate::state::Api;
 
 /// Parts that wait for the disk. More make the sender wait.
@@ -43,7 +43,7 @@ pub(super) async fn put(
     identity.extend(upload.digest());
     let change = Change {
         api: &api,
-        workspace: Some(workspace),
+        place: Place::Workspace(workspace),
         route: "write_raw",
         headers: &parts.headers,
         body: &identity,

@@ -180,7 +180,8 @@ fn without_a_valid_token_there_is_nothing() {
     // These tell nothing and are open.
     let stranger = service.stranger();
     assert_eq!(stranger.get("/healthz").expect(200), json!({ "status": "ok" }));
-    assert_eq!(stranger.get("/readyz").expect(200), json!({ "status": "ready", "store": "ok" }));
+    let ready = json!({ "status": "ready", "store": "ok", "space": "ok" });
+    assert_eq!(stranger.get("/readyz").expect(200), ready);
 }
 
 #[test]

@@ -96,6 +96,12 @@ impl Service {
         Client { address: self.address, token: Some(token), workspace: workspace.to_owned() }
     }
 
+    /// A client of one workspace whose bearer has a name.
+    pub(crate) fn client_named(&self, workspace: &str, subject: &str) -> Client {
+        let token = self.token(&["--workspace", workspace, "--subject", subject]);
+        Client { address: self.address, token: Some(token), workspace: workspace.to_owned() }
+    }
+
     /// A client of all workspaces that may do everything.
     pub(crate) fn operator(&self) -> Client {
         let token = self.token(&["--all", "--scope", "read,write,exec,net,admin"]);

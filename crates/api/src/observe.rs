@@ -1,0 +1,165 @@
+//! What is seen of every request: its number, what is counted, and what an auditor is told.
+//!
+//! Bodies, addresses and tokens are nobody's business here: an event has the route, not what the caller
+//! wrote into it.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Instant;
+
+use axum::extract::{MatchedPath, Request, State};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method};
+use axum::middleware::Next;
+use axum::response::Response;
+use carrel_domain::WorkspaceId;
+use carrel_tools::{Door, Event};
+
+use crate::auth::{Caller, hex, random};
+use crate::state::Api;
+
+/// The header with the name of a request.
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+/// Characters of a name that a caller gives a request.
+const MAX_REQUEST_ID: usize = 64;
+
+/// Stands for a route that is none.
+const NO_ROUTE: &str = "none";
+
+/// Stands for a caller that is not believed, and for one without a name.
+const NOBODY: &str = "nobody";
+const UNNAMED: &str = "unnamed";
+
+/// How the routes begin that name their workspace.
+const OF_WORKSPACE: &str = "/api/workspaces/{workspace_id}";
+
+/// What is answered to a caller who is gone.
+const GONE: u16 = 499;
+
+tokio::task_local! {
+    static ASKED: Arc<Asked>;
+}
+
+/// What is found out about a request while it is served.
+#[derive(Debug, Default)]
+struct Asked {
+    subject: OnceLock<Option<String>>,
+    workspace: OnceLock<WorkspaceId>,
+}
+
+/// Says who asks.
+pub(crate) fn asks(caller: &Caller) {
+    // Outside of a request there is nobody to be told.
+    let _ = ASKED.try_with(|asked| asked.subject.set(caller.subject.clone()));
+}
+
+/// Says which workspace a request is about.
+pub(crate) fn about(workspace: WorkspaceId) {
+    let _ = ASKED.try_with(|asked| asked.workspace.set(workspace));
+}
+
+/// How often each route was answered how.
+#[derive(Debug, Default)]
+pub(crate) struct Requests(Mutex<BTreeMap<(&'static str, String, u16), u64>>);
+
+impl Requests {
+    fn count(&self, method: &'static str, route: &str, status: u16) {
+        let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        *counts.entry((method, route.to_owned(), status)).or_default() += 1;
+    }
+
+    /// Returns what was counted.
+    pub(crate) fn counts(&self) -> BTreeMap<(&'static str, String, u16), u64> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// Watches a request.
+pub(crate) async fn observe(State(api): State<Api>, request: Request, next: Next) -> Response {
+    let route = request.extensions().get::<MatchedPath>();
+    let mut watched = Watched {
+        api,
+        method: word(request.method()),
+        route: route.map_or(NO_ROUTE, MatchedPath::as_str).to_owned(),
+        id: request_id(request.headers()),
+        asked: Arc::default(),
+        begun: Instant::now(),
+        status: GONE,
+    };
+    let asked = Arc::clone(&watched.asked);
+    if watched.route.starts_with(OF_WORKSPACE)
+        && let Some(Ok(id)) = request.uri().path().split('/').nth(3).map(str::parse)
+    {
+        let _ = asked.workspace.set(id);
+    }
+    let mut response = ASKED.scope(asked, next.run(request)).await;
+    watched.status = response.status().as_u16();
+    if let Ok(id) = HeaderValue::from_str(&watched.id) {
+        response.headers_mut().insert(REQUEST_ID, id);
+    }
+    response
+}
+
+/// A request that is being served. It is told about when it is over, however that came.
+struct Watched {
+    api: Api,
+    method: &'static str,
+    route: String,
+    id: String,
+    asked: Arc<Asked>,
+    begun: Instant,
+    status: u16,
+}
+
+impl Watched {
+    /// Tells whether an auditor wants to know: something changed, or was refused. Of the tools that
+    /// agents call, each has an event of its own.
+    fn matters(&self) -> bool {
+        let changes = !matches!(self.method, "GET" | "HEAD" | "OPTIONS") && self.route != "/mcp";
+        changes || matches!(self.status, 401 | 403 | 429)
+    }
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        self.api.inner.requests.count(self.method, &self.route, self.status);
+        if !self.matters() {
+            return;
+        }
+        let event = Event::ApiCall {
+            method: self.method.to_owned(),
+            route: std::mem::take(&mut self.route),
+            workspace: self.asked.workspace.get().map(WorkspaceId::to_string),
+            status: self.status,
+            request_id: std::mem::take(&mut self.id),
+            duration_ms: self.begun.elapsed().as_secs_f64() * 1e3,
+        };
+        let subject = match self.asked.subject.get() {
+            None => NOBODY,
+            Some(subject) => subject.as_deref().unwrap_or(UNNAMED),
+        };
+        self.api.inner.events.add(subject, Door::Rest, event);
+    }
+}
+
+/// Returns a word for a method, of which there are few.
+fn word(method: &Method) -> &'static str {
+    match method.as_str() {
+        "GET" => "GET",
+        "HEAD" => "HEAD",
+        "POST" => "POST",
+        "PUT" => "PUT",
+        "PATCH" => "PATCH",
+        "DELETE" => "DELETE",
+        "OPTIONS" => "OPTIONS",
+        _ => "OTHER",
+    }
+}
+
+/// Returns the name that the caller gives the request, or a new one.
+fn request_id(headers: &HeaderMap) -> String {
+    let given = headers.get(REQUEST_ID).and_then(|value| value.to_str().ok());
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
+    let usable = |id: &&str| (1..=MAX_REQUEST_ID).contains(&id.len()) && id.bytes().all(plain);
+    given.filter(usable).map_or_else(|| hex(&random::<16>()), str::to_owned)
+}

@@ -1,0 +1,167 @@
+//! `/mcp`: the tools of both sets for agents, as far as their tokens reach.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use axum::extract::{Request, State};
+use axum::http::header::{HOST, ORIGIN};
+use axum::http::{Extensions, HeaderMap};
+use axum::routing::{MethodRouter, any};
+use carrel_domain::{Code, WorkspaceId};
+use carrel_mcp::{HttpOptions, Mounted, Offer, OfferServer, SessionOwner};
+use carrel_tools::{Answer, CallOptions, Content, Definition, Session};
+use serde_json::{Map, Value, json};
+
+use crate::answer::{Answered, Failed};
+use crate::auth::{Caller, Coverage, Scope};
+use crate::extract::Who;
+use crate::limits::MAX_PAGE;
+use crate::routes::tools::{check_asked_network, definitions, find, scope_of};
+use crate::routes::work::Called;
+use crate::state::Api;
+
+/// The tool that says which workspaces there are.
+const WORKSPACES: &str = "workspaces";
+
+/// Where every tool takes the workspace.
+const WORKSPACE: &str = "workspace";
+
+/// Returns the endpoint.
+pub(crate) fn mounted(api: &Api) -> Mounted {
+    let server = OfferServer::new(Arc::new(Tools { api: api.clone() }));
+    let stop = api.inner.stop.clone();
+    Mounted::new(HttpOptions::mounted(), move |scope| server.for_http(&scope), stop)
+}
+
+/// Returns the route of the endpoint.
+pub(super) fn route(mcp: Mounted) -> MethodRouter<Api> {
+    let serve = async move |State(_): State<Api>, Who(caller): Who, request: Request| -> Answered {
+        check_origin(request.headers())?;
+        let mut request = request;
+        request.extensions_mut().insert(SessionOwner(caller.identity().into()));
+        request.extensions_mut().insert(caller);
+        Ok(mcp.serve(request).await)
+    };
+    any(serve)
+}
+
+/// Refuses pages of other servers.
+fn check_origin(headers: &HeaderMap) -> Result<(), Failed> {
+    let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
+    let Some(origin) = headers.get(ORIGIN) else { return Ok(()) };
+    let origin = origin.to_str().ok().and_then(|origin| origin.split_once("://"));
+    if origin.map(|(_, host)| host).is_some_and(|host| text(HOST) == Some(host)) {
+        return Ok(());
+    }
+    Err(Failed::new(Code::Forbidden, "pages of that Origin may not use this server", json!({})))
+}
+
+/// The tools, for whoever asks.
+#[derive(Debug)]
+struct Tools {
+    api: Api,
+}
+
+#[async_trait]
+impl Offer for Tools {
+    fn tools(&self, head: &Extensions) -> Vec<Definition> {
+        let Some(caller) = head.get::<Caller>() else { return Vec::new() };
+        let about = |tool: &Definition| scope_of(tool.about.class, tool.about.name);
+        let allowed = |tool: &&Definition| caller.check_scope(about(tool)).is_ok();
+        definitions().filter(allowed).cloned().collect()
+    }
+
+    async fn call(
+        &self,
+        head: &Extensions,
+        session: &Arc<Session>,
+        name: &str,
+        arguments: Map<String, Value>,
+        options: CallOptions,
+    ) -> Answer {
+        let called = match head.get::<Caller>() {
+            Some(caller) => self.called(caller, session, name, arguments, options).await,
+            None => Err(Failed::new(Code::Unauthenticated, "nobody asks", json!({}))),
+        };
+        called.unwrap_or_else(|failed| refused(&failed))
+    }
+
+    fn ended(&self, session: &Arc<Session>) {
+        let (spaces, owner) = (self.api.inner.spaces.clone(), session.owner());
+        // Without a runtime the server itself ends, and everything with it.
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(async move { spaces.stop_owner(&owner).await });
+        }
+    }
+
+    fn instructions(&self) -> String {
+        "Tools for work in the workspaces that your token covers; `workspaces` lists them. Pass \
+         `workspace` with the id of one, unless there is only one. Paths are relative to the \
+         workspace. A file has to be read before Edit or Write change it. Commands run in a kernel \
+         sandbox. A refusal says which rule it was and what would be allowed."
+            .to_owned()
+    }
+}
+
+impl Tools {
+    async fn called(
+        &self,
+        caller: &Caller,
+        session: &Arc<Session>,
+        name: &str,
+        mut arguments: Map<String, Value>,
+        options: CallOptions,
+    ) -> Result<Answer, Failed> {
+        let tool = find(name, "tools/list names them")?;
+        let scope = scope_of(tool.about.class, tool.about.name);
+        caller.check_scope(scope)?;
+        let chosen = arguments.remove(WORKSPACE).filter(|chosen| !chosen.is_null());
+        if name == WORKSPACES && chosen.is_none() {
+            return self.workspaces(caller).await;
+        }
+        let workspace = caller.workspace(chosen.as_ref().map(id).transpose()?)?;
+        check_asked_network(caller, &arguments)?;
+        let (tool, network) = (tool.about.name, None);
+        let asking = Called { caller, workspace, scope, tool, arguments, network };
+        asking.answer(&self.api, Arc::clone(session), options).await
+    }
+
+    /// Says which workspaces the caller may use.
+    async fn workspaces(&self, caller: &Caller) -> Result<Answer, Failed> {
+        let ids: Vec<WorkspaceId> = match &caller.coverage {
+            Coverage::Only(ids) => ids.iter().copied().take(MAX_PAGE as usize).collect(),
+            Coverage::All => {
+                let known = self.api.inner.tasks.store().workspaces(None, MAX_PAGE).await?;
+                known.into_iter().map(|workspace| workspace.id).collect()
+            }
+        };
+        let read_only = caller.check_scope(Scope::Write).is_err();
+        let suffix = if read_only { " (read-only)" } else { "" };
+        let root = self.api.inner.spaces.root();
+        let shown = ids.iter().map(|id| (id.to_string(), root.join(id.to_string())));
+        let shown: Vec<_> = shown.map(|(id, path)| (id, path.display().to_string())).collect();
+        let lines = shown.iter().map(|(id, path)| format!("{id}\t{path}{suffix}"));
+        let text = lines.collect::<Vec<_>>().join("\n");
+        let facts = shown
+            .iter()
+            .map(|(id, path)| json!({ "name": id, "path": path, "read_only": read_only }));
+        let structured = json!({ "workspaces": facts.collect::<Vec<_>>() });
+        Ok(Answer { content: vec![Content::Text(text)], structured, data: None, is_error: false })
+    }
+}
+
+/// Reads the id of a workspace.
+fn id(value: &Value) -> Result<WorkspaceId, Failed> {
+    let text = value.as_str().unwrap_or_default();
+    text.parse().map_err(|_| {
+        let text: String = text.chars().take(100).collect();
+        let message = format!("unknown workspace {text:?}; `workspaces` lists their ids");
+        Failed::new(Code::UnknownWorkspace, message, json!({ "workspace": text }))
+    })
+}
+
+fn refused(failed: &Failed) -> Answer {
+    let structured = failed.body().clone();
+    let message = structured["error"]["message"].as_str().unwrap_or_default().to_owned();
+    Answer { content: vec![Content::Text(message)], structured, data: None, is_error: true }
+}

@@ -1,0 +1,183 @@
+//! `/mcp` of the service: both toolsets, as far as a token reaches.
+
+use std::collections::BTreeSet;
+
+use pretty_assertions::assert_eq;
+use serde_json::{Value, json};
+
+use super::lab::{Client, Reply, Service, new_id};
+use crate::lab::Mark;
+
+const JSON: [&str; 4] = [
+    "--header",
+    "Content-Type: application/json",
+    "--header",
+    "Accept: application/json, text/event-stream",
+];
+
+/// A client of the revision with sessions.
+struct Agent {
+    client: Client,
+    session: String,
+}
+
+impl Client {
+    fn mcp(&self, words: &[&str], body: &Value) -> Reply {
+        self.send("/mcp", &[&JSON, words].concat(), Some(body.to_string().as_bytes()))
+    }
+
+    /// Shakes hands.
+    fn agent(&self) -> Agent {
+        let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+            "protocolVersion": "2025-11-25", "capabilities": {},
+            "clientInfo": { "name": "test", "version": "1" },
+        }});
+        let reply = self.mcp(&[], &body);
+        assert_eq!(reply.expect(200)["result"]["protocolVersion"], "2025-11-25");
+        let session = reply.header("mcp-session-id").unwrap().to_owned();
+        let agent = Agent { client: self.clone(), session };
+        let body = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
+        assert_eq!(agent.send(&body).status, 202);
+        agent
+    }
+
+    /// Asks in the revision without sessions.
+    fn stateless(&self, method: &str, mut params: Value) -> Reply {
+        params["_meta"] = json!({
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientInfo": { "name": "test", "version": "1" },
+            "io.modelcontextprotocol/clientCapabilities": {},
+        });
+        let method_header = format!("Mcp-Method: {method}");
+        let name = params["name"].as_str().map(|name| format!("Mcp-Name: {name}"));
+        let mut words =
+            vec!["--header", "MCP-Protocol-Version: 2026-07-28", "--header", &method_header];
+        words.extend(name.iter().flat_map(|name| ["--header", name.as_str()]));
+        self.mcp(&words, &json!({ "jsonrpc": "2.0", "id": 7, "method": method, "params": params }))
+    }
+}
+
+impl Agent {
+    fn send(&self, body: &Value) -> Reply {
+        let header = format!("Mcp-Session-Id: {}", self.session);
+        self.client.mcp(&["--header", &header], body)
+    }
+
+    fn ask(&self, method: &str, params: &Value) -> Value {
+        let body = json!({ "jsonrpc": "2.0", "id": 2, "method": method, "params": params });
+        self.send(&body).expect(200)
+    }
+
+    fn call(&self, tool: &str, arguments: &Value) -> Value {
+        let reply = self.ask("tools/call", &json!({ "name": tool, "arguments": arguments }));
+        reply["result"].clone()
+    }
+
+    fn tools(&self) -> BTreeSet<String> {
+        let listed = self.ask("tools/list", &json!({}));
+        let tools = listed["result"]["tools"].as_array().unwrap();
+        tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
+    }
+}
+
+#[test]
+fn an_agent_gets_the_tools_that_its_token_reaches_in_both_revisions() {
+    let service = Service::start();
+    let client = service.client();
+    let agent = client.agent();
+    let all = agent.tools();
+    for name in ["workspace_exec", "workspace_read_file", "Bash", "Edit", "Read", "workspaces"] {
+        assert!(all.contains(name), "{name}");
+    }
+    assert!(!all.contains("secret"));
+    // One workspace needs no name, and a file that was read can be changed.
+    let wrote = agent.call("Write", &json!({ "file_path": "a.txt", "content": "one\n" }));
+    assert_eq!(wrote["isError"], false, "{wrote}");
+    let edited = agent
+        .call("Edit", &json!({ "file_path": "a.txt", "old_string": "one", "new_string": "two" }));
+    assert_eq!(edited["isError"], false, "{edited}");
+    assert_eq!(client.read("a.txt").expect(200)["content"], "two\n");
+    let ran = agent.call("workspace_exec", &json!({ "command": "cat a.txt" }));
+    assert!(ran["content"][0]["text"].as_str().unwrap().contains("two"), "{ran}");
+
+    let reader = service.client_for(&client.workspace, "read").agent();
+    let few = reader.tools();
+    assert!(few.contains("Read") && few.is_subset(&all), "{few:?}");
+    for name in ["Write", "Edit", "Bash", "workspace_exec", "workspace_git"] {
+        assert!(!few.contains(name), "{name}");
+        let refused = reader.call(name, &json!({}));
+        assert_eq!(refused["structuredContent"]["error"]["code"], "E_FORBIDDEN", "{refused}");
+    }
+    let writer = service.client_for(&client.workspace, "read,write").agent().tools();
+    assert!(writer.contains("Write") && !writer.contains("Bash"), "{writer:?}");
+
+    let listed = client.stateless("tools/list", json!({})).expect(200);
+    assert_eq!(listed["result"]["tools"].as_array().unwrap().len(), all.len());
+    let arguments = json!({ "path": "a.txt" });
+    let called = json!({ "name": "workspace_read_file", "arguments": arguments });
+    let read = client.stateless("tools/call", called).expect(200);
+    assert_eq!(read["result"]["content"][0]["text"], "two\n", "{read}");
+}
+
+#[test]
+fn an_agent_reaches_the_workspaces_of_its_token_and_no_other() {
+    let service = Service::start();
+    let (one, two, foreign) = (new_id(), new_id(), new_id());
+    let token = service.token(&["--workspace", &one, "--workspace", &two]);
+    let client = Client { token: Some(token), ..service.stranger() };
+    let agent = client.agent();
+    let listed = agent.call("workspaces", &json!({}));
+    let text = listed["content"][0]["text"].as_str().unwrap();
+    assert!(text.contains(&one) && text.contains(&two) && text.lines().count() == 2, "{text}");
+    let write = |workspace: Value| {
+        let arguments = json!({ "path": "a", "content": "x", "workspace": workspace });
+        let done = agent.call("workspace_write_file", &arguments);
+        done["structuredContent"]["error"]["code"].as_str().map(str::to_owned)
+    };
+    assert_eq!(write(json!(one)), None);
+    assert_eq!(write(json!(two)), None);
+    assert_eq!(write(json!(foreign)).as_deref(), Some("E_FORBIDDEN"));
+    assert_eq!(write(json!("nonsense")).as_deref(), Some("E_UNKNOWN_WORKSPACE"));
+    assert_eq!(write(json!("all")).as_deref(), Some("E_UNKNOWN_WORKSPACE"));
+    assert_eq!(write(Value::Null).as_deref(), Some("E_INVALID_REQUEST"));
+    let bash = json!({ "command": "true", "workspace": one, "network": "full" });
+    let refused = agent.call("Bash", &bash);
+    assert_eq!(refused["structuredContent"]["error"]["code"], "E_FORBIDDEN", "{refused}");
+}
+
+#[test]
+fn a_session_answers_to_whoever_began_it_and_to_nobody_else() {
+    let service = Service::start();
+    let client = service.client();
+    let mark = Mark::new();
+    let agent = client.agent();
+    let body = json!({ "jsonrpc": "2.0", "id": 3, "method": "tools/list" });
+    let line = json!({ "command": format!("sleep {}", mark.0), "run_in_background": true });
+    assert_eq!(agent.call("Bash", &line)["isError"], false);
+    for other in [
+        service.client(),
+        service.operator(),
+        service.client_named(&client.workspace, "somebody else"),
+    ] {
+        let thief = Agent { client: other.clone(), session: agent.session.clone() };
+        assert_eq!(thief.send(&body).status, 404);
+        let header = format!("Mcp-Session-Id: {}", agent.session);
+        let gone = other.send("/mcp", &["--request", "DELETE", "--header", &header], None);
+        assert_eq!(gone.status, 404);
+    }
+    let nobody = Agent { client: service.stranger(), session: agent.session.clone() };
+    nobody.send(&body).is(401, "E_UNAUTHENTICATED");
+    // A new token of the same bearer goes on.
+    let renewed = service.client_for(&client.workspace, "read");
+    let renewed = Agent { client: renewed, session: agent.session.clone() };
+    assert!(!renewed.tools().contains("Bash"));
+    let evil = client.mcp(&["--header", "Origin: https://evil.example"], &body);
+    evil.is(403, "E_FORBIDDEN");
+
+    // What it left running ends with it.
+    assert!(!mark.alive().is_empty());
+    let header = format!("Mcp-Session-Id: {}", agent.session);
+    let gone = client.send("/mcp", &["--request", "DELETE", "--header", &header], None);
+    assert_eq!(gone.status, 204);
+    crate::eventually("it ended", || mark.alive().is_empty());
+}
