@@ -1,6 +1,8 @@
 //! The durable queue, against plain writes and against other queues.
 
 mod beanstalkd;
+mod peers;
+mod scaled;
 
 use std::fs::File;
 use std::io::Write as _;
@@ -46,15 +48,11 @@ pub(crate) fn rows(ground: &Ground) -> Result<Vec<Row>, Fault> {
     let directory = ground.directory("queue")?;
     let store: Arc<dyn Store> =
         Arc::new(Sqlite::open(&SqliteOptions { path: directory.join("queue.db") })?);
-    let workspace = runtime.block_on(workspace(&*store))?;
     let pace = ground.pace;
     let all = SUBMITTERS * pace.calls;
     let plain = appends(&directory, pace.slow, pace.calls)?;
     let other = beanstalkd::measure(&directory, pace.slow, all)?;
-    let carrel = Measured {
-        times: one_by_one(&runtime, &store, workspace, pace.slow)?,
-        per_second: all_at_once(&runtime, &store, workspace, pace.calls)?,
-    };
+    let carrel = measure(ground, &runtime, &store, &store)?;
     let mut rows = Vec::from(against(
         &carrel,
         plain,
@@ -66,7 +64,23 @@ pub(crate) fn rows(ground: &Ground) -> Result<Vec<Row>, Fault> {
         let name = "beanstalkd with fsync";
         rows.extend(against(&carrel, other, "embedded queue", name, [Budget::None; 2]));
     }
+    rows.extend(scaled::rows(ground, &runtime)?);
     Ok(rows)
+}
+
+/// Measures Carrel's queue, with one process that submits and one that works.
+fn measure(
+    ground: &Ground,
+    runtime: &Runtime,
+    submitting: &Arc<dyn Store>,
+    working: &Arc<dyn Store>,
+) -> Result<Measured, Fault> {
+    let workspace = runtime.block_on(workspace(&**submitting))?;
+    let pair = [submitting, working];
+    Ok(Measured {
+        times: one_by_one(runtime, pair, workspace, ground.pace.slow)?,
+        per_second: all_at_once(runtime, pair, workspace, ground.pace.calls)?,
+    })
 }
 
 /// Lays a queue beside another.
@@ -123,7 +137,7 @@ async fn workspace(store: &dyn Store) -> Result<WorkspaceId, Fault> {
 
 fn one_by_one(
     runtime: &Runtime,
-    store: &Arc<dyn Store>,
+    [submitting, working]: [&Arc<dyn Store>; 2],
     workspace: WorkspaceId,
     rounds: usize,
 ) -> Result<Samples, Fault> {
@@ -131,7 +145,7 @@ fn one_by_one(
         timed(|| {
             runtime.block_on(async {
                 let (claimed, submitted) =
-                    tokio::join!(claim_and_finish(&**store), submit(&**store, workspace));
+                    tokio::join!(claim_and_finish(&**working), submit(&**submitting, workspace));
                 claimed.and(submitted)
             })
         })
@@ -140,7 +154,7 @@ fn one_by_one(
 
 fn all_at_once(
     runtime: &Runtime,
-    store: &Arc<dyn Store>,
+    [submitting, working]: [&Arc<dyn Store>; 2],
     workspace: WorkspaceId,
     each: usize,
 ) -> Result<f64, Fault> {
@@ -148,7 +162,7 @@ fn all_at_once(
     let elapsed = runtime.block_on(async {
         let workers: Vec<_> = (0..WORKERS)
             .map(|_| {
-                let store = Arc::clone(store);
+                let store = Arc::clone(working);
                 tokio::spawn(async move {
                     for _ in 0..all / WORKERS {
                         claim_and_finish(&*store).await?;
@@ -160,7 +174,7 @@ fn all_at_once(
         let begun = Instant::now();
         let submitters: Vec<_> = (0..SUBMITTERS)
             .map(|_| {
-                let store = Arc::clone(store);
+                let store = Arc::clone(submitting);
                 tokio::spawn(async move {
                     for _ in 0..each {
                         submit(&*store, workspace).await?;

@@ -95,11 +95,14 @@ fn operation(route: &Route, schemas: &mut Schemas) -> Value {
         operation["parameters"] = json!(parameters);
     }
     if let Some(body) = route.body {
-        let content = match body {
-            Body::Json(shape) => json!({ "application/json": json_body(route, shape, schemas) }),
-            Body::Stream(kind) => json!({ kind: {} }),
+        // No body is an empty file, and no JSON.
+        let (required, content) = match body {
+            Body::Json(shape) => {
+                (true, json!({ "application/json": json_body(route, shape, schemas) }))
+            }
+            Body::Stream(kind) => (false, json!({ kind: {} })),
         };
-        operation["requestBody"] = json!({ "required": true, "content": content });
+        operation["requestBody"] = json!({ "required": required, "content": content });
     }
     operation["responses"] = Value::Object(responses(route, schemas));
     operation

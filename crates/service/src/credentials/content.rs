@@ -24,6 +24,12 @@ const MAX_NAME_CHARS: usize = 64;
 /// A git token has to fit into a pipe that nobody reads yet.
 const MAX_TOKEN_BYTES: usize = 2048;
 
+/// So does its user.
+const MAX_USER_BYTES: usize = 255;
+
+/// What both consist of, for schemas.
+const PRINTED: &str = "^[ -~]*$";
+
 /// Variables that decide what runs and where, rather than what it knows.
 const RESERVED: [&str; 9] =
     ["PATH", "HOME", "SHELL", "TMPDIR", "PWD", "IFS", "ENV", "BASH_ENV", "SSH_AUTH_SOCK"];
@@ -39,7 +45,11 @@ pub struct CredentialContent {
     /// Variables for the commands of a step. What decides how commands run is no variable: `PATH`, `HOME`,
     /// `LD_…`, `GIT_…`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    #[schemars(extend("minProperties" = 1, "maxProperties" = MAX_VARIABLES))]
+    #[schemars(extend(
+        "minProperties" = 1,
+        "maxProperties" = MAX_VARIABLES,
+        "propertyNames" = { "pattern": "^[A-Za-z_][A-Za-z0-9_]{0,63}$" },
+    ))]
     pub(super) env_vars: BTreeMap<String, String>,
     /// Who commits.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -59,13 +69,13 @@ pub struct CredentialContent {
 #[serde(deny_unknown_fields)]
 pub(super) struct GitToken {
     /// The machine, with its port if that is not the usual one: `github.com`.
-    #[schemars(length(min = 1, max = 255))]
+    #[schemars(regex(pattern = "^[A-Za-z0-9.:-]{1,255}$"))]
     pub(super) host: String,
     /// The user, if the machine wants to know one.
-    #[schemars(length(min = 1, max = 255))]
+    #[schemars(length(min = 1, max = MAX_USER_BYTES), regex(pattern = PRINTED))]
     pub(super) username: Option<String>,
     /// The token or password.
-    #[schemars(length(min = 1, max = MAX_TOKEN_BYTES))]
+    #[schemars(length(min = 1, max = MAX_TOKEN_BYTES), regex(pattern = PRINTED))]
     pub(super) token: String,
 }
 
@@ -104,13 +114,17 @@ impl GitToken {
             let rule = "is the name of a machine, with its port if that is not the usual one";
             return Err(InvalidRequest::new("git_token.host", rule));
         }
-        let words = [("token", Some(&self.token)), ("username", self.username.as_ref())];
-        for (field, value) in words {
+        let words = [
+            ("token", Some(&self.token), MAX_TOKEN_BYTES),
+            ("username", self.username.as_ref(), MAX_USER_BYTES),
+        ];
+        for (field, value, most) in words {
             let is_line = |value: &String| {
-                (1..=MAX_TOKEN_BYTES).contains(&value.len()) && !value.contains(char::is_control)
+                let printed = value.bytes().all(|byte| matches!(byte, b' '..=b'~'));
+                printed && (1..=most).contains(&value.len())
             };
             if !value.is_none_or(is_line) {
-                let rule = format!("is one line of 1 to {MAX_TOKEN_BYTES} bytes");
+                let rule = format!("is 1 to {most} printed characters of ASCII");
                 return Err(InvalidRequest::new(format!("git_token.{field}"), rule));
             }
         }
