@@ -406,8 +406,8 @@ fn words(
     environment: &mut Vec<(OsString, OsString)>,
 ) -> Vec<OsString> {
     let CommandForm::Line(line) = &request.form else { return request.form.argv() };
-    let directory = desk.path().join(&request.directory);
-    let Some(direct) = direct::direct(line, &directory, environment) else {
+    let directory = request.real_directory(desk);
+    let Some(direct) = directory.and_then(|place| direct::direct(line, &place, environment)) else {
         return request.form.argv();
     };
     environment.retain(|(name, _)| direct.variables.iter().all(|(added, _)| added != name));

@@ -212,6 +212,13 @@ fn a_line_that_needs_no_shell_runs_as_if_there_had_been_one() {
         };
         // A comment is something that only a shell leaves out.
         assert_eq!(variables(lab.line("env")), variables(lab.line("env # plainly")), "{lab}");
+        lab.write("real/file", "");
+        symlink("real", lab.workspace().join("link")).unwrap();
+        for directory in ["real", "./real/", "real/../real", "link"] {
+            let [plain, by_shell] = ["env", "env # plainly"]
+                .map(|line| variables(lab.run(&["--cwd", directory, "-c", line])));
+            assert_eq!(plain, by_shell, "{lab} in {directory}");
+        }
         let missing = lab.line("no-such-program");
         assert_eq!(missing.code, 127, "{lab}");
         let said = missing.json["stderr"].as_str().unwrap();

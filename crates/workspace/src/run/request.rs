@@ -143,9 +143,20 @@ impl RunRequest {
         Ok(())
     }
 
+    /// Returns where it starts, without links.
+    pub(super) fn real_directory(&self, desk: &Desk) -> Option<PathBuf> {
+        if self.starts_at_the_top() {
+            return Some(desk.path().to_owned());
+        }
+        Some(desk.directory.open_root(&self.directory).ok()?.path().to_owned())
+    }
+
+    fn starts_at_the_top(&self) -> bool {
+        self.directory.as_os_str().is_empty() || self.directory == Component::CurDir.as_os_str()
+    }
+
     fn check_directory(&self, desk: &Desk) -> Result<(), RunError> {
-        if self.directory.as_os_str().is_empty() || self.directory == Component::CurDir.as_os_str()
-        {
+        if self.starts_at_the_top() {
             return Ok(());
         }
         desk.directory.open_root(&self.directory).map(drop).map_err(RunError::Directory)
