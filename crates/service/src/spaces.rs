@@ -168,9 +168,11 @@ impl Spaces {
         }
     }
 
-    /// Returns what the store says about a workspace. One that is open here is there.
+    /// Returns what the store says about a workspace.
     pub async fn find(&self, id: WorkspaceId) -> Result<Workspace, ServiceError> {
-        if let Some(space) = self.opened().get(&id) {
+        // One that is open is there, if nobody else can have removed it.
+        let alone = self.inner.options.volume.is_some();
+        if let Some(space) = self.opened().get(&id).filter(|_| alone) {
             return Ok(space.workspace.clone());
         }
         self.inner.store.workspace(id).await?.ok_or(ServiceError::NoWorkspace { id })
