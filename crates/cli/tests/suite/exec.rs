@@ -205,8 +205,9 @@ fn a_line_that_needs_no_shell_runs_as_if_there_had_been_one() {
         let variables = |done: Done| {
             let text = done.json["stdout"].as_str().unwrap().to_owned();
             let mut lines: Vec<_> = text.lines().map(str::to_owned).collect();
-            // Each command has a directory of its own for temporary files.
-            lines.retain(|line| !line.starts_with("TMPDIR="));
+            // Each command has a directory of its own for temporary files and settings.
+            let own = ["TMPDIR=", "GIT_CONFIG_GLOBAL="];
+            lines.retain(|line| own.iter().all(|name| !line.starts_with(name)));
             lines.sort();
             lines
         };
