@@ -1,8 +1,10 @@
 //! Real servers for tests, each on a port of its own and gone with the test.
 
+mod authority;
 mod postgres;
 mod process;
 mod redis;
 
+pub use authority::Authority;
 pub use postgres::Postgres;
 pub use redis::Redis;

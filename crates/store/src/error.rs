@@ -43,6 +43,12 @@ pub enum StoreError {
         /// Why, without the address, which may hold a password.
         reason: String,
     },
+    /// The connection is not as safe as the address asks for.
+    #[error("the connection to the database is not encrypted as DATABASE_URL asks: {reason}")]
+    Unencrypted {
+        /// The rule, what went against it and the way out, without the address.
+        reason: String,
+    },
     /// Something in the database makes no sense.
     #[error("the database holds something unreadable: {what}")]
     Unreadable {
@@ -63,7 +69,9 @@ pub(crate) type Source = Box<dyn std::error::Error + Send + Sync>;
 impl Coded for StoreError {
     fn code(&self) -> Code {
         match self {
-            Self::Unavailable(_) | Self::TooOld { .. } => Code::StoreUnavailable,
+            Self::Unavailable(_) | Self::TooOld { .. } | Self::Unencrypted { .. } => {
+                Code::StoreUnavailable
+            }
             Self::TooNew { .. } | Self::Changed { .. } => Code::SchemaTooNew,
             Self::Address { .. } => Code::InvalidArguments,
             Self::Unreadable { .. } => Code::RecordUnreadable,
@@ -78,7 +86,7 @@ impl Coded for StoreError {
                 json!({ "found": found, "known": known })
             }
             Self::Changed { number } => json!({ "migration": number }),
-            Self::Address { reason } => json!({ "reason": reason }),
+            Self::Address { reason } | Self::Unencrypted { reason } => json!({ "reason": reason }),
             Self::Unreadable { what } => json!({ "what": what }),
             Self::Unavailable(_) | Self::Full(_) | Self::Failed(_) => json!({}),
         }

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use tokio_postgres::{Client, NoTls};
 
+use super::authority::Authority;
 use super::process::{READY, command, free_port, kill, listens, program, quit, remove, start};
 
 const PROGRAMS: &str = "/usr/lib/postgresql";
@@ -25,6 +26,7 @@ pub struct Postgres {
     directory: TempDir,
     port: u16,
     durable: bool,
+    encrypted: bool,
     child: Option<Child>,
     made: AtomicU32,
 }
@@ -40,10 +42,38 @@ impl Postgres {
         Self::begin(true).await
     }
 
+    /// Starts a server that offers encryption, with a certificate for a host that is signed by a hash. Its
+    /// user `bound` needs a password and encryption.
+    pub async fn start_encrypted(authority: &Authority, host: &str, hash: &str) -> Self {
+        let mut this = Self::prepare(false);
+        authority.vouch(host, hash, &this.data());
+        if let Some((user, group)) = user(&this.directory) {
+            chown(this.data().join("server.key"), Some(user), Some(group)).unwrap();
+            chown(this.data().join("server.pem"), Some(user), Some(group)).unwrap();
+        }
+        this.permit("hostssl all bound all scram-sha-256\nhost all bound all reject\nhost all all all trust\n");
+        this.encrypted = true;
+        this.restart().await;
+        this
+    }
+
+    /// Says who may connect.
+    #[expect(clippy::disallowed_methods, reason = "a directory of the test's own")]
+    fn permit(&self, rules: &str) {
+        std::fs::write(self.data().join("pg_hba.conf"), rules).unwrap();
+    }
+
     async fn begin(durable: bool) -> Self {
+        let mut this = Self::prepare(durable);
+        this.restart().await;
+        this
+    }
+
+    fn prepare(durable: bool) -> Self {
         let directory = tempfile::Builder::new().prefix("carrel-pg-").tempdir().unwrap();
         let made = AtomicU32::new(0);
-        let mut this = Self { directory, port: free_port(), durable, child: None, made };
+        let port = free_port();
+        let this = Self { directory, port, durable, encrypted: false, child: None, made };
         if user(&this.directory).is_some() {
             chown(this.directory.path(), Some(NOBODY.0), Some(NOBODY.1)).unwrap();
         }
@@ -51,7 +81,6 @@ impl Postgres {
         initialise.arg("-D").arg(this.data());
         initialise.args(["-U", "carrel", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync"]);
         assert!(initialise.status().unwrap().success(), "initdb failed");
-        this.restart().await;
         this
     }
 
@@ -113,6 +142,10 @@ impl Postgres {
         if !self.durable {
             server.args(["-c", "fsync=off", "-c", "full_page_writes=off"]);
         }
+        if self.encrypted {
+            server.args(["-c", "ssl=on", "-c", "ssl_cert_file=server.pem"]);
+            server.args(["-c", "ssl_key_file=server.key"]);
+        }
         server
     }
 
@@ -127,7 +160,8 @@ impl Postgres {
         false
     }
 
-    async fn client(&self) -> Result<Client, tokio_postgres::Error> {
+    /// Connects as the one who may do everything.
+    pub async fn client(&self) -> Result<Client, tokio_postgres::Error> {
         let (client, connection) = tokio_postgres::connect(&self.url(), NoTls).await?;
         tokio::spawn(connection);
         Ok(client)

@@ -37,3 +37,23 @@ async fn a_server_is_brought_up_to_date_and_its_password_is_never_shown() {
         assert!(!run.stderr.contains("secret"), "{}", run.stderr);
     }
 }
+
+#[tokio::test]
+async fn a_server_is_verified_with_the_authorities_of_a_variable() {
+    let (known, impostor) = (servers::Authority::new(), servers::Authority::new());
+    let server = servers::Postgres::start_encrypted(&known, "localhost", "sha256").await;
+    let world = World::new();
+    let port = server.port();
+    let url = format!("postgresql://carrel:secret@localhost:{port}/postgres?sslmode=verify-full");
+    let migrate = |authority: &servers::Authority| {
+        let mut command = world.bare(&["migrate", "--json"]);
+        command.env("DATABASE_URL", &url).env("SSL_CERT_FILE", authority.certificate());
+        Run::of(command)
+    };
+    let run = migrate(&impostor);
+    assert_eq!(run.error()["code"], "E_STORE_UNAVAILABLE", "{}", run.stderr);
+    assert!(run.stderr.contains("invalid peer certificate"), "{}", run.stderr);
+    assert!(run.stderr.contains("SSL_CERT_FILE"), "{}", run.stderr);
+    assert!(!run.stderr.contains("secret"), "{}", run.stderr);
+    assert_eq!(applied(&migrate(&known)).as_array().map(Vec::len), Some(1));
+}

@@ -4,11 +4,13 @@ use std::future::poll_fn;
 use std::time::Duration;
 
 use tokio::task::AbortHandle;
-use tokio_postgres::{AsyncMessage, NoTls};
+use tokio_postgres::AsyncMessage;
 use tracing::debug;
 
 use super::lane::Lane;
 use super::session::Server;
+use super::tls::connect;
+use super::trouble::Trouble;
 
 /// How long to wait before the server is asked again.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -36,8 +38,8 @@ impl Drop for Listener {
     }
 }
 
-async fn listen(server: &Server, lane: &Lane) -> Result<(), tokio_postgres::Error> {
-    let (client, mut connection) = server.config.connect(NoTls).await?;
+async fn listen(server: &Server, lane: &Lane) -> Result<(), Trouble> {
+    let (client, mut connection) = connect(&server.config, &server.tls).await?;
     let hearing = async {
         while let Some(message) = poll_fn(|context| connection.poll_message(context)).await {
             if let AsyncMessage::Notification(news) = message? {

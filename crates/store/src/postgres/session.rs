@@ -45,7 +45,11 @@ impl Server {
 
     pub(super) async fn connect_to_any_schema(&self) -> Result<Session, Trouble> {
         let connecting = async {
-            let (client, driver) = connect(&self.config, &self.tls).await?;
+            let (client, connection) = connect(&self.config, &self.tls).await?;
+            let driver = tokio::spawn(async move {
+                // Whoever waits for an answer is told when the connection breaks.
+                let _ = connection.await;
+            });
             let session = Session { client, statements: HashMap::new(), driver: Driver(driver) };
             session.client.batch_execute(BEGINNING).await?;
             Ok(session)

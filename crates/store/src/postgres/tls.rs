@@ -1,30 +1,127 @@
 //! How the bytes travel.
 
-use tokio::task::JoinHandle;
-use tokio_postgres::{Client, Config, NoTls};
+mod binding;
+mod stream;
+mod trust;
 
+use std::sync::Arc;
+
+use rustls::ClientConfig;
+use rustls::client::danger::ServerCertVerifier;
+use tokio_postgres::config::SslMode;
+use tokio_postgres::{Client, Config, Connection, Socket};
+
+use self::stream::{Connector, Stream};
+use self::trust::Trust;
+pub(super) use self::trust::{Authorities, Rule};
 use super::trouble::Trouble;
+use crate::error::StoreError;
 
-/// Whether the connection is encrypted.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// What is asked of a connection.
+#[derive(Clone, Debug)]
 pub(super) enum Mode {
-    /// It is not.
+    /// It is not encrypted.
     Plain,
+    /// It is encrypted if the server can do that. Who the server is, nobody knows.
+    Preferred,
+    /// It is encrypted. Who the server is, nobody knows.
+    Unverified,
+    /// It is encrypted, and an authority vouches for the server.
+    Verified(Rule, Arc<ClientConfig>),
 }
 
-/// Connects, and returns what carries the bytes.
-pub(super) async fn connect(
-    config: &Config,
-    mode: &Mode,
-) -> Result<(Client, JoinHandle<()>), Trouble> {
-    match mode {
-        Mode::Plain => {
-            let (client, connection) = config.connect(NoTls).await?;
-            let driver = tokio::spawn(async move {
-                // Whoever waits for an answer is told when the connection breaks.
-                let _ = connection.await;
-            });
-            Ok((client, driver))
+/// A connection that is made, and what carries its bytes.
+pub(super) type Connected = (Client, Connection<Socket, Stream>);
+
+impl Mode {
+    /// Reads the certificates of authorities.
+    pub(super) fn verified(rule: Rule, authorities: &Authorities) -> Result<Self, StoreError> {
+        let trust = Trust::verified(rule, authorities.read()?);
+        Ok(Self::Verified(rule, client(Arc::new(trust))))
+    }
+
+    /// Returns what the server is asked for.
+    pub(super) fn asks_for(&self) -> SslMode {
+        match self {
+            Self::Plain => SslMode::Disable,
+            Self::Preferred => SslMode::Prefer,
+            Self::Unverified | Self::Verified(..) => SslMode::Require,
         }
     }
+
+    fn connector(&self) -> Connector {
+        match self {
+            Self::Plain => Connector::none(),
+            Self::Preferred | Self::Unverified => {
+                Connector::new(client(Arc::new(Trust::anybody())))
+            }
+            Self::Verified(_, config) => Connector::new(Arc::clone(config)),
+        }
+    }
+
+    /// Says what to do about a server that is not what the address asks for.
+    fn way_out(&self) -> &'static str {
+        match self {
+            Self::Plain | Self::Preferred | Self::Unverified => {
+                "turn encryption on at the server, or use a socket or a private network and sslmode=disable"
+            }
+            Self::Verified(Rule::Authority, _) => {
+                "name the certificate of the server's authority with sslrootcert=PATH or SSL_CERT_FILE"
+            }
+            Self::Verified(Rule::AuthorityAndName, _) => {
+                "use the host that the certificate names, and name the certificate of its authority with \
+                 sslrootcert=PATH or SSL_CERT_FILE"
+            }
+        }
+    }
+
+    fn word(&self) -> &'static str {
+        match self {
+            Self::Plain => "disable",
+            Self::Preferred => "prefer",
+            Self::Unverified => "require",
+            Self::Verified(Rule::Authority, _) => "verify-ca (or require with sslrootcert)",
+            Self::Verified(Rule::AuthorityAndName, _) => "verify-full",
+        }
+    }
+}
+
+fn client(trust: Arc<dyn ServerCertVerifier>) -> Arc<ClientConfig> {
+    let config = ClientConfig::builder_with_provider(trust::provider())
+        .with_safe_default_protocol_versions()
+        .expect("ring has the usual versions")
+        .dangerous()
+        .with_custom_certificate_verifier(trust)
+        .with_no_client_auth();
+    Arc::new(config)
+}
+
+/// Connects, encrypted as far as the mode asks for it.
+pub(super) async fn connect(config: &Config, mode: &Mode) -> Result<Connected, Trouble> {
+    let error = match config.connect(mode.connector()).await {
+        Ok(connected) => return Ok(connected),
+        Err(error) => error,
+    };
+    let Some(reason) = refusal(&error) else { return Err(error.into()) };
+    if matches!(mode, Mode::Preferred) {
+        let mut plain = config.clone();
+        plain.ssl_mode(SslMode::Disable);
+        return Ok(plain.connect(Connector::none()).await?);
+    }
+    let (mode, way_out) = (mode.word(), mode.way_out());
+    Err(StoreError::Unencrypted { reason: format!("sslmode={mode}: {reason}; {way_out}") }.into())
+}
+
+/// Returns why there is no encryption, if that is what went wrong.
+fn refusal(error: &tokio_postgres::Error) -> Option<String> {
+    if error.to_string() != "error performing TLS handshake" {
+        return None;
+    }
+    let cause = std::error::Error::source(error)?;
+    let Some(broken) = cause.downcast_ref::<std::io::Error>() else {
+        return Some(cause.to_string());
+    };
+    // Without a word of TLS about it the connection broke, as any may.
+    let told = broken.get_ref()?.downcast_ref::<rustls::Error>()?;
+    Some(told.to_string())
 }

@@ -3,6 +3,8 @@
 
 /// A server that is killed, away, silent, or cut off at the worst moment.
 mod attacks;
+/// Connections that nobody else can read.
+mod encryption;
 /// The same on a real server, and what only a server has to show.
 mod postgres;
 /// The suite of all stores on one file, and what only a file has to show.

@@ -120,8 +120,8 @@ async fn an_address_that_is_no_use_is_refused_without_repeating_it() {
         "",
         "hunter2",
         "mysql://carrel:hunter2@h/d",
-        "postgresql://carrel:hunter2@h/d?sslmode=verify-full",
-        "postgresql://carrel:hunter2@h/d?sslmode=require",
+        "postgresql://carrel:hunter2@h/d?sslmode=allow",
+        "postgresql://carrel:hunter2@h/d?sslmode=verify-full&sslcert=hunter2",
         "postgresql://carrel:hunter2@h/d?nonsense=1",
     ] {
         let error = Postgres::open(&PostgresOptions { url: Secret::new(url) }).unwrap_err();

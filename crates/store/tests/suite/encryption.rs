@@ -1,0 +1,151 @@
+//! Connections that nobody else can read: each `sslmode` with each kind of server.
+
+use std::path::Path;
+
+use carrel_domain::{Code, Coded as _, Secret};
+use carrel_store::{Postgres, PostgresOptions, Store as _, StoreError};
+use carrel_testkit::servers::{self, Authority};
+use pretty_assertions::assert_eq;
+
+/// What became of a connection.
+#[derive(Debug, PartialEq, Eq)]
+enum Made {
+    Encrypted,
+    Plain,
+    /// With the beginning of the reason.
+    Refused(&'static str),
+}
+
+use Made::{Encrypted, Plain, Refused};
+
+const UNKNOWN: Made = Refused("invalid peer certificate: UnknownIssuer");
+/// Another authority of the same name.
+const IMPOSTOR: Made = Refused("invalid peer certificate: BadSignature");
+const NOT_OFFERED: Made = Refused("server does not support TLS");
+const OTHER_NAME: Made = Refused("invalid peer certificate: certificate not valid for name");
+
+struct World {
+    server: servers::Postgres,
+    host: &'static str,
+}
+
+impl World {
+    fn url(&self, parameters: &str) -> String {
+        let (host, port) = (self.host, self.server.port());
+        format!("postgresql://carrel:hunter2@{host}:{port}/postgres?{parameters}")
+    }
+
+    /// Connects, and asks the server whether that was encrypted.
+    async fn connect(&self, parameters: &str) -> Result<bool, StoreError> {
+        let url = Secret::new(self.url(parameters));
+        let store = Postgres::open(&PostgresOptions { url })?;
+        store.migrate().await?;
+        store.counts().await?;
+        let look = "SELECT bool_and(s.ssl), bool_or(s.ssl) FROM pg_stat_ssl s \
+                    JOIN pg_stat_activity a USING (pid) WHERE application_name = 'carrel'";
+        let row = self.server.client().await.unwrap().query_one(look, &[]).await.unwrap();
+        let (all, any): (bool, bool) = (row.get(0), row.get(1));
+        assert_eq!(all, any, "all connections are alike");
+        drop(store);
+        self.until_alone().await;
+        Ok(all)
+    }
+
+    async fn until_alone(&self) {
+        let look = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'carrel'";
+        let client = self.server.client().await.unwrap();
+        while client.query_one(look, &[]).await.unwrap().get::<_, i64>(0) > 0 {
+            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        }
+    }
+
+    async fn expect(&self, parameters: &str, expected: Made) {
+        let told = match (self.connect(parameters).await, &expected) {
+            (Ok(true), _) => Encrypted,
+            (Ok(false), _) => Plain,
+            (Err(error), Refused(why)) => {
+                let told = format!("{error} {error:?}");
+                assert_eq!(error.code(), Code::StoreUnavailable, "{parameters}: {told}");
+                assert!(told.contains(why), "{parameters}: {told}");
+                assert!(told.contains("sslmode=") && told.contains("; "), "{parameters}: {told}");
+                assert!(!told.contains("hunter2"), "{parameters}: {told}");
+                Refused(why)
+            }
+            (Err(error), _) => panic!("{parameters}: {error:?}"),
+        };
+        assert_eq!(told, expected, "{parameters}");
+    }
+}
+
+fn root(mode: &str, certificate: &Path) -> String {
+    format!("sslmode={mode}&sslrootcert={}", certificate.display())
+}
+
+#[tokio::test]
+async fn every_mode_does_what_it_says_with_a_server_that_encrypts() {
+    let (known, impostor) = (Authority::new(), Authority::new());
+    let server = servers::Postgres::start_encrypted(&known, "localhost", "sha256").await;
+    let (known, impostor) = (known.certificate(), impostor.certificate());
+    let mut world = World { server, host: "localhost" };
+    world.expect("sslmode=disable", Plain).await;
+    world.expect("", Encrypted).await;
+    world.expect("sslmode=prefer", Encrypted).await;
+    world.expect("sslmode=require", Encrypted).await;
+    for mode in ["require", "verify-ca", "verify-full"] {
+        world.expect(&root(mode, &known), Encrypted).await;
+        world.expect(&root(mode, &impostor), IMPOSTOR).await;
+    }
+    world.expect("sslmode=verify-ca", UNKNOWN).await;
+    world.expect("sslmode=verify-full", UNKNOWN).await;
+    world.expect("sslrootcert=system", UNKNOWN).await;
+
+    world.host = "127.0.0.1";
+    world.expect("sslmode=require", Encrypted).await;
+    world.expect(&root("require", &known), Encrypted).await;
+    world.expect(&root("verify-ca", &known), Encrypted).await;
+    world.expect(&root("verify-full", &known), OTHER_NAME).await;
+}
+
+#[tokio::test]
+async fn a_server_that_does_not_encrypt_is_used_only_if_the_mode_allows_it() {
+    let authority = Authority::new();
+    let world = World { server: servers::Postgres::start().await, host: "localhost" };
+    world.expect("sslmode=disable", Plain).await;
+    world.expect("", Plain).await;
+    world.expect("sslmode=prefer", Plain).await;
+    world.expect("sslmode=require", NOT_OFFERED).await;
+    for mode in ["require", "verify-ca", "verify-full"] {
+        world.expect(&root(mode, &authority.certificate()), NOT_OFFERED).await;
+    }
+}
+
+#[tokio::test]
+async fn a_password_is_tied_to_the_connection_whatever_hash_the_certificate_is_signed_with() {
+    let (curve, rsa) = (Authority::new(), Authority::with_rsa());
+    for (authority, hash) in [(&curve, "sha384"), (&rsa, "sha256"), (&rsa, "sha512")] {
+        let server = servers::Postgres::start_encrypted(authority, "localhost", hash).await;
+        let make = "CREATE ROLE bound SUPERUSER LOGIN PASSWORD 'hunter2'";
+        server.client().await.unwrap().batch_execute(make).await.unwrap();
+        let open = |password: &str, parameters: &str| {
+            let port = server.port();
+            let url =
+                format!("postgresql://bound:{password}@localhost:{port}/postgres?{parameters}");
+            Postgres::open(&PostgresOptions { url: Secret::new(url) }).unwrap()
+        };
+        let bound = root("verify-full", &authority.certificate()) + "&channel_binding=require";
+        open("hunter2", &bound).migrate().await.unwrap();
+        assert!(open("hunter3", &bound).migrate().await.is_err(), "{hash}");
+        assert!(open("hunter2", "sslmode=disable").migrate().await.is_err(), "{hash}");
+    }
+}
+
+#[tokio::test]
+async fn a_file_of_authorities_that_is_none_is_refused_before_anything_is_sent() {
+    for (path, rule) in [("/dev/null", "holds no certificate"), ("/no/such", "cannot be read")] {
+        let asked = root("verify-full", Path::new(path));
+        let url = format!("postgresql://u:hunter2@localhost/d?{asked}");
+        let told = Postgres::open(&PostgresOptions { url: Secret::new(url) }).unwrap_err();
+        let told = format!("{told} {told:?}");
+        assert!(told.contains(rule) && !told.contains("hunter2"), "{told}");
+    }
+}
