@@ -574,8 +574,10 @@ impl Code {
                 ],
             },
             Self::WorkerUnreachable => Guide {
-                causes: &["the worker restarts, or the network to it is down"],
-                remedies: &["ask again; `/readyz` says which workers are there"],
+                causes: &["no worker of the volume runs, or the network to it is down"],
+                remedies: &[
+                    "start a worker with that volume, and ask again; its `/health` says that it is there",
+                ],
             },
             Self::VerifyFailed => Guide {
                 causes: &["the findings on stdout say what is wrong"],
