@@ -1,0 +1,31 @@
+//! The conductor: one workspace and one agent for each issue of a tracker.
+//!
+//! [`decide`] is the loop: a pure function from a [`State`] and an [`Event`] to the next state and the
+//! [`Effect`]s that follow. Whoever runs it does the effects, never waits for one inside the loop, and
+//! hands in what comes of them as further events.
+//!
+//! ```text
+//! tracker ──► Polled, Read ──►┐                ┌──► Poll, Read ──► tracker
+//! agents  ──► Heard, Ended ──►┤ State ► decide ├──► Start, NextTurn, Stop ──► agents
+//! people  ──► Told         ──►┘                └──► Save, Clean, Say
+//! ```
+#![forbid(unsafe_code)]
+
+mod backoff;
+mod decide;
+mod due;
+mod event;
+mod issue;
+mod rules;
+mod spend;
+mod state;
+
+pub use decide::decide;
+pub use event::{Effect, End, Event, Fault, News, Notice, Order, Start};
+pub use issue::{Blocker, Issue, IssueId};
+pub use rules::{Rules, Standing, order};
+pub use spend::{Day, Spend};
+pub use state::{
+    BetweenTurns, Block, Entry, Mode, Poll, Question, Reason, Retry, Run, RunId, Stage, State,
+    Then, Trace, Why,
+};

@@ -1,0 +1,109 @@
+//! Single promises, each with the history that would break it.
+
+use std::time::Duration;
+
+use carrel_conductor::{Event, Notice, Order, Poll, Reason, Stage, Why};
+
+use crate::world::World;
+
+fn running(world: &World, number: usize) -> bool {
+    world.entry(number).is_some_and(|entry| matches!(entry.stage, Stage::Running(_)))
+}
+
+#[test]
+fn an_active_issue_is_worked_on_until_it_is_done_and_then_cleaned_up() {
+    let mut world = World::new(1, 1);
+    world.pass(10);
+    assert!(running(&world, 0));
+    world.move_to(0, "Done");
+    world.pass(60);
+    assert!(world.state.entries.is_empty());
+    assert!(world.workspaces.is_empty());
+}
+
+#[test]
+fn an_issue_that_moves_elsewhere_is_left_with_its_workspace() {
+    let mut world = World::new(2, 1);
+    world.pass(10);
+    world.move_to(0, "Review");
+    world.pass(60);
+    assert_eq!(world.entry(0).map(|entry| &entry.stage), Some(&Stage::Resting));
+    assert_eq!(world.workspaces.len(), 1);
+    world.move_to(0, "Done");
+    world.pass(60);
+    assert!(world.workspaces.is_empty(), "it is cleaned up when it is done after all");
+}
+
+#[test]
+fn no_more_agents_run_than_may_and_the_others_wait() {
+    let mut world = World::new(3, 10);
+    world.pass(10);
+    assert_eq!(world.state.agents(), 3);
+}
+
+#[test]
+fn a_stalled_agent_is_retried_after_a_wait_and_not_at_once() {
+    let mut world = World::new(4, 1);
+    world.state.rules.stall = Some(Duration::from_secs(2));
+    // An agent of this world is silent for up to three seconds.
+    for _ in 0..400 {
+        let until = world.now + 1000;
+        world.step(until);
+        if world
+            .notices
+            .iter()
+            .any(|notice| matches!(notice, Notice::WillRetry { why: Why::Stall, .. }))
+        {
+            break;
+        }
+    }
+    let started = world.started;
+    let entry = world.entry(0).expect("it stays claimed");
+    assert!(matches!(&entry.stage, Stage::Retrying(retry) if retry.why == Why::Stall), "{entry:?}");
+    world.pass(8);
+    assert_eq!(world.started, started, "the back-off holds");
+    world.pass(10);
+    assert!(world.started > started);
+}
+
+#[test]
+fn a_question_keeps_the_issue_until_it_is_answered() {
+    let mut world = World::new(5, 1);
+    world.pass(5);
+    let run = world.entry(0).and_then(|entry| entry.stage.run()).expect("it runs").id;
+    let end = carrel_conductor::End::Blocked(Reason::Input("which one?".to_owned()));
+    world.hear(Event::Told(Order::Pause));
+    world.kill(run, end);
+    world.hear(Event::Told(Order::Resume));
+    let started = world.started;
+    world.pass(600);
+    assert_eq!(world.started, started, "nobody tries again by themselves");
+    let id = crate::world::issue(0).id;
+    world.hear(Event::Told(Order::Answer(id, "the first".to_owned())));
+    world.pass(10);
+    assert_eq!(world.started, started + 1);
+}
+
+#[test]
+fn a_restart_takes_up_again_what_ran_and_keeps_what_waits() {
+    let mut world = World::new(6, 2);
+    world.pass(10);
+    let thread = world.entry(0).and_then(|entry| entry.thread.clone());
+    assert!(thread.is_some());
+    world.crash();
+    assert_eq!(world.state.poll, Poll::Fresh);
+    world.pass(20);
+    assert!(running(&world, 0) && running(&world, 1));
+    assert_eq!(world.entry(0).map(|entry| entry.spent.attempts), Some(2));
+}
+
+#[test]
+fn a_refresh_during_a_look_at_the_tracker_makes_one_more_and_not_two() {
+    let mut world = World::new(7, 0);
+    world.step(world.now);
+    world.step(world.now);
+    assert!(matches!(world.state.poll, Poll::Asked { .. }), "{:?}", world.state.poll);
+    world.hear(Event::Told(Order::Refresh));
+    world.hear(Event::Told(Order::Refresh));
+    assert!(matches!(world.state.poll, Poll::Asked { again: true, .. }));
+}
