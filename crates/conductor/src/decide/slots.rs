@@ -28,7 +28,7 @@ impl Step {
             let id = issue.id.clone();
             if self.state.has_slot(&issue.normal_state()) {
                 self.state.waiting.remove(&id);
-                self.take(issue, again);
+                self.take(&issue, again);
             } else if again {
                 self.has_to_wait(&id);
             }
@@ -56,13 +56,12 @@ impl Step {
     }
 
     /// Takes a place for an issue, which is read once more before its agent starts.
-    fn take(&mut self, issue: Issue, again: bool) {
+    fn take(&mut self, issue: &Issue, again: bool) {
         let id = issue.id.clone();
         if !again {
             let entry = self.state.entries.entry(id.clone());
-            entry
-                .and_modify(|entry| entry.issue = issue.clone())
-                .or_insert_with(|| Entry::new(issue.clone()));
+            let entry = entry.or_insert_with(|| Entry::new(issue.clone()));
+            entry.issue = issue.clone();
         }
         self.put(&id, Stage::Checking { again });
         self.wanted.push(id);

@@ -250,7 +250,7 @@ impl World {
                 self.hear(Event::Read(question, ids, answer));
             }
             What::Answer(other) => panic!("{other:?} has no answer"),
-            What::Begin(run, id) => self.begin(run, id),
+            What::Begin(run, id) => self.begin(run, &id),
             What::Act(run) => self.act(run),
             What::End(run, end) => {
                 self.agents.remove(&run);
@@ -275,10 +275,10 @@ impl World {
         Fault { message: "no answer".to_owned(), retry_after }
     }
 
-    fn begin(&mut self, run: RunId, id: IssueId) {
-        let there = self.agents.values().filter(|agent| agent.issue == id).count();
+    fn begin(&mut self, run: RunId, id: &IssueId) {
+        let there = self.agents.values().filter(|agent| agent.issue == *id).count();
         assert_eq!(there, 0, "two agents work on {id}");
-        assert!(!self.removing.contains(&id), "an agent begins in what is being removed");
+        assert!(!self.removing.contains(id), "an agent begins in what is being removed");
         self.workspaces.insert(id.clone());
         self.agents.insert(run, Agent { issue: id.clone(), ending: false, tokens: 0 });
         self.hear(Event::Placed(run, PathBuf::from(format!("/root/{id}"))));
@@ -293,7 +293,7 @@ impl World {
         let tokens = agent.tokens;
         let used = carrel_conductor::Spend { total_tokens: tokens, ..Default::default() };
         self.hear(Event::Heard(run, News::Usage(used)));
-        if !self.agents.get(&run).is_some_and(|agent| !agent.ending) {
+        if self.agents.get(&run).is_none_or(|agent| agent.ending) {
             return;
         }
         if self.goes_wrong() {
