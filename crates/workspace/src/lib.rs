@@ -49,7 +49,7 @@ pub use live::Live;
 pub use manager::{Options, Workspaces};
 pub use quota::{Account, Amount, Exceeded, Quota, Reservation};
 pub use record::{Record, State};
-pub use remove::{Remove, Removed, Target};
+pub use remove::{Doomed, Remove, Removed, Target};
 pub use run::{
     Artifact, ArtifactRequest, Artifacts, Boundary, CommandForm, Completed, Desk, Diagnosis, Early,
     Feature, Layer, LimitReached, LimitRequest, Purpose, RunError, RunRequest, Runner,
