@@ -1,6 +1,6 @@
 //! Workspaces that come and go while they are used.
 
-use carrel_domain::{Code, Coded as _, Timestamp};
+use carrel_domain::{ByteSize, Code, Coded as _, Timestamp};
 use carrel_service::{NewSpace, ServiceError};
 use carrel_store::Sealed;
 use pretty_assertions::assert_eq;
@@ -44,4 +44,25 @@ async fn whoever_enters_while_it_is_removed_brings_nothing_back() {
         assert!(matches!(found, Err(ServiceError::NoWorkspace { .. })), "{entered:?} {found:?}");
         assert!(!lab.path("").exists(), "{entered:?}");
     }
+}
+
+#[tokio::test]
+async fn files_that_arrive_at_once_share_what_the_quota_leaves() {
+    let lab = Lab::with_quota(ByteSize::mib(20)).await;
+    let space = lab.spaces.enter(lab.workspace).await.unwrap();
+    let much = 12 << 20;
+    let mut first = space.upload("a", Some(much)).await.unwrap();
+    first.write(b"x").unwrap();
+    let second = async || space.upload("b", Some(much)).await.map_err(|failure| failure.code);
+    assert_eq!(second().await.unwrap_err(), Code::QuotaExceeded);
+    // Neither does one that does not say how much comes.
+    let mut unsaid = space.upload("c", None).await.unwrap();
+    assert_eq!(unsaid.write(&vec![0; 9 << 20]).unwrap_err().code, Code::QuotaExceeded);
+    drop((first, unsaid));
+    let mut whole = second().await.unwrap();
+    for _ in 0..12 {
+        whole.write(&vec![0; 1 << 20]).unwrap();
+    }
+    space.finish(whole).await.unwrap();
+    assert_eq!(second().await.unwrap_err(), Code::QuotaExceeded);
 }
