@@ -253,12 +253,12 @@ impl Spaces {
 
     /// Counts a workspace, and looks whether it is within its quota.
     pub async fn recheck_quota(&self, space: &Space) -> Result<Amount, ServiceError> {
-        let walk = space.books.begin_count()?;
+        let counting = space.books.begin_count()?;
         // Commands of another server that has it open as well are in no count of ours.
         self.inner.workspaces.hold(&space.key).await?;
         let counted = self.inner.workspaces.check_quota(&space.key, Freshness::Recount).await?;
         let Some(counted) = counted else { return Ok(Amount::default()) };
-        space.books.end_count(walk, counted);
+        space.books.end_count(counting, counted);
         space.place.desk().now_uses(counted.amount);
         Ok(counted.amount)
     }
@@ -274,10 +274,10 @@ impl Spaces {
         {
             return Ok(Some(counted));
         }
-        let walk = space.books.begin_count()?;
+        let counting = space.books.begin_count()?;
         let counted = self.inner.workspaces.usage(&space.key, Freshness::Recount).await?;
         if let Some(counted) = counted {
-            space.books.end_count(walk, counted);
+            space.books.end_count(counting, counted);
         }
         Ok(counted)
     }

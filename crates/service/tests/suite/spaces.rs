@@ -66,3 +66,14 @@ async fn files_that_arrive_at_once_share_what_the_quota_leaves() {
     space.finish(whole).await.unwrap();
     assert_eq!(second().await.unwrap_err(), Code::QuotaExceeded);
 }
+
+#[tokio::test]
+async fn what_a_refused_write_found_is_what_usage_shows() {
+    let lab = Lab::with_quota(ByteSize::mib(4)).await;
+    let space = lab.spaces.enter(lab.workspace).await.unwrap();
+    lab.spaces.check_quota(&space).await.unwrap();
+    std::fs::write(lab.path("big"), vec![1; 5 << 20]).unwrap();
+    assert_eq!(lab.spaces.recheck_quota(&space).await.unwrap_err().code(), Code::QuotaExceeded);
+    let used = lab.spaces.usage(lab.workspace).await.unwrap().unwrap();
+    assert!(used.amount.bytes >= 5 << 20, "{used:?}");
+}
