@@ -502,11 +502,19 @@ pub async fn a_workspace_with_live_tasks_is_not_forgotten(store: &dyn Store) {
     let claim = claim_one(store, 0).await;
     assert!(!store.forget_workspace(id).await.unwrap());
     finish(store, claim, TaskStatus::Completed, 1).await;
+    let scopes = [format!("{id} exec"), format!("{} exec", workspace(store).await)];
+    for scope in &scopes {
+        let repeat = Repeat { scope: scope.clone(), key: "k".to_owned(), digest: [0; 32] };
+        store.remember_reply(repeat, 200, "what it held".to_owned(), at(1)).await.unwrap();
+    }
     assert!(store.forget_workspace(id).await.unwrap());
     assert_eq!(store.workspace(id).await.unwrap(), None);
+    // A workspace that gets the same id is another one.
+    assert_eq!(store.reply(&scopes[0], "k").await.unwrap(), None);
+    assert!(store.reply(&scopes[1], "k").await.unwrap().is_some());
     assert_eq!(store.task(task).await.unwrap(), None);
     assert_eq!(all_events(store, task).await, []);
-    assert_eq!(store.workspaces(None, 10).await.unwrap(), []);
+    assert_eq!(store.workspaces(None, 10).await.unwrap().len(), 1);
 }
 
 pub async fn old_replies_and_tasks_are_forgotten_and_live_ones_are_not(store: &dyn Store) {

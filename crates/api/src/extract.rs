@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use axum::body::Bytes;
+use axum::body::{Body, Bytes};
 use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::header::{AUTHORIZATION, COOKIE, HOST, ORIGIN};
 use axum::http::request::Parts;
@@ -92,7 +92,8 @@ impl<T: DeserializeOwned> FromRequest<Api> for Json<T> {
     type Rejection = Failed;
 
     async fn from_request(request: Request, api: &Api) -> Result<Self, Failed> {
-        let bytes = read_body(request, api).await?;
+        let (parts, body) = request.into_parts();
+        let bytes = read_body(&parts.headers, body, api).await?;
         // A list would fill the fields one after the other.
         if bytes.trim_ascii_start().first().is_some_and(|first| *first != b'{') {
             return Err(Failed::field("body", "is an object of JSON"));
@@ -102,7 +103,7 @@ impl<T: DeserializeOwned> FromRequest<Api> for Json<T> {
             let path = error.path().to_string();
             // Text that is no JSON has no place to name.
             let field = if matches!(path.as_str(), "." | "?") { "body" } else { &path };
-            Failed::field(field, &format!("is not as expected: {}", error.inner()))
+            Failed::field(field, &format!("is not as expected: {}", without_value(error.inner())))
         })?;
         reader
             .end()
@@ -111,21 +112,28 @@ impl<T: DeserializeOwned> FromRequest<Api> for Json<T> {
     }
 }
 
+/// Says what was expected, and not what came: that may be a secret in the wrong place, and what a caller
+/// is told ends up in its logs.
+fn without_value(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    let expected = text.starts_with("invalid ").then(|| text.rsplit_once(", expected ")).flatten();
+    expected.map(|(_, expected)| format!("expected {expected}")).unwrap_or(text)
+}
+
 /// Reads a body within its limits.
-pub(crate) async fn read_body(request: Request, api: &Api) -> Result<Bytes, Failed> {
+pub(crate) async fn read_body(headers: &HeaderMap, body: Body, api: &Api) -> Result<Bytes, Failed> {
     let limit = MAX_JSON_BODY.as_u64();
     let too_large = || {
         let message = format!("the body is larger than {MAX_JSON_BODY}");
         Failed::new(Code::TooLarge, message, json!({ "limit_bytes": limit }))
     };
-    let declared = request.headers().get(axum::http::header::CONTENT_LENGTH);
+    let declared = headers.get(axum::http::header::CONTENT_LENGTH);
     let declared = declared.and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
     if declared.is_some_and(|length| length > limit) {
         return Err(too_large());
     }
     let room = room_for_body(api, declared.unwrap_or(limit)).await?;
-    let reading =
-        axum::body::to_bytes(request.into_body(), usize::try_from(limit).unwrap_or(usize::MAX));
+    let reading = axum::body::to_bytes(body, usize::try_from(limit).unwrap_or(usize::MAX));
     match tokio::time::timeout(BODY_READ_TIMEOUT, reading).await {
         // The room is given back with the last of the bytes.
         Ok(Ok(bytes)) => Ok(Bytes::from_owner(Buffered { bytes, _room: room })),

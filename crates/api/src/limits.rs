@@ -1,5 +1,6 @@
 //! What one request and one caller may take.
 
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 use carrel_domain::ByteSize;
@@ -39,6 +40,13 @@ pub const MAX_UPLOADS: usize = 16;
 
 /// The slowest that such a file may arrive after the first minute, in bytes a second.
 pub const MIN_UPLOAD_RATE: u64 = 16 << 10;
+
+/// Refusals of one caller that are written down at once; after them it is one a second. Whoever is refused
+/// must not be able to push out of the log what others did.
+pub const REFUSALS_TOLD: NonZeroU32 = NonZeroU32::new(100).expect("more than none");
+
+/// Callers whose refusals are counted at a time.
+pub const MAX_REFUSED: usize = 1000;
 
 /// Event streams of one workspace that are open at once.
 pub const MAX_STREAMS_PER_WORKSPACE: usize = 1024;

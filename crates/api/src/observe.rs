@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
 use axum::extract::{MatchedPath, Request, State};
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Method};
+use axum::http::{Extensions, HeaderMap, HeaderName, HeaderValue, Method};
 use axum::middleware::Next;
 use axum::response::Response;
 use carrel_domain::WorkspaceId;
@@ -75,7 +75,7 @@ impl Requests {
 }
 
 /// Watches a request.
-pub(crate) async fn observe(State(api): State<Api>, request: Request, next: Next) -> Response {
+pub(crate) async fn observe(State(api): State<Api>, mut request: Request, next: Next) -> Response {
     let route = request.extensions().get::<MatchedPath>();
     let mut watched = Watched {
         api,
@@ -86,6 +86,7 @@ pub(crate) async fn observe(State(api): State<Api>, request: Request, next: Next
         begun: Instant::now(),
         status: GONE,
     };
+    request.extensions_mut().insert(RequestId(watched.id.as_str().into()));
     let asked = Arc::clone(&watched.asked);
     if watched.route.starts_with(OF_WORKSPACE)
         && let Some(Ok(id)) = request.uri().path().split('/').nth(3).map(str::parse)
@@ -116,7 +117,7 @@ impl Watched {
     /// agents call, each has an event of its own.
     fn matters(&self) -> bool {
         let changes = !matches!(self.method, "GET" | "HEAD" | "OPTIONS") && self.route != "/mcp";
-        changes || matches!(self.status, 401 | 403 | 429)
+        changes || is_refusal(self.status)
     }
 }
 
@@ -134,11 +135,52 @@ impl Drop for Watched {
             request_id: std::mem::take(&mut self.id),
             duration_ms: self.begun.elapsed().as_secs_f64() * 1e3,
         };
-        let subject = match self.asked.subject.get() {
-            None => NOBODY,
-            Some(subject) => subject.as_deref().unwrap_or(UNNAMED),
+        let caller = self.asked.subject.get().map(|name| name.as_deref().unwrap_or(UNNAMED));
+        write_down(&self.api, caller, Door::Rest, self.status, event);
+    }
+}
+
+/// The name of a request, for whoever serves it.
+#[derive(Clone, Debug)]
+struct RequestId(Arc<str>);
+
+/// A tool that an agent asked for with a request that is itself answered.
+pub(crate) struct AskedTool<'a> {
+    pub(crate) head: &'a Extensions,
+    pub(crate) caller: &'a Caller,
+    pub(crate) workspace: Option<WorkspaceId>,
+    pub(crate) begun: Instant,
+}
+
+impl AskedTool<'_> {
+    /// Tells an auditor of a refusal.
+    pub(crate) fn ended(&self, api: &Api, status: u16) {
+        if !is_refusal(status) {
+            return;
+        }
+        let event = Event::ApiCall {
+            method: "POST".to_owned(),
+            route: "/mcp".to_owned(),
+            workspace: self.workspace.map(|id| id.to_string()),
+            status,
+            request_id: self.head.get::<RequestId>().map_or("", |id| &id.0).to_owned(),
+            duration_ms: self.begun.elapsed().as_secs_f64() * 1e3,
         };
-        self.api.inner.events.add(subject, Door::Rest, event);
+        let caller = self.caller.subject.as_deref().unwrap_or(UNNAMED);
+        write_down(api, Some(caller), Door::Http, status, event);
+    }
+}
+
+fn is_refusal(status: u16) -> bool {
+    matches!(status, 401 | 403 | 429)
+}
+
+/// Writes something down, unless too much of the same was: there is no end to what can be refused.
+fn write_down(api: &Api, caller: Option<&str>, door: Door, status: u16, event: Event) {
+    let (name, inner) = (caller.unwrap_or(NOBODY), &api.inner);
+    let is_cheap = is_refusal(status) || (caller.is_none() && status >= 400);
+    if !is_cheap || inner.refusals.check(name.to_owned(), api.now()).is_ok() {
+        inner.events.add(name, door, event);
     }
 }
 

@@ -1,6 +1,7 @@
 //! What all requests share.
 
 use std::collections::HashMap;
+use std::num::NonZeroU32;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -21,7 +22,8 @@ use crate::auth::{
     Tickets, Transport, Verifier as _, jwks::Provider,
 };
 use crate::limits::{
-    MAX_BUFFERED_MEBIBYTES, MAX_STREAMS_PER_WORKSPACE, MAX_UPLOADS, MAX_WORK, WORK_PATIENCE,
+    MAX_BUFFERED_MEBIBYTES, MAX_REFUSED, MAX_STREAMS_PER_WORKSPACE, MAX_UPLOADS, MAX_WORK,
+    REFUSALS_TOLD, WORK_PATIENCE,
 };
 use crate::observe::{self, Requests};
 use crate::others::{Location, Others};
@@ -149,6 +151,8 @@ pub(crate) struct Inner {
     pub(crate) in_flight: InFlight,
     pub(crate) events: Events,
     pub(crate) requests: Requests,
+    /// Refusals that are written down, by caller.
+    pub(crate) refusals: RateLimits<String>,
     /// Mebibytes that bodies may take together.
     pub(crate) bodies: Arc<Semaphore>,
     /// The document of the API, once somebody has asked for it.
@@ -181,6 +185,11 @@ impl Api {
             in_flight: InFlight::default(),
             events: options.events,
             requests: Requests::default(),
+            refusals: RateLimits::new(RateOptions {
+                per_second: NonZeroU32::MIN,
+                burst: REFUSALS_TOLD,
+                max_buckets: MAX_REFUSED,
+            }),
             bodies: Arc::new(Semaphore::new(MAX_BUFFERED_MEBIBYTES)),
             document: OnceLock::new(),
         };

@@ -168,10 +168,11 @@ enum Stop {
 
 impl Follower {
     async fn next(&mut self) -> Option<Result<TaskEvent, ClientError>> {
+        // How long the reader took for the last event is not the server's silence.
+        self.heard = Instant::now();
         while !self.over {
             if let Some(event) = self.waiting.pop_front() {
                 self.seen = event.id;
-                self.heard = Instant::now();
                 self.pause = PAUSES.0;
                 self.over = event.ending().is_some();
                 return Some(Ok(event));

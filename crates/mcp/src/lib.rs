@@ -31,8 +31,8 @@ pub use http::{
 };
 pub use limits::{
     BODY_READ_TIMEOUT, EOF_GRACE, HEADER_READ_TIMEOUT, JSON_PATIENCE, KEEP_ALIVE, MAX_CONNECTIONS,
-    MAX_IN_FLIGHT, MAX_MESSAGE_BYTES, MAX_SESSIONS, SESSION_IDLE, SHUTDOWN_GRACE, STREAM_LINGER,
-    WRITE_STALL,
+    MAX_IN_FLIGHT, MAX_MESSAGE_BYTES, MAX_SESSIONS, MAX_SESSIONS_EACH, SESSION_IDLE,
+    SHUTDOWN_GRACE, STREAM_LINGER, WRITE_STALL,
 };
 pub use server::{Facts, Offer, OfferHandler, OfferServer, ToolHandler, ToolServer};
 pub use stdio::{StdioError, serve_lines, serve_stdio};

@@ -12,6 +12,10 @@ pub const MAX_IN_FLIGHT: usize = 256;
 /// How many sessions may exist at once. Past it, `initialize` is answered with 503.
 pub const MAX_SESSIONS: usize = 1024;
 
+/// How many sessions one caller may have where a server tells callers apart. Past it, the one that was used
+/// longest ago and does nothing is ended, so that nobody takes the places of all others.
+pub const MAX_SESSIONS_EACH: usize = 128;
+
 /// How many connections may be open at once. Past it, new ones wait in the kernel's queue.
 pub const MAX_CONNECTIONS: usize = 4096;
 

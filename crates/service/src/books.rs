@@ -1,6 +1,6 @@
 //! What an open workspace uses, without counting it for every command.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use carrel_workspace::{Amount, Measured, Walk, Watcher};
@@ -15,39 +15,46 @@ use crate::error::ServiceError;
 #[derive(Debug)]
 pub(crate) struct Books {
     watcher: Mutex<Watcher>,
-    counted: Mutex<Measured>,
-    /// Something may have been written since that count began.
-    changed: AtomicBool,
+    /// The last count that was finished, and how many changes there had been when it began.
+    counted: Mutex<(Measured, u64)>,
+    /// How often something may have been written.
+    changes: AtomicU64,
+}
+
+/// A count that is being made.
+#[derive(Debug)]
+pub(crate) struct Counting {
+    walk: Walk,
+    changes: u64,
 }
 
 impl Books {
     pub(crate) fn new(watcher: Watcher, counted: Measured) -> Self {
-        Self {
-            watcher: Mutex::new(watcher),
-            counted: Mutex::new(counted),
-            changed: AtomicBool::new(false),
-        }
+        let (watcher, counted) = (Mutex::new(watcher), Mutex::new((counted, 0)));
+        Self { watcher, counted, changes: AtomicU64::new(0) }
     }
 
     /// Says that something writes, or has written.
     pub(crate) fn expect_changes(&self) {
-        self.changed.store(true, Ordering::SeqCst);
+        self.changes.fetch_add(1, Ordering::SeqCst);
     }
 
     /// Returns what was counted, if nothing can have changed since.
     pub(crate) fn unchanged(&self) -> Option<Measured> {
-        (!self.changed.load(Ordering::SeqCst)).then(|| *lock(&self.counted))
+        let (counted, changes) = *lock(&self.counted);
+        (changes == self.changes.load(Ordering::SeqCst)).then_some(counted)
     }
 
-    /// Says that a count begins. Whatever is written from now on may be missing in it.
-    pub(crate) fn begin_count(&self) -> Result<Walk, ServiceError> {
-        self.changed.store(false, Ordering::SeqCst);
-        Ok(lock(&self.watcher).begin_walk()?)
+    /// Begins a count. Whatever is written from now on may be missing in it. One that does not end
+    /// was none.
+    pub(crate) fn begin_count(&self) -> Result<Counting, ServiceError> {
+        let changes = self.changes.load(Ordering::SeqCst);
+        Ok(Counting { walk: lock(&self.watcher).begin_walk()?, changes })
     }
 
     /// Says what that count came to.
-    pub(crate) fn end_count(&self, walk: Walk, counted: Measured) {
-        *lock(&self.counted) = counted;
+    pub(crate) fn end_count(&self, Counting { walk, changes }: Counting, counted: Measured) {
+        *lock(&self.counted) = (counted, changes);
         lock(&self.watcher).end_walk(walk, counted.amount);
     }
 

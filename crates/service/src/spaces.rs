@@ -1,17 +1,17 @@
 //! The workspaces of this machine, open for tools.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use carrel_config::{Environment, HooksConfig};
 use carrel_domain::{
-    ByteSize, Clock, Identifier, Layout, Network, VolumeId, WorkspaceAccess, WorkspaceId,
-    WorkspaceKey,
+    ByteSize, Clock, Identifier, Layout, Network, TaskStatus, VolumeId, WorkspaceAccess,
+    WorkspaceId, WorkspaceKey,
 };
 use carrel_exec::{JobStatus, Owner};
 use carrel_fsroot::{Capacity, Root};
-use carrel_store::{Store, Workspace};
+use carrel_store::{Store, TaskFilter, Workspace};
 use carrel_tools::{
     Answer, Arrived, CallOptions, Events, Failure, GitOptions, Place, Registry, Secrets, Session,
     Toolbox, ToolboxOptions, Toolset, Upload, WorkspaceEntry,
@@ -72,6 +72,20 @@ struct Inner {
     options: SpacesOptions,
     store: Arc<dyn Store>,
     open: Mutex<HashMap<WorkspaceId, Arc<Space>>>,
+    /// Those that are being removed, which do not stay open.
+    leaving: Mutex<HashSet<WorkspaceId>>,
+}
+
+/// A workspace that is being removed.
+struct Leaving<'a> {
+    inner: &'a Inner,
+    id: WorkspaceId,
+}
+
+impl Drop for Leaving<'_> {
+    fn drop(&mut self) {
+        self.inner.leaving().remove(&self.id);
+    }
 }
 
 /// A workspace that is open for tools.
@@ -121,9 +135,9 @@ impl Spaces {
         let settings = HookSettings::new(HooksConfig::none(), &options.environment, Vec::new());
         let hooks = Hooks::new(settings, options.commands.clone(), CancellationToken::new());
         let disk = Root::open(workspaces.path()).map_err(RunError::Workspace)?;
-        let open = Mutex::default();
+        let (open, leaving) = (Mutex::default(), Mutex::default());
         let volume = options.volume.map_or_else(|| workspaces.volume(), Ok)?;
-        let inner = Inner { workspaces, volume, disk, hooks, options, store, open };
+        let inner = Inner { workspaces, volume, disk, hooks, options, store, open, leaving };
         Ok(Self { inner: Arc::new(inner) })
     }
 
@@ -195,8 +209,17 @@ impl Spaces {
             None => self.find(id).await?,
         };
         let space = Arc::new(self.inner.space(workspace).await?);
+        // From here on nobody can remove it; somebody may have before.
+        if self.inner.store.workspace(id).await?.is_none() {
+            drop(space);
+            self.inner.remove_remains(id).await;
+            return Err(ServiceError::NoWorkspace { id });
+        }
         let (idle, space) = {
             let mut opened = self.opened();
+            if self.inner.leaving().contains(&id) {
+                return Ok(space);
+            }
             let is_idle =
                 |_: &_, space: &mut Arc<Space>| Arc::strong_count(space) == 1 && !space.is_busy();
             let full = opened.len() >= MAX_IDLE;
@@ -230,12 +253,12 @@ impl Spaces {
 
     /// Counts a workspace, and looks whether it is within its quota.
     pub async fn recheck_quota(&self, space: &Space) -> Result<Amount, ServiceError> {
-        let walk = space.books.begin_count()?;
+        let counting = space.books.begin_count()?;
         // Commands of another server that has it open as well are in no count of ours.
         self.inner.workspaces.hold(&space.key).await?;
         let counted = self.inner.workspaces.check_quota(&space.key, Freshness::Recount).await?;
         let Some(counted) = counted else { return Ok(Amount::default()) };
-        space.books.end_count(walk, counted);
+        space.books.end_count(counting, counted);
         space.place.desk().now_uses(counted.amount);
         Ok(counted.amount)
     }
@@ -251,35 +274,50 @@ impl Spaces {
         {
             return Ok(Some(counted));
         }
-        let walk = space.books.begin_count()?;
+        let counting = space.books.begin_count()?;
         let counted = self.inner.workspaces.usage(&space.key, Freshness::Recount).await?;
         if let Some(counted) = counted {
-            space.books.end_count(walk, counted);
+            space.books.end_count(counting, counted);
         }
         Ok(counted)
     }
 
     /// Removes a workspace with everything that belongs to it, and ends what runs there in the
-    /// background. One whose directory somebody uses stays.
+    /// background. One whose directory somebody uses stays, with everything that belongs to it.
     pub async fn remove(&self, id: WorkspaceId) -> Result<(), ServiceError> {
         let inner = &*self.inner;
-        let workspace = self.find(id).await?;
-        if !inner.store.forget_workspace(id).await? {
+        let workspace = inner.store.workspace(id).await?;
+        let workspace = workspace.ok_or(ServiceError::NoWorkspace { id })?;
+        if self.has_work(id).await? {
             return Err(ServiceError::WorkspaceBusy { id });
         }
+        let _leaving = inner.leave(id);
         let space = self.opened().remove(&id);
         if let Some(space) = space {
             space.code.toolbox().jobs.stop_all().await;
         }
-        let target = Target::Identifier(identifier(id)?);
-        match inner.workspaces.remove(Remove { target, keep_if_dirty: false }, &inner.hooks).await {
-            Ok(_) | Err(carrel_workspace::Error::NotFound { .. }) => Ok(()),
-            Err(error) => {
-                // What is still there has to be known, or nobody could remove it later.
-                inner.store.add_workspace(workspace).await?;
-                Err(error.into())
+        let doomed = inner.workspaces.doom(identifier(id)?).await?;
+        if !inner.store.forget_workspace(id).await? {
+            return Err(ServiceError::WorkspaceBusy { id });
+        }
+        if let Err(error) = inner.workspaces.remove_doomed(doomed, false, &inner.hooks).await {
+            // What is still there has to be known, or nobody could remove it later.
+            inner.store.add_workspace(workspace).await?;
+            return Err(error.into());
+        }
+        Ok(())
+    }
+
+    /// Tells whether a task waits or runs.
+    async fn has_work(&self, id: WorkspaceId) -> Result<bool, ServiceError> {
+        for status in [TaskStatus::Queued, TaskStatus::Running] {
+            let status = Some(status);
+            let filter = TaskFilter { workspace: id, status, task_type: None, limit: 1, offset: 0 };
+            if self.inner.store.tasks(filter).await?.total > 0 {
+                return Ok(true);
             }
         }
+        Ok(false)
     }
 
     /// Returns the volume that this directory of workspaces is.
@@ -324,6 +362,25 @@ fn identifier(id: WorkspaceId) -> Result<Identifier, ServiceError> {
 }
 
 impl Inner {
+    fn leaving(&self) -> MutexGuard<'_, HashSet<WorkspaceId>> {
+        self.leaving.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Keeps a workspace from staying open until the result is dropped.
+    fn leave(&self, id: WorkspaceId) -> Leaving<'_> {
+        self.leaving().insert(id);
+        Leaving { inner: self, id }
+    }
+
+    /// Removes the directory of a workspace that nobody knows of, unless somebody else uses it.
+    async fn remove_remains(&self, id: WorkspaceId) {
+        let Ok(identifier) = identifier(id) else { return };
+        let remove = Remove { target: Target::Identifier(identifier), keep_if_dirty: false };
+        if let Err(error) = self.workspaces.remove(remove, &self.hooks).await {
+            debug!(workspace = %id, %error, "the directory stays");
+        }
+    }
+
     async fn space(&self, workspace: Workspace) -> Result<Space, ServiceError> {
         let identifier = identifier(workspace.id)?;
         let quota = Quota { bytes: ByteSize::bytes(workspace.quota_bytes), ..self.options.quota };

@@ -33,7 +33,7 @@ pub trait Store: std::fmt::Debug + Send + Sync + 'static {
         limit: u32,
     ) -> Result<Vec<Workspace>, StoreError>;
 
-    /// Forgets a workspace with its tasks and credentials, unless a task of it waits or runs.
+    /// Forgets a workspace with its tasks, credentials and answers, unless a task of it waits or runs.
     /// Returns whether it is gone.
     async fn forget_workspace(&self, id: WorkspaceId) -> Result<bool, StoreError>;
 

@@ -28,6 +28,7 @@ mod manager;
 mod quota;
 mod record;
 mod remove;
+mod reserve;
 mod root;
 mod run;
 mod trash;
@@ -47,9 +48,10 @@ pub use launch::Workspace;
 pub use list::{Listing, ListingState};
 pub use live::Live;
 pub use manager::{Options, Workspaces};
-pub use quota::{Account, Amount, Exceeded, Quota, Reservation};
+pub use quota::{Amount, Exceeded, Quota};
 pub use record::{Record, State};
-pub use remove::{Remove, Removed, Target};
+pub use remove::{Doomed, Remove, Removed, Target};
+pub use reserve::Reservation;
 pub use run::{
     Artifact, ArtifactRequest, Artifacts, Boundary, CommandForm, Completed, Desk, Diagnosis, Early,
     Feature, Layer, LimitReached, LimitRequest, Purpose, RunError, RunRequest, Runner,

@@ -1,7 +1,5 @@
 //! Limits of a workspace, and the account of what it uses.
 
-use std::sync::{Arc, Mutex, PoisonError};
-
 use carrel_domain::ByteSize;
 use carrel_fsroot::UsageLimit;
 use serde::{Deserialize, Serialize};
@@ -73,75 +71,16 @@ impl Amount {
         }
     }
 
-    fn minus(self, other: Self) -> Self {
+    /// Returns what is in both.
+    pub(crate) fn least(self, other: Self) -> Self {
+        Self { bytes: self.bytes.min(other.bytes), files: self.files.min(other.files) }
+    }
+
+    pub(crate) fn minus(self, other: Self) -> Self {
         Self {
             bytes: self.bytes.saturating_sub(other.bytes),
             files: self.files.saturating_sub(other.files),
         }
-    }
-}
-
-/// The running account of one workspace, shared by everything that writes to it.
-///
-/// A write reserves what it may need before it begins, so two writers cannot both
-/// take the last byte.
-#[derive(Clone, Debug)]
-pub struct Account {
-    quota: Quota,
-    books: Arc<Mutex<Books>>,
-}
-
-#[derive(Debug)]
-struct Books {
-    used: Amount,
-    reserved: Amount,
-}
-
-impl Account {
-    /// Opens the account with what is used at the start.
-    pub fn new(quota: Quota, used: Amount) -> Self {
-        let books = Books { used, reserved: Amount::default() };
-        Self { quota, books: Arc::new(Mutex::new(books)) }
-    }
-
-    /// Sets an amount aside, or says that it does not fit.
-    pub fn reserve(&self, amount: Amount) -> Result<Reservation, Exceeded> {
-        let mut books = self.books.lock().unwrap_or_else(PoisonError::into_inner);
-        self.quota.check(books.used.plus(books.reserved).plus(amount), false)?;
-        books.reserved = books.reserved.plus(amount);
-        Ok(Reservation { account: self.clone(), amount })
-    }
-
-    /// Returns what is used, without what is only reserved.
-    pub fn used(&self) -> Amount {
-        self.books.lock().unwrap_or_else(PoisonError::into_inner).used
-    }
-
-    /// Replaces the estimate by what a scan found.
-    pub fn settle(&self, used: Amount) {
-        self.books.lock().unwrap_or_else(PoisonError::into_inner).used = used;
-    }
-}
-
-/// An amount set aside. Dropping it gives the amount back.
-#[derive(Debug)]
-pub struct Reservation {
-    account: Account,
-    amount: Amount,
-}
-
-impl Reservation {
-    /// Turns the reservation into use of what was really taken, and what that replaced.
-    pub fn commit(self, taken: Amount, replaced: Amount) {
-        let mut books = self.account.books.lock().unwrap_or_else(PoisonError::into_inner);
-        books.used = books.used.plus(taken).minus(replaced);
-    }
-}
-
-impl Drop for Reservation {
-    fn drop(&mut self) {
-        let mut books = self.account.books.lock().unwrap_or_else(PoisonError::into_inner);
-        books.reserved = books.reserved.minus(self.amount);
     }
 }
 
@@ -169,22 +108,5 @@ mod tests {
         );
         let unlimited = Quota { files: None, ..QUOTA };
         assert_eq!(unlimited.check(amount(0, u64::MAX), false), Ok(()));
-    }
-
-    #[test]
-    fn two_writers_cannot_reserve_the_same_room() {
-        let account = Account::new(QUOTA, amount(50, 1));
-        let first = account.reserve(amount(40, 1)).unwrap();
-        assert!(account.reserve(amount(20, 0)).is_err());
-        drop(first);
-        assert!(account.reserve(amount(20, 0)).is_ok());
-    }
-
-    #[test]
-    fn a_commit_counts_what_was_taken_less_what_it_replaced() {
-        let account = Account::new(QUOTA, amount(50, 1));
-        account.reserve(amount(50, 1)).unwrap().commit(amount(30, 1), amount(20, 1));
-        assert_eq!(account.used(), amount(60, 1));
-        assert!(account.reserve(amount(40, 0)).is_ok());
     }
 }

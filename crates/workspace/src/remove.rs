@@ -55,9 +55,9 @@ pub struct Removed {
     pub path: PathBuf,
 }
 
-/// A workspace that is locked for removal.
+/// A workspace that is locked for removal: nobody uses it, and nobody makes it.
 #[derive(Debug)]
-pub(crate) struct Doomed {
+pub struct Doomed {
     pub(crate) key: WorkspaceKey,
     pub(crate) record: Option<Record>,
     pub(crate) directory: Option<Root>,
@@ -91,6 +91,12 @@ impl Workspaces {
         result
     }
 
+    /// Locks a workspace that is to be removed. It need not be there.
+    pub async fn doom(&self, identifier: Identifier) -> Result<Doomed, Error> {
+        let inner = self.inner.clone();
+        blocking(move || inner.doom_identifier(&identifier)).await
+    }
+
     fn log_refused(&self, target: &Target, error: &Error) {
         let error = &message_of(error);
         let (identifier, path) = match target {
@@ -106,7 +112,7 @@ impl Workspaces {
     }
 
     /// Removes a workspace that is locked already.
-    pub(crate) async fn remove_doomed(
+    pub async fn remove_doomed(
         &self,
         mut doomed: Doomed,
         keep_if_dirty: bool,

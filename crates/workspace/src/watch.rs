@@ -42,6 +42,8 @@ pub struct Watcher {
     also: Vec<Root>,
     quota: Quota,
     used: Amount,
+    /// What is set aside for files that are still to come, which no walk finds.
+    reserved: Amount,
     space: Space,
     walked: Instant,
     walk_took: Duration,
@@ -78,6 +80,7 @@ impl Watcher {
             also: Vec::new(),
             quota,
             used,
+            reserved: Amount::default(),
             space,
             walked,
             walk_took: Duration::ZERO,
@@ -141,12 +144,39 @@ impl Watcher {
 
     /// Takes room for so much more, or says that there is none. It walks only if it has to.
     pub fn room_for(&mut self, more: Amount) -> Result<Option<Overrun>, Error> {
+        let overrun = self.look_for_room(more)?;
+        if overrun.is_none() {
+            self.used = self.used.plus(more);
+        }
+        Ok(overrun)
+    }
+
+    /// Does the same for what is written later: it stays taken whatever a walk finds until then.
+    pub(crate) fn reserve(&mut self, more: Amount) -> Result<Option<Overrun>, Error> {
+        let overrun = self.look_for_room(more)?;
+        if overrun.is_none() {
+            self.reserved = self.reserved.plus(more);
+        }
+        Ok(overrun)
+    }
+
+    /// Says that so much of what is set aside was written.
+    pub(crate) fn has_used(&mut self, amount: Amount) {
+        self.give_back(amount);
+        self.used = self.used.plus(amount);
+    }
+
+    /// Gives back what is set aside.
+    pub(crate) fn give_back(&mut self, amount: Amount) {
+        self.reserved = self.reserved.minus(amount);
+    }
+
+    fn look_for_room(&mut self, more: Amount) -> Result<Option<Overrun>, Error> {
         let space = space_of(&self.directory)?;
         let estimate = self.estimate(space).plus(more);
         if !self.is_walk_due_for_writes()
             && let Ok(()) = self.quota.check(estimate, false)
         {
-            self.used = self.used.plus(more);
             return Ok(None);
         }
         let begun = Instant::now();
@@ -154,10 +184,7 @@ impl Watcher {
             let Some((used, unreadable)) = self.count()? else { continue };
             (self.used, self.space, self.expects_changes) = (used, space, false);
             (self.walked, self.walk_took) = (Instant::now(), begun.elapsed());
-            let exceeded = self.quota.check(used.plus(more), unreadable).err();
-            if exceeded.is_none() {
-                self.used = used.plus(more);
-            }
+            let exceeded = self.quota.check(used.plus(self.reserved).plus(more), unreadable).err();
             return Ok(exceeded.map(|exceeded| Overrun { used, exceeded }));
         }
         let exceeded = self.quota.check(estimate, true).err();
@@ -166,7 +193,7 @@ impl Watcher {
 
     /// Returns what is used if all that the disk has lost since the last walk was taken here.
     fn estimate(&self, space: Space) -> Amount {
-        self.used.plus(Amount {
+        self.used.plus(self.reserved).plus(Amount {
             bytes: self.space.bytes.saturating_sub(space.bytes),
             files: self.space.inodes.saturating_sub(space.inodes),
         })

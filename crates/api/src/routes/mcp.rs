@@ -1,11 +1,12 @@
 //! `/mcp`: the tools of both sets for agents, as far as their tokens reach.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use async_trait::async_trait;
 use axum::extract::{Request, State};
 use axum::http::header::{HOST, ORIGIN};
-use axum::http::{Extensions, HeaderMap};
+use axum::http::{Extensions, HeaderMap, Method};
 use axum::routing::{MethodRouter, any};
 use carrel_domain::{Code, WorkspaceId};
 use carrel_mcp::{HttpOptions, Mounted, Offer, OfferServer, SessionOwner};
@@ -14,8 +15,9 @@ use serde_json::{Map, Value, json};
 
 use crate::answer::{Answered, Failed};
 use crate::auth::{Caller, Coverage, Scope};
-use crate::extract::Who;
+use crate::extract::{Who, read_body};
 use crate::limits::MAX_PAGE;
+use crate::observe::AskedTool;
 use crate::routes::tools::{check_asked_network, definitions, find, scope_of};
 use crate::routes::work::Called;
 use crate::state::Api;
@@ -35,14 +37,25 @@ pub(crate) fn mounted(api: &Api) -> Mounted {
 
 /// Returns the route of the endpoint.
 pub(crate) fn route(mcp: Mounted) -> MethodRouter<Api> {
-    let serve = async move |State(_): State<Api>, Who(caller): Who, request: Request| -> Answered {
-        check_origin(request.headers())?;
-        let mut request = request;
-        request.extensions_mut().insert(SessionOwner(caller.identity().into()));
-        request.extensions_mut().insert(caller);
-        Ok(mcp.serve(request).await)
-    };
+    let serve =
+        async move |State(api): State<Api>, Who(caller): Who, request: Request| -> Answered {
+            check_origin(request.headers())?;
+            let mut request = within_bodies(&api, request).await?;
+            request.extensions_mut().insert(SessionOwner(caller.identity().into()));
+            request.extensions_mut().insert(caller);
+            Ok(mcp.serve(request).await)
+        };
     any(serve)
+}
+
+/// Reads the body of a message, which takes its share of the room that bodies have together.
+async fn within_bodies(api: &Api, request: Request) -> Result<Request, Failed> {
+    if request.method() != Method::POST {
+        return Ok(request);
+    }
+    let (parts, body) = request.into_parts();
+    let body = read_body(&parts.headers, body, api).await?;
+    Ok(Request::from_parts(parts, body.into()))
 }
 
 /// Refuses pages of other servers.
@@ -79,11 +92,16 @@ impl Offer for Tools {
         arguments: Map<String, Value>,
         options: CallOptions,
     ) -> Answer {
-        let called = match head.get::<Caller>() {
-            Some(caller) => self.called(caller, session, name, arguments, options).await,
-            None => Err(Failed::new(Code::Unauthenticated, "nobody asks", json!({}))),
+        let Some(caller) = head.get::<Caller>() else {
+            return refused(&Failed::new(Code::Unauthenticated, "nobody asks", json!({})));
         };
-        called.unwrap_or_else(|failed| refused(&failed))
+        let workspace = arguments.get(WORKSPACE).and_then(|chosen| id(chosen).ok());
+        let asked = AskedTool { head, caller, workspace, begun: Instant::now() };
+        let answer = self.called(caller, session, name, arguments, options).await;
+        answer.unwrap_or_else(|failed| {
+            asked.ended(&self.api, failed.status().as_u16());
+            refused(&failed)
+        })
     }
 
     fn ended(&self, session: &Arc<Session>) {

@@ -69,6 +69,18 @@ async fn a_reader_goes_on_behind_what_it_has_seen() {
 }
 
 #[tokio::test]
+async fn a_reader_that_takes_its_time_uses_up_nobodys_patience() {
+    let script =
+        Script::start(vec![Part::SayAndClose(stream(1..=1, 3)), Part::Say(stream(2..=3, 3))]).await;
+    let patience = Duration::from_millis(300);
+    let options = FollowOptions { patience, ..FollowOptions::default() };
+    let mut events = Box::pin(script.client().follow_task(TaskId::generate(), options));
+    assert_eq!(events.next().await.unwrap().unwrap().id, 1);
+    tokio::time::sleep(patience * 2).await;
+    assert_eq!(numbers(&events.collect::<Vec<_>>().await), [2, 3]);
+}
+
+#[tokio::test]
 async fn there_is_nothing_behind_the_last_event() {
     let script = Script::start(vec![Part::Say("HTTP/1.1 204 No Content\r\n\r\n".to_owned())]).await;
     assert_eq!(follow(&script, FollowOptions::default()).await.len(), 0);

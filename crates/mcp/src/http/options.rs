@@ -9,7 +9,7 @@ use super::{
 };
 use crate::limits::{
     BODY_READ_TIMEOUT, HEADER_READ_TIMEOUT, MAX_CONNECTIONS, MAX_MESSAGE_BYTES, MAX_SESSIONS,
-    SESSION_IDLE, WRITE_STALL,
+    MAX_SESSIONS_EACH, SESSION_IDLE, WRITE_STALL,
 };
 
 /// Why options were refused.
@@ -53,6 +53,7 @@ pub struct HttpOptions {
     pub(crate) replies: Replies,
     pub(crate) max_body_bytes: usize,
     pub(crate) max_sessions: usize,
+    pub(crate) max_sessions_each: usize,
     pub(crate) max_connections: usize,
     pub(crate) session_idle: Duration,
     pub(crate) header_read_timeout: Duration,
@@ -66,6 +67,8 @@ impl HttpOptions {
     /// Requests are accepted under the loopback names and under the address itself.
     pub fn new(address: SocketAddr, token: Option<BearerToken>) -> Result<Self, OptionsError> {
         let mut options = Self::mounted();
+        // All callers are the same one here.
+        options.max_sessions_each = usize::MAX;
         options.token = token;
         if !address.ip().is_unspecified() && !address.ip().is_loopback() {
             options.allowed.names.push(Name::of_address(address.ip()));
@@ -82,6 +85,7 @@ impl HttpOptions {
             replies: Replies::Plain,
             max_body_bytes: MAX_MESSAGE_BYTES,
             max_sessions: MAX_SESSIONS,
+            max_sessions_each: MAX_SESSIONS_EACH,
             max_connections: MAX_CONNECTIONS,
             session_idle: SESSION_IDLE,
             header_read_timeout: HEADER_READ_TIMEOUT,
@@ -142,6 +146,13 @@ impl HttpOptions {
     #[must_use]
     pub fn max_sessions(mut self, sessions: usize) -> Self {
         self.max_sessions = sessions;
+        self
+    }
+
+    /// Sets how many of them one caller may have.
+    #[must_use]
+    pub fn max_sessions_each(mut self, sessions: usize) -> Self {
+        self.max_sessions_each = sessions;
         self
     }
 

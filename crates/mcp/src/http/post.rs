@@ -78,7 +78,7 @@ impl Endpoint {
             let error = ErrorData::invalid_params("the parameters do not fit initialize", None);
             return Ok(answer::refusal(StatusCode::BAD_REQUEST, Some(request.id), error));
         }
-        let Ok(session) = self.sessions.open(owner(&parts)) else {
+        let Ok(session) = self.sessions.open(&owner(&parts)) else {
             return Ok(answer::try_again(request.id, "too many sessions are open"));
         };
         let handshake = Handshake { sessions: &self.sessions, session, agreed: false };

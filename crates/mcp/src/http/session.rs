@@ -150,6 +150,10 @@ impl Session {
         *self.last_used.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
     }
 
+    pub(crate) fn last_used(&self) -> Instant {
+        *self.last_used.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Counts an open stream until the result is dropped.
     pub(crate) fn reading(self: &Arc<Self>) -> Reading {
         self.open_streams.fetch_add(1, Ordering::Relaxed);
@@ -160,10 +164,9 @@ impl Session {
     pub(crate) fn sweep(&self, idle: Duration, now: Instant) -> bool {
         let mut routes = self.routes();
         routes.forget_finished(STREAM_LINGER, now);
-        let last_used = *self.last_used.lock().unwrap_or_else(PoisonError::into_inner);
         !routes.busy()
             && self.open_streams.load(Ordering::Relaxed) == 0
-            && now.saturating_duration_since(last_used) >= idle
+            && now.saturating_duration_since(self.last_used()) >= idle
     }
 
     /// Cancels the calls. Their streams end with their replies, the common one at once.

@@ -27,6 +27,8 @@ pub(crate) struct TooMany;
 pub(crate) struct Sessions {
     open: Mutex<HashMap<SessionId, Arc<Session>>>,
     max: usize,
+    /// How many one owner may have.
+    max_each: usize,
     idle: Duration,
     stop: CancellationToken,
     serve: Box<dyn Fn(SessionTransport) + Send + Sync>,
@@ -58,6 +60,7 @@ impl Sessions {
         Arc::new(Self {
             open: Mutex::default(),
             max: options.max_sessions,
+            max_each: options.max_sessions_each,
             idle: options.session_idle,
             stop,
             serve: Box::new(serve),
@@ -69,17 +72,37 @@ impl Sessions {
     }
 
     /// Makes a session that waits for its handshake.
-    pub(crate) fn open(&self, owner: SessionOwner) -> Result<Arc<Session>, TooMany> {
-        let (session, transport) = Session::new(owner, self.stop.child_token());
-        {
+    pub(crate) fn open(&self, owner: &SessionOwner) -> Result<Arc<Session>, TooMany> {
+        let (session, transport) = Session::new(owner.clone(), self.stop.child_token());
+        let ended = {
             let mut open = self.lock();
-            if open.len() >= self.max {
-                return Err(TooMany);
-            }
+            let ended = self.make_room(&mut open, owner)?;
             open.insert(session.id().clone(), Arc::clone(&session));
+            ended
+        };
+        if let Some(ended) = ended {
+            info!(session = %ended.id(), "ended a session for a new one of its owner");
+            ended.end();
         }
         (self.serve)(transport);
         Ok(session)
+    }
+
+    /// Takes out what an owner with too many used longest ago, of those that do nothing.
+    fn make_room(
+        &self,
+        open: &mut HashMap<SessionId, Arc<Session>>,
+        owner: &SessionOwner,
+    ) -> Result<Option<Arc<Session>>, TooMany> {
+        let own = || open.values().filter(|session| session.belongs_to(owner));
+        if own().count() < self.max_each {
+            return if open.len() < self.max { Ok(None) } else { Err(TooMany) };
+        }
+        let now = Instant::now();
+        let idle = own().filter(|session| session.sweep(Duration::ZERO, now));
+        let oldest = idle.min_by_key(|session| session.last_used()).ok_or(TooMany)?;
+        let id = oldest.id().clone();
+        Ok(open.remove(&id))
     }
 
     /// Finds a session by the name a client gave. Somebody else's is not found.
@@ -146,5 +169,33 @@ async fn serve<H: ServerHandler>(service: Guarded<H>, transport: SessionTranspor
         // The reason for the end is already known to whoever ended the session.
         Ok(running) => drop(running.waiting().await),
         Err(error) => debug!(session = %session.id(), %error, "a handshake came to nothing"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Silent;
+
+    impl ServerHandler for Silent {}
+
+    #[tokio::test]
+    async fn nobody_takes_the_places_of_others() {
+        let options = HttpOptions::mounted().max_sessions(4).max_sessions_each(2);
+        let (calls, stop) = (TaskTracker::new(), CancellationToken::new());
+        let sessions = Sessions::new(&options, Arc::new(|_| Silent), calls, stop);
+        let (one, other) = (SessionOwner("one".into()), SessionOwner("other".into()));
+        let own: Vec<_> = (0..5).map(|_| sessions.open(&one).unwrap()).collect();
+        let kept = own.iter().map(|session| sessions.find(session.id().as_str(), &one).is_some());
+        assert_eq!(kept.collect::<Vec<_>>(), [false, false, false, true, true]);
+        assert!(own[0].stop().is_cancelled() && !own[4].stop().is_cancelled());
+        let used: Vec<_> = own[3..].iter().map(Session::reading).collect();
+        assert!(sessions.open(&one).is_err(), "what is used is not ended");
+        for _ in 0..2 {
+            sessions.open(&other).unwrap();
+        }
+        drop(used);
+        assert!(sessions.open(&one).is_ok(), "it takes the place of its own");
     }
 }

@@ -17,5 +17,7 @@ mod lab;
 mod redis;
 /// Several processes that share a store and a Redis.
 mod several;
+/// Workspaces that come and go while they are used.
+mod spaces;
 /// Steps and what becomes of the task.
 mod steps;

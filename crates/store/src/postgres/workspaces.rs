@@ -65,6 +65,7 @@ pub(super) async fn list(
 pub(super) async fn forget(session: &mut Session, id: WorkspaceId) -> Result<bool, Trouble> {
     const IDLE: &str =
         "SELECT FROM workspaces WHERE id = $1 AND queued = 0 AND running = 0 FOR UPDATE";
+    const REPLIES: &str = "DELETE FROM replies WHERE starts_with(scope, $1)";
     if session.first(IDLE, &[&id.uuid()]).await?.is_none() {
         return Ok(false);
     }
@@ -77,6 +78,7 @@ pub(super) async fn forget(session: &mut Session, id: WorkspaceId) -> Result<boo
     ] {
         session.execute(statement, &[&id.uuid()]).await?;
     }
+    session.execute(REPLIES, &[&format!("{id} ")]).await?;
     Ok(true)
 }
 

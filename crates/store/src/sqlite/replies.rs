@@ -83,6 +83,13 @@ pub(super) fn forget_task(connection: &Connection, task: TaskId) -> rusqlite::Re
     connection.prepare_cached("DELETE FROM replies WHERE task_id = ?")?.execute([task.to_bytes()])
 }
 
+/// Forgets every answer of a workspace. Their scopes begin with its id and a space, which `!` follows.
+pub(super) fn forget_workspace(connection: &Connection, id: &str) -> rusqlite::Result<usize> {
+    connection
+        .prepare_cached("DELETE FROM replies WHERE scope >= ?1 || ' ' AND scope < ?1 || '!'")?
+        .execute([id])
+}
+
 /// Forgets answers from before a time.
 pub(super) fn forget(connection: &Connection, before: Timestamp) -> rusqlite::Result<usize> {
     connection.prepare_cached("DELETE FROM replies WHERE at < ?")?.execute([before.as_millis()])

@@ -3,6 +3,7 @@
 use carrel_domain::{Network, Timestamp, VolumeId, WorkspaceId};
 use rusqlite::{Connection, OptionalExtension as _, params};
 
+use super::replies;
 use super::rows::{self, WORKSPACE_COLUMNS};
 use crate::error::StoreError;
 use crate::facts::signed;
@@ -61,7 +62,7 @@ pub(super) fn list(
 
 /// Forgets a workspace with all that belongs to it, unless a task of it lives.
 pub(super) fn forget(connection: &Connection, id: WorkspaceId) -> Result<bool, StoreError> {
-    let id = id.to_bytes();
+    let (id, name) = (id.to_bytes(), id.to_string());
     let idle = connection
         .prepare_cached("SELECT 1 FROM workspaces WHERE id = ? AND queued = 0 AND running = 0")?
         .exists([id])?;
@@ -77,6 +78,7 @@ pub(super) fn forget(connection: &Connection, id: WorkspaceId) -> Result<bool, S
     ] {
         connection.prepare_cached(statement)?.execute([id])?;
     }
+    replies::forget_workspace(connection, &name)?;
     Ok(true)
 }
 

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use carrel_fsroot::{AtomicFile, WriteOptions};
-use carrel_workspace::Amount;
+use carrel_workspace::{Amount, Reservation};
 use sha2::{Digest as _, Sha256};
 
 use super::common::{Desk, check_name, shown};
@@ -35,8 +35,8 @@ pub struct Upload {
     made: Vec<PathBuf>,
     digest: Sha256,
     written: u64,
-    /// How much room was taken.
-    taken: u64,
+    /// The room that is set aside for the rest.
+    room: Reservation,
     /// Everything so far, as long as it is little.
     start: Option<Vec<u8>>,
 }
@@ -71,6 +71,7 @@ impl Upload {
         file.append(part)?;
         self.digest.update(part);
         self.written += part.len() as u64;
+        self.room.used(Amount { bytes: part.len() as u64, files: 0 });
         match &mut self.start {
             Some(start) if start.len() + part.len() <= MAX_LOOKED_INTO => start.extend(part),
             start => *start = None,
@@ -79,15 +80,14 @@ impl Upload {
     }
 
     fn take_room(&mut self, bytes: u64) -> Result<(), Failure> {
-        let needed = (self.written + bytes).saturating_sub(self.taken);
+        let needed = bytes.saturating_sub(self.room.left().bytes);
         if needed == 0 {
             return Ok(());
         }
-        let room = |bytes| self.desk.place.desk().room_for(Amount { bytes, files: 0 });
-        let step = needed.max(STEP_BYTES);
+        let reserve = |bytes| self.desk.place.desk().reserve(Amount { bytes, files: 0 });
         // What is not needed must not be why the last part does not fit.
-        let taken = room(step).map(|()| step).or_else(|_| room(needed).map(|()| needed))?;
-        self.taken += taken;
+        let more = reserve(needed.max(STEP_BYTES)).or_else(|_| reserve(needed))?;
+        self.room.extend(more);
         Ok(())
     }
 
@@ -142,7 +142,7 @@ fn begin(desk: &Desk, path: PathBuf, expected: u64) -> Result<Upload, Failure> {
         Err(error) => return Err(error.into()),
     };
     let files = u64::from(!replaces);
-    desk.place.desk().room_for(Amount { bytes: expected, files })?;
+    let room = desk.place.desk().reserve(Amount { bytes: expected, files })?;
     let mut upload = Upload {
         desk: desk.clone(),
         path,
@@ -150,7 +150,7 @@ fn begin(desk: &Desk, path: PathBuf, expected: u64) -> Result<Upload, Failure> {
         made: Vec::new(),
         digest: Sha256::new(),
         written: 0,
-        taken: expected,
+        room,
         start: Some(Vec::new()),
     };
     let writing = desk.writing()?;
@@ -159,6 +159,7 @@ fn begin(desk: &Desk, path: PathBuf, expected: u64) -> Result<Upload, Failure> {
     drop(writing);
     let files = desk.files().browse();
     upload.file = Some(files.begin_write(&upload.path, WriteOptions::default())?);
+    upload.room.used(Amount { bytes: 0, files: 1 });
     Ok(upload)
 }
 

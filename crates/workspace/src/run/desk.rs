@@ -13,6 +13,7 @@ use super::writing::{WriteLock, Writing};
 use crate::error::Error;
 use crate::launch::Workspace;
 use crate::quota::{Amount, Quota};
+use crate::reserve::Reservation;
 use crate::trust::Trust;
 use crate::watch::{Overrun, Watcher};
 
@@ -171,10 +172,24 @@ impl Desk {
 
     /// Refuses to write so much more than the quota leaves. It may have to count what there is.
     pub fn room_for(&self, more: Amount) -> Result<(), Error> {
+        self.look_for_room(more, Watcher::room_for)
+    }
+
+    /// Does the same for what is written later, and sets the room aside until then.
+    pub fn reserve(&self, more: Amount) -> Result<Reservation, Error> {
+        self.look_for_room(more, Watcher::reserve)?;
+        Ok(Reservation { room: self.room.clone(), left: more })
+    }
+
+    fn look_for_room(
+        &self,
+        more: Amount,
+        look: fn(&mut Watcher, Amount) -> Result<Option<Overrun>, Error>,
+    ) -> Result<(), Error> {
         let Some(room) = self.room.as_ref().filter(|_| more != Amount::default()) else {
             return Ok(());
         };
-        let found = room.lock().unwrap_or_else(PoisonError::into_inner).room_for(more)?;
+        let found = look(&mut room.lock().unwrap_or_else(PoisonError::into_inner), more)?;
         let Some(Overrun { exceeded, .. }) = found else { return Ok(()) };
         let key = self.path().file_name().unwrap_or_default().to_string_lossy().into_owned();
         Err(Error::QuotaExceeded {

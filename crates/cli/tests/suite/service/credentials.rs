@@ -194,3 +194,20 @@ fn another_key_is_said_at_the_start_and_the_old_one_opens_everything() {
     let done = client.done(&json!([step("test -n \"$API_KEY\"", &["api"])]));
     assert_eq!(done["status"], "completed", "{done}");
 }
+
+#[test]
+fn a_secret_in_the_wrong_place_is_not_repeated() {
+    let service = Service::start();
+    let client = service.client();
+    for body in [
+        json!({ "git_token": TOKEN }),
+        json!({ "env_vars": TOKEN }),
+        json!({ "env_vars": [TOKEN] }),
+        json!({ "git_token": { "host": "github.com", "token": { "is": TOKEN } } }),
+    ] {
+        let reply = client.put_json("/credentials/a", &[], &body);
+        reply.is(422, "E_INVALID_REQUEST");
+        assert!(reply.body.contains("expected"), "{}", reply.body);
+        assert!(!reply.body.contains(TOKEN), "{}", reply.body);
+    }
+}

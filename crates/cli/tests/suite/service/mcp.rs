@@ -1,6 +1,8 @@
 //! `/mcp` of the service: both toolsets, as far as a token reaches.
 
 use std::collections::BTreeSet;
+use std::io::Write as _;
+use std::net::TcpStream;
 
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
@@ -171,6 +173,11 @@ fn a_session_answers_to_whoever_began_it_and_to_nobody_else() {
     let renewed = service.client_for(&client.workspace, "read");
     let renewed = Agent { client: renewed, session: agent.session.clone() };
     assert!(!renewed.tools().contains("Bash"));
+    let foreign = new_id();
+    renewed.call("workspace_read_file", &json!({ "workspace": foreign, "path": "a" }));
+    let refused = service.audited(|event| event["workspace"] == json!(foreign));
+    assert_eq!((&refused["route"], &refused["status"]), (&json!("/mcp"), &json!(403)));
+    assert!(!refused["request_id"].as_str().unwrap().is_empty(), "{refused}");
     let evil = client.mcp(&["--header", "Origin: https://evil.example"], &body);
     evil.is(403, "E_FORBIDDEN");
 
@@ -180,4 +187,30 @@ fn a_session_answers_to_whoever_began_it_and_to_nobody_else() {
     let gone = client.send("/mcp", &["--request", "DELETE", "--header", &header], None);
     assert_eq!(gone.status, 204);
     crate::eventually("it ended", || mark.alive().is_empty());
+}
+
+#[test]
+fn messages_take_their_share_of_the_room_for_bodies() {
+    let service = Service::start();
+    let client = service.client();
+    // Those who say that much comes, and send none of it, hold all the room there is.
+    let head = format!(
+        "POST /mcp HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {}\r\nContent-Type: application/json\r\n\
+         Accept: application/json, text/event-stream\r\nContent-Length: 33554432\r\n\r\n",
+        service.address,
+        client.token.as_ref().unwrap(),
+    );
+    let slow = || {
+        let mut line = TcpStream::connect(service.address).unwrap();
+        line.write_all(head.as_bytes()).unwrap();
+        line
+    };
+    let lines: Vec<_> = (0..8).map(|_| slow()).collect();
+    let large = json!({ "jsonrpc": "2.0", "method": "x", "params": { "x": "x".repeat(1 << 20) } });
+    crate::eventually("there is no room", || {
+        let reply = client.mcp(&[], &large);
+        (reply.status, reply.header("retry-after").is_some()) == (429, true)
+    });
+    drop(lines);
+    crate::eventually("there is room again", || client.mcp(&[], &large).status != 429);
 }

@@ -17,7 +17,7 @@ impl Service {
         events.filter(|event| event["event"] == "api.call").collect()
     }
 
-    fn audited(&self, what: impl Fn(&Value) -> bool) -> Value {
+    pub(super) fn audited(&self, what: impl Fn(&Value) -> bool) -> Value {
         crate::eventually("it is written down", || self.audit().iter().any(&what));
         self.audit().into_iter().find(|event| what(event)).unwrap()
     }
@@ -78,6 +78,31 @@ fn every_change_and_every_refusal_is_written_down_without_what_was_said() {
         assert!(!all.contains(word), "{word}: {all}");
     }
     assert!(!service.audit().iter().any(|event| event["request_id"] == json!(made)));
+}
+
+#[test]
+fn whoever_is_refused_cannot_fill_the_log() {
+    let service = Service::start();
+    let client = service.client();
+    client.write("a", "x").expect(200);
+    let (times, told) = (300, 100);
+    let line = format!(
+        "curl --silent --request POST --output /dev/null 'http://{}/nowhere?[1-{times}]'",
+        service.address
+    );
+    assert!(std::process::Command::new("sh").args(["-c", &line]).status().unwrap().success());
+    client.write("b", "x").expect(200);
+    let nobody = |event: &&Value| event["session"] == "nobody";
+    crate::eventually("the last change is there", || {
+        service.audit().last().is_some_and(|event| event["status"] == 200)
+    });
+    let audit = service.audit();
+    let written = audit.iter().filter(nobody).count();
+    // One a second more, for as long as it took.
+    assert!((told..told + 60).contains(&written), "{written}");
+    assert_eq!(audit.len() - written, 2);
+    let count = "carrel_requests_total{method=\"POST\",route=\"none\",status=\"404\"}";
+    assert_eq!(client.figure(count), Some(times));
 }
 
 #[test]

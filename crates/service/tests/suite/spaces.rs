@@ -1,0 +1,79 @@
+//! Workspaces that come and go while they are used.
+
+use carrel_domain::{ByteSize, Code, Coded as _, Timestamp};
+use carrel_service::{NewSpace, ServiceError};
+use carrel_store::Sealed;
+use pretty_assertions::assert_eq;
+use serde_json::json;
+
+use crate::lab::Lab;
+
+#[tokio::test]
+async fn a_removal_that_is_refused_loses_nothing() {
+    let lab = Lab::new().await;
+    let (id, store) = (lab.workspace, lab.tasks.store());
+    let write = json!({ "action": "write_file", "path": "a", "content": "x" });
+    let (task, _) = lab.run(json!({ "steps": [write] })).await;
+    let now = Timestamp::from_millis(0);
+    store.put_credential(id, "deploy".to_owned(), Sealed(vec![1]), now).await.unwrap();
+    let used = lab.spaces.enter(id).await.unwrap();
+    let refused = lab.spaces.remove(id).await.unwrap_err();
+    assert_eq!(refused.code(), Code::WorkspaceBusy);
+    assert_eq!(store.credential_names(id).await.unwrap(), ["deploy"]);
+    assert!(store.task(task.id).await.unwrap().is_some());
+    assert!(lab.path("a").exists());
+    drop(used);
+    lab.spaces.remove(id).await.unwrap();
+    assert!(!lab.path("").exists());
+    assert_eq!(store.task(task.id).await.unwrap(), None);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_enters_while_it_is_removed_brings_nothing_back() {
+    let lab = Lab::new().await;
+    let id = lab.workspace;
+    for _ in 0..30 {
+        lab.spaces.provision(NewSpace::usual(id)).await.unwrap();
+        let (entered, removed) =
+            tokio::join!(async { lab.spaces.enter(id).await.map(drop) }, async {
+                tokio::task::yield_now().await;
+                lab.spaces.remove(id).await
+            },);
+        removed.unwrap();
+        let found = lab.spaces.find(id).await;
+        assert!(matches!(found, Err(ServiceError::NoWorkspace { .. })), "{entered:?} {found:?}");
+        assert!(!lab.path("").exists(), "{entered:?}");
+    }
+}
+
+#[tokio::test]
+async fn files_that_arrive_at_once_share_what_the_quota_leaves() {
+    let lab = Lab::with_quota(ByteSize::mib(20)).await;
+    let space = lab.spaces.enter(lab.workspace).await.unwrap();
+    let much = 12 << 20;
+    let mut first = space.upload("a", Some(much)).await.unwrap();
+    first.write(b"x").unwrap();
+    let second = async || space.upload("b", Some(much)).await.map_err(|failure| failure.code);
+    assert_eq!(second().await.unwrap_err(), Code::QuotaExceeded);
+    // Neither does one that does not say how much comes.
+    let mut unsaid = space.upload("c", None).await.unwrap();
+    assert_eq!(unsaid.write(&vec![0; 9 << 20]).unwrap_err().code, Code::QuotaExceeded);
+    drop((first, unsaid));
+    let mut whole = second().await.unwrap();
+    for _ in 0..12 {
+        whole.write(&vec![0; 1 << 20]).unwrap();
+    }
+    space.finish(whole).await.unwrap();
+    assert_eq!(second().await.unwrap_err(), Code::QuotaExceeded);
+}
+
+#[tokio::test]
+async fn what_a_refused_write_found_is_what_usage_shows() {
+    let lab = Lab::with_quota(ByteSize::mib(4)).await;
+    let space = lab.spaces.enter(lab.workspace).await.unwrap();
+    lab.spaces.check_quota(&space).await.unwrap();
+    std::fs::write(lab.path("big"), vec![1; 5 << 20]).unwrap();
+    assert_eq!(lab.spaces.recheck_quota(&space).await.unwrap_err().code(), Code::QuotaExceeded);
+    let used = lab.spaces.usage(lab.workspace).await.unwrap().unwrap();
+    assert!(used.amount.bytes >= 5 << 20, "{used:?}");
+}
