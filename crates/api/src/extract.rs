@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use axum::body::{Body, Bytes};
+use axum::body::{Body, Bytes, HttpBody as _};
 use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::header::{AUTHORIZATION, COOKIE, HOST, ORIGIN};
 use axum::http::request::Parts;
@@ -92,8 +92,7 @@ impl<T: DeserializeOwned> FromRequest<Api> for Json<T> {
     type Rejection = Failed;
 
     async fn from_request(request: Request, api: &Api) -> Result<Self, Failed> {
-        let (parts, body) = request.into_parts();
-        let bytes = read_body(&parts.headers, body, api).await?;
+        let bytes = read_body(request.into_body(), api).await?;
         // A list would fill the fields one after the other.
         if bytes.trim_ascii_start().first().is_some_and(|first| *first != b'{') {
             return Err(Failed::field("body", "is an object of JSON"));
@@ -120,15 +119,14 @@ fn without_value(error: &serde_json::Error) -> String {
     expected.map(|(_, expected)| format!("expected {expected}")).unwrap_or(text)
 }
 
-/// Reads a body within its limits.
-pub(crate) async fn read_body(headers: &HeaderMap, body: Body, api: &Api) -> Result<Bytes, Failed> {
+/// Reads a body within its limits. One that does not say how long it is takes the room of the longest.
+pub(crate) async fn read_body(body: Body, api: &Api) -> Result<Bytes, Failed> {
     let limit = MAX_JSON_BODY.as_u64();
     let too_large = || {
         let message = format!("the body is larger than {MAX_JSON_BODY}");
         Failed::new(Code::TooLarge, message, json!({ "limit_bytes": limit }))
     };
-    let declared = headers.get(axum::http::header::CONTENT_LENGTH);
-    let declared = declared.and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
+    let declared = body.size_hint().exact();
     if declared.is_some_and(|length| length > limit) {
         return Err(too_large());
     }

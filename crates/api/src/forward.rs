@@ -181,11 +181,8 @@ async fn pass_on(
         .strip_prefix(PUBLIC)
         .map_or_else(|| path.to_owned(), |rest| format!("{INTERNAL}{rest}"));
     let streams = parts.method == Method::PUT;
-    let (mut stream, whole) = if streams {
-        (Some(body), Bytes::new())
-    } else {
-        (None, read_body(Request::from_parts(parts.clone(), body), api).await?)
-    };
+    let (mut stream, whole) =
+        if streams { (Some(body), Bytes::new()) } else { (None, read_body(body, api).await?) };
     let (mut refused, mut asked_again) = (None, false);
     let mut waiting: VecDeque<_> = far.servers.iter().cloned().collect();
     loop {
@@ -283,7 +280,7 @@ pub(crate) async fn ask(
     let (parts, body) = request.into_parts();
     let answer = pass_on(api, caller, far, parts, body).await?;
     let status = answer.status();
-    let bytes = read_body(Request::new(answer.into_body()), api).await?;
+    let bytes = read_body(answer.into_body(), api).await?;
     let value = serde_json::from_slice(&bytes).unwrap_or_default();
     if status.is_success() { Ok(value) } else { Err(Failed::passed_on(value)) }
 }

@@ -6,7 +6,7 @@ use std::time::Instant;
 use async_trait::async_trait;
 use axum::extract::{Request, State};
 use axum::http::header::{HOST, ORIGIN};
-use axum::http::{Extensions, HeaderMap, Method};
+use axum::http::{Extensions, HeaderMap};
 use axum::routing::{MethodRouter, any};
 use carrel_domain::{Code, WorkspaceId};
 use carrel_mcp::{HttpOptions, Mounted, Offer, OfferServer, SessionOwner};
@@ -50,11 +50,8 @@ pub(crate) fn route(mcp: Mounted) -> MethodRouter<Api> {
 
 /// Reads the body of a message, which takes its share of the room that bodies have together.
 async fn within_bodies(api: &Api, request: Request) -> Result<Request, Failed> {
-    if request.method() != Method::POST {
-        return Ok(request);
-    }
     let (parts, body) = request.into_parts();
-    let body = read_body(&parts.headers, body, api).await?;
+    let body = read_body(body, api).await?;
     Ok(Request::from_parts(parts, body.into()))
 }
 
