@@ -9,9 +9,8 @@ use crate::error::ServiceError;
 
 /// What an open workspace uses.
 ///
-/// While it is open only this process counts it. A count serves as long as the workspace cannot have
-/// passed its quota since: the disk has not lost what was left, and the count is not old. The same holds
-/// while a command runs.
+/// While it is open only this process counts it. A count serves until something was written, and then for
+/// ten times as long as it took, if the disk has not lost what was left of the quota.
 #[derive(Debug)]
 pub(crate) struct Books {
     watcher: Mutex<Watcher>,
@@ -58,10 +57,11 @@ impl Books {
         lock(&self.watcher).end_walk(walk, counted.amount);
     }
 
-    /// Looks whether the workspace may have grown beyond its quota. Returns what it used at the last
-    /// count; nothing if it has to be counted again.
+    /// Looks whether the workspace may have grown beyond its quota. Returns what it may use at most; nothing
+    /// if it has to be counted again.
     pub(crate) fn still_fits(&self) -> Result<Option<Amount>, ServiceError> {
-        Ok(lock(&self.watcher).still_fits()?)
+        let changed = self.unchanged().is_none();
+        Ok(lock(&self.watcher).still_fits(changed)?)
     }
 }
 

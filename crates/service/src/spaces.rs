@@ -244,7 +244,10 @@ impl Spaces {
     pub async fn check_quota(&self, space: &Space) -> Result<Amount, ServiceError> {
         self.check_floor()?;
         let used = match space.books.still_fits()? {
-            Some(used) => used,
+            Some(used) => {
+                space.place.desk().now_uses(used);
+                used
+            }
             None => self.recheck_quota(space).await?,
         };
         space.books.expect_changes();

@@ -118,12 +118,14 @@ impl Watcher {
         Ok(exceeded.map(|exceeded| Overrun { used: self.used, exceeded }))
     }
 
-    /// Returns what the last walk found, if the workspace cannot have passed its quota since and that walk
-    /// is not long ago.
-    pub fn still_fits(&self) -> Result<Option<Amount>, Error> {
-        let space = space_of(&self.directory)?;
-        let fits = self.quota.check(self.estimate(space), false).is_ok();
-        Ok((fits && !self.is_due()).then_some(self.used))
+    /// Returns what may be used at most since the last walk, if that is within the quota and the walk will
+    /// do. After changes it does so only for as long as another would take too much of the time: what the
+    /// disk has lost tells little while others free some of it.
+    pub fn still_fits(&self, changed: bool) -> Result<Option<Amount>, Error> {
+        let estimate = self.estimate(space_of(&self.directory)?);
+        let fits = self.quota.check(estimate, false).is_ok();
+        let outdated = changed && self.walked.elapsed() >= self.walk_took * WALK_SHARE;
+        Ok((fits && !outdated && !self.is_due()).then_some(estimate))
     }
 
     /// Says that somebody else begins to walk the workspace.
