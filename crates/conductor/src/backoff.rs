@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::issue::IssueId;
+use carrel_tracker::IssueId;
 
 /// The wait after a run that ended well.
 pub(crate) const CONTINUATION: Duration = Duration::from_secs(1);

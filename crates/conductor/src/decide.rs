@@ -11,8 +11,8 @@ use std::collections::BTreeSet;
 use carrel_domain::Timestamp;
 
 use crate::event::{Effect, Event, Notice};
-use crate::issue::IssueId;
 use crate::state::{Entry, Poll, Stage, State};
+use carrel_tracker::IssueId;
 
 /// Says what follows from something that happened.
 ///

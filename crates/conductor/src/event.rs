@@ -6,10 +6,10 @@ use std::time::Duration;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::issue::{Issue, IssueId};
 use crate::rules::Rules;
 use crate::spend::Spend;
 use crate::state::{Question, Reason, RunId, Trace, Why};
+use carrel_tracker::{Fault, Issue, IssueId};
 
 /// Something that happened outside.
 #[derive(Clone, Debug)]
@@ -32,15 +32,6 @@ pub enum Event {
     Changed(Box<Rules>),
     /// Somebody wants something.
     Told(Order),
-}
-
-/// Why the tracker did not answer.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fault {
-    /// What is wrong.
-    pub message: String,
-    /// How long it wants to be left alone.
-    pub retry_after: Option<Duration>,
 }
 
 /// A sign of life.

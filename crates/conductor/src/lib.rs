@@ -15,14 +15,13 @@ mod backoff;
 mod decide;
 mod due;
 mod event;
-mod issue;
 mod rules;
 mod spend;
 mod state;
 
+pub use carrel_tracker::{Blocker, Fault, FaultKind, Issue, IssueId};
 pub use decide::decide;
-pub use event::{Effect, End, Event, Fault, News, Notice, Order, Start};
-pub use issue::{Blocker, Issue, IssueId};
+pub use event::{Effect, End, Event, News, Notice, Order, Start};
 pub use rules::{Rules, Standing, order};
 pub use spend::{Day, Spend};
 pub use state::{

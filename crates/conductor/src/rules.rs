@@ -7,7 +7,7 @@ use std::time::Duration;
 use carrel_config::{Budgets, ConductorConfig};
 use carrel_domain::Timestamp;
 
-use crate::issue::{Issue, normal};
+use carrel_tracker::{Issue, normal};
 
 /// The rules of the loop, in force from the moment that it hears of them.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -7,9 +7,9 @@ use carrel_domain::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::issue::{Issue, IssueId};
 use crate::rules::Rules;
 use crate::spend::{Day, Spend};
+use carrel_tracker::{Issue, IssueId};
 
 /// One run of an agent. No two ever have the same number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

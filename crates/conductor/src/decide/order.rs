@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use crate::event::{Notice, Order};
-use crate::issue::IssueId;
 use crate::state::{Block, Mode, Poll, Reason, Stage, Then, Why};
+use carrel_tracker::IssueId;
 
 use super::Step;
 

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use crate::event::{Effect, Fault, Notice};
-use crate::issue::{Issue, IssueId};
+use crate::event::{Effect, Notice};
 use crate::state::{Entry, Poll, Question, Retry, Stage, Then, Why};
+use carrel_tracker::{Fault, Issue, IssueId};
 
 use super::Step;
 

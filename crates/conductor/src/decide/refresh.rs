@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use crate::event::{Effect, Fault, Notice};
-use crate::issue::{Issue, IssueId};
+use crate::event::{Effect, Notice};
 use crate::rules::Standing;
 use crate::state::{BetweenTurns, Poll, Question, Retry, Stage, Then, Why};
+use carrel_tracker::{Fault, Issue, IssueId};
 
 use super::Step;
 

@@ -2,11 +2,11 @@
 
 use crate::backoff;
 use crate::event::{Effect, End, News, Notice, Start};
-use crate::issue::IssueId;
 use crate::spend::{Day, Spend};
 use crate::state::{
     BetweenTurns, Block, Entry, Mode, Reason, Retry, Run, RunId, Stage, Then, Trace, Why,
 };
+use carrel_tracker::IssueId;
 
 use super::Step;
 

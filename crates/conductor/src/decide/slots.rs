@@ -2,9 +2,9 @@
 
 use carrel_domain::Timestamp;
 
-use crate::issue::{Issue, IssueId};
 use crate::rules::{order, urgency};
 use crate::state::{Entry, Mode, Retry, Stage};
+use carrel_tracker::{Issue, IssueId};
 
 use super::Step;
 

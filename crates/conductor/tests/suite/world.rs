@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use carrel_conductor::{
-    Day, Effect, End, Entry, Event, Fault, Issue, IssueId, News, Notice, Order, Reason, Rules,
-    RunId, Stage, State, Trace, decide,
+    Day, Effect, End, Entry, Event, Fault, FaultKind, Issue, IssueId, News, Notice, Order, Reason,
+    Rules, RunId, Stage, State, Trace, decide,
 };
 use carrel_config::Budgets;
 use carrel_domain::Timestamp;
@@ -272,7 +272,7 @@ impl World {
 
     fn fault(&mut self) -> Fault {
         let retry_after = self.rng.bool().then(|| Duration::from_secs(self.rng.u64(1..120)));
-        Fault { message: "no answer".to_owned(), retry_after }
+        Fault { retry_after, ..Fault::new(FaultKind::Request, "no answer") }
     }
 
     fn begin(&mut self, run: RunId, id: &IssueId) {

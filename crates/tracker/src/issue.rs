@@ -78,6 +78,6 @@ impl Issue {
 }
 
 /// Returns the spelling that states and labels are compared in.
-pub(crate) fn normal(word: &str) -> String {
+pub fn normal(word: &str) -> String {
     word.trim().to_lowercase()
 }

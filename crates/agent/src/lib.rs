@@ -1,0 +1,72 @@
+//! Coding agents, each spoken to in its own way and heard in the same words.
+//!
+//! An [`Agent`] opens a [`Session`] in a workspace; a session takes one turn after the other until it is
+//! closed. What happens meanwhile is told as [`Event`]s, and what goes wrong as a [`Failure`].
+#![forbid(unsafe_code)]
+
+mod event;
+mod failure;
+
+pub use event::{Event, Tokens};
+pub use failure::{Failure, FailureKind};
+
+use std::fmt;
+use std::sync::Arc;
+
+use carrel_workspace::{Runner, Workspace};
+use serde_json::Value;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+/// A kind of coding agent, ready to work.
+#[async_trait::async_trait]
+pub trait Agent: fmt::Debug + Send + Sync {
+    /// Starts the agent in a workspace and makes it ready for its first turn.
+    async fn open(&self, opening: Opening) -> Result<Box<dyn Session>, Failure>;
+}
+
+/// An agent at work in a workspace.
+#[async_trait::async_trait]
+pub trait Session: Send {
+    /// Returns the conversation, if it can be taken up again by another session.
+    fn thread(&self) -> Option<String>;
+
+    /// Takes a turn, and returns what the agent said at last.
+    ///
+    /// When the turn fails the session is of no further use but to be closed.
+    async fn turn(&mut self, prompt: &str) -> Result<String, Failure>;
+
+    /// Ends the agent and everything that it started. Nothing of it is left when this returns.
+    async fn close(self: Box<Self>);
+}
+
+/// What a session is opened with.
+#[derive(Debug)]
+pub struct Opening {
+    /// What starts processes in workspaces.
+    pub runner: Arc<Runner>,
+    /// Where the agent works.
+    pub workspace: Arc<Workspace>,
+    /// What the work is called.
+    pub title: String,
+    /// The conversation to take up again, where the agent can.
+    pub thread: Option<String>,
+    /// More variables for the agent.
+    pub environment: Vec<(String, String)>,
+    /// Tools that the agent is offered.
+    pub tools: Arc<dyn Tools>,
+    /// Where events go. Nobody need listen.
+    pub events: mpsc::Sender<Event>,
+    /// Ends the agent in the middle of whatever it does.
+    pub stop: CancellationToken,
+}
+
+/// Tools that an agent is offered, run outside its walls.
+#[async_trait::async_trait]
+pub trait Tools: fmt::Debug + Send + Sync {
+    /// Returns them, each with `name`, `description` and `inputSchema`.
+    fn list(&self) -> Vec<Value>;
+
+    /// Uses one. Answers with what the agent is told, and whether it worked.
+    async fn call(&self, name: &str, arguments: Value) -> (bool, String);
+}

@@ -1,0 +1,56 @@
+//! Why a tracker did not answer.
+
+use std::time::Duration;
+
+/// Why a tracker did not answer.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct Fault {
+    /// Whose fault it is.
+    pub kind: FaultKind,
+    /// What is wrong, without any secret.
+    pub message: String,
+    /// How long it wants to be left alone.
+    pub retry_after: Option<Duration>,
+}
+
+/// Whose fault it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FaultKind {
+    /// The settings name something that is not there.
+    Config,
+    /// There is no secret, or the tracker does not take it.
+    Secret,
+    /// No connection, or no answer in time.
+    Request,
+    /// An answer with a status that refuses.
+    Status(u16),
+    /// An answer that makes no sense.
+    Response,
+    /// An answer that says there is more, and not where.
+    Pagination,
+    /// Too many requests.
+    RateLimited,
+}
+
+impl FaultKind {
+    /// Returns the name that logs use.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Config => "invalid_tracker_config",
+            Self::Secret => "missing_tracker_secret",
+            Self::Request => "tracker_request",
+            Self::Status(_) => "tracker_status",
+            Self::Response => "tracker_response",
+            Self::Pagination => "tracker_pagination",
+            Self::RateLimited => "tracker_rate_limited",
+        }
+    }
+}
+
+impl Fault {
+    /// Says what is wrong, with nothing known about how long it lasts.
+    pub fn new(kind: FaultKind, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into(), retry_after: None }
+    }
+}

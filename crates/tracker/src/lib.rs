@@ -1,0 +1,45 @@
+//! Issue trackers, each made to tell of its issues in the same words.
+//!
+//! A [`Tracker`] is asked for the issues in some states, and for some issues again. Every one of them
+//! becomes an [`Issue`]; what does not answer becomes a [`Fault`] that says whose it is and how long to
+//! wait. Nothing here writes to a tracker but the [`Tool`]s that agents are given.
+#![forbid(unsafe_code)]
+
+mod fault;
+mod issue;
+mod tool;
+
+pub use fault::{Fault, FaultKind};
+pub use issue::{Blocker, Issue, IssueId, normal};
+pub use tool::{Tool, ToolReply};
+
+use std::fmt;
+
+use serde_json::Value;
+
+/// Where issues come from.
+///
+/// An answer is whole or a [`Fault`]: a page that cannot be had makes all of it worthless.
+#[async_trait::async_trait]
+pub trait Tracker: fmt::Debug + Send + Sync {
+    /// Returns the issues in the named states. No names are no issues, and no request.
+    ///
+    /// A record that makes no sense is left out and counted in the log.
+    async fn by_states(&self, states: &[String]) -> Result<Vec<Issue>, Fault>;
+
+    /// Returns the issues with these ids, in the order of the ids. Those that cannot be seen are left
+    /// out. No ids are no issues, and no request.
+    ///
+    /// A record that makes no sense is a [`Fault`]: nothing is to be concluded from it.
+    async fn by_ids(&self, ids: &[IssueId]) -> Result<Vec<Issue>, Fault>;
+
+    /// Returns the tools that an agent is given for its issue.
+    fn tools(&self) -> Vec<Tool> {
+        Vec::new()
+    }
+
+    /// Uses a tool for the agent of an issue.
+    async fn call(&self, _: &Issue, tool: &str, _: Value) -> ToolReply {
+        ToolReply::unknown(tool, &self.tools())
+    }
+}
