@@ -7,10 +7,12 @@
 
 mod fault;
 mod issue;
+mod local;
 mod tool;
 
 pub use fault::{Fault, FaultKind};
 pub use issue::{Blocker, Issue, IssueId, normal};
+pub use local::{Local, LocalError, MAX_TEXT_BYTES, numbers_of};
 pub use tool::{Tool, ToolReply};
 
 use std::fmt;
