@@ -1,7 +1,8 @@
 //! Trackers against servers on loopback that speak as the real ones do.
 //!
 //! `fake` is the server, `world` what it serves; a file for each provider says how that one answers.
-//! `logs` hears what is written down. `contract` is what every tracker promises, `rules` what only one of them does.
+//! `logs` hears what is written down. `contract` is what every tracker promises, `rules` what only one of them does; `local` is the
+//! tracker that is built in, on a real file.
 #![expect(clippy::unwrap_used, reason = "tests fail by panicking")]
 
 mod asana;
@@ -11,6 +12,7 @@ mod github;
 mod gitlab;
 mod jira;
 mod linear;
+mod local;
 mod logs;
 mod rules;
 mod world;
