@@ -18,6 +18,7 @@ mod open;
 mod pages;
 mod patience;
 mod record;
+mod rest;
 mod settings;
 mod tool;
 

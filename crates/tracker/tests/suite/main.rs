@@ -1,7 +1,8 @@
 //! Trackers against servers on loopback that speak as the real ones do.
 //!
 //! `fake` is the server, `world` what it serves; a file for each provider says how that one answers.
-//! `logs` hears what is written down. `contract` is what every tracker promises, `rules` what only one of them does.
+//! `logs` hears what is written down. `contract` is what every tracker promises, `rules` what only one of them does;
+//! `tools` is what agents may do with them.
 #![expect(clippy::unwrap_used, reason = "tests fail by panicking")]
 
 mod asana;
@@ -13,4 +14,5 @@ mod jira;
 mod linear;
 mod logs;
 mod rules;
+mod tools;
 mod world;
