@@ -1,7 +1,8 @@
 //! What tests of several crates share.
 //!
 //! [`store`] says what every store promises. An implementation runs all of it with [`store_suite!`], or
-//! with [`keep_promises`] where a store of its own for each test would cost too much. [`servers`] are real
+//! with [`keep_promises`] where a store of its own for each test would cost too much; [`journal`] does the same for
+//! what the conductor keeps. [`servers`] are real
 //! ones.
 #![forbid(unsafe_code)]
 #![expect(
@@ -11,6 +12,7 @@
     reason = "a promise is named by its function and broken by a panic"
 )]
 
+pub mod journal;
 pub mod model;
 pub mod proxy;
 pub mod servers;

@@ -11,6 +11,7 @@ use carrel_shell::Preset;
 use carrel_workspace::Feature;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::issue::IssueCommand;
 use crate::output::Format;
 use crate::task::TaskCommand;
 
@@ -110,6 +111,9 @@ pub(crate) enum Command {
         after_help = "Examples:\n  carrel serve\n  carrel serve --bind 127.0.0.1:9000 --data /var/lib/carrel"
     )]
     Serve(ServeArguments),
+    /// Add, list and move issues of the tracker that is built in
+    #[command(subcommand)]
+    Issue(IssueCommand),
     /// Bring the schema of the database up to date
     ///
     /// The database is the PostgreSQL server that `DATABASE_URL` names, or else the file in the data

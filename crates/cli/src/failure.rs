@@ -90,6 +90,12 @@ pub(crate) enum Failure {
         #[source]
         source: io::Error,
     },
+    #[error(
+        "there is no data directory {path}; `carrel issue new` makes it, or name another with --data"
+    )]
+    NoData { path: String },
+    #[error(transparent)]
+    Issue(#[from] carrel_tracker::LocalError),
     #[error("another carrel serve uses {path}")]
     DataInUse { path: String },
     #[error(
@@ -197,6 +203,8 @@ impl Coded for Failure {
             Self::Store(error) => error.code(),
             Self::Client(error) => error.code(),
             Self::Credential(error) => error.code(),
+            Self::Issue(error) => error.code(),
+            Self::NoData { .. } => Code::NotFound,
             Self::DataInUse { .. } => Code::WorkspaceBusy,
             Self::Data { .. } | Self::StepsFile { .. } | Self::Output(_) => Code::Io,
             Self::Start { .. } => Code::SpawnFailed,
@@ -215,6 +223,7 @@ impl Coded for Failure {
             | Self::OwnDirectory { path }
             | Self::InsideWorkspace { path, .. }
             | Self::Data { path, .. }
+            | Self::NoData { path }
             | Self::DataInUse { path }
             | Self::StepsFile { path, .. }
             | Self::Steps { path, .. }
@@ -227,6 +236,7 @@ impl Coded for Failure {
             Self::Key(error) => error.detail(),
             Self::Service(error) => error.detail(),
             Self::Store(error) => error.detail(),
+            Self::Issue(error) => error.detail(),
             Self::Client(error) => error.detail(),
             Self::Credential(error) => error.detail(),
             Self::NoKey { address } => json!({ "address": address.to_string() }),

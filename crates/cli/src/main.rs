@@ -12,6 +12,7 @@ mod boundary;
 mod doctor;
 mod exec;
 mod failure;
+mod issue;
 mod logging;
 mod mcp;
 mod migrate;
@@ -67,6 +68,7 @@ fn run(arguments: Arguments, early: Option<Early>) -> ExitCode {
         Command::Tool(command) => tool::run(&command, format, &environment),
         Command::Profile(command) => profile::run(&command, format, &environment),
         Command::Serve(command) => serve::run(&command, &environment),
+        Command::Issue(command) => issue::run(&command, format, &environment),
         Command::Migrate(command) => migrate::run(&command, format, &environment),
         Command::Task(command) => task::run(&command, format, &environment),
         Command::Worker(command) => worker::run(&command, &environment),

@@ -14,6 +14,7 @@ mod graphql;
 mod issue;
 mod jira;
 mod linear;
+mod local;
 mod open;
 mod pages;
 mod patience;
@@ -24,6 +25,7 @@ mod tool;
 
 pub use fault::{Fault, FaultKind};
 pub use issue::{Blocker, Issue, IssueId, normal};
+pub use local::{Local, LocalError, MAX_TEXT_BYTES, numbers_of};
 pub use open::from_config;
 pub use tool::{Tool, ToolReply};
 
