@@ -138,6 +138,8 @@ impl State {
         for entry in entries.values_mut() {
             entry.read = Question::default();
         }
+        let runs = entries.values().filter_map(|entry| entry.stage.run());
+        let next_run = runs.map(|run| run.id.0).max().unwrap_or_default();
         Self {
             rules,
             broken: None,
@@ -149,7 +151,7 @@ impl State {
             outcomes: BTreeMap::new(),
             notices: VecDeque::new(),
             once: None,
-            next_run: 0,
+            next_run,
             next_question: 0,
             rested: None,
         }
@@ -158,7 +160,7 @@ impl State {
     /// Numbers runs from here on, so that none has a number that was given before.
     #[must_use]
     pub fn after_run(self, last: RunId) -> Self {
-        Self { next_run: last.0, ..self }
+        Self { next_run: last.0.max(self.next_run), ..self }
     }
 
     /// Looks at the tracker once: what that finds is worked on once, as places become free.
