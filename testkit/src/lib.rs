@@ -2,7 +2,7 @@
 //!
 //! [`store`] says what every store promises. An implementation runs all of it with [`store_suite!`], or
 //! with [`keep_promises`] where a store of its own for each test would cost too much. [`servers`] are real
-//! ones.
+//! ones, [`agents`] and their [`provider`] of answers are scripted.
 #![forbid(unsafe_code)]
 #![expect(
     clippy::missing_panics_doc,
@@ -11,7 +11,9 @@
     reason = "a promise is named by its function and broken by a panic"
 )]
 
+pub mod agents;
 pub mod model;
+pub mod provider;
 pub mod proxy;
 pub mod servers;
 pub mod store;
