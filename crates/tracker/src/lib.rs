@@ -5,14 +5,27 @@
 //! wait. Nothing here writes to a tracker but the [`Tool`]s that agents are given.
 #![forbid(unsafe_code)]
 
+mod api;
+mod asana;
 mod fault;
+mod github;
+mod gitlab;
+mod graphql;
 mod issue;
+mod jira;
+mod linear;
 mod local;
+mod open;
+mod pages;
+mod patience;
+mod record;
+mod settings;
 mod tool;
 
 pub use fault::{Fault, FaultKind};
 pub use issue::{Blocker, Issue, IssueId, normal};
 pub use local::{Local, LocalError, MAX_TEXT_BYTES, numbers_of};
+pub use open::from_config;
 pub use tool::{Tool, ToolReply};
 
 use std::fmt;

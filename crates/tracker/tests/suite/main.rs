@@ -1,5 +1,17 @@
-//! What trackers promise.
+//! Trackers against servers on loopback that speak as the real ones do.
+//!
+//! `fake` is the server, `world` what it serves; a file for each provider says how that one answers.
+//! `local` is the one that is built in, on a real file. `logs` hears what is written down. `contract` is what every tracker promises, `rules` what only one of them does.
 #![expect(clippy::unwrap_used, reason = "tests fail by panicking")]
 
-/// The tracker that is built in, on a real file.
+mod asana;
+mod contract;
+mod fake;
+mod github;
+mod gitlab;
+mod jira;
+mod linear;
 mod local;
+mod logs;
+mod rules;
+mod world;
