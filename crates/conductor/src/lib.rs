@@ -13,6 +13,7 @@
 
 mod backoff;
 mod decide;
+pub mod drive;
 mod due;
 mod entry;
 mod event;
