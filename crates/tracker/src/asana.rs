@@ -1,6 +1,7 @@
 //! Asana.
 
 mod record;
+mod tool;
 
 use carrel_client::{Connections, piece};
 use carrel_config::TrackerConfig;
@@ -9,13 +10,14 @@ use hyper::HeaderMap;
 use hyper::header::{AUTHORIZATION, HeaderName, HeaderValue};
 use serde_json::{Value, json};
 
-use crate::Tracker;
 use crate::api::{Answer, Api, Ask};
 use crate::fault::Fault;
 use crate::issue::{Issue, IssueId, normal};
 use crate::pages::Cursor;
 use crate::record::{Records, is_number, list, plausible, text};
 use crate::settings::Settings;
+use crate::tool::{Refusal, Tool, ToolReply};
+use crate::{Tracker, rest};
 
 /// How many tasks are asked for on a page. Asana gives no more.
 const PAGE: usize = 100;
@@ -86,6 +88,12 @@ impl Asana {
         Ok(records)
     }
 
+    async fn use_tool(&self, issue: &Issue, arguments: Value) -> Result<ToolReply, Refusal> {
+        let judged = tool::judge(arguments, &self.project, issue)?;
+        self.look_up(&judged).await?;
+        Ok(rest::send(&self.api, &judged.call).await)
+    }
+
     fn take(&self, records: &mut Records, task: &Value) {
         if !record::is_elsewhere(task, &self.project) {
             records.add(record::read(task, &self.project));
@@ -154,5 +162,16 @@ impl Tracker for Asana {
             records.append(self.batch(batch).await?);
         }
         records.exacting("Asana", ids)
+    }
+
+    fn tools(&self) -> Vec<Tool> {
+        vec![tool::tool(&self.project)]
+    }
+
+    async fn call(&self, issue: &Issue, name: &str, arguments: Value) -> ToolReply {
+        if name != tool::NAME {
+            return ToolReply::unknown(name, &self.tools());
+        }
+        self.use_tool(issue, arguments).await.unwrap_or_else(ToolReply::from)
     }
 }

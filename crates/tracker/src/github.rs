@@ -1,6 +1,7 @@
 //! Issues on GitHub.
 
 mod record;
+mod tool;
 
 use carrel_client::{Connections, piece};
 use carrel_config::TrackerConfig;
@@ -14,7 +15,8 @@ use crate::issue::{Issue, IssueId, normal};
 use crate::pages::{Page, Remembered, next_page};
 use crate::record::{Records, is_number, list, plausible};
 use crate::settings::Settings;
-use crate::{Tracker, graphql};
+use crate::tool::{Tool, ToolReply};
+use crate::{Tracker, graphql, rest};
 
 /// How many issues are asked for at once. GitHub gives no more on a page.
 const BATCH: usize = 100;
@@ -171,6 +173,20 @@ impl Tracker for Github {
             records.append(self.batch(batch).await?);
         }
         records.exacting("GitHub", ids)
+    }
+
+    fn tools(&self) -> Vec<Tool> {
+        vec![tool::tool(&self.repository)]
+    }
+
+    async fn call(&self, issue: &Issue, name: &str, arguments: Value) -> ToolReply {
+        if name != tool::NAME {
+            return ToolReply::unknown(name, &self.tools());
+        }
+        match tool::judge(arguments, &self.repository, issue) {
+            Ok(call) => rest::send(&self.api, &call).await,
+            Err(refusal) => refusal.into(),
+        }
     }
 }
 

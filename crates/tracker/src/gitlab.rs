@@ -1,17 +1,20 @@
 //! Issues on GitLab.
 
+mod tool;
+
 use carrel_client::{Connections, piece};
 use carrel_config::TrackerConfig;
 use hyper::header::HeaderName;
 use serde_json::{Value, json};
 
-use crate::Tracker;
 use crate::api::{Answer, Api, Ask};
 use crate::fault::Fault;
 use crate::issue::{Issue, IssueId, normal};
 use crate::pages::{Page, Remembered, next_page};
 use crate::record::{Records, is_number, labels, link, list, plausible, text, time, word};
 use crate::settings::Settings;
+use crate::tool::{Tool, ToolReply};
+use crate::{Tracker, rest};
 
 /// How many issues are asked for at once. GitLab gives no more on a page.
 const BATCH: usize = 100;
@@ -85,6 +88,20 @@ impl Tracker for Gitlab {
             records.append(self.records(&self.api.ask(Ask::get(path)).await?)?);
         }
         records.exacting("GitLab", ids)
+    }
+
+    fn tools(&self) -> Vec<Tool> {
+        vec![tool::tool(&self.project)]
+    }
+
+    async fn call(&self, issue: &Issue, name: &str, arguments: Value) -> ToolReply {
+        if name != tool::NAME {
+            return ToolReply::unknown(name, &self.tools());
+        }
+        match tool::judge(arguments, &self.project, issue) {
+            Ok(call) => rest::send(&self.api, &call).await,
+            Err(refusal) => refusal.into(),
+        }
     }
 }
 

@@ -1,5 +1,11 @@
 //! Questions in GraphQL.
 
+pub(crate) mod document;
+mod lex;
+mod parse;
+
+pub(crate) use parse::parse;
+
 use hyper::HeaderMap;
 use serde_json::{Value, json};
 

@@ -1,7 +1,9 @@
 //! Jira Cloud.
 
 mod document;
+mod jql;
 mod record;
+mod tool;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -11,13 +13,14 @@ use carrel_domain::Secret;
 use hyper::header::AUTHORIZATION;
 use serde_json::{Value, json};
 
-use crate::Tracker;
 use crate::api::{Api, Ask, line};
 use crate::fault::{Fault, FaultKind};
 use crate::issue::{Issue, IssueId};
 use crate::pages::Cursor;
 use crate::record::{Records, is_number, list, plausible, text};
 use crate::settings::Settings;
+use crate::tool::{Refusal, Tool, ToolReply};
+use crate::{Tracker, rest};
 
 /// How many issues are asked for on a page. Jira gives as many of them as it likes.
 const PAGE: usize = 250;
@@ -60,6 +63,12 @@ impl Jira {
             return Err(Fault::setting("project_key", "is no key of a project, such as ABC"));
         }
         Ok(Self { api, project, terminal: settings.terminal() })
+    }
+
+    async fn use_tool(&self, issue: &Issue, arguments: Value) -> Result<ToolReply, Refusal> {
+        let judged = tool::judge(arguments, &self.project, issue)?;
+        self.look_up(&judged).await?;
+        Ok(rest::send(&self.api, &judged.call).await)
     }
 
     fn read(&self, told: &Value) -> Option<Issue> {
@@ -142,6 +151,17 @@ impl Tracker for Jira {
             records.append(self.batch(batch).await?);
         }
         records.exacting("Jira", ids)
+    }
+
+    fn tools(&self) -> Vec<Tool> {
+        vec![tool::tool(&self.project)]
+    }
+
+    async fn call(&self, issue: &Issue, name: &str, arguments: Value) -> ToolReply {
+        if name != tool::NAME {
+            return ToolReply::unknown(name, &self.tools());
+        }
+        self.use_tool(issue, arguments).await.unwrap_or_else(ToolReply::from)
     }
 }
 

@@ -19,14 +19,20 @@ mod open;
 mod pages;
 mod patience;
 mod record;
+mod rest;
 mod settings;
 mod tool;
+mod webhook;
 
 pub use fault::{Fault, FaultKind};
 pub use issue::{Blocker, Issue, IssueId, normal};
 pub use local::{Local, LocalError, MAX_TEXT_BYTES, numbers_of};
 pub use open::from_config;
 pub use tool::{Tool, ToolReply};
+pub use webhook::{
+    ASANA_SECRET, ASANA_SIGNATURE, GITHUB_SIGNATURE, GITLAB_TOKEN, JIRA_SIGNATURE,
+    LINEAR_SIGNATURE, Webhook, WebhookError, verify_webhook,
+};
 
 use std::fmt;
 

@@ -2,6 +2,9 @@
 
 mod question;
 mod record;
+mod schema;
+mod scope;
+mod tool;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -18,6 +21,7 @@ use crate::issue::{Issue, IssueId, normal};
 use crate::pages::Cursor;
 use crate::record::{Records, list, plausible, text};
 use crate::settings::Settings;
+use crate::tool::{Tool, ToolReply};
 use crate::{Tracker, graphql};
 use record::Rules;
 
@@ -41,6 +45,8 @@ pub(crate) struct Linear {
     terminal: Vec<String>,
     /// How many issues the last list had.
     last: AtomicUsize,
+    /// What Linear knows the project by, once that was asked.
+    project_id: OnceCell<String>,
 }
 
 /// Whose issues are worked on.
@@ -63,7 +69,8 @@ impl Linear {
         });
         let project = settings.text("project_slug")?.to_owned();
         let last = AtomicUsize::new(LARGEST_PAGE);
-        Ok(Self { api, project, assignee, terminal: settings.terminal(), last })
+        let terminal = settings.terminal();
+        Ok(Self { api, project, assignee, terminal, last, project_id: OnceCell::new() })
     }
 
     async fn ask(&self, question: &str, variables: Value) -> Result<Value, Fault> {
@@ -153,5 +160,16 @@ impl Tracker for Linear {
             records.append(self.read(&filter, batch.len()).await?);
         }
         records.exacting("Linear", ids)
+    }
+
+    fn tools(&self) -> Vec<Tool> {
+        vec![tool::tool()]
+    }
+
+    async fn call(&self, issue: &Issue, name: &str, arguments: Value) -> ToolReply {
+        if name != tool::NAME {
+            return ToolReply::unknown(name, &self.tools());
+        }
+        self.use_tool(issue, arguments).await.unwrap_or_else(ToolReply::from)
     }
 }

@@ -32,3 +32,16 @@ query CarrelRest($id: String!) {
 
 /// Whose secret it is.
 pub(super) const VIEWER: &str = "query CarrelViewer { viewer { id } }";
+
+/// The id of the project.
+pub(super) const PROJECT: &str = "\
+query CarrelProject($slug: String!) {
+  projects(filter: { slugId: { eq: $slug } }, first: 1) { nodes { id } }
+}";
+
+/// Which of some issues or comments are let through by a filter.
+pub(super) fn here(what: &str, kind: &str) -> String {
+    format!(
+        "query CarrelHere($filter: {kind}!, $first: Int!) {{ {what}(filter: $filter, first: $first) {{ nodes {{ id }} }} }}"
+    )
+}

@@ -1,7 +1,9 @@
 //! Trackers against servers on loopback that speak as the real ones do.
 //!
 //! `fake` is the server, `world` what it serves; a file for each provider says how that one answers.
-//! `local` is the one that is built in, on a real file. `logs` hears what is written down. `contract` is what every tracker promises, `rules` what only one of them does.
+//! `logs` hears what is written down. `contract` is what every tracker promises, `rules` what only one
+//! of them does; `tools` is what agents may do with them. `local` is the tracker that is built in, on a
+//! real file.
 #![expect(clippy::unwrap_used, reason = "tests fail by panicking")]
 
 mod asana;
@@ -14,4 +16,5 @@ mod linear;
 mod local;
 mod logs;
 mod rules;
+mod tools;
 mod world;
