@@ -12,6 +12,7 @@
 #![forbid(unsafe_code)]
 
 mod backoff;
+pub mod dashboard;
 mod decide;
 mod due;
 mod entry;
@@ -20,6 +21,7 @@ mod limits;
 mod notice;
 mod refusal;
 mod rules;
+pub mod snapshot;
 mod spend;
 mod state;
 mod text;

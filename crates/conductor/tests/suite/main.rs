@@ -11,6 +11,7 @@ mod defects;
 mod items;
 mod orders;
 mod restart;
+mod seen;
 mod simulation;
 mod stage;
 mod steps;
