@@ -13,7 +13,7 @@ pub enum Event {
         session: String,
         /// The conversation.
         thread: String,
-        /// The process that is spoken to.
+        /// The process that is spoken to, if its number means anything outside its walls.
         pid: Option<u32>,
     },
     /// What the session has used so far, in all.

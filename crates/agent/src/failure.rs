@@ -12,6 +12,16 @@ pub struct Failure {
     pub message: String,
 }
 
+impl Failure {
+    pub(crate) fn new(kind: FailureKind, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into() }
+    }
+
+    pub(crate) fn stopped() -> Self {
+        Self::new(FailureKind::Stopped, "the agent was stopped")
+    }
+}
+
 /// A kind of failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FailureKind {

@@ -4,8 +4,20 @@
 //! closed. What happens meanwhile is told as [`Event`]s, and what goes wrong as a [`Failure`].
 #![forbid(unsafe_code)]
 
+mod brief;
+mod codex;
+mod command;
+mod credentials;
 mod event;
 mod failure;
+mod launch;
+mod lines;
+mod process;
+mod program;
+mod reporter;
+mod rpc;
+mod toolbox;
+mod usage;
 
 pub use event::{Event, Tokens};
 pub use failure::{Failure, FailureKind};
@@ -13,10 +25,45 @@ pub use failure::{Failure, FailureKind};
 use std::fmt;
 use std::sync::Arc;
 
+use carrel_config::{AgentKind, ConductorConfig};
 use carrel_workspace::{Runner, Workspace};
 use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
+
+use codex::Codex;
+use command::Command;
+use launch::Launcher;
+
+/// Returns the agent that a workflow file asks for.
+pub fn from_config(config: &ConductorConfig) -> Arc<dyn Agent> {
+    let command = config.agent.command.as_deref().unwrap_or_default();
+    let silence = config.codex.turn_timeout;
+    match config.agent.kind {
+        AgentKind::Command => {
+            Arc::new(Command { launcher: Launcher::new(config, command), silence })
+        }
+        AgentKind::Codex => Arc::new(Codex::new(config)),
+        kind @ AgentKind::Acp => Arc::new(Missing { kind }),
+    }
+}
+
+/// An agent that cannot be spoken to.
+#[derive(Debug)]
+struct Missing {
+    kind: AgentKind,
+}
+
+#[async_trait::async_trait]
+impl Agent for Missing {
+    async fn open(&self, _: Opening) -> Result<Box<dyn Session>, Failure> {
+        let message = format!(
+            "agents of the kind {} cannot be spoken to; set agent.kind to command",
+            self.kind.as_str()
+        );
+        Err(Failure::new(FailureKind::NotFound, message))
+    }
+}
 
 /// A kind of coding agent, ready to work.
 #[async_trait::async_trait]

@@ -14,6 +14,7 @@
 mod backoff;
 pub mod dashboard;
 mod decide;
+pub mod drive;
 mod due;
 mod entry;
 mod event;

@@ -72,14 +72,18 @@ fn from_environment(environment: &Environment) -> impl Iterator<Item = &str> {
 }
 
 fn from_file<'a>(map: &'a Map, environment: &'a Environment) -> impl Iterator<Item = &'a str> {
-    let names = profile::secret_fields().map(|field| field.name);
-    let paths =
-        names.flat_map(|name| [format!("tracker.provider.{name}"), format!("tracker.{name}")]);
-    let written = paths.filter_map(|path| map.find(&path)?.as_text());
-    written.filter_map(|text| match variable::reference(text.trim()) {
+    written_in_file(map).filter_map(|text| match variable::reference(text.trim()) {
         Some(name) => environment.get_str(name),
         None => Some(text),
     })
+}
+
+/// Returns what a file writes in the places of secrets: the secrets themselves, or `$NAME`.
+pub(crate) fn written_in_file(map: &Map) -> impl Iterator<Item = &str> {
+    let names = profile::secret_fields().map(|field| field.name);
+    let paths =
+        names.flat_map(|name| [format!("tracker.provider.{name}"), format!("tracker.{name}")]);
+    paths.filter_map(|path| map.find(&path)?.as_text())
 }
 
 /// Returns the password inside a URL such as `redis://user:password@host`.

@@ -8,6 +8,7 @@ mod hooks;
 mod interface;
 pub(crate) mod profile;
 mod tracker;
+mod variables;
 mod workspace;
 
 use std::time::Duration;
@@ -52,6 +53,8 @@ pub struct ConductorConfig {
     pub observability: ObservabilityConfig,
     /// The HTTP interface.
     pub server: ServerConfig,
+    /// Names of the variables that secrets of the tracker are written as, such as `MY_KEY` for `$MY_KEY`.
+    pub secret_variables: Vec<String>,
 }
 
 impl Config {
@@ -76,7 +79,21 @@ impl ConductorConfig {
         let budgets = Budgets::read(reader);
         let observability = ObservabilityConfig::read(reader);
         let server = ServerConfig::read(reader);
+        let secret_variables = tracker::secret_variables(reader);
+        for name in agent.env.iter().filter(|name| secret_variables.contains(name)) {
+            reader
+                .problem(&keys::AGENT_ENV, format!("lists {name:?}, {}", variables::HOLDS_SECRET));
+        }
         let tracker = tracker?;
-        Some(Self { tracker, poll_interval, agent, codex, budgets, observability, server })
+        Some(Self {
+            tracker,
+            poll_interval,
+            agent,
+            codex,
+            budgets,
+            observability,
+            server,
+            secret_variables,
+        })
     }
 }

@@ -98,6 +98,13 @@ impl Detached {
         change(&self.0, c"", true, limited)
     }
 
+    /// Limits what can be done through the piece, and not what is mounted in it, which has limits of its
+    /// own.
+    pub(crate) fn limit_alone(&self, to: Use) -> io::Result<()> {
+        let limited = MountChange { set: to.attributes(), ..MountChange::default() };
+        change(&self.0, c"", false, limited)
+    }
+
     /// Makes files of one owner appear as those of another, as a user namespace says.
     pub(crate) fn map_owner(&self, namespace: &OwnedFd) -> io::Result<()> {
         // Not what is mounted below: it may be of a kind that cannot be mapped.

@@ -3,6 +3,7 @@
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::Path;
+use std::sync::Arc;
 
 use carrel_domain::{Identifier, WorkspaceKey};
 use carrel_fsroot::Root;
@@ -15,6 +16,8 @@ use crate::lock::{Lock, Mode};
 use crate::manager::{Inner, Workspaces};
 use crate::record::Record;
 use crate::remove::Look;
+use crate::run::{Desk, RunError};
+use crate::usage::Freshness;
 
 /// A workspace in use. While it exists nobody can remove the workspace.
 #[derive(Debug)]
@@ -128,6 +131,24 @@ impl Workspace {
             Hook::AfterRun => Ok(()),
             Hook::AfterCreate | Hook::BeforeRun | Hook::BeforeRemove => Ok(ran.result?),
         }
+    }
+
+    /// Takes the workspace as a place for commands, after a last look at its path and its quota.
+    ///
+    /// From here on it may change at any time, so that nobody relies on an older count, until
+    /// [`Workspace::touch`] says that it is left alone.
+    pub async fn desk(self: &Arc<Self>) -> Result<Desk, RunError> {
+        self.launch_directory()?;
+        let (workspaces, key) = (&self.workspaces, &self.record.key);
+        let measured = workspaces.check_quota(key, Freshness::Cached).await?;
+        workspaces.hold(key).await?;
+        let used = measured.map(|measured| measured.amount).unwrap_or_default();
+        Desk::of(Arc::clone(self), workspaces.path(), used)
+    }
+
+    /// Notes that the workspace has just changed.
+    pub async fn touch(&self) -> Result<(), Error> {
+        self.workspaces.touch(&self.record.key).await
     }
 
     /// Returns the record as it was when the workspace was opened.

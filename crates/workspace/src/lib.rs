@@ -54,7 +54,7 @@ pub use remove::{Doomed, Remove, Removed, Target};
 pub use reserve::Reservation;
 pub use run::{
     Artifact, ArtifactRequest, Artifacts, Boundary, CommandForm, Completed, Desk, Diagnosis, Early,
-    Feature, Layer, LimitReached, LimitRequest, Purpose, RunError, RunRequest, Runner,
+    Feature, Grants, Layer, LimitReached, LimitRequest, Purpose, RunError, RunRequest, Runner,
     RunnerOptions, Walls, WriteLock, Writing, diagnose, state_directory,
 };
 pub use trash::Sweep;

@@ -48,7 +48,7 @@ pub use error::RunError;
 use report::Over;
 
 pub use report::{Completed, LimitReached, Walls};
-pub use request::{CommandForm, LimitRequest, RunRequest};
+pub use request::{CommandForm, Grants, LimitRequest, RunRequest};
 pub use writing::{WriteLock, Writing};
 
 /// What a runner is made from.
@@ -144,6 +144,21 @@ impl Runner {
     /// Returns the operator's policy.
     pub fn policy(&self) -> &OperatorPolicy {
         &self.inner.options.policy
+    }
+
+    /// Returns the operator's environment.
+    pub fn environment(&self) -> &Environment {
+        &self.inner.options.environment
+    }
+
+    /// Returns the directories that commands find programs in, besides those of the system.
+    pub fn programs(&self) -> impl Iterator<Item = &Path> {
+        self.inner.programs()
+    }
+
+    /// Returns whether commands run behind walls.
+    pub fn is_walled(&self) -> bool {
+        self.inner.options.boundary != Boundary::Off
     }
 
     /// Returns where control groups are made.
@@ -323,6 +338,10 @@ impl Inner {
     /// Returns where control groups are made, which is found out when the first is.
     fn groups(&self) -> &Groups {
         self.groups.get_or_init(|| find_groups(&self.options.without))
+    }
+
+    fn programs(&self) -> impl Iterator<Item = &Path> {
+        self.options.policy.path.iter().chain(&self.toolchains.path).map(PathBuf::as_path)
     }
 
     /// Works on files, on a thread that may wait for the disk where others wait for this one.

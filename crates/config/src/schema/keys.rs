@@ -78,6 +78,8 @@ keys! {
             "The command that starts an `acp` or `command` agent; a shell expands it.";
         AGENT_NETWORK = "agent.network", Choice(Network::NAMES), Written("full"), "next run",
             "What the agent reaches: nothing, its own loopback, or the host's network.";
+        AGENT_ENV = "agent.env", Texts, Written("[]"), "next run",
+            "Names of variables of yours that the agent sees, such as the one with the key of its model.";
         AGENT_READABLE = "agent.sandbox.readable", Texts, Written("[]"), "next run",
             "Further paths that the agent may read.";
         AGENT_WRITABLE = "agent.sandbox.writable", Texts, Written("[]"), "next run",

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::choice::choices;
+use super::variables;
 use crate::paths;
 use crate::reader::Reader;
 use crate::schema::{Key, Kind, keys, kind};
@@ -48,6 +49,8 @@ pub struct AgentConfig {
     pub command: Option<String>,
     /// What it reaches over the network.
     pub network: Network,
+    /// Names of the operator's variables that it sees.
+    pub env: Vec<String>,
     /// Further paths that it may read.
     pub readable: Vec<PathBuf>,
     /// Further paths that it may write.
@@ -69,6 +72,7 @@ impl AgentConfig {
             kind,
             command: read_command(reader, kind),
             network: reader.choice(&keys::AGENT_NETWORK, Network::parse),
+            env: variables::read(reader, &keys::AGENT_ENV),
             readable: read_paths(reader, &keys::AGENT_READABLE),
             writable: read_paths(reader, &keys::AGENT_WRITABLE),
             max_concurrent_agents: reader.count(&keys::AGENT_CONCURRENCY).unwrap_or_default(),

@@ -2,16 +2,12 @@
 
 use std::time::Duration;
 
-use crate::environment;
+use super::variables;
 use crate::reader::Reader;
 use crate::schema::{Key, keys};
-use crate::secrets;
 
 /// Keeps a script below the 128 KiB that the kernel allows for one argument of a program.
 pub const MAX_SCRIPT_BYTES: usize = 100 << 10;
-
-/// Variables with this prefix are set by Carrel for each hook.
-const OWN_PREFIX: &str = "CARREL_";
 
 /// The operator's scripts and how they run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,7 +50,7 @@ impl HooksConfig {
             before_remove: script(reader, &keys::HOOK_BEFORE_REMOVE),
             timeout: reader.millis(&keys::HOOK_TIMEOUT),
             sandbox: reader.flag(&keys::HOOK_SANDBOX),
-            env: variable_names(reader),
+            env: variables::read(reader, &keys::HOOK_ENV),
         }
     }
 }
@@ -82,27 +78,4 @@ fn script(reader: &mut Reader<'_>, key: &Key) -> Option<String> {
         reader.warn(key, message);
     }
     Some(text)
-}
-
-fn variable_names(reader: &mut Reader<'_>) -> Vec<String> {
-    let names = reader.texts(&keys::HOOK_ENV).unwrap_or_default();
-    for name in &names {
-        if let Some(complaint) = complaint_about(name) {
-            reader.problem(&keys::HOOK_ENV, format!("lists {name:?}, {complaint}"));
-        }
-    }
-    names
-}
-
-fn complaint_about(name: &str) -> Option<&'static str> {
-    if !environment::is_variable_name(name) {
-        return Some("which is not the name of a variable");
-    }
-    if secrets::is_withheld(name) {
-        return Some(
-            "which holds a secret of a tracker or the server; hooks never see it, so give them a \
-             credential of their own under another name",
-        );
-    }
-    name.starts_with(OWN_PREFIX).then_some("which Carrel sets itself")
 }

@@ -11,6 +11,7 @@ use crate::environment::{self, Environment};
 use crate::finding::Finding;
 use crate::reader::Reader;
 use crate::schema::{Key, Kind, keys};
+use crate::secrets;
 use crate::suggest;
 use crate::yaml::{Map, Node};
 
@@ -167,6 +168,16 @@ fn read_provider(reader: &mut Reader<'_>, profile: &Profile) -> Provider {
     hide_misplaced_secrets(&mut provider);
     warn_about_flat_keys(reader, profile);
     provider
+}
+
+/// Returns the names of the variables that secrets of trackers are written as.
+pub(super) fn secret_variables(reader: &Reader<'_>) -> Vec<String> {
+    let references =
+        secrets::written_in_file(reader.map).filter_map(|text| environment::reference(text.trim()));
+    let mut variables: Vec<String> = references.map(str::to_owned).collect();
+    variables.sort();
+    variables.dedup();
+    variables
 }
 
 fn warn_about_flat_keys(reader: &mut Reader<'_>, profile: &Profile) {

@@ -53,6 +53,7 @@ agent:
   kind: command
   command: ./agent
   network: loopback
+  env: [OPENAI_API_KEY]
   max_turns: '3'
   sandbox: {readable: [~/.config/agent, /opt], writable: [cache]}
   max_concurrent_agents_by_state: {' In Progress ': 2, todo: '1'}
@@ -67,6 +68,7 @@ workspace: {quota_gb: 0.5, quota_files: null}";
     let rest = conductor(workflow);
     assert_eq!(rest.agent.command.as_deref(), Some("./agent"));
     assert_eq!((rest.agent.network, rest.agent.max_turns), (Network::Loopback, 3));
+    assert_eq!(rest.agent.env, ["OPENAI_API_KEY"]);
     assert_eq!(
         rest.agent.readable,
         [PathBuf::from("/home/anna/.config/agent"), PathBuf::from("/opt")]
@@ -117,6 +119,7 @@ fn wrong_values_are_explained() {
         ),
         ("agent: {kind: acp}", "agent.command is missing; the agent kind acp needs it"),
         ("agent: {command: ' ', kind: acp}", "agent.command must be text that is not blank"),
+        ("agent: {env: [GITHUB_TOKEN]}", "agent.env lists \"GITHUB_TOKEN\", which holds a secret"),
         ("agent: {network: some}", "agent.network must be one of none, loopback, full"),
         (
             "agent: {sandbox: {readable: [$NOPE]}}",

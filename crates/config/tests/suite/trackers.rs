@@ -133,3 +133,13 @@ fn secrets_are_known_in_the_narrow_scope_too() {
     let secrets = workflow.unwrap().known_secrets();
     assert_eq!(secrets, [Secret::new("internal"), Secret::new("token-value")]);
 }
+
+#[test]
+fn a_variable_that_holds_a_secret_of_the_tracker_is_kept_from_the_agent() {
+    let linear = "{kind: linear, provider: {project_slug: p, api_key: $MY_KEY}}";
+    let variables: Variables<'_> = &[("MY_KEY", "lin_secret")];
+    assert_eq!(tracker(linear, variables).secret_variables, ["MY_KEY"]);
+    let asked_for = format!("{linear}\nagent: {{env: [MY_KEY]}}");
+    let message = message(load(&asked_for, variables));
+    assert!(message.contains("agent.env lists \"MY_KEY\", which holds a secret"), "{message}");
+}

@@ -225,7 +225,7 @@ impl Finder<'_> {
                 Ok(Some(piece))
             }
             // What is there already is looked up when it is there.
-            Source::Itself => Ok(None),
+            Source::Itself | Source::Above => Ok(None),
         }
     }
 
@@ -302,7 +302,7 @@ fn mount(node: &Node, piece: Option<&Detached>) -> Result<(), Failure> {
             let terminals = Detached::terminals().during_with(Step::Root, path)?;
             terminals.attach(path).during_with(Step::Root, path)
         }
-        Node::Bind { path, source: Source::Itself, reach } => {
+        Node::Bind { path, source: source @ (Source::Itself | Source::Above), reach } => {
             // Commands may be changing the workspace: what is opened is what is used, and no link
             // of theirs is followed.
             let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -310,7 +310,11 @@ fn mount(node: &Node, piece: Option<&Detached>) -> Result<(), Failure> {
             let found = openat2(CWD, path, flags, Mode::empty(), resolve);
             let found = found.during_with(Step::Find, path)?;
             let piece = Detached::of_descriptor(found.as_fd()).during_with(Step::Find, path)?;
-            piece.limit(usage(*reach)).during_with(Step::Find, path)?;
+            match source {
+                Source::Above => piece.limit_alone(usage(*reach)),
+                _ => piece.limit(usage(*reach)),
+            }
+            .during_with(Step::Find, path)?;
             piece.attach_to(found.as_fd()).during_with(Step::Find, path)
         }
         Node::Bind { path, .. } | Node::Processes(path) => {

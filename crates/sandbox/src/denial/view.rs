@@ -101,7 +101,7 @@ fn kind(source: &Source, top: &Path) -> Kind {
         Source::Granted(_) => Kind::Granted,
         Source::Scratch(_) => Kind::Made,
         Source::Itself if top.ends_with(".git/hooks") => Kind::Hooks,
-        Source::Workspace | Source::Itself => Kind::Workspace,
+        Source::Workspace | Source::Itself | Source::Above => Kind::Workspace,
     }
 }
 

@@ -92,6 +92,9 @@ pub enum Source {
     Scratch(#[serde(with = "exact_path")] PathBuf),
     /// What is at the same place already, as a mount of its own that cannot be renamed away.
     Itself,
+    /// The same, for a directory above the workspace. What is mounted in it, which was granted, keeps
+    /// its own limits.
+    Above,
 }
 
 /// Lists the root directory in the order in which it is built.
@@ -218,7 +221,7 @@ fn workspace(policy: &Policy) -> Vec<Node> {
     };
     let above: Vec<&Path> = policy.workspace.ancestors().skip(1).take_while(inside).collect();
     let fixed = above.into_iter().rev();
-    nodes.extend(fixed.map(|path| bind(path.to_owned(), Source::Itself, Reach::Read)));
+    nodes.extend(fixed.map(|path| bind(path.to_owned(), Source::Above, Reach::Read)));
     nodes.push(bind(policy.workspace.clone(), Source::Workspace, reach));
     match policy.repository {
         Repository::Absent => {}

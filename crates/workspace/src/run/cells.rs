@@ -15,7 +15,7 @@ use tracing::{debug, warn};
 
 use super::desk::Desk;
 use super::error::RunError;
-use super::request::RunRequest;
+use super::request::{Grants, RunRequest};
 use super::scratch::{Scratch, ScratchHome};
 use super::{Boundary, Feature, Inner};
 
@@ -57,6 +57,7 @@ struct Key {
     access: WorkspaceAccess,
     network: Network,
     repository: Repository,
+    grants: Grants,
 }
 
 /// The cells that are kept, and what was learned about the machine.
@@ -184,6 +185,7 @@ impl Cells {
             access: request.access,
             network,
             repository: desk.repository(),
+            grants: request.grants.clone(),
         };
         let slot = self.slot(&key);
         let room = slot.get_or_try_init(|| self.make(inner, desk, &key, choice)).await?;
@@ -204,6 +206,7 @@ impl Cells {
             access: WorkspaceAccess::ReadWrite,
             network: Network::None,
             repository: Repository::Absent,
+            grants: Grants::default(),
         };
         let room = Arc::new(self.make_in(inner, desk, &key, tier).await?);
         let own = room.directory_of_command();
@@ -348,6 +351,8 @@ impl Inner {
         let operator = &self.options.policy;
         let toolchains = &self.toolchains.readable;
         let readable = operator.readable.iter().chain(&operator.path).chain(toolchains);
+        let readable = readable.chain(&key.grants.readable);
+        let writable = operator.writable.iter().chain(&key.grants.writable);
         let visible = |path: &&PathBuf| is_granted(path, desk.path(), &self.host);
         Policy {
             workspace: key.workspace.clone(),
@@ -356,7 +361,7 @@ impl Inner {
             repository: key.repository,
             scratch: scratch.to_owned(),
             readable: readable.filter(visible).filter_map(real).collect(),
-            writable: operator.writable.iter().filter(visible).filter_map(real).collect(),
+            writable: writable.filter(visible).filter_map(real).collect(),
             hidden: desk.hidden.clone(),
             network: key.network,
             users: UserRange { first: operator.uids.first(), count: operator.uids.count() },

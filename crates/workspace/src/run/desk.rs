@@ -39,7 +39,7 @@ pub struct Desk {
     /// What keeps others from removing it.
     lock: Option<OwnedFd>,
     /// What else keeps others from removing it.
-    _workspace: Option<Workspace>,
+    _workspace: Option<Arc<Workspace>>,
 }
 
 impl Desk {
@@ -81,7 +81,12 @@ impl Desk {
     }
 
     /// Takes a workspace of a root, which nobody can remove meanwhile. `used` is what it uses now.
-    pub fn of(workspace: Workspace, root: &Path, used: Amount) -> Result<Self, RunError> {
+    pub fn of(
+        workspace: impl Into<Arc<Workspace>>,
+        root: &Path,
+        used: Amount,
+    ) -> Result<Self, RunError> {
+        let workspace = workspace.into();
         let directory = workspace.files().try_clone().map_err(RunError::Workspace)?;
         let same = directory.try_clone().map_err(RunError::Workspace)?;
         let desk = Self::locked(directory, root, workspace.lock_descriptor()?);

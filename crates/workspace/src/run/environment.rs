@@ -1,6 +1,7 @@
 //! The variables that a command sees.
 
 use std::ffi::{OsStr, OsString};
+use std::path::Path;
 
 use carrel_domain::Network;
 
@@ -31,8 +32,7 @@ impl Inner {
         let policy = &self.options.policy;
         let toolchains = &self.toolchains;
         let system = SYSTEM_PATH.map(OsStr::new);
-        let own = policy.path.iter().chain(&toolchains.path).map(|path| path.as_os_str());
-        let path: Vec<&OsStr> = own.chain(system).collect();
+        let path: Vec<&OsStr> = self.programs().map(Path::as_os_str).chain(system).collect();
         let mut variables = Variables::default();
         variables.set("PATH", path.join(OsStr::new(":")));
         variables.set("HOME", desk.path());

@@ -63,6 +63,8 @@ pub struct RunRequest {
     pub network: Option<Network>,
     /// What it may do with the files of the workspace.
     pub access: WorkspaceAccess,
+    /// What it sees of the host besides what the policy grants to every command.
+    pub grants: Grants,
     /// Limits that differ from the policy's. None may be more than the policy allows.
     pub limits: LimitRequest,
     /// More variables.
@@ -83,6 +85,16 @@ pub struct RunRequest {
     pub artifacts: Option<ArtifactRequest>,
     /// Who wants to know when it has started.
     pub started: Option<oneshot::Sender<Started>>,
+}
+
+/// Paths of the host that a command sees, by the word of whoever runs Carrel and never of a tenant. What
+/// does not exist is left out.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Grants {
+    /// What it may read.
+    pub readable: Vec<PathBuf>,
+    /// What it may change.
+    pub writable: Vec<PathBuf>,
 }
 
 /// Limits that a request asks for.
@@ -108,6 +120,7 @@ impl RunRequest {
             directory: PathBuf::new(),
             network: None,
             access: WorkspaceAccess::ReadWrite,
+            grants: Grants::default(),
             limits: LimitRequest::default(),
             environment: Vec::new(),
             stdin: Stdin::Empty,

@@ -1,0 +1,8 @@
+//! What the tests of this crate start commands with.
+#![forbid(unsafe_code)]
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    carrel_exec::run_helper(std::env::args_os().skip(1)).unwrap_or(ExitCode::FAILURE)
+}

@@ -1,0 +1,196 @@
+//! Plain commands: the prompt on stdin, the work, and an exit status.
+//!
+//! Each turn starts the command again, with the prompt of that turn. What it writes to stdout is heard
+//! line by line: a JSON object with the member `event` as what it says there, anything else as a message.
+
+mod said;
+
+use std::time::Duration;
+
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+
+use crate::event::{Event, Tokens};
+use crate::failure::{Failure, FailureKind};
+use crate::launch::{Launcher, Site};
+use crate::lines::Line;
+use crate::process::{Ending, Heard, Input, Process};
+use crate::reporter::Reporter;
+use crate::{Agent, Opening, Session};
+use said::Said;
+
+/// The status of a shell that did not find the program.
+const NOT_FOUND: i32 = 127;
+
+/// How long a command that is in no turn has to end by itself.
+const NO_PATIENCE: Duration = Duration::ZERO;
+
+/// An agent that is a plain command.
+#[derive(Debug)]
+pub(crate) struct Command {
+    pub(crate) launcher: Launcher,
+    /// How long a turn may stay silent.
+    pub(crate) silence: Duration,
+}
+
+#[async_trait::async_trait]
+impl Agent for Command {
+    async fn open(&self, opening: Opening) -> Result<Box<dyn Session>, Failure> {
+        let site = Site::open(&opening).await?;
+        Ok(Box::new(Working {
+            launcher: self.launcher.clone(),
+            silence: self.silence,
+            site,
+            reporter: Reporter::new(opening.events),
+            stop: opening.stop,
+            name: format!("command-{:016x}", fastrand::u64(..)),
+            turns: 0,
+            used: Tokens::default(),
+            process: None,
+        }))
+    }
+}
+
+/// A command that takes one turn after the other.
+struct Working {
+    launcher: Launcher,
+    silence: Duration,
+    site: Site,
+    reporter: Reporter,
+    stop: CancellationToken,
+    name: String,
+    turns: u64,
+    /// What the turns that are over have used.
+    used: Tokens,
+    process: Option<Process>,
+}
+
+/// What is remembered of a turn.
+#[derive(Default)]
+struct Turn {
+    answer: String,
+    used: Tokens,
+    question: Option<String>,
+    limited: Option<(Option<Duration>, String)>,
+}
+
+#[async_trait::async_trait]
+impl Session for Working {
+    fn thread(&self) -> Option<String> {
+        None
+    }
+
+    async fn turn(&mut self, prompt: &str) -> Result<String, Failure> {
+        if self.stop.is_cancelled() {
+            return Err(Failure::stopped());
+        }
+        let process = self.launcher.start(&self.site, Input::Text(prompt.to_owned())).await?;
+        self.turns += 1;
+        let session = format!("{}-{}", self.name, self.turns);
+        let (thread, pid) = (self.name.clone(), process.pid);
+        self.process = Some(process);
+        let stop = self.stop.clone();
+        let turn = async {
+            self.reporter.tell(Event::SessionStarted { session, thread, pid }).await;
+            self.listen().await
+        };
+        let ended = tokio::select! {
+            biased;
+            ended = turn => ended,
+            () = stop.cancelled() => Err(Failure::stopped()),
+        };
+        self.end_process().await;
+        ended
+    }
+
+    async fn close(mut self: Box<Self>) {
+        self.end_process().await;
+        self.site.leave().await;
+    }
+}
+
+impl Working {
+    /// Listens until the command is over.
+    async fn listen(&mut self) -> Result<String, Failure> {
+        let mut turn = Turn::default();
+        loop {
+            let process = self.process.as_mut().expect("it was started");
+            let Ok(heard) = timeout(self.silence, process.next()).await else {
+                let limit = self.silence.as_millis();
+                let message =
+                    format!("the command was silent for {limit} ms (codex.turn_timeout_ms)");
+                return Err(Failure::new(FailureKind::TurnTimeout, message));
+            };
+            match heard {
+                Some(Heard::Line(line)) => self.hear(&mut turn, line).await,
+                Some(Heard::Noise(Line::Text(text))) => {
+                    self.reporter.something("stderr", Some(&text)).await;
+                }
+                Some(Heard::Noise(Line::TooLong { .. })) => {}
+                Some(Heard::Ended(ending)) => {
+                    self.used = self.used.plus(turn.used);
+                    return turn.judge(&ending);
+                }
+                None => return Err(Failure::new(FailureKind::Exited, "the command is gone")),
+            }
+        }
+    }
+
+    async fn hear(&mut self, turn: &mut Turn, line: Line) {
+        let reporter = &self.reporter;
+        match Said::of(line) {
+            Said::Nothing => {}
+            Said::Message(text) => {
+                reporter.something("message", Some(&text)).await;
+                turn.answer = text;
+            }
+            Said::Usage(tokens) => {
+                turn.used = turn.used.at_least(tokens);
+                reporter.usage(self.used.plus(turn.used)).await;
+            }
+            Said::RateLimits(limits) => reporter.tell(Event::RateLimits { limits }).await,
+            Said::RateLimited { retry_after, message } => {
+                reporter.something("rate_limited", Some(&message)).await;
+                turn.limited = Some((retry_after, message));
+            }
+            Said::InputRequired(question) => {
+                reporter.something("turn_input_required", Some(&question)).await;
+                turn.question = Some(question);
+            }
+            Said::Something { kind, message } => {
+                reporter.something(&kind, message.as_deref()).await;
+            }
+            Said::Malformed(message) => reporter.something("malformed", Some(&message)).await,
+        }
+    }
+
+    async fn end_process(&mut self) {
+        if let Some(process) = self.process.take() {
+            process.close(NO_PATIENCE).await;
+        }
+    }
+}
+
+impl Turn {
+    /// Says how the turn went, by what was said and how the command ended.
+    fn judge(self, ending: &Ending) -> Result<String, Failure> {
+        if let Some(question) = self.question {
+            return Err(Failure::new(FailureKind::InputRequired, question));
+        }
+        match (ending.status, self.limited) {
+            (Some(0), _) => Ok(self.answer),
+            (_, Some((retry_after, message))) => {
+                Err(Failure::new(FailureKind::RateLimited { retry_after }, message))
+            }
+            (status, None) => {
+                let kind = match status {
+                    Some(NOT_FOUND) => FailureKind::NotFound,
+                    Some(_) => FailureKind::TurnFailed,
+                    None => FailureKind::Exited,
+                };
+                let message = format!("the command did not end well: {}", ending.account);
+                Err(Failure::new(kind, message))
+            }
+        }
+    }
+}

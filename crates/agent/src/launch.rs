@@ -1,0 +1,158 @@
+//! Starting an agent in its workspace, under its own plan.
+//!
+//! An agent runs behind the same walls as any command, with what it needs besides: the network, its own
+//! program and its credentials, and what the workflow file lists. It has no deadline of its own; whoever
+//! takes turns with it decides how long they may last.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use carrel_config::{ConductorConfig, environment as variable, withheld_variables};
+use carrel_domain::{Network, WorkspaceAccess, message_of};
+use carrel_workspace::{CommandForm, Desk, Grants, LimitRequest, RunRequest, Runner, Workspace};
+use tracing::warn;
+
+use crate::Opening;
+use crate::credentials;
+use crate::failure::{Failure, FailureKind};
+use crate::process::{Input, Process};
+use crate::program;
+
+/// Says to agents that somebody else confines them, so that they need not: ours, and what Claude Code and
+/// Gemini CLI look at.
+const INSIDE_WALLS: [(&str, &str); 3] =
+    [("CARREL_SANDBOX", "1"), ("IS_SANDBOX", "1"), ("SANDBOX", "carrel")];
+
+/// What every agent is started with, whatever its kind.
+#[derive(Clone, Debug)]
+pub(crate) struct Launcher {
+    command: String,
+    network: Network,
+    /// Names of the operator's variables that it sees.
+    passed: Vec<String>,
+    /// Names of variables that it must not have, whoever sets them.
+    removed: Vec<String>,
+    grants: Grants,
+    access: WorkspaceAccess,
+}
+
+/// A workspace that an agent works in.
+#[derive(Debug)]
+pub(crate) struct Site {
+    runner: Arc<Runner>,
+    workspace: Arc<Workspace>,
+    desk: Arc<Desk>,
+    environment: Vec<(String, String)>,
+}
+
+impl Site {
+    /// Looks at the workspace a last time and takes it into use.
+    pub(crate) async fn open(opening: &Opening) -> Result<Self, Failure> {
+        let desk = opening.workspace.desk().await;
+        let desk = desk.map_err(|error| Failure::new(FailureKind::Launch, message_of(&error)))?;
+        Ok(Self {
+            runner: Arc::clone(&opening.runner),
+            workspace: Arc::clone(&opening.workspace),
+            desk: Arc::new(desk),
+            environment: opening.environment.clone(),
+        })
+    }
+
+    /// Returns where the workspace is.
+    pub(crate) fn path(&self) -> &std::path::Path {
+        self.desk.path()
+    }
+
+    /// Notes that the agent has left.
+    pub(crate) async fn leave(self) {
+        if let Err(error) = self.workspace.touch().await {
+            warn!(error = message_of(&error), "could not note that a workspace has changed");
+        }
+    }
+}
+
+impl Launcher {
+    /// Takes what a workflow file says about its agent.
+    pub(crate) fn new(config: &ConductorConfig, command: &str) -> Self {
+        let agent = &config.agent;
+        let withheld = withheld_variables().map(str::to_owned);
+        Self {
+            command: command.to_owned(),
+            network: match agent.network {
+                carrel_config::Network::None => Network::None,
+                carrel_config::Network::Loopback => Network::Loopback,
+                carrel_config::Network::Full => Network::Full,
+            },
+            passed: agent.env.clone(),
+            removed: withheld.chain(config.secret_variables.iter().cloned()).collect(),
+            grants: Grants { readable: agent.readable.clone(), writable: agent.writable.clone() },
+            access: WorkspaceAccess::ReadWrite,
+        }
+    }
+
+    /// Lets the agent leave its workspace as it is.
+    pub(crate) fn reading_only(self) -> Self {
+        Self { access: WorkspaceAccess::ReadOnly, ..self }
+    }
+
+    /// Starts the agent.
+    pub(crate) async fn start(&self, site: &Site, input: Input) -> Result<Process, Failure> {
+        let request = self.request(site);
+        Process::start(Arc::clone(&site.runner), Arc::clone(&site.desk), request, input).await
+    }
+
+    fn request(&self, site: &Site) -> RunRequest {
+        let operator = site.runner.environment();
+        let found = program::find(&self.command, &site.runner);
+        let own = credentials::of(&self.command, operator);
+        let mut grants = self.grants.clone();
+        grants.readable.extend(found.readable);
+        grants.readable.extend(own.readable);
+        grants.writable.extend(own.writable);
+        let passed = self.passed.iter().filter_map(|name| Some((name, operator.get(name)?)));
+        let mut environment: Vec<(OsString, OsString)> =
+            passed.map(|(name, value)| (name.into(), value.to_owned())).collect();
+        environment.extend(own.variables);
+        environment.extend(Self::told(site).map(|(name, value)| (name.into(), value.into())));
+        let line = self.line(&found.path);
+        let argv = ["bash", "-lc", "--", &line].map(OsString::from).to_vec();
+        RunRequest {
+            network: Some(self.network),
+            access: self.access,
+            grants,
+            environment,
+            limits: LimitRequest { lifetime: Some(Duration::MAX), ..LimitRequest::default() },
+            ..RunRequest::new(CommandForm::Argv(argv))
+        }
+    }
+
+    /// Returns what the agent is told about its place.
+    fn told(site: &Site) -> impl Iterator<Item = (String, String)> {
+        let walls = INSIDE_WALLS.iter().filter(|_| site.runner.is_walled());
+        let walls = walls.map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        // Keeps git from taking a repository around the root for the workspace's own.
+        let root = site.path().parent().map(|root| root.to_string_lossy().into_owned());
+        let ceiling = root.map(|root| ("GIT_CEILING_DIRECTORIES".to_owned(), root));
+        walls.chain(ceiling).chain(site.environment.iter().cloned())
+    }
+
+    /// Returns the line for a login shell. What a profile exports comes before it, and so does the `PATH`
+    /// that a profile sets.
+    fn line(&self, path: &[PathBuf]) -> String {
+        let names = self.removed.join(" ");
+        let prefixes = [variable::SECRET_PREFIX, variable::GIT_TOKEN_PREFIX];
+        let prefixes = prefixes.map(|prefix| format!("\"${{!{prefix}@}}\"")).join(" ");
+        let path: Vec<_> = path.iter().map(|path| path.to_string_lossy()).collect();
+        let path = match path.as_slice() {
+            [] => String::new(),
+            path => format!("PATH={}:$PATH\n", quoted(&path.join(":"))),
+        };
+        format!("unset -v {names} {prefixes} || exit 126\n{path}{}", self.command)
+    }
+}
+
+fn quoted(word: &str) -> String {
+    format!("'{}'", word.replace('\'', "'\\''"))
+}

@@ -1,0 +1,91 @@
+//! Numbers of tokens, as different agents spell them.
+
+use serde_json::Value;
+
+use crate::event::Tokens;
+
+const INPUT: [&str; 4] = ["input_tokens", "prompt_tokens", "inputTokens", "promptTokens"];
+const OUTPUT: [&str; 4] =
+    ["output_tokens", "completion_tokens", "outputTokens", "completionTokens"];
+const TOTAL: [&str; 3] = ["total_tokens", "total", "totalTokens"];
+
+/// Reads numbers of tokens; nothing if there are none.
+pub(crate) fn tokens(value: &Value) -> Option<Tokens> {
+    let read = |names: &[&str]| names.iter().find_map(|name| number(value.get(name)?));
+    let (input, output, total) = (read(&INPUT), read(&OUTPUT), read(&TOTAL));
+    if input.is_none() && output.is_none() && total.is_none() {
+        return None;
+    }
+    let (input, output) = (input.unwrap_or_default(), output.unwrap_or_default());
+    Some(Tokens { input, output, total: total.unwrap_or(input.saturating_add(output)) })
+}
+
+/// Reads a whole number, also one that a text begins with.
+fn number(value: &Value) -> Option<u64> {
+    match value {
+        Value::Number(number) => number.as_u64(),
+        Value::String(text) => {
+            let text = text.trim_start();
+            let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+            text[..digits].parse().ok()
+        }
+        _ => None,
+    }
+}
+
+impl Tokens {
+    /// Adds up.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        Self {
+            input: self.input.saturating_add(other.input),
+            output: self.output.saturating_add(other.output),
+            total: self.total.saturating_add(other.total),
+        }
+    }
+
+    /// Takes away what was counted before.
+    #[must_use]
+    pub fn minus(self, other: Self) -> Self {
+        Self {
+            input: self.input.saturating_sub(other.input),
+            output: self.output.saturating_sub(other.output),
+            total: self.total.saturating_sub(other.total),
+        }
+    }
+
+    /// Returns the larger number of each: a counter that is told again, or out of order, never falls.
+    #[must_use]
+    pub fn at_least(self, other: Self) -> Self {
+        Self {
+            input: self.input.max(other.input),
+            output: self.output.max(other.output),
+            total: self.total.max(other.total),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pretty_assertions::assert_eq;
+    use serde_json::json;
+
+    #[test]
+    fn tokens_are_read_however_they_are_spelt() {
+        let expected = Some(Tokens { input: 10, output: 4, total: 15 });
+        for value in [
+            json!({"input_tokens": 10, "output_tokens": 4, "total_tokens": 15}),
+            json!({"prompt_tokens": 10, "completion_tokens": 4, "total": 15}),
+            json!({"inputTokens": 10, "outputTokens": 4, "totalTokens": 15}),
+            json!({"promptTokens": "10", "completionTokens": "4 tokens", "total": "15"}),
+        ] {
+            assert_eq!(tokens(&value), expected, "{value}");
+        }
+        let sum = Some(Tokens { input: 1, output: 2, total: 3 });
+        assert_eq!(tokens(&json!({"input_tokens": 1, "output_tokens": 2})), sum);
+        for value in [json!({}), json!({"total": -1}), json!({"total": "x"}), json!([1])] {
+            assert_eq!(tokens(&value), None, "{value}");
+        }
+    }
+}

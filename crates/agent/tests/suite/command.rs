@@ -1,0 +1,75 @@
+use std::time::Duration;
+
+use carrel_agent::{Event, FailureKind};
+use pretty_assertions::assert_eq;
+use serde_json::json;
+
+use crate::lab::{Lab, command};
+
+#[tokio::test]
+async fn a_command_reads_its_prompt_and_its_last_message_is_the_answer() {
+    let lab = Lab::new().await;
+    let (ended, heard) = lab.command("cat > prompt.txt; echo first; echo 'all done'").await;
+    assert_eq!(ended, Ok("all done".to_owned()));
+    assert_eq!(lab.read("prompt.txt"), "the prompt");
+    assert_eq!(heard.said("message"), ["first", "all done"]);
+    assert!(matches!(&heard.all()[0], Event::SessionStarted { session, thread, .. }
+        if *session == format!("{thread}-1")));
+}
+
+#[tokio::test]
+async fn each_turn_starts_the_command_again_and_what_it_uses_adds_up() {
+    let lab = Lab::new().await;
+    let script = r#"cat >> prompts.txt
+        echo '{"event":"usage","input_tokens":5,"output_tokens":1}'
+        echo '{"event":"usage","input_tokens":7,"output_tokens":2}'"#;
+    let mut opened = lab.open(&command(script, "")).await.unwrap();
+    opened.session.turn("one\n").await.unwrap();
+    opened.session.turn("two\n").await.unwrap();
+    assert_eq!(opened.session.thread(), None);
+    let heard = opened.close().await;
+    assert_eq!(lab.read("prompts.txt"), "one\ntwo\n");
+    let used = heard.all().into_iter().filter_map(|event| match event {
+        Event::Usage(tokens) => Some((tokens.input, tokens.output, tokens.total)),
+        _ => None,
+    });
+    assert_eq!(used.collect::<Vec<_>>(), [(5, 1, 6), (7, 2, 9), (12, 3, 15), (14, 4, 18)]);
+}
+
+#[tokio::test]
+async fn a_command_that_fails_says_so_with_its_last_words() {
+    let lab = Lab::new().await;
+    let (ended, heard) = lab.command("echo 'no such model' >&2; exit 3").await;
+    let failure = ended.unwrap_err();
+    assert_eq!(failure.kind, FailureKind::TurnFailed);
+    assert_eq!(
+        failure.message,
+        "the command did not end well: it exited with status 3: no such model"
+    );
+    assert_eq!(heard.said("stderr"), ["no such model"]);
+    assert_eq!(heard.said("malformed"), Vec::<String>::new());
+    let missing = lab.command("no-such-agent --now").await.0.unwrap_err();
+    assert_eq!(missing.kind, FailureKind::NotFound, "{missing}");
+    assert!(missing.message.contains("no-such-agent"), "{missing}");
+}
+
+#[tokio::test]
+async fn questions_and_limits_are_outcomes_of_their_own() {
+    let lab = Lab::new().await;
+    let asks = r#"echo '{"event":"input_required","question":"Which one?"}'"#;
+    let failure = lab.command(asks).await.0.unwrap_err();
+    assert_eq!((failure.kind, &*failure.message), (FailureKind::InputRequired, "Which one?"));
+    let limited = r#"echo '{"event":"rate_limits","limits":{"primary":1}}'
+        echo '{"event":"rate_limited","retry_after_seconds":90,"message":"slow down"}'; exit 1"#;
+    let (ended, heard) = lab.command(limited).await;
+    let retry_after = Some(Duration::from_secs(90));
+    assert_eq!(ended.unwrap_err().kind, FailureKind::RateLimited { retry_after });
+    assert!(heard.all().contains(&Event::RateLimits { limits: json!({"primary": 1}) }));
+}
+
+#[tokio::test]
+async fn a_limit_that_the_command_got_over_is_no_failure() {
+    let lab = Lab::new().await;
+    let script = r#"echo '{"event":"rate_limited"}'; echo done"#;
+    assert_eq!(lab.command(script).await.0, Ok("done".to_owned()));
+}

@@ -1,0 +1,228 @@
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use carrel_agent::{Event, Failure, Opening, Session, Tools};
+use carrel_config::{
+    ConductorConfig, Environment, HooksConfig, OperatorPolicy, Scope, TierChoice, Workflow,
+};
+use carrel_domain::{ByteSize, Identifier, SystemClock};
+use carrel_workspace::{
+    Boundary, Commands, Create, HookSettings, Hooks, Options, Purpose, Quota, Runner,
+    RunnerOptions, Workspace, Workspaces,
+};
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+/// How long anything that happens at once may take on a machine that is busy.
+pub(crate) const SOON: Duration = Duration::from_secs(30);
+
+/// A root with one workspace, and an operator whose home is beside it.
+pub(crate) struct Lab {
+    pub(crate) directory: tempfile::TempDir,
+    pub(crate) runner: Arc<Runner>,
+    pub(crate) workspace: Arc<Workspace>,
+}
+
+/// A session with what was heard of it.
+pub(crate) struct Opened {
+    pub(crate) session: Box<dyn Session>,
+    pub(crate) heard: Heard,
+    pub(crate) stop: CancellationToken,
+    listening: tokio::task::JoinHandle<()>,
+}
+
+/// Events as they arrive.
+#[derive(Clone, Default)]
+pub(crate) struct Heard(Arc<Mutex<Vec<Event>>>);
+
+impl Lab {
+    pub(crate) async fn new() -> Self {
+        Self::with(TierChoice::Auto, &[]).await
+    }
+
+    /// Makes a lab with variables of the operator's.
+    pub(crate) async fn with(tier: TierChoice, variables: &[(&str, &str)]) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let home = directory.path().join("home");
+        std::fs::create_dir(&home).unwrap();
+        let usual = [
+            ("HOME".to_owned(), home.to_str().unwrap().to_owned()),
+            ("PATH".to_owned(), format!("{}/bin:/usr/bin:/bin", home.display())),
+        ];
+        let more = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        let environment = Environment::from_pairs(usual.into_iter().chain(more));
+        let commands = Commands::new(env!("CARGO_BIN_EXE_carrel-agent-spawner").into());
+        let runner = Runner::new(RunnerOptions {
+            commands: commands.clone(),
+            policy: OperatorPolicy::default(),
+            environment: environment.clone(),
+            boundary: Boundary::Walls(tier),
+            without: Vec::new(),
+            purpose: Purpose::ManyCommands,
+        });
+        let options = Options {
+            root: directory.path().join("root"),
+            home: None,
+            quota: Quota { bytes: ByteSize::mib(100), files: Some(10_000) },
+            clock: Arc::new(SystemClock),
+        };
+        let workspaces = Workspaces::open_or_create(&options).unwrap();
+        let hooks = HookSettings::new(HooksConfig::none(), &environment, Vec::new());
+        let hooks = Hooks::new(hooks, commands, CancellationToken::new());
+        let identifier = Identifier::parse("CAR-1").unwrap();
+        workspaces.create(Create::new(identifier.clone()), &hooks).await.unwrap();
+        let workspace = Arc::new(workspaces.open(&identifier).await.unwrap());
+        Self { directory, runner: Arc::new(runner), workspace }
+    }
+
+    /// Returns a path inside the workspace.
+    pub(crate) fn inside(&self, name: &str) -> PathBuf {
+        self.workspace.files().path().join(name)
+    }
+
+    /// Returns a path below the operator's home.
+    pub(crate) fn home(&self, name: &str) -> PathBuf {
+        self.directory.path().join("home").join(name)
+    }
+
+    pub(crate) fn read(&self, name: &str) -> String {
+        std::fs::read_to_string(self.inside(name)).unwrap()
+    }
+
+    /// Puts a program into the operator's own directory of programs.
+    pub(crate) fn install(&self, name: &str, script: &str) {
+        use std::os::unix::fs::PermissionsExt;
+        let path = self.home("bin").join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, script).unwrap();
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    }
+
+    /// Opens a session with an agent that a workflow file describes.
+    pub(crate) async fn open(&self, yaml: &str) -> Result<Opened, Failure> {
+        self.open_with(yaml, Arc::new(NoTools), None).await
+    }
+
+    pub(crate) async fn open_config(&self, config: &ConductorConfig) -> Result<Opened, Failure> {
+        self.open_agent(config, Arc::new(NoTools), None).await
+    }
+
+    pub(crate) async fn open_with(
+        &self,
+        yaml: &str,
+        tools: Arc<dyn Tools>,
+        thread: Option<String>,
+    ) -> Result<Opened, Failure> {
+        self.open_agent(&config(yaml), tools, thread).await
+    }
+
+    async fn open_agent(
+        &self,
+        config: &ConductorConfig,
+        tools: Arc<dyn Tools>,
+        thread: Option<String>,
+    ) -> Result<Opened, Failure> {
+        let agent = carrel_agent::from_config(config);
+        let (events, mut arriving) = mpsc::channel(16);
+        let heard = Heard::default();
+        let keeping = heard.clone();
+        let listening = tokio::spawn(async move {
+            while let Some(event) = arriving.recv().await {
+                keeping.0.lock().unwrap().push(event);
+            }
+        });
+        let stop = CancellationToken::new();
+        let opening = Opening {
+            runner: Arc::clone(&self.runner),
+            workspace: Arc::clone(&self.workspace),
+            title: "CAR-1: A title".to_owned(),
+            thread,
+            environment: vec![("CARREL_ISSUE_IDENTIFIER".to_owned(), "CAR-1".to_owned())],
+            tools,
+            events,
+            stop: stop.clone(),
+        };
+        let session = agent.open(opening).await?;
+        Ok(Opened { session, heard, stop, listening })
+    }
+
+    /// Takes one turn with a plain command, closes the session, and returns what came of it.
+    pub(crate) async fn command(&self, script: &str) -> (Result<String, Failure>, Heard) {
+        let mut opened = self.open(&command(script, "")).await.unwrap();
+        let ended = opened.session.turn("the prompt").await;
+        (ended, opened.close().await)
+    }
+}
+
+impl Opened {
+    /// Closes the session, and returns all that was heard of it.
+    pub(crate) async fn close(self) -> Heard {
+        self.session.close().await;
+        self.listening.await.unwrap();
+        self.heard
+    }
+}
+
+impl Heard {
+    pub(crate) fn all(&self) -> Vec<Event> {
+        self.0.lock().unwrap().clone()
+    }
+
+    /// Returns what was said with events of a kind.
+    pub(crate) fn said(&self, wanted: &str) -> Vec<String> {
+        let all = self.all().into_iter();
+        all.filter_map(|event| match event {
+            Event::Something { kind, message } if kind == wanted => {
+                Some(message.unwrap_or_default())
+            }
+            _ => None,
+        })
+        .collect()
+    }
+
+    /// Waits until something was heard.
+    pub(crate) async fn wait_for(&self, wanted: impl Fn(&Event) -> bool) {
+        let waiting = async {
+            while !self.all().iter().any(&wanted) {
+                tokio::time::sleep(Duration::from_millis(2)).await;
+            }
+        };
+        let found = tokio::time::timeout(SOON, waiting).await;
+        found.unwrap_or_else(|_| panic!("not heard: {:?}", self.all()));
+    }
+}
+
+/// Describes a plain command.
+pub(crate) fn command(script: &str, more: &str) -> String {
+    format!("agent: {{kind: command, command: {}}}\n{more}", json!(script))
+}
+
+pub(crate) fn config(yaml: &str) -> ConductorConfig {
+    let text = format!("---\ntracker: {{kind: local}}\n{yaml}\n---\n");
+    let (path, environment) = (Path::new("/w/WORKFLOW.md"), Environment::default());
+    let workflow = Workflow::parse(text.as_bytes(), path, &environment, Scope::Everything).unwrap();
+    workflow.config.conductor.unwrap()
+}
+
+/// Counts the processes with a word in their arguments.
+pub(crate) fn processes_with(word: &str) -> usize {
+    let entries = std::fs::read_dir("/proc").unwrap().filter_map(Result::ok);
+    let lines = entries.filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok());
+    lines.filter(|line| String::from_utf8_lossy(line).contains(word)).count()
+}
+
+#[derive(Debug)]
+pub(crate) struct NoTools;
+
+#[async_trait::async_trait]
+impl Tools for NoTools {
+    fn list(&self) -> Vec<Value> {
+        Vec::new()
+    }
+
+    async fn call(&self, name: &str, _: Value) -> (bool, String) {
+        (false, format!("there is no tool {name}"))
+    }
+}

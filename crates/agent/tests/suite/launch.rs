@@ -1,0 +1,183 @@
+use std::time::{Duration, Instant};
+
+use carrel_agent::{Event, FailureKind};
+use carrel_config::TierChoice;
+use carrel_domain::Tier;
+use pretty_assertions::assert_eq;
+
+use crate::lab::{Lab, command, processes_with};
+
+#[tokio::test]
+async fn item_056_launch_uses_the_workspace_and_bash() {
+    let lab = Lab::new().await;
+    let script = "pwd; [[ -n $BASH_VERSION ]] && shopt -q login_shell && echo 'a login bash'";
+    let (ended, heard) = lab.command(script).await;
+    assert_eq!(ended, Ok("a login bash".to_owned()));
+    assert_eq!(heard.said("message")[0], lab.inside("").to_str().unwrap().trim_end_matches('/'));
+}
+
+#[tokio::test]
+async fn item_074_and_129_no_secret_of_a_tracker_reaches_the_agent() {
+    let variables = [("LINEAR_API_KEY", "lin_secret"), ("MY_TRACKER", "ghp_secret")];
+    let lab = Lab::with(TierChoice::Auto, &variables).await;
+    // The home of an agent is its workspace, and so is its login profile.
+    let profile = "export LINEAR_API_KEY=lin_secret GITHUB_TOKEN=x MY_TRACKER=ghp_secret\n\
+                   export CARREL_SECRET_A=sealed CARREL_GIT_TOKEN_X=y DATABASE_URL=z SHOWN=1\n";
+    std::fs::write(lab.inside(".bash_profile"), profile).unwrap();
+    let yaml = command("env > seen", "").replace("agent: {", "agent: {env: [HOME_KEY], ");
+    let mut config = crate::lab::config(&yaml);
+    config.secret_variables = vec!["MY_TRACKER".to_owned()];
+    let mut opened = lab.open_config(&config).await.unwrap();
+    opened.session.turn("").await.unwrap();
+    opened.close().await;
+    let seen = lab.read("seen");
+    assert!(seen.contains("SHOWN=1") && seen.contains("CARREL_ISSUE_IDENTIFIER=CAR-1"), "{seen}");
+    for secret in ["secret", "GITHUB_TOKEN", "sealed", "CARREL_GIT_TOKEN_X", "DATABASE_URL"] {
+        assert!(!seen.contains(secret), "{secret}: {seen}");
+    }
+}
+
+#[tokio::test]
+async fn a_profile_that_makes_a_secret_permanent_keeps_the_agent_from_starting() {
+    let lab = Lab::new().await;
+    std::fs::write(lab.inside(".bash_profile"), "readonly LINEAR_API_KEY=lin_secret\n").unwrap();
+    let failure = lab.command("env > seen").await.0.unwrap_err();
+    assert!(failure.message.contains("status 126"), "{failure}");
+    assert!(!lab.inside("seen").exists());
+}
+
+#[tokio::test]
+async fn variables_of_the_operator_are_seen_when_they_are_listed() {
+    let lab = Lab::with(TierChoice::Auto, &[("MODEL_KEY", "sk-1"), ("OTHER", "o")]).await;
+    let yaml = command("echo $MODEL_KEY/$OTHER/$CARREL_SANDBOX", "");
+    let yaml = yaml.replace("agent: {", "agent: {env: [MODEL_KEY], ");
+    let mut opened = lab.open(&yaml).await.unwrap();
+    assert_eq!(opened.session.turn("").await, Ok("sk-1//1".to_owned()));
+    opened.close().await;
+}
+
+#[tokio::test]
+async fn a_program_below_home_is_found_and_the_home_is_not_seen() {
+    let lab = Lab::new().await;
+    lab.install("my-agent", "#!/bin/sh\ncat \"$1\" 2>&1; echo; echo ran $0");
+    std::fs::write(lab.home("private"), "mine").unwrap();
+    let script = format!("my-agent {}", lab.home("private").display());
+    let (ended, heard) = lab.command(&script).await;
+    let program = lab.home("bin/my-agent");
+    assert_eq!(ended, Ok(format!("ran {}", program.display())));
+    assert!(!heard.said("message").contains(&"mine".to_owned()), "{:?}", heard.all());
+}
+
+#[tokio::test]
+async fn paths_of_the_workflow_file_are_seen_as_it_says() {
+    let lab = Lab::new().await;
+    for name in ["read", "write", "alone"] {
+        std::fs::create_dir(lab.home(name)).unwrap();
+        std::fs::write(lab.home(name).join("file"), name).unwrap();
+    }
+    let [read, write, alone] = ["read", "write", "alone/file"].map(|name| lab.home(name));
+    let script = format!(
+        "cat {0}/file {2}; (echo x > {0}/file) 2>/dev/null || echo ' refused'; echo new > {1}/file",
+        read.display(),
+        write.display(),
+        alone.display(),
+    );
+    let sandbox = format!(
+        "agent: {{sandbox: {{readable: [{}, {}], writable: [{}]}}, ",
+        read.display(),
+        alone.display(),
+        write.display()
+    );
+    let yaml = command(&script, "").replace("agent: {", &sandbox);
+    let mut opened = lab.open(&yaml).await.unwrap();
+    assert_eq!(opened.session.turn("").await, Ok("readalone refused".to_owned()));
+    opened.close().await;
+    assert_eq!(std::fs::read_to_string(write.join("file")).unwrap(), "new\n");
+    assert_eq!(std::fs::read_to_string(read.join("file")).unwrap(), "read");
+}
+
+#[tokio::test]
+async fn an_agent_reaches_the_network_unless_it_is_told_less() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let script = format!("(exec 3<>/dev/tcp/127.0.0.1/{port}) 2>/dev/null && echo yes || echo no");
+    let lab = Lab::new().await;
+    assert_eq!(lab.command(&script).await.0, Ok("yes".to_owned()));
+    let yaml = command(&script, "").replace("agent: {", "agent: {network: none, ");
+    let mut opened = lab.open(&yaml).await.unwrap();
+    assert_eq!(opened.session.turn("").await, Ok("no".to_owned()));
+    opened.close().await;
+}
+
+#[tokio::test]
+async fn what_outlives_the_command_is_gone_when_the_session_is_closed() {
+    let lab = Lab::new().await;
+    let word = format!("orphan-of-{}", lab.directory.path().file_name().unwrap().display());
+    let script = format!(
+        "setsid sh -c 'trap \"\" TERM; : {word}; touch begun; while :; do sleep 1; done' &
+         until [ -e begun ]; do sleep 0.01; done; echo started; wait"
+    );
+    let mut opened = lab.open(&command(&script, "")).await.unwrap();
+    let (heard, stop) = (opened.heard.clone(), opened.stop.clone());
+    let stopping = async {
+        heard
+            .wait_for(|event| matches!(event, Event::Something { kind, .. } if kind == "message"))
+            .await;
+        assert!(processes_with(&word) > 0);
+        stop.cancel();
+    };
+    let (ended, ()) = tokio::join!(opened.session.turn(""), stopping);
+    assert_eq!(ended.unwrap_err().kind, FailureKind::Stopped);
+    opened.close().await;
+    assert_eq!(processes_with(&word), 0);
+}
+
+#[tokio::test]
+async fn item_062_and_132_silence_ends_a_turn_and_every_line_begins_it_anew() {
+    let lab = Lab::new().await;
+    let quick = "codex: {turn_timeout_ms: 700}";
+    let talks = "for i in 1 2 3 4; do sleep 0.4; echo $i; done";
+    let mut opened = lab.open(&command(talks, quick)).await.unwrap();
+    assert_eq!(opened.session.turn("").await, Ok("4".to_owned()));
+    opened.close().await;
+    let begun = Instant::now();
+    let mut opened = lab.open(&command("echo begun; sleep 1000", quick)).await.unwrap();
+    let failure = opened.session.turn("").await.unwrap_err();
+    opened.close().await;
+    assert_eq!(failure.kind, FailureKind::TurnTimeout, "{failure}");
+    assert!(begun.elapsed() < Duration::from_secs(20));
+}
+
+#[tokio::test]
+async fn item_127_long_lines_are_read_and_endless_ones_are_not_kept() {
+    let lab = Lab::new().await;
+    let script = "head -c 1100000 /dev/zero | tr '\\0' x; echo; \
+                  head -c 11000000 /dev/zero | tr '\\0' y; echo; echo end";
+    let (ended, heard) = lab.command(script).await;
+    assert_eq!(ended, Ok("end".to_owned()));
+    assert_eq!(heard.said("malformed"), ["a line of 11000000 bytes"]);
+    assert_eq!(heard.said("message").len(), 2);
+}
+
+#[tokio::test]
+async fn item_128_noise_is_no_malformed_line_and_half_an_object_is() {
+    let lab = Lab::new().await;
+    let (_, heard) = lab.command("echo '{not json' >&2; echo '{\"event\":'; echo plain").await;
+    assert_eq!(heard.said("malformed"), ["{\"event\":"]);
+    assert_eq!(heard.said("stderr"), ["{not json"]);
+}
+
+#[tokio::test]
+async fn walls_without_namespaces_hold_an_agent_as_well() {
+    if rustix::process::geteuid().is_root() {
+        eprintln!(
+            "SKIPPED: an administrator's workspace has no owner for this tier; `make test-as-user` runs this"
+        );
+        return;
+    }
+    let lab = Lab::with(TierChoice::Only(Tier::Landlock), &[]).await;
+    std::fs::write(lab.home("private"), "mine").unwrap();
+    lab.install("my-agent", "#!/bin/sh\ncat \"$1\" || echo refused");
+    let script = format!("my-agent {}", lab.home("private").display());
+    assert_eq!(lab.command(&script).await.0, Ok("refused".to_owned()));
+}

@@ -1,0 +1,34 @@
+//! Lists of the operator's variables that others may see.
+
+use crate::environment;
+use crate::reader::Reader;
+use crate::schema::Key;
+use crate::secrets;
+
+/// Variables with this prefix are set by Carrel itself.
+const OWN_PREFIX: &str = "CARREL_";
+
+/// Why a variable cannot be handed on that a secret is read from.
+pub(super) const HOLDS_SECRET: &str = "which holds a secret of a tracker or the server; they never see it, so give them a credential of \
+     their own under another name";
+
+/// Reads the names of variables.
+pub(super) fn read(reader: &mut Reader<'_>, key: &Key) -> Vec<String> {
+    let names = reader.texts(key).unwrap_or_default();
+    for name in &names {
+        if let Some(complaint) = complaint_about(name) {
+            reader.problem(key, format!("lists {name:?}, {complaint}"));
+        }
+    }
+    names
+}
+
+fn complaint_about(name: &str) -> Option<&'static str> {
+    if !environment::is_variable_name(name) {
+        return Some("which is not the name of a variable");
+    }
+    if secrets::is_withheld(name) {
+        return Some(HOLDS_SECRET);
+    }
+    name.starts_with(OWN_PREFIX).then_some("which Carrel sets itself")
+}
