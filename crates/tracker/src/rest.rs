@@ -17,6 +17,9 @@ use crate::tool::{Refusal, Tool, ToolReply};
 /// What an agent is told of an answer at most.
 const MAX_OUTPUT_BYTES: usize = 256 * 1024;
 
+/// What an agent may send at most.
+const MAX_BODY_BYTES: usize = 1024 * 1024;
+
 /// How many values a query may have.
 const MAX_VALUES: usize = 64;
 
@@ -68,6 +71,9 @@ impl Call {
         if let Some(name) = told.keys().next() {
             let known = format!("method, path, {} and body", shape.query);
             return Err(Refusal::arguments(format!("{name:?} is not known; there are {known}")));
+        }
+        if body.as_ref().is_some_and(is_too_long) {
+            return Err(too_long());
         }
         if body.is_some() && method == Method::GET {
             return Err(Refusal::arguments(format!("GET has no body; use `{}`", shape.query)));
@@ -121,6 +127,15 @@ fn collect(value: &Value, names: &[&str], found: &mut Vec<Value>) {
         Value::Array(values) => values.iter().for_each(|value| collect(value, names, found)),
         _ => {}
     }
+}
+
+/// Tells whether this is more than an agent may send.
+pub(crate) fn is_too_long(body: &Value) -> bool {
+    body.to_string().len() > MAX_BODY_BYTES
+}
+
+pub(crate) fn too_long() -> Refusal {
+    Refusal::arguments(format!("what is sent has more than {MAX_BODY_BYTES} bytes"))
 }
 
 fn forbidden(fields: &Map<String, Value>) -> Option<&str> {
@@ -255,8 +270,12 @@ mod tests {
             json!({ "method": "GET", "path": "/x", "params": [] }),
             json!({ "method": "GET", "path": "/x", "params": { "a": {} } }),
             json!({ "method": "GET", "path": "/x", "body": {} }),
+            json!({ "method": "POST", "path": "/x", "body": "x".repeat(MAX_BODY_BYTES) }),
         ] {
-            assert!(matches!(parse(arguments.clone()), Err(Refusal::Arguments(_))), "{arguments}");
+            assert!(
+                matches!(parse(arguments.clone()), Err(Refusal::Arguments(_))),
+                "{arguments:.80}"
+            );
         }
         for arguments in [
             json!({ "method": "GET", "path": "/x", "params": { "sudo": "root" } }),

@@ -242,6 +242,14 @@ async fn an_issue_that_jira_could_not_give_now_is_not_taken_for_gone() {
 }
 
 #[tokio::test]
+async fn an_issue_of_no_project_is_not_taken_for_ours() {
+    let stage = stage::<Jira>(1).await;
+    stage.world().records[0]["fields"]["project"] = Value::Null;
+    let fault = stage.tracker.by_ids(&ids::<Jira>([1])).await.unwrap_err();
+    assert_eq!(fault.kind, FaultKind::Response);
+}
+
+#[tokio::test]
 async fn item_038_finished_tasks_and_sections_are_not_worked_on() {
     let stage = stage::<Asana>(3).await;
     stage.world().records[0]["completed"] = json!(true);
