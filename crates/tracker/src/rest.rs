@@ -11,6 +11,7 @@ use hyper::Method;
 use serde_json::{Map, Value, json};
 
 use crate::api::{Answer, Api, Ask};
+use crate::fault::whole_seconds;
 use crate::patience;
 use crate::tool::{Refusal, Tool, ToolReply};
 
@@ -200,7 +201,7 @@ pub(crate) fn reply(api: &Api, answer: &Answer) -> ToolReply {
     let mut told = json!({ "status": answer.status, "body": body(answer) });
     if patience::is_limit(answer.status, &answer.headers, &told["body"].to_string()) {
         let wait = api.limited(&answer.headers).retry_after;
-        told["retryAfterSeconds"] = json!(wait.map(|wait| wait.as_secs()));
+        told["retryAfterSeconds"] = json!(wait.map(whole_seconds));
     }
     let output = serde_json::to_string_pretty(&told).expect("JSON can be written");
     ToolReply { success, output: api.mask(&output) }
