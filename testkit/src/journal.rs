@@ -69,9 +69,13 @@ pub async fn notes_are_taken_in_order_and_all_or_none(store: &dyn Kept) {
     let notes = vec![save("a", json!(1)), erase("a"), save("a", json!(2))];
     store.note(HERE, notes, at(1)).await.unwrap();
     store.note(HERE, vec![began(7, "a")], at(1)).await.unwrap();
-    // The number of a run is never given twice, and with it the rest is refused.
-    let notes = vec![save("a", json!(3)), Note::Day(json!("new")), began(7, "a")];
+    // Whoever did not hear the answer says the same again.
+    store.note(HERE, vec![began(7, "a")], at(1)).await.unwrap();
+    // The number of a run is never given to another, and with it the rest is refused.
+    let notes = vec![save("a", json!(3)), Note::Day(json!("new")), began(7, "b")];
     store.note(HERE, notes, at(2)).await.unwrap_err();
+    store.note(HERE, vec![ended(7)], at(2)).await.unwrap();
+    store.note(HERE, vec![save("a", json!(3)), began(7, "a")], at(2)).await.unwrap_err();
     assert_eq!(store.entries(HERE).await.unwrap(), [("a".to_owned(), json!(2))]);
     assert_eq!(store.day(HERE).await.unwrap(), None);
 }

@@ -1,9 +1,9 @@
 //! What tests of several crates share.
 //!
 //! [`store`] says what every store promises. An implementation runs all of it with [`store_suite!`], or
-//! with [`keep_promises`] where a store of its own for each test would cost too much; [`journal`] does the same for
-//! what the conductor keeps. [`servers`] are real
-//! ones.
+//! with [`keep_promises`] where a store of its own for each test would cost too much; [`journal`] does the
+//! same for what the conductor keeps. [`servers`] are real ones, [`agents`] and their [`provider`] of
+//! answers are scripted.
 #![forbid(unsafe_code)]
 #![expect(
     clippy::missing_panics_doc,
@@ -12,8 +12,10 @@
     reason = "a promise is named by its function and broken by a panic"
 )]
 
+pub mod agents;
 pub mod journal;
 pub mod model;
+pub mod provider;
 pub mod proxy;
 pub mod servers;
 pub mod store;

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use carrel_config::{ConductorConfig, environment as variable, withheld_variables};
-use carrel_domain::{Network, message_of};
+use carrel_domain::{Network, WorkspaceAccess, message_of};
 use carrel_workspace::{CommandForm, Desk, Grants, LimitRequest, RunRequest, Runner, Workspace};
 use tracing::warn;
 
@@ -35,6 +35,7 @@ pub(crate) struct Launcher {
     /// Names of variables that it must not have, whoever sets them.
     removed: Vec<String>,
     grants: Grants,
+    access: WorkspaceAccess,
 }
 
 /// A workspace that an agent works in.
@@ -87,7 +88,13 @@ impl Launcher {
             passed: agent.env.clone(),
             removed: withheld.chain(config.secret_variables.iter().cloned()).collect(),
             grants: Grants { readable: agent.readable.clone(), writable: agent.writable.clone() },
+            access: WorkspaceAccess::ReadWrite,
         }
+    }
+
+    /// Lets the agent leave its workspace as it is.
+    pub(crate) fn reading_only(self) -> Self {
+        Self { access: WorkspaceAccess::ReadOnly, ..self }
     }
 
     /// Starts the agent.
@@ -113,6 +120,7 @@ impl Launcher {
         let argv = ["bash", "-lc", "--", &line].map(OsString::from).to_vec();
         RunRequest {
             network: Some(self.network),
+            access: self.access,
             grants,
             environment,
             limits: LimitRequest { lifetime: Some(Duration::MAX), ..LimitRequest::default() },

@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod brief;
+mod codex;
 mod command;
 mod credentials;
 mod event;
@@ -14,6 +15,8 @@ mod lines;
 mod process;
 mod program;
 mod reporter;
+mod rpc;
+mod toolbox;
 mod usage;
 
 pub use event::{Event, Tokens};
@@ -28,6 +31,7 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+use codex::Codex;
 use command::Command;
 use launch::Launcher;
 
@@ -39,7 +43,8 @@ pub fn from_config(config: &ConductorConfig) -> Arc<dyn Agent> {
         AgentKind::Command => {
             Arc::new(Command { launcher: Launcher::new(config, command), silence })
         }
-        kind @ (AgentKind::Codex | AgentKind::Acp) => Arc::new(Missing { kind }),
+        AgentKind::Codex => Arc::new(Codex::new(config)),
+        kind @ AgentKind::Acp => Arc::new(Missing { kind }),
     }
 }
 

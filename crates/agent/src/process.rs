@@ -62,7 +62,6 @@ pub(crate) enum Input {
     /// This, and then the end.
     Text(String),
     /// What it is told while it runs.
-    #[expect(dead_code, reason = "plain commands are told everything at once")]
     Told,
 }
 
@@ -117,7 +116,6 @@ impl Process {
 
     /// Tells it something, a line as a rule. That it reads it is not waited for, unless it has not read
     /// much for long.
-    #[expect(dead_code, reason = "plain commands are told everything at once")]
     pub(crate) async fn tell(&self, bytes: Vec<u8>, patience: Duration) -> Result<(), Failure> {
         let Some(told) = &self.told else { return Ok(()) };
         match timeout(patience, told.send(bytes)).await {

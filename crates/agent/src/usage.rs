@@ -44,6 +44,16 @@ impl Tokens {
         }
     }
 
+    /// Takes away what was counted before.
+    #[must_use]
+    pub fn minus(self, other: Self) -> Self {
+        Self {
+            input: self.input.saturating_sub(other.input),
+            output: self.output.saturating_sub(other.output),
+            total: self.total.saturating_sub(other.total),
+        }
+    }
+
     /// Returns the larger number of each: a counter that is told again, or out of order, never falls.
     #[must_use]
     pub fn at_least(self, other: Self) -> Self {

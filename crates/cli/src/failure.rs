@@ -96,6 +96,10 @@ pub(crate) enum Failure {
     NoData { path: String },
     #[error(transparent)]
     Issue(#[from] carrel_tracker::LocalError),
+    #[error(transparent)]
+    Conductor(#[from] carrel_conductor::drive::StartError),
+    #[error("not every agent ended well: {}", listed(failed))]
+    Runs { failed: Vec<(String, String)> },
     #[error("another carrel serve uses {path}")]
     DataInUse { path: String },
     #[error(
@@ -204,6 +208,8 @@ impl Coded for Failure {
             Self::Client(error) => error.code(),
             Self::Credential(error) => error.code(),
             Self::Issue(error) => error.code(),
+            Self::Conductor(error) => error.code(),
+            Self::Runs { .. } => Code::RunFailed,
             Self::NoData { .. } => Code::NotFound,
             Self::DataInUse { .. } => Code::WorkspaceBusy,
             Self::Data { .. } | Self::StepsFile { .. } | Self::Output(_) => Code::Io,
@@ -237,6 +243,11 @@ impl Coded for Failure {
             Self::Service(error) => error.detail(),
             Self::Store(error) => error.detail(),
             Self::Issue(error) => error.detail(),
+            Self::Conductor(error) => error.detail(),
+            Self::Runs { failed } => {
+                let issues: Vec<_> = failed.iter().map(|(issue, _)| issue).collect();
+                json!({ "issues": issues })
+            }
             Self::Client(error) => error.detail(),
             Self::Credential(error) => error.detail(),
             Self::NoKey { address } => json!({ "address": address.to_string() }),
@@ -268,6 +279,15 @@ impl From<carrel_domain::InvalidIdentifier> for Failure {
     fn from(error: carrel_domain::InvalidIdentifier) -> Self {
         Self::Workspace(error.into())
     }
+}
+
+/// How many failures a message repeats.
+const MAX_LISTED: usize = 5;
+
+fn listed(failed: &[(String, String)]) -> String {
+    let told = failed.iter().take(MAX_LISTED).map(|(issue, error)| format!("{issue}: {error}"));
+    let more = failed.len().checked_sub(MAX_LISTED + 1).map(|more| format!("{} more", more + 1));
+    told.chain(more).collect::<Vec<_>>().join("; ")
 }
 
 impl Failure {

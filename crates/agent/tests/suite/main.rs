@@ -6,9 +6,15 @@
     reason = "tests build what an operator has, look at what an agent leaves, and fail by panicking"
 )]
 
-/// Plain commands.
+/// What is particular to the Codex app server.
+mod codex;
+/// What is particular to plain commands.
 mod command;
+/// What every kind of agent promises.
+mod conformance;
 /// A root with a workspace, and sessions in it.
 mod lab;
 /// How agents are started and ended.
 mod launch;
+/// The Codex app server as it is installed, with a model that follows a script.
+mod real_codex;

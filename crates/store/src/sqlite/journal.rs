@@ -91,12 +91,7 @@ fn write(
             "INSERT OR REPLACE INTO conductor_days (scope, day) VALUES (?, ?)",
             params![scope, day.to_string()],
         ),
-        Note::Began(NewRun { run, issue, identifier, attempt, transcript }) => execute(
-            "INSERT INTO conductor_runs
-                 (scope, run, issue, identifier, attempt, started_at, transcript)
-             VALUES (?, ?, ?, ?, ?, ?, ?)",
-            params![scope, signed(*run), issue, identifier, attempt, at, transcript],
-        ),
+        Note::Began(new) => return begin(connection, scope, new, at),
         Note::Placed { run, workspace } => execute(
             "UPDATE conductor_runs SET workspace = ? WHERE scope = ? AND run = ?",
             params![workspace, scope, signed(*run)],
@@ -112,6 +107,30 @@ fn write(
         ),
     }?;
     Ok(())
+}
+
+/// Notes that a run begins. The same words again are the same run.
+fn begin(connection: &Connection, scope: &str, new: &NewRun, at: i64) -> Result<(), StoreError> {
+    let NewRun { run, issue, identifier, attempt, transcript } = new;
+    let added = connection
+        .prepare_cached(
+            "INSERT OR IGNORE INTO conductor_runs
+                 (scope, run, issue, identifier, attempt, started_at, transcript)
+             VALUES (?, ?, ?, ?, ?, ?, ?)",
+        )?
+        .execute(params![scope, signed(*run), issue, identifier, attempt, at, transcript])?;
+    let is_same = || {
+        connection
+            .prepare_cached(
+                "SELECT 1 FROM conductor_runs
+                 WHERE scope = ? AND run = ? AND issue = ? AND ended_at IS NULL",
+            )?
+            .exists(params![scope, signed(*run), issue])
+    };
+    if added == 1 || is_same()? {
+        return Ok(());
+    }
+    Err(StoreError::Failed(format!("the number {run} belongs to another run").into()))
 }
 
 fn entries(connection: &Connection, scope: &str) -> Result<Vec<(String, Value)>, StoreError> {

@@ -1,0 +1,343 @@
+//! The Codex app server, over stdin and stdout.
+//!
+//! A session starts the server, begins a thread or takes one up again, and takes turns in it. The server
+//! asks back: for approval, for input, for tools. Every request of its is answered, if only with an error,
+//! so that it never waits for what does not come.
+
+mod phrase;
+mod question;
+mod settings;
+mod spending;
+mod verdict;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use carrel_config::ConductorConfig;
+use serde_json::{Value, json};
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+
+use crate::event::Event;
+use crate::failure::{Failure, FailureKind};
+use crate::launch::{Launcher, Site};
+use crate::process::Input;
+use crate::reporter::Reporter;
+use crate::rpc::{Connection, Dialect, Message, UNKNOWN_METHOD};
+use crate::toolbox::Toolbox;
+use crate::{Agent, Opening, Session};
+use question::Verdict;
+use settings::Settings;
+use spending::Spending;
+
+/// How much longer the first answer may take: a login shell and the server have to start.
+const START_PATIENCE: Duration = Duration::from_secs(30);
+
+/// How long a turn has to end when it is interrupted.
+const INTERRUPT_PATIENCE: Duration = Duration::from_secs(2);
+
+/// How long the server has to end by itself when its input has ended.
+const END_PATIENCE: Duration = Duration::from_secs(1);
+
+/// The Codex app server as an agent.
+#[derive(Debug)]
+pub(crate) struct Codex {
+    launcher: Launcher,
+    settings: Settings,
+    /// How long one answer may take.
+    patience: Duration,
+    /// How long a turn may stay silent.
+    silence: Duration,
+}
+
+impl Codex {
+    pub(crate) fn new(config: &ConductorConfig) -> Self {
+        let settings = Settings::new(config);
+        let launcher = Launcher::new(config, &config.codex.command);
+        Self {
+            launcher: if settings.reads_only() { launcher.reading_only() } else { launcher },
+            settings,
+            patience: config.codex.read_timeout,
+            silence: config.codex.turn_timeout,
+        }
+    }
+}
+
+#[async_trait::async_trait]
+impl Agent for Codex {
+    async fn open(&self, opening: Opening) -> Result<Box<dyn Session>, Failure> {
+        let site = Site::open(&opening).await?;
+        let process = self.launcher.start(&site, Input::Told).await?;
+        let mut working = Working {
+            rpc: Connection::new(process, Dialect::Bare, self.patience),
+            settings: self.settings.bound(&site, opening.runner.is_walled()),
+            site,
+            silence: self.silence,
+            patience: self.patience,
+            tools: Toolbox::new(Arc::clone(&opening.tools)),
+            reporter: Reporter::new(opening.events.clone()),
+            stop: opening.stop.clone(),
+            thread: String::new(),
+            turn: None,
+            answer: String::new(),
+            spending: Spending::default(),
+        };
+        let begun = tokio::select! {
+            biased;
+            begun = working.begin(&opening) => begun,
+            () = opening.stop.cancelled() => Err(Failure::stopped()),
+        };
+        match begun {
+            Ok(()) => Ok(Box::new(working)),
+            Err(failure) => {
+                working.end().await;
+                Err(failure)
+            }
+        }
+    }
+}
+
+/// A server at work.
+struct Working {
+    rpc: Connection,
+    site: Site,
+    settings: settings::Bound,
+    silence: Duration,
+    patience: Duration,
+    tools: Toolbox,
+    reporter: Reporter,
+    stop: CancellationToken,
+    thread: String,
+    /// The turn that has begun and is not over.
+    turn: Option<String>,
+    /// What was said last in it.
+    answer: String,
+    spending: Spending,
+}
+
+#[async_trait::async_trait]
+impl Session for Working {
+    fn thread(&self) -> Option<String> {
+        Some(self.thread.clone())
+    }
+
+    async fn turn(&mut self, prompt: &str) -> Result<String, Failure> {
+        let stop = self.stop.clone();
+        if stop.is_cancelled() {
+            return Err(Failure::stopped());
+        }
+        tokio::select! {
+            biased;
+            ended = self.take_turn(prompt) => ended,
+            () = stop.cancelled() => Err(Failure::stopped()),
+        }
+    }
+
+    async fn close(mut self: Box<Self>) {
+        if let Some(turn) = self.turn.take() {
+            // A turn that is interrupted is written down as that, and can be gone on with.
+            let _ = timeout(INTERRUPT_PATIENCE, self.interrupt(turn)).await;
+        }
+        self.end().await;
+    }
+}
+
+impl Working {
+    /// Introduces itself, and begins a thread or takes one up again.
+    async fn begin(&mut self, opening: &Opening) -> Result<(), Failure> {
+        let version = env!("CARGO_PKG_VERSION");
+        let introduction = json!({
+            "clientInfo": { "name": "carrel", "title": "Carrel", "version": version },
+            "capabilities": { "experimentalApi": true },
+        });
+        let limit = self.patience.saturating_add(START_PATIENCE);
+        self.rpc.request_within("initialize", introduction, limit).await?;
+        self.rpc.notify("initialized", json!({})).await?;
+        if let Some(thread) = &opening.thread
+            && self.resume(thread).await?
+        {
+            return Ok(());
+        }
+        let tools: Vec<Value> = self.tools.list().iter().map(of_function).collect();
+        let mut params = self.settings.thread();
+        params["dynamicTools"] = tools.into();
+        let reply = self.rpc.request("thread/start", params).await?;
+        self.thread = thread_of(&reply, "thread/start")?;
+        let name = json!({ "threadId": self.thread, "name": opening.title });
+        // A server that does not know names says so, and nobody minds.
+        self.rpc.ask("thread/name/set", name).await.map(drop)
+    }
+
+    /// Takes a thread up again, and tells whether that worked.
+    async fn resume(&mut self, thread: &str) -> Result<bool, Failure> {
+        let mut params = self.settings.thread();
+        params["threadId"] = thread.into();
+        params["excludeTurns"] = true.into();
+        match self.rpc.request("thread/resume", params).await {
+            Ok(reply) => {
+                self.thread = thread_of(&reply, "thread/resume")?;
+                self.spending.take_up(&self.thread);
+                self.reporter.something("thread_resumed", None).await;
+                Ok(true)
+            }
+            Err(Failure { kind: FailureKind::ResponseError, message }) => {
+                self.reporter.something("thread_not_resumed", Some(&message)).await;
+                Ok(false)
+            }
+            Err(failure) => Err(failure),
+        }
+    }
+
+    async fn take_turn(&mut self, prompt: &str) -> Result<String, Failure> {
+        let mut params = self.settings.turn();
+        params["threadId"] = self.thread.as_str().into();
+        params["input"] = json!([{ "type": "text", "text": prompt }]);
+        let reply = match self.rpc.request("turn/start", params).await {
+            Ok(reply) => reply,
+            Err(failure) => {
+                self.reporter.something("startup_failed", Some(&failure.message)).await;
+                return Err(failure);
+            }
+        };
+        let turn = text(&reply, "/turn/id").ok_or_else(|| nameless("turn/start"))?.to_owned();
+        let session = format!("{}-{turn}", self.thread);
+        self.spending.begin_turn(&turn);
+        (self.turn, self.answer) = (Some(turn), String::new());
+        let (thread, pid) = (self.thread.clone(), self.rpc.pid());
+        self.reporter.tell(Event::SessionStarted { session, thread, pid }).await;
+        loop {
+            let message = self.rpc.next(self.silence).await?;
+            if let Some(answer) = self.heed(message).await? {
+                return Ok(answer);
+            }
+        }
+    }
+
+    /// Does what a message asks for. Returns the answer once the turn is over.
+    async fn heed(&mut self, message: Message) -> Result<Option<String>, Failure> {
+        match message {
+            Message::Notice { method, params } => return self.note(&method, &params).await,
+            Message::Request { id, method, params } => self.serve(&id, &method, &params).await?,
+            // Of a request that nobody waits for.
+            Message::Reply { .. } | Message::Text(_) => {}
+            Message::Other(line) => self.reporter.something("other_message", Some(&line)).await,
+            Message::Malformed(line) => self.reporter.something("malformed", Some(&line)).await,
+        }
+        Ok(None)
+    }
+
+    async fn note(&mut self, method: &str, params: &Value) -> Result<Option<String>, Failure> {
+        if let Some(tokens) = self.spending.tokens(method, params) {
+            self.reporter.usage(tokens).await;
+        }
+        if let Some(limits) = self.spending.limits(params) {
+            self.reporter.tell(Event::RateLimits { limits }).await;
+        }
+        if self.is_own(params) {
+            if let Some(text) = phrase::message_of(method, params) {
+                text.clone_into(&mut self.answer);
+            }
+            if let Some(ended) = verdict::of(method, params, &self.spending) {
+                self.turn = None;
+                let kind = verdict::name(&ended);
+                let message = ended.as_ref().err().map(|failure| failure.message.clone());
+                self.reporter.something(kind, message.as_deref()).await;
+                return ended.map(|()| Some(std::mem::take(&mut self.answer)));
+            }
+        }
+        if let Some(message) = self.spending.is_due(method).then(|| phrase::of(method, params)) {
+            self.reporter.something(method, Some(&message)).await;
+        }
+        Ok(None)
+    }
+
+    /// Tells whether a notice is about this thread and turn: agents may have agents of their own.
+    fn is_own(&self, params: &Value) -> bool {
+        let same =
+            |path, own: Option<&str>| text(params, path).is_none_or(|named| Some(named) == own);
+        let turn = self.turn.as_deref();
+        same("/threadId", Some(&self.thread)) && same("/turn/id", turn) && same("/turnId", turn)
+    }
+
+    fn ends(&self, method: &str, params: &Value) -> bool {
+        self.is_own(params) && verdict::of(method, params, &self.spending).is_some()
+    }
+
+    /// Answers a request.
+    async fn serve(&mut self, id: &Value, method: &str, params: &Value) -> Result<(), Failure> {
+        match question::judge(method, params, self.settings.accepts()) {
+            Verdict::Accept { answer, about } => {
+                self.reporter.something("approval_auto_approved", Some(&about)).await;
+                self.rpc.answer(id, answer).await
+            }
+            Verdict::PassOver { answer, about } => {
+                self.reporter.something("input_not_given", Some(&about)).await;
+                self.rpc.answer(id, answer).await
+            }
+            Verdict::Stop { answer, failure } => {
+                self.reporter
+                    .something(verdict::name(&Err(failure.clone())), Some(&failure.message))
+                    .await;
+                self.rpc.answer(id, answer).await?;
+                Err(failure)
+            }
+            Verdict::Use { tool, arguments } => {
+                let used = self.tools.call(&tool, arguments).await;
+                self.reporter.something(used.event, Some(&tool)).await;
+                let items = json!([{ "type": "inputText", "text": used.output }]);
+                let answer = json!({ "success": used.success, "output": used.output, "contentItems": items });
+                self.rpc.answer(id, answer).await
+            }
+            Verdict::Unknown => {
+                self.reporter.something("unknown_request", Some(method)).await;
+                let message = format!("{method} is not known here");
+                self.rpc.refuse(id, UNKNOWN_METHOD, &message).await
+            }
+        }
+    }
+
+    /// Interrupts a turn, and waits until it is over.
+    async fn interrupt(&mut self, turn: String) -> Result<(), Failure> {
+        let params = json!({ "threadId": self.thread, "turnId": turn });
+        self.turn = Some(turn);
+        self.rpc.ask("turn/interrupt", params).await?;
+        while self.turn.is_some() {
+            match self.rpc.next(INTERRUPT_PATIENCE).await? {
+                Message::Request { id, method, .. } => {
+                    let message = format!("{method} comes too late");
+                    self.rpc.refuse(&id, UNKNOWN_METHOD, &message).await?;
+                }
+                Message::Notice { method, params } if self.ends(&method, &params) => {
+                    self.turn = None;
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    async fn end(self) {
+        self.rpc.close(END_PATIENCE).await;
+        self.site.leave().await;
+    }
+}
+
+fn text<'a>(value: &'a Value, path: &str) -> Option<&'a str> {
+    value.pointer(path).and_then(Value::as_str)
+}
+
+fn thread_of(reply: &Value, method: &str) -> Result<String, Failure> {
+    text(reply, "/thread/id").map(str::to_owned).ok_or_else(|| nameless(method))
+}
+
+fn nameless(method: &str) -> Failure {
+    let message = format!("the answer to {method} names nothing");
+    Failure::new(FailureKind::ResponseError, message)
+}
+
+/// Describes a tool as the server wants it.
+fn of_function(tool: &Value) -> Value {
+    let mut tool = tool.clone();
+    tool["type"] = "function".into();
+    tool
+}

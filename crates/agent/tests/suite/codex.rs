@@ -1,0 +1,245 @@
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use carrel_agent::{FailureKind, Tools};
+use pretty_assertions::assert_eq;
+use serde_json::{Value, json};
+
+use crate::conformance::Kind;
+use crate::lab::{Heard, Lab, Opened};
+
+/// A tool that fails, and one that remembers what it was used for.
+#[derive(Debug, Default)]
+struct Notes(Mutex<Vec<Value>>);
+
+#[async_trait::async_trait]
+impl Tools for Notes {
+    fn list(&self) -> Vec<Value> {
+        vec![
+            json!({"name": "note", "description": "Keeps a note.", "inputSchema": {"type": "object"}}),
+        ]
+    }
+
+    async fn call(&self, _: &str, arguments: Value) -> (bool, String) {
+        self.0.lock().unwrap().push(arguments);
+        (true, "noted".to_owned())
+    }
+}
+
+async fn open(lab: &Lab, scenario: &str, more: &str) -> Opened {
+    Kind::Codex.open(lab, scenario, more).await.unwrap()
+}
+
+async fn turn(scenario: &str, more: &str) -> (Result<String, carrel_agent::Failure>, Heard, Lab) {
+    let lab = Kind::Codex.lab().await;
+    let mut opened = open(&lab, scenario, more).await;
+    let ended = opened.session.turn("the prompt").await;
+    (ended, opened.close().await, lab)
+}
+
+/// Returns what the server was sent, in order.
+fn received(lab: &Lab) -> Vec<Value> {
+    lab.read("received").lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+fn methods(lab: &Lab) -> Vec<String> {
+    let all = received(lab).into_iter();
+    all.filter_map(|message| message["method"].as_str().map(str::to_owned)).collect()
+}
+
+#[tokio::test]
+async fn item_057_058_and_059_a_session_begins_as_the_protocol_says() {
+    let (ended, _, lab) = turn("success", "").await;
+    ended.unwrap();
+    assert_eq!(
+        methods(&lab),
+        ["initialize", "initialized", "thread/start", "thread/name/set", "turn/start"]
+    );
+    let sent = received(&lab);
+    let workspace = lab.inside("");
+    let workspace = workspace.to_str().unwrap().trim_end_matches('/');
+    assert_eq!(sent[0]["params"]["clientInfo"]["name"], "carrel");
+    assert_eq!(sent[0]["params"]["capabilities"]["experimentalApi"], true);
+    let granular =
+        json!({"granular": {"sandbox_approval": false, "rules": false, "mcp_elicitations": false}});
+    assert_eq!(
+        sent[2]["params"],
+        json!({"approvalPolicy": granular, "sandbox": "danger-full-access", "cwd": workspace, "dynamicTools": []})
+    );
+    assert_eq!(sent[3]["params"], json!({"threadId": "thread-1", "name": "CAR-1: A title"}));
+    assert_eq!(
+        sent[4]["params"],
+        json!({
+            "threadId": "thread-1",
+            "input": [{"type": "text", "text": "the prompt"}],
+            "cwd": workspace,
+            "approvalPolicy": granular,
+            "sandboxPolicy": {"type": "externalSandbox", "networkAccess": "enabled"},
+        })
+    );
+    assert!(sent.iter().all(|message| message.get("jsonrpc").is_none()));
+}
+
+#[tokio::test]
+async fn ids_are_never_used_twice() {
+    let lab = Kind::Codex.lab().await;
+    let mut opened = open(&lab, "success", "").await;
+    for _ in 0..3 {
+        opened.session.turn("again").await.unwrap();
+    }
+    opened.close().await;
+    let mut ids: Vec<u64> =
+        received(&lab).iter().filter_map(|message| message["id"].as_u64()).collect();
+    let all = ids.len();
+    ids.sort_unstable();
+    ids.dedup();
+    assert_eq!(ids.len(), all);
+}
+
+#[tokio::test]
+async fn item_060_the_ids_of_thread_and_turn_name_the_session() {
+    let (_, heard, _) = turn("success", "").await;
+    let named = heard.all().into_iter().find_map(|event| match event {
+        carrel_agent::Event::SessionStarted { session, thread, .. } => Some((session, thread)),
+        _ => None,
+    });
+    assert_eq!(named, Some(("thread-1-turn-1".to_owned(), "thread-1".to_owned())));
+}
+
+#[tokio::test]
+async fn item_061_a_request_that_is_not_answered_fails() {
+    let lab = Kind::Codex.lab().await;
+    let begun = Instant::now();
+    let opened = Kind::Codex.open(&lab, "mute", ", read_timeout_ms: 300").await;
+    let failure = opened.err().expect("nobody answers");
+    assert_eq!(failure.kind, FailureKind::ResponseTimeout);
+    assert_eq!(
+        failure.message,
+        "thread/start was not answered within 300 ms (codex.read_timeout_ms)"
+    );
+    assert!(begun.elapsed() < Duration::from_secs(20));
+}
+
+#[tokio::test]
+async fn a_refusal_is_told_as_it_was_given() {
+    let lab = Kind::Codex.lab().await;
+    let failure = Kind::Codex.open(&lab, "refused", "").await.err().expect("it is refused");
+    assert_eq!(failure.kind, FailureKind::ResponseError);
+    assert_eq!(failure.message, "the agent refused thread/start: unknown variant (-32600)");
+}
+
+#[tokio::test]
+async fn a_server_that_is_overloaded_is_asked_again() {
+    let (ended, _, lab) = turn("overloaded", "").await;
+    assert_eq!(ended, Ok("done".to_owned()));
+    assert_eq!(methods(&lab).iter().filter(|method| *method == "turn/start").count(), 2);
+}
+
+#[tokio::test]
+async fn what_arrives_before_a_reply_is_not_lost() {
+    let (ended, _, lab) = turn("early", "").await;
+    assert_eq!(ended, Ok("done".to_owned()));
+    let answered = received(&lab).into_iter().find(|message| message.get("error").is_some());
+    assert_eq!(answered.unwrap()["id"], 901);
+}
+
+#[tokio::test]
+async fn item_065_an_approval_is_given_or_stops_the_turn_as_the_policy_says() {
+    let (ended, heard, lab) = turn("approval", ", approval_policy: never").await;
+    assert_eq!(ended, Ok("answered".to_owned()));
+    assert_eq!(heard.said("approval_auto_approved"), ["rm x"]);
+    let answer = received(&lab).pop().unwrap();
+    assert_eq!(answer, json!({"id": 901, "result": {"decision": "acceptForSession"}}));
+
+    let (ended, heard, lab) = turn("approval", ", approval_policy: on-request").await;
+    let failure = ended.unwrap_err();
+    assert_eq!(failure.kind, FailureKind::ApprovalRequired);
+    assert_eq!(heard.said("approval_required"), ["approval is asked for: rm x"]);
+    let answered = received(&lab).into_iter().find(|message| message["id"] == 901);
+    assert_eq!(answered.unwrap()["result"], json!({"decision": "cancel"}));
+}
+
+#[tokio::test]
+async fn item_066_and_076_a_tool_that_is_not_there_is_refused_without_stalling() {
+    let (ended, heard, lab) = turn("no_tool", "").await;
+    assert_eq!(ended, Ok("answered".to_owned()));
+    assert_eq!(heard.said("unsupported_tool_call"), ["nothing"]);
+    let answer = received(&lab).pop().unwrap();
+    assert_eq!(answer["result"]["success"], false);
+    let output: Value = serde_json::from_str(answer["result"]["output"].as_str().unwrap()).unwrap();
+    assert_eq!(output["error"]["supportedTools"], json!([]));
+}
+
+#[tokio::test]
+async fn item_070_and_072_tools_are_offered_and_used_outside() {
+    let lab = Kind::Codex.lab().await;
+    let notes = Arc::new(Notes::default());
+    let yaml = format!("{}}}", Kind::Codex.plays("tool"));
+    let mut opened = lab.open_with(&yaml, Arc::<Notes>::clone(&notes), None).await.unwrap();
+    assert_eq!(opened.session.turn("").await, Ok("answered".to_owned()));
+    let heard = opened.close().await;
+    assert_eq!(heard.said("tool_call_completed"), ["note"]);
+    assert_eq!(*notes.0.lock().unwrap(), [json!({"text": "hello"})]);
+    let sent = received(&lab);
+    assert_eq!(sent[2]["params"]["dynamicTools"][0]["name"], "note");
+    let answer = sent.last().unwrap();
+    assert_eq!(
+        answer["result"],
+        json!({"success": true, "output": "noted", "contentItems": [{"type": "inputText", "text": "noted"}]})
+    );
+}
+
+#[tokio::test]
+async fn an_elicitation_needs_input() {
+    let (ended, _, lab) = turn("elicitation", ", approval_policy: never").await;
+    let failure = ended.unwrap_err();
+    assert_eq!((failure.kind, &*failure.message), (FailureKind::InputRequired, "Who are you?"));
+    let answered = received(&lab).into_iter().find(|message| message["id"] == 901);
+    assert_eq!(answered.unwrap()["result"], json!({"action": "cancel"}));
+}
+
+#[tokio::test]
+async fn an_unknown_request_is_answered_with_an_error() {
+    let (ended, heard, lab) = turn("unknown", "").await;
+    assert_eq!(ended, Ok("answered".to_owned()));
+    assert_eq!(heard.said("unknown_request"), ["some/newRequest"]);
+    assert_eq!(received(&lab).pop().unwrap()["error"]["code"], -32601);
+}
+
+#[tokio::test]
+async fn turns_of_other_threads_are_not_taken_for_this_one() {
+    assert_eq!(turn("other_threads", "").await.0, Ok("done".to_owned()));
+}
+
+#[tokio::test]
+async fn a_turn_that_was_interrupted_is_no_success() {
+    let failure = turn("interrupted", "").await.0.unwrap_err();
+    assert_eq!(failure.kind, FailureKind::TurnCancelled);
+}
+
+#[tokio::test]
+async fn a_turn_that_does_not_end_is_interrupted_before_the_server_is_ended() {
+    let (ended, _, lab) = turn("input", "").await;
+    ended.unwrap_err();
+    let last = received(&lab).pop().unwrap();
+    assert_eq!(
+        (&last["method"], &last["params"]),
+        (&json!("turn/interrupt"), &json!({"threadId": "thread-1", "turnId": "turn-1"}))
+    );
+}
+
+#[tokio::test]
+async fn a_thread_is_taken_up_again_or_begun_anew() {
+    for (thread, expected, said) in
+        [("thread-0", "thread-0", "thread_resumed"), ("lost", "thread-1", "thread_not_resumed")]
+    {
+        let lab = Kind::Codex.lab().await;
+        let yaml = format!("{}}}", Kind::Codex.plays("success"));
+        let tools = Arc::new(Notes::default());
+        let mut opened = lab.open_with(&yaml, tools, Some(thread.to_owned())).await.unwrap();
+        assert_eq!(opened.session.thread().as_deref(), Some(expected));
+        assert_eq!(opened.session.turn("").await, Ok("done".to_owned()));
+        let heard = opened.close().await;
+        assert_eq!(heard.said(said).len(), 1, "{:?}", heard.all());
+    }
+}

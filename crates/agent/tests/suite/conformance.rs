@@ -1,0 +1,257 @@
+//! One suite for every kind of agent. Scripted agents play each scenario in the words of their own protocol.
+
+use std::time::{Duration, Instant};
+
+use carrel_agent::{Event, Failure, FailureKind};
+use carrel_config::TierChoice;
+use carrel_testkit::agents;
+use pretty_assertions::assert_eq;
+
+use crate::lab::{Heard, Lab, Opened, config, processes_with};
+
+/// A kind of agent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Codex,
+    Command,
+}
+
+impl Kind {
+    /// Describes an agent of this kind that plays a scenario.
+    pub(crate) fn plays(self, scenario: &str) -> String {
+        match self {
+            Self::Codex => format!("codex: {{command: 'scripted {scenario}', turn_timeout_ms: 900"),
+            Self::Command => format!(
+                "agent: {{kind: command, command: 'scripted {scenario}'}}\ncodex: {{turn_timeout_ms: 900"
+            ),
+        }
+    }
+
+    pub(crate) async fn lab(self) -> Lab {
+        self.install(Lab::new().await)
+    }
+
+    pub(crate) fn install(self, lab: Lab) -> Lab {
+        let script = match self {
+            Self::Codex => agents::CODEX,
+            Self::Command => agents::COMMAND,
+        };
+        lab.install("scripted", script);
+        lab
+    }
+
+    /// Opens a session. More settings of `codex` may follow.
+    pub(crate) async fn open(
+        self,
+        lab: &Lab,
+        scenario: &str,
+        more: &str,
+    ) -> Result<Opened, Failure> {
+        lab.open(&format!("{}{more}}}", self.plays(scenario))).await
+    }
+
+    /// Takes one turn and closes the session.
+    async fn turn(self, scenario: &str) -> (Result<String, Failure>, Heard, Lab) {
+        let lab = self.lab().await;
+        let (ended, heard) = self.turn_in(&lab, scenario).await;
+        (ended, heard, lab)
+    }
+
+    async fn turn_in(self, lab: &Lab, scenario: &str) -> (Result<String, Failure>, Heard) {
+        let mut opened = self.open(lab, scenario, "").await.unwrap();
+        let ended = opened.session.turn("the prompt").await;
+        (ended, opened.close().await)
+    }
+}
+
+pub(crate) async fn a_turn_ends_with_what_was_said_last(kind: Kind) {
+    let lab = kind.lab().await;
+    let mut opened = kind.open(&lab, "success", "").await.unwrap();
+    for turn in ["the first prompt", "the second prompt"] {
+        assert_eq!(opened.session.turn(turn).await, Ok("done".to_owned()));
+        assert!(lab.read("received").contains(turn));
+    }
+    let heard = opened.close().await;
+    let sessions: Vec<_> = heard
+        .all()
+        .into_iter()
+        .filter_map(|event| match event {
+            Event::SessionStarted { session, thread, .. } => Some((session, thread)),
+            _ => None,
+        })
+        .collect();
+    let [(first, thread), (second, same)] = sessions.try_into().expect("there were two turns");
+    assert!(thread == same && first != second, "{first} {second}");
+    assert!(first.starts_with(&format!("{thread}-")), "{first}");
+    let used = heard.all().into_iter().filter_map(|event| match event {
+        Event::Usage(tokens) => Some((tokens.input, tokens.output, tokens.total)),
+        _ => None,
+    });
+    assert_eq!(used.collect::<Vec<_>>(), [(10, 1, 11), (20, 2, 22)]);
+}
+
+pub(crate) async fn a_turn_that_fails_says_why(kind: Kind) {
+    let (ended, _, _) = kind.turn("failure").await;
+    let failure = ended.unwrap_err();
+    assert_eq!(failure.kind, FailureKind::TurnFailed);
+    assert!(failure.message.contains("no such model"), "{failure}");
+}
+
+pub(crate) async fn a_limit_of_the_provider_is_an_outcome_of_its_own(kind: Kind) {
+    let (ended, heard, _) = kind.turn("limit").await;
+    let failure = ended.unwrap_err();
+    assert!(matches!(failure.kind, FailureKind::RateLimited { .. }), "{failure}");
+    let limits =
+        |event: &Event| matches!(event, Event::RateLimits { limits } if limits["limitId"] != "");
+    assert!(heard.all().iter().any(limits), "{:?}", heard.all());
+}
+
+pub(crate) async fn item_062_silence_ends_a_turn(kind: Kind) {
+    let begun = Instant::now();
+    let (ended, _, _) = kind.turn("silence").await;
+    let failure = ended.unwrap_err();
+    assert_eq!(failure.kind, FailureKind::TurnTimeout, "{failure}");
+    assert!(begun.elapsed() < Duration::from_secs(30), "{:?}", begun.elapsed());
+}
+
+pub(crate) async fn item_132_every_sign_of_life_begins_the_silence_anew(kind: Kind) {
+    let (ended, _, _) = kind.turn("slow").await;
+    assert_eq!(ended, Ok("done".to_owned()));
+}
+
+pub(crate) async fn item_063_a_malformed_line_is_told_and_passed_over(kind: Kind) {
+    let (ended, heard, _) = kind.turn("malformed").await;
+    assert_eq!(ended, Ok("done".to_owned()));
+    assert_eq!(heard.said("malformed").len(), 1, "{:?}", heard.all());
+}
+
+pub(crate) async fn item_127_a_long_line_is_read(kind: Kind) {
+    let (ended, _, _) = kind.turn("long").await;
+    assert_eq!(ended.map(|answer| answer.len()), Ok(1_100_000));
+}
+
+pub(crate) async fn a_line_without_end_is_not_kept(kind: Kind) {
+    let (ended, heard, _) = kind.turn("endless").await;
+    assert_eq!(ended, Ok("done".to_owned()));
+    assert_eq!(heard.said("malformed"), ["a line of 11000000 bytes"]);
+}
+
+pub(crate) async fn item_064_and_128_stderr_is_no_part_of_the_protocol(kind: Kind) {
+    let (ended, heard, _) = kind.turn("noise").await;
+    assert_eq!(ended, Ok("done".to_owned()));
+    assert_eq!(heard.said("malformed"), Vec::<String>::new());
+}
+
+pub(crate) async fn item_074_and_129_no_secret_reaches_the_agent(kind: Kind) {
+    let variables = [("LINEAR_API_KEY", "lin-secret"), ("OF_TRACKER", "own-secret")];
+    let lab = kind.install(Lab::with(TierChoice::Auto, &variables).await);
+    let profile = "export LINEAR_API_KEY=lin-secret OF_TRACKER=own-secret SHOWN=1\n";
+    std::fs::write(lab.inside(".bash_profile"), profile).unwrap();
+    let mut config = config(&format!("{}}}", kind.plays("secrets")));
+    config.secret_variables = vec!["OF_TRACKER".to_owned()];
+    let mut opened = lab.open_config(&config).await.unwrap();
+    opened.session.turn("").await.unwrap();
+    opened.close().await;
+    let seen = lab.read("seen");
+    assert!(seen.contains("SHOWN=1") && !seen.contains("secret"), "{seen}");
+}
+
+pub(crate) async fn what_the_agent_leaves_behind_is_gone_when_it_is_closed(kind: Kind) {
+    let lab = kind.lab().await;
+    let word = format!("orphan-of-{}", lab.directory.path().file_name().unwrap().display());
+    let mut opened = kind.open(&lab, &format!("orphan {word}"), "").await.unwrap();
+    assert_eq!(opened.session.turn("").await, Ok("done".to_owned()));
+    opened.close().await;
+    assert_eq!(processes_with(&word), 0);
+}
+
+pub(crate) async fn an_agent_that_falls_over_is_noticed(kind: Kind) {
+    let begun = Instant::now();
+    let (ended, _, _) = kind.turn("exit").await;
+    let failure = ended.unwrap_err();
+    assert_eq!(failure.kind, FailureKind::Exited, "{failure}");
+    assert!(failure.message.contains("about to fall over"), "{failure}");
+    assert!(begun.elapsed() < Duration::from_secs(20));
+}
+
+pub(crate) async fn item_067_a_question_ends_the_turn_with_its_text(kind: Kind) {
+    let (ended, heard, _) = kind.turn("input").await;
+    let failure = ended.unwrap_err();
+    assert_eq!((failure.kind, &*failure.message), (FailureKind::InputRequired, "Which one?"));
+    assert_eq!(heard.said("turn_input_required"), ["Which one?"]);
+}
+
+pub(crate) async fn an_agent_is_stopped_in_the_middle(kind: Kind) {
+    let lab = kind.lab().await;
+    let patient = kind.plays("silence").replace("900", "60000");
+    let mut opened = lab.open(&format!("{patient}}}")).await.unwrap();
+    let (heard, stop) = (opened.heard.clone(), opened.stop.clone());
+    let stopping = async {
+        heard.wait_for(|event| matches!(event, Event::SessionStarted { .. })).await;
+        stop.cancel();
+    };
+    let begun = Instant::now();
+    let (ended, ()) = tokio::join!(opened.session.turn(""), stopping);
+    assert_eq!(ended.unwrap_err().kind, FailureKind::Stopped);
+    assert_eq!(opened.session.turn("").await.unwrap_err().kind, FailureKind::Stopped);
+    opened.close().await;
+    assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
+}
+
+pub(crate) async fn a_program_that_is_missing_is_named(kind: Kind) {
+    let lab = Lab::new().await;
+    let opened = kind.open(&lab, "success", "").await;
+    let failure = match opened {
+        Err(failure) => failure,
+        Ok(mut opened) => {
+            let failure = opened.session.turn("").await.unwrap_err();
+            opened.close().await;
+            failure
+        }
+    };
+    assert_eq!(failure.kind, FailureKind::NotFound, "{failure}");
+    assert!(failure.message.contains("scripted"), "{failure}");
+}
+
+pub(crate) async fn item_028_a_workspace_that_is_gone_is_not_worked_in(kind: Kind) {
+    let lab = kind.lab().await;
+    let path = lab.inside("");
+    std::fs::remove_dir_all(&path).unwrap();
+    std::os::unix::fs::symlink("/usr", path.to_str().unwrap().trim_end_matches('/')).unwrap();
+    let failure = kind.open(&lab, "success", "").await.err().expect("there is no workspace");
+    assert_eq!(failure.kind, FailureKind::Launch, "{failure}");
+}
+
+macro_rules! suite {
+    ($module:ident, $kind:expr; $($name:ident)+) => {
+        mod $module {
+            $(#[tokio::test]
+            async fn $name() {
+                super::$name($kind).await;
+            })+
+        }
+    };
+    ($module:ident, $kind:expr) => {
+        suite! { $module, $kind;
+            a_turn_ends_with_what_was_said_last
+            a_turn_that_fails_says_why
+            a_limit_of_the_provider_is_an_outcome_of_its_own
+            item_062_silence_ends_a_turn
+            item_132_every_sign_of_life_begins_the_silence_anew
+            item_063_a_malformed_line_is_told_and_passed_over
+            item_127_a_long_line_is_read
+            a_line_without_end_is_not_kept
+            item_064_and_128_stderr_is_no_part_of_the_protocol
+            item_074_and_129_no_secret_reaches_the_agent
+            what_the_agent_leaves_behind_is_gone_when_it_is_closed
+            an_agent_that_falls_over_is_noticed
+            item_067_a_question_ends_the_turn_with_its_text
+            an_agent_is_stopped_in_the_middle
+            a_program_that_is_missing_is_named
+            item_028_a_workspace_that_is_gone_is_not_worked_in
+        }
+    };
+}
+
+suite! { codex, super::Kind::Codex }
+suite! { command, super::Kind::Command }

@@ -1,0 +1,43 @@
+//! Agents for tests.
+//!
+//! The scripted ones are shell scripts that play an agent of a kind; their argument says what is to
+//! happen. Real ones are used where they are installed.
+
+use std::path::{Path, PathBuf};
+
+/// Plays the Codex app server.
+pub const CODEX: &str = include_str!("agents/codex.sh");
+
+/// Plays a plain command.
+pub const COMMAND: &str = include_str!("agents/command.sh");
+
+/// Finds the Codex that `scripts/install-test-tools` installs, or says why there is none.
+#[expect(clippy::disallowed_methods, reason = "a test looks for what it is to be run with")]
+pub fn real_codex() -> Result<PathBuf, String> {
+    let named = std::env::var_os("CARREL_CLIENTS_CACHE").map(PathBuf::from);
+    let caches = named.into_iter().chain(target_directory().map(|target| target.join("clients")));
+    let caches: Vec<PathBuf> = caches.collect();
+    let program = |cache: &PathBuf| find_program(&cache.join("node_modules/@openai"));
+    caches.iter().find_map(program).ok_or_else(|| {
+        format!("Codex is in none of {caches:?}; scripts/install-test-tools installs it, with npm")
+    })
+}
+
+/// Finds the program itself, which npm installs beside a script that starts it.
+#[expect(clippy::disallowed_methods, reason = "a test looks for what it is to be run with")]
+fn find_program(packages: &Path) -> Option<PathBuf> {
+    let inside = |path: &Path| -> Vec<PathBuf> {
+        let entries = std::fs::read_dir(path).into_iter().flatten().filter_map(Result::ok);
+        entries.map(|entry| entry.path()).collect()
+    };
+    let vendors = inside(packages).into_iter().map(|package| package.join("vendor"));
+    let programs =
+        vendors.flat_map(|vendor| inside(&vendor)).map(|system| system.join("bin/codex"));
+    programs.into_iter().find(|program| program.is_file())
+}
+
+/// Returns the directory that cargo builds this test in.
+fn target_directory() -> Option<PathBuf> {
+    let program = std::env::current_exe().ok()?;
+    program.ancestors().find(|path| path.join("CACHEDIR.TAG").is_file()).map(Path::to_owned)
+}

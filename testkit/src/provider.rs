@@ -1,0 +1,160 @@
+//! A model on loopback that says what it was told to say: the Responses API, as Codex speaks it.
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinHandle;
+
+/// What the model says next.
+#[derive(Clone, Debug)]
+pub enum Reply {
+    /// A message, which ends the turn.
+    Say(&'static str),
+    /// A call of a tool.
+    Call(&'static str, Value),
+    /// Nothing, for as long as anybody waits.
+    Silence,
+    /// An error with this status.
+    Refuse(u16),
+}
+
+/// A model on loopback. It ends with this.
+#[derive(Debug)]
+pub struct Provider {
+    address: SocketAddr,
+    requests: Arc<Mutex<Vec<Value>>>,
+    serving: JoinHandle<()>,
+}
+
+#[derive(Clone, Debug)]
+struct Script {
+    replies: Arc<Mutex<VecDeque<Reply>>>,
+    requests: Arc<Mutex<Vec<Value>>>,
+}
+
+impl Provider {
+    /// Answers each request with the next of the replies.
+    pub async fn start(replies: impl IntoIterator<Item = Reply>) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let requests: Arc<Mutex<Vec<Value>>> = Arc::default();
+        let replies = Arc::new(Mutex::new(replies.into_iter().collect()));
+        let script = Script { replies, requests: Arc::clone(&requests) };
+        let serving = tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let script = script.clone();
+                tokio::spawn(async move { script.serve(stream).await });
+            }
+        });
+        Self { address, requests, serving }
+    }
+
+    /// Returns what was asked so far.
+    pub fn requests(&self) -> Vec<Value> {
+        self.requests.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Returns settings for Codex that make this its model.
+    pub fn codex_settings(&self) -> String {
+        format!(
+            "model = \"scripted\"\nmodel_provider = \"scripted\"\ncheck_for_update_on_startup = false\n\
+             web_search = \"disabled\"\n[analytics]\nenabled = false\n[model_providers.scripted]\n\
+             name = \"scripted\"\nbase_url = \"http://{}/v1\"\nwire_api = \"responses\"\n\
+             request_max_retries = 0\nstream_max_retries = 0\n",
+            self.address
+        )
+    }
+}
+
+impl Drop for Provider {
+    fn drop(&mut self) {
+        self.serving.abort();
+    }
+}
+
+impl Script {
+    async fn serve(&self, stream: TcpStream) {
+        let mut stream = BufReader::new(stream);
+        let Some((path, body)) = read(&mut stream).await else { return };
+        if !path.ends_with("/responses") {
+            return write(stream, 404, "application/json", "{}").await;
+        }
+        let number = {
+            let mut requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
+            requests.push(body);
+            requests.len()
+        };
+        let next = self.replies.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+        let item = match next.unwrap_or(Reply::Say("There is no more to say.")) {
+            Reply::Silence => return std::future::pending().await,
+            Reply::Refuse(status) => {
+                let body = json!({ "error": { "message": "refused", "type": "refused" } });
+                return write(stream, status, "application/json", &body.to_string()).await;
+            }
+            Reply::Say(text) => json!({
+                "type": "message", "role": "assistant", "id": format!("message-{number}"),
+                "content": [{ "type": "output_text", "text": text }],
+            }),
+            Reply::Call(name, arguments) => json!({
+                "type": "function_call", "id": format!("item-{number}"),
+                "call_id": format!("call-{number}"), "name": name, "arguments": arguments.to_string(),
+            }),
+        };
+        write(stream, 200, "text/event-stream", &events(number, &item)).await;
+    }
+}
+
+fn events(number: usize, item: &Value) -> String {
+    let id = format!("response-{number}");
+    let usage = json!({
+        "input_tokens": 10, "input_tokens_details": null,
+        "output_tokens": 2, "output_tokens_details": null, "total_tokens": 12,
+    });
+    let events = [
+        ("response.created", json!({ "response": { "id": id } })),
+        ("response.output_item.done", json!({ "output_index": 0, "item": item })),
+        ("response.completed", json!({ "response": { "id": id, "usage": usage } })),
+    ];
+    let shown = events.map(|(name, mut event)| {
+        event["type"] = name.into();
+        format!("event: {name}\ndata: {event}\n\n")
+    });
+    shown.concat()
+}
+
+/// Reads a request: its path and its body.
+async fn read(stream: &mut BufReader<TcpStream>) -> Option<(String, Value)> {
+    let mut line = String::new();
+    stream.read_line(&mut line).await.ok()?;
+    let path = line.split(' ').nth(1)?.to_owned();
+    let mut length = 0;
+    loop {
+        line.clear();
+        stream.read_line(&mut line).await.ok()?;
+        let header = line.trim().to_lowercase();
+        if header.is_empty() {
+            break;
+        }
+        if let Some(value) = header.strip_prefix("content-length:") {
+            length = value.trim().parse().ok()?;
+        }
+    }
+    let mut body = vec![0; length];
+    stream.read_exact(&mut body).await.ok()?;
+    Some((path, serde_json::from_slice(&body).unwrap_or_default()))
+}
+
+async fn write(mut stream: BufReader<TcpStream>, status: u16, media: &str, body: &str) {
+    let length = body.len();
+    let head = format!(
+        "HTTP/1.1 {status} Scripted\r\ncontent-type: {media}\r\ncontent-length: {length}\r\n\
+         connection: close\r\n\r\n"
+    );
+    // Whoever asked may have gone away.
+    let _ = stream.write_all(format!("{head}{body}").as_bytes()).await;
+    let _ = stream.shutdown().await;
+}
