@@ -1,5 +1,6 @@
 //! Commands behind walls, against plain ones and against other sandboxes with the same walls.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs::File;
 use std::os::unix::fs::chown;
@@ -8,6 +9,7 @@ use std::process::{Command, Stdio};
 
 use carrel_config::{Environment, OperatorPolicy, TierChoice};
 use carrel_domain::{Network, Tier};
+use carrel_exec::Captured;
 use carrel_sandbox::{Filter, Reporting};
 use carrel_workspace::{
     Boundary, CommandForm, Commands, Desk, Purpose, RunRequest, Runner, RunnerOptions,
@@ -60,17 +62,18 @@ pub(crate) fn rows(ground: &Ground) -> Result<Vec<Row>, Fault> {
 
 fn against_bubblewrap(ground: &Ground, full: &Walled) -> Result<Vec<Row>, Fault> {
     let Some(program) = installed("bwrap") else { return Ok(Vec::new()) };
-    let wrapped = bubblewrap(&program, &full.workspace);
     let filter = ground.directory("bubblewrap")?.join("filter");
     std::fs::write(
         &filter,
         Filter::standard(Tier::Full, Network::None).assemble(Reporting::Nobody).to_bytes(),
     )?;
     let rounds = ground.pace.slow;
-    let bubblewrap = || timed(|| run_other_with(&wrapped, File::open(&filter)?.into()));
+    let run = |argv: &[OsString]| timed(|| run_other_with(argv, File::open(&filter)?.into()));
+    let lower = bubblewrap(&program, &full.workspace, &["/etc".into()]);
+    let same = bubblewrap(&program, &full.workspace, &full.places(ground)?);
     let mut rows = vec![Row::new(
-        "run `true`, tier `full`; plain is bubblewrap with the same walls",
-        interleave(rounds, bubblewrap, || timed(|| full.run(ground, &TRUE)))?,
+        "run `true`, tier `full`; plain is bubblewrap with all of `/etc` and no toolchains",
+        interleave(rounds, || run(&lower), || timed(|| full.run(ground, &TRUE)))?,
         Budget::Ratio(0.5),
     )];
     let Some(carrel) = beside("carrel") else {
@@ -88,9 +91,14 @@ fn against_bubblewrap(ground: &Ground, full: &Walled) -> Result<Vec<Row>, Fault>
     ]
     .into();
     rows.push(Row::new(
-        "`carrel exec -- true`, process start included; plain is bubblewrap",
-        interleave(rounds, bubblewrap, || timed(|| run_other(&once)))?,
+        "`carrel exec -- true`, process start included; plain is bubblewrap with the same walls",
+        interleave(rounds, || run(&same), || timed(|| run_other(&once)))?,
         Budget::Ratio(1.0),
+    ));
+    rows.push(Row::new(
+        "`carrel exec -- true`; plain is bubblewrap with all of `/etc` and no toolchains",
+        interleave(rounds, || run(&lower), || timed(|| run_other(&once)))?,
+        Budget::None,
     ));
     Ok(rows)
 }
@@ -139,11 +147,33 @@ impl Walled {
     }
 
     fn run(&self, ground: &Ground, argv: &[&str]) -> Result<(), Fault> {
+        self.output_of(ground, argv).map(drop)
+    }
+
+    fn output_of(&self, ground: &Ground, argv: &[&str]) -> Result<String, Fault> {
         let argv = argv.iter().map(Into::into).collect();
         let request = RunRequest::new(CommandForm::Argv(argv));
         let cancel = CancellationToken::new();
         let completed = ground.wait(self.runner.run(&self.desk, request, &cancel))?;
-        if completed.outcome.succeeded() { Ok(()) } else { Err("a walled command failed".into()) }
+        if !completed.outcome.succeeded() {
+            return Err("a walled command failed".into());
+        }
+        let Captured { head, tail, .. } = completed.outcome.stdout;
+        Ok(String::from_utf8_lossy(&[head, tail].concat()).into_owned())
+    }
+
+    /// Returns what of the host a command sees beside `/usr` and its workspace, found by looking.
+    fn places(&self, ground: &Ground) -> Result<Vec<PathBuf>, Fault> {
+        let mounts = self.output_of(ground, &["cut", "-d ", "-f5", "/proc/self/mountinfo"])?;
+        let copies = self.output_of(ground, &["find", "/etc", "-xdev", "-type", "f"])?;
+        let elsewhere = ["/dev", "/proc", "/tmp", "/var/tmp", "/usr"];
+        let seen = |path: &&Path| {
+            let apart = *path == Path::new("/") || path.starts_with(&self.workspace);
+            !apart && !elsewhere.iter().any(|known| path.starts_with(known)) && path.exists()
+        };
+        let paths = mounts.lines().chain(copies.lines()).map(Path::new).filter(seen);
+        let places: BTreeSet<PathBuf> = paths.map(Into::into).collect();
+        Ok(places.into_iter().collect())
     }
 }
 
@@ -165,15 +195,18 @@ fn run_other_with(argv: &[OsString], stdin: Stdio) -> Result<(), Fault> {
     Err(String::from_utf8_lossy(&output.stderr).into_owned().into())
 }
 
-/// The walls of tier `full`, as far as bubblewrap has them. It reads the filter for system calls from
-/// stdin.
-fn bubblewrap(program: &Path, workspace: &Path) -> Vec<OsString> {
+/// The walls of tier `full`, as far as bubblewrap has them, with some places of the host to be read. It
+/// reads the filter for system calls from stdin.
+fn bubblewrap(program: &Path, workspace: &Path, places: &[PathBuf]) -> Vec<OsString> {
     let words = "--unshare-all --die-with-parent --new-session --cap-drop ALL --clearenv \
                  --ro-bind /usr /usr --symlink usr/bin /bin --symlink usr/lib /lib \
-                 --symlink usr/lib64 /lib64 --symlink usr/sbin /sbin --ro-bind /etc /etc \
+                 --symlink usr/lib64 /lib64 --symlink usr/sbin /sbin \
                  --dev /dev --proc /proc --tmpfs /tmp --hostname carrel --seccomp 0";
     let mut argv = vec![program.as_os_str().to_owned()];
     argv.extend(words.split_whitespace().map(Into::into));
+    for place in places {
+        argv.extend(["--ro-bind".into(), place.into(), place.into()]);
+    }
     argv.extend(["--bind".into(), workspace.into(), workspace.into()]);
     argv.extend(["--chdir".into(), workspace.into(), TRUE[0].into()]);
     argv

@@ -1,8 +1,9 @@
 //! What tests of several crates share.
 //!
 //! [`store`] says what every store promises. An implementation runs all of it with [`store_suite!`], or
-//! with [`keep_promises`] where a store of its own for each test would cost too much. [`servers`] are real
-//! ones, [`agents`] and their [`provider`] of answers are scripted.
+//! with [`keep_promises`] where a store of its own for each test would cost too much; [`journal`] does the
+//! same for what the conductor keeps. [`servers`] are real ones, [`agents`] and their [`provider`] of
+//! answers are scripted.
 #![forbid(unsafe_code)]
 #![expect(
     clippy::missing_panics_doc,
@@ -12,6 +13,7 @@
 )]
 
 pub mod agents;
+pub mod journal;
 pub mod model;
 pub mod provider;
 pub mod proxy;

@@ -25,6 +25,13 @@ pub(crate) struct Failed {
     retry_after: Option<u64>,
 }
 
+/// Tells whether a failure is the server's, and nobody else has told of it yet. A full workspace, or
+/// something that the operator has not set up, is none.
+fn is_our_failure(code: Code) -> bool {
+    let others = [Code::StoreUnavailable, Code::QuotaExceeded, Code::NotConfigured];
+    code.status() >= 500 && !others.contains(&code)
+}
+
 /// What a route answers.
 pub(crate) type Answered = Result<Response, Failed>;
 
@@ -39,7 +46,7 @@ impl Failed {
 
     pub(crate) fn of(error: &(impl Coded + ?Sized)) -> Self {
         let code = error.code();
-        if code.status() >= 500 && code != Code::StoreUnavailable {
+        if is_our_failure(code) {
             error!(error = %carrel_domain::message_of(error), "a request failed");
         }
         if code == Code::Internal {

@@ -11,6 +11,10 @@ use carrel_shell::Preset;
 use carrel_workspace::Feature;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::check::CheckArguments;
+use crate::conduct::RunArguments;
+use crate::issue::IssueCommand;
+use crate::logging::Logs;
 use crate::output::Format;
 use crate::task::TaskCommand;
 
@@ -110,6 +114,23 @@ pub(crate) enum Command {
         after_help = "Examples:\n  carrel serve\n  carrel serve --bind 127.0.0.1:9000 --data /var/lib/carrel"
     )]
     Serve(ServeArguments),
+    /// Work issues of a tracker off: a workspace and an agent for each
+    ///
+    /// Reads the issues that the workflow file names, gives each a workspace and a coding agent, and
+    /// follows the tracker: an issue that is closed loses its workspace, one that is moved away keeps
+    /// it. What fails is tried again. Everything is remembered in the data directory, so that a start
+    /// after a crash goes on where the last one was. With --once it ends with 0 only if every agent
+    /// that it started ended well.
+    #[command(
+        after_help = "Examples:\n  carrel run\n  carrel run examples/local/WORKFLOW.md --data data\n  carrel run --once --json"
+    )]
+    Run(Box<RunArguments>),
+    /// Check a workflow file, and print every setting with its origin
+    #[command(after_help = "Examples:\n  carrel check\n  carrel check ops/WORKFLOW.md --json")]
+    Check(CheckArguments),
+    /// Add, list and move issues of the tracker that is built in
+    #[command(subcommand)]
+    Issue(IssueCommand),
     /// Bring the schema of the database up to date
     ///
     /// The database is the PostgreSQL server that `DATABASE_URL` names, or else the file in the data
@@ -143,6 +164,17 @@ pub(crate) enum Command {
         /// The shell to complete in
         shell: clap_complete::Shell,
     },
+}
+
+impl Command {
+    /// Returns what the log needs to know of it.
+    pub(crate) fn logs(&self) -> Logs<'_> {
+        match self {
+            // Nobody asks it anything, so it tells by itself what happens.
+            Self::Run(command) => Logs { talks: true, root: command.logs_root.as_deref() },
+            _ => Logs { talks: false, root: None },
+        }
+    }
 }
 
 #[derive(Args, Debug)]

@@ -90,6 +90,16 @@ pub(crate) enum Failure {
         #[source]
         source: io::Error,
     },
+    #[error(
+        "there is no data directory {path}; `carrel issue new` makes it, or name another with --data"
+    )]
+    NoData { path: String },
+    #[error(transparent)]
+    Issue(#[from] carrel_tracker::LocalError),
+    #[error(transparent)]
+    Conductor(#[from] carrel_conductor::drive::StartError),
+    #[error("not every agent ended well: {}", listed(failed))]
+    Runs { failed: Vec<(String, String)> },
     #[error("another carrel serve uses {path}")]
     DataInUse { path: String },
     #[error(
@@ -197,6 +207,10 @@ impl Coded for Failure {
             Self::Store(error) => error.code(),
             Self::Client(error) => error.code(),
             Self::Credential(error) => error.code(),
+            Self::Issue(error) => error.code(),
+            Self::Conductor(error) => error.code(),
+            Self::Runs { .. } => Code::RunFailed,
+            Self::NoData { .. } => Code::NotFound,
             Self::DataInUse { .. } => Code::WorkspaceBusy,
             Self::Data { .. } | Self::StepsFile { .. } | Self::Output(_) => Code::Io,
             Self::Start { .. } => Code::SpawnFailed,
@@ -215,6 +229,7 @@ impl Coded for Failure {
             | Self::OwnDirectory { path }
             | Self::InsideWorkspace { path, .. }
             | Self::Data { path, .. }
+            | Self::NoData { path }
             | Self::DataInUse { path }
             | Self::StepsFile { path, .. }
             | Self::Steps { path, .. }
@@ -227,6 +242,12 @@ impl Coded for Failure {
             Self::Key(error) => error.detail(),
             Self::Service(error) => error.detail(),
             Self::Store(error) => error.detail(),
+            Self::Issue(error) => error.detail(),
+            Self::Conductor(error) => error.detail(),
+            Self::Runs { failed } => {
+                let issues: Vec<_> = failed.iter().map(|(issue, _)| issue).collect();
+                json!({ "issues": issues })
+            }
             Self::Client(error) => error.detail(),
             Self::Credential(error) => error.detail(),
             Self::NoKey { address } => json!({ "address": address.to_string() }),
@@ -258,6 +279,15 @@ impl From<carrel_domain::InvalidIdentifier> for Failure {
     fn from(error: carrel_domain::InvalidIdentifier) -> Self {
         Self::Workspace(error.into())
     }
+}
+
+/// How many failures a message repeats.
+const MAX_LISTED: usize = 5;
+
+fn listed(failed: &[(String, String)]) -> String {
+    let told = failed.iter().take(MAX_LISTED).map(|(issue, error)| format!("{issue}: {error}"));
+    let more = failed.len().checked_sub(MAX_LISTED + 1).map(|more| format!("{} more", more + 1));
+    told.chain(more).collect::<Vec<_>>().join("; ")
 }
 
 impl Failure {

@@ -1,7 +1,10 @@
 //! Log lines on stderr: `LEVEL Sentence key=value …` for people, one JSON object each for programs.
 
+mod file;
+
 use std::fmt::{self, Write as _};
 use std::io::{self, Write as _};
+use std::path::Path;
 
 use carrel_config::{Environment, environment};
 use serde_json::{Map, Value, json};
@@ -12,10 +15,21 @@ use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Registry};
 
 use crate::output::{Format, printable};
+use file::LogFile;
+
+/// What a command wants of the log.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Logs<'a> {
+    /// Whether it tells what happens without being asked to.
+    pub(crate) talks: bool,
+    /// The directory for a log file.
+    pub(crate) root: Option<&'a Path>,
+}
 
 /// Begins to log. `CARREL_LOG`, then `LOG_LEVEL`, then `-v` decide how much.
-pub(crate) fn start(format: Format, verbose: u8, environment: &Environment) {
+pub(crate) fn start(format: Format, verbose: u8, environment: &Environment, logs: Logs<'_>) {
     let level = match verbose {
+        0 if logs.talks => "info",
         0 => "warn",
         1 => "info",
         _ => "debug",
@@ -28,11 +42,13 @@ pub(crate) fn start(format: Format, verbose: u8, environment: &Environment) {
     // A call that a client got wrong is answered; it is no event of the server.
     let setting = format!("rmcp=error,{setting}");
     let filter = EnvFilter::try_new(setting).unwrap_or_else(|_| EnvFilter::new(level));
-    Registry::default().with(filter).with(Lines { format }).init();
+    let file = logs.root.map(LogFile::open);
+    Registry::default().with(filter).with(Lines { format, file }).init();
 }
 
 struct Lines {
     format: Format,
+    file: Option<LogFile>,
 }
 
 impl<S: Subscriber> Layer<S> for Lines {
@@ -47,6 +63,9 @@ impl<S: Subscriber> Layer<S> for Lines {
         line.push('\n');
         // One write for each line, so that lines of several processes do not mix.
         let _ = io::stderr().lock().write_all(line.as_bytes());
+        if let Some(file) = &self.file {
+            file.write(&fields.json(&level.to_ascii_lowercase()));
+        }
     }
 }
 

@@ -4,14 +4,18 @@
 //! stderr is a JSON object, and the last one is the error when there is one.
 //! Exit codes: 0 for success, 1 for an error, 2 for wrong usage; `carrel exec` ends with the status of
 //! its command, with 124 when its time is over and with 125 when it did not run; `carrel task watch`
-//! ends with 1 when the task does not complete, and with 130 when it is interrupted.
+//! ends with 1 when the task does not complete, and with 130 when it is interrupted; `carrel run --once`
+//! ends with 1 when an agent does not end well.
 #![forbid(unsafe_code)]
 
 mod arguments;
 mod boundary;
+mod check;
+mod conduct;
 mod doctor;
 mod exec;
 mod failure;
+mod issue;
 mod logging;
 mod mcp;
 mod migrate;
@@ -58,7 +62,7 @@ fn run(arguments: Arguments, early: Option<Early>) -> ExitCode {
     };
     let environment = Environment::process();
     let format = arguments.format();
-    logging::start(format, arguments.verbose, &environment);
+    logging::start(format, arguments.verbose, &environment, arguments.command.logs());
     let result = match arguments.command {
         Command::Workspace(command) => workspace::run(command, format, &environment),
         Command::Exec(command) => return exec::run(*command, early, format, &environment),
@@ -67,6 +71,9 @@ fn run(arguments: Arguments, early: Option<Early>) -> ExitCode {
         Command::Tool(command) => tool::run(&command, format, &environment),
         Command::Profile(command) => profile::run(&command, format, &environment),
         Command::Serve(command) => serve::run(&command, &environment),
+        Command::Run(command) => conduct::run(&command, format, &environment),
+        Command::Check(command) => check::run(&command, format, &environment),
+        Command::Issue(command) => issue::run(&command, format, &environment),
         Command::Migrate(command) => migrate::run(&command, format, &environment),
         Command::Task(command) => task::run(&command, format, &environment),
         Command::Worker(command) => worker::run(&command, &environment),

@@ -38,5 +38,5 @@ pub use files::Search;
 pub use follow::{FollowOptions, TaskEvent, Told};
 pub use github::RepositoryQuery;
 pub use limits::*;
-pub use server::{InvalidServer, Server};
+pub use server::{InvalidServer, Server, piece};
 pub use tasks::TaskQuery;

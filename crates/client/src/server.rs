@@ -56,7 +56,7 @@ impl Server {
 }
 
 /// Writes a text so that it is one piece of a path, or one value of a query.
-pub(crate) fn piece(text: &str) -> String {
+pub fn piece(text: &str) -> String {
     utf8_percent_encode(text, PLAIN).to_string()
 }
 

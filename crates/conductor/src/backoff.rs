@@ -13,15 +13,21 @@ const FIRST: Duration = Duration::from_secs(10);
 /// Doublings after which waits grow no more, whatever the limit.
 const MOST_DOUBLINGS: u32 = 10;
 
-/// Waits are longer by up to one in so many, or issues that failed together would come back together.
+/// Waits differ by up to one in so many, or issues that failed together would come back together.
 const SPREAD: u64 = 10;
 
 /// Returns the wait before an attempt: twice as long each time, up to a limit.
 pub(crate) fn before(attempt: u32, issue: &IssueId, longest: Duration) -> Duration {
     let doubled = FIRST.saturating_mul(1 << attempt.saturating_sub(1).min(MOST_DOUBLINGS));
     let most = u64::try_from(doubled.as_millis()).unwrap_or(u64::MAX) / SPREAD;
-    let spread = Duration::from_millis(scatter(issue, attempt) % most.max(1));
-    doubled.saturating_add(spread).min(longest)
+    let spread = |most: u64| Duration::from_millis(scatter(issue, attempt) % most.max(1));
+    let wait = doubled.saturating_add(spread(most));
+    if wait <= longest {
+        return wait;
+    }
+    // At the limit they are shorter instead.
+    let most = u64::try_from(longest.as_millis()).unwrap_or(u64::MAX) / SPREAD;
+    longest.saturating_sub(spread(most))
 }
 
 /// A number that is as good as any, and the same each time.
@@ -45,8 +51,10 @@ mod tests {
             let least = Duration::from_secs(seconds);
             assert!(wait >= least && wait <= least + least / 10, "{attempt}: {wait:?}");
         }
-        assert_eq!(before(6, &issue, longest), longest);
-        assert_eq!(before(u32::MAX, &issue, longest), longest);
+        for attempt in [6, 7, u32::MAX] {
+            let wait = before(attempt, &issue, longest);
+            assert!(wait <= longest && wait >= longest.mul_f32(0.9), "{attempt}: {wait:?}");
+        }
     }
 
     #[test]
@@ -54,5 +62,9 @@ mod tests {
         let waits: std::collections::BTreeSet<_> =
             (0..20).map(|number| before(1, &IssueId(number.to_string()), Duration::MAX)).collect();
         assert!(waits.len() > 15, "{waits:?}");
+        let longest = Duration::from_mins(5);
+        let at_limit: std::collections::BTreeSet<_> =
+            (0..20).map(|number| before(9, &IssueId(number.to_string()), longest)).collect();
+        assert!(at_limit.len() > 15, "{at_limit:?}");
     }
 }

@@ -3,7 +3,8 @@
 use carrel_domain::Timestamp;
 use std::time::Duration;
 
-use crate::state::{Entry, Mode, Poll, Run, Stage, State};
+use crate::entry::{Entry, Run, Stage};
+use crate::state::{Mode, Poll, State};
 
 impl State {
     /// Returns when [`crate::Event::Due`] has to come at the latest; nothing if something else has to
@@ -12,17 +13,22 @@ impl State {
         let poll = match self.poll {
             Poll::Waiting { due } => Some(due),
             Poll::Fresh => Some(Timestamp::from_millis(0)),
-            Poll::Sweeping { .. } | Poll::Asked { .. } => None,
+            Poll::Sweeping { .. } | Poll::Asked { .. } | Poll::Over => None,
         };
-        self.entries.values().filter_map(|entry| self.due_of(entry)).chain(poll).min()
+        let held = self.ledger.hold.tracker.max(self.ledger.hold.agents);
+        let entries = self.entries.values().filter_map(|entry| self.due_of(entry, held));
+        entries.chain(poll).chain(held).chain(self.day_ends_at()).min()
     }
 
-    fn due_of(&self, entry: &Entry) -> Option<Timestamp> {
-        let takes_up = self.mode == Mode::Working && !matches!(self.poll, Poll::Sweeping { .. });
+    fn due_of(&self, entry: &Entry, held: Option<Timestamp>) -> Option<Timestamp> {
         match &entry.stage {
-            Stage::Retrying(retry) => (takes_up && !retry.no_slot).then_some(retry.due),
+            Stage::Retrying(retry) => {
+                let taken_up = self.takes_up(entry) && !retry.no_slot;
+                taken_up.then_some(retry.due.max(held.unwrap_or(retry.due)))
+            }
             Stage::Running(run) => self.watched_until(entry, run),
-            Stage::Cleaning { due, .. } => *due,
+            // Before the first look, it is not known whether they are still finished.
+            Stage::Cleaning { due, .. } => due.filter(|_| !self.is_sweeping()),
             Stage::Checking { .. }
             | Stage::Stopping { .. }
             | Stage::Blocked(_)
@@ -30,17 +36,56 @@ impl State {
         }
     }
 
+    /// Tells whether an attempt is taken up when its time has come.
+    pub(crate) fn takes_up(&self, entry: &Entry) -> bool {
+        let begins = self.ledger.mode == Mode::Working
+            && self.broken.is_none()
+            && !matches!(self.poll, Poll::Fresh | Poll::Sweeping { .. });
+        begins && (self.once.is_none() || self.is_due_once(entry))
+    }
+
+    /// Tells whether what finished issues left behind is still being looked at.
+    pub(crate) fn is_sweeping(&self) -> bool {
+        matches!(self.poll, Poll::Fresh | Poll::Sweeping { .. })
+    }
+
     /// Returns when an agent is too long silent, or too long at work.
     fn watched_until(&self, entry: &Entry, run: &Run) -> Option<Timestamp> {
         let moment = Duration::from_millis(1);
-        let minutes = |minutes: Option<u64>| minutes.map(|count| Duration::from_secs(count * 60));
         let budgets = &self.rules.budgets;
+        // Between two turns it is the tracker that everybody waits for.
+        let waits = run.between_turns.is_some();
         let stall = self.rules.stall.map(|most| run.heard_at.after(most + moment));
         let turn = minutes(budgets.turn.minutes).map(|most| run.turn_started_at.after(most));
         let whole = minutes(budgets.run.minutes).map(|most| run.started_at.after(most));
         let issue = minutes(budgets.issue.minutes)
-            .map(|most| run.started_at.after(most.saturating_sub(entry.spent.time)));
+            .map(|most| run.started_at.after(most.saturating_sub(entry.spent_of_budget().time)));
         let between = run.between_turns.and_then(|between| between.due);
-        [stall, turn, whole, issue, between].into_iter().flatten().min()
+        let stall = stall.filter(|_| !waits);
+        let of_turn = turn.into_iter().chain(whole).filter(|_| run.is_in_turn());
+        of_turn.chain(stall).chain(issue).chain(between).min()
     }
+
+    /// Returns when agents have been at work for as long as they may today, if they go on as they do.
+    fn day_ends_at(&self) -> Option<Timestamp> {
+        let most = minutes(self.rules.budgets.day.minutes)?;
+        let today = self.ledger.today;
+        let left = most.saturating_sub(today.spent.time);
+        let mut stages = self.entries.values().map(|entry| &entry.stage);
+        if !stages.any(|stage| matches!(stage, Stage::Running(_))) {
+            return None;
+        }
+        let runs = self.entries.values().filter_map(|entry| entry.stage.run());
+        let begun = runs.map(|run| run.started_at.max(today.begin()).as_millis());
+        let (count, sum) = begun
+            .fold((0_i128, 0_i128), |(count, sum), begun| (count + 1, sum + i128::from(begun)));
+        let left = i128::try_from(left.as_millis()).unwrap_or(i128::MAX / 2);
+        // Rounded up, or the moment would come too early and be named again.
+        let at = (left + sum + count - 1).checked_div(count)?;
+        Some(Timestamp::from_millis(i64::try_from(at).unwrap_or(i64::MAX)))
+    }
+}
+
+fn minutes(count: Option<u64>) -> Option<Duration> {
+    count.map(|count| Duration::from_secs(count.saturating_mul(60)))
 }

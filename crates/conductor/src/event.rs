@@ -3,12 +3,13 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use serde::Serialize;
 use serde_json::Value;
 
+use crate::entry::{Reason, RunId, Trace};
+use crate::notice::Notice;
 use crate::rules::Rules;
 use crate::spend::Spend;
-use crate::state::{Question, Reason, RunId, Trace, Why};
+use crate::state::Question;
 use carrel_tracker::{Fault, Issue, IssueId};
 
 /// Something that happened outside.
@@ -30,6 +31,8 @@ pub enum Event {
     Cleaned(IssueId, Result<(), String>),
     /// The workflow file was changed.
     Changed(Box<Rules>),
+    /// The workflow file cannot be used, for this reason.
+    Broken(String),
     /// Somebody wants something.
     Told(Order),
 }
@@ -44,7 +47,7 @@ pub enum News {
         /// The conversation.
         thread: String,
     },
-    /// What the run has used up so far.
+    /// Tokens that the run has used up so far. What a conversation cost before this run is not its.
     Usage(Spend),
     /// What the provider says about its limits.
     RateLimits(Value),
@@ -87,11 +90,17 @@ pub enum Order {
     Cancel(IssueId),
     /// Take an issue up again at once.
     RetryNow(IssueId),
+    /// Lift what holds an issue up, a used-up budget included, and take it up again.
+    Unblock(IssueId),
     /// Answer the question of an issue's agent.
     Answer(IssueId, String),
 }
 
 /// Something to be done outside.
+///
+/// Each [`Effect::Poll`], [`Effect::Read`] and [`Effect::Clean`] is answered once, and each
+/// [`Effect::Start`] by one [`Event::Ended`], whatever goes wrong. What is to be saved or erased is on
+/// the disk before anything behind it is done.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Effect {
     /// Read the issues in active states.
@@ -107,7 +116,7 @@ pub enum Effect {
         /// The number of the turn.
         turn: u64,
     },
-    /// End a session in peace: its turns are over.
+    /// End a session in peace: its turns are over, and went well.
     Finish(RunId),
     /// End an agent and everything that it started.
     Stop(RunId),
@@ -117,6 +126,8 @@ pub enum Effect {
     Save(IssueId),
     /// Forget an entry.
     Erase(IssueId),
+    /// Remember [`crate::State::ledger`] as it stands.
+    SaveLedger,
     /// Tell people.
     Say(Notice),
 }
@@ -136,75 +147,4 @@ pub struct Start {
     pub answer: Option<String>,
     /// Where it was worked on before.
     pub workspace: Option<PathBuf>,
-}
-
-/// Something that people want to know.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(tag = "what", rename_all = "snake_case")]
-pub enum Notice {
-    /// An agent is started.
-    Dispatched {
-        /// The issue.
-        issue: IssueId,
-        /// Which attempt it is.
-        attempt: u32,
-    },
-    /// An issue that was to be begun is left alone.
-    Skipped {
-        /// The issue.
-        issue: IssueId,
-        /// Why.
-        why: String,
-    },
-    /// An agent is told to end.
-    Stopped {
-        /// The issue.
-        issue: IssueId,
-        /// Why.
-        why: String,
-    },
-    /// Another attempt follows.
-    WillRetry {
-        /// The issue.
-        issue: IssueId,
-        /// Which attempt it will be.
-        attempt: u32,
-        /// What it waits for.
-        why: Why,
-        /// In how many milliseconds.
-        delay_ms: u64,
-        /// What went wrong.
-        error: Option<String>,
-    },
-    /// Somebody has to do something.
-    Blocked {
-        /// The issue.
-        issue: IssueId,
-        /// What.
-        reason: Reason,
-    },
-    /// The issue is nobody's any more.
-    Released {
-        /// The issue.
-        issue: IssueId,
-    },
-    /// A workspace could not be removed.
-    CleanupFailed {
-        /// The issue.
-        issue: IssueId,
-        /// Why.
-        error: String,
-    },
-    /// The tracker did not answer.
-    TrackerFailed {
-        /// What was asked.
-        doing: &'static str,
-        /// Why.
-        error: String,
-    },
-    /// An order cannot be carried out.
-    Refused {
-        /// Why.
-        why: String,
-    },
 }

@@ -13,18 +13,26 @@
 
 mod backoff;
 mod decide;
+pub mod drive;
 mod due;
+mod entry;
 mod event;
+mod limits;
+mod notice;
+mod refusal;
 mod rules;
 mod spend;
 mod state;
+mod text;
 
 pub use carrel_tracker::{Blocker, Fault, FaultKind, Issue, IssueId};
 pub use decide::decide;
-pub use event::{Effect, End, Event, News, Notice, Order, Start};
+pub use entry::{
+    BetweenTurns, Block, Entry, Reason, Retry, Run, RunId, Said, Stage, Then, Trace, Why,
+};
+pub use event::{Effect, End, Event, News, Order, Start};
+pub use notice::{Notice, Outcome, Subject};
+pub use refusal::Refused;
 pub use rules::{Rules, Standing, order};
 pub use spend::{Day, Spend};
-pub use state::{
-    BetweenTurns, Block, Entry, Mode, Poll, Question, Reason, Retry, Run, RunId, Stage, State,
-    Then, Trace, Why,
-};
+pub use state::{Hold, Ledger, Mode, Poll, Question, State};

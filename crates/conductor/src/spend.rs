@@ -42,6 +42,16 @@ impl Add for Spend {
 }
 
 impl Spend {
+    /// Leaves out everything but tokens.
+    pub(crate) fn tokens(self) -> Self {
+        Self { time: Duration::ZERO, ..self.tokens_and_time() }
+    }
+
+    /// Leaves out what is counted when it begins, so that what was begun may be ended.
+    pub(crate) fn tokens_and_time(self) -> Self {
+        Self { turns: 0, attempts: 0, ..self }
+    }
+
     /// Returns what came on top of an earlier amount.
     pub(crate) fn since(self, earlier: Self) -> Self {
         Self {
@@ -86,12 +96,17 @@ impl Day {
         self.spent = self.spent + more;
     }
 
-    /// Begins a new day if it is one.
+    /// Begins a new day if it is one. A clock that goes back does not bring an old one back.
     pub(crate) fn turn_to(&mut self, now: Timestamp) {
         let number = now.as_millis().div_euclid(DAY);
-        if number != self.number {
+        if number > self.number {
             *self = Self { number, spent: Spend::default() };
         }
+    }
+
+    /// Returns when it began.
+    pub(crate) fn begin(&self) -> Timestamp {
+        Timestamp::from_millis(self.number.saturating_mul(DAY))
     }
 
     /// Returns when the next one begins.

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use carrel_domain::{Code, Secret};
 
+use crate::effective::{self, Effective};
 use crate::environment::Environment;
 use crate::error::Problem;
 use crate::file::{self, Text};
@@ -24,6 +25,7 @@ pub(crate) struct Draft {
     pub(crate) prompt: Prompt,
     pub(crate) warnings: Vec<Finding>,
     pub(crate) secrets: Vec<Secret>,
+    pub(crate) effective: Vec<Effective>,
 }
 
 impl Draft {
@@ -45,7 +47,9 @@ impl Draft {
         let prompt = Prompt::parse(parts.prompt);
         verdict.judge_prompt(&prompt);
         let (config, warnings) = verdict.close(config)?;
-        Ok(Self { config, prompt, warnings, secrets: secrets::known(&map, environment) })
+        let secrets = secrets::known(&map, environment);
+        let effective = effective::list(&map, &config, environment, &secrets);
+        Ok(Self { config, prompt, warnings, secrets, effective })
     }
 }
 

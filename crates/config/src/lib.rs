@@ -12,6 +12,7 @@
 #![forbid(unsafe_code)]
 
 mod draft;
+mod effective;
 pub mod environment;
 mod error;
 mod file;
@@ -31,6 +32,7 @@ mod suggest;
 mod workflow;
 mod yaml;
 
+pub use effective::{Effective, Origin};
 pub use environment::{Environment, is_variable_name};
 pub use error::{Problem, WorkflowError};
 pub use file::MAX_FILE_BYTES;

@@ -6,6 +6,7 @@ use carrel_domain::Secret;
 use sha2::{Digest as _, Sha256};
 
 use crate::draft::Draft;
+use crate::effective::Effective;
 use crate::environment::Environment;
 use crate::error::WorkflowError;
 use crate::file;
@@ -49,6 +50,7 @@ pub struct Workflow {
     /// What is doubtful about the file.
     pub warnings: Vec<Finding>,
     secrets: Vec<Secret>,
+    effective: Vec<Effective>,
     scope: Scope,
     digest: Digest,
 }
@@ -85,14 +87,20 @@ impl Workflow {
         let directory = absolute.parent().unwrap_or(&absolute).to_owned();
         let draft = Draft::new(bytes, &directory, environment, scope)
             .map_err(|problems| WorkflowError::Faulty { file: path.to_owned(), problems })?;
-        let Draft { config, prompt, warnings, secrets } = draft;
+        let Draft { config, prompt, warnings, secrets, effective } = draft;
         let digest = digest(bytes);
-        Ok(Self { path: absolute, directory, config, prompt, warnings, secrets, scope, digest })
+        let path = absolute;
+        Ok(Self { path, directory, config, prompt, warnings, secrets, effective, scope, digest })
     }
 
     /// Returns the values that no output may show: secrets of trackers and of the server.
     pub fn known_secrets(&self) -> Vec<Secret> {
         self.secrets.clone()
+    }
+
+    /// Returns every setting as it holds, secrets masked, and where that comes from.
+    pub fn effective(&self) -> &[Effective] {
+        &self.effective
     }
 
     /// Returns how much of the file was checked.

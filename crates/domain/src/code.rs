@@ -253,6 +253,11 @@ codes! {
     /// The workspace is not connected to GitHub.
     NotConnected = "E_GITHUB_NOT_CONNECTED", "github_not_connected", 404;
 
+    /// No issue has this identifier, or nobody works on it.
+    IssueNotFound = "E_ISSUE_NOT_FOUND", "issue_not_found", 404;
+    /// The work on an issue did not end well.
+    RunFailed = "E_RUN_FAILED", "run_failed", 500;
+
     /// A check of a root found something that stops work or endangers it.
     VerifyFailed = "E_VERIFY_FAILED", "verify_failed", 409;
     /// A clean-up could not do everything.

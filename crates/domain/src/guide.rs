@@ -495,6 +495,21 @@ impl Code {
                 ],
                 remedies: &["list the tasks of the workspace with `GET /api/tasks`"],
             },
+            Self::IssueNotFound => Guide {
+                causes: &[
+                    "the identifier is misspelt",
+                    "the issue is in the data directory of another --data",
+                    "nobody works on the issue, because it is closed or in no active state",
+                ],
+                remedies: &["list the issues with `carrel issue ls`"],
+            },
+            Self::RunFailed => Guide {
+                causes: &[
+                    "the agent ended with an error, or could not be started",
+                    "a hook failed before the agent began",
+                ],
+                remedies: &["read the log lines above, and the transcript that they name"],
+            },
             Self::TaskFinished => Guide {
                 causes: &["the task ended before the request came"],
                 remedies: &["nothing has to be done; its detail says how it ended"],

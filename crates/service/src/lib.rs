@@ -41,7 +41,7 @@ pub use feed::Feed;
 pub use floor::{Floor, InvalidFloor};
 pub use follow::{Followed, follow};
 pub use presence::ALIVE;
-pub use quota::{MAX_QUOTA_GB, quota_of_gibibytes};
+pub use quota::{MAX_QUOTA_GB, MIN_QUOTA_GB, quota_of_gibibytes};
 pub use request::{InvalidRequest, Submit, TaskRequest};
 pub use slots::{Slot, Slots};
 pub use spaces::{NewSpace, Space, Spaces, SpacesOptions};

@@ -5,17 +5,20 @@ use carrel_domain::ByteSize;
 /// The largest quota of a workspace that can be asked for, in gibibytes.
 pub const MAX_QUOTA_GB: u32 = 1 << 20;
 
+/// The smallest one, in gibibytes: a mebibyte. What every workspace holds from the beginning fits.
+pub const MIN_QUOTA_GB: f64 = 1.0 / 1024.0;
+
 const GIBIBYTE: f64 = 1_073_741_824.0;
 
 /// Returns the quota of so many gibibytes, of which fractions are allowed; none if that is no amount.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
-    reason = "the number is above zero and small, and a fraction of a byte does not matter"
+    reason = "the number is neither small nor large, and a fraction of a byte does not matter"
 )]
 pub fn quota_of_gibibytes(number: f64) -> Option<ByteSize> {
-    let fits = number > 0.0 && number <= f64::from(MAX_QUOTA_GB);
-    fits.then(|| ByteSize::bytes(((number * GIBIBYTE) as u64).max(1)))
+    let fits = (MIN_QUOTA_GB..=f64::from(MAX_QUOTA_GB)).contains(&number);
+    fits.then(|| ByteSize::bytes((number * GIBIBYTE) as u64))
 }
 
 #[cfg(test)]
@@ -24,11 +27,11 @@ mod tests {
     use pretty_assertions::assert_eq;
 
     #[test]
-    fn an_amount_is_above_nothing_and_within_the_limit() {
+    fn an_amount_is_within_the_limits() {
         assert_eq!(quota_of_gibibytes(2.5), Some(ByteSize::mib(2560)));
-        assert_eq!(quota_of_gibibytes(1e-12), Some(ByteSize::bytes(1)));
+        assert_eq!(quota_of_gibibytes(MIN_QUOTA_GB), Some(ByteSize::mib(1)));
         assert_eq!(quota_of_gibibytes(f64::from(MAX_QUOTA_GB)), Some(ByteSize::gib(1 << 20)));
-        for number in [0.0, -1.0, f64::NAN, f64::INFINITY, 1_048_577.0] {
+        for number in [0.0, 0.0009, -1.0, f64::NAN, f64::INFINITY, 1_048_577.0] {
             assert_eq!(quota_of_gibibytes(number), None, "{number}");
         }
     }

@@ -1,19 +1,25 @@
 //! What the service remembers: workspaces, tasks and their events, replies to repeated requests,
-//! sealed credentials.
+//! sealed credentials; and what the conductor remembers, with the tracker that is built in.
 //!
-//! [`Store`] is the one trait. [`Sqlite`] keeps everything in one file and needs nothing installed;
+//! [`Store`] is the trait of the service, [`Journal`] and [`Issues`] are those of the conductor. [`Sqlite`] keeps everything in one file and needs nothing installed;
 //! [`Postgres`] serves any number of processes. A state changes by compare and set, together with the event that tells of it, in one transaction;
 //! what has been answered has been written to the disk.
 #![forbid(unsafe_code)]
 
 mod error;
 mod facts;
+mod issues;
+mod journal;
 mod model;
 mod postgres;
 mod sqlite;
 mod store;
 
 pub use error::StoreError;
+pub use issues::{
+    Comment, IssueAnswer, IssueChange, IssueFilter, Issues, NewComment, NewIssue, StoredIssue,
+};
+pub use journal::{Journal, NewRun, Note, RunFilter, RunRecord};
 pub use model::{
     Appended, Cancellation, Claim, ClaimRequest, Claimed, Counts, Event, EventKind, Finish,
     Finished, HandBack, HandedBack, Heartbeat, Migration, NewEvent, NewTask, Page, Repeat, Sealed,

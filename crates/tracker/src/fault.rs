@@ -53,4 +53,28 @@ impl Fault {
     pub fn new(kind: FaultKind, message: impl Into<String>) -> Self {
         Self { kind, message: message.into(), retry_after: None }
     }
+
+    /// Says that too much was asked for, and when to ask again.
+    pub(crate) fn limited(provider: &str, retry_after: Duration) -> Self {
+        let message = format!(
+            "{provider} has had too many requests and wants none for {} s",
+            retry_after.as_secs()
+        );
+        Self { kind: FaultKind::RateLimited, message, retry_after: Some(retry_after) }
+    }
+
+    /// Says that an answer makes no sense.
+    pub(crate) fn strange(provider: &str, what: &str) -> Self {
+        Self::new(FaultKind::Response, format!("{provider} answered without {what}"))
+    }
+
+    /// Says that the rest of a list cannot be found.
+    pub(crate) fn lost(provider: &str, what: &str) -> Self {
+        Self::new(FaultKind::Pagination, format!("{provider} says that there is more, but {what}"))
+    }
+
+    /// Says that a setting cannot be used.
+    pub(crate) fn setting(name: &str, rule: &str) -> Self {
+        Self::new(FaultKind::Config, format!("tracker.provider.{name} {rule}"))
+    }
 }

@@ -5,13 +5,34 @@
 //! wait. Nothing here writes to a tracker but the [`Tool`]s that agents are given.
 #![forbid(unsafe_code)]
 
+mod api;
+mod asana;
 mod fault;
+mod github;
+mod gitlab;
+mod graphql;
 mod issue;
+mod jira;
+mod linear;
+mod local;
+mod open;
+mod pages;
+mod patience;
+mod record;
+mod rest;
+mod settings;
 mod tool;
+mod webhook;
 
 pub use fault::{Fault, FaultKind};
 pub use issue::{Blocker, Issue, IssueId, normal};
+pub use local::{Local, LocalError, MAX_TEXT_BYTES, numbers_of};
+pub use open::from_config;
 pub use tool::{Tool, ToolReply};
+pub use webhook::{
+    ASANA_SECRET, ASANA_SIGNATURE, GITHUB_SIGNATURE, GITLAB_TOKEN, JIRA_SIGNATURE,
+    LINEAR_SIGNATURE, Webhook, WebhookError, verify_webhook,
+};
 
 use std::fmt;
 

@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use crate::fault::Fault;
+
 /// A tool that an agent is told of.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -22,6 +24,48 @@ pub struct ToolReply {
     pub success: bool,
     /// What the agent is told.
     pub output: String,
+}
+
+/// Why a tool was not used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    /// The arguments make no sense.
+    Arguments(String),
+    /// The request leaves the project.
+    Scope(String),
+    /// The tracker did not answer.
+    Fault(Fault),
+}
+
+impl Refusal {
+    pub(crate) fn arguments(message: impl Into<String>) -> Self {
+        Self::Arguments(message.into())
+    }
+
+    pub(crate) fn scope(message: impl Into<String>) -> Self {
+        Self::Scope(message.into())
+    }
+}
+
+impl From<Fault> for Refusal {
+    fn from(fault: Fault) -> Self {
+        Self::Fault(fault)
+    }
+}
+
+impl From<Refusal> for ToolReply {
+    fn from(refusal: Refusal) -> Self {
+        let (code, message, retry_after) = match refusal {
+            Refusal::Arguments(message) => ("invalid_arguments", message, None),
+            Refusal::Scope(message) => ("out_of_scope", message, None),
+            Refusal::Fault(fault) => (fault.kind.name(), fault.message, fault.retry_after),
+        };
+        let mut error = json!({ "code": code, "message": message });
+        if let Some(wait) = retry_after {
+            error["retryAfterSeconds"] = json!(wait.as_secs());
+        }
+        Self::refusal(&json!({ "error": error }))
+    }
 }
 
 impl ToolReply {

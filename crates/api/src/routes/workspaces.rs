@@ -6,7 +6,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::IntoResponse as _;
 use carrel_domain::{Code, Layout, Network, WorkspaceId};
-use carrel_service::{MAX_QUOTA_GB, NewSpace, quota_of_gibibytes};
+use carrel_service::{MAX_QUOTA_GB, MIN_QUOTA_GB, NewSpace, quota_of_gibibytes};
 use carrel_store::Workspace;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -84,7 +84,7 @@ pub(super) struct NewWorkspace {
     #[serde(default = "tenant")]
     layout: Layout,
     /// How many GiB it may hold, parts of one too; the server's usual if none.
-    #[schemars(extend("exclusiveMinimum" = 0), range(max = MAX_QUOTA_GB))]
+    #[schemars(range(min = MIN_QUOTA_GB, max = MAX_QUOTA_GB))]
     quota_gb: Option<f64>,
     /// The network of its commands when they do not say.
     network: Option<Network>,
@@ -110,7 +110,7 @@ pub(super) async fn create(
         return Err(Failed::field("name", &rule));
     }
     let quota = new.quota_gb.map(|number| {
-        let rule = format!("is a number above 0, at most {MAX_QUOTA_GB}");
+        let rule = format!("is a number from {MIN_QUOTA_GB} (1 MiB) to {MAX_QUOTA_GB}");
         quota_of_gibibytes(number).ok_or_else(|| Failed::field("quota_gb", &rule))
     });
     let quota = quota.transpose()?;

@@ -16,7 +16,9 @@ use carrel_config::environment::{
 use carrel_domain::{ByteSize, Secret};
 use carrel_service::limits::LEASE;
 use carrel_service::repository::DEFAULT_HOSTS;
-use carrel_service::{Floor, InvalidFloor, MAX_QUOTA_GB, OnEnqueueFailure, quota_of_gibibytes};
+use carrel_service::{
+    Floor, InvalidFloor, MAX_QUOTA_GB, MIN_QUOTA_GB, OnEnqueueFailure, quota_of_gibibytes,
+};
 use carrel_workspace::Quota;
 
 use crate::failure::Failure;
@@ -217,10 +219,9 @@ fn floor(environment: &Environment) -> Result<Floor, Failure> {
 fn quota(environment: &Environment) -> Result<ByteSize, Failure> {
     let name = WORKSPACE_DEFAULT_QUOTA_GB;
     let Some(text) = word(environment, name) else { return Ok(USUAL_QUOTA) };
-    text.parse()
-        .ok()
-        .and_then(quota_of_gibibytes)
-        .ok_or_else(|| refused(name, &text, format!("a number above 0, at most {MAX_QUOTA_GB}")))
+    text.parse().ok().and_then(quota_of_gibibytes).ok_or_else(|| {
+        refused(name, &text, format!("a number from {MIN_QUOTA_GB} (1 MiB) to {MAX_QUOTA_GB}"))
+    })
 }
 
 #[cfg(test)]

@@ -26,6 +26,8 @@ mod forged;
 mod hooks;
 /// Paths that try to leave, through every tool and every door.
 mod hostile_paths;
+/// The tracker that is built in.
+mod issues;
 /// `kill -9` at random moments, and what the next start finds.
 mod kill;
 /// Where commands of `carrel exec` run in tests.

@@ -13,7 +13,11 @@ fn applied(run: &Run) -> Value {
 fn a_file_is_made_and_brought_up_to_date_once() {
     let world = World::new();
     let migrate = || Run::of(world.bare(&["migrate", "--data", "data", "--json"]));
-    let all = json!([{ "number": 1, "name": "tasks" }, { "number": 2, "name": "volumes" }]);
+    let all = json!([
+        { "number": 1, "name": "tasks" },
+        { "number": 2, "name": "volumes" },
+        { "number": 3, "name": "conductor" },
+    ]);
     assert_eq!(applied(&migrate()), all);
     assert_eq!(applied(&migrate()), json!([]));
 }

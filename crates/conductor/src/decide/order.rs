@@ -2,22 +2,41 @@
 
 use std::time::Duration;
 
-use crate::event::{Notice, Order};
-use crate::state::{Block, Mode, Poll, Reason, Stage, Then, Why};
+use crate::entry::{Entry, Reason, Stage, Then, Why};
+use crate::event::Order;
+use crate::notice::Notice;
+use crate::state::{Mode, Poll};
 use carrel_tracker::IssueId;
 
 use super::Step;
 
 impl Step {
     pub(super) fn told(&mut self, order: Order) {
+        if let Some(refused) = self.state.refusal(&order) {
+            return self.say(Notice::Refused { why: refused.to_string() });
+        }
         match order {
             Order::Refresh => self.refresh_soon(),
-            Order::Pause => self.state.mode = Mode::Paused,
-            Order::Resume => self.state.mode = Mode::Working,
-            Order::Drain => self.state.mode = Mode::Draining,
+            Order::Pause => self.change_mode(Mode::Paused),
+            Order::Drain => self.change_mode(Mode::Draining),
+            Order::Resume => {
+                self.state.ledger.hold.agents = None;
+                self.change_mode(Mode::Working);
+            }
             Order::Cancel(id) => self.cancel(&id),
-            Order::RetryNow(id) => self.retry_now(&id),
-            Order::Answer(id, answer) => self.answer(&id, answer),
+            Order::RetryNow(id) | Order::Unblock(id) => self.retry_now(&id),
+            Order::Answer(id, answer) => {
+                if let Some(entry) = self.entry(&id) {
+                    entry.answer = Some(answer);
+                }
+                self.retry_now(&id);
+            }
+        }
+    }
+
+    fn change_mode(&mut self, mode: Mode) {
+        if std::mem::replace(&mut self.state.ledger.mode, mode) != mode {
+            self.say(Notice::ModeChanged { mode });
         }
     }
 
@@ -25,57 +44,49 @@ impl Step {
         match &mut self.state.poll {
             Poll::Waiting { due } => *due = self.now,
             Poll::Asked { again, .. } => *again = true,
-            // A look at the tracker follows anyway.
-            Poll::Fresh | Poll::Sweeping { .. } => {}
+            // A look at the tracker follows anyway, or never.
+            Poll::Fresh | Poll::Sweeping { .. } | Poll::Over => {}
         }
+        self.poll_after_hold();
     }
 
     fn cancel(&mut self, id: &IssueId) {
-        let Some(entry) = self.state.entries.get(id) else { return self.unknown(id) };
+        if let Some((_, issue)) = self.state.waiting.remove(id) {
+            let entry = self.state.entries.entry(id.clone());
+            entry.or_insert_with(|| Entry::new(issue));
+        }
+        let Some(entry) = self.state.entries.get(id) else { return };
         match entry.stage.clone() {
             Stage::Running(_) => self.stop(id, Then::Block(Reason::Cancelled), "somebody wants it"),
-            Stage::Stopping { run, then: Then::Fail(..) | Then::Continue | Then::Tomorrow } => {
-                self.put(id, Stage::Stopping { run, then: Then::Block(Reason::Cancelled) });
-            }
-            Stage::Checking { .. } | Stage::Retrying(_) | Stage::Blocked(_) => {
+            Stage::Stopping {
+                run,
+                then: Then::Fail(..) | Then::Continue | Then::Tomorrow | Then::Block(_),
+            } => self.put(id, Stage::Stopping { run, then: Then::Block(Reason::Cancelled) }),
+            // It ends already, and is not taken up again.
+            Stage::Stopping { then: Then::Release | Then::Clean, .. } | Stage::Cleaning { .. } => {}
+            Stage::Checking { .. } | Stage::Retrying(_) | Stage::Blocked(_) | Stage::Resting => {
                 self.block(id, Reason::Cancelled, None);
             }
-            Stage::Stopping { .. } | Stage::Resting | Stage::Cleaning { .. } => {
-                self.refuse(format!("nobody works on {id}"));
-            }
         }
     }
 
+    /// Takes an issue up again at once, whatever held it up.
     fn retry_now(&mut self, id: &IssueId) {
-        let Some(entry) = self.state.entries.get(id) else { return self.unknown(id) };
-        match entry.stage {
-            Stage::Retrying(_) | Stage::Blocked(_) => {
+        let Some(entry) = self.entry(id) else { return };
+        match &entry.stage {
+            Stage::Cleaning { .. } => self.clean(id),
+            Stage::Blocked(block) => {
+                if matches!(block.reason, Reason::Budget(_)) {
+                    entry.forgiven = entry.spent;
+                }
+                entry.last_turn = None;
                 self.retry(id, Why::Operator, Duration::ZERO, None);
             }
-            Stage::Checking { .. } | Stage::Running(_) | Stage::Stopping { .. } => {
-                self.refuse(format!("{id} is being worked on"));
-            }
-            Stage::Resting | Stage::Cleaning { .. } => {
-                self.refuse(format!("{id} is not to be worked on"));
-            }
+            Stage::Checking { .. }
+            | Stage::Running(_)
+            | Stage::Stopping { .. }
+            | Stage::Retrying(_)
+            | Stage::Resting => self.retry(id, Why::Operator, Duration::ZERO, None),
         }
-    }
-
-    fn answer(&mut self, id: &IssueId, answer: String) {
-        let Some(entry) = self.entry(id) else { return self.unknown(id) };
-        let asked = Reason::is_question;
-        if !matches!(&entry.stage, Stage::Blocked(Block { reason, .. }) if asked(reason)) {
-            return self.refuse(format!("the agent of {id} has not asked anything"));
-        }
-        entry.answer = Some(answer);
-        self.retry(id, Why::Operator, Duration::ZERO, None);
-    }
-
-    fn unknown(&mut self, id: &IssueId) {
-        self.refuse(format!("{id} is not among the issues that are worked on"));
-    }
-
-    fn refuse(&mut self, why: String) {
-        self.say(Notice::Refused { why });
     }
 }

@@ -1,9 +1,14 @@
 //! Looking at the tracker.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
-use crate::event::{Effect, Notice};
-use crate::state::{Entry, Poll, Question, Retry, Stage, Then, Why};
+use crate::entry::{Entry, Retry, Run, Stage, Why};
+use crate::event::Effect;
+use crate::notice::Notice;
+use crate::spend::Spend;
+use crate::state::{Poll, Question};
+use crate::text::{MAX_ERROR, bounded};
 use carrel_tracker::{Fault, Issue, IssueId};
 
 use super::Step;
@@ -21,10 +26,9 @@ impl Step {
         for id in self.ids(|_| true) {
             self.take_over(&id);
         }
-        let all = self.ids(|entry| !matches!(entry.stage, Stage::Cleaning { .. }));
+        let all = self.ids(|_| true);
         if all.is_empty() {
-            self.end_sweep();
-            return;
+            return self.end_sweep();
         }
         let question = self.state.ask();
         self.state.poll = Poll::Sweeping { asked: Some(question) };
@@ -33,34 +37,44 @@ impl Step {
 
     fn take_over(&mut self, id: &IssueId) {
         let Some(entry) = self.state.entries.get(id) else { return };
-        let retry = Retry { due: self.now, why: Why::Interrupted, error: None, no_slot: false };
         match entry.stage.clone() {
             // It had not begun, so it is not ours.
-            Stage::Checking { again: false } => self.release(id),
-            Stage::Checking { again: true } | Stage::Running(_) => {
+            Stage::Checking { retry: None, .. } => self.release(id),
+            Stage::Checking { retry: Some(retry), .. } => self.put(id, Stage::Retrying(retry)),
+            Stage::Running(run) => {
+                self.count_time_of(id, &run);
+                let why = Why::Interrupted;
+                let retry = Retry { due: self.now, why, error: None, no_slot: false };
                 self.put(id, Stage::Retrying(retry));
             }
-            Stage::Stopping { run, then: Then::Continue | Then::Tomorrow | Then::Fail(..) } => {
-                drop(run);
-                self.put(id, Stage::Retrying(retry));
-            }
+            // Nothing of the run is left, so what was to follow follows.
             Stage::Stopping { run, then } => {
-                // Nothing of the run is left, so what was to follow follows.
-                let session = run.session;
+                self.count_time_of(id, &run);
                 self.put(id, Stage::Resting);
-                self.follow(id, then, session);
+                if then == crate::entry::Then::Clean {
+                    self.put(id, Stage::Cleaning { failures: 0, due: Some(self.now) });
+                } else {
+                    self.follow(id, then, run.session);
+                }
             }
-            Stage::Cleaning { .. } => self.clean(id),
-            Stage::Retrying(_) | Stage::Blocked(_) | Stage::Resting => {}
+            // Whether it is still finished is known when it has been read.
+            Stage::Cleaning { failures, .. } => {
+                self.put(id, Stage::Cleaning { failures, due: Some(self.now) });
+            }
+            Stage::Retrying(retry) => {
+                self.put(id, Stage::Retrying(Retry { no_slot: false, ..retry }));
+            }
+            Stage::Blocked(_) | Stage::Resting => {}
         }
     }
 
-    /// Begins with the tracker when nothing is left to be cleaned up.
-    pub(super) fn end_sweep(&mut self) {
-        let cleaning = |entry: &Entry| matches!(entry.stage, Stage::Cleaning { due: None, .. });
-        if self.state.poll == (Poll::Sweeping { asked: None }) && self.ids(cleaning).is_empty() {
-            self.state.poll = Poll::Waiting { due: self.now };
-        }
+    /// Counts the time of a run whose end nobody saw, up to its last known sign of life.
+    fn count_time_of(&mut self, id: &IssueId, run: &Run) {
+        let time = run.started_at.age(run.heard_at);
+        let spent = Spend { time, ..Spend::default() };
+        let begin = self.state.ledger.today.begin();
+        let today = run.started_at.max(begin).age(run.heard_at);
+        self.spend_on(id, spent, Spend { time: today, ..spent });
     }
 
     /// Asks the tracker for issues if it is time.
@@ -77,44 +91,60 @@ impl Step {
         if asked != question {
             return;
         }
-        let pause = result.as_ref().err().and_then(|fault| fault.retry_after).unwrap_or_default();
-        let wait = if again { pause } else { self.state.rules.interval.max(pause) };
+        let wait = if again { Duration::ZERO } else { self.state.rules.interval };
         self.state.poll = Poll::Waiting { due: self.now.after(wait) };
-        let failed = result.is_err();
-        let found = match result {
-            Ok(found) => found,
-            Err(fault) => {
-                self.say(Notice::TrackerFailed { doing: "poll", error: fault.message });
-                Vec::new()
-            }
-        };
-        let seen: BTreeSet<IssueId> = found.iter().map(|issue| issue.id.clone()).collect();
-        for issue in &found {
-            self.refresh(&issue.id.clone(), Some(issue.clone()));
+        if let Some(once) = &mut self.state.once {
+            once.looked_at = Some(self.now);
+            self.state.poll = Poll::Over;
         }
-        let unseen = self.unseen(&seen);
-        self.wanted.extend(unseen);
-        if !failed {
-            self.queue(found);
+        match result {
+            Ok(found) => self.found(question, found),
+            Err(fault) => {
+                self.hold_tracker(&fault);
+                let error = bounded(fault.message, MAX_ERROR);
+                self.say(Notice::TrackerFailed { doing: "poll", error });
+                // The agents that run may still be in step by another kind of question.
+                self.want_unseen(&BTreeSet::new());
+            }
         }
     }
 
-    /// Returns those of ours that the tracker did not list, since they may have moved on.
-    fn unseen(&mut self, seen: &BTreeSet<IssueId>) -> Vec<IssueId> {
+    fn found(&mut self, question: Question, found: Vec<Issue>) {
+        for issue in &found {
+            self.refresh(question, &issue.id, Some(issue.clone()));
+        }
+        let seen = found.iter().map(|issue| issue.id.clone()).collect();
+        self.want_unseen(&seen);
+        self.queue(found);
+    }
+
+    /// Reads those of ours that the tracker did not list, since they may have moved on.
+    fn want_unseen(&mut self, seen: &BTreeSet<IssueId>) {
+        if self.state.ledger.hold.tracker.is_some() {
+            return;
+        }
         let unseen = |step: &Self, wanted: fn(&Stage) -> bool| {
             let mut ids = step.ids(|entry| wanted(&entry.stage));
             ids.retain(|id| !seen.contains(id));
             ids
         };
-        let mut ids =
-            unseen(self, |stage| stage.is_claimed() && !matches!(stage, Stage::Checking { .. }));
+        let ours = unseen(self, |stage| match stage {
+            // It is being read, or will be before anything else happens to it.
+            Stage::Checking { .. } | Stage::Cleaning { due: None, .. } | Stage::Resting => false,
+            Stage::Running(_)
+            | Stage::Stopping { .. }
+            | Stage::Retrying(_)
+            | Stage::Blocked(_)
+            | Stage::Cleaning { due: Some(_), .. } => true,
+        });
         let resting = unseen(self, |stage| *stage == Stage::Resting);
         let after = self.state.rested.take();
         let next = resting.iter().position(|id| Some(id) > after.as_ref()).unwrap_or_default();
-        let turn = resting[next..].iter().take(RESTING_AT_ONCE);
-        ids.extend(turn.cloned());
-        self.state.rested = ids.last().cloned();
-        ids
+        let turn: Vec<_> = resting.into_iter().skip(next).take(RESTING_AT_ONCE).collect();
+        self.state.rested = turn.last().cloned();
+        for id in ours.into_iter().chain(turn) {
+            self.want(id);
+        }
     }
 
     /// Notes which issues could be begun, and keeps in mind since when they could.
@@ -122,7 +152,7 @@ impl Step {
         let before = std::mem::take(&mut self.state.waiting);
         for issue in found {
             let known = self.state.entries.get(&issue.id);
-            let free = known.is_none_or(|entry| entry.stage == Stage::Resting);
+            let free = known.is_none_or(|entry: &Entry| entry.stage == Stage::Resting);
             if free && self.state.rules.is_eligible(&issue) {
                 let since = before.get(&issue.id).map_or(self.now, |(since, _)| *since);
                 self.state.waiting.insert(issue.id.clone(), (since, issue));

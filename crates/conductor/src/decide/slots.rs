@@ -1,70 +1,87 @@
 //! Who gets a place for an agent.
 
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+
 use carrel_domain::Timestamp;
 
-use crate::rules::{order, urgency};
-use crate::state::{Entry, Mode, Retry, Stage};
+use crate::entry::{Entry, Retry, Stage};
+use crate::rules::{Rules, order, urgency};
+use crate::state::{Mode, State};
 use carrel_tracker::{Issue, IssueId};
 
 use super::Step;
 
 /// An issue that wants a place.
-struct Applicant {
+struct Applicant<'a> {
     /// Since when it could be worked on.
     since: Timestamp,
-    issue: Issue,
+    issue: &'a Issue,
     /// It is ours already.
     again: bool,
+}
+
+/// Places that are taken.
+struct Places {
+    all: usize,
+    by_state: BTreeMap<String, usize>,
 }
 
 impl Step {
     /// Gives free places to those that wait: by urgency, and then to those that have waited longest, so
     /// that issues that are continued for ever leave room for others. Waiting is no failure.
     pub(super) fn fill_places(&mut self) {
-        if self.state.mode != Mode::Working || self.is_sweeping() {
+        let begins = self.state.ledger.mode == Mode::Working && self.state.broken.is_none();
+        if !begins || self.state.is_sweeping() || self.is_held() {
             return;
         }
-        for Applicant { issue, again, .. } in self.applicants() {
-            let id = issue.id.clone();
-            if self.state.has_slot(&issue.normal_state()) {
-                self.state.waiting.remove(&id);
-                self.take(&issue, again);
-            } else if again {
-                self.has_to_wait(&id);
-            }
+        let mut places = Places::taken(&self.state);
+        let mut chosen = Vec::new();
+        let mut left_over = Vec::new();
+        for applicant in self.applicants() {
+            let fits = places.take(&self.state.rules, applicant.issue);
+            let list = if fits { &mut chosen } else { &mut left_over };
+            list.push((applicant.issue.id.clone(), applicant.again));
+        }
+        for (id, again) in chosen {
+            self.take(&id, again);
+        }
+        for (id, _) in left_over.into_iter().filter(|(_, again)| *again) {
+            self.has_to_wait(&id);
         }
     }
 
-    fn applicants(&self) -> Vec<Applicant> {
+    fn applicants(&self) -> Vec<Applicant<'_>> {
         let due = self.state.entries.values().filter_map(|entry| match &entry.stage {
-            Stage::Retrying(retry) if retry.due <= self.now => {
-                Some(Applicant { since: retry.due, issue: entry.issue.clone(), again: true })
+            Stage::Retrying(retry) if retry.due <= self.now && self.state.takes_up(entry) => {
+                Some(Applicant { since: retry.due, issue: &entry.issue, again: true })
             }
             _ => None,
         });
-        let waiting = self.state.waiting.values().map(|(since, issue)| Applicant {
-            since: *since,
-            issue: issue.clone(),
-            again: false,
-        });
+        let waiting = self.state.waiting.values();
+        let waiting =
+            waiting.map(|(since, issue)| Applicant { since: *since, issue, again: false });
         let mut all: Vec<_> = due.chain(waiting).collect();
-        all.sort_by(|one, other| {
-            let key = |applicant: &Applicant| (urgency(&applicant.issue), applicant.since);
-            key(one).cmp(&key(other)).then_with(|| order(&one.issue, &other.issue))
-        });
+        all.sort_by(Applicant::compare);
         all
     }
 
     /// Takes a place for an issue, which is read once more before its agent starts.
-    fn take(&mut self, issue: &Issue, again: bool) {
-        let id = issue.id.clone();
-        if !again {
-            let entry = self.state.entries.entry(id.clone());
-            let entry = entry.or_insert_with(|| Entry::new(issue.clone()));
-            entry.issue = issue.clone();
+    fn take(&mut self, id: &IssueId, again: bool) {
+        let asked = self.want(id.clone());
+        if let Some((_, issue)) = self.state.waiting.remove(id)
+            && !again
+        {
+            match self.state.entries.get_mut(id) {
+                Some(entry) => entry.issue = issue,
+                None => drop(self.state.entries.insert(id.clone(), Entry::new(issue))),
+            }
         }
-        self.put(&id, Stage::Checking { again });
-        self.wanted.push(id);
+        let retry = match self.state.entries.get(id).map(|entry| &entry.stage) {
+            Some(Stage::Retrying(retry)) => Some(Retry { no_slot: false, ..retry.clone() }),
+            _ => None,
+        };
+        self.put(id, Stage::Checking { retry, asked });
     }
 
     fn has_to_wait(&mut self, id: &IssueId) {
@@ -75,5 +92,40 @@ impl Step {
             let retry = Retry { no_slot: true, ..retry.clone() };
             self.put(id, Stage::Retrying(retry));
         }
+    }
+}
+
+impl Applicant<'_> {
+    fn compare(&self, other: &Self) -> Ordering {
+        let key = |applicant: &Self| (urgency(applicant.issue), applicant.since);
+        key(self).cmp(&key(other)).then_with(|| order(self.issue, other.issue))
+    }
+}
+
+impl Places {
+    fn taken(state: &State) -> Self {
+        let mut by_state = BTreeMap::new();
+        let mut all = 0;
+        for entry in state.entries.values().filter(|entry| entry.stage.has_place()) {
+            all += 1;
+            *by_state.entry(entry.issue.normal_state()).or_default() += 1;
+        }
+        Self { all, by_state }
+    }
+
+    /// Takes one for an issue, if there is one.
+    fn take(&mut self, rules: &Rules, issue: &Issue) -> bool {
+        if self.all >= rules.agents {
+            return false;
+        }
+        let state = issue.normal_state();
+        let most = rules.agents_in(&state);
+        let there = self.by_state.entry(state).or_default();
+        let free = *there < most;
+        if free {
+            *there += 1;
+            self.all += 1;
+        }
+        free
     }
 }

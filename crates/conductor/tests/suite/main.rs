@@ -6,6 +6,12 @@
     reason = "a test fails by panicking, shows the history that broke a promise, and reads its own settings"
 )]
 
+mod budgets;
+mod defects;
+mod items;
+mod orders;
+mod restart;
 mod simulation;
+mod stage;
 mod steps;
 mod world;

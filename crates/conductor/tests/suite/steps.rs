@@ -78,7 +78,7 @@ fn a_question_keeps_the_issue_until_it_is_answered() {
     let started = world.started;
     world.pass(600);
     assert_eq!(world.started, started, "nobody tries again by themselves");
-    let id = crate::world::issue(0).id;
+    let id = crate::world::id(0);
     world.hear(Event::Told(Order::Answer(id, "the first".to_owned())));
     world.pass(10);
     assert_eq!(world.started, started + 1);

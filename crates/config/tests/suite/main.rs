@@ -1,5 +1,7 @@
 //! Whole workflow and policy files, as an operator writes, breaks and edits them.
 
+/// What holds, and where it comes from.
+mod effective;
 /// Files, scopes, codes and warnings.
 mod files;
 /// No input makes the loader panic.

@@ -46,7 +46,6 @@ pub struct CredentialContent {
     /// `LD_…`, `GIT_…`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend(
-        "minProperties" = 1,
         "maxProperties" = MAX_VARIABLES,
         "propertyNames" = { "pattern": "^[A-Za-z_][A-Za-z0-9_]{0,63}$" },
     ))]

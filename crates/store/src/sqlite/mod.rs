@@ -3,6 +3,8 @@
 mod claim;
 mod connection;
 mod events;
+mod issues;
+mod journal;
 mod lease;
 mod readers;
 mod replies;

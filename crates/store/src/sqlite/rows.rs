@@ -7,6 +7,7 @@ use carrel_domain::{
 };
 use rusqlite::Row;
 use rusqlite::types::Type;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::facts::rank;
@@ -94,14 +95,20 @@ fn word<T>(row: &Row<'_>, column: usize, read: impl Fn(&str) -> Option<T>) -> ru
     read(word).ok_or_else(|| unreadable(column, Type::Text, format!("unknown word {word:?}")))
 }
 
-fn json(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<Value>> {
+pub(super) fn json(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<Value>> {
     let Some(text) = row.get_ref(column)?.as_str_or_null()? else { return Ok(None) };
     serde_json::from_str(text).map(Some).map_err(|error| unreadable(column, Type::Text, error))
 }
 
-fn unsigned(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
+pub(super) fn unsigned(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
     let found: i64 = row.get(column)?;
     u64::try_from(found).map_err(|_| rusqlite::Error::IntegralValueOutOfRange(column, found))
+}
+
+/// Reads a value that is kept as JSON.
+pub(super) fn value<T: DeserializeOwned>(row: &Row<'_>, column: usize) -> rusqlite::Result<T> {
+    let text = row.get_ref(column)?.as_str()?;
+    serde_json::from_str(text).map_err(|error| unreadable(column, Type::Text, error))
 }
 
 fn unreadable(

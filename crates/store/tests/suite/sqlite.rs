@@ -1,8 +1,10 @@
 //! The store in one file.
 
 use carrel_domain::{Code, Coded as _, Priority, TaskStatus, WorkspaceId};
-use carrel_store::{Sqlite, SqliteOptions, Store as _};
-use carrel_testkit::store::{all_events, finish, submit, wish, workspace};
+use carrel_store::{
+    IssueAnswer, IssueFilter, Issues as _, NewIssue, Sqlite, SqliteOptions, Store as _,
+};
+use carrel_testkit::store::{all_events, at, finish, submit, wish, workspace};
 use pretty_assertions::assert_eq;
 use rusqlite::Connection;
 use tempfile::TempDir;
@@ -18,6 +20,7 @@ async fn make() -> (Sqlite, TempDir) {
 }
 
 carrel_testkit::store_suite!(make);
+carrel_testkit::journal_suite!(make);
 
 #[tokio::test]
 async fn everything_is_there_after_a_restart() {
@@ -27,6 +30,38 @@ async fn everything_is_there_after_a_restart() {
     drop(store);
     let store = open(&directory);
     assert_eq!((store.task(id).await.unwrap(), all_events(&store, id).await), before);
+}
+
+#[tokio::test]
+async fn the_number_of_an_issue_that_is_gone_is_not_given_again() {
+    let (store, directory) = make().await;
+    let new = NewIssue { title: "one".to_owned(), ..NewIssue::default() };
+    store.add_issue(new.clone(), at(1)).await.unwrap();
+    let connection = Connection::open(directory.path().join("carrel.db")).unwrap();
+    connection.execute("DELETE FROM issues", []).unwrap();
+    let answer = store.add_issue(new, at(1)).await.unwrap();
+    assert!(matches!(answer, IssueAnswer::Done(issue) if issue.number == 2));
+}
+
+#[tokio::test]
+async fn two_processes_see_each_others_issues() {
+    let (store, directory) = make().await;
+    let other = open(&directory);
+    let new = NewIssue { title: "one".to_owned(), ..NewIssue::default() };
+    let writers = [store, other].map(|store| {
+        let new = new.clone();
+        tokio::spawn(async move {
+            for _ in 0..50 {
+                store.add_issue(new.clone(), at(1)).await.unwrap();
+            }
+            store.issues(IssueFilter::default()).await.unwrap().len()
+        })
+    });
+    let mut counts = Vec::new();
+    for writer in writers {
+        counts.push(writer.await.unwrap());
+    }
+    assert_eq!(counts.into_iter().max(), Some(100));
 }
 
 #[tokio::test]

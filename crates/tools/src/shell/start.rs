@@ -17,6 +17,7 @@ use carrel_workspace::{
     ArtifactRequest, CommandForm, Completed, LimitRequest, RunError, RunRequest,
 };
 use tokio::sync::{mpsc, oneshot};
+use tokio::time::{Instant, interval_at};
 use tokio_util::sync::CancellationToken;
 
 use super::facts::no_log;
@@ -274,10 +275,10 @@ impl Shell {
 
     /// Waits until it is over; a caller that gives up ends it.
     pub(crate) async fn over(&self, call: &Call) -> Result<&Completed, Failure> {
-        let mut news = tokio::time::interval(NEWS_EVERY);
-        news.tick().await;
+        let mut news = interval_at(Instant::now() + NEWS_EVERY, NEWS_EVERY);
         loop {
             tokio::select! {
+                biased;
                 status = self.job.over() => return self.ended(&status),
                 () = call.cancel().cancelled() => {
                     let status = self.job.kill().await;

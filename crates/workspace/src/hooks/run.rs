@@ -79,6 +79,12 @@ impl Hooks {
         Self { settings: Arc::new(settings), commands, cancel }
     }
 
+    /// Returns the same hooks for a run that can be cancelled on its own.
+    #[must_use]
+    pub fn cancelled_by(&self, cancel: CancellationToken) -> Self {
+        Self { cancel, ..self.clone() }
+    }
+
     /// Tells whether there is a script for a hook.
     pub fn has(&self, hook: Hook) -> bool {
         self.settings.script(hook).is_some()

@@ -1,0 +1,126 @@
+//! `carrel run`
+
+mod arguments;
+mod signals;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use carrel_client::Connections;
+use carrel_conductor::drive::{Conductor, Lasting, Makers, Options, Report, scope_of};
+use carrel_config::{ConductorConfig, Environment, Scope, Workflow};
+use carrel_domain::{Clock, SystemClock};
+use carrel_store::{Issues, Journal, Sqlite, SqliteOptions};
+use carrel_tracker::{Local, Tracker};
+use carrel_workspace::{Commands, Purpose};
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+use tracing::warn;
+
+pub(crate) use self::arguments::RunArguments;
+use crate::failure::Failure;
+use crate::output::{self, Format};
+use crate::serve::data;
+use crate::workspace::own_program;
+use crate::{boundary, server_runtime};
+
+/// The workflow file if none is named.
+const USUAL_FILE: &str = "WORKFLOW.md";
+
+/// Works issues off until it is told to stop, or once.
+pub(crate) fn run(
+    arguments: &RunArguments,
+    format: Format,
+    environment: &Environment,
+) -> Result<ExitCode, Failure> {
+    let workflow = load(arguments.workflow.as_deref(), environment)?;
+    let runtime = server_runtime()?;
+    let worked = runtime.block_on(conduct(arguments, workflow, environment));
+    runtime.shutdown_background();
+    let report = worked?;
+    if arguments.once && format == Format::Json {
+        output::json(&facts(&report))?;
+    }
+    if report.left > 0 && arguments.once {
+        let left = report.left;
+        output::note(&format!(
+            "{left} more issues wait; agent.max_concurrent_agents are begun at once"
+        ));
+    }
+    if arguments.once && !report.failed.is_empty() {
+        return Err(Failure::Runs { failed: report.failed });
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Reads a workflow file, all of it, and says what is doubtful.
+pub(crate) fn load(path: Option<&Path>, environment: &Environment) -> Result<Workflow, Failure> {
+    let path = path.map_or_else(|| PathBuf::from(USUAL_FILE), Path::to_owned);
+    let workflow = Workflow::load(&path, environment, Scope::Everything)?;
+    for warning in &workflow.warnings {
+        warn!("{}", warning.located(&path));
+    }
+    Ok(workflow)
+}
+
+async fn conduct(
+    arguments: &RunArguments,
+    workflow: Workflow,
+    environment: &Environment,
+) -> Result<Report, Failure> {
+    let loaded = boundary::policy(&arguments.boundary, environment)?;
+    let runner =
+        boundary::runner(&arguments.boundary, loaded.policy, environment, Purpose::ManyCommands)?;
+    let data = data::make(&arguments.data)?;
+    let store = Arc::new(Sqlite::open(&SqliteOptions { path: data.join("carrel.db") })?);
+    let stop = CancellationToken::new();
+    let listening = signals::stop_on_signal(&stop)?;
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    let file = workflow.path.display().to_string();
+    let scope = workflow.config.conductor.as_ref().map(|config| scope_of(&config.tracker));
+    let conductor = Conductor::open(Options {
+        workflow,
+        environment: Environment::process,
+        journal: Arc::clone(&store) as Arc<dyn Journal>,
+        makers: makers(&store, &clock),
+        clock,
+        runner: Arc::new(runner),
+        commands: Commands::new(own_program()?),
+        data: data.clone(),
+        lasting: if arguments.once { Lasting::Once } else { Lasting::Forever },
+        stop,
+    });
+    let conductor = conductor.await?;
+    if !arguments.once {
+        let scope = scope.unwrap_or_default();
+        let data = data.display();
+        output::note(&format!(
+            "carrel run works off the issues of {scope} as {file} says; data in {data}"
+        ));
+    }
+    let report = conductor.run().await;
+    listening.abort();
+    Ok(report)
+}
+
+fn makers(store: &Arc<Sqlite>, clock: &Arc<dyn Clock>) -> Makers {
+    let (issues, clock) = (Arc::clone(store) as Arc<dyn Issues>, Arc::clone(clock));
+    let connections = Connections::new();
+    let tracker = move |config: &ConductorConfig| {
+        let config = &config.tracker;
+        let local = Local::new(Arc::clone(&issues), Arc::clone(&clock), &config.terminal_states);
+        let local = Arc::new(local) as Arc<dyn Tracker>;
+        carrel_tracker::from_config(config, &connections, Some(local))
+    };
+    Makers { tracker: Arc::new(tracker), agent: Arc::new(carrel_agent::from_config) }
+}
+
+fn facts(report: &Report) -> serde_json::Value {
+    let failed: Vec<_> = report
+        .failed
+        .iter()
+        .map(|(issue, error)| json!({ "issue": issue, "error": error }))
+        .collect();
+    json!({ "succeeded": report.succeeded, "failed": failed, "left": report.left })
+}

@@ -1,0 +1,41 @@
+//! Ending in an orderly way, and then in any.
+
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+
+use crate::failure::Failure;
+use crate::output;
+
+/// The status of a program that was interrupted.
+const INTERRUPTED: i32 = 130;
+
+/// Asks for the end at the first signal. At the second one the process ends at once, and its agents with
+/// it.
+pub(super) fn stop_on_signal(
+    stop: &CancellationToken,
+) -> Result<tokio::task::JoinHandle<()>, Failure> {
+    let listen = |kind: SignalKind| {
+        signal(kind).map_err(|source| Failure::Start { doing: "waiting for signals", source })
+    };
+    let mut signals = [
+        listen(SignalKind::interrupt())?,
+        listen(SignalKind::terminate())?,
+        listen(SignalKind::hangup())?,
+    ];
+    let stop = stop.clone();
+    Ok(tokio::spawn(async move {
+        any(&mut signals).await;
+        output::note("ending the agents; once more to end at once");
+        stop.cancel();
+        any(&mut signals).await;
+        std::process::exit(INTERRUPTED);
+    }))
+}
+
+async fn any([interrupt, terminate, hangup]: &mut [Signal; 3]) {
+    tokio::select! {
+        _ = interrupt.recv() => {}
+        _ = terminate.recv() => {}
+        _ = hangup.recv() => {}
+    }
+}

@@ -1,0 +1,121 @@
+//! The command line of `carrel issue` as types.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum IssueCommand {
+    /// Add an issue and print its identifier
+    #[command(
+        after_help = "Examples:\n  carrel issue new --title 'Greet the reader'\n  carrel issue new --title 'Fix the build' --priority 1 --label bug --description - < report.md"
+    )]
+    New(NewArguments),
+    /// List issues in the order in which they were made
+    #[command(
+        after_help = "Examples:\n  carrel issue ls\n  carrel issue ls --state Todo --state 'In Progress' --json"
+    )]
+    Ls(ListArguments),
+    /// Show an issue with its comments
+    Show(OneArguments),
+    /// Move an issue to another state
+    #[command(after_help = "Example:\n  carrel issue move CAR-1 Done")]
+    Move(MoveArguments),
+    /// Put labels on an issue, or take them off
+    #[command(
+        after_help = "Examples:\n  carrel issue label CAR-1 bug urgent\n  carrel issue label CAR-1 --remove urgent"
+    )]
+    Label(LabelArguments),
+    /// Add a comment to an issue
+    #[command(
+        after_help = "Examples:\n  carrel issue comment CAR-1 'Try again with the new key'\n  carrel issue comment CAR-1 - < notes.md"
+    )]
+    Comment(CommentArguments),
+}
+
+/// Whose issues.
+#[derive(Args, Debug)]
+pub(crate) struct DataArguments {
+    /// The data directory, the same as that of `carrel run`
+    #[arg(long, value_name = "DIR", default_value = "data")]
+    pub(crate) data: PathBuf,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct NewArguments {
+    /// What it is about, in a line
+    #[arg(long)]
+    pub(crate) title: String,
+    /// What it is about; `-` reads it from stdin
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+    pub(crate) description: Option<String>,
+    /// Where it stands
+    #[arg(long, default_value = "Todo")]
+    pub(crate) state: String,
+    /// How urgent it is: 1 most, 4 least
+    #[arg(long, value_name = "NUMBER", allow_negative_numbers = true)]
+    pub(crate) priority: Option<i64>,
+    /// A label; may be given several times
+    #[arg(long = "label", value_name = "LABEL")]
+    pub(crate) labels: Vec<String>,
+    /// An issue that has to be done first; may be given several times
+    #[arg(long, value_name = "ISSUE")]
+    pub(crate) blocked_by: Vec<String>,
+    #[command(flatten)]
+    pub(crate) data: DataArguments,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct ListArguments {
+    /// Only issues in this state; may be given several times
+    #[arg(long = "state", value_name = "STATE")]
+    pub(crate) states: Vec<String>,
+    #[command(flatten)]
+    pub(crate) data: DataArguments,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct OneArguments {
+    /// The issue, such as CAR-1
+    pub(crate) issue: String,
+    #[command(flatten)]
+    pub(crate) data: DataArguments,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct MoveArguments {
+    /// The issue, such as CAR-1
+    pub(crate) issue: String,
+    /// The state, such as Done
+    pub(crate) state: String,
+    #[command(flatten)]
+    pub(crate) data: DataArguments,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct LabelArguments {
+    /// The issue, such as CAR-1
+    pub(crate) issue: String,
+    /// Labels that it gets
+    #[arg(value_name = "LABEL", required_unless_present = "remove")]
+    pub(crate) add: Vec<String>,
+    /// A label that it loses; may be given several times
+    #[arg(long, value_name = "LABEL")]
+    pub(crate) remove: Vec<String>,
+    #[command(flatten)]
+    pub(crate) data: DataArguments,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct CommentArguments {
+    /// The issue, such as CAR-1
+    pub(crate) issue: String,
+    /// What it says; `-` reads it from stdin
+    #[arg(allow_hyphen_values = true)]
+    pub(crate) text: String,
+    /// Whose it is; the user's name if not given
+    #[arg(long, value_name = "NAME")]
+    pub(crate) author: Option<String>,
+    #[command(flatten)]
+    pub(crate) data: DataArguments,
+}

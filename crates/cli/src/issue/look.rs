@@ -1,0 +1,114 @@
+//! `carrel issue ls | show`
+
+use std::fmt::Write as _;
+use std::process::ExitCode;
+
+use carrel_domain::{Age, Clock as _, SystemClock, Timestamp};
+use carrel_store::Comment;
+use carrel_tracker::Issue;
+use serde_json::{Value, json};
+
+use super::arguments::{ListArguments, OneArguments};
+use super::open;
+use crate::failure::Failure;
+use crate::output::{self, Format, printable};
+
+/// What a list shows of a title.
+const TITLE_CHARS: usize = 60;
+
+pub(super) async fn list(arguments: &ListArguments, format: Format) -> Result<ExitCode, Failure> {
+    let issues = open(&arguments.data.data)?.list(&arguments.states).await?;
+    match format {
+        Format::Json => {
+            let listed: Vec<Value> = issues.iter().map(facts).collect();
+            output::json(&json!({ "issues": listed }))?;
+        }
+        Format::Text if issues.is_empty() => output::line("no issues")?,
+        Format::Text => output::write(table(&issues).as_bytes())?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(super) async fn show(arguments: &OneArguments, format: Format) -> Result<ExitCode, Failure> {
+    let (issue, comments) = open(&arguments.data.data)?.find(&arguments.issue).await?;
+    match format {
+        Format::Json => {
+            let mut shown = facts(&issue);
+            shown["comments"] = json!(comments);
+            output::json(&shown)?;
+        }
+        Format::Text => output::write(sheet(&issue, &comments).as_bytes())?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Returns what a program is told of an issue.
+pub(super) fn facts(issue: &Issue) -> Value {
+    let blockers = issue.blocked_by.iter();
+    let blockers: Vec<Value> = blockers
+        .map(|blocker| json!({ "identifier": blocker.identifier, "state": blocker.state }))
+        .collect();
+    json!({
+        "id": issue.id,
+        "identifier": issue.identifier,
+        "title": issue.title,
+        "description": issue.description,
+        "state": issue.state,
+        "priority": issue.priority,
+        "labels": issue.labels,
+        "blocked_by": blockers,
+        "created_at": issue.created_at,
+        "updated_at": issue.updated_at,
+    })
+}
+
+fn table(issues: &[Issue]) -> String {
+    let now = SystemClock.now();
+    let age = |at: Option<Timestamp>| at.map_or("-".to_owned(), |at| Age(at.age(now)).to_string());
+    let mut rows =
+        vec![["ISSUE", "STATE", "PRIORITY", "LABELS", "AGE", "TITLE"].map(str::to_owned)];
+    rows.extend(issues.iter().map(|issue| {
+        [
+            issue.identifier.clone(),
+            issue.state.clone(),
+            issue.priority.map_or("-".to_owned(), |priority| priority.to_string()),
+            issue.labels.join(","),
+            age(issue.created_at),
+            issue.title.chars().take(TITLE_CHARS).collect(),
+        ]
+    }));
+    output::table(&rows)
+}
+
+fn sheet(issue: &Issue, comments: &[Comment]) -> String {
+    let mut text = String::new();
+    let blockers: Vec<_> = issue.blocked_by.iter().filter_map(|b| b.identifier.clone()).collect();
+    let time = |at: Option<Timestamp>| at.map(|at| at.to_string());
+    let listed = |words: &[String]| (!words.is_empty()).then(|| words.join(", "));
+    for (name, value) in [
+        ("issue", Some(issue.identifier.clone())),
+        ("title", Some(issue.title.clone())),
+        ("state", Some(issue.state.clone())),
+        ("priority", issue.priority.map(|priority| priority.to_string())),
+        ("labels", listed(&issue.labels)),
+        ("blocked by", listed(&blockers)),
+        ("created", time(issue.created_at)),
+        ("updated", time(issue.updated_at)),
+    ] {
+        if let Some(value) = value {
+            let _ = writeln!(text, "{name:<10} {}", printable(&value));
+        }
+    }
+    if let Some(description) = &issue.description {
+        let _ = write!(text, "\n{}", indented(description));
+    }
+    for comment in comments {
+        let author = printable(&comment.author);
+        let _ = write!(text, "\n{author}, {}:\n{}", comment.created_at, indented(&comment.body));
+    }
+    text
+}
+
+fn indented(text: &str) -> String {
+    text.lines().fold(String::new(), |shown, line| shown + "  " + &printable(line) + "\n")
+}

@@ -1,0 +1,86 @@
+//! `carrel issue new | move | label | comment`
+
+use std::io::{self, Read as _};
+use std::process::ExitCode;
+
+use carrel_config::Environment;
+use carrel_store::{IssueChange, NewIssue};
+use carrel_tracker::{Issue, MAX_TEXT_BYTES, numbers_of};
+
+use super::arguments::{CommentArguments, LabelArguments, MoveArguments, NewArguments};
+use super::{look, open, open_or_make};
+use crate::failure::Failure;
+use crate::output::{self, Format};
+
+/// Whose comments are those of a user without a name.
+const NOBODY: &str = "operator";
+
+pub(super) async fn new(arguments: &NewArguments, format: Format) -> Result<ExitCode, Failure> {
+    let new = NewIssue {
+        title: arguments.title.clone(),
+        description: arguments.description.as_deref().map(text).transpose()?,
+        state: arguments.state.clone(),
+        priority: arguments.priority,
+        labels: arguments.labels.clone(),
+        blocked_by: numbers_of(&arguments.blocked_by)?,
+    };
+    let issue = open_or_make(&arguments.data.data)?.add(new).await?;
+    match format {
+        Format::Json => output::json(&look::facts(&issue))?,
+        Format::Text => output::line(&issue.identifier)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(super) async fn shift(arguments: &MoveArguments, format: Format) -> Result<ExitCode, Failure> {
+    let change = IssueChange { state: Some(arguments.state.clone()), ..IssueChange::default() };
+    let issue = open(&arguments.data.data)?.change(&arguments.issue, change).await?;
+    say(&issue, format, &format!("{}: {}", issue.identifier, issue.state))
+}
+
+pub(super) async fn label(arguments: &LabelArguments, format: Format) -> Result<ExitCode, Failure> {
+    let change = IssueChange {
+        add_labels: arguments.add.clone(),
+        remove_labels: arguments.remove.clone(),
+        ..IssueChange::default()
+    };
+    let issue = open(&arguments.data.data)?.change(&arguments.issue, change).await?;
+    say(&issue, format, &format!("{}: {}", issue.identifier, issue.labels.join(", ")))
+}
+
+pub(super) async fn comment(
+    arguments: &CommentArguments,
+    format: Format,
+    environment: &Environment,
+) -> Result<ExitCode, Failure> {
+    let tracker = open(&arguments.data.data)?;
+    let user = environment.get_str("USER").filter(|name| !name.trim().is_empty());
+    let author = arguments.author.as_deref().or(user).unwrap_or(NOBODY);
+    let comment = tracker.comment(&arguments.issue, author, &text(&arguments.text)?).await?;
+    match format {
+        Format::Json => output::json(&comment)?,
+        Format::Text => {}
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn say(issue: &Issue, format: Format, line: &str) -> Result<ExitCode, Failure> {
+    match format {
+        Format::Json => output::json(&look::facts(issue))?,
+        Format::Text => output::line(line)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Returns a text as it was given, or from stdin.
+fn text(given: &str) -> Result<String, Failure> {
+    if given != "-" {
+        return Ok(given.to_owned());
+    }
+    let mut text = String::new();
+    // One byte more than is allowed is enough to see that it is too much.
+    let most = MAX_TEXT_BYTES as u64 + 1;
+    let read = io::stdin().lock().take(most).read_to_string(&mut text);
+    read.map_err(|source| Failure::Start { doing: "reading stdin", source })?;
+    Ok(text)
+}

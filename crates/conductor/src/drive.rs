@@ -1,0 +1,99 @@
+//! Doing what the loop decides.
+//!
+//! A [`Conductor`] is the one owner of a [`State`]. It hands events to [`crate::decide`], writes down
+//! what is to be remembered, and only then begins what is to be done, each thing in a task of its own:
+//! questions to the tracker, runs of agents, removals. What comes of them are further events. People and
+//! programs look at it and give orders through a [`Handle`].
+//!
+//! What holds over a restart: an entry is on the disk before its agent starts, and a run is noted as
+//! ended only when nothing of it is left. A conductor that is killed takes its agents along, since each
+//! command ends with its owner; the next one waits until their workspaces are free before it begins
+//! anything there.
+
+mod act;
+mod conductor;
+mod error;
+mod handle;
+mod home;
+mod log;
+mod memory;
+mod once;
+mod reload;
+mod run;
+mod setup;
+mod takeover;
+mod tools;
+mod trace;
+mod transcript;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use carrel_agent::Agent;
+use carrel_config::{ConductorConfig, Environment, Workflow};
+use carrel_domain::Clock;
+use carrel_store::Journal;
+use carrel_tracker::{Fault, Tracker};
+use carrel_workspace::{Commands, Runner};
+use tokio_util::sync::CancellationToken;
+
+pub use conductor::Conductor;
+pub use error::StartError;
+pub use handle::{Gone, Handle, Said};
+pub use once::Report;
+pub use setup::scope_of;
+
+/// What a conductor is made from.
+#[derive(Debug)]
+pub struct Options {
+    /// The workflow file, all of it checked.
+    pub workflow: Workflow,
+    /// Where the environment comes from when the file has changed.
+    pub environment: fn() -> Environment,
+    /// What remembers.
+    pub journal: Arc<dyn Journal>,
+    /// Where the time comes from.
+    pub clock: Arc<dyn Clock>,
+    /// What runs agents.
+    pub runner: Arc<Runner>,
+    /// What runs hooks.
+    pub commands: Commands,
+    /// What makes trackers and agents of settings.
+    pub makers: Makers,
+    /// The directory for locks and transcripts. It exists.
+    pub data: PathBuf,
+    /// How long to go on.
+    pub lasting: Lasting,
+    /// Ends everything in an orderly way.
+    pub stop: CancellationToken,
+}
+
+/// How long a conductor goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lasting {
+    /// Until it is told to stop.
+    Forever,
+    /// Until everything that one look at the tracker dispatched has had its turn.
+    Once,
+}
+
+/// What makes trackers and agents of settings, whenever those change.
+#[derive(Clone)]
+pub struct Makers {
+    /// Makes the tracker.
+    pub tracker: Arc<TrackerMaker>,
+    /// Makes the agent.
+    pub agent: Arc<AgentMaker>,
+}
+
+/// Makes a tracker of settings.
+pub type TrackerMaker = dyn Fn(&ConductorConfig) -> Result<Arc<dyn Tracker>, Fault> + Send + Sync;
+
+/// Makes an agent of settings.
+pub type AgentMaker = dyn Fn(&ConductorConfig) -> Arc<dyn Agent> + Send + Sync;
+
+impl std::fmt::Debug for Makers {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Makers").finish_non_exhaustive()
+    }
+}

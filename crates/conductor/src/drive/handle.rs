@@ -1,0 +1,132 @@
+//! How others look at the conductor, and give it orders.
+
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use carrel_config::Workflow;
+use carrel_domain::Timestamp;
+use carrel_store::{Journal, RunFilter, RunRecord, StoreError};
+use serde::Serialize;
+use tokio::sync::{broadcast, mpsc, oneshot, watch};
+
+use crate::event::{Notice, Order};
+use crate::state::State;
+
+/// Notices that somebody who listens may be behind.
+const BEHIND: usize = 1024;
+
+/// Orders that may wait.
+const WAITING: usize = 64;
+
+/// A way to the conductor. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Handle {
+    state: watch::Receiver<Arc<State>>,
+    workflow: Arc<ArcSwap<Workflow>>,
+    orders: mpsc::Sender<Request>,
+    said: broadcast::Sender<Arc<Said>>,
+    journal: Arc<dyn Journal>,
+    scope: Arc<str>,
+}
+
+/// Something that people were told.
+#[derive(Clone, Debug, Serialize)]
+pub struct Said {
+    /// When.
+    pub at: Timestamp,
+    /// What.
+    #[serde(flatten)]
+    pub notice: Notice,
+}
+
+/// An order is not carried out.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Gone {
+    /// It makes no sense as things stand.
+    #[error("{0}")]
+    Refused(String),
+    /// The conductor has ended.
+    #[error("the conductor has ended")]
+    Ended,
+}
+
+/// An order with the way back.
+pub(super) type Request = (Order, oneshot::Sender<Result<(), Gone>>);
+
+/// The conductor's side of the handles.
+#[derive(Debug)]
+pub(super) struct Desk {
+    state: watch::Sender<Arc<State>>,
+    pub(super) workflow: Arc<ArcSwap<Workflow>>,
+    pub(super) orders: mpsc::Receiver<Request>,
+    said: broadcast::Sender<Arc<Said>>,
+}
+
+/// Makes both sides.
+pub(super) fn pair(
+    state: &State,
+    workflow: Arc<Workflow>,
+    journal: Arc<dyn Journal>,
+    scope: &str,
+) -> (Handle, Desk) {
+    let (published, seen) = watch::channel(Arc::new(state.clone()));
+    let (orders, queue) = mpsc::channel(WAITING);
+    let (said, _) = broadcast::channel(BEHIND);
+    let workflow = Arc::new(ArcSwap::new(workflow));
+    let handle = Handle {
+        state: seen,
+        workflow: Arc::clone(&workflow),
+        orders,
+        said: said.clone(),
+        journal,
+        scope: scope.into(),
+    };
+    (handle, Desk { state: published, workflow, orders: queue, said })
+}
+
+impl Desk {
+    /// Shows how things stand.
+    pub(super) fn publish(&self, state: &State) {
+        self.state.send_replace(Arc::new(state.clone()));
+    }
+
+    /// Tells whoever listens.
+    pub(super) fn say(&self, at: Timestamp, notice: Notice) {
+        // Nobody need listen.
+        let _ = self.said.send(Arc::new(Said { at, notice }));
+    }
+}
+
+impl Handle {
+    /// Returns how things stand.
+    pub fn state(&self) -> Arc<State> {
+        Arc::clone(&self.state.borrow())
+    }
+
+    /// Waits until things stand differently. Returns false when they never will.
+    pub async fn changed(&mut self) -> bool {
+        self.state.changed().await.is_ok()
+    }
+
+    /// Returns the workflow in force.
+    pub fn workflow(&self) -> Arc<Workflow> {
+        self.workflow.load_full()
+    }
+
+    /// Gives an order, and returns when it is carried out or refused.
+    pub async fn tell(&self, order: Order) -> Result<(), Gone> {
+        let (reply, answer) = oneshot::channel();
+        self.orders.send((order, reply)).await.map_err(|_| Gone::Ended)?;
+        answer.await.map_err(|_| Gone::Ended)?
+    }
+
+    /// Listens to what people are told from now on.
+    pub fn subscribe(&self) -> broadcast::Receiver<Arc<Said>> {
+        self.said.subscribe()
+    }
+
+    /// Returns runs, the latest first.
+    pub async fn runs(&self, filter: RunFilter) -> Result<Vec<RunRecord>, StoreError> {
+        self.journal.runs(&self.scope, filter).await
+    }
+}

@@ -1,0 +1,102 @@
+//! Between what the loop knows and what is on the disk.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use carrel_store::{Journal, NewRun, Note, StoreError};
+use serde_json::json;
+use tracing::error;
+
+use crate::event::{Effect, End, Event, News};
+use crate::spend::Day;
+use crate::state::{Entry, State};
+use carrel_tracker::IssueId;
+
+use super::transcript::Scribe;
+
+/// What was remembered.
+#[derive(Debug)]
+pub(super) struct Remembered {
+    pub(super) entries: BTreeMap<IssueId, Entry>,
+    pub(super) day: Day,
+    pub(super) last_run: u64,
+}
+
+/// Reads what was remembered.
+pub(super) async fn recall(journal: &dyn Journal, scope: &str) -> Result<Remembered, StoreError> {
+    let mut entries = BTreeMap::new();
+    for (issue, entry) in journal.entries(scope).await? {
+        match serde_json::from_value(entry) {
+            Ok(entry) => {
+                entries.insert(IssueId(issue), entry);
+            }
+            // Its workspace is found again by its identifier.
+            Err(error) => {
+                error!(issue_id = issue, %error, "An entry cannot be read and is left out");
+            }
+        }
+    }
+    let day = journal.day(scope).await?.and_then(|day| serde_json::from_value(day).ok());
+    let last_run = journal.last_run(scope).await?.unwrap_or_default();
+    Ok(Remembered { entries, day: day.unwrap_or_default(), last_run })
+}
+
+/// Returns what is to be noted about a run because of an event.
+pub(super) fn of_event(event: &Event) -> Option<Note> {
+    match event {
+        Event::Placed(run, workspace) => {
+            let workspace = workspace.to_string_lossy().into_owned();
+            Some(Note::Placed { run: run.0, workspace })
+        }
+        Event::Heard(run, News::Session { session, thread }) => {
+            let (session, thread) = (session.clone(), thread.clone());
+            Some(Note::Session { run: run.0, session, thread })
+        }
+        Event::Ended(run, end) => {
+            let (outcome, error) = outcome(end);
+            Some(Note::Ended { run: run.0, outcome: outcome.to_owned(), error })
+        }
+        _ => None,
+    }
+}
+
+/// Returns how a run ended, in a word and in words.
+pub(super) fn outcome(end: &End) -> (&'static str, Option<String>) {
+    match end {
+        End::Well => ("success", None),
+        End::Failed(error) => ("failure", Some(error.clone())),
+        End::RateLimited(_) => ("rate_limited", None),
+        End::Blocked(reason) => ("blocked", Some(json!(reason).to_string())),
+    }
+}
+
+/// Splits effects into what is to be remembered and what is to be done after that.
+pub(super) fn sort(
+    state: &State,
+    effects: Vec<Effect>,
+    scribe: &Scribe,
+) -> (Vec<Note>, Vec<Effect>) {
+    let mut touched = BTreeSet::new();
+    let (mut runs, mut doing) = (Vec::new(), Vec::new());
+    for effect in effects {
+        match effect {
+            Effect::Save(id) | Effect::Erase(id) => {
+                touched.insert(id);
+                continue;
+            }
+            Effect::Start(ref start) => runs.push(Note::Began(NewRun {
+                run: start.run.0,
+                issue: start.issue.id.0.clone(),
+                identifier: start.issue.identifier.clone(),
+                attempt: start.attempt.unwrap_or_default(),
+                transcript: Some(scribe.path(start).to_string_lossy().into_owned()),
+            })),
+            _ => {}
+        }
+        doing.push(effect);
+    }
+    let entries = touched.into_iter().map(|id| match state.entries.get(&id) {
+        Some(entry) => Note::Save { issue: id.0, entry: json!(entry) },
+        None => Note::Erase { issue: id.0 },
+    });
+    (entries.chain(runs).collect(), doing)
+}

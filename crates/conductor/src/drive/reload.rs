@@ -1,0 +1,105 @@
+//! Following the workflow file while it is edited.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use carrel_config::{Check, Environment, Reloader, Workflow};
+use carrel_domain::message_of;
+use carrel_workspace::Commands;
+use tokio::sync::mpsc;
+use tokio::time::MissedTickBehavior;
+use tokio_util::sync::CancellationToken;
+use tracing::warn;
+
+use super::Makers;
+use super::error::StartError;
+use super::setup::{Setup, conductor, scope_of};
+
+/// How often the file is looked at.
+const EVERY: Duration = Duration::from_secs(1);
+
+/// What a look at the file found.
+#[derive(Debug)]
+pub(super) enum Found {
+    /// Other settings, which can be used.
+    Changed(Arc<Setup>),
+    /// Something that cannot be used, and was not said before.
+    Broken(String),
+}
+
+/// Follows the workflow file.
+#[derive(Debug)]
+pub(super) struct Follower {
+    pub(super) reloader: Reloader,
+    pub(super) environment: fn() -> Environment,
+    pub(super) makers: Makers,
+    pub(super) commands: Commands,
+    pub(super) scope: String,
+    /// Why the present file cannot be used, while it cannot.
+    pub(super) refused: Option<String>,
+}
+
+impl Follower {
+    /// Looks at the file from time to time and tells what it found.
+    pub(super) async fn run(mut self, found: mpsc::Sender<Found>, stop: CancellationToken) {
+        let mut ticks = tokio::time::interval(EVERY);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                () = stop.cancelled() => return,
+                _ = ticks.tick() => {}
+            }
+            let looked = tokio::task::spawn_blocking(move || {
+                let news = self.look();
+                (self, news)
+            });
+            let Ok((same, news)) = looked.await else { return };
+            self = same;
+            if let Some(news) = news
+                && found.send(news).await.is_err()
+            {
+                return;
+            }
+        }
+    }
+
+    fn look(&mut self) -> Option<Found> {
+        match self.reloader.check(self.environment) {
+            Check::Unchanged if self.refused.is_some() => self.take(&self.reloader.current()),
+            Check::Unchanged => None,
+            Check::Failed { error, .. } => self.broken(message_of(&*error)),
+            Check::Reloaded { new, .. } => {
+                for warning in &new.warnings {
+                    warn!("{}", warning.located(&new.path));
+                }
+                self.refused = None;
+                self.take(&new)
+            }
+        }
+    }
+
+    fn take(&mut self, workflow: &Arc<Workflow>) -> Option<Found> {
+        match self.setup(workflow) {
+            Ok(setup) => {
+                self.refused = None;
+                Some(Found::Changed(Arc::new(setup)))
+            }
+            Err(error) => self.broken(message_of(&error)),
+        }
+    }
+
+    fn setup(&self, workflow: &Arc<Workflow>) -> Result<Setup, StartError> {
+        let to = scope_of(&conductor(workflow)?.tracker);
+        if to != self.scope {
+            return Err(StartError::OtherScope { from: self.scope.clone(), to });
+        }
+        let environment = (self.environment)();
+        Setup::of(Arc::clone(workflow), &environment, &self.makers, &self.commands)
+    }
+
+    /// Says why the file cannot be used, unless that was said before.
+    fn broken(&mut self, error: String) -> Option<Found> {
+        let known = self.refused.replace(error.clone());
+        (known.as_ref() != Some(&error)).then_some(Found::Broken(error))
+    }
+}

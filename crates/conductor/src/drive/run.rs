@@ -1,0 +1,217 @@
+//! One run: a workspace, the hooks around it, an agent and its turns.
+
+mod ears;
+mod turns;
+mod words;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use carrel_agent::{Failure, FailureKind, Opening};
+use carrel_domain::{Clock, Identifier, message_of};
+use carrel_workspace::{Create, Hook, Hooks, Runner, Workspace, Workspaces};
+use serde_json::json;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+use tracing::info;
+
+use self::ears::Ears;
+use super::conductor::Message;
+use super::setup::Setup;
+use super::takeover;
+use super::tools::IssueTools;
+use super::transcript::{Scribe, Transcript};
+use crate::event::{End, Event, Start};
+use crate::state::Reason;
+
+/// Events of an agent that may wait to be heard.
+const WAITING_EVENTS: usize = 256;
+
+/// What a run is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Next {
+    /// Begin this turn.
+    Turn(u64),
+    /// There is no further turn.
+    Finish,
+}
+
+/// A run that is to be.
+#[derive(Debug)]
+pub(super) struct Job {
+    pub(super) start: Start,
+    pub(super) setup: Arc<Setup>,
+    pub(super) runner: Arc<Runner>,
+    pub(super) clock: Arc<dyn Clock>,
+    /// Where events go.
+    pub(super) inbox: mpsc::Sender<Message>,
+    /// What is to follow after a turn.
+    pub(super) orders: mpsc::Receiver<Next>,
+    /// Ends it in the middle.
+    pub(super) stop: CancellationToken,
+    /// What writes down what happens.
+    pub(super) scribe: Scribe,
+    /// Something of an earlier run may be left in the workspace, and is waited for.
+    pub(super) settle: bool,
+}
+
+/// A run under way.
+struct Doing {
+    job: Job,
+    transcript: Transcript,
+}
+
+impl Job {
+    /// Does the run. Nothing of it is left when this returns.
+    pub(super) async fn run(self) -> End {
+        let secrets = self.setup.workflow.known_secrets();
+        let transcript = self.scribe.begin(&self.start, secrets, Arc::clone(&self.clock)).await;
+        let Start { run, issue, attempt, thread, .. } = &self.start;
+        let began = json!({ "run": run, "issue": issue, "attempt": attempt, "thread": thread });
+        transcript.note("run_started", began).await;
+        let mut doing = Doing { job: self, transcript };
+        let end = doing.run().await;
+        let (outcome, error) = super::memory::outcome(&end);
+        let transcript = doing.transcript;
+        transcript.note("run_ended", json!({ "outcome": outcome, "error": error })).await;
+        transcript.close().await;
+        end
+    }
+}
+
+impl Doing {
+    async fn run(&mut self) -> End {
+        match self.place().await {
+            Ok((workspace, path)) => {
+                self.send(Event::Placed(self.job.start.run, path)).await;
+                self.work(workspace).await
+            }
+            Err(error) => End::Failed(error),
+        }
+    }
+
+    /// Makes the workspace, or finds it where it was, and takes it into use.
+    async fn place(&mut self) -> Result<(Arc<Workspace>, PathBuf), String> {
+        let issue = &self.job.start.issue;
+        let identifier = Identifier::parse(&issue.identifier).map_err(|error| error.to_string())?;
+        let workspaces = self.root(&identifier);
+        if self.job.settle {
+            let settled = takeover::settle(&workspaces, &identifier).await;
+            settled.map_err(|error| message_of(&error))?;
+        }
+        let request = Create {
+            issue_id: Some(issue.id.0.clone()),
+            attempt: self.job.start.attempt,
+            ..Create::new(identifier.clone())
+        };
+        let created = workspaces.create(request, &self.hooks()).await;
+        let created = created.map_err(|error| message_of(&error))?;
+        let path = created.path.display().to_string();
+        let placed = json!({ "workspace": path, "created": created.created });
+        self.transcript.note("workspace", placed).await;
+        let opened = workspaces.open(&identifier).await.map_err(|error| message_of(&error))?;
+        Ok((Arc::new(opened), created.path))
+    }
+
+    /// Returns the root of the issue's workspace: the one where it was worked on before, as long as
+    /// that workspace is there.
+    fn root(&self, identifier: &Identifier) -> Workspaces {
+        let there = self.job.start.workspace.as_deref().filter(|path| path.is_dir());
+        let there = there.and_then(|path| self.job.setup.workspaces_of(path));
+        match there {
+            Some(there) if there.record(identifier).is_ok() => there,
+            _ => self.job.setup.workspaces.clone(),
+        }
+    }
+
+    fn hooks(&self) -> Hooks {
+        self.job.setup.hooks.cancelled_by(self.job.stop.clone())
+    }
+
+    /// Runs the agent between the two hooks.
+    async fn work(&mut self, workspace: Arc<Workspace>) -> End {
+        let hooks = self.hooks();
+        let attempt = self.job.start.attempt;
+        let end = match workspace.run_hook(Hook::BeforeRun, &hooks, attempt).await {
+            Ok(()) => self.speak(&workspace).await,
+            Err(error) => End::Failed(message_of(&error)),
+        };
+        // A run that is stopped is cleaned up after as well; the hook has a deadline of its own.
+        if let Err(error) = workspace.run_hook(Hook::AfterRun, &hooks, attempt).await {
+            self.transcript.note("after_run_failed", json!({ "error": message_of(&error) })).await;
+        }
+        end
+    }
+
+    /// Opens a session, takes its turns and closes it.
+    async fn speak(&mut self, workspace: &Arc<Workspace>) -> End {
+        let prompt = match words::first(&self.job.setup.workflow.prompt, &self.job.start) {
+            Ok(prompt) => prompt,
+            Err(error) => return End::Failed(format!("{}: {error}", error.kind())),
+        };
+        let (events, heard) = mpsc::channel(WAITING_EVENTS);
+        let mut ears = Ears::new(self.job.start.run, heard, self.job.inbox.clone());
+        let opening = self.opening(workspace, events);
+        let agent = Arc::clone(&self.job.setup.agent);
+        let opened = ears.during(&self.transcript, agent.open(opening)).await;
+        let mut session = match opened {
+            Ok(session) => session,
+            Err(failure) => return self.failed(&failure).await,
+        };
+        let end = self.turns(session.as_mut(), prompt, &mut ears, workspace).await;
+        ears.during(&self.transcript, session.close()).await;
+        ears.flush(&self.transcript).await;
+        end
+    }
+
+    fn opening(
+        &self,
+        workspace: &Arc<Workspace>,
+        events: mpsc::Sender<carrel_agent::Event>,
+    ) -> Opening {
+        let issue = &self.job.start.issue;
+        let tracker = Arc::clone(&self.job.setup.tracker);
+        let attempt = self.job.start.attempt.map(|attempt| attempt.to_string()).unwrap_or_default();
+        let environment = [
+            ("CARREL_ISSUE_ID", issue.id.0.clone()),
+            ("CARREL_ISSUE_IDENTIFIER", issue.identifier.clone()),
+            ("CARREL_ATTEMPT", attempt),
+        ];
+        Opening {
+            runner: Arc::clone(&self.job.runner),
+            workspace: Arc::clone(workspace),
+            title: format!("{}: {}", issue.identifier, issue.title),
+            thread: self.job.start.thread.clone(),
+            environment: environment.map(|(name, value)| (name.to_owned(), value)).into(),
+            tools: Arc::new(IssueTools { tracker, issue: issue.clone() }),
+            events,
+            stop: self.job.stop.clone(),
+        }
+    }
+
+    /// Says what a failure means for the run.
+    async fn failed(&self, failure: &Failure) -> End {
+        let Failure { kind, message } = failure;
+        let told = json!({ "kind": kind.name(), "message": message });
+        self.transcript.note("failure", told).await;
+        let issue = &self.job.start.issue;
+        info!(
+            issue_id = issue.id.0,
+            issue_identifier = issue.identifier,
+            kind = kind.name(),
+            message,
+            "A turn did not end well"
+        );
+        match kind {
+            FailureKind::InputRequired => End::Blocked(Reason::Input(message.clone())),
+            FailureKind::ApprovalRequired => End::Blocked(Reason::Approval(message.clone())),
+            FailureKind::RateLimited { retry_after } => End::RateLimited(*retry_after),
+            _ => End::Failed(format!("{}: {message}", kind.name())),
+        }
+    }
+
+    async fn send(&self, event: Event) {
+        // The conductor listens until all runs are over.
+        let _ = self.job.inbox.send(Message::Event(event)).await;
+    }
+}

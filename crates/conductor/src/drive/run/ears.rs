@@ -1,0 +1,113 @@
+//! Hearing an agent while something is waited for.
+
+use std::pin::pin;
+use std::time::Duration;
+
+use carrel_agent::{Event as Heard, Tokens};
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+use tokio::time::{Instant, Sleep, sleep_until};
+
+use crate::drive::conductor::Message;
+use crate::drive::transcript::Transcript;
+use crate::event::{Event, News};
+use crate::spend::Spend;
+use crate::state::RunId;
+
+/// How long news may be held back. An agent that writes a thousand lines a second is told of a few
+/// times a second, which is enough to see that it lives.
+const HELD_BACK: Duration = Duration::from_millis(200);
+
+/// Hears an agent. Everything goes to the transcript at once, and the last of each kind to the
+/// conductor a little later.
+#[derive(Debug)]
+pub(super) struct Ears {
+    run: RunId,
+    heard: mpsc::Receiver<Heard>,
+    inbox: mpsc::Sender<Message>,
+    usage: Option<Spend>,
+    limits: Option<Value>,
+    something: Option<(String, Option<String>)>,
+    /// When what is held back has to go.
+    due: Option<Instant>,
+}
+
+impl Ears {
+    pub(super) fn new(
+        run: RunId,
+        heard: mpsc::Receiver<Heard>,
+        inbox: mpsc::Sender<Message>,
+    ) -> Self {
+        Self { run, heard, inbox, usage: None, limits: None, something: None, due: None }
+    }
+
+    /// Hears the agent while something is waited for.
+    pub(super) async fn during<T>(
+        &mut self,
+        transcript: &Transcript,
+        waiting: impl Future<Output = T>,
+    ) -> T {
+        let mut waiting = pin!(waiting);
+        loop {
+            let due = self.due;
+            tokio::select! {
+                biased;
+                Some(event) = self.heard.recv() => self.hear(transcript, event).await,
+                () = until(due), if due.is_some() => self.tell().await,
+                done = &mut waiting => return done,
+            }
+        }
+    }
+
+    /// Tells the conductor everything that was heard so far.
+    pub(super) async fn flush(&mut self, transcript: &Transcript) {
+        while let Ok(event) = self.heard.try_recv() {
+            self.hear(transcript, event).await;
+        }
+        self.tell().await;
+    }
+
+    async fn hear(&mut self, transcript: &Transcript, event: Heard) {
+        transcript.note("agent", json!({ "said": event })).await;
+        match event {
+            Heard::SessionStarted { session, thread, .. } => {
+                self.send(News::Session { session, thread }).await;
+            }
+            Heard::Usage(Tokens { input, output, total }) => {
+                let spent = Spend {
+                    input_tokens: input,
+                    output_tokens: output,
+                    total_tokens: total,
+                    ..Spend::default()
+                };
+                self.usage = Some(spent);
+            }
+            Heard::RateLimits { limits } => self.limits = Some(limits),
+            Heard::Something { kind, message } => {
+                let before = self.something.take().and_then(|(_, message)| message);
+                self.something = Some((kind, message.or(before)));
+            }
+        }
+        self.due.get_or_insert_with(|| Instant::now() + HELD_BACK);
+    }
+
+    async fn tell(&mut self) {
+        self.due = None;
+        let usage = self.usage.take().map(News::Usage);
+        let limits = self.limits.take().map(News::RateLimits);
+        let something = self.something.take();
+        let something = something.map(|(event, message)| News::Something { event, message });
+        for news in [usage, limits, something].into_iter().flatten() {
+            self.send(news).await;
+        }
+    }
+
+    async fn send(&self, news: News) {
+        // The conductor listens until all runs are over.
+        let _ = self.inbox.send(Message::Event(Event::Heard(self.run, news))).await;
+    }
+}
+
+fn until(due: Option<Instant>) -> Sleep {
+    sleep_until(due.unwrap_or_else(Instant::now))
+}

@@ -1,0 +1,90 @@
+//! One turn after the other.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use carrel_agent::{Failure, FailureKind, Session};
+use carrel_workspace::Workspace;
+use serde_json::json;
+
+use super::ears::Ears;
+use super::{Doing, Next, words};
+use crate::drive::trace;
+use crate::event::{End, Event, News};
+use crate::state::Trace;
+
+/// How long an agent that was told to stop may take to end its turn by itself.
+const GRACE: Duration = Duration::from_secs(30);
+
+impl Doing {
+    /// Takes turns until there is no further one.
+    pub(super) async fn turns(
+        &mut self,
+        session: &mut dyn Session,
+        first: String,
+        ears: &mut Ears,
+        workspace: &Arc<Workspace>,
+    ) -> End {
+        let resumed = session.thread().is_some() && session.thread() == self.job.start.thread;
+        let mut prompt = words::opening(&first, &self.job.start, resumed);
+        loop {
+            self.transcript.note("prompt", json!({ "text": prompt })).await;
+            let answer = match self.turn(session, &prompt, ears).await {
+                Ok(answer) => answer,
+                Err(failure) => return self.failed(&failure).await,
+            };
+            self.transcript.note("answer", json!({ "text": answer })).await;
+            ears.flush(&self.transcript).await;
+            let left = left_behind(workspace, &answer).await;
+            self.send(Event::Heard(self.job.start.run, News::TurnEnded(left))).await;
+            match self.next(ears).await {
+                Some(Next::Turn(turn)) => {
+                    let most = self.job.setup.config().agent.max_turns;
+                    let known = session.thread().is_some();
+                    prompt = words::further(&first, &self.job.start.issue, turn, most, known);
+                }
+                Some(Next::Finish) => return End::Well,
+                None => return End::Failed("stopped between two turns".to_owned()),
+            }
+        }
+    }
+
+    async fn turn(
+        &self,
+        session: &mut dyn Session,
+        prompt: &str,
+        ears: &mut Ears,
+    ) -> Result<String, Failure> {
+        let patience = async {
+            self.job.stop.cancelled().await;
+            tokio::time::sleep(GRACE).await;
+        };
+        let turn = ears.during(&self.transcript, session.turn(prompt));
+        tokio::select! {
+            ended = turn => ended,
+            () = patience => {
+                let message = "it did not end its turn when it was told to".to_owned();
+                Err(Failure { kind: FailureKind::Stopped, message })
+            }
+        }
+    }
+
+    /// Waits for what is to follow; nothing if the run is stopped.
+    async fn next(&mut self, ears: &mut Ears) -> Option<Next> {
+        let (orders, stop) = (&mut self.job.orders, &self.job.stop);
+        let waiting = async {
+            tokio::select! {
+                () = stop.cancelled() => None,
+                next = orders.recv() => next,
+            }
+        };
+        ears.during(&self.transcript, waiting).await
+    }
+}
+
+/// Looks at what a turn left behind.
+async fn left_behind(workspace: &Arc<Workspace>, answer: &str) -> Option<Trace> {
+    let (workspace, answer) = (Arc::clone(workspace), answer.to_owned());
+    let look = move || trace::of(workspace.files(), &answer);
+    tokio::task::spawn_blocking(look).await.ok().flatten()
+}

@@ -1,0 +1,94 @@
+//! What a workflow file asks for at the moment.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use carrel_agent::Agent;
+use carrel_config::{ConductorConfig, Environment, TrackerConfig, Workflow};
+use carrel_tracker::Tracker;
+use carrel_workspace::{Commands, Hooks, Options as RootOptions, Workspaces};
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+use tracing::warn;
+
+use super::Makers;
+use super::error::StartError;
+
+/// The settings that say whose issues a tracker tells of.
+const SCOPING: [&str; 8] = [
+    "base_url",
+    "endpoint",
+    "api_url",
+    "project_slug",
+    "repo",
+    "project_path",
+    "project_key",
+    "project_gid",
+];
+
+/// What a workflow file asks for. A run keeps what it began with.
+#[derive(Debug)]
+pub(super) struct Setup {
+    pub(super) workflow: Arc<Workflow>,
+    pub(super) workspaces: Workspaces,
+    pub(super) hooks: Hooks,
+    pub(super) tracker: Arc<dyn Tracker>,
+    pub(super) agent: Arc<dyn Agent>,
+    root: RootOptions,
+}
+
+impl Setup {
+    /// Opens the root and makes the tracker and the agent.
+    pub(super) fn of(
+        workflow: Arc<Workflow>,
+        environment: &Environment,
+        makers: &Makers,
+        commands: &Commands,
+    ) -> Result<Self, StartError> {
+        let config = conductor(&workflow)?;
+        let tracker = (makers.tracker)(config).map_err(StartError::Tracker)?;
+        let agent = (makers.agent)(config);
+        let root = RootOptions::of(&workflow, environment);
+        let workspaces = Workspaces::open_or_create(&root)?;
+        let commands = commands.clone();
+        let hooks = Hooks::of(&workflow, environment, commands, CancellationToken::new());
+        Ok(Self { workflow, workspaces, hooks, tracker, agent, root })
+    }
+
+    /// Returns what the file says about trackers and agents.
+    pub(super) fn config(&self) -> &ConductorConfig {
+        conductor(&self.workflow).expect("looked at when it was made")
+    }
+
+    /// Returns the root of a workspace that was made earlier, maybe below another root; none if that
+    /// root is gone.
+    pub(super) fn workspaces_of(&self, workspace: &Path) -> Option<Workspaces> {
+        let root = workspace.parent()?;
+        if root == self.workspaces.path() {
+            return Some(self.workspaces.clone());
+        }
+        let options = RootOptions { root: root.to_owned(), ..self.root.clone() };
+        Workspaces::open_existing(&options).unwrap_or_else(|error| {
+            let workspace = workspace.display();
+            let error = carrel_domain::message_of(&error);
+            warn!(%workspace, error, "The root of an earlier workspace cannot be used");
+            None
+        })
+    }
+}
+
+pub(super) fn conductor(workflow: &Workflow) -> Result<&ConductorConfig, StartError> {
+    workflow.config.conductor.as_ref().ok_or(StartError::NoConductor)
+}
+
+/// Names the issues that a tracker tells of, so that one conductor works them off and what it
+/// remembers is not taken for something about others.
+pub fn scope_of(tracker: &TrackerConfig) -> String {
+    let settings = &tracker.provider.settings;
+    let mut scope = tracker.kind.as_str().to_owned();
+    for value in SCOPING.iter().filter_map(|name| settings.get(*name)).filter_map(Value::as_str) {
+        scope.push(':');
+        scope.push_str(value);
+    }
+    scope
+}

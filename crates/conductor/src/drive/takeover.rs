@@ -1,0 +1,85 @@
+//! What an earlier conductor left behind.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::Arc;
+
+use carrel_domain::{Clock, Identifier, message_of};
+use carrel_store::{Journal, Note, RunFilter, RunRecord, StoreError};
+use carrel_tracker::IssueId;
+use carrel_workspace::{Error, Workspaces};
+use tokio::task::JoinSet;
+use tracing::{info, warn};
+
+use super::setup::Setup;
+
+/// Waits until nothing is left of runs whose end was not noted, and notes it. Returns the issues where
+/// something still is.
+///
+/// A process of a run holds the lock of its workspace as long as it lives, so whoever gets that lock
+/// alone knows that there is none.
+pub(super) async fn settle_all(
+    journal: &dyn Journal,
+    scope: &str,
+    setup: &Arc<Setup>,
+    clock: &dyn Clock,
+) -> Result<BTreeSet<IssueId>, StoreError> {
+    let open = RunFilter { open: true, ..RunFilter::default() };
+    let mut looking = JoinSet::new();
+    for run in journal.runs(scope, open).await? {
+        let setup = Arc::clone(setup);
+        looking.spawn(async move {
+            let free = settle_run(&setup, &run).await;
+            (run, free)
+        });
+    }
+    let (mut notes, mut left) = (Vec::new(), BTreeSet::new());
+    while let Some(Ok((run, free))) = looking.join_next().await {
+        let RunRecord { run: number, issue, identifier, .. } = run;
+        match free {
+            Ok(()) => {
+                info!(
+                    issue_id = issue,
+                    issue_identifier = identifier,
+                    run = number,
+                    "An interrupted run is over"
+                );
+                notes.push(Note::Ended {
+                    run: number,
+                    outcome: "interrupted".to_owned(),
+                    error: None,
+                });
+            }
+            Err(error) => {
+                let error = message_of(&error);
+                warn!(
+                    issue_id = issue,
+                    issue_identifier = identifier,
+                    run = number,
+                    error,
+                    "An interrupted run is not over"
+                );
+                left.insert(IssueId(issue));
+            }
+        }
+    }
+    if !notes.is_empty() {
+        journal.note(scope, notes, clock.now()).await?;
+    }
+    Ok(left)
+}
+
+async fn settle_run(setup: &Setup, run: &RunRecord) -> Result<(), Error> {
+    let Ok(identifier) = Identifier::parse(&run.identifier) else { return Ok(()) };
+    let there = run.workspace.as_deref().and_then(|path| setup.workspaces_of(Path::new(path)));
+    settle(there.as_ref().unwrap_or(&setup.workspaces), &identifier).await
+}
+
+/// Waits, for a bounded time, until nobody uses a workspace.
+pub(super) async fn settle(workspaces: &Workspaces, identifier: &Identifier) -> Result<(), Error> {
+    match workspaces.doom(identifier.clone()).await {
+        Err(error @ Error::Busy { .. }) => Err(error),
+        // Whatever else is wrong with it will be said when it is used.
+        Ok(_) | Err(_) => Ok(()),
+    }
+}

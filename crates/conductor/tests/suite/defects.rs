@@ -1,0 +1,106 @@
+//! The defects of the reference (its 4.10), each with the history that shows it.
+
+use carrel_conductor::{Effect, End, Event, News, Order, Reason, Stage, Why};
+
+use crate::stage::Loop;
+use crate::world::{issue, rules};
+
+#[test]
+fn defect_1_a_question_blocks_whatever_is_heard_after_it() {
+    let mut it = Loop::new();
+    let run = it.begins(&issue(0));
+    for event in ["turn_input_required", "turn_ended_with_error"] {
+        let news = News::Something { event: event.to_owned(), message: None };
+        it.hears(run, news);
+    }
+    it.ends(run, End::Blocked(Reason::Input("which one?".to_owned())));
+    let blocked = |it: &Loop| matches!(it.stage(&issue(0)), Some(Stage::Blocked(_)));
+    assert!(blocked(&it));
+    for _ in 0..20 {
+        it.polls(&[issue(0)]);
+        assert!(blocked(&it) && it.taken().is_empty(), "nobody tries again by themselves");
+    }
+    it.tell(Order::Answer(issue(0).id, "the first".to_owned()));
+    it.reads(&[issue(0)]);
+    assert_eq!(it.start().and_then(|start| start.answer.as_deref()), Some("the first"));
+}
+
+#[test]
+fn defect_1_a_question_that_is_heard_while_the_agent_is_ended_for_silence_blocks_too() {
+    let mut it = Loop::new();
+    let run = it.begins(&issue(0));
+    it.after(60_001);
+    assert!(it.stops(run));
+    it.ends(run, End::Blocked(Reason::Approval("rm -r build".to_owned())));
+    assert!(matches!(it.stage(&issue(0)), Some(Stage::Blocked(_))));
+}
+
+#[test]
+fn defect_2_a_stall_keeps_the_claim_and_its_backoff() {
+    let mut it = Loop::new();
+    let run = it.begins(&issue(0));
+    it.after(60_001);
+    let poll = it.question_of_poll();
+    it.ends(run, End::Failed("stopped".to_owned()));
+    if let Some(poll) = poll {
+        it.hear(Event::Polled(poll, Ok(vec![issue(0)])));
+    }
+    let claimed = |it: &Loop| it.stage(&issue(0)).is_some_and(Stage::is_claimed);
+    assert!(claimed(&it) && it.taken().is_empty() && it.state.waiting.is_empty());
+    it.after(9000);
+    assert!(claimed(&it) && it.taken().is_empty(), "not before its time");
+    it.after(2000);
+    it.reads(&[issue(0)]);
+    assert_eq!(it.start().and_then(|start| start.attempt), Some(1), "and not as the first attempt");
+}
+
+#[test]
+fn defect_3_an_agent_that_cannot_be_started_keeps_the_claim_and_its_backoff() {
+    let mut it = Loop::new();
+    let run = it.begins(&issue(0));
+    it.ends(run, End::Failed("no such program".to_owned()));
+    it.tell(Order::Refresh);
+    it.lists(&[issue(0)]);
+    assert!(
+        matches!(it.stage(&issue(0)), Some(Stage::Retrying(retry)) if retry.why == Why::Failure)
+    );
+    assert!(it.taken().is_empty() && it.state.waiting.is_empty());
+}
+
+#[test]
+fn defect_4_an_issue_whose_place_vanishes_before_it_starts_is_not_lost() {
+    let mut it = Loop::new();
+    let run = it.begins(&issue(0));
+    it.ends(run, End::Failed("it broke".to_owned()));
+    it.after(11_000);
+    assert_eq!(it.taken(), ["id-0"]);
+    let question = it.question_of_read();
+    let mut fewer = rules();
+    fewer.agents_by_state.insert("todo".to_owned(), 0);
+    it.hear(Event::Changed(Box::new(fewer)));
+    let (question, ids) = question.unwrap();
+    it.hear(Event::Read(question, ids, Ok(vec![issue(0)])));
+    assert!(it.start().is_none());
+    let Some(Stage::Retrying(retry)) = it.stage(&issue(0)) else { panic!("{:?}", it.effects) };
+    assert!(retry.no_slot);
+    assert_eq!((retry.why, retry.error.as_deref()), (Why::Failure, Some("it broke")));
+    it.hear(Event::Changed(Box::new(rules())));
+    assert_eq!(it.taken(), ["id-0"], "it is there when there is a place again");
+    it.reads(&[issue(0)]);
+    assert_eq!(it.start().and_then(|start| start.attempt), Some(1));
+}
+
+#[test]
+fn defect_4_the_same_holds_for_an_issue_that_was_never_begun() {
+    let mut it = Loop::new();
+    it.lists(&[issue(0)]);
+    let (question, ids) = it.question_of_read().unwrap();
+    let mut fewer = rules();
+    fewer.agents = 0;
+    it.hear(Event::Changed(Box::new(fewer)));
+    it.hear(Event::Read(question, ids, Ok(vec![issue(0)])));
+    assert!(it.start().is_none() && it.state.agents() == 0);
+    it.hear(Event::Changed(Box::new(rules())));
+    it.reads(&[issue(0)]);
+    assert!(it.effects.iter().any(|effect| matches!(effect, Effect::Start(_))));
+}

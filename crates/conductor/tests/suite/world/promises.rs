@@ -1,0 +1,88 @@
+//! What holds after every step, whatever happened.
+
+use carrel_conductor::{Issue, Mode, Stage, Start};
+
+use super::{What, World};
+
+impl World {
+    /// An agent may start.
+    pub(super) fn check_start(&self, start: &Start) {
+        let id = &start.issue.id;
+        let begins = |what: &What| matches!(what, What::Begin(_, issue) if issue == id);
+        let coming = self.coming.iter().any(|coming| begins(&coming.what));
+        let there = self.agents.values().any(|agent| agent.issue == *id);
+        assert!(!coming && !there, "two agents work on {id}");
+        assert!(!self.removing.contains(id), "{id} is begun while its workspace is removed");
+        assert_eq!(self.state.ledger.mode, Mode::Working, "{id} is begun all the same");
+        assert_eq!(self.state.ledger.hold.until(self.time()), None, "{id} is begun all the same");
+        assert_eq!(self.state.broken, None, "{id} is begun all the same");
+        assert!(self.state.agents() <= self.state.rules.agents, "more agents than may run");
+        let Some(account) = self.books.accounts.get(id) else { return };
+        assert!(!account.blocked, "{id} is blocked");
+        if let Some(due) = account.not_before {
+            assert!(due <= self.now, "{id} is begun {} ms too early", due - self.now);
+        }
+        if let Some(attempt) = account.attempt {
+            assert_eq!(start.attempt.unwrap_or(0), attempt, "{id} is another attempt");
+        }
+    }
+
+    /// A workspace may go.
+    pub(super) fn check_clean(&self, issue: &Issue) {
+        let id = &issue.id;
+        let begins = |what: &What| matches!(what, What::Begin(_, issue) if issue == id);
+        assert!(!self.coming.iter().any(|coming| begins(&coming.what)), "{id} is about to begin");
+        assert!(!self.agents.values().any(|agent| agent.issue == *id), "{id} is worked on");
+        let state = issue.normal_state();
+        assert!(self.state.rules.terminal.contains(&state), "{id} is not finished, but {state}");
+    }
+
+    pub(super) fn check(&self) {
+        for (run, agent) in &self.agents {
+            let known = self.state.entries.get(&agent.issue).and_then(|entry| entry.stage.run());
+            assert_eq!(known.map(|run| run.id), Some(*run), "nobody knows of an agent");
+        }
+        for id in self.state.waiting.keys() {
+            let stage = self.state.entries.get(id).map(|entry| &entry.stage);
+            assert!(stage.is_none_or(|stage| *stage == Stage::Resting), "{id} is ours: {stage:?}");
+        }
+        self.check_memory();
+        self.check_books();
+    }
+
+    /// Whatever a restart needs has been remembered.
+    fn check_memory(&self) {
+        assert!(self.saved.keys().eq(self.state.entries.keys()), "some are not remembered");
+        assert_eq!(self.ledger, self.state.ledger);
+        for (id, entry) in &self.state.entries {
+            let saved = &self.saved[id];
+            let same = std::mem::discriminant(&saved.stage) == std::mem::discriminant(&entry.stage);
+            assert!(same, "{id} is remembered as {:?} and is {:?}", saved.stage, entry.stage);
+            let memory = |entry: &carrel_conductor::Entry| {
+                (entry.attempt, entry.limited, entry.spent, entry.forgiven)
+            };
+            assert_eq!(memory(saved), memory(entry), "{id}");
+            assert_eq!(saved.thread, entry.thread, "{id}");
+            assert_eq!(saved.answer, entry.answer, "{id}");
+            assert_eq!(saved.workspace, entry.workspace, "{id}");
+            if let (Stage::Retrying(saved), Stage::Retrying(retry)) = (&saved.stage, &entry.stage) {
+                assert_eq!(saved, retry, "{id}");
+            }
+        }
+    }
+
+    /// Nothing that was spent is lost, and nothing is counted twice.
+    fn check_books(&self) {
+        let ledger = self.state.ledger.spent;
+        let books = &self.books;
+        assert_eq!(
+            (ledger.attempts, ledger.turns, ledger.total_tokens),
+            (books.attempts, books.turns, books.tokens)
+        );
+        for (id, entry) in &self.state.entries {
+            let Some(account) = books.accounts.get(id) else { continue };
+            let spent = (entry.spent.attempts, entry.spent.turns, entry.spent.total_tokens);
+            assert_eq!(spent, (account.attempts, account.turns, account.tokens), "{id}");
+        }
+    }
+}

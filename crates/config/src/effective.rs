@@ -1,0 +1,174 @@
+//! Every setting as it holds, and where that comes from.
+
+use carrel_domain::Secret;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::environment::{self, Environment, WORKSPACE_DEFAULT_QUOTA_GB};
+use crate::root::RootOrigin;
+use crate::schema::{self, Key, Kind, keys};
+use crate::settings::Config;
+use crate::settings::profile::{self, Field};
+use crate::yaml::{Map, Node};
+
+/// What stands for a secret.
+const MASK: &str = "***";
+
+/// A setting as it holds.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Effective {
+    /// The dotted path of the setting.
+    pub key: String,
+    /// Its value, secrets masked; null if it is unset.
+    pub value: Value,
+    /// Where the value comes from.
+    pub origin: Origin,
+}
+
+/// Where a value comes from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "from", rename_all = "snake_case")]
+pub enum Origin {
+    /// The workflow file.
+    File {
+        /// The line.
+        line: usize,
+    },
+    /// A variable of the environment.
+    Variable {
+        /// Its name.
+        name: String,
+    },
+    /// Nobody has said anything else.
+    Default,
+}
+
+/// Lists every setting in the order of the guide.
+pub(crate) fn list(
+    map: &Map,
+    config: &Config,
+    environment: &Environment,
+    secrets: &[Secret],
+) -> Vec<Effective> {
+    let lister = Lister { map, config, environment };
+    let mut listed = Vec::new();
+    for key in schema::all_keys() {
+        match key.path {
+            path if path == keys::TRACKER_PROVIDER.path => listed.extend(lister.provider()),
+            _ if matches!(key.kind, Kind::Refused(_) | Kind::Secret) => {}
+            path if is_flat(path) && map.find(path).is_none() => {}
+            _ => listed.push(lister.setting(key)),
+        }
+    }
+    for setting in &mut listed {
+        mask(&mut setting.value, secrets);
+    }
+    listed
+}
+
+/// Tells whether a setting may also stand below `tracker.provider`, where it is listed.
+fn is_flat(path: &str) -> bool {
+    let flat = [&keys::TRACKER_ENDPOINT, &keys::TRACKER_PROJECT_SLUG, &keys::TRACKER_ASSIGNEE];
+    flat.iter().any(|key| key.path == path)
+}
+
+struct Lister<'a> {
+    map: &'a Map,
+    config: &'a Config,
+    environment: &'a Environment,
+}
+
+impl Lister<'_> {
+    fn setting(&self, key: &Key) -> Effective {
+        let written = self.map.find(key.path);
+        let origin =
+            written.map_or(Origin::Default, |node| Origin::File { line: node.position.line });
+        let (value, origin) = match self.computed(key) {
+            Some((value, from)) => (value, from.unwrap_or(origin)),
+            None => {
+                let default = key.default_node();
+                (written.or(default.as_ref()).map(Node::to_json).unwrap_or_default(), origin)
+            }
+        };
+        Effective { key: key.path.to_owned(), value, origin }
+    }
+
+    /// Returns a value that is not the one that is written, and its origin if that is not the file.
+    fn computed(&self, key: &Key) -> Option<(Value, Option<Origin>)> {
+        let tracker = self.config.conductor.as_ref().map(|conductor| &conductor.tracker);
+        let path = key.path;
+        if path == keys::WORKSPACE_ROOT.path {
+            let root = &self.config.workspace.root;
+            let origin = match &root.origin {
+                RootOrigin::Variable(name) => Some(Origin::Variable { name: name.clone() }),
+                RootOrigin::Default | RootOrigin::File | RootOrigin::CommandLine => None,
+            };
+            Some((json!(root.path.to_string_lossy()), origin))
+        } else if path == keys::WORKSPACE_QUOTA.path && self.map.find(path).is_none() {
+            let name = WORKSPACE_DEFAULT_QUOTA_GB;
+            let set = self.environment.get(name).is_some();
+            let origin = set.then(|| Origin::Variable { name: name.to_owned() });
+            Some((json!(self.config.workspace.quota.to_string()), origin))
+        } else if path == keys::TRACKER_ACTIVE.path {
+            Some((json!(tracker?.active_states), None))
+        } else if path == keys::TRACKER_TERMINAL.path {
+            Some((json!(tracker?.terminal_states), None))
+        } else if path == keys::TRACKER_LABELS.path {
+            Some((json!(tracker?.required_labels), None))
+        } else {
+            None
+        }
+    }
+
+    /// Lists the settings of the tracker that is used.
+    fn provider(&self) -> Vec<Effective> {
+        let Some(conductor) = &self.config.conductor else { return Vec::new() };
+        let (tracker, fields) = (&conductor.tracker, profile::of(conductor.tracker.kind).fields);
+        let named = fields.iter().map(|field| {
+            let provider = &tracker.provider;
+            let known = provider.settings.get(field.name).cloned();
+            let secret = provider.secrets.contains_key(field.name).then(|| json!(MASK));
+            self.field(field, known.or(secret).unwrap_or_default())
+        });
+        let others = tracker.provider.settings.iter();
+        let others = others.filter(|(name, _)| fields.iter().all(|field| field.name != *name));
+        let others = others.map(|(name, value)| {
+            let key = format!("{}.{name}", keys::TRACKER_PROVIDER.path);
+            let line = self.map.find(&key).map(|node| node.position.line);
+            let origin = line.map_or(Origin::Default, |line| Origin::File { line });
+            Effective { key, value: value.clone(), origin }
+        });
+        named.chain(others).collect()
+    }
+
+    fn field(&self, field: &Field, value: Value) -> Effective {
+        let key = format!("{}.{}", keys::TRACKER_PROVIDER.path, field.name);
+        let flat = format!("tracker.{}", field.name);
+        let written = self.map.find(&key).or_else(|| self.map.find(&flat));
+        let is_set = |name: &&str| self.environment.get(name).is_some();
+        let named = written.and_then(Node::as_text).map(str::trim).map(environment::reference);
+        let variable = match named {
+            Some(Some(name)) => Some(name).filter(is_set).or(field.variable.filter(is_set)),
+            None => field.variable.filter(is_set),
+            Some(None) => None,
+        };
+        let origin = match (variable, written) {
+            (Some(name), _) => Origin::Variable { name: name.to_owned() },
+            (None, Some(node)) => Origin::File { line: node.position.line },
+            (None, None) => Origin::Default,
+        };
+        Effective { key, value, origin }
+    }
+}
+
+/// Blanks out secrets that stand in the middle of something else.
+fn mask(value: &mut Value, secrets: &[Secret]) {
+    match value {
+        Value::String(text) => {
+            *text = secrets.iter().fold(std::mem::take(text), |text, secret| secret.mask(&text));
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| mask(item, secrets)),
+        Value::Object(fields) => fields.values_mut().for_each(|field| mask(field, secrets)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}

@@ -1,0 +1,177 @@
+//! What the conductor remembers.
+
+use async_trait::async_trait;
+use carrel_domain::Timestamp;
+use rusqlite::{Connection, Row, ToSql, params};
+use serde_json::Value;
+
+use super::{Sqlite, rows};
+use crate::error::StoreError;
+use crate::facts::signed;
+use crate::journal::{Journal, NewRun, Note, RunFilter, RunRecord};
+
+#[async_trait]
+impl Journal for Sqlite {
+    async fn note(&self, scope: &str, notes: Vec<Note>, now: Timestamp) -> Result<(), StoreError> {
+        let scope = scope.to_owned();
+        let write = move |connection: &_| {
+            notes.iter().try_for_each(|note| write(connection, &scope, note, now))
+        };
+        self.writer.write(write).await
+    }
+
+    async fn entries(&self, scope: &str) -> Result<Vec<(String, Value)>, StoreError> {
+        let scope = scope.to_owned();
+        self.readers.read(move |connection| entries(connection, &scope)).await
+    }
+
+    async fn day(&self, scope: &str) -> Result<Option<Value>, StoreError> {
+        let scope = scope.to_owned();
+        let read = move |connection: &Connection| {
+            let mut select =
+                connection.prepare_cached("SELECT day FROM conductor_days WHERE scope = ?")?;
+            let mut found = select.query([scope])?;
+            Ok(found.next()?.map(|row| rows::json(row, 0)).transpose()?.flatten())
+        };
+        self.readers.read(read).await
+    }
+
+    async fn last_run(&self, scope: &str) -> Result<Option<u64>, StoreError> {
+        let scope = scope.to_owned();
+        let read = move |connection: &Connection| {
+            let last: Option<i64> = connection
+                .prepare_cached("SELECT max(run) FROM conductor_runs WHERE scope = ?")?
+                .query_row([scope], |row| row.get(0))?;
+            Ok(last.and_then(|last| u64::try_from(last).ok()))
+        };
+        self.readers.read(read).await
+    }
+
+    async fn runs(&self, scope: &str, filter: RunFilter) -> Result<Vec<RunRecord>, StoreError> {
+        let scope = scope.to_owned();
+        self.readers.read(move |connection| runs(connection, &scope, &filter)).await
+    }
+
+    async fn forget_runs(&self, scope: &str, before: Timestamp) -> Result<u64, StoreError> {
+        let scope = scope.to_owned();
+        let forget = move |connection: &Connection| {
+            let gone = connection
+                .prepare_cached(
+                    "DELETE FROM conductor_runs WHERE scope = ?1 AND ended_at < ?2
+                     AND run < (SELECT max(run) FROM conductor_runs WHERE scope = ?1)",
+                )?
+                .execute(params![scope, before.as_millis()])?;
+            Ok(gone as u64)
+        };
+        self.writer.write(forget).await
+    }
+}
+
+fn write(
+    connection: &Connection,
+    scope: &str,
+    note: &Note,
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    let at = now.as_millis();
+    let execute = |statement: &str, values: &[&dyn ToSql]| {
+        connection.prepare_cached(statement)?.execute(values)
+    };
+    match note {
+        Note::Save { issue, entry } => execute(
+            "INSERT OR REPLACE INTO conductor_entries (scope, issue, entry, updated_at)
+             VALUES (?, ?, ?, ?)",
+            params![scope, issue, entry.to_string(), at],
+        ),
+        Note::Erase { issue } => execute(
+            "DELETE FROM conductor_entries WHERE scope = ? AND issue = ?",
+            params![scope, issue],
+        ),
+        Note::Day(day) => execute(
+            "INSERT OR REPLACE INTO conductor_days (scope, day) VALUES (?, ?)",
+            params![scope, day.to_string()],
+        ),
+        Note::Began(new) => return begin(connection, scope, new, at),
+        Note::Placed { run, workspace } => execute(
+            "UPDATE conductor_runs SET workspace = ? WHERE scope = ? AND run = ?",
+            params![workspace, scope, signed(*run)],
+        ),
+        Note::Session { run, session, thread } => execute(
+            "UPDATE conductor_runs SET session = ?, thread = ? WHERE scope = ? AND run = ?",
+            params![session, thread, scope, signed(*run)],
+        ),
+        Note::Ended { run, outcome, error } => execute(
+            "UPDATE conductor_runs SET ended_at = ?, outcome = ?, error = ?
+             WHERE scope = ? AND run = ? AND ended_at IS NULL",
+            params![at, outcome, error, scope, signed(*run)],
+        ),
+    }?;
+    Ok(())
+}
+
+/// Notes that a run begins. The same words again are the same run.
+fn begin(connection: &Connection, scope: &str, new: &NewRun, at: i64) -> Result<(), StoreError> {
+    let NewRun { run, issue, identifier, attempt, transcript } = new;
+    let added = connection
+        .prepare_cached(
+            "INSERT OR IGNORE INTO conductor_runs
+                 (scope, run, issue, identifier, attempt, started_at, transcript)
+             VALUES (?, ?, ?, ?, ?, ?, ?)",
+        )?
+        .execute(params![scope, signed(*run), issue, identifier, attempt, at, transcript])?;
+    let is_same = || {
+        connection
+            .prepare_cached(
+                "SELECT 1 FROM conductor_runs
+                 WHERE scope = ? AND run = ? AND issue = ? AND ended_at IS NULL",
+            )?
+            .exists(params![scope, signed(*run), issue])
+    };
+    if added == 1 || is_same()? {
+        return Ok(());
+    }
+    Err(StoreError::Failed(format!("the number {run} belongs to another run").into()))
+}
+
+fn entries(connection: &Connection, scope: &str) -> Result<Vec<(String, Value)>, StoreError> {
+    let mut select = connection.prepare_cached(
+        "SELECT issue, entry FROM conductor_entries WHERE scope = ? ORDER BY issue",
+    )?;
+    let found = select
+        .query_map([scope], |row| Ok((row.get(0)?, rows::json(row, 1)?.unwrap_or_default())))?;
+    Ok(found.collect::<rusqlite::Result<_>>()?)
+}
+
+fn runs(
+    connection: &Connection,
+    scope: &str,
+    filter: &RunFilter,
+) -> Result<Vec<RunRecord>, StoreError> {
+    let mut select = connection.prepare_cached(
+        "SELECT run, issue, identifier, attempt, started_at, ended_at, outcome, error, workspace,
+                thread, session, transcript
+         FROM conductor_runs
+         WHERE scope = ?1 AND (?2 IS NULL OR issue = ?2) AND (NOT ?3 OR ended_at IS NULL)
+         ORDER BY run DESC LIMIT ?4",
+    )?;
+    let limit = filter.limit.map_or(-1, i64::from);
+    let found = select.query_map(params![scope, filter.issue, filter.open, limit], run)?;
+    Ok(found.collect::<rusqlite::Result<_>>()?)
+}
+
+fn run(row: &Row<'_>) -> rusqlite::Result<RunRecord> {
+    Ok(RunRecord {
+        run: rows::unsigned(row, 0)?,
+        issue: row.get(1)?,
+        identifier: row.get(2)?,
+        attempt: row.get(3)?,
+        started_at: Timestamp::from_millis(row.get(4)?),
+        ended_at: row.get::<_, Option<i64>>(5)?.map(Timestamp::from_millis),
+        outcome: row.get(6)?,
+        error: row.get(7)?,
+        workspace: row.get(8)?,
+        thread: row.get(9)?,
+        session: row.get(10)?,
+        transcript: row.get(11)?,
+    })
+}

@@ -1,0 +1,134 @@
+//! Issues on GitLab.
+
+mod tool;
+
+use carrel_client::{Connections, piece};
+use carrel_config::TrackerConfig;
+use hyper::header::HeaderName;
+use serde_json::{Value, json};
+
+use crate::api::{Answer, Api, Ask};
+use crate::fault::Fault;
+use crate::issue::{Issue, IssueId, normal};
+use crate::pages::{Page, Remembered, next_page};
+use crate::record::{Records, is_number, labels, link, list, plausible, text, time, word};
+use crate::settings::Settings;
+use crate::tool::{Tool, ToolReply};
+use crate::{Tracker, rest};
+
+/// How many issues are asked for at once. GitLab gives no more on a page.
+const BATCH: usize = 100;
+
+/// Issues of a project on GitLab.
+#[derive(Debug)]
+pub(crate) struct Gitlab {
+    api: Api,
+    /// Such as `group/project`.
+    project: String,
+    remembered: Remembered,
+}
+
+impl Gitlab {
+    pub(crate) fn new(config: &TrackerConfig, connections: &Connections) -> Result<Self, Fault> {
+        let settings = Settings(config);
+        let secret = (HeaderName::from_static("private-token"), settings.secret("api_key")?);
+        let address = ("api_url", settings.text("api_url")?);
+        let api = Api::new(connections, address, "GitLab", secret, &[])?;
+        let project = settings.text("project_path")?.trim_matches('/').to_owned();
+        let fits = |name: &str| !name.is_empty() && name != "." && name != "..";
+        if !project.split('/').all(fits) {
+            return Err(Fault::setting("project_path", "is not of the form group/project"));
+        }
+        Ok(Self { api, project, remembered: Remembered::default() })
+    }
+
+    fn list_path(&self, query: &str) -> String {
+        format!("/projects/{}/issues?{query}", piece(&self.project))
+    }
+
+    fn records(&self, answer: &Answer) -> Result<Records, Fault> {
+        let told = answer.json().filter(Value::is_array);
+        let told = told.ok_or_else(|| self.api.strange("a list of issues"))?;
+        let mut records = Records::default();
+        for entry in list(&told, "") {
+            records.add(read(entry, &self.project));
+        }
+        Ok(records)
+    }
+
+    fn page(&self, answer: &Answer, query: &str) -> Result<Page, Fault> {
+        let number = answer.header("x-next-page").filter(|page| is_number(page));
+        let numbered = number.map(|page| format!("{query}&page={page}"));
+        let next = numbered.or_else(|| answer.header("link").and_then(next_page));
+        Ok(Page { records: self.records(answer)?, next: next.map(|next| self.list_path(&next)) })
+    }
+}
+
+#[async_trait::async_trait]
+impl Tracker for Gitlab {
+    async fn by_states(&self, states: &[String]) -> Result<Vec<Issue>, Fault> {
+        let asked = |name: &str| states.iter().any(|state| normal(state) == name);
+        let state = match (asked("opened"), asked("closed")) {
+            (false, false) => return Ok(Vec::new()),
+            (true, false) => "opened",
+            (false, true) => "closed",
+            (true, true) => "all",
+        };
+        let query = format!("state={state}&order_by=created_at&sort=asc&per_page={BATCH}");
+        let read = |answer: &Answer| self.page(answer, &query);
+        let records = self.remembered.read_all(&self.api, self.list_path(&query), read).await?;
+        Ok(records.forgiving("GitLab"))
+    }
+
+    async fn by_ids(&self, ids: &[IssueId]) -> Result<Vec<Issue>, Fault> {
+        let mut records = Records::default();
+        for batch in plausible(ids, is_number).chunks(BATCH) {
+            let asked = batch.join("&iids%5B%5D=");
+            let path = self.list_path(&format!("per_page={BATCH}&iids%5B%5D={asked}"));
+            records.append(self.records(&self.api.ask(Ask::get(path)).await?)?);
+        }
+        records.exacting("GitLab", ids)
+    }
+
+    fn tools(&self) -> Vec<Tool> {
+        vec![tool::tool(&self.project)]
+    }
+
+    async fn call(&self, issue: &Issue, name: &str, arguments: Value) -> ToolReply {
+        if name != tool::NAME {
+            return ToolReply::unknown(name, &self.tools());
+        }
+        match tool::judge(arguments, &self.project, issue) {
+            Ok(call) => rest::send(&self.api, &call).await,
+            Err(refusal) => refusal.into(),
+        }
+    }
+}
+
+fn read(entry: &Value, project: &str) -> Option<Issue> {
+    let iid = word(entry, "/iid").filter(|iid| is_number(iid))?;
+    let names = list(entry, "/labels").iter().filter_map(Value::as_str);
+    Some(Issue {
+        native_ref: Some(json!({
+            "id": entry["id"],
+            "iid": entry["iid"],
+            "project_id": entry["project_id"],
+            "path": project,
+            "references": entry["references"],
+        })),
+        identifier: format!("GL-{iid}"),
+        id: IssueId(iid),
+        title: text(entry, "/title")?,
+        description: text(entry, "/description").map(|told| told.trim().to_owned()),
+        priority: None,
+        state: text(entry, "/state")?,
+        branch_name: None,
+        url: link(entry, "/web_url"),
+        assignee_id: word(entry, "/assignees/0/id").or_else(|| word(entry, "/assignee/id")),
+        labels: labels(names),
+        blocked_by: Vec::new(),
+        dispatchable: true,
+        created_at: time(entry, "/created_at"),
+        updated_at: time(entry, "/updated_at"),
+    })
+}

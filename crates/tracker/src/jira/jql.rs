@@ -1,0 +1,91 @@
+//! Searches, held to a project.
+
+use super::quoted;
+use crate::tool::Refusal;
+
+/// Returns a search that finds what the given one does, but only in the project.
+///
+/// The given one goes into parentheses. It is refused if it could get out of them: only then does it mean
+/// the same inside as it did before.
+pub(super) fn scoped(jql: &str, project: &str) -> Result<String, Refusal> {
+    let (filter, order) = split(jql)?;
+    let own = format!("project = {}", quoted(project));
+    let filter = filter.trim();
+    let held = if filter.is_empty() { own } else { format!("{own} AND ({filter})") };
+    Ok(format!("{held} {}", order.trim()).trim_end().to_owned())
+}
+
+/// Tells a search from the order that it asks for.
+fn split(jql: &str) -> Result<(&str, &str), Refusal> {
+    let refused = |rule: &str| Refusal::arguments(format!("the search {jql:?} {rule}"));
+    let (mut depth, mut quote, mut escaped, mut order) = (0_usize, None, false, None);
+    for (index, c) in jql.char_indices() {
+        if let Some(open) = quote {
+            if !escaped && c == open {
+                quote = None;
+            }
+            escaped = c == '\\' && !escaped;
+            continue;
+        }
+        match c {
+            '"' | '\'' => quote = Some(c),
+            '\\' => return Err(refused("has a backslash outside quotes")),
+            '(' => depth += 1,
+            ')' => {
+                let outer = depth.checked_sub(1);
+                depth = outer.ok_or_else(|| refused("closes what it did not open"))?;
+            }
+            _ if depth == 0 && order.is_none() && begins_order(jql, index) => order = Some(index),
+            _ => {}
+        }
+    }
+    if quote.is_some() || depth > 0 {
+        return Err(refused("does not close what it opened"));
+    }
+    Ok(jql.split_at(order.unwrap_or(jql.len())))
+}
+
+/// Tells whether `order by` begins here.
+fn begins_order(jql: &str, index: usize) -> bool {
+    let boundary = |c: char| c.is_whitespace() || "()\"'".contains(c);
+    let after_word = jql[..index].chars().next_back().is_some_and(|c| !boundary(c));
+    let mut words = jql[index..].split_whitespace();
+    let mut is = |word: &str| words.next().is_some_and(|next| next.eq_ignore_ascii_case(word));
+    !after_word && is("order") && is("by")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pretty_assertions::assert_eq;
+
+    #[test]
+    fn searches_stay_in_the_project() {
+        for (jql, expected) in [
+            ("", r#"project = "WEB""#),
+            ("status = Done", r#"project = "WEB" AND (status = Done)"#),
+            ("a = 1 OR project = OPS", r#"project = "WEB" AND (a = 1 OR project = OPS)"#),
+            (
+                "a in (1, 2) order  BY created",
+                r#"project = "WEB" AND (a in (1, 2)) order  BY created"#,
+            ),
+            ("ORDER BY rank", r#"project = "WEB" ORDER BY rank"#),
+            (r#"text ~ "a) order by (b""#, r#"project = "WEB" AND (text ~ "a) order by (b")"#),
+            (r"text ~ 'it\'s)'", r#"project = "WEB" AND (text ~ 'it\'s)')"#),
+            ("reorder by = 1", r#"project = "WEB" AND (reorder by = 1)"#),
+        ] {
+            assert_eq!(scoped(jql, "WEB").unwrap(), expected, "{jql}");
+        }
+        for jql in [
+            "a = 1) OR (project = OPS",
+            "a = 1 OR (b = 2",
+            "a = \"x",
+            "a = 'x",
+            "order by created) OR (1 = 1",
+            r"a = \) OR project = OPS",
+            ")(",
+        ] {
+            assert!(matches!(scoped(jql, "WEB"), Err(Refusal::Arguments(_))), "{jql}");
+        }
+    }
+}

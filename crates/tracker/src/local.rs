@@ -1,0 +1,202 @@
+//! The tracker that is built in: issues in Carrel's own database, and no account anywhere.
+
+mod draft;
+mod error;
+mod tools;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use carrel_domain::Clock;
+use carrel_store::{
+    Comment, IssueAnswer, IssueChange, IssueFilter, Issues, NewComment, NewIssue, StoreError,
+    StoredIssue,
+};
+use serde_json::Value;
+
+pub use draft::MAX_TEXT_BYTES;
+pub use error::LocalError;
+
+use crate::{Blocker, Fault, FaultKind, Issue, IssueId, Tool, ToolReply, Tracker, normal};
+
+/// How the identifiers of issues begin.
+const PREFIX: &str = "CAR-";
+
+/// How many comments are told of.
+const MAX_COMMENTS: u32 = 100;
+
+/// The tracker that is built in.
+#[derive(Clone, Debug)]
+pub struct Local {
+    issues: Arc<dyn Issues>,
+    clock: Arc<dyn Clock>,
+    /// States in which an issue is finished, and blocks no other.
+    terminal: Vec<String>,
+}
+
+impl Local {
+    /// Tells of the issues in a store. What has to be done first is done in one of these states.
+    pub fn new(issues: Arc<dyn Issues>, clock: Arc<dyn Clock>, terminal: &[String]) -> Self {
+        let terminal = terminal.iter().map(|state| normal(state)).collect();
+        Self { issues, clock, terminal }
+    }
+
+    /// Adds an issue.
+    pub async fn add(&self, new: NewIssue) -> Result<Issue, LocalError> {
+        let new = draft::checked(new)?;
+        self.answered(self.issues.add_issue(new, self.clock.now()).await?)
+    }
+
+    /// Returns the issues in some states; all if none is named.
+    pub async fn list(&self, states: &[String]) -> Result<Vec<Issue>, LocalError> {
+        let states = (!states.is_empty()).then(|| states.to_vec());
+        let found = self.issues.issues(IssueFilter { states, ..IssueFilter::default() }).await?;
+        Ok(found.into_iter().map(|issue| self.issue(issue)).collect())
+    }
+
+    /// Returns an issue with its comments.
+    pub async fn find(&self, identifier: &str) -> Result<(Issue, Vec<Comment>), LocalError> {
+        let number = number_of(identifier)?;
+        let found = self.numbered(vec![number]).await?.remove(&number);
+        let issue = found.ok_or(LocalError::Unknown { number })?;
+        Ok((issue, self.issues.comments(number, MAX_COMMENTS).await?))
+    }
+
+    /// Changes an issue.
+    pub async fn change(&self, identifier: &str, change: IssueChange) -> Result<Issue, LocalError> {
+        let number = number_of(identifier)?;
+        let change = draft::checked_change(number, change)?;
+        self.answered(self.issues.change_issue(number, change, self.clock.now()).await?)
+    }
+
+    /// Adds a comment to an issue.
+    pub async fn comment(
+        &self,
+        identifier: &str,
+        author: &str,
+        body: &str,
+    ) -> Result<Comment, LocalError> {
+        let number = number_of(identifier)?;
+        let body = draft::text("the comment", body)?;
+        let comment = NewComment { author: author.to_owned(), body };
+        let made = self.issues.comment(number, comment, self.clock.now()).await?;
+        made.ok_or(LocalError::Unknown { number })
+    }
+
+    async fn numbered(&self, numbers: Vec<u64>) -> Result<BTreeMap<u64, Issue>, StoreError> {
+        let filter = IssueFilter { numbers: Some(numbers), ..IssueFilter::default() };
+        let found = self.issues.issues(filter).await?;
+        Ok(found.into_iter().map(|issue| (issue.number, self.issue(issue))).collect())
+    }
+
+    fn answered(&self, answer: IssueAnswer) -> Result<Issue, LocalError> {
+        match answer {
+            IssueAnswer::Done(issue) => Ok(self.issue(issue)),
+            IssueAnswer::Unknown(number) => Err(LocalError::Unknown { number }),
+        }
+    }
+
+    fn issue(&self, stored: StoredIssue) -> Issue {
+        let identifier = identifier_of(stored.number);
+        let blocked_by: Vec<Blocker> = stored
+            .blocked_by
+            .into_iter()
+            .map(|(number, state)| Blocker {
+                id: Some(identifier_of(number)),
+                identifier: Some(identifier_of(number)),
+                state: Some(state),
+            })
+            .collect();
+        let is_done = |blocker: &Blocker| {
+            let state = blocker.state.as_deref().unwrap_or_default();
+            self.terminal.contains(&normal(state))
+        };
+        Issue {
+            id: IssueId(identifier.clone()),
+            native_ref: None,
+            title: stored.title,
+            description: stored.description,
+            priority: stored.priority,
+            state: stored.state,
+            branch_name: Some(identifier.to_lowercase()),
+            identifier,
+            url: None,
+            assignee_id: None,
+            labels: stored.labels,
+            dispatchable: blocked_by.iter().all(is_done),
+            blocked_by,
+            created_at: Some(stored.created_at),
+            updated_at: Some(stored.updated_at),
+        }
+    }
+}
+
+#[async_trait::async_trait]
+impl Tracker for Local {
+    async fn by_states(&self, states: &[String]) -> Result<Vec<Issue>, Fault> {
+        if states.is_empty() {
+            return Ok(Vec::new());
+        }
+        self.list(states).await.map_err(|error| fault(&error))
+    }
+
+    async fn by_ids(&self, ids: &[IssueId]) -> Result<Vec<Issue>, Fault> {
+        if ids.is_empty() {
+            return Ok(Vec::new());
+        }
+        let numbers: Vec<u64> = ids.iter().filter_map(|id| number_of(&id.0).ok()).collect();
+        let found = self.numbered(numbers.clone()).await;
+        let mut found = found.map_err(|error| fault(&error))?;
+        Ok(numbers.iter().filter_map(|number| found.remove(number)).collect())
+    }
+
+    fn tools(&self) -> Vec<Tool> {
+        tools::all()
+    }
+
+    async fn call(&self, issue: &Issue, tool: &str, arguments: Value) -> ToolReply {
+        self.use_tool(issue, tool, arguments).await
+    }
+}
+
+fn fault(error: &(impl std::error::Error + ?Sized)) -> Fault {
+    Fault::new(FaultKind::Request, carrel_domain::message_of(error))
+}
+
+/// Returns what people know an issue by.
+fn identifier_of(number: u64) -> String {
+    format!("{PREFIX}{number}")
+}
+
+/// Returns the number of an issue.
+pub(crate) fn number_of(identifier: &str) -> Result<u64, LocalError> {
+    let digits = identifier
+        .trim()
+        .split_at_checked(PREFIX.len())
+        .filter(|(prefix, _)| prefix.eq_ignore_ascii_case(PREFIX))
+        .map(|(_, digits)| digits)
+        .filter(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()));
+    let number = digits.and_then(|digits| digits.parse().ok()).filter(|number| *number > 0);
+    number.ok_or_else(|| LocalError::NotAnIdentifier { text: identifier.to_owned() })
+}
+
+/// Returns the numbers of issues.
+pub fn numbers_of(identifiers: &[String]) -> Result<Vec<u64>, LocalError> {
+    identifiers.iter().map(|identifier| number_of(identifier)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn identifiers_are_read_in_either_case() {
+        for (text, number) in [("CAR-1", 1), ("car-12", 12), (" Car-3 ", 3)] {
+            assert_eq!(number_of(text).ok(), Some(number), "{text}");
+        }
+        for text in ["", "1", "CAR-", "CAR-0", "CAR--1", "CAR-1x", "CAX-1", "CAR-+1", "ÄÄR-1"] {
+            let error = number_of(text).unwrap_err().to_string();
+            assert!(error.contains("CAR-1"), "{error}");
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! Lists that come in pages, and pages that have not changed.
+
+use std::collections::HashMap;
+use std::sync::Mutex;
+
+use crate::api::{Answer, Api, Ask};
+use crate::fault::Fault;
+use crate::record::Records;
+
+/// How many pages a list may have. A tracker that never stops saying "more" is not followed forever.
+const MAX_PAGES: usize = 1_000;
+
+/// Pages that are kept for the next time; each has at most a hundred issues.
+const MAX_REMEMBERED: usize = 64;
+
+/// A page as it was when it was last read.
+#[derive(Clone, Debug)]
+pub(crate) struct Page {
+    pub(crate) records: Records,
+    /// Where the rest is.
+    pub(crate) next: Option<String>,
+}
+
+/// Pages by where they were read, with the version that each of them had.
+#[derive(Debug, Default)]
+pub(crate) struct Remembered(Mutex<HashMap<String, (String, Page)>>);
+
+impl Remembered {
+    /// Reads a list from its first page to its last. A page that has not changed is not sent again.
+    pub(crate) async fn read_all(
+        &self,
+        api: &Api,
+        first: String,
+        read: impl Fn(&Answer) -> Result<Page, Fault>,
+    ) -> Result<Records, Fault> {
+        let mut records = Records::default();
+        let mut cursor = Cursor::new(api.provider());
+        loop {
+            let path = cursor.at.clone().unwrap_or_else(|| first.clone());
+            let page = self.page(api, path, &read).await?;
+            records.append(page.records);
+            if !cursor.advance(page.next.is_some(), page.next, "next page")? {
+                return Ok(records);
+            }
+        }
+    }
+
+    async fn page(
+        &self,
+        api: &Api,
+        path: String,
+        read: impl Fn(&Answer) -> Result<Page, Fault>,
+    ) -> Result<Page, Fault> {
+        let known = self.lock().get(&path).cloned();
+        let version = known.as_ref().map(|(version, _)| version.clone());
+        let answer = api.ask(Ask { known: version, ..Ask::get(path.clone()) }).await?;
+        if let (true, Some((_, page))) = (answer.is_unchanged(), known) {
+            return Ok(page);
+        }
+        let page = read(&answer)?;
+        if let Some(version) = answer.version() {
+            self.keep(path, version, page.clone());
+        }
+        Ok(page)
+    }
+
+    fn keep(&self, path: String, version: String, page: Page) {
+        let mut pages = self.lock();
+        if pages.len() >= MAX_REMEMBERED && !pages.contains_key(&path) {
+            pages.clear();
+        }
+        pages.insert(path, (version, page));
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, (String, Page)>> {
+        self.0.lock().expect("nothing panics while pages are looked up")
+    }
+}
+
+/// A place in a list that is read from page to page.
+#[derive(Debug)]
+pub(crate) struct Cursor {
+    provider: &'static str,
+    /// Where the page begins; nothing for the first.
+    pub(crate) at: Option<String>,
+    pages: usize,
+}
+
+impl Cursor {
+    pub(crate) fn new(provider: &'static str) -> Self {
+        Self { provider, at: None, pages: 1 }
+    }
+
+    /// Goes on to the next page if there is one. `field` is what would say where it is.
+    pub(crate) fn advance(
+        &mut self,
+        more: bool,
+        next: Option<String>,
+        field: &str,
+    ) -> Result<bool, Fault> {
+        if !more {
+            return Ok(false);
+        }
+        let missing = || Fault::lost(self.provider, &format!("not where: there is no {field}"));
+        let next = next.ok_or_else(missing)?;
+        if self.at.as_ref() == Some(&next) {
+            return Err(Fault::lost(self.provider, &format!("it gives the same {field} again")));
+        }
+        self.at = Some(next);
+        self.pages += 1;
+        if self.pages > MAX_PAGES { Err(too_long(self.provider)) } else { Ok(true) }
+    }
+}
+
+fn too_long(provider: &str) -> Fault {
+    Fault::lost(provider, &format!("it has said so {MAX_PAGES} times"))
+}
+
+/// Returns the query of the next page, as a `Link` header gives it.
+///
+/// Only the query is taken: the rest of the address is ours to know.
+pub(crate) fn next_page(link: &str) -> Option<String> {
+    let entry = link.split(',').find(|entry| entry.contains("rel=\"next\""))?;
+    let address = entry.trim().strip_prefix('<')?.split('>').next()?;
+    let query = address.split_once('?')?.1;
+    let plain = |byte: u8| byte.is_ascii_graphic() && byte != b'#';
+    query.bytes().all(plain).then(|| query.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pretty_assertions::assert_eq;
+
+    #[test]
+    fn only_the_query_of_a_link_is_followed() {
+        let link = "<https://evil.example/x?page=2&state=open>; rel=\"next\", <https://a/?page=9>; rel=\"last\"";
+        assert_eq!(next_page(link).as_deref(), Some("page=2&state=open"));
+        assert_eq!(next_page("<https://a/?page=9>; rel=\"last\""), None);
+        assert_eq!(next_page("<https://a/?page=9#x>; rel=\"next\""), None);
+    }
+}

@@ -1,0 +1,37 @@
+//! What a tracker is told in the workflow file.
+
+use carrel_config::TrackerConfig;
+use carrel_domain::Secret;
+use serde_json::Value;
+
+use crate::fault::{Fault, FaultKind};
+use crate::issue::normal;
+
+/// What a tracker is told in the workflow file.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Settings<'a>(pub(crate) &'a TrackerConfig);
+
+impl<'a> Settings<'a> {
+    /// Returns a setting, if it is written.
+    pub(crate) fn find(self, name: &str) -> Option<&'a str> {
+        let text = self.0.provider.settings.get(name).and_then(Value::as_str)?.trim();
+        (!text.is_empty()).then_some(text)
+    }
+
+    /// Returns a setting that nothing works without.
+    pub(crate) fn text(self, name: &str) -> Result<&'a str, Fault> {
+        self.find(name).ok_or_else(|| Fault::setting(name, "is missing"))
+    }
+
+    /// Returns the secret that nothing works without.
+    pub(crate) fn secret(self, name: &str) -> Result<&'a Secret, Fault> {
+        let secret = self.0.provider.secrets.get(name).filter(|secret| !secret.expose().is_empty());
+        let message = format!("tracker.provider.{name} is missing; write it as $NAME");
+        secret.ok_or_else(|| Fault::new(FaultKind::Secret, message))
+    }
+
+    /// Returns the states in which an issue is finished, as they are compared.
+    pub(crate) fn terminal(self) -> Vec<String> {
+        self.0.terminal_states.iter().map(|state| normal(state)).collect()
+    }
+}

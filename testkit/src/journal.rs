@@ -1,0 +1,279 @@
+//! What every store promises to the conductor, and of the tracker that is built in.
+
+use carrel_store::{
+    Comment, IssueAnswer, IssueChange, IssueFilter, Issues, Journal, NewComment, NewIssue, NewRun,
+    Note, RunFilter, RunRecord, StoredIssue,
+};
+use pretty_assertions::assert_eq;
+use serde_json::{Value, json};
+
+use crate::store::at;
+
+const HERE: &str = "local";
+const ELSEWHERE: &str = "linear:other";
+
+/// What keeps both.
+pub trait Kept: Journal + Issues {}
+
+impl<T: Journal + Issues> Kept for T {}
+
+fn save(issue: &str, entry: Value) -> Note {
+    Note::Save { issue: issue.to_owned(), entry }
+}
+
+fn began(run: u64, issue: &str) -> Note {
+    Note::Began(NewRun {
+        run,
+        issue: issue.to_owned(),
+        identifier: issue.to_uppercase(),
+        attempt: 2,
+        transcript: Some(format!("{run}.jsonl")),
+    })
+}
+
+fn record(run: u64, issue: &str) -> RunRecord {
+    RunRecord {
+        run,
+        issue: issue.to_owned(),
+        identifier: issue.to_uppercase(),
+        attempt: 2,
+        started_at: at(1),
+        ended_at: None,
+        outcome: None,
+        error: None,
+        workspace: None,
+        thread: None,
+        session: None,
+        transcript: Some(format!("{run}.jsonl")),
+    }
+}
+
+fn ended(run: u64) -> Note {
+    Note::Ended { run, outcome: "failed".to_owned(), error: Some("it broke".to_owned()) }
+}
+
+pub async fn entries_are_kept_by_scope_and_issue(store: &dyn Kept) {
+    let notes = vec![save("a", json!({ "n": 1 })), save("b", json!({ "n": 2 }))];
+    store.note(HERE, notes, at(1)).await.unwrap();
+    store.note(ELSEWHERE, vec![save("a", json!("other"))], at(1)).await.unwrap();
+    let erase = Note::Erase { issue: "b".to_owned() };
+    store.note(HERE, vec![save("a", json!({ "n": 3 })), erase], at(2)).await.unwrap();
+    let entries = store.entries(HERE).await.unwrap();
+    assert_eq!(entries, [("a".to_owned(), json!({ "n": 3 }))]);
+    let others = store.entries(ELSEWHERE).await.unwrap();
+    assert_eq!(others, [("a".to_owned(), json!("other"))]);
+}
+
+pub async fn notes_are_taken_in_order_and_all_or_none(store: &dyn Kept) {
+    let erase = |issue: &str| Note::Erase { issue: issue.to_owned() };
+    let notes = vec![save("a", json!(1)), erase("a"), save("a", json!(2))];
+    store.note(HERE, notes, at(1)).await.unwrap();
+    store.note(HERE, vec![began(7, "a")], at(1)).await.unwrap();
+    // Whoever did not hear the answer says the same again.
+    store.note(HERE, vec![began(7, "a")], at(1)).await.unwrap();
+    // The number of a run is never given to another, and with it the rest is refused.
+    let notes = vec![save("a", json!(3)), Note::Day(json!("new")), began(7, "b")];
+    store.note(HERE, notes, at(2)).await.unwrap_err();
+    store.note(HERE, vec![ended(7)], at(2)).await.unwrap();
+    store.note(HERE, vec![save("a", json!(3)), began(7, "a")], at(2)).await.unwrap_err();
+    assert_eq!(store.entries(HERE).await.unwrap(), [("a".to_owned(), json!(2))]);
+    assert_eq!(store.day(HERE).await.unwrap(), None);
+}
+
+pub async fn the_day_is_the_last_one_noted(store: &dyn Kept) {
+    for day in [json!({ "number": 1 }), json!({ "number": 2 })] {
+        store.note(HERE, vec![Note::Day(day)], at(1)).await.unwrap();
+    }
+    assert_eq!(store.day(HERE).await.unwrap(), Some(json!({ "number": 2 })));
+    assert_eq!(store.day(ELSEWHERE).await.unwrap(), None);
+}
+
+pub async fn a_run_is_open_until_its_end_is_noted_once(store: &dyn Kept) {
+    store.note(HERE, vec![began(5, "a"), began(6, "b")], at(1)).await.unwrap();
+    let placed = Note::Placed { run: 5, workspace: "/w/A".to_owned() };
+    let session = Note::Session { run: 5, session: "t-1".to_owned(), thread: "t".to_owned() };
+    store.note(HERE, vec![placed, session], at(2)).await.unwrap();
+    let open = RunFilter { open: true, ..RunFilter::default() };
+    let first = RunRecord {
+        workspace: Some("/w/A".to_owned()),
+        session: Some("t-1".to_owned()),
+        thread: Some("t".to_owned()),
+        ..record(5, "a")
+    };
+    let found = store.runs(HERE, open.clone()).await.unwrap();
+    assert_eq!(found, [record(6, "b"), first.clone()]);
+    store.note(HERE, vec![ended(5)], at(3)).await.unwrap();
+    let again = Note::Ended { run: 5, outcome: "well".to_owned(), error: None };
+    store.note(HERE, vec![again], at(4)).await.unwrap();
+    assert_eq!(store.runs(HERE, open).await.unwrap(), [record(6, "b")]);
+    let of_a = RunFilter { issue: Some("a".to_owned()), ..RunFilter::default() };
+    let over = RunRecord {
+        ended_at: Some(at(3)),
+        outcome: Some("failed".to_owned()),
+        error: Some("it broke".to_owned()),
+        ..first
+    };
+    assert_eq!(store.runs(HERE, of_a).await.unwrap(), [over]);
+    let latest = RunFilter { limit: Some(1), ..RunFilter::default() };
+    assert_eq!(store.runs(HERE, latest).await.unwrap(), [record(6, "b")]);
+    assert_eq!(store.last_run(HERE).await.unwrap(), Some(6));
+    assert_eq!(store.last_run(ELSEWHERE).await.unwrap(), None);
+}
+
+pub async fn old_runs_are_forgotten_but_not_the_last_nor_those_that_go_on(store: &dyn Kept) {
+    let notes = vec![began(1, "a"), began(2, "a"), began(3, "a"), ended(1), ended(3)];
+    store.note(HERE, notes, at(1)).await.unwrap();
+    assert_eq!(store.forget_runs(HERE, at(1)).await.unwrap(), 0);
+    assert_eq!(store.forget_runs(HERE, at(2)).await.unwrap(), 1);
+    let left = store.runs(HERE, RunFilter::default()).await.unwrap();
+    assert_eq!(left.iter().map(|run| run.run).collect::<Vec<_>>(), [3, 2]);
+    assert_eq!(store.last_run(HERE).await.unwrap(), Some(3));
+}
+
+fn new_issue(title: &str, state: &str) -> NewIssue {
+    NewIssue { title: title.to_owned(), state: state.to_owned(), ..NewIssue::default() }
+}
+
+fn done(answer: IssueAnswer) -> StoredIssue {
+    match answer {
+        IssueAnswer::Done(issue) => issue,
+        IssueAnswer::Unknown(number) => panic!("there is no issue {number}"),
+    }
+}
+
+async fn add(store: &dyn Kept, title: &str, state: &str) -> StoredIssue {
+    done(store.add_issue(new_issue(title, state), at(1)).await.unwrap())
+}
+
+pub async fn issues_are_numbered_from_one_and_told_as_they_are(store: &dyn Kept) {
+    let first = add(store, "first", "Todo").await;
+    let new = NewIssue {
+        title: "second".to_owned(),
+        description: Some("text\nof two lines".to_owned()),
+        state: " In Progress ".to_owned(),
+        priority: Some(2),
+        labels: vec!["bug".to_owned()],
+        blocked_by: vec![first.number],
+    };
+    let second = done(store.add_issue(new, at(2)).await.unwrap());
+    let expected = StoredIssue {
+        number: 2,
+        title: "second".to_owned(),
+        description: Some("text\nof two lines".to_owned()),
+        state: " In Progress ".to_owned(),
+        priority: Some(2),
+        labels: vec!["bug".to_owned()],
+        blocked_by: vec![(1, "Todo".to_owned())],
+        created_at: at(2),
+        updated_at: at(2),
+    };
+    assert_eq!((first.number, &second), (1, &expected));
+    assert_eq!(store.issues(IssueFilter::default()).await.unwrap(), [first, second]);
+}
+
+pub async fn issues_are_found_by_state_and_number(store: &dyn Kept) {
+    for state in ["Todo", "ÉTÉ", "Done", "todo"] {
+        add(store, "any", state).await;
+    }
+    let numbers = async |filter: IssueFilter| -> Vec<u64> {
+        store.issues(filter).await.unwrap().iter().map(|issue| issue.number).collect()
+    };
+    let states = |states: &[&str]| {
+        let states = Some(states.iter().map(ToString::to_string).collect());
+        IssueFilter { states, ..IssueFilter::default() }
+    };
+    assert_eq!(numbers(states(&[" TODO "])).await, [1, 4]);
+    assert_eq!(numbers(states(&["été", "done"])).await, [2, 3]);
+    assert_eq!(numbers(states(&[])).await, Vec::<u64>::new());
+    let some = IssueFilter { numbers: Some(vec![4, 99, 2]), ..IssueFilter::default() };
+    assert_eq!(numbers(some).await, [2, 4]);
+    let two = IssueFilter { limit: Some(2), ..IssueFilter::default() };
+    assert_eq!(numbers(two).await, [1, 2]);
+}
+
+pub async fn a_change_says_what_is_different_and_leaves_the_rest(store: &dyn Kept) {
+    let first = add(store, "first", "Todo").await;
+    let second = add(store, "second", "Todo").await;
+    let change = IssueChange {
+        state: Some("Done".to_owned()),
+        add_labels: vec!["a".to_owned(), "b".to_owned(), "a".to_owned()],
+        add_blockers: vec![first.number],
+        ..IssueChange::default()
+    };
+    let changed = done(store.change_issue(2, change, at(3)).await.unwrap());
+    let expected = StoredIssue {
+        state: "Done".to_owned(),
+        labels: vec!["a".to_owned(), "b".to_owned()],
+        blocked_by: vec![(1, "Todo".to_owned())],
+        updated_at: at(3),
+        ..second
+    };
+    assert_eq!(changed, expected);
+    let change = IssueChange {
+        remove_labels: vec!["a".to_owned(), "z".to_owned()],
+        remove_blockers: vec![first.number],
+        ..IssueChange::default()
+    };
+    let changed = done(store.change_issue(2, change, at(4)).await.unwrap());
+    let labels = vec!["b".to_owned()];
+    assert_eq!(changed, StoredIssue { labels, blocked_by: vec![], updated_at: at(4), ..expected });
+}
+
+pub async fn what_is_not_there_is_named_and_nothing_is_done(store: &dyn Kept) {
+    let new = NewIssue { blocked_by: vec![9], ..new_issue("one", "Todo") };
+    assert_eq!(store.add_issue(new, at(1)).await.unwrap(), IssueAnswer::Unknown(9));
+    assert_eq!(store.issues(IssueFilter::default()).await.unwrap(), []);
+    let first = add(store, "one", "Todo").await;
+    let change = IssueChange { state: Some("Done".to_owned()), ..IssueChange::default() };
+    let answer = store.change_issue(9, change.clone(), at(2)).await.unwrap();
+    assert_eq!(answer, IssueAnswer::Unknown(9));
+    let change = IssueChange { add_blockers: vec![9], ..change };
+    let answer = store.change_issue(1, change, at(2)).await.unwrap();
+    assert_eq!(answer, IssueAnswer::Unknown(9));
+    assert_eq!(store.issues(IssueFilter::default()).await.unwrap(), [first]);
+    let comment = NewComment { author: "anna".to_owned(), body: "hello".to_owned() };
+    assert_eq!(store.comment(9, comment, at(2)).await.unwrap(), None);
+}
+
+pub async fn comments_are_told_in_order_the_last_ones_first_to_stay(store: &dyn Kept) {
+    add(store, "one", "Todo").await;
+    for number in 1..=3 {
+        let comment = NewComment { author: "anna".to_owned(), body: number.to_string() };
+        store.comment(1, comment, at(number)).await.unwrap().unwrap();
+    }
+    let comment = |number: i64| Comment {
+        author: "anna".to_owned(),
+        body: number.to_string(),
+        created_at: at(number),
+    };
+    assert_eq!(store.comments(1, 2).await.unwrap(), [comment(2), comment(3)]);
+    assert_eq!(store.comments(2, 2).await.unwrap(), []);
+    let issue = store.issues(IssueFilter::default()).await.unwrap().remove(0);
+    assert_eq!(issue.updated_at, at(3));
+}
+
+/// Runs every promise to the conductor as a test of its own, as [`crate::store_suite!`] does.
+#[macro_export]
+macro_rules! journal_suite {
+    ($make:expr) => {
+        $crate::journal_suite! { @each $make;
+            entries_are_kept_by_scope_and_issue,
+            notes_are_taken_in_order_and_all_or_none,
+            the_day_is_the_last_one_noted,
+            a_run_is_open_until_its_end_is_noted_once,
+            old_runs_are_forgotten_but_not_the_last_nor_those_that_go_on,
+            issues_are_numbered_from_one_and_told_as_they_are,
+            issues_are_found_by_state_and_number,
+            a_change_says_what_is_different_and_leaves_the_rest,
+            what_is_not_there_is_named_and_nothing_is_done,
+            comments_are_told_in_order_the_last_ones_first_to_stay,
+        }
+    };
+    (@each $make:expr; $($name:ident,)+) => {$(
+        #[tokio::test]
+        async fn $name() {
+            let (store, _kept) = $make().await;
+            $crate::journal::$name(&store).await;
+        }
+    )+};
+}
