@@ -40,6 +40,8 @@ pub(crate) enum Deed {
     Hang,
     /// Moves its issue with the tracker's tool.
     Move(&'static str),
+    /// Works for a while and tells of it.
+    Busy(Duration),
     Panic,
 }
 
@@ -141,6 +143,14 @@ impl Session for Speaking {
                 let (worked, said) = self.opening.tools.call("issue_move", arguments).await;
                 assert!(worked, "{said}");
                 Ok(format!("moved to {state}"))
+            }
+            Deed::Busy(time) => {
+                for step in 0..10 {
+                    tokio::time::sleep(time / 10).await;
+                    let (kind, message) = ("step".to_owned(), Some(step.to_string()));
+                    let _ = self.opening.events.send(Event::Something { kind, message }).await;
+                }
+                Ok("done".to_owned())
             }
             Deed::Panic => panic!("an agent that breaks"),
         }
