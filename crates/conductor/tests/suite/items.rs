@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use carrel_conductor::{
-    Effect, End, Event, Issue, Mode, News, Notice, Order, Poll, Spend, Stage, Why,
+    Effect, End, Event, Fault, FaultKind, Issue, Mode, News, Notice, Order, Poll, Spend, Stage, Why,
 };
 use carrel_domain::Timestamp;
 use serde_json::json;
@@ -268,6 +268,9 @@ fn item_080_the_latest_rate_limits_win_and_a_used_up_one_holds_what_is_to_be_beg
     it.polls(&[issue(0), issue(1)]);
     assert!(it.taken().is_empty(), "nothing is begun");
     assert_eq!(it.state.next_due().map(|due| due <= after(90)), Some(true));
+    it.state.rules.stall = None;
+    it.state.poll = Poll::Waiting { due: after(100_000) };
+    assert_eq!(it.state.next_due(), Some(after(90)), "but then it is");
     it.after(60_000);
     assert_eq!(it.taken(), ["id-1"]);
 }
@@ -331,6 +334,43 @@ fn item_126_an_answer_from_before_the_end_of_a_turn_begins_no_other() {
     assert_eq!(it.effects.iter().filter(|effect| **effect == Effect::Finish(run)).count(), 1);
     it.ends(run, End::Well);
     assert!(it.cleans());
+}
+
+#[test]
+fn item_126_an_answer_that_is_overtaken_by_a_later_one_says_nothing() {
+    let mut it = Loop::new();
+    let run = it.begins(&issue(0));
+    it.polls(&[]);
+    let (early, ids) = it.question_of_read().unwrap();
+    it.polls(&[issue(0)]);
+    it.hear(Event::Read(early, ids, Ok(vec![moved(&issue(0), "Done")])));
+    assert_eq!(it.effects, [], "it was finished before it was reopened");
+    assert!(matches!(it.stage(&issue(0)), Some(Stage::Running(there)) if there.id == run));
+}
+
+#[test]
+fn item_125_an_issue_that_waits_for_a_place_is_not_begun_while_its_workspace_is_removed() {
+    let mut rules = rules();
+    rules.agents = 1;
+    let mut it = Loop::with(rules);
+    let run = it.begins(&issue(0));
+    it.hear(Event::Placed(run, PathBuf::from("/root/CAR-0")));
+    it.polls(&[]);
+    it.reads(&[]);
+    it.ends(run, End::Failed("stopped".to_owned()));
+    // Another one has the place while the first may be worked on again, and then is finished.
+    it.polls(&[Issue { priority: Some(1), ..issue(1) }, issue(0)]);
+    it.reads(&[issue(1)]);
+    let other = it.start().expect("the other is begun").run;
+    assert!(it.state.waiting.contains_key(&issue(0).id));
+    it.now += 30_000;
+    it.hear(Event::Due);
+    let poll = it.question_of_poll().unwrap();
+    it.hear(Event::Polled(poll, Err(Fault::new(FaultKind::Request, "no answer"))));
+    it.reads(&[issue(1), moved(&issue(0), "Done")]);
+    assert!(it.cleans());
+    it.ends(other, End::Well);
+    assert!(it.taken().is_empty() && it.start().is_none());
 }
 
 #[test]

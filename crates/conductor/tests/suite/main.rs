@@ -12,6 +12,7 @@ mod drive;
 mod items;
 mod orders;
 mod restart;
+mod seen;
 mod simulation;
 mod stage;
 mod steps;

@@ -1,7 +1,10 @@
 //! What of Linear's schema leads nowhere but to the project.
 //!
 //! A field that has fields of its own is let through only where it stands here. One that has none is a
-//! single value and leads nowhere.
+//! single value and leads nowhere, unless it is a secret itself.
+
+/// Single values that open doors.
+pub(super) const SECRETS: &[&str] = &["apiKey", "calendarHash", "inviteHash", "secret", "token"];
 
 /// Something that has fields.
 #[derive(Debug, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value};
 
 use super::record::is_id;
-use super::schema::{PAYLOAD, Place, QUERY};
+use super::schema::{PAYLOAD, Place, QUERY, SECRETS};
 use crate::graphql::document::{Document, Field, Kind, Selection};
 use crate::tool::Refusal;
 
@@ -178,6 +178,9 @@ impl<'a> Judge<'a> {
     }
 
     fn follow(&mut self, from: Place, field: &'a Field) -> Result<(), Refusal> {
+        if SECRETS.contains(&field.name.as_str()) {
+            return Err(Refusal::scope(format!("`{}` is not for agents", field.name)));
+        }
         if field.selections.is_empty() {
             return Ok(());
         }

@@ -115,6 +115,8 @@ async fn linear_questions_stay_in_the_project() {
         plain("{ issue(id: \"WEB-7\") { assignee { assignedIssues { nodes { id } } } } }"),
         plain("{ issue(id: \"WEB-7\") { parent { parent { id } } } }"),
         plain("{ viewer { assignedIssues { nodes { id } } } }"),
+            plain("{ viewer { a: calendarHash } }"),
+            plain("{ issue(id: \"WEB-7\") { team { inviteHash } } }"),
         plain("{ issue(id: \"WEB-7\") { ... on Issue { ...F } } } fragment F on Issue { team { organization { id } } }"),
         plain("{ issue(id: \"WEB-7\") { ...F } } fragment F on Issue { ...F }"),
         plain("{ issue(id: \"WEB-7\") { ...G } }"),
