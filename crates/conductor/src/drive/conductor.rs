@@ -33,7 +33,7 @@ use crate::state::State;
 const WAITING_MESSAGES: usize = 1024;
 
 /// Messages that are decided upon with one write to the disk.
-const MAX_BATCH: usize = 256;
+const MAX_BATCH: usize = 64;
 
 /// The longest sleep: the clock on the wall may be set while this one runs on.
 const MAX_SLEEP: Duration = Duration::from_secs(30);
@@ -164,14 +164,16 @@ impl Conductor {
             let sleep = tokio::time::sleep(self.sleep());
             let stop = self.stop.clone();
             tokio::select! {
+                biased;
                 () = stop.cancelled(), if !self.ending => self.end(),
-                Some(message) = self.queue.recv() => self.hear(message).await,
+                // People wait for the answer.
                 Some((order, reply)) = self.desk.orders.recv(), if !self.ending => {
                     self.told((order, reply)).await;
                 }
                 Some(news) = settings.recv(), if !self.ending => self.found(news).await,
                 Some(_) = self.questions.join_next(), if !self.questions.is_empty() => {}
                 Some(_) = self.works.join_next(), if !self.works.is_empty() => {}
+                Some(message) = self.queue.recv() => self.hear(message).await,
                 () = sleep, if !self.ending => {
                     self.step(vec![Event::Due]).await;
                 }

@@ -2,6 +2,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use carrel_conductor::Order;
+use carrel_store::NewIssue;
 
 use super::stage::{Deed, World};
 
@@ -16,7 +17,7 @@ const MOST_GROWTH: u64 = 24 << 20;
 
 fn lasting() -> (Duration, Duration) {
     match std::env::var_os("CARREL_SOAK") {
-        Some(_) => (Duration::from_secs(60), Duration::from_mins(10)),
+        Some(_) => (Duration::from_mins(1), Duration::from_mins(10)),
         None => (Duration::from_secs(4), Duration::from_secs(6)),
     }
 }
@@ -36,9 +37,11 @@ async fn fifty_agents_and_five_hundred_issues_keep_the_loop_quick_and_small() {
         std::fs::write(turn.directory.join("work"), number.to_string()).unwrap();
         Deed::Busy(Duration::from_millis(20 + number as u64 % 80))
     });
-    world.write(&format!("agent: {{max_concurrent_agents: {AGENTS}, max_turns: 3}}"));
+    world.write_polling(1000, &format!("agent: {{max_concurrent_agents: {AGENTS}, max_turns: 3}}"));
+    let tracker = world.tracker();
     for number in 0..ISSUES {
-        world.issue(&number.to_string()).await;
+        let (title, state) = (number.to_string(), "Todo".to_owned());
+        tracker.add(NewIssue { title, state, ..NewIssue::default() }).await.unwrap();
     }
     let working = world.start().await;
     let (warm_up, measured) = lasting();

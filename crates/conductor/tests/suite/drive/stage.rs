@@ -243,13 +243,18 @@ impl World {
 
     /// Writes the workflow file, with more lines in front.
     pub(crate) fn write(&self, more: &str) {
+        self.write_polling(50, more);
+    }
+
+    /// Writes it with another time between two looks at the tracker, in milliseconds.
+    pub(crate) fn write_polling(&self, interval: u64, more: &str) {
         let root = if more.contains("root:") {
             String::new()
         } else {
             format!("workspace: {{root: {}}}\n", self.path("ws").display())
         };
         let text = format!(
-            "---\ntracker: {{kind: local}}\npolling: {{interval_ms: 50}}\n{root}{more}\n---\nDo {{{{ issue.identifier }}}}, attempt {{{{ attempt }}}}."
+            "---\ntracker: {{kind: local}}\npolling: {{interval_ms: {interval}}}\n{root}{more}\n---\nDo {{{{ issue.identifier }}}}, attempt {{{{ attempt }}}}."
         );
         std::fs::write(self.path("WORKFLOW.md"), text).unwrap();
     }
