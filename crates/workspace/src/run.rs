@@ -153,6 +153,11 @@ impl Runner {
         &self.inner.options.environment
     }
 
+    /// Returns the program that starts commands, which is Carrel itself as a rule.
+    pub fn program(&self) -> &Path {
+        self.inner.options.commands.program()
+    }
+
     /// Returns the directories that commands find programs in, besides those of the system.
     pub fn programs(&self) -> impl Iterator<Item = &Path> {
         self.inner.programs()
