@@ -1,7 +1,8 @@
 //! Requests to a tracker.
 
 use std::fmt;
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use carrel_client::{Connections, SendError, Server, empty, read_all, whole};
@@ -13,6 +14,7 @@ use hyper::{HeaderMap, Method, Request};
 use serde_json::Value;
 
 use crate::fault::{Fault, FaultKind};
+use crate::gate::Gate;
 use crate::patience;
 
 /// How long a tracker may take to begin its answer.
@@ -40,6 +42,7 @@ pub(crate) struct Api {
     /// What is never repeated, whoever says it.
     hidden: Vec<Secret>,
     headers: &'static [(&'static str, &'static str)],
+    gate: Arc<Gate>,
 }
 
 impl fmt::Debug for Api {
@@ -124,8 +127,8 @@ impl Api {
         let mut shown = HeaderValue::from_str(value.expose()).map_err(|_| refused())?;
         shown.set_sensitive(true);
         let connections = connections.clone();
-        let hidden = vec![value.clone()];
-        Ok(Self { connections, server, provider, secret: (header, shown), hidden, headers })
+        let (hidden, gate) = (vec![value.clone()], Arc::default());
+        Ok(Self { connections, server, provider, secret: (header, shown), hidden, headers, gate })
     }
 
     /// Never repeats this either.
@@ -151,8 +154,11 @@ impl Api {
         self.provider
     }
 
-    /// Asks, and returns the answer whatever it says.
+    /// Asks, and returns the answer whatever it says. A tracker that wants to be left alone is not asked.
     pub(crate) async fn send(&self, ask: Ask) -> Result<Answer, Fault> {
+        if let Some(left) = self.gate.remaining(Instant::now()) {
+            return Err(Fault::limited(self.provider, left));
+        }
         let exchange = tokio::time::timeout(WHOLE_PATIENCE, self.exchange(ask)).await;
         exchange.unwrap_or(Err(SendError::Late { within: WHOLE_PATIENCE })).map_err(|error| {
             let why = chain(&error);
@@ -205,9 +211,11 @@ impl Api {
         Fault::new(kind, message)
     }
 
-    /// Says that there were too many requests.
+    /// Says that there were too many requests, and sends no more until it is time again.
     pub(crate) fn limited(&self, headers: &HeaderMap) -> Fault {
-        Fault::limited(self.provider, patience::wait(headers, SystemClock.now()))
+        let wait = patience::wait(headers, SystemClock.now());
+        self.gate.close(Instant::now(), wait);
+        Fault::limited(self.provider, wait)
     }
 
     /// Says that an answer makes no sense.

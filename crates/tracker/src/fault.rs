@@ -48,6 +48,11 @@ impl FaultKind {
     }
 }
 
+/// Returns a time in whole seconds, none of which is too short.
+pub(crate) fn whole_seconds(time: Duration) -> u64 {
+    time.as_secs() + u64::from(time.subsec_nanos() > 0)
+}
+
 impl Fault {
     /// Says what is wrong, with nothing known about how long it lasts.
     pub fn new(kind: FaultKind, message: impl Into<String>) -> Self {
@@ -56,10 +61,9 @@ impl Fault {
 
     /// Says that too much was asked for, and when to ask again.
     pub(crate) fn limited(provider: &str, retry_after: Duration) -> Self {
-        let message = format!(
-            "{provider} has had too many requests and wants none for {} s",
-            retry_after.as_secs()
-        );
+        let seconds = whole_seconds(retry_after);
+        let message =
+            format!("{provider} has had too many requests and wants none for {seconds} s");
         Self { kind: FaultKind::RateLimited, message, retry_after: Some(retry_after) }
     }
 

@@ -88,16 +88,16 @@ impl Jira {
             return Err(self.api.strange("a list of issues"));
         }
         let mut records = Records::default();
-        for issue in list(&told, "/issues").iter().filter(|issue| !self.is_elsewhere(issue)) {
-            records.add(self.read(issue));
+        for issue in list(&told, "/issues") {
+            match text(issue, "/fields/project/key") {
+                Some(key) if key.eq_ignore_ascii_case(&self.project) => {
+                    records.add(self.read(issue));
+                }
+                Some(_) => {}
+                None => records.add(None),
+            }
         }
         Ok(records)
-    }
-
-    /// Tells whether an issue is known to be one of another project.
-    fn is_elsewhere(&self, issue: &Value) -> bool {
-        let key = issue.pointer("/fields/project/key").and_then(Value::as_str);
-        key.is_some_and(|key| !key.eq_ignore_ascii_case(&self.project))
     }
 }
 

@@ -8,6 +8,7 @@
 mod api;
 mod asana;
 mod fault;
+mod gate;
 mod github;
 mod gitlab;
 mod graphql;

@@ -10,8 +10,8 @@ use crate::record::Records;
 /// How many pages a list may have. A tracker that never stops saying "more" is not followed forever.
 const MAX_PAGES: usize = 1_000;
 
-/// Pages that are kept for the next time; each has at most a hundred issues.
-const MAX_REMEMBERED: usize = 64;
+/// What pages may have that are kept for the next time, as they were sent.
+const MAX_REMEMBERED_BYTES: usize = 16 * 1024 * 1024;
 
 /// A page as it was when it was last read.
 #[derive(Clone, Debug)]
@@ -21,9 +21,17 @@ pub(crate) struct Page {
     pub(crate) next: Option<String>,
 }
 
-/// Pages by where they were read, with the version that each of them had.
+/// Pages by where they were read.
 #[derive(Debug, Default)]
-pub(crate) struct Remembered(Mutex<HashMap<String, (String, Page)>>);
+pub(crate) struct Remembered(Mutex<HashMap<String, Known>>);
+
+/// A page that is kept, its version, and how long it was.
+#[derive(Clone, Debug)]
+struct Known {
+    version: String,
+    page: Page,
+    bytes: usize,
+}
 
 impl Remembered {
     /// Reads a list from its first page to its last. A page that has not changed is not sent again.
@@ -52,27 +60,32 @@ impl Remembered {
         read: impl Fn(&Answer) -> Result<Page, Fault>,
     ) -> Result<Page, Fault> {
         let known = self.lock().get(&path).cloned();
-        let version = known.as_ref().map(|(version, _)| version.clone());
+        let version = known.as_ref().map(|known| known.version.clone());
         let answer = api.ask(Ask { known: version, ..Ask::get(path.clone()) }).await?;
-        if let (true, Some((_, page))) = (answer.is_unchanged(), known) {
-            return Ok(page);
+        if let (true, Some(known)) = (answer.is_unchanged(), known) {
+            return Ok(known.page);
         }
         let page = read(&answer)?;
         if let Some(version) = answer.version() {
-            self.keep(path, version, page.clone());
+            self.keep(path, Known { version, page: page.clone(), bytes: answer.body.len() });
         }
         Ok(page)
     }
 
-    fn keep(&self, path: String, version: String, page: Page) {
+    /// Keeps a page. Where there is no room, those that were kept before give way.
+    fn keep(&self, path: String, known: Known) {
         let mut pages = self.lock();
-        if pages.len() >= MAX_REMEMBERED && !pages.contains_key(&path) {
+        pages.remove(&path);
+        let kept: usize = pages.values().map(|known| known.bytes).sum();
+        if kept + known.bytes > MAX_REMEMBERED_BYTES {
             pages.clear();
         }
-        pages.insert(path, (version, page));
+        if known.bytes <= MAX_REMEMBERED_BYTES {
+            pages.insert(path, known);
+        }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, (String, Page)>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, Known>> {
         self.0.lock().expect("nothing panics while pages are looked up")
     }
 }
@@ -131,6 +144,22 @@ pub(crate) fn next_page(link: &str) -> Option<String> {
 mod tests {
     use super::*;
     use pretty_assertions::assert_eq;
+
+    #[test]
+    fn what_is_kept_is_bounded() {
+        let remembered = Remembered::default();
+        let keep = |name: usize, bytes| {
+            let page = Page { records: Records::default(), next: None };
+            remembered.keep(name.to_string(), Known { version: "v".to_owned(), page, bytes });
+        };
+        for name in 0..100 {
+            keep(name, MAX_REMEMBERED_BYTES / 10);
+            let kept: usize = remembered.lock().values().map(|known| known.bytes).sum();
+            assert!((1..=MAX_REMEMBERED_BYTES).contains(&kept), "{kept}");
+        }
+        keep(7, MAX_REMEMBERED_BYTES + 1);
+        assert!(!remembered.lock().contains_key("7"));
+    }
 
     #[test]
     fn only_the_query_of_a_link_is_followed() {

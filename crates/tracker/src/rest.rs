@@ -11,11 +11,15 @@ use hyper::Method;
 use serde_json::{Map, Value, json};
 
 use crate::api::{Answer, Api, Ask};
+use crate::fault::whole_seconds;
 use crate::patience;
 use crate::tool::{Refusal, Tool, ToolReply};
 
 /// What an agent is told of an answer at most.
 const MAX_OUTPUT_BYTES: usize = 256 * 1024;
+
+/// What an agent may send at most.
+const MAX_BODY_BYTES: usize = 1024 * 1024;
 
 /// How many values a query may have.
 const MAX_VALUES: usize = 64;
@@ -69,6 +73,9 @@ impl Call {
             let known = format!("method, path, {} and body", shape.query);
             return Err(Refusal::arguments(format!("{name:?} is not known; there are {known}")));
         }
+        if body.as_ref().is_some_and(is_too_long) {
+            return Err(too_long());
+        }
         if body.is_some() && method == Method::GET {
             return Err(Refusal::arguments(format!("GET has no body; use `{}`", shape.query)));
         }
@@ -121,6 +128,15 @@ fn collect(value: &Value, names: &[&str], found: &mut Vec<Value>) {
         Value::Array(values) => values.iter().for_each(|value| collect(value, names, found)),
         _ => {}
     }
+}
+
+/// Tells whether this is more than an agent may send.
+pub(crate) fn is_too_long(body: &Value) -> bool {
+    body.to_string().len() > MAX_BODY_BYTES
+}
+
+pub(crate) fn too_long() -> Refusal {
+    Refusal::arguments(format!("what is sent has more than {MAX_BODY_BYTES} bytes"))
 }
 
 fn forbidden(fields: &Map<String, Value>) -> Option<&str> {
@@ -185,7 +201,7 @@ pub(crate) fn reply(api: &Api, answer: &Answer) -> ToolReply {
     let mut told = json!({ "status": answer.status, "body": body(answer) });
     if patience::is_limit(answer.status, &answer.headers, &told["body"].to_string()) {
         let wait = api.limited(&answer.headers).retry_after;
-        told["retryAfterSeconds"] = json!(wait.map(|wait| wait.as_secs()));
+        told["retryAfterSeconds"] = json!(wait.map(whole_seconds));
     }
     let output = serde_json::to_string_pretty(&told).expect("JSON can be written");
     ToolReply { success, output: api.mask(&output) }
@@ -255,8 +271,12 @@ mod tests {
             json!({ "method": "GET", "path": "/x", "params": [] }),
             json!({ "method": "GET", "path": "/x", "params": { "a": {} } }),
             json!({ "method": "GET", "path": "/x", "body": {} }),
+            json!({ "method": "POST", "path": "/x", "body": "x".repeat(MAX_BODY_BYTES) }),
         ] {
-            assert!(matches!(parse(arguments.clone()), Err(Refusal::Arguments(_))), "{arguments}");
+            assert!(
+                matches!(parse(arguments.clone()), Err(Refusal::Arguments(_))),
+                "{arguments:.80}"
+            );
         }
         for arguments in [
             json!({ "method": "GET", "path": "/x", "params": { "sudo": "root" } }),

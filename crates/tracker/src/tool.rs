@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::fault::Fault;
+use crate::fault::{Fault, whole_seconds};
 
 /// A tool that an agent is told of.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -62,7 +62,7 @@ impl From<Refusal> for ToolReply {
         };
         let mut error = json!({ "code": code, "message": message });
         if let Some(wait) = retry_after {
-            error["retryAfterSeconds"] = json!(wait.as_secs());
+            error["retryAfterSeconds"] = json!(whole_seconds(wait));
         }
         Self::refusal(&json!({ "error": error }))
     }

@@ -20,7 +20,7 @@ pub enum Webhook {
     /// Something has changed; it is worth asking.
     Wake,
     /// Asana introduces itself. It wants its secret back in [`ASANA_SECRET`], and signs with it from now on:
-    /// it has to be kept.
+    /// it has to be kept. Anybody can say this much, so it counts only while a webhook is being made.
     Handshake(Secret),
 }
 

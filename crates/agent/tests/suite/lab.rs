@@ -6,7 +6,7 @@ use carrel_agent::{Event, Failure, Opening, Session, Tools};
 use carrel_config::{
     ConductorConfig, Environment, HooksConfig, OperatorPolicy, Scope, TierChoice, Workflow,
 };
-use carrel_domain::{ByteSize, Identifier, SystemClock};
+use carrel_domain::{ByteSize, Identifier, SystemClock, Tier};
 use carrel_workspace::{
     Boundary, Commands, Create, HookSettings, Hooks, Options, Purpose, Quota, Runner,
     RunnerOptions, Workspace, Workspaces,
@@ -39,7 +39,7 @@ pub(crate) struct Heard(Arc<Mutex<Vec<Event>>>);
 
 impl Lab {
     pub(crate) async fn new() -> Self {
-        Self::with(TierChoice::Auto, &[]).await
+        Self::with(tier(), &[]).await
     }
 
     /// Makes a lab with variables of the operator's.
@@ -53,7 +53,7 @@ impl Lab {
         ];
         let more = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
         let environment = Environment::from_pairs(usual.into_iter().chain(more));
-        let commands = Commands::new(env!("CARGO_BIN_EXE_carrel-agent-spawner").into());
+        let commands = Commands::new(spawner());
         let runner = Runner::new(RunnerOptions {
             commands: commands.clone(),
             policy: OperatorPolicy::default(),
@@ -194,6 +194,22 @@ impl Heard {
     }
 }
 
+/// Returns the walls that most tests are run behind: the best, or those that `make test-as-user` asks for.
+fn tier() -> TierChoice {
+    match std::env::var("CARREL_TEST_TIER").as_deref() {
+        Ok("landlock") => TierChoice::Only(Tier::Landlock),
+        Ok(other) => panic!("there is no tier {other}"),
+        Err(_) => TierChoice::Auto,
+    }
+}
+
+/// Returns the program that starts commands. `make test-as-user` copies it beside the tests.
+fn spawner() -> PathBuf {
+    let beside = std::env::current_exe().unwrap().with_file_name("carrel-agent-spawner");
+    let built = PathBuf::from(env!("CARGO_BIN_EXE_carrel-agent-spawner"));
+    if beside.is_file() { beside } else { built }
+}
+
 /// Describes a plain command.
 pub(crate) fn command(script: &str, more: &str) -> String {
     format!("agent: {{kind: command, command: {}}}\n{more}", json!(script))
@@ -224,5 +240,38 @@ impl Tools for NoTools {
 
     async fn call(&self, name: &str, _: Value) -> (bool, String) {
         (false, format!("there is no tool {name}"))
+    }
+}
+
+/// A tool that remembers what it was used for, and one that fails.
+#[derive(Debug, Default)]
+pub(crate) struct Notes {
+    kept: Mutex<Vec<Value>>,
+    /// What is configured later.
+    pub(crate) later: Mutex<Vec<Value>>,
+}
+
+impl Notes {
+    pub(crate) fn kept(&self) -> Vec<Value> {
+        self.kept.lock().unwrap().clone()
+    }
+}
+
+#[async_trait::async_trait]
+impl Tools for Notes {
+    fn list(&self) -> Vec<Value> {
+        let schema = json!({"type": "object", "properties": {"text": {"type": "string"}}});
+        let tool = |name: &str, about: &str| json!({"name": name, "description": about, "inputSchema": schema});
+        let mut tools = vec![tool("note", "Keeps a note."), tool("fail", "Fails.")];
+        tools.extend(self.later.lock().unwrap().iter().cloned());
+        tools
+    }
+
+    async fn call(&self, name: &str, arguments: Value) -> (bool, String) {
+        if name == "fail" {
+            return (false, json!({"error": {"code": "bad_arguments"}}).to_string());
+        }
+        self.kept.lock().unwrap().push(arguments);
+        (true, "noted as number 7".to_owned())
     }
 }

@@ -38,7 +38,20 @@ const BEYOND: &[&str] = &["clone", "links", "move", "promote", "variables"];
 const OTHER_PROJECTS: &[&str] = &["target_project_id", "to_project_id", "move_to_project_id"];
 
 /// Commands in the text of an issue or a note that GitLab acts on, and that reach beyond the project.
-const COMMANDS: &[&str] = &["/clone", "/move", "/promote"];
+const COMMANDS: &[&str] = &[
+    "/add_child",
+    "/blocked_by",
+    "/blocks",
+    "/clone",
+    "/copy_metadata",
+    "/epic",
+    "/link",
+    "/move",
+    "/parent_epic",
+    "/promote",
+    "/relate",
+    "/set_parent",
+];
 
 fn shape(project: &str) -> Shape<'_> {
     Shape { methods: &["GET", "POST", "PUT", "DELETE"], query: "params", slashed: Some(project) }

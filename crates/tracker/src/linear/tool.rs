@@ -50,6 +50,9 @@ impl Linear {
         let named = scope::judge(&document, &with_defaults(&document, &variables))?;
         self.look_up(named, issue).await?;
         let body = json!({ "query": document.to_string(), "variables": variables });
+        if rest::is_too_long(&body) {
+            return Err(rest::too_long());
+        }
         let answer = self.api.send(Ask::post("", body)).await?;
         let mut reply = rest::reply(&self.api, &answer);
         let told = answer.json().unwrap_or_default();

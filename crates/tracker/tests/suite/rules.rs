@@ -242,6 +242,14 @@ async fn an_issue_that_jira_could_not_give_now_is_not_taken_for_gone() {
 }
 
 #[tokio::test]
+async fn an_issue_of_no_project_is_not_taken_for_ours() {
+    let stage = stage::<Jira>(1).await;
+    stage.world().records[0]["fields"]["project"] = Value::Null;
+    let fault = stage.tracker.by_ids(&ids::<Jira>([1])).await.unwrap_err();
+    assert_eq!(fault.kind, FaultKind::Response);
+}
+
+#[tokio::test]
 async fn item_038_finished_tasks_and_sections_are_not_worked_on() {
     let stage = stage::<Asana>(3).await;
     stage.world().records[0]["completed"] = json!(true);
@@ -266,10 +274,10 @@ async fn finished_tasks_cost_no_pages() {
 
 #[tokio::test]
 async fn a_limit_inside_a_batch_is_a_limit() {
-    let stage = stage::<Asana>(1).await;
     for (status, kind, wait) in
         [(429, FaultKind::RateLimited, Some(5)), (500, FaultKind::Status(500), None)]
     {
+        let stage = stage::<Asana>(1).await;
         let answer = json!({
             "status_code": status, "headers": { "Retry-After": 5 }, "body": { "errors": [{ "message": "no" }] },
         });
@@ -281,6 +289,7 @@ async fn a_limit_inside_a_batch_is_a_limit() {
             "{fault}"
         );
     }
+    let stage = stage::<Asana>(1).await;
     stage.fake.answer(0, Reply::json(&json!({ "data": [] })));
     let fault = stage.tracker.by_ids(&ids::<Asana>([1])).await.unwrap_err();
     assert_eq!(fault.kind, FaultKind::Response);

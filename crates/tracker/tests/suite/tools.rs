@@ -118,10 +118,6 @@ async fn failures<P: Provider>(arguments: Value) {
     assert_eq!((reply.success, &told["status"]), (false, &json!(401)));
     assert_eq!(told["body"]["message"], "bad credentials ***");
 
-    bench.fake.answer(0, Reply::status(429, &json!({})).with("retry-after", "5"));
-    let told: Value = serde_json::from_str(&bench.call(arguments.clone()).await.output).unwrap();
-    assert_eq!(told["retryAfterSeconds"], 5);
-
     bench.fake.answer(0, Reply::text(200, &"x".repeat(3_000_000)));
     let reply = bench.call(arguments.clone()).await;
     let told: Value = serde_json::from_str(&reply.output).unwrap();
@@ -132,11 +128,18 @@ async fn failures<P: Provider>(arguments: Value) {
     assert!(reply.output.len() < 300_000);
 
     bench.fake.answer(0, Reply::text(301, "").with("location", "http://127.0.0.1:1/"));
-    assert!(!bench.call(arguments).await.success);
+    assert!(!bench.call(arguments.clone()).await.success);
 
     let reply = bench.tracker.call(&bench.issue, "other_tool", json!({})).await;
     let told: Value = serde_json::from_str(&reply.output).unwrap();
     assert_eq!((reply.success, &told["error"]["supportedTools"]), (false, &json!([bench.tool])));
+
+    bench.fake.answer(0, Reply::status(429, &json!({})).with("retry-after", "5"));
+    let told: Value = serde_json::from_str(&bench.call(arguments.clone()).await.output).unwrap();
+    assert_eq!(told["retryAfterSeconds"], 5);
+    let asked = bench.fake.count();
+    assert_eq!(bench.refused(arguments).await, "tracker_rate_limited");
+    assert_eq!(bench.fake.count(), asked, "it is left alone");
 }
 
 #[tokio::test]

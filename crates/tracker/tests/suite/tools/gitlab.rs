@@ -50,6 +50,7 @@ async fn gitlab_requests_stay_in_the_project() {
         post("/projects/:id/fork", json!({})),
         post("/projects/:id/share", json!({})),
         post("/projects/:id/issues/7/notes", json!({ "body": "Look:\n  /MOVE other/project" })),
+            post("/projects/:id/issues/7/notes", json!({ "body": "/relate other/project#1" })),
         post("/projects/:id/issues", json!({ "title": "a", "description": "/clone other/project" })),
         json!({ "method": "PUT", "path": "/projects/:id" }),
         json!({ "method": "DELETE", "path": "/projects/:id" }),
