@@ -8,19 +8,41 @@ use std::path::{Path, PathBuf};
 /// Plays the Codex app server.
 pub const CODEX: &str = include_str!("agents/codex.sh");
 
+/// Plays an agent that speaks the Agent Client Protocol.
+pub const ACP: &str = include_str!("agents/acp.sh");
+
 /// Plays a plain command.
 pub const COMMAND: &str = include_str!("agents/command.sh");
 
 /// Finds the Codex that `scripts/install-test-tools` installs, or says why there is none.
-#[expect(clippy::disallowed_methods, reason = "a test looks for what it is to be run with")]
 pub fn real_codex() -> Result<PathBuf, String> {
-    let named = std::env::var_os("CARREL_CLIENTS_CACHE").map(PathBuf::from);
-    let caches = named.into_iter().chain(target_directory().map(|target| target.join("clients")));
-    let caches: Vec<PathBuf> = caches.collect();
+    let caches = caches();
     let program = |cache: &PathBuf| find_program(&cache.join("node_modules/@openai"));
     caches.iter().find_map(program).ok_or_else(|| {
         format!("Codex is in none of {caches:?}; scripts/install-test-tools installs it, with npm")
     })
+}
+
+/// Finds the agent for the Agent Client Protocol that it installs, or says why there is none.
+pub fn real_acp() -> Result<PathBuf, String> {
+    let caches = caches();
+    let program = |cache: &PathBuf| {
+        let program = cache.join("node_modules/.bin/codex-acp");
+        program.is_file().then_some(program)
+    };
+    caches.iter().find_map(program).ok_or_else(|| {
+        format!(
+            "codex-acp is in none of {caches:?}; scripts/install-test-tools installs it, with npm"
+        )
+    })
+}
+
+/// Lists where agents may be installed.
+#[expect(clippy::disallowed_methods, reason = "a test looks for what it is to be run with")]
+fn caches() -> Vec<PathBuf> {
+    let named = std::env::var_os("CARREL_CLIENTS_CACHE").map(PathBuf::from);
+    let built = target_directory().map(|target| target.join("clients"));
+    named.into_iter().chain(built).collect()
 }
 
 /// Finds the program itself, which npm installs beside a script that starts it.

@@ -72,20 +72,20 @@ pub async fn notes_are_taken_in_order_and_all_or_none(store: &dyn Kept) {
     // Whoever did not hear the answer says the same again.
     store.note(HERE, vec![began(7, "a")], at(1)).await.unwrap();
     // The number of a run is never given to another, and with it the rest is refused.
-    let notes = vec![save("a", json!(3)), Note::Day(json!("new")), began(7, "b")];
+    let notes = vec![save("a", json!(3)), Note::Ledger(json!("new")), began(7, "b")];
     store.note(HERE, notes, at(2)).await.unwrap_err();
     store.note(HERE, vec![ended(7)], at(2)).await.unwrap();
     store.note(HERE, vec![save("a", json!(3)), began(7, "a")], at(2)).await.unwrap_err();
     assert_eq!(store.entries(HERE).await.unwrap(), [("a".to_owned(), json!(2))]);
-    assert_eq!(store.day(HERE).await.unwrap(), None);
+    assert_eq!(store.ledger(HERE).await.unwrap(), None);
 }
 
-pub async fn the_day_is_the_last_one_noted(store: &dyn Kept) {
-    for day in [json!({ "number": 1 }), json!({ "number": 2 })] {
-        store.note(HERE, vec![Note::Day(day)], at(1)).await.unwrap();
+pub async fn the_ledger_is_the_last_one_noted(store: &dyn Kept) {
+    for ledger in [json!({ "number": 1 }), json!({ "number": 2 })] {
+        store.note(HERE, vec![Note::Ledger(ledger)], at(1)).await.unwrap();
     }
-    assert_eq!(store.day(HERE).await.unwrap(), Some(json!({ "number": 2 })));
-    assert_eq!(store.day(ELSEWHERE).await.unwrap(), None);
+    assert_eq!(store.ledger(HERE).await.unwrap(), Some(json!({ "number": 2 })));
+    assert_eq!(store.ledger(ELSEWHERE).await.unwrap(), None);
 }
 
 pub async fn a_run_is_open_until_its_end_is_noted_once(store: &dyn Kept) {
@@ -259,7 +259,7 @@ macro_rules! journal_suite {
         $crate::journal_suite! { @each $make;
             entries_are_kept_by_scope_and_issue,
             notes_are_taken_in_order_and_all_or_none,
-            the_day_is_the_last_one_noted,
+            the_ledger_is_the_last_one_noted,
             a_run_is_open_until_its_end_is_noted_once,
             old_runs_are_forgotten_but_not_the_last_nor_those_that_go_on,
             issues_are_numbered_from_one_and_told_as_they_are,

@@ -37,7 +37,7 @@ struct Script {
 }
 
 impl Provider {
-    /// Answers each request with the next of the replies.
+    /// Answers each request of a turn with the next of the replies.
     pub async fn start(replies: impl IntoIterator<Item = Reply>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -83,6 +83,11 @@ impl Script {
         if !path.ends_with("/responses") {
             return write(stream, 404, "application/json", "{}").await;
         }
+        if body["tools"].as_array().is_none_or(Vec::is_empty) {
+            // It is no turn; agents ask for titles of their sessions.
+            let title = json!({ "title": "A title" }).to_string();
+            return write(stream, 200, "text/event-stream", &events(0, &message(0, &title))).await;
+        }
         let number = {
             let mut requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
             requests.push(body);
@@ -95,10 +100,7 @@ impl Script {
                 let body = json!({ "error": { "message": "refused", "type": "refused" } });
                 return write(stream, status, "application/json", &body.to_string()).await;
             }
-            Reply::Say(text) => json!({
-                "type": "message", "role": "assistant", "id": format!("message-{number}"),
-                "content": [{ "type": "output_text", "text": text }],
-            }),
+            Reply::Say(text) => message(number, text),
             Reply::Call(name, arguments) => json!({
                 "type": "function_call", "id": format!("item-{number}"),
                 "call_id": format!("call-{number}"), "name": name, "arguments": arguments.to_string(),
@@ -106,6 +108,13 @@ impl Script {
         };
         write(stream, 200, "text/event-stream", &events(number, &item)).await;
     }
+}
+
+fn message(number: usize, text: &str) -> Value {
+    json!({
+        "type": "message", "role": "assistant", "id": format!("message-{number}"),
+        "content": [{ "type": "output_text", "text": text }],
+    })
 }
 
 fn events(number: usize, item: &Value) -> String {

@@ -21,6 +21,7 @@ use tokio_util::sync::CancellationToken;
 use crate::event::Event;
 use crate::failure::{Failure, FailureKind};
 use crate::launch::{Launcher, Site};
+use crate::pace::Pace;
 use crate::process::Input;
 use crate::reporter::Reporter;
 use crate::rpc::{Connection, Dialect, Message, UNKNOWN_METHOD};
@@ -81,6 +82,7 @@ impl Agent for Codex {
             turn: None,
             answer: String::new(),
             spending: Spending::default(),
+            pace: Pace::default(),
         };
         let begun = tokio::select! {
             biased;
@@ -113,6 +115,7 @@ struct Working {
     /// What was said last in it.
     answer: String,
     spending: Spending,
+    pace: Pace,
 }
 
 #[async_trait::async_trait]
@@ -245,8 +248,8 @@ impl Working {
                 return ended.map(|()| Some(std::mem::take(&mut self.answer)));
             }
         }
-        if let Some(message) = self.spending.is_due(method).then(|| phrase::of(method, params)) {
-            self.reporter.something(method, Some(&message)).await;
+        if !phrase::is_piece(method) || self.pace.is_due() {
+            self.reporter.something(method, Some(&phrase::of(method, params))).await;
         }
         Ok(None)
     }

@@ -135,7 +135,9 @@ impl Launcher {
         // Keeps git from taking a repository around the root for the workspace's own.
         let root = site.path().parent().map(|root| root.to_string_lossy().into_owned());
         let ceiling = root.map(|root| ("GIT_CEILING_DIRECTORIES".to_owned(), root));
-        walls.chain(ceiling).chain(site.environment.iter().cloned())
+        let path = site.path().to_string_lossy().into_owned();
+        let place = [("CARREL_WORKSPACE".to_owned(), path)];
+        walls.chain(ceiling).chain(place).chain(site.environment.iter().cloned())
     }
 
     /// Returns the line for a login shell. What a profile exports comes before it, and so does the `PATH`

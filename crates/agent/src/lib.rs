@@ -4,6 +4,7 @@
 //! closed. What happens meanwhile is told as [`Event`]s, and what goes wrong as a [`Failure`].
 #![forbid(unsafe_code)]
 
+mod acp;
 mod brief;
 mod codex;
 mod command;
@@ -12,6 +13,7 @@ mod event;
 mod failure;
 mod launch;
 mod lines;
+mod pace;
 mod process;
 mod program;
 mod reporter;
@@ -31,6 +33,7 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+use acp::Acp;
 use codex::Codex;
 use command::Command;
 use launch::Launcher;
@@ -44,24 +47,7 @@ pub fn from_config(config: &ConductorConfig) -> Arc<dyn Agent> {
             Arc::new(Command { launcher: Launcher::new(config, command), silence })
         }
         AgentKind::Codex => Arc::new(Codex::new(config)),
-        kind @ AgentKind::Acp => Arc::new(Missing { kind }),
-    }
-}
-
-/// An agent that cannot be spoken to.
-#[derive(Debug)]
-struct Missing {
-    kind: AgentKind,
-}
-
-#[async_trait::async_trait]
-impl Agent for Missing {
-    async fn open(&self, _: Opening) -> Result<Box<dyn Session>, Failure> {
-        let message = format!(
-            "agents of the kind {} cannot be spoken to; set agent.kind to command",
-            self.kind.as_str()
-        );
-        Err(Failure::new(FailureKind::NotFound, message))
+        AgentKind::Acp => Arc::new(Acp::new(config)),
     }
 }
 

@@ -15,7 +15,7 @@ use tracing::debug;
 use crate::failure::{Failure, FailureKind};
 use crate::lines::Line;
 use crate::process::{Ending, Heard, Process};
-pub(crate) use message::{Message, Refusal};
+pub(crate) use message::{Message, Refusal, is_about_limits};
 
 /// How much may arrive while a reply is waited for.
 const MAX_BACKLOG_BYTES: usize = 64 << 20;
@@ -166,6 +166,11 @@ impl Connection {
         }
         let message = "the agent says too much while an answer is waited for";
         Err(Failure::new(FailureKind::ResponseError, message))
+    }
+
+    /// Forgets the notices that have arrived while a reply was waited for.
+    pub(crate) fn forget_notices(&mut self) {
+        self.backlog.retain(|message| !matches!(message, Message::Notice { .. }));
     }
 
     /// Waits for what arrives next, for a limited time. Nothing is lost if the wait is given up.

@@ -42,12 +42,6 @@ pub(crate) fn run(
     if arguments.once && format == Format::Json {
         output::json(&facts(&report))?;
     }
-    if report.left > 0 && arguments.once {
-        let left = report.left;
-        output::note(&format!(
-            "{left} more issues wait; agent.max_concurrent_agents are begun at once"
-        ));
-    }
     if arguments.once && !report.failed.is_empty() {
         return Err(Failure::Runs { failed: report.failed });
     }
@@ -122,5 +116,5 @@ fn facts(report: &Report) -> serde_json::Value {
         .iter()
         .map(|(issue, error)| json!({ "issue": issue, "error": error }))
         .collect();
-    json!({ "succeeded": report.succeeded, "failed": failed, "left": report.left })
+    json!({ "succeeded": report.succeeded, "failed": failed })
 }

@@ -39,6 +39,7 @@ pub fn decide(state: State, event: Event, now: Timestamp) -> (State, Vec<Effect>
     };
     step.state.ledger.today.turn_to(now);
     step.state.ledger.hold.pass(now);
+    step.begin();
     step.hear(event);
     step.watch_agents();
     step.clean_again();
@@ -64,7 +65,7 @@ struct Step {
 impl Step {
     fn hear(&mut self, event: Event) {
         match event {
-            Event::Due => self.begin(),
+            Event::Due => {}
             Event::Polled(question, result) => self.polled(question, result),
             Event::Read(question, asked, result) => self.read(question, &asked, result),
             Event::Placed(run, workspace) => {

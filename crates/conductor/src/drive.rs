@@ -39,7 +39,7 @@ use tokio_util::sync::CancellationToken;
 
 pub use conductor::Conductor;
 pub use error::StartError;
-pub use handle::{Gone, Handle, Said};
+pub use handle::{Announced, Gone, Handle};
 pub use once::Report;
 pub use setup::scope_of;
 

@@ -5,6 +5,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use carrel_domain::Timestamp;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::spend::Spend;
@@ -180,7 +181,9 @@ pub struct Retry {
 }
 
 /// What a further attempt waits for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Why {
     /// A run ended well, and the issue may need another.
@@ -232,6 +235,17 @@ impl Reason {
     /// Tells whether the agent waits for an answer.
     pub fn is_question(&self) -> bool {
         matches!(self, Self::Input(_) | Self::Approval(_))
+    }
+
+    /// Returns it in a word.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Input(_) => "input",
+            Self::Approval(_) => "approval",
+            Self::Budget(_) => "budget",
+            Self::NoProgress => "no_progress",
+            Self::Cancelled => "cancelled",
+        }
     }
 
     pub(crate) fn bounded(self, most: usize) -> Self {

@@ -12,6 +12,7 @@
 #![forbid(unsafe_code)]
 
 mod backoff;
+pub mod dashboard;
 mod decide;
 pub mod drive;
 mod due;
@@ -21,6 +22,7 @@ mod limits;
 mod notice;
 mod refusal;
 mod rules;
+pub mod snapshot;
 mod spend;
 mod state;
 mod text;

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use carrel_domain::Timestamp;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::entry::{Reason, RunId, Why};
@@ -24,7 +25,7 @@ pub struct Subject {
 }
 
 /// How a run ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
     /// As it was meant to.
@@ -224,6 +225,97 @@ impl Notice {
             | Self::WorkflowChanged
             | Self::WorkflowBroken { .. }
             | Self::Refused { .. } => None,
+        }
+    }
+}
+
+/// Says how long something takes, in the unit that tells most.
+fn length(millis: u64) -> String {
+    match millis {
+        0..10_000 => format!("{}.{} s", millis / 1000, millis % 1000 / 100),
+        10_000..600_000 => format!("{} s", millis / 1000),
+        600_000..7_200_000 => format!("{} min", millis / 60_000),
+        _ => format!("{} h", millis / 3_600_000),
+    }
+}
+
+impl fmt::Display for Why {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Continuation => "to go on",
+            Self::Failure => "after a failure",
+            Self::Stall => "after silence",
+            Self::RateLimited => "when the provider allows it",
+            Self::RunBudget => "after a run that used too much",
+            Self::DayBudget => "when the next day begins",
+            Self::Interrupted => "since Carrel was stopped",
+            Self::Operator => "since somebody wants it",
+        })
+    }
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Success => "well",
+            Self::Failure => "with a failure",
+            Self::Stall => "after silence",
+            Self::Blocked => "blocked",
+            Self::BudgetExceeded => "over its budget",
+            Self::RateLimited => "at the limit of its provider",
+            Self::Stopped => "since its issue has moved on",
+            Self::Cancelled => "since somebody cancelled it",
+        })
+    }
+}
+
+/// One line for people.
+impl fmt::Display for Notice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Dispatched { issue, attempt: 0, .. } => write!(f, "{issue}: an agent starts"),
+            Self::Dispatched { issue, attempt, .. } => {
+                write!(f, "{issue}: an agent starts, attempt {attempt}")
+            }
+            Self::SessionStarted { issue, .. } => write!(f, "{issue}: the agent is at work"),
+            Self::TurnBegan { issue, turn, of } => write!(f, "{issue}: turn {turn} of {of} begins"),
+            Self::Skipped { issue, why } => write!(f, "{issue}: left alone, {why}"),
+            Self::Stopped { issue, why } => write!(f, "{issue}: the agent is told to end, {why}"),
+            Self::RunEnded { issue, outcome, error: None, .. } => {
+                write!(f, "{issue}: the run ended {outcome}")
+            }
+            Self::RunEnded { issue, outcome, error: Some(error), .. } => {
+                write!(f, "{issue}: the run ended {outcome}: {error}")
+            }
+            Self::WillRetry { issue, attempt, why, delay_ms, .. } => {
+                let wait = length(*delay_ms);
+                write!(f, "{issue}: taken up again in {wait} {why}, attempt {attempt}")
+            }
+            Self::Blocked { issue, reason } => write!(f, "{issue}: waits for somebody, {reason}"),
+            Self::Released { issue } => write!(f, "{issue}: let go"),
+            Self::Cleaned { issue } => write!(f, "{issue}: finished, and its workspace is removed"),
+            Self::CleanupFailed { issue, error } => {
+                write!(f, "{issue}: its workspace could not be removed: {error}")
+            }
+            Self::TrackerFailed { doing, error } => {
+                write!(f, "the tracker did not answer a {doing}: {error}")
+            }
+            Self::Held { by: "tracker", until } => {
+                write!(f, "the tracker wants to be left alone until {until}")
+            }
+            Self::Held { until, .. } => {
+                write!(f, "the provider of the agents wants to be left alone until {until}")
+            }
+            Self::ModeChanged { mode: Mode::Working } => f.write_str("work goes on"),
+            Self::ModeChanged { mode: Mode::Paused } => f.write_str("paused: nothing is begun"),
+            Self::ModeChanged { mode: Mode::Draining } => {
+                f.write_str("draining: nothing is begun, and agents end after their turns")
+            }
+            Self::WorkflowChanged => f.write_str("the changed workflow file is in force"),
+            Self::WorkflowBroken { error } => {
+                write!(f, "the workflow file cannot be used, so nothing is begun: {error}")
+            }
+            Self::Refused { why } => write!(f, "refused: {why}"),
         }
     }
 }

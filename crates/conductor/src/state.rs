@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use carrel_domain::Timestamp;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -80,7 +81,7 @@ pub(crate) struct Once {
 }
 
 /// Whether work is begun.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Mode {
     /// Whatever can be begun is begun.

@@ -50,14 +50,14 @@ pub(crate) fn list(
     environment: &Environment,
     secrets: &[Secret],
 ) -> Vec<Effective> {
-    let lister = Lister { map, config, environment };
+    let found = Found { map, config, environment };
     let mut listed = Vec::new();
     for key in schema::all_keys() {
         match key.path {
-            path if path == keys::TRACKER_PROVIDER.path => listed.extend(lister.provider()),
+            path if path == keys::TRACKER_PROVIDER.path => listed.extend(found.provider()),
             _ if matches!(key.kind, Kind::Refused(_) | Kind::Secret) => {}
             path if is_flat(path) && map.find(path).is_none() => {}
-            _ => listed.push(lister.setting(key)),
+            _ => listed.push(found.setting(key)),
         }
     }
     for setting in &mut listed {
@@ -72,24 +72,24 @@ fn is_flat(path: &str) -> bool {
     flat.iter().any(|key| key.path == path)
 }
 
-struct Lister<'a> {
+/// What the settings are found in.
+struct Found<'a> {
     map: &'a Map,
     config: &'a Config,
     environment: &'a Environment,
 }
 
-impl Lister<'_> {
+impl Found<'_> {
     fn setting(&self, key: &Key) -> Effective {
         let written = self.map.find(key.path);
         let origin =
             written.map_or(Origin::Default, |node| Origin::File { line: node.position.line });
-        let (value, origin) = match self.computed(key) {
-            Some((value, from)) => (value, from.unwrap_or(origin)),
-            None => {
-                let default = key.default_node();
-                (written.or(default.as_ref()).map(Node::to_json).unwrap_or_default(), origin)
-            }
-        };
+        if let Some((value, from)) = self.computed(key) {
+            let origin = from.unwrap_or(origin);
+            return Effective { key: key.path.to_owned(), value, origin };
+        }
+        let default = key.default_node();
+        let value = written.or(default.as_ref()).map(Node::to_json).unwrap_or_default();
         Effective { key: key.path.to_owned(), value, origin }
     }
 

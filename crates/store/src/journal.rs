@@ -10,7 +10,7 @@ use crate::error::StoreError;
 /// What the conductor remembers of the issues of one tracker, which is its scope.
 ///
 /// Everything that follows from one decision is noted at once, and is on the disk when that has been
-/// answered. What entries and days look like is the conductor's own business.
+/// answered. What entries and ledgers look like is the conductor's own business.
 #[async_trait]
 pub trait Journal: std::fmt::Debug + Send + Sync + 'static {
     /// Writes notes down, in their order: all of them or none.
@@ -19,8 +19,8 @@ pub trait Journal: std::fmt::Debug + Send + Sync + 'static {
     /// Returns every entry with the id of its issue.
     async fn entries(&self, scope: &str) -> Result<Vec<(String, Value)>, StoreError>;
 
-    /// Returns what was spent on the last day that something was spent on.
-    async fn day(&self, scope: &str) -> Result<Option<Value>, StoreError>;
+    /// Returns what is remembered beside the entries.
+    async fn ledger(&self, scope: &str) -> Result<Option<Value>, StoreError>;
 
     /// Returns the greatest number that a run ever had.
     async fn last_run(&self, scope: &str) -> Result<Option<u64>, StoreError>;
@@ -47,8 +47,8 @@ pub enum Note {
         /// The issue.
         issue: String,
     },
-    /// What was spent on a day.
-    Day(Value),
+    /// What is remembered beside the entries.
+    Ledger(Value),
     /// A run begins. Its number was never given before.
     Began(NewRun),
     /// A run has its workspace.

@@ -21,6 +21,11 @@ impl Commands {
         Self { program: program.into(), spawner: Arc::default(), seed: Arc::default() }
     }
 
+    /// Returns the program.
+    pub fn program(&self) -> &Path {
+        &self.program
+    }
+
     /// Takes a process that becomes one cell, for the first that is asked for.
     pub(crate) fn keep_seed(&self, seed: Seed) -> io::Result<()> {
         let seed = Spawner::of_seed(seed, &self.program)?;

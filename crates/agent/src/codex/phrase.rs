@@ -31,6 +31,11 @@ pub(super) fn of(method: &str, params: &Value) -> String {
     }
 }
 
+/// Tells whether a notice is one of many about pieces of something.
+pub(super) fn is_piece(method: &str) -> bool {
+    method.ends_with("elta") || method.ends_with("/progress")
+}
+
 /// Returns what the agent says in a notice, if that is a whole message.
 pub(super) fn message_of<'a>(method: &str, params: &'a Value) -> Option<&'a str> {
     match method {

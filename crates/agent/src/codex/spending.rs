@@ -1,7 +1,7 @@
 //! What a session has used, and what its provider says about limits.
 
 use std::collections::HashMap;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde_json::{Map, Value};
 
@@ -25,9 +25,6 @@ const LAST: [&str; 4] = [
     "/msg/info/last_token_usage",
 ];
 
-/// How often notices about pieces of text are told. There may be hundreds a second.
-const PIECES_EVERY: Duration = Duration::from_millis(500);
-
 /// How deep limits may be hidden.
 const MAX_DEPTH: usize = 8;
 
@@ -39,7 +36,6 @@ pub(super) struct Spending {
     limits: Option<Value>,
     /// The turn that began last.
     turn: Option<String>,
-    last_piece: Option<Instant>,
 }
 
 /// What one thread has used.
@@ -114,19 +110,6 @@ impl Spending {
             Duration::try_from_secs_f64(seconds.or_else(at)?.max(0.0)).ok()
         });
         waits.max()
-    }
-
-    /// Tells whether a notice is to be told to others: all but some of those about pieces of text.
-    pub(super) fn is_due(&mut self, method: &str) -> bool {
-        let is_piece = method.ends_with("elta") || method.ends_with("/progress");
-        if !is_piece {
-            return true;
-        }
-        let is_due = self.last_piece.is_none_or(|last| last.elapsed() >= PIECES_EVERY);
-        if is_due {
-            self.last_piece = Some(Instant::now());
-        }
-        is_due
     }
 }
 
@@ -258,13 +241,5 @@ mod tests {
         let wait = spending.until_reset().unwrap().as_secs();
         assert!((55..=60).contains(&wait), "{wait}");
         assert_eq!(Spending::default().until_reset(), None);
-    }
-
-    #[test]
-    fn pieces_of_text_are_told_now_and_then() {
-        let mut spending = Spending::default();
-        let told = (0..100).filter(|_| spending.is_due("item/agentMessage/delta")).count();
-        assert!(told < 50, "{told}");
-        assert!((0..100).all(|_| spending.is_due("item/started")));
     }
 }

@@ -31,7 +31,13 @@ pub(crate) enum Message {
 pub(crate) struct Refusal {
     pub(crate) code: i64,
     pub(crate) message: String,
+    /// What else is said about it.
+    pub(crate) data: Value,
 }
+
+/// Words that errors about limits of a provider have in them.
+const LIMIT_WORDS: [&str; 6] =
+    ["rate_limit", "ratelimit", "rate limit", "usage_limit", "usagelimit", "too many requests"];
 
 impl Message {
     /// Reads a line.
@@ -61,16 +67,38 @@ impl Message {
     }
 }
 
+/// Tells whether a text is about a limit of a provider.
+pub(crate) fn is_about_limits(text: &str) -> bool {
+    let text = text.to_lowercase();
+    LIMIT_WORDS.iter().any(|word| text.contains(word))
+}
+
 impl Refusal {
     fn of(error: &Value) -> Self {
         let message = error.get("message").and_then(Value::as_str).map(str::to_owned);
         let code = error.get("code").and_then(Value::as_i64).unwrap_or_default();
-        Self { code, message: message.unwrap_or_else(|| error.to_string()) }
+        let data = error.get("data").cloned().unwrap_or_default();
+        Self { code, message: message.unwrap_or_else(|| error.to_string()), data }
+    }
+
+    /// Returns what was said, with what it is about if that is a text.
+    pub(crate) fn told(&self) -> String {
+        let details =
+            ["details", "message"].into_iter().find_map(|name| self.data.get(name)?.as_str());
+        match details.or(self.data.as_str()).filter(|details| *details != self.message) {
+            Some(details) => format!("{} ({details})", self.message),
+            None => self.message.clone(),
+        }
+    }
+
+    /// Tells whether it is about a limit of the provider. There is no code for that.
+    pub(crate) fn is_limit(&self) -> bool {
+        self.code == 429 || is_about_limits(&format!("{} {}", self.message, self.data))
     }
 
     /// Says that a request was refused.
     pub(crate) fn to(&self, method: &str) -> Failure {
-        let message = format!("the agent refused {method}: {} ({})", self.message, self.code);
+        let message = format!("the agent refused {method}: {} ({})", self.told(), self.code);
         Failure::new(FailureKind::ResponseError, message)
     }
 }
@@ -83,7 +111,8 @@ mod tests {
 
     #[test]
     fn each_line_is_what_it_looks_like() {
-        let refusal = |code, message: &str| Refusal { code, message: message.to_owned() };
+        let refusal =
+            |code, message: &str| Refusal { code, message: message.to_owned(), data: Value::Null };
         for (line, expected) in [
             (
                 r#"{"id":"a","method":"m","params":{"b":1}}"#,

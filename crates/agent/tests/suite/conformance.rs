@@ -13,6 +13,7 @@ use crate::lab::{Heard, Lab, Opened, config, processes_with};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Codex,
+    Acp,
     Command,
 }
 
@@ -21,6 +22,9 @@ impl Kind {
     pub(crate) fn plays(self, scenario: &str) -> String {
         match self {
             Self::Codex => format!("codex: {{command: 'scripted {scenario}', turn_timeout_ms: 900"),
+            Self::Acp => format!(
+                "agent: {{kind: acp, command: 'scripted {scenario}'}}\ncodex: {{turn_timeout_ms: 900"
+            ),
             Self::Command => format!(
                 "agent: {{kind: command, command: 'scripted {scenario}'}}\ncodex: {{turn_timeout_ms: 900"
             ),
@@ -34,6 +38,7 @@ impl Kind {
     pub(crate) fn install(self, lab: Lab) -> Lab {
         let script = match self {
             Self::Codex => agents::CODEX,
+            Self::Acp => agents::ACP,
             Self::Command => agents::COMMAND,
         };
         lab.install("scripted", script);
@@ -101,9 +106,10 @@ pub(crate) async fn a_limit_of_the_provider_is_an_outcome_of_its_own(kind: Kind)
     let (ended, heard, _) = kind.turn("limit").await;
     let failure = ended.unwrap_err();
     assert!(matches!(failure.kind, FailureKind::RateLimited { .. }), "{failure}");
-    let limits =
-        |event: &Event| matches!(event, Event::RateLimits { limits } if limits["limitId"] != "");
-    assert!(heard.all().iter().any(limits), "{:?}", heard.all());
+    assert_eq!(heard.said("rate_limited").len(), 1, "{:?}", heard.all());
+    let limits = |event: &Event| matches!(event, Event::RateLimits { .. });
+    // That protocol has no word for them.
+    assert_eq!(heard.all().iter().any(limits), kind != Kind::Acp, "{:?}", heard.all());
 }
 
 pub(crate) async fn item_062_silence_ends_a_turn(kind: Kind) {
@@ -254,4 +260,5 @@ macro_rules! suite {
 }
 
 suite! { codex, super::Kind::Codex }
+suite! { acp, super::Kind::Acp }
 suite! { command, super::Kind::Command }

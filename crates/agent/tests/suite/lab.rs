@@ -6,7 +6,7 @@ use carrel_agent::{Event, Failure, Opening, Session, Tools};
 use carrel_config::{
     ConductorConfig, Environment, HooksConfig, OperatorPolicy, Scope, TierChoice, Workflow,
 };
-use carrel_domain::{ByteSize, Identifier, SystemClock};
+use carrel_domain::{ByteSize, Identifier, SystemClock, Tier};
 use carrel_workspace::{
     Boundary, Commands, Create, HookSettings, Hooks, Options, Purpose, Quota, Runner,
     RunnerOptions, Workspace, Workspaces,
@@ -39,7 +39,7 @@ pub(crate) struct Heard(Arc<Mutex<Vec<Event>>>);
 
 impl Lab {
     pub(crate) async fn new() -> Self {
-        Self::with(TierChoice::Auto, &[]).await
+        Self::with(tier(), &[]).await
     }
 
     /// Makes a lab with variables of the operator's.
@@ -53,7 +53,7 @@ impl Lab {
         ];
         let more = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
         let environment = Environment::from_pairs(usual.into_iter().chain(more));
-        let commands = Commands::new(env!("CARGO_BIN_EXE_carrel-agent-spawner").into());
+        let commands = Commands::new(spawner());
         let runner = Runner::new(RunnerOptions {
             commands: commands.clone(),
             policy: OperatorPolicy::default(),
@@ -192,6 +192,22 @@ impl Heard {
         let found = tokio::time::timeout(SOON, waiting).await;
         found.unwrap_or_else(|_| panic!("not heard: {:?}", self.all()));
     }
+}
+
+/// Returns the walls that most tests are run behind: the best, or those that `make test-as-user` asks for.
+fn tier() -> TierChoice {
+    match std::env::var("CARREL_TEST_TIER").as_deref() {
+        Ok("landlock") => TierChoice::Only(Tier::Landlock),
+        Ok(other) => panic!("there is no tier {other}"),
+        Err(_) => TierChoice::Auto,
+    }
+}
+
+/// Returns the program that starts commands. `make test-as-user` copies it beside the tests.
+fn spawner() -> PathBuf {
+    let beside = std::env::current_exe().unwrap().with_file_name("carrel-agent-spawner");
+    let built = PathBuf::from(env!("CARGO_BIN_EXE_carrel-agent-spawner"));
+    if beside.is_file() { beside } else { built }
 }
 
 /// Describes a plain command.

@@ -31,7 +31,9 @@ async fn item_074_and_129_no_secret_of_a_tracker_reaches_the_agent() {
     opened.session.turn("").await.unwrap();
     opened.close().await;
     let seen = lab.read("seen");
-    assert!(seen.contains("SHOWN=1") && seen.contains("CARREL_ISSUE_IDENTIFIER=CAR-1"), "{seen}");
+    for shown in ["SHOWN=1", "CARREL_ISSUE_IDENTIFIER=CAR-1", "CARREL_WORKSPACE=/"] {
+        assert!(seen.contains(shown), "{shown}: {seen}");
+    }
     for secret in ["secret", "GITHUB_TOKEN", "sealed", "CARREL_GIT_TOKEN_X", "DATABASE_URL"] {
         assert!(!seen.contains(secret), "{secret}: {seen}");
     }

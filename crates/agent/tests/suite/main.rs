@@ -6,6 +6,8 @@
     reason = "tests build what an operator has, look at what an agent leaves, and fail by panicking"
 )]
 
+/// What is particular to the Agent Client Protocol.
+mod acp;
 /// What is particular to the Codex app server.
 mod codex;
 /// What is particular to plain commands.
@@ -16,5 +18,7 @@ mod conformance;
 mod lab;
 /// How agents are started and ended.
 mod launch;
+/// A real agent for the Agent Client Protocol, with a model that follows a script.
+mod real_acp;
 /// The Codex app server as it is installed, with a model that follows a script.
 mod real_codex;

@@ -17,7 +17,7 @@ use super::Step;
 const RESTING_AT_ONCE: usize = 50;
 
 impl Step {
-    /// Sees to what was remembered, once: whatever ran then runs no more.
+    /// Sees to what was remembered, once and before anything else: whatever ran then runs no more.
     pub(super) fn begin(&mut self) {
         if self.state.poll != Poll::Fresh {
             return;

@@ -16,8 +16,9 @@ use tracing::warn;
 use super::conductor::{Conductor, Message};
 use super::run::{Job, Next};
 use super::setup::Setup;
+use crate::entry::RunId;
 use crate::event::{Effect, End, Event, Start};
-use crate::state::{Question, RunId};
+use crate::state::Question;
 
 /// How long a tracker may take to answer everything that one question needs.
 const PATIENCE: Duration = Duration::from_mins(5);
@@ -45,12 +46,11 @@ impl Conductor {
                 }
             }
             Effect::Clean(issue, workspace) => self.clean(*issue, workspace),
-            Effect::Save(_) | Effect::Erase(_) | Effect::Say(_) => {}
+            Effect::Save(_) | Effect::Erase(_) | Effect::SaveLedger | Effect::Say(_) => {}
         }
     }
 
     fn poll(&mut self, question: Question) {
-        self.asked = Some(question);
         let setup = Arc::clone(&self.setup);
         let polled = async move {
             let states = &setup.config().tracker.active_states;

@@ -8,8 +8,7 @@ use carrel_config::Reloader;
 use carrel_domain::{Clock, Timestamp, message_of};
 use carrel_store::{Journal, Note};
 use carrel_tracker::IssueId;
-use carrel_workspace::{Commands, Runner};
-use serde_json::json;
+use carrel_workspace::Runner;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -17,7 +16,7 @@ use tracing::{error, info, warn};
 
 use super::act::Active;
 use super::error::StartError;
-use super::handle::{self, Desk, Gone, Handle, Request};
+use super::handle::{self, Desk, Handle, Request};
 use super::home::Home;
 use super::once::Report;
 use super::reload::{Follower, Found};
@@ -25,16 +24,16 @@ use super::setup::{Setup, conductor, scope_of};
 use super::transcript::Scribe;
 use super::{Lasting, Options, log, memory, takeover};
 use crate::decide;
-use crate::event::{Effect, End, Event, Notice, Order};
+use crate::entry::{Retry, RunId, Stage, Why};
+use crate::event::{Effect, End, Event};
 use crate::rules::Rules;
-use crate::spend::Day;
-use crate::state::{Question, Retry, RunId, Stage, State, Why};
+use crate::state::State;
 
 /// Messages that may wait for the loop. Whoever has more to tell waits.
 const WAITING_MESSAGES: usize = 1024;
 
 /// Messages that are decided upon with one write to the disk.
-const MAX_BATCH: usize = 256;
+const MAX_BATCH: usize = 64;
 
 /// The longest sleep: the clock on the wall may be set while this one runs on.
 const MAX_SLEEP: Duration = Duration::from_secs(30);
@@ -80,14 +79,10 @@ pub struct Conductor {
     follower: Option<Follower>,
     handle: Handle,
     pub(super) desk: Desk,
-    lasting: Lasting,
     report: Report,
-    polled: bool,
     /// Everything is coming to its end.
     ending: bool,
     stop: CancellationToken,
-    /// The question of the last look at the tracker.
-    pub(super) asked: Option<Question>,
     _home: Home,
 }
 
@@ -100,7 +95,8 @@ impl Conductor {
         let home = Home::take(&options.data, &scope)?;
         let reloader = Reloader::new(workflow);
         let makers = options.makers;
-        let setup = setup(&reloader, environment, &makers, &commands)?;
+        let (current, data) = (reloader.current(), options.data);
+        let setup = Setup::of(current, &environment(), &makers, &commands, &data).map(Arc::new)?;
         let unsettled = takeover::settle_all(&*journal, &scope, &setup, &*clock).await?;
         let now = clock.now();
         let long_ago = now.as_millis() - i64::try_from(KEEP_RUNS.as_millis()).unwrap_or(i64::MAX);
@@ -108,19 +104,26 @@ impl Conductor {
         let remembered = memory::recall(&*journal, &scope).await?;
         info!(scope, issues = remembered.entries.len(), "Conductor starts");
         let rules = Rules::of(setup.config());
-        let mut state = State::begin(rules, remembered.entries, remembered.day);
-        state.next_run = remembered.last_run;
+        let mut state = State::begin(rules, remembered.entries, remembered.ledger)
+            .after_run(remembered.last_run);
         if options.lasting == Lasting::Once {
-            let due = state.entries.values_mut().map(|entry| &mut entry.stage);
-            due.for_each(|stage| take_up_now(stage, now));
+            let stages = state.entries.values_mut().map(|entry| &mut entry.stage);
+            stages.for_each(|stage| take_up_now(stage, now));
+            state = state.once();
         }
         let workflow = Arc::clone(&setup.workflow);
         let (handle, desk) = handle::pair(&state, workflow, Arc::clone(&journal), &scope);
         let (inbox, queue) = mpsc::channel(WAITING_MESSAGES);
         let scribe = Scribe::start(&home).map_err(StartError::Thread)?;
-        let refused = None;
-        let follower =
-            Follower { reloader, environment, makers, commands, scope: scope.clone(), refused };
+        let follower = Follower {
+            reloader,
+            environment,
+            makers,
+            commands,
+            data,
+            scope: scope.clone(),
+            refused: None,
+        };
         Ok(Self {
             state: Some(state),
             setup,
@@ -138,12 +141,9 @@ impl Conductor {
             follower: Some(follower),
             handle,
             desk,
-            lasting: options.lasting,
             report: Report::default(),
-            polled: false,
             ending: false,
             stop: options.stop,
-            asked: None,
             _home: home,
         })
     }
@@ -164,14 +164,16 @@ impl Conductor {
             let sleep = tokio::time::sleep(self.sleep());
             let stop = self.stop.clone();
             tokio::select! {
-                () = stop.cancelled(), if !self.ending => self.end().await,
-                Some(message) = self.queue.recv() => self.hear(message).await,
+                biased;
+                () = stop.cancelled(), if !self.ending => self.end(),
+                // People wait for the answer.
                 Some((order, reply)) = self.desk.orders.recv(), if !self.ending => {
                     self.told((order, reply)).await;
                 }
                 Some(news) = settings.recv(), if !self.ending => self.found(news).await,
                 Some(_) = self.questions.join_next(), if !self.questions.is_empty() => {}
                 Some(_) = self.works.join_next(), if !self.works.is_empty() => {}
+                Some(message) = self.queue.recv() => self.hear(message).await,
                 () = sleep, if !self.ending => {
                     self.step(vec![Event::Due]).await;
                 }
@@ -179,7 +181,6 @@ impl Conductor {
         }
         self.questions.shutdown().await;
         while self.works.join_next().await.is_some() {}
-        self.report.left = self.state().waiting.len();
         info!(scope = self.scope, "Conductor has ended");
         self.report
     }
@@ -189,14 +190,7 @@ impl Conductor {
     }
 
     fn is_over(&self) -> bool {
-        if self.ending {
-            return self.active.is_empty();
-        }
-        let cleans = |stage: &Stage| matches!(stage, Stage::Cleaning { due: None, .. });
-        self.polled
-            && self.active.is_empty()
-            && self.state().agents() == 0
-            && !self.state().entries.values().any(|entry| cleans(&entry.stage))
+        self.active.is_empty() && (self.ending || self.state().is_over())
     }
 
     /// Returns how long nothing has to be done unless something happens.
@@ -239,33 +233,23 @@ impl Conductor {
     }
 
     /// Decides upon events, writes down what is to be remembered, and begins what is to be done.
-    async fn step(&mut self, events: Vec<Event>) -> Vec<Notice> {
+    async fn step(&mut self, events: Vec<Event>) {
         let now = self.clock.now();
         let mut state = self.state.take().expect("only taken while something is decided");
-        let before = state.today;
         let (mut notes, mut effects) = (Vec::new(), Vec::new());
         for event in events {
             notes.extend(memory::of_event(&event));
-            self.report.hear(&state, &event);
             self.look_at(&event);
-            let first_look = matches!(event, Event::Polled(..)) && self.lasting == Lasting::Once;
             let more;
             (state, more) = decide(state, event, now);
             effects.extend(more);
-            if first_look {
-                self.polled = true;
-                let more;
-                (state, more) = decide(state, Event::Told(Order::Drain), now);
-                effects.extend(more);
-            }
         }
         let (entries, doing) = memory::sort(&state, effects, &self.scribe);
         notes.extend(entries);
-        notes.extend(day(before, state.today));
         self.state = Some(state);
         self.remember(notes).await;
         self.desk.publish(self.state());
-        self.begin(doing)
+        self.begin(doing);
     }
 
     fn look_at(&mut self, event: &Event) {
@@ -278,20 +262,18 @@ impl Conductor {
 
     /// Begins what is to be done. When everything ends, nothing is begun any more: what is remembered
     /// says what the next conductor has to do.
-    fn begin(&mut self, doing: Vec<Effect>) -> Vec<Notice> {
-        let mut said = Vec::new();
+    fn begin(&mut self, doing: Vec<Effect>) {
         for effect in doing {
             match effect {
                 Effect::Say(notice) => {
-                    log::write(self.state(), &notice);
-                    self.desk.say(self.clock.now(), notice.clone());
-                    said.push(notice);
+                    log::write(&notice);
+                    self.report.hear(&notice);
+                    self.desk.say(self.clock.now(), notice);
                 }
                 _ if self.ending => {}
                 effect => self.act(effect),
             }
         }
-        said
     }
 
     /// Writes down what is to be remembered. Nothing is begun before that has worked.
@@ -323,53 +305,32 @@ impl Conductor {
     }
 
     async fn told(&mut self, (order, reply): Request) {
-        let said = self.step(vec![Event::Told(order)]).await;
-        let refused = said.into_iter().find_map(|notice| match notice {
-            Notice::Refused { why } => Some(Gone::Refused(why)),
-            _ => None,
-        });
+        let refused = self.state().refusal(&order);
+        self.step(vec![Event::Told(order)]).await;
         // Whoever asked may have gone.
-        let _ = reply.send(refused.map_or(Ok(()), Err));
+        let _ = reply.send(refused.map_or(Ok(()), |refused| Err(refused.into())));
     }
 
     async fn found(&mut self, found: Found) {
         match found {
             Found::Changed(setup) => {
-                info!(file = %setup.workflow.path.display(), "Workflow file reloaded");
                 self.desk.workflow.store(Arc::clone(&setup.workflow));
                 let rules = Box::new(Rules::of(setup.config()));
                 self.setup = setup;
                 self.step(vec![Event::Changed(rules)]).await;
             }
-            Found::Broken(error) => {
-                error!(error, "Workflow file cannot be used, keeping the last good one");
-            }
+            Found::Broken(error) => self.step(vec![Event::Broken(error)]).await,
         }
     }
 
     /// Tells every agent to end, and begins nothing any more.
-    async fn end(&mut self) {
+    fn end(&mut self) {
         info!(agents = self.active.len(), "Conductor is told to end");
-        self.step(vec![Event::Told(Order::Pause)]).await;
         self.ending = true;
         for active in self.active.values() {
             active.stop.cancel();
         }
     }
-}
-
-fn setup(
-    reloader: &Reloader,
-    environment: fn() -> carrel_config::Environment,
-    makers: &super::Makers,
-    commands: &Commands,
-) -> Result<Arc<Setup>, StartError> {
-    Setup::of(reloader.current(), &environment(), makers, commands).map(Arc::new)
-}
-
-/// Returns what is to be noted if something was spent.
-fn day(before: Day, after: Day) -> Option<Note> {
-    (before != after).then(|| Note::Day(json!(after)))
 }
 
 /// Makes a further attempt due, because somebody wants to see one, unless it waits for money.

@@ -9,7 +9,9 @@ use carrel_store::{Journal, RunFilter, RunRecord, StoreError};
 use serde::Serialize;
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 
-use crate::event::{Notice, Order};
+use crate::event::Order;
+use crate::notice::Notice;
+use crate::refusal::Refused;
 use crate::state::State;
 
 /// Notices that somebody who listens may be behind.
@@ -24,14 +26,14 @@ pub struct Handle {
     state: watch::Receiver<Arc<State>>,
     workflow: Arc<ArcSwap<Workflow>>,
     orders: mpsc::Sender<Request>,
-    said: broadcast::Sender<Arc<Said>>,
+    said: broadcast::Sender<Arc<Announced>>,
     journal: Arc<dyn Journal>,
     scope: Arc<str>,
 }
 
 /// Something that people were told.
 #[derive(Clone, Debug, Serialize)]
-pub struct Said {
+pub struct Announced {
     /// When.
     pub at: Timestamp,
     /// What.
@@ -43,8 +45,8 @@ pub struct Said {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Gone {
     /// It makes no sense as things stand.
-    #[error("{0}")]
-    Refused(String),
+    #[error(transparent)]
+    Refused(#[from] Refused),
     /// The conductor has ended.
     #[error("the conductor has ended")]
     Ended,
@@ -59,7 +61,7 @@ pub(super) struct Desk {
     state: watch::Sender<Arc<State>>,
     pub(super) workflow: Arc<ArcSwap<Workflow>>,
     pub(super) orders: mpsc::Receiver<Request>,
-    said: broadcast::Sender<Arc<Said>>,
+    said: broadcast::Sender<Arc<Announced>>,
 }
 
 /// Makes both sides.
@@ -93,7 +95,7 @@ impl Desk {
     /// Tells whoever listens.
     pub(super) fn say(&self, at: Timestamp, notice: Notice) {
         // Nobody need listen.
-        let _ = self.said.send(Arc::new(Said { at, notice }));
+        let _ = self.said.send(Arc::new(Announced { at, notice }));
     }
 }
 
@@ -121,7 +123,7 @@ impl Handle {
     }
 
     /// Listens to what people are told from now on.
-    pub fn subscribe(&self) -> broadcast::Receiver<Arc<Said>> {
+    pub fn subscribe(&self) -> broadcast::Receiver<Arc<Announced>> {
         self.said.subscribe()
     }
 

@@ -3,25 +3,24 @@
 use serde_json::{Map, Value, json};
 use tracing::{info, warn};
 
-use crate::event::Notice;
-use crate::state::State;
-use carrel_tracker::IssueId;
+use crate::notice::{Notice, Subject};
+
+/// What every line has in fields of its own.
+const OWN: [&str; 4] = ["what", "issue_id", "issue_identifier", "session_id"];
 
 /// Writes a notice to the log, with the issue and the session that it is about.
-pub(super) fn write(state: &State, notice: &Notice) {
-    let Value::Object(mut fields) = json!(notice) else { return };
-    let what = fields.remove("what").and_then(|what| what.as_str().map(str::to_owned));
-    let sentence = sentence(what.as_deref().unwrap_or_default());
-    let issue_id = fields.remove("issue").and_then(|id| id.as_str().map(str::to_owned));
-    let entry = issue_id.as_ref().and_then(|id| state.entries.get(&IssueId(id.clone())));
-    let issue_identifier = entry.map(|entry| entry.issue.identifier.as_str());
-    let session_id = entry.and_then(|entry| entry.stage.run()?.session.as_deref());
-    let bad = fields.get("error").is_some_and(|error| !error.is_null());
+pub(super) fn write(notice: &Notice) {
+    let Value::Object(fields) = json!(notice) else { return };
+    let sentence = sentence(fields.get("what").and_then(Value::as_str).unwrap_or_default());
+    let subject = notice.issue();
+    let issue_id = subject.map(|issue| issue.id.0.as_str());
+    let issue_identifier = subject.map(|issue| issue.identifier.as_str());
+    let session_id = subject.and_then(|Subject { session, .. }| session.as_deref());
     let detail = words(&fields);
-    if bad {
-        warn!(issue_id, issue_identifier, session_id, "{sentence}{detail}");
+    if notice.is_warning() {
+        warn!(issue_id, issue_identifier, session_id, detail, "{sentence}");
     } else {
-        info!(issue_id, issue_identifier, session_id, "{sentence}{detail}");
+        info!(issue_id, issue_identifier, session_id, detail, "{sentence}");
     }
 }
 
@@ -33,7 +32,15 @@ fn sentence(what: &str) -> String {
     words
 }
 
-fn words(fields: &Map<String, Value>) -> String {
-    let named = fields.iter().filter(|(_, value)| !value.is_null());
-    named.fold(String::new(), |text, (name, value)| format!("{text} {name}={value}"))
+/// Returns what else there is to say; nothing if there is nothing.
+fn words(fields: &Map<String, Value>) -> Option<String> {
+    let told =
+        fields.iter().filter(|(name, value)| !OWN.contains(&name.as_str()) && !value.is_null());
+    let told: Vec<String> = told
+        .map(|(name, value)| match value {
+            Value::String(text) => format!("{name}: {text}"),
+            other => format!("{name}: {other}"),
+        })
+        .collect();
+    (!told.is_empty()).then(|| told.join(", "))
 }

@@ -6,9 +6,9 @@ use carrel_store::{Journal, NewRun, Note, StoreError};
 use serde_json::json;
 use tracing::error;
 
+use crate::entry::{Entry, RunId};
 use crate::event::{Effect, End, Event, News};
-use crate::spend::Day;
-use crate::state::{Entry, State};
+use crate::state::{Ledger, State};
 use carrel_tracker::IssueId;
 
 use super::transcript::Scribe;
@@ -17,8 +17,8 @@ use super::transcript::Scribe;
 #[derive(Debug)]
 pub(super) struct Remembered {
     pub(super) entries: BTreeMap<IssueId, Entry>,
-    pub(super) day: Day,
-    pub(super) last_run: u64,
+    pub(super) ledger: Ledger,
+    pub(super) last_run: RunId,
 }
 
 /// Reads what was remembered.
@@ -35,9 +35,13 @@ pub(super) async fn recall(journal: &dyn Journal, scope: &str) -> Result<Remembe
             }
         }
     }
-    let day = journal.day(scope).await?.and_then(|day| serde_json::from_value(day).ok());
-    let last_run = journal.last_run(scope).await?.unwrap_or_default();
-    Ok(Remembered { entries, day: day.unwrap_or_default(), last_run })
+    let ledger = journal.ledger(scope).await?.map(serde_json::from_value).transpose();
+    let ledger = ledger.unwrap_or_else(|error| {
+        error!(%error, "What was spent cannot be read and counts as nothing");
+        None
+    });
+    let last_run = RunId(journal.last_run(scope).await?.unwrap_or_default());
+    Ok(Remembered { entries, ledger: ledger.unwrap_or_default(), last_run })
 }
 
 /// Returns what is to be noted about a run because of an event.
@@ -76,11 +80,15 @@ pub(super) fn sort(
     scribe: &Scribe,
 ) -> (Vec<Note>, Vec<Effect>) {
     let mut touched = BTreeSet::new();
-    let (mut runs, mut doing) = (Vec::new(), Vec::new());
+    let (mut runs, mut doing, mut ledger) = (Vec::new(), Vec::new(), None);
     for effect in effects {
         match effect {
             Effect::Save(id) | Effect::Erase(id) => {
                 touched.insert(id);
+                continue;
+            }
+            Effect::SaveLedger => {
+                ledger = Some(Note::Ledger(json!(state.ledger)));
                 continue;
             }
             Effect::Start(ref start) => runs.push(Note::Began(NewRun {
@@ -98,5 +106,5 @@ pub(super) fn sort(
         Some(entry) => Note::Save { issue: id.0, entry: json!(entry) },
         None => Note::Erase { issue: id.0 },
     });
-    (entries.chain(runs).collect(), doing)
+    (entries.chain(ledger).chain(runs).collect(), doing)
 }

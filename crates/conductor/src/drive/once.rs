@@ -1,9 +1,6 @@
-//! One look at the tracker, and what came of it.
+//! What came of a conductor's work.
 
-use crate::event::{End, Event};
-use crate::state::{Stage, State, Then};
-
-use super::memory::outcome;
+use crate::notice::{Notice, Outcome};
 
 /// What came of a conductor's work.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -12,48 +9,31 @@ pub struct Report {
     pub succeeded: usize,
     /// What did not: whose it was, and why.
     pub failed: Vec<(String, String)>,
-    /// How many issues were left because there was no place for them.
-    pub left: usize,
 }
 
 impl Report {
-    /// Takes note of what an event means for it, before the event is decided upon.
-    pub(super) fn hear(&mut self, state: &State, event: &Event) {
-        match event {
-            Event::Polled(_, Err(fault)) | Event::Read(_, _, Err(fault)) => {
-                self.failed.push(("the tracker".to_owned(), fault.message.clone()));
-            }
-            Event::Ended(run, end) => {
-                let entry = state
-                    .entries
-                    .values()
-                    .find(|entry| entry.stage.run().is_some_and(|there| there.id == *run));
-                let Some(entry) = entry else { return };
-                match trouble(&entry.stage, end) {
-                    None => self.succeeded += 1,
-                    Some(why) => self.failed.push((entry.issue.identifier.clone(), why)),
+    /// Takes note of what people are told.
+    pub(super) fn hear(&mut self, notice: &Notice) {
+        match notice {
+            Notice::RunEnded { issue, outcome, error, .. } => match outcome {
+                Outcome::Success | Outcome::Stopped => self.succeeded += 1,
+                Outcome::Failure
+                | Outcome::Stall
+                | Outcome::Blocked
+                | Outcome::BudgetExceeded
+                | Outcome::RateLimited
+                | Outcome::Cancelled => {
+                    let why = error.clone().unwrap_or_else(|| format!("{outcome:?}"));
+                    self.failed.push((issue.identifier.clone(), why));
+                }
+            },
+            Notice::TrackerFailed { error, .. } => {
+                let failure = ("the tracker".to_owned(), error.clone());
+                if !self.failed.contains(&failure) {
+                    self.failed.push(failure);
                 }
             }
             _ => {}
         }
-    }
-}
-
-/// Says why a run is no success, if it is none.
-fn trouble(stage: &Stage, end: &End) -> Option<String> {
-    match stage {
-        Stage::Stopping { then: Then::Release | Then::Clean | Then::Continue, .. } => None,
-        Stage::Stopping { then: Then::Fail(_, error), .. } => Some(error.clone()),
-        Stage::Stopping { then: Then::Tomorrow, .. } => {
-            Some("today's budget is used up".to_owned())
-        }
-        Stage::Stopping { then: Then::Block(reason), .. } => Some(format!("{reason:?}")),
-        _ => match end {
-            End::Well => None,
-            End::Failed(_) | End::RateLimited(_) | End::Blocked(_) => {
-                let (word, error) = outcome(end);
-                Some(error.unwrap_or_else(|| word.to_owned()))
-            }
-        },
     }
 }

@@ -21,8 +21,8 @@ use super::setup::Setup;
 use super::takeover;
 use super::tools::IssueTools;
 use super::transcript::{Scribe, Transcript};
+use crate::entry::Reason;
 use crate::event::{End, Event, Start};
-use crate::state::Reason;
 
 /// Events of an agent that may wait to be heard.
 const WAITING_EVENTS: usize = 256;

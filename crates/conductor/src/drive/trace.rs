@@ -7,7 +7,7 @@ use carrel_fsroot::{Error, FileKind, Metadata, Root, Step};
 use sha2::{Digest as _, Sha256};
 
 use super::home::hex;
-use crate::state::Trace;
+use crate::entry::Trace;
 
 /// How many files are looked at. In a tree with more, no turn is taken for one that got nowhere.
 const MAX_FILES: usize = 200_000;

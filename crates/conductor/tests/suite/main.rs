@@ -1,4 +1,4 @@
-//! The loop as a whole: in a made-up world with faults, and in single steps.
+//! The loop as a whole: in a made-up world with faults, in single steps, and on real files (`drive`).
 #![expect(
     clippy::unwrap_used,
     clippy::print_stderr,
@@ -8,9 +8,11 @@
 
 mod budgets;
 mod defects;
+mod drive;
 mod items;
 mod orders;
 mod restart;
+mod seen;
 mod simulation;
 mod stage;
 mod steps;

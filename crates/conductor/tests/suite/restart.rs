@@ -70,6 +70,22 @@ fn a_removal_that_was_under_way_asks_first_whether_the_issue_is_still_finished()
 }
 
 #[test]
+fn an_order_that_comes_first_does_not_begin_a_removal_twice() {
+    let mut it = with_something_left();
+    it.reads(&[moved(&issue(0), "Done"), issue(1)]);
+    it.hear(Event::Cleaned(issue(0).id, Err("busy".to_owned())));
+    it.restart();
+    it.tell(carrel_conductor::Order::RetryNow(issue(0).id));
+    assert!(it.cleans());
+    let (question, ids) = it.question_of_read().expect("the sweep begins with the first event");
+    it.hear(Event::Due);
+    assert_eq!(it.effects, []);
+    let read = vec![moved(&issue(0), "Done"), issue(1)];
+    it.hear(Event::Read(question, ids, Ok(read)));
+    assert!(!it.cleans());
+}
+
+#[test]
 fn an_issue_that_is_reopened_while_its_agent_ends_keeps_its_workspace() {
     let mut it = Loop::new();
     let run = it.begins(&issue(0));

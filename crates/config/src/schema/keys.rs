@@ -5,7 +5,7 @@ use super::Kind::{
     Choice, FilledText, Flag, Map, PositiveNumber, Refused, Secret, Text, TextOrMap, Texts,
 };
 use super::{Key, Kind, Section};
-use crate::settings::{AgentKind, Network, TrackerKind};
+use crate::settings::{AgentKind, Approvals, Network, TrackerKind};
 
 macro_rules! keys {
     ($($section:literal: $purpose:literal {
@@ -76,6 +76,8 @@ keys! {
             "How the agent is spoken to: the Codex app server, the Agent Client Protocol, or a plain command.";
         AGENT_COMMAND = "agent.command", FilledText, Nothing, "next run",
             "The command that starts an `acp` or `command` agent; a shell expands it.";
+        AGENT_APPROVALS = "agent.approvals", Choice(Approvals::NAMES), Written("accept"), "next run",
+            "What an `acp` agent is answered when it asks for permission: to go on, since its walls hold whatever it does, or that a person has to decide, which stops the run. Codex has `codex.approval_policy`.";
         AGENT_NETWORK = "agent.network", Choice(Network::NAMES), Written("full"), "next run",
             "What the agent reaches: nothing, its own loopback, or the host's network.";
         AGENT_ENV = "agent.env", Texts, Written("[]"), "next run",

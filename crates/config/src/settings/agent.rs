@@ -40,6 +40,18 @@ choices! {
     }
 }
 
+choices! {
+    /// What an agent is answered when it asks for permission.
+    #[derive(Default)]
+    Approvals {
+        /// That it may go on.
+        #[default]
+        Accept = "accept",
+        /// That a person has to decide.
+        Ask = "ask",
+    }
+}
+
 /// Which agent works, how many at once, and what each may reach.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AgentConfig {
@@ -47,6 +59,8 @@ pub struct AgentConfig {
     pub kind: AgentKind,
     /// The command that starts it; always there unless the kind is Codex.
     pub command: Option<String>,
+    /// What it is answered when it asks for permission.
+    pub approvals: Approvals,
     /// What it reaches over the network.
     pub network: Network,
     /// Names of the operator's variables that it sees.
@@ -71,6 +85,7 @@ impl AgentConfig {
         Self {
             kind,
             command: read_command(reader, kind),
+            approvals: reader.choice(&keys::AGENT_APPROVALS, Approvals::parse),
             network: reader.choice(&keys::AGENT_NETWORK, Network::parse),
             env: variables::read(reader, &keys::AGENT_ENV),
             readable: read_paths(reader, &keys::AGENT_READABLE),

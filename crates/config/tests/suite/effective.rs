@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 fn effective(text: &str, variables: &[(&str, &str)]) -> Vec<Effective> {
     let environment = Environment::from_pairs(variables.iter().copied());
     let path = Path::new("/w/WORKFLOW.md");
-    let workflow = Workflow::parse(text.as_bytes(), path, &environment, Scope::Everything).unwrap();
+    let workflow = Workflow::parse(text.as_bytes(), path, &environment, Scope::Everything)
+        .expect("it is right");
     workflow.effective().to_vec()
 }
 

@@ -25,11 +25,11 @@ impl Journal for Sqlite {
         self.readers.read(move |connection| entries(connection, &scope)).await
     }
 
-    async fn day(&self, scope: &str) -> Result<Option<Value>, StoreError> {
+    async fn ledger(&self, scope: &str) -> Result<Option<Value>, StoreError> {
         let scope = scope.to_owned();
         let read = move |connection: &Connection| {
-            let mut select =
-                connection.prepare_cached("SELECT day FROM conductor_days WHERE scope = ?")?;
+            let mut select = connection
+                .prepare_cached("SELECT ledger FROM conductor_ledgers WHERE scope = ?")?;
             let mut found = select.query([scope])?;
             Ok(found.next()?.map(|row| rows::json(row, 0)).transpose()?.flatten())
         };
@@ -87,9 +87,9 @@ fn write(
             "DELETE FROM conductor_entries WHERE scope = ? AND issue = ?",
             params![scope, issue],
         ),
-        Note::Day(day) => execute(
-            "INSERT OR REPLACE INTO conductor_days (scope, day) VALUES (?, ?)",
-            params![scope, day.to_string()],
+        Note::Ledger(ledger) => execute(
+            "INSERT OR REPLACE INTO conductor_ledgers (scope, ledger) VALUES (?, ?)",
+            params![scope, ledger.to_string()],
         ),
         Note::Began(new) => return begin(connection, scope, new, at),
         Note::Placed { run, workspace } => execute(

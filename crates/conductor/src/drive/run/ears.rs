@@ -10,9 +10,9 @@ use tokio::time::{Instant, Sleep, sleep_until};
 
 use crate::drive::conductor::Message;
 use crate::drive::transcript::Transcript;
+use crate::entry::RunId;
 use crate::event::{Event, News};
 use crate::spend::Spend;
-use crate::state::RunId;
 
 /// How long news may be held back. An agent that writes a thousand lines a second is told of a few
 /// times a second, which is enough to see that it lives.

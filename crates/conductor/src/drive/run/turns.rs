@@ -10,8 +10,8 @@ use serde_json::json;
 use super::ears::Ears;
 use super::{Doing, Next, words};
 use crate::drive::trace;
+use crate::entry::Trace;
 use crate::event::{End, Event, News};
-use crate::state::Trace;
 
 /// How long an agent that was told to stop may take to end its turn by itself.
 const GRACE: Duration = Duration::from_secs(30);

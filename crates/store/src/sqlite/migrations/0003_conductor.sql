@@ -7,9 +7,9 @@ CREATE TABLE conductor_entries (
     PRIMARY KEY (scope, issue)
 ) STRICT, WITHOUT ROWID;
 
-CREATE TABLE conductor_days (
+CREATE TABLE conductor_ledgers (
     scope TEXT PRIMARY KEY,
-    day TEXT NOT NULL CHECK (json_valid(day))
+    ledger TEXT NOT NULL CHECK (json_valid(ledger))
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE conductor_runs (

@@ -1,0 +1,65 @@
+//! What an agent is answered when it asks for permission.
+
+use carrel_config::Approvals;
+use serde_json::{Value, json};
+
+/// What is done about it.
+#[derive(Debug, PartialEq)]
+pub(super) enum Decision {
+    /// It may go on.
+    Allow { answer: Value, about: String },
+    /// It is told so, and the turn is over: a person has to decide.
+    Stop { answer: Value, about: String },
+}
+
+/// Decides about a request.
+pub(super) fn decide(params: &Value, approvals: Approvals) -> Decision {
+    let about = params["toolCall"]["title"].as_str().unwrap_or("a tool").to_owned();
+    let options = params["options"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let of_kind = |kind: &str| options.iter().find(|option| option["kind"] == kind);
+    let allowing = of_kind("allow_always").or_else(|| of_kind("allow_once"));
+    match (approvals, allowing) {
+        (Approvals::Accept, Some(option)) => {
+            let answer =
+                json!({ "outcome": { "outcome": "selected", "optionId": option["optionId"] } });
+            Decision::Allow { answer, about }
+        }
+        (Approvals::Accept | Approvals::Ask, _) => Decision::Stop { answer: cancelled(), about },
+    }
+}
+
+/// Returns the answer to a request that nobody decides about.
+pub(super) fn cancelled() -> Value {
+    json!({ "outcome": { "outcome": "cancelled" } })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pretty_assertions::assert_eq;
+
+    fn asks(kinds: &[&str]) -> Value {
+        let options: Vec<Value> = kinds
+            .iter()
+            .map(|kind| json!({"optionId": format!("id-{kind}"), "kind": kind}))
+            .collect();
+        json!({"toolCall": {"title": "rm x"}, "options": options})
+    }
+
+    #[test]
+    fn item_065_a_permission_is_given_or_left_to_a_person() {
+        let about = "rm x".to_owned();
+        for (kinds, option) in [
+            (&["reject_once", "allow_once", "allow_always"][..], "id-allow_always"),
+            (&["reject_once", "allow_once"], "id-allow_once"),
+        ] {
+            let answer = json!({"outcome": {"outcome": "selected", "optionId": option}});
+            let decision = decide(&asks(kinds), Approvals::Accept);
+            assert_eq!(decision, Decision::Allow { answer, about: about.clone() });
+            let stopped = Decision::Stop { answer: cancelled(), about: about.clone() };
+            assert_eq!(decide(&asks(kinds), Approvals::Ask), stopped);
+        }
+        let stopped = Decision::Stop { answer: cancelled(), about };
+        assert_eq!(decide(&asks(&["reject_once"]), Approvals::Accept), stopped);
+    }
+}

@@ -1,0 +1,116 @@
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use carrel_agent::{Failure, FailureKind};
+use pretty_assertions::assert_eq;
+use serde_json::{Value, json};
+
+use crate::conformance::Kind;
+use crate::lab::{Heard, Lab, NoTools};
+
+async fn turn(scenario: &str) -> (Result<String, Failure>, Heard, Lab) {
+    let lab = Kind::Acp.lab().await;
+    let mut opened = Kind::Acp.open(&lab, scenario, "").await.unwrap();
+    let ended = opened.session.turn("the prompt").await;
+    (ended, opened.close().await, lab)
+}
+
+/// Returns what the agent was sent, in order.
+fn received(lab: &Lab) -> Vec<Value> {
+    lab.read("received").lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[tokio::test]
+async fn item_057_a_session_begins_as_the_protocol_says() {
+    let (ended, _, lab) = turn("success").await;
+    assert_eq!(ended, Ok("done".to_owned()));
+    let sent = received(&lab);
+    let workspace = lab.inside("");
+    let workspace = workspace.to_str().unwrap().trim_end_matches('/');
+    let methods: Vec<&str> = sent.iter().filter_map(|message| message["method"].as_str()).collect();
+    assert_eq!(methods, ["initialize", "session/new", "session/prompt"]);
+    assert_eq!(sent[0]["params"]["protocolVersion"], 1);
+    assert_eq!(sent[1]["params"], json!({"cwd": workspace, "mcpServers": []}));
+    assert_eq!(
+        sent[2]["params"],
+        json!({"sessionId": "session-1", "prompt": [{"type": "text", "text": "the prompt"}]})
+    );
+    assert!(sent.iter().all(|message| message["jsonrpc"] == "2.0"));
+}
+
+#[tokio::test]
+async fn item_061_a_request_that_is_not_answered_fails() {
+    let lab = Kind::Acp.lab().await;
+    let (yaml, stop) = (format!("{}}}", Kind::Acp.plays("newer")), Instant::now());
+    let failure = lab.open(&yaml).await.err().expect("it speaks another version");
+    assert_eq!(failure.kind, FailureKind::ResponseError);
+    assert_eq!(failure.message, "the agent speaks version 2 of the protocol, not 1");
+    assert!(stop.elapsed() < Duration::from_secs(20));
+}
+
+#[tokio::test]
+async fn item_065_a_permission_is_given_or_stops_the_turn_as_the_workflow_says() {
+    let (ended, heard, lab) = turn("approval").await;
+    assert_eq!(ended, Ok("answered".to_owned()));
+    assert_eq!(heard.said("approval_auto_approved"), ["rm x"]);
+    let chosen = json!({"outcome": {"outcome": "selected", "optionId": "yes"}});
+    assert_eq!(received(&lab).pop().unwrap()["result"], chosen);
+
+    let lab = Kind::Acp.lab().await;
+    let yaml = Kind::Acp.plays("approval").replace("kind: acp", "kind: acp, approvals: ask");
+    let mut opened = lab.open(&format!("{yaml}}}")).await.unwrap();
+    let failure = opened.session.turn("").await.unwrap_err();
+    assert_eq!(failure.kind, FailureKind::ApprovalRequired);
+    assert_eq!(failure.message, "approval is asked for: rm x");
+    opened.close().await;
+    let cancelled = json!({"outcome": {"outcome": "cancelled"}});
+    assert_eq!(received(&lab)[3]["result"], cancelled);
+}
+
+#[tokio::test]
+async fn what_is_not_offered_is_refused_without_stalling() {
+    let (ended, heard, lab) = turn("unknown").await;
+    assert_eq!(ended, Ok("answered".to_owned()));
+    assert_eq!(heard.said("unknown_request"), ["fs/read_text_file"]);
+    assert_eq!(received(&lab).pop().unwrap()["error"]["code"], -32601);
+}
+
+#[tokio::test]
+async fn a_refusal_of_the_model_and_a_missing_login_are_failures_that_say_so() {
+    let failure = turn("refusal").await.0.unwrap_err();
+    assert_eq!(failure.kind, FailureKind::TurnFailed);
+    let failure = turn("logged_out").await.0.unwrap_err();
+    assert_eq!(failure.kind, FailureKind::TurnFailed);
+    assert!(failure.message.contains("log the agent in"), "{failure}");
+}
+
+#[tokio::test]
+async fn a_turn_that_does_not_end_is_cancelled_before_the_agent_is_ended() {
+    let (ended, _, lab) = turn("waits").await;
+    assert_eq!(ended.unwrap_err().kind, FailureKind::TurnTimeout);
+    let last = received(&lab).pop().unwrap();
+    assert_eq!(last["method"], "session/cancel");
+    assert_eq!(last["params"], json!({"sessionId": "session-1"}));
+}
+
+#[tokio::test]
+async fn a_session_is_taken_up_again_or_begun_anew() {
+    for (thread, expected, said) in
+        [("session-0", "session-0", "thread_resumed"), ("lost", "session-1", "thread_not_resumed")]
+    {
+        let lab = Kind::Acp.lab().await;
+        let yaml = format!("{}}}", Kind::Acp.plays("success"));
+        let tools = Arc::new(NoTools);
+        let mut opened = lab.open_with(&yaml, tools, Some(thread.to_owned())).await.unwrap();
+        assert_eq!(opened.session.thread().as_deref(), Some(expected));
+        assert_eq!(opened.session.turn("").await, Ok("done".to_owned()));
+        let heard = opened.close().await;
+        assert_eq!(heard.said(said).len(), 1, "{:?}", heard.all());
+        let told: Vec<String> = heard.said("agent_message_chunk");
+        assert!(!told.contains(&"what was said before".to_owned()), "{told:?}");
+    }
+    let lab = Kind::Acp.lab().await;
+    let opened = Kind::Acp.open(&lab, "forgetful", "").await.unwrap();
+    assert_eq!(opened.session.thread(), None);
+    opened.close().await;
+}

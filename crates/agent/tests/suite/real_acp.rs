@@ -1,0 +1,108 @@
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use carrel_agent::{Event, FailureKind};
+use carrel_testkit::agents::real_acp;
+use carrel_testkit::provider::{Provider, Reply};
+use pretty_assertions::assert_eq;
+use serde_json::json;
+
+use crate::lab::{Lab, NoTools, Opened};
+
+/// `codex-acp` with a model that follows a script.
+struct Scene {
+    lab: Lab,
+    program: PathBuf,
+    model: Provider,
+}
+
+impl Scene {
+    /// Sets the scene, unless the agent is missing.
+    async fn set(replies: Vec<Reply>) -> Option<Self> {
+        let program = match real_acp() {
+            Ok(program) => program,
+            Err(reason) => {
+                eprintln!("SKIPPED: {reason}");
+                return None;
+            }
+        };
+        let (lab, model) = (Lab::new().await, Provider::start(replies).await);
+        std::fs::create_dir(lab.home(".codex")).unwrap();
+        std::fs::write(lab.home(".codex/config.toml"), model.codex_settings()).unwrap();
+        Some(Self { lab, program, model })
+    }
+
+    async fn open(&self, thread: Option<String>) -> Opened {
+        let program = self.program.display();
+        let yaml =
+            format!("agent: {{kind: acp, command: {program}}}\ncodex: {{read_timeout_ms: 30000}}");
+        self.lab.open_with(&yaml, Arc::new(NoTools), thread).await.unwrap()
+    }
+}
+
+#[tokio::test]
+async fn a_real_agent_takes_two_turns_and_runs_a_command() {
+    let script = vec![
+        Reply::Call("exec_command", json!({"cmd": "pwd > where"})),
+        Reply::Say("The first is done."),
+        Reply::Say("The second is done."),
+    ];
+    let Some(scene) = Scene::set(script).await else { return };
+    let mut opened = scene.open(None).await;
+    for (prompt, answer) in
+        [("Do the first.", "The first is done."), ("Do the second.", "The second is done.")]
+    {
+        assert_eq!(opened.session.turn(prompt).await.unwrap(), answer);
+    }
+    let heard = opened.close().await;
+    let workspace = scene.lab.inside("");
+    assert_eq!(scene.lab.read("where").trim(), workspace.to_str().unwrap().trim_end_matches('/'));
+    let last = scene.model.requests().pop().unwrap()["input"].to_string();
+    assert!(last.contains("Do the first.") && last.contains("Do the second."), "{last}");
+    let used = heard.all().into_iter().filter_map(|event| match event {
+        Event::Usage(tokens) => Some(tokens.total),
+        _ => None,
+    });
+    assert_eq!(used.collect::<Vec<_>>(), [24, 36]);
+    assert_eq!(heard.said("malformed"), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_real_agent_is_cancelled_and_its_session_goes_on_later() {
+    let script = vec![Reply::Say("Begun."), Reply::Silence, Reply::Say("Gone on.")];
+    let Some(scene) = Scene::set(script).await else { return };
+    let mut opened = scene.open(None).await;
+    let thread = opened.session.thread();
+    opened.session.turn("Begin.").await.unwrap();
+    let stop = opened.stop.clone();
+    let stopping = async {
+        while scene.model.requests().len() < 2 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        stop.cancel();
+    };
+    let (ended, ()) = tokio::join!(opened.session.turn("Wait."), stopping);
+    assert_eq!(ended.unwrap_err().kind, FailureKind::Stopped);
+    opened.close().await;
+
+    let mut again = scene.open(thread.clone()).await;
+    assert_eq!(again.session.thread(), thread);
+    assert_eq!(again.session.turn("Go on.").await.unwrap(), "Gone on.");
+    assert_eq!(again.close().await.said("thread_resumed").len(), 1);
+    let last = scene.model.requests().pop().unwrap()["input"].to_string();
+    assert!(last.contains("Begin."), "{last}");
+}
+
+#[tokio::test]
+async fn a_real_agent_that_its_provider_refuses_fails_its_turn() {
+    let Some(scene) = Scene::set(vec![Reply::Refuse(429)]).await else { return };
+    let mut opened = scene.open(None).await;
+    let failure = opened.session.turn("Try.").await.unwrap_err();
+    opened.close().await;
+    assert!(
+        matches!(failure.kind, FailureKind::RateLimited { .. }),
+        "{:?} {failure}",
+        failure.kind
+    );
+}

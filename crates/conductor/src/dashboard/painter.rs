@@ -1,0 +1,79 @@
+//! Writing only what changed.
+
+use std::fmt::Write as _;
+
+use super::frame::Frame;
+
+/// Begins a screen of its own, without a cursor.
+const OPEN: &str = "\x1b[?1049h\x1b[?25l\x1b[2J";
+
+/// Gives the terminal back as it was.
+const CLOSE: &str = "\x1b[?25h\x1b[?1049l";
+
+/// Knows what the terminal shows, and says what to write so that it shows something else.
+#[derive(Debug)]
+pub struct Painter {
+    shown: Vec<String>,
+    size: (usize, usize),
+    colours: bool,
+}
+
+impl Painter {
+    /// Begins with a terminal that shows something else.
+    pub fn new(colours: bool) -> Self {
+        Self { shown: Vec::new(), size: (0, 0), colours }
+    }
+
+    /// Returns what makes a terminal ready.
+    pub fn open(&self) -> &'static str {
+        OPEN
+    }
+
+    /// Returns what gives it back.
+    pub fn close(&self) -> &'static str {
+        CLOSE
+    }
+
+    /// Returns what to write so that a terminal of this size shows a frame: nothing if it does.
+    pub fn paint(&mut self, frame: &Frame, size: (usize, usize)) -> String {
+        let mut text = String::new();
+        if size != self.size {
+            text.push_str("\x1b[2J");
+            self.shown.clear();
+            self.size = size;
+        }
+        let lines: Vec<String> = frame.lines.iter().map(|line| line.ansi(self.colours)).collect();
+        let count = lines.len().max(self.shown.len());
+        for row in 0..count {
+            let (line, shown) = (lines.get(row), self.shown.get(row));
+            if line != shown {
+                let line = line.map_or("", String::as_str);
+                let _ = write!(text, "\x1b[{};1H{line}\x1b[K", row + 1);
+            }
+        }
+        self.shown = lines;
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::frame::{Line, Look};
+    use super::*;
+
+    fn frame(lines: &[&str]) -> Frame {
+        Frame { lines: lines.iter().map(|line| Line::of(line, Look::Plain)).collect() }
+    }
+
+    #[test]
+    fn only_lines_that_changed_are_written() {
+        let mut painter = Painter::new(false);
+        let first = painter.paint(&frame(&["one", "two"]), (80, 24));
+        assert_eq!(first, "\x1b[2J\x1b[1;1Hone\x1b[K\x1b[2;1Htwo\x1b[K");
+        assert_eq!(painter.paint(&frame(&["one", "two"]), (80, 24)), "");
+        assert_eq!(painter.paint(&frame(&["one", "2"]), (80, 24)), "\x1b[2;1H2\x1b[K");
+        assert_eq!(painter.paint(&frame(&["one"]), (80, 24)), "\x1b[2;1H\x1b[K");
+        let resized = painter.paint(&frame(&["one"]), (60, 24));
+        assert_eq!(resized, "\x1b[2J\x1b[1;1Hone\x1b[K", "another size is drawn anew");
+    }
+}

@@ -1,0 +1,242 @@
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use carrel_agent::FailureKind;
+use carrel_conductor::drive::{Gone, Lasting, StartError};
+use carrel_conductor::{IssueId, Order, Reason, Refused, Stage, Why};
+use carrel_store::RunFilter;
+use pretty_assertions::assert_eq;
+
+use super::stage::{Deed, World};
+
+fn files(path: &std::path::Path) -> usize {
+    std::fs::read_dir(path).map_or(0, |entries| {
+        entries.filter(|entry| entry.as_ref().unwrap().file_name() != ".carrel").count()
+    })
+}
+
+#[tokio::test]
+async fn an_issue_is_worked_off_and_its_workspace_goes_when_it_is_closed() {
+    let world = World::new(|turn| match turn.number {
+        1 => Deed::Answer("half"),
+        _ => Deed::Move("Done"),
+    });
+    world.issue("first").await;
+    let working = world.start().await;
+    working
+        .until("the issue is forgotten", |state| {
+            !state.outcomes.is_empty() && state.entries.is_empty()
+        })
+        .await;
+    let prompts = world.prompts();
+    assert_eq!(prompts[0], ("CAR-1".to_owned(), "Do CAR-1, attempt .".to_owned()));
+    assert!(prompts[1].1.starts_with("This is turn 2 of at most 20."), "{}", prompts[1].1);
+    assert_eq!(*world.seen.tools.lock().unwrap(), ["issue_show", "issue_comment", "issue_move"]);
+    assert_eq!(files(&world.path("ws")), 0);
+    let runs = working.handle.runs(RunFilter::default()).await.unwrap();
+    let run = &runs[0];
+    assert_eq!((runs.len(), run.identifier.as_str(), run.ended_at.is_some()), (1, "CAR-1", true));
+    let transcript = std::fs::read_to_string(run.transcript.as_ref().unwrap()).unwrap();
+    for part in ["run_started", "Do CAR-1", "moved to Done", "run_ended"] {
+        assert!(transcript.contains(part), "{part}: {transcript}");
+    }
+    let environment = world.seen.environment.lock().unwrap().clone();
+    assert_eq!(environment["CARREL_ISSUE_IDENTIFIER"], "CAR-1");
+    working.end().await;
+    assert_eq!(world.seen.closed.load(Ordering::SeqCst), 1);
+}
+
+#[tokio::test]
+async fn an_agent_without_a_memory_hears_its_instructions_in_every_turn() {
+    let world = World::new(|turn| match turn.number {
+        1 => Deed::Answer("half"),
+        _ => Deed::Move("Done"),
+    });
+    let world = world.forgetful();
+    world.issue("first").await;
+    let working = world.start().await;
+    working
+        .until("it is done", |state| state.entries.is_empty() && !state.outcomes.is_empty())
+        .await;
+    working.end().await;
+    assert!(world.prompts().iter().all(|(_, prompt)| prompt.starts_with("Do CAR-1")));
+}
+
+#[tokio::test]
+async fn a_turn_that_changes_nothing_and_says_nothing_new_is_the_last() {
+    let world = World::new(|_| Deed::Answer("same"));
+    let issue = world.issue("first").await;
+    let working = world.start().await;
+    let stuck = |stage: &Stage| matches!(stage, Stage::Blocked(block) if block.reason == Reason::NoProgress);
+    working.until_stage(&issue, "it is blocked", stuck).await;
+    assert_eq!(world.prompts().len(), 2);
+    working.end().await;
+}
+
+#[tokio::test]
+async fn a_question_blocks_an_issue_until_somebody_answers() {
+    let world = World::new(|turn| {
+        if turn.prompt.contains("blue") {
+            Deed::Move("Done")
+        } else {
+            Deed::Fail(FailureKind::InputRequired, "which colour?")
+        }
+    });
+    let issue = world.issue("first").await;
+    let working = world.start().await;
+    let asks = |stage: &Stage| matches!(stage, Stage::Blocked(block) if block.reason == Reason::Input("which colour?".to_owned()));
+    working.until_stage(&issue, "it asks", asks).await;
+    let id = IssueId(issue);
+    let refused =
+        working.handle.tell(Order::Answer(IssueId("CAR-9".to_owned()), String::new())).await;
+    assert!(matches!(refused, Err(Gone::Refused(Refused::Unknown(_)))), "{refused:?}");
+    working.handle.tell(Order::Answer(id, "blue".to_owned())).await.unwrap();
+    working.until("it is done", |state| state.entries.is_empty()).await;
+    let prompts = world.prompts();
+    assert!(prompts[1].1.starts_with("You had asked something"), "{}", prompts[1].1);
+    working.end().await;
+}
+
+#[tokio::test]
+async fn one_that_fails_waits_and_one_that_breaks_is_a_failure() {
+    for (deed, said) in [
+        (Deed::Fail(FailureKind::TurnFailed, "no luck"), "turn_failed: no luck"),
+        (Deed::Panic, "a defect in Carrel"),
+    ] {
+        let world = World::new(move |_| deed.clone());
+        let issue = world.issue("first").await;
+        let working = world.start().await;
+        let waits =
+            |stage: &Stage| matches!(stage, Stage::Retrying(retry) if retry.why == Why::Failure);
+        working.until_stage(&issue, "it waits", waits).await;
+        let state = working.handle.state();
+        let Stage::Retrying(retry) = &state.entries[&IssueId(issue)].stage else { panic!() };
+        assert!(retry.error.as_ref().unwrap().contains(said), "{retry:?}");
+        working.end().await;
+    }
+}
+
+#[tokio::test]
+async fn an_issue_that_is_moved_away_loses_its_agent_and_keeps_its_workspace() {
+    let world = World::new(|_| Deed::Hang);
+    let issue = world.issue("first").await;
+    let working = world.start().await;
+    working
+        .until("it works", |state| {
+            state.agents() == 1 && state.entries.values().any(|e| e.workspace.is_some())
+        })
+        .await;
+    world.shift(&issue, "Backlog").await;
+    working.until_stage(&issue, "it rests", |stage| *stage == Stage::Resting).await;
+    assert_eq!((files(&world.path("ws")), world.seen.closed.load(Ordering::SeqCst)), (1, 1));
+    world.shift(&issue, "Closed").await;
+    working.until("it is forgotten", |state| state.entries.is_empty()).await;
+    assert_eq!(files(&world.path("ws")), 0);
+    working.end().await;
+}
+
+#[tokio::test]
+async fn once_gives_every_issue_one_turn_and_tells_who_failed() {
+    static TURNS: AtomicUsize = AtomicUsize::new(0);
+    let world = World::new(|turn| {
+        let number = TURNS.fetch_add(1, Ordering::SeqCst).to_string();
+        std::fs::write(turn.directory.join("work"), number).unwrap();
+        match turn.issue.as_str() {
+            "CAR-2" => Deed::Fail(FailureKind::TurnFailed, "no luck"),
+            _ => Deed::Answer("done"),
+        }
+    });
+    world.write("agent: {max_concurrent_agents: 2}");
+    for title in ["one", "two", "three"] {
+        world.issue(title).await;
+    }
+    let report = world.once().await;
+    assert_eq!(report.succeeded, 2);
+    assert_eq!(report.failed, [("CAR-2".to_owned(), "turn_failed: no luck".to_owned())]);
+    assert_eq!(world.prompts().len(), 3);
+    assert!(world.seen.most_at_once.load(Ordering::SeqCst) <= 2);
+    // What waits to be tried again is tried when somebody wants to see it.
+    assert_eq!(world.once().await.succeeded, 2);
+    assert_eq!(world.prompts().len(), 6);
+    world.away.store(true, Ordering::SeqCst);
+    assert_eq!(world.once().await.failed.len(), 1);
+}
+
+#[tokio::test]
+async fn a_changed_file_is_in_force_and_a_broken_one_is_not() {
+    let world = World::new(|_| Deed::Hang);
+    world.write("agent: {max_concurrent_agents: 1}");
+    for title in ["one", "two"] {
+        world.issue(title).await;
+    }
+    let working = world.start().await;
+    let mut heard = working.handle.subscribe();
+    working.until("one works", |state| state.agents() == 1).await;
+    world.write("agent: {max_concurrent_agents: many}");
+    working.until("the file is broken", |state| state.broken.is_some()).await;
+    assert_eq!(
+        working.handle.workflow().config.conductor.as_ref().unwrap().agent.max_concurrent_agents,
+        1
+    );
+    world.write("agent: {max_concurrent_agents: 2}");
+    working.until("two work", |state| state.broken.is_none() && state.agents() == 2).await;
+    let mut told = Vec::new();
+    while let Ok(said) = heard.try_recv() {
+        told.push(serde_json::to_value(&*said).unwrap()["what"].as_str().unwrap().to_owned());
+    }
+    let count = |what: &str| told.iter().filter(|told| *told == what).count();
+    assert_eq!((count("workflow_broken"), count("workflow_changed")), (1, 1), "{told:?}");
+    working.end().await;
+}
+
+#[tokio::test]
+async fn no_second_conductor_takes_the_same_issues() {
+    let world = World::new(|_| Deed::Hang);
+    let working = world.start().await;
+    let refused = world.open(Lasting::Forever).await;
+    assert!(matches!(refused, Err(StartError::InUse { .. })));
+    let said = refused.err().unwrap().to_string();
+    assert!(said.contains(&format!("process {}", std::process::id())), "{said}");
+    working.end().await;
+    world.open(Lasting::Forever).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_tracker_that_comes_back_is_asked_again() {
+    let world = World::new(|_| Deed::Move("Done"));
+    world.issue("first").await;
+    world.away.store(true, Ordering::SeqCst);
+    let working = world.start().await;
+    working.until("it was said", |state| !state.notices.is_empty()).await;
+    world.away.store(false, Ordering::SeqCst);
+    working
+        .until("it is done", |state| !state.outcomes.is_empty() && state.entries.is_empty())
+        .await;
+    working.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn many_at_once_are_never_two_for_one_issue() {
+    static TURNS: AtomicUsize = AtomicUsize::new(0);
+    let world = World::new(|turn| {
+        TURNS.fetch_add(1, Ordering::SeqCst);
+        if turn.number < 3 {
+            Deed::Answer(if turn.number == 1 { "begun" } else { "going on" })
+        } else {
+            Deed::Move("Done")
+        }
+    });
+    world.write("agent: {max_concurrent_agents: 7}");
+    for number in 0..30 {
+        world.issue(&number.to_string()).await;
+    }
+    let working = world.start().await;
+    working
+        .until("all are done", |state| {
+            state.outcomes.values().sum::<u64>() >= 30 && state.entries.is_empty()
+        })
+        .await;
+    working.end().await;
+    assert_eq!(TURNS.load(Ordering::SeqCst), 90);
+    assert!(!world.seen.doubled.load(Ordering::SeqCst));
+    assert!(world.seen.most_at_once.load(Ordering::SeqCst) <= 7);
+}

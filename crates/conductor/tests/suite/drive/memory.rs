@@ -1,0 +1,142 @@
+use std::sync::atomic::Ordering;
+
+use carrel_agent::FailureKind;
+use carrel_conductor::drive::Lasting;
+use carrel_conductor::{IssueId, Order, Stage};
+use carrel_store::{Journal as _, RunFilter};
+use pretty_assertions::assert_eq;
+
+use super::stage::{Deed, World};
+
+#[tokio::test]
+async fn an_agent_that_is_ended_with_the_conductor_goes_on_in_its_conversation() {
+    for orderly in [true, false] {
+        let world = World::new(|turn| {
+            if turn.prompt.contains("interrupted") { Deed::Move("Done") } else { Deed::Hang }
+        });
+        let issue = world.issue("first").await;
+        let working = world.start().await;
+        working
+            .until("it is in its turn", |state| {
+                state.entries.values().any(|entry| entry.thread.is_some())
+            })
+            .await;
+        if orderly {
+            working.end().await;
+            assert_eq!(world.seen.closed.load(Ordering::SeqCst), 1);
+        } else {
+            working.kill().await;
+        }
+        let entries = world.store().entries("local").await.unwrap();
+        assert_eq!(entries[0].1["stage"]["stage"], "running", "{entries:?}");
+        let working = world.start().await;
+        working.until("it is done", |state| state.entries.is_empty()).await;
+        let threads = world.seen.threads.lock().unwrap().clone();
+        assert_eq!(threads, [None, Some(format!("thread-{issue}"))]);
+        let runs = working.handle.runs(RunFilter::default()).await.unwrap();
+        let outcomes: Vec<_> = runs.iter().map(|run| run.outcome.clone().unwrap()).collect();
+        assert_eq!(outcomes[1], "interrupted");
+        assert!(runs[0].run > runs[1].run);
+        working.end().await;
+    }
+}
+
+#[tokio::test]
+async fn backoff_attempts_and_spending_are_there_after_a_crash() {
+    let world = World::new(|_| Deed::Fail(FailureKind::TurnFailed, "no luck"));
+    let issue = IssueId(world.issue("first").await);
+    let working = world.start().await;
+    let waits = |stage: &Stage| matches!(stage, Stage::Retrying(_));
+    working.until_stage(&issue.0, "it waits", waits).await;
+    let before = working.handle.state();
+    working.kill().await;
+    let working = world.start().await;
+    working
+        .until("it has looked", |state| state.next_due().is_some() && !state.entries.is_empty())
+        .await;
+    let after = working.handle.state();
+    let (before, after) = (&before.entries[&issue], &after.entries[&issue]);
+    assert_eq!((&before.stage, before.attempt), (&after.stage, after.attempt));
+    assert_eq!(before.spent, after.spent);
+    assert_eq!(after.spent.total_tokens, 7);
+    assert_eq!(world.prompts().len(), 1);
+    working.end().await;
+}
+
+#[tokio::test]
+async fn what_was_closed_meanwhile_is_cleaned_up_before_anything_is_begun() {
+    let world = World::new(|_| Deed::Hang);
+    let issue = world.issue("first").await;
+    let working = world.start().await;
+    working
+        .until("it has a place", |state| state.entries.values().any(|e| e.workspace.is_some()))
+        .await;
+    working.kill().await;
+    assert!(world.path("ws").join(&issue).is_dir());
+    world.shift(&issue, "Closed").await;
+    let working = world.start().await;
+    working.until("it is forgotten", |state| state.entries.is_empty()).await;
+    assert!(!world.path("ws").join(&issue).exists());
+    assert_eq!(world.prompts().len(), 1);
+    working.end().await;
+}
+
+#[tokio::test]
+async fn a_workspace_stays_where_it_is_when_the_root_is_moved() {
+    let world = World::new(|_| Deed::Fail(FailureKind::TurnFailed, "no luck"));
+    let issue = world.issue("first").await;
+    let working = world.start().await;
+    working.until_stage(&issue, "it waits", |stage| matches!(stage, Stage::Retrying(_))).await;
+    world.write(&format!("workspace: {{root: {}}}", world.path("elsewhere").display()));
+    let other = |state: &carrel_conductor::State| {
+        state.notices.iter().any(|(_, notice)| format!("{notice:?}").contains("WorkflowChanged"))
+    };
+    working.until("the file is in force", other).await;
+    let second = world.issue("second").await;
+    working.handle.tell(Order::RetryNow(IssueId(issue.clone()))).await.unwrap();
+    working
+        .until_stage(&second, "the other waits", |stage| matches!(stage, Stage::Retrying(_)))
+        .await;
+    working.until("both were tried", |state| state.outcomes.values().sum::<u64>() >= 3).await;
+    let state = working.handle.state();
+    let place = |issue: &str| state.entries[&IssueId(issue.to_owned())].workspace.clone().unwrap();
+    assert_eq!(place(&issue), world.path("ws").join(&issue));
+    assert_eq!(place(&second), world.path("elsewhere").join(&second));
+    world.shift(&issue, "Closed").await;
+    working.until("it is cleaned", |state| state.entries.len() == 1).await;
+    assert!(!world.path("ws").join(&issue).exists());
+    working.end().await;
+}
+
+#[tokio::test]
+async fn a_workspace_that_somebody_still_uses_is_not_given_to_another_agent() {
+    let world = World::new(|_| Deed::Hang);
+    let issue = world.issue("first").await;
+    let working = world.start().await;
+    working
+        .until("it has a place", |state| state.entries.values().any(|e| e.workspace.is_some()))
+        .await;
+    // The lock is what a process of the run would hold; the task that held it is not gone at once.
+    let (mut conductor, held) = (Some(working), world.path("ws").join(".carrel/locks/CAR-1.lock"));
+    let lock = std::fs::File::open(held).unwrap();
+    lock.lock_shared().unwrap();
+    conductor.take().unwrap().kill().await;
+    let opening = tokio::spawn({
+        let free = std::time::Instant::now() + std::time::Duration::from_secs(1);
+        async move {
+            tokio::time::sleep_until(free.into()).await;
+            drop(lock);
+        }
+    });
+    let began = std::time::Instant::now();
+    let (conductor, _stop) = world.open(Lasting::Forever).await.unwrap();
+    assert!(began.elapsed() >= std::time::Duration::from_millis(900));
+    opening.await.unwrap();
+    let runs = conductor.handle().runs(RunFilter::default()).await.unwrap();
+    assert_eq!(
+        (runs[0].identifier.as_str(), runs[0].outcome.as_deref()),
+        (issue.as_str(), Some("interrupted"))
+    );
+    let state = conductor.handle().state();
+    assert!(matches!(state.entries[&IssueId(issue)].stage, Stage::Running(_)));
+}

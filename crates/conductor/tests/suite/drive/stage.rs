@@ -1,0 +1,377 @@
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use carrel_agent::{Agent, Event, Failure, FailureKind, Opening, Session, Tokens};
+use carrel_conductor::drive::{Conductor, Handle, Lasting, Makers, Options, Report, StartError};
+use carrel_conductor::{IssueId, Stage, State};
+use carrel_config::{Environment, OperatorPolicy, Scope, Workflow};
+use carrel_domain::SystemClock;
+use carrel_store::{IssueChange, NewIssue, Sqlite, SqliteOptions};
+use carrel_tracker::{Fault, FaultKind, Issue, Local, Tool, ToolReply, Tracker};
+use carrel_workspace::{Boundary, Commands, Purpose, Runner, RunnerOptions};
+use serde_json::Value;
+use tempfile::TempDir;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+/// How long something may take to come true on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// What an agent does with a prompt.
+pub(crate) type Script = dyn Fn(Turn) -> Deed + Send + Sync;
+
+/// A turn that is to be taken.
+pub(crate) struct Turn {
+    pub(crate) number: u64,
+    pub(crate) prompt: String,
+    pub(crate) issue: String,
+    pub(crate) directory: PathBuf,
+}
+
+/// What an agent does in a turn.
+#[derive(Clone)]
+pub(crate) enum Deed {
+    Answer(&'static str),
+    Fail(FailureKind, &'static str),
+    /// Nothing, until somebody stops it.
+    Hang,
+    /// Moves its issue with the tracker's tool.
+    Move(&'static str),
+    /// Works for a while and tells of it.
+    Busy(Duration),
+    Panic,
+}
+
+/// What agents were seen to do.
+#[derive(Default)]
+pub(crate) struct Seen {
+    pub(crate) prompts: Mutex<Vec<(String, String)>>,
+    pub(crate) threads: Mutex<Vec<Option<String>>>,
+    pub(crate) tools: Mutex<Vec<String>>,
+    pub(crate) environment: Mutex<BTreeMap<String, String>>,
+    pub(crate) closed: AtomicUsize,
+    working: Mutex<BTreeMap<String, usize>>,
+    pub(crate) most_at_once: AtomicUsize,
+    pub(crate) doubled: AtomicBool,
+}
+
+pub(crate) struct Fake {
+    script: Arc<Script>,
+    seen: Arc<Seen>,
+    /// Whether a conversation can be taken up again.
+    remembers: bool,
+}
+
+impl std::fmt::Debug for Fake {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Fake")
+    }
+}
+
+struct Speaking {
+    script: Arc<Script>,
+    seen: Arc<Seen>,
+    opening: Opening,
+    issue: String,
+    thread: Option<String>,
+    turns: u64,
+}
+
+#[async_trait::async_trait]
+impl Agent for Fake {
+    async fn open(&self, opening: Opening) -> Result<Box<dyn Session>, Failure> {
+        let issue = opening.workspace.record().identifier.to_string();
+        let at_once = {
+            let mut working = self.seen.working.lock().unwrap();
+            let count = working.entry(issue.clone()).or_default();
+            *count += 1;
+            if *count > 1 {
+                self.seen.doubled.store(true, Ordering::SeqCst);
+            }
+            working.values().sum()
+        };
+        self.seen.most_at_once.fetch_max(at_once, Ordering::SeqCst);
+        self.seen.threads.lock().unwrap().push(opening.thread.clone());
+        let names = opening.tools.list();
+        let names = names.iter().map(|tool| tool["name"].as_str().unwrap().to_owned());
+        *self.seen.tools.lock().unwrap() = names.collect();
+        *self.seen.environment.lock().unwrap() = opening.environment.iter().cloned().collect();
+        let new = format!("thread-{issue}");
+        let thread = self.remembers.then(|| opening.thread.clone().unwrap_or(new));
+        let (script, seen) = (Arc::clone(&self.script), Arc::clone(&self.seen));
+        Ok(Box::new(Speaking { script, seen, opening, issue, thread, turns: 0 }))
+    }
+}
+
+#[async_trait::async_trait]
+impl Session for Speaking {
+    fn thread(&self) -> Option<String> {
+        self.thread.clone()
+    }
+
+    async fn turn(&mut self, prompt: &str) -> Result<String, Failure> {
+        self.turns += 1;
+        self.seen.prompts.lock().unwrap().push((self.issue.clone(), prompt.to_owned()));
+        let thread = self.thread.clone().unwrap_or_default();
+        let session = format!("{thread}-{}", self.turns);
+        let told = [
+            Event::SessionStarted { session, thread, pid: None },
+            Event::Usage(Tokens { input: 3, output: 4, total: 7 * self.turns }),
+            Event::Something { kind: "message".to_owned(), message: Some("busy".to_owned()) },
+        ];
+        for event in told {
+            let _ = self.opening.events.send(event).await;
+        }
+        let turn = Turn {
+            number: self.turns,
+            prompt: prompt.to_owned(),
+            issue: self.issue.clone(),
+            directory: self.opening.workspace.files().path().to_owned(),
+        };
+        match (self.script)(turn) {
+            Deed::Answer(answer) => Ok(answer.to_owned()),
+            Deed::Fail(kind, message) => Err(Failure { kind, message: message.to_owned() }),
+            Deed::Hang => {
+                self.opening.stop.cancelled().await;
+                Err(Failure { kind: FailureKind::Stopped, message: "told to".to_owned() })
+            }
+            Deed::Move(state) => {
+                let arguments = serde_json::json!({ "state": state });
+                let (worked, said) = self.opening.tools.call("issue_move", arguments).await;
+                assert!(worked, "{said}");
+                Ok(format!("moved to {state}"))
+            }
+            Deed::Busy(time) => {
+                for step in 0..10 {
+                    tokio::time::sleep(time / 10).await;
+                    let (kind, message) = ("step".to_owned(), Some(step.to_string()));
+                    let _ = self.opening.events.send(Event::Something { kind, message }).await;
+                }
+                Ok("done".to_owned())
+            }
+            Deed::Panic => panic!("an agent that breaks"),
+        }
+    }
+
+    async fn close(self: Box<Self>) {
+        self.seen.closed.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+impl Drop for Speaking {
+    fn drop(&mut self) {
+        *self.seen.working.lock().unwrap().get_mut(&self.issue).unwrap() -= 1;
+    }
+}
+
+/// The tracker that is built in, which can be away.
+#[derive(Debug)]
+struct Moody {
+    inner: Local,
+    away: Arc<AtomicBool>,
+}
+
+impl Moody {
+    fn fault(&self) -> Result<(), Fault> {
+        let away = self.away.load(Ordering::SeqCst);
+        let fault = away.then(|| Fault::new(FaultKind::Request, "nobody answers"));
+        fault.map_or(Ok(()), Err)
+    }
+}
+
+#[async_trait::async_trait]
+impl Tracker for Moody {
+    async fn by_states(&self, states: &[String]) -> Result<Vec<Issue>, Fault> {
+        self.fault()?;
+        self.inner.by_states(states).await
+    }
+
+    async fn by_ids(&self, ids: &[IssueId]) -> Result<Vec<Issue>, Fault> {
+        self.fault()?;
+        self.inner.by_ids(ids).await
+    }
+
+    fn tools(&self) -> Vec<Tool> {
+        self.inner.tools()
+    }
+
+    async fn call(&self, issue: &Issue, tool: &str, arguments: Value) -> ToolReply {
+        self.inner.call(issue, tool, arguments).await
+    }
+}
+
+/// A data directory, a workflow file and agents.
+pub(crate) struct World {
+    pub(crate) directory: TempDir,
+    pub(crate) seen: Arc<Seen>,
+    pub(crate) away: Arc<AtomicBool>,
+    script: Arc<Script>,
+    remembers: bool,
+}
+
+/// A conductor at work.
+pub(crate) struct Working {
+    pub(crate) handle: Handle,
+    pub(crate) stop: CancellationToken,
+    task: JoinHandle<Report>,
+}
+
+impl World {
+    pub(crate) fn new(script: impl Fn(Turn) -> Deed + Send + Sync + 'static) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let world = Self {
+            directory,
+            seen: Arc::default(),
+            away: Arc::default(),
+            script: Arc::new(script),
+            remembers: true,
+        };
+        world.write("");
+        world
+    }
+
+    pub(crate) fn forgetful(self) -> Self {
+        Self { remembers: false, ..self }
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    /// Writes the workflow file, with more lines in front.
+    pub(crate) fn write(&self, more: &str) {
+        self.write_polling(50, more);
+    }
+
+    /// Writes it with another time between two looks at the tracker, in milliseconds.
+    pub(crate) fn write_polling(&self, interval: u64, more: &str) {
+        let root = if more.contains("root:") {
+            String::new()
+        } else {
+            format!("workspace: {{root: {}}}\n", self.path("ws").display())
+        };
+        let text = format!(
+            "---\ntracker: {{kind: local}}\npolling: {{interval_ms: {interval}}}\n{root}{more}\n---\nDo {{{{ issue.identifier }}}}, attempt {{{{ attempt }}}}."
+        );
+        std::fs::write(self.path("WORKFLOW.md"), text).unwrap();
+    }
+
+    pub(crate) fn store(&self) -> Arc<Sqlite> {
+        let path = self.path("carrel.db");
+        Arc::new(Sqlite::open(&SqliteOptions { path }).unwrap())
+    }
+
+    pub(crate) fn tracker(&self) -> Local {
+        let terminal = ["Done".to_owned(), "Closed".to_owned()];
+        Local::new(self.store(), Arc::new(SystemClock), &terminal)
+    }
+
+    pub(crate) async fn issue(&self, title: &str) -> String {
+        let (title, state) = (title.to_owned(), "Todo".to_owned());
+        let new = NewIssue { title, state, ..NewIssue::default() };
+        self.tracker().add(new).await.unwrap().identifier
+    }
+
+    pub(crate) async fn shift(&self, issue: &str, state: &str) {
+        let change = IssueChange { state: Some(state.to_owned()), ..IssueChange::default() };
+        self.tracker().change(issue, change).await.unwrap();
+    }
+
+    pub(crate) async fn open(
+        &self,
+        lasting: Lasting,
+    ) -> Result<(Conductor, CancellationToken), StartError> {
+        let environment = Environment::process();
+        let workflow =
+            Workflow::load(&self.path("WORKFLOW.md"), &environment, Scope::Everything).unwrap();
+        let commands = Commands::new("/nonexistent".into());
+        let runner = Runner::new(RunnerOptions {
+            commands: commands.clone(),
+            policy: OperatorPolicy::default(),
+            environment,
+            boundary: Boundary::Off,
+            without: Vec::new(),
+            purpose: Purpose::ManyCommands,
+        });
+        let store = self.store();
+        let (issues, away) = (Arc::clone(&store), Arc::clone(&self.away));
+        let (script, seen) = (Arc::clone(&self.script), Arc::clone(&self.seen));
+        let remembers = self.remembers;
+        let stop = CancellationToken::new();
+        let makers = Makers {
+            tracker: Arc::new(move |config| {
+                let terminal = &config.tracker.terminal_states;
+                let inner = Local::new(Arc::clone(&issues) as _, Arc::new(SystemClock), terminal);
+                Ok(Arc::new(Moody { inner, away: Arc::clone(&away) }))
+            }),
+            agent: Arc::new(move |_| {
+                let (script, seen) = (Arc::clone(&script), Arc::clone(&seen));
+                Arc::new(Fake { script, seen, remembers })
+            }),
+        };
+        let conductor = Conductor::open(Options {
+            workflow,
+            environment: Environment::process,
+            journal: store,
+            clock: Arc::new(SystemClock),
+            runner: Arc::new(runner),
+            commands,
+            makers,
+            data: self.directory.path().to_owned(),
+            lasting,
+            stop: stop.clone(),
+        });
+        Ok((conductor.await?, stop))
+    }
+
+    pub(crate) async fn start(&self) -> Working {
+        let (conductor, stop) = self.open(Lasting::Forever).await.unwrap();
+        let handle = conductor.handle();
+        Working { handle, stop, task: tokio::spawn(conductor.run()) }
+    }
+
+    pub(crate) async fn once(&self) -> Report {
+        let (conductor, _stop) = self.open(Lasting::Once).await.unwrap();
+        tokio::time::timeout(PATIENCE, conductor.run()).await.expect("it ends by itself")
+    }
+
+    pub(crate) fn prompts(&self) -> Vec<(String, String)> {
+        self.seen.prompts.lock().unwrap().clone()
+    }
+}
+
+impl Working {
+    /// Waits until the state is as described.
+    pub(crate) async fn until(&self, what: &str, condition: impl Fn(&State) -> bool) {
+        let deadline = Instant::now() + PATIENCE;
+        while !condition(&self.handle.state()) {
+            assert!(
+                Instant::now() < deadline,
+                "never came true: {what}: {:#?}",
+                self.handle.state()
+            );
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+
+    pub(crate) async fn until_stage(&self, issue: &str, what: &str, is: impl Fn(&Stage) -> bool) {
+        let id = IssueId(issue.to_owned());
+        self.until(what, |state| state.entries.get(&id).is_some_and(|entry| is(&entry.stage)))
+            .await;
+    }
+
+    /// Tells it to end, and waits for that.
+    pub(crate) async fn end(self) -> Report {
+        self.stop.cancel();
+        tokio::time::timeout(PATIENCE, self.task).await.expect("it ends").unwrap()
+    }
+
+    /// Ends it in the middle of whatever it does, as a crash would.
+    pub(crate) async fn kill(self) {
+        self.task.abort();
+        let _ = self.task.await;
+    }
+}
