@@ -1,6 +1,7 @@
 //! `carrel run`
 
 mod arguments;
+pub(crate) mod screen;
 mod signals;
 
 use std::path::{Path, PathBuf};
@@ -36,7 +37,7 @@ pub(crate) fn run(
 ) -> Result<ExitCode, Failure> {
     let workflow = load(arguments.workflow.as_deref(), environment)?;
     let runtime = server_runtime()?;
-    let worked = runtime.block_on(conduct(arguments, workflow, environment));
+    let worked = runtime.block_on(conduct(arguments, format, workflow, environment));
     runtime.shutdown_background();
     let report = worked?;
     if arguments.once && format == Format::Json {
@@ -60,6 +61,7 @@ pub(crate) fn load(path: Option<&Path>, environment: &Environment) -> Result<Wor
 
 async fn conduct(
     arguments: &RunArguments,
+    format: Format,
     workflow: Workflow,
     environment: &Environment,
 ) -> Result<Report, Failure> {
@@ -83,7 +85,7 @@ async fn conduct(
         commands: Commands::new(own_program()?),
         data: data.clone(),
         lasting: if arguments.once { Lasting::Once } else { Lasting::Forever },
-        stop,
+        stop: stop.clone(),
     });
     let conductor = conductor.await?;
     if !arguments.once {
@@ -93,7 +95,18 @@ async fn conduct(
             "carrel run works off the issues of {scope} as {file} says; data in {data}"
         ));
     }
-    let report = conductor.run().await;
+    let (over, handle) = (stop.child_token(), conductor.handle());
+    let showing = async {
+        if screen::is_there(environment) && format == Format::Text && !arguments.once {
+            screen::show(handle.clone(), environment, over.clone()).await;
+        }
+    };
+    let working = async {
+        let report = conductor.run().await;
+        over.cancel();
+        report
+    };
+    let (report, ()) = tokio::join!(working, showing);
     listening.abort();
     Ok(report)
 }
