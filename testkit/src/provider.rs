@@ -16,6 +16,8 @@ pub enum Reply {
     Say(&'static str),
     /// A call of a tool.
     Call(&'static str, Value),
+    /// A call of a tool of an MCP server, by its namespace.
+    CallIn(&'static str, &'static str, Value),
     /// Nothing, for as long as anybody waits.
     Silence,
     /// An error with this status.
@@ -101,10 +103,12 @@ impl Script {
                 return write(stream, status, "application/json", &body.to_string()).await;
             }
             Reply::Say(text) => message(number, text),
-            Reply::Call(name, arguments) => json!({
-                "type": "function_call", "id": format!("item-{number}"),
-                "call_id": format!("call-{number}"), "name": name, "arguments": arguments.to_string(),
-            }),
+            Reply::Call(name, arguments) => call(number, name, &arguments),
+            Reply::CallIn(namespace, name, arguments) => {
+                let mut call = call(number, name, &arguments);
+                call["namespace"] = namespace.into();
+                call
+            }
         };
         write(stream, 200, "text/event-stream", &events(number, &item)).await;
     }
@@ -114,6 +118,13 @@ fn message(number: usize, text: &str) -> Value {
     json!({
         "type": "message", "role": "assistant", "id": format!("message-{number}"),
         "content": [{ "type": "output_text", "text": text }],
+    })
+}
+
+fn call(number: usize, name: &str, arguments: &Value) -> Value {
+    json!({
+        "type": "function_call", "id": format!("item-{number}"),
+        "call_id": format!("call-{number}"), "name": name, "arguments": arguments.to_string(),
     })
 }
 

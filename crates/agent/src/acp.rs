@@ -71,7 +71,7 @@ impl Acp {
 #[async_trait::async_trait]
 impl Agent for Acp {
     async fn open(&self, opening: Opening) -> Result<Box<dyn Session>, Failure> {
-        let site = Site::open(&opening).await?;
+        let site = Site::open(&opening).await?.offering(&opening);
         let process = self.launcher.start(&site, Input::Told).await?;
         let mut working = Working {
             rpc: Connection::new(process, Dialect::Full, self.patience),
@@ -215,7 +215,7 @@ impl Working {
     }
 
     fn place(&self) -> Value {
-        json!({ "cwd": self.site.path().to_string_lossy(), "mcpServers": [] })
+        json!({ "cwd": self.site.path().to_string_lossy(), "mcpServers": self.site.servers() })
     }
 
     /// Takes a session up again, and tells whether that worked.

@@ -36,7 +36,7 @@ pub(crate) struct Command {
 #[async_trait::async_trait]
 impl Agent for Command {
     async fn open(&self, opening: Opening) -> Result<Box<dyn Session>, Failure> {
-        let site = Site::open(&opening).await?;
+        let site = Site::open(&opening).await?.offering(&opening);
         Ok(Box::new(Working {
             launcher: self.launcher.clone(),
             silence: self.silence,

@@ -5,20 +5,24 @@
 //! takes turns with it decides how long they may last.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use carrel_config::{ConductorConfig, environment as variable, withheld_variables};
 use carrel_domain::{Network, WorkspaceAccess, message_of};
 use carrel_workspace::{CommandForm, Desk, Grants, LimitRequest, RunRequest, Runner, Workspace};
+use serde_json::{Value, json};
 use tracing::warn;
 
 use crate::Opening;
 use crate::credentials;
 use crate::failure::{Failure, FailureKind};
+use crate::offer::Offer;
 use crate::process::{Input, Process};
 use crate::program;
+use crate::reporter::Reporter;
+use crate::toolbox::Toolbox;
 
 /// Says to agents that somebody else confines them, so that they need not: ours, and what Claude Code and
 /// Gemini CLI look at.
@@ -45,6 +49,8 @@ pub(crate) struct Site {
     workspace: Arc<Workspace>,
     desk: Arc<Desk>,
     environment: Vec<(String, String)>,
+    /// Tools for an agent that takes them over MCP.
+    offer: Option<Offer>,
 }
 
 impl Site {
@@ -57,11 +63,43 @@ impl Site {
             workspace: Arc::clone(&opening.workspace),
             desk: Arc::new(desk),
             environment: opening.environment.clone(),
+            offer: None,
         })
     }
 
+    /// Offers the tools over MCP, if there are any.
+    pub(crate) fn offering(mut self, opening: &Opening) -> Self {
+        let tools = Toolbox::new(Arc::clone(&opening.tools));
+        if tools.list().is_empty() {
+            return self;
+        }
+        let temporary = self.runner.environment().temp_dir();
+        let reporter = Reporter::new(opening.events.clone());
+        match Offer::open(&temporary, Arc::new(tools), reporter) {
+            Ok(offer) => self.offer = Some(offer),
+            Err(error) => warn!(%error, "the agent works without tools"),
+        }
+        self
+    }
+
+    /// Describes the servers that an agent gets its tools from, as editors do.
+    pub(crate) fn servers(&self) -> Vec<Value> {
+        let describe = |offer: &Offer| {
+            let socket = offer.socket();
+            let variable =
+                json!({ "name": variable::CARREL_TOOLS, "value": socket.to_string_lossy() });
+            json!({
+                "name": "carrel",
+                "command": self.runner.program().to_string_lossy(),
+                "args": ["mcp"],
+                "env": [variable],
+            })
+        };
+        self.offer.iter().map(describe).collect()
+    }
+
     /// Returns where the workspace is.
-    pub(crate) fn path(&self) -> &std::path::Path {
+    pub(crate) fn path(&self) -> &Path {
         self.desk.path()
     }
 
@@ -111,12 +149,17 @@ impl Launcher {
         grants.readable.extend(found.readable);
         grants.readable.extend(own.readable);
         grants.writable.extend(own.writable);
+        if let Some(offer) = &site.offer {
+            let program = site.runner.program().to_owned();
+            grants.readable.extend([offer.directory().to_owned(), program]);
+        }
         let passed = self.passed.iter().filter_map(|name| Some((name, operator.get(name)?)));
         let mut environment: Vec<(OsString, OsString)> =
             passed.map(|(name, value)| (name.into(), value.to_owned())).collect();
         environment.extend(own.variables);
         environment.extend(Self::told(site).map(|(name, value)| (name.into(), value.into())));
-        let line = self.line(&found.path);
+        let last = site.offer.as_ref().and_then(|_| site.runner.program().parent());
+        let line = self.line(&found.path, last);
         let argv = ["bash", "-lc", "--", &line].map(OsString::from).to_vec();
         RunRequest {
             network: Some(self.network),
@@ -137,24 +180,24 @@ impl Launcher {
         let ceiling = root.map(|root| ("GIT_CEILING_DIRECTORIES".to_owned(), root));
         let path = site.path().to_string_lossy().into_owned();
         let place = [("CARREL_WORKSPACE".to_owned(), path)];
-        walls.chain(ceiling).chain(place).chain(site.environment.iter().cloned())
+        let socket = site.offer.as_ref().map(|offer| offer.socket().to_string_lossy().into_owned());
+        let tools = socket.map(|socket| (variable::CARREL_TOOLS.to_owned(), socket));
+        walls.chain(ceiling).chain(place).chain(tools).chain(site.environment.iter().cloned())
     }
 
     /// Returns the line for a login shell. What a profile exports comes before it, and so does the `PATH`
     /// that a profile sets.
-    fn line(&self, path: &[PathBuf]) -> String {
+    fn line(&self, first: &[PathBuf], last: Option<&Path>) -> String {
         let names = self.removed.join(" ");
         let prefixes = [variable::SECRET_PREFIX, variable::GIT_TOKEN_PREFIX];
         let prefixes = prefixes.map(|prefix| format!("\"${{!{prefix}@}}\"")).join(" ");
-        let path: Vec<_> = path.iter().map(|path| path.to_string_lossy()).collect();
-        let path = match path.as_slice() {
-            [] => String::new(),
-            path => format!("PATH={}:$PATH\n", quoted(&path.join(":"))),
-        };
-        format!("unset -v {names} {prefixes} || exit 126\n{path}{}", self.command)
+        let first = first.iter().map(|path| format!("{}:", quoted(path)));
+        let last = last.map(|path| format!(":{}", quoted(path))).unwrap_or_default();
+        let path = format!("PATH={}$PATH{last}", first.collect::<Vec<_>>().concat());
+        format!("unset -v {names} {prefixes} || exit 126\n{path}\n{}", self.command)
     }
 }
 
-fn quoted(word: &str) -> String {
-    format!("'{}'", word.replace('\'', "'\\''"))
+fn quoted(path: &Path) -> String {
+    format!("'{}'", path.to_string_lossy().replace('\'', "'\\''"))
 }

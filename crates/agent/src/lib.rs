@@ -13,6 +13,7 @@ mod event;
 mod failure;
 mod launch;
 mod lines;
+mod offer;
 mod pace;
 mod process;
 mod program;
@@ -23,6 +24,7 @@ mod usage;
 
 pub use event::{Event, Tokens};
 pub use failure::{Failure, FailureKind};
+pub use offer::relay;
 
 use std::fmt;
 use std::sync::Arc;

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use carrel_config::Environment;
+use carrel_config::{Environment, environment as variable};
 use carrel_mcp::{BearerToken, HttpOptions, ToolServer, serve_http, serve_stdio};
 use carrel_tools::Registry;
 use tokio::net::TcpListener;
@@ -16,11 +16,16 @@ use crate::exec::cancel_on_signal;
 use crate::failure::Failure;
 use crate::{output, server_runtime, toolbox};
 
-/// Serves the tools until the client goes, or until the program is asked to end.
+/// Serves the tools until the client goes, or until the program is asked to end. What an agent starts behind
+/// its walls, where no tool could run, passes on to the session that the agent works for.
 pub(crate) fn run(
     arguments: &McpArguments,
     environment: &Environment,
 ) -> Result<ExitCode, Failure> {
+    if let Some(socket) = environment.get(variable::CARREL_TOOLS) {
+        let failed = |source| Failure::Start { doing: "reaching the tools of the session", source };
+        return carrel_agent::relay(Path::new(socket)).map(|()| ExitCode::SUCCESS).map_err(failed);
+    }
     let runtime = server_runtime()?;
     let served = runtime.block_on(serve(arguments, environment));
     // A thread may wait for stdin, and nobody can wake it.

@@ -84,6 +84,8 @@ variables! {
     CARREL_JWT_WORKSPACES_CLAIM;
     /// The claim that names scopes.
     CARREL_JWT_SCOPE_CLAIM;
+    /// The socket that `carrel mcp`, started by an agent, passes requests for tools on to.
+    CARREL_TOOLS;
     /// The server that `carrel task` talks to.
     CARREL_SERVER;
     /// The token that `carrel task` shows to it.

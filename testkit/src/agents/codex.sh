@@ -40,6 +40,7 @@ play() {
     approval) ask item/commandExecution/requestApproval '"command":"rm x"' ;;
     tool) ask item/tool/call '"callId":"c","tool":"note","arguments":{"text":"hello"}' ;;
     no_tool) ask item/tool/call '"callId":"c","tool":"nothing","arguments":{}' ;;
+    failing_tool) ask item/tool/call '"callId":"c","tool":"fail","arguments":{}' ;;
     unknown) ask some/newRequest '"x":1' ;;
     other_threads)
       say '{"method":"turn/completed","params":{"threadId":"another","turn":{"id":"turn-x","status":"failed"}}}'

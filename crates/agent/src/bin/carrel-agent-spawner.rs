@@ -1,8 +1,19 @@
-//! What the tests of this crate start commands with.
+//! What the tests of this crate start commands with, and what agents of theirs reach tools through.
 #![forbid(unsafe_code)]
 
+use std::path::Path;
 use std::process::ExitCode;
 
+use carrel_agent::relay;
+use carrel_config::{Environment, environment};
+
 fn main() -> ExitCode {
-    carrel_exec::run_helper(std::env::args_os().skip(1)).unwrap_or(ExitCode::FAILURE)
+    if let Some(code) = carrel_exec::run_helper(std::env::args_os().skip(1)) {
+        return code;
+    }
+    let variables = Environment::process();
+    match variables.get(environment::CARREL_TOOLS).map(|socket| relay(Path::new(socket))) {
+        Some(Ok(())) => ExitCode::SUCCESS,
+        Some(Err(_)) | None => ExitCode::FAILURE,
+    }
 }

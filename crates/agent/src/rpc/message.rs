@@ -41,7 +41,7 @@ const LIMIT_WORDS: [&str; 6] =
 
 impl Message {
     /// Reads a line.
-    pub(super) fn of(line: &str) -> Self {
+    pub(crate) fn of(line: &str) -> Self {
         match serde_json::from_str::<Map<String, Value>>(line) {
             Ok(object) => Self::of_object(object).unwrap_or_else(|| Self::Other(line.to_owned())),
             Err(_) if line.trim_start().starts_with('{') => Self::Malformed(line.to_owned()),

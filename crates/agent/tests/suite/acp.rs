@@ -1,12 +1,12 @@
+use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use carrel_agent::{Failure, FailureKind};
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
 
 use crate::conformance::Kind;
-use crate::lab::{Heard, Lab, NoTools};
+use crate::lab::{Heard, Lab, NoTools, Notes};
 
 async fn turn(scenario: &str) -> (Result<String, Failure>, Heard, Lab) {
     let lab = Kind::Acp.lab().await;
@@ -39,13 +39,25 @@ async fn item_057_a_session_begins_as_the_protocol_says() {
 }
 
 #[tokio::test]
-async fn item_061_a_request_that_is_not_answered_fails() {
+async fn an_agent_that_speaks_another_version_is_not_talked_to() {
     let lab = Kind::Acp.lab().await;
-    let (yaml, stop) = (format!("{}}}", Kind::Acp.plays("newer")), Instant::now());
-    let failure = lab.open(&yaml).await.err().expect("it speaks another version");
+    let failure = Kind::Acp.open(&lab, "newer", "").await.err().expect("it speaks another version");
     assert_eq!(failure.kind, FailureKind::ResponseError);
     assert_eq!(failure.message, "the agent speaks version 2 of the protocol, not 1");
-    assert!(stop.elapsed() < Duration::from_secs(20));
+}
+
+#[tokio::test]
+async fn item_070_tools_are_offered_by_a_server_that_the_agent_starts() {
+    let lab = Kind::Acp.lab().await;
+    let yaml = format!("{}}}", Kind::Acp.plays("success"));
+    let opened = lab.open_with(&yaml, Arc::new(Notes::default()), None).await.unwrap();
+    let servers = received(&lab)[1]["params"]["mcpServers"].clone();
+    assert_eq!((&servers[0]["name"], &servers[0]["args"]), (&json!("carrel"), &json!(["mcp"])));
+    assert_eq!(servers[0]["env"][0]["name"], "CARREL_TOOLS");
+    let socket = PathBuf::from(servers[0]["env"][0]["value"].as_str().unwrap());
+    assert!(socket.exists());
+    opened.close().await;
+    assert!(!socket.parent().unwrap().exists());
 }
 
 #[tokio::test]

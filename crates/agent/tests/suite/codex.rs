@@ -1,30 +1,12 @@
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use carrel_agent::{FailureKind, Tools};
+use carrel_agent::FailureKind;
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
 
 use crate::conformance::Kind;
-use crate::lab::{Heard, Lab, Opened};
-
-/// A tool that fails, and one that remembers what it was used for.
-#[derive(Debug, Default)]
-struct Notes(Mutex<Vec<Value>>);
-
-#[async_trait::async_trait]
-impl Tools for Notes {
-    fn list(&self) -> Vec<Value> {
-        vec![
-            json!({"name": "note", "description": "Keeps a note.", "inputSchema": {"type": "object"}}),
-        ]
-    }
-
-    async fn call(&self, _: &str, arguments: Value) -> (bool, String) {
-        self.0.lock().unwrap().push(arguments);
-        (true, "noted".to_owned())
-    }
-}
+use crate::lab::{Heard, Lab, Notes, Opened};
 
 async fn open(lab: &Lab, scenario: &str, more: &str) -> Opened {
     Kind::Codex.open(lab, scenario, more).await.unwrap()
@@ -179,13 +161,13 @@ async fn item_070_and_072_tools_are_offered_and_used_outside() {
     assert_eq!(opened.session.turn("").await, Ok("answered".to_owned()));
     let heard = opened.close().await;
     assert_eq!(heard.said("tool_call_completed"), ["note"]);
-    assert_eq!(*notes.0.lock().unwrap(), [json!({"text": "hello"})]);
+    assert_eq!(*notes.kept(), [json!({"text": "hello"})]);
     let sent = received(&lab);
     assert_eq!(sent[2]["params"]["dynamicTools"][0]["name"], "note");
     let answer = sent.last().unwrap();
     assert_eq!(
         answer["result"],
-        json!({"success": true, "output": "noted", "contentItems": [{"type": "inputText", "text": "noted"}]})
+        json!({"success": true, "output": "noted as number 7", "contentItems": [{"type": "inputText", "text": "noted as number 7"}]})
     );
 }
 
@@ -242,4 +224,35 @@ async fn a_thread_is_taken_up_again_or_begun_anew() {
         let heard = opened.close().await;
         assert_eq!(heard.said(said).len(), 1, "{:?}", heard.all());
     }
+}
+
+async fn turn_with_tools(scenario: &str) -> (Result<String, carrel_agent::Failure>, Heard, Lab) {
+    let lab = Kind::Codex.lab().await;
+    let notes = Arc::new(Notes::default());
+    let yaml = format!("{}}}", Kind::Codex.plays(scenario));
+    let mut opened = lab.open_with(&yaml, Arc::<Notes>::clone(&notes), None).await.unwrap();
+    // What is configured while a session is open is for the next.
+    notes.later.lock().unwrap().push(json!({"name": "nothing"}));
+    let ended = opened.session.turn("").await;
+    (ended, opened.close().await, lab)
+}
+
+#[tokio::test]
+async fn item_075_a_tool_that_fails_says_so_and_the_turn_goes_on() {
+    let (ended, heard, lab) = turn_with_tools("failing_tool").await;
+    assert_eq!(ended, Ok("answered".to_owned()));
+    assert_eq!(heard.said("tool_call_failed"), ["fail"]);
+    let answer = received(&lab).pop().unwrap();
+    assert_eq!(answer["result"]["success"], false);
+    assert_eq!(answer["result"]["output"], r#"{"error":{"code":"bad_arguments"}}"#);
+}
+
+#[tokio::test]
+async fn item_071_and_133_a_session_has_the_tools_that_it_was_opened_with() {
+    let (ended, heard, lab) = turn_with_tools("no_tool").await;
+    assert_eq!(ended, Ok("answered".to_owned()));
+    assert_eq!(heard.said("unsupported_tool_call"), ["nothing"]);
+    let offered = received(&lab)[2]["params"]["dynamicTools"].clone();
+    let names: Vec<&Value> = offered.as_array().unwrap().iter().map(|tool| &tool["name"]).collect();
+    assert_eq!(names, ["note", "fail"]);
 }

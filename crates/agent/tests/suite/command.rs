@@ -1,10 +1,11 @@
+use std::sync::Arc;
 use std::time::Duration;
 
 use carrel_agent::{Event, FailureKind};
 use pretty_assertions::assert_eq;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::lab::{Lab, command};
+use crate::lab::{Lab, Notes, command};
 
 #[tokio::test]
 async fn a_command_reads_its_prompt_and_its_last_message_is_the_answer() {
@@ -72,4 +73,34 @@ async fn a_limit_that_the_command_got_over_is_no_failure() {
     let lab = Lab::new().await;
     let script = r#"echo '{"event":"rate_limited"}'; echo done"#;
     assert_eq!(lab.command(script).await.0, Ok("done".to_owned()));
+}
+
+#[tokio::test]
+async fn item_072_a_command_uses_tools_that_run_outside_its_walls() {
+    let lab = Lab::new().await;
+    let notes = Arc::new(Notes::default());
+    let script = r#"printf '%s\n' \
+        '{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25"}}' \
+        '{"jsonrpc":"2.0","method":"notifications/initialized"}' \
+        '{"jsonrpc":"2.0","id":2,"method":"tools/list"}' \
+        '{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"note","arguments":{"text":"a"}}}' \
+        '{"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"fail"}}' \
+        '{"jsonrpc":"2.0","id":5,"method":"resources/list"}' | carrel-agent-spawner mcp > answers"#;
+    let tools = Arc::<Notes>::clone(&notes);
+    let mut opened = lab.open_with(&command(script, ""), tools, None).await.unwrap();
+    opened.session.turn("").await.unwrap();
+    let heard = opened.close().await;
+    let answers: Vec<Value> =
+        lab.read("answers").lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(answers[0]["result"]["protocolVersion"], "2025-11-25");
+    assert_eq!(answers[1]["result"]["tools"][0]["name"], "note");
+    assert_eq!(
+        answers[2]["result"],
+        json!({"content": [{"type": "text", "text": "noted as number 7"}], "isError": false})
+    );
+    assert_eq!(answers[3]["result"]["isError"], true);
+    assert_eq!(answers[4]["error"]["code"], -32601);
+    assert_eq!(notes.kept(), [json!({"text": "a"})]);
+    assert_eq!(heard.said("tool_call_completed"), ["note"]);
+    assert_eq!(heard.said("tool_call_failed"), ["fail"]);
 }

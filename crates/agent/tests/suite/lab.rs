@@ -242,3 +242,36 @@ impl Tools for NoTools {
         (false, format!("there is no tool {name}"))
     }
 }
+
+/// A tool that remembers what it was used for, and one that fails.
+#[derive(Debug, Default)]
+pub(crate) struct Notes {
+    kept: Mutex<Vec<Value>>,
+    /// What is configured later.
+    pub(crate) later: Mutex<Vec<Value>>,
+}
+
+impl Notes {
+    pub(crate) fn kept(&self) -> Vec<Value> {
+        self.kept.lock().unwrap().clone()
+    }
+}
+
+#[async_trait::async_trait]
+impl Tools for Notes {
+    fn list(&self) -> Vec<Value> {
+        let schema = json!({"type": "object", "properties": {"text": {"type": "string"}}});
+        let tool = |name: &str, about: &str| json!({"name": name, "description": about, "inputSchema": schema});
+        let mut tools = vec![tool("note", "Keeps a note."), tool("fail", "Fails.")];
+        tools.extend(self.later.lock().unwrap().iter().cloned());
+        tools
+    }
+
+    async fn call(&self, name: &str, arguments: Value) -> (bool, String) {
+        if name == "fail" {
+            return (false, json!({"error": {"code": "bad_arguments"}}).to_string());
+        }
+        self.kept.lock().unwrap().push(arguments);
+        (true, "noted as number 7".to_owned())
+    }
+}

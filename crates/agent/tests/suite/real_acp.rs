@@ -2,13 +2,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use carrel_agent::{Event, FailureKind};
+use carrel_agent::{Event, FailureKind, Tools};
 use carrel_testkit::agents::real_acp;
 use carrel_testkit::provider::{Provider, Reply};
 use pretty_assertions::assert_eq;
 use serde_json::json;
 
-use crate::lab::{Lab, NoTools, Opened};
+use crate::lab::{Lab, NoTools, Notes, Opened};
 
 /// `codex-acp` with a model that follows a script.
 struct Scene {
@@ -33,29 +33,32 @@ impl Scene {
         Some(Self { lab, program, model })
     }
 
-    async fn open(&self, thread: Option<String>) -> Opened {
+    async fn open(&self, tools: Arc<dyn Tools>, thread: Option<String>) -> Opened {
         let program = self.program.display();
         let yaml =
             format!("agent: {{kind: acp, command: {program}}}\ncodex: {{read_timeout_ms: 30000}}");
-        self.lab.open_with(&yaml, Arc::new(NoTools), thread).await.unwrap()
+        self.lab.open_with(&yaml, tools, thread).await.unwrap()
     }
 }
 
 #[tokio::test]
-async fn a_real_agent_takes_two_turns_and_runs_a_command() {
+async fn a_real_agent_takes_two_turns_uses_a_tool_and_runs_a_command() {
     let script = vec![
+        Reply::CallIn("mcp__carrel", "note", json!({"text": "hello"})),
         Reply::Call("exec_command", json!({"cmd": "pwd > where"})),
         Reply::Say("The first is done."),
         Reply::Say("The second is done."),
     ];
     let Some(scene) = Scene::set(script).await else { return };
-    let mut opened = scene.open(None).await;
+    let notes = Arc::new(Notes::default());
+    let mut opened = scene.open(Arc::<Notes>::clone(&notes), None).await;
     for (prompt, answer) in
         [("Do the first.", "The first is done."), ("Do the second.", "The second is done.")]
     {
         assert_eq!(opened.session.turn(prompt).await.unwrap(), answer);
     }
     let heard = opened.close().await;
+    assert_eq!(notes.kept(), [json!({"text": "hello"})]);
     let workspace = scene.lab.inside("");
     assert_eq!(scene.lab.read("where").trim(), workspace.to_str().unwrap().trim_end_matches('/'));
     let last = scene.model.requests().pop().unwrap()["input"].to_string();
@@ -64,7 +67,7 @@ async fn a_real_agent_takes_two_turns_and_runs_a_command() {
         Event::Usage(tokens) => Some(tokens.total),
         _ => None,
     });
-    assert_eq!(used.collect::<Vec<_>>(), [24, 36]);
+    assert_eq!(used.collect::<Vec<_>>(), [36, 48]);
     assert_eq!(heard.said("malformed"), Vec::<String>::new());
 }
 
@@ -72,7 +75,7 @@ async fn a_real_agent_takes_two_turns_and_runs_a_command() {
 async fn a_real_agent_is_cancelled_and_its_session_goes_on_later() {
     let script = vec![Reply::Say("Begun."), Reply::Silence, Reply::Say("Gone on.")];
     let Some(scene) = Scene::set(script).await else { return };
-    let mut opened = scene.open(None).await;
+    let mut opened = scene.open(Arc::new(NoTools), None).await;
     let thread = opened.session.thread();
     opened.session.turn("Begin.").await.unwrap();
     let stop = opened.stop.clone();
@@ -86,7 +89,7 @@ async fn a_real_agent_is_cancelled_and_its_session_goes_on_later() {
     assert_eq!(ended.unwrap_err().kind, FailureKind::Stopped);
     opened.close().await;
 
-    let mut again = scene.open(thread.clone()).await;
+    let mut again = scene.open(Arc::new(NoTools), thread.clone()).await;
     assert_eq!(again.session.thread(), thread);
     assert_eq!(again.session.turn("Go on.").await.unwrap(), "Gone on.");
     assert_eq!(again.close().await.said("thread_resumed").len(), 1);
@@ -97,7 +100,7 @@ async fn a_real_agent_is_cancelled_and_its_session_goes_on_later() {
 #[tokio::test]
 async fn a_real_agent_that_its_provider_refuses_fails_its_turn() {
     let Some(scene) = Scene::set(vec![Reply::Refuse(429)]).await else { return };
-    let mut opened = scene.open(None).await;
+    let mut opened = scene.open(Arc::new(NoTools), None).await;
     let failure = opened.session.turn("Try.").await.unwrap_err();
     opened.close().await;
     assert!(

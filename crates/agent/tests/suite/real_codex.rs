@@ -1,31 +1,14 @@
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use carrel_agent::{Event, FailureKind, Tools};
 use carrel_testkit::agents::real_codex;
 use carrel_testkit::provider::{Provider, Reply};
 use pretty_assertions::assert_eq;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::lab::{Lab, NoTools, Opened};
-
-/// A tool that remembers what it was used for.
-#[derive(Debug, Default)]
-struct Notes(Mutex<Vec<Value>>);
-
-#[async_trait::async_trait]
-impl Tools for Notes {
-    fn list(&self) -> Vec<Value> {
-        let schema = json!({"type": "object", "properties": {"text": {"type": "string"}}});
-        vec![json!({"name": "note", "description": "Keeps a note.", "inputSchema": schema})]
-    }
-
-    async fn call(&self, _: &str, arguments: Value) -> (bool, String) {
-        self.0.lock().unwrap().push(arguments);
-        (true, "noted as number 7".to_owned())
-    }
-}
+use crate::lab::{Lab, NoTools, Notes, Opened};
 
 /// Codex with a model that follows a script.
 struct Scene {
@@ -77,7 +60,7 @@ async fn codex_takes_two_turns_uses_a_tool_and_runs_a_command() {
     assert_eq!(opened.session.turn("Do the second.").await, Ok("The second is done.".to_owned()));
     let heard = opened.close().await;
 
-    assert_eq!(*notes.0.lock().unwrap(), [json!({"text": "hello"})]);
+    assert_eq!(*notes.kept(), [json!({"text": "hello"})]);
     assert_eq!(
         scene.lab.read("where").trim(),
         scene.lab.inside("").to_str().unwrap().trim_end_matches('/')
@@ -177,7 +160,7 @@ async fn codex_goes_on_with_its_thread_after_it_was_killed() {
     assert_eq!(again.session.thread(), thread);
     assert_eq!(again.session.turn("Which number?").await, Ok("It was 42.".to_owned()));
     let heard = again.close().await;
-    assert_eq!(*notes.0.lock().unwrap(), [json!({"text": "before"}), json!({"text": "after"})]);
+    assert_eq!(*notes.kept(), [json!({"text": "before"}), json!({"text": "after"})]);
     let last = scene.model.requests().pop().unwrap()["input"].to_string();
     assert!(last.contains("Remember 42."), "{last}");
     let used = heard.all().into_iter().filter_map(|event| match event {

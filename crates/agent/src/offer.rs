@@ -1,0 +1,146 @@
+//! Tools that agents reach over MCP, and that run outside their walls.
+//!
+//! An agent that takes no tools from whoever speaks to it takes them from MCP servers that it starts. Such a
+//! server is inside the agent's walls, where no tool could run; so it is a relay, [`relay`], between its own
+//! stdin and stdout and a socket that the session listens on.
+
+mod mcp;
+
+use std::io::{self, Read, Write};
+use std::net::Shutdown;
+use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::net::UnixStream as BlockingStream;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::Semaphore;
+use tokio_util::sync::{CancellationToken, DropGuard};
+use tracing::debug;
+
+use crate::lines::{Line, Splitter};
+use crate::reporter::Reporter;
+use crate::toolbox::Toolbox;
+
+/// How many relays one session serves at once.
+const MAX_RELAYS: usize = 16;
+
+/// How much is read at once.
+const CHUNK_BYTES: usize = 16 << 10;
+
+/// A socket that tools are offered on, until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Offer {
+    directory: PathBuf,
+    _stop: DropGuard,
+}
+
+impl Offer {
+    /// Listens in a new directory that nobody else may enter.
+    pub(crate) fn open(
+        temporary: &Path,
+        tools: Arc<Toolbox>,
+        reporter: Reporter,
+    ) -> io::Result<Self> {
+        let directory = temporary.join(format!("carrel-tools-{:016x}", fastrand::u64(..)));
+        std::fs::DirBuilder::new().mode(0o700).create(&directory)?;
+        let stop = CancellationToken::new();
+        let offer = Self { directory, _stop: stop.clone().drop_guard() };
+        let listener = UnixListener::bind(offer.socket())?;
+        tokio::spawn(async move {
+            let serving = serve(&listener, &tools, &reporter, &stop);
+            tokio::select! {
+                () = serving => {}
+                () = stop.cancelled() => {}
+            }
+        });
+        Ok(offer)
+    }
+
+    /// Returns the directory that the agent has to see.
+    pub(crate) fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// Returns the socket in it.
+    pub(crate) fn socket(&self) -> PathBuf {
+        self.directory.join("socket")
+    }
+}
+
+impl Drop for Offer {
+    fn drop(&mut self) {
+        // What is left is empty, and in a directory for temporary files.
+        let _ = rustix::fs::unlink(self.socket());
+        let _ = rustix::fs::rmdir(&self.directory);
+    }
+}
+
+/// Serves relays until the socket breaks.
+async fn serve(
+    listener: &UnixListener,
+    tools: &Arc<Toolbox>,
+    reporter: &Reporter,
+    stop: &CancellationToken,
+) {
+    let places = Arc::new(Semaphore::new(MAX_RELAYS));
+    while let Ok((stream, _)) = listener.accept().await {
+        let Ok(place) = Arc::clone(&places).try_acquire_owned() else { continue };
+        let (tools, reporter, stop) = (Arc::clone(tools), reporter.clone(), stop.clone());
+        tokio::spawn(async move {
+            let talked = tokio::select! {
+                talked = talk(stream, &tools, &reporter) => talked,
+                () = stop.cancelled() => Ok(()),
+            };
+            if let Err(error) = talked {
+                debug!(%error, "lost an agent that uses tools");
+            }
+            drop(place);
+        });
+    }
+}
+
+/// Answers one relay, one request after the other.
+async fn talk(mut stream: UnixStream, tools: &Toolbox, reporter: &Reporter) -> io::Result<()> {
+    let (mut splitter, mut chunk) = (Splitter::default(), vec![0; CHUNK_BYTES]);
+    loop {
+        let length = stream.read(&mut chunk).await?;
+        if length == 0 {
+            return Ok(());
+        }
+        for line in splitter.push(&chunk[..length]) {
+            let Line::Text(line) = line else { return Ok(()) };
+            if let Some(answer) = mcp::answer(&line, tools, reporter).await {
+                stream.write_all(format!("{answer}\n").as_bytes()).await?;
+            }
+        }
+    }
+}
+
+/// Passes on what an agent says and is answered, between stdin, stdout and the socket of its session. Returns
+/// when either side has ended.
+pub fn relay(socket: &Path) -> io::Result<()> {
+    let stream = BlockingStream::connect(socket)?;
+    let asking = stream.try_clone()?;
+    std::thread::spawn(move || {
+        // The end of the input is passed on; what is still to be answered is waited for.
+        let _ = pass_on(io::stdin().lock(), &asking);
+        let _ = asking.shutdown(Shutdown::Write);
+    });
+    pass_on(&stream, io::stdout().lock())
+}
+
+/// Passes on each piece at once.
+fn pass_on(mut from: impl Read, mut to: impl Write) -> io::Result<()> {
+    let mut chunk = vec![0; CHUNK_BYTES];
+    loop {
+        match from.read(&mut chunk)? {
+            0 => return Ok(()),
+            length => {
+                to.write_all(&chunk[..length])?;
+                to.flush()?;
+            }
+        }
+    }
+}
