@@ -1,6 +1,7 @@
 //! `carrel run`
 
 mod arguments;
+mod door;
 pub(crate) mod screen;
 mod signals;
 
@@ -20,6 +21,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
 pub(crate) use self::arguments::RunArguments;
+use self::door::Door;
 use crate::failure::Failure;
 use crate::output::{self, Format};
 use crate::serve::data;
@@ -88,6 +90,12 @@ async fn conduct(
         stop: stop.clone(),
     });
     let conductor = conductor.await?;
+    let config =
+        conductor.handle().workflow().config.conductor.as_ref().map(|config| config.server.clone());
+    let door = match config {
+        Some(config) => Door::open(arguments.port, &config, environment, &data).await?,
+        None => None,
+    };
     if !arguments.once {
         let scope = scope.unwrap_or_default();
         let data = data.display();
@@ -95,10 +103,18 @@ async fn conduct(
             "carrel run works off the issues of {scope} as {file} says; data in {data}"
         ));
     }
+    if let Some(door) = &door {
+        door.announce();
+    }
     let (over, handle) = (stop.child_token(), conductor.handle());
     let showing = async {
         if screen::is_there(environment) && format == Format::Text && !arguments.once {
             screen::show(handle.clone(), environment, over.clone()).await;
+        }
+    };
+    let answering = async {
+        if let Some(door) = door {
+            door.serve(handle.clone(), over.clone()).await;
         }
     };
     let working = async {
@@ -106,7 +122,7 @@ async fn conduct(
         over.cancel();
         report
     };
-    let (report, ()) = tokio::join!(working, showing);
+    let (report, (), ()) = tokio::join!(working, showing, answering);
     listening.abort();
     Ok(report)
 }

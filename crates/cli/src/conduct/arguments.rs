@@ -17,6 +17,9 @@ pub(crate) struct RunArguments {
     /// Look at the tracker once, give every agent one turn, and end
     #[arg(long)]
     pub(crate) once: bool,
+    /// Serve the API on this port; 0 takes a free one. Beats `server.port` of the workflow file
+    #[arg(long, value_name = "PORT")]
+    pub(crate) port: Option<u16>,
     /// Write the log to DIR/log/carrel.log as well; to that of the data directory if a terminal shows
     /// the dashboard
     #[arg(long, value_name = "DIR")]
