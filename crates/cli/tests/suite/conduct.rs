@@ -6,6 +6,8 @@ mod check;
 mod course;
 /// `kill -9` at random moments.
 mod crash;
+/// The API of a conductor.
+mod door;
 /// Ends in an orderly way.
 mod stopping;
 
