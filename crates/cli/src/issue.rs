@@ -26,11 +26,11 @@ pub(crate) fn run(
 ) -> Result<ExitCode, Failure> {
     runtime()?.block_on(async {
         match command {
-            IssueCommand::New(arguments) => write::new(arguments, format).await,
-            IssueCommand::Ls(arguments) => look::list(arguments, format).await,
-            IssueCommand::Show(arguments) => look::show(arguments, format).await,
-            IssueCommand::Move(arguments) => write::shift(arguments, format).await,
-            IssueCommand::Label(arguments) => write::label(arguments, format).await,
+            IssueCommand::New(arguments) => write::new(arguments, format, environment).await,
+            IssueCommand::Ls(arguments) => look::list(arguments, format, environment).await,
+            IssueCommand::Show(arguments) => look::show(arguments, format, environment).await,
+            IssueCommand::Move(arguments) => write::shift(arguments, format, environment).await,
+            IssueCommand::Label(arguments) => write::label(arguments, format, environment).await,
             IssueCommand::Comment(arguments) => {
                 write::comment(arguments, format, environment).await
             }

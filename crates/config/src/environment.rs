@@ -22,6 +22,10 @@ variables! {
     CARREL_LOG;
     /// Which log lines are shown, when `CARREL_LOG` is not set.
     LOG_LEVEL;
+    /// The program of a conductor, as its hooks see it. A login profile may take it off the search path.
+    CARREL;
+    /// The data directory of a conductor, as its hooks see it, for `carrel issue`.
+    CARREL_DATA;
     /// The API key of Linear.
     LINEAR_API_KEY;
     /// Whose Linear issues are taken.

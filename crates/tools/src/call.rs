@@ -42,6 +42,8 @@ pub struct Terms {
     pub network: Option<Network>,
     /// More variables. Their values are masked in the answer. Git itself gets none of them.
     pub environment: Vec<(String, Secret)>,
+    /// A key that commands may use over SSH and not read. Git itself does not get it.
+    pub ssh_key: Option<Secret>,
     /// Who commits, by name and mail address, where the call does not say.
     pub author: (Option<String>, Option<String>),
     /// Knows what machines are told when git asks there, before the toolbox does.

@@ -22,7 +22,7 @@ impl Commands {
     }
 
     /// Returns the program.
-    pub(crate) fn program(&self) -> &Path {
+    pub fn program(&self) -> &Path {
         &self.program
     }
 

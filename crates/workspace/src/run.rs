@@ -5,6 +5,7 @@
 //! the policy, the command is started in its cell with its limits, the quota is watched while it
 //! writes, and afterwards what would run later outside the walls is put back.
 
+mod agent;
 mod artifacts;
 mod cells;
 mod desk;
@@ -37,6 +38,7 @@ use crate::commands::Commands;
 use crate::error::Error;
 use crate::trust::{OnChange, Settled, Trust};
 use crate::watch::{Overrun, Watcher};
+use agent::Agent;
 use artifacts::ArtifactDirectory;
 use cells::{Cells, Walled};
 
@@ -196,12 +198,17 @@ impl Runner {
         let (walled, group) = (walled?, group?);
         trusted?;
         let artifacts = ArtifactDirectory::make(&mut request, &walled).await?;
-        let spec = self.prepare(desk, &request, &walled, network, group.as_ref()).await?;
+        let agent = Agent::make(&mut request, &walled, network).await?;
+        let mut spec = self.prepare(desk, &request, &walled, network, group.as_ref()).await?;
+        if let Some(agent) = &agent {
+            spec.argv = agent.around(spec.argv);
+        }
         let inherited = std::mem::take(&mut request.inherited);
         let spec = CommandSpec { stdin, log, inherited, ..spec };
         let started = request.started.take();
         desk.expect_changes();
         let ran = run_watched(desk, &walled, spec, &request, started, cancel).await;
+        drop(agent);
         desk.expect_changes();
         let artifacts = match artifacts {
             Some(artifacts) => artifacts.read().await,

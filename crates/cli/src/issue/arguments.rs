@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use carrel_config::Environment;
+use carrel_config::environment::CARREL_DATA;
 use clap::{Args, Subcommand};
 
 #[derive(Debug, Subcommand)]
@@ -36,9 +38,17 @@ pub(crate) enum IssueCommand {
 /// Whose issues.
 #[derive(Args, Debug)]
 pub(crate) struct DataArguments {
-    /// The data directory, the same as that of `carrel run`
-    #[arg(long, value_name = "DIR", default_value = "data")]
-    pub(crate) data: PathBuf,
+    /// The data directory, the same as that of `carrel run`; `CARREL_DATA` or `data` if not given
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
+}
+
+impl DataArguments {
+    pub(super) fn directory(&self, environment: &Environment) -> PathBuf {
+        let set = environment.get(CARREL_DATA).filter(|path| !path.is_empty());
+        let usual = || set.map_or_else(|| PathBuf::from("data"), PathBuf::from);
+        self.data.clone().unwrap_or_else(usual)
+    }
 }
 
 #[derive(Args, Debug)]

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::process::ExitCode;
 
+use carrel_config::Environment;
 use carrel_domain::{Age, Clock as _, SystemClock, Timestamp};
 use carrel_store::Comment;
 use carrel_tracker::Issue;
@@ -16,8 +17,12 @@ use crate::output::{self, Format, printable};
 /// What a list shows of a title.
 const TITLE_CHARS: usize = 60;
 
-pub(super) async fn list(arguments: &ListArguments, format: Format) -> Result<ExitCode, Failure> {
-    let issues = open(&arguments.data.data)?.list(&arguments.states).await?;
+pub(super) async fn list(
+    arguments: &ListArguments,
+    format: Format,
+    environment: &Environment,
+) -> Result<ExitCode, Failure> {
+    let issues = open(&arguments.data.directory(environment))?.list(&arguments.states).await?;
     match format {
         Format::Json => {
             let listed: Vec<Value> = issues.iter().map(facts).collect();
@@ -29,8 +34,13 @@ pub(super) async fn list(arguments: &ListArguments, format: Format) -> Result<Ex
     Ok(ExitCode::SUCCESS)
 }
 
-pub(super) async fn show(arguments: &OneArguments, format: Format) -> Result<ExitCode, Failure> {
-    let (issue, comments) = open(&arguments.data.data)?.find(&arguments.issue).await?;
+pub(super) async fn show(
+    arguments: &OneArguments,
+    format: Format,
+    environment: &Environment,
+) -> Result<ExitCode, Failure> {
+    let (issue, comments) =
+        open(&arguments.data.directory(environment))?.find(&arguments.issue).await?;
     match format {
         Format::Json => {
             let mut shown = facts(&issue);

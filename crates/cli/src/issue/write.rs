@@ -15,7 +15,11 @@ use crate::output::{self, Format};
 /// Whose comments are those of a user without a name.
 const NOBODY: &str = "operator";
 
-pub(super) async fn new(arguments: &NewArguments, format: Format) -> Result<ExitCode, Failure> {
+pub(super) async fn new(
+    arguments: &NewArguments,
+    format: Format,
+    environment: &Environment,
+) -> Result<ExitCode, Failure> {
     let new = NewIssue {
         title: arguments.title.clone(),
         description: arguments.description.as_deref().map(text).transpose()?,
@@ -24,7 +28,7 @@ pub(super) async fn new(arguments: &NewArguments, format: Format) -> Result<Exit
         labels: arguments.labels.clone(),
         blocked_by: numbers_of(&arguments.blocked_by)?,
     };
-    let issue = open_or_make(&arguments.data.data)?.add(new).await?;
+    let issue = open_or_make(&arguments.data.directory(environment))?.add(new).await?;
     match format {
         Format::Json => output::json(&look::facts(&issue))?,
         Format::Text => output::line(&issue.identifier)?,
@@ -32,19 +36,29 @@ pub(super) async fn new(arguments: &NewArguments, format: Format) -> Result<Exit
     Ok(ExitCode::SUCCESS)
 }
 
-pub(super) async fn shift(arguments: &MoveArguments, format: Format) -> Result<ExitCode, Failure> {
+pub(super) async fn shift(
+    arguments: &MoveArguments,
+    format: Format,
+    environment: &Environment,
+) -> Result<ExitCode, Failure> {
     let change = IssueChange { state: Some(arguments.state.clone()), ..IssueChange::default() };
-    let issue = open(&arguments.data.data)?.change(&arguments.issue, change).await?;
+    let issue =
+        open(&arguments.data.directory(environment))?.change(&arguments.issue, change).await?;
     say(&issue, format, &format!("{}: {}", issue.identifier, issue.state))
 }
 
-pub(super) async fn label(arguments: &LabelArguments, format: Format) -> Result<ExitCode, Failure> {
+pub(super) async fn label(
+    arguments: &LabelArguments,
+    format: Format,
+    environment: &Environment,
+) -> Result<ExitCode, Failure> {
     let change = IssueChange {
         add_labels: arguments.add.clone(),
         remove_labels: arguments.remove.clone(),
         ..IssueChange::default()
     };
-    let issue = open(&arguments.data.data)?.change(&arguments.issue, change).await?;
+    let issue =
+        open(&arguments.data.directory(environment))?.change(&arguments.issue, change).await?;
     say(&issue, format, &format!("{}: {}", issue.identifier, issue.labels.join(", ")))
 }
 
@@ -53,7 +67,7 @@ pub(super) async fn comment(
     format: Format,
     environment: &Environment,
 ) -> Result<ExitCode, Failure> {
-    let tracker = open(&arguments.data.data)?;
+    let tracker = open(&arguments.data.directory(environment))?;
     let user = environment.get_str("USER").filter(|name| !name.trim().is_empty());
     let author = arguments.author.as_deref().or(user).unwrap_or(NOBODY);
     let comment = tracker.comment(&arguments.issue, author, &text(&arguments.text)?).await?;

@@ -10,6 +10,8 @@
 mod audit;
 /// What each command prints, and how it fails.
 mod commands;
+/// The conductor, from the outside.
+mod conduct;
 /// What holds on this machine.
 mod doctor;
 /// The three ways to the tools: stdin, HTTP and the command line.

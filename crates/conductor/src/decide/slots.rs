@@ -36,6 +36,9 @@ impl Step {
             return;
         }
         let mut places = Places::taken(&self.state);
+        if places.all >= self.state.rules.agents {
+            return self.all_have_to_wait();
+        }
         let mut chosen = Vec::new();
         let mut left_over = Vec::new();
         for applicant in self.applicants() {
@@ -82,6 +85,19 @@ impl Step {
             _ => None,
         };
         self.put(id, Stage::Checking { retry, asked });
+    }
+
+    /// Nobody can be begun, so that who would be first does not matter.
+    fn all_have_to_wait(&mut self) {
+        let due = self.ids(|entry| match &entry.stage {
+            Stage::Retrying(retry) => {
+                !retry.no_slot && retry.due <= self.now && self.state.takes_up(entry)
+            }
+            _ => false,
+        });
+        for id in due {
+            self.has_to_wait(&id);
+        }
     }
 
     fn has_to_wait(&mut self, id: &IssueId) {

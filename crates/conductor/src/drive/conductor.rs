@@ -8,7 +8,7 @@ use carrel_config::Reloader;
 use carrel_domain::{Clock, Timestamp, message_of};
 use carrel_store::{Journal, Note};
 use carrel_tracker::IssueId;
-use carrel_workspace::{Commands, Runner};
+use carrel_workspace::Runner;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -33,7 +33,7 @@ use crate::state::State;
 const WAITING_MESSAGES: usize = 1024;
 
 /// Messages that are decided upon with one write to the disk.
-const MAX_BATCH: usize = 256;
+const MAX_BATCH: usize = 64;
 
 /// The longest sleep: the clock on the wall may be set while this one runs on.
 const MAX_SLEEP: Duration = Duration::from_secs(30);
@@ -95,7 +95,8 @@ impl Conductor {
         let home = Home::take(&options.data, &scope)?;
         let reloader = Reloader::new(workflow);
         let makers = options.makers;
-        let setup = setup(&reloader, environment, &makers, &commands)?;
+        let (current, data) = (reloader.current(), options.data);
+        let setup = Setup::of(current, &environment(), &makers, &commands, &data).map(Arc::new)?;
         let unsettled = takeover::settle_all(&*journal, &scope, &setup, &*clock).await?;
         let now = clock.now();
         let long_ago = now.as_millis() - i64::try_from(KEEP_RUNS.as_millis()).unwrap_or(i64::MAX);
@@ -114,9 +115,15 @@ impl Conductor {
         let (handle, desk) = handle::pair(&state, workflow, Arc::clone(&journal), &scope);
         let (inbox, queue) = mpsc::channel(WAITING_MESSAGES);
         let scribe = Scribe::start(&home).map_err(StartError::Thread)?;
-        let refused = None;
-        let follower =
-            Follower { reloader, environment, makers, commands, scope: scope.clone(), refused };
+        let follower = Follower {
+            reloader,
+            environment,
+            makers,
+            commands,
+            data,
+            scope: scope.clone(),
+            refused: None,
+        };
         Ok(Self {
             state: Some(state),
             setup,
@@ -157,14 +164,16 @@ impl Conductor {
             let sleep = tokio::time::sleep(self.sleep());
             let stop = self.stop.clone();
             tokio::select! {
+                biased;
                 () = stop.cancelled(), if !self.ending => self.end(),
-                Some(message) = self.queue.recv() => self.hear(message).await,
+                // People wait for the answer.
                 Some((order, reply)) = self.desk.orders.recv(), if !self.ending => {
                     self.told((order, reply)).await;
                 }
                 Some(news) = settings.recv(), if !self.ending => self.found(news).await,
                 Some(_) = self.questions.join_next(), if !self.questions.is_empty() => {}
                 Some(_) = self.works.join_next(), if !self.works.is_empty() => {}
+                Some(message) = self.queue.recv() => self.hear(message).await,
                 () = sleep, if !self.ending => {
                     self.step(vec![Event::Due]).await;
                 }
@@ -322,15 +331,6 @@ impl Conductor {
             active.stop.cancel();
         }
     }
-}
-
-fn setup(
-    reloader: &Reloader,
-    environment: fn() -> carrel_config::Environment,
-    makers: &super::Makers,
-    commands: &Commands,
-) -> Result<Arc<Setup>, StartError> {
-    Setup::of(reloader.current(), &environment(), makers, commands).map(Arc::new)
 }
 
 /// Makes a further attempt due, because somebody wants to see one, unless it waits for money.

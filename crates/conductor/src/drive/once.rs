@@ -28,7 +28,10 @@ impl Report {
                 }
             },
             Notice::TrackerFailed { error, .. } => {
-                self.failed.push(("the tracker".to_owned(), error.clone()));
+                let failure = ("the tracker".to_owned(), error.clone());
+                if !self.failed.contains(&failure) {
+                    self.failed.push(failure);
+                }
             }
             _ => {}
         }

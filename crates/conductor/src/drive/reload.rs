@@ -1,5 +1,6 @@
 //! Following the workflow file while it is edited.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -34,6 +35,7 @@ pub(super) struct Follower {
     pub(super) environment: fn() -> Environment,
     pub(super) makers: Makers,
     pub(super) commands: Commands,
+    pub(super) data: PathBuf,
     pub(super) scope: String,
     /// Why the present file cannot be used, while it cannot.
     pub(super) refused: Option<String>,
@@ -94,7 +96,8 @@ impl Follower {
             return Err(StartError::OtherScope { from: self.scope.clone(), to });
         }
         let environment = (self.environment)();
-        Setup::of(Arc::clone(workflow), &environment, &self.makers, &self.commands)
+        let workflow = Arc::clone(workflow);
+        Setup::of(workflow, &environment, &self.makers, &self.commands, &self.data)
     }
 
     /// Says why the file cannot be used, unless that was said before.

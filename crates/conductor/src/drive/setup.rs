@@ -4,9 +4,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use carrel_agent::Agent;
+use carrel_config::environment::{CARREL, CARREL_DATA};
 use carrel_config::{ConductorConfig, Environment, TrackerConfig, Workflow};
 use carrel_tracker::Tracker;
-use carrel_workspace::{Commands, Hooks, Options as RootOptions, Workspaces};
+use carrel_workspace::{Commands, HookSettings, Hooks, Options as RootOptions, Workspaces};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
@@ -44,14 +45,17 @@ impl Setup {
         environment: &Environment,
         makers: &Makers,
         commands: &Commands,
+        data: &Path,
     ) -> Result<Self, StartError> {
         let config = conductor(&workflow)?;
         let tracker = (makers.tracker)(config).map_err(StartError::Tracker)?;
         let agent = (makers.agent)(config);
         let root = RootOptions::of(&workflow, environment);
         let workspaces = Workspaces::open_or_create(&root)?;
-        let commands = commands.clone();
-        let hooks = Hooks::of(&workflow, environment, commands, CancellationToken::new());
+        let hooks =
+            HookSettings::new(workflow.config.hooks.clone(), environment, workflow.known_secrets());
+        let hooks = hooks.with(CARREL, commands.program()).with(CARREL_DATA, data);
+        let hooks = Hooks::new(hooks, commands.clone(), CancellationToken::new());
         Ok(Self { workflow, workspaces, hooks, tracker, agent, root })
     }
 

@@ -7,6 +7,7 @@ use carrel_domain::ByteSize;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::ssh_key;
 use crate::request::InvalidRequest;
 
 /// A credential as a whole.
@@ -61,6 +62,11 @@ pub struct CredentialContent {
     /// What a machine is told when git asks there.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) git_token: Option<GitToken>,
+    /// A private key without a passphrase, as `ssh-keygen` writes it. Commands of a step can use it through
+    /// `SSH_AUTH_SOCK`, and cannot read it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = ssh_key::MAX_BYTES))]
+    pub(super) ssh_private_key: Option<String>,
 }
 
 /// What a machine is told when git asks there.
@@ -88,7 +94,7 @@ impl CredentialContent {
     /// Refuses what could not be used.
     pub fn check(&self) -> Result<(), InvalidRequest> {
         if *self == Self::default() {
-            let rule = "holds at least one of env_vars, git_name, git_email and git_token";
+            let rule = "holds at least one of env_vars, git_name, git_email, git_token and ssh_private_key";
             return Err(InvalidRequest::new("body", rule));
         }
         if self.env_vars.len() > MAX_VARIABLES {
@@ -101,7 +107,8 @@ impl CredentialContent {
         for (field, value) in [("git_name", &self.git_name), ("git_email", &self.git_email)] {
             check_person(field, value.as_deref())?;
         }
-        self.git_token.as_ref().map_or(Ok(()), GitToken::check)
+        self.git_token.as_ref().map_or(Ok(()), GitToken::check)?;
+        self.ssh_private_key.as_deref().map_or(Ok(()), ssh_key::check)
     }
 }
 

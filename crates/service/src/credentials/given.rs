@@ -8,6 +8,7 @@ use carrel_domain::Secret;
 use carrel_tools::{Credential, CredentialSource, Terms};
 
 use super::content::{CredentialContent, GitToken};
+use super::ssh_key;
 
 /// What is said for a user where only a token is known. GitHub and GitLab take any.
 const ANY_USER: &str = "x-access-token";
@@ -20,6 +21,8 @@ const MIN_MASKED_BYTES: usize = 6;
 pub(crate) struct Given {
     variables: BTreeMap<String, Secret>,
     tokens: BTreeMap<String, (String, Credential)>,
+    /// With the name of the credential.
+    ssh_key: Option<(String, Secret)>,
     author: (Option<String>, Option<String>),
 }
 
@@ -32,13 +35,17 @@ impl fmt::Debug for Given {
 impl Given {
     /// Adds a credential. What it says beats what earlier ones said.
     pub(super) fn add(&mut self, name: &str, content: CredentialContent) {
-        let CredentialContent { env_vars, git_name, git_email, git_token } = content;
+        let CredentialContent { env_vars, git_name, git_email, git_token, ssh_private_key } =
+            content;
         let variables = env_vars.into_iter().map(|(name, value)| (name, Secret::new(value)));
         self.variables.extend(variables);
         if let Some(GitToken { host, username, token }) = git_token {
             let username = username.unwrap_or_else(|| ANY_USER.to_owned());
             let credential = Credential { username, password: Secret::new(token) };
             self.tokens.insert(host.to_ascii_lowercase(), (name.to_owned(), credential));
+        }
+        if let Some(key) = ssh_private_key {
+            self.ssh_key = Some((name.to_owned(), Secret::new(ssh_key::normal(&key))));
         }
         self.author = (git_name.or(self.author.0.take()), git_email.or(self.author.1.take()));
     }
@@ -52,6 +59,7 @@ impl Given {
     /// Puts everything where the step's tools find it.
     pub(crate) fn fill(&self, terms: &mut Terms) {
         terms.environment = self.variables.clone().into_iter().collect();
+        terms.ssh_key = self.ssh_key.as_ref().map(|(_, key)| key.clone());
         terms.author = self.author.clone();
         if !self.tokens.is_empty() {
             terms.credentials = Some(Arc::new(self.clone()));
@@ -63,7 +71,7 @@ impl Given {
         let variables = self.variables.iter().map(|(name, value)| (name.clone(), value.clone()));
         let tokens =
             self.tokens.values().map(|(name, token)| (name.clone(), token.password.clone()));
-        let whole: Vec<_> = variables.chain(tokens).collect();
+        let whole: Vec<_> = variables.chain(tokens).chain(self.ssh_key.iter().cloned()).collect();
         let lines = whole.iter().flat_map(|(name, secret)| {
             // Output is told line by line, and so is a secret that has several.
             secret.expose().lines().map(|line| (name.clone(), Secret::new(line)))

@@ -172,6 +172,7 @@ impl Launch {
             environment,
             output,
             inherited,
+            ssh_key: terms.ssh_key.clone().filter(|_| !self.own_environment),
             artifacts: self.artifacts,
             log: Some(LogFile { file, limit: MAX_LOG }),
             ..RunRequest::new(form)

@@ -26,6 +26,8 @@ const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 pub struct HookSettings {
     config: HooksConfig,
     variables: Vec<(OsString, OsString)>,
+    /// Further variables of Carrel's own.
+    own: Vec<(OsString, OsString)>,
     secrets: Vec<Secret>,
     /// The operator's, for the policy and toolchains of hooks that are confined.
     environment: Environment,
@@ -53,7 +55,14 @@ impl HookSettings {
             variables.push(("PATH".into(), DEFAULT_PATH.into()));
         }
         let environment = environment.clone();
-        Self { config, variables, secrets, environment, runner: OnceLock::new() }
+        Self { config, variables, own: Vec::new(), secrets, environment, runner: OnceLock::new() }
+    }
+
+    /// Gives every hook one more variable of Carrel's own.
+    #[must_use]
+    pub fn with(mut self, name: &str, value: impl Into<OsString>) -> Self {
+        self.own.push((name.into(), value.into()));
+        self
     }
 
     /// Returns the script of a hook.
@@ -81,7 +90,8 @@ impl HookSettings {
 
     /// Returns all variables of one run.
     pub(crate) fn variables(&self, hook: Hook, context: &HookContext) -> Vec<(OsString, OsString)> {
-        self.variables.iter().cloned().chain(own_variables(hook, context)).collect()
+        let own = self.own.iter().cloned().chain(own_variables(hook, context));
+        self.variables.iter().cloned().chain(own).collect()
     }
 
     /// Returns the variables of one run that is confined, besides those that every command has.
@@ -92,7 +102,8 @@ impl HookSettings {
     ) -> Vec<(OsString, OsString)> {
         let named = |name: &OsStr| self.config.env.iter().any(|extra| name == extra.as_str());
         let asked_for = self.variables.iter().filter(|(name, _)| named(name)).cloned();
-        asked_for.chain(own_variables(hook, context)).collect()
+        let own = self.own.iter().cloned().chain(own_variables(hook, context));
+        asked_for.chain(own).collect()
     }
 
     /// Returns what runs hooks that are confined.

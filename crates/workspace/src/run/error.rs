@@ -75,6 +75,12 @@ pub enum RunError {
     /// Processes, descriptors or control groups could not be made.
     #[error("could not prepare the command")]
     Resources(#[from] io::Error),
+    /// A key for SSH cannot be handed to a command.
+    #[error("the SSH key of the credential cannot be used: {reason}")]
+    SshKey {
+        /// Why not, and what would help.
+        reason: &'static str,
+    },
     /// There is no place for temporary files.
     #[error("could not prepare {} for temporary files", home.display())]
     Scratch {
@@ -121,7 +127,7 @@ impl Coded for RunError {
             | Self::Unreachable { .. }
             | Self::Trial(_) => Code::SandboxUnavailable,
             Self::Spawn(error) => error.code(),
-            Self::Resources(_) => Code::SpawnFailed,
+            Self::Resources(_) | Self::SshKey { .. } => Code::SpawnFailed,
             Self::Scratch { .. } => Code::Io,
             Self::Overfull { .. } => Code::RunsLater,
             Self::Files(error) => error.code(),
@@ -146,7 +152,7 @@ impl Coded for RunError {
             Self::Missing { tier, feature } => json!({ "tier": tier, "feature": feature }),
             Self::Unreachable { above, .. } => json!({ "path": above.to_string_lossy() }),
             Self::Spawn(error) => error.detail(),
-            Self::Resources(_) | Self::Trial(_) => json!({}),
+            Self::Resources(_) | Self::SshKey { .. } | Self::Trial(_) => json!({}),
             Self::Scratch { home, .. } => json!({ "path": home.to_string_lossy() }),
             Self::Overfull { path } => json!({ "path": shown(path) }),
             Self::Files(error) => error.detail(),

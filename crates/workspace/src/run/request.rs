@@ -6,7 +6,7 @@ use std::path::{Component, PathBuf};
 use std::time::Duration;
 
 use carrel_config::OperatorPolicy;
-use carrel_domain::{Network, ResourceLimits, WorkspaceAccess};
+use carrel_domain::{Network, ResourceLimits, Secret, WorkspaceAccess};
 use carrel_exec::{CaptureLimits, LogFile, Outcome, Output, Piece, Running, Started, Stdin};
 use carrel_shell::{Context, Preset, arguments, judge};
 use tokio::sync::{mpsc, oneshot};
@@ -73,6 +73,8 @@ pub struct RunRequest {
     pub stdin: Stdin,
     /// More descriptors for it, numbered from [`carrel_exec::CommandSpec::FIRST_INHERITED`].
     pub inherited: Vec<OwnedFd>,
+    /// A key that it may use over SSH and not read.
+    pub ssh_key: Option<Secret>,
     /// How much of what it writes is kept.
     pub output: Output,
     /// Where its output goes while it runs.
@@ -125,6 +127,7 @@ impl RunRequest {
             environment: Vec::new(),
             stdin: Stdin::Empty,
             inherited: Vec::new(),
+            ssh_key: None,
             output: Output::Separate {
                 stdout: CaptureLimits::STDOUT,
                 stderr: CaptureLimits::STDERR,

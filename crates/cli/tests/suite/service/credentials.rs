@@ -12,22 +12,22 @@ const KEY: &str = "hunter2-api-key-0815";
 const TOKEN: &str = "ghp_SecretTokenForGit4711";
 
 impl Client {
-    fn put_json(&self, path: &str, words: &[&str], body: &Value) -> Reply {
+    pub(super) fn put_json(&self, path: &str, words: &[&str], body: &Value) -> Reply {
         let words = [words, &["--request", "PUT"]].concat();
         self.send(&self.at(path), &words, Some(body.to_string().as_bytes()))
     }
 
-    fn keep(&self, name: &str, body: &Value) -> Value {
+    pub(super) fn keep(&self, name: &str, body: &Value) -> Value {
         self.put_json(&format!("/credentials/{name}"), &[], body).expect(200)
     }
 }
 
-fn step(command: &str, credentials: &[&str]) -> Value {
+pub(super) fn step(command: &str, credentials: &[&str]) -> Value {
     json!({ "action": "shell", "command": command, "credentials": credentials })
 }
 
 /// Tells which files below a directory hold a text.
-fn files_with(directory: &Path, text: &str) -> Vec<String> {
+pub(super) fn files_with(directory: &Path, text: &str) -> Vec<String> {
     let mut found = Vec::new();
     let Ok(entries) = std::fs::read_dir(directory) else { return found };
     for entry in entries.flatten() {
@@ -109,7 +109,7 @@ fn what_a_step_knows_is_told_nowhere() {
 }
 
 /// Every command line of this machine with one of these words.
-fn command_lines_with(words: &[&str]) -> Vec<String> {
+pub(super) fn command_lines_with(words: &[&str]) -> Vec<String> {
     let processes = std::fs::read_dir("/proc").unwrap().flatten();
     let lines = processes.filter_map(|process| {
         let bytes = std::fs::read(process.path().join("cmdline")).ok()?;

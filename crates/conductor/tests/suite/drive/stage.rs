@@ -40,6 +40,8 @@ pub(crate) enum Deed {
     Hang,
     /// Moves its issue with the tracker's tool.
     Move(&'static str),
+    /// Works for a while and tells of it.
+    Busy(Duration),
     Panic,
 }
 
@@ -142,6 +144,14 @@ impl Session for Speaking {
                 assert!(worked, "{said}");
                 Ok(format!("moved to {state}"))
             }
+            Deed::Busy(time) => {
+                for step in 0..10 {
+                    tokio::time::sleep(time / 10).await;
+                    let (kind, message) = ("step".to_owned(), Some(step.to_string()));
+                    let _ = self.opening.events.send(Event::Something { kind, message }).await;
+                }
+                Ok("done".to_owned())
+            }
             Deed::Panic => panic!("an agent that breaks"),
         }
     }
@@ -233,13 +243,18 @@ impl World {
 
     /// Writes the workflow file, with more lines in front.
     pub(crate) fn write(&self, more: &str) {
+        self.write_polling(50, more);
+    }
+
+    /// Writes it with another time between two looks at the tracker, in milliseconds.
+    pub(crate) fn write_polling(&self, interval: u64, more: &str) {
         let root = if more.contains("root:") {
             String::new()
         } else {
             format!("workspace: {{root: {}}}\n", self.path("ws").display())
         };
         let text = format!(
-            "---\ntracker: {{kind: local}}\npolling: {{interval_ms: 50}}\n{root}{more}\n---\nDo {{{{ issue.identifier }}}}, attempt {{{{ attempt }}}}."
+            "---\ntracker: {{kind: local}}\npolling: {{interval_ms: {interval}}}\n{root}{more}\n---\nDo {{{{ issue.identifier }}}}, attempt {{{{ attempt }}}}."
         );
         std::fs::write(self.path("WORKFLOW.md"), text).unwrap();
     }

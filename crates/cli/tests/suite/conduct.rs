@@ -1,0 +1,137 @@
+//! `carrel run` and `carrel check`, with the tracker that is built in and plain commands as agents.
+
+/// What a workflow file means, and what is wrong with it.
+mod check;
+/// Issues from their first day to their last.
+mod course;
+/// `kill -9` at random moments.
+mod crash;
+/// Ends in an orderly way.
+mod stopping;
+
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+use crate::{Run, World, eventually};
+
+/// A data directory, a root for workspaces, and a directory that agents may write to.
+struct Office {
+    world: World,
+}
+
+/// A `carrel run` that goes on.
+struct Running {
+    child: Child,
+    log: PathBuf,
+}
+
+impl Office {
+    fn new() -> Self {
+        let world = World::new();
+        std::fs::create_dir(world.path("outside")).unwrap();
+        Self { world }
+    }
+
+    /// An office whose workflow file has these lines.
+    fn with(lines: &str) -> Self {
+        let office = Self::new();
+        office.write(lines);
+        office
+    }
+
+    fn write(&self, lines: &str) {
+        let root = self.world.root();
+        let outside = self.world.path("outside");
+        let lines = lines.replace("OUTSIDE", &outside.display().to_string());
+        let text = format!(
+            "---\ntracker: {{kind: local}}\npolling: {{interval_ms: 100}}\nworkspace: {{root: {}}}\n{lines}\n---\nDo {{{{ issue.identifier }}}}.",
+            root.display()
+        );
+        std::fs::write(self.world.path("WORKFLOW.md"), text).unwrap();
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        self.world.bare(arguments)
+    }
+
+    fn issue(&self, title: &str) {
+        let run = Run::of(self.command(&["issue", "new", "--title", title]));
+        assert_eq!(run.code, 0, "{}", run.stderr);
+    }
+
+    fn shift(&self, issue: &str, state: &str) {
+        let run = Run::of(self.command(&["issue", "move", issue, state]));
+        assert_eq!(run.code, 0, "{}", run.stderr);
+    }
+
+    fn state(&self, issue: &str) -> String {
+        let run = Run::of(self.command(&["issue", "show", issue, "--json"]));
+        let shown: Value = serde_json::from_str(&run.stdout).expect(&run.stderr);
+        shown["state"].as_str().unwrap().to_owned()
+    }
+
+    fn once(&self) -> Run {
+        Run::of(self.command(&["run", "--once", "--json"]))
+    }
+
+    fn start(&self) -> Running {
+        self.start_with(&[])
+    }
+
+    fn start_with(&self, more: &[&str]) -> Running {
+        let log = self.world.path("run.log");
+        let file = std::fs::File::options().create(true).append(true).open(&log).unwrap();
+        let mut command = self.command(&[&["run"], more].concat());
+        let child = command.stdout(Stdio::null()).stderr(file).spawn().unwrap();
+        Running { child, log }
+    }
+
+    fn workspace(&self, issue: &str) -> PathBuf {
+        self.world.root().join(issue)
+    }
+
+    /// What agents and hooks wrote outside their workspaces.
+    fn notes(&self, name: &str) -> String {
+        std::fs::read_to_string(self.world.path("outside").join(name)).unwrap_or_default()
+    }
+}
+
+impl Running {
+    fn signal(&self, signal: Signal) {
+        let process = Pid::from_child(&self.child);
+        kill_process(process, signal).unwrap();
+    }
+
+    /// Asks it to end, and returns its exit code.
+    fn end(mut self) -> i32 {
+        self.signal(Signal::TERM);
+        self.wait()
+    }
+
+    fn wait(&mut self) -> i32 {
+        self.child.wait().unwrap().code().unwrap_or(-1)
+    }
+
+    fn log(&self) -> String {
+        std::fs::read_to_string(&self.log).unwrap_or_default()
+    }
+
+    /// Waits until something is so, and shows the log when it never is.
+    fn until(&self, what: &str, condition: impl Fn() -> bool) {
+        let shown = std::panic::AssertUnwindSafe(|| eventually(what, condition));
+        if let Err(panic) = std::panic::catch_unwind(shown) {
+            eprintln!("{}", self.log());
+            std::panic::resume_unwind(panic);
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

@@ -1,0 +1,49 @@
+use pretty_assertions::assert_eq;
+use serde_json::{Value, json};
+
+use super::Office;
+use crate::Run;
+
+#[test]
+fn every_setting_is_printed_with_its_origin_and_no_secret() {
+    let office = Office::new();
+    let text = "---\ntracker:\n  kind: linear\n  provider: {project_slug: p, api_key: $MY_KEY}\nhooks:\n  before_run: curl -H 'key lin_hidden_value'\nagnet: {}\n---\n";
+    std::fs::write(office.world.path("WORKFLOW.md"), text).unwrap();
+    let check = |format: &[&str]| {
+        let mut command = office.command(&[&["check"], format].concat());
+        command.env("MY_KEY", "lin_hidden_value");
+        Run::of(command)
+    };
+    let run = check(&["--json"]);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    let told: Value = serde_json::from_str(&run.stdout).unwrap();
+    let setting = |key: &str| {
+        let found = told["settings"].as_array().unwrap().iter().find(|one| one["key"] == key);
+        let found = found.unwrap_or_else(|| panic!("{key} is not listed"));
+        (found["value"].clone(), found["origin"].clone())
+    };
+    let key = setting("tracker.provider.api_key");
+    assert_eq!(key, (json!("***"), json!({ "from": "variable", "name": "MY_KEY" })));
+    assert_eq!(setting("tracker.kind"), (json!("linear"), json!({ "from": "file", "line": 3 })));
+    assert_eq!(setting("agent.kind"), (json!("codex"), json!({ "from": "default" })));
+    assert!(told["warnings"][0].as_str().unwrap().contains("agnet"), "{told}");
+    let text = check(&[]);
+    assert!(text.stdout.contains("tracker.provider.api_key"), "{}", text.stdout);
+    for shown in [&run.stdout, &run.stderr, &text.stdout, &text.stderr] {
+        assert!(!shown.contains("hidden"), "{shown}");
+    }
+}
+
+#[test]
+fn everything_that_is_wrong_is_said_at_once() {
+    let office = Office::new();
+    let text = "---\ntracker: {kind: lineer}\npolling: {interval_ms: soon}\n---\n{{ issue.title | shout }}";
+    std::fs::write(office.world.path("WORKFLOW.md"), text).unwrap();
+    let run = Run::of(office.command(&["check", "--json"]));
+    assert_eq!(run.code, 1);
+    for part in ["lineer", "polling.interval_ms", "shout"] {
+        assert!(run.stderr.contains(part), "{part}: {}", run.stderr);
+    }
+    let missing = Run::of(office.command(&["check", "nowhere.md", "--json"]));
+    assert_eq!((missing.code, &missing.error()["code"]), (1, &json!("E_WORKFLOW_MISSING")));
+}
