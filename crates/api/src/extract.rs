@@ -36,16 +36,27 @@ impl FromRequestParts<Api> for Who {
             token.check(headers.get_all(INTERNAL_TOKEN_HEADER))?;
             return Ok(Self(internal_caller(headers)?));
         }
-        let presented = Presented::find(headers.get_all(AUTHORIZATION), headers.get_all(COOKIE))?;
+        let presented = presented(headers)?;
         let caller = api.verify(presented.token()).await?;
         observe::asks(&caller);
-        if let Presented::Cookie(_) = presented {
-            let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
-            let console = text(HeaderName::from_static(CONSOLE_HEADER));
-            check_cookie_request(parts.method.as_str(), text(ORIGIN), text(HOST), console)?;
-        }
+        check_presented(presented, parts)?;
         Ok(Self(caller))
     }
+}
+
+/// Returns the token that a request carries.
+pub(crate) fn presented(headers: &HeaderMap) -> Result<Presented<'_>, Failed> {
+    Ok(Presented::find(headers.get_all(AUTHORIZATION), headers.get_all(COOKIE))?)
+}
+
+/// Refuses a change that a page of somebody else may have asked a browser for.
+pub(crate) fn check_presented(presented: Presented<'_>, parts: &Parts) -> Result<(), Failed> {
+    if let Presented::Cookie(_) = presented {
+        let text = |name| parts.headers.get(name).and_then(|value| value.to_str().ok());
+        let console = text(HeaderName::from_static(CONSOLE_HEADER));
+        check_cookie_request(parts.method.as_str(), text(ORIGIN), text(HOST), console)?;
+    }
+    Ok(())
 }
 
 /// Returns who asks behind another server; the server itself if it does not say.
@@ -93,22 +104,27 @@ impl<T: DeserializeOwned> FromRequest<Api> for Json<T> {
 
     async fn from_request(request: Request, api: &Api) -> Result<Self, Failed> {
         let bytes = read_body(request.into_body(), api).await?;
-        // A list would fill the fields one after the other.
-        if bytes.trim_ascii_start().first().is_some_and(|first| *first != b'{') {
-            return Err(Failed::field("body", "is an object of JSON"));
-        }
-        let mut reader = serde_json::Deserializer::from_slice(&bytes);
-        let value = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
-            let path = error.path().to_string();
-            // Text that is no JSON has no place to name.
-            let field = if matches!(path.as_str(), "." | "?") { "body" } else { &path };
-            Failed::field(field, &format!("is not as expected: {}", without_value(error.inner())))
-        })?;
-        reader
-            .end()
-            .map_err(|error| Failed::field("body", &format!("has more than one value: {error}")))?;
-        Ok(Self(value, bytes))
+        Ok(Self(parse(&bytes)?, bytes))
     }
+}
+
+/// Reads an object of JSON.
+pub(crate) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Failed> {
+    // A list would fill the fields one after the other.
+    if bytes.trim_ascii_start().first().is_some_and(|first| *first != b'{') {
+        return Err(Failed::field("body", "is an object of JSON"));
+    }
+    let mut reader = serde_json::Deserializer::from_slice(bytes);
+    let value = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
+        let path = error.path().to_string();
+        // Text that is no JSON has no place to name.
+        let field = if matches!(path.as_str(), "." | "?") { "body" } else { &path };
+        Failed::field(field, &format!("is not as expected: {}", without_value(error.inner())))
+    })?;
+    reader
+        .end()
+        .map_err(|error| Failed::field("body", &format!("has more than one value: {error}")))?;
+    Ok(value)
 }
 
 /// Says what was expected, and not what came: that may be a secret in the wrong place, and what a caller
@@ -169,10 +185,10 @@ impl AsRef<[u8]> for Buffered {
 /// The part of an address behind `?`.
 pub(crate) struct Params<T>(pub(crate) T);
 
-impl<T: DeserializeOwned> FromRequestParts<Api> for Params<T> {
+impl<S: Sync, T: DeserializeOwned> FromRequestParts<S> for Params<T> {
     type Rejection = Failed;
 
-    async fn from_request_parts(parts: &mut Parts, _: &Api) -> Result<Self, Failed> {
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Failed> {
         let Query(value) = Query::<T>::try_from_uri(&parts.uri)
             .map_err(|error| Failed::field("query", &format!("is not as expected: {error}")))?;
         Ok(Self(value))

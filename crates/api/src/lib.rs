@@ -7,6 +7,7 @@
 
 mod answer;
 pub mod auth;
+mod conductor;
 mod extract;
 mod forward;
 pub mod limits;
@@ -20,6 +21,7 @@ mod state;
 mod streams;
 mod worker;
 
+pub use conductor::{ConductorApi, ConductorOptions, serve_conductor};
 pub use others::{Others, OthersOptions};
 pub use serve::serve;
 pub use state::{Api, ApiOptions, Entrance, WorkerApiOptions};

@@ -1,5 +1,6 @@
 //! Every route there is.
 
+mod conductor;
 mod credentials;
 mod files;
 mod github;
@@ -11,6 +12,7 @@ mod tools;
 mod work;
 mod workspaces;
 
+pub(crate) use conductor::router as conductor_router;
 pub(crate) use mcp::{mounted as mcp, route as mcp_route};
 pub(crate) use tools::names as tool_names;
 
@@ -40,6 +42,7 @@ pub(crate) fn table() -> Vec<Route> {
         ("tools", tools::routes()),
         ("server", system::routes()),
         ("server", page::routes()),
+        ("conductor", conductor::away()),
     ];
     let named = |(tag, routes): (_, Vec<Route>)| routes.into_iter().map(move |one| one.among(tag));
     groups.into_iter().flat_map(named).collect()

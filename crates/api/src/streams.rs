@@ -14,7 +14,6 @@ use tokio_util::sync::CancellationToken;
 
 use crate::answer::bytes_answer;
 use crate::limits::STREAM_HEARTBEAT;
-use crate::state::StreamPlace;
 
 /// What ends a stream before the task does.
 pub(crate) struct Until {
@@ -24,15 +23,27 @@ pub(crate) struct Until {
     pub(crate) expires: Duration,
     /// Held as long as the stream is open.
     #[expect(dead_code, reason = "it is held, not read")]
-    pub(crate) place: StreamPlace,
+    pub(crate) place: Box<dyn Send>,
 }
 
-/// Answers with a stream.
+/// Answers with the events of a task.
 pub(crate) fn event_stream(
     events: impl Stream<Item = Followed> + Send + 'static,
     until: Until,
 ) -> Response {
-    let body = Body::from_stream(pieces(events, until));
+    let frames = events.map(|followed| match followed {
+        Followed::Event(event) => Some(frame(&event)),
+        Followed::Quiet => None,
+    });
+    frame_stream(frames, until)
+}
+
+/// Answers with frames. Where there is none, nothing has happened.
+pub(crate) fn frame_stream(
+    frames: impl Stream<Item = Option<Bytes>> + Send + 'static,
+    until: Until,
+) -> Response {
+    let body = Body::from_stream(pieces(frames, until));
     let mut response = bytes_answer(StatusCode::OK, "text/event-stream", body);
     let headers = response.headers_mut();
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
@@ -49,7 +60,7 @@ struct Reader<S> {
 }
 
 fn pieces(
-    events: impl Stream<Item = Followed> + Send + 'static,
+    events: impl Stream<Item = Option<Bytes>> + Send + 'static,
     until: Until,
 ) -> impl Stream<Item = Result<Bytes, Infallible>> + Send {
     let now = Instant::now();
@@ -61,7 +72,7 @@ fn pieces(
     })
 }
 
-impl<S: Stream<Item = Followed>> Reader<S> {
+impl<S: Stream<Item = Option<Bytes>>> Reader<S> {
     async fn next(&mut self) -> Option<Bytes> {
         if !self.begun {
             self.begun = true;
@@ -74,9 +85,9 @@ impl<S: Stream<Item = Followed>> Reader<S> {
                 () = self.until.stop.cancelled() => return None,
                 () = tokio::time::sleep_until(self.ends) => return None,
                 () = tokio::time::sleep_until(quiet) => Bytes::from_static(b": still here\n\n"),
-                followed = self.events.next() => match followed? {
-                    Followed::Event(event) => frame(&event),
-                    Followed::Quiet => continue,
+                frame = self.events.next() => match frame? {
+                    Some(frame) => frame,
+                    None => continue,
                 },
             };
             self.spoke = Instant::now();
@@ -93,6 +104,7 @@ fn frame(event: &Event) -> Bytes {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::state::StreamPlace;
     use carrel_domain::{TaskId, Timestamp};
     use carrel_store::EventKind;
     use pretty_assertions::assert_eq;
@@ -101,9 +113,9 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_quiet_stream_says_every_15_seconds_that_it_is_there() {
         let stop = CancellationToken::new();
-        let place = StreamPlace::alone();
+        let place = Box::new(StreamPlace::alone());
         let until = Until { stop: stop.clone(), expires: Duration::from_mins(1), place };
-        let quiet = stream::pending::<Followed>();
+        let quiet = stream::pending::<Option<Bytes>>();
         let begun = Instant::now();
         let pieces = pieces(quiet, until).map(|piece| (begun.elapsed().as_secs(), piece.unwrap()));
         let told: Vec<(u64, Bytes)> = pieces.collect().await;
@@ -116,13 +128,13 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn news_that_only_says_nothing_happened_is_not_passed_on() {
-        let place = StreamPlace::alone();
+        let place = Box::new(StreamPlace::alone());
         let stop = CancellationToken::new();
         let until = Until { stop, expires: Duration::from_secs(40), place };
         let every = tokio::time::interval(Duration::from_secs(5));
         let quiet = stream::unfold(every, |mut every| async move {
             every.tick().await;
-            Some((Followed::Quiet, every))
+            Some((None, every))
         });
         let told: Vec<_> = pieces(quiet, until).collect().await;
         assert_eq!(told.len(), 3, "{told:?}");

@@ -185,6 +185,7 @@ pub struct Retry {
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
+#[schemars(rename = "RetryReason")]
 pub enum Why {
     /// A run ended well, and the issue may need another.
     Continuation,

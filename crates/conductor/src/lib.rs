@@ -37,4 +37,4 @@ pub use notice::{Notice, Outcome, Subject};
 pub use refusal::Refused;
 pub use rules::{Rules, Standing, order};
 pub use spend::{Day, Spend};
-pub use state::{Hold, Ledger, Mode, Poll, Question, State};
+pub use state::{Hold, Ledger, Mode, Poll, Question, State, Told};

@@ -27,6 +27,7 @@ pub struct Subject {
 /// How a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[schemars(rename = "RunOutcome")]
 pub enum Outcome {
     /// As it was meant to.
     Success,

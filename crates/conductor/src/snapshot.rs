@@ -19,11 +19,12 @@ use serde_json::Value;
 
 use crate::notice::{Notice, Outcome};
 use crate::spend::Spend;
-use crate::state::{Mode, Poll, State};
+use crate::state::{Mode, Poll, State, Told};
 use rows::entries;
 
 /// Everything that there is to see, at one moment.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "ConductorState")]
 pub struct Snapshot {
     /// When that was.
     pub generated_at: Timestamp,
@@ -64,6 +65,7 @@ pub struct Snapshot {
 /// How many issues are where.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[expect(missing_docs, reason = "each is the length of the list of the same name")]
+#[schemars(rename = "ConductorCounts")]
 pub struct Counts {
     pub running: usize,
     pub retrying: usize,
@@ -74,6 +76,7 @@ pub struct Counts {
 
 /// What was used up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "ConductorTotals")]
 pub struct Totals {
     /// Tokens that were read.
     pub input_tokens: u64,
@@ -102,7 +105,10 @@ pub struct Polling {
 
 /// Something that was told.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(rename = "ConductorEvent")]
 pub struct NoticeRow {
+    /// Its number, from one on since the start.
+    pub number: u64,
     /// When.
     pub at: Timestamp,
     /// In words.
@@ -150,7 +156,7 @@ impl Snapshot {
             held_until: state.ledger.hold.until(now),
             workflow_error: state.broken.clone(),
             outcomes: state.outcomes.clone(),
-            recent_events: state.notices.iter().map(NoticeRow::of).collect(),
+            recent_events: state.notices.iter().map(|told| NoticeRow::of(told)).collect(),
         }
     }
 }
@@ -186,12 +192,13 @@ impl Polling {
 
 impl NoticeRow {
     /// Puts a notice into words.
-    pub fn of((at, notice): &(Timestamp, Notice)) -> Self {
+    pub fn of(told: &Told) -> Self {
         Self {
-            at: *at,
-            message: notice.to_string(),
-            warning: notice.is_warning(),
-            notice: notice.clone(),
+            number: told.number,
+            at: told.at,
+            message: told.notice.to_string(),
+            warning: told.notice.is_warning(),
+            notice: told.notice.clone(),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! What the loop remembers.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 
 use carrel_domain::Timestamp;
 use schemars::JsonSchema;
@@ -39,14 +40,28 @@ pub struct State {
     pub rate_limits: Option<Value>,
     /// How runs ended since the beginning.
     pub outcomes: BTreeMap<Outcome, u64>,
-    /// What people were last told, and when.
-    pub notices: VecDeque<(Timestamp, Notice)>,
+    /// What people were last told.
+    pub notices: VecDeque<Arc<Told>>,
+    /// How often people were told something since the beginning.
+    pub told: u64,
     /// Only what one look at the tracker finds is worked on, each issue once.
     pub(crate) once: Option<Once>,
     pub(crate) next_run: u64,
     pub(crate) next_question: u64,
     /// The last of those that rest and were asked about, so that all have their turn.
     pub(crate) rested: Option<IssueId>,
+}
+
+/// Something that people were told.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Told {
+    /// Its number, from one on.
+    pub number: u64,
+    /// When.
+    pub at: Timestamp,
+    /// What.
+    #[serde(flatten)]
+    pub notice: Notice,
 }
 
 /// What is remembered beside the entries.
@@ -83,6 +98,7 @@ pub(crate) struct Once {
 /// Whether work is begun.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[schemars(rename = "ConductorMode")]
 pub enum Mode {
     /// Whatever can be begun is begun.
     #[default]
@@ -151,6 +167,7 @@ impl State {
             rate_limits: None,
             outcomes: BTreeMap::new(),
             notices: VecDeque::new(),
+            told: 0,
             once: None,
             next_run,
             next_question: 0,
@@ -224,11 +241,28 @@ impl State {
         }
     }
 
+    /// Returns what people were told after a number, as far as it is kept. A number that was never given
+    /// is one of an earlier time, before which everything is new.
+    pub fn told_after(&self, number: u64) -> impl Iterator<Item = &Arc<Told>> {
+        let after = if number > self.told { 0 } else { number };
+        self.notices.iter().filter(move |told| told.number > after)
+    }
+
+    /// Tells whether a look at the tracker is under way or about to be, so that another changes nothing.
+    pub fn is_looking(&self, now: Timestamp) -> bool {
+        match self.poll {
+            Poll::Waiting { due } => due <= now,
+            Poll::Fresh | Poll::Sweeping { .. } | Poll::Asked { .. } => true,
+            Poll::Over => false,
+        }
+    }
+
     pub(crate) fn keep(&mut self, now: Timestamp, notice: Notice) {
         if self.notices.len() == MOST_NOTICES {
             self.notices.pop_front();
         }
-        self.notices.push_back((now, notice));
+        self.told += 1;
+        self.notices.push_back(Arc::new(Told { number: self.told, at: now, notice }));
     }
 
     pub(crate) fn ask(&mut self) -> Question {

@@ -255,6 +255,10 @@ codes! {
 
     /// No issue has this identifier, or nobody works on it.
     IssueNotFound = "E_ISSUE_NOT_FOUND", "issue_not_found", 404;
+    /// The issue does not stand where the order needs it.
+    IssueConflict = "E_ISSUE_CONFLICT", "issue_conflict", 409;
+    /// No conductor answers here.
+    ConductorUnavailable = "E_CONDUCTOR_UNAVAILABLE", "orchestrator_unavailable", 503;
     /// The work on an issue did not end well.
     RunFailed = "E_RUN_FAILED", "run_failed", 500;
 

@@ -503,6 +503,23 @@ impl Code {
                 ],
                 remedies: &["list the issues with `carrel issue ls`"],
             },
+            Self::IssueConflict => Guide {
+                causes: &[
+                    "an agent works on the issue, and the order is for one that nobody works on",
+                    "the issue is not blocked, or its agent has asked nothing",
+                ],
+                remedies: &["look where the issue stands with `GET /api/v1/{issue}`"],
+            },
+            Self::ConductorUnavailable => Guide {
+                causes: &[
+                    "the server is `carrel serve`, which works no issues off",
+                    "the conductor is ending, or cannot write its journal",
+                ],
+                remedies: &[
+                    "start one with `carrel run WORKFLOW.md --port 8080`",
+                    "ask again in a moment",
+                ],
+            },
             Self::RunFailed => Guide {
                 causes: &[
                     "the agent ended with an error, or could not be started",

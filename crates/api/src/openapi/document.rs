@@ -15,13 +15,18 @@ use crate::repeat::MAX_KEY_CHARS;
 use crate::routes::{table, tool_names};
 
 /// Groups of routes.
-const TAGS: [(&str, &str); 6] = [
+const TAGS: [(&str, &str); 7] = [
     ("tasks", "Queued work: submit it, look at it, follow it, end it."),
     ("workspaces", "Where work is done."),
     ("files", "The files of a workspace."),
     ("commands", "Commands in a workspace, behind a kernel sandbox."),
     ("tools", "Any tool of Carrel."),
     ("server", "The server itself."),
+    (
+        "conductor",
+        "What `carrel run --port` answers: how its issues stand, and orders for them. Tokens are those of its \
+         data directory, for all workspaces.",
+    ),
 ];
 
 /// Returns the document for a server that takes repositories from these machines.
@@ -132,6 +137,10 @@ fn path_parameter(name: &'static str) -> Value {
         "credential" => {
             ("The credential.", json!({ "type": "string", "pattern": CREDENTIAL_NAME }))
         }
+        "issue" => (
+            "What people call the issue, or what the tracker knows it by.",
+            json!({ "type": "string", "minLength": 1 }),
+        ),
         _ => ("The name of a tool.", json!({ "type": "string", "enum": tool_names() })),
     };
     json!({ "name": name, "in": "path", "required": true, "description": description, "schema": schema })

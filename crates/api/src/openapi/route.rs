@@ -2,7 +2,7 @@
 
 use axum::handler::Handler;
 use axum::http::Method;
-use axum::routing::{self, MethodRouter};
+use axum::routing::{self, MethodFilter, MethodRouter};
 use carrel_domain::Code;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::Value;
@@ -69,10 +69,10 @@ pub(crate) struct Example {
 }
 
 /// A route.
-pub(crate) struct Route {
+pub(crate) struct Route<S = Api> {
     pub(super) method: Method,
     pub(super) path: &'static str,
-    handler: MethodRouter<Api>,
+    handler: MethodRouter<S>,
     pub(super) tag: &'static str,
     pub(super) name: &'static str,
     pub(super) summary: &'static str,
@@ -88,24 +88,24 @@ pub(crate) struct Route {
     pub(super) codes: Vec<Code>,
 }
 
-impl Route {
-    pub(crate) fn get<T: 'static>(path: &'static str, handler: impl Handler<T, Api>) -> Self {
+impl<S: Clone + Send + Sync + 'static> Route<S> {
+    pub(crate) fn get<T: 'static>(path: &'static str, handler: impl Handler<T, S>) -> Self {
         Self::new(Method::GET, path, routing::get(handler))
     }
 
-    pub(crate) fn post<T: 'static>(path: &'static str, handler: impl Handler<T, Api>) -> Self {
+    pub(crate) fn post<T: 'static>(path: &'static str, handler: impl Handler<T, S>) -> Self {
         Self::new(Method::POST, path, routing::post(handler))
     }
 
-    pub(crate) fn put<T: 'static>(path: &'static str, handler: impl Handler<T, Api>) -> Self {
+    pub(crate) fn put<T: 'static>(path: &'static str, handler: impl Handler<T, S>) -> Self {
         Self::new(Method::PUT, path, routing::put(handler))
     }
 
-    pub(crate) fn delete<T: 'static>(path: &'static str, handler: impl Handler<T, Api>) -> Self {
+    pub(crate) fn delete<T: 'static>(path: &'static str, handler: impl Handler<T, S>) -> Self {
         Self::new(Method::DELETE, path, routing::delete(handler))
     }
 
-    fn new(method: Method, path: &'static str, handler: MethodRouter<Api>) -> Self {
+    fn new(method: Method, path: &'static str, handler: MethodRouter<S>) -> Self {
         Self {
             method,
             path,
@@ -248,7 +248,33 @@ impl Route {
     }
 
     /// Returns where it is and what handles it, for a router.
-    pub(crate) fn into_handler(self) -> (&'static str, MethodRouter<Api>) {
+    pub(crate) fn into_handler(self) -> (&'static str, MethodRouter<S>) {
         (self.path, self.handler)
+    }
+
+    /// Returns the same route with another handler, for a server that cannot do what it asks.
+    pub(crate) fn handled_by<T: 'static, O: Clone + Send + Sync + 'static>(
+        self,
+        handler: impl Handler<T, O>,
+    ) -> Route<O> {
+        let method = MethodFilter::try_from(self.method.clone());
+        let filter = method.expect("routes are made with usual methods");
+        Route {
+            handler: routing::on(filter, handler),
+            method: self.method,
+            path: self.path,
+            tag: self.tag,
+            name: self.name,
+            summary: self.summary,
+            description: self.description,
+            access: self.access,
+            query: self.query,
+            headers: self.headers,
+            body: self.body,
+            examples: self.examples,
+            answers: self.answers,
+            links: self.links,
+            codes: self.codes,
+        }
     }
 }

@@ -179,7 +179,7 @@ pub(super) async fn events(
     if task.status.is_terminal() && after >= task.last_event {
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
-    let place = api.stream(task.workspace)?;
+    let place = Box::new(api.stream(task.workspace)?);
     let until = Until { stop: api.inner.stop.clone(), expires, place };
     let events = api.inner.tasks.follow(id, after);
     Ok(event_stream(events, until))

@@ -122,6 +122,11 @@ impl Handle {
         answer.await.map_err(|_| Gone::Ended)?
     }
 
+    /// Tells whether the conductor has ended.
+    pub fn is_over(&self) -> bool {
+        self.orders.is_closed()
+    }
+
     /// Listens to what people are told from now on.
     pub fn subscribe(&self) -> broadcast::Receiver<Arc<Announced>> {
         self.said.subscribe()

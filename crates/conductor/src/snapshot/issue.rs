@@ -14,6 +14,7 @@ use super::rows::{BlockedRow, CleaningRow, EventRow, RetryRow, RunningRow, Waiti
 
 /// Everything there is to see about one issue.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "ConductorIssue")]
 pub struct IssueView {
     /// What people know it by.
     pub issue_identifier: String,
@@ -56,6 +57,7 @@ pub struct IssueView {
 /// Where an issue stands here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[schemars(rename = "IssueStatus")]
 pub enum Status {
     /// An agent works on it, is about to start or about to end.
     Running,
@@ -91,6 +93,7 @@ pub struct Attempts {
 
 /// What was written down about runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(rename = "IssueLogs")]
 pub struct Logs {
     /// Each run with its transcript.
     pub codex_session_logs: Vec<SessionLog>,
@@ -189,7 +192,14 @@ impl State {
         let entries = self.entries.values().map(|entry| &entry.issue);
         let waiting = self.waiting.values().map(|(_, issue)| issue);
         let mut all = entries.chain(waiting);
-        let named = all.clone().find(|issue| issue.identifier == name);
-        named.or_else(|| all.find(|issue| issue.id.0 == name)).map(|issue| issue.id.clone())
+        let named = all.find(|issue| issue.identifier == name).map(|issue| issue.id.clone());
+        named.or_else(|| self.find_id(name))
+    }
+
+    /// Finds an issue by what the tracker knows it by.
+    pub fn find_id(&self, id: &str) -> Option<IssueId> {
+        let id = IssueId(id.to_owned());
+        let known = self.entries.contains_key(&id) || self.waiting.contains_key(&id);
+        known.then_some(id)
     }
 }

@@ -51,6 +51,7 @@ pub struct RunningRow {
 /// What is being done for an issue that takes a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[schemars(rename = "RunPhase")]
 pub enum Phase {
     /// It is read once more.
     Checking,

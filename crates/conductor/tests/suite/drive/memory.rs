@@ -89,7 +89,7 @@ async fn a_workspace_stays_where_it_is_when_the_root_is_moved() {
     working.until_stage(&issue, "it waits", |stage| matches!(stage, Stage::Retrying(_))).await;
     world.write(&format!("workspace: {{root: {}}}", world.path("elsewhere").display()));
     let other = |state: &carrel_conductor::State| {
-        state.notices.iter().any(|(_, notice)| format!("{notice:?}").contains("WorkflowChanged"))
+        state.notices.iter().any(|told| format!("{told:?}").contains("WorkflowChanged"))
     };
     working.until("the file is in force", other).await;
     let second = world.issue("second").await;

@@ -75,6 +75,8 @@ impl Books {
             Notice::WillRetry { issue, attempt, why, delay_ms, .. } => {
                 let account = self.account(&issue.id);
                 account.attempt = Some(*attempt);
+                // Somebody lifted it, maybe in the same moment in which it was found to be blocked.
+                account.blocked &= *why != Why::Operator;
                 if *why != Why::Interrupted {
                     account.not_before = Some(now + i64::try_from(*delay_ms).unwrap());
                 }

@@ -1,0 +1,182 @@
+//! The API of a conductor: what it does, and orders for it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Bytes;
+use axum::extract::FromRequestParts;
+use axum::http::HeaderMap;
+use axum::http::request::Parts;
+use carrel_conductor::drive::{Gone, Handle};
+use carrel_conductor::{Order, Refused, State};
+use carrel_domain::{Clock, Code, Secret, Timestamp};
+use carrel_mcp::{ConnectionOptions, Connections};
+use carrel_tracker::{Webhook, verify_webhook};
+use serde_json::json;
+use tokio::net::TcpListener;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use tracing::warn;
+
+use crate::answer::Failed;
+use crate::auth::{Authority, Caller, Coverage, Scope, Verifier as _};
+use crate::extract::{Who, check_presented, presented};
+use crate::limits::{HEADER_READ_TIMEOUT, MAX_CONNECTIONS, SHUTDOWN_GRACE, WRITE_STALL};
+use crate::routes::conductor_router;
+
+/// How long an order may wait for the conductor.
+const PATIENCE: Duration = Duration::from_secs(15);
+
+/// Event streams that may be open.
+const MAX_STREAMS: usize = 256;
+
+/// What the API of a conductor is made from.
+#[derive(Debug)]
+pub struct ConductorOptions {
+    /// The conductor.
+    pub handle: Handle,
+    /// What signs and believes tokens.
+    pub authority: Authority,
+    /// What the tracker signs its calls with, if it calls.
+    pub webhook: Option<Secret>,
+    /// Where the time comes from.
+    pub clock: Arc<dyn Clock>,
+    /// Ends what is open.
+    pub stop: CancellationToken,
+}
+
+/// What all requests share. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct ConductorApi {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    options: ConductorOptions,
+    streams: Arc<Semaphore>,
+}
+
+impl ConductorApi {
+    /// Puts everything together.
+    pub fn new(options: ConductorOptions) -> Self {
+        let streams = Arc::new(Semaphore::new(MAX_STREAMS));
+        Self { inner: Arc::new(Inner { options, streams }) }
+    }
+
+    pub(crate) fn now(&self) -> Timestamp {
+        self.inner.options.clock.now()
+    }
+
+    pub(crate) fn stop(&self) -> &CancellationToken {
+        &self.inner.options.stop
+    }
+
+    /// Returns the way to the conductor.
+    pub(crate) fn handle(&self) -> &Handle {
+        &self.inner.options.handle
+    }
+
+    /// Returns how things stand, as long as somebody works.
+    pub(crate) fn state(&self) -> Result<Arc<State>, Failed> {
+        if self.handle().is_over() {
+            Err(unavailable("it has ended"))
+        } else {
+            Ok(self.handle().state())
+        }
+    }
+
+    /// Gives an order.
+    pub(crate) async fn tell(&self, order: Order) -> Result<(), Failed> {
+        let told = tokio::time::timeout(PATIENCE, self.handle().tell(order)).await;
+        match told {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(Gone::Ended)) => Err(unavailable("it has ended")),
+            Ok(Err(Gone::Refused(refused))) => Err(refusal(&refused)),
+            Err(_) => Err(unavailable("it does not answer in time; its journal may be stuck")),
+        }
+    }
+
+    /// Takes a place for an event stream.
+    pub(crate) fn stream(&self) -> Result<OwnedSemaphorePermit, Failed> {
+        Arc::clone(&self.inner.streams).try_acquire_owned().map_err(|_| {
+            let detail = json!({ "limit": MAX_STREAMS });
+            Failed::new(Code::Overloaded, "too many event streams are open", detail)
+        })
+    }
+
+    /// Believes that a call comes from the tracker, or not.
+    pub(crate) fn believe_webhook(&self, headers: &HeaderMap, body: &Bytes) -> Result<(), Failed> {
+        let workflow = self.handle().workflow();
+        let Some(conductor) = &workflow.config.conductor else {
+            return Err(unavailable("it has no tracker"));
+        };
+        let secret = self.inner.options.webhook.as_ref();
+        match verify_webhook(conductor.tracker.kind, secret, headers, body, self.now()) {
+            Ok(Webhook::Wake) => Ok(()),
+            Ok(Webhook::Handshake(_)) => {
+                let message = "webhooks of Asana are not kept here; poll more often instead";
+                Err(Failed::new(Code::NotConfigured, message, json!({})))
+            }
+            Err(error) => {
+                let message = format!("neither a token nor a signature of the tracker: {error}");
+                Err(Failed::new(Code::Unauthenticated, message, json!({})))
+            }
+        }
+    }
+}
+
+/// Says that no conductor answers.
+pub(crate) fn unavailable(why: &str) -> Failed {
+    let message = format!("the conductor cannot be asked: {why}");
+    Failed::new(Code::ConductorUnavailable, message, json!({}))
+}
+
+fn refusal(refused: &Refused) -> Failed {
+    let code = match refused {
+        Refused::Unknown(_) => Code::IssueNotFound,
+        Refused::Conflict { .. } => Code::IssueConflict,
+    };
+    Failed::new(code, refused.to_string(), json!({}))
+}
+
+/// Whoever asks the conductor: somebody with a token for everything.
+impl FromRequestParts<ConductorApi> for Who {
+    type Rejection = Failed;
+
+    async fn from_request_parts(parts: &mut Parts, api: &ConductorApi) -> Result<Self, Failed> {
+        let presented = presented(&parts.headers)?;
+        let caller = api.inner.options.authority.verify(presented.token(), api.now())?;
+        check_presented(presented, parts)?;
+        Ok(Self(caller))
+    }
+}
+
+/// Tells whether a caller may do this with the conductor, which works in every workspace of its own.
+pub(crate) fn check(caller: &Caller, scope: Scope) -> Result<(), Failed> {
+    if caller.coverage != Coverage::All {
+        let message = "the token is for single workspaces; make one with `carrel token new --all`";
+        return Err(Failed::new(Code::Forbidden, message, json!({})));
+    }
+    Ok(caller.check_scope(scope)?)
+}
+
+/// Serves the API of a conductor from a listener until it is told to stop.
+pub async fn serve_conductor(listener: TcpListener, api: ConductorApi) {
+    let options = ConnectionOptions {
+        header_read_timeout: HEADER_READ_TIMEOUT,
+        write_stall: WRITE_STALL,
+        max_connections: MAX_CONNECTIONS,
+    };
+    let stop = api.stop().clone();
+    let connections = Connections::new(options, conductor_router(api));
+    tokio::select! {
+        () = connections.accept(&listener) => {}
+        () = stop.cancelled() => {}
+    }
+    drop(listener);
+    if !connections.close(Instant::now() + SHUTDOWN_GRACE).await {
+        warn!("stopped before every request had ended");
+    }
+}

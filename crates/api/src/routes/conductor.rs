@@ -1,0 +1,255 @@
+//! `/api/v1`
+
+mod events;
+mod table;
+
+use axum::Router;
+use axum::body::{Body, Bytes};
+use axum::extract::{FromRequestParts, Path, State};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, StatusCode, header};
+use carrel_conductor::snapshot::{IssueView, SessionLog, Snapshot};
+use carrel_conductor::{IssueId, Mode, Order};
+use carrel_domain::{Code, Timestamp};
+use carrel_store::{RunFilter, RunRecord};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::{unknown, wrong_method};
+use crate::answer::{Answered, Failed, json_answer, ok};
+use crate::auth::Scope;
+use crate::conductor::{ConductorApi, check, unavailable};
+use crate::extract::{Params, Who, parse};
+use crate::limits::BODY_READ_TIMEOUT;
+use crate::openapi::Route;
+
+/// Bytes of a body that are read. A tracker's call may be long; an answer is not.
+const MAX_BODY: usize = 1 << 20;
+
+/// Characters of an answer to an agent.
+const MAX_ANSWER_CHARS: usize = 20_000;
+
+/// Runs of an issue that are shown.
+const MAX_RUNS: u32 = 20;
+
+/// The name in the path of an issue that the query names.
+const BY_QUERY: &str = "issue";
+
+/// Returns the router of a conductor.
+pub(crate) fn router(api: ConductorApi) -> Router {
+    let routes = table::routes().into_iter().map(Route::into_handler);
+    routes
+        .fold(Router::new(), |router, (path, handler)| router.route(path, handler))
+        .fallback(unknown)
+        .method_not_allowed_fallback(wrong_method)
+        .with_state(api)
+}
+
+/// Returns the same routes for a server without a conductor, which says so.
+pub(super) fn away() -> Vec<Route> {
+    table::routes().into_iter().map(|route| route.handled_by(nobody)).collect()
+}
+
+async fn nobody(who: Result<Who, Failed>) -> Failed {
+    match who {
+        Ok(_) => unavailable("this server has none; start one with `carrel run --port`"),
+        Err(failed) => failed,
+    }
+}
+
+/// Which issue, if its name in the path is that of something else.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Which {
+    /// What the tracker knows the issue by; for `/api/v1/issue`.
+    id: Option<String>,
+    /// What people call the issue; for `/api/v1/issue`.
+    identifier: Option<String>,
+}
+
+/// The issue of a request.
+struct Named(IssueId);
+
+impl FromRequestParts<ConductorApi> for Named {
+    type Rejection = Failed;
+
+    async fn from_request_parts(parts: &mut Parts, api: &ConductorApi) -> Result<Self, Failed> {
+        let Who(_) = Who::from_request_parts(parts, api).await?;
+        let Path(name) = Path::<String>::from_request_parts(parts, api)
+            .await
+            .map_err(|_| Failed::field("issue", "is text"))?;
+        let Params(which) = Params::<Which>::from_request_parts(parts, api).await?;
+        let state = api.state()?;
+        let found = match which {
+            Which { id: Some(id), .. } if name == BY_QUERY => state.find_id(&id),
+            Which { identifier: Some(identifier), .. } if name == BY_QUERY => {
+                state.find(&identifier)
+            }
+            Which { .. } => state.find(&name),
+        };
+        found.map(Self).ok_or_else(|| {
+            let name: String = name.chars().take(200).collect();
+            let message = format!("nobody works on {name}, and it waits for nothing here");
+            Failed::new(Code::IssueNotFound, message, json!({ "issue": name }))
+        })
+    }
+}
+
+async fn state(State(api): State<ConductorApi>, Who(caller): Who) -> Answered {
+    check(&caller, Scope::Read)?;
+    Ok(ok(&Snapshot::of(&*api.state()?, api.now())))
+}
+
+async fn show(State(api): State<ConductorApi>, Who(caller): Who, Named(id): Named) -> Answered {
+    check(&caller, Scope::Read)?;
+    let filter = RunFilter { issue: Some(id.0.clone()), open: false, limit: Some(MAX_RUNS) };
+    let runs = api.handle().runs(filter).await?;
+    let view = IssueView::of(&*api.state()?, &id, api.now(), runs.into_iter().map(log).collect());
+    let view = view.ok_or_else(|| {
+        Failed::new(Code::IssueNotFound, format!("{id} is gone by now"), json!({}))
+    })?;
+    Ok(ok(&view))
+}
+
+fn log(run: RunRecord) -> SessionLog {
+    SessionLog {
+        run: run.run,
+        attempt: run.attempt,
+        started_at: run.started_at,
+        ended_at: run.ended_at,
+        outcome: run.outcome,
+        error: run.error,
+        session_id: run.session,
+        path: run.transcript,
+        url: None,
+    }
+}
+
+/// What follows from a call for a look at the tracker.
+#[derive(Serialize, JsonSchema)]
+struct Refreshing {
+    /// A look follows.
+    queued: bool,
+    /// One was under way or due already, so that it is one for both.
+    coalesced: bool,
+    /// When it was asked for.
+    requested_at: Timestamp,
+    /// What a look consists of.
+    operations: [&'static str; 2],
+}
+
+/// Somebody with a token, or the tracker itself, wants the tracker looked at.
+async fn refresh(
+    State(api): State<ConductorApi>,
+    who: Result<Who, Failed>,
+    headers: HeaderMap,
+    body: Body,
+) -> Answered {
+    let body = read(body).await?;
+    match who {
+        Ok(Who(caller)) => check(&caller, Scope::Exec)?,
+        Err(failed) if headers.contains_key(header::AUTHORIZATION) => return Err(failed),
+        Err(_) => api.believe_webhook(&headers, &body)?,
+    }
+    let requested_at = api.now();
+    let coalesced = api.state()?.is_looking(requested_at);
+    api.tell(Order::Refresh).await?;
+    let operations = ["poll", "reconcile"];
+    let reply = Refreshing { queued: true, coalesced, requested_at, operations };
+    Ok(json_answer(StatusCode::ACCEPTED, &reply))
+}
+
+async fn read(body: Body) -> Result<Bytes, Failed> {
+    match tokio::time::timeout(BODY_READ_TIMEOUT, axum::body::to_bytes(body, MAX_BODY)).await {
+        Ok(Ok(bytes)) => Ok(bytes),
+        Ok(Err(_)) => {
+            let message = format!("the body is larger than {MAX_BODY} bytes");
+            Err(Failed::new(Code::TooLarge, message, json!({ "limit_bytes": MAX_BODY })))
+        }
+        Err(_) => Err(Failed::new(Code::Timeout, "the body did not arrive in time", json!({}))),
+    }
+}
+
+/// Whether work is begun from now on.
+#[derive(Serialize, JsonSchema)]
+struct ModeReply {
+    /// Whether work is begun.
+    mode: Mode,
+    /// Agents that have not ended.
+    agents: usize,
+}
+
+async fn change(api: &ConductorApi, Who(caller): &Who, order: Order) -> Answered {
+    check(caller, Scope::Exec)?;
+    api.tell(order).await?;
+    let state = api.state()?;
+    Ok(ok(&ModeReply { mode: state.ledger.mode, agents: state.agents() }))
+}
+
+async fn pause(State(api): State<ConductorApi>, who: Who) -> Answered {
+    change(&api, &who, Order::Pause).await
+}
+
+async fn drain(State(api): State<ConductorApi>, who: Who) -> Answered {
+    change(&api, &who, Order::Drain).await
+}
+
+async fn resume(State(api): State<ConductorApi>, who: Who) -> Answered {
+    change(&api, &who, Order::Resume).await
+}
+
+async fn order(
+    api: &ConductorApi,
+    Who(caller): &Who,
+    id: &IssueId,
+    order: fn(IssueId) -> Order,
+) -> Answered {
+    check(caller, Scope::Exec)?;
+    api.tell(order(id.clone())).await?;
+    shown(api, id)
+}
+
+/// Answers with where an issue stands after an order.
+fn shown(api: &ConductorApi, id: &IssueId) -> Answered {
+    let view = IssueView::of(&*api.state()?, id, api.now(), Vec::new());
+    let gone = || Failed::new(Code::IssueNotFound, format!("{id} is gone by now"), json!({}));
+    Ok(ok(&view.ok_or_else(gone)?))
+}
+
+async fn cancel(State(api): State<ConductorApi>, who: Who, Named(id): Named) -> Answered {
+    order(&api, &who, &id, Order::Cancel).await
+}
+
+async fn retry(State(api): State<ConductorApi>, who: Who, Named(id): Named) -> Answered {
+    order(&api, &who, &id, Order::RetryNow).await
+}
+
+async fn unblock(State(api): State<ConductorApi>, who: Who, Named(id): Named) -> Answered {
+    order(&api, &who, &id, Order::Unblock).await
+}
+
+/// An answer to the question of an agent.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct AnswerBody {
+    /// What the agent is told.
+    #[schemars(length(min = 1, max = MAX_ANSWER_CHARS))]
+    answer: String,
+}
+
+async fn answer(
+    State(api): State<ConductorApi>,
+    Who(caller): Who,
+    Named(id): Named,
+    body: Body,
+) -> Answered {
+    check(&caller, Scope::Exec)?;
+    let AnswerBody { answer } = parse(&read(body).await?)?;
+    if answer.is_empty() || answer.chars().count() > MAX_ANSWER_CHARS {
+        let rule = format!("has 1 to {MAX_ANSWER_CHARS} characters");
+        return Err(Failed::field("answer", &rule));
+    }
+    api.tell(Order::Answer(id.clone(), answer)).await?;
+    shown(&api, &id)
+}

@@ -1,0 +1,102 @@
+//! What a conductor tells people, as a stream.
+
+use std::collections::VecDeque;
+
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::http::HeaderMap;
+use carrel_conductor::drive::Handle;
+use carrel_conductor::snapshot::NoticeRow;
+use futures_util::stream::{self, Stream};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::answer::{Answered, Failed};
+use crate::auth::Scope;
+use crate::conductor::{ConductorApi, check};
+use crate::extract::{Params, Who};
+use crate::streams::{Until, frame_stream};
+
+/// The header with the last event that a reader has seen.
+const LAST_EVENT: &str = "last-event-id";
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct EventParams {
+    /// The number of the last event that was seen, for who cannot send the header.
+    #[schemars(range(min = 0, max = u64::MAX))]
+    last_event_id: Option<u64>,
+}
+
+pub(super) async fn events(
+    State(api): State<ConductorApi>,
+    Who(caller): Who,
+    headers: HeaderMap,
+    Params(params): Params<EventParams>,
+) -> Answered {
+    check(&caller, Scope::Read)?;
+    let seen = headers.get(LAST_EVENT).map(|value| value.to_str().ok()?.trim().parse().ok());
+    let after = match seen {
+        None => params.last_event_id.unwrap_or(0),
+        Some(Some(number)) => number,
+        Some(None) => return Err(Failed::field("Last-Event-ID", "is the number of an event")),
+    };
+    api.state()?;
+    let place = Box::new(api.stream()?);
+    let expires = api.now().age(caller.expires_at);
+    let until = Until { stop: api.stop().clone(), expires, place };
+    Ok(frame_stream(follow(api.handle().clone(), after), until))
+}
+
+struct Follower {
+    handle: Handle,
+    seen: u64,
+    ready: VecDeque<Bytes>,
+    begun: bool,
+}
+
+/// Follows what is told, from a number on. Whoever is so late that something is not kept any more is told
+/// how much they missed.
+fn follow(handle: Handle, after: u64) -> impl Stream<Item = Option<Bytes>> + Send {
+    let follower = Follower { handle, seen: after, ready: VecDeque::new(), begun: false };
+    stream::unfold(follower, |mut follower| async move {
+        let frame = follower.next().await?;
+        Some((Some(frame), follower))
+    })
+}
+
+impl Follower {
+    async fn next(&mut self) -> Option<Bytes> {
+        loop {
+            if let Some(frame) = self.ready.pop_front() {
+                return Some(frame);
+            }
+            if std::mem::replace(&mut self.begun, true) && !self.handle.changed().await {
+                return None;
+            }
+            self.look();
+        }
+    }
+
+    fn look(&mut self) {
+        let state = self.handle.state();
+        // A number of an earlier conductor says nothing about this one.
+        let seen = if self.seen > state.told { 0 } else { self.seen };
+        let first = state.told_after(seen).next().map_or(seen + 1, |told| told.number);
+        if first > seen + 1 && seen > 0 {
+            let missed = first - seen - 1;
+            self.ready.push_back(frame(first - 1, "missed", &json!({ "missed": missed })));
+        }
+        for told in state.told_after(seen) {
+            let row = json!(NoticeRow::of(told));
+            let kind = row["what"].as_str().unwrap_or("notice").to_owned();
+            self.ready.push_back(frame(told.number, &kind, &row));
+        }
+        self.seen = state.told;
+    }
+}
+
+fn frame(number: u64, kind: &str, data: &Value) -> Bytes {
+    format!("id: {number}\nevent: {kind}\ndata: {data}\n\n").into()
+}
