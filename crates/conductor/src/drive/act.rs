@@ -13,9 +13,10 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
-use super::conductor::{Conductor, Message};
+use super::conductor::Conductor;
 use super::run::{Job, Next};
 use super::setup::Setup;
+use super::work::Message;
 use crate::entry::RunId;
 use crate::event::{Effect, Event, Start};
 use crate::state::Question;
@@ -159,7 +160,7 @@ async fn clean(setup: &Setup, issue: &Issue, workspace: Option<PathBuf>) -> Resu
 }
 
 /// Deletes what is in the trash, while other things happen. What is left is deleted another time.
-fn sweep(workspaces: Workspaces) {
+pub(super) fn sweep(workspaces: Workspaces) {
     tokio::task::spawn_blocking(move || {
         if let Err(error) = workspaces.sweep() {
             warn!(error = message_of(&error), "The trash cannot be emptied");
