@@ -225,7 +225,11 @@ impl Runner {
     pub async fn leave(&self, desk: &Desk) -> Result<(), RunError> {
         let idle = self.inner.cells.take_idle(desk.path());
         // With a cell go the temporary files of its commands.
-        self.inner.files(move || Ok(drop(idle))).await
+        let drop_them = move || {
+            drop(idle);
+            Ok(())
+        };
+        self.inner.files(drop_them).await
     }
 
     /// Makes what the command needs on disk and describes it to the spawner.
