@@ -1,6 +1,8 @@
 //! `carrel run`
 
 mod arguments;
+mod door;
+pub(crate) mod screen;
 mod signals;
 
 use std::path::{Path, PathBuf};
@@ -19,6 +21,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
 pub(crate) use self::arguments::RunArguments;
+use self::door::Door;
 use crate::failure::Failure;
 use crate::output::{self, Format};
 use crate::serve::data;
@@ -36,7 +39,7 @@ pub(crate) fn run(
 ) -> Result<ExitCode, Failure> {
     let workflow = load(arguments.workflow.as_deref(), environment)?;
     let runtime = server_runtime()?;
-    let worked = runtime.block_on(conduct(arguments, workflow, environment));
+    let worked = runtime.block_on(conduct(arguments, format, workflow, environment));
     runtime.shutdown_background();
     let report = worked?;
     if arguments.once && format == Format::Json {
@@ -60,6 +63,7 @@ pub(crate) fn load(path: Option<&Path>, environment: &Environment) -> Result<Wor
 
 async fn conduct(
     arguments: &RunArguments,
+    format: Format,
     workflow: Workflow,
     environment: &Environment,
 ) -> Result<Report, Failure> {
@@ -83,9 +87,15 @@ async fn conduct(
         commands: Commands::new(own_program()?),
         data: data.clone(),
         lasting: if arguments.once { Lasting::Once } else { Lasting::Forever },
-        stop,
+        stop: stop.clone(),
     });
     let conductor = conductor.await?;
+    let config =
+        conductor.handle().workflow().config.conductor.as_ref().map(|config| config.server.clone());
+    let door = match config {
+        Some(config) => Door::open(arguments.port, &config, environment, &data).await?,
+        None => None,
+    };
     if !arguments.once {
         let scope = scope.unwrap_or_default();
         let data = data.display();
@@ -93,7 +103,26 @@ async fn conduct(
             "carrel run works off the issues of {scope} as {file} says; data in {data}"
         ));
     }
-    let report = conductor.run().await;
+    if let Some(door) = &door {
+        door.announce();
+    }
+    let (over, handle) = (stop.child_token(), conductor.handle());
+    let showing = async {
+        if screen::is_there(environment) && format == Format::Text && !arguments.once {
+            screen::show(handle.clone(), environment, over.clone()).await;
+        }
+    };
+    let answering = async {
+        if let Some(door) = door {
+            door.serve(handle.clone(), over.clone()).await;
+        }
+    };
+    let working = async {
+        let report = conductor.run().await;
+        over.cancel();
+        report
+    };
+    let (report, (), ()) = tokio::join!(working, showing, answering);
     listening.abort();
     Ok(report)
 }

@@ -3,8 +3,9 @@
 mod file;
 
 use std::fmt::{self, Write as _};
-use std::io::{self, Write as _};
+use std::io::{self, IsTerminal as _, Write as _};
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use carrel_config::{Environment, environment};
 use serde_json::{Map, Value, json};
@@ -46,6 +47,14 @@ pub(crate) fn start(format: Format, verbose: u8, environment: &Environment, logs
     Registry::default().with(filter).with(Lines { format, file }).init();
 }
 
+/// Whether something else is drawn where lines would go.
+static OFF_THE_TERMINAL: AtomicBool = AtomicBool::new(false);
+
+/// Keeps lines off a terminal that shows something else. They still go to the log file.
+pub(crate) fn keep_off_the_terminal(off: bool) {
+    OFF_THE_TERMINAL.store(off, Ordering::Relaxed);
+}
+
 struct Lines {
     format: Format,
     file: Option<LogFile>,
@@ -61,8 +70,10 @@ impl<S: Subscriber> Layer<S> for Lines {
             Format::Json => fields.json(&level.to_ascii_lowercase()),
         };
         line.push('\n');
-        // One write for each line, so that lines of several processes do not mix.
-        let _ = io::stderr().lock().write_all(line.as_bytes());
+        if !OFF_THE_TERMINAL.load(Ordering::Relaxed) || !io::stderr().is_terminal() {
+            // One write for each line, so that lines of several processes do not mix.
+            let _ = io::stderr().lock().write_all(line.as_bytes());
+        }
         if let Some(file) = &self.file {
             file.write(&fields.json(&level.to_ascii_lowercase()));
         }

@@ -70,6 +70,8 @@ variables! {
     CARREL_MCP_TOKEN;
     /// The secret that signs the tokens of `carrel serve`, instead of the one in its data directory.
     CARREL_TOKEN_SECRET;
+    /// What the tracker of a conductor signs its webhooks with.
+    CARREL_WEBHOOK_SECRET;
     /// Whether tokens that this server signs are believed: `on` or `off`.
     CARREL_LOCAL_TOKENS;
     /// Where the keys are that tokens of a provider are verified with.

@@ -8,6 +8,8 @@ mod codex;
 mod course;
 /// `kill -9` at random moments.
 mod crash;
+/// The API of a conductor.
+mod door;
 /// Ends in an orderly way.
 mod stopping;
 

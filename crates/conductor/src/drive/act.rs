@@ -17,7 +17,7 @@ use super::conductor::{Conductor, Message};
 use super::run::{Job, Next};
 use super::setup::Setup;
 use crate::entry::RunId;
-use crate::event::{Effect, End, Event, Start};
+use crate::event::{Effect, Event, Start};
 use crate::state::Question;
 
 /// How long a tracker may take to answer everything that one question needs.
@@ -89,10 +89,8 @@ impl Conductor {
             stop: stop.clone(),
         };
         self.active.insert(run, Active { issue, stop, orders });
-        let lost =
-            Message::Over(run, End::Failed("the run broke off: a defect in Carrel".to_owned()));
         let worked = async move { Message::Over(run, job.run().await) };
-        let task = told(self.inbox.clone(), lost, worked);
+        let task = told(self.inbox.clone(), Message::Broke(run), worked);
         self.works.spawn(task);
     }
 

@@ -52,8 +52,10 @@ const KEEP_RUNS: Duration = Duration::from_hours(30 * 24);
 pub(super) enum Message {
     /// Something happened.
     Event(Event),
-    /// A run is over. If it was in the middle of something, it was stopped.
+    /// A run is over, and nothing of it is left.
     Over(RunId, End),
+    /// A run broke off by a defect of ours. Something of it may be left.
+    Broke(RunId),
 }
 
 /// Gives issues to agents. The one owner of its state.
@@ -208,6 +210,7 @@ impl Conductor {
             match message {
                 Message::Event(event) => events.push(event),
                 Message::Over(run, end) => events.extend(self.over(run, end).await),
+                Message::Broke(run) => events.extend(self.broke(run)),
             }
             next = (events.len() < MAX_BATCH).then(|| self.queue.try_recv().ok()).flatten();
         }
@@ -230,6 +233,14 @@ impl Conductor {
             return None;
         }
         Some(Event::Ended(run, end))
+    }
+
+    /// Takes note that a run broke off. The next one on its issue waits until nothing is left of it.
+    fn broke(&mut self, run: RunId) -> Option<Event> {
+        let active = self.active.remove(&run)?;
+        self.unsettled.insert(active.issue);
+        let error = "the run broke off: a defect in Carrel".to_owned();
+        Some(Event::Ended(run, End::Failed(error)))
     }
 
     /// Decides upon events, writes down what is to be remembered, and begins what is to be done.
