@@ -1,7 +1,9 @@
 //! `carrel run`
 
 mod arguments;
+mod door;
 mod signals;
+mod watch;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -19,6 +21,8 @@ use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
 pub(crate) use self::arguments::RunArguments;
+use self::door::Door;
+use self::watch::Watch;
 use crate::failure::Failure;
 use crate::output::{self, Format};
 use crate::serve::data;
@@ -78,7 +82,7 @@ async fn conduct(
         environment: Environment::process,
         journal: Arc::clone(&store) as Arc<dyn Journal>,
         makers: makers(&store, &clock),
-        clock,
+        clock: Arc::clone(&clock),
         runner: Arc::new(runner),
         commands: Commands::new(own_program()?),
         data: data.clone(),
@@ -93,7 +97,14 @@ async fn conduct(
             "carrel run works off the issues of {scope} as {file} says; data in {data}"
         ));
     }
+    let handle = conductor.handle();
+    let door = Door::open(handle.clone(), arguments.port, &data, environment, clock).await?;
+    let watch = if arguments.once { None } else { Watch::start(handle, environment) };
     let report = conductor.run().await;
+    drop(watch);
+    if let Some(door) = door {
+        door.close().await;
+    }
     listening.abort();
     Ok(report)
 }

@@ -5,6 +5,7 @@ mod file;
 use std::fmt::{self, Write as _};
 use std::io::{self, Write as _};
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use carrel_config::{Environment, environment};
 use serde_json::{Map, Value, json};
@@ -46,6 +47,18 @@ pub(crate) fn start(format: Format, verbose: u8, environment: &Environment, logs
     Registry::default().with(filter).with(Lines { format, file }).init();
 }
 
+/// Nothing is written to stderr while something else has the terminal.
+static HIDDEN: AtomicBool = AtomicBool::new(false);
+
+/// Keeps lines off stderr, or not any more. A log file has them all the same.
+pub(crate) fn hide_lines(hidden: bool) {
+    HIDDEN.store(hidden, Ordering::Relaxed);
+}
+
+pub(crate) fn lines_are_hidden() -> bool {
+    HIDDEN.load(Ordering::Relaxed)
+}
+
 struct Lines {
     format: Format,
     file: Option<LogFile>,
@@ -61,8 +74,10 @@ impl<S: Subscriber> Layer<S> for Lines {
             Format::Json => fields.json(&level.to_ascii_lowercase()),
         };
         line.push('\n');
-        // One write for each line, so that lines of several processes do not mix.
-        let _ = io::stderr().lock().write_all(line.as_bytes());
+        if !lines_are_hidden() {
+            // One write for each line, so that lines of several processes do not mix.
+            let _ = io::stderr().lock().write_all(line.as_bytes());
+        }
         if let Some(file) = &self.file {
             file.write(&fields.json(&level.to_ascii_lowercase()));
         }

@@ -26,6 +26,10 @@ variables! {
     CARREL;
     /// The data directory of a conductor, as its hooks see it, for `carrel issue`.
     CARREL_DATA;
+    /// What the tracker signs its calls to a conductor with.
+    CARREL_WEBHOOK_SECRET;
+    /// Nobody wants colours if it is not empty.
+    NO_COLOR;
     /// The API key of Linear.
     LINEAR_API_KEY;
     /// Whose Linear issues are taken.

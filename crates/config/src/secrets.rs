@@ -14,6 +14,7 @@ const SERVER_VARIABLES: &[&str] = &[
     variable::CARREL_POLICY,
     variable::CARREL_MCP_TOKEN,
     variable::CARREL_TOKEN_SECRET,
+    variable::CARREL_WEBHOOK_SECRET,
     variable::DATABASE_URL,
     variable::REDIS_URL,
     variable::WORKER_INTERNAL_TOKEN,
@@ -29,6 +30,7 @@ const SERVER_VARIABLES: &[&str] = &[
 const SECRET_VARIABLES: &[&str] = &[
     variable::CARREL_MCP_TOKEN,
     variable::CARREL_TOKEN_SECRET,
+    variable::CARREL_WEBHOOK_SECRET,
     variable::DATABASE_URL,
     variable::REDIS_URL,
     variable::WORKER_INTERNAL_TOKEN,

@@ -17,6 +17,9 @@ pub(crate) struct RunArguments {
     /// Look at the tracker once, give every agent one turn, and end
     #[arg(long)]
     pub(crate) once: bool,
+    /// Answer over HTTP on this port, whatever the workflow file says; 0 lets the system choose
+    #[arg(long, value_name = "N")]
+    pub(crate) port: Option<u16>,
     /// Write the log to DIR/log/carrel.log as well
     #[arg(long, value_name = "DIR")]
     pub(crate) logs_root: Option<PathBuf>,

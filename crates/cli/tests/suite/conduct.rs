@@ -6,6 +6,10 @@ mod check;
 mod course;
 /// `kill -9` at random moments.
 mod crash;
+/// The recipes of the guide for hooks.
+mod recipes;
+/// What it answers over HTTP.
+mod seen;
 /// Ends in an orderly way.
 mod stopping;
 

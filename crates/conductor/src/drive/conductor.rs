@@ -22,7 +22,7 @@ use super::once::Report;
 use super::reload::{Follower, Found};
 use super::setup::{Setup, conductor, scope_of};
 use super::transcript::Scribe;
-use super::{Lasting, Options, log, memory, takeover};
+use super::{Lasting, Options, log, mask, memory, takeover};
 use crate::decide;
 use crate::entry::{Retry, RunId, Stage, Why};
 use crate::event::{Effect, End, Event};
@@ -238,6 +238,7 @@ impl Conductor {
         let mut state = self.state.take().expect("only taken while something is decided");
         let (mut notes, mut effects) = (Vec::new(), Vec::new());
         for event in events {
+            let event = mask::event(event, &self.setup.secrets);
             notes.extend(memory::of_event(&event));
             self.look_at(&event);
             let more;
