@@ -174,11 +174,11 @@ pub(crate) enum Command {
 }
 
 impl Command {
-    /// Returns what the log needs to know of it.
-    pub(crate) fn logs(&self) -> Logs<'_> {
+    /// Returns what the log needs to know of it, and of a terminal that shows more than lines.
+    pub(crate) fn logs(&self, screen: bool) -> Logs<'_> {
         match self {
             // Nobody asks it anything, so it tells by itself what happens.
-            Self::Run(command) => Logs { talks: true, root: command.logs_root.as_deref() },
+            Self::Run(command) => Logs { talks: true, root: command.log_directory(screen) },
             _ => Logs { talks: false, root: None },
         }
     }

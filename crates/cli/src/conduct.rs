@@ -2,8 +2,8 @@
 
 mod arguments;
 mod door;
+pub(crate) mod screen;
 mod signals;
-mod watch;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -22,7 +22,6 @@ use tracing::warn;
 
 pub(crate) use self::arguments::RunArguments;
 use self::door::Door;
-use self::watch::Watch;
 use crate::failure::Failure;
 use crate::output::{self, Format};
 use crate::serve::data;
@@ -40,7 +39,7 @@ pub(crate) fn run(
 ) -> Result<ExitCode, Failure> {
     let workflow = load(arguments.workflow.as_deref(), environment)?;
     let runtime = server_runtime()?;
-    let worked = runtime.block_on(conduct(arguments, workflow, environment));
+    let worked = runtime.block_on(conduct(arguments, format, workflow, environment));
     runtime.shutdown_background();
     let report = worked?;
     if arguments.once && format == Format::Json {
@@ -64,6 +63,7 @@ pub(crate) fn load(path: Option<&Path>, environment: &Environment) -> Result<Wor
 
 async fn conduct(
     arguments: &RunArguments,
+    format: Format,
     workflow: Workflow,
     environment: &Environment,
 ) -> Result<Report, Failure> {
@@ -82,14 +82,20 @@ async fn conduct(
         environment: Environment::process,
         journal: Arc::clone(&store) as Arc<dyn Journal>,
         makers: makers(&store, &clock),
-        clock: Arc::clone(&clock),
+        clock,
         runner: Arc::new(runner),
         commands: Commands::new(own_program()?),
         data: data.clone(),
         lasting: if arguments.once { Lasting::Once } else { Lasting::Forever },
-        stop,
+        stop: stop.clone(),
     });
     let conductor = conductor.await?;
+    let config =
+        conductor.handle().workflow().config.conductor.as_ref().map(|config| config.server.clone());
+    let door = match config {
+        Some(config) => Door::open(arguments.port, &config, environment, &data).await?,
+        None => None,
+    };
     if !arguments.once {
         let scope = scope.unwrap_or_default();
         let data = data.display();
@@ -97,14 +103,26 @@ async fn conduct(
             "carrel run works off the issues of {scope} as {file} says; data in {data}"
         ));
     }
-    let handle = conductor.handle();
-    let door = Door::open(handle.clone(), arguments.port, &data, environment, clock).await?;
-    let watch = if arguments.once { None } else { Watch::start(handle, environment) };
-    let report = conductor.run().await;
-    drop(watch);
-    if let Some(door) = door {
-        door.close().await;
+    if let Some(door) = &door {
+        door.announce();
     }
+    let (over, handle) = (stop.child_token(), conductor.handle());
+    let showing = async {
+        if screen::is_there(environment) && format == Format::Text && !arguments.once {
+            screen::show(handle.clone(), environment, over.clone()).await;
+        }
+    };
+    let answering = async {
+        if let Some(door) = door {
+            door.serve(handle.clone(), over.clone()).await;
+        }
+    };
+    let working = async {
+        let report = conductor.run().await;
+        over.cancel();
+        report
+    };
+    let (report, (), ()) = tokio::join!(working, showing, answering);
     listening.abort();
     Ok(report)
 }

@@ -3,7 +3,7 @@
 mod file;
 
 use std::fmt::{self, Write as _};
-use std::io::{self, Write as _};
+use std::io::{self, IsTerminal as _, Write as _};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -47,16 +47,12 @@ pub(crate) fn start(format: Format, verbose: u8, environment: &Environment, logs
     Registry::default().with(filter).with(Lines { format, file }).init();
 }
 
-/// Nothing is written to stderr while something else has the terminal.
-static HIDDEN: AtomicBool = AtomicBool::new(false);
+/// Whether something else is drawn where lines would go.
+static OFF_THE_TERMINAL: AtomicBool = AtomicBool::new(false);
 
-/// Keeps lines off stderr, or not any more. A log file has them all the same.
-pub(crate) fn hide_lines(hidden: bool) {
-    HIDDEN.store(hidden, Ordering::Relaxed);
-}
-
-pub(crate) fn lines_are_hidden() -> bool {
-    HIDDEN.load(Ordering::Relaxed)
+/// Keeps lines off a terminal that shows something else. They still go to the log file.
+pub(crate) fn keep_off_the_terminal(off: bool) {
+    OFF_THE_TERMINAL.store(off, Ordering::Relaxed);
 }
 
 struct Lines {
@@ -74,7 +70,7 @@ impl<S: Subscriber> Layer<S> for Lines {
             Format::Json => fields.json(&level.to_ascii_lowercase()),
         };
         line.push('\n');
-        if !lines_are_hidden() {
+        if !OFF_THE_TERMINAL.load(Ordering::Relaxed) || !io::stderr().is_terminal() {
             // One write for each line, so that lines of several processes do not mix.
             let _ = io::stderr().lock().write_all(line.as_bytes());
         }

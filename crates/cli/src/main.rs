@@ -38,6 +38,7 @@ use carrel_config::Environment;
 use carrel_workspace::Early;
 use clap::{CommandFactory, Parser};
 use failure::Failure;
+use output::Format;
 
 fn main() -> ExitCode {
     let arguments: Vec<_> = std::env::args_os().collect();
@@ -63,7 +64,8 @@ fn run(arguments: Arguments, early: Option<Early>) -> ExitCode {
     };
     let environment = Environment::process();
     let format = arguments.format();
-    logging::start(format, arguments.verbose, &environment, arguments.command.logs());
+    let screen = conduct::screen::is_there(&environment) && format == Format::Text;
+    logging::start(format, arguments.verbose, &environment, arguments.command.logs(screen));
     let result = match arguments.command {
         Command::Workspace(command) => workspace::run(command, format, &environment),
         Command::Exec(command) => return exec::run(*command, early, format, &environment),

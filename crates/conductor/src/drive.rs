@@ -26,6 +26,7 @@ mod takeover;
 mod tools;
 mod trace;
 mod transcript;
+mod work;
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -26,10 +26,6 @@ variables! {
     CARREL;
     /// The data directory of a conductor, as its hooks see it, for `carrel issue`.
     CARREL_DATA;
-    /// What the tracker signs its calls to a conductor with.
-    CARREL_WEBHOOK_SECRET;
-    /// Nobody wants colours if it is not empty.
-    NO_COLOR;
     /// The API key of Linear.
     LINEAR_API_KEY;
     /// Whose Linear issues are taken.
@@ -74,6 +70,8 @@ variables! {
     CARREL_MCP_TOKEN;
     /// The secret that signs the tokens of `carrel serve`, instead of the one in its data directory.
     CARREL_TOKEN_SECRET;
+    /// What the tracker of a conductor signs its webhooks with.
+    CARREL_WEBHOOK_SECRET;
     /// Whether tokens that this server signs are believed: `on` or `off`.
     CARREL_LOCAL_TOKENS;
     /// Where the keys are that tokens of a provider are verified with.

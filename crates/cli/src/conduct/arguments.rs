@@ -1,6 +1,6 @@
 //! The command line of `carrel run` and `carrel check` as types.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 
@@ -17,12 +17,22 @@ pub(crate) struct RunArguments {
     /// Look at the tracker once, give every agent one turn, and end
     #[arg(long)]
     pub(crate) once: bool,
-    /// Answer over HTTP on this port, whatever the workflow file says; 0 lets the system choose
-    #[arg(long, value_name = "N")]
+    /// Serve the API on this port; 0 takes a free one. Beats `server.port` of the workflow file
+    #[arg(long, value_name = "PORT")]
     pub(crate) port: Option<u16>,
-    /// Write the log to DIR/log/carrel.log as well
+    /// Write the log to DIR/log/carrel.log as well; to that of the data directory if a terminal shows
+    /// the dashboard
     #[arg(long, value_name = "DIR")]
     pub(crate) logs_root: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) boundary: BoundaryArguments,
+}
+
+impl RunArguments {
+    /// Returns the directory for a log file: the one that is named, or that of the data where a screen
+    /// takes the place of lines.
+    pub(crate) fn log_directory(&self, screen: bool) -> Option<&Path> {
+        let beside = (screen && !self.once).then_some(self.data.as_path());
+        self.logs_root.as_deref().or(beside)
+    }
 }

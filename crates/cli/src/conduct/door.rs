@@ -1,59 +1,68 @@
-//! The HTTP interface of a conductor.
+//! The API of `carrel run`.
 
+use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 
-use carrel_api::auth::Authority;
+use carrel_api::auth::{Authority, KEY_FILE};
 use carrel_api::{ConductorApi, ConductorOptions, serve_conductor};
 use carrel_conductor::drive::Handle;
-use carrel_config::{Environment, environment};
-use carrel_domain::{Clock, Secret};
-use tokio::net::TcpListener;
-use tokio::task::JoinHandle;
+use carrel_config::environment::{CARREL_TOKEN_SECRET, CARREL_WEBHOOK_SECRET};
+use carrel_config::{Environment, ServerConfig};
+use carrel_domain::{Secret, SystemClock};
+use tokio::net::{TcpListener, lookup_host};
 use tokio_util::sync::CancellationToken;
 
 use crate::failure::Failure;
 use crate::output;
+use crate::serve::settings::word;
 
-/// An open door. It is closed with [`Door::close`].
-#[derive(Debug)]
+/// Where programs look at the conductor, and give it orders.
 pub(super) struct Door {
-    serving: JoinHandle<()>,
-    stop: CancellationToken,
+    listener: TcpListener,
+    address: SocketAddr,
+    authority: Authority,
+    webhook: Option<Secret>,
 }
 
 impl Door {
-    /// Opens a door if the command line or the workflow file wants one.
+    /// Listens where the command line or the workflow file says, if one of them does.
     pub(super) async fn open(
-        handle: Handle,
         port: Option<u16>,
-        data: &Path,
+        config: &ServerConfig,
         environment: &Environment,
-        clock: Arc<dyn Clock>,
+        data: &Path,
     ) -> Result<Option<Self>, Failure> {
-        let workflow = handle.workflow();
-        let Some(conductor) = &workflow.config.conductor else { return Ok(None) };
-        let server = &conductor.server;
-        let Some(port) = port.or(server.port) else { return Ok(None) };
+        let Some(port) = port.or(config.port) else { return Ok(None) };
+        let failed = |source| Failure::Start { doing: "listening (server.host, --port)", source };
+        let wanted = lookup_host((config.host.as_str(), port)).await.map_err(failed)?.next();
+        let nowhere = || failed(std::io::Error::other("the host has no address"));
+        let wanted = wanted.ok_or_else(nowhere)?;
+        let has_key =
+            word(environment, CARREL_TOKEN_SECRET).is_some() || data.join(KEY_FILE).exists();
+        if !wanted.ip().to_canonical().is_loopback() && !has_key {
+            return Err(Failure::NoKey { address: wanted });
+        }
         let authority = Authority::load(environment, data)?;
-        let listening = |source| Failure::Start { doing: "listening", source };
-        let listener = TcpListener::bind((server.host.as_str(), port)).await.map_err(listening)?;
-        let address = listener.local_addr().map_err(listening)?;
-        let stop = CancellationToken::new();
-        let webhook = environment.get_str(environment::CARREL_WEBHOOK_SECRET).map(Secret::new);
-        let options = ConductorOptions { handle, authority, webhook, clock, stop: stop.clone() };
-        let serving = tokio::spawn(serve_conductor(listener, ConductorApi::new(options)));
-        let data = data.display();
-        output::note(&format!(
-            "it answers on http://{address}/api/v1/state to tokens of `carrel token new --data {data} --all`"
-        ));
-        Ok(Some(Self { serving, stop }))
+        let listener = TcpListener::bind(wanted).await.map_err(failed)?;
+        let address = listener.local_addr().map_err(failed)?;
+        let webhook = word(environment, CARREL_WEBHOOK_SECRET).map(Secret::new);
+        Ok(Some(Self { listener, address, authority, webhook }))
     }
 
-    /// Lets what is open end, for a moment.
-    pub(super) async fn close(self) {
-        self.stop.cancel();
-        // It ends by itself, after its own grace.
-        let _ = self.serving.await;
+    /// Says where it is.
+    pub(super) fn announce(&self) {
+        let address = self.address;
+        output::note(&format!(
+            "carrel run listening on http://{address}; `carrel token new --all` makes a token for it"
+        ));
+    }
+
+    /// Answers until it is told to stop.
+    pub(super) async fn serve(self, handle: Handle, stop: CancellationToken) {
+        let Self { listener, authority, webhook, .. } = self;
+        let clock = Arc::new(SystemClock);
+        let options = ConductorOptions { handle, authority, webhook, clock, stop };
+        serve_conductor(listener, ConductorApi::new(options)).await;
     }
 }

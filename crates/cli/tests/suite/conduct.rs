@@ -2,10 +2,14 @@
 
 /// What a workflow file means, and what is wrong with it.
 mod check;
+/// The Codex app server as it is installed, with a model that follows a script.
+mod codex;
 /// Issues from their first day to their last.
 mod course;
 /// `kill -9` at random moments.
 mod crash;
+/// The API of a conductor.
+mod door;
 /// The recipes of the guide for hooks.
 mod recipes;
 /// What it answers over HTTP.

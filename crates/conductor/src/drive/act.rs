@@ -13,11 +13,12 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
-use super::conductor::{Conductor, Message};
+use super::conductor::Conductor;
 use super::run::{Job, Next};
 use super::setup::Setup;
+use super::work::Message;
 use crate::entry::RunId;
-use crate::event::{Effect, End, Event, Start};
+use crate::event::{Effect, Event, Start};
 use crate::state::Question;
 
 /// How long a tracker may take to answer everything that one question needs.
@@ -89,10 +90,8 @@ impl Conductor {
             stop: stop.clone(),
         };
         self.active.insert(run, Active { issue, stop, orders });
-        let lost =
-            Message::Over(run, End::Failed("the run broke off: a defect in Carrel".to_owned()));
         let worked = async move { Message::Over(run, job.run().await) };
-        let task = told(self.inbox.clone(), lost, worked);
+        let task = told(self.inbox.clone(), Message::Broke(run), worked);
         self.works.spawn(task);
     }
 
@@ -161,7 +160,7 @@ async fn clean(setup: &Setup, issue: &Issue, workspace: Option<PathBuf>) -> Resu
 }
 
 /// Deletes what is in the trash, while other things happen. What is left is deleted another time.
-fn sweep(workspaces: Workspaces) {
+pub(super) fn sweep(workspaces: Workspaces) {
     tokio::task::spawn_blocking(move || {
         if let Err(error) = workspaces.sweep() {
             warn!(error = message_of(&error), "The trash cannot be emptied");

@@ -5,56 +5,34 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use carrel_config::Reloader;
-use carrel_domain::{Clock, Timestamp, message_of};
-use carrel_store::{Journal, Note};
+use carrel_domain::{Clock, Timestamp};
+use carrel_store::Journal;
 use carrel_tracker::IssueId;
 use carrel_workspace::Runner;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
-use tracing::{error, info, warn};
+use tracing::info;
 
 use super::act::Active;
 use super::error::StartError;
-use super::handle::{self, Desk, Handle, Request};
+use super::handle::{self, Desk, Handle};
 use super::home::Home;
 use super::once::Report;
-use super::reload::{Follower, Found};
+use super::reload::Follower;
 use super::setup::{Setup, conductor, scope_of};
 use super::transcript::Scribe;
-use super::{Lasting, Options, log, mask, memory, takeover};
-use crate::decide;
+use super::work::Message;
+use super::{Lasting, Options, memory, takeover};
 use crate::entry::{Retry, RunId, Stage, Why};
-use crate::event::{Effect, End, Event};
 use crate::rules::Rules;
 use crate::state::State;
 
 /// Messages that may wait for the loop. Whoever has more to tell waits.
 const WAITING_MESSAGES: usize = 1024;
 
-/// Messages that are decided upon with one write to the disk.
-const MAX_BATCH: usize = 64;
-
-/// The longest sleep: the clock on the wall may be set while this one runs on.
-const MAX_SLEEP: Duration = Duration::from_secs(30);
-
-/// The shortest sleep, so that a time that does not pass costs little.
-const MIN_SLEEP: Duration = Duration::from_millis(2);
-
-/// How long a journal that cannot be written is left alone.
-const TRY_AGAIN: Duration = Duration::from_secs(1);
-
 /// How long runs are remembered.
 const KEEP_RUNS: Duration = Duration::from_hours(30 * 24);
-
-/// Something for the loop.
-#[derive(Debug)]
-pub(super) enum Message {
-    /// Something happened.
-    Event(Event),
-    /// A run is over. If it was in the middle of something, it was stopped.
-    Over(RunId, End),
-}
 
 /// Gives issues to agents. The one owner of its state.
 #[derive(Debug)]
@@ -73,16 +51,16 @@ pub struct Conductor {
     pub(super) questions: JoinSet<()>,
     /// Runs and removals. They are waited for.
     pub(super) works: JoinSet<()>,
-    queue: mpsc::Receiver<Message>,
-    journal: Arc<dyn Journal>,
-    scope: String,
-    follower: Option<Follower>,
-    handle: Handle,
+    pub(super) queue: mpsc::Receiver<Message>,
+    pub(super) journal: Arc<dyn Journal>,
+    pub(super) scope: String,
+    pub(super) follower: Option<Follower>,
+    pub(super) handle: Handle,
     pub(super) desk: Desk,
-    report: Report,
+    pub(super) report: Report,
     /// Everything is coming to its end.
-    ending: bool,
-    stop: CancellationToken,
+    pub(super) ending: bool,
+    pub(super) stop: CancellationToken,
     _home: Home,
 }
 
@@ -151,186 +129,6 @@ impl Conductor {
     /// Returns a way to it.
     pub fn handle(&self) -> Handle {
         self.handle.clone()
-    }
-
-    /// Works until it is told to stop, or once. Nothing of its agents is left when this returns.
-    pub async fn run(mut self) -> Report {
-        let (found, mut settings) = mpsc::channel(1);
-        if let Some(follower) = self.follower.take() {
-            self.questions.spawn(follower.run(found, self.stop.clone()));
-        }
-        self.step(vec![Event::Due]).await;
-        while !self.is_over() {
-            let sleep = tokio::time::sleep(self.sleep());
-            let stop = self.stop.clone();
-            tokio::select! {
-                biased;
-                () = stop.cancelled(), if !self.ending => self.end(),
-                // People wait for the answer.
-                Some((order, reply)) = self.desk.orders.recv(), if !self.ending => {
-                    self.told((order, reply)).await;
-                }
-                Some(news) = settings.recv(), if !self.ending => self.found(news).await,
-                Some(_) = self.questions.join_next(), if !self.questions.is_empty() => {}
-                Some(_) = self.works.join_next(), if !self.works.is_empty() => {}
-                Some(message) = self.queue.recv() => self.hear(message).await,
-                () = sleep, if !self.ending => {
-                    self.step(vec![Event::Due]).await;
-                }
-            }
-        }
-        self.questions.shutdown().await;
-        while self.works.join_next().await.is_some() {}
-        info!(scope = self.scope, "Conductor has ended");
-        self.report
-    }
-
-    pub(super) fn state(&self) -> &State {
-        self.state.as_ref().expect("only taken while something is decided")
-    }
-
-    fn is_over(&self) -> bool {
-        self.active.is_empty() && (self.ending || self.state().is_over())
-    }
-
-    /// Returns how long nothing has to be done unless something happens.
-    fn sleep(&self) -> Duration {
-        let now = self.clock.now();
-        let due = self.state().next_due().map(|due| now.age(due));
-        due.unwrap_or(MAX_SLEEP).clamp(MIN_SLEEP, MAX_SLEEP)
-    }
-
-    /// Hears a message and whatever else waits.
-    async fn hear(&mut self, first: Message) {
-        let mut events = Vec::new();
-        let mut next = Some(first);
-        while let Some(message) = next {
-            match message {
-                Message::Event(event) => events.push(event),
-                Message::Over(run, end) => events.extend(self.over(run, end).await),
-            }
-            next = (events.len() < MAX_BATCH).then(|| self.queue.try_recv().ok()).flatten();
-        }
-        self.step(events).await;
-    }
-
-    /// Takes note that a run is over. One that was stopped because everything ends goes on when the
-    /// next conductor starts, so that what is remembered of it stays as it is.
-    async fn over(&mut self, run: RunId, end: End) -> Option<Event> {
-        let active = self.active.remove(&run);
-        let stopped = active.is_some_and(|active| active.stop.is_cancelled());
-        let entry = self
-            .state()
-            .entries
-            .values()
-            .find(|entry| matches!(&entry.stage, Stage::Running(there) if there.id == run));
-        if self.ending && stopped && entry.is_some() && end != End::Well {
-            let outcome = "interrupted".to_owned();
-            self.remember(vec![Note::Ended { run: run.0, outcome, error: None }]).await;
-            return None;
-        }
-        Some(Event::Ended(run, end))
-    }
-
-    /// Decides upon events, writes down what is to be remembered, and begins what is to be done.
-    async fn step(&mut self, events: Vec<Event>) {
-        let now = self.clock.now();
-        let mut state = self.state.take().expect("only taken while something is decided");
-        let (mut notes, mut effects) = (Vec::new(), Vec::new());
-        for event in events {
-            let event = mask::event(event, &self.setup.secrets);
-            notes.extend(memory::of_event(&event));
-            self.look_at(&event);
-            let more;
-            (state, more) = decide(state, event, now);
-            effects.extend(more);
-        }
-        let (entries, doing) = memory::sort(&state, effects, &self.scribe);
-        notes.extend(entries);
-        self.state = Some(state);
-        self.remember(notes).await;
-        self.desk.publish(self.state());
-        self.begin(doing);
-    }
-
-    fn look_at(&mut self, event: &Event) {
-        if let Event::Placed(run, _) = event
-            && let Some(active) = self.active.get(run)
-        {
-            self.unsettled.remove(&active.issue);
-        }
-    }
-
-    /// Begins what is to be done. When everything ends, nothing is begun any more: what is remembered
-    /// says what the next conductor has to do.
-    fn begin(&mut self, doing: Vec<Effect>) {
-        for effect in doing {
-            match effect {
-                Effect::Say(notice) => {
-                    log::write(&notice);
-                    self.report.hear(&notice);
-                    self.desk.say(self.clock.now(), notice);
-                }
-                _ if self.ending => {}
-                effect => self.act(effect),
-            }
-        }
-    }
-
-    /// Writes down what is to be remembered. Nothing is begun before that has worked.
-    async fn remember(&mut self, notes: Vec<Note>) {
-        if notes.is_empty() {
-            return;
-        }
-        let mut said = false;
-        loop {
-            let written = self.journal.note(&self.scope, notes.clone(), self.clock.now()).await;
-            let Err(problem) = written else { return };
-            let problem = message_of(&problem);
-            if !said {
-                error!(
-                    error = problem,
-                    "The journal cannot be written; nothing is begun until it can"
-                );
-                said = true;
-            }
-            if self.ending {
-                warn!(error = problem, "Some of what happened last is not remembered");
-                return;
-            }
-            tokio::select! {
-                () = tokio::time::sleep(TRY_AGAIN) => {}
-                () = self.stop.cancelled() => self.ending = true,
-            }
-        }
-    }
-
-    async fn told(&mut self, (order, reply): Request) {
-        let refused = self.state().refusal(&order);
-        self.step(vec![Event::Told(order)]).await;
-        // Whoever asked may have gone.
-        let _ = reply.send(refused.map_or(Ok(()), |refused| Err(refused.into())));
-    }
-
-    async fn found(&mut self, found: Found) {
-        match found {
-            Found::Changed(setup) => {
-                self.desk.workflow.store(Arc::clone(&setup.workflow));
-                let rules = Box::new(Rules::of(setup.config()));
-                self.setup = setup;
-                self.step(vec![Event::Changed(rules)]).await;
-            }
-            Found::Broken(error) => self.step(vec![Event::Broken(error)]).await,
-        }
-    }
-
-    /// Tells every agent to end, and begins nothing any more.
-    fn end(&mut self) {
-        info!(agents = self.active.len(), "Conductor is told to end");
-        self.ending = true;
-        for active in self.active.values() {
-            active.stop.cancel();
-        }
     }
 }
 

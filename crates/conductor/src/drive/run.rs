@@ -16,11 +16,11 @@ use tokio_util::sync::CancellationToken;
 use tracing::info;
 
 use self::ears::Ears;
-use super::conductor::Message;
 use super::setup::Setup;
 use super::takeover;
 use super::tools::IssueTools;
 use super::transcript::{Scribe, Transcript};
+use super::work::Message;
 use crate::entry::Reason;
 use crate::event::{End, Event, Start};
 

@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, Sleep, sleep_until};
 
-use crate::drive::conductor::Message;
 use crate::drive::transcript::Transcript;
+use crate::drive::work::Message;
 use crate::entry::RunId;
 use crate::event::{Event, News};
 use crate::spend::Spend;

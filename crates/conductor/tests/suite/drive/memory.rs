@@ -42,6 +42,22 @@ async fn an_agent_that_is_ended_with_the_conductor_goes_on_in_its_conversation()
 }
 
 #[tokio::test]
+async fn nothing_is_begun_that_could_not_be_written_down() {
+    let world = World::new(|_| Deed::Move("Done"));
+    world.issue("first").await;
+    world.stuck.store(true, Ordering::SeqCst);
+    let working = world.start().await;
+    tokio::time::sleep(std::time::Duration::from_millis(500)).await;
+    assert_eq!(world.prompts().len(), 0);
+    assert!(!world.path("ws/CAR-1").exists());
+    world.stuck.store(false, Ordering::SeqCst);
+    working.until("it is done", |state| !state.outcomes.is_empty()).await;
+    // One that cannot be written in the end is no reason not to end.
+    world.stuck.store(true, Ordering::SeqCst);
+    working.end().await;
+}
+
+#[tokio::test]
 async fn backoff_attempts_and_spending_are_there_after_a_crash() {
     let world = World::new(|_| Deed::Fail(FailureKind::TurnFailed, "no luck"));
     let issue = IssueId(world.issue("first").await);

@@ -8,8 +8,10 @@ use carrel_agent::{Agent, Event, Failure, FailureKind, Opening, Session, Tokens}
 use carrel_conductor::drive::{Conductor, Handle, Lasting, Makers, Options, Report, StartError};
 use carrel_conductor::{IssueId, Stage, State};
 use carrel_config::{Environment, OperatorPolicy, Scope, Workflow};
-use carrel_domain::SystemClock;
-use carrel_store::{IssueChange, NewIssue, Sqlite, SqliteOptions};
+use carrel_domain::{SystemClock, Timestamp};
+use carrel_store::{
+    IssueChange, Journal, NewIssue, Note, RunFilter, RunRecord, Sqlite, SqliteOptions, StoreError,
+};
 use carrel_tracker::{Fault, FaultKind, Issue, Local, Tool, ToolReply, Tracker};
 use carrel_workspace::{Boundary, Commands, Purpose, Runner, RunnerOptions};
 use serde_json::Value;
@@ -203,11 +205,50 @@ impl Tracker for Moody {
     }
 }
 
+/// A journal that cannot be written for a while.
+#[derive(Debug)]
+struct Flaky {
+    inner: Arc<Sqlite>,
+    stuck: Arc<AtomicBool>,
+}
+
+#[async_trait::async_trait]
+impl Journal for Flaky {
+    async fn note(&self, scope: &str, notes: Vec<Note>, now: Timestamp) -> Result<(), StoreError> {
+        if self.stuck.load(Ordering::SeqCst) {
+            return Err(StoreError::Full("no room".into()));
+        }
+        self.inner.note(scope, notes, now).await
+    }
+
+    async fn entries(&self, scope: &str) -> Result<Vec<(String, Value)>, StoreError> {
+        self.inner.entries(scope).await
+    }
+
+    async fn ledger(&self, scope: &str) -> Result<Option<Value>, StoreError> {
+        self.inner.ledger(scope).await
+    }
+
+    async fn last_run(&self, scope: &str) -> Result<Option<u64>, StoreError> {
+        self.inner.last_run(scope).await
+    }
+
+    async fn runs(&self, scope: &str, filter: RunFilter) -> Result<Vec<RunRecord>, StoreError> {
+        self.inner.runs(scope, filter).await
+    }
+
+    async fn forget_runs(&self, scope: &str, before: Timestamp) -> Result<u64, StoreError> {
+        self.inner.forget_runs(scope, before).await
+    }
+}
+
 /// A data directory, a workflow file and agents.
 pub(crate) struct World {
     pub(crate) directory: TempDir,
     pub(crate) seen: Arc<Seen>,
     pub(crate) away: Arc<AtomicBool>,
+    /// Whether the journal cannot be written.
+    pub(crate) stuck: Arc<AtomicBool>,
     script: Arc<Script>,
     remembers: bool,
 }
@@ -226,6 +267,7 @@ impl World {
             directory,
             seen: Arc::default(),
             away: Arc::default(),
+            stuck: Arc::default(),
             script: Arc::new(script),
             remembers: true,
         };
@@ -315,7 +357,7 @@ impl World {
         let conductor = Conductor::open(Options {
             workflow,
             environment: Environment::process,
-            journal: store,
+            journal: Arc::new(Flaky { inner: store, stuck: Arc::clone(&self.stuck) }),
             clock: Arc::new(SystemClock),
             runner: Arc::new(runner),
             commands,
