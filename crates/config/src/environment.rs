@@ -26,8 +26,6 @@ variables! {
     CARREL;
     /// The data directory of a conductor, as its hooks see it, for `carrel issue`.
     CARREL_DATA;
-    /// Nobody wants colours if it is not empty.
-    NO_COLOR;
     /// The API key of Linear.
     LINEAR_API_KEY;
     /// Whose Linear issues are taken.

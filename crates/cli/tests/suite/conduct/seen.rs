@@ -27,11 +27,10 @@ struct Reply {
 
 impl Door {
     fn of(office: &Office, running: &Running) -> Self {
-        let mark = "listening on http://";
+        let mark = "carrel run listening on http://";
         running.until("it listens", || running.log().contains(mark));
         let log = running.log();
-        let address =
-            log.split(mark).nth(1).and_then(|rest| rest.split([';', '/']).next()).unwrap();
+        let address = log.split(mark).nth(1).and_then(|rest| rest.split(';').next()).unwrap();
         let token = Run::of(office.command(&["token", "new", "--data", "data", "--all"]));
         assert_eq!(token.code, 0, "{}", token.stderr);
         Self { address: address.to_owned(), token: token.stdout.trim().to_owned() }
