@@ -103,8 +103,11 @@ impl Site {
         self.desk.path()
     }
 
-    /// Notes that the agent has left.
+    /// Clears up after the agent, and notes that it has left.
     pub(crate) async fn leave(self) {
+        if let Err(error) = self.runner.leave(&self.desk).await {
+            warn!(error = message_of(&error), "could not clear up after an agent");
+        }
         if let Err(error) = self.workspace.touch().await {
             warn!(error = message_of(&error), "could not note that a workspace has changed");
         }

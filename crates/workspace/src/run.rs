@@ -221,6 +221,17 @@ impl Runner {
         Ok(inner.complete(desk, &request, &walled, over))
     }
 
+    /// Gives up what is kept of a workspace for later commands, because there are to be none soon.
+    pub async fn leave(&self, desk: &Desk) -> Result<(), RunError> {
+        let idle = self.inner.cells.take_idle(desk.path());
+        // With a cell go the temporary files of its commands.
+        let drop_them = move || {
+            drop(idle);
+            Ok(())
+        };
+        self.inner.files(drop_them).await
+    }
+
     /// Makes what the command needs on disk and describes it to the spawner.
     async fn prepare(
         &self,

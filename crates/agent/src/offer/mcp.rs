@@ -19,14 +19,14 @@ pub(super) async fn answer(line: &str, tools: &Toolbox, reporter: &Reporter) -> 
         "tools/call" => Some(call(&params, tools, reporter).await),
         _ => None,
     };
-    Some(match result {
-        Some(result) => json!({ "jsonrpc": "2.0", "id": id, "result": result }),
-        None => {
-            let message = format!("{method} is not offered here");
-            let error = json!({ "code": UNKNOWN_METHOD, "message": message });
-            json!({ "jsonrpc": "2.0", "id": id, "error": error })
-        }
-    })
+    let mut answer = json!({ "jsonrpc": "2.0", "id": id });
+    if let Some(result) = result {
+        answer["result"] = result;
+    } else {
+        let message = format!("{method} is not offered here");
+        answer["error"] = json!({ "code": UNKNOWN_METHOD, "message": message });
+    }
+    Some(answer)
 }
 
 /// All revisions have tools in the same words.

@@ -5,7 +5,7 @@ use carrel_config::TierChoice;
 use carrel_domain::Tier;
 use pretty_assertions::assert_eq;
 
-use crate::lab::{Lab, command, processes_with};
+use crate::lab::{Lab, SOON, command, processes_with};
 
 #[tokio::test]
 async fn item_056_launch_uses_the_workspace_and_bash() {
@@ -182,4 +182,45 @@ async fn walls_without_namespaces_hold_an_agent_as_well() {
     lab.install("my-agent", "#!/bin/sh\ncat \"$1\" || echo refused");
     let script = format!("my-agent {}", lab.home("private").display());
     assert_eq!(lab.command(&script).await.0, Ok("refused".to_owned()));
+}
+
+#[tokio::test]
+async fn nothing_is_kept_of_an_agent_that_has_left() {
+    let lab = Lab::new().await;
+    let scratch = lab.directory.path().join("root/.carrel/scratch");
+    let kept = || std::fs::read_dir(&scratch).map_or(0, Iterator::count);
+    let mut opened = lab.open(&command("touch /tmp/x; echo done", "")).await.unwrap();
+    opened.session.turn("").await.unwrap();
+    let (during, cells) = (kept(), processes_below());
+    opened.close().await;
+    if kept() == 0 && during == 0 {
+        eprintln!("SKIPPED: temporary files of this user's agents are elsewhere");
+        return;
+    }
+    assert_eq!((during, kept()), (1, 0));
+    let gone = async {
+        while processes_below() >= cells {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(SOON, gone).await.expect("the process of its cell ends");
+}
+
+/// Counts the processes that this one has started, and those that they have.
+fn processes_below() -> usize {
+    let stats = std::fs::read_dir("/proc").unwrap().filter_map(Result::ok);
+    let stats: Vec<(u32, u32)> = stats
+        .filter_map(|entry| {
+            let text = std::fs::read_to_string(entry.path().join("stat")).ok()?;
+            let (name, rest) = text.rsplit_once(')')?;
+            Some((name.split(' ').next()?.parse().ok()?, rest.split(' ').nth(2)?.parse().ok()?))
+        })
+        .collect();
+    let mut below = vec![std::process::id()];
+    let mut next = 0;
+    while let Some(parent) = below.get(next).copied() {
+        below.extend(stats.iter().filter(|(_, above)| *above == parent).map(|(pid, _)| *pid));
+        next += 1;
+    }
+    below.len() - 1
 }

@@ -2,6 +2,8 @@
 
 /// What a workflow file means, and what is wrong with it.
 mod check;
+/// The Codex app server as it is installed, with a model that follows a script.
+mod codex;
 /// Issues from their first day to their last.
 mod course;
 /// `kill -9` at random moments.

@@ -78,6 +78,7 @@ mod tests {
         }
         for jql in [
             "a = 1) OR (project = OPS",
+            "a = 1) OR project = OPS",
             "a = 1 OR (b = 2",
             "a = \"x",
             "a = 'x",

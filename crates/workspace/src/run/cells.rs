@@ -194,6 +194,13 @@ impl Cells {
         Ok(Walled::In(room, own))
     }
 
+    /// Takes out the cells of a workspace that no command runs in.
+    pub(super) fn take_idle(&self, workspace: &Path) -> Vec<Arc<OnceCell<Arc<Room>>>> {
+        let mut rooms = self.rooms.lock().unwrap_or_else(PoisonError::into_inner);
+        let taken = rooms.extract_if(|key, slot| key.workspace == workspace && is_idle(slot));
+        taken.map(|(_, slot)| slot).collect()
+    }
+
     /// Makes a cell in a certain tier, for nothing but this.
     pub(super) async fn try_tier(
         &self,
@@ -223,10 +230,6 @@ impl Cells {
             return Arc::clone(slot);
         }
         if rooms.len() >= MAX_CELLS {
-            // One that no command runs in, if there is any.
-            let is_idle = |slot: &Arc<OnceCell<Arc<Room>>>| {
-                slot.get().is_some_and(|room| Arc::strong_count(room) == 1)
-            };
             let idle = rooms.iter().find(|(_, slot)| is_idle(slot)).map(|(key, _)| key.clone());
             idle.map(|idle| rooms.remove(&idle));
         }
@@ -301,6 +304,11 @@ impl Cells {
             rooms.iter().filter(|(other, _)| shares(other)).filter_map(|(_, slot)| slot.get());
         made.filter(|room| !room.cell.is_gone()).map(Arc::clone).next()
     }
+}
+
+/// Tells whether there is a cell that no command runs in.
+fn is_idle(slot: &Arc<OnceCell<Arc<Room>>>) -> bool {
+    slot.get().is_some_and(|room| Arc::strong_count(room) == 1)
 }
 
 impl Room {

@@ -88,6 +88,7 @@ async fn item_072_and_073_linear_questions_go_out_in_our_name_for_the_issue_at_h
     ] {
         bench.sent(ask(query, variables)).await;
     }
+    bench.sent(ask("query($id: String = \"WEB-7\") { issue(id: $id) { title } }", json!({}))).await;
     let deleted = format!("mutation {{ commentDelete(id: \"{HERE}\") {{ success }} }}");
     bench.sent(ask(&deleted, json!({}))).await;
 }
@@ -116,6 +117,12 @@ async fn linear_questions_stay_in_the_project() {
         plain("{ issue(id: \"WEB-7\") { parent { parent { id } } } }"),
         plain("{ viewer { assignedIssues { nodes { id } } } }"),
             plain("{ viewer { a: calendarHash } }"),
+            plain(
+                "mutation($team: String = \"t\") { issueUpdate(id: \"WEB-7\", input: {teamId: $team}) { success } }",
+            ),
+            plain(
+                "mutation($input: IssueUpdateInput = {teamId: \"t\"}) { issueUpdate(id: \"WEB-7\", input: $input) { success } }",
+            ),
             plain("{ issue(id: \"WEB-7\") { team { inviteHash } } }"),
         plain("{ issue(id: \"WEB-7\") { ... on Issue { ...F } } } fragment F on Issue { team { organization { id } } }"),
         plain("{ issue(id: \"WEB-7\") { ...F } } fragment F on Issue { ...F }"),

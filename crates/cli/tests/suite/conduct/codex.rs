@@ -1,0 +1,54 @@
+use carrel_testkit::agents::real_codex;
+use carrel_testkit::provider::{Provider, Reply};
+use rustix::process::Signal;
+use serde_json::json;
+
+use super::Office;
+use crate::eventually;
+
+/// Tells whether any process has a text in its environment.
+fn is_somebody_there(text: &str) -> bool {
+    let entries = std::fs::read_dir("/proc").unwrap().filter_map(Result::ok);
+    let mut environments =
+        entries.filter_map(|entry| std::fs::read(entry.path().join("environ")).ok());
+    environments.any(|environment| String::from_utf8_lossy(&environment).contains(text))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn item_113_codex_goes_on_with_its_thread_after_a_kill_of_carrel() {
+    let program = match real_codex() {
+        Ok(program) => program,
+        Err(reason) => return eprintln!("SKIPPED: {reason}"),
+    };
+    let model = Provider::start([
+        Reply::Call("exec_command", json!({"cmd": "echo one > work"})),
+        Reply::Say("Begun: remember 42."),
+        Reply::Silence,
+        Reply::Call("issue_move", json!({"state": "Done"})),
+        Reply::Say("It was 42."),
+    ])
+    .await;
+    let office = Office::with(&format!(
+        "codex: {{command: '{} app-server', approval_policy: never, read_timeout_ms: 30000}}",
+        program.display()
+    ));
+    let home = office.world.path("home/.codex");
+    std::fs::create_dir(&home).unwrap();
+    std::fs::write(home.join("config.toml"), model.codex_settings()).unwrap();
+    office.issue("First");
+
+    let mut running = office.start();
+    eventually("the second turn waits", || model.requests().len() == 3);
+    running.signal(Signal::KILL);
+    running.wait();
+    let own = home.join("carrel").display().to_string();
+    eventually("nothing of Codex is left", || !is_somebody_there(&own));
+
+    let running = office.start();
+    eventually("the issue is done", || office.state("CAR-1") == "Done");
+    assert_eq!(running.end(), 0);
+    let gone_on = model.requests()[3]["input"].to_string();
+    for words in ["Do CAR-1.", "Begun: remember 42."] {
+        assert!(gone_on.contains(words), "{words}: {gone_on}");
+    }
+}
