@@ -205,7 +205,7 @@ impl Tracker for Moody {
     }
 }
 
-/// A journal that cannot be written for a while.
+/// A journal that takes no new runs for a while.
 #[derive(Debug)]
 struct Flaky {
     inner: Arc<Sqlite>,
@@ -215,7 +215,8 @@ struct Flaky {
 #[async_trait::async_trait]
 impl Journal for Flaky {
     async fn note(&self, scope: &str, notes: Vec<Note>, now: Timestamp) -> Result<(), StoreError> {
-        if self.stuck.load(Ordering::SeqCst) {
+        let begins = notes.iter().any(|note| matches!(note, Note::Began(_)));
+        if begins && self.stuck.load(Ordering::SeqCst) {
             return Err(StoreError::Full("no room".into()));
         }
         self.inner.note(scope, notes, now).await
@@ -247,7 +248,7 @@ pub(crate) struct World {
     pub(crate) directory: TempDir,
     pub(crate) seen: Arc<Seen>,
     pub(crate) away: Arc<AtomicBool>,
-    /// Whether the journal cannot be written.
+    /// Whether the journal takes no new runs.
     pub(crate) stuck: Arc<AtomicBool>,
     script: Arc<Script>,
     remembers: bool,
