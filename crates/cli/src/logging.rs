@@ -55,6 +55,10 @@ pub(crate) fn keep_off_the_terminal(off: bool) {
     OFF_THE_TERMINAL.store(off, Ordering::Relaxed);
 }
 
+pub(crate) fn is_off_the_terminal() -> bool {
+    OFF_THE_TERMINAL.load(Ordering::Relaxed)
+}
+
 struct Lines {
     format: Format,
     file: Option<LogFile>,
@@ -70,7 +74,7 @@ impl<S: Subscriber> Layer<S> for Lines {
             Format::Json => fields.json(&level.to_ascii_lowercase()),
         };
         line.push('\n');
-        if !OFF_THE_TERMINAL.load(Ordering::Relaxed) || !io::stderr().is_terminal() {
+        if !is_off_the_terminal() || !io::stderr().is_terminal() {
             // One write for each line, so that lines of several processes do not mix.
             let _ = io::stderr().lock().write_all(line.as_bytes());
         }

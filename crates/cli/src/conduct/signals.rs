@@ -3,6 +3,7 @@
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
+use super::screen;
 use crate::failure::Failure;
 use crate::output;
 
@@ -28,6 +29,7 @@ pub(super) fn stop_on_signal(
         output::note("ending the agents; once more to end at once");
         stop.cancel();
         any(&mut signals).await;
+        screen::give_back();
         std::process::exit(INTERRUPTED);
     }))
 }
