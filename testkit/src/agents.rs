@@ -58,8 +58,9 @@ fn find_program(packages: &Path) -> Option<PathBuf> {
     programs.into_iter().find(|program| program.is_file())
 }
 
-/// Returns the directory that cargo builds this test in.
+/// Returns the directory that cargo builds this test in: that above `debug/deps`.
 fn target_directory() -> Option<PathBuf> {
     let program = std::env::current_exe().ok()?;
-    program.ancestors().find(|path| path.join("CACHEDIR.TAG").is_file()).map(Path::to_owned)
+    let profile = program.ancestors().find(|path| path.ends_with("deps"))?.parent()?;
+    profile.parent().map(Path::to_owned)
 }

@@ -16,6 +16,7 @@ use crate::conduct::RunArguments;
 use crate::issue::IssueCommand;
 use crate::logging::Logs;
 use crate::output::Format;
+use crate::steer::SteerCommand;
 use crate::task::TaskCommand;
 
 /// Workspaces for coding agents: isolated, persistent, inspectable.
@@ -125,6 +126,12 @@ pub(crate) enum Command {
         after_help = "Examples:\n  carrel run\n  carrel run examples/local/WORKFLOW.md --data data\n  carrel run --once --json"
     )]
     Run(Box<RunArguments>),
+    /// Look at a `carrel run --port` that goes on, and give it orders
+    #[command(
+        subcommand,
+        after_help = "Examples:\n  carrel conductor state\n  carrel conductor answer CAR-4 'spaces'\n  carrel conductor pause --server http://127.0.0.1:8080"
+    )]
+    Conductor(SteerCommand),
     /// Check a workflow file, and print every setting with its origin
     #[command(after_help = "Examples:\n  carrel check\n  carrel check ops/WORKFLOW.md --json")]
     Check(CheckArguments),

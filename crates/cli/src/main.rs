@@ -23,6 +23,7 @@ mod output;
 mod policy;
 mod profile;
 mod serve;
+mod steer;
 mod task;
 mod token;
 mod tool;
@@ -74,6 +75,7 @@ fn run(arguments: Arguments, early: Option<Early>) -> ExitCode {
         Command::Profile(command) => profile::run(&command, format, &environment),
         Command::Serve(command) => serve::run(&command, &environment),
         Command::Run(command) => conduct::run(&command, format, &environment),
+        Command::Conductor(command) => steer::run(&command, format, &environment),
         Command::Check(command) => check::run(&command, format, &environment),
         Command::Issue(command) => issue::run(&command, format, &environment),
         Command::Migrate(command) => migrate::run(&command, format, &environment),

@@ -11,7 +11,8 @@ use std::process::ExitCode;
 
 use carrel_config::Environment;
 
-pub(crate) use self::arguments::TaskCommand;
+pub(crate) use self::arguments::{ServerArguments, TaskCommand};
+pub(crate) use self::connect::client;
 use crate::failure::Failure;
 use crate::output::Format;
 use crate::runtime;

@@ -12,6 +12,7 @@ mod answers;
 mod body;
 mod client;
 mod commands;
+mod conductor;
 mod connection;
 mod error;
 mod files;

@@ -16,6 +16,7 @@ mod error;
 mod handle;
 mod home;
 mod log;
+mod mask;
 mod memory;
 mod once;
 mod reload;

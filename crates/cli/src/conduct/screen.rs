@@ -52,6 +52,13 @@ impl Drop for Screen {
     }
 }
 
+/// Gives the terminal back before everything ends at once.
+pub(super) fn give_back() {
+    if logging::is_off_the_terminal() {
+        write(Painter::new(false).close());
+    }
+}
+
 /// Shows how things stand until it is told to stop, or the workflow file says so.
 pub(super) async fn show(mut handle: Handle, environment: &Environment, stop: CancellationToken) {
     let colours = environment.get("NO_COLOR").is_none_or(std::ffi::OsStr::is_empty);

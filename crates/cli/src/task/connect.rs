@@ -14,7 +14,7 @@ use crate::mcp::read_token;
 const USUAL_SERVER: &str = "http://127.0.0.1:8080";
 
 /// Makes a client from what the command line and the environment say.
-pub(super) fn client(
+pub(crate) fn client(
     arguments: &ServerArguments,
     environment: &Environment,
 ) -> Result<WorkspaceClient, Failure> {

@@ -10,6 +10,10 @@ mod course;
 mod crash;
 /// The API of a conductor.
 mod door;
+/// The recipes of the guide for hooks.
+mod recipes;
+/// What it answers over HTTP.
+mod seen;
 /// Ends in an orderly way.
 mod stopping;
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use carrel_agent::Agent;
 use carrel_config::environment::{CARREL, CARREL_DATA};
 use carrel_config::{ConductorConfig, Environment, TrackerConfig, Workflow};
+use carrel_domain::Secret;
 use carrel_tracker::Tracker;
 use carrel_workspace::{Commands, HookSettings, Hooks, Options as RootOptions, Workspaces};
 use serde_json::Value;
@@ -35,6 +36,8 @@ pub(super) struct Setup {
     pub(super) hooks: Hooks,
     pub(super) tracker: Arc<dyn Tracker>,
     pub(super) agent: Arc<dyn Agent>,
+    /// What is blanked out of every text.
+    pub(super) secrets: Vec<Secret>,
     root: RootOptions,
 }
 
@@ -52,11 +55,12 @@ impl Setup {
         let agent = (makers.agent)(config);
         let root = RootOptions::of(&workflow, environment);
         let workspaces = Workspaces::open_or_create(&root)?;
-        let hooks =
-            HookSettings::new(workflow.config.hooks.clone(), environment, workflow.known_secrets());
+        let secrets = workflow.known_secrets();
+        let hooks = workflow.config.hooks.clone();
+        let hooks = HookSettings::new(hooks, environment, secrets.clone());
         let hooks = hooks.with(CARREL, commands.program()).with(CARREL_DATA, data);
         let hooks = Hooks::new(hooks, commands.clone(), CancellationToken::new());
-        Ok(Self { workflow, workspaces, hooks, tracker, agent, root })
+        Ok(Self { workflow, workspaces, hooks, tracker, agent, secrets, root })
     }
 
     /// Returns what the file says about trackers and agents.

@@ -12,7 +12,7 @@ use super::conductor::Conductor;
 use super::handle::Request;
 use super::once::Report;
 use super::reload::Found;
-use super::{act, log, memory};
+use super::{act, log, mask, memory};
 use crate::decide;
 use crate::entry::{RunId, Stage};
 use crate::event::{Effect, End, Event};
@@ -149,6 +149,7 @@ impl Conductor {
         let mut state = self.state.take().expect("only taken while something is decided");
         let (mut notes, mut effects) = (Vec::new(), Vec::new());
         for event in events {
+            let event = mask::event(event, &self.setup.secrets);
             notes.extend(memory::of_event(&event));
             self.look_at(&event);
             let more;

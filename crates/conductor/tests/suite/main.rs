@@ -7,6 +7,7 @@
 )]
 
 mod budgets;
+mod conformance;
 mod defects;
 mod drive;
 mod items;

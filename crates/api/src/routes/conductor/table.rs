@@ -87,7 +87,7 @@ fn ordering() -> Vec<Route<ConductorApi>> {
                 .called("drain_conductor", "Let agents end")
                 .says("Begins nothing from now on, and lets agents end after their turns."),
         ),
-        order(Route::post("/api/v1/resume", resume).called("resume_conductor", "Go on").says(
+        order(Route::post("/api/v1/resume", resume).called("resume_conductor", "Go on with work").says(
             "Begins what can be begun, whatever the limits of the provider were said to be.",
         )),
     ]

@@ -323,6 +323,15 @@ fn tools_are_listed_and_called() {
 }
 
 #[test]
+fn item_055_a_server_without_a_conductor_says_so() {
+    let service = Service::start();
+    let client = service.client();
+    client.get("/api/v1/state").is(503, "E_CONDUCTOR_UNAVAILABLE");
+    client.get("/api/v1/CAR-1").is(503, "E_CONDUCTOR_UNAVAILABLE");
+    client.send("/api/v1/refresh", &["--request", "POST"], None).is(503, "E_CONDUCTOR_UNAVAILABLE");
+}
+
+#[test]
 fn every_route_answers_in_the_one_envelope() {
     let service = Service::start();
     let client = service.client();

@@ -1,0 +1,151 @@
+//! `carrel conductor`: orders for a `carrel run --port` that goes on.
+
+use std::process::ExitCode;
+
+use carrel_config::Environment;
+use clap::{Args, Subcommand};
+use serde_json::{Value, json};
+
+use crate::failure::Failure;
+use crate::output::{self, Format};
+use crate::runtime;
+use crate::task::{ServerArguments, client};
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum SteerCommand {
+    /// Show what runs, is retried, blocked and waits
+    State(ServerArguments),
+    /// Show an issue
+    Show(IssueArguments),
+    /// Begin nothing; what runs goes on
+    Pause(ServerArguments),
+    /// Begin nothing, and let agents end after their turns
+    Drain(ServerArguments),
+    /// Go on
+    Resume(ServerArguments),
+    /// Look at the tracker now
+    Refresh(ServerArguments),
+    /// End the work on an issue until somebody says otherwise
+    Cancel(IssueArguments),
+    /// Take an issue up again at once
+    Retry(IssueArguments),
+    /// Lift what holds an issue up, a used-up budget included
+    Unblock(IssueArguments),
+    /// Answer the question of an issue's agent
+    Answer(AnswerArguments),
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct IssueArguments {
+    /// The issue, such as CAR-1
+    #[arg(value_name = "ISSUE")]
+    issue: String,
+    #[command(flatten)]
+    server: ServerArguments,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct AnswerArguments {
+    #[command(flatten)]
+    issue: IssueArguments,
+    /// What the agent is told
+    #[arg(value_name = "TEXT", allow_hyphen_values = true)]
+    answer: String,
+}
+
+pub(crate) fn run(
+    command: &SteerCommand,
+    format: Format,
+    environment: &Environment,
+) -> Result<ExitCode, Failure> {
+    let answer = runtime()?.block_on(ask(command, environment))?;
+    match format {
+        Format::Json => output::json(&answer)?,
+        Format::Text => {
+            for line in words(command, &answer) {
+                output::line(&line)?;
+            }
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn ask(command: &SteerCommand, environment: &Environment) -> Result<Value, Failure> {
+    let about = |IssueArguments { issue, server }: &IssueArguments| {
+        Ok::<_, Failure>((client(server, environment)?, issue.clone()))
+    };
+    let (order, server) = match command {
+        SteerCommand::State(server) => return Ok(client(server, environment)?.conductor().await?),
+        SteerCommand::Show(issue) => {
+            let (client, issue) = about(issue)?;
+            return Ok(client.conducted_issue(&issue).await?);
+        }
+        SteerCommand::Cancel(issue) => ("cancel", Err(issue)),
+        SteerCommand::Retry(issue) => ("retry", Err(issue)),
+        SteerCommand::Unblock(issue) => ("unblock", Err(issue)),
+        SteerCommand::Answer(AnswerArguments { issue, answer }) => {
+            let (client, issue) = about(issue)?;
+            let body = json!({ "answer": answer });
+            return Ok(client.tell_conductor_about(&issue, "answer", Some(&body)).await?);
+        }
+        SteerCommand::Pause(server) => ("pause", Ok(server)),
+        SteerCommand::Drain(server) => ("drain", Ok(server)),
+        SteerCommand::Resume(server) => ("resume", Ok(server)),
+        SteerCommand::Refresh(server) => ("refresh", Ok(server)),
+    };
+    match server {
+        Ok(server) => Ok(client(server, environment)?.tell_conductor(order).await?),
+        Err(issue) => {
+            let (client, issue) = about(issue)?;
+            Ok(client.tell_conductor_about(&issue, order, None).await?)
+        }
+    }
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+/// Says an answer in a few lines.
+fn words(command: &SteerCommand, answer: &Value) -> Vec<String> {
+    match command {
+        SteerCommand::State(_) => state(answer),
+        SteerCommand::Pause(_) | SteerCommand::Drain(_) | SteerCommand::Resume(_) => {
+            vec![format!("{}, {} agents at work", text(&answer["mode"]), answer["agents"])]
+        }
+        SteerCommand::Refresh(_) => vec!["a look at the tracker follows".to_owned()],
+        SteerCommand::Show(_)
+        | SteerCommand::Cancel(_)
+        | SteerCommand::Retry(_)
+        | SteerCommand::Unblock(_)
+        | SteerCommand::Answer(_) => {
+            let name = text(&answer["issue_identifier"]);
+            let mut lines = vec![format!("{name}: {}", text(&answer["status"]))];
+            if let Some(error) = answer["last_error"].as_str() {
+                lines.push(format!("  {error}"));
+            }
+            lines
+        }
+    }
+}
+
+fn state(answer: &Value) -> Vec<String> {
+    let counts = &answer["counts"];
+    let mut lines = vec![format!(
+        "{}: {} running, {} to be retried, {} blocked, {} waiting",
+        text(&answer["mode"]),
+        counts["running"],
+        counts["retrying"],
+        counts["blocked"],
+        counts["waiting"]
+    )];
+    for (list, detail) in
+        [("running", "phase"), ("retrying", "due_at"), ("blocked", "error"), ("waiting", "state")]
+    {
+        for row in answer[list].as_array().into_iter().flatten() {
+            let name = text(&row["issue_identifier"]);
+            lines.push(format!("  {name}  {list}  {}", text(&row[detail])));
+        }
+    }
+    lines
+}

@@ -1,0 +1,43 @@
+//! A conductor: what it does, and orders for it.
+
+use hyper::Method;
+use serde_json::Value;
+
+use crate::client::{Asked, WorkspaceClient};
+use crate::error::ClientError;
+
+/// The address of an issue that the query names, whatever it is called.
+const ISSUE: &str = "/api/v1/issue";
+
+impl WorkspaceClient {
+    /// Returns what a conductor does.
+    pub async fn conductor(&self) -> Result<Value, ClientError> {
+        self.get("/api/v1/state", &[]).await
+    }
+
+    /// Returns where an issue stands.
+    pub async fn conducted_issue(&self, issue: &str) -> Result<Value, ClientError> {
+        self.get(ISSUE, &[("identifier", issue.to_owned())]).await
+    }
+
+    /// Gives an order for everything: `pause`, `drain`, `resume` or `refresh`.
+    pub async fn tell_conductor(&self, order: &str) -> Result<Value, ClientError> {
+        self.json(Asked::new(Method::POST, &format!("/api/v1/{order}"))).await
+    }
+
+    /// Gives an order for an issue: `cancel`, `retry`, `unblock`, or `answer` with a body.
+    pub async fn tell_conductor_about(
+        &self,
+        issue: &str,
+        order: &str,
+        body: Option<&Value>,
+    ) -> Result<Value, ClientError> {
+        let (path, query) = (format!("{ISSUE}/{order}"), [("identifier", issue.to_owned())]);
+        let asked = Asked { query: &query, ..Asked::new(Method::POST, &path) };
+        self.json(match body {
+            Some(body) => asked.with(body),
+            None => asked,
+        })
+        .await
+    }
+}
