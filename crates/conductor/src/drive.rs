@@ -1,6 +1,6 @@
 //! Doing what the loop decides.
 //!
-//! A [`Conductor`] is the one owner of a [`State`]. It hands events to [`crate::decide`], writes down
+//! A [`Conductor`] is the one owner of a [`crate::State`]. It hands events to [`crate::decide`], writes down
 //! what is to be remembered, and only then begins what is to be done, each thing in a task of its own:
 //! questions to the tracker, runs of agents, removals. What comes of them are further events. People and
 //! programs look at it and give orders through a [`Handle`].

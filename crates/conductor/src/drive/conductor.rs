@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use carrel_config::Reloader;
 use carrel_domain::{Clock, Timestamp};
@@ -58,6 +58,8 @@ pub struct Conductor {
     pub(super) handle: Handle,
     pub(super) desk: Desk,
     pub(super) report: Report,
+    /// When the state was last shown.
+    pub(super) published: Option<Instant>,
     /// Everything is coming to its end.
     pub(super) ending: bool,
     pub(super) stop: CancellationToken,
@@ -120,6 +122,7 @@ impl Conductor {
             handle,
             desk,
             report: Report::default(),
+            published: None,
             ending: false,
             stop: options.stop,
             _home: home,

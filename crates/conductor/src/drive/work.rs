@@ -1,7 +1,7 @@
 //! The loop: hearing, deciding, remembering, beginning.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use carrel_domain::message_of;
 use carrel_store::Note;
@@ -30,6 +30,9 @@ const MIN_SLEEP: Duration = Duration::from_millis(2);
 
 /// How long a journal that cannot be written is left alone.
 const TRY_AGAIN: Duration = Duration::from_secs(1);
+
+/// How long others may see what was, while much happens. To copy the state takes its time.
+const PUBLISHED_AGAIN: Duration = Duration::from_millis(50);
 
 /// Something for the loop.
 #[derive(Debug)]
@@ -77,6 +80,7 @@ impl Conductor {
         while let Some(message) = self.queue.recv().await {
             self.hear(message).await;
         }
+        self.desk.publish(self.state());
         info!(scope = self.scope, "Conductor has ended");
         self.report
     }
@@ -156,8 +160,17 @@ impl Conductor {
         notes.extend(entries);
         self.state = Some(state);
         self.remember(notes).await;
-        self.desk.publish(self.state());
+        self.publish();
         self.begin(doing);
+    }
+
+    /// Shows how things stand, but not for each of many messages that wait.
+    fn publish(&mut self) {
+        let seldom = self.published.is_none_or(|last| last.elapsed() >= PUBLISHED_AGAIN);
+        if seldom || self.queue.is_empty() {
+            self.desk.publish(self.state());
+            self.published = Some(Instant::now());
+        }
     }
 
     fn look_at(&mut self, event: &Event) {
@@ -214,6 +227,7 @@ impl Conductor {
 
     async fn told(&mut self, (order, reply): Request) {
         let refused = self.state().refusal(&order);
+        self.published = None;
         self.step(vec![Event::Told(order)]).await;
         // Whoever asked may have gone.
         let _ = reply.send(refused.map_or(Ok(()), |refused| Err(refused.into())));

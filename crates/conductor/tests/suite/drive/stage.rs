@@ -60,6 +60,13 @@ pub(crate) struct Seen {
     pub(crate) doubled: AtomicBool,
 }
 
+impl Seen {
+    /// Tells whether there is still something to be learned from another prompt.
+    fn takes_notes(&self) -> bool {
+        self.prompts.lock().unwrap().len() < 1000
+    }
+}
+
 pub(crate) struct Fake {
     script: Arc<Script>,
     seen: Arc<Seen>,
@@ -96,7 +103,9 @@ impl Agent for Fake {
             working.values().sum()
         };
         self.seen.most_at_once.fetch_max(at_once, Ordering::SeqCst);
-        self.seen.threads.lock().unwrap().push(opening.thread.clone());
+        if self.seen.takes_notes() {
+            self.seen.threads.lock().unwrap().push(opening.thread.clone());
+        }
         let names = opening.tools.list();
         let names = names.iter().map(|tool| tool["name"].as_str().unwrap().to_owned());
         *self.seen.tools.lock().unwrap() = names.collect();
@@ -116,7 +125,9 @@ impl Session for Speaking {
 
     async fn turn(&mut self, prompt: &str) -> Result<String, Failure> {
         self.turns += 1;
-        self.seen.prompts.lock().unwrap().push((self.issue.clone(), prompt.to_owned()));
+        if self.seen.takes_notes() {
+            self.seen.prompts.lock().unwrap().push((self.issue.clone(), prompt.to_owned()));
+        }
         let thread = self.thread.clone().unwrap_or_default();
         let session = format!("{thread}-{}", self.turns);
         let told = [
