@@ -88,6 +88,9 @@ impl Known {
     fn prepare(&self, home: &Path) -> io::Result<Credentials> {
         let own = home.join(OWN);
         std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&own)?;
+        // No link on the way there is seen by agents.
+        let home = &real(home)?;
+        let own = home.join(OWN);
         for name in self.renewed.iter().chain(self.read) {
             link(&own, name)?;
         }
@@ -100,6 +103,14 @@ impl Known {
             variables: vec![(self.variable.into(), own.into())],
         })
     }
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a directory of the operator's, which is on the host"
+)]
+fn real(path: &Path) -> io::Result<PathBuf> {
+    std::fs::canonicalize(path)
 }
 
 /// Leads from the agent's own directory to what it shares. What is there already stays.

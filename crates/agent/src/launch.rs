@@ -162,7 +162,7 @@ impl Launcher {
         environment.extend(own.variables);
         environment.extend(Self::told(site).map(|(name, value)| (name.into(), value.into())));
         let last = site.offer.as_ref().and_then(|_| site.runner.program().parent());
-        let line = self.line(&found.path, last);
+        let line = self.line(&found.command, &found.path, last);
         let argv = ["bash", "-lc", "--", &line].map(OsString::from).to_vec();
         RunRequest {
             network: Some(self.network),
@@ -190,14 +190,14 @@ impl Launcher {
 
     /// Returns the line for a login shell. What a profile exports comes before it, and so does the `PATH`
     /// that a profile sets.
-    fn line(&self, first: &[PathBuf], last: Option<&Path>) -> String {
+    fn line(&self, command: &str, first: &[PathBuf], last: Option<&Path>) -> String {
         let names = self.removed.join(" ");
         let prefixes = [variable::SECRET_PREFIX, variable::GIT_TOKEN_PREFIX];
         let prefixes = prefixes.map(|prefix| format!("\"${{!{prefix}@}}\"")).join(" ");
         let first = first.iter().map(|path| format!("{}:", quoted(path)));
         let last = last.map(|path| format!(":{}", quoted(path))).unwrap_or_default();
         let path = format!("PATH={}$PATH{last}", first.collect::<Vec<_>>().concat());
-        format!("unset -v {names} {prefixes} || exit 126\n{path}\n{}", self.command)
+        format!("unset -v {names} {prefixes} || exit 126\n{path}\n{command}")
     }
 }
 

@@ -27,16 +27,22 @@ pub(crate) struct Found {
     pub(crate) readable: Vec<PathBuf>,
     /// Where it finds programs, besides the system.
     pub(crate) path: Vec<PathBuf>,
+    /// The command line, with its program by the path at which the agent sees it.
+    pub(crate) command: String,
 }
 
 /// Looks for the program of a command line.
 pub(crate) fn find(command: &str, runner: &Runner) -> Found {
     let own: Vec<PathBuf> = runner.programs().map(Path::to_owned).collect();
-    let mut found = Found { readable: Vec::new(), path: own };
+    let mut found = Found { readable: Vec::new(), path: own, command: command.to_owned() };
     let environment = runner.environment();
-    let program = name_of(command).and_then(|name| look_up(name, environment));
-    let Some(program) = program else { return found };
+    let Some(name) = name_of(command) else { return found };
     let too_much = too_much(environment);
+    let program = look_up(name, environment).and_then(|path| at_real_place(&path, &too_much));
+    let Some(program) = program else { return found };
+    if name.contains('/') {
+        found.command = command.replacen(name, &program.to_string_lossy(), 1);
+    }
     for part in parts(&program, &too_much) {
         if part.is_dir() && program.parent() == Some(&part) && !found.path.contains(&part) {
             found.path.insert(0, part.clone());
@@ -109,6 +115,13 @@ fn part_of(file: &Path, too_much: &[PathBuf]) -> PathBuf {
     let directory = packages.or(file.parent()).unwrap_or(file);
     let shows_too_much = too_much.iter().any(|place| place.starts_with(directory));
     if shows_too_much { file.to_owned() } else { directory.to_owned() }
+}
+
+/// Returns a program in the directory that its own really is: agents see no link on the way there. One that
+/// is seen alone is taken for what it leads to.
+fn at_real_place(program: &Path, too_much: &[PathBuf]) -> Option<PathBuf> {
+    let program = real(program.parent()?)?.join(program.file_name()?);
+    if part_of(&program, too_much) == program { real(&program) } else { Some(program) }
 }
 
 #[expect(clippy::disallowed_methods, reason = "a program of the operator's, which is on the host")]

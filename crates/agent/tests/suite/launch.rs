@@ -71,6 +71,18 @@ async fn a_program_below_home_is_found_and_the_home_is_not_seen() {
 }
 
 #[tokio::test]
+async fn a_program_behind_links_is_found() {
+    let lab = Lab::new().await;
+    lab.install("my-agent", "#!/bin/sh\necho ran");
+    std::os::unix::fs::symlink(lab.home("bin"), lab.home("link")).unwrap();
+    let by_path = lab.home("link/my-agent").display().to_string();
+    assert_eq!(lab.command(&by_path).await.0, Ok("ran".to_owned()));
+    std::os::unix::fs::symlink(lab.home("bin/my-agent"), lab.home("linked-agent")).unwrap();
+    let by_link = lab.home("linked-agent").display().to_string();
+    assert_eq!(lab.command(&format!("exec {by_link} --now")).await.0, Ok("ran".to_owned()));
+}
+
+#[tokio::test]
 async fn paths_of_the_workflow_file_are_seen_as_it_says() {
     let lab = Lab::new().await;
     for name in ["read", "write", "alone"] {
