@@ -9,7 +9,7 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::doors::Server;
-use crate::lab::Lab;
+use crate::lab::{Lab, peak_memory};
 
 /// No request of the kit takes longer than this unless it hangs.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(90);
@@ -126,6 +126,31 @@ impl Service {
         let asked = json!({ "name": "small", "quota_gb": mebibytes / 1024.0 });
         let made = self.operator().post("/api/workspaces", &asked).expect(201);
         self.client_for(made["id"].as_str().unwrap(), "read,write,exec")
+    }
+}
+
+/// What a server may take for a single piece of work, in KiB: half of what is promised.
+const MOST_MEMORY: u64 = 32 << 10;
+
+/// Tells what a server takes on top of what it had. A program with debug information has much of itself in
+/// memory, which is not what anything costs.
+pub(crate) struct Meter {
+    pid: i32,
+    before: u64,
+}
+
+impl Service {
+    pub(crate) fn meter(&self) -> Meter {
+        let pid = self.server.pid();
+        Meter { pid, before: peak_memory(pid).unwrap() }
+    }
+}
+
+impl Meter {
+    pub(crate) fn shows_little(&self) {
+        let taken = peak_memory(self.pid).unwrap() - self.before;
+        eprintln!("{taken} KiB on top of {}", self.before);
+        assert!(taken < MOST_MEMORY, "{taken} KiB");
     }
 }
 
