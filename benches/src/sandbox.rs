@@ -1,8 +1,8 @@
 //! Commands behind walls, against plain ones and against other sandboxes with the same walls.
 
-use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs::File;
+use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::chown;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -14,6 +14,7 @@ use carrel_sandbox::{Filter, Reporting};
 use carrel_workspace::{
     Boundary, CommandForm, Commands, Desk, Purpose, RunRequest, Runner, RunnerOptions,
 };
+use rustix::io::{FdFlags, fcntl_setfd};
 use tokio_util::sync::CancellationToken;
 
 use crate::Fault;
@@ -69,8 +70,12 @@ fn against_bubblewrap(ground: &Ground, full: &Walled) -> Result<Vec<Row>, Fault>
     )?;
     let rounds = ground.pace.slow;
     let run = |argv: &[OsString]| timed(|| run_other_with(argv, File::open(&filter)?.into()));
-    let lower = bubblewrap(&program, &full.workspace, &["/etc".into()]);
-    let same = bubblewrap(&program, &full.workspace, &full.places(ground)?);
+    let lower = bubblewrap(&program, &full.workspace, &["/etc".into()], &[]);
+    let (places, copies) = (full.mounts(ground)?, full.copies(ground)?);
+    let same = || {
+        let copies = Given::open(&copies)?;
+        run(&bubblewrap(&program, &full.workspace, &places, &copies))
+    };
     let mut rows = vec![Row::new(
         "run `true`, tier `full`; plain is bubblewrap with all of `/etc` and no toolchains",
         interleave(rounds, || run(&lower), || timed(|| full.run(ground, &TRUE)))?,
@@ -92,7 +97,7 @@ fn against_bubblewrap(ground: &Ground, full: &Walled) -> Result<Vec<Row>, Fault>
     .into();
     rows.push(Row::new(
         "`carrel exec -- true`, process start included; plain is bubblewrap with the same walls",
-        interleave(rounds, || run(&same), || timed(|| run_other(&once)))?,
+        interleave(rounds, same, || timed(|| run_other(&once)))?,
         Budget::Ratio(1.0),
     ));
     rows.push(Row::new(
@@ -162,18 +167,41 @@ impl Walled {
         Ok(String::from_utf8_lossy(&[head, tail].concat()).into_owned())
     }
 
-    /// Returns what of the host a command sees beside `/usr` and its workspace, found by looking.
-    fn places(&self, ground: &Ground) -> Result<Vec<PathBuf>, Fault> {
-        let mounts = self.output_of(ground, &["cut", "-d ", "-f5", "/proc/self/mountinfo"])?;
-        let copies = self.output_of(ground, &["find", "/etc", "-xdev", "-type", "f"])?;
+    /// Returns what of the host is mounted for a command beside `/usr` and its workspace, found by looking.
+    fn mounts(&self, ground: &Ground) -> Result<Vec<PathBuf>, Fault> {
+        let seen = self.output_of(ground, &["cut", "-d ", "-f5", "/proc/self/mountinfo"])?;
         let elsewhere = ["/dev", "/proc", "/tmp", "/var/tmp", "/usr"];
-        let seen = |path: &&Path| {
+        let is_place = |path: &&Path| {
             let apart = *path == Path::new("/") || path.starts_with(&self.workspace);
             !apart && !elsewhere.iter().any(|known| path.starts_with(known)) && path.exists()
         };
-        let paths = mounts.lines().chain(copies.lines()).map(Path::new).filter(seen);
-        let places: BTreeSet<PathBuf> = paths.map(Into::into).collect();
-        Ok(places.into_iter().collect())
+        Ok(seen.lines().map(Path::new).filter(is_place).map(Into::into).collect())
+    }
+
+    /// Returns the small files of the host that a command sees copies of, found by looking.
+    fn copies(&self, ground: &Ground) -> Result<Vec<PathBuf>, Fault> {
+        let mounts = self.mounts(ground)?;
+        let seen = self.output_of(ground, &["find", "/etc", "-xdev", "-type", "f"])?;
+        let files = seen.lines().map(PathBuf::from);
+        Ok(files.filter(|path| path.exists() && !mounts.contains(path)).collect())
+    }
+}
+
+/// A file that a program reads from a descriptor it is given.
+struct Given {
+    file: File,
+    path: PathBuf,
+}
+
+impl Given {
+    /// Opens files for the next program that is started.
+    fn open(paths: &[PathBuf]) -> Result<Vec<Self>, Fault> {
+        let opened = paths.iter().map(|path| {
+            let file = File::open(path)?;
+            fcntl_setfd(&file, FdFlags::empty())?;
+            Ok(Self { file, path: path.clone() })
+        });
+        opened.collect()
     }
 }
 
@@ -195,9 +223,14 @@ fn run_other_with(argv: &[OsString], stdin: Stdio) -> Result<(), Fault> {
     Err(String::from_utf8_lossy(&output.stderr).into_owned().into())
 }
 
-/// The walls of tier `full`, as far as bubblewrap has them, with some places of the host to be read. It
-/// reads the filter for system calls from stdin.
-fn bubblewrap(program: &Path, workspace: &Path, places: &[PathBuf]) -> Vec<OsString> {
+/// The walls of tier `full`, as far as bubblewrap has them, with some places of the host to be read and
+/// copies of some files. It reads the filter for system calls from stdin.
+fn bubblewrap(
+    program: &Path,
+    workspace: &Path,
+    places: &[PathBuf],
+    copies: &[Given],
+) -> Vec<OsString> {
     let words = "--unshare-all --die-with-parent --new-session --cap-drop ALL --clearenv \
                  --ro-bind /usr /usr --symlink usr/bin /bin --symlink usr/lib /lib \
                  --symlink usr/lib64 /lib64 --symlink usr/sbin /sbin \
@@ -206,6 +239,10 @@ fn bubblewrap(program: &Path, workspace: &Path, places: &[PathBuf]) -> Vec<OsStr
     argv.extend(words.split_whitespace().map(Into::into));
     for place in places {
         argv.extend(["--ro-bind".into(), place.into(), place.into()]);
+    }
+    for Given { file, path } in copies {
+        let number = file.as_raw_fd().to_string();
+        argv.extend(["--file".into(), number.into(), path.into()]);
     }
     argv.extend(["--bind".into(), workspace.into(), workspace.into()]);
     argv.extend(["--chdir".into(), workspace.into(), TRUE[0].into()]);
