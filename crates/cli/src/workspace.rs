@@ -1,5 +1,6 @@
 //! `carrel workspace …`
 
+mod arguments;
 mod clean;
 mod create;
 mod look;
@@ -12,7 +13,8 @@ use carrel_config::Environment;
 use carrel_domain::{Identifier, WorkspaceKey};
 use serde_json::json;
 
-use crate::arguments::{KeyArguments, WorkspaceCommand};
+use self::arguments::KeyArguments;
+pub(crate) use self::arguments::WorkspaceCommand;
 use crate::failure::Failure;
 use crate::output::{self, Format};
 use settings::Settings;

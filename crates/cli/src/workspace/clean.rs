@@ -9,9 +9,9 @@ use carrel_workspace::{Gc, GcAction, GcReport, Remove, Target, Workspaces};
 use serde_json::json;
 use tracing::warn;
 
+use super::arguments::{GcArguments, RemoveArguments};
 use super::own_program;
 use super::settings::Settings;
-use crate::arguments::{GcArguments, RemoveArguments};
 use crate::failure::Failure;
 use crate::output::{self, Format, printable};
 

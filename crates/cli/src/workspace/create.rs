@@ -8,9 +8,9 @@ use carrel_workspace::{Create, Created, Quota};
 use serde_json::json;
 use tracing::error;
 
+use super::arguments::CreateArguments;
 use super::clean::sweep_in_background;
 use super::settings::Settings;
-use crate::arguments::CreateArguments;
 use crate::failure::Failure;
 use crate::output::{self, Format};
 

@@ -10,8 +10,8 @@ use carrel_workspace::{
 };
 use serde_json::{Value, json};
 
+use super::arguments::{ListArguments, RootArguments, ShowArguments};
 use super::settings::Settings;
-use crate::arguments::{ListArguments, RootArguments, ShowArguments};
 use crate::failure::Failure;
 use crate::output::{self, Format, printable};
 

@@ -9,8 +9,8 @@ use carrel_workspace::{Commands, Hooks, Options, Workspaces};
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
+use super::arguments::RootArguments;
 use super::own_program;
-use crate::arguments::RootArguments;
 use crate::failure::Failure;
 
 /// The workflow file that is used when none is named.

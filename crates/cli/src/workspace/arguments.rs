@@ -1,0 +1,169 @@
+//! The command line of `carrel workspace` as types.
+
+use std::path::PathBuf;
+
+use carrel_domain::{Age, ByteSize, InvalidSize, Layout};
+use clap::{Args, Subcommand, ValueEnum};
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum WorkspaceCommand {
+    /// Print the directory name that belongs to an identifier
+    #[command(
+        after_help = "Examples:\n  carrel workspace key XYZ/456\n  carrel workspace key XYZ/456 --root ~/carrel   (consults the record of the root)"
+    )]
+    Key(KeyArguments),
+    /// Create the workspace of an identifier, or find it as it was left
+    #[command(
+        after_help = "Examples:\n  carrel workspace create ABC-123 --root ~/carrel\n  carrel workspace create ABC-123 --config WORKFLOW.md   (runs its after_create hook)"
+    )]
+    Create(CreateArguments),
+    /// List the workspaces of a root
+    #[command(
+        after_help = "Examples:\n  carrel workspace ls --root ~/carrel\n  carrel workspace ls --root ~/carrel --recount --json"
+    )]
+    Ls(ListArguments),
+    /// Show one workspace: its record, usage, hooks and git state
+    #[command(after_help = "Example:\n  carrel workspace show ABC-123 --root ~/carrel")]
+    Show(ShowArguments),
+    /// Remove a workspace; returns at once and deletes in the background
+    #[command(
+        after_help = "Examples:\n  carrel workspace rm ABC-123 --root ~/carrel\n  carrel workspace rm ABC-123 --root ~/carrel --keep-if-dirty"
+    )]
+    Rm(RemoveArguments),
+    /// Check a root and everything in it, and say how to mend what is wrong
+    ///
+    /// Exits with 1 when something stops work or endangers it.
+    #[command(after_help = "Example:\n  carrel workspace verify --root ~/carrel")]
+    Verify(RootArguments),
+    /// Clean up: trash, half-made and abandoned workspaces, stale records and locks
+    #[command(
+        after_help = "Examples:\n  carrel workspace gc --root ~/carrel --dry-run\n  carrel workspace gc --root ~/carrel --older-than 30d --keep-if-dirty"
+    )]
+    Gc(GcArguments),
+}
+
+/// Which root is meant.
+#[derive(Args, Debug)]
+pub(crate) struct RootArguments {
+    /// The directory that holds the workspaces: a path, ~/path or $VAR
+    ///
+    /// Beats workspace.root of the workflow file. Without --root and --config the file is
+    /// ./WORKFLOW.md if there is one, and otherwise the root is `carrel_workspaces` in the
+    /// system's temporary directory.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) root: Option<PathBuf>,
+
+    /// The workflow file whose `workspace` and `hooks` apply
+    #[arg(long, value_name = "WORKFLOW.md")]
+    pub(crate) config: Option<PathBuf>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct KeyArguments {
+    /// What the workspace is for, such as ABC-123
+    #[arg(allow_hyphen_values = true)]
+    pub(crate) identifier: String,
+    #[command(flatten)]
+    pub(crate) root: RootArguments,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct CreateArguments {
+    /// What the workspace is for, such as ABC-123
+    #[arg(allow_hyphen_values = true)]
+    pub(crate) identifier: String,
+    #[command(flatten)]
+    pub(crate) root: RootArguments,
+    /// The tracker's own id of the issue, for hooks and logs
+    #[arg(long, value_name = "ID")]
+    pub(crate) issue_id: Option<String>,
+    /// How a new workspace is arranged
+    #[arg(long, value_enum, default_value_t = LayoutArgument::Plain)]
+    pub(crate) layout: LayoutArgument,
+    /// How large a new workspace may grow, such as 500M or 5G
+    #[arg(long, value_name = "SIZE", value_parser = some_size)]
+    pub(crate) quota: Option<ByteSize>,
+}
+
+/// Reads a size that leaves room for something.
+fn some_size(text: &str) -> Result<ByteSize, String> {
+    match text.parse() {
+        Ok(size) if size == ByteSize::bytes(0) => Err("must be more than nothing".to_owned()),
+        parsed => parsed.map_err(|error: InvalidSize| error.to_string()),
+    }
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum LayoutArgument {
+    /// The directory is the work tree
+    Plain,
+    /// The directory holds repos/, tasks/ and artifacts/
+    Tenant,
+}
+
+impl From<LayoutArgument> for Layout {
+    fn from(layout: LayoutArgument) -> Self {
+        match layout {
+            LayoutArgument::Plain => Self::Plain,
+            LayoutArgument::Tenant => Self::Tenant,
+        }
+    }
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct ListArguments {
+    #[command(flatten)]
+    pub(crate) root: RootArguments,
+    /// Count again what is used, for instance after changes by hand
+    #[arg(long)]
+    pub(crate) recount: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct ShowArguments {
+    /// What the workspace is for, such as ABC-123
+    #[arg(allow_hyphen_values = true)]
+    pub(crate) identifier: String,
+    #[command(flatten)]
+    pub(crate) root: RootArguments,
+    /// Count again what is used, for instance after changes by hand
+    #[arg(long)]
+    pub(crate) recount: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct RemoveArguments {
+    /// What the workspace is for, such as ABC-123
+    #[arg(allow_hyphen_values = true, required_unless_present = "path")]
+    pub(crate) identifier: Option<String>,
+    #[command(flatten)]
+    pub(crate) root: RootArguments,
+    /// Remove the workspace at this path instead
+    #[arg(long, value_name = "DIR", conflicts_with = "identifier")]
+    pub(crate) path: Option<PathBuf>,
+    /// Refuse when a git work tree in it has unsaved work
+    #[arg(long)]
+    pub(crate) keep_if_dirty: bool,
+}
+
+#[derive(Args, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "switches of a command line are independent")]
+pub(crate) struct GcArguments {
+    #[command(flatten)]
+    pub(crate) root: RootArguments,
+    /// Only say what would be done
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Also remove workspaces that were not used for this long, such as 36h or 30d
+    #[arg(long, value_name = "AGE")]
+    pub(crate) older_than: Option<Age>,
+    /// Leave those alone whose git work tree has unsaved work
+    #[arg(long, requires = "older_than")]
+    pub(crate) keep_if_dirty: bool,
+    /// Also remove directories that have no record
+    #[arg(long)]
+    pub(crate) orphans: bool,
+    /// Only empty the trash
+    #[arg(long, conflicts_with_all = ["older_than", "orphans", "dry_run"])]
+    pub(crate) trash_only: bool,
+}
