@@ -14,7 +14,7 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use crate::event::{Event, Tokens};
-use crate::failure::{Failure, FailureKind};
+use crate::failure::{Failure, FailureKind, unless_stopped};
 use crate::launch::{Launcher, Site};
 use crate::pace::Pace;
 use crate::process::Input;
@@ -90,12 +90,8 @@ impl Agent for Acp {
             used: Tokens::default(),
             pace: Pace::default(),
         };
-        let begun = tokio::select! {
-            biased;
-            begun = working.begin(opening.thread.as_deref()) => begun,
-            () = opening.stop.cancelled() => Err(Failure::stopped()),
-        };
-        match begun {
+        let begin = working.begin(opening.thread.as_deref());
+        match unless_stopped(&opening.stop, begin).await {
             Ok(()) => Ok(Box::new(working)),
             Err(failure) => {
                 working.end().await;
@@ -147,11 +143,7 @@ impl Session for Working {
         if stop.is_cancelled() {
             return Err(Failure::stopped());
         }
-        tokio::select! {
-            biased;
-            ended = self.take_turn(prompt) => ended,
-            () = stop.cancelled() => Err(Failure::stopped()),
-        }
+        unless_stopped(&stop, self.take_turn(prompt)).await
     }
 
     async fn close(mut self: Box<Self>) {

@@ -19,7 +19,7 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use crate::event::Event;
-use crate::failure::{Failure, FailureKind};
+use crate::failure::{Failure, FailureKind, unless_stopped};
 use crate::launch::{Launcher, Site};
 use crate::pace::Pace;
 use crate::process::Input;
@@ -84,12 +84,7 @@ impl Agent for Codex {
             spending: Spending::default(),
             pace: Pace::default(),
         };
-        let begun = tokio::select! {
-            biased;
-            begun = working.begin(&opening) => begun,
-            () = opening.stop.cancelled() => Err(Failure::stopped()),
-        };
-        match begun {
+        match unless_stopped(&opening.stop, working.begin(&opening)).await {
             Ok(()) => Ok(Box::new(working)),
             Err(failure) => {
                 working.end().await;
@@ -129,11 +124,7 @@ impl Session for Working {
         if stop.is_cancelled() {
             return Err(Failure::stopped());
         }
-        tokio::select! {
-            biased;
-            ended = self.take_turn(prompt) => ended,
-            () = stop.cancelled() => Err(Failure::stopped()),
-        }
+        unless_stopped(&stop, self.take_turn(prompt)).await
     }
 
     async fn close(mut self: Box<Self>) {

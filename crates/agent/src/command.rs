@@ -11,7 +11,7 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use crate::event::{Event, Tokens};
-use crate::failure::{Failure, FailureKind};
+use crate::failure::{Failure, FailureKind, unless_stopped};
 use crate::launch::{Launcher, Site};
 use crate::lines::Line;
 use crate::process::{Ending, Heard, Input, Process};
@@ -94,11 +94,7 @@ impl Session for Working {
             self.reporter.tell(Event::SessionStarted { session, thread, pid }).await;
             self.listen().await
         };
-        let ended = tokio::select! {
-            biased;
-            ended = turn => ended,
-            () = stop.cancelled() => Err(Failure::stopped()),
-        };
+        let ended = unless_stopped(&stop, turn).await;
         self.end_process().await;
         ended
     }

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use tokio_util::sync::CancellationToken;
+
 /// Why an agent did not do what it was asked.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
@@ -19,6 +21,18 @@ impl Failure {
 
     pub(crate) fn stopped() -> Self {
         Self::new(FailureKind::Stopped, "the agent was stopped")
+    }
+}
+
+/// Works until somebody stops it. What is done by then counts.
+pub(crate) async fn unless_stopped<T>(
+    stop: &CancellationToken,
+    work: impl Future<Output = Result<T, Failure>>,
+) -> Result<T, Failure> {
+    tokio::select! {
+        biased;
+        done = work => done,
+        () = stop.cancelled() => Err(Failure::stopped()),
     }
 }
 
