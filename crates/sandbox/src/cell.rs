@@ -8,6 +8,7 @@
 
 mod ground;
 mod root;
+mod shared;
 
 use std::fmt;
 use std::io;
@@ -25,6 +26,7 @@ use rustix::thread::{
 };
 use serde::{Deserialize, Serialize};
 
+pub use self::shared::Parts;
 use crate::fork::{Fork, fork};
 use crate::landlock::Ruleset;
 use crate::namespaces::{self, Mapping, Users, join_network};
@@ -43,6 +45,8 @@ pub struct Doors {
     pub companion: Option<OwnedFd>,
     /// Namespaces that were made before.
     pub ahead: Option<Ahead>,
+    /// Parts of the root directory that were made before.
+    pub parts: Parts,
     /// How many commands it is for.
     pub expected: Expected,
 }

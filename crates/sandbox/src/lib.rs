@@ -28,7 +28,7 @@ mod seed;
 mod signals;
 mod usage;
 
-pub use cell::{Ahead, Cell, Doors, Enclosure, Expected, Failure, Step, Unsealed};
+pub use cell::{Ahead, Cell, Doors, Enclosure, Expected, Failure, Parts, Step, Unsealed};
 pub use denial::{Certainty, Denial, MAX_DENIALS, Situation, explain as explain_denials};
 pub use descriptors::close_on_exec;
 pub use execute::execute;

@@ -28,6 +28,8 @@ pub(crate) enum Use {
     Change,
     /// Devices.
     Device,
+    /// Reading, with devices among what is there.
+    Nodes,
 }
 
 impl Use {
@@ -37,6 +39,7 @@ impl Use {
                 Self::Read => ATTR_RDONLY | ATTR_NODEV,
                 Self::Change => ATTR_NODEV,
                 Self::Device => ATTR_NOEXEC,
+                Self::Nodes => ATTR_RDONLY | ATTR_NOEXEC,
             }
     }
 }
@@ -63,6 +66,11 @@ impl Detached {
             | OpenTreeFlags::AT_RECURSIVE
             | more;
         Ok(Self(open_tree(at, path, flags)?))
+    }
+
+    /// Copies the piece with everything mounted in it. Kernels before 6.15 cannot do that.
+    pub(crate) fn again(&self) -> io::Result<Self> {
+        Self::of_descriptor(self.as_fd())
     }
 
     /// Makes a file system in memory for the root directory.
@@ -130,8 +138,14 @@ impl Detached {
 
     /// Mounts the piece on something that is there.
     pub(crate) fn attach(&self, path: &Path) -> io::Result<()> {
+        self.attach_below(CWD, path)
+    }
+
+    /// Mounts the piece on something below a descriptor. Where that is mounted nowhere itself, kernels before
+    /// 6.15 cannot do that.
+    pub(crate) fn attach_below(&self, top: BorrowedFd<'_>, path: &Path) -> io::Result<()> {
         let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH;
-        Ok(move_mount(&self.0, "", CWD, path, flags)?)
+        Ok(move_mount(&self.0, "", top, path, flags)?)
     }
 
     /// Mounts the piece on what a descriptor stands for.

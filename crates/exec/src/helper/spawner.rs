@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 
 use carrel_domain::Tier;
 use carrel_sandbox::{
-    Ahead, Cell, Doors, Enclosure, Expected, Failure, Fork, SignalQueue, close_on_exec, fork,
-    restore_default_dispositions,
+    Ahead, Cell, Doors, Enclosure, Expected, Failure, Fork, Parts, SignalQueue, close_on_exec,
+    fork, restore_default_dispositions,
 };
 use rustix::fs::{Mode, OFlags, open};
 use rustix::io::fcntl_dupfd_cloexec;
@@ -95,7 +95,7 @@ enum Role {
 /// What becomes a cell.
 enum CellOrigin {
     /// A copy of the spawner, which it ends with. Another cell may share its network.
-    Spawner { pid: Pid, companion: Option<OwnedFd> },
+    Spawner { pid: Pid, companion: Option<OwnedFd>, parts: Parts },
     /// A process that was started for this cell and its only command, and what it has made before. It
     /// sees the end of the server by itself.
     Seed(Option<Box<Ahead>>),
@@ -131,6 +131,8 @@ struct Spawner {
     has_started: bool,
     /// Whether there may be orphans of an init that died.
     orphans: bool,
+    /// What cells have in common.
+    parts: Parts,
 }
 
 impl Spawner {
@@ -159,6 +161,7 @@ impl Spawner {
             spare: None,
             has_started: false,
             orphans: false,
+            parts: Parts::default(),
         }
     }
 
@@ -231,7 +234,7 @@ impl Spawner {
     }
 
     fn become_child(self, child: Child) -> Role {
-        let Self { signals, pid: spawner, cell, .. } = self;
+        let Self { signals, pid: spawner, cell, parts, .. } = self;
         match child {
             Child::Init(start, descriptors) => {
                 let origin = init::Origin::of(cell, spawner);
@@ -241,7 +244,7 @@ impl Spawner {
                 Role::Spare { requests, signals, origin: init::Origin::of(cell, spawner) }
             }
             Child::Cell(make, descriptors, companion) => {
-                let origin = CellOrigin::Spawner { pid: spawner, companion };
+                let origin = CellOrigin::Spawner { pid: spawner, companion, parts };
                 Role::Cell { make, descriptors, origin, signals }
             }
         }
@@ -353,6 +356,9 @@ impl Spawner {
     ) -> Option<Child> {
         let companion = make.companion.and_then(|number| self.children.get(&number));
         let companion = companion.and_then(|pid| pidfd_open(*pid, PidfdFlags::empty()).ok());
+        if make.plan.tier == Tier::Full {
+            self.parts.prepare(&make.plan);
+        }
         match fork() {
             Ok(Fork::Child) => return Some(Child::Cell(make, descriptors, companion)),
             Ok(Fork::Parent(cell)) => {
@@ -396,14 +402,18 @@ fn become_cell(
     signals: SignalQueue,
 ) -> Option<Spawner> {
     let CellDescriptors { control, requests, workspace, scratch } = descriptors;
-    let (spawner, companion, ahead, expected) = match origin {
-        CellOrigin::Spawner { pid, companion } => (Some(pid), companion, None, Expected::Many),
-        CellOrigin::Seed(ahead) => (None, None, ahead.map(|ahead| *ahead), Expected::One),
+    let (spawner, companion, parts, ahead, expected) = match origin {
+        CellOrigin::Spawner { pid, companion, parts } => {
+            (Some(pid), companion, parts, None, Expected::Many)
+        }
+        CellOrigin::Seed(ahead) => {
+            (None, None, Parts::default(), ahead.map(|ahead| *ahead), Expected::One)
+        }
     };
     let entered = if make.companion.is_some() && companion.is_none() {
         Err(Failure::companion_is_gone())
     } else {
-        Cell::enter(make.plan, Doors { workspace, scratch, companion, ahead, expected })
+        Cell::enter(make.plan, Doors { workspace, scratch, companion, ahead, parts, expected })
     };
     let cell = match (entered, expected) {
         (Ok(unsealed), Expected::Many) => {

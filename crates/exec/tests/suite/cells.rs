@@ -226,3 +226,36 @@ async fn a_granted_path_that_has_become_a_link_is_not_followed() {
         assert!(!failure.is_about_the_host(), "{tier}: {failure}");
     }
 }
+
+#[tokio::test]
+async fn cells_that_were_made_from_the_same_parts_know_nothing_of_each_other() {
+    let spawner = spawner();
+    let desks = [Desk::new(Tier::Full), Desk::new(Tier::Full)];
+    let cells = [
+        desks[0].cell(&spawner, Tier::Full).await,
+        desks[1].cell(&spawner, Tier::Full).await,
+        // Another network, and so another file of names.
+        desks[1].enter(&spawner, desks[1].plan(Tier::Full, Network::Loopback), None).await,
+    ];
+    let workspaces = desks.each_ref().map(|desk| desk.workspace().display().to_string());
+    for (cell, own, other) in [(0, 0, 1), (1, 1, 0), (2, 1, 0)] {
+        let seen = run(&cells[cell], "cat /etc/passwd /proc/self/mountinfo; ls -a / /proc").await;
+        let seen = printed(&seen);
+        assert!(
+            seen.contains(&format!(":Carrel:{}:", workspaces[own])),
+            "{seen}"
+        );
+        assert!(!seen.contains(&workspaces[other]), "{seen}");
+        let changes = "touch /etc/new /dev/new; rm /etc/passwd /dev/null; echo x > /etc/passwd; \
+                       chmod 600 /dev/null; mkdir /dev/shm/own && echo kept > /dev/shm/own/file";
+        run(&cells[cell], changes).await;
+    }
+    for cell in &cells {
+        let script = "test ! -e /etc/new -a ! -e /dev/new -a -s /etc/passwd && grep -q x /etc/group \
+                      && echo gone > /dev/null && head -c 3 /dev/zero | wc -c && \
+                      stat -c '%F %a %t:%T' /dev/null /dev/urandom && cat /dev/shm/own/file";
+        let outcome = run(cell, script).await;
+        let expected = "3\ncharacter special file 666 1:3\ncharacter special file 666 1:9\nkept\n";
+        assert_eq!((outcome.end, printed(&outcome).as_str()), (End::Exited(0), expected));
+    }
+}

@@ -2,11 +2,13 @@
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
+use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{
-    CWD, FileType, Mode, OFlags, ResolveFlags, mkdirat, mknodat, openat, openat2, symlinkat,
+    AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, mkdirat, mknodat, openat, openat2,
+    symlinkat,
 };
 use rustix::io::Errno;
 use rustix::process::umask;
@@ -24,13 +26,20 @@ const FILE_MODE: Mode = Mode::from_raw_mode(0o644);
 #[derive(Debug)]
 pub(super) struct Ground {
     top: OwnedFd,
+    /// The path of the top; `/` unless it is a part of a larger one.
+    path: PathBuf,
     /// Directories that were opened, by their paths.
     opened: HashMap<PathBuf, OwnedFd>,
 }
 
 impl Ground {
     pub(super) fn new(top: OwnedFd) -> Self {
-        Self { top, opened: HashMap::new() }
+        Self::below(Path::new("/"), top)
+    }
+
+    /// Takes a directory for what is at a path, where all that is made is below it.
+    pub(super) fn below(path: &Path, top: OwnedFd) -> Self {
+        Self { top, path: path.to_owned(), opened: HashMap::new() }
     }
 
     /// Takes the root directory of this process, with what is mounted in it.
@@ -48,6 +57,23 @@ impl Ground {
     /// Makes an empty file, unless it is there.
     pub(super) fn empty_file(&mut self, path: &Path) -> Result<(), Failure> {
         self.make(path, |above, name| mknodat(above, name, FileType::RegularFile, FILE_MODE, 0))
+    }
+
+    /// Makes a device with the mode and the number of another.
+    pub(super) fn device(&mut self, path: &Path, mode: u32, number: u64) -> io::Result<()> {
+        let failed = |failure: Failure| io::Error::from_raw_os_error(failure.errno);
+        let (above, name) = self.above(path).map_err(failed)?;
+        let mode = Mode::from_raw_mode(mode & 0o666);
+        mknodat(above, name, FileType::CharacterDevice, mode, number)?;
+        Ok(rustix::fs::chmodat(above, name, mode, AtFlags::empty())?)
+    }
+
+    /// Opens what was made.
+    pub(super) fn find(&self, path: &Path) -> Result<OwnedFd, Failure> {
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
+        let relative = path.strip_prefix(&self.path).unwrap_or(path);
+        openat2(&self.top, relative, flags, Mode::empty(), resolve).during_with(Step::Root, path)
     }
 
     /// Makes a file that holds this.
@@ -72,7 +98,7 @@ impl Ground {
         path: &Path,
         make: impl Fn(BorrowedFd<'_>, &OsStr) -> Result<(), Errno>,
     ) -> Result<(), Failure> {
-        if path == Path::new("/") {
+        if path == self.path {
             return Ok(());
         }
         let (above, name) = self.above(path)?;
@@ -87,7 +113,7 @@ impl Ground {
         let (Some(above), Some(name)) = (path.parent(), path.file_name()) else {
             return Err(Errno::INVAL).during_with(Step::Root, path);
         };
-        if above == Path::new("/") {
+        if above == self.path {
             return Ok((self.top.as_fd(), name));
         }
         if !self.opened.contains_key(above) {
@@ -106,7 +132,7 @@ impl Ground {
     fn open(&self, path: &Path) -> Result<OwnedFd, Errno> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
-        let relative = path.strip_prefix("/").unwrap_or(path);
+        let relative = path.strip_prefix(&self.path).unwrap_or(path);
         openat2(&self.top, relative, flags, Mode::empty(), resolve)
     }
 }

@@ -10,12 +10,16 @@ use rustix::io::Errno;
 use rustix::thread::UnshareFlags;
 
 use super::ground::{Ground, for_all_to_see};
+use super::shared::{self, Shared};
 use super::{Doors, During, Expected, Failure, Step};
 use crate::host::{Host, is_copied};
 use crate::mounts::{self, Detached, Use};
 use crate::namespaces::{Mapping, Users};
 use crate::plan::{HOST_NAME, Identity, Node, Plan, Reach, Source, tree};
 use crate::policy::Owner;
+
+/// A directory that something is mounted on, so that nobody sees what is in it.
+const COVERED: &str = "/proc";
 
 /// Every system has it, and it is replaced at once.
 const ANY_DIRECTORY: &str = "/usr";
@@ -33,6 +37,8 @@ struct Begun {
     ground: Ground,
     /// What is mounted, by where.
     pieces: HashMap<PathBuf, Detached>,
+    /// What is mounted before that.
+    tops: Vec<(&'static Path, Detached)>,
     /// What has been seen to, by where.
     nodes: HashMap<PathBuf, Node>,
 }
@@ -41,7 +47,35 @@ impl Begun {
     fn new() -> Result<Self, Failure> {
         let root = Detached::memory().during(Step::Root)?;
         let ground = Ground::new(root.as_fd().try_clone_to_owned().during(Step::Root)?);
-        Ok(Self { root, ground, pieces: HashMap::new(), nodes: HashMap::new() })
+        let (pieces, nodes) = (HashMap::new(), HashMap::new());
+        Ok(Self { root, ground, pieces, tops: Vec::new(), nodes })
+    }
+
+    /// Takes the parts that all cells have in common, and makes what is different in them.
+    fn take(&mut self, shared: &Shared, plan: &Plan) -> Result<(), Failure> {
+        for top in &shared.tops {
+            self.ground.directory(top.path)?;
+            self.tops.push((top.path, top.tree.again().during_with(Step::Root, top.path)?));
+            for node in shared::below(plan, top.path) {
+                let path = node.path().to_owned();
+                match node {
+                    node if top.has(node) => {}
+                    Node::File { text, .. } => {
+                        let hidden = Path::new(COVERED).join(self.pieces.len().to_string());
+                        self.ground.file(&hidden, text.as_bytes())?;
+                        let found = self.ground.find(&hidden)?;
+                        let piece = Detached::of_descriptor(found.as_fd());
+                        let piece = piece.during_with(Step::Root, &path)?;
+                        piece.limit(Use::Read).during_with(Step::Root, &path)?;
+                        self.pieces.insert(path.clone(), piece);
+                    }
+                    // What each cell mounts is found as ever.
+                    _ => continue,
+                }
+                self.nodes.insert(path, node.clone());
+            }
+        }
+        Ok(())
     }
 
     fn has(&self, node: &Node) -> bool {
@@ -61,7 +95,11 @@ impl Begun {
 }
 
 /// Makes what a node stands for, or a place to mount it on.
-fn make(ground: &mut Ground, node: &Node, piece: Option<&Detached>) -> Result<(), Failure> {
+pub(super) fn make(
+    ground: &mut Ground,
+    node: &Node,
+    piece: Option<&Detached>,
+) -> Result<(), Failure> {
     match node {
         Node::Directory(path) | Node::Terminals(path) | Node::Processes(path) => {
             ground.directory(path)
@@ -135,6 +173,8 @@ impl Sources {
     ) -> Result<Self, Failure> {
         let mut finder = Finder { plan, doors, owners: HashMap::new(), spare };
         let mut begun = system.0.map_or_else(Begun::new, Ok)?;
+        let shared = doors.parts.for_plan(plan);
+        for_all_to_see(|| shared.map_or(Ok(()), |shared| begun.take(shared, plan)))?;
         let missing: Vec<&Node> = plan.tree.iter().filter(|node| !begun.has(node)).collect();
         for_all_to_see(|| {
             missing.into_iter().try_for_each(|node| begun.add(node, finder.find_for(node)?))
@@ -158,7 +198,7 @@ fn read(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-fn usage(reach: Reach) -> Use {
+pub(super) fn usage(reach: Reach) -> Use {
     match reach {
         Reach::Read => Use::Read,
         Reach::Change => Use::Change,
@@ -274,10 +314,13 @@ fn same(descriptor: BorrowedFd<'_>, path: &Path) -> Result<Detached, Failure> {
 /// Moves into the root directory and mounts in it what is to be there. With one command to come, the
 /// old one is left by that: the kernel wants to see its `/proc` before it makes another.
 pub(super) fn build(plan: &Plan, sources: &Sources, expected: Expected) -> Result<(), Failure> {
-    let Begun { root, pieces, .. } = &sources.begun;
+    let Begun { root, pieces, tops, .. } = &sources.begun;
     root.become_root(Path::new(ANY_DIRECTORY)).during(Step::Root)?;
     if expected == Expected::Many {
         mounts::leave_old_root().during(Step::Root)?;
+    }
+    for (path, top) in tops {
+        top.attach(path).during_with(Step::Root, path)?;
     }
     // What was made in a place that something is mounted on is covered by it.
     let mut covers: Vec<&Path> = Vec::new();
@@ -297,7 +340,7 @@ pub(super) fn build(plan: &Plan, sources: &Sources, expected: Expected) -> Resul
 
 fn mount(node: &Node, piece: Option<&Detached>) -> Result<(), Failure> {
     match node {
-        Node::Directory(_) | Node::Link { .. } | Node::File { .. } | Node::Copy(_) => Ok(()),
+        Node::Directory(_) | Node::Link { .. } | Node::Copy(_) => Ok(()),
         Node::Terminals(path) => {
             let terminals = Detached::terminals().during_with(Step::Root, path)?;
             terminals.attach(path).during_with(Step::Root, path)
@@ -317,7 +360,7 @@ fn mount(node: &Node, piece: Option<&Detached>) -> Result<(), Failure> {
             .during_with(Step::Find, path)?;
             piece.attach_to(found.as_fd()).during_with(Step::Find, path)
         }
-        Node::Bind { path, .. } | Node::Processes(path) => {
+        Node::Bind { path, .. } | Node::File { path, .. } | Node::Processes(path) => {
             let Some(piece) = piece else { return Ok(()) };
             piece.attach(path).during_with(Step::Root, path)
         }
