@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Write};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use carrel_domain::ByteSize;
 use serde::{Deserialize, Serialize};
@@ -17,8 +17,9 @@ use crate::reader::{LogReader, Progress};
 /// reading them; combined output is exactly in the order of writing.
 #[derive(Debug)]
 pub struct LogFile {
-    /// The file, empty and open for writing; for reading as well if a [`LogReader`] is to read it.
-    pub file: File,
+    /// The file, empty and open for writing; for reading as well if a [`LogReader`] is to read it. If it
+    /// is nothing, a file without a name is made when there is something to write.
+    pub file: Option<File>,
     /// Output beyond this is not written.
     pub limit: ByteSize,
 }
@@ -38,7 +39,7 @@ pub enum LogEnd {
 /// A log file being written.
 #[derive(Debug)]
 pub(crate) struct Log {
-    file: Arc<File>,
+    file: Arc<OnceLock<File>>,
     limit: ByteSize,
     written: u64,
     end: LogEnd,
@@ -50,7 +51,8 @@ pub(crate) struct Log {
 
 impl Log {
     pub(crate) fn new(LogFile { file, limit }: LogFile) -> Self {
-        let (file, end) = (Arc::new(file), LogEnd::Complete);
+        let (file, end) = (file.map_or_else(OnceLock::new, OnceLock::from), LogEnd::Complete);
+        let file = Arc::new(file);
         let progress = watch::Sender::new(Progress { length: 0, end });
         Self { file, limit, written: 0, end, writing: None, progress }
     }
@@ -97,7 +99,10 @@ impl Log {
             );
         }
         let file = Arc::clone(&self.file);
-        let write = move || (&*file).write_all(&text).map(|()| text.len() as u64);
+        let write = move || {
+            let mut file = made(&file)?;
+            file.write_all(&text).map(|()| text.len() as u64)
+        };
         self.writing = Some(tokio::task::spawn_blocking(write));
     }
 
@@ -109,4 +114,13 @@ impl Log {
         }
         self.end
     }
+}
+
+/// Returns the file, which is made if it is not there yet.
+fn made(file: &OnceLock<File>) -> io::Result<&File> {
+    if let Some(file) = file.get() {
+        return Ok(file);
+    }
+    let made = tempfile::tempfile()?;
+    Ok(file.get_or_init(|| made))
 }

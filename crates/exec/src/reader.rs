@@ -4,7 +4,7 @@ use std::fmt;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use carrel_domain::{Code, Coded};
 use serde::{Deserialize, Serialize};
@@ -109,12 +109,13 @@ pub(crate) struct Progress {
 /// Reads the log of one command. Clones are cheap, and each read stands alone.
 #[derive(Clone, Debug)]
 pub struct LogReader {
-    file: Arc<File>,
+    /// There is one as soon as there is anything to read.
+    file: Arc<OnceLock<File>>,
     progress: watch::Receiver<Progress>,
 }
 
 impl LogReader {
-    pub(crate) fn new(file: Arc<File>, progress: watch::Receiver<Progress>) -> Self {
+    pub(crate) fn new(file: Arc<OnceLock<File>>, progress: watch::Receiver<Progress>) -> Self {
         Self { file, progress }
     }
 
@@ -155,6 +156,7 @@ impl LogReader {
         }
         let file = Arc::clone(&self.file);
         let reading = tokio::task::spawn_blocking(move || {
+            let file = file.get().ok_or(io::ErrorKind::NotFound)?;
             let mut bytes = vec![0; length];
             file.read_exact_at(&mut bytes, from.0).map(|()| bytes)
         });

@@ -74,7 +74,7 @@ async fn fifty_megabytes_into_a_slow_reader_cost_a_fixed_amount_of_memory() {
     const TOTAL: u64 = 50_000_000;
     let log = tempfile::tempfile().unwrap();
     let spec = CommandSpec {
-        log: Some(LogFile { file: log, limit: ByteSize::mib(64) }),
+        log: Some(LogFile { file: Some(log), limit: ByteSize::mib(64) }),
         ..command(&["head", "-c", &TOTAL.to_string(), "/dev/zero"])
     };
     let mut running = spawner().spawn(spec).await.unwrap();
@@ -119,7 +119,7 @@ async fn a_reader_that_takes_nothing_suspends_neither_deadline_nor_cancellation(
 #[tokio::test]
 async fn what_a_reader_misses_is_counted_kept_and_logged() {
     let file = tempfile::tempfile().unwrap();
-    let log = Some(LogFile { file, limit: ByteSize::mib(64) });
+    let log = Some(LogFile { file: Some(file), limit: ByteSize::mib(64) });
     let deadline = Some(Duration::from_millis(300));
     let mut running = spawner().spawn(CommandSpec { log, deadline, ..shell("yes") }).await.unwrap();
     let (mut live, reader) = (running.live(), running.log_reader().unwrap());

@@ -17,7 +17,7 @@ const PART: usize = 10_007;
 
 fn logged(log: &NamedTempFile, limit: ByteSize, spec: CommandSpec) -> CommandSpec {
     let file = fs::File::options().read(true).write(true).open(log.path()).unwrap();
-    CommandSpec { log: Some(LogFile { file, limit }), ..spec }
+    CommandSpec { log: Some(LogFile { file: Some(file), limit }), ..spec }
 }
 
 /// Reads from the start until the end, while there may be more to come.
@@ -120,7 +120,7 @@ async fn one_read_never_returns_more_than_a_fixed_amount() {
 async fn a_log_that_cannot_be_read_is_an_error_and_no_empty_part() {
     let file = NamedTempFile::new().unwrap();
     let write_only = fs::File::options().write(true).open(file.path()).unwrap();
-    let log = Some(LogFile { file: write_only, limit: ByteSize::mib(1) });
+    let log = Some(LogFile { file: Some(write_only), limit: ByteSize::mib(1) });
     let running = spawner().spawn(CommandSpec { log, ..shell("echo x") }).await.unwrap();
     let reader = running.log_reader().unwrap();
     running.wait(&CancellationToken::new()).await;

@@ -42,7 +42,7 @@ async fn a_command_that_prints_a_hundred_megabytes_costs_a_fixed_amount_of_memor
     let limit = ByteSize::mib(1);
     let spec = CommandSpec {
         output: Output::Combined(SMALL),
-        log: Some(LogFile { file: log.reopen().unwrap(), limit }),
+        log: Some(LogFile { file: Some(log.reopen().unwrap()), limit }),
         ..command(&["head", "-c", "100000000", "/dev/zero"])
     };
     let spawner = spawner();
@@ -63,7 +63,7 @@ async fn a_log_has_all_output_of_both_streams() {
     let log = tempfile::NamedTempFile::new().unwrap();
     let spec = CommandSpec {
         output: Output::Separate { stdout: SMALL, stderr: SMALL },
-        log: Some(LogFile { file: log.reopen().unwrap(), limit: ByteSize::mib(1) }),
+        log: Some(LogFile { file: Some(log.reopen().unwrap()), limit: ByteSize::mib(1) }),
         ..shell("seq 20000; seq 20000 >&2")
     };
     let outcome = run(spec).await;
@@ -75,7 +75,7 @@ async fn a_log_has_all_output_of_both_streams() {
 #[tokio::test]
 async fn a_log_that_cannot_be_written_does_not_stop_the_command() {
     let file = OpenOptions::new().write(true).open("/dev/full").unwrap();
-    let log = Some(LogFile { file, limit: ByteSize::mib(1) });
+    let log = Some(LogFile { file: Some(file), limit: ByteSize::mib(1) });
     let outcome = run(CommandSpec { log, ..command(&["seq", "100000"]) }).await;
     assert_eq!((outcome.succeeded(), outcome.log), (true, Some(LogEnd::Failed)));
     assert_eq!(outcome.stdout.total_bytes, 588_895);
@@ -85,7 +85,7 @@ async fn a_log_that_cannot_be_written_does_not_stop_the_command() {
 async fn a_log_that_takes_nothing_does_not_suspend_the_deadline() {
     // A pipe that nobody reads stands for a disk that does not answer.
     let (reader, writer) = rustix::pipe::pipe().unwrap();
-    let log = Some(LogFile { file: File::from(writer), limit: ByteSize::mib(64) });
+    let log = Some(LogFile { file: Some(File::from(writer)), limit: ByteSize::mib(64) });
     let deadline = Some(std::time::Duration::from_millis(500));
     let begun = std::time::Instant::now();
     let outcome = run(CommandSpec { log, deadline, ..shell("yes") }).await;

@@ -121,7 +121,7 @@ async fn megabytes_of_output_cost_a_fixed_amount_of_memory() {
     let file = tempfile::tempfile().unwrap();
     let spec = CommandSpec {
         output: Output::Terminal { size: SIZE, limits: small },
-        log: Some(LogFile { file, limit: ByteSize::mib(8) }),
+        log: Some(LogFile { file: Some(file), limit: ByteSize::mib(8) }),
         ..command(&["head", "-c", &TOTAL.to_string(), "/dev/zero"])
     };
     let running = spawner().spawn(spec).await.unwrap();

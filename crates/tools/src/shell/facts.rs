@@ -1,6 +1,5 @@
 //! What there is to say about a command that is over.
 
-use std::io;
 use std::time::Duration;
 
 use carrel_exec::{End, Outcome};
@@ -178,10 +177,4 @@ fn explained(denial: &Denial) -> String {
         text = format!("{text}; {hint}");
     }
     text
-}
-
-/// Says that a log could not be made.
-pub(super) fn no_log(error: &io::Error) -> crate::failure::Failure {
-    let message = format!("could not make a log for the command: {error}");
-    crate::failure::Failure::new(carrel_domain::Code::Io, message)
 }

@@ -20,7 +20,6 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, interval_at};
 use tokio_util::sync::CancellationToken;
 
-use super::facts::no_log;
 use super::watched::Watched;
 use crate::call::Call;
 use crate::events::Event;
@@ -117,7 +116,7 @@ impl Launch {
         let (asked, started) = oneshot::channel();
         let lifetime = self.timeout.is_none().then(|| place.lifetime());
         let (name, access) = (self.name.clone(), self.access);
-        let mut request = self.request(call, lifetime)?;
+        let mut request = self.request(call, lifetime);
         request.access = access;
         request.started = Some(asked);
         let (watched, live) = watched.unzip();
@@ -143,7 +142,7 @@ impl Launch {
         Ok(shell)
     }
 
-    fn request(self, call: &Call, lifetime: Option<Duration>) -> Result<RunRequest, Failure> {
+    fn request(self, call: &Call, lifetime: Option<Duration>) -> RunRequest {
         let Self { form, preset, directory, network, timeout, combined, environment, .. } = self;
         let (inherited, limits, terms) = (self.inherited, self.keep, &call.options.terms);
         let output = if combined {
@@ -159,8 +158,7 @@ impl Launch {
             let author = terms.author_variables();
             environment.extend(author.map(|(name, value)| (name.into(), value.into())));
         }
-        let file = tempfile::tempfile().map_err(|error| no_log(&error))?;
-        Ok(RunRequest {
+        RunRequest {
             preset,
             directory,
             network: network.or(terms.network).or(call.toolbox.network),
@@ -174,9 +172,9 @@ impl Launch {
             inherited,
             ssh_key: terms.ssh_key.clone().filter(|_| !self.own_environment),
             artifacts: self.artifacts,
-            log: Some(LogFile { file, limit: MAX_LOG }),
+            log: Some(LogFile { file: None, limit: MAX_LOG }),
             ..RunRequest::new(form)
-        })
+        }
     }
 }
 

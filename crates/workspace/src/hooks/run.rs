@@ -172,7 +172,7 @@ impl Hooks {
             environment: self.settings.confined_variables(hook, &site.context),
             output: Output::Combined(CaptureLimits::default()),
             limits: LimitRequest { wall: Some(self.settings.timeout()), ..LimitRequest::default() },
-            log: Some(LogFile { file: log.file, limit: log.limit }),
+            log: Some(LogFile { file: Some(log.file), limit: log.limit }),
             // The script is the operator's own.
             trust: Some(OnChange::Report),
             ..RunRequest::new(CommandForm::Argv(argv))
@@ -204,7 +204,7 @@ impl Hooks {
             removed: withheld_variables().map(str::to_owned).collect(),
         };
         let (spec, receipt) = command.into_spec(spawner)?;
-        let log = Some(LogFile { file: log.file, limit: log.limit });
+        let log = Some(LogFile { file: Some(log.file), limit: log.limit });
         // If this process dies, the workspace stays locked until the hook is gone as well.
         let held = vec![site.lock.share()?];
         Ok((CommandSpec { deadline: Some(self.settings.timeout()), log, held, ..spec }, receipt))
