@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
-use carrel_fsroot::{FileKind, Root};
+use carrel_fsroot::{Entry, FileKind, Root};
 
 use super::watch::{MAX_MODULE_DEPTH, Watch};
 
@@ -14,17 +14,25 @@ const MAX_LISTED: usize = 64 * 1024;
 /// How many directories out of one such list are looked at.
 const MAX_DIRECTORIES: usize = 4096;
 
+/// Up to how many entries a directory is listed where its names are all known: to ask for each of those
+/// takes longer.
+const FEW: usize = 256;
+
 /// Returns the names to look at, those of `before` first, and whether those are all.
 pub(super) fn watched_names(
     directory: &Root,
     watch: Watch,
     before: Vec<OsString>,
 ) -> (Vec<OsString>, bool) {
-    let mut names: Vec<OsString> = watch.names().into_iter().map(OsString::from).collect();
-    if !lists(directory, watch) {
+    let more = lists(directory, watch);
+    let limit = if more { MAX_LISTED } else { FEW };
+    let listed = directory.list_at_most(Path::new("."), limit).ok().flatten();
+    let is_there = |name: &&str| listed.as_ref().is_none_or(|listed| may_be_among(name, listed));
+    let mut names: Vec<OsString> =
+        watch.names().into_iter().filter(is_there).map(OsString::from).collect();
+    if !more {
         return (names, true);
     }
-    let listed = directory.list_at_most(Path::new("."), MAX_LISTED).ok().flatten();
     let mut complete = listed.is_some();
     // Those that were known are kept, however many are put beside them.
     let known: HashSet<&OsString> = before.iter().collect();
@@ -41,6 +49,13 @@ pub(super) fn watched_names(
     let found: Vec<_> = found.collect();
     names.extend(found);
     (names, complete)
+}
+
+/// Tells whether a name may lead to one of the entries. A file system may find an entry that is spelled in
+/// another way, and with letters beyond ASCII in ways that only it knows.
+fn may_be_among(name: &str, entries: &[Entry]) -> bool {
+    let may_be = |entry: &Entry| !entry.name.is_ascii() || entry.name.eq_ignore_ascii_case(name);
+    entries.iter().any(may_be)
 }
 
 /// Tells whether an entry that no table names is looked at: a link may lead to a place.
