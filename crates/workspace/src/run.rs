@@ -18,6 +18,7 @@ mod limits;
 mod report;
 mod request;
 mod scratch;
+mod whereabouts;
 mod writing;
 
 use std::ffi::OsString;

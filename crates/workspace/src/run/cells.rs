@@ -16,7 +16,8 @@ use tracing::{debug, warn};
 use super::desk::Desk;
 use super::error::RunError;
 use super::request::{Grants, RunRequest};
-use super::scratch::{Scratch, ScratchHome};
+use super::scratch::{Scratch, ScratchHome, Swept};
+use super::whereabouts::Whereabouts;
 use super::{Boundary, Feature, Inner};
 
 /// How many cells are kept for later commands.
@@ -67,6 +68,8 @@ pub(super) struct Cells {
     rooms: Mutex<HashMap<Key, Arc<OnceCell<Arc<Room>>>>>,
     /// Why the best tier cannot be had here, once that is known.
     refused: OnceLock<String>,
+    swept: Arc<Swept>,
+    whereabouts: Whereabouts,
 }
 
 impl Walled {
@@ -231,7 +234,9 @@ impl Cells {
         }
         if rooms.len() >= MAX_CELLS {
             let idle = rooms.iter().find(|(_, slot)| is_idle(slot)).map(|(key, _)| key.clone());
-            idle.map(|idle| rooms.remove(&idle));
+            let idle = idle.and_then(|idle| rooms.remove(&idle));
+            // Its temporary files are removed with it.
+            idle.map(|idle| tokio::task::spawn_blocking(|| drop(idle)));
         }
         Arc::clone(rooms.entry(key.clone()).or_default())
     }
@@ -280,7 +285,8 @@ impl Cells {
             (Some(_), Some(_)) => inner.open_home(desk),
             _ => desk.scratch_home.clone(),
         };
-        let scratch = inner.files(move || Scratch::make(&home, own, tier)).await?;
+        let swept = Arc::clone(&self.swept);
+        let scratch = inner.files(move || Scratch::make(&home, &swept, own, tier)).await?;
         let policy = inner.policy(desk, key, owner, scratch.directory().path());
         let plan = Plan::new(&policy, &inner.host, tier)?;
         let spawner = inner.options.commands.cell_maker()?;
@@ -361,15 +367,19 @@ impl Inner {
         let readable = operator.readable.iter().chain(&operator.path).chain(toolchains);
         let readable = readable.chain(&key.grants.readable);
         let writable = operator.writable.iter().chain(&key.grants.writable);
-        let visible = |path: &&PathBuf| is_granted(path, desk.path(), &self.host);
+        // What is not there is left out.
+        let granted = |path: &PathBuf| {
+            let seen = is_seen(path, desk.path(), &self.host);
+            if seen { None } else { self.cells.whereabouts.of(path) }
+        };
         Policy {
             workspace: key.workspace.clone(),
             owner,
             access: key.access,
             repository: key.repository,
             scratch: scratch.to_owned(),
-            readable: readable.filter(visible).filter_map(real).collect(),
-            writable: writable.filter(visible).filter_map(real).collect(),
+            readable: readable.filter_map(granted).collect(),
+            writable: writable.filter_map(granted).collect(),
             hidden: desk.hidden.clone(),
             network: key.network,
             users: UserRange { first: operator.uids.first(), count: operator.uids.count() },
@@ -377,17 +387,9 @@ impl Inner {
     }
 }
 
-/// Returns where a path leads. The cell follows no link: what is one by then was put there since.
-#[expect(clippy::disallowed_methods, reason = "an operator's path of the host")]
-fn real(path: &PathBuf) -> Option<PathBuf> {
-    std::fs::canonicalize(path).ok()
-}
-
-/// Leaves out what is not there, and what commands see anyway.
-fn is_granted(path: &Path, workspace: &Path, host: &Host) -> bool {
-    let seen = path.starts_with(workspace)
-        || host.system.iter().any(|visible| path.starts_with(&visible.path));
-    !seen && rustix::fs::stat(path).is_ok()
+/// Tells whether commands see what is at a path anyway.
+fn is_seen(path: &Path, workspace: &Path, host: &Host) -> bool {
+    path.starts_with(workspace) || host.system.iter().any(|visible| path.starts_with(&visible.path))
 }
 
 fn owner_of(desk: &Desk) -> Result<Owner, RunError> {

@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use super::desk::Desk;
 use super::error::RunError;
 use super::request::{CommandForm, RunRequest};
-use super::scratch::{Scratch, ScratchHome};
+use super::scratch::{Scratch, ScratchHome, Swept};
 use super::{Boundary, Feature, Runner};
 use crate::blocking::blocking;
 
@@ -76,7 +76,7 @@ async fn try_tier(runner: &Runner, state: &Path, tier: Tier) -> Result<Trial, Ru
     let user = inner.options.policy.uids.first();
     let owner = inner.host.is_root().then_some(Owner { user, group: user });
     let home = ScratchHome::of_state(state);
-    let scratch = blocking(move || Scratch::make(&home, owner, tier)).await?;
+    let scratch = blocking(move || Scratch::make(&home, &Swept::default(), owner, tier)).await?;
     let desk = Desk::named(&scratch.directory().path().join("tmp"), state)?;
     match run_in(runner, &desk, tier).await {
         Ok(guarantees) => Ok(Ok(guarantees)),

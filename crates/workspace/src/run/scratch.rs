@@ -1,8 +1,11 @@
 //! Directories for the temporary files of commands.
 
+use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use carrel_domain::Tier;
 use carrel_fsroot::{Durability, FileKind, Problem, Root, WriteOptions};
@@ -17,6 +20,9 @@ use crate::error::Error;
 
 /// The length of a name.
 const NAME_DIGITS: usize = 16;
+
+/// How long nobody looks for what killed servers left.
+const SWEEP_PAUSE: Duration = Duration::from_secs(30);
 
 /// The directories in it.
 const PARTS: [&str; 2] = ["tmp", "shm"];
@@ -39,16 +45,20 @@ pub(super) struct Scratch {
 
 impl Scratch {
     /// Makes a directory, for `owner` if that is another user than Carrel's. Those that a killed
-    /// server left are removed.
+    /// server left are removed now and then.
     pub(super) fn make(
         home: &ScratchHome,
+        swept: &Swept,
         owner: Option<Owner>,
         tier: Tier,
     ) -> Result<Self, RunError> {
         let home = home.open()?;
-        // A directory that another server has made and not locked yet would look stale.
-        let _making = lock(&home, FlockOperation::LockExclusive)?;
-        remove_stale(&home);
+        if swept.is_due(home.path()) {
+            // A directory that another server has made and not locked yet would look stale.
+            let _sweeping = lock(&home, FlockOperation::LockExclusive)?;
+            remove_stale(&home);
+        }
+        let _making = lock(&home, FlockOperation::LockShared)?;
         let name = PathBuf::from(format!("{:016x}", fastrand::u64(..)));
         let directory = fill(&home, &name, owner, tier).inspect_err(|_| {
             // What is left is removed by the next one.
@@ -101,6 +111,23 @@ impl Drop for Scratch {
         if let Err(error) = self.home.remove_tree(&self.name) {
             warn!(%error, "could not remove the temporary files of a workspace");
         }
+    }
+}
+
+/// When what killed servers left was last looked for, by where. To look at every directory for each new one
+/// would take the longer the more are in use.
+#[derive(Debug, Default)]
+pub(super) struct Swept(Mutex<HashMap<PathBuf, Instant>>);
+
+impl Swept {
+    /// Tells whether it is time to look again; if so, for whoever asks first.
+    fn is_due(&self, home: &Path) -> bool {
+        let mut swept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if swept.get(home).is_some_and(|last| last.elapsed() < SWEEP_PAUSE) {
+            return false;
+        }
+        swept.insert(home.to_owned(), Instant::now());
+        true
     }
 }
 
