@@ -59,6 +59,11 @@ impl Root {
             Err(error) if error.is_not_found() => {}
             other => return other,
         }
+        // Mostly it is only the last one.
+        match self.create_missing(path, mode) {
+            Err(error) if error.is_not_found() => {}
+            other => return other,
+        }
         let mut prefix = PathBuf::new();
         for component in path.components() {
             prefix.push(component);

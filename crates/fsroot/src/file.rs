@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::{Seek, SeekFrom};
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use rustix::buffer::spare_capacity;
@@ -55,6 +56,18 @@ impl Root {
         let file = resolve::open_strict(self.as_fd(), path, flags, Mode::from_raw_mode(mode))
             .map_err(|error| self.name_kind(path, error))?;
         regular(file, path).map(|(file, _)| file)
+    }
+
+    /// Writes over the beginning of a file that the server owns, or makes it with `mode`. What says that
+    /// already is left alone, and what was longer keeps its end. Whoever reads at the same time, or after a
+    /// crash, may find a part.
+    pub fn write_over(&self, path: &Path, contents: &[u8], mode: u32) -> Result<(), Error> {
+        let file = self.open_or_create(path, mode)?;
+        let mut present = vec![0; contents.len()];
+        if file.read_exact_at(&mut present, 0).is_ok() && present == contents {
+            return Ok(());
+        }
+        file.write_all_at(contents, 0).map_err(|error| Error::from_io(path, error))
     }
 
     /// Reads a whole regular file of at most `limit` bytes.

@@ -258,8 +258,7 @@ impl Spaces {
     pub async fn recheck_quota(&self, space: &Space) -> Result<Amount, ServiceError> {
         let counting = space.books.begin_count()?;
         // Commands of another server that has it open as well are in no count of ours.
-        self.inner.workspaces.hold(&space.key).await?;
-        let counted = self.inner.workspaces.check_quota(&space.key, Freshness::Recount).await?;
+        let counted = self.inner.workspaces.hold_checked(&space.key).await?;
         let Some(counted) = counted else { return Ok(Amount::default()) };
         space.books.end_count(counting, counted);
         space.place.desk().now_uses(counted.amount);
@@ -394,9 +393,8 @@ impl Inner {
         };
         let made = self.workspaces.create(create, &self.hooks).await?;
         let key = made.record.key.clone();
-        let counted = self.workspaces.usage(&key, Freshness::Cached).await?;
+        let counted = self.workspaces.hold_counted(&key).await?;
         let counted = counted.ok_or(ServiceError::NoWorkspace { id: workspace.id })?;
-        self.workspaces.hold(&key).await?;
         let opened = self.workspaces.open(&identifier).await?;
         let desk = Desk::of(opened, self.workspaces.path(), counted.amount)?;
         let watcher = desk.watcher()?.expect("every workspace of the service has a quota");

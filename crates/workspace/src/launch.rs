@@ -4,6 +4,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use carrel_domain::{Identifier, WorkspaceKey};
 use carrel_fsroot::Root;
@@ -18,6 +19,9 @@ use crate::record::Record;
 use crate::remove::Look;
 use crate::run::{Desk, RunError};
 use crate::usage::Freshness;
+
+/// How long a workspace counts as used just now, so that this is not written down again.
+const USED_NOW: Duration = Duration::from_secs(10);
 
 /// A workspace in use. While it exists nobody can remove the workspace.
 #[derive(Debug)]
@@ -45,6 +49,9 @@ impl Workspaces {
             return Err(self.inner.not_found(identifier));
         }
         let now = self.inner.clock.now();
+        if record.last_used_at.age(now) < USED_NOW {
+            return Ok(Workspace { workspaces: self, record, directory, lock });
+        }
         let used = self.inner.update(&key, |record| record.last_used_at = now);
         // On a full disk a workspace can still be used, not least to make room in it.
         let record = used.ok().flatten().unwrap_or(record);

@@ -56,18 +56,30 @@ pub(crate) struct Accounts<'a> {
 
 /// The mark of a workspace that somebody has open and writes to without leaving a new one each time. No
 /// scan is clean under it.
-const HELD: &str = "held";
+const HELD: &str = "held----------------------------";
+
+/// How long a mark is.
+const MARK_BYTES: usize = HELD.len();
+
+/// More than the file of a mark has.
+const MAX_MARK_FILE_BYTES: u64 = 256;
 
 impl Accounts<'_> {
     /// Notes that the workspace may change at any time.
     pub(crate) fn hold(self, key: &WorkspaceKey) -> Result<(), Error> {
-        json::write_with(self.own, &mark_file(key), &HELD, Durability::Buffered)
+        self.leave_mark(key, HELD)
     }
 
     /// Notes that the workspace is about to change, or has just changed.
     pub(crate) fn touch(self, key: &WorkspaceKey) -> Result<(), Error> {
-        let mark = format!("{:032x}", fastrand::u128(..));
-        json::write_with(self.own, &mark_file(key), &mark, Durability::Buffered)
+        self.leave_mark(key, &format!("{:032x}", fastrand::u128(..)))
+    }
+
+    /// Writes a mark over the last one, which takes no new file: a part of each equals neither.
+    fn leave_mark(self, key: &WorkspaceKey, mark: &str) -> Result<(), Error> {
+        let file = mark_file(key);
+        let doing = format!("could not write {}", self.own.path().join(&file).display());
+        self.own.write_over(&file, mark.as_bytes(), 0o600).map_err(Error::files(doing))
     }
 
     /// Drops what is known, for a workspace that is new or gone.
@@ -76,15 +88,18 @@ impl Accounts<'_> {
         json::remove(self.own, &mark_file(key))
     }
 
-    /// A mark that cannot be read equals none, so that the tree is counted again.
-    fn mark(self, key: &WorkspaceKey) -> String {
-        let mark = json::read(self.own, &mark_file(key)).ok().flatten();
-        mark.unwrap_or_default()
+    /// Returns the mark, an empty one if none was ever left. One that is not whole is nothing: whoever
+    /// writes it is not done.
+    fn mark(self, key: &WorkspaceKey) -> Option<String> {
+        match self.own.read_strict(&mark_file(key), MAX_MARK_FILE_BYTES) {
+            Ok(mark) => String::from_utf8(mark.get(..MARK_BYTES)?.to_vec()).ok(),
+            Err(error) => error.is_not_found().then(String::new),
+        }
     }
 
     fn clean_scan(self, key: &WorkspaceKey) -> Option<Scan> {
         let scan: Scan = json::read(self.own, &scan_file(key)).ok().flatten()?;
-        (scan.mark != HELD && scan.mark == self.mark(key)).then_some(scan)
+        (scan.mark != HELD && Some(&scan.mark) == self.mark(key).as_ref()).then_some(scan)
     }
 
     /// Remembers a scan. It only saves work later, so a full disk is no reason to fail.
@@ -122,14 +137,15 @@ impl Inner {
         let usage = directory
             .usage(Path::new("."), UsageLimit::NONE)
             .map_err(Error::files("could not count the workspace"))?;
+        let keep = mark.as_ref().is_some_and(|mark| mark != HELD);
         let scan = Scan {
-            mark,
+            mark: mark.unwrap_or_default(),
             bytes: usage.bytes,
             files: usage.inodes,
             incomplete: usage.unreadable > 0,
             as_of,
         };
-        if scan.mark != HELD {
+        if keep {
             accounts.remember(key, &scan);
         }
         Ok(scan.into())
@@ -169,6 +185,29 @@ impl Workspaces {
     pub async fn hold(&self, key: &WorkspaceKey) -> Result<(), Error> {
         let (inner, key) = (self.inner.clone(), key.clone());
         blocking(move || inner.accounts().hold(&key)).await
+    }
+
+    /// Holds a workspace, and returns what it uses as of now; `None` when it has no directory.
+    pub async fn hold_counted(&self, key: &WorkspaceKey) -> Result<Option<Measured>, Error> {
+        let (inner, key) = (self.inner.clone(), key.clone());
+        blocking(move || {
+            let Some(directory) = inner.open_directory(&key)? else { return Ok(None) };
+            let known = inner.accounts().clean_scan(&key);
+            inner.accounts().hold(&key)?;
+            let count = || inner.measure(&key, &directory, Freshness::Recount);
+            known.map_or_else(count, |scan| Ok(scan.into())).map(Some)
+        })
+        .await
+    }
+
+    /// Holds a workspace, and checks it against its quota; `None` when it has no directory.
+    pub async fn hold_checked(&self, key: &WorkspaceKey) -> Result<Option<Measured>, Error> {
+        let (inner, key) = (self.inner.clone(), key.clone());
+        blocking(move || {
+            inner.accounts().hold(&key)?;
+            inner.check_quota(&key, Freshness::Recount)
+        })
+        .await
     }
 
     /// Checks a workspace against its quota; `None` when it has no directory.
