@@ -241,10 +241,7 @@ async fn cells_that_were_made_from_the_same_parts_know_nothing_of_each_other() {
     for (cell, own, other) in [(0, 0, 1), (1, 1, 0), (2, 1, 0)] {
         let seen = run(&cells[cell], "cat /etc/passwd /proc/self/mountinfo; ls -a / /proc").await;
         let seen = printed(&seen);
-        assert!(
-            seen.contains(&format!(":Carrel:{}:", workspaces[own])),
-            "{seen}"
-        );
+        assert!(seen.contains(&format!(":Carrel:{}:", workspaces[own])), "{seen}");
         assert!(!seen.contains(&workspaces[other]), "{seen}");
         let changes = "touch /etc/new /dev/new; rm /etc/passwd /dev/null; echo x > /etc/passwd; \
                        chmod 600 /dev/null; mkdir /dev/shm/own && echo kept > /dev/shm/own/file";

@@ -242,3 +242,15 @@ fn lock(directory: &Root, operation: FlockOperation) -> Result<OwnedFd, RunError
     flock(&descriptor, operation).map_err(std::io::Error::from)?;
     Ok(descriptor)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_left_is_looked_for_once_for_each_place() {
+        let swept = Swept::default();
+        let due = ["/a", "/a", "/b", "/a"].map(|home| swept.is_due(Path::new(home)));
+        assert_eq!(due, [true, false, true, false]);
+    }
+}

@@ -118,3 +118,22 @@ fn has_at(root: &Root, place: &Path, name: &OsStr) -> bool {
 fn has(directory: &Root, name: &str) -> bool {
     directory.link_metadata(Path::new(name)).is_ok()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn may_be(name: &str, entries: &[&str]) -> bool {
+        let entry = |name: &&str| Entry { name: name.into(), kind: FileKind::File };
+        may_be_among(name, &entries.iter().map(entry).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn a_name_is_asked_for_unless_no_file_system_would_find_it() {
+        assert!(may_be(".git", &["src", ".git"]));
+        assert!(may_be(".git", &["src", ".GIT"]));
+        assert!(may_be(".zshrc", &["src", ".z\u{17f}hrc"]));
+        assert!(!may_be(".git", &["src", ".gitignore"]));
+        assert!(!may_be(".git", &[]));
+    }
+}

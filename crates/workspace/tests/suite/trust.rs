@@ -421,3 +421,16 @@ fn a_report_changes_nothing_and_is_given_once() {
     });
     assert_eq!(json, expected);
 }
+
+#[test]
+fn a_directory_of_many_entries_hides_nothing() {
+    let mut world = Repository::new();
+    std::fs::create_dir(world.path("place")).unwrap();
+    for number in 0..2000 {
+        world.write(&format!("place/{number}"), "");
+    }
+    world.retake();
+    world.write("place/.envrc", "evil");
+    assert_eq!(world.restored().len(), 1);
+    assert!(!world.exists(world.path("place/.envrc")));
+}
