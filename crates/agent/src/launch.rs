@@ -69,13 +69,13 @@ impl Site {
 
     /// Offers the tools over MCP, if there are any.
     pub(crate) fn offering(mut self, opening: &Opening) -> Self {
-        let tools = Toolbox::new(Arc::clone(&opening.tools));
+        let tools = Toolbox::new(Arc::clone(&opening.tools), &opening.stop);
         if tools.list().is_empty() {
             return self;
         }
         let temporary = self.runner.environment().temp_dir();
         let reporter = Reporter::new(opening.events.clone());
-        match Offer::open(&temporary, Arc::new(tools), reporter) {
+        match Offer::open(&temporary, tools, reporter) {
             Ok(offer) => self.offer = Some(offer),
             Err(error) => warn!(%error, "the agent works without tools"),
         }
@@ -105,6 +105,9 @@ impl Site {
 
     /// Clears up after the agent, and notes that it has left.
     pub(crate) async fn leave(self) {
+        if let Some(offer) = self.offer {
+            offer.close().await;
+        }
         if let Err(error) = self.runner.leave(&self.desk).await {
             warn!(error = message_of(&error), "could not clear up after an agent");
         }

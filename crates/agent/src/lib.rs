@@ -20,18 +20,19 @@ mod program;
 mod reporter;
 mod rpc;
 mod toolbox;
+mod tools;
 mod usage;
 
 pub use event::{Event, Tokens};
 pub use failure::{Failure, FailureKind};
 pub use offer::relay;
+pub use tools::{ToolAnswer, ToolCall, Tools};
 
 use std::fmt;
 use std::sync::Arc;
 
 use carrel_config::{AgentKind, ConductorConfig};
 use carrel_workspace::{Runner, Workspace};
-use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -50,6 +51,14 @@ pub fn from_config(config: &ConductorConfig) -> Arc<dyn Agent> {
         }
         AgentKind::Codex => Arc::new(Codex::new(config)),
         AgentKind::Acp => Arc::new(Acp::new(config)),
+    }
+}
+
+/// Tells whether the agent that a workflow file asks for is to leave its workspace as it is.
+pub fn reads_only(config: &ConductorConfig) -> bool {
+    match config.agent.kind {
+        AgentKind::Codex => Codex::reads_only(config),
+        AgentKind::Acp | AgentKind::Command => false,
     }
 }
 
@@ -94,14 +103,4 @@ pub struct Opening {
     pub events: mpsc::Sender<Event>,
     /// Ends the agent in the middle of whatever it does.
     pub stop: CancellationToken,
-}
-
-/// Tools that an agent is offered, run outside its walls.
-#[async_trait::async_trait]
-pub trait Tools: fmt::Debug + Send + Sync {
-    /// Returns them, each with `name`, `description` and `inputSchema`.
-    fn list(&self) -> Vec<Value>;
-
-    /// Uses one. Answers with what the agent is told, and whether it worked.
-    async fn call(&self, name: &str, arguments: Value) -> (bool, String);
 }

@@ -16,6 +16,8 @@ mod recipes;
 mod seen;
 /// Ends in an orderly way.
 mod stopping;
+/// Carrel's own tools for agents.
+mod tools;
 
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};

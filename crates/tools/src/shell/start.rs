@@ -22,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::facts::no_log;
 use super::watched::Watched;
-use crate::call::Call;
+use crate::call::{Call, Terms};
 use crate::events::Event;
 use crate::failure::Failure;
 
@@ -159,11 +159,12 @@ impl Launch {
             let author = terms.author_variables();
             environment.extend(author.map(|(name, value)| (name.into(), value.into())));
         }
+        let network = within(terms, network.or(terms.network).or(call.toolbox.network), call)?;
         let file = tempfile::tempfile().map_err(|error| no_log(&error))?;
         Ok(RunRequest {
             preset,
             directory,
-            network: network.or(terms.network).or(call.toolbox.network),
+            network,
             limits: LimitRequest {
                 wall: terms.timeout.or(timeout),
                 lifetime,
@@ -177,6 +178,22 @@ impl Launch {
             log: Some(LogFile { file, limit: MAX_LOG }),
             ..RunRequest::new(form)
         })
+    }
+}
+
+/// Holds a network against what the door allows. A command that does not say gets what is allowed.
+fn within(terms: &Terms, asked: Option<Network>, call: &Call) -> Result<Option<Network>, Failure> {
+    let Some(limit) = terms.network_limit else { return Ok(asked) };
+    match asked {
+        None => Ok(Some(limit.min(call.toolbox.runner.policy().network))),
+        Some(asked) if asked <= limit => Ok(Some(asked)),
+        Some(asked) => {
+            let message = format!(
+                "network {asked} is more than commands get here; ask for {limit}, or have the \
+                 operator allow it"
+            );
+            Err(Failure::new(Code::NetworkRefused, message))
+        }
     }
 }
 
