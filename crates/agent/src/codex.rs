@@ -27,7 +27,7 @@ use crate::process::Input;
 use crate::reporter::Reporter;
 use crate::rpc::{Connection, Dialect, Message, UNKNOWN_METHOD};
 use crate::toolbox::{Toolbox, Used};
-use crate::{Agent, Opening, Session};
+use crate::{Agent, Opening, Remains, Session};
 use question::Verdict;
 use settings::Settings;
 use spending::Spending;
@@ -94,7 +94,8 @@ impl Agent for Codex {
         match unless_stopped(&opening.stop, working.begin(&opening)).await {
             Ok(()) => Ok(Box::new(working)),
             Err(failure) => {
-                working.end().await;
+                // Whoever is still there has been told of in the log.
+                let _ = working.end().await;
                 Err(failure)
             }
         }
@@ -136,12 +137,12 @@ impl Session for Working {
         unless_stopped(&stop, self.take_turn(prompt)).await
     }
 
-    async fn close(mut self: Box<Self>) {
+    async fn close(mut self: Box<Self>) -> Remains {
         if let Some(turn) = self.turn.take() {
             // A turn that is interrupted is written down as that, and can be gone on with.
             let _ = timeout(INTERRUPT_PATIENCE, self.interrupt(turn)).await;
         }
-        self.end().await;
+        self.end().await
     }
 }
 
@@ -339,10 +340,11 @@ impl Working {
         Ok(())
     }
 
-    async fn end(self) {
-        self.rpc.close(END_PATIENCE).await;
+    async fn end(self) -> Remains {
+        let remains = self.rpc.close(END_PATIENCE).await;
         self.tools.close().await;
         self.site.leave().await;
+        remains
     }
 }
 

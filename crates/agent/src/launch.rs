@@ -13,6 +13,7 @@ use carrel_config::{ConductorConfig, environment as variable, withheld_variables
 use carrel_domain::{Network, WorkspaceAccess, message_of};
 use carrel_workspace::{CommandForm, Desk, Grants, LimitRequest, RunRequest, Runner, Workspace};
 use serde_json::{Value, json};
+use tokio::time::timeout;
 use tracing::warn;
 
 use crate::Opening;
@@ -28,6 +29,9 @@ use crate::toolbox::Toolbox;
 /// Gemini CLI look at.
 const INSIDE_WALLS: [(&str, &str); 3] =
     [("CARREL_SANDBOX", "1"), ("IS_SANDBOX", "1"), ("SANDBOX", "carrel")];
+
+/// How long the disk has when an agent has left.
+const LEAVE_PATIENCE: Duration = Duration::from_secs(20);
 
 /// What every agent is started with, whatever its kind.
 #[derive(Clone, Debug)]
@@ -108,11 +112,16 @@ impl Site {
         if let Some(offer) = self.offer {
             offer.close().await;
         }
-        if let Err(error) = self.runner.leave(&self.desk).await {
-            warn!(error = message_of(&error), "could not clear up after an agent");
-        }
-        if let Err(error) = self.workspace.touch().await {
-            warn!(error = message_of(&error), "could not note that a workspace has changed");
+        let leaving = async {
+            if let Err(error) = self.runner.leave(&self.desk).await {
+                warn!(error = message_of(&error), "could not clear up after an agent");
+            }
+            if let Err(error) = self.workspace.touch().await {
+                warn!(error = message_of(&error), "could not note that a workspace has changed");
+            }
+        };
+        if timeout(LEAVE_PATIENCE, leaving).await.is_err() {
+            warn!("the disk is too slow to clear up after an agent");
         }
     }
 }

@@ -80,8 +80,18 @@ pub trait Session: Send {
     /// When the turn fails the session is of no further use but to be closed.
     async fn turn(&mut self, prompt: &str) -> Result<String, Failure>;
 
-    /// Ends the agent and everything that it started. Nothing of it is left when this returns.
-    async fn close(self: Box<Self>);
+    /// Ends the agent and everything that it started, within a bounded time, whatever the agent does.
+    async fn close(self: Box<Self>) -> Remains;
+}
+
+/// What there is of an agent whose session was closed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum Remains {
+    /// Nothing.
+    Nothing,
+    /// A process that does not end although it was killed, since the kernel does something for it.
+    Something,
 }
 
 /// What a session is opened with.

@@ -3,7 +3,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use carrel_agent::{Event, Failure, Opening, Session, ToolAnswer, ToolCall, Tools};
+use carrel_agent::{Event, Failure, Opening, Remains, Session, ToolAnswer, ToolCall, Tools};
 use carrel_config::{
     ConductorConfig, Environment, HooksConfig, OperatorPolicy, Scope, TierChoice, Workflow,
 };
@@ -160,7 +160,7 @@ impl Lab {
 impl Opened {
     /// Closes the session, and returns all that was heard of it.
     pub(crate) async fn close(self) -> Heard {
-        self.session.close().await;
+        assert_eq!(self.session.close().await, Remains::Nothing);
         self.listening.await.unwrap();
         self.heard
     }

@@ -7,7 +7,7 @@ mod words;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use carrel_agent::{Failure, FailureKind, Opening, Tools};
+use carrel_agent::{Failure, FailureKind, Opening, Remains, Tools};
 use carrel_domain::{Clock, Identifier, message_of};
 use carrel_workspace::{Create, Hook, Hooks, Runner, Workspace, Workspaces};
 use serde_json::json;
@@ -59,24 +59,25 @@ pub(super) struct Job {
 /// A run under way.
 struct Doing {
     job: Job,
+    remains: Remains,
     transcript: Transcript,
 }
 
 impl Job {
-    /// Does the run. Nothing of it is left when this returns.
-    pub(super) async fn run(self) -> End {
+    /// Does the run, and tells what is left of it.
+    pub(super) async fn run(self) -> (End, Remains) {
         let secrets = self.setup.workflow.known_secrets();
         let transcript = self.scribe.begin(&self.start, secrets, Arc::clone(&self.clock)).await;
         let Start { run, issue, attempt, thread, .. } = &self.start;
         let began = json!({ "run": run, "issue": issue, "attempt": attempt, "thread": thread });
         transcript.note("run_started", began).await;
-        let mut doing = Doing { job: self, transcript };
+        let mut doing = Doing { job: self, transcript, remains: Remains::Nothing };
         let end = doing.run().await;
         let (outcome, error) = super::memory::outcome(&end);
         let transcript = doing.transcript;
         transcript.note("run_ended", json!({ "outcome": outcome, "error": error })).await;
         transcript.close().await;
-        end
+        (end, doing.remains)
     }
 }
 
@@ -176,7 +177,7 @@ impl Doing {
             Err(failure) => return self.failed(&failure).await,
         };
         let end = self.turns(session.as_mut(), prompt, &mut ears, workspace).await;
-        ears.during(&self.transcript, session.close()).await;
+        self.remains = ears.during(&self.transcript, session.close()).await;
         ears.flush(&self.transcript).await;
         end
     }

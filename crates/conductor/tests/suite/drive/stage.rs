@@ -4,7 +4,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use carrel_agent::{Agent, Event, Failure, FailureKind, Opening, Session, Tokens, ToolCall};
+use carrel_agent::{
+    Agent, Event, Failure, FailureKind, Opening, Remains, Session, Tokens, ToolCall,
+};
 use carrel_conductor::drive::{Conductor, Handle, Lasting, Makers, Options, Report, StartError};
 use carrel_conductor::{IssueId, Stage, State};
 use carrel_config::{Environment, OperatorPolicy, Scope, Workflow};
@@ -170,8 +172,9 @@ impl Session for Speaking {
         }
     }
 
-    async fn close(self: Box<Self>) {
+    async fn close(self: Box<Self>) -> Remains {
         self.seen.closed.fetch_add(1, Ordering::SeqCst);
+        Remains::Nothing
     }
 }
 
