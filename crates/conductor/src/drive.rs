@@ -26,6 +26,7 @@ mod takeover;
 mod tools;
 mod trace;
 mod transcript;
+mod webhook;
 mod work;
 
 use std::path::PathBuf;
@@ -45,6 +46,7 @@ pub use error::StartError;
 pub use handle::{Announced, Gone, Handle};
 pub use once::Report;
 pub use setup::scope_of;
+pub use webhook::Told;
 
 /// What a conductor is made from.
 #[derive(Debug)]

@@ -10,11 +10,13 @@ use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::{FromRequestParts, Path, State};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::IntoResponse as _;
 use carrel_conductor::snapshot::{IssueView, Snapshot};
 use carrel_conductor::{IssueId, Mode, Order};
-use carrel_domain::{Code, Timestamp};
+use carrel_domain::{Code, Secret, Timestamp};
 use carrel_store::RunFilter;
+use carrel_tracker::ASANA_SECRET;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -22,7 +24,7 @@ use serde_json::json;
 use super::{unknown, wrong_method};
 use crate::answer::{Answered, Failed, json_answer, ok};
 use crate::auth::Scope;
-use crate::conductor::{ConductorApi, check, unavailable};
+use crate::conductor::{ConductorApi, Heard, check, unavailable};
 use crate::extract::{Params, Who, parse};
 use crate::limits::BODY_READ_TIMEOUT;
 use crate::openapi::Route;
@@ -167,7 +169,10 @@ async fn refresh(
     match who {
         Ok(Who(caller)) => check(&caller, Scope::Exec)?,
         Err(failed) if headers.contains_key(header::AUTHORIZATION) => return Err(failed),
-        Err(_) => api.believe_webhook(&headers, &body)?,
+        Err(_) => match api.believe_webhook(&headers, &body).await? {
+            Heard::Wake => {}
+            Heard::Introduction(secret) => return introduced(&secret),
+        },
     }
     let requested_at = api.now();
     let coalesced = api.state()?.is_looking(requested_at);
@@ -175,6 +180,14 @@ async fn refresh(
     let operations = ["poll", "reconcile"];
     let reply = Refreshing { queued: true, coalesced, requested_at, operations };
     Ok(json_answer(StatusCode::ACCEPTED, &reply))
+}
+
+/// Says to a tracker what it wants to hear.
+fn introduced(secret: &Secret) -> Answered {
+    let value = HeaderValue::from_str(secret.expose());
+    let mut value = value.map_err(|_| Failed::field(ASANA_SECRET, "is text"))?;
+    value.set_sensitive(true);
+    Ok((StatusCode::NO_CONTENT, [(ASANA_SECRET, value)]).into_response())
 }
 
 async fn read(body: Body) -> Result<Bytes, Failed> {

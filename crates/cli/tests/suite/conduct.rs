@@ -18,6 +18,8 @@ mod seen;
 mod stopping;
 /// Carrel's own tools for agents.
 mod tools;
+/// Calls of trackers.
+mod webhooks;
 
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};

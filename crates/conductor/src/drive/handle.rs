@@ -6,13 +6,14 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use carrel_config::Workflow;
-use carrel_domain::Timestamp;
+use carrel_domain::{Secret, Timestamp};
 use carrel_fsroot::Root;
 use carrel_store::{Journal, RunFilter, RunRecord, StoreError};
 use serde::Serialize;
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 
 use super::transcript;
+use super::webhook::{Keeper, Told};
 use crate::event::Order;
 use crate::notice::Notice;
 use crate::refusal::Refused;
@@ -34,6 +35,7 @@ pub struct Handle {
     journal: Arc<dyn Journal>,
     scope: Arc<str>,
     files: Arc<Root>,
+    keeper: Keeper,
 }
 
 /// Something that people were told.
@@ -88,6 +90,7 @@ pub(super) fn pair(
         said: said.clone(),
         journal,
         scope: scope.into(),
+        keeper: Keeper::new(Arc::clone(&files)),
         files,
     };
     (handle, Desk { state: published, workflow, orders: queue, said })
@@ -142,6 +145,19 @@ impl Handle {
     /// Returns runs, the latest first.
     pub async fn runs(&self, filter: RunFilter) -> Result<Vec<RunRecord>, StoreError> {
         self.journal.runs(&self.scope, filter).await
+    }
+
+    /// Returns the secret that the tracker chose for its webhook, if it did.
+    pub async fn webhook_secret(&self) -> Option<Secret> {
+        let keeper = self.keeper.clone();
+        tokio::task::spawn_blocking(move || keeper.secret()).await.ok().flatten()
+    }
+
+    /// Keeps the secret that the tracker chose for its webhook. It is on the disk when this returns.
+    pub async fn keep_webhook_secret(&self, secret: Secret) -> io::Result<Told> {
+        let keeper = self.keeper.clone();
+        let kept = tokio::task::spawn_blocking(move || keeper.keep(&secret)).await;
+        kept.map_err(io::Error::other)?.map_err(io::Error::other)
     }
 
     /// Opens what was written down about a run, with its present length; nothing if it is not kept any

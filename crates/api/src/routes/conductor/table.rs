@@ -92,13 +92,15 @@ fn ordering() -> Vec<Route<ConductorApi>> {
             .called("refresh_conductor", "Look at the tracker now")
             .says(
                 "Looks at the tracker at once. Instead of a token, the signature of the tracker is \
-                 believed if `CARREL_WEBHOOK_SECRET` is set. Any body is taken.",
+                 believed if `CARREL_WEBHOOK_SECRET` is set. Any body is taken. Asana chooses a secret \
+                 itself when a webhook is made: the first one is kept and said back.",
             )
             .needs(Scope::Exec)
             .stream("application/octet-stream")
             .json::<Refreshing>(202, "It follows.")
+            .nothing(204, "The webhook of Asana is known from now on.")
             .fails(AWAY)
-            .fails(&[Code::TooLarge, Code::NotConfigured]),
+            .fails(&[Code::TooLarge]),
         order(
             Route::post("/api/v1/pause", pause)
                 .called("pause_conductor", "Begin nothing")

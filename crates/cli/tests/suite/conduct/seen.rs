@@ -14,19 +14,19 @@ const HANG: &str =
     "agent: {kind: command, max_concurrent_agents: 1, command: 'echo begun; sleep 1000'}";
 
 /// A door that somebody has the key to.
-struct Door {
+pub(super) struct Door {
     address: String,
     token: String,
 }
 
-struct Reply {
-    status: u16,
-    head: String,
-    body: Value,
+pub(super) struct Reply {
+    pub(super) status: u16,
+    pub(super) head: String,
+    pub(super) body: Value,
 }
 
 impl Door {
-    fn of(office: &Office, running: &Running) -> Self {
+    pub(super) fn of(office: &Office, running: &Running) -> Self {
         let mark = "carrel run listening on http://";
         running.until("it listens", || running.log().contains(mark));
         let log = running.log();
@@ -49,7 +49,7 @@ impl Door {
         stream
     }
 
-    fn ask_with(&self, method: &str, path: &str, headers: &str, body: &str) -> Reply {
+    pub(super) fn ask_with(&self, method: &str, path: &str, headers: &str, body: &str) -> Reply {
         let mut text = String::new();
         self.send(method, path, headers, body).read_to_string(&mut text).unwrap();
         let (head, body) = text.split_once("\r\n\r\n").unwrap();
@@ -62,7 +62,7 @@ impl Door {
         format!("Authorization: Bearer {}\r\n", self.token)
     }
 
-    fn get(&self, path: &str) -> Reply {
+    pub(super) fn get(&self, path: &str) -> Reply {
         self.ask_with("GET", path, &self.bearer(), "")
     }
 
@@ -71,7 +71,7 @@ impl Door {
     }
 }
 
-fn code(reply: &Reply) -> (u16, &str) {
+pub(super) fn code(reply: &Reply) -> (u16, &str) {
     (reply.status, reply.body["error"]["code"].as_str().unwrap_or_default())
 }
 
