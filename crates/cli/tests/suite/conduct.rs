@@ -12,6 +12,8 @@ mod crash;
 mod door;
 /// The recipes of the guide for hooks.
 mod recipes;
+/// What a terminal does to it.
+mod screen;
 /// What it answers over HTTP.
 mod seen;
 /// Ends in an orderly way.
