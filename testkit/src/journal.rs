@@ -113,7 +113,11 @@ pub async fn a_run_is_open_until_its_end_is_noted_once(store: &dyn Kept) {
         error: Some("it broke".to_owned()),
         ..first
     };
-    assert_eq!(store.runs(HERE, of_a).await.unwrap(), [over]);
+    assert_eq!(store.runs(HERE, of_a).await.unwrap(), std::slice::from_ref(&over));
+    let named =
+        |name: &str| RunFilter { identifier: Some(name.to_owned()), ..RunFilter::default() };
+    assert_eq!(store.runs(HERE, named(&over.identifier)).await.unwrap(), [over]);
+    assert_eq!(store.runs(HERE, named("nobody")).await.unwrap(), []);
     let latest = RunFilter { limit: Some(1), ..RunFilter::default() };
     assert_eq!(store.runs(HERE, latest).await.unwrap(), [record(6, "b")]);
     assert_eq!(store.last_run(HERE).await.unwrap(), Some(6));

@@ -21,7 +21,7 @@ use crate::process::Input;
 use crate::reporter::Reporter;
 use crate::rpc::{Connection, Dialect, Message, Refusal, UNKNOWN_METHOD, is_about_limits};
 use crate::usage;
-use crate::{Agent, Opening, Session};
+use crate::{Agent, Opening, Remains, Session};
 use permission::Decision;
 use update::Update;
 
@@ -94,7 +94,8 @@ impl Agent for Acp {
         match unless_stopped(&opening.stop, begin).await {
             Ok(()) => Ok(Box::new(working)),
             Err(failure) => {
-                working.end().await;
+                // Whoever is still there has been told of in the log.
+                let _ = working.end().await;
                 Err(failure)
             }
         }
@@ -146,12 +147,12 @@ impl Session for Working {
         unless_stopped(&stop, self.take_turn(prompt)).await
     }
 
-    async fn close(mut self: Box<Self>) {
+    async fn close(mut self: Box<Self>) -> Remains {
         if self.prompt.is_some() {
             // What the agent has done so far is written down before it is ended.
             let _ = timeout(CANCEL_PATIENCE, self.cancel()).await;
         }
-        self.end().await;
+        self.end().await
     }
 }
 
@@ -353,9 +354,10 @@ impl Working {
         Ok(())
     }
 
-    async fn end(self) {
-        self.rpc.close(END_PATIENCE).await;
+    async fn end(self) -> Remains {
+        let remains = self.rpc.close(END_PATIENCE).await;
         self.site.leave().await;
+        remains
     }
 }
 

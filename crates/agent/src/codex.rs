@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use carrel_config::ConductorConfig;
 use serde_json::{Value, json};
+use tokio::task::{JoinError, JoinSet};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
@@ -25,8 +26,8 @@ use crate::pace::Pace;
 use crate::process::Input;
 use crate::reporter::Reporter;
 use crate::rpc::{Connection, Dialect, Message, UNKNOWN_METHOD};
-use crate::toolbox::Toolbox;
-use crate::{Agent, Opening, Session};
+use crate::toolbox::{Toolbox, Used};
+use crate::{Agent, Opening, Remains, Session};
 use question::Verdict;
 use settings::Settings;
 use spending::Spending;
@@ -52,6 +53,11 @@ pub(crate) struct Codex {
 }
 
 impl Codex {
+    /// Tells whether the server is to leave its workspace as it is.
+    pub(crate) fn reads_only(config: &ConductorConfig) -> bool {
+        Settings::new(config).reads_only()
+    }
+
     pub(crate) fn new(config: &ConductorConfig) -> Self {
         let settings = Settings::new(config);
         let launcher = Launcher::new(config, &config.codex.command);
@@ -75,7 +81,8 @@ impl Agent for Codex {
             site,
             silence: self.silence,
             patience: self.patience,
-            tools: Toolbox::new(Arc::clone(&opening.tools)),
+            tools: Toolbox::new(Arc::clone(&opening.tools), &opening.stop),
+            calls: JoinSet::new(),
             reporter: Reporter::new(opening.events.clone()),
             stop: opening.stop.clone(),
             thread: String::new(),
@@ -87,7 +94,8 @@ impl Agent for Codex {
         match unless_stopped(&opening.stop, working.begin(&opening)).await {
             Ok(()) => Ok(Box::new(working)),
             Err(failure) => {
-                working.end().await;
+                // Whoever is still there has been told of in the log.
+                let _ = working.end().await;
                 Err(failure)
             }
         }
@@ -101,7 +109,9 @@ struct Working {
     settings: settings::Bound,
     silence: Duration,
     patience: Duration,
-    tools: Toolbox,
+    tools: Arc<Toolbox>,
+    /// Tools that the server waits for, each with the id of its request.
+    calls: JoinSet<(Value, Used)>,
     reporter: Reporter,
     stop: CancellationToken,
     thread: String,
@@ -127,12 +137,12 @@ impl Session for Working {
         unless_stopped(&stop, self.take_turn(prompt)).await
     }
 
-    async fn close(mut self: Box<Self>) {
+    async fn close(mut self: Box<Self>) -> Remains {
         if let Some(turn) = self.turn.take() {
             // A turn that is interrupted is written down as that, and can be gone on with.
             let _ = timeout(INTERRUPT_PATIENCE, self.interrupt(turn)).await;
         }
-        self.end().await;
+        self.end().await
     }
 }
 
@@ -200,7 +210,16 @@ impl Working {
         let (thread, pid) = (self.thread.clone(), self.rpc.pid());
         self.reporter.tell(Event::SessionStarted { session, thread, pid }).await;
         loop {
-            let message = self.rpc.next(self.silence).await?;
+            // A server that waits for a tool may be silent.
+            let silence = if self.calls.is_empty() { self.silence } else { Duration::MAX };
+            let message = tokio::select! {
+                biased;
+                Some(done) = self.calls.join_next(), if !self.calls.is_empty() => {
+                    self.answer_call(done).await?;
+                    continue;
+                }
+                message = self.rpc.next(silence) => message?,
+            };
             if let Some(answer) = self.heed(message).await? {
                 return Ok(answer);
             }
@@ -276,11 +295,10 @@ impl Working {
                 Err(failure)
             }
             Verdict::Use { tool, arguments } => {
-                let used = self.tools.call(&tool, arguments).await;
-                self.reporter.something(used.event, Some(&tool)).await;
-                let items = json!([{ "type": "inputText", "text": used.output }]);
-                let answer = json!({ "success": used.success, "output": used.output, "contentItems": items });
-                self.rpc.answer(id, answer).await
+                let call = self.tools.begin(tool, arguments, self.tools.cancellation());
+                let id = id.clone();
+                self.calls.spawn(async move { (id, call.await) });
+                Ok(())
             }
             Verdict::Unknown => {
                 self.reporter.something("unknown_request", Some(method)).await;
@@ -288,6 +306,18 @@ impl Working {
                 self.rpc.refuse(id, UNKNOWN_METHOD, &message).await
             }
         }
+    }
+
+    /// Tells the server what came of a tool.
+    async fn answer_call(&mut self, done: Result<(Value, Used), JoinError>) -> Result<(), Failure> {
+        let lost =
+            |error| Failure::new(FailureKind::TurnFailed, format!("a tool is lost: {error}"));
+        let (id, used) = done.map_err(lost)?;
+        self.reporter.something(used.event, Some(&used.tool)).await;
+        let items: Vec<Value> = used.answer.content.iter().map(item_of).collect();
+        let success = !used.answer.is_error;
+        let answer = json!({ "success": success, "output": used.text(), "contentItems": items });
+        self.rpc.answer(&id, answer).await
     }
 
     /// Interrupts a turn, and waits until it is over.
@@ -310,9 +340,21 @@ impl Working {
         Ok(())
     }
 
-    async fn end(self) {
-        self.rpc.close(END_PATIENCE).await;
+    async fn end(self) -> Remains {
+        let remains = self.rpc.close(END_PATIENCE).await;
+        self.tools.close().await;
         self.site.leave().await;
+        remains
+    }
+}
+
+/// Describes a piece of an answer as the server wants it.
+fn item_of(piece: &Value) -> Value {
+    match (piece["data"].as_str(), piece["mimeType"].as_str()) {
+        (Some(data), Some(mime)) => {
+            json!({ "type": "inputImage", "imageUrl": format!("data:{mime};base64,{data}") })
+        }
+        _ => json!({ "type": "inputText", "text": piece["text"] }),
     }
 }
 

@@ -16,7 +16,7 @@ use crate::launch::{Launcher, Site};
 use crate::lines::Line;
 use crate::process::{Ending, Heard, Input, Process};
 use crate::reporter::Reporter;
-use crate::{Agent, Opening, Session};
+use crate::{Agent, Opening, Remains, Session};
 use said::Said;
 
 /// The status of a shell that did not find the program.
@@ -47,6 +47,7 @@ impl Agent for Command {
             turns: 0,
             used: Tokens::default(),
             process: None,
+            remains: Remains::Nothing,
         }))
     }
 }
@@ -63,6 +64,7 @@ struct Working {
     /// What the turns that are over have used.
     used: Tokens,
     process: Option<Process>,
+    remains: Remains,
 }
 
 /// What is remembered of a turn.
@@ -99,9 +101,10 @@ impl Session for Working {
         ended
     }
 
-    async fn close(mut self: Box<Self>) {
+    async fn close(mut self: Box<Self>) -> Remains {
         self.end_process().await;
         self.site.leave().await;
+        self.remains
     }
 }
 
@@ -161,8 +164,10 @@ impl Working {
     }
 
     async fn end_process(&mut self) {
-        if let Some(process) = self.process.take() {
-            process.close(NO_PATIENCE).await;
+        if let Some(process) = self.process.take()
+            && process.close(NO_PATIENCE).await == Remains::Something
+        {
+            self.remains = Remains::Something;
         }
     }
 }

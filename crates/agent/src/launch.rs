@@ -13,6 +13,7 @@ use carrel_config::{ConductorConfig, environment as variable, withheld_variables
 use carrel_domain::{Network, WorkspaceAccess, message_of};
 use carrel_workspace::{CommandForm, Desk, Grants, LimitRequest, RunRequest, Runner, Workspace};
 use serde_json::{Value, json};
+use tokio::time::timeout;
 use tracing::warn;
 
 use crate::Opening;
@@ -28,6 +29,9 @@ use crate::toolbox::Toolbox;
 /// Gemini CLI look at.
 const INSIDE_WALLS: [(&str, &str); 3] =
     [("CARREL_SANDBOX", "1"), ("IS_SANDBOX", "1"), ("SANDBOX", "carrel")];
+
+/// How long the disk has when an agent has left.
+const LEAVE_PATIENCE: Duration = Duration::from_secs(20);
 
 /// What every agent is started with, whatever its kind.
 #[derive(Clone, Debug)]
@@ -69,13 +73,13 @@ impl Site {
 
     /// Offers the tools over MCP, if there are any.
     pub(crate) fn offering(mut self, opening: &Opening) -> Self {
-        let tools = Toolbox::new(Arc::clone(&opening.tools));
+        let tools = Toolbox::new(Arc::clone(&opening.tools), &opening.stop);
         if tools.list().is_empty() {
             return self;
         }
         let temporary = self.runner.environment().temp_dir();
         let reporter = Reporter::new(opening.events.clone());
-        match Offer::open(&temporary, Arc::new(tools), reporter) {
+        match Offer::open(&temporary, tools, reporter) {
             Ok(offer) => self.offer = Some(offer),
             Err(error) => warn!(%error, "the agent works without tools"),
         }
@@ -105,11 +109,19 @@ impl Site {
 
     /// Clears up after the agent, and notes that it has left.
     pub(crate) async fn leave(self) {
-        if let Err(error) = self.runner.leave(&self.desk).await {
-            warn!(error = message_of(&error), "could not clear up after an agent");
+        if let Some(offer) = self.offer {
+            offer.close().await;
         }
-        if let Err(error) = self.workspace.touch().await {
-            warn!(error = message_of(&error), "could not note that a workspace has changed");
+        let leaving = async {
+            if let Err(error) = self.runner.leave(&self.desk).await {
+                warn!(error = message_of(&error), "could not clear up after an agent");
+            }
+            if let Err(error) = self.workspace.touch().await {
+                warn!(error = message_of(&error), "could not note that a workspace has changed");
+            }
+        };
+        if timeout(LEAVE_PATIENCE, leaving).await.is_err() {
+            warn!("the disk is too slow to clear up after an agent");
         }
     }
 }

@@ -20,18 +20,19 @@ mod program;
 mod reporter;
 mod rpc;
 mod toolbox;
+mod tools;
 mod usage;
 
 pub use event::{Event, Tokens};
 pub use failure::{Failure, FailureKind};
 pub use offer::relay;
+pub use tools::{ToolAnswer, ToolCall, Tools};
 
 use std::fmt;
 use std::sync::Arc;
 
 use carrel_config::{AgentKind, ConductorConfig};
 use carrel_workspace::{Runner, Workspace};
-use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -53,6 +54,14 @@ pub fn from_config(config: &ConductorConfig) -> Arc<dyn Agent> {
     }
 }
 
+/// Tells whether the agent that a workflow file asks for is to leave its workspace as it is.
+pub fn reads_only(config: &ConductorConfig) -> bool {
+    match config.agent.kind {
+        AgentKind::Codex => Codex::reads_only(config),
+        AgentKind::Acp | AgentKind::Command => false,
+    }
+}
+
 /// A kind of coding agent, ready to work.
 #[async_trait::async_trait]
 pub trait Agent: fmt::Debug + Send + Sync {
@@ -71,8 +80,18 @@ pub trait Session: Send {
     /// When the turn fails the session is of no further use but to be closed.
     async fn turn(&mut self, prompt: &str) -> Result<String, Failure>;
 
-    /// Ends the agent and everything that it started. Nothing of it is left when this returns.
-    async fn close(self: Box<Self>);
+    /// Ends the agent and everything that it started, within a bounded time, whatever the agent does.
+    async fn close(self: Box<Self>) -> Remains;
+}
+
+/// What there is of an agent whose session was closed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum Remains {
+    /// Nothing.
+    Nothing,
+    /// A process that does not end although it was killed, since the kernel does something for it.
+    Something,
 }
 
 /// What a session is opened with.
@@ -94,14 +113,4 @@ pub struct Opening {
     pub events: mpsc::Sender<Event>,
     /// Ends the agent in the middle of whatever it does.
     pub stop: CancellationToken,
-}
-
-/// Tools that an agent is offered, run outside its walls.
-#[async_trait::async_trait]
-pub trait Tools: fmt::Debug + Send + Sync {
-    /// Returns them, each with `name`, `description` and `inputSchema`.
-    fn list(&self) -> Vec<Value>;
-
-    /// Uses one. Answers with what the agent is told, and whether it worked.
-    async fn call(&self, name: &str, arguments: Value) -> (bool, String);
 }

@@ -5,6 +5,7 @@
 //! stdin and stdout and a socket that the session listens on.
 
 mod mcp;
+mod talk;
 
 use std::io::{self, Read, Write};
 use std::net::Shutdown;
@@ -13,15 +14,14 @@ use std::os::unix::net::UnixStream as BlockingStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{UnixListener, UnixStream};
+use tokio::net::UnixListener;
 use tokio::sync::Semaphore;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tracing::debug;
 
-use crate::lines::{Line, Splitter};
 use crate::reporter::Reporter;
 use crate::toolbox::Toolbox;
+use talk::Talk;
 
 /// How many relays one session serves at once.
 const MAX_RELAYS: usize = 16;
@@ -33,6 +33,7 @@ const CHUNK_BYTES: usize = 16 << 10;
 #[derive(Debug)]
 pub(crate) struct Offer {
     directory: PathBuf,
+    tools: Arc<Toolbox>,
     _stop: DropGuard,
 }
 
@@ -46,7 +47,8 @@ impl Offer {
         let directory = temporary.join(format!("carrel-tools-{:016x}", fastrand::u64(..)));
         std::fs::DirBuilder::new().mode(0o700).create(&directory)?;
         let stop = CancellationToken::new();
-        let offer = Self { directory, _stop: stop.clone().drop_guard() };
+        let held = Arc::clone(&tools);
+        let offer = Self { directory, tools: held, _stop: stop.clone().drop_guard() };
         let listener = UnixListener::bind(offer.socket())?;
         tokio::spawn(async move {
             let serving = serve(&listener, &tools, &reporter, &stop);
@@ -61,6 +63,13 @@ impl Offer {
     /// Returns the directory that the agent has to see.
     pub(crate) fn directory(&self) -> &Path {
         &self.directory
+    }
+
+    /// Offers nothing any more, and ends the tools that run.
+    pub(crate) async fn close(self) {
+        let tools = Arc::clone(&self.tools);
+        drop(self);
+        tools.close().await;
     }
 
     /// Returns the socket in it.
@@ -87,10 +96,11 @@ async fn serve(
     let places = Arc::new(Semaphore::new(MAX_RELAYS));
     while let Ok((stream, _)) = listener.accept().await {
         let Ok(place) = Arc::clone(&places).try_acquire_owned() else { continue };
-        let (tools, reporter, stop) = (Arc::clone(tools), reporter.clone(), stop.clone());
+        let talk = Talk::new(stream, Arc::clone(tools), reporter.clone());
+        let stop = stop.clone();
         tokio::spawn(async move {
             let talked = tokio::select! {
-                talked = talk(stream, &tools, &reporter) => talked,
+                talked = talk.run() => talked,
                 () = stop.cancelled() => Ok(()),
             };
             if let Err(error) = talked {
@@ -98,23 +108,6 @@ async fn serve(
             }
             drop(place);
         });
-    }
-}
-
-/// Answers one relay, one request after the other.
-async fn talk(mut stream: UnixStream, tools: &Toolbox, reporter: &Reporter) -> io::Result<()> {
-    let (mut splitter, mut chunk) = (Splitter::default(), vec![0; CHUNK_BYTES]);
-    loop {
-        let length = stream.read(&mut chunk).await?;
-        if length == 0 {
-            return Ok(());
-        }
-        for line in splitter.push(&chunk[..length]) {
-            let Line::Text(line) = line else { return Ok(()) };
-            if let Some(answer) = mcp::answer(&line, tools, reporter).await {
-                stream.write_all(format!("{answer}\n").as_bytes()).await?;
-            }
-        }
     }
 }
 

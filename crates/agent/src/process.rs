@@ -17,8 +17,9 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use tokio_util::sync::{CancellationToken, DropGuard};
-use tracing::debug;
+use tracing::{debug, warn};
 
+use crate::Remains;
 use crate::failure::{Failure, FailureKind};
 use crate::lines::{Line, Splitter};
 
@@ -27,6 +28,10 @@ const MAX_WAITING_LINES: usize = 4;
 
 /// How many messages wait until the agent reads them.
 const MAX_WAITING_MESSAGES: usize = 64;
+
+/// How long the end of an agent that was told to end is waited for. The processes are killed after half a
+/// second, and what starts them after five more; the rest is for a machine that is busy.
+const KILL_PATIENCE: Duration = Duration::from_secs(20);
 
 /// How much of stderr is kept for a message about a failure.
 const KEPT_STDERR: CaptureLimits =
@@ -129,14 +134,23 @@ impl Process {
     }
 
     /// Ends the process and everything it started: its input ends, and when it is not gone after
-    /// `patience` it is asked to end, and then killed. Nothing is left when this returns.
-    pub(crate) async fn close(self, patience: Duration) {
+    /// `patience` it is asked to end, and then killed.
+    pub(crate) async fn close(self, patience: Duration) -> Remains {
         let Self { told, heard, stop, mut over, .. } = self;
         drop((told, heard));
-        if timeout(patience, &mut over).await.is_err() {
-            drop(stop);
-            if let Err(error) = over.await {
+        if timeout(patience, &mut over).await.is_ok() {
+            return Remains::Nothing;
+        }
+        drop(stop);
+        match timeout(KILL_PATIENCE, over).await {
+            Ok(Ok(())) => Remains::Nothing,
+            Ok(Err(error)) => {
                 debug!(%error, "could not wait for an agent");
+                Remains::Nothing
+            }
+            Err(_) => {
+                warn!("an agent was killed and is still there");
+                Remains::Something
             }
         }
     }

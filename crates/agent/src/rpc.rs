@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, sleep, timeout};
 use tracing::debug;
 
+use crate::Remains;
 use crate::failure::{Failure, FailureKind};
 use crate::lines::Line;
 use crate::process::{Ending, Heard, Process};
@@ -209,8 +210,8 @@ impl Connection {
     }
 
     /// Ends the process and everything it started.
-    pub(crate) async fn close(self, patience: Duration) {
-        self.process.close(patience).await;
+    pub(crate) async fn close(self, patience: Duration) -> Remains {
+        self.process.close(patience).await
     }
 }
 

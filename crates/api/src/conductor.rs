@@ -7,8 +7,9 @@ use axum::body::Bytes;
 use axum::extract::FromRequestParts;
 use axum::http::HeaderMap;
 use axum::http::request::Parts;
-use carrel_conductor::drive::{Gone, Handle};
+use carrel_conductor::drive::{Gone, Handle, Told};
 use carrel_conductor::{Order, Refused, State};
+use carrel_config::TrackerKind;
 use carrel_domain::{Clock, Code, Secret, Timestamp};
 use carrel_mcp::{ConnectionOptions, Connections};
 use carrel_tracker::{Webhook, verify_webhook};
@@ -17,7 +18,7 @@ use tokio::net::TcpListener;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use tracing::warn;
+use tracing::{info, warn};
 
 use crate::answer::Failed;
 use crate::auth::{Authority, Caller, Coverage, Scope, Verifier as _};
@@ -106,25 +107,61 @@ impl ConductorApi {
         })
     }
 
-    /// Believes that a call comes from the tracker, or not.
-    pub(crate) fn believe_webhook(&self, headers: &HeaderMap, body: &Bytes) -> Result<(), Failed> {
+    /// Believes that a call comes from the tracker, or not. Returns what it wants to hear.
+    pub(crate) async fn believe_webhook(
+        &self,
+        headers: &HeaderMap,
+        body: &Bytes,
+    ) -> Result<Heard, Failed> {
         let workflow = self.handle().workflow();
         let Some(conductor) = &workflow.config.conductor else {
             return Err(unavailable("it has no tracker"));
         };
-        let secret = self.inner.options.webhook.as_ref();
-        match verify_webhook(conductor.tracker.kind, secret, headers, body, self.now()) {
-            Ok(Webhook::Wake) => Ok(()),
-            Ok(Webhook::Handshake(_)) => {
-                let message = "webhooks of Asana are not kept here; poll more often instead";
-                Err(Failed::new(Code::NotConfigured, message, json!({})))
-            }
+        let kind = conductor.tracker.kind;
+        // Asana alone chooses its secret itself.
+        let chosen = match kind {
+            TrackerKind::Asana => self.handle().webhook_secret().await,
+            _ => None,
+        };
+        let secret = chosen.as_ref().or(self.inner.options.webhook.as_ref());
+        match verify_webhook(kind, secret, headers, body, self.now()) {
+            Ok(Webhook::Wake) => Ok(Heard::Wake),
+            Ok(Webhook::Handshake(secret)) => self.shake_hands(secret).await,
             Err(error) => {
                 let message = format!("neither a token nor a signature of the tracker: {error}");
                 Err(Failed::new(Code::Unauthenticated, message, json!({})))
             }
         }
     }
+
+    /// Keeps the secret that the tracker has chosen, before that is acknowledged.
+    async fn shake_hands(&self, secret: Secret) -> Result<Heard, Failed> {
+        match self.handle().keep_webhook_secret(secret.clone()).await {
+            Ok(Told::Kept) => {
+                info!("The tracker has made a webhook");
+                Ok(Heard::Introduction(secret))
+            }
+            Ok(Told::Refused) => {
+                warn!("A webhook is refused: there is another one, or its secret makes no sense");
+                let message = "the secret of another webhook is kept; to take this one, remove the \
+                               file webhook-secret from the directory of the conductor";
+                Err(Failed::new(Code::Forbidden, message, json!({})))
+            }
+            Err(error) => {
+                warn!(%error, "The secret of a webhook cannot be kept");
+                let message = "the secret of the webhook cannot be kept";
+                Err(Failed::new(Code::Internal, message, json!({})))
+            }
+        }
+    }
+}
+
+/// What a call of the tracker is about.
+pub(crate) enum Heard {
+    /// Something has changed.
+    Wake,
+    /// It says who it is, and wants to hear the same.
+    Introduction(Secret),
 }
 
 /// Says that no conductor answers.

@@ -130,7 +130,7 @@ pub(crate) enum Command {
     /// Look at a `carrel run --port` that goes on, and give it orders
     #[command(
         subcommand,
-        after_help = "Examples:\n  carrel conductor state\n  carrel conductor answer CAR-4 'spaces'\n  carrel conductor pause --server http://127.0.0.1:8080"
+        after_help = "Examples:\n  carrel conductor state\n  carrel conductor answer CAR-4 'spaces'\n  carrel conductor transcript CAR-4\n  carrel conductor pause --server http://127.0.0.1:8080"
     )]
     Conductor(SteerCommand),
     /// Check a workflow file, and print every setting with its origin

@@ -4,6 +4,7 @@ mod arguments;
 mod door;
 pub(crate) mod screen;
 mod signals;
+mod tools;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -81,7 +82,7 @@ async fn conduct(
         workflow,
         environment: Environment::process,
         journal: Arc::clone(&store) as Arc<dyn Journal>,
-        makers: makers(&store, &clock),
+        makers: makers(&store, &clock, &data),
         clock,
         runner: Arc::new(runner),
         commands: Commands::new(own_program()?),
@@ -127,7 +128,7 @@ async fn conduct(
     Ok(report)
 }
 
-fn makers(store: &Arc<Sqlite>, clock: &Arc<dyn Clock>) -> Makers {
+fn makers(store: &Arc<Sqlite>, clock: &Arc<dyn Clock>, data: &Path) -> Makers {
     let (issues, clock) = (Arc::clone(store) as Arc<dyn Issues>, Arc::clone(clock));
     let connections = Connections::new();
     let tracker = move |config: &ConductorConfig| {
@@ -136,7 +137,11 @@ fn makers(store: &Arc<Sqlite>, clock: &Arc<dyn Clock>) -> Makers {
         let local = Arc::new(local) as Arc<dyn Tracker>;
         carrel_tracker::from_config(config, &connections, Some(local))
     };
-    Makers { tracker: Arc::new(tracker), agent: Arc::new(carrel_agent::from_config) }
+    Makers {
+        tracker: Arc::new(tracker),
+        agent: Arc::new(carrel_agent::from_config),
+        tools: tools::maker(data),
+    }
 }
 
 fn facts(report: &Report) -> serde_json::Value {

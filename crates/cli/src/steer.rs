@@ -1,5 +1,7 @@
 //! `carrel conductor`: orders for a `carrel run --port` that goes on.
 
+mod transcript;
+
 use std::process::ExitCode;
 
 use carrel_config::Environment;
@@ -17,6 +19,10 @@ pub(crate) enum SteerCommand {
     State(ServerArguments),
     /// Show an issue
     Show(IssueArguments),
+    /// List the last runs of an issue, the latest first
+    Runs(IssueArguments),
+    /// Print what happened in a run of an issue; with --json as it was written down
+    Transcript(TranscriptArguments),
     /// Begin nothing; what runs goes on
     Pause(ServerArguments),
     /// Begin nothing, and let agents end after their turns
@@ -45,6 +51,15 @@ pub(crate) struct IssueArguments {
 }
 
 #[derive(Args, Debug)]
+pub(crate) struct TranscriptArguments {
+    #[command(flatten)]
+    issue: IssueArguments,
+    /// The number of the run; the latest if none is given
+    #[arg(long, value_name = "NUMBER")]
+    run: Option<u64>,
+}
+
+#[derive(Args, Debug)]
 pub(crate) struct AnswerArguments {
     #[command(flatten)]
     issue: IssueArguments,
@@ -58,6 +73,11 @@ pub(crate) fn run(
     format: Format,
     environment: &Environment,
 ) -> Result<ExitCode, Failure> {
+    if let SteerCommand::Transcript(TranscriptArguments { issue, run }) = command {
+        let client = client(&issue.server, environment)?;
+        runtime()?.block_on(transcript::print(&client, &issue.issue, *run, format))?;
+        return Ok(ExitCode::SUCCESS);
+    }
     let answer = runtime()?.block_on(ask(command, environment))?;
     match format {
         Format::Json => output::json(&answer)?,
@@ -79,6 +99,10 @@ async fn ask(command: &SteerCommand, environment: &Environment) -> Result<Value,
         SteerCommand::Show(issue) => {
             let (client, issue) = about(issue)?;
             return Ok(client.conducted_issue(&issue).await?);
+        }
+        SteerCommand::Runs(issue) | SteerCommand::Transcript(TranscriptArguments { issue, .. }) => {
+            let (client, issue) = about(issue)?;
+            return Ok(client.conducted_runs(&issue).await?);
         }
         SteerCommand::Cancel(issue) => ("cancel", Err(issue)),
         SteerCommand::Retry(issue) => ("retry", Err(issue)),
@@ -113,6 +137,7 @@ fn words(command: &SteerCommand, answer: &Value) -> Vec<String> {
         SteerCommand::Pause(_) | SteerCommand::Drain(_) | SteerCommand::Resume(_) => {
             vec![format!("{}, {} agents at work", text(&answer["mode"]), answer["agents"])]
         }
+        SteerCommand::Runs(_) | SteerCommand::Transcript(_) => runs(answer),
         SteerCommand::Refresh(_) => vec!["a look at the tracker follows".to_owned()],
         SteerCommand::Show(_)
         | SteerCommand::Cancel(_)
@@ -127,6 +152,16 @@ fn words(command: &SteerCommand, answer: &Value) -> Vec<String> {
             lines
         }
     }
+}
+
+fn runs(answer: &Value) -> Vec<String> {
+    let rows = answer["runs"].as_array().into_iter().flatten();
+    rows.map(|run| {
+        let outcome = run["outcome"].as_str().unwrap_or("goes on");
+        let error = run["error"].as_str().map(|error| format!("  {error}")).unwrap_or_default();
+        format!("{}  {}  {outcome}{error}", run["run"], text(&run["started_at"]))
+    })
+    .collect()
 }
 
 fn state(answer: &Value) -> Vec<String> {

@@ -17,7 +17,7 @@ use crate::boundary;
 use crate::failure::Failure;
 
 /// The name of a workspace whose directory gives it none.
-const UNNAMED: &str = "workspace";
+pub(crate) const UNNAMED: &str = "workspace";
 
 /// Where events are kept, below the operator's state.
 const EVENTS: &str = "events.jsonl";

@@ -1,10 +1,12 @@
 //! A conductor: what it does, and orders for it.
 
 use hyper::Method;
+use hyper::body::Bytes;
 use serde_json::Value;
 
 use crate::client::{Asked, WorkspaceClient};
 use crate::error::ClientError;
+use crate::limits::MAX_ANSWER;
 
 /// The address of an issue that the query names, whatever it is called.
 const ISSUE: &str = "/api/v1/issue";
@@ -18,6 +20,19 @@ impl WorkspaceClient {
     /// Returns where an issue stands.
     pub async fn conducted_issue(&self, issue: &str) -> Result<Value, ClientError> {
         self.get(ISSUE, &[("identifier", issue.to_owned())]).await
+    }
+
+    /// Returns the last runs of an issue, the latest first.
+    pub async fn conducted_runs(&self, issue: &str) -> Result<Value, ClientError> {
+        self.get(&format!("{ISSUE}/runs"), &[("identifier", issue.to_owned())]).await
+    }
+
+    /// Returns what was written down about a run, a JSON object a line.
+    pub async fn transcript(&self, issue: &str, run: u64) -> Result<Bytes, ClientError> {
+        let (path, query) = (format!("{ISSUE}/runs/{run}"), [("identifier", issue.to_owned())]);
+        let asked = Asked { query: &query, ..Asked::new(Method::GET, &path) };
+        let answer = self.send(asked).await?;
+        self.bytes(answer, MAX_ANSWER).await
     }
 
     /// Gives an order for everything: `pause`, `drain`, `resume` or `refresh`.

@@ -26,17 +26,19 @@ mod takeover;
 mod tools;
 mod trace;
 mod transcript;
+mod webhook;
 mod work;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use carrel_agent::Agent;
+use carrel_agent::{Agent, Tools};
 use carrel_config::{ConductorConfig, Environment, Workflow};
 use carrel_domain::Clock;
 use carrel_store::Journal;
 use carrel_tracker::{Fault, Tracker};
-use carrel_workspace::{Commands, Runner};
+use carrel_workspace::{Commands, Runner, Workspace};
+use futures_util::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 
 pub use conductor::Conductor;
@@ -44,6 +46,7 @@ pub use error::StartError;
 pub use handle::{Announced, Gone, Handle};
 pub use once::Report;
 pub use setup::scope_of;
+pub use webhook::Told;
 
 /// What a conductor is made from.
 #[derive(Debug)]
@@ -86,6 +89,8 @@ pub struct Makers {
     pub tracker: Arc<TrackerMaker>,
     /// Makes the agent.
     pub agent: Arc<AgentMaker>,
+    /// Makes Carrel's own tools for an agent.
+    pub tools: Arc<ToolsMaker>,
 }
 
 /// Makes a tracker of settings.
@@ -93,6 +98,21 @@ pub type TrackerMaker = dyn Fn(&ConductorConfig) -> Result<Arc<dyn Tracker>, Fau
 
 /// Makes an agent of settings.
 pub type AgentMaker = dyn Fn(&ConductorConfig) -> Arc<dyn Agent> + Send + Sync;
+
+/// Makes Carrel's own tools for the agent of an issue; none if the settings ask for none.
+pub type ToolsMaker =
+    dyn Fn(Bench) -> BoxFuture<'static, Result<Option<Arc<dyn Tools>>, String>> + Send + Sync;
+
+/// Where the agent of an issue works.
+#[derive(Clone, Debug)]
+pub struct Bench {
+    /// The settings that its run began with.
+    pub workflow: Arc<Workflow>,
+    /// What runs commands.
+    pub runner: Arc<Runner>,
+    /// The one workspace that its tools are about.
+    pub workspace: Arc<Workspace>,
+}
 
 impl std::fmt::Debug for Makers {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

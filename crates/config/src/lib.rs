@@ -49,8 +49,8 @@ pub use reload::{Check, Reloader};
 pub use root::{Root, RootOrigin, default_root, resolve_root};
 pub use secrets::{MIN_SECRET_BYTES, environment_secrets, is_withheld, withheld_variables};
 pub use settings::{
-    AgentConfig, AgentKind, Approvals, Budget, Budgets, CodexConfig, ConductorConfig, Config,
-    HooksConfig, MAX_SCRIPT_BYTES, Network, ObservabilityConfig, Provider, ServerConfig,
+    AgentConfig, AgentKind, AgentToolset, Approvals, Budget, Budgets, CodexConfig, ConductorConfig,
+    Config, HooksConfig, MAX_SCRIPT_BYTES, Network, ObservabilityConfig, Provider, ServerConfig,
     TrackerConfig, TrackerKind, WorkspaceConfig,
 };
 pub use workflow::{Scope, Workflow};

@@ -13,7 +13,7 @@ mod workspace;
 
 use std::time::Duration;
 
-pub use agent::{AgentConfig, AgentKind, Approvals, Network};
+pub use agent::{AgentConfig, AgentKind, AgentToolset, Approvals, Network};
 pub use budgets::{Budget, Budgets};
 pub use codex::CodexConfig;
 pub use hooks::{HooksConfig, MAX_SCRIPT_BYTES};

@@ -34,5 +34,7 @@ pub use limits::{
     MAX_IN_FLIGHT, MAX_MESSAGE_BYTES, MAX_SESSIONS, MAX_SESSIONS_EACH, SESSION_IDLE,
     SHUTDOWN_GRACE, STREAM_LINGER, WRITE_STALL,
 };
-pub use server::{Facts, Offer, OfferHandler, OfferServer, ToolHandler, ToolServer};
+pub use server::{
+    Facts, Offer, OfferHandler, OfferServer, ToolHandler, ToolServer, plain_content, plain_tool,
+};
 pub use stdio::{StdioError, serve_lines, serve_stdio};

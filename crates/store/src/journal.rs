@@ -127,6 +127,8 @@ pub struct RunRecord {
 pub struct RunFilter {
     /// Those of one issue.
     pub issue: Option<String>,
+    /// Those of the issue that people know by this.
+    pub identifier: Option<String>,
     /// Those whose end was not noted.
     pub open: bool,
     /// How many at most; all if nothing is said.

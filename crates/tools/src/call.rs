@@ -40,6 +40,8 @@ pub struct CallOptions {
 pub struct Terms {
     /// The network of commands that do not say.
     pub network: Option<Network>,
+    /// The most of the network that any command gets, git included; what the policy allows if none.
+    pub network_limit: Option<Network>,
     /// More variables. Their values are masked in the answer. Git itself gets none of them.
     pub environment: Vec<(String, Secret)>,
     /// A key that commands may use over SSH and not read. Git itself does not get it.

@@ -44,6 +44,8 @@ pub enum Door {
     Rest,
     /// A step of a task.
     Task,
+    /// The agent of an issue.
+    Agent,
 }
 
 impl Door {
@@ -51,7 +53,7 @@ impl Door {
     pub(crate) fn wants_data(self) -> bool {
         match self {
             Self::Rest | Self::Task => true,
-            Self::Stdio | Self::Http | Self::Cli => false,
+            Self::Stdio | Self::Http | Self::Cli | Self::Agent => false,
         }
     }
 }

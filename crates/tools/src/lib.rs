@@ -51,3 +51,4 @@ pub use shell::{CommandFacts, CostFacts, SandboxFacts, notes};
 pub use spec::{SpecError, WorkspaceEntry, is_name as is_workspace_name, parse_workspaces};
 pub use tool::{About, Class, Effect, Scope, Tool};
 pub use toolbox::{Toolbox, ToolboxOptions};
+pub use workspaces::SECRET_TOOLS;

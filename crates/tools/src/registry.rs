@@ -118,6 +118,13 @@ impl Registry {
         self.offer(Arc::new(Entry::new(tool)));
     }
 
+    /// Offers none of the tools with these names.
+    #[must_use]
+    pub fn without(mut self, names: &[&str]) -> Self {
+        self.entries.retain(|entry| !names.contains(&entry.definition.about.name));
+        self
+    }
+
     fn offer(&mut self, entry: Arc<Entry>) {
         let about = entry.definition.about;
         if about.class != Class::Read && self.toolbox.access == WorkspaceAccess::ReadOnly {

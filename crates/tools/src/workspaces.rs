@@ -15,6 +15,11 @@ use crate::tool::{About, Class, Effect, Scope, Tool};
 /// The one tool whose answer is not masked.
 pub(crate) const SECRET: &str = "secret";
 
+/// The tools that hand out secrets of the operator's.
+pub const SECRET_TOOLS: [&str; 2] = [SECRET, AVAILABLE];
+
+const AVAILABLE: &str = "secrets_available";
+
 /// Adds the tools of this module.
 pub(crate) fn register(catalogue: &mut Catalogue) {
     catalogue.add(ListWorkspaces);
@@ -145,7 +150,7 @@ impl Tool for ListSecrets {
     type Facts = SecretNames;
 
     const ABOUT: About = About {
-        name: "secrets_available",
+        name: AVAILABLE,
         title: "List secrets",
         class: Class::Read,
         effect: Effect::NONE,

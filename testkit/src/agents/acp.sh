@@ -30,6 +30,7 @@ play() {
       fail '{"code":-32603,"message":"Internal error","data":{"details":"slow down","type":"rate_limit_error"}}'
       ;;
     logged_out) fail '{"code":-32000,"message":"Authentication required"}' ;;
+    stubborn) trap '' TERM INT HUP QUIT PIPE; while : "$2"; do sleep 1; echo still here; done ;;
     silence) sleep 1000 & wait $! ;;
     slow) for _ in 1 2 3 4; do sleep 0.4; chunk .; done; update '"sessionUpdate":"tool_call","title":"ls"'; done_well ;;
     malformed) printf '{"jsonrpc":\n'; echo 'a line that is no object'; done_well ;;

@@ -23,6 +23,7 @@ play() {
       notice account/rateLimits/updated '"rateLimits":{"limitId":"codex","primary":{"usedPercent":100,"resetsAt":1}}'
       end failed '{"message":"slow down","codexErrorInfo":"usageLimitExceeded"}'
       ;;
+    stubborn) trap '' TERM INT HUP QUIT PIPE; while : "$2"; do sleep 1; echo still here; done ;;
     silence) sleep 1000 ;;
     slow) for _ in 1 2 3 4; do sleep 0.4; notice item/started '"item":{"type":"reasoning"}'; done; done_well ;;
     malformed) say '{"method":'; say 'a line that is no object'; done_well ;;

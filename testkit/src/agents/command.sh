@@ -12,6 +12,7 @@ case $scenario in
     echo '{"event":"rate_limited","retry_after_seconds":1,"message":"slow down"}'
     exit 1
     ;;
+  stubborn) trap '' TERM INT HUP QUIT PIPE; while : "$2"; do sleep 1; echo still here; done ;;
   silence) sleep 1000 ;;
   slow) for _ in 1 2 3 4; do sleep 0.4; echo still at it; done; echo done ;;
   malformed) echo '{"event":'; echo done ;;

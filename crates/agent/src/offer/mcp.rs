@@ -2,31 +2,44 @@
 
 use serde_json::{Value, json};
 
-use crate::reporter::Reporter;
 use crate::rpc::{Message, UNKNOWN_METHOD};
-use crate::toolbox::Toolbox;
+use crate::toolbox::Used;
 
 /// What is said to those who do not say which revision they speak.
 const REVISION: &str = "2025-06-18";
 
-/// Answers a line; nothing if it wants no answer.
-pub(super) async fn answer(line: &str, tools: &Toolbox, reporter: &Reporter) -> Option<Value> {
-    let Message::Request { id, method, params } = Message::of(line) else { return None };
-    let result = match method.as_str() {
-        "initialize" => Some(introduction(&params)),
-        "ping" => Some(json!({})),
-        "tools/list" => Some(json!({ "tools": tools.list() })),
-        "tools/call" => Some(call(&params, tools, reporter).await),
-        _ => None,
-    };
-    let mut answer = json!({ "jsonrpc": "2.0", "id": id });
-    if let Some(result) = result {
-        answer["result"] = result;
-    } else {
-        let message = format!("{method} is not offered here");
-        answer["error"] = json!({ "code": UNKNOWN_METHOD, "message": message });
+/// What a line asks for.
+#[derive(Debug, PartialEq)]
+pub(super) enum Asked {
+    /// This answer, at once.
+    Answer(Value),
+    /// The use of a tool, to be answered under this id.
+    Call { id: Value, tool: String, arguments: Value },
+    /// The end of the request with this id.
+    Cancel(Value),
+    /// Nothing.
+    Nothing,
+}
+
+/// Reads a line.
+pub(super) fn read(line: &str, tools: &[Value]) -> Asked {
+    match Message::of(line) {
+        Message::Request { id, method, params } => match method.as_str() {
+            "initialize" => Asked::Answer(result(&id, &introduction(&params))),
+            "ping" => Asked::Answer(result(&id, &json!({}))),
+            "tools/list" => Asked::Answer(result(&id, &json!({ "tools": tools }))),
+            "tools/call" => call(id, &params),
+            _ => Asked::Answer(refusal(&id, &format!("{method} is not offered here"))),
+        },
+        Message::Notice { method, mut params } if method == "notifications/cancelled" => {
+            Asked::Cancel(params["requestId"].take())
+        }
+        Message::Notice { .. }
+        | Message::Reply { .. }
+        | Message::Other(_)
+        | Message::Malformed(_)
+        | Message::Text(_) => Asked::Nothing,
     }
-    Some(answer)
 }
 
 /// All revisions have tools in the same words.
@@ -39,10 +52,23 @@ fn introduction(params: &Value) -> Value {
     })
 }
 
-async fn call(params: &Value, tools: &Toolbox, reporter: &Reporter) -> Value {
-    let name = params["name"].as_str().unwrap_or_default();
+fn call(id: Value, params: &Value) -> Asked {
+    let tool = params["name"].as_str().unwrap_or_default().to_owned();
     let arguments = params.get("arguments").filter(|arguments| !arguments.is_null());
-    let used = tools.call(name, arguments.cloned().unwrap_or_else(|| json!({}))).await;
-    reporter.something(used.event, Some(name)).await;
-    json!({ "content": [{ "type": "text", "text": used.output }], "isError": !used.success })
+    Asked::Call { id, tool, arguments: arguments.cloned().unwrap_or_else(|| json!({})) }
+}
+
+/// Says what came of the use of a tool.
+pub(super) fn told(id: &Value, used: &Used) -> Value {
+    let answer = &used.answer;
+    result(id, &json!({ "content": answer.content, "isError": answer.is_error }))
+}
+
+fn result(id: &Value, result: &Value) -> Value {
+    json!({ "jsonrpc": "2.0", "id": id, "result": result })
+}
+
+fn refusal(id: &Value, message: &str) -> Value {
+    let error = json!({ "code": UNKNOWN_METHOD, "message": message });
+    json!({ "jsonrpc": "2.0", "id": id, "error": error })
 }

@@ -254,5 +254,5 @@ async fn item_071_and_133_a_session_has_the_tools_that_it_was_opened_with() {
     assert_eq!(heard.said("unsupported_tool_call"), ["nothing"]);
     let offered = received(&lab)[2]["params"]["dynamicTools"].clone();
     let names: Vec<&Value> = offered.as_array().unwrap().iter().map(|tool| &tool["name"]).collect();
-    assert_eq!(names, ["note", "fail"]);
+    assert_eq!(names, ["note", "fail", "wait"]);
 }

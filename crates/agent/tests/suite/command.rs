@@ -92,14 +92,15 @@ async fn item_072_a_command_uses_tools_that_run_outside_its_walls() {
     let heard = opened.close().await;
     let answers: Vec<Value> =
         lab.read("answers").lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    assert_eq!(answers[0]["result"]["protocolVersion"], "2025-11-25");
-    assert_eq!(answers[1]["result"]["tools"][0]["name"], "note");
+    let to = |id: u64| answers.iter().find(|answer| answer["id"] == id).unwrap();
+    assert_eq!(to(1)["result"]["protocolVersion"], "2025-11-25");
+    assert_eq!(to(2)["result"]["tools"][0]["name"], "note");
     assert_eq!(
-        answers[2]["result"],
+        to(3)["result"],
         json!({"content": [{"type": "text", "text": "noted as number 7"}], "isError": false})
     );
-    assert_eq!(answers[3]["result"]["isError"], true);
-    assert_eq!(answers[4]["error"]["code"], -32601);
+    assert_eq!(to(4)["result"]["isError"], true);
+    assert_eq!(to(5)["error"]["code"], -32601);
     assert_eq!(notes.kept(), [json!({"text": "a"})]);
     assert_eq!(heard.said("tool_call_completed"), ["note"]);
     assert_eq!(heard.said("tool_call_failed"), ["fail"]);

@@ -204,6 +204,25 @@ pub(crate) async fn an_agent_is_stopped_in_the_middle(kind: Kind) {
     assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
 }
 
+pub(crate) async fn an_agent_that_heeds_nothing_is_ended_in_time(kind: Kind) {
+    let lab = kind.lab().await;
+    let word = format!("stubborn-in-{}", lab.directory.path().file_name().unwrap().display());
+    let patient = kind.plays(&format!("stubborn {word}")).replace("900", "60000");
+    let mut opened = lab.open(&format!("{patient}}}")).await.unwrap();
+    let (heard, stop) = (opened.heard.clone(), opened.stop.clone());
+    let stopping = async {
+        heard.wait_for(|event| matches!(event, Event::SessionStarted { .. })).await;
+        assert!(processes_with(&word) > 0);
+        stop.cancel();
+    };
+    let (ended, ()) = tokio::join!(opened.session.turn(""), stopping);
+    assert_eq!(ended.unwrap_err().kind, FailureKind::Stopped);
+    let begun = Instant::now();
+    opened.close().await;
+    assert!(begun.elapsed() < Duration::from_secs(12), "{:?}", begun.elapsed());
+    assert_eq!(processes_with(&word), 0);
+}
+
 pub(crate) async fn a_program_that_is_missing_is_named(kind: Kind) {
     let lab = Lab::new().await;
     let opened = kind.open(&lab, "success", "").await;
@@ -253,6 +272,7 @@ macro_rules! suite {
             an_agent_that_falls_over_is_noticed
             item_067_a_question_ends_the_turn_with_its_text
             an_agent_is_stopped_in_the_middle
+            an_agent_that_heeds_nothing_is_ended_in_time
             a_program_that_is_missing_is_named
             item_028_a_workspace_that_is_gone_is_not_worked_in
         }

@@ -1,8 +1,9 @@
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use carrel_agent::{Event, Failure, Opening, Session, Tools};
+use carrel_agent::{Event, Failure, Opening, Remains, Session, ToolAnswer, ToolCall, Tools};
 use carrel_config::{
     ConductorConfig, Environment, HooksConfig, OperatorPolicy, Scope, TierChoice, Workflow,
 };
@@ -159,7 +160,7 @@ impl Lab {
 impl Opened {
     /// Closes the session, and returns all that was heard of it.
     pub(crate) async fn close(self) -> Heard {
-        self.session.close().await;
+        assert_eq!(self.session.close().await, Remains::Nothing);
         self.listening.await.unwrap();
         self.heard
     }
@@ -238,17 +239,20 @@ impl Tools for NoTools {
         Vec::new()
     }
 
-    async fn call(&self, name: &str, _: Value) -> (bool, String) {
-        (false, format!("there is no tool {name}"))
+    async fn call(&self, call: ToolCall) -> ToolAnswer {
+        ToolAnswer::failed(format!("there is no tool {}", call.name))
     }
 }
 
-/// A tool that remembers what it was used for, and one that fails.
+/// A tool that remembers what it was used for, one that fails, and one that waits for its end.
 #[derive(Debug, Default)]
 pub(crate) struct Notes {
     kept: Mutex<Vec<Value>>,
     /// What is configured later.
     pub(crate) later: Mutex<Vec<Value>>,
+    /// How many wait, and how many have waited.
+    pub(crate) waiting: AtomicUsize,
+    pub(crate) waited: AtomicUsize,
 }
 
 impl Notes {
@@ -263,15 +267,25 @@ impl Tools for Notes {
         let schema = json!({"type": "object", "properties": {"text": {"type": "string"}}});
         let tool = |name: &str, about: &str| json!({"name": name, "description": about, "inputSchema": schema});
         let mut tools = vec![tool("note", "Keeps a note."), tool("fail", "Fails.")];
+        tools.push(tool("wait", "Waits."));
         tools.extend(self.later.lock().unwrap().iter().cloned());
         tools
     }
 
-    async fn call(&self, name: &str, arguments: Value) -> (bool, String) {
-        if name == "fail" {
-            return (false, json!({"error": {"code": "bad_arguments"}}).to_string());
+    async fn call(&self, call: ToolCall) -> ToolAnswer {
+        match call.name.as_str() {
+            "fail" => ToolAnswer::failed(json!({"error": {"code": "bad_arguments"}}).to_string()),
+            "wait" => {
+                self.waiting.fetch_add(1, Ordering::SeqCst);
+                call.cancel.cancelled().await;
+                self.waiting.fetch_sub(1, Ordering::SeqCst);
+                self.waited.fetch_add(1, Ordering::SeqCst);
+                ToolAnswer::failed("cancelled")
+            }
+            _ => {
+                self.kept.lock().unwrap().push(call.arguments);
+                ToolAnswer::done("noted as number 7")
+            }
         }
-        self.kept.lock().unwrap().push(arguments);
-        (true, "noted as number 7".to_owned())
     }
 }

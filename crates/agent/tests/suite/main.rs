@@ -18,6 +18,8 @@ mod conformance;
 mod lab;
 /// How agents are started and ended.
 mod launch;
+/// Tools over a relay, several at once.
+mod offer;
 /// A real agent for the Agent Client Protocol, with a model that follows a script.
 mod real_acp;
 /// The Codex app server as it is installed, with a model that follows a script.

@@ -141,6 +141,7 @@ fn path_parameter(name: &'static str) -> Value {
             "What people call the issue, or what the tracker knows it by.",
             json!({ "type": "string", "minLength": 1 }),
         ),
+        "run" => ("The number of the run.", json!({ "type": "integer", "minimum": 0 })),
         _ => ("The name of a tool.", json!({ "type": "string", "enum": tool_names() })),
     };
     json!({ "name": name, "in": "path", "required": true, "description": description, "schema": schema })

@@ -1,17 +1,22 @@
 //! `/api/v1`
 
 mod events;
+mod runs;
 mod table;
+
+use std::collections::HashMap;
 
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::{FromRequestParts, Path, State};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, StatusCode, header};
-use carrel_conductor::snapshot::{IssueView, SessionLog, Snapshot};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::IntoResponse as _;
+use carrel_conductor::snapshot::{IssueView, Snapshot};
 use carrel_conductor::{IssueId, Mode, Order};
-use carrel_domain::{Code, Timestamp};
-use carrel_store::{RunFilter, RunRecord};
+use carrel_domain::{Code, Secret, Timestamp};
+use carrel_store::RunFilter;
+use carrel_tracker::ASANA_SECRET;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -19,7 +24,7 @@ use serde_json::json;
 use super::{unknown, wrong_method};
 use crate::answer::{Answered, Failed, json_answer, ok};
 use crate::auth::Scope;
-use crate::conductor::{ConductorApi, check, unavailable};
+use crate::conductor::{ConductorApi, Heard, check, unavailable};
 use crate::extract::{Params, Who, parse};
 use crate::limits::BODY_READ_TIMEOUT;
 use crate::openapi::Route;
@@ -68,6 +73,47 @@ struct Which {
     identifier: Option<String>,
 }
 
+/// What a request calls an issue.
+struct Asked {
+    name: String,
+    which: Which,
+}
+
+impl Asked {
+    async fn of(parts: &mut Parts, api: &ConductorApi) -> Result<Self, Failed> {
+        let Who(_) = Who::from_request_parts(parts, api).await?;
+        let Path(mut pieces) = Path::<HashMap<String, String>>::from_request_parts(parts, api)
+            .await
+            .map_err(|_| Failed::field("issue", "is text"))?;
+        let Params(which) = Params::<Which>::from_request_parts(parts, api).await?;
+        Ok(Self { name: pieces.remove("issue").unwrap_or_default(), which })
+    }
+
+    /// Returns what the tracker, or else what people call it.
+    fn words(&self) -> (Option<&str>, &str) {
+        match &self.which {
+            Which { id: Some(id), .. } if self.name == BY_QUERY => (Some(id), id),
+            Which { identifier: Some(identifier), .. } if self.name == BY_QUERY => {
+                (None, identifier)
+            }
+            Which { .. } => (None, &self.name),
+        }
+    }
+
+    fn find(&self, state: &carrel_conductor::State) -> Option<IssueId> {
+        match self.words() {
+            (Some(id), _) => state.find_id(id),
+            (None, name) => state.find(name),
+        }
+    }
+
+    fn unknown(&self, why: &str) -> Failed {
+        let name: String = self.words().1.chars().take(200).collect();
+        let message = format!("nobody works on {name}, and {why}");
+        Failed::new(Code::IssueNotFound, message, json!({ "issue": name }))
+    }
+}
+
 /// The issue of a request.
 struct Named(IssueId);
 
@@ -75,24 +121,9 @@ impl FromRequestParts<ConductorApi> for Named {
     type Rejection = Failed;
 
     async fn from_request_parts(parts: &mut Parts, api: &ConductorApi) -> Result<Self, Failed> {
-        let Who(_) = Who::from_request_parts(parts, api).await?;
-        let Path(name) = Path::<String>::from_request_parts(parts, api)
-            .await
-            .map_err(|_| Failed::field("issue", "is text"))?;
-        let Params(which) = Params::<Which>::from_request_parts(parts, api).await?;
-        let state = api.state()?;
-        let found = match which {
-            Which { id: Some(id), .. } if name == BY_QUERY => state.find_id(&id),
-            Which { identifier: Some(identifier), .. } if name == BY_QUERY => {
-                state.find(&identifier)
-            }
-            Which { .. } => state.find(&name),
-        };
-        found.map(Self).ok_or_else(|| {
-            let name: String = name.chars().take(200).collect();
-            let message = format!("nobody works on {name}, and it waits for nothing here");
-            Failed::new(Code::IssueNotFound, message, json!({ "issue": name }))
-        })
+        let asked = Asked::of(parts, api).await?;
+        let found = asked.find(&*api.state()?);
+        found.map(Self).ok_or_else(|| asked.unknown("it waits for nothing here"))
     }
 }
 
@@ -103,27 +134,15 @@ async fn state(State(api): State<ConductorApi>, Who(caller): Who) -> Answered {
 
 async fn show(State(api): State<ConductorApi>, Who(caller): Who, Named(id): Named) -> Answered {
     check(&caller, Scope::Read)?;
-    let filter = RunFilter { issue: Some(id.0.clone()), open: false, limit: Some(MAX_RUNS) };
+    let filter =
+        RunFilter { issue: Some(id.0.clone()), limit: Some(MAX_RUNS), ..RunFilter::default() };
     let runs = api.handle().runs(filter).await?;
-    let view = IssueView::of(&*api.state()?, &id, api.now(), runs.into_iter().map(log).collect());
+    let view =
+        IssueView::of(&*api.state()?, &id, api.now(), runs.into_iter().map(runs::log).collect());
     let view = view.ok_or_else(|| {
         Failed::new(Code::IssueNotFound, format!("{id} is gone by now"), json!({}))
     })?;
     Ok(ok(&view))
-}
-
-fn log(run: RunRecord) -> SessionLog {
-    SessionLog {
-        run: run.run,
-        attempt: run.attempt,
-        started_at: run.started_at,
-        ended_at: run.ended_at,
-        outcome: run.outcome,
-        error: run.error,
-        session_id: run.session,
-        path: run.transcript,
-        url: None,
-    }
 }
 
 /// What follows from a call for a look at the tracker.
@@ -150,7 +169,10 @@ async fn refresh(
     match who {
         Ok(Who(caller)) => check(&caller, Scope::Exec)?,
         Err(failed) if headers.contains_key(header::AUTHORIZATION) => return Err(failed),
-        Err(_) => api.believe_webhook(&headers, &body)?,
+        Err(_) => match api.believe_webhook(&headers, &body).await? {
+            Heard::Wake => {}
+            Heard::Introduction(secret) => return introduced(&secret),
+        },
     }
     let requested_at = api.now();
     let coalesced = api.state()?.is_looking(requested_at);
@@ -158,6 +180,14 @@ async fn refresh(
     let operations = ["poll", "reconcile"];
     let reply = Refreshing { queued: true, coalesced, requested_at, operations };
     Ok(json_answer(StatusCode::ACCEPTED, &reply))
+}
+
+/// Says to a tracker what it wants to hear.
+fn introduced(secret: &Secret) -> Answered {
+    let value = HeaderValue::from_str(secret.expose());
+    let mut value = value.map_err(|_| Failed::field(ASANA_SECRET, "is text"))?;
+    value.set_sensitive(true);
+    Ok((StatusCode::NO_CONTENT, [(ASANA_SECRET, value)]).into_response())
 }
 
 async fn read(body: Body) -> Result<Bytes, Failed> {

@@ -1,8 +1,15 @@
 //! What a terminal shows while issues are worked off.
+//!
+//! A terminal that somebody has stopped, or that nobody reads, takes nothing more. So a thread of its own
+//! writes to it; when that is held up, frames are left out, and nothing else waits.
 
 use std::io::{self, IsTerminal as _, Write as _};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, channel, sync_channel};
+use std::thread;
 use std::time::Duration;
 
+use carrel_conductor::State;
 use carrel_conductor::dashboard::{Painter, render};
 use carrel_conductor::drive::Handle;
 use carrel_conductor::snapshot::Snapshot;
@@ -10,6 +17,7 @@ use carrel_config::{Environment, ObservabilityConfig};
 use carrel_domain::{Clock as _, SystemClock};
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
+use tracing::warn;
 
 use crate::logging;
 
@@ -19,6 +27,9 @@ const USUAL_SIZE: (usize, usize) = (120, 40);
 /// How the terminals are called that show lines and nothing else.
 const DUMB: &str = "dumb";
 
+/// How long a terminal has to take what gives it back.
+const PATIENCE: Duration = Duration::from_millis(500);
+
 /// Tells whether there is a terminal that can show more than lines.
 pub(crate) fn is_there(environment: &Environment) -> bool {
     io::stdout().is_terminal() && environment.get_str("TERM").is_some_and(|term| term != DUMB)
@@ -26,56 +37,92 @@ pub(crate) fn is_there(environment: &Environment) -> bool {
 
 /// A terminal that shows how things stand, until it is dropped.
 struct Screen {
-    painter: Painter,
+    /// Holds one look. While it waits, later ones are left out.
+    looks: Option<SyncSender<Arc<State>>>,
+    /// Ends when the terminal was given back.
+    given_back: Receiver<()>,
 }
 
 impl Screen {
-    fn open(colours: bool) -> Self {
-        let painter = Painter::new(colours);
+    fn open(colours: bool) -> io::Result<Self> {
+        let (looks, waiting) = sync_channel(1);
+        let (done, given_back) = sync_channel(0);
+        thread::Builder::new().name("screen".to_owned()).spawn(move || {
+            paint(&waiting, Painter::new(colours));
+            drop(done);
+        })?;
         logging::keep_off_the_terminal(true);
-        write(painter.open());
-        Self { painter }
+        Ok(Self { looks: Some(looks), given_back })
     }
 
-    fn show(&mut self, handle: &Handle) {
-        let size = size();
-        let snapshot = Snapshot::of(&handle.state(), SystemClock.now());
-        let frame = render(&snapshot, size.0, size.1);
-        write(&self.painter.paint(&frame, size));
+    fn show(&self, handle: &Handle) {
+        if let Some(looks) = &self.looks {
+            // There is a newer one soon.
+            let _ = looks.try_send(handle.state());
+        }
     }
 }
 
 impl Drop for Screen {
+    /// Gives the terminal back. One that does not take it gets no lines either, since whoever wrote them
+    /// would wait.
     fn drop(&mut self) {
-        write(self.painter.close());
-        logging::keep_off_the_terminal(false);
+        self.looks = None;
+        if self.given_back.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Disconnected) {
+            logging::keep_off_the_terminal(false);
+        }
     }
 }
 
-/// Gives the terminal back before everything ends at once.
+/// Shows each look, until there are no more.
+fn paint(looks: &Receiver<Arc<State>>, mut painter: Painter) {
+    write(painter.open());
+    while let Ok(state) = looks.recv() {
+        let (size, snapshot) = (size(), Snapshot::of(&state, SystemClock.now()));
+        let frame = render(&snapshot, size.0, size.1);
+        write(&painter.paint(&frame, size));
+    }
+    write(painter.close());
+}
+
+/// Gives the terminal back before everything ends at once, if it takes that.
 pub(super) fn give_back() {
     if logging::is_off_the_terminal() {
-        write(Painter::new(false).close());
+        within_patience(|| write(Painter::new(false).close()));
+    }
+}
+
+/// Does something that may be held up, and goes on without it then.
+fn within_patience(work: impl FnOnce() + Send + 'static) {
+    let (done, over) = channel::<()>();
+    let spawned = thread::Builder::new().spawn(move || {
+        work();
+        drop(done);
+    });
+    if spawned.is_ok() {
+        let _ = over.recv_timeout(PATIENCE);
     }
 }
 
 /// Shows how things stand until it is told to stop, or the workflow file says so.
 pub(super) async fn show(mut handle: Handle, environment: &Environment, stop: CancellationToken) {
     let colours = environment.get("NO_COLOR").is_none_or(std::ffi::OsStr::is_empty);
-    let mut screen = Screen::open(colours);
-    loop {
-        let Some(settings) = settings(&handle).filter(|settings| settings.dashboard_enabled) else {
-            return;
-        };
+    let screen = match Screen::open(colours) {
+        Ok(screen) => screen,
+        Err(error) => return warn!(%error, "The terminal shows lines alone"),
+    };
+    while let Some(settings) = settings(&handle).filter(|settings| settings.dashboard_enabled) {
         screen.show(&handle);
         let earliest = Instant::now() + settings.render_interval;
         let waited = timeout(settings.refresh.max(Duration::from_millis(1)), handle.changed());
         tokio::select! {
-            () = stop.cancelled() => return,
-            changed = waited => if changed == Ok(false) { return },
+            () = stop.cancelled() => break,
+            changed = waited => if changed == Ok(false) { break },
         }
         sleep_until(earliest).await;
     }
+    // It may wait for the terminal.
+    let _ = tokio::task::spawn_blocking(move || drop(screen)).await;
 }
 
 fn settings(handle: &Handle) -> Option<ObservabilityConfig> {

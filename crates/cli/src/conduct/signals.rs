@@ -26,8 +26,11 @@ pub(super) fn stop_on_signal(
     let stop = stop.clone();
     Ok(tokio::spawn(async move {
         any(&mut signals).await;
-        output::note("ending the agents; once more to end at once");
         stop.cancel();
+        // A terminal that takes nothing holds up neither the end nor the second signal.
+        tokio::task::spawn_blocking(|| {
+            output::note("ending the agents; once more to end at once");
+        });
         any(&mut signals).await;
         screen::give_back();
         std::process::exit(INTERRUPTED);

@@ -12,10 +12,16 @@ mod crash;
 mod door;
 /// The recipes of the guide for hooks.
 mod recipes;
+/// What a terminal does to it.
+mod screen;
 /// What it answers over HTTP.
 mod seen;
 /// Ends in an orderly way.
 mod stopping;
+/// Carrel's own tools for agents.
+mod tools;
+/// Calls of trackers.
+mod webhooks;
 
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};

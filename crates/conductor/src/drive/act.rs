@@ -90,7 +90,10 @@ impl Conductor {
             stop: stop.clone(),
         };
         self.active.insert(run, Active { issue, stop, orders });
-        let worked = async move { Message::Over(run, job.run().await) };
+        let worked = async move {
+            let (end, remains) = job.run().await;
+            Message::Over(run, end, remains)
+        };
         let task = told(self.inbox.clone(), Message::Broke(run), worked);
         self.works.spawn(task);
     }

@@ -92,7 +92,8 @@ impl Conductor {
             state = state.once();
         }
         let workflow = Arc::clone(&setup.workflow);
-        let (handle, desk) = handle::pair(&state, workflow, Arc::clone(&journal), &scope);
+        let (handle, desk) =
+            handle::pair(&state, workflow, Arc::clone(&journal), &scope, Arc::clone(home.files()));
         let (inbox, queue) = mpsc::channel(WAITING_MESSAGES);
         let scribe = Scribe::start(&home).map_err(StartError::Thread)?;
         let follower = Follower {

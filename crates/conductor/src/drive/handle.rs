@@ -1,14 +1,19 @@
 //! How others look at the conductor, and give it orders.
 
+use std::fs::File;
+use std::io;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use carrel_config::Workflow;
-use carrel_domain::Timestamp;
+use carrel_domain::{Secret, Timestamp};
+use carrel_fsroot::Root;
 use carrel_store::{Journal, RunFilter, RunRecord, StoreError};
 use serde::Serialize;
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 
+use super::transcript;
+use super::webhook::{Keeper, Told};
 use crate::event::Order;
 use crate::notice::Notice;
 use crate::refusal::Refused;
@@ -29,6 +34,8 @@ pub struct Handle {
     said: broadcast::Sender<Arc<Announced>>,
     journal: Arc<dyn Journal>,
     scope: Arc<str>,
+    files: Arc<Root>,
+    keeper: Keeper,
 }
 
 /// Something that people were told.
@@ -70,6 +77,7 @@ pub(super) fn pair(
     workflow: Arc<Workflow>,
     journal: Arc<dyn Journal>,
     scope: &str,
+    files: Arc<Root>,
 ) -> (Handle, Desk) {
     let (published, seen) = watch::channel(Arc::new(state.clone()));
     let (orders, queue) = mpsc::channel(WAITING);
@@ -82,6 +90,8 @@ pub(super) fn pair(
         said: said.clone(),
         journal,
         scope: scope.into(),
+        keeper: Keeper::new(Arc::clone(&files)),
+        files,
     };
     (handle, Desk { state: published, workflow, orders: queue, said })
 }
@@ -135,5 +145,27 @@ impl Handle {
     /// Returns runs, the latest first.
     pub async fn runs(&self, filter: RunFilter) -> Result<Vec<RunRecord>, StoreError> {
         self.journal.runs(&self.scope, filter).await
+    }
+
+    /// Returns the secret that the tracker chose for its webhook, if it did.
+    pub async fn webhook_secret(&self) -> Option<Secret> {
+        let keeper = self.keeper.clone();
+        tokio::task::spawn_blocking(move || keeper.secret()).await.ok().flatten()
+    }
+
+    /// Keeps the secret that the tracker chose for its webhook. It is on the disk when this returns.
+    pub async fn keep_webhook_secret(&self, secret: Secret) -> io::Result<Told> {
+        let keeper = self.keeper.clone();
+        let kept = tokio::task::spawn_blocking(move || keeper.keep(&secret)).await;
+        kept.map_err(io::Error::other)?.map_err(io::Error::other)
+    }
+
+    /// Opens what was written down about a run, with its present length; nothing if it is not kept any
+    /// more. Of the record, only the number and the issue say where that is.
+    pub async fn transcript(&self, run: &RunRecord) -> io::Result<Option<(File, u64)>> {
+        let (files, identifier, run) = (Arc::clone(&self.files), run.identifier.clone(), run.run);
+        let opened = move || transcript::open(&files, &identifier, run);
+        let opened = tokio::task::spawn_blocking(opened).await.map_err(io::Error::other)?;
+        opened.map_err(io::Error::other)
     }
 }

@@ -7,7 +7,7 @@ mod words;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use carrel_agent::{Failure, FailureKind, Opening};
+use carrel_agent::{Failure, FailureKind, Opening, Remains, Tools};
 use carrel_domain::{Clock, Identifier, message_of};
 use carrel_workspace::{Create, Hook, Hooks, Runner, Workspace, Workspaces};
 use serde_json::json;
@@ -16,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::info;
 
 use self::ears::Ears;
+use super::Bench;
 use super::setup::Setup;
 use super::takeover;
 use super::tools::IssueTools;
@@ -58,24 +59,25 @@ pub(super) struct Job {
 /// A run under way.
 struct Doing {
     job: Job,
+    remains: Remains,
     transcript: Transcript,
 }
 
 impl Job {
-    /// Does the run. Nothing of it is left when this returns.
-    pub(super) async fn run(self) -> End {
+    /// Does the run, and tells what is left of it.
+    pub(super) async fn run(self) -> (End, Remains) {
         let secrets = self.setup.workflow.known_secrets();
         let transcript = self.scribe.begin(&self.start, secrets, Arc::clone(&self.clock)).await;
         let Start { run, issue, attempt, thread, .. } = &self.start;
         let began = json!({ "run": run, "issue": issue, "attempt": attempt, "thread": thread });
         transcript.note("run_started", began).await;
-        let mut doing = Doing { job: self, transcript };
+        let mut doing = Doing { job: self, transcript, remains: Remains::Nothing };
         let end = doing.run().await;
         let (outcome, error) = super::memory::outcome(&end);
         let transcript = doing.transcript;
         transcript.note("run_ended", json!({ "outcome": outcome, "error": error })).await;
         transcript.close().await;
-        end
+        (end, doing.remains)
     }
 }
 
@@ -143,15 +145,31 @@ impl Doing {
         end
     }
 
-    /// Opens a session, takes its turns and closes it.
+    /// Prepares what the agent needs, and takes turns with it. None of its tools runs when this returns.
     async fn speak(&mut self, workspace: &Arc<Workspace>) -> End {
         let prompt = match words::first(&self.job.setup.workflow.prompt, &self.job.start) {
             Ok(prompt) => prompt,
             Err(error) => return End::Failed(format!("{}: {error}", error.kind())),
         };
+        let tools = match self.tools(workspace).await {
+            Ok(tools) => tools,
+            Err(error) => return End::Failed(error),
+        };
+        let end = self.converse(workspace, prompt, Arc::clone(&tools)).await;
+        tools.close().await;
+        end
+    }
+
+    /// Opens a session, takes its turns and closes it.
+    async fn converse(
+        &mut self,
+        workspace: &Arc<Workspace>,
+        prompt: String,
+        tools: Arc<dyn Tools>,
+    ) -> End {
         let (events, heard) = mpsc::channel(WAITING_EVENTS);
         let mut ears = Ears::new(self.job.start.run, heard, self.job.inbox.clone());
-        let opening = self.opening(workspace, events);
+        let opening = self.opening(workspace, tools, events);
         let agent = Arc::clone(&self.job.setup.agent);
         let opened = ears.during(&self.transcript, agent.open(opening)).await;
         let mut session = match opened {
@@ -159,18 +177,31 @@ impl Doing {
             Err(failure) => return self.failed(&failure).await,
         };
         let end = self.turns(session.as_mut(), prompt, &mut ears, workspace).await;
-        ears.during(&self.transcript, session.close()).await;
+        self.remains = ears.during(&self.transcript, session.close()).await;
         ears.flush(&self.transcript).await;
         end
+    }
+
+    /// Prepares the tools that the agent is offered.
+    async fn tools(&self, workspace: &Arc<Workspace>) -> Result<Arc<dyn Tools>, String> {
+        let setup = &self.job.setup;
+        let bench = Bench {
+            workflow: Arc::clone(&setup.workflow),
+            runner: Arc::clone(&self.job.runner),
+            workspace: Arc::clone(workspace),
+        };
+        let own = (setup.tools)(bench).await?;
+        let (tracker, issue) = (Arc::clone(&setup.tracker), self.job.start.issue.clone());
+        Ok(Arc::new(IssueTools { tracker, issue, own }))
     }
 
     fn opening(
         &self,
         workspace: &Arc<Workspace>,
+        tools: Arc<dyn Tools>,
         events: mpsc::Sender<carrel_agent::Event>,
     ) -> Opening {
         let issue = &self.job.start.issue;
-        let tracker = Arc::clone(&self.job.setup.tracker);
         let attempt = self.job.start.attempt.map(|attempt| attempt.to_string()).unwrap_or_default();
         let environment = [
             ("CARREL_ISSUE_ID", issue.id.0.clone()),
@@ -183,7 +214,7 @@ impl Doing {
             title: format!("{}: {}", issue.identifier, issue.title),
             thread: self.job.start.thread.clone(),
             environment: environment.map(|(name, value)| (name.to_owned(), value)).into(),
-            tools: Arc::new(IssueTools { tracker, issue: issue.clone() }),
+            tools,
             events,
             stop: self.job.stop.clone(),
         }

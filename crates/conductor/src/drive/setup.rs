@@ -13,8 +13,8 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
-use super::Makers;
 use super::error::StartError;
+use super::{Makers, ToolsMaker};
 
 /// The settings that say whose issues a tracker tells of.
 const SCOPING: [&str; 8] = [
@@ -29,16 +29,22 @@ const SCOPING: [&str; 8] = [
 ];
 
 /// What a workflow file asks for. A run keeps what it began with.
-#[derive(Debug)]
 pub(super) struct Setup {
     pub(super) workflow: Arc<Workflow>,
     pub(super) workspaces: Workspaces,
     pub(super) hooks: Hooks,
     pub(super) tracker: Arc<dyn Tracker>,
     pub(super) agent: Arc<dyn Agent>,
+    pub(super) tools: Arc<ToolsMaker>,
     /// What is blanked out of every text.
     pub(super) secrets: Vec<Secret>,
     root: RootOptions,
+}
+
+impl std::fmt::Debug for Setup {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Setup").field("workflow", &self.workflow).finish_non_exhaustive()
+    }
 }
 
 impl Setup {
@@ -53,6 +59,7 @@ impl Setup {
         let config = conductor(&workflow)?;
         let tracker = (makers.tracker)(config).map_err(StartError::Tracker)?;
         let agent = (makers.agent)(config);
+        let tools = Arc::clone(&makers.tools);
         let root = RootOptions::of(&workflow, environment);
         let workspaces = Workspaces::open_or_create(&root)?;
         let secrets = workflow.known_secrets();
@@ -60,7 +67,7 @@ impl Setup {
         let hooks = HookSettings::new(hooks, environment, secrets.clone());
         let hooks = hooks.with(CARREL, commands.program()).with(CARREL_DATA, data);
         let hooks = Hooks::new(hooks, commands.clone(), CancellationToken::new());
-        Ok(Self { workflow, workspaces, hooks, tracker, agent, secrets, root })
+        Ok(Self { workflow, workspaces, hooks, tracker, agent, tools, secrets, root })
     }
 
     /// Returns what the file says about trackers and agents.

@@ -55,7 +55,7 @@ impl Scribe {
 
     /// Returns the file of a run.
     pub(super) fn path(&self, start: &Start) -> PathBuf {
-        self.directory.join(relative(start))
+        self.directory.join(relative(&start.issue.identifier, start.run.0))
     }
 
     /// Begins the transcript of a run. What cannot be written is missing, and said once.
@@ -67,17 +67,30 @@ impl Scribe {
     ) -> Transcript {
         let run = start.run.0;
         // If nobody writes any more, that has been said.
-        let _ = self.orders.send(Order::Begin(run, relative(start))).await;
+        let _ = self.orders.send(Order::Begin(run, relative(&start.issue.identifier, run))).await;
         Transcript { run, orders: self.orders.clone(), secrets, clock }
     }
 }
 
+/// Opens what was written down about a run, with its present length; nothing if it is not kept any more.
+pub(super) fn open(
+    files: &Root,
+    identifier: &str,
+    run: u64,
+) -> Result<Option<(File, u64)>, carrel_fsroot::Error> {
+    match files.open_file(&relative(identifier, run)) {
+        Ok((file, metadata)) => Ok(Some((file, metadata.size))),
+        Err(error) if error.is_not_found() => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
 /// Returns the file of a run below the conductor's own directory.
-fn relative(start: &Start) -> PathBuf {
-    let identifier = Identifier::parse(&start.issue.identifier);
+fn relative(identifier: &str, run: u64) -> PathBuf {
+    let identifier = Identifier::parse(identifier);
     let key = identifier.map(|identifier| WorkspaceKey::derive(&identifier).to_string());
     let key = key.unwrap_or_else(|_| "issue".to_owned());
-    Path::new("runs").join(key).join(format!("{}.jsonl", start.run.0))
+    Path::new("runs").join(key).join(format!("{run}.jsonl"))
 }
 
 /// The transcript of a run.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use carrel_agent::Remains;
 use carrel_domain::message_of;
 use carrel_store::Note;
 use tokio::sync::mpsc;
@@ -39,8 +40,8 @@ const PUBLISHED_AGAIN: Duration = Duration::from_millis(50);
 pub(super) enum Message {
     /// Something happened.
     Event(Event),
-    /// A run is over, and nothing of it is left.
-    Over(RunId, End),
+    /// A run is over.
+    Over(RunId, End, Remains),
     /// A run broke off by a defect of ours. Something of it may be left.
     Broke(RunId),
 }
@@ -109,7 +110,9 @@ impl Conductor {
         while let Some(message) = next {
             match message {
                 Message::Event(event) => events.push(event),
-                Message::Over(run, end) => events.extend(self.over(run, end).await),
+                Message::Over(run, end, remains) => {
+                    events.extend(self.over(run, end, remains).await);
+                }
                 Message::Broke(run) => events.extend(self.broke(run)),
             }
             next = (events.len() < MAX_BATCH).then(|| self.queue.try_recv().ok()).flatten();
@@ -118,10 +121,14 @@ impl Conductor {
     }
 
     /// Takes note that a run is over. One that was stopped because everything ends goes on when the
-    /// next conductor starts, so that what is remembered of it stays as it is.
-    async fn over(&mut self, run: RunId, end: End) -> Option<Event> {
+    /// next conductor starts, so that what is remembered of it stays as it is. If something is left of
+    /// it, the next one on its issue waits until nothing is.
+    async fn over(&mut self, run: RunId, end: End, remains: Remains) -> Option<Event> {
         let active = self.active.remove(&run);
-        let stopped = active.is_some_and(|active| active.stop.is_cancelled());
+        let stopped = active.as_ref().is_some_and(|active| active.stop.is_cancelled());
+        if let (Some(active), Remains::Something) = (active, remains) {
+            self.unsettled.insert(active.issue);
+        }
         let entry = self
             .state()
             .entries

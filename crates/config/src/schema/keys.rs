@@ -5,7 +5,7 @@ use super::Kind::{
     Choice, FilledText, Flag, Map, PositiveNumber, Refused, Secret, Text, TextOrMap, Texts,
 };
 use super::{Key, Kind, Section};
-use crate::settings::{AgentKind, Approvals, Network, TrackerKind};
+use crate::settings::{AgentKind, AgentToolset, Approvals, Network, TrackerKind};
 
 macro_rules! keys {
     ($($section:literal: $purpose:literal {
@@ -80,6 +80,8 @@ keys! {
             "What an `acp` agent is answered when it asks for permission: to go on, since its walls hold whatever it does, or that a person has to decide, which stops the run. Codex has `codex.approval_policy`.";
         AGENT_NETWORK = "agent.network", Choice(Network::NAMES), Written("full"), "next run",
             "What the agent reaches: nothing, its own loopback, or the host's network.";
+        AGENT_TOOLSET = "agent.toolset", Choice(AgentToolset::NAMES), Written("none"), "next run",
+            "Which of Carrel's own tools the agent is offered for its workspace, beside those of the tracker: none, since agents have tools of their own and each further one costs tokens in every request; those for work on code; or the six of the workspace service.";
         AGENT_ENV = "agent.env", Texts, Written("[]"), "next run",
             "Names of variables of yours that the agent sees, such as the one with the key of its model.";
         AGENT_READABLE = "agent.sandbox.readable", Texts, Written("[]"), "next run",

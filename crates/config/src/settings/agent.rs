@@ -52,6 +52,20 @@ choices! {
     }
 }
 
+choices! {
+    /// Which of Carrel's own tools an agent is offered, beside those of the tracker.
+    #[derive(Default)]
+    AgentToolset {
+        /// None: agents have their own.
+        #[default]
+        None = "none",
+        /// Everything for work on code.
+        Code = "code",
+        /// The six tools of the workspace service.
+        Workspace = "workspace",
+    }
+}
+
 /// Which agent works, how many at once, and what each may reach.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AgentConfig {
@@ -63,6 +77,8 @@ pub struct AgentConfig {
     pub approvals: Approvals,
     /// What it reaches over the network.
     pub network: Network,
+    /// Which of Carrel's own tools it is offered.
+    pub toolset: AgentToolset,
     /// Names of the operator's variables that it sees.
     pub env: Vec<String>,
     /// Further paths that it may read.
@@ -87,6 +103,7 @@ impl AgentConfig {
             command: read_command(reader, kind),
             approvals: reader.choice(&keys::AGENT_APPROVALS, Approvals::parse),
             network: reader.choice(&keys::AGENT_NETWORK, Network::parse),
+            toolset: reader.choice(&keys::AGENT_TOOLSET, AgentToolset::parse),
             env: variables::read(reader, &keys::AGENT_ENV),
             readable: read_paths(reader, &keys::AGENT_READABLE),
             writable: read_paths(reader, &keys::AGENT_WRITABLE),

@@ -1,8 +1,12 @@
 //! Which half of an answer a client lets its model see.
 
+use carrel_tools::{Answer, Definition};
 use rmcp::RoleServer;
 use rmcp::model::{CallToolResult, ContentBlock, Tool};
 use rmcp::service::RequestContext;
+use serde_json::{Value, json};
+
+use super::encode;
 
 /// How the names of clients begin that show their model `structuredContent` alone where an answer has
 /// it: their model would see how long a file is, and not a line of it.
@@ -69,6 +73,17 @@ impl Audience {
         }
         result
     }
+}
+
+/// Describes a tool for an agent whose model sees text alone.
+pub fn plain_tool(definition: &Definition) -> Value {
+    json!(Audience::TextAlone.tool(encode::tool(definition)))
+}
+
+/// Puts an answer into words for an agent whose model sees text alone: the pieces of its content.
+pub fn plain_content(answer: Answer) -> Vec<Value> {
+    let result = Audience::TextAlone.result(encode::result(answer));
+    result.content.iter().map(|piece| json!(piece)).collect()
 }
 
 #[cfg(test)]

@@ -151,11 +151,13 @@ fn runs(
         "SELECT run, issue, identifier, attempt, started_at, ended_at, outcome, error, workspace,
                 thread, session, transcript
          FROM conductor_runs
-         WHERE scope = ?1 AND (?2 IS NULL OR issue = ?2) AND (NOT ?3 OR ended_at IS NULL)
-         ORDER BY run DESC LIMIT ?4",
+         WHERE scope = ?1 AND (?2 IS NULL OR issue = ?2) AND (?3 IS NULL OR identifier = ?3)
+           AND (NOT ?4 OR ended_at IS NULL)
+         ORDER BY run DESC LIMIT ?5",
     )?;
     let limit = filter.limit.map_or(-1, i64::from);
-    let found = select.query_map(params![scope, filter.issue, filter.open, limit], run)?;
+    let RunFilter { issue, identifier, open, .. } = filter;
+    let found = select.query_map(params![scope, issue, identifier, open, limit], run)?;
     Ok(found.collect::<rusqlite::Result<_>>()?)
 }
 

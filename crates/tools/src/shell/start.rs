@@ -21,7 +21,7 @@ use tokio::time::{Instant, interval_at};
 use tokio_util::sync::CancellationToken;
 
 use super::watched::Watched;
-use crate::call::Call;
+use crate::call::{Call, Terms};
 use crate::events::Event;
 use crate::failure::Failure;
 
@@ -116,7 +116,7 @@ impl Launch {
         let (asked, started) = oneshot::channel();
         let lifetime = self.timeout.is_none().then(|| place.lifetime());
         let (name, access) = (self.name.clone(), self.access);
-        let mut request = self.request(call, lifetime);
+        let mut request = self.request(call, lifetime)?;
         request.access = access;
         request.started = Some(asked);
         let (watched, live) = watched.unzip();
@@ -142,7 +142,7 @@ impl Launch {
         Ok(shell)
     }
 
-    fn request(self, call: &Call, lifetime: Option<Duration>) -> RunRequest {
+    fn request(self, call: &Call, lifetime: Option<Duration>) -> Result<RunRequest, Failure> {
         let Self { form, preset, directory, network, timeout, combined, environment, .. } = self;
         let (inherited, limits, terms) = (self.inherited, self.keep, &call.options.terms);
         let output = if combined {
@@ -158,10 +158,11 @@ impl Launch {
             let author = terms.author_variables();
             environment.extend(author.map(|(name, value)| (name.into(), value.into())));
         }
-        RunRequest {
+        let network = within(terms, network.or(terms.network).or(call.toolbox.network), call)?;
+        Ok(RunRequest {
             preset,
             directory,
-            network: network.or(terms.network).or(call.toolbox.network),
+            network,
             limits: LimitRequest {
                 wall: terms.timeout.or(timeout),
                 lifetime,
@@ -174,6 +175,22 @@ impl Launch {
             artifacts: self.artifacts,
             log: Some(LogFile { file: None, limit: MAX_LOG }),
             ..RunRequest::new(form)
+        })
+    }
+}
+
+/// Holds a network against what the door allows. A command that does not say gets what is allowed.
+fn within(terms: &Terms, asked: Option<Network>, call: &Call) -> Result<Option<Network>, Failure> {
+    let Some(limit) = terms.network_limit else { return Ok(asked) };
+    match asked {
+        None => Ok(Some(limit.min(call.toolbox.runner.policy().network))),
+        Some(asked) if asked <= limit => Ok(Some(asked)),
+        Some(asked) => {
+            let message = format!(
+                "network {asked} is more than commands get here; ask for {limit}, or have the \
+                 operator allow it"
+            );
+            Err(Failure::new(Code::NetworkRefused, message))
         }
     }
 }

@@ -4,6 +4,7 @@ use carrel_conductor::snapshot::{IssueView, NoticeRow, Snapshot};
 use carrel_domain::Code;
 
 use super::events::{EventParams, events};
+use super::runs::{self, RunList, TRANSCRIPT};
 use super::{
     AnswerBody, ModeReply, Refreshing, Which, answer, cancel, drain, pause, refresh, resume, retry,
     show, state, unblock,
@@ -58,6 +59,27 @@ fn looking() -> Vec<Route<ConductorApi>> {
             .fails(AWAY)
             .fails(&[Code::IssueNotFound])
             .fails(STORE),
+        Route::get("/api/v1/{issue}/runs", runs::list)
+            .called("list_runs", "List the runs of an issue")
+            .says("Returns the last twenty, also of an issue that nobody works on any more.")
+            .needs(Scope::Read)
+            .query::<Which>()
+            .json::<RunList>(200, "The runs.")
+            .fails(AWAY)
+            .fails(&[Code::IssueNotFound])
+            .fails(STORE),
+        Route::get("/api/v1/{issue}/runs/{run}", runs::transcript)
+            .called("show_transcript", "Read the transcript of a run")
+            .says(
+                "Returns what was written down about a run so far, a JSON object a line: prompts, what \
+                 the agent was heard to do, answers, failures. Known secrets are masked.",
+            )
+            .needs(Scope::Read)
+            .query::<Which>()
+            .bytes(TRANSCRIPT, "The transcript.")
+            .fails(AWAY)
+            .fails(&[Code::IssueNotFound, Code::NotFound, Code::Overloaded])
+            .fails(STORE),
     ]
 }
 
@@ -70,13 +92,15 @@ fn ordering() -> Vec<Route<ConductorApi>> {
             .called("refresh_conductor", "Look at the tracker now")
             .says(
                 "Looks at the tracker at once. Instead of a token, the signature of the tracker is \
-                 believed if `CARREL_WEBHOOK_SECRET` is set. Any body is taken.",
+                 believed if `CARREL_WEBHOOK_SECRET` is set. Any body is taken. Asana chooses a secret \
+                 itself when a webhook is made: the first one is kept and said back.",
             )
             .needs(Scope::Exec)
             .stream("application/octet-stream")
             .json::<Refreshing>(202, "It follows.")
+            .nothing(204, "The webhook of Asana is known from now on.")
             .fails(AWAY)
-            .fails(&[Code::TooLarge, Code::NotConfigured]),
+            .fails(&[Code::TooLarge]),
         order(
             Route::post("/api/v1/pause", pause)
                 .called("pause_conductor", "Begin nothing")

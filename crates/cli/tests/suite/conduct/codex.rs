@@ -52,3 +52,33 @@ async fn item_113_codex_goes_on_with_its_thread_after_a_kill_of_carrel() {
         assert!(gone_on.contains(words), "{words}: {gone_on}");
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn codex_uses_a_tool_of_carrel_and_one_of_the_tracker() {
+    let program = match real_codex() {
+        Ok(program) => program,
+        Err(reason) => return eprintln!("SKIPPED: {reason}"),
+    };
+    let model = Provider::start([
+        Reply::Call("Write", json!({"file_path": "made.txt", "content": "by a tool\n"})),
+        Reply::Call("Bash", json!({"command": "cat made.txt && ls /proc/1/root/home; echo end"})),
+        Reply::Call("issue_move", json!({"state": "Human Review"})),
+        Reply::Say("Done."),
+    ])
+    .await;
+    let office = Office::with(&format!(
+        "agent: {{toolset: code}}\ncodex: {{command: '{} app-server', approval_policy: never, read_timeout_ms: 30000}}",
+        program.display()
+    ));
+    let home = office.world.path("home/.codex");
+    std::fs::create_dir(&home).unwrap();
+    std::fs::write(home.join("config.toml"), model.codex_settings()).unwrap();
+    office.issue("First");
+    let run = office.once();
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    assert_eq!(office.state("CAR-1"), "Human Review");
+    let made = office.workspace("CAR-1").join("made.txt");
+    assert_eq!(std::fs::read_to_string(made).unwrap(), "by a tool\n");
+    let last = model.requests().pop().unwrap()["input"].to_string();
+    assert!(last.contains("by a tool") && last.contains("end"), "{last}");
+}

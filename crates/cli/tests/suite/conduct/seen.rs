@@ -14,19 +14,19 @@ const HANG: &str =
     "agent: {kind: command, max_concurrent_agents: 1, command: 'echo begun; sleep 1000'}";
 
 /// A door that somebody has the key to.
-struct Door {
+pub(super) struct Door {
     address: String,
     token: String,
 }
 
-struct Reply {
-    status: u16,
-    head: String,
-    body: Value,
+pub(super) struct Reply {
+    pub(super) status: u16,
+    pub(super) head: String,
+    pub(super) body: Value,
 }
 
 impl Door {
-    fn of(office: &Office, running: &Running) -> Self {
+    pub(super) fn of(office: &Office, running: &Running) -> Self {
         let mark = "carrel run listening on http://";
         running.until("it listens", || running.log().contains(mark));
         let log = running.log();
@@ -49,7 +49,7 @@ impl Door {
         stream
     }
 
-    fn ask_with(&self, method: &str, path: &str, headers: &str, body: &str) -> Reply {
+    pub(super) fn ask_with(&self, method: &str, path: &str, headers: &str, body: &str) -> Reply {
         let mut text = String::new();
         self.send(method, path, headers, body).read_to_string(&mut text).unwrap();
         let (head, body) = text.split_once("\r\n\r\n").unwrap();
@@ -62,7 +62,7 @@ impl Door {
         format!("Authorization: Bearer {}\r\n", self.token)
     }
 
-    fn get(&self, path: &str) -> Reply {
+    pub(super) fn get(&self, path: &str) -> Reply {
         self.ask_with("GET", path, &self.bearer(), "")
     }
 
@@ -71,7 +71,7 @@ impl Door {
     }
 }
 
-fn code(reply: &Reply) -> (u16, &str) {
+pub(super) fn code(reply: &Reply) -> (u16, &str) {
     (reply.status, reply.body["error"]["code"].as_str().unwrap_or_default())
 }
 
@@ -202,6 +202,62 @@ fn events_are_numbered_and_go_on_where_a_reader_was() {
     office.issue("one");
     let later = read("/api/v1/events?last_event_id=2", "dispatched");
     assert_eq!(later.first(), Some(&3));
+    assert_eq!(running.end(), 0);
+}
+
+#[test]
+fn what_happened_in_a_run_is_read_over_http_also_when_its_issue_is_gone() {
+    let office = Office::with(
+        "agent: {kind: command, max_turns: 1, command: 'cat > prompt; echo said something'}",
+    );
+    office.issue("one");
+    let running = office.start_with(&["--port", "0"]);
+    let door = Door::of(&office, &running);
+    running.until("a run is over", || {
+        door.get("/api/v1/CAR-1/runs").body["runs"][0]["outcome"].is_string()
+    });
+    office.shift("CAR-1", "Done");
+    running.until("the issue is forgotten", || door.get("/api/v1/CAR-1").status == 404);
+    let runs = door.get("/api/v1/CAR-1/runs");
+    let runs = runs.body["runs"].as_array().unwrap();
+    let first = runs.last().unwrap();
+    let url = first["url"].as_str().unwrap();
+    let transcript = door.get(url);
+    assert_eq!(transcript.status, 200, "{url}");
+    assert!(transcript.head.contains("content-type: application/x-ndjson"), "{}", transcript.head);
+    let text = transcript.body.as_str().unwrap();
+    for words in ["run_started", "Do CAR-1.", "said something", "run_ended"] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+    let number = first["run"].as_u64().unwrap();
+    let same = door.get(&format!("/api/v1/CAR-1/runs/{number}")).body;
+    assert_eq!(same, transcript.body);
+
+    assert_eq!(code(&door.get("/api/v1/CAR-9/runs")), (404, "E_ISSUE_NOT_FOUND"));
+    assert_eq!(code(&door.get("/api/v1/CAR-9/runs/1")), (404, "E_ISSUE_NOT_FOUND"));
+    assert_eq!(code(&door.get("/api/v1/CAR-1/runs/999")), (404, "E_NOT_FOUND"));
+    for run in ["..%2f..%2flock", "-1", "1.jsonl"] {
+        let reply = door.get(&format!("/api/v1/CAR-1/runs/{run}"));
+        assert_eq!(code(&reply), (422, "E_INVALID_REQUEST"), "{run}");
+    }
+    for path in ["/api/v1/CAR-1/runs", url] {
+        let reply = door.ask_with("GET", path, "", "");
+        assert_eq!(code(&reply), (401, "E_UNAUTHENTICATED"), "{path}");
+    }
+    let tell = |words: &[&str]| {
+        let mut command = office.command(&[&["conductor"], words].concat());
+        command.env("CARREL_SERVER", format!("http://{}", door.address));
+        command.env("CARREL_TOKEN", &door.token);
+        Run::of(command)
+    };
+    assert!(tell(&["runs", "CAR-1"]).stdout.starts_with(&runs[0]["run"].to_string()));
+    let run = number.to_string();
+    let shown = tell(&["transcript", "CAR-1", "--run", &run]);
+    assert!(shown.stdout.contains("prompt  Do CAR-1."), "{} {}", shown.stdout, shown.stderr);
+    assert_eq!(tell(&["transcript", "CAR-1", "--run", &run, "--json"]).stdout, text);
+    assert!(tell(&["transcript", "CAR-1"]).stdout.contains("run_started"));
+    std::fs::remove_file(first["path"].as_str().unwrap()).unwrap();
+    assert_eq!(code(&door.get(url)), (404, "E_NOT_FOUND"), "what is not kept is not there");
     assert_eq!(running.end(), 0);
 }
 

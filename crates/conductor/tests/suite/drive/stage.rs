@@ -4,7 +4,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use carrel_agent::{Agent, Event, Failure, FailureKind, Opening, Session, Tokens};
+use carrel_agent::{
+    Agent, Event, Failure, FailureKind, Opening, Remains, Session, Tokens, ToolCall,
+};
 use carrel_conductor::drive::{Conductor, Handle, Lasting, Makers, Options, Report, StartError};
 use carrel_conductor::{IssueId, Stage, State};
 use carrel_config::{Environment, OperatorPolicy, Scope, Workflow};
@@ -153,8 +155,9 @@ impl Session for Speaking {
             }
             Deed::Move(state) => {
                 let arguments = serde_json::json!({ "state": state });
-                let (worked, said) = self.opening.tools.call("issue_move", arguments).await;
-                assert!(worked, "{said}");
+                let (name, cancel) = ("issue_move".to_owned(), CancellationToken::new());
+                let told = self.opening.tools.call(ToolCall { name, arguments, cancel }).await;
+                assert!(!told.is_error, "{told:?}");
                 Ok(format!("moved to {state}"))
             }
             Deed::Busy(time) => {
@@ -169,8 +172,9 @@ impl Session for Speaking {
         }
     }
 
-    async fn close(self: Box<Self>) {
+    async fn close(self: Box<Self>) -> Remains {
         self.seen.closed.fetch_add(1, Ordering::SeqCst);
+        Remains::Nothing
     }
 }
 
@@ -365,6 +369,7 @@ impl World {
                 let (script, seen) = (Arc::clone(&script), Arc::clone(&seen));
                 Arc::new(Fake { script, seen, remembers })
             }),
+            tools: Arc::new(|_| Box::pin(async { Ok(None) })),
         };
         let conductor = Conductor::open(Options {
             workflow,

@@ -1,0 +1,154 @@
+//! Runs of an issue, and what was written down about them.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt as _;
+
+use axum::body::{Body, Bytes};
+use axum::extract::{FromRequestParts, Path, State};
+use axum::http::request::Parts;
+use axum::http::{HeaderValue, header};
+use axum::response::{IntoResponse as _, Response};
+use carrel_client::piece;
+use carrel_conductor::snapshot::SessionLog;
+use carrel_domain::Code;
+use carrel_store::{RunFilter, RunRecord};
+use futures_util::stream::{self, Stream};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::json;
+use tokio::sync::OwnedSemaphorePermit;
+use tracing::warn;
+
+use super::{Asked, MAX_RUNS};
+use crate::answer::{Answered, Failed, ok};
+use crate::auth::Scope;
+use crate::conductor::{ConductorApi, check};
+use crate::extract::Who;
+
+/// What a transcript is.
+pub(super) const TRANSCRIPT: &str = "application/x-ndjson";
+
+/// How much of a transcript is in memory for one reader.
+const PIECE_BYTES: u64 = 64 << 10;
+
+/// The runs of an issue that is, or was, worked on.
+pub(super) struct Past(Vec<RunRecord>);
+
+impl FromRequestParts<ConductorApi> for Past {
+    type Rejection = Failed;
+
+    async fn from_request_parts(parts: &mut Parts, api: &ConductorApi) -> Result<Self, Failed> {
+        let asked = Asked::of(parts, api).await?;
+        let known = asked.find(&*api.state()?);
+        let filter = match (&known, asked.words()) {
+            (Some(id), _) => of_issue(id.0.clone()),
+            (None, (Some(id), _)) => of_issue(id.to_owned()),
+            (None, (None, name)) => {
+                RunFilter { identifier: Some(name.to_owned()), ..RunFilter::default() }
+            }
+        };
+        let filter = RunFilter { limit: Some(MAX_RUNS), ..filter };
+        let runs = api.handle().runs(filter).await?;
+        if runs.is_empty() && known.is_none() {
+            return Err(asked.unknown("nobody has"));
+        }
+        Ok(Self(runs))
+    }
+}
+
+fn of_issue(id: String) -> RunFilter {
+    RunFilter { issue: Some(id), ..RunFilter::default() }
+}
+
+/// The runs of an issue.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "IssueRuns")]
+pub(super) struct RunList {
+    /// The runs, the latest first.
+    runs: Vec<SessionLog>,
+}
+
+pub(super) async fn list(
+    State(_): State<ConductorApi>,
+    Who(caller): Who,
+    Past(runs): Past,
+) -> Answered {
+    check(&caller, Scope::Read)?;
+    Ok(ok(&RunList { runs: runs.into_iter().map(log).collect() }))
+}
+
+/// Shows what is remembered of a run.
+pub(super) fn log(run: RunRecord) -> SessionLog {
+    let at = || format!("/api/v1/issue/runs/{}?id={}", run.run, piece(&run.issue));
+    SessionLog {
+        url: run.transcript.is_some().then(at),
+        run: run.run,
+        attempt: run.attempt,
+        started_at: run.started_at,
+        ended_at: run.ended_at,
+        outcome: run.outcome,
+        error: run.error,
+        session_id: run.session,
+        path: run.transcript,
+    }
+}
+
+pub(super) async fn transcript(
+    State(api): State<ConductorApi>,
+    Who(caller): Who,
+    Past(runs): Past,
+    Path(pieces): Path<Vec<(String, String)>>,
+) -> Answered {
+    check(&caller, Scope::Read)?;
+    let number = pieces.iter().find(|(name, _)| name == "run").map(|(_, text)| text.parse());
+    let Some(Ok(number)) = number else { return Err(Failed::field("run", "is a number")) };
+    let Some(run) = runs.into_iter().find(|run| run.run == number) else {
+        return Err(missing(number, "the issue has no such run among its last ones"));
+    };
+    let place = api.stream()?;
+    match api.handle().transcript(&run).await {
+        Ok(Some((file, length))) => Ok(told(file, length, place)),
+        Ok(None) => Err(missing(number, "its transcript is not kept any more")),
+        Err(error) => {
+            warn!(%error, run = number, "a transcript cannot be read");
+            Err(Failed::new(Code::Internal, "the transcript cannot be read", json!({})))
+        }
+    }
+}
+
+fn missing(run: u64, why: &str) -> Failed {
+    Failed::new(Code::NotFound, format!("there is no transcript of run {run}: {why}"), json!({}))
+}
+
+/// Answers with as much of a file as there is now, piece by piece.
+fn told(file: File, length: u64, place: OwnedSemaphorePermit) -> Response {
+    let body = Body::from_stream(pieces(file, length, place));
+    let headers = [
+        (header::CONTENT_TYPE, HeaderValue::from_static(TRANSCRIPT)),
+        (header::CONTENT_LENGTH, HeaderValue::from(length)),
+    ];
+    (headers, body).into_response()
+}
+
+fn pieces(
+    file: File,
+    length: u64,
+    place: OwnedSemaphorePermit,
+) -> impl Stream<Item = io::Result<Bytes>> + Send {
+    stream::try_unfold((file, 0, place), move |(file, offset, place)| async move {
+        let wanted = (length - offset).min(PIECE_BYTES);
+        let read = move || {
+            let mut bytes = vec![0; usize::try_from(wanted).unwrap_or_default()];
+            let count = file.read_at(&mut bytes, offset)?;
+            bytes.truncate(count);
+            Ok::<_, io::Error>((file, bytes))
+        };
+        let (file, bytes) = tokio::task::spawn_blocking(read).await.map_err(io::Error::other)??;
+        if bytes.is_empty() {
+            return Ok(None);
+        }
+        let offset = offset + bytes.len() as u64;
+        Ok(Some((Bytes::from(bytes), (file, offset, place))))
+    })
+}

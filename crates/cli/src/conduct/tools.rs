@@ -1,0 +1,140 @@
+//! Carrel's own tools for the agents of issues.
+//!
+//! An agent cannot run them itself: no namespace can be made behind its walls. So they run here, each
+//! command in a cell of its own, on the terms that `carrel mcp` would have in the same workspace.
+
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+
+use carrel_agent::{ToolAnswer, ToolCall, Tools};
+use carrel_conductor::drive::{Bench, ToolsMaker};
+use carrel_config::{AgentToolset, ConductorConfig, Workflow};
+use carrel_domain::{Network, WorkspaceAccess, message_of};
+use carrel_mcp::{plain_content, plain_tool};
+use carrel_tools::{
+    CallOptions, Door, Events, GitOptions, Place, Registry, SECRET_TOOLS, Secrets, Session, Terms,
+    Toolbox, ToolboxOptions, Toolset, WorkspaceEntry, Workspaces,
+};
+use carrel_workspace::Runner;
+use futures_util::FutureExt as _;
+use serde_json::Value;
+use tracing::warn;
+
+use crate::toolbox::{self, UNNAMED};
+
+/// Makes tools for agents. Their events go to the data directory, once there are any.
+pub(super) fn maker(data: &Path) -> Arc<ToolsMaker> {
+    let (data, events) = (data.to_owned(), Arc::new(OnceLock::<Events>::new()));
+    Arc::new(move |bench: Bench| {
+        let config = bench.workflow.config.conductor.as_ref();
+        let toolset = config.and_then(|config| toolset(config.agent.toolset));
+        let (Some(toolset), Some(config)) = (toolset, config.cloned()) else {
+            return async { Ok(None) }.boxed();
+        };
+        let events = events.get_or_init(|| toolbox::events_in(&data)).clone();
+        let made = async move {
+            let tools = OwnTools::make(bench, &config, toolset, events).await?;
+            Ok(Some(Arc::new(tools) as Arc<dyn Tools>))
+        };
+        made.boxed()
+    })
+}
+
+fn toolset(choice: AgentToolset) -> Option<Toolset> {
+    match choice {
+        AgentToolset::None => None,
+        AgentToolset::Code => Some(Toolset::Code),
+        AgentToolset::Workspace => Some(Toolset::Workspace),
+    }
+}
+
+/// The tools of one agent, for one workspace.
+#[derive(Debug)]
+struct OwnTools {
+    registry: Registry,
+    session: Arc<Session>,
+    terms: Terms,
+    runner: Arc<Runner>,
+}
+
+impl OwnTools {
+    async fn make(
+        bench: Bench,
+        config: &ConductorConfig,
+        toolset: Toolset,
+        events: Events,
+    ) -> Result<Self, String> {
+        let Bench { workflow, runner, workspace } = bench;
+        let desk = workspace.desk().await.map_err(|error| message_of(&error))?;
+        // What the agent changes later is not to be trusted, whichever way it is changed.
+        runner.take_trust(&desk).await.map_err(|error| message_of(&error))?;
+        let key = workspace.record().key.to_string();
+        let name = if carrel_tools::is_workspace_name(&key) { key } else { UNNAMED.to_owned() };
+        let (path, access) = (desk.path().to_owned(), access(config));
+        let place = Place::new(WorkspaceEntry { name: name.clone(), path, access }, desk);
+        let environment = runner.environment();
+        let toolbox = Toolbox::new(ToolboxOptions {
+            workspaces: Workspaces::new(vec![place]).map_err(|error| message_of(&error))?,
+            runner: Runner::clone(&runner),
+            secrets: Secrets::new(environment, None),
+            events,
+            access,
+            network: None,
+            git: GitOptions::new(environment),
+        });
+        let registry = Registry::new(toolbox, toolset).without(&SECRET_TOOLS);
+        let session = Session::new(format!("agent:{name}"));
+        Ok(Self { registry, session, terms: terms(&workflow, config), runner })
+    }
+}
+
+/// An agent that is to change nothing has no tools that do.
+fn access(config: &ConductorConfig) -> WorkspaceAccess {
+    if carrel_agent::reads_only(config) {
+        WorkspaceAccess::ReadOnly
+    } else {
+        WorkspaceAccess::ReadWrite
+    }
+}
+
+/// Commands of tools reach no more than the agent itself, and tell nothing that it must not know.
+fn terms(workflow: &Workflow, config: &ConductorConfig) -> Terms {
+    let secrets = workflow.known_secrets().into_iter();
+    Terms {
+        network_limit: Some(match config.agent.network {
+            carrel_config::Network::None => Network::None,
+            carrel_config::Network::Loopback => Network::Loopback,
+            carrel_config::Network::Full => Network::Full,
+        }),
+        masked: secrets.map(|secret| ("workflow".to_owned(), secret)).collect(),
+        ..Terms::default()
+    }
+}
+
+#[async_trait::async_trait]
+impl Tools for OwnTools {
+    fn list(&self) -> Vec<Value> {
+        self.registry.definitions().map(plain_tool).collect()
+    }
+
+    async fn call(&self, call: ToolCall) -> ToolAnswer {
+        let ToolCall { name, arguments, cancel } = call;
+        let Value::Object(arguments) = arguments else {
+            return ToolAnswer::failed(format!("the arguments of {name} have to be an object"));
+        };
+        let terms = self.terms.clone();
+        let options = CallOptions { cancel, terms, ..CallOptions::new(Door::Agent) };
+        let answer = self.registry.call(&self.session, &name, arguments, options).await;
+        ToolAnswer { is_error: answer.is_error, content: plain_content(answer) }
+    }
+
+    async fn close(&self) {
+        let toolbox = self.registry.toolbox();
+        toolbox.jobs.stop_all().await;
+        for place in toolbox.workspaces.iter() {
+            if let Err(error) = self.runner.leave(place.desk()).await {
+                warn!(error = message_of(&error), "could not clear up after the tools of an agent");
+            }
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! A terminal that takes nothing holds nothing up.
+
+use std::fs::File;
+use std::io::{Read as _, Write as _};
+use std::os::fd::OwnedFd;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use pretty_assertions::assert_eq;
+use rustix::fs::{Mode, OFlags, open};
+use rustix::io::Errno;
+use rustix::process::Signal;
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+
+use super::{Office, Running};
+
+/// What a dashboard begins with.
+const SCREEN: &str = "\x1b[?1049h";
+
+/// What a person types to stop a terminal.
+const CTRL_S: &[u8] = b"\x13";
+
+/// A terminal, from the side of the person who sits there.
+struct Terminal {
+    person: File,
+    path: std::ffi::CString,
+}
+
+impl Terminal {
+    fn new() -> Self {
+        let person = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+        grantpt(&person).unwrap();
+        unlockpt(&person).unwrap();
+        let path = ptsname(&person, Vec::new()).unwrap();
+        Self { person: person.into(), path }
+    }
+
+    fn side_of_programs(&self, flags: OFlags) -> OwnedFd {
+        open(self.path.as_c_str(), flags | OFlags::NOCTTY, Mode::empty()).unwrap()
+    }
+
+    /// Starts a conductor that has nothing but this terminal.
+    fn run(&self, office: &Office) -> Running {
+        let mut command = office.command(&["run"]);
+        let side = || Stdio::from(self.side_of_programs(OFlags::RDWR));
+        command.env("TERM", "xterm").stdin(side()).stdout(side()).stderr(side());
+        let (child, log) = (command.spawn().unwrap(), office.world.path("data/log/carrel.log"));
+        Running { child, log }
+    }
+
+    /// Reads until a text was shown.
+    fn read_until(&mut self, wanted: &str) {
+        let (mut shown, mut piece) = (Vec::new(), [0; 4096]);
+        while !String::from_utf8_lossy(&shown).contains(wanted) {
+            let count = self.person.read(&mut piece).unwrap();
+            shown.extend_from_slice(&piece[..count]);
+        }
+    }
+
+    /// Writes until nothing more fits in, also when the kernel has moved it on.
+    fn fill(&self) {
+        let side = self.side_of_programs(OFlags::RDWR | OFlags::NONBLOCK);
+        let mut refused = 0;
+        while refused < 30 {
+            if rustix::io::write(&side, b"xxxxxxxx") == Err(Errno::AGAIN) {
+                refused += 1;
+                std::thread::sleep(Duration::from_millis(5));
+            } else {
+                refused = 0;
+            }
+        }
+    }
+}
+
+fn office() -> Office {
+    Office::with(
+        "observability: {refresh_ms: 5, render_interval_ms: 1}\nhooks:\n  after_run: '\"$CARREL\" issue move \"$CARREL_ISSUE_IDENTIFIER\" Done'\nagent: {kind: command, max_turns: 1, command: 'true'}",
+    )
+}
+
+/// Expects that issues are worked off and that a signal ends it all.
+fn assert_goes_on(office: &Office, mut running: Running) {
+    office.issue("one");
+    running.until("the issue is worked off", || office.state("CAR-1") == "Done");
+    let begun = Instant::now();
+    running.signal(Signal::TERM);
+    assert_eq!(running.wait(), 0);
+    assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
+}
+
+#[test]
+fn a_terminal_that_somebody_stopped_holds_nothing_up() {
+    let (office, mut terminal) = (office(), Terminal::new());
+    let running = terminal.run(&office);
+    terminal.read_until(SCREEN);
+    terminal.person.write_all(CTRL_S).unwrap();
+    assert_goes_on(&office, running);
+}
+
+#[test]
+fn a_terminal_that_nobody_reads_holds_nothing_up() {
+    let (office, mut terminal) = (office(), Terminal::new());
+    let running = terminal.run(&office);
+    terminal.read_until(SCREEN);
+    terminal.fill();
+    assert_goes_on(&office, running);
+}
+
+#[test]
+fn a_second_signal_ends_it_whatever_the_terminal_does() {
+    let office = Office::with(
+        "hooks:\n  timeout_ms: 60000\n  after_run: touch OUTSIDE/hook; sleep 50\nagent:\n  kind: command\n  sandbox: {writable: [OUTSIDE]}\n  command: touch OUTSIDE/agent; sleep 100",
+    );
+    let mut terminal = Terminal::new();
+    office.issue("one");
+    let mut running = terminal.run(&office);
+    terminal.read_until(SCREEN);
+    terminal.person.write_all(CTRL_S).unwrap();
+    let outside = office.world.path("outside");
+    running.until("the agent works", || outside.join("agent").exists());
+    running.signal(Signal::TERM);
+    running.until("the hook runs", || outside.join("hook").exists());
+    let begun = Instant::now();
+    running.signal(Signal::TERM);
+    assert_eq!(running.wait(), 130);
+    assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
+}
+
+#[test]
+fn a_terminal_is_given_back_as_it_was() {
+    let (office, mut terminal) = (office(), Terminal::new());
+    let mut running = terminal.run(&office);
+    terminal.read_until(SCREEN);
+    running.signal(Signal::INT);
+    terminal.read_until("\x1b[?1049l");
+    assert_eq!(running.wait(), 0);
+}

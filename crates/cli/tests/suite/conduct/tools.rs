@@ -1,0 +1,181 @@
+//! Carrel's own tools, used by the agents of issues from behind their walls.
+
+use pretty_assertions::assert_eq;
+use serde_json::{Value, json};
+
+use super::Office;
+use crate::eventually;
+
+/// An agent that speaks to `carrel mcp` as clients do, and keeps what it is answered outside.
+const AGENT: &str = r#"#!/bin/bash
+coproc RELAY { exec carrel mcp; }
+id=0
+say() { printf '%s\n' "$1" >&"${RELAY[1]}"; }
+hear() { read -r line <&"${RELAY[0]}"; printf '%s\n' "$line" >> OUTSIDE/answers; }
+ask() { id=$((id + 1)); say "{\"jsonrpc\":\"2.0\",\"id\":$id,\"method\":\"$1\",\"params\":$2}"; }
+use() { ask tools/call "{\"name\":\"$1\",\"arguments\":$2}"; }
+ask initialize '{"protocolVersion":"2025-11-25","clientInfo":{"name":"scripted"}}'; hear
+"#;
+
+/// An office whose agent follows a script.
+fn office(settings: &str, script: &str) -> Office {
+    let office = Office::with(&format!(
+        "agent:\n  kind: command\n  max_turns: 1\n{settings}\n  sandbox: {{writable: [OUTSIDE]}}\n  command: bash OUTSIDE/agent.sh"
+    ));
+    let outside = office.world.path("outside");
+    let text = format!("{AGENT}{script}\n").replace("OUTSIDE", outside.to_str().unwrap());
+    std::fs::write(outside.join("agent.sh"), text).unwrap();
+    office.issue("one");
+    office
+}
+
+fn answers(office: &Office) -> Vec<Value> {
+    let notes = office.notes("answers");
+    notes.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+/// Returns the text of an answer, and whether it is an error.
+fn told(answer: &Value) -> (&str, bool) {
+    let result = &answer["result"];
+    (result["content"][0]["text"].as_str().unwrap(), result["isError"] == true)
+}
+
+fn names(answer: &Value) -> Vec<&str> {
+    let tools = answer["result"]["tools"].as_array().unwrap();
+    tools.iter().map(|tool| tool["name"].as_str().unwrap()).collect()
+}
+
+/// Counts the processes with a word in their arguments.
+fn processes_with(word: &str) -> usize {
+    let entries = std::fs::read_dir("/proc").unwrap().filter_map(Result::ok);
+    let lines = entries.filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok());
+    lines.filter(|line| String::from_utf8_lossy(line).contains(word)).count()
+}
+
+#[test]
+fn an_agent_has_the_tools_of_the_tracker_and_of_carrel_for_its_workspace_alone() {
+    let office = office(
+        "  toolset: code",
+        r#"ask tools/list '{}'; hear
+        use Write '{"file_path":"made.txt","content":"by a tool\n"}'; hear
+        use Read '{"file_path":"made.txt"}'; hear
+        use Bash '{"command":"cat made.txt; ls OUTSIDE; pwd"}'; hear
+        use Read '{"file_path":"made.txt","workspace":"CAR-2"}'; hear
+        use Read '{"file_path":"../CAR-2/secret"}'; hear
+        use workspaces '{}'; hear
+        use issue_move '{"state":"Done"}'; hear"#,
+    );
+    std::fs::create_dir_all(office.world.root().join("CAR-2")).unwrap();
+    std::fs::write(office.world.root().join("CAR-2/secret"), "not yours").unwrap();
+    let run = office.once();
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    let answers = answers(&office);
+    let names = names(&answers[1]);
+    for name in ["issue_move", "Read", "Write", "Bash", "git", "run_tests"] {
+        assert!(names.contains(&name), "{name}: {names:?}");
+    }
+    assert!(!names.contains(&"secret") && !names.contains(&"secrets_available"), "{names:?}");
+    let mut unique = names.clone();
+    unique.sort_unstable();
+    unique.dedup();
+    assert_eq!(unique.len(), names.len(), "no two tools have the same name");
+    assert!(!told(&answers[2]).1, "{}", answers[2]);
+    assert!(told(&answers[3]).0.contains("by a tool"), "{}", answers[3]);
+    let (text, is_error) = told(&answers[4]);
+    let workspace = office.workspace("CAR-1");
+    assert!(text.contains("by a tool") && text.contains(workspace.to_str().unwrap()), "{text}");
+    assert!(
+        text.contains("No such file") && !is_error,
+        "what the agent may see is not seen: {text}"
+    );
+    let (text, is_error) = told(&answers[5]);
+    assert!(is_error && text.contains("unknown workspace \"CAR-2\""), "{text}");
+    let (text, is_error) = told(&answers[6]);
+    assert!(is_error && !text.contains("not yours"), "{text}");
+    let (text, _) = told(&answers[7]);
+    assert_eq!(text.lines().count(), 1, "{text}");
+    assert!(!told(&answers[8]).1, "{}", answers[8]);
+    assert_eq!(office.state("CAR-1"), "Done");
+    let events = std::fs::read_to_string(office.world.path("data/events.jsonl")).unwrap();
+    let events: Vec<Value> =
+        events.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let called = events.iter().find(|event| event["tool"] == "Bash").unwrap();
+    assert_eq!((&called["door"], &called["workspace"]), (&json!("agent"), &json!("CAR-1")));
+}
+
+#[test]
+fn an_agent_is_offered_nothing_of_carrel_unless_it_is_asked_for() {
+    let office = office("", "ask tools/list '{}'; hear; use Bash '{\"command\":\"id\"}'; hear");
+    let run = office.once();
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    let answers = answers(&office);
+    assert_eq!(names(&answers[1]).iter().filter(|name| !name.starts_with("issue_")).count(), 0);
+    assert!(told(&answers[2]).1, "{}", answers[2]);
+    assert!(!office.world.path("data/events.jsonl").exists(), "it costs nothing");
+}
+
+#[test]
+fn tools_reach_no_more_of_the_network_than_their_agent() {
+    let office = office(
+        "  toolset: workspace\n  network: loopback",
+        r#"ask tools/list '{}'; hear
+        use workspace_exec '{"command":"echo here"}'; hear
+        use workspace_git '{"operation":"clone","args":["https://example.com/x.git"]}'; hear"#,
+    );
+    let run = office.once();
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    let answers = answers(&office);
+    assert!(names(&answers[1]).contains(&"workspace_exec"), "{}", answers[1]);
+    assert!(told(&answers[2]).0.contains("here"), "{}", answers[2]);
+    let result = answers[3]["result"].to_string();
+    assert!(result.contains("E_NETWORK_REFUSED"), "{result}");
+}
+
+#[test]
+fn tools_end_with_the_run_of_their_agent() {
+    let word = format!("77{}", std::process::id());
+    let office = office(
+        "  toolset: code",
+        &format!(
+            r#"use Bash '{{"command":"sleep {word}","run_in_background":true}}'; hear
+            use Bash '{{"command":"touch begun; sleep {word}","timeout":500000}}'; hear; sleep 1000"#
+        ),
+    );
+    let sleeps = format!("sleep\0{word}");
+    let running = office.start();
+    let begun = office.workspace("CAR-1").join("begun");
+    running.until("both commands run", || begun.exists() && processes_with(&sleeps) == 2);
+    office.shift("CAR-1", "Done");
+    running.until("the workspace is gone", || !office.workspace("CAR-1").exists());
+    assert_eq!(processes_with(&sleeps), 0, "before the workspace is removed, all of it has ended");
+    assert_eq!(running.end(), 0);
+}
+
+#[test]
+fn tools_end_with_a_carrel_that_is_killed() {
+    let word = format!("78{}", std::process::id());
+    let script = format!(
+        r#"use Bash '{{"command":"sleep {word}","run_in_background":true}}'; hear
+        use Bash '{{"command":"sleep {word}"}}'; hear"#
+    );
+    let office = office("  toolset: code", &script);
+    let sleeps = format!("sleep\0{word}");
+    let mut running = office.start();
+    running.until("both commands run", || processes_with(&sleeps) == 2);
+    running.signal(rustix::process::Signal::KILL);
+    running.wait();
+    eventually("nothing is left", || processes_with(&sleeps) == 0);
+}
+
+#[test]
+fn a_word_that_is_no_toolset_is_named_with_those_that_are() {
+    let office = Office::with("agent: {kind: command, command: 'true', toolset: everything}");
+    let run = crate::Run::of(office.command(&["check"]));
+    assert_eq!(run.code, 1);
+    assert!(run.stderr.contains("agent.toolset"), "{}", run.stderr);
+    assert!(run.stderr.contains("none, code, workspace"), "{}", run.stderr);
+    office.write("agent: {kind: command, command: 'true', toolset: code}");
+    let run = crate::Run::of(office.command(&["check"]));
+    let line = run.stdout.lines().find(|line| line.starts_with("agent.toolset")).unwrap();
+    assert!(line.contains("line ") && line.ends_with("code"), "{line}");
+}
