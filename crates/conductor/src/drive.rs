@@ -36,7 +36,7 @@ use carrel_config::{ConductorConfig, Environment, Workflow};
 use carrel_domain::Clock;
 use carrel_store::Journal;
 use carrel_tracker::{Fault, Tracker};
-use carrel_workspace::{Commands, Runner};
+use carrel_workspace::{Commands, Runner, TrackerName};
 use tokio_util::sync::CancellationToken;
 
 pub use conductor::Conductor;
@@ -62,6 +62,8 @@ pub struct Options {
     pub commands: Commands,
     /// What makes trackers and agents of settings.
     pub makers: Makers,
+    /// What the workspaces of the tracker's issues are known by.
+    pub tracker_name: TrackerName,
     /// The directory for locks and transcripts. It exists.
     pub data: PathBuf,
     /// How long to go on.
