@@ -193,7 +193,7 @@ pub async fn issues_are_numbered_from_one_and_told_as_they_are(store: &dyn Kept)
 }
 
 pub async fn issues_are_found_by_state_and_number(store: &dyn Kept) {
-    for state in ["Todo", "ÉTÉ", "Done", "todo"] {
+    for state in ["Todo", "ÉTÉ", "Done", "todo", " Waiting "] {
         add(store, "any", state).await;
     }
     let numbers = async |filter: IssueFilter| -> Vec<u64> {
@@ -205,6 +205,7 @@ pub async fn issues_are_found_by_state_and_number(store: &dyn Kept) {
     };
     assert_eq!(numbers(states(&[" TODO "])).await, [1, 4]);
     assert_eq!(numbers(states(&["été", "done"])).await, [2, 3]);
+    assert_eq!(numbers(states(&["waiting"])).await, [5]);
     assert_eq!(numbers(states(&[])).await, Vec::<u64>::new());
     let some = IssueFilter { numbers: Some(vec![4, 99, 2]), ..IssueFilter::default() };
     assert_eq!(numbers(some).await, [2, 4]);
