@@ -1,9 +1,12 @@
 //! What every store promises to the conductor, and of the tracker that is built in.
 
+use std::pin::Pin;
+
 use carrel_store::{
     Comment, IssueAnswer, IssueChange, IssueFilter, Issues, Journal, NewComment, NewIssue, NewRun,
-    Note, RunFilter, RunRecord, StoredIssue,
+    Note, RunFilter, RunRecord, StoredIssue, Taken, Tenure,
 };
+use futures_util::future::join_all;
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
 
@@ -17,7 +20,19 @@ pub trait Kept: Journal + Issues {}
 
 impl<T: Journal + Issues> Kept for T {}
 
-fn save(issue: &str, entry: Value) -> Note {
+/// Takes a scope that is free.
+pub async fn take(store: &dyn Kept, scope: &str, holder: &str) -> Tenure {
+    match store.take(scope, holder, at(0)).await.unwrap() {
+        Taken::Yours(tenure) => tenure,
+        Taken::Held { by } => panic!("{by} has it"),
+    }
+}
+
+async fn here(store: &dyn Kept) -> Tenure {
+    take(store, HERE, "a test").await
+}
+
+pub fn save(issue: &str, entry: Value) -> Note {
     Note::Save { issue: issue.to_owned(), entry }
 }
 
@@ -53,11 +68,13 @@ fn ended(run: u64) -> Note {
 }
 
 pub async fn entries_are_kept_by_scope_and_issue(store: &dyn Kept) {
+    let here = here(store).await;
+    let elsewhere = take(store, ELSEWHERE, "another test").await;
     let notes = vec![save("a", json!({ "n": 1 })), save("b", json!({ "n": 2 }))];
-    store.note(HERE, notes, at(1)).await.unwrap();
-    store.note(ELSEWHERE, vec![save("a", json!("other"))], at(1)).await.unwrap();
+    store.note(&here, notes, at(1)).await.unwrap();
+    store.note(&elsewhere, vec![save("a", json!("other"))], at(1)).await.unwrap();
     let erase = Note::Erase { issue: "b".to_owned() };
-    store.note(HERE, vec![save("a", json!({ "n": 3 })), erase], at(2)).await.unwrap();
+    store.note(&here, vec![save("a", json!({ "n": 3 })), erase], at(2)).await.unwrap();
     let entries = store.entries(HERE).await.unwrap();
     assert_eq!(entries, [("a".to_owned(), json!({ "n": 3 }))]);
     let others = store.entries(ELSEWHERE).await.unwrap();
@@ -65,34 +82,37 @@ pub async fn entries_are_kept_by_scope_and_issue(store: &dyn Kept) {
 }
 
 pub async fn notes_are_taken_in_order_and_all_or_none(store: &dyn Kept) {
+    let here = here(store).await;
     let erase = |issue: &str| Note::Erase { issue: issue.to_owned() };
     let notes = vec![save("a", json!(1)), erase("a"), save("a", json!(2))];
-    store.note(HERE, notes, at(1)).await.unwrap();
-    store.note(HERE, vec![began(7, "a")], at(1)).await.unwrap();
+    store.note(&here, notes, at(1)).await.unwrap();
+    store.note(&here, vec![began(7, "a")], at(1)).await.unwrap();
     // Whoever did not hear the answer says the same again.
-    store.note(HERE, vec![began(7, "a")], at(1)).await.unwrap();
+    store.note(&here, vec![began(7, "a")], at(1)).await.unwrap();
     // The number of a run is never given to another, and with it the rest is refused.
     let notes = vec![save("a", json!(3)), Note::Ledger(json!("new")), began(7, "b")];
-    store.note(HERE, notes, at(2)).await.unwrap_err();
-    store.note(HERE, vec![ended(7)], at(2)).await.unwrap();
-    store.note(HERE, vec![save("a", json!(3)), began(7, "a")], at(2)).await.unwrap_err();
+    store.note(&here, notes, at(2)).await.unwrap_err();
+    store.note(&here, vec![ended(7)], at(2)).await.unwrap();
+    store.note(&here, vec![save("a", json!(3)), began(7, "a")], at(2)).await.unwrap_err();
     assert_eq!(store.entries(HERE).await.unwrap(), [("a".to_owned(), json!(2))]);
     assert_eq!(store.ledger(HERE).await.unwrap(), None);
 }
 
 pub async fn the_ledger_is_the_last_one_noted(store: &dyn Kept) {
+    let here = here(store).await;
     for ledger in [json!({ "number": 1 }), json!({ "number": 2 })] {
-        store.note(HERE, vec![Note::Ledger(ledger)], at(1)).await.unwrap();
+        store.note(&here, vec![Note::Ledger(ledger)], at(1)).await.unwrap();
     }
     assert_eq!(store.ledger(HERE).await.unwrap(), Some(json!({ "number": 2 })));
     assert_eq!(store.ledger(ELSEWHERE).await.unwrap(), None);
 }
 
 pub async fn a_run_is_open_until_its_end_is_noted_once(store: &dyn Kept) {
-    store.note(HERE, vec![began(5, "a"), began(6, "b")], at(1)).await.unwrap();
+    let here = here(store).await;
+    store.note(&here, vec![began(5, "a"), began(6, "b")], at(1)).await.unwrap();
     let placed = Note::Placed { run: 5, workspace: "/w/A".to_owned() };
     let session = Note::Session { run: 5, session: "t-1".to_owned(), thread: "t".to_owned() };
-    store.note(HERE, vec![placed, session], at(2)).await.unwrap();
+    store.note(&here, vec![placed, session], at(2)).await.unwrap();
     let open = RunFilter { open: true, ..RunFilter::default() };
     let first = RunRecord {
         workspace: Some("/w/A".to_owned()),
@@ -102,9 +122,9 @@ pub async fn a_run_is_open_until_its_end_is_noted_once(store: &dyn Kept) {
     };
     let found = store.runs(HERE, open.clone()).await.unwrap();
     assert_eq!(found, [record(6, "b"), first.clone()]);
-    store.note(HERE, vec![ended(5)], at(3)).await.unwrap();
+    store.note(&here, vec![ended(5)], at(3)).await.unwrap();
     let again = Note::Ended { run: 5, outcome: "well".to_owned(), error: None };
-    store.note(HERE, vec![again], at(4)).await.unwrap();
+    store.note(&here, vec![again], at(4)).await.unwrap();
     assert_eq!(store.runs(HERE, open).await.unwrap(), [record(6, "b")]);
     let of_a = RunFilter { issue: Some("a".to_owned()), ..RunFilter::default() };
     let over = RunRecord {
@@ -125,10 +145,11 @@ pub async fn a_run_is_open_until_its_end_is_noted_once(store: &dyn Kept) {
 }
 
 pub async fn old_runs_are_forgotten_but_not_the_last_nor_those_that_go_on(store: &dyn Kept) {
+    let here = here(store).await;
     let notes = vec![began(1, "a"), began(2, "a"), began(3, "a"), ended(1), ended(3)];
-    store.note(HERE, notes, at(1)).await.unwrap();
-    assert_eq!(store.forget_runs(HERE, at(1)).await.unwrap(), 0);
-    assert_eq!(store.forget_runs(HERE, at(2)).await.unwrap(), 1);
+    store.note(&here, notes, at(1)).await.unwrap();
+    assert_eq!(store.forget_runs(&here, at(1)).await.unwrap(), 0);
+    assert_eq!(store.forget_runs(&here, at(2)).await.unwrap(), 1);
     let left = store.runs(HERE, RunFilter::default()).await.unwrap();
     assert_eq!(left.iter().map(|run| run.run).collect::<Vec<_>>(), [3, 2]);
     assert_eq!(store.last_run(HERE).await.unwrap(), Some(3));
@@ -176,7 +197,7 @@ pub async fn issues_are_numbered_from_one_and_told_as_they_are(store: &dyn Kept)
 }
 
 pub async fn issues_are_found_by_state_and_number(store: &dyn Kept) {
-    for state in ["Todo", "ÉTÉ", "Done", "todo"] {
+    for state in ["Todo", "ÉTÉ", "Done", "todo", " Waiting "] {
         add(store, "any", state).await;
     }
     let numbers = async |filter: IssueFilter| -> Vec<u64> {
@@ -188,6 +209,7 @@ pub async fn issues_are_found_by_state_and_number(store: &dyn Kept) {
     };
     assert_eq!(numbers(states(&[" TODO "])).await, [1, 4]);
     assert_eq!(numbers(states(&["été", "done"])).await, [2, 3]);
+    assert_eq!(numbers(states(&["waiting"])).await, [5]);
     assert_eq!(numbers(states(&[])).await, Vec::<u64>::new());
     let some = IssueFilter { numbers: Some(vec![4, 99, 2]), ..IssueFilter::default() };
     assert_eq!(numbers(some).await, [2, 4]);
@@ -256,11 +278,52 @@ pub async fn comments_are_told_in_order_the_last_ones_first_to_stay(store: &dyn 
     assert_eq!(issue.updated_at, at(3));
 }
 
-/// Runs every promise to the conductor as a test of its own, as [`crate::store_suite!`] does.
+pub async fn many_who_add_at_once_get_numbers_of_their_own(store: &dyn Kept) {
+    let adding = (0..20).map(|_| add(store, "any", "Todo"));
+    let mut numbers: Vec<u64> =
+        join_all(adding).await.into_iter().map(|issue| issue.number).collect();
+    numbers.sort_unstable();
+    assert_eq!(numbers, (1..=20).collect::<Vec<_>>());
+}
+
+pub async fn changes_of_one_issue_at_once_are_all_made(store: &dyn Kept) {
+    add(store, "one", "Todo").await;
+    let label = |number: u32| IssueChange {
+        add_labels: vec![format!("{number:02}")],
+        ..IssueChange::default()
+    };
+    join_all((0..10).map(|number| store.change_issue(1, label(number), at(2)))).await;
+    let mut labels = store.issues(IssueFilter::default()).await.unwrap().remove(0).labels;
+    labels.sort();
+    assert_eq!(labels, (0..10).map(|number| format!("{number:02}")).collect::<Vec<_>>());
+}
+
+pub async fn any_text_is_kept_or_becomes_a_sign_that_something_was_there(store: &dyn Kept) {
+    let odd = "a\u{1f680}'\"\\\u{7}";
+    let here = here(store).await;
+    store.note(&here, vec![save(odd, json!({ odd: "nul \0" }))], at(1)).await.unwrap();
+    let entries = store.entries(HERE).await.unwrap();
+    assert_eq!(entries, [(odd.to_owned(), json!({ odd: "nul \0" }))]);
+    let new = NewIssue { labels: vec![odd.to_owned()], ..new_issue(odd, odd) };
+    let made = done(store.add_issue(new, at(1)).await.unwrap());
+    assert_eq!((made.title.as_str(), made.labels.as_slice()), (odd, &[odd.to_owned()][..]));
+    add(store, "nul \0", "nul \0").await;
+    let found = IssueFilter { states: Some(vec!["NUL \0".to_owned()]), ..IssueFilter::default() };
+    assert_eq!(store.issues(found).await.unwrap().len(), 1);
+}
+
+pub async fn a_tracker_keeps_its_name(store: &dyn Kept) {
+    let name = store.tracker_name().await.unwrap();
+    assert_eq!(name.len(), 32, "{name}");
+    add(store, "one", "Todo").await;
+    assert_eq!(store.tracker_name().await.unwrap(), name);
+}
+
+/// Gives the names of all promises to the conductor to a macro, after whatever else it is given.
 #[macro_export]
-macro_rules! journal_suite {
-    ($make:expr) => {
-        $crate::journal_suite! { @each $make;
+macro_rules! journal_promises {
+    ($with:ident $($first:tt)*) => {
+        $crate::$with! { @each $($first)*;
             entries_are_kept_by_scope_and_issue,
             notes_are_taken_in_order_and_all_or_none,
             the_ledger_is_the_last_one_noted,
@@ -271,7 +334,19 @@ macro_rules! journal_suite {
             a_change_says_what_is_different_and_leaves_the_rest,
             what_is_not_there_is_named_and_nothing_is_done,
             comments_are_told_in_order_the_last_ones_first_to_stay,
+            many_who_add_at_once_get_numbers_of_their_own,
+            changes_of_one_issue_at_once_are_all_made,
+            any_text_is_kept_or_becomes_a_sign_that_something_was_there,
+            a_tracker_keeps_its_name,
         }
+    };
+}
+
+/// Runs every promise to the conductor as a test of its own, as [`crate::store_suite!`] does.
+#[macro_export]
+macro_rules! journal_suite {
+    ($make:expr) => {
+        $crate::journal_promises! { journal_suite $make }
     };
     (@each $make:expr; $($name:ident,)+) => {$(
         #[tokio::test]
@@ -281,3 +356,17 @@ macro_rules! journal_suite {
         }
     )+};
 }
+
+/// A promise to the conductor, to be held against a store.
+pub type Promise = for<'a> fn(&'a dyn Kept) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! journal_listed {
+    (@each ; $($name:ident,)+) => {
+        &[$((stringify!($name), |store| Box::pin($crate::journal::$name(store)))),+]
+    };
+}
+
+/// Every promise to the conductor with its name.
+pub const PROMISES: &[(&str, Promise)] = journal_promises! { journal_listed };

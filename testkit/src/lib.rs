@@ -25,6 +25,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use carrel_store::Store;
+use tokio::task::JoinHandle;
 
 /// Gives the names of all promises to a macro, after whatever else it is given.
 #[macro_export]
@@ -115,8 +116,22 @@ pub async fn keep_promises(make: impl AsyncFn() -> Arc<dyn Store>) {
     let mut kept = Vec::new();
     for (name, promise) in PROMISES {
         let store = make().await;
-        kept.push((name, tokio::spawn(async move { promise(&*store).await })));
+        kept.push((*name, tokio::spawn(async move { promise(&*store).await })));
     }
+    none_is_broken(kept).await;
+}
+
+/// Does as [`keep_promises`] does, with those to the conductor.
+pub async fn keep_journal_promises(make: impl AsyncFn() -> Arc<dyn journal::Kept>) {
+    let mut kept = Vec::new();
+    for (name, promise) in journal::PROMISES {
+        let store = make().await;
+        kept.push((*name, tokio::spawn(async move { promise(&*store).await })));
+    }
+    none_is_broken(kept).await;
+}
+
+async fn none_is_broken(kept: Vec<(&str, JoinHandle<()>)>) {
     let mut broken = Vec::new();
     for (name, kept) in kept {
         if kept.await.is_err() {

@@ -4,12 +4,16 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use carrel_config::{Effective, Environment, Origin, Workflow};
+use carrel_domain::message_of;
+use carrel_store::{Store as _, StoreError};
 use clap::Args;
 use serde_json::{Value, json};
+use tracing::warn;
 
-use crate::conduct;
+use crate::database::{Database, DatabaseSettings};
 use crate::failure::Failure;
 use crate::output::{self, Format};
+use crate::{conduct, runtime};
 
 /// What a table shows of a value.
 const VALUE_CHARS: usize = 80;
@@ -28,8 +32,12 @@ pub(crate) fn run(
     environment: &Environment,
 ) -> Result<ExitCode, Failure> {
     let workflow = conduct::load(arguments.workflow.as_deref(), environment)?;
+    let database = database(environment)?;
+    if let Some(trouble) = &database.trouble {
+        warn!("{trouble}");
+    }
     match format {
-        Format::Json => output::json(&facts(&workflow))?,
+        Format::Json => output::json(&facts(&workflow, &database))?,
         Format::Text => {
             output::write(table(workflow.effective()).as_bytes())?;
             output::note(&format!("{} can be used", workflow.path.display()));
@@ -38,16 +46,42 @@ pub(crate) fn run(
     Ok(ExitCode::SUCCESS)
 }
 
-fn facts(workflow: &Workflow) -> Value {
-    let warnings: Vec<_> = workflow
-        .warnings
-        .iter()
+/// Where a conductor would keep what it remembers.
+struct Kept {
+    place: &'static str,
+    /// Why that cannot be used at present, which need not mean that it cannot when it is needed.
+    trouble: Option<String>,
+}
+
+/// Looks whether the database answers, if one is named.
+fn database(environment: &Environment) -> Result<Kept, Failure> {
+    let Some(settings) = DatabaseSettings::read(environment)? else {
+        return Ok(Kept { place: "data directory", trouble: None });
+    };
+    let answer = runtime()?.block_on(async {
+        let database = Database::open(&settings)?;
+        Ok::<_, Failure>(database.postgres.ping().await)
+    });
+    let trouble = match answer? {
+        Ok(()) => None,
+        // The first to start brings it up to date.
+        Err(StoreError::TooOld { .. }) if settings.migrate => None,
+        Err(error) => Some(format!("DATABASE_URL: {}", message_of(&error))),
+    };
+    Ok(Kept { place: "database", trouble })
+}
+
+fn facts(workflow: &Workflow, database: &Kept) -> Value {
+    let warnings = workflow.warnings.iter();
+    let warnings: Vec<_> = warnings
         .map(|warning| warning.located(&workflow.path).to_string())
+        .chain(database.trouble.clone())
         .collect();
     json!({
         "file": workflow.path.to_string_lossy(),
         "settings": workflow.effective(),
         "prompt": { "built_in": workflow.prompt.is_built_in(), "text": workflow.prompt.source() },
+        "kept_in": database.place,
         "warnings": warnings,
     })
 }

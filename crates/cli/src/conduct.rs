@@ -2,6 +2,7 @@
 
 mod arguments;
 mod door;
+mod keeping;
 pub(crate) mod screen;
 mod signals;
 mod tools;
@@ -14,7 +15,7 @@ use carrel_client::Connections;
 use carrel_conductor::drive::{Conductor, Lasting, Makers, Options, Report, scope_of};
 use carrel_config::{ConductorConfig, Environment, Scope, Workflow};
 use carrel_domain::{Clock, SystemClock};
-use carrel_store::{Issues, Journal, Sqlite, SqliteOptions};
+use carrel_store::Issues;
 use carrel_tracker::{Local, Tracker};
 use carrel_workspace::{Commands, Purpose};
 use serde_json::json;
@@ -23,6 +24,7 @@ use tracing::warn;
 
 pub(crate) use self::arguments::RunArguments;
 use self::door::Door;
+use self::keeping::Keeping;
 use crate::failure::Failure;
 use crate::output::{self, Format};
 use crate::serve::data;
@@ -45,6 +47,9 @@ pub(crate) fn run(
     let report = worked?;
     if arguments.once && format == Format::Json {
         output::json(&facts(&report))?;
+    }
+    if let Some(by) = report.superseded {
+        return Err(Failure::Superseded { by });
     }
     if arguments.once && !report.failed.is_empty() {
         return Err(Failure::Runs { failed: report.failed });
@@ -72,17 +77,23 @@ async fn conduct(
     let runner =
         boundary::runner(&arguments.boundary, loaded.policy, environment, Purpose::ManyCommands)?;
     let data = data::make(&arguments.data)?;
-    let store = Arc::new(Sqlite::open(&SqliteOptions { path: data.join("carrel.db") })?);
+    let keeping = Keeping::open(environment, &data)?;
     let stop = CancellationToken::new();
     let listening = signals::stop_on_signal(&stop)?;
+    if !keeping.ready(arguments.once, &stop).await? {
+        return Ok(Report::default());
+    }
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let file = workflow.path.display().to_string();
-    let scope = workflow.config.conductor.as_ref().map(|config| scope_of(&config.tracker));
+    let config = workflow.config.conductor.as_ref();
+    let scope = config.map(|config| scope_of(&config.tracker));
+    let tracker_name = keeping.tracker_name(config, &data).await?;
     let conductor = Conductor::open(Options {
         workflow,
         environment: Environment::process,
-        journal: Arc::clone(&store) as Arc<dyn Journal>,
-        makers: makers(&store, &clock, &data),
+        journal: Arc::clone(&keeping.journal),
+        makers: makers(&keeping.issues, &clock, &data),
+        tracker_name,
         clock,
         runner: Arc::new(runner),
         commands: Commands::new(own_program()?),
@@ -91,17 +102,18 @@ async fn conduct(
         stop: stop.clone(),
     });
     let conductor = conductor.await?;
-    let config =
-        conductor.handle().workflow().config.conductor.as_ref().map(|config| config.server.clone());
+    let workflow = conductor.handle().workflow();
+    let config = workflow.config.conductor.as_ref();
     let door = match config {
-        Some(config) => Door::open(arguments.port, &config, environment, &data).await?,
+        Some(config) => Door::open(arguments.port, &config.server, environment, &data).await?,
         None => None,
     };
+    let desk = keeping.desk(config, &data)?;
     if !arguments.once {
         let scope = scope.unwrap_or_default();
-        let data = data.display();
+        let place = keeping.place(&data);
         output::note(&format!(
-            "carrel run works off the issues of {scope} as {file} says; data in {data}"
+            "carrel run works off the issues of {scope} as {file} says; {place}"
         ));
     }
     if let Some(door) = &door {
@@ -123,13 +135,21 @@ async fn conduct(
         over.cancel();
         report
     };
-    let (report, (), ()) = tokio::join!(working, showing, answering);
+    let helping = async {
+        if let Some(desk) = desk {
+            tokio::select! {
+                () = desk.run() => {}
+                () = over.cancelled() => {}
+            }
+        }
+    };
+    let (report, (), (), ()) = tokio::join!(working, showing, answering, helping);
     listening.abort();
     Ok(report)
 }
 
-fn makers(store: &Arc<Sqlite>, clock: &Arc<dyn Clock>, data: &Path) -> Makers {
-    let (issues, clock) = (Arc::clone(store) as Arc<dyn Issues>, Arc::clone(clock));
+fn makers(issues: &Arc<dyn Issues>, clock: &Arc<dyn Clock>, data: &Path) -> Makers {
+    let (issues, clock) = (Arc::clone(issues), Arc::clone(clock));
     let connections = Connections::new();
     let tracker = move |config: &ConductorConfig| {
         let config = &config.tracker;

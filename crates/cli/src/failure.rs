@@ -100,6 +100,8 @@ pub(crate) enum Failure {
     Conductor(#[from] carrel_conductor::drive::StartError),
     #[error("not every agent ended well: {}", listed(failed))]
     Runs { failed: Vec<(String, String)> },
+    #[error("another carrel run has taken over the issues that this one worked off: {by}")]
+    Superseded { by: String },
     #[error("another carrel serve uses {path}")]
     DataInUse { path: String },
     #[error(
@@ -211,7 +213,7 @@ impl Coded for Failure {
             Self::Conductor(error) => error.code(),
             Self::Runs { .. } => Code::RunFailed,
             Self::NoData { .. } => Code::NotFound,
-            Self::DataInUse { .. } => Code::WorkspaceBusy,
+            Self::DataInUse { .. } | Self::Superseded { .. } => Code::WorkspaceBusy,
             Self::Data { .. } | Self::StepsFile { .. } | Self::Output(_) => Code::Io,
             Self::Start { .. } => Code::SpawnFailed,
         }
@@ -248,6 +250,7 @@ impl Coded for Failure {
                 let issues: Vec<_> = failed.iter().map(|(issue, _)| issue).collect();
                 json!({ "issues": issues })
             }
+            Self::Superseded { by } => json!({ "holder": by }),
             Self::Client(error) => error.detail(),
             Self::Credential(error) => error.detail(),
             Self::NoKey { address } => json!({ "address": address.to_string() }),

@@ -2,6 +2,7 @@
 
 mod arguments;
 mod look;
+pub(crate) mod relay;
 mod write;
 
 use std::path::Path;
@@ -10,10 +11,13 @@ use std::sync::Arc;
 
 use carrel_config::Environment;
 use carrel_domain::SystemClock;
-use carrel_store::{Sqlite, SqliteOptions};
+use carrel_store::{Issues, Sqlite, SqliteOptions};
 use carrel_tracker::Local;
 
+use self::arguments::DataArguments;
 pub(crate) use self::arguments::IssueCommand;
+use self::relay::Relay;
+use crate::database::{Database, DatabaseSettings};
 use crate::failure::Failure;
 use crate::output::Format;
 use crate::runtime;
@@ -38,18 +42,41 @@ pub(crate) fn run(
     })
 }
 
-/// Opens the tracker of a data directory, which is made if it is missing.
-fn open_or_make(data: &Path) -> Result<Local, Failure> {
-    let path = data::make(data)?.join("carrel.db");
-    let store = Sqlite::open(&SqliteOptions { path })?;
-    // Which states are final is a matter of the workflow file; nothing here depends on it.
-    Ok(Local::new(Arc::new(store), Arc::new(SystemClock), &[]))
+/// What to do about a data directory that is not there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Missing {
+    Make,
+    Refuse,
 }
 
-/// Opens the tracker of a data directory that is there.
-fn open(data: &Path) -> Result<Local, Failure> {
-    if !data.join("carrel.db").exists() {
+/// Opens the tracker: the one in the database that is named, the one that the `carrel run` of the data
+/// directory uses, or the one in that directory.
+async fn open(
+    data: &DataArguments,
+    missing: Missing,
+    environment: &Environment,
+) -> Result<Local, Failure> {
+    let issues = issues(&data.directory(environment), missing, environment).await?;
+    // Which states are final is a matter of the workflow file; nothing here depends on it.
+    Ok(Local::new(issues, Arc::new(SystemClock), &[]))
+}
+
+async fn issues(
+    data: &Path,
+    missing: Missing,
+    environment: &Environment,
+) -> Result<Arc<dyn Issues>, Failure> {
+    if let Some(settings) = DatabaseSettings::read(environment)? {
+        let database = Database::open(&settings)?;
+        database.prepare().await?;
+        return Ok(Arc::new(database.postgres));
+    }
+    if let Some(relay) = Relay::of(data) {
+        return Ok(Arc::new(relay));
+    }
+    if missing == Missing::Refuse && !data.join("carrel.db").exists() {
         return Err(Failure::NoData { path: data.display().to_string() });
     }
-    open_or_make(data)
+    let path = data::make(data)?.join("carrel.db");
+    Ok(Arc::new(Sqlite::open(&SqliteOptions { path })?))
 }

@@ -12,6 +12,7 @@ mod arguments;
 mod boundary;
 mod check;
 mod conduct;
+mod database;
 mod doctor;
 mod exec;
 mod failure;

@@ -13,6 +13,7 @@ use crate::failure::Failure;
 use crate::output::{self, Format};
 use crate::runtime;
 use crate::serve::data::DataDirectory;
+use crate::serve::settings::secret;
 
 /// Brings the schema up to date, and says what that took.
 pub(crate) fn run(
@@ -20,8 +21,8 @@ pub(crate) fn run(
     format: Format,
     environment: &Environment,
 ) -> Result<ExitCode, Failure> {
-    let applied = match environment.get(DATABASE_URL).filter(|url| !url.is_empty()) {
-        Some(url) => runtime()?.block_on(on_server(Secret::new(url.to_string_lossy())))?,
+    let applied = match secret(environment, DATABASE_URL) {
+        Some(url) => runtime()?.block_on(on_server(url))?,
         None => in_file(arguments)?,
     };
     match format {

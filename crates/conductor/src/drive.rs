@@ -37,7 +37,7 @@ use carrel_config::{ConductorConfig, Environment, Workflow};
 use carrel_domain::Clock;
 use carrel_store::Journal;
 use carrel_tracker::{Fault, Tracker};
-use carrel_workspace::{Commands, Runner, Workspace};
+use carrel_workspace::{Commands, Runner, TrackerName, Workspace};
 use futures_util::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 
@@ -65,6 +65,8 @@ pub struct Options {
     pub commands: Commands,
     /// What makes trackers and agents of settings.
     pub makers: Makers,
+    /// What the workspaces of the tracker's issues are known by.
+    pub tracker_name: TrackerName,
     /// The directory for locks and transcripts. It exists.
     pub data: PathBuf,
     /// How long to go on.

@@ -97,6 +97,8 @@ codes! {
     WorkspaceOccupied = "E_WORKSPACE_OCCUPIED", "workspace_occupied", 409;
     /// The directory belongs to another user.
     WorkspaceForeignOwner = "E_WORKSPACE_FOREIGN_OWNER", "workspace_foreign_owner", 403;
+    /// The workspace is that of an issue of another tracker.
+    WorkspaceForeignTracker = "E_WORKSPACE_FOREIGN_TRACKER", "workspace_foreign_tracker", 409;
     /// No workspace has this identifier.
     WorkspaceNotFound = "E_WORKSPACE_NOT_FOUND", "workspace_not_found", 404;
     /// Another process holds the workspace.

@@ -98,6 +98,15 @@ impl Code {
                 causes: &["another user made the directory"],
                 remedies: &["move it out of the root, or run Carrel as its owner"],
             },
+            Self::WorkspaceForeignTracker => Guide {
+                causes: &[
+                    "two data directories or databases have issues of the same name and one workspace root",
+                ],
+                remedies: &[
+                    "give each a `workspace.root` of its own",
+                    "remove the workspace with `carrel workspace rm` if it is of no use any more",
+                ],
+            },
             Self::WorkspaceBusy => Guide {
                 causes: &["another process creates, removes or uses the workspace"],
                 remedies: &["wait for it, or end the process that the message names"],

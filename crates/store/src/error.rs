@@ -49,6 +49,14 @@ pub enum StoreError {
         /// The rule, what went against it and the way out, without the address.
         reason: String,
     },
+    /// Somebody else has taken what was to be written about.
+    #[error("another carrel run has taken over {scope}: {by}")]
+    Superseded {
+        /// What it is about.
+        scope: String,
+        /// Who has it.
+        by: String,
+    },
     /// Something in the database makes no sense.
     #[error("the database holds something unreadable: {what}")]
     Unreadable {
@@ -74,6 +82,7 @@ impl Coded for StoreError {
             }
             Self::TooNew { .. } | Self::Changed { .. } => Code::SchemaTooNew,
             Self::Address { .. } => Code::InvalidArguments,
+            Self::Superseded { .. } => Code::WorkspaceBusy,
             Self::Unreadable { .. } => Code::RecordUnreadable,
             Self::Full(_) => Code::DiskFull,
             Self::Failed(_) => Code::Internal,
@@ -87,6 +96,7 @@ impl Coded for StoreError {
             }
             Self::Changed { number } => json!({ "migration": number }),
             Self::Address { reason } | Self::Unencrypted { reason } => json!({ "reason": reason }),
+            Self::Superseded { scope, by } => json!({ "scope": scope, "holder": by }),
             Self::Unreadable { what } => json!({ "what": what }),
             Self::Unavailable(_) | Self::Full(_) | Self::Failed(_) => json!({}),
         }

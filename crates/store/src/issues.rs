@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use carrel_domain::Timestamp;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::error::StoreError;
 
@@ -36,10 +36,13 @@ pub trait Issues: std::fmt::Debug + Send + Sync + 'static {
 
     /// Returns the last comments on an issue, the oldest first.
     async fn comments(&self, number: u64, limit: u32) -> Result<Vec<Comment>, StoreError>;
+
+    /// Returns a name of this tracker that no other has.
+    async fn tracker_name(&self) -> Result<String, StoreError>;
 }
 
 /// An issue that is to be.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NewIssue {
     /// What it is about, in a line.
     pub title: String,
@@ -56,7 +59,7 @@ pub struct NewIssue {
 }
 
 /// An issue.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoredIssue {
     /// Its number.
     pub number: u64,
@@ -79,7 +82,7 @@ pub struct StoredIssue {
 }
 
 /// What is to be different about an issue. What is absent stays.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IssueChange {
     /// Where it stands.
     pub state: Option<String>,
@@ -93,8 +96,22 @@ pub struct IssueChange {
     pub remove_blockers: Vec<u64>,
 }
 
+impl IssueChange {
+    /// Returns the labels of an issue after the change.
+    pub(crate) fn labels(&self, before: &[String]) -> Vec<String> {
+        let mut labels = before.to_vec();
+        labels.retain(|label| !self.remove_labels.contains(label));
+        for label in &self.add_labels {
+            if !labels.contains(label) {
+                labels.push(label.clone());
+            }
+        }
+        labels
+    }
+}
+
 /// What came of writing an issue.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum IssueAnswer {
     /// The issue as it is now.
     Done(StoredIssue),
@@ -103,7 +120,7 @@ pub enum IssueAnswer {
 }
 
 /// Which issues. What is absent is no condition.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IssueFilter {
     /// Those in one of these states, in whatever spelling.
     pub states: Option<Vec<String>>,
@@ -114,7 +131,7 @@ pub struct IssueFilter {
 }
 
 /// A comment that is to be.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NewComment {
     /// Whose it is.
     pub author: String,
@@ -123,7 +140,7 @@ pub struct NewComment {
 }
 
 /// A comment.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Comment {
     /// Whose it is.
     pub author: String,

@@ -6,15 +6,25 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::error::StoreError;
+use crate::tenure::{Taken, Tenure};
 
 /// What the conductor remembers of the issues of one tracker, which is its scope.
 ///
 /// Everything that follows from one decision is noted at once, and is on the disk when that has been
-/// answered. What entries and ledgers look like is the conductor's own business.
+/// answered. Whoever writes has a tenure, and a write by an earlier one is refused. What entries and
+/// ledgers look like is the conductor's own business.
 #[async_trait]
 pub trait Journal: std::fmt::Debug + Send + Sync + 'static {
+    /// Takes a scope for one conductor, which is known to others by `holder`.
+    async fn take(&self, scope: &str, holder: &str, now: Timestamp) -> Result<Taken, StoreError>;
+
     /// Writes notes down, in their order: all of them or none.
-    async fn note(&self, scope: &str, notes: Vec<Note>, now: Timestamp) -> Result<(), StoreError>;
+    async fn note(
+        &self,
+        tenure: &Tenure,
+        notes: Vec<Note>,
+        now: Timestamp,
+    ) -> Result<(), StoreError>;
 
     /// Returns every entry with the id of its issue.
     async fn entries(&self, scope: &str) -> Result<Vec<(String, Value)>, StoreError>;
@@ -29,7 +39,7 @@ pub trait Journal: std::fmt::Debug + Send + Sync + 'static {
     async fn runs(&self, scope: &str, filter: RunFilter) -> Result<Vec<RunRecord>, StoreError>;
 
     /// Forgets runs that ended before a time, but never the latest. Returns how many.
-    async fn forget_runs(&self, scope: &str, before: Timestamp) -> Result<u64, StoreError>;
+    async fn forget_runs(&self, tenure: &Tenure, before: Timestamp) -> Result<u64, StoreError>;
 }
 
 /// Something to be remembered.

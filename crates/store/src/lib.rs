@@ -14,6 +14,7 @@ mod model;
 mod postgres;
 mod sqlite;
 mod store;
+mod tenure;
 
 pub use error::StoreError;
 pub use issues::{
@@ -28,3 +29,4 @@ pub use model::{
 pub use postgres::{Postgres, PostgresOptions};
 pub use sqlite::{Sqlite, SqliteOptions};
 pub use store::Store;
+pub use tenure::{Taken, Tenure};

@@ -13,7 +13,7 @@ use crate::inspect::Condition;
 use crate::lock::{self, Lock, Mode};
 use crate::manager::{Inner, Workspaces};
 use crate::quota::Quota;
-use crate::record::{Record, State};
+use crate::record::{Record, State, TrackerName};
 
 /// The mode of a workspace directory.
 const WORKSPACE_MODE: u32 = 0o700;
@@ -28,6 +28,9 @@ pub struct Create {
     pub identifier: Identifier,
     /// The tracker's own id of the issue, where there is one.
     pub issue_id: Option<String>,
+    /// The tracker of the issue, where there is one. A workspace that is for an issue of the same name in
+    /// another tracker is refused.
+    pub tracker: Option<TrackerName>,
     /// How a new workspace is arranged.
     pub layout: Layout,
     /// The limits of a new workspace; the root's own when absent.
@@ -39,7 +42,14 @@ pub struct Create {
 impl Create {
     /// Asks for a plain workspace with the root's limits.
     pub fn new(identifier: Identifier) -> Self {
-        Self { identifier, issue_id: None, layout: Layout::default(), quota: None, attempt: None }
+        Self {
+            identifier,
+            issue_id: None,
+            tracker: None,
+            layout: Layout::default(),
+            quota: None,
+            attempt: None,
+        }
     }
 }
 
@@ -143,7 +153,10 @@ impl Inner {
     fn begin(&self, request: &Create, hooked: bool) -> Result<Begun, Error> {
         for _ in 0..MAX_CHOICES {
             let begun = match self.choose(&request.identifier)? {
-                Choice::Held(key) => self.begin_held(request, &key, hooked)?,
+                Choice::Held(key) => {
+                    self.refuse_other_tracker(request, &key)?;
+                    self.begin_held(request, &key, hooked)?
+                }
                 Choice::Free(_) => self.begin_free(request, hooked)?,
             };
             if let Some(begun) = begun {
@@ -151,6 +164,17 @@ impl Inner {
             }
         }
         Err(self.no_key_left(&request.identifier))
+    }
+
+    fn refuse_other_tracker(&self, request: &Create, key: &WorkspaceKey) -> Result<(), Error> {
+        let record = self.records().read(key)?;
+        match record.as_ref().and_then(|record| record.foreign_to(request.tracker.as_ref())) {
+            // One that was removed by hand is nobody's.
+            Some(there) if self.open_directory(key)?.is_some() => {
+                Err(Error::ForeignTracker { there: there.place.clone(), place: self.place(key) })
+            }
+            Some(_) | None => Ok(()),
+        }
     }
 
     /// Uses the key the identifier holds; `None` when it lost it in the meantime.
@@ -212,6 +236,7 @@ impl Inner {
         let updated = self.update(key, |record| {
             record.last_used_at = now;
             record.issue_id = request.issue_id.clone().or(record.issue_id.take());
+            record.tracker = record.tracker.take().or(request.tracker.clone());
         });
         // On a full disk a workspace must still open, not least to make room in it.
         Ok(Some(updated.ok().flatten().unwrap_or(record)))
@@ -265,7 +290,8 @@ impl Inner {
         let quota = request.quota.unwrap_or(self.quota);
         let now = self.clock.now();
         let record = Record::new(request.identifier.clone(), key, request.layout, quota, now);
-        Record { state, issue_id: request.issue_id.clone(), ..record }
+        let (issue_id, tracker) = (request.issue_id.clone(), request.tracker.clone());
+        Record { issue_id, tracker, state, ..record }
     }
 
     /// Writes the record first: a directory that appears is never without one.

@@ -46,6 +46,18 @@ pub enum Error {
         /// Which workspace, and below which root.
         place: Place,
     },
+    /// It is for an issue of the same name in another tracker.
+    #[error(
+        "{} is the workspace of an issue of the same name in another tracker ({there}); give this one \
+         a workspace.root of its own, or remove that workspace with `carrel workspace rm` if it is of no use any more",
+        place.workspace.display()
+    )]
+    ForeignTracker {
+        /// Whose it is, in words.
+        there: String,
+        /// Which workspace, and below which root.
+        place: Place,
+    },
     /// There is no such workspace.
     #[error("no workspace {name:?} in {}", root.display())]
     NotFound {
@@ -231,6 +243,7 @@ impl Coded for Error {
             Self::InvalidCwd { .. } => Code::InvalidWorkspaceCwd,
             Self::Occupied { .. } => Code::WorkspaceOccupied,
             Self::ForeignOwner { .. } => Code::WorkspaceForeignOwner,
+            Self::ForeignTracker { .. } => Code::WorkspaceForeignTracker,
             Self::NotFound { .. } => Code::WorkspaceNotFound,
             Self::Busy { .. } => Code::WorkspaceBusy,
             Self::Dirty { .. } => Code::WorkspaceDirty,
@@ -249,7 +262,8 @@ impl Coded for Error {
         match self {
             Self::Misplaced { place, .. }
             | Self::Occupied { place, .. }
-            | Self::ForeignOwner { place, .. } => place_detail(place),
+            | Self::ForeignOwner { place, .. }
+            | Self::ForeignTracker { place, .. } => place_detail(place),
             Self::InvalidCwd { place, reason } => {
                 let mut detail = place_detail(place);
                 detail["reason"] = reason.as_str().into();

@@ -49,7 +49,7 @@ pub use list::{Listing, ListingState};
 pub use live::Live;
 pub use manager::{Options, Workspaces};
 pub use quota::{Amount, Exceeded, Quota};
-pub use record::{Record, State};
+pub use record::{Record, State, TrackerName};
 pub use remove::{Doomed, Remove, Removed, Target};
 pub use reserve::Reservation;
 pub use run::{

@@ -26,6 +26,21 @@ pub enum State {
     Removing,
 }
 
+/// A tracker, told from every other that has issues of the same names.
+#[derive(Clone, Debug, Eq, Serialize, Deserialize)]
+pub struct TrackerName {
+    /// What no other tracker is called.
+    pub name: String,
+    /// Where people find it.
+    pub place: String,
+}
+
+impl PartialEq for TrackerName {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
 /// The server's record of one workspace.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Record {
@@ -35,6 +50,9 @@ pub struct Record {
     /// The tracker's own id of the issue, where there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub issue_id: Option<String>,
+    /// The tracker of the issue, where there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tracker: Option<TrackerName>,
     /// Its directory name.
     pub key: WorkspaceKey,
     /// How it is arranged.
@@ -74,6 +92,7 @@ impl Record {
             schema: SCHEMA,
             identifier,
             issue_id: None,
+            tracker: None,
             key,
             layout,
             state: State::Ready,
@@ -89,6 +108,11 @@ impl Record {
     /// Returns the tracker's id of the issue, or the identifier where there is none.
     pub fn issue_id(&self) -> &str {
         self.issue_id.as_deref().unwrap_or(self.identifier.as_str())
+    }
+
+    /// Returns whose it is, if it is for an issue of another tracker than this one.
+    pub fn foreign_to(&self, tracker: Option<&TrackerName>) -> Option<&TrackerName> {
+        self.tracker.as_ref().filter(|there| tracker.is_some_and(|here| here != *there))
     }
 
     pub(crate) fn remember(&mut self, run: HookRun) {

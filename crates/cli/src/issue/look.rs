@@ -10,7 +10,7 @@ use carrel_tracker::Issue;
 use serde_json::{Value, json};
 
 use super::arguments::{ListArguments, OneArguments};
-use super::open;
+use super::{Missing, open};
 use crate::failure::Failure;
 use crate::output::{self, Format, printable};
 
@@ -22,7 +22,8 @@ pub(super) async fn list(
     format: Format,
     environment: &Environment,
 ) -> Result<ExitCode, Failure> {
-    let issues = open(&arguments.data.directory(environment))?.list(&arguments.states).await?;
+    let issues =
+        open(&arguments.data, Missing::Refuse, environment).await?.list(&arguments.states).await?;
     match format {
         Format::Json => {
             let listed: Vec<Value> = issues.iter().map(facts).collect();
@@ -40,7 +41,7 @@ pub(super) async fn show(
     environment: &Environment,
 ) -> Result<ExitCode, Failure> {
     let (issue, comments) =
-        open(&arguments.data.directory(environment))?.find(&arguments.issue).await?;
+        open(&arguments.data, Missing::Refuse, environment).await?.find(&arguments.issue).await?;
     match format {
         Format::Json => {
             let mut shown = facts(&issue);

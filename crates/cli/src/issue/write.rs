@@ -8,7 +8,7 @@ use carrel_store::{IssueChange, NewIssue};
 use carrel_tracker::{Issue, MAX_TEXT_BYTES, numbers_of};
 
 use super::arguments::{CommentArguments, LabelArguments, MoveArguments, NewArguments};
-use super::{look, open, open_or_make};
+use super::{Missing, look, open};
 use crate::failure::Failure;
 use crate::output::{self, Format};
 
@@ -28,7 +28,7 @@ pub(super) async fn new(
         labels: arguments.labels.clone(),
         blocked_by: numbers_of(&arguments.blocked_by)?,
     };
-    let issue = open_or_make(&arguments.data.directory(environment))?.add(new).await?;
+    let issue = open(&arguments.data, Missing::Make, environment).await?.add(new).await?;
     match format {
         Format::Json => output::json(&look::facts(&issue))?,
         Format::Text => output::line(&issue.identifier)?,
@@ -42,8 +42,10 @@ pub(super) async fn shift(
     environment: &Environment,
 ) -> Result<ExitCode, Failure> {
     let change = IssueChange { state: Some(arguments.state.clone()), ..IssueChange::default() };
-    let issue =
-        open(&arguments.data.directory(environment))?.change(&arguments.issue, change).await?;
+    let issue = open(&arguments.data, Missing::Refuse, environment)
+        .await?
+        .change(&arguments.issue, change)
+        .await?;
     say(&issue, format, &format!("{}: {}", issue.identifier, issue.state))
 }
 
@@ -57,8 +59,10 @@ pub(super) async fn label(
         remove_labels: arguments.remove.clone(),
         ..IssueChange::default()
     };
-    let issue =
-        open(&arguments.data.directory(environment))?.change(&arguments.issue, change).await?;
+    let issue = open(&arguments.data, Missing::Refuse, environment)
+        .await?
+        .change(&arguments.issue, change)
+        .await?;
     say(&issue, format, &format!("{}: {}", issue.identifier, issue.labels.join(", ")))
 }
 
@@ -67,7 +71,7 @@ pub(super) async fn comment(
     format: Format,
     environment: &Environment,
 ) -> Result<ExitCode, Failure> {
-    let tracker = open(&arguments.data.directory(environment))?;
+    let tracker = open(&arguments.data, Missing::Refuse, environment).await?;
     let user = environment.get_str("USER").filter(|name| !name.trim().is_empty());
     let author = arguments.author.as_deref().or(user).unwrap_or(NOBODY);
     let comment = tracker.comment(&arguments.issue, author, &text(&arguments.text)?).await?;

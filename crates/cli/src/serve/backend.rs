@@ -2,26 +2,21 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
 use carrel_domain::SystemClock;
 use carrel_service::{Alone, Bus, Feed, Redis, RedisService, Tasks};
-use carrel_store::{Postgres, PostgresOptions, Sqlite, SqliteOptions, Store};
+use carrel_store::{Sqlite, SqliteOptions, Store};
 use tokio_util::sync::CancellationToken;
-use tracing::{info, warn};
 
 use super::settings::{Settings, Shared};
+use crate::database::Database;
 use crate::failure::Failure;
-
-/// The shortest and the longest wait before a database that is away is asked again.
-const TRY_AGAIN: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(2));
 
 /// Where the service keeps its tasks, and how processes tell each other of them.
 #[derive(Debug)]
 pub(crate) struct Backend {
     pub(crate) tasks: Tasks,
-    postgres: Option<Postgres>,
-    migrate: bool,
+    database: Option<Database>,
     redis: Option<RedisService>,
 }
 
@@ -36,13 +31,12 @@ impl Backend {
             return Self::shared(shared, stop);
         }
         let store = Sqlite::open(&SqliteOptions { path: data.join("carrel.db") })?;
-        Ok(Self { tasks: tasks(Arc::new(store)), postgres: None, migrate: false, redis: None })
+        Ok(Self { tasks: tasks(Arc::new(store)), database: None, redis: None })
     }
 
     /// Prepares to use servers.
     pub(crate) fn shared(shared: &Shared, stop: &CancellationToken) -> Result<Self, Failure> {
-        let options = PostgresOptions { url: shared.database.clone() };
-        let postgres = Postgres::open(&options)?;
+        let database = Database::open(&shared.database)?;
         let (bus, redis): (Arc<dyn Bus>, _) = match &shared.redis {
             Some(address) => {
                 let (bus, service) = Redis::new(address, stop.clone())?;
@@ -50,13 +44,13 @@ impl Backend {
             }
             None => (Arc::new(Alone { among_others: true }), None),
         };
-        let tasks = tasks(Arc::new(postgres.clone())).over(bus, shared.on_enqueue_failure);
-        Ok(Self { tasks, postgres: Some(postgres), migrate: shared.migrate, redis })
+        let tasks = tasks(Arc::new(database.postgres.clone())).over(bus, shared.on_enqueue_failure);
+        Ok(Self { tasks, database: Some(database), redis })
     }
 
     /// Tells whether other processes use the same store.
     pub(crate) fn is_shared(&self) -> bool {
-        self.postgres.is_some()
+        self.database.is_some()
     }
 
     /// Takes what keeps the bus going.
@@ -66,28 +60,9 @@ impl Backend {
 
     /// Waits until the store is up to date and answers. Returns false if `stop` came first.
     pub(crate) async fn ready(&self, stop: &CancellationToken) -> bool {
-        let Some(postgres) = &self.postgres else { return true };
-        let (mut wait, longest) = TRY_AGAIN;
-        loop {
-            let asked = async {
-                if self.migrate {
-                    for done in postgres.migrate().await? {
-                        info!(?done, "brought the database up to date");
-                    }
-                }
-                postgres.ping().await
-            };
-            match asked.await {
-                Ok(()) => return true,
-                Err(error) => {
-                    let error = carrel_domain::message_of(&error);
-                    warn!(%error, "the database cannot be used yet, trying again");
-                }
-            }
-            tokio::select! {
-                () = stop.cancelled() => return false,
-                () = tokio::time::sleep(wait) => wait = (wait * 2).min(longest),
-            }
+        match &self.database {
+            Some(database) => database.ready(stop).await,
+            None => true,
         }
     }
 }

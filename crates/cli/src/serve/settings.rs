@@ -9,9 +9,8 @@ use carrel_client::Server;
 use carrel_config::Environment;
 use carrel_config::environment::{
     CARREL_DRAIN_SECONDS, CARREL_FREE_SPACE_FLOOR, CARREL_GIT_HOSTS, CARREL_LEASE_SECONDS,
-    CARREL_MIGRATE, CARREL_ON_ENQUEUE_FAILURE, CARREL_RATE_LIMIT, DATABASE_URL, REDIS_URL,
-    SSL_CERT_FILE, WORKER_CONCURRENCY, WORKER_INTERNAL_TOKEN, WORKER_INTERNAL_URL,
-    WORKSPACE_DEFAULT_QUOTA_GB, WORKSPACE_VOLUME_PATH,
+    CARREL_ON_ENQUEUE_FAILURE, CARREL_RATE_LIMIT, REDIS_URL, SSL_CERT_FILE, WORKER_CONCURRENCY,
+    WORKER_INTERNAL_TOKEN, WORKER_INTERNAL_URL, WORKSPACE_DEFAULT_QUOTA_GB, WORKSPACE_VOLUME_PATH,
 };
 use carrel_domain::{ByteSize, Secret};
 use carrel_service::limits::LEASE;
@@ -21,6 +20,7 @@ use carrel_service::{
 };
 use carrel_workspace::Quota;
 
+use crate::database::DatabaseSettings;
 use crate::failure::Failure;
 
 /// How many tasks run at once, and how many may.
@@ -73,11 +73,9 @@ pub(crate) struct Settings {
 /// What several processes share.
 #[derive(Clone, Debug)]
 pub(crate) struct Shared {
-    pub(crate) database: Secret,
+    pub(crate) database: DatabaseSettings,
     pub(crate) redis: Option<Secret>,
     pub(crate) on_enqueue_failure: OnEnqueueFailure,
-    /// Whether whoever starts brings the database up to date.
-    pub(crate) migrate: bool,
 }
 
 impl Settings {
@@ -137,28 +135,21 @@ fn hosts(environment: &Environment) -> Result<Arc<[String]>, Failure> {
 }
 
 fn shared(environment: &Environment) -> Result<Option<Shared>, Failure> {
-    let database = secret(environment, DATABASE_URL);
+    let database = DatabaseSettings::read(environment)?;
     let redis = secret(environment, REDIS_URL);
     let on_enqueue_failure = match word(environment, CARREL_ON_ENQUEUE_FAILURE).as_deref() {
         None | Some("keep") => OnEnqueueFailure::Keep,
         Some("fail") => OnEnqueueFailure::Fail,
         Some(value) => return Err(refused(CARREL_ON_ENQUEUE_FAILURE, value, "`keep` or `fail`")),
     };
-    let migrate = match word(environment, CARREL_MIGRATE).as_deref() {
-        None | Some("on") => true,
-        Some("off") => false,
-        Some(value) => return Err(refused(CARREL_MIGRATE, value, "`on` or `off`")),
-    };
     match (database, redis) {
-        (Some(database), redis) => {
-            Ok(Some(Shared { database, redis, on_enqueue_failure, migrate }))
-        }
+        (Some(database), redis) => Ok(Some(Shared { database, redis, on_enqueue_failure })),
         (None, Some(_)) => Err(Failure::RedisAlone),
         (None, None) => Ok(None),
     }
 }
 
-fn refused(name: &'static str, value: &str, expected: impl Into<String>) -> Failure {
+pub(crate) fn refused(name: &'static str, value: &str, expected: impl Into<String>) -> Failure {
     Failure::Variable { name, value: value.to_owned(), expected: expected.into() }
 }
 
@@ -169,7 +160,7 @@ pub(crate) fn word(environment: &Environment, name: &str) -> Option<String> {
 }
 
 /// Reads a text that is not to be shown; blank counts as unset.
-fn secret(environment: &Environment, name: &str) -> Option<Secret> {
+pub(crate) fn secret(environment: &Environment, name: &str) -> Option<Secret> {
     word(environment, name).map(Secret::new)
 }
 
@@ -262,14 +253,14 @@ mod tests {
         assert!(settings(&[]).unwrap().shared.is_none());
         assert!(settings(&[("DATABASE_URL", " ")]).unwrap().shared.is_none());
         let shared = settings(&[database]).unwrap().shared.unwrap();
-        assert!(shared.redis.is_none() && shared.migrate);
+        assert!(shared.redis.is_none() && shared.database.migrate);
         assert!(!format!("{shared:?}").contains("hidden"));
         let error = settings(&[redis]).unwrap_err();
         assert!(error.contains("REDIS_URL") && error.contains("DATABASE_URL"), "{error}");
         let fails = ("CARREL_ON_ENQUEUE_FAILURE", "fail");
         let shared = settings(&[database, redis, fails, ("CARREL_MIGRATE", "off")]).unwrap();
         let shared = shared.shared.unwrap();
-        let found = (shared.redis.is_some(), shared.on_enqueue_failure, shared.migrate);
+        let found = (shared.redis.is_some(), shared.on_enqueue_failure, shared.database.migrate);
         assert_eq!(found, (true, OnEnqueueFailure::Fail, false));
         for (name, value) in [
             ("CARREL_ON_ENQUEUE_FAILURE", "explode"),

@@ -28,11 +28,10 @@ pub(super) async fn create(
         error!(issue_id, error, "Workspace creation failed");
     })?;
     let request = Create {
-        identifier,
         issue_id: arguments.issue_id,
         layout: arguments.layout.into(),
         quota,
-        attempt: None,
+        ..Create::new(identifier)
     };
     let created = workspaces.create(request, &settings.hooks).await;
     // A failed hook, or a half-made directory that was found, leaves something to delete.

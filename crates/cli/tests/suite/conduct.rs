@@ -8,6 +8,8 @@ mod codex;
 mod course;
 /// `kill -9` at random moments.
 mod crash;
+/// Everything in a database, and several conductors that have one.
+mod database;
 /// The API of a conductor.
 mod door;
 /// The recipes of the guide for hooks.
@@ -34,6 +36,8 @@ use crate::{Run, World, eventually};
 /// A data directory, a root for workspaces, and a directory that agents may write to.
 struct Office {
     world: World,
+    /// Where everything is kept, if not in the data directory.
+    database: Option<String>,
 }
 
 /// A `carrel run` that goes on.
@@ -46,7 +50,12 @@ impl Office {
     fn new() -> Self {
         let world = World::new();
         std::fs::create_dir(world.path("outside")).unwrap();
-        Self { world }
+        Self { world, database: None }
+    }
+
+    /// The same with everything in a database.
+    fn on(self, url: &str) -> Self {
+        Self { database: Some(url.to_owned()), ..self }
     }
 
     /// An office whose workflow file has these lines.
@@ -68,7 +77,9 @@ impl Office {
     }
 
     fn command(&self, arguments: &[&str]) -> Command {
-        self.world.bare(arguments)
+        let mut command = self.world.bare(arguments);
+        command.envs(self.database.iter().map(|url| ("DATABASE_URL", url)));
+        command
     }
 
     fn issue(&self, title: &str) {

@@ -145,12 +145,23 @@ fn broken() -> Fault {
 async fn clean(setup: &Setup, issue: &Issue, workspace: Option<PathBuf>) -> Result<(), String> {
     let identifier = Identifier::parse(&issue.identifier).map_err(|error| error.to_string())?;
     let (workspaces, target) = match workspace {
-        None => (setup.workspaces.clone(), Target::Identifier(identifier)),
+        None => (setup.workspaces.clone(), Target::Identifier(identifier.clone())),
         Some(path) => {
             let Some(there) = setup.workspaces_of(&path) else { return Ok(()) };
             (there, Target::Path(path))
         }
     };
+    if let Ok(record) = workspaces.record(&identifier)
+        && let Some(there) = record.foreign_to(Some(&setup.tracker_name))
+    {
+        let issue_identifier = issue.identifier.as_str();
+        warn!(
+            issue_identifier,
+            there = there.place,
+            "The workspace of an issue of another tracker stays"
+        );
+        return Ok(());
+    }
     let request = Remove { target, keep_if_dirty: false };
     match workspaces.remove(request, &setup.hooks).await {
         Ok(_) => {

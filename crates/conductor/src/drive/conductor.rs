@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use carrel_config::Reloader;
 use carrel_domain::{Clock, Timestamp};
-use carrel_store::Journal;
+use carrel_store::{Journal, Taken, Tenure};
 use carrel_tracker::IssueId;
 use carrel_workspace::Runner;
 use tokio::sync::mpsc;
@@ -17,7 +17,7 @@ use tracing::info;
 use super::act::Active;
 use super::error::StartError;
 use super::handle::{self, Desk, Handle};
-use super::home::Home;
+use super::home::{self, Home};
 use super::once::Report;
 use super::reload::Follower;
 use super::setup::{Setup, conductor, scope_of};
@@ -53,7 +53,7 @@ pub struct Conductor {
     pub(super) works: JoinSet<()>,
     pub(super) queue: mpsc::Receiver<Message>,
     pub(super) journal: Arc<dyn Journal>,
-    pub(super) scope: String,
+    pub(super) tenure: Tenure,
     pub(super) follower: Option<Follower>,
     pub(super) handle: Handle,
     pub(super) desk: Desk,
@@ -73,14 +73,21 @@ impl Conductor {
         let Options { workflow, environment, journal, clock, runner, commands, .. } = options;
         let scope = scope_of(&conductor(&workflow)?.tracker);
         let home = Home::take(&options.data, &scope)?;
+        let holder = home::holder(&options.data);
+        let tenure = match journal.take(&scope, &holder, clock.now()).await? {
+            Taken::Yours(tenure) => tenure,
+            Taken::Held { by } => return Err(StartError::Held { scope, by }),
+        };
         let reloader = Reloader::new(workflow);
         let makers = options.makers;
         let (current, data) = (reloader.current(), options.data);
-        let setup = Setup::of(current, &environment(), &makers, &commands, &data).map(Arc::new)?;
-        let unsettled = takeover::settle_all(&*journal, &scope, &setup, &*clock).await?;
+        let name = options.tracker_name;
+        let setup =
+            Setup::of(current, &environment(), &makers, &commands, &data, name).map(Arc::new)?;
+        let unsettled = takeover::settle_all(&*journal, &tenure, &setup, &*clock).await?;
         let now = clock.now();
         let long_ago = now.as_millis() - i64::try_from(KEEP_RUNS.as_millis()).unwrap_or(i64::MAX);
-        journal.forget_runs(&scope, Timestamp::from_millis(long_ago)).await?;
+        journal.forget_runs(&tenure, Timestamp::from_millis(long_ago)).await?;
         let remembered = memory::recall(&*journal, &scope).await?;
         info!(scope, issues = remembered.entries.len(), "Conductor starts");
         let rules = Rules::of(setup.config());
@@ -102,7 +109,8 @@ impl Conductor {
             makers,
             commands,
             data,
-            scope: scope.clone(),
+            tracker_name: setup.tracker_name.clone(),
+            scope,
             refused: None,
         };
         Ok(Self {
@@ -118,7 +126,7 @@ impl Conductor {
             works: JoinSet::new(),
             queue,
             journal,
-            scope,
+            tenure,
             follower: Some(follower),
             handle,
             desk,

@@ -21,6 +21,17 @@ pub enum StartError {
         /// Who it is, if that is known.
         holder: Option<String>,
     },
+    /// Another conductor works off the same issues, maybe on another machine.
+    #[error(
+        "another carrel run works off {scope} with the same database: {by}; end it first, or name another \
+         database in DATABASE_URL"
+    )]
+    Held {
+        /// Which issues.
+        scope: String,
+        /// Who it is.
+        by: String,
+    },
     /// The data directory cannot be used.
     #[error("the data directory cannot be used")]
     Data(#[from] carrel_fsroot::Error),
@@ -52,7 +63,7 @@ pub enum StartError {
 impl Coded for StartError {
     fn code(&self) -> Code {
         match self {
-            Self::InUse { .. } => Code::WorkspaceBusy,
+            Self::InUse { .. } | Self::Held { .. } => Code::WorkspaceBusy,
             Self::Data(error) => error.code(),
             Self::Thread(_) => Code::SpawnFailed,
             Self::Store(error) => error.code(),
@@ -64,6 +75,7 @@ impl Coded for StartError {
     fn detail(&self) -> Value {
         match self {
             Self::InUse { scope, path, .. } => json!({ "scope": scope, "path": path }),
+            Self::Held { scope, by } => json!({ "scope": scope, "holder": by }),
             Self::Store(error) => error.detail(),
             Self::Workspace(error) => error.detail(),
             Self::OtherScope { from, to } => json!({ "from": from, "to": to }),

@@ -63,6 +63,17 @@ impl Home {
     }
 }
 
+/// Says who this process is, for people who wonder on another machine.
+pub(super) fn holder(data: &Path) -> String {
+    let system = rustix::system::uname();
+    let machine = system.nodename().to_string_lossy();
+    format!(
+        "process {} on {machine} with the data directory {}",
+        std::process::id(),
+        data.display()
+    )
+}
+
 fn read_holder(lock: &File) -> Option<String> {
     let mut bytes = [0; MAX_HOLDER_BYTES];
     let count = lock.read_at(&mut bytes, 0).ok()?;

@@ -9,6 +9,8 @@ pub struct Report {
     pub succeeded: usize,
     /// What did not: whose it was, and why.
     pub failed: Vec<(String, String)>,
+    /// Who took the issues over, if somebody did. Then nothing more is known of them here.
+    pub superseded: Option<String>,
 }
 
 impl Report {

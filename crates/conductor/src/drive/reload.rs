@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use carrel_config::{Check, Environment, Reloader, Workflow};
 use carrel_domain::message_of;
-use carrel_workspace::Commands;
+use carrel_workspace::{Commands, TrackerName};
 use tokio::sync::mpsc;
 use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
@@ -36,6 +36,7 @@ pub(super) struct Follower {
     pub(super) makers: Makers,
     pub(super) commands: Commands,
     pub(super) data: PathBuf,
+    pub(super) tracker_name: TrackerName,
     pub(super) scope: String,
     /// Why the present file cannot be used, while it cannot.
     pub(super) refused: Option<String>,
@@ -97,7 +98,8 @@ impl Follower {
         }
         let environment = (self.environment)();
         let workflow = Arc::clone(workflow);
-        Setup::of(workflow, &environment, &self.makers, &self.commands, &self.data)
+        let name = self.tracker_name.clone();
+        Setup::of(workflow, &environment, &self.makers, &self.commands, &self.data, name)
     }
 
     /// Says why the file cannot be used, unless that was said before.

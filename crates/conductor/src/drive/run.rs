@@ -103,6 +103,7 @@ impl Doing {
         }
         let request = Create {
             issue_id: Some(issue.id.0.clone()),
+            tracker: Some(self.job.setup.tracker_name.clone()),
             attempt: self.job.start.attempt,
             ..Create::new(identifier.clone())
         };

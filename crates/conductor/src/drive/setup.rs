@@ -8,7 +8,9 @@ use carrel_config::environment::{CARREL, CARREL_DATA};
 use carrel_config::{ConductorConfig, Environment, TrackerConfig, Workflow};
 use carrel_domain::Secret;
 use carrel_tracker::Tracker;
-use carrel_workspace::{Commands, HookSettings, Hooks, Options as RootOptions, Workspaces};
+use carrel_workspace::{
+    Commands, HookSettings, Hooks, Options as RootOptions, TrackerName, Workspaces,
+};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
@@ -34,6 +36,8 @@ pub(super) struct Setup {
     pub(super) workspaces: Workspaces,
     pub(super) hooks: Hooks,
     pub(super) tracker: Arc<dyn Tracker>,
+    /// What the workspaces of its issues are known by.
+    pub(super) tracker_name: TrackerName,
     pub(super) agent: Arc<dyn Agent>,
     pub(super) tools: Arc<ToolsMaker>,
     /// What is blanked out of every text.
@@ -55,6 +59,7 @@ impl Setup {
         makers: &Makers,
         commands: &Commands,
         data: &Path,
+        tracker_name: TrackerName,
     ) -> Result<Self, StartError> {
         let config = conductor(&workflow)?;
         let tracker = (makers.tracker)(config).map_err(StartError::Tracker)?;
@@ -67,7 +72,7 @@ impl Setup {
         let hooks = HookSettings::new(hooks, environment, secrets.clone());
         let hooks = hooks.with(CARREL, commands.program()).with(CARREL_DATA, data);
         let hooks = Hooks::new(hooks, commands.clone(), CancellationToken::new());
-        Ok(Self { workflow, workspaces, hooks, tracker, agent, tools, secrets, root })
+        Ok(Self { workflow, workspaces, hooks, tracker, tracker_name, agent, tools, secrets, root })
     }
 
     /// Returns what the file says about trackers and agents.

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use carrel_domain::{Clock, Identifier, message_of};
-use carrel_store::{Journal, Note, RunFilter, RunRecord, StoreError};
+use carrel_store::{Journal, Note, RunFilter, RunRecord, StoreError, Tenure};
 use carrel_tracker::IssueId;
 use carrel_workspace::{Error, Workspaces};
 use tokio::task::JoinSet;
@@ -20,13 +20,13 @@ use super::setup::Setup;
 /// alone knows that there is none.
 pub(super) async fn settle_all(
     journal: &dyn Journal,
-    scope: &str,
+    tenure: &Tenure,
     setup: &Arc<Setup>,
     clock: &dyn Clock,
 ) -> Result<BTreeSet<IssueId>, StoreError> {
     let open = RunFilter { open: true, ..RunFilter::default() };
     let mut looking = JoinSet::new();
-    for run in journal.runs(scope, open).await? {
+    for run in journal.runs(tenure.scope(), open).await? {
         let setup = Arc::clone(setup);
         looking.spawn(async move {
             let free = settle_run(&setup, &run).await;
@@ -64,7 +64,7 @@ pub(super) async fn settle_all(
         }
     }
     if !notes.is_empty() {
-        journal.note(scope, notes, clock.now()).await?;
+        journal.note(tenure, notes, clock.now()).await?;
     }
     Ok(left)
 }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use carrel_agent::Remains;
 use carrel_domain::message_of;
-use carrel_store::Note;
+use carrel_store::{Note, StoreError};
 use tokio::sync::mpsc;
 use tracing::{error, info, warn};
 
@@ -53,6 +53,9 @@ impl Conductor {
         if let Some(follower) = self.follower.take() {
             self.questions.spawn(follower.run(found, self.stop.clone()));
         }
+        let tenure = self.tenure.clone();
+        let lost = tenure.lost();
+        tokio::pin!(lost);
         act::sweep(self.setup.workspaces.clone());
         self.step(vec![Event::Due]).await;
         while !self.is_over() {
@@ -61,6 +64,7 @@ impl Conductor {
             tokio::select! {
                 biased;
                 () = stop.cancelled(), if !self.ending => self.end(),
+                by = &mut lost, if !self.ending => self.superseded(by),
                 // People wait for the answer.
                 Some((order, reply)) = self.desk.orders.recv(), if !self.ending => {
                     self.told((order, reply)).await;
@@ -82,7 +86,7 @@ impl Conductor {
             self.hear(message).await;
         }
         self.desk.publish(self.state());
-        info!(scope = self.scope, "Conductor has ended");
+        info!(scope = self.tenure.scope(), "Conductor has ended");
         self.report
     }
 
@@ -168,7 +172,9 @@ impl Conductor {
         self.state = Some(state);
         self.remember(notes).await;
         self.publish();
-        self.begin(doing);
+        if self.report.superseded.is_none() {
+            self.begin(doing);
+        }
     }
 
     /// Shows how things stand, but not for each of many messages that wait.
@@ -204,16 +210,24 @@ impl Conductor {
         }
     }
 
-    /// Writes down what is to be remembered. Nothing is begun before that has worked.
+    /// Writes down what is to be remembered. Nothing is begun before that has worked, or if somebody else
+    /// has taken the issues over.
     async fn remember(&mut self, notes: Vec<Note>) {
         if notes.is_empty() {
             return;
         }
         let mut said = false;
         loop {
-            let written = self.journal.note(&self.scope, notes.clone(), self.clock.now()).await;
-            let Err(problem) = written else { return };
-            let problem = message_of(&problem);
+            let written = self.journal.note(&self.tenure, notes.clone(), self.clock.now()).await;
+            let problem = match written {
+                Ok(()) if said => {
+                    info!("The journal can be written again");
+                    return;
+                }
+                Ok(()) => return,
+                Err(StoreError::Superseded { by, .. }) => return self.superseded(by),
+                Err(problem) => message_of(&problem),
+            };
             if !said {
                 error!(
                     error = problem,
@@ -227,7 +241,7 @@ impl Conductor {
             }
             tokio::select! {
                 () = tokio::time::sleep(TRY_AGAIN) => {}
-                () = self.stop.cancelled() => self.ending = true,
+                () = self.stop.cancelled() => self.end(),
             }
         }
     }
@@ -250,6 +264,20 @@ impl Conductor {
             }
             Found::Broken(error) => self.step(vec![Event::Broken(error)]).await,
         }
+    }
+
+    /// Takes note that somebody else works off the issues: nothing is written or begun any more.
+    fn superseded(&mut self, by: String) {
+        if self.report.superseded.is_some() {
+            return;
+        }
+        let scope = self.tenure.scope();
+        error!(
+            scope,
+            by, "Another conductor has taken over; this one ends, and its agents with it"
+        );
+        self.report.superseded = Some(by);
+        self.end();
     }
 
     /// Tells every agent to end, and begins nothing any more.

@@ -9,7 +9,10 @@ use crate::error::StoreError;
 use crate::model::Migration;
 
 /// The steps from an empty database to the newest schema. A step that was released is never changed.
-const STEPS: &[(&str, &str)] = &[("tasks", include_str!("migrations/0001_tasks.sql"))];
+const STEPS: &[(&str, &str)] = &[
+    ("tasks", include_str!("migrations/0001_tasks.sql")),
+    ("conductor", include_str!("migrations/0002_conductor.sql")),
+];
 
 /// Keeps two processes from changing the schema at once. Nothing else takes this number.
 const MIGRATION_LOCK: &str = "SELECT pg_advisory_xact_lock(4850713926108734467)";

@@ -2,8 +2,11 @@
 
 mod address;
 mod answers;
+mod attempt;
 mod batch;
 mod columns;
+mod issues;
+mod journal;
 mod lane;
 mod lease;
 mod listener;
@@ -12,6 +15,7 @@ mod operation;
 mod rows;
 mod session;
 mod tasks;
+mod tenure;
 mod tls;
 mod trouble;
 mod workspaces;
@@ -21,14 +25,13 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use carrel_domain::{Secret, TaskId, Timestamp, VolumeId, WorkspaceId};
-use tokio::time::{Instant, sleep, timeout};
 
+use self::attempt::{in_a_transaction, on_a_session};
 use self::lane::{Kind, Lane};
 use self::listener::Listener;
 use self::operation::{Operation, Wish};
 use self::rows::{AsUuid as _, text};
 use self::session::{Server, Sessions};
-use self::trouble::Trouble;
 use crate::error::StoreError;
 use crate::model::{
     Appended, Cancellation, Claim, ClaimRequest, Claimed, Counts, Event, Finish, Finished,
@@ -43,15 +46,6 @@ const LOCK: &str = "SELECT pg_advisory_xact_lock(4850713926108734466)";
 
 /// How long the server may be away before whoever asks is told so.
 const PATIENCE: Duration = Duration::from_secs(3);
-
-/// How long one try may take.
-const TRY: Duration = Duration::from_secs(5);
-
-/// How long one try may take of what removes or moves many rows.
-const LONG_TRY: Duration = Duration::from_secs(12);
-
-/// How long to wait before trying again.
-const PAUSE: Duration = Duration::from_millis(50);
 
 /// Where the server is.
 #[derive(Clone, Debug)]
@@ -97,55 +91,6 @@ impl Postgres {
     fn server(&self) -> &Server {
         &self.sessions.server
     }
-}
-
-/// Tells whether to try again after a try that began then.
-async fn again(trouble: &Trouble, begun: Instant) -> bool {
-    let passing = matches!(trouble, Trouble::Passing(_)) && begun.elapsed() < PATIENCE;
-    if passing {
-        sleep(PAUSE).await;
-    }
-    passing
-}
-
-/// Does something on a connection of its own, and tries again while the server may come back.
-macro_rules! on_a_session {
-    ($self:ident, |$session:ident| $work:expr) => {
-        on_a_session!($self, TRY, |$session| $work)
-    };
-    ($self:ident, $limit:ident, |$session:ident| $work:expr) => {{
-        let begun = Instant::now();
-        loop {
-            let work = async {
-                let mut lent = $self.sessions.lend().await?;
-                let $session = &mut lent.session;
-                let answer = $work;
-                lent.give_back();
-                Ok::<_, Trouble>(answer)
-            };
-            let late = |_| Trouble::passing("the database did not answer in time");
-            match timeout($limit, work).await.map_err(late).flatten() {
-                Ok(answer) => break Ok(answer),
-                Err(trouble) if again(&trouble, begun).await => {}
-                Err(trouble) => break Err(StoreError::from(trouble)),
-            }
-        }
-    }};
-}
-
-/// Does something in a transaction that no other of the queue runs beside.
-macro_rules! in_a_transaction {
-    ($self:ident, |$session:ident| $work:expr) => {
-        in_a_transaction!($self, TRY, |$session| $work)
-    };
-    ($self:ident, $limit:ident, |$session:ident| $work:expr) => {
-        on_a_session!($self, $limit, |$session| {
-            $session.begin().await?;
-            let answer = $work;
-            $session.commit().await?;
-            answer
-        })
-    };
 }
 
 #[async_trait]

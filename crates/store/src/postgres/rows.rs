@@ -109,7 +109,7 @@ pub(super) fn volume(row: &Row, column: usize) -> Result<Option<VolumeId>, Troub
     Ok(found.map(|volume| VolumeId::from_bytes(volume.into_bytes())))
 }
 
-fn time(row: &Row, column: usize) -> Result<Timestamp, Trouble> {
+pub(super) fn time(row: &Row, column: usize) -> Result<Timestamp, Trouble> {
     Ok(Timestamp::from_millis(get(row, column)?))
 }
 
@@ -134,12 +134,12 @@ fn word<T>(row: &Row, column: usize, read: impl Fn(&str) -> Option<T>) -> Result
     read(word).ok_or_else(|| unreadable(format!("the word {word:?}")))
 }
 
-fn json(row: &Row, column: usize) -> Result<Option<Value>, Trouble> {
+pub(super) fn json(row: &Row, column: usize) -> Result<Option<Value>, Trouble> {
     let Some(text): Option<&str> = get(row, column)? else { return Ok(None) };
     serde_json::from_str(text).map(Some).map_err(|error| unreadable(error.to_string()))
 }
 
-fn unreadable(what: String) -> Trouble {
+pub(super) fn unreadable(what: String) -> Trouble {
     StoreError::Unreadable { what }.into()
 }
 

@@ -123,6 +123,11 @@ impl Session {
         Ok(self.client.batch_execute(LOCK).await?)
     }
 
+    /// Begins a transaction that has nothing to do with the queue.
+    pub(super) async fn begin_beside_the_queue(&self) -> Result<(), Trouble> {
+        Ok(self.client.batch_execute("BEGIN").await?)
+    }
+
     pub(super) async fn commit(&self) -> Result<(), Trouble> {
         Ok(self.client.batch_execute("COMMIT").await?)
     }

@@ -13,6 +13,7 @@ const MIGRATIONS: &[(&str, &str)] = &[
     ("tasks", include_str!("migrations/0001_tasks.sql")),
     ("volumes", include_str!("migrations/0002_volumes.sql")),
     ("conductor", include_str!("migrations/0003_conductor.sql")),
+    ("tenures", include_str!("migrations/0004_tenures.sql")),
 ];
 
 /// How long another process on the same file is waited for.

@@ -45,6 +45,13 @@ impl Issues for Sqlite {
     async fn comments(&self, number: u64, limit: u32) -> Result<Vec<Comment>, StoreError> {
         self.readers.read(move |connection| remarks(connection, number, limit)).await
     }
+
+    async fn tracker_name(&self) -> Result<String, StoreError> {
+        let read = |connection: &Connection| {
+            Ok(connection.query_row("SELECT name FROM tracker_name", [], |row| row.get(0))?)
+        };
+        self.readers.read(read).await
+    }
 }
 
 fn add(
@@ -88,13 +95,7 @@ fn alter(
         return Ok(IssueAnswer::Unknown(unknown));
     }
     let state = change.state.as_ref().unwrap_or(&issue.state);
-    let mut labels = issue.labels.clone();
-    labels.retain(|label| !change.remove_labels.contains(label));
-    for label in &change.add_labels {
-        if !labels.contains(label) {
-            labels.push(label.clone());
-        }
-    }
+    let labels = change.labels(&issue.labels);
     connection
         .prepare_cached(
             "UPDATE issues SET state = ?, normal_state = ?, labels = ?, updated_at = ?

@@ -9,13 +9,27 @@ use super::{Sqlite, rows};
 use crate::error::StoreError;
 use crate::facts::signed;
 use crate::journal::{Journal, NewRun, Note, RunFilter, RunRecord};
+use crate::tenure::{Taken, Tenure};
 
 #[async_trait]
 impl Journal for Sqlite {
-    async fn note(&self, scope: &str, notes: Vec<Note>, now: Timestamp) -> Result<(), StoreError> {
-        let scope = scope.to_owned();
+    /// The lock of the data directory tells whether a scope is free.
+    async fn take(&self, scope: &str, holder: &str, now: Timestamp) -> Result<Taken, StoreError> {
+        let (scope, holder) = (scope.to_owned(), holder.to_owned());
+        let take = move |connection: &_| take(connection, &scope, &holder, now);
+        self.writer.write(take).await
+    }
+
+    async fn note(
+        &self,
+        tenure: &Tenure,
+        notes: Vec<Note>,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        let tenure = tenure.clone();
         let write = move |connection: &_| {
-            notes.iter().try_for_each(|note| write(connection, &scope, note, now))
+            check(connection, &tenure)?;
+            notes.iter().try_for_each(|note| write(connection, tenure.scope(), note, now))
         };
         self.writer.write(write).await
     }
@@ -52,19 +66,46 @@ impl Journal for Sqlite {
         self.readers.read(move |connection| runs(connection, &scope, &filter)).await
     }
 
-    async fn forget_runs(&self, scope: &str, before: Timestamp) -> Result<u64, StoreError> {
-        let scope = scope.to_owned();
+    async fn forget_runs(&self, tenure: &Tenure, before: Timestamp) -> Result<u64, StoreError> {
+        let tenure = tenure.clone();
         let forget = move |connection: &Connection| {
+            check(connection, &tenure)?;
             let gone = connection
                 .prepare_cached(
                     "DELETE FROM conductor_runs WHERE scope = ?1 AND ended_at < ?2
                      AND run < (SELECT max(run) FROM conductor_runs WHERE scope = ?1)",
                 )?
-                .execute(params![scope, before.as_millis()])?;
+                .execute(params![tenure.scope(), before.as_millis()])?;
             Ok(gone as u64)
         };
         self.writer.write(forget).await
     }
+}
+
+fn take(
+    connection: &Connection,
+    scope: &str,
+    holder: &str,
+    now: Timestamp,
+) -> Result<Taken, StoreError> {
+    let mut take = connection.prepare_cached(
+        "INSERT INTO conductor_tenures (scope, number, holder, taken_at) VALUES (?, 1, ?, ?)
+         ON CONFLICT (scope) DO UPDATE SET number = number + 1, holder = excluded.holder,
+             taken_at = excluded.taken_at
+         RETURNING number",
+    )?;
+    let number =
+        take.query_row(params![scope, holder, now.as_millis()], |row| rows::unsigned(row, 0))?;
+    Ok(Taken::Yours(Tenure::lasting(scope, number)))
+}
+
+/// Refuses whoever is not the last to have taken a scope.
+fn check(connection: &Connection, tenure: &Tenure) -> Result<(), StoreError> {
+    let mut select = connection
+        .prepare_cached("SELECT number, holder FROM conductor_tenures WHERE scope = ?")?;
+    let (number, holder): (u64, String) =
+        select.query_row([tenure.scope()], |row| Ok((rows::unsigned(row, 0)?, row.get(1)?)))?;
+    tenure.check(number, holder)
 }
 
 fn write(

@@ -9,3 +9,5 @@ mod encryption;
 mod postgres;
 /// The suite of all stores on one file, and what only a file has to show.
 mod sqlite;
+/// Who may write for the conductor, and what happens to whoever may not any more.
+mod tenure;

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use carrel_domain::{Code, Coded as _, Priority, Secret, TaskStatus};
 use carrel_store::{Appended, EventKind, NewEvent, NewTask, Postgres, PostgresOptions, Store};
+use carrel_testkit::journal::Kept;
 use carrel_testkit::store::{at, finish, new_task, wish, workspace};
-use carrel_testkit::{keep_promises, model, servers, storm};
+use carrel_testkit::{keep_journal_promises, keep_promises, model, servers, storm};
 use pretty_assertions::assert_eq;
 use serde_json::json;
 
@@ -14,9 +15,9 @@ pub(crate) fn open(url: &str) -> Postgres {
 }
 
 /// Returns the address of a database that is up to date, for others to be copied from.
-async fn template(server: &servers::Postgres) -> String {
+pub(crate) async fn template(server: &servers::Postgres) -> String {
     let url = server.database(None).await;
-    assert_eq!(open(&url).migrate().await.unwrap().len(), 1);
+    assert_eq!(open(&url).migrate().await.unwrap().len(), 2);
     url
 }
 
@@ -27,6 +28,17 @@ async fn every_promise_is_kept() {
     keep_promises(async || {
         let url = server.database(Some(&template)).await;
         Arc::new(open(&url)) as Arc<dyn Store>
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn every_promise_to_the_conductor_is_kept() {
+    let server = servers::Postgres::start().await;
+    let template = template(&server).await;
+    keep_journal_promises(async || {
+        let url = server.database(Some(&template)).await;
+        Arc::new(open(&url)) as Arc<dyn Kept>
     })
     .await;
 }
@@ -64,7 +76,7 @@ async fn the_schema_is_made_once_and_another_one_is_refused() {
     assert!(error.to_string().contains("carrel migrate"), "{error}");
     let (one, other) = (open(&url), open(&url));
     let (one, other) = tokio::join!(one.migrate(), other.migrate());
-    assert_eq!(one.unwrap().len() + other.unwrap().len(), 1);
+    assert_eq!(one.unwrap().len() + other.unwrap().len(), 2);
     assert_eq!(store.migrate().await.unwrap(), []);
     store.counts().await.unwrap();
 
@@ -81,7 +93,7 @@ async fn the_schema_is_made_once_and_another_one_is_refused() {
     }
 }
 
-async fn client(url: &str) -> tokio_postgres::Client {
+pub(crate) async fn client(url: &str) -> tokio_postgres::Client {
     let (client, connection) = tokio_postgres::connect(url, tokio_postgres::NoTls).await.unwrap();
     tokio::spawn(connection);
     client

@@ -3,7 +3,8 @@ use std::sync::atomic::Ordering;
 use carrel_agent::FailureKind;
 use carrel_conductor::drive::Lasting;
 use carrel_conductor::{IssueId, Order, Stage};
-use carrel_store::{Journal as _, RunFilter};
+use carrel_domain::{Clock as _, SystemClock};
+use carrel_store::{Journal as _, RunFilter, Taken};
 use pretty_assertions::assert_eq;
 
 use super::stage::{Deed, World};
@@ -53,6 +54,74 @@ async fn nothing_is_begun_that_could_not_be_written_down() {
     world.stuck.store(false, Ordering::SeqCst);
     working.until("it is done", |state| !state.outcomes.is_empty()).await;
     working.end().await;
+}
+
+#[tokio::test]
+async fn an_end_is_heard_while_the_journal_cannot_be_written() {
+    let world = World::new(|_| Deed::Hang);
+    let first = world.issue("first").await;
+    let working = world.start().await;
+    let runs = |stage: &Stage| matches!(stage, Stage::Running(_));
+    working.until_stage(&first, "it runs", runs).await;
+    working.until("it talks", |state| state.entries.values().any(|e| e.thread.is_some())).await;
+    world.closed.store(true, Ordering::SeqCst);
+    // Something to write down, so that the loop is in the middle of trying.
+    world.issue("second").await;
+    tokio::time::sleep(std::time::Duration::from_millis(500)).await;
+    working.end().await;
+    assert_eq!(world.seen.closed.load(Ordering::SeqCst), 1);
+    world.closed.store(false, Ordering::SeqCst);
+    let entries = world.store().entries("local").await.unwrap();
+    assert_eq!(entries.len(), 1, "{entries:?}");
+    assert_eq!(entries[0].1["stage"]["stage"], "running");
+}
+
+#[tokio::test]
+async fn whoever_is_superseded_ends_its_agents_and_writes_and_begins_nothing() {
+    let world = World::new(|_| Deed::Hang);
+    let first = world.issue("first").await;
+    let working = world.start().await;
+    let runs = |stage: &Stage| matches!(stage, Stage::Running(_));
+    working.until_stage(&first, "it runs", runs).await;
+    working.until("it talks", |state| state.entries.values().any(|e| e.thread.is_some())).await;
+    let store = world.store();
+    let taken = store.take("local", "somebody else", SystemClock.now()).await.unwrap();
+    assert!(matches!(taken, Taken::Yours(_)));
+    let before = (store.entries("local").await.unwrap(), store.last_run("local").await.unwrap());
+    world.issue("second").await;
+    let report = working.ended().await;
+    assert_eq!(report.superseded.as_deref(), Some("somebody else"));
+    assert_eq!(world.seen.closed.load(Ordering::SeqCst), 1);
+    let after = (store.entries("local").await.unwrap(), store.last_run("local").await.unwrap());
+    assert_eq!(before, after);
+    assert_eq!(world.prompts().len(), 1);
+}
+
+#[tokio::test]
+async fn a_workspace_of_another_tracker_is_neither_used_nor_removed() {
+    let world = World::new(|_| Deed::Move("Done"));
+    let issue = world.issue("first").await;
+    world.shift(&issue, "Backlog").await;
+    let other = World::new(|_| Deed::Hang).called("other");
+    other.write(&format!("workspace: {{root: {}}}\n", world.path("ws").display()));
+    other.issue("a namesake").await;
+    let working = other.start().await;
+    working
+        .until("it has a workspace", |state| {
+            state.entries.values().any(|entry| entry.thread.is_some())
+        })
+        .await;
+    std::fs::write(world.path("ws/CAR-1/precious"), "").unwrap();
+    world.shift(&issue, "Todo").await;
+    let report = world.once().await;
+    let [(name, error)] = report.failed.as_slice() else { panic!("{report:?}") };
+    assert!(name == "CAR-1" && error.contains("another tracker (here)"), "{error}");
+    assert!(error.contains("workspace.root") && error.contains("carrel workspace rm"), "{error}");
+    // Nobody uses it any more, and still it is not to be cleaned up.
+    working.end().await;
+    world.shift(&issue, "Done").await;
+    assert_eq!(world.once().await.failed, []);
+    assert!(world.path("ws/CAR-1/precious").exists());
 }
 
 #[tokio::test]

@@ -13,9 +13,10 @@ use carrel_config::{Environment, OperatorPolicy, Scope, Workflow};
 use carrel_domain::{SystemClock, Timestamp};
 use carrel_store::{
     IssueChange, Journal, NewIssue, Note, RunFilter, RunRecord, Sqlite, SqliteOptions, StoreError,
+    Taken, Tenure,
 };
 use carrel_tracker::{Fault, FaultKind, Issue, Local, Tool, ToolReply, Tracker};
-use carrel_workspace::{Boundary, Commands, Purpose, Runner, RunnerOptions};
+use carrel_workspace::{Boundary, Commands, Purpose, Runner, RunnerOptions, TrackerName};
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio::task::JoinHandle;
@@ -220,21 +221,32 @@ impl Tracker for Moody {
     }
 }
 
-/// A journal that takes no new runs for a while.
+/// A journal that takes no new runs for a while, or nothing at all.
 #[derive(Debug)]
 struct Flaky {
     inner: Arc<Sqlite>,
     stuck: Arc<AtomicBool>,
+    closed: Arc<AtomicBool>,
 }
 
 #[async_trait::async_trait]
 impl Journal for Flaky {
-    async fn note(&self, scope: &str, notes: Vec<Note>, now: Timestamp) -> Result<(), StoreError> {
+    async fn take(&self, scope: &str, holder: &str, now: Timestamp) -> Result<Taken, StoreError> {
+        self.inner.take(scope, holder, now).await
+    }
+
+    async fn note(
+        &self,
+        tenure: &Tenure,
+        notes: Vec<Note>,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
         let begins = notes.iter().any(|note| matches!(note, Note::Began(_)));
-        if begins && self.stuck.load(Ordering::SeqCst) {
+        let stuck = self.stuck.load(Ordering::SeqCst) && begins;
+        if stuck || self.closed.load(Ordering::SeqCst) {
             return Err(StoreError::Full("no room".into()));
         }
-        self.inner.note(scope, notes, now).await
+        self.inner.note(tenure, notes, now).await
     }
 
     async fn entries(&self, scope: &str) -> Result<Vec<(String, Value)>, StoreError> {
@@ -253,8 +265,8 @@ impl Journal for Flaky {
         self.inner.runs(scope, filter).await
     }
 
-    async fn forget_runs(&self, scope: &str, before: Timestamp) -> Result<u64, StoreError> {
-        self.inner.forget_runs(scope, before).await
+    async fn forget_runs(&self, tenure: &Tenure, before: Timestamp) -> Result<u64, StoreError> {
+        self.inner.forget_runs(tenure, before).await
     }
 }
 
@@ -265,8 +277,12 @@ pub(crate) struct World {
     pub(crate) away: Arc<AtomicBool>,
     /// Whether the journal takes no new runs.
     pub(crate) stuck: Arc<AtomicBool>,
+    /// Whether the journal takes nothing.
+    pub(crate) closed: Arc<AtomicBool>,
     script: Arc<Script>,
     remembers: bool,
+    /// What the tracker is called.
+    name: String,
 }
 
 /// A conductor at work.
@@ -284,11 +300,18 @@ impl World {
             seen: Arc::default(),
             away: Arc::default(),
             stuck: Arc::default(),
+            closed: Arc::default(),
             script: Arc::new(script),
             remembers: true,
+            name: "local".to_owned(),
         };
         world.write("");
         world
+    }
+
+    /// Calls the tracker something else.
+    pub(crate) fn called(self, name: &str) -> Self {
+        Self { name: name.to_owned(), ..self }
     }
 
     pub(crate) fn forgetful(self) -> Self {
@@ -374,7 +397,12 @@ impl World {
         let conductor = Conductor::open(Options {
             workflow,
             environment: Environment::process,
-            journal: Arc::new(Flaky { inner: store, stuck: Arc::clone(&self.stuck) }),
+            journal: Arc::new(Flaky {
+                inner: store,
+                stuck: Arc::clone(&self.stuck),
+                closed: Arc::clone(&self.closed),
+            }),
+            tracker_name: TrackerName { name: self.name.clone(), place: "here".to_owned() },
             clock: Arc::new(SystemClock),
             runner: Arc::new(runner),
             commands,
@@ -425,6 +453,11 @@ impl Working {
     /// Tells it to end, and waits for that.
     pub(crate) async fn end(self) -> Report {
         self.stop.cancel();
+        self.ended().await
+    }
+
+    /// Waits for its end.
+    pub(crate) async fn ended(self) -> Report {
         tokio::time::timeout(PATIENCE, self.task).await.expect("it ends").unwrap()
     }
 

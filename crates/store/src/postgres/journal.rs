@@ -1,0 +1,179 @@
+//! What the conductor remembers.
+
+use async_trait::async_trait;
+use carrel_domain::Timestamp;
+use serde_json::Value;
+use tokio_postgres::Row;
+use tokio_postgres::types::ToSql;
+
+use super::attempt::{beside_the_queue, on_a_session};
+use super::rows::{self, optional, text};
+use super::session::Session;
+use super::trouble::Trouble;
+use super::{Postgres, tenure};
+use crate::error::StoreError;
+use crate::facts::signed;
+use crate::journal::{Journal, NewRun, Note, RunFilter, RunRecord};
+use crate::tenure::{Taken, Tenure};
+
+#[async_trait]
+impl Journal for Postgres {
+    async fn take(&self, scope: &str, holder: &str, now: Timestamp) -> Result<Taken, StoreError> {
+        tenure::take(self.server(), scope, holder, now).await
+    }
+
+    async fn note(
+        &self,
+        tenure: &Tenure,
+        notes: Vec<Note>,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        beside_the_queue!(self, |session| {
+            tenure::check(session, tenure).await?;
+            for note in &notes {
+                write(session, tenure.scope(), note, now).await?;
+            }
+        })
+    }
+
+    async fn entries(&self, scope: &str) -> Result<Vec<(String, Value)>, StoreError> {
+        const ENTRIES: &str = r#"SELECT issue, entry FROM conductor_entries WHERE scope = $1
+            ORDER BY issue COLLATE "C""#;
+        on_a_session!(self, |session| {
+            let found = session.query(ENTRIES, &[&text(scope)]).await?;
+            found.iter().map(entry).collect::<Result<_, _>>()?
+        })
+    }
+
+    async fn ledger(&self, scope: &str) -> Result<Option<Value>, StoreError> {
+        const LEDGER: &str = "SELECT ledger FROM conductor_ledgers WHERE scope = $1";
+        on_a_session!(self, |session| {
+            let found = session.first(LEDGER, &[&text(scope)]).await?;
+            found.map_or(Ok(None), |row| rows::json(&row, 0))?
+        })
+    }
+
+    async fn last_run(&self, scope: &str) -> Result<Option<u64>, StoreError> {
+        const LAST: &str =
+            "SELECT run FROM conductor_runs WHERE scope = $1 ORDER BY run DESC LIMIT 1";
+        on_a_session!(self, |session| {
+            let found = session.first(LAST, &[&text(scope)]).await?;
+            found.map(|row| rows::unsigned(&row, 0)).transpose()?
+        })
+    }
+
+    async fn runs(&self, scope: &str, filter: RunFilter) -> Result<Vec<RunRecord>, StoreError> {
+        on_a_session!(self, |session| runs(session, scope, &filter).await?)
+    }
+
+    async fn forget_runs(&self, tenure: &Tenure, before: Timestamp) -> Result<u64, StoreError> {
+        const FORGET: &str = "DELETE FROM conductor_runs WHERE scope = $1 AND ended_at < $2
+            AND run < (SELECT max(run) FROM conductor_runs WHERE scope = $1)";
+        beside_the_queue!(self, |session| {
+            tenure::check(session, tenure).await?;
+            session.execute(FORGET, &[&text(tenure.scope()), &before.as_millis()]).await?
+        })
+    }
+}
+
+async fn write(
+    session: &mut Session,
+    scope: &str,
+    note: &Note,
+    now: Timestamp,
+) -> Result<(), Trouble> {
+    let (scope, at) = (text(scope), now.as_millis());
+    match note {
+        Note::Save { issue, entry } => {
+            let save = "INSERT INTO conductor_entries (scope, issue, entry, updated_at)
+                VALUES ($1, $2, $3, $4) ON CONFLICT (scope, issue) DO UPDATE
+                SET entry = excluded.entry, updated_at = excluded.updated_at";
+            session.execute(save, &[&scope, &text(issue), &entry.to_string(), &at]).await
+        }
+        Note::Erase { issue } => {
+            let erase = "DELETE FROM conductor_entries WHERE scope = $1 AND issue = $2";
+            session.execute(erase, &[&scope, &text(issue)]).await
+        }
+        Note::Ledger(ledger) => {
+            let keep = "INSERT INTO conductor_ledgers (scope, ledger) VALUES ($1, $2)
+                ON CONFLICT (scope) DO UPDATE SET ledger = excluded.ledger";
+            session.execute(keep, &[&scope, &ledger.to_string()]).await
+        }
+        Note::Began(new) => return begin(session, &scope, new, at).await,
+        Note::Placed { run, workspace } => {
+            let place = "UPDATE conductor_runs SET workspace = $3 WHERE scope = $1 AND run = $2";
+            session.execute(place, &[&scope, &signed(*run), &text(workspace)]).await
+        }
+        Note::Session { run, session: name, thread } => {
+            let speak = "UPDATE conductor_runs SET session = $3, thread = $4
+                WHERE scope = $1 AND run = $2";
+            let values: &[&(dyn ToSql + Sync)] =
+                &[&scope, &signed(*run), &text(name), &text(thread)];
+            session.execute(speak, values).await
+        }
+        Note::Ended { run, outcome, error } => {
+            let end = "UPDATE conductor_runs SET ended_at = $3, outcome = $4, error = $5
+                WHERE scope = $1 AND run = $2 AND ended_at IS NULL";
+            let error = optional(error.as_deref());
+            session.execute(end, &[&scope, &signed(*run), &at, &text(outcome), &error]).await
+        }
+    }?;
+    Ok(())
+}
+
+/// Notes that a run begins. The same words again are the same run.
+async fn begin(session: &mut Session, scope: &str, new: &NewRun, at: i64) -> Result<(), Trouble> {
+    const BEGIN: &str = "INSERT INTO conductor_runs
+            (scope, run, issue, identifier, attempt, started_at, transcript)
+        VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (scope, run) DO NOTHING";
+    const SAME: &str = "SELECT FROM conductor_runs
+        WHERE scope = $1 AND run = $2 AND issue = $3 AND ended_at IS NULL";
+    let (run, issue) = (signed(new.run), text(&new.issue));
+    let (identifier, attempt) = (text(&new.identifier), i64::from(new.attempt));
+    let transcript = optional(new.transcript.as_deref());
+    let values: &[&(dyn ToSql + Sync)] =
+        &[&scope, &run, &issue, &identifier, &attempt, &at, &transcript];
+    if session.execute(BEGIN, values).await? == 1
+        || session.first(SAME, &[&scope, &run, &issue]).await?.is_some()
+    {
+        return Ok(());
+    }
+    Err(StoreError::Failed(format!("the number {run} belongs to another run").into()).into())
+}
+
+fn entry(row: &Row) -> Result<(String, Value), Trouble> {
+    Ok((rows::get(row, 0)?, rows::json(row, 1)?.unwrap_or_default()))
+}
+
+async fn runs(
+    session: &mut Session,
+    scope: &str,
+    filter: &RunFilter,
+) -> Result<Vec<RunRecord>, Trouble> {
+    const RUNS: &str =
+        "SELECT run, issue, identifier, attempt, started_at, ended_at, outcome, error,
+            workspace, thread, session, transcript
+        FROM conductor_runs
+        WHERE scope = $1 AND ($2::text IS NULL OR issue = $2) AND (NOT $3 OR ended_at IS NULL)
+        ORDER BY run DESC LIMIT $4";
+    let (issue, limit) = (optional(filter.issue.as_deref()), filter.limit.map(i64::from));
+    let found = session.query(RUNS, &[&text(scope), &issue, &filter.open, &limit]).await?;
+    found.iter().map(run).collect()
+}
+
+fn run(row: &Row) -> Result<RunRecord, Trouble> {
+    Ok(RunRecord {
+        run: rows::unsigned(row, 0)?,
+        issue: rows::get(row, 1)?,
+        identifier: rows::get(row, 2)?,
+        attempt: u32::try_from(rows::unsigned(row, 3)?).unwrap_or(u32::MAX),
+        started_at: rows::time(row, 4)?,
+        ended_at: rows::get::<Option<i64>>(row, 5)?.map(Timestamp::from_millis),
+        outcome: rows::get(row, 6)?,
+        error: rows::get(row, 7)?,
+        workspace: rows::get(row, 8)?,
+        thread: rows::get(row, 9)?,
+        session: rows::get(row, 10)?,
+        transcript: rows::get(row, 11)?,
+    })
+}

@@ -1,0 +1,165 @@
+//! Who may write for the conductor, and what happens to whoever may not any more.
+
+use std::time::{Duration, Instant};
+
+use carrel_domain::{Code, Coded as _};
+use carrel_store::{
+    IssueFilter, Issues as _, Journal, NewComment, NewIssue, NewRun, Note, Postgres, Sqlite,
+    SqliteOptions, StoreError, Taken, Tenure,
+};
+use carrel_testkit::journal::{save, take};
+use carrel_testkit::proxy::Proxy;
+use carrel_testkit::servers;
+use carrel_testkit::store::at;
+use pretty_assertions::assert_eq;
+use serde_json::json;
+use tokio::time::timeout;
+
+use crate::postgres::{client, open, template};
+
+/// The promise is a few seconds; the rest is for a busy machine.
+const SECONDS: Duration = Duration::from_secs(20);
+
+const SCOPE: &str = "local";
+
+fn note() -> Vec<Note> {
+    vec![save("a", json!("mine"))]
+}
+
+async fn refused(store: &dyn Journal, tenure: &Tenure) -> String {
+    let error = store.note(tenure, note(), at(1)).await.unwrap_err();
+    assert!(matches!(error, StoreError::Superseded { .. }), "{error:?}");
+    assert_eq!(error.code(), Code::WorkspaceBusy);
+    let forgetting = store.forget_runs(tenure, at(1)).await.unwrap_err();
+    assert!(matches!(forgetting, StoreError::Superseded { .. }), "{forgetting:?}");
+    assert_eq!(store.entries(SCOPE).await.unwrap(), []);
+    error.to_string()
+}
+
+async fn held(store: &Postgres, holder: &str) -> Option<String> {
+    match store.take(SCOPE, holder, at(2)).await.unwrap() {
+        Taken::Yours(_) => None,
+        Taken::Held { by } => Some(by),
+    }
+}
+
+/// Breaks the connections that hold a scope, as a network does, and waits until the server has noticed.
+async fn cut(url: &str) {
+    let cut = "SELECT pg_terminate_backend(pid), pid FROM pg_locks
+        WHERE locktype = 'advisory' AND pid <> pg_backend_pid()";
+    let client = client(url).await;
+    let ended: Vec<i32> =
+        client.query(cut, &[]).await.unwrap().iter().map(|row| row.get(1)).collect();
+    assert!(!ended.is_empty());
+    let left = "SELECT FROM pg_locks WHERE locktype = 'advisory' AND pid = ANY($1)";
+    while !client.query(left, &[&ended]).await.unwrap().is_empty() {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn in_one_file_the_last_to_take_a_scope_writes() {
+    let directory = tempfile::tempdir().unwrap();
+    let options = SqliteOptions { path: directory.path().join("carrel.db") };
+    let (one, other) = (Sqlite::open(&options).unwrap(), Sqlite::open(&options).unwrap());
+    let first = take(&one, SCOPE, "the first").await;
+    let second = take(&other, SCOPE, "the second").await;
+    assert!(refused(&one, &first).await.contains("the second"));
+    other.note(&second, note(), at(1)).await.unwrap();
+    let elsewhere = take(&one, "linear:x", "the first").await;
+    one.note(&elsewhere, note(), at(1)).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_scope_is_held_until_its_holder_lets_go() {
+    let server = servers::Postgres::start().await;
+    let url = template(&server).await;
+    let (one, other) = (open(&url), open(&url));
+    let first = take(&one, SCOPE, "process 1 on a").await;
+    let elsewhere = take(&other, "linear:x", "process 2 on b").await;
+    assert_eq!(held(&other, "process 2 on b").await.as_deref(), Some("process 1 on a"));
+    one.note(&first, note(), at(1)).await.unwrap();
+    other.note(&elsewhere, note(), at(1)).await.unwrap();
+    drop(first);
+    let begun = Instant::now();
+    assert_eq!(held(&other, "process 2 on b").await, None);
+    assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
+}
+
+#[tokio::test]
+async fn whoever_lost_a_scope_to_another_writes_nothing_and_is_told() {
+    let server = servers::Postgres::start().await;
+    let url = template(&server).await;
+    let (one, other) = (open(&url), open(&url));
+    let first = take(&one, SCOPE, "the first").await;
+    cut(&url).await;
+    // Before the first one can take it up again.
+    let second = take(&other, SCOPE, "the second").await;
+    assert!(refused(&one, &first).await.contains("the second"));
+    assert_eq!(timeout(SECONDS, first.lost()).await.unwrap(), "the second");
+    other.note(&second, note(), at(1)).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_broken_connection_is_taken_up_again_and_a_restart_of_the_server_survived() {
+    let mut server = servers::Postgres::start_durable().await;
+    let url = template(&server).await;
+    let (one, other) = (open(&url), open(&url));
+    let first = take(&one, SCOPE, "the first").await;
+    for round in 0..2 {
+        if round == 0 {
+            cut(&url).await;
+        } else {
+            server.kill();
+            assert!(matches!(
+                one.note(&first, note(), at(1)).await,
+                Err(StoreError::Unavailable(_))
+            ));
+            server.restart().await;
+        }
+        let begun = Instant::now();
+        while !is_locked(&url).await {
+            assert!(begun.elapsed() < SECONDS, "it is not taken up again");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        one.note(&first, note(), at(1)).await.unwrap();
+        assert_eq!(held(&other, "the second").await.as_deref(), Some("the first"));
+    }
+    assert!(timeout(Duration::from_millis(1500), first.lost()).await.is_err());
+}
+
+async fn is_locked(url: &str) -> bool {
+    let locks = "SELECT FROM pg_locks WHERE locktype = 'advisory' AND granted";
+    !client(url).await.query(locks, &[]).await.unwrap().is_empty()
+}
+
+#[tokio::test]
+async fn a_lost_answer_doubles_no_issue_no_comment_and_no_run() {
+    let server = servers::Postgres::start().await;
+    let url = template(&server).await;
+    let proxy = Proxy::open(server.port(), b"COMMIT", 3).await;
+    let lossy = url.replace(&format!(":{}/", server.port()), &format!(":{}/", proxy.port()));
+    let store = open(&lossy);
+    let tenure = take(&store, SCOPE, "the first").await;
+    for number in 1..=20_u64 {
+        let new = NewIssue { title: number.to_string(), ..NewIssue::default() };
+        store.add_issue(new, at(1)).await.unwrap();
+        let comment = NewComment { author: "anna".to_owned(), body: number.to_string() };
+        store.comment(1, comment, at(1)).await.unwrap();
+        let run = NewRun {
+            run: number,
+            issue: "a".to_owned(),
+            identifier: "A".to_owned(),
+            attempt: 0,
+            transcript: None,
+        };
+        store.note(&tenure, vec![Note::Began(run)], at(1)).await.unwrap();
+    }
+    assert!(proxy.lost() > 5, "{}", proxy.lost());
+    let direct = open(&url);
+    let issues = direct.issues(IssueFilter::default()).await.unwrap();
+    let titles: Vec<_> = issues.into_iter().map(|issue| issue.title).collect();
+    assert_eq!(titles, (1..=20).map(|number| number.to_string()).collect::<Vec<_>>());
+    assert_eq!(direct.comments(1, 100).await.unwrap().len(), 20);
+    assert_eq!(direct.last_run(SCOPE).await.unwrap(), Some(20));
+}
