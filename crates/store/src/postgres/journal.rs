@@ -155,9 +155,13 @@ async fn runs(
             workspace, thread, session, transcript
         FROM conductor_runs
         WHERE scope = $1 AND ($2::text IS NULL OR issue = $2) AND (NOT $3 OR ended_at IS NULL)
+            AND ($5::text IS NULL OR identifier = $5)
         ORDER BY run DESC LIMIT $4";
     let (issue, limit) = (optional(filter.issue.as_deref()), filter.limit.map(i64::from));
-    let found = session.query(RUNS, &[&text(scope), &issue, &filter.open, &limit]).await?;
+    let identifier = optional(filter.identifier.as_deref());
+    let parameters: [&(dyn ToSql + Sync); 5] =
+        [&text(scope), &issue, &filter.open, &limit, &identifier];
+    let found = session.query(RUNS, &parameters).await?;
     found.iter().map(run).collect()
 }
 
