@@ -15,6 +15,7 @@ mod postgres;
 mod sqlite;
 mod store;
 mod tenure;
+pub mod tls;
 
 pub use error::StoreError;
 pub use issues::{

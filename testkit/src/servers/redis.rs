@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
+use super::authority::Authority;
 use super::process::{command, free_port, kill, listens, program, start};
 
 /// A Redis server that forgets everything when it ends, gone with this value.
@@ -12,16 +13,30 @@ use super::process::{command, free_port, kill, listens, program, start};
 pub struct Redis {
     directory: TempDir,
     port: u16,
+    encrypted: bool,
     child: Option<Child>,
 }
 
 impl Redis {
     /// Starts a server.
     pub fn start() -> Self {
-        let directory = tempfile::Builder::new().prefix("carrel-redis-").tempdir().unwrap();
-        let mut this = Self { directory, port: free_port(), child: None };
+        let mut this = Self::prepare();
         this.restart();
         this
+    }
+
+    /// Starts a server that only talks encrypted, with a certificate for a host.
+    pub fn start_encrypted(authority: &Authority, host: &str) -> Self {
+        let mut this = Self::prepare();
+        this.encrypted = true;
+        authority.vouch(host, "sha256", this.directory.path());
+        this.restart();
+        this
+    }
+
+    fn prepare() -> Self {
+        let directory = tempfile::Builder::new().prefix("carrel-redis-").tempdir().unwrap();
+        Self { directory, port: free_port(), encrypted: false, child: None }
     }
 
     /// Returns the port of the server.
@@ -31,7 +46,8 @@ impl Redis {
 
     /// Returns the address of the server.
     pub fn url(&self) -> String {
-        format!("redis://127.0.0.1:{}/0", self.port)
+        let start = if self.encrypted { "rediss://localhost" } else { "redis://127.0.0.1" };
+        format!("{start}:{}/0", self.port)
     }
 
     /// Ends the server at once.
@@ -46,7 +62,15 @@ impl Redis {
         self.kill();
         for _ in 0..20 {
             let mut server = command(&program("redis-server", "/opt/redis"), None);
-            server.args(["--port", &self.port.to_string(), "--bind", "127.0.0.1"]);
+            let (port, files) = (self.port.to_string(), self.directory.path());
+            if self.encrypted {
+                server.args(["--port", "0", "--tls-port", &port, "--tls-auth-clients", "no"]);
+                server.arg("--tls-cert-file").arg(files.join("server.pem"));
+                server.arg("--tls-key-file").arg(files.join("server.key"));
+            } else {
+                server.args(["--port", &port]);
+            }
+            server.args(["--bind", "127.0.0.1"]);
             server.args(["--save", "", "--appendonly", "no", "--daemonize", "no", "--dir"]);
             server.arg(self.directory.path());
             let mut child = start(server);

@@ -2,6 +2,7 @@
 //!
 //! The names of keys, lists and channels are interface: other programs look at them.
 
+mod address;
 mod link;
 mod lists;
 mod names;
@@ -24,7 +25,9 @@ use crate::feed::Feed;
 
 /// Why an address of Redis cannot be used.
 #[derive(Debug, thiserror::Error)]
-#[error("it is redis://[[user]:password@]host[:port][/number]: {0}")]
+#[error(
+    "it is redis://[[user]:password@]host[:port][/number], or rediss:// for an encrypted connection: {0}"
+)]
 pub struct RedisAddressError(String);
 
 /// The bus. Cheap to clone.

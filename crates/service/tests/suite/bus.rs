@@ -183,7 +183,14 @@ async fn a_redis_that_is_not_there_yet_is_waited_for() {
 
 #[test]
 fn an_address_that_cannot_be_used_is_refused_without_repeating_it() {
-    for address in ["", "localhost", "http://x:secret@y", "redis://", "rediss://:secret@x"] {
+    for address in [
+        "",
+        "localhost",
+        "http://x:secret@y",
+        "redis://",
+        "rediss://",
+        "rediss://:secret@x#insecure",
+    ] {
         let stop = CancellationToken::new();
         let error = Redis::new(&carrel_domain::Secret::new(address), stop).unwrap_err();
         let text = error.to_string();

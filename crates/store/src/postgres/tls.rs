@@ -2,20 +2,18 @@
 
 mod binding;
 mod stream;
-mod trust;
 
 use std::sync::Arc;
 
 use rustls::ClientConfig;
-use rustls::client::danger::ServerCertVerifier;
 use tokio_postgres::config::SslMode;
 use tokio_postgres::{Client, Config, Connection, Socket};
 
 use self::stream::{Connector, Stream};
-use self::trust::Trust;
-pub(super) use self::trust::{Authorities, Rule};
 use super::trouble::Trouble;
 use crate::error::StoreError;
+pub(super) use crate::tls::{Authorities, Rule};
+use crate::tls::{NoAuthorities, unverified, verified};
 
 /// What is asked of a connection.
 #[derive(Clone, Debug)]
@@ -36,8 +34,13 @@ pub(super) type Connected = (Client, Connection<Socket, Stream>);
 impl Mode {
     /// Reads the certificates of authorities.
     pub(super) fn verified(rule: Rule, authorities: &Authorities) -> Result<Self, StoreError> {
-        let trust = Trust::verified(rule, authorities.read()?);
-        Ok(Self::Verified(rule, client(Arc::new(trust))))
+        let config = verified(rule, authorities).map_err(|error| StoreError::Address {
+            reason: match error {
+                NoAuthorities::System => format!("{error}, or add sslrootcert=PATH"),
+                NoAuthorities::File { .. } => format!("sslrootcert={error}"),
+            },
+        })?;
+        Ok(Self::Verified(rule, config))
     }
 
     /// Returns what the server is asked for.
@@ -52,9 +55,7 @@ impl Mode {
     fn connector(&self) -> Connector {
         match self {
             Self::Plain => Connector::none(),
-            Self::Preferred | Self::Unverified => {
-                Connector::new(client(Arc::new(Trust::anybody())))
-            }
+            Self::Preferred | Self::Unverified => Connector::new(unverified()),
             Self::Verified(_, config) => Connector::new(Arc::clone(config)),
         }
     }
@@ -84,16 +85,6 @@ impl Mode {
             Self::Verified(Rule::AuthorityAndName, _) => "verify-full",
         }
     }
-}
-
-fn client(trust: Arc<dyn ServerCertVerifier>) -> Arc<ClientConfig> {
-    let config = ClientConfig::builder_with_provider(trust::provider())
-        .with_safe_default_protocol_versions()
-        .expect("ring has the usual versions")
-        .dangerous()
-        .with_custom_certificate_verifier(trust)
-        .with_no_client_auth();
-    Arc::new(config)
 }
 
 /// Connects, encrypted as far as the mode asks for it.

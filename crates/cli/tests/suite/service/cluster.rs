@@ -30,9 +30,13 @@ pub(crate) struct Cluster {
 
 impl Cluster {
     pub(crate) fn start() -> Self {
+        Self::with(Redis::start())
+    }
+
+    pub(crate) fn with(redis: Redis) -> Self {
         let runtime = Runtime::new().unwrap();
         let postgres = runtime.block_on(Postgres::start());
-        Self { runtime, postgres, redis: Redis::start(), lab: Lab::usual() }
+        Self { runtime, postgres, redis, lab: Lab::usual() }
     }
 
     pub(crate) fn restart_postgres(&mut self) {

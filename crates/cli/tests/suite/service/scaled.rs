@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
+use carrel_testkit::servers::{Authority, Redis};
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
 
@@ -46,6 +47,37 @@ fn variables_that_do_not_go_together_are_refused_with_the_way_out() {
         }
         assert!(!run.stderr.contains("secret"), "{}", run.stderr);
     }
+}
+
+#[test]
+fn redis_is_talked_to_encrypted_if_an_authority_vouches_for_it() {
+    let (authority, other) = (Authority::new(), Authority::new());
+    let mut cluster = Cluster::with(Redis::start_encrypted(&authority, "localhost"));
+    let trusted = authority.certificate().display().to_string();
+    let trusted = [("SSL_CERT_FILE", trusted.as_str())];
+    let api = cluster.api(&trusted);
+    let _worker = cluster.worker("one", &trusted);
+    let client = api.client();
+    assert_eq!(client.finished(&client.submit_command("true"))["status"], "completed");
+    // Another authority, another name and no encryption at all are each no way to it.
+    let strange = other.certificate().display().to_string();
+    let address = cluster.redis.url();
+    let (by_number, plain) =
+        (address.replace("localhost", "127.0.0.1"), address.replace("rediss:", "redis:"));
+    for (variable, told) in [
+        (("SSL_CERT_FILE", strange.as_str()), "certificate"),
+        (("REDIS_URL", by_number.as_str()), "certificate"),
+        (("REDIS_URL", plain.as_str()), ""),
+    ] {
+        let server = cluster.serve(&["--no-worker"], &[trusted[0], variable]);
+        let said = until_ready(&server.stranger(), "degraded").to_string();
+        assert!(said.contains(told), "{variable:?}: {said}");
+    }
+    cluster.redis.kill();
+    until_ready(&api.stranger(), "degraded");
+    cluster.redis.restart();
+    until_ready(&api.stranger(), "ready");
+    assert_eq!(client.finished(&client.submit_command("true"))["status"], "completed");
 }
 
 #[test]

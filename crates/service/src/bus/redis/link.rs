@@ -4,13 +4,12 @@ use std::time::Duration;
 
 use carrel_domain::Secret;
 use redis::aio::MultiplexedConnection;
-use redis::{
-    AsyncConnectionConfig, Client, FromRedisValue, IntoConnectionInfo as _, Pipeline, RedisError,
-};
+use redis::{AsyncConnectionConfig, FromRedisValue, Pipeline, RedisError};
 use tokio::sync::{Notify, watch};
 use tracing::{info, warn};
 
 use super::RedisAddressError;
+use super::address::Address;
 use crate::bus::{BusError, Health};
 
 /// How long Redis may take to answer before it counts as away.
@@ -26,7 +25,7 @@ const TRY_AGAIN: (Duration, Duration) = (Duration::from_millis(20), Duration::fr
 /// The connection for orders, and the way to make others.
 #[derive(Debug)]
 pub(super) struct Link {
-    client: Client,
+    address: Address,
     state: watch::Sender<State>,
     /// An order failed.
     broken: Notify,
@@ -49,17 +48,9 @@ impl std::fmt::Debug for State {
 
 impl Link {
     pub(super) fn new(address: &Secret) -> Result<Self, RedisAddressError> {
-        // The error of the library may repeat the address, which may hold a password.
-        let text = address.expose();
-        let refused = |why: &str| RedisAddressError(why.to_owned());
-        if text.starts_with("rediss://") {
-            return Err(refused("encrypted connections are not there yet"));
-        }
-        let info =
-            text.into_connection_info().map_err(|_| refused("the address is not of this form"))?;
-        let client = Client::open(info).map_err(|_| refused("the address is not of this form"))?;
+        let address = Address::read(address)?;
         let state = watch::Sender::new(State::Away("not connected yet".to_owned()));
-        Ok(Self { client, state, broken: Notify::new() })
+        Ok(Self { address, state, broken: Notify::new() })
     }
 
     /// Keeps the connection, for ever.
@@ -103,7 +94,7 @@ impl Link {
         let config = AsyncConnectionConfig::new()
             .set_connection_timeout(Some(PATIENCE))
             .set_response_timeout(patience);
-        let connecting = self.client.get_multiplexed_async_connection_with_config(&config);
+        let connecting = self.address.connect(config);
         // A server that accepts and says nothing is away, too.
         match tokio::time::timeout(PATIENCE * 2, connecting).await {
             Ok(connected) => connected.map_err(|error| failed(&error)),
@@ -113,7 +104,7 @@ impl Link {
 
     /// Makes a connection that listens to channels.
     pub(super) async fn listen(&self) -> Result<redis::aio::PubSub, BusError> {
-        match tokio::time::timeout(PATIENCE * 2, self.client.get_async_pubsub()).await {
+        match tokio::time::timeout(PATIENCE * 2, self.address.listen()).await {
             Ok(connected) => connected.map_err(|error| failed(&error)),
             Err(_) => Err(BusError { reason: "Redis does not answer".to_owned() }),
         }

@@ -11,11 +11,9 @@ use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
 use rustls::{DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
 
-use crate::error::StoreError;
-
 /// What is verified of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::postgres) enum Rule {
+pub enum Rule {
     /// An authority vouches for it.
     Authority,
     /// An authority vouches for it, under the name that it was called by.
@@ -24,7 +22,7 @@ pub(in crate::postgres) enum Rule {
 
 /// Who may vouch for a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::postgres) enum Authorities {
+pub enum Authorities {
     /// Those that the system trusts, or `SSL_CERT_FILE` names.
     System,
     /// Those whose certificates are in a file.
@@ -35,8 +33,26 @@ pub(super) fn provider() -> Arc<CryptoProvider> {
     Arc::new(rustls::crypto::ring::default_provider())
 }
 
+/// Why there is nobody who could vouch for a server.
+#[derive(Debug, thiserror::Error)]
+pub enum NoAuthorities {
+    /// The machine trusts nobody.
+    #[error(
+        "no certificates of authorities are on this machine; install ca-certificates, or set SSL_CERT_FILE"
+    )]
+    System,
+    /// The file is of no use.
+    #[error("{} {reason}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+    },
+}
+
 impl Authorities {
-    pub(super) fn read(&self) -> Result<RootCertStore, StoreError> {
+    pub(super) fn read(&self) -> Result<RootCertStore, NoAuthorities> {
         let mut roots = RootCertStore::empty();
         roots.add_parsable_certificates(match self {
             Self::System => rustls_native_certs::load_native_certs().certs,
@@ -45,23 +61,22 @@ impl Authorities {
         if !roots.is_empty() {
             return Ok(roots);
         }
-        let reason = match self {
-            Self::System => "no certificates of authorities are on this machine; \
-                 install ca-certificates, set SSL_CERT_FILE, or add sslrootcert=PATH"
-                .to_owned(),
-            Self::File(path) => format!(
-                "sslrootcert={} holds no certificate; it is a file of certificates of authorities, as PEM",
-                path.display()
-            ),
-        };
-        Err(StoreError::Address { reason })
+        Err(match self {
+            Self::System => NoAuthorities::System,
+            Self::File(path) => NoAuthorities::File {
+                path: path.clone(),
+                reason: "holds no certificate; it is a file of certificates of authorities, as PEM"
+                    .to_owned(),
+            },
+        })
     }
 }
 
 #[expect(clippy::disallowed_methods, reason = "the operator's own file, in no workspace")]
-fn certificates(path: &std::path::Path) -> Result<Vec<CertificateDer<'static>>, StoreError> {
-    let text = std::fs::read(path).map_err(|error| StoreError::Address {
-        reason: format!("sslrootcert={} cannot be read: {error}", path.display()),
+fn certificates(path: &std::path::Path) -> Result<Vec<CertificateDer<'static>>, NoAuthorities> {
+    let text = std::fs::read(path).map_err(|error| NoAuthorities::File {
+        path: path.to_owned(),
+        reason: format!("cannot be read: {error}"),
     })?;
     Ok(CertificateDer::pem_slice_iter(&text).filter_map(Result::ok).collect())
 }
