@@ -3,16 +3,18 @@
 use std::collections::HashMap;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use carrel_domain::{Code, WorkspaceId};
-use carrel_store::{Repeat, StoredReply};
+use carrel_store::{Repeat, Store, StoreError, StoredReply};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
+use tracing::warn;
 
 use crate::answer::{Answered, Failed, bytes_answer, json_answer};
-use crate::auth::Caller;
+use crate::auth::{Caller, hex, random};
 use crate::state::Api;
 
 /// The header with the caller's key.
@@ -20,6 +22,12 @@ pub(crate) const KEY_HEADER: &str = "idempotency-key";
 
 /// Characters of a key.
 pub(crate) const MAX_KEY_CHARS: usize = 255;
+
+/// How long another process may have a key without a sign of life.
+const LEASE: Duration = Duration::from_secs(10);
+
+/// How often to look whether another process has answered.
+const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
 /// Keys whose first request is being answered.
 pub(crate) type InFlight = Mutex<HashMap<(String, String), Arc<tokio::sync::Mutex<()>>>>;
@@ -82,16 +90,26 @@ impl<'a> Change<'a> {
             digest: Sha256::digest(self.body).into(),
         };
         let turn = Turn::new(self.api, (repeat.scope.clone(), repeat.key.clone()));
-        let _held = turn.lock.lock().await;
+        let _own = turn.lock.lock().await;
         self.first_or_again(repeat, work).await
     }
 
     async fn first_or_again(&self, repeat: Repeat, work: impl Future<Output = Done>) -> Answered {
         let store = self.api.inner.tasks.store();
+        let hold = loop {
+            if let Some(first) = store.reply(&repeat.scope, &repeat.key).await? {
+                return again(&repeat, &first);
+            }
+            match Hold::take(store, &repeat).await? {
+                Some(hold) => break hold,
+                None => tokio::time::sleep(LOOK_AGAIN).await,
+            }
+        };
+        // Whoever had it before may have been answered since.
         if let Some(first) = store.reply(&repeat.scope, &repeat.key).await? {
             return again(&repeat, &first);
         }
-        let done = work.await;
+        let done = hold.during(work).await;
         let (status, body) = match &done {
             Ok((status, body)) => (*status, body.clone()),
             Err(failed) => (failed.status(), failed.body().clone()),
@@ -104,6 +122,50 @@ impl<'a> Change<'a> {
         let now = self.api.now();
         let kept = store.remember_reply(repeat.clone(), status.as_u16(), text, now).await?;
         again(&repeat, &kept)
+    }
+}
+
+/// A key that no other process answers meanwhile. It is given back when this is dropped.
+struct Hold {
+    store: Arc<dyn Store>,
+    repeat: Repeat,
+    holder: String,
+}
+
+impl Hold {
+    /// Takes a key, unless another process has it.
+    async fn take(store: &Arc<dyn Store>, repeat: &Repeat) -> Result<Option<Self>, StoreError> {
+        let holder = hex(&random::<16>());
+        let taken = store.hold_key(repeat, &holder, LEASE).await?;
+        let (store, repeat) = (Arc::clone(store), repeat.clone());
+        Ok(taken.then(|| Self { store, repeat, holder }))
+    }
+
+    /// Does something, and keeps the key meanwhile.
+    async fn during(&self, work: impl Future<Output = Done>) -> Done {
+        let keeping = async {
+            loop {
+                tokio::time::sleep(LEASE / 4).await;
+                if let Err(error) = self.store.hold_key(&self.repeat, &self.holder, LEASE).await {
+                    warn!(%error, "could not keep an idempotency key, trying again");
+                }
+            }
+        };
+        tokio::select! {
+            done = work => done,
+            () = keeping => unreachable!("it goes on for ever"),
+        }
+    }
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        let (store, repeat) = (Arc::clone(&self.store), self.repeat.clone());
+        let holder = std::mem::take(&mut self.holder);
+        tokio::spawn(async move {
+            // It runs out by itself if this does not work.
+            let _ = store.release_key(&repeat, &holder).await;
+        });
     }
 }
 

@@ -138,6 +138,19 @@ pub trait Store: std::fmt::Debug + Send + Sync + 'static {
     /// Returns the answer to a request that came before.
     async fn reply(&self, scope: &str, key: &str) -> Result<Option<StoredReply>, StoreError>;
 
+    /// Takes a key for the one who does what is asked for with it first, for so long. Whoever has it may
+    /// take it again. Returns whether it is theirs. A store that one process uses at a time gives it to
+    /// whoever asks: that process sees to it that its own requests wait for each other.
+    async fn hold_key(
+        &self,
+        repeat: &Repeat,
+        holder: &str,
+        lease: Duration,
+    ) -> Result<bool, StoreError>;
+
+    /// Gives a key back.
+    async fn release_key(&self, repeat: &Repeat, holder: &str) -> Result<(), StoreError>;
+
     /// Keeps a sealed credential, in place of one of the same name.
     async fn put_credential(
         &self,

@@ -33,7 +33,7 @@ async fn a_server_is_brought_up_to_date_and_its_password_is_never_shown() {
         Run::of(command)
     };
     let url = server.database(None).await;
-    assert_eq!(migrate(&url, &[]).stdout, "0001 tasks\n0002 conductor\n");
+    assert_eq!(migrate(&url, &[]).stdout, "0001 tasks\n0002 conductor\n0003 keys\n");
     assert_eq!(applied(&migrate(&url, &["--json"])), json!([]));
     server.kill();
     for (url, code) in [(url.as_str(), "E_STORE_UNAVAILABLE"), ("secret", "E_INVALID_ARGUMENTS")] {
@@ -60,5 +60,5 @@ async fn a_server_is_verified_with_the_authorities_of_a_variable() {
     assert!(run.stderr.contains("invalid peer certificate"), "{}", run.stderr);
     assert!(run.stderr.contains("SSL_CERT_FILE"), "{}", run.stderr);
     assert!(!run.stderr.contains("secret"), "{}", run.stderr);
-    assert_eq!(applied(&migrate(&known)).as_array().map(Vec::len), Some(2));
+    assert_eq!(applied(&migrate(&known)).as_array().map(Vec::len), Some(3));
 }

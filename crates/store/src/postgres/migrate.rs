@@ -12,6 +12,7 @@ use crate::model::Migration;
 const STEPS: &[(&str, &str)] = &[
     ("tasks", include_str!("migrations/0001_tasks.sql")),
     ("conductor", include_str!("migrations/0002_conductor.sql")),
+    ("keys", include_str!("migrations/0003_keys.sql")),
 ];
 
 /// Keeps two processes from changing the schema at once. Nothing else takes this number.

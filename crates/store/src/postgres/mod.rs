@@ -7,6 +7,7 @@ mod batch;
 mod columns;
 mod issues;
 mod journal;
+mod keys;
 mod lane;
 mod lease;
 mod listener;
@@ -249,6 +250,19 @@ impl Store for Postgres {
         on_a_session!(self, |session| workspaces::reply(session, scope, key).await?)
     }
 
+    async fn hold_key(
+        &self,
+        repeat: &Repeat,
+        holder: &str,
+        lease: Duration,
+    ) -> Result<bool, StoreError> {
+        on_a_session!(self, |session| keys::hold(session, repeat, holder, lease).await?)
+    }
+
+    async fn release_key(&self, repeat: &Repeat, holder: &str) -> Result<(), StoreError> {
+        on_a_session!(self, |session| keys::release(session, repeat, holder).await?)
+    }
+
     async fn put_credential(
         &self,
         workspace: WorkspaceId,
@@ -303,6 +317,9 @@ impl Store for Postgres {
             .execute(REPLIES, &[&replies.as_millis()])
             .await?);
         let mut gone = gone?;
+        let swept: Result<(), StoreError> =
+            on_a_session!(self, |session| keys::forget(session).await?);
+        swept?;
         loop {
             let more: Result<u64, StoreError> =
                 in_a_transaction!(self, LONG_TRY, |session| tasks::forget(session, tasks).await?);

@@ -210,6 +210,14 @@ impl Store for Sqlite {
         self.readers.read(move |connection| replies::find(connection, &scope, &key)).await
     }
 
+    async fn hold_key(&self, _: &Repeat, _: &str, _: Duration) -> Result<bool, StoreError> {
+        Ok(true)
+    }
+
+    async fn release_key(&self, _: &Repeat, _: &str) -> Result<(), StoreError> {
+        Ok(())
+    }
+
     async fn put_credential(
         &self,
         workspace: WorkspaceId,

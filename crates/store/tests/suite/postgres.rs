@@ -1,9 +1,12 @@
 //! The store on a PostgreSQL server.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use carrel_domain::{Code, Coded as _, Priority, Secret, TaskStatus};
-use carrel_store::{Appended, EventKind, NewEvent, NewTask, Postgres, PostgresOptions, Store};
+use carrel_store::{
+    Appended, EventKind, NewEvent, NewTask, Postgres, PostgresOptions, Repeat, Store,
+};
 use carrel_testkit::journal::Kept;
 use carrel_testkit::store::{at, finish, new_task, wish, workspace};
 use carrel_testkit::{keep_journal_promises, keep_promises, model, servers, storm};
@@ -17,7 +20,7 @@ pub(crate) fn open(url: &str) -> Postgres {
 /// Returns the address of a database that is up to date, for others to be copied from.
 pub(crate) async fn template(server: &servers::Postgres) -> String {
     let url = server.database(None).await;
-    assert_eq!(open(&url).migrate().await.unwrap().len(), 2);
+    assert_eq!(open(&url).migrate().await.unwrap().len(), 3);
     url
 }
 
@@ -76,7 +79,7 @@ async fn the_schema_is_made_once_and_another_one_is_refused() {
     assert!(error.to_string().contains("carrel migrate"), "{error}");
     let (one, other) = (open(&url), open(&url));
     let (one, other) = tokio::join!(one.migrate(), other.migrate());
-    assert_eq!(one.unwrap().len() + other.unwrap().len(), 2);
+    assert_eq!(one.unwrap().len() + other.unwrap().len(), 3);
     assert_eq!(store.migrate().await.unwrap(), []);
     store.counts().await.unwrap();
 
@@ -139,4 +142,23 @@ async fn an_address_that_is_no_use_is_refused_without_repeating_it() {
         let error = Postgres::open(&PostgresOptions { url: Secret::new(url) }).unwrap_err();
         assert!(!format!("{error:?} {error}").contains("hunter2"), "{error:?}");
     }
+}
+
+#[tokio::test]
+async fn a_key_is_one_processs_until_it_lets_go_or_says_nothing_for_too_long() {
+    let server = servers::Postgres::start().await;
+    let url = template(&server).await;
+    let (one, other) = (open(&url), open(&url));
+    let key = |key: &str| Repeat { scope: "s".to_owned(), key: key.to_owned(), digest: [0; 32] };
+    let (long, short) = (Duration::from_mins(1), Duration::from_millis(100));
+    assert!(one.hold_key(&key("a"), "one", long).await.unwrap());
+    assert!(one.hold_key(&key("a"), "one", long).await.unwrap());
+    assert!(!other.hold_key(&key("a"), "other", long).await.unwrap());
+    assert!(other.hold_key(&key("b"), "other", long).await.unwrap());
+    other.release_key(&key("a"), "other").await.unwrap();
+    assert!(!other.hold_key(&key("a"), "other", long).await.unwrap());
+    one.release_key(&key("a"), "one").await.unwrap();
+    assert!(other.hold_key(&key("a"), "other", short).await.unwrap());
+    tokio::time::sleep(short * 2).await;
+    assert!(one.hold_key(&key("a"), "one", long).await.unwrap());
 }

@@ -454,3 +454,40 @@ fn a_server_alone_with_a_database_needs_no_redis() {
     }
     client.write("f", "x").expect(200);
 }
+
+#[test]
+fn a_request_sent_to_two_processes_at_once_is_carried_out_once() {
+    let cluster = Cluster::start();
+    let servers = [cluster.api(&[]), cluster.api(&[])];
+    let shared = [cluster.worker("one", &[]), cluster.worker("one", &[])];
+    let client = servers[0].client();
+    client.write("f", "x").expect(200);
+    // Both servers, and both workers of the volume, as a balancer and a client that gave up might do it.
+    let doors = |client: &Client| {
+        let servers = servers.iter().map(|server| server.stranger().address);
+        servers.map(|address| Client { address, ..client.clone() }).collect::<Vec<_>>()
+    };
+    let at_once = |clients: &[Client], key: &str, path: &str, body: &Value| -> Vec<Value> {
+        std::thread::scope(|scope| {
+            let asking: Vec<_> = (0..8)
+                .map(|number| {
+                    let client = &clients[number % clients.len()];
+                    scope.spawn(move || client.post_once(path, key, body).json())
+                })
+                .collect();
+            asking.into_iter().map(|asked| asked.join().unwrap()).collect()
+        })
+    };
+    let command = json!({ "command": "sleep 1; echo x >> made" });
+    let answers = at_once(&doors(&client), "e", &client.at("/exec"), &command);
+    assert!(answers.iter().all(|answer| *answer == answers[0]), "{answers:?}");
+    assert_eq!(client.run("cat made"), "x\n");
+    let operator = servers[0].operator();
+    let before = operator.get("/api/workspaces").json();
+    let named = json!({ "name": "new" });
+    let answers = at_once(&doors(&operator), "w", "/api/workspaces", &named);
+    assert!(answers.iter().all(|answer| answer["id"] == answers[0]["id"]), "{answers:?}");
+    let count = |listed: &Value| listed["workspaces"].as_array().unwrap().len();
+    assert_eq!(count(&operator.get("/api/workspaces").json()), count(&before) + 1);
+    drop(shared);
+}
