@@ -29,7 +29,7 @@ use crate::error::ServiceError;
 use crate::floor::Floor;
 
 /// Workspaces that stay open when nobody uses them.
-const MAX_IDLE: usize = 64;
+const MAX_IDLE: usize = 256;
 
 /// What the workspaces of a machine are opened with.
 #[derive(Debug)]
@@ -223,10 +223,10 @@ impl Spaces {
             let is_idle =
                 |_: &_, space: &mut Arc<Space>| Arc::strong_count(space) == 1 && !space.is_busy();
             let full = opened.len() >= MAX_IDLE;
-            let idle: Vec<_> = if full { opened.extract_if(is_idle).collect() } else { Vec::new() };
+            let idle = full.then(|| opened.extract_if(is_idle).next()).flatten();
             (idle, Arc::clone(opened.entry(id).or_insert(space)))
         };
-        for (_, idle) in idle {
+        if let Some((_, idle)) = idle {
             self.let_go(&idle).await;
         }
         Ok(space)

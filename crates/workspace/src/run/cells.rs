@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::time::{Duration, Instant};
 
 use carrel_config::TierChoice;
 use carrel_domain::{Network, Tier, WorkspaceAccess};
@@ -21,7 +22,46 @@ use super::whereabouts::Whereabouts;
 use super::{Boundary, Feature, Inner};
 
 /// How many cells are kept for later commands.
-const MAX_CELLS: usize = 64;
+const MAX_CELLS: usize = 256;
+
+/// How long a cell is kept that no command runs in.
+const KEPT_FOR: Duration = Duration::from_mins(1);
+
+/// The cells that are there or being made. Each is made once, however many commands want it at the same
+/// time.
+#[derive(Debug, Default)]
+struct Rooms {
+    slots: HashMap<Key, Arc<Slot>>,
+    /// Whether somebody lets go of those that are not used.
+    watched: bool,
+}
+
+/// The place of a cell.
+#[derive(Debug)]
+pub(super) struct Slot {
+    room: OnceCell<Arc<Room>>,
+    /// When it was last asked for.
+    used: Mutex<Instant>,
+}
+
+impl Slot {
+    fn new() -> Self {
+        Self { room: OnceCell::new(), used: Mutex::new(Instant::now()) }
+    }
+
+    fn used(&self) -> MutexGuard<'_, Instant> {
+        self.used.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Tells whether there is a cell that no command runs in.
+    fn is_idle(&self) -> bool {
+        self.room.get().is_some_and(|room| Arc::strong_count(room) == 1)
+    }
+
+    fn is_gone(&self) -> bool {
+        self.room.get().is_some_and(|room| room.cell.is_gone())
+    }
+}
 
 /// Where a command runs.
 #[derive(Clone, Debug)]
@@ -64,8 +104,7 @@ struct Key {
 /// The cells that are kept, and what was learned about the machine.
 #[derive(Debug, Default)]
 pub(super) struct Cells {
-    /// Each is made once, however many commands want it at the same time.
-    rooms: Mutex<HashMap<Key, Arc<OnceCell<Arc<Room>>>>>,
+    rooms: Arc<Mutex<Rooms>>,
     /// Why the best tier cannot be had here, once that is known.
     refused: OnceLock<String>,
     swept: Arc<Swept>,
@@ -191,16 +230,17 @@ impl Cells {
             grants: request.grants.clone(),
         };
         let slot = self.slot(&key);
-        let room = slot.get_or_try_init(|| self.make(inner, desk, &key, choice)).await?;
+        let room = slot.room.get_or_try_init(|| self.make(inner, desk, &key, choice)).await?;
         let room = Arc::clone(room);
         let own = room.directory_of_command();
         Ok(Walled::In(room, own))
     }
 
     /// Takes out the cells of a workspace that no command runs in.
-    pub(super) fn take_idle(&self, workspace: &Path) -> Vec<Arc<OnceCell<Arc<Room>>>> {
-        let mut rooms = self.rooms.lock().unwrap_or_else(PoisonError::into_inner);
-        let taken = rooms.extract_if(|key, slot| key.workspace == workspace && is_idle(slot));
+    pub(super) fn take_idle(&self, workspace: &Path) -> Vec<Arc<Slot>> {
+        let mut rooms = lock(&self.rooms);
+        let taken =
+            rooms.slots.extract_if(|key, slot| key.workspace == workspace && slot.is_idle());
         taken.map(|(_, slot)| slot).collect()
     }
 
@@ -224,21 +264,25 @@ impl Cells {
     }
 
     /// Returns the place for a cell. One whose cell is gone is replaced.
-    fn slot(&self, key: &Key) -> Arc<OnceCell<Arc<Room>>> {
-        let mut rooms = self.rooms.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_gone =
-            |slot: &Arc<OnceCell<Arc<Room>>>| slot.get().is_some_and(|room| room.cell.is_gone());
-        rooms.retain(|_, slot| !is_gone(slot));
-        if let Some(slot) = rooms.get(key) {
+    fn slot(&self, key: &Key) -> Arc<Slot> {
+        let mut rooms = lock(&self.rooms);
+        if let Some(slot) = rooms.slots.get(key).filter(|slot| !slot.is_gone()) {
+            *slot.used() = Instant::now();
             return Arc::clone(slot);
         }
-        if rooms.len() >= MAX_CELLS {
-            let idle = rooms.iter().find(|(_, slot)| is_idle(slot)).map(|(key, _)| key.clone());
-            let idle = idle.and_then(|idle| rooms.remove(&idle));
-            // Its temporary files are removed with it.
-            idle.map(|idle| tokio::task::spawn_blocking(|| drop(idle)));
+        if !std::mem::replace(&mut rooms.watched, true) {
+            tokio::spawn(let_go_of_unused(Arc::downgrade(&self.rooms)));
         }
-        Arc::clone(rooms.entry(key.clone()).or_default())
+        if rooms.slots.len() >= MAX_CELLS {
+            let idle = rooms.slots.iter().filter(|(_, slot)| slot.is_idle());
+            let longest = idle.min_by_key(|(_, slot)| *slot.used()).map(|(key, _)| key.clone());
+            let longest = longest.and_then(|key| rooms.slots.remove(&key));
+            // Its temporary files are removed with it.
+            longest.map(|slot| tokio::task::spawn_blocking(|| drop(slot)));
+        }
+        let slot = Arc::new(Slot::new());
+        rooms.slots.insert(key.clone(), Arc::clone(&slot));
+        slot
     }
 
     /// Makes the cell in the best tier that can be had.
@@ -303,18 +347,38 @@ impl Cells {
         if key.network != Network::Loopback {
             return None;
         }
-        let rooms = self.rooms.lock().unwrap_or_else(PoisonError::into_inner);
+        let rooms = lock(&self.rooms);
         let shares =
             |other: &Key| other.network == Network::Loopback && other.workspace == key.workspace;
-        let made =
-            rooms.iter().filter(|(other, _)| shares(other)).filter_map(|(_, slot)| slot.get());
+        let sharing = rooms.slots.iter().filter(|(other, _)| shares(other));
+        let made = sharing.filter_map(|(_, slot)| slot.room.get());
         made.filter(|room| !room.cell.is_gone()).map(Arc::clone).next()
     }
 }
 
-/// Tells whether there is a cell that no command runs in.
-fn is_idle(slot: &Arc<OnceCell<Arc<Room>>>) -> bool {
-    slot.get().is_some_and(|room| Arc::strong_count(room) == 1)
+fn lock(rooms: &Mutex<Rooms>) -> MutexGuard<'_, Rooms> {
+    rooms.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Lets go of cells that nobody has used for a while, until there are none.
+async fn let_go_of_unused(rooms: Weak<Mutex<Rooms>>) {
+    loop {
+        tokio::time::sleep(KEPT_FOR / 4).await;
+        let Some(rooms) = rooms.upgrade() else { return };
+        let (unused, any) = {
+            let mut rooms = lock(&rooms);
+            let is_unused = |slot: &Slot| slot.is_idle() && slot.used().elapsed() > KEPT_FOR;
+            let unused = rooms.slots.extract_if(|_, slot| slot.is_gone() || is_unused(slot));
+            let unused: Vec<_> = unused.collect();
+            rooms.watched = !rooms.slots.is_empty();
+            (unused, rooms.watched)
+        };
+        // Their temporary files are removed with them.
+        tokio::task::spawn_blocking(|| drop(unused));
+        if !any {
+            return;
+        }
+    }
 }
 
 impl Room {
