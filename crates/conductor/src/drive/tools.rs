@@ -71,3 +71,87 @@ impl Tools for IssueTools {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use carrel_tracker::{Fault, IssueId, ToolReply};
+    use pretty_assertions::assert_eq;
+    use tokio_util::sync::CancellationToken;
+
+    /// A tracker with the tools `shared` and `slow`, the second of which never answers.
+    #[derive(Debug)]
+    struct Board;
+
+    #[async_trait::async_trait]
+    impl Tracker for Board {
+        async fn by_states(&self, _: &[String]) -> Result<Vec<Issue>, Fault> {
+            Ok(Vec::new())
+        }
+
+        async fn by_ids(&self, _: &[IssueId]) -> Result<Vec<Issue>, Fault> {
+            Ok(Vec::new())
+        }
+
+        fn tools(&self) -> Vec<Tool> {
+            let tool = |name: &str| {
+                let described = json!({"name": name, "description": "", "inputSchema": {}});
+                serde_json::from_value(described).unwrap()
+            };
+            vec![tool("shared"), tool("slow")]
+        }
+
+        async fn call(&self, _: &Issue, tool: &str, _: Value) -> ToolReply {
+            if tool == "slow" {
+                std::future::pending::<()>().await;
+            }
+            ToolReply { success: true, output: "of the tracker".to_owned() }
+        }
+    }
+
+    /// Carrel's own tools, one of which has a name that is taken.
+    #[derive(Debug)]
+    struct Own;
+
+    #[async_trait::async_trait]
+    impl Tools for Own {
+        fn list(&self) -> Vec<Value> {
+            vec![json!({"name": "shared"}), json!({"name": "Read"})]
+        }
+
+        async fn call(&self, call: ToolCall) -> ToolAnswer {
+            ToolAnswer::done(format!("own {}", call.name))
+        }
+    }
+
+    fn tools() -> IssueTools {
+        let issue = json!({
+            "id": "1", "identifier": "ABC-1", "title": "t", "state": "Todo", "labels": [],
+            "blocked_by": [], "dispatchable": true
+        });
+        let issue = serde_json::from_value(issue).unwrap();
+        IssueTools { tracker: Arc::new(Board), issue, own: Some(Arc::new(Own)) }
+    }
+
+    fn call(name: &str, cancel: &CancellationToken) -> ToolCall {
+        ToolCall { name: name.to_owned(), arguments: json!({}), cancel: cancel.clone() }
+    }
+
+    #[tokio::test]
+    async fn a_name_that_the_tracker_has_is_the_trackers() {
+        let (tools, cancel) = (tools(), CancellationToken::new());
+        let list = tools.list();
+        let names: Vec<_> = list.iter().map(|tool| tool["name"].as_str().unwrap()).collect();
+        assert_eq!(names, ["shared", "slow", "Read"]);
+        let shared = tools.call(call("shared", &cancel)).await;
+        assert_eq!(shared, ToolAnswer::done("of the tracker"));
+        assert_eq!(tools.call(call("Read", &cancel)).await, ToolAnswer::done("own Read"));
+    }
+
+    #[tokio::test]
+    async fn a_question_to_the_tracker_ends_when_nobody_waits() {
+        let (tools, cancel) = (tools(), CancellationToken::new());
+        cancel.cancel();
+        assert!(tools.call(call("slow", &cancel)).await.is_error);
+    }
+}
