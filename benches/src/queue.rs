@@ -76,10 +76,9 @@ fn measure(
     working: &Arc<dyn Store>,
 ) -> Result<Measured, Fault> {
     let workspace = runtime.block_on(workspace(&**submitting))?;
-    let pair = [submitting, working];
     Ok(Measured {
-        times: one_by_one(runtime, pair, workspace, ground.pace.slow)?,
-        per_second: all_at_once(runtime, pair, workspace, ground.pace.calls)?,
+        times: one_by_one(runtime, [submitting, working], workspace, ground.pace.slow)?,
+        per_second: all_at_once(runtime, submitting, &[working], workspace, ground.pace.calls)?,
     })
 }
 
@@ -152,17 +151,20 @@ fn one_by_one(
     })
 }
 
+/// Lets several submit and as many work, spread over the processes that work.
 fn all_at_once(
     runtime: &Runtime,
-    [submitting, working]: [&Arc<dyn Store>; 2],
+    submitting: &Arc<dyn Store>,
+    working: &[&Arc<dyn Store>],
     workspace: WorkspaceId,
     each: usize,
 ) -> Result<f64, Fault> {
     let all = SUBMITTERS * each;
     let elapsed = runtime.block_on(async {
         let workers: Vec<_> = (0..WORKERS)
-            .map(|_| {
-                let store = Arc::clone(working);
+            .zip(working.iter().cycle())
+            .map(|(_, store)| {
+                let store = Arc::clone(store);
                 tokio::spawn(async move {
                     for _ in 0..all / WORKERS {
                         claim_and_finish(&*store).await?;

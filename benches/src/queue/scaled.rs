@@ -9,7 +9,7 @@ use carrel_testkit::servers;
 use tokio::runtime::Runtime;
 
 use super::peers::{Kind, Servers};
-use super::{Measured, SUBMITTERS, against, measure};
+use super::{Measured, SUBMITTERS, against, all_at_once, measure, workspace};
 use crate::Fault;
 use crate::ground::Ground;
 use crate::report::{Budget, Row};
@@ -22,9 +22,10 @@ pub(super) fn rows(ground: &Ground, runtime: &Runtime) -> Result<Vec<Row>, Fault
     let redis = servers::Redis::start();
     let postgres = runtime.block_on(servers::Postgres::start_durable());
     let ours = runtime.block_on(postgres.database(None));
-    let carrel = ours_on(ground, runtime, &ours)?;
+    let (carrel, by_two) = ours_on(ground, runtime, &ours)?;
     let mut budgets = [Budget::Time(SLOWEST), Budget::Rate(LEAST_TASKS_PER_SECOND)];
-    let mut rows = Vec::new();
+    let two = "PostgreSQL queue, tasks per second with two workers; plain is Carrel with one";
+    let mut rows = vec![Row::rate(two, carrel.per_second, by_two, Budget::None)];
     for kind in Kind::ALL {
         let database = runtime.block_on(postgres.database(None));
         let servers = Servers { redis: &redis.url(), database: &database };
@@ -40,11 +41,17 @@ pub(super) fn rows(ground: &Ground, runtime: &Runtime) -> Result<Vec<Row>, Fault
     Ok(rows)
 }
 
-/// Measures Carrel with a store that submits and one that works, as two processes would have.
-fn ours_on(ground: &Ground, runtime: &Runtime, url: &str) -> Result<Measured, Fault> {
+/// Measures Carrel with a store that submits and one that works, as two processes would have; and how many
+/// tasks a second two that work get done.
+fn ours_on(ground: &Ground, runtime: &Runtime, url: &str) -> Result<(Measured, f64), Fault> {
     let options = PostgresOptions { url: Secret::new(url.to_owned()) };
     let open = || -> Result<Arc<dyn Store>, Fault> { Ok(Arc::new(Postgres::open(&options)?)) };
     runtime.block_on(async { Postgres::open(&options)?.migrate().await })?;
-    let (submitting, working) = runtime.block_on(async { Ok::<_, Fault>((open()?, open()?)) })?;
-    measure(ground, runtime, &submitting, &working)
+    let opened = runtime.block_on(async { Ok::<_, Fault>((open()?, open()?, open()?)) });
+    let (submitting, working, another) = opened?;
+    let one = measure(ground, runtime, &submitting, &working)?;
+    let workspace = runtime.block_on(workspace(&*submitting))?;
+    let both = [&working, &another];
+    let two = all_at_once(runtime, &submitting, &both, workspace, ground.pace.calls)?;
+    Ok((one, two))
 }
