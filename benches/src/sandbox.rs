@@ -172,7 +172,9 @@ impl Walled {
         let seen = self.output_of(ground, &["cut", "-d ", "-f5", "/proc/self/mountinfo"])?;
         let elsewhere = ["/dev", "/proc", "/tmp", "/var/tmp", "/usr"];
         let is_place = |path: &&Path| {
-            let apart = *path == Path::new("/") || path.starts_with(&self.workspace);
+            // `/etc` is made, and what is in it comes one by one.
+            let made = ["/", "/etc"].map(Path::new).contains(path);
+            let apart = made || path.starts_with(&self.workspace);
             !apart && !elsewhere.iter().any(|known| path.starts_with(known)) && path.exists()
         };
         Ok(seen.lines().map(Path::new).filter(is_place).map(Into::into).collect())
