@@ -24,7 +24,7 @@ use super::{Boundary, Feature, Inner};
 /// How many cells are kept for later commands.
 const MAX_CELLS: usize = 256;
 
-/// How long a cell is kept that no command runs in.
+/// How long a cell is kept that no command runs in, and whose commands left no temporary files.
 const KEPT_FOR: Duration = Duration::from_mins(1);
 
 /// The cells that are there or being made. Each is made once, however many commands want it at the same
@@ -56,6 +56,18 @@ impl Slot {
     /// Tells whether there is a cell that no command runs in.
     fn is_idle(&self) -> bool {
         self.room.get().is_some_and(|room| Arc::strong_count(room) == 1)
+    }
+
+    /// Tells whether nobody would miss the cell: it was not used for a while, and there is nothing in it that
+    /// a later command could look for.
+    fn is_unused(&self) -> bool {
+        let has_files = |room: &Arc<Room>| match room.plan.tier {
+            Tier::Full => !room.scratch.is_empty(),
+            // Every command had files of its own, and they are gone.
+            Tier::Landlock => false,
+        };
+        let idle = self.room.get().filter(|_| self.is_idle());
+        idle.is_some_and(|room| self.used().elapsed() > KEPT_FOR && !has_files(room))
     }
 
     fn is_gone(&self) -> bool {
@@ -365,17 +377,19 @@ async fn let_go_of_unused(rooms: Weak<Mutex<Rooms>>) {
     loop {
         tokio::time::sleep(KEPT_FOR / 4).await;
         let Some(rooms) = rooms.upgrade() else { return };
-        let (unused, any) = {
-            let mut rooms = lock(&rooms);
-            let is_unused = |slot: &Slot| slot.is_idle() && slot.used().elapsed() > KEPT_FOR;
-            let unused = rooms.slots.extract_if(|_, slot| slot.is_gone() || is_unused(slot));
-            let unused: Vec<_> = unused.collect();
-            rooms.watched = !rooms.slots.is_empty();
-            (unused, rooms.watched)
-        };
-        // Their temporary files are removed with them.
-        tokio::task::spawn_blocking(|| drop(unused));
-        if !any {
+        // Looking for temporary files, and removing directories for them, waits for the disk.
+        let swept = tokio::task::spawn_blocking(move || {
+            let (unused, any) = {
+                let mut rooms = lock(&rooms);
+                let unused = rooms.slots.extract_if(|_, slot| slot.is_gone() || slot.is_unused());
+                let unused: Vec<_> = unused.collect();
+                rooms.watched = !rooms.slots.is_empty();
+                (unused, rooms.watched)
+            };
+            drop(unused);
+            any
+        });
+        if !swept.await.unwrap_or(false) {
             return;
         }
     }

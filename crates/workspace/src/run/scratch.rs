@@ -87,6 +87,15 @@ impl Scratch {
             && self.directory.list_at_most(name, 0).is_ok_and(|entries| entries.is_some())
     }
 
+    /// Tells whether there are no temporary files.
+    pub(super) fn is_empty(&self) -> bool {
+        let is_empty = |part: &&str| {
+            let entries = self.directory.list_at_most(Path::new(part), 0);
+            entries.is_ok_and(|entries| entries.is_some())
+        };
+        PARTS.iter().all(is_empty)
+    }
+
     /// Removes the directory if nothing is left in it, as is the case with most. What is left of it
     /// otherwise goes the long way.
     fn is_removed_at_once(&self) -> bool {
