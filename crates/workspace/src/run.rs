@@ -17,6 +17,7 @@ mod error;
 mod limits;
 mod report;
 mod request;
+mod rooms;
 mod scratch;
 mod whereabouts;
 mod writing;

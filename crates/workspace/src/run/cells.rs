@@ -1,79 +1,23 @@
 //! The cells of the workspaces that are in use.
 
-use std::collections::HashMap;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use carrel_config::TierChoice;
 use carrel_domain::{Network, Tier, WorkspaceAccess};
 use carrel_exec::{Cell, CellError, Directory, Spawner};
 use carrel_fsroot::Root;
 use carrel_sandbox::{Host, Identity, Owner, Plan, Policy, Repository, UserRange};
-use tokio::sync::OnceCell;
 use tracing::{debug, warn};
 
 use super::desk::Desk;
 use super::error::RunError;
 use super::request::{Grants, RunRequest};
+use super::rooms::{Key, Rooms, Slot};
 use super::scratch::{Scratch, ScratchHome, Swept};
 use super::whereabouts::Whereabouts;
 use super::{Boundary, Feature, Inner};
-
-/// How many cells are kept for later commands.
-const MAX_CELLS: usize = 256;
-
-/// How long a cell is kept that no command runs in, and whose commands left no temporary files.
-const KEPT_FOR: Duration = Duration::from_mins(1);
-
-/// The cells that are there or being made. Each is made once, however many commands want it at the same
-/// time.
-#[derive(Debug, Default)]
-struct Rooms {
-    slots: HashMap<Key, Arc<Slot>>,
-    /// Whether somebody lets go of those that are not used.
-    watched: bool,
-}
-
-/// The place of a cell.
-#[derive(Debug)]
-pub(super) struct Slot {
-    room: OnceCell<Arc<Room>>,
-    /// When it was last asked for.
-    used: Mutex<Instant>,
-}
-
-impl Slot {
-    fn new() -> Self {
-        Self { room: OnceCell::new(), used: Mutex::new(Instant::now()) }
-    }
-
-    fn used(&self) -> MutexGuard<'_, Instant> {
-        self.used.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Tells whether there is a cell that no command runs in.
-    fn is_idle(&self) -> bool {
-        self.room.get().is_some_and(|room| Arc::strong_count(room) == 1)
-    }
-
-    /// Tells whether nobody would miss the cell: it was not used for a while, and there is nothing in it that
-    /// a later command could look for.
-    fn is_unused(&self) -> bool {
-        let has_files = |room: &Arc<Room>| match room.plan.tier {
-            Tier::Full => !room.scratch.is_empty(),
-            // Every command had files of its own, and they are gone.
-            Tier::Landlock => false,
-        };
-        let idle = self.room.get().filter(|_| self.is_idle());
-        idle.is_some_and(|room| self.used().elapsed() > KEPT_FOR && !has_files(room))
-    }
-
-    fn is_gone(&self) -> bool {
-        self.room.get().is_some_and(|room| room.cell.is_gone())
-    }
-}
 
 /// Where a command runs.
 #[derive(Clone, Debug)]
@@ -103,20 +47,10 @@ pub(super) struct Room {
     spare: Mutex<Option<PathBuf>>,
 }
 
-/// What makes one cell different from another.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Key {
-    workspace: PathBuf,
-    access: WorkspaceAccess,
-    network: Network,
-    repository: Repository,
-    grants: Grants,
-}
-
 /// The cells that are kept, and what was learned about the machine.
 #[derive(Debug, Default)]
 pub(super) struct Cells {
-    rooms: Arc<Mutex<Rooms>>,
+    rooms: Rooms,
     /// Why the best tier cannot be had here, once that is known.
     refused: OnceLock<String>,
     swept: Arc<Swept>,
@@ -241,7 +175,7 @@ impl Cells {
             repository: desk.repository(),
             grants: request.grants.clone(),
         };
-        let slot = self.slot(&key);
+        let slot = self.rooms.slot(&key);
         let room = slot.room.get_or_try_init(|| self.make(inner, desk, &key, choice)).await?;
         let room = Arc::clone(room);
         let own = room.directory_of_command();
@@ -250,10 +184,7 @@ impl Cells {
 
     /// Takes out the cells of a workspace that no command runs in.
     pub(super) fn take_idle(&self, workspace: &Path) -> Vec<Arc<Slot>> {
-        let mut rooms = lock(&self.rooms);
-        let taken =
-            rooms.slots.extract_if(|key, slot| key.workspace == workspace && slot.is_idle());
-        taken.map(|(_, slot)| slot).collect()
+        self.rooms.take_idle(workspace)
     }
 
     /// Makes a cell in a certain tier, for nothing but this.
@@ -273,28 +204,6 @@ impl Cells {
         let room = Arc::new(self.make_in(inner, desk, &key, tier).await?);
         let own = room.directory_of_command();
         Ok(Walled::In(room, own))
-    }
-
-    /// Returns the place for a cell. One whose cell is gone is replaced.
-    fn slot(&self, key: &Key) -> Arc<Slot> {
-        let mut rooms = lock(&self.rooms);
-        if let Some(slot) = rooms.slots.get(key).filter(|slot| !slot.is_gone()) {
-            *slot.used() = Instant::now();
-            return Arc::clone(slot);
-        }
-        if !std::mem::replace(&mut rooms.watched, true) {
-            tokio::spawn(let_go_of_unused(Arc::downgrade(&self.rooms)));
-        }
-        if rooms.slots.len() >= MAX_CELLS {
-            let idle = rooms.slots.iter().filter(|(_, slot)| slot.is_idle());
-            let longest = idle.min_by_key(|(_, slot)| *slot.used()).map(|(key, _)| key.clone());
-            let longest = longest.and_then(|key| rooms.slots.remove(&key));
-            // Its temporary files are removed with it.
-            longest.map(|slot| tokio::task::spawn_blocking(|| drop(slot)));
-        }
-        let slot = Arc::new(Slot::new());
-        rooms.slots.insert(key.clone(), Arc::clone(&slot));
-        slot
     }
 
     /// Makes the cell in the best tier that can be had.
@@ -346,56 +255,29 @@ impl Cells {
         let policy = inner.policy(desk, key, owner, scratch.directory().path());
         let plan = Plan::new(&policy, &inner.host, tier)?;
         let spawner = inner.options.commands.cell_maker()?;
-        let companion = self.companion(key);
+        let companion = self.rooms.companion(key);
         let companion = companion.as_ref().map(|room| &room.cell);
         let (workspace, directory) = (desk.directory.as_fd(), scratch.directory().as_fd());
         let cell = spawner.cell(plan.clone(), workspace, directory, companion).await?;
         debug!(workspace = %desk.path().display(), %tier, "made a cell");
         Ok(Room { cell, plan, scratch, spare: Mutex::default() })
     }
-
-    /// Finds a cell of the same workspace whose loopback is to be shared.
-    fn companion(&self, key: &Key) -> Option<Arc<Room>> {
-        if key.network != Network::Loopback {
-            return None;
-        }
-        let rooms = lock(&self.rooms);
-        let shares =
-            |other: &Key| other.network == Network::Loopback && other.workspace == key.workspace;
-        let sharing = rooms.slots.iter().filter(|(other, _)| shares(other));
-        let made = sharing.filter_map(|(_, slot)| slot.room.get());
-        made.filter(|room| !room.cell.is_gone()).map(Arc::clone).next()
-    }
-}
-
-fn lock(rooms: &Mutex<Rooms>) -> MutexGuard<'_, Rooms> {
-    rooms.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Lets go of cells that nobody has used for a while, until there are none.
-async fn let_go_of_unused(rooms: Weak<Mutex<Rooms>>) {
-    loop {
-        tokio::time::sleep(KEPT_FOR / 4).await;
-        let Some(rooms) = rooms.upgrade() else { return };
-        // Looking for temporary files, and removing directories for them, waits for the disk.
-        let swept = tokio::task::spawn_blocking(move || {
-            let (unused, any) = {
-                let mut rooms = lock(&rooms);
-                let unused = rooms.slots.extract_if(|_, slot| slot.is_gone() || slot.is_unused());
-                let unused: Vec<_> = unused.collect();
-                rooms.watched = !rooms.slots.is_empty();
-                (unused, rooms.watched)
-            };
-            drop(unused);
-            any
-        });
-        if !swept.await.unwrap_or(false) {
-            return;
-        }
-    }
 }
 
 impl Room {
+    pub(super) fn is_gone(&self) -> bool {
+        self.cell.is_gone()
+    }
+
+    /// Tells whether commands left temporary files that later ones could look for.
+    pub(super) fn has_files(&self) -> bool {
+        match self.plan.tier {
+            Tier::Full => !self.scratch.is_empty(),
+            // Every command had files of its own, and they are gone.
+            Tier::Landlock => false,
+        }
+    }
+
     /// Names a directory for the temporary files of one command.
     fn directory_of_command(&self) -> Option<OwnDirectory> {
         if self.plan.tier == Tier::Full {
