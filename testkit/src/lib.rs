@@ -15,6 +15,7 @@
 pub mod agents;
 pub mod journal;
 pub mod model;
+pub mod processes;
 pub mod provider;
 pub mod proxy;
 pub mod servers;

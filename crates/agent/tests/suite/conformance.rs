@@ -5,9 +5,10 @@ use std::time::{Duration, Instant};
 use carrel_agent::{Event, Failure, FailureKind};
 use carrel_config::TierChoice;
 use carrel_testkit::agents;
+use carrel_testkit::processes::processes_with;
 use pretty_assertions::assert_eq;
 
-use crate::lab::{Heard, Lab, Opened, config, processes_with};
+use crate::lab::{Heard, Lab, Opened, config, until_there_is};
 
 /// A kind of agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -212,7 +213,7 @@ pub(crate) async fn an_agent_that_heeds_nothing_is_ended_in_time(kind: Kind) {
     let (heard, stop) = (opened.heard.clone(), opened.stop.clone());
     let stopping = async {
         heard.wait_for(|event| matches!(event, Event::SessionStarted { .. })).await;
-        assert!(processes_with(&word) > 0);
+        until_there_is(&word).await;
         stop.cancel();
     };
     let (ended, ()) = tokio::join!(opened.session.turn(""), stopping);

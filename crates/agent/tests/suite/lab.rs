@@ -8,6 +8,7 @@ use carrel_config::{
     ConductorConfig, Environment, HooksConfig, OperatorPolicy, Scope, TierChoice, Workflow,
 };
 use carrel_domain::{ByteSize, Identifier, SystemClock, Tier};
+use carrel_testkit::processes::processes_with;
 use carrel_workspace::{
     Boundary, Commands, Create, HookSettings, Hooks, Options, Purpose, Quota, Runner,
     RunnerOptions, Workspace, Workspaces,
@@ -223,11 +224,16 @@ pub(crate) fn config(yaml: &str) -> ConductorConfig {
     workflow.config.conductor.unwrap()
 }
 
-/// Counts the processes with a word in their arguments.
-pub(crate) fn processes_with(word: &str) -> usize {
-    let entries = std::fs::read_dir("/proc").unwrap().filter_map(Result::ok);
-    let lines = entries.filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok());
-    lines.filter(|line| String::from_utf8_lossy(line).contains(word)).count()
+/// Waits until a process has a word in its arguments.
+///
+/// A session has begun when its process was made; that becomes the agent's program a moment later.
+pub(crate) async fn until_there_is(word: &str) {
+    let waiting = async {
+        while processes_with(word) == 0 {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    };
+    tokio::time::timeout(SOON, waiting).await.expect("the agent never started");
 }
 
 #[derive(Debug)]

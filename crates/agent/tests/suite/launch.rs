@@ -3,9 +3,10 @@ use std::time::{Duration, Instant};
 use carrel_agent::{Event, FailureKind};
 use carrel_config::TierChoice;
 use carrel_domain::Tier;
+use carrel_testkit::processes::processes_with;
 use pretty_assertions::assert_eq;
 
-use crate::lab::{Lab, SOON, command, processes_with};
+use crate::lab::{Lab, SOON, command};
 
 #[tokio::test]
 async fn item_056_launch_uses_the_workspace_and_bash() {

@@ -1,5 +1,6 @@
 //! Carrel's own tools, used by the agents of issues from behind their walls.
 
+use carrel_testkit::processes::processes_with;
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
 
@@ -43,13 +44,6 @@ fn told(answer: &Value) -> (&str, bool) {
 fn names(answer: &Value) -> Vec<&str> {
     let tools = answer["result"]["tools"].as_array().unwrap();
     tools.iter().map(|tool| tool["name"].as_str().unwrap()).collect()
-}
-
-/// Counts the processes with a word in their arguments.
-fn processes_with(word: &str) -> usize {
-    let entries = std::fs::read_dir("/proc").unwrap().filter_map(Result::ok);
-    let lines = entries.filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok());
-    lines.filter(|line| String::from_utf8_lossy(line).contains(word)).count()
 }
 
 #[test]
