@@ -1,4 +1,5 @@
 //! Processes of this machine.
+#![expect(clippy::disallowed_methods, reason = "what is in /proc is in no workspace")]
 
 /// Counts the processes with a word in their arguments.
 #[must_use]
