@@ -104,29 +104,44 @@ fn within_patience(work: impl FnOnce() + Send + 'static) {
     }
 }
 
-/// Shows how things stand until it is told to stop, or the workflow file says so.
+/// Shows how things stand whenever the workflow file wants that, until it is told to stop.
 pub(super) async fn show(mut handle: Handle, environment: &Environment, stop: CancellationToken) {
     let colours = environment.get("NO_COLOR").is_none_or(std::ffi::OsStr::is_empty);
-    let screen = match Screen::open(colours) {
-        Ok(screen) => screen,
-        Err(error) => return warn!(%error, "The terminal shows lines alone"),
-    };
-    while let Some(settings) = settings(&handle).filter(|settings| settings.dashboard_enabled) {
-        screen.show(&handle);
+    loop {
+        if settings(&handle).is_some() {
+            let screen = match Screen::open(colours) {
+                Ok(screen) => screen,
+                Err(error) => return warn!(%error, "The terminal shows lines alone"),
+            };
+            draw(&screen, &mut handle, &stop).await;
+            // It may wait for the terminal.
+            let _ = tokio::task::spawn_blocking(move || drop(screen)).await;
+        }
+        tokio::select! {
+            () = stop.cancelled() => return,
+            goes_on = handle.changed() => if !goes_on { return },
+        }
+    }
+}
+
+async fn draw(screen: &Screen, handle: &mut Handle, stop: &CancellationToken) {
+    while let Some(settings) = settings(handle) {
+        screen.show(handle);
         let earliest = Instant::now() + settings.render_interval;
         let waited = timeout(settings.refresh.max(Duration::from_millis(1)), handle.changed());
         tokio::select! {
-            () = stop.cancelled() => break,
-            changed = waited => if changed == Ok(false) { break },
+            () = stop.cancelled() => return,
+            changed = waited => if changed == Ok(false) { return },
         }
         sleep_until(earliest).await;
     }
-    // It may wait for the terminal.
-    let _ = tokio::task::spawn_blocking(move || drop(screen)).await;
 }
 
+/// Returns how a dashboard is shown, if one is wanted.
 fn settings(handle: &Handle) -> Option<ObservabilityConfig> {
-    handle.workflow().config.conductor.as_ref().map(|config| config.observability)
+    let workflow = handle.workflow();
+    let settings = workflow.config.conductor.as_ref().map(|config| config.observability);
+    settings.filter(|settings| settings.dashboard_enabled)
 }
 
 /// Returns how many columns and lines there are.

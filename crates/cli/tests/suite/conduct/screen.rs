@@ -48,13 +48,14 @@ impl Terminal {
         Running { child, log }
     }
 
-    /// Reads until a text was shown.
-    fn read_until(&mut self, wanted: &str) {
+    /// Reads until a text was shown, and returns what was shown.
+    fn read_until(&mut self, wanted: &str) -> String {
         let (mut shown, mut piece) = (Vec::new(), [0; 4096]);
         while !String::from_utf8_lossy(&shown).contains(wanted) {
             let count = self.person.read(&mut piece).unwrap();
             shown.extend_from_slice(&piece[..count]);
         }
+        String::from_utf8_lossy(&shown).into_owned()
     }
 
     /// Writes until nothing more fits in, also when the kernel has moved it on.
@@ -134,4 +135,23 @@ fn a_terminal_is_given_back_as_it_was() {
     running.signal(Signal::INT);
     terminal.read_until("\x1b[?1049l");
     assert_eq!(running.wait(), 0);
+}
+
+#[test]
+fn item_114_the_file_says_whether_a_terminal_shows_the_dashboard() {
+    let lines = |enabled: bool| {
+        format!(
+            "observability: {{dashboard_enabled: {enabled}}}\nagent: {{kind: command, command: sleep 100}}"
+        )
+    };
+    let (office, mut terminal) = (Office::with(&lines(false)), Terminal::new());
+    office.issue("one");
+    let running = terminal.run(&office);
+    let shown = terminal.read_until("Session started");
+    assert!(!shown.contains(SCREEN), "{shown}");
+    office.write(&lines(true));
+    terminal.read_until(SCREEN);
+    office.write(&lines(false));
+    terminal.read_until("\x1b[?1049l");
+    assert_eq!(running.end(), 0);
 }
