@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn files_split_by_the_table() {
+    fn item_094_files_split_by_the_table() {
         for (file, yaml, prompt) in [
             ("", "", ""),
             ("just a prompt\n", "", "just a prompt"),

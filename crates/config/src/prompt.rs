@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn templates_render_by_the_table() {
+    fn item_104_templates_render_by_the_table() {
         for (template, text) in [
             ("plain Å х 入", "plain Å х 入"),
             ("{{ issue.identifier }}: {{ issue.title }}", "Å-1: х 入"),
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_names_fail_the_rendering() {
+    fn item_016_and_104_unknown_names_fail_the_rendering() {
         for (template, reason) in [
             ("{{ missing }}", "Unknown variable (requested variable=missing)"),
             ("{{ issue.nope }}", "Unknown index (requested index=nope)"),

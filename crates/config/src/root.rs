@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn roots_resolve_by_the_table() {
+    fn item_011_and_012_roots_resolve_by_the_table() {
         let variable = |name: &str| RootOrigin::Variable(name.to_owned());
         for (value, path, origin, relative) in [
             ("/var/ws", "/var/ws", RootOrigin::File, false),

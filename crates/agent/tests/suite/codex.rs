@@ -30,7 +30,7 @@ fn methods(lab: &Lab) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn item_057_058_and_059_a_session_begins_as_the_protocol_says() {
+async fn item_057_to_059_and_102_a_session_begins_as_the_protocol_says() {
     let (ended, _, lab) = turn("success", "").await;
     ended.unwrap();
     assert_eq!(

@@ -76,7 +76,7 @@ async fn a_limit_that_the_command_got_over_is_no_failure() {
 }
 
 #[tokio::test]
-async fn item_072_a_command_uses_tools_that_run_outside_its_walls() {
+async fn item_072_and_112_a_command_uses_tools_that_run_outside_its_walls() {
     let lab = Lab::new().await;
     let notes = Arc::new(Notes::default());
     let script = r#"printf '%s\n' \

@@ -132,7 +132,7 @@ pub(crate) async fn item_063_a_malformed_line_is_told_and_passed_over(kind: Kind
     assert_eq!(heard.said("malformed").len(), 1, "{:?}", heard.all());
 }
 
-pub(crate) async fn item_127_a_long_line_is_read(kind: Kind) {
+pub(crate) async fn item_102_and_127_a_long_line_is_read(kind: Kind) {
     let (ended, _, _) = kind.turn("long").await;
     assert_eq!(ended.map(|answer| answer.len()), Ok(1_100_000));
 }
@@ -265,7 +265,7 @@ macro_rules! suite {
             item_062_silence_ends_a_turn
             item_132_every_sign_of_life_begins_the_silence_anew
             item_063_a_malformed_line_is_told_and_passed_over
-            item_127_a_long_line_is_read
+            item_102_and_127_a_long_line_is_read
             a_line_without_end_is_not_kept
             item_064_and_128_stderr_is_no_part_of_the_protocol
             item_074_and_129_no_secret_reaches_the_agent

@@ -18,7 +18,7 @@ async fn item_056_launch_uses_the_workspace_and_bash() {
 }
 
 #[tokio::test]
-async fn item_074_and_129_no_secret_of_a_tracker_reaches_the_agent() {
+async fn item_074_112_and_129_no_secret_of_a_tracker_reaches_the_agent() {
     let variables = [("LINEAR_API_KEY", "lin_secret"), ("MY_TRACKER", "ghp_secret")];
     let lab = Lab::with(TierChoice::Auto, &variables).await;
     // The home of an agent is its workspace, and so is its login profile.

@@ -42,7 +42,7 @@ fn identifier() -> Identifier {
 }
 
 #[test]
-fn after_create_runs_once_and_its_failure_takes_the_workspace_back() {
+fn item_021_022_and_122_after_create_runs_once_and_its_failure_takes_the_workspace_back() {
     let world = World::with_hooks("after_create: echo run >> ../count; touch half; exit 7");
     for _ in 0..2 {
         let error = world.run(&["create", "A", "--json"]).error();
@@ -58,7 +58,7 @@ fn after_create_runs_once_and_its_failure_takes_the_workspace_back() {
 }
 
 #[test]
-fn before_remove_runs_and_neither_failure_nor_deadline_stops_the_removal() {
+fn item_025_and_123_before_remove_runs_and_neither_failure_nor_deadline_stops_the_removal() {
     for hook in ["pwd > ../seen; head -c 3000 /dev/zero; exit 9", "touch ../seen; sleep 60"] {
         let world = World::with_hooks(&format!("timeout_ms: 1000\nbefore_remove: {hook}"));
         world.json(&["create", "A"]);
@@ -69,8 +69,22 @@ fn before_remove_runs_and_neither_failure_nor_deadline_stops_the_removal() {
     }
 }
 
+#[test]
+fn item_120_a_link_out_of_the_root_is_refused_before_any_hook_runs() {
+    let world = World::with_hooks("before_remove: touch \"$HOME/ran\"");
+    world.json(&["create", "A"]);
+    std::fs::remove_dir(world.root().join("A")).unwrap();
+    std::os::unix::fs::symlink(world.path("home"), world.root().join("A")).unwrap();
+    let place = world.root().join("A").display().to_string();
+    for target in [&["A"][..], &["--path", &place]] {
+        let error = world.run(&[&["rm"], target, &["--json"]].concat()).error();
+        assert_eq!(error["code"], "E_WORKSPACE_SYMLINK_ESCAPE", "{target:?}: {error}");
+    }
+    assert!(world.path("home").is_dir() && !world.path("home/ran").exists());
+}
+
 #[tokio::test]
-async fn before_run_is_fatal_and_after_run_is_not() {
+async fn item_023_and_024_before_run_is_fatal_and_after_run_is_not() {
     let world = World::with_hooks(
         "before_run: echo \"$CARREL_ATTEMPT\" > attempt; test ! -e fail\nafter_run: touch ended; exit 1",
     );
@@ -126,7 +140,7 @@ async fn a_cancelled_hook_ends_and_another_can_still_run() {
 }
 
 #[test]
-fn at_the_deadline_everything_a_hook_started_is_gone() {
+fn item_101_at_the_deadline_everything_a_hook_started_is_gone() {
     let world = World::with_hooks(
         "timeout_ms: 1500\nafter_create: |\n  \
          setsid sh -c 'echo $$ > ../grandchild; trap \"\" TERM; while :; do sleep 1; done' &\n  \
@@ -147,8 +161,9 @@ fn at_the_deadline_everything_a_hook_started_is_gone() {
 
 #[test]
 fn what_a_hook_leaves_running_is_ended_with_it() {
-    let world =
-        World::with_hooks("after_create: sh -c 'echo $$ > ../left; exec sleep 300' & sleep 0.2");
+    let world = World::with_hooks(
+        "after_create: sh -c 'echo $$ > ../left; exec sleep 300' & until [ -s ../left ]; do sleep 0.01; done",
+    );
     let run = world.run(&["create", "A"]);
     assert_eq!(run.code, 0);
     assert!(

@@ -86,7 +86,7 @@ fn item_044_a_refresh_in_an_active_state_updates_what_runs() {
 }
 
 #[test]
-fn item_045_a_state_that_is_not_active_stops_the_agent_and_keeps_the_workspace() {
+fn item_045_and_107_a_state_that_is_not_active_stops_the_agent_and_keeps_the_workspace() {
     for elsewhere in [Some(moved(&issue(0), "Review")), None] {
         let mut it = Loop::new();
         let run = it.begins(&issue(0));
@@ -102,7 +102,7 @@ fn item_045_a_state_that_is_not_active_stops_the_agent_and_keeps_the_workspace()
 }
 
 #[test]
-fn item_046_a_terminal_state_stops_the_agent_and_then_cleans_up() {
+fn item_046_and_107_a_terminal_state_stops_the_agent_and_then_cleans_up() {
     let mut it = Loop::new();
     let run = it.begins(&issue(0));
     it.hear(Event::Placed(run, PathBuf::from("/root/CAR-0")));
@@ -126,7 +126,7 @@ fn item_047_with_nothing_running_there_is_nothing_to_reconcile() {
 }
 
 #[test]
-fn item_048_a_run_that_ends_well_is_continued_after_a_second_as_attempt_one() {
+fn item_048_and_105_a_run_that_ends_well_is_continued_after_a_second_as_attempt_one() {
     let mut it = Loop::new();
     let run = it.begins(&issue(0));
     assert_eq!(it.state.entries[&issue(0).id].attempt, 0);
@@ -140,7 +140,7 @@ fn item_048_a_run_that_ends_well_is_continued_after_a_second_as_attempt_one() {
 }
 
 #[test]
-fn item_049_failures_are_retried_after_10_s_and_then_twice_as_long_each_time() {
+fn item_049_and_105_failures_are_retried_after_10_s_and_then_twice_as_long_each_time() {
     let mut it = Loop::new();
     it.state.rules.longest_wait = Duration::from_mins(5);
     let mut run = it.begins(&issue(0));
@@ -160,7 +160,7 @@ fn item_049_failures_are_retried_after_10_s_and_then_twice_as_long_each_time() {
 }
 
 #[test]
-fn item_050_the_longest_wait_is_the_one_of_the_workflow_file() {
+fn item_050_and_106_the_longest_wait_is_the_one_of_the_workflow_file() {
     let mut it = Loop::new();
     it.state.rules.longest_wait = Duration::from_secs(15);
     let mut run = it.begins(&issue(0));

@@ -120,7 +120,7 @@ fn errors_are_bounded_wherever_they_come_from() {
 }
 
 #[test]
-fn a_terminal_shows_agents_queue_retries_blocked_issues_and_events() {
+fn item_110_a_terminal_shows_agents_queue_retries_blocked_issues_and_events() {
     let it = busy();
     let frame = render(&Snapshot::of(&it.state, at(&it)), 120, 40);
     insta::assert_snapshot!(frame.plain());

@@ -25,7 +25,7 @@ fn first_seed() -> u64 {
 }
 
 #[test]
-fn random_histories_hold_the_promises_and_come_to_an_end() {
+fn item_097_random_histories_hold_the_promises_and_come_to_an_end() {
     let (first, count) = (first_seed(), histories());
     eprintln!("{count} histories from seed {first}");
     let next = AtomicU64::new(first);

@@ -6,6 +6,8 @@ mod effective;
 mod files;
 /// No input makes the loader panic.
 mod hostile;
+/// Items of the acceptance list that a workflow file alone can show.
+mod items;
 /// Policy files: values, rules and their messages.
 mod policy;
 /// Policy files on disk: who may write them, where they may lie.

@@ -70,7 +70,7 @@ fn a_file_that_does_not_change_is_not_reloaded() {
 }
 
 #[test]
-fn a_change_is_seen_even_with_the_same_size_and_time() {
+fn item_003_a_change_is_seen_even_with_the_same_size_and_time() {
     let mut edited = Edited::new(100);
     let before = fs::metadata(edited.path()).unwrap().modified().unwrap();
     assert_eq!(edited.check(), "unchanged");
@@ -118,7 +118,7 @@ fn a_deleted_file_is_a_failure_until_it_is_back() {
 }
 
 #[test]
-fn a_file_replaced_by_renaming_is_reloaded() {
+fn item_003_a_file_replaced_by_renaming_is_reloaded() {
     let mut edited = Edited::new(100);
     let beside = edited.directory.path().join("new");
     fs::write(&beside, file(200)).unwrap();

@@ -13,7 +13,7 @@ const fn ms(millis: u64) -> Duration {
 }
 
 #[test]
-fn an_empty_file_means_the_defaults() {
+fn item_008_an_empty_file_means_the_defaults() {
     let workflow = full("").unwrap();
     let config = workflow.config.clone();
     assert_eq!(config.workspace.root.path, PathBuf::from("/scratch/carrel_workspaces"));
@@ -47,7 +47,7 @@ fn an_empty_file_means_the_defaults() {
 }
 
 #[test]
-fn values_are_read_and_cast() {
+fn item_095_values_are_read_and_cast() {
     let yaml = "
 agent:
   kind: command

@@ -29,7 +29,7 @@ fn the_built_in_tracker_needs_nothing() {
 }
 
 #[test]
-fn a_secret_is_found_by_the_table() {
+fn item_011_and_095_a_secret_is_found_by_the_table() {
     let both = [("LINEAR_API_KEY", "own-key"), ("X", "x-key")];
     let empty = [("LINEAR_API_KEY", "own-key"), ("X", "")];
     let cases: [(&str, Variables<'_>, Option<&str>); 8] = [
@@ -83,7 +83,7 @@ fn a_flat_key_is_ignored_with_a_warning_where_it_means_nothing() {
 }
 
 #[test]
-fn trackers_are_refused_with_what_would_work() {
+fn item_009_trackers_are_refused_with_what_would_work() {
     for (yaml, complaint) in [
         (
             "{kind: memory}",

@@ -306,7 +306,7 @@ macro_rules! contract {
             use pretty_assertions::assert_eq;
 
             #[tokio::test]
-            async fn item_029_states_and_scope_hold() {
+            async fn item_029_and_098_states_and_scope_hold() {
                 scope::<$provider>().await;
             }
 
@@ -331,7 +331,7 @@ macro_rules! contract {
             }
 
             #[tokio::test]
-            async fn item_033_and_036_both_reads_tell_the_whole_issue() {
+            async fn item_033_036_and_098_both_reads_tell_the_whole_issue() {
                 snapshots::<$provider>().await;
             }
 

@@ -8,7 +8,7 @@ use carrel_workspace::{Create, Freshness, Gc, GcAction, ListingState, Options, S
 use crate::{World, identifier, no_hooks, open, options};
 
 #[tokio::test]
-async fn a_workspace_is_created_once_and_then_reused_as_it_was_left() {
+async fn item_017_to_019_a_workspace_is_created_once_and_then_reused_as_it_was_left() {
     let world = World::new();
     let first = world.create("ABC-123").await.unwrap();
     assert!(first.created && first.record.state == State::Ready);
@@ -21,11 +21,12 @@ async fn a_workspace_is_created_once_and_then_reused_as_it_was_left() {
 }
 
 #[tokio::test]
-async fn identifiers_that_derive_one_key_get_two_directories() {
+async fn item_026_027_and_099_identifiers_that_derive_one_key_get_two_directories() {
     let world = World::new();
     let slash = world.create("XYZ/456").await.unwrap();
     let plain = world.create("XYZ_456").await.unwrap();
     assert_eq!(slash.record.key.as_str(), "XYZ_456");
+    assert_eq!(plain.record.key.as_str(), "XYZ_456--d788ab0a044c0a46");
     assert_ne!(slash.path, plain.path);
     // Each finds its own again, also in another process.
     let other = open(world.workspaces.path()).unwrap();
@@ -34,7 +35,16 @@ async fn identifiers_that_derive_one_key_get_two_directories() {
 }
 
 #[tokio::test]
-async fn a_workspace_keeps_its_key_when_the_better_one_becomes_free() {
+async fn item_027_an_identifier_that_needs_no_change_is_its_own_key() {
+    let world = World::new();
+    let plain = world.create("XYZ_456").await.unwrap();
+    let slash = world.create("XYZ/456").await.unwrap();
+    assert_eq!(plain.record.key.as_str(), "XYZ_456");
+    assert_eq!(slash.record.key.as_str(), "XYZ_456--d5a392b6d232cd76");
+}
+
+#[tokio::test]
+async fn item_017_a_workspace_keeps_its_key_when_the_better_one_becomes_free() {
     let world = World::new();
     world.create("XYZ_456").await.unwrap();
     let slash = world.create("XYZ/456").await.unwrap();
@@ -54,7 +64,7 @@ async fn a_directory_removed_by_hand_counts_as_absent() {
 }
 
 #[tokio::test]
-async fn a_half_made_workspace_is_wiped_and_made_again() {
+async fn item_122_a_half_made_workspace_is_wiped_and_made_again() {
     for state in ["creating", "removing"] {
         let world = World::new();
         let made = world.create("A").await.unwrap();
@@ -68,7 +78,7 @@ async fn a_half_made_workspace_is_wiped_and_made_again() {
 }
 
 #[tokio::test]
-async fn what_stands_in_the_way_is_named_and_left_alone() {
+async fn item_020_what_stands_in_the_way_is_named_and_left_alone() {
     let world = World::new();
     std::fs::write(world.path("file"), "precious").unwrap();
     symlink("/etc", world.path("link")).unwrap();
@@ -90,7 +100,7 @@ async fn what_stands_in_the_way_is_named_and_left_alone() {
 }
 
 #[tokio::test]
-async fn a_link_that_replaced_a_workspace_is_never_followed() {
+async fn item_120_a_link_that_replaced_a_workspace_is_never_followed() {
     let world = World::new();
     let (a, b) = (world.create("A").await.unwrap(), world.create("B").await.unwrap());
     std::fs::write(b.path.join("work"), "kept").unwrap();

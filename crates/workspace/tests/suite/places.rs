@@ -6,7 +6,7 @@ use carrel_workspace::Target;
 use crate::{World, identifier, open};
 
 #[tokio::test]
-async fn a_path_that_is_no_workspace_is_refused_at_removal_and_at_launch() {
+async fn item_026_and_121_a_path_that_is_no_workspace_is_refused_at_removal_and_at_launch() {
     let world = World::new();
     world.create("A").await.unwrap();
     std::fs::create_dir(world.path("A/sub")).unwrap();
@@ -43,7 +43,7 @@ async fn a_path_that_is_no_workspace_is_refused_at_removal_and_at_launch() {
 }
 
 #[tokio::test]
-async fn a_root_behind_a_link_accepts_both_spellings() {
+async fn item_120_a_root_behind_a_link_accepts_both_spellings() {
     let world = World::new();
     world.create("A").await.unwrap();
     let link = world.directory.path().join("link");
@@ -55,7 +55,7 @@ async fn a_root_behind_a_link_accepts_both_spellings() {
 }
 
 #[tokio::test]
-async fn a_directory_swapped_after_opening_is_refused_at_launch() {
+async fn item_026_a_directory_swapped_after_opening_is_refused_at_launch() {
     let world = World::new();
     let made = world.create("A").await.unwrap();
     let workspace = world.workspaces.open(&identifier("A")).await.unwrap();

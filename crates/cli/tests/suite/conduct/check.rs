@@ -35,7 +35,7 @@ fn every_setting_is_printed_with_its_origin_and_no_secret() {
 }
 
 #[test]
-fn everything_that_is_wrong_is_said_at_once() {
+fn item_077_everything_that_is_wrong_is_said_at_once() {
     let office = Office::new();
     let text = "---\ntracker: {kind: lineer}\npolling: {interval_ms: soon}\n---\n{{ issue.title | shout }}";
     std::fs::write(office.world.path("WORKFLOW.md"), text).unwrap();

@@ -28,8 +28,23 @@ fn the_example_works_an_issue_off() {
 }
 
 #[test]
-fn once_runs_every_hook_and_tells_how_it_went() {
-    let hooks = "hooks:\n  after_create: echo create >> OUTSIDE/hooks\n  before_run: echo before >> OUTSIDE/hooks\n  after_run: sleep 0.2; echo after >> OUTSIDE/hooks\n";
+fn item_001_002_083_084_and_093_the_file_that_is_named_is_used_and_else_the_one_here() {
+    let office = Office::with(&format!("{COMMAND}echo here | tee -a OUTSIDE/used"));
+    let here = office.world.path("WORKFLOW.md");
+    std::fs::create_dir(office.world.path("flows")).unwrap();
+    let named = std::fs::read_to_string(&here).unwrap().replace("echo here", "echo named");
+    std::fs::write(office.world.path("flows/other.md"), named).unwrap();
+    office.issue("one");
+    for (file, used) in [(&["flows/other.md"][..], "named\n"), (&[], "named\nhere\n")] {
+        let run = Run::of(office.command(&[&["run"], file, &["--once"]].concat()));
+        assert_eq!(run.code, 0, "{}", run.stderr);
+        assert_eq!(office.notes("used"), used);
+    }
+}
+
+#[test]
+fn item_088_and_100_once_runs_every_hook_and_tells_how_it_went() {
+    let hooks = "hooks:\n  after_create: echo create >> OUTSIDE/hooks\n  before_run: echo before >> OUTSIDE/hooks\n  after_run: sleep 0.2; echo after >> OUTSIDE/hooks\n  before_remove: echo remove >> OUTSIDE/hooks\n";
     let office =
         Office::with(&format!("{hooks}{COMMAND}cat > prompt.txt; date +%N; test ! -e fail"));
     office.issue("one");
@@ -51,11 +66,11 @@ fn once_runs_every_hook_and_tells_how_it_went() {
     office.shift("CAR-1", "Done");
     assert_eq!(office.once().code, 0);
     assert!(!office.workspace("CAR-1").exists());
-    assert_eq!(office.notes("hooks").lines().count(), 5);
+    assert_eq!(office.notes("hooks"), "create\nbefore\nafter\nbefore\nafter\nremove\n");
 }
 
 #[test]
-fn a_hook_that_fails_before_the_run_starts_no_agent() {
+fn item_023_a_hook_that_fails_before_the_run_starts_no_agent() {
     let hooks = "hooks:\n  before_run: exit 3\n  after_run: echo after >> OUTSIDE/hooks\n";
     let office = Office::with(&format!("{hooks}{COMMAND}touch OUTSIDE/agent"));
     office.issue("one");
@@ -66,6 +81,33 @@ fn a_hook_that_fails_before_the_run_starts_no_agent() {
     );
     assert_eq!(office.notes("hooks"), "after\n");
     assert!(!office.world.path("outside/agent").exists());
+}
+
+#[test]
+fn item_023_a_hook_that_takes_too_long_before_the_run_starts_no_agent() {
+    let office = Office::with(&format!(
+        "hooks: {{timeout_ms: 500, before_run: sleep 100}}\n{COMMAND}touch OUTSIDE/agent"
+    ));
+    office.issue("one");
+    let run = office.once();
+    assert_eq!(run.code, 1);
+    assert!(run.error()["message"].as_str().unwrap().contains("hook before_run"), "{}", run.stderr);
+    assert!(!office.world.path("outside/agent").exists());
+}
+
+#[test]
+fn item_024_a_hook_that_fails_after_the_run_is_logged_and_changes_nothing() {
+    for hook in ["exit 3", "sleep 100"] {
+        let office = Office::with(&format!(
+            "hooks: {{timeout_ms: 500, after_run: {hook}}}\n{COMMAND}touch OUTSIDE/agent"
+        ));
+        office.issue("one");
+        let run = office.once();
+        assert_eq!(run.code, 0, "{hook}: {}", run.stderr);
+        let warned = |line: &str| line.contains("warn") && line.contains("after_run");
+        assert!(run.stderr.lines().any(warned), "{hook}: {}", run.stderr);
+        assert!(office.world.path("outside/agent").exists());
+    }
 }
 
 #[test]
@@ -107,7 +149,7 @@ fn blockers_priorities_and_places_decide_who_is_first() {
 }
 
 #[test]
-fn a_log_file_is_written_beside_the_lines() {
+fn item_078_109_and_110_a_log_file_is_written_beside_the_lines() {
     let office = Office::with(&format!("{COMMAND}'true'"));
     office.issue("one");
     let logs = office.world.path("logs");
@@ -115,19 +157,30 @@ fn a_log_file_is_written_beside_the_lines() {
     assert_eq!(run.code, 0, "{}", run.stderr);
     let text = std::fs::read_to_string(logs.join("log/carrel.log")).unwrap();
     let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    let dispatched = lines.iter().find(|line| line["message"] == "Dispatched").unwrap();
-    assert_eq!(dispatched["fields"]["issue_identifier"], "CAR-1");
-    assert!(dispatched["at"].is_string());
-    let started = lines.iter().find(|line| line["message"] == "Session started").unwrap();
-    assert!(started["fields"]["session_id"].is_string(), "{started}");
+    let shown = Run::of(office.command(&["issue", "show", "CAR-1", "--json"]));
+    let id = serde_json::from_str::<Value>(&shown.stdout).unwrap()["id"].clone();
+    for message in ["Dispatched", "Session started", "Run ended"] {
+        let line = lines.iter().find(|line| line["message"] == message).expect(message);
+        assert_eq!(line["fields"]["issue_identifier"], "CAR-1", "{line}");
+        assert_eq!(line["fields"]["issue_id"], id, "{line}");
+        assert_eq!(line["fields"]["session_id"].is_string(), message != "Dispatched", "{line}");
+        assert!(line["at"].is_string(), "{line}");
+    }
     assert!(run.stderr.contains("INFO Dispatched"), "{}", run.stderr);
 }
 
 #[test]
-fn what_cannot_be_started_says_why() {
+fn item_085_086_and_088_what_cannot_be_started_says_why() {
     let office = Office::new();
-    let run = Run::of(office.command(&["run", "--json"]));
-    assert_eq!((run.code, &run.error()["code"]), (1, &json!("E_WORKFLOW_MISSING")));
+    for (file, missing) in [(&[][..], "WORKFLOW.md"), (&["flows/other.md"], "flows/other.md")] {
+        let run = Run::of(office.command(&[&["run", "--json"], file].concat()));
+        assert_eq!((run.code, &run.error()["code"]), (1, &json!("E_WORKFLOW_MISSING")));
+        let named = run.error()["detail"]["file"].as_str().unwrap().to_owned();
+        assert!(named.ends_with(missing), "{named}");
+        let run = Run::of(office.command(&[&["run"], file].concat()));
+        assert_eq!((run.code, run.stdout.as_str(), run.stderr.lines().count()), (1, "", 1));
+        assert!(run.stderr.contains(missing), "{}", run.stderr);
+    }
     office.write("agent: {kind: command, command: 'sleep 100'}");
     office.issue("one");
     let running = office.start();

@@ -76,7 +76,7 @@ pub(super) fn code(reply: &Reply) -> (u16, &str) {
 }
 
 #[test]
-fn item_111_the_routes_answer_with_their_shapes_and_codes() {
+fn item_111_and_118_the_routes_answer_with_their_shapes_and_codes() {
     let office = Office::with(&format!("{HANG}\nserver: {{port: 1}}"));
     office.issue("one");
     office.issue("two");

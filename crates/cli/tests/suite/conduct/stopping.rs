@@ -9,7 +9,7 @@ use crate::is_running;
 const LONG: &str = "hooks:\n  after_run: echo after >> OUTSIDE/hooks\nagent:\n  kind: command\n  sandbox: {writable: [OUTSIDE]}\n  command: echo $CARREL_ISSUE_IDENTIFIER >> OUTSIDE/starts; sleep 100 & sleep 100";
 
 #[test]
-fn at_a_signal_agents_end_hooks_run_and_the_next_start_goes_on() {
+fn item_024_and_087_at_a_signal_agents_end_hooks_run_and_the_next_start_goes_on() {
     for signal in [Signal::TERM, Signal::INT] {
         let office = Office::with(LONG);
         office.issue("one");
@@ -39,7 +39,7 @@ fn an_issue_that_is_closed_ends_its_agent_and_loses_its_workspace() {
 }
 
 #[test]
-fn a_second_signal_ends_it_at_once() {
+fn item_088_a_second_signal_ends_it_at_once() {
     let office = Office::with(
         "hooks:\n  timeout_ms: 30000\n  after_run: echo $$ > OUTSIDE/pid; sleep 100\nagent:\n  kind: command\n  sandbox: {writable: [OUTSIDE]}\n  command: echo x >> OUTSIDE/starts; sleep 100",
     );

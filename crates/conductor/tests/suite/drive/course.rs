@@ -46,6 +46,43 @@ async fn an_issue_is_worked_off_and_its_workspace_goes_when_it_is_closed() {
 }
 
 #[tokio::test]
+async fn item_015_the_prompt_gets_the_issue_and_the_attempt() {
+    let world = World::new(|_| Deed::Fail(FailureKind::TurnFailed, "no luck"));
+    let text = std::fs::read_to_string(world.path("WORKFLOW.md")).unwrap();
+    let asks = "{{ issue.identifier }}|{{ issue.title }}|{{ issue.state }}|{{ issue.labels | join: ',' }}|{{ attempt }}";
+    let front = text.rsplit_once("---\n").unwrap().0;
+    std::fs::write(world.path("WORKFLOW.md"), format!("{front}---\n{asks}")).unwrap();
+    let issue = world.issue("first").await;
+    let working = world.start().await;
+    for attempt in ["", "1", "2"] {
+        let waits = |stage: &Stage| matches!(stage, Stage::Retrying(_));
+        working.until_stage(&issue, "it waits", waits).await;
+        let (_, prompt) = world.prompts().pop().unwrap();
+        assert_eq!(prompt, format!("CAR-1|first|Todo||{attempt}"));
+        let tried = world.prompts().len();
+        working.handle.tell(Order::RetryNow(IssueId(issue.clone()))).await.unwrap();
+        working.until("it is tried again", |_| world.prompts().len() > tried).await;
+    }
+    working.end().await;
+}
+
+#[tokio::test]
+async fn item_016_a_prompt_with_an_unknown_name_fails_the_attempt() {
+    let world = World::new(|_| Deed::Move("Done"));
+    let text = std::fs::read_to_string(world.path("WORKFLOW.md")).unwrap();
+    std::fs::write(world.path("WORKFLOW.md"), format!("{text} {{{{ issue.nope }}}}")).unwrap();
+    let issue = world.issue("first").await;
+    let working = world.start().await;
+    working.until_stage(&issue, "it waits", |stage| matches!(stage, Stage::Retrying(_))).await;
+    let state = working.handle.state();
+    let Stage::Retrying(retry) = &state.entries[&IssueId(issue)].stage else { panic!() };
+    let error = retry.error.as_ref().unwrap();
+    assert!(error.contains("requested index=nope"), "{error}");
+    assert_eq!(world.prompts(), []);
+    working.end().await;
+}
+
+#[tokio::test]
 async fn an_agent_without_a_memory_hears_its_instructions_in_every_turn() {
     let world = World::new(|turn| match turn.number {
         1 => Deed::Answer("half"),
@@ -162,7 +199,7 @@ async fn once_gives_every_issue_one_turn_and_tells_who_failed() {
 }
 
 #[tokio::test]
-async fn a_changed_file_is_in_force_and_a_broken_one_is_not() {
+async fn item_003_and_096_a_changed_file_is_in_force_and_a_broken_one_is_not() {
     let world = World::new(|_| Deed::Hang);
     world.write("agent: {max_concurrent_agents: 1}");
     for title in ["one", "two"] {
@@ -179,17 +216,24 @@ async fn a_changed_file_is_in_force_and_a_broken_one_is_not() {
     );
     world.write("agent: {max_concurrent_agents: 2}");
     working.until("two work", |state| state.broken.is_none() && state.agents() == 2).await;
+    let file = world.path("WORKFLOW.md");
+    let other = std::fs::read_to_string(&file).unwrap().replace("Do ", "Please do ");
+    std::fs::write(&file, other.replace("agents: 2", "agents: 3")).unwrap();
+    world.issue("three").await;
+    working.until("three work", |state| state.agents() == 3).await;
+    working.until("all were asked", |_| world.prompts().len() == 3).await;
+    assert_eq!(world.prompts()[2].1, "Please do CAR-3, attempt .");
     let mut told = Vec::new();
     while let Ok(said) = heard.try_recv() {
         told.push(serde_json::to_value(&*said).unwrap()["what"].as_str().unwrap().to_owned());
     }
     let count = |what: &str| told.iter().filter(|told| *told == what).count();
-    assert_eq!((count("workflow_broken"), count("workflow_changed")), (1, 1), "{told:?}");
+    assert_eq!((count("workflow_broken"), count("workflow_changed")), (1, 2), "{told:?}");
     working.end().await;
 }
 
 #[tokio::test]
-async fn no_second_conductor_takes_the_same_issues() {
+async fn item_097_no_second_conductor_takes_the_same_issues() {
     let world = World::new(|_| Deed::Hang);
     let working = world.start().await;
     let refused = world.open(Lasting::Forever).await;

@@ -165,7 +165,7 @@ async fn what_was_closed_meanwhile_is_cleaned_up_before_anything_is_begun() {
 }
 
 #[tokio::test]
-async fn a_workspace_stays_where_it_is_when_the_root_is_moved() {
+async fn item_124_a_workspace_stays_where_it_is_when_the_root_is_moved() {
     let world = World::new(|_| Deed::Fail(FailureKind::TurnFailed, "no luck"));
     let issue = world.issue("first").await;
     let working = world.start().await;
