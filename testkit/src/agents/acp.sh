@@ -32,7 +32,7 @@ play() {
     logged_out) fail '{"code":-32000,"message":"Authentication required"}' ;;
     stubborn) trap '' TERM INT HUP QUIT PIPE; while : "$2"; do sleep 1; echo still here; done ;;
     silence) sleep 1000 & wait $! ;;
-    slow) for _ in 1 2 3 4; do sleep 0.4; chunk .; done; update '"sessionUpdate":"tool_call","title":"ls"'; done_well ;;
+    slow) for _ in 1 2 3 4 5 6 7; do sleep 0.4; chunk .; done; update '"sessionUpdate":"tool_call","title":"ls"'; done_well ;;
     malformed) printf '{"jsonrpc":\n'; echo 'a line that is no object'; done_well ;;
     long) chunk "$(head -c 1100000 /dev/zero | tr '\0' x)"; end end_turn ;;
     endless) head -c 11000000 /dev/zero | tr '\0' '{'; echo; done_well ;;

@@ -25,7 +25,7 @@ play() {
       ;;
     stubborn) trap '' TERM INT HUP QUIT PIPE; while : "$2"; do sleep 1; echo still here; done ;;
     silence) sleep 1000 ;;
-    slow) for _ in 1 2 3 4; do sleep 0.4; notice item/started '"item":{"type":"reasoning"}'; done; done_well ;;
+    slow) for _ in 1 2 3 4 5 6 7; do sleep 0.4; notice item/started '"item":{"type":"reasoning"}'; done; done_well ;;
     malformed) say '{"method":'; say 'a line that is no object'; done_well ;;
     long) message "$(head -c 1100000 /dev/zero | tr '\0' x)"; end completed ;;
     endless) head -c 11000000 /dev/zero | tr '\0' '{'; echo; done_well ;;

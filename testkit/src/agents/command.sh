@@ -14,7 +14,7 @@ case $scenario in
     ;;
   stubborn) trap '' TERM INT HUP QUIT PIPE; while : "$2"; do sleep 1; echo still here; done ;;
   silence) sleep 1000 ;;
-  slow) for _ in 1 2 3 4; do sleep 0.4; echo still at it; done; echo done ;;
+  slow) for _ in 1 2 3 4 5 6 7; do sleep 0.4; echo still at it; done; echo done ;;
   malformed) echo '{"event":'; echo done ;;
   long) head -c 1100000 /dev/zero | tr '\0' x; echo ;;
   endless) head -c 11000000 /dev/zero | tr '\0' '{'; echo; echo done ;;

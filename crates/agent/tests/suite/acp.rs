@@ -98,8 +98,11 @@ async fn a_refusal_of_the_model_and_a_missing_login_are_failures_that_say_so() {
 
 #[tokio::test]
 async fn a_turn_that_does_not_end_is_cancelled_before_the_agent_is_ended() {
-    let (ended, _, lab) = turn("waits").await;
-    assert_eq!(ended.unwrap_err().kind, FailureKind::TurnTimeout);
+    let lab = Kind::Acp.lab().await;
+    let yaml = format!("{}}}", Kind::Acp.plays_for("waits", 900));
+    let mut opened = lab.open(&yaml).await.unwrap();
+    assert_eq!(opened.session.turn("").await.unwrap_err().kind, FailureKind::TurnTimeout);
+    opened.close().await;
     let last = received(&lab).pop().unwrap();
     assert_eq!(last["method"], "session/cancel");
     assert_eq!(last["params"], json!({"sessionId": "session-1"}));

@@ -21,15 +21,23 @@ pub(crate) enum Kind {
 impl Kind {
     /// Describes an agent of this kind that plays a scenario.
     pub(crate) fn plays(self, scenario: &str) -> String {
-        match self {
-            Self::Codex => format!("codex: {{command: 'scripted {scenario}', turn_timeout_ms: 900"),
-            Self::Acp => format!(
-                "agent: {{kind: acp, command: 'scripted {scenario}'}}\ncodex: {{turn_timeout_ms: 900"
-            ),
-            Self::Command => format!(
-                "agent: {{kind: command, command: 'scripted {scenario}'}}\ncodex: {{turn_timeout_ms: 900"
-            ),
-        }
+        self.plays_for(scenario, 60_000)
+    }
+
+    /// Describes one that may be silent for as many milliseconds.
+    pub(crate) fn plays_for(self, scenario: &str, silence: u32) -> String {
+        let name = match self {
+            Self::Codex => {
+                return format!(
+                    "codex: {{command: 'scripted {scenario}', turn_timeout_ms: {silence}"
+                );
+            }
+            Self::Acp => "acp",
+            Self::Command => "command",
+        };
+        format!(
+            "agent: {{kind: {name}, command: 'scripted {scenario}'}}\ncodex: {{turn_timeout_ms: {silence}"
+        )
     }
 
     pub(crate) async fn lab(self) -> Lab {
@@ -64,10 +72,20 @@ impl Kind {
     }
 
     async fn turn_in(self, lab: &Lab, scenario: &str) -> (Result<String, Failure>, Heard) {
-        let mut opened = self.open(lab, scenario, "").await.unwrap();
-        let ended = opened.session.turn("the prompt").await;
-        (ended, opened.close().await)
+        one_turn(self.open(lab, scenario, "").await.unwrap()).await
     }
+
+    /// Takes one turn of an agent that may be silent for as many milliseconds.
+    async fn impatient_turn(self, scenario: &str, silence: u32) -> Result<String, Failure> {
+        let lab = self.lab().await;
+        let yaml = format!("{}}}", self.plays_for(scenario, silence));
+        one_turn(lab.open(&yaml).await.unwrap()).await.0
+    }
+}
+
+async fn one_turn(mut opened: Opened) -> (Result<String, Failure>, Heard) {
+    let ended = opened.session.turn("the prompt").await;
+    (ended, opened.close().await)
 }
 
 pub(crate) async fn a_turn_ends_with_what_was_said_last(kind: Kind) {
@@ -115,15 +133,13 @@ pub(crate) async fn a_limit_of_the_provider_is_an_outcome_of_its_own(kind: Kind)
 
 pub(crate) async fn item_062_silence_ends_a_turn(kind: Kind) {
     let begun = Instant::now();
-    let (ended, _, _) = kind.turn("silence").await;
-    let failure = ended.unwrap_err();
+    let failure = kind.impatient_turn("silence", 900).await.unwrap_err();
     assert_eq!(failure.kind, FailureKind::TurnTimeout, "{failure}");
     assert!(begun.elapsed() < Duration::from_secs(30), "{:?}", begun.elapsed());
 }
 
 pub(crate) async fn item_132_every_sign_of_life_begins_the_silence_anew(kind: Kind) {
-    let (ended, _, _) = kind.turn("slow").await;
-    assert_eq!(ended, Ok("done".to_owned()));
+    assert_eq!(kind.impatient_turn("slow", 2000).await, Ok("done".to_owned()));
 }
 
 pub(crate) async fn item_063_a_malformed_line_is_told_and_passed_over(kind: Kind) {
@@ -190,7 +206,7 @@ pub(crate) async fn item_067_a_question_ends_the_turn_with_its_text(kind: Kind) 
 
 pub(crate) async fn an_agent_is_stopped_in_the_middle(kind: Kind) {
     let lab = kind.lab().await;
-    let patient = kind.plays("silence").replace("900", "60000");
+    let patient = kind.plays("silence");
     let mut opened = lab.open(&format!("{patient}}}")).await.unwrap();
     let (heard, stop) = (opened.heard.clone(), opened.stop.clone());
     let stopping = async {
@@ -208,7 +224,7 @@ pub(crate) async fn an_agent_is_stopped_in_the_middle(kind: Kind) {
 pub(crate) async fn an_agent_that_heeds_nothing_is_ended_in_time(kind: Kind) {
     let lab = kind.lab().await;
     let word = format!("stubborn-in-{}", lab.directory.path().file_name().unwrap().display());
-    let patient = kind.plays(&format!("stubborn {word}")).replace("900", "60000");
+    let patient = kind.plays(&format!("stubborn {word}"));
     let mut opened = lab.open(&format!("{patient}}}")).await.unwrap();
     let (heard, stop) = (opened.heard.clone(), opened.stop.clone());
     let stopping = async {

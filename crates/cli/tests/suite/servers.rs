@@ -74,7 +74,7 @@ fn several_workspaces_are_announced_in_the_words_of_the_seed() {
     );
     let mut client = Stdin::start(mcp(&lab, &["--workspaces", &spec]));
     let expected = "carrel multi-workspace mode: 2 workspaces configured (extension, primary)";
-    assert_eq!(client.server.stderr(), format!("{expected}\n"));
+    eventually("it is announced", || client.server.stderr() == format!("{expected}\n"));
     let instructions = client.greeting["instructions"].as_str().unwrap();
     for name in ["primary", "extension"] {
         let line = format!("- {name}: {}\n", lab.path(name).display());
