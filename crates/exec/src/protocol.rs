@@ -95,7 +95,7 @@ pub(crate) struct Descriptors<T> {
     pub(crate) control: T,
     /// None for a command whose terminal is yet to be opened.
     pub(crate) standard: Option<Standard<T>>,
-    /// None for a command of a cell.
+    /// For a command of a cell it is not sent: the cell opens it, or the command finds it by its path.
     pub(crate) directory: Option<T>,
     pub(crate) inherited: Vec<T>,
     pub(crate) groups: Vec<T>,
@@ -213,7 +213,7 @@ impl Request {
         Self::decode(&bytes)
     }
 
-    fn decode(bytes: &[u8]) -> io::Result<Self> {
+    pub(crate) fn decode(bytes: &[u8]) -> io::Result<Self> {
         let mut parts = bytes.split(|byte| *byte == 0);
         match serde_json::from_slice(parts.next().unwrap_or_default())? {
             Header::End { number } => Ok(Self::End { number }),

@@ -210,9 +210,14 @@ impl Unsealed {
         drop_bounding_set().during(Step::Capabilities)?;
         set_dumpable_behavior(DumpableBehavior::NotDumpable).during(Step::Capabilities)?;
         let Self { plan, expected, workspace, rules, supervisor, itself } = self;
-        let (early, late) = plan.seccomp.split();
-        let early = early.assemble(Reporting::Supervisor);
-        let late = late.assemble(Reporting::Nobody);
+        let (early, late) = match plan.tier {
+            Tier::Full => {
+                let (early, late) = plan.seccomp.split();
+                (early.assemble(Reporting::Supervisor), Some(late.assemble(Reporting::Nobody)))
+            }
+            // Carrel needs nothing more of the command's directory than a descriptor.
+            Tier::Landlock => (plan.seccomp.assemble(Reporting::Supervisor), None),
+        };
         Ok(Cell { plan, expected, workspace, rules, supervisor, early, late, itself })
     }
 }
@@ -229,7 +234,7 @@ pub struct Cell {
     supervisor: Option<Ruleset>,
     /// What supervisors put in force for themselves and their commands, and what is left for commands.
     early: Program,
-    late: Program,
+    late: Option<Program>,
     /// The cell itself, so that those it starts can tell whether it is gone.
     itself: OwnedFd,
 }
@@ -320,25 +325,28 @@ impl Cell {
         Ok(poll(&mut watched, Some(&Timespec::default()))? == 0)
     }
 
-    /// Enters the directory, relative to the workspace, in which a command starts.
+    /// Opens the directory, relative to the workspace, in which a command is to start, where a
+    /// descriptor of the cell leads to it: where commands have the mounts of the cell, which are the host's.
+    pub fn open_directory(&self, directory: &Path) -> io::Result<Option<OwnedFd>> {
+        self.opens_directories().then(|| open_beneath(&self.workspace, directory)).transpose()
+    }
+
+    /// Returns whether the cell opens the directories of its commands.
+    pub fn opens_directories(&self) -> bool {
+        self.plan.tier == Tier::Landlock
+    }
+
+    /// Enters the directory, relative to the workspace, in which a command starts, where none can be
+    /// [opened](Self::open_directory) before.
     pub fn enter_directory(&self, directory: &Path) -> io::Result<()> {
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let top = match self.plan.tier {
-            // By its path: a descriptor of the cell belongs to the cell's mounts, whose `/proc` is
-            // the host's.
-            Tier::Full => {
-                let resolve = ResolveFlags::NO_SYMLINKS;
-                let found = openat2(CWD, &self.plan.workspace, flags, Mode::empty(), resolve)?;
-                if identity_of(&found)? != identity_of(&self.workspace)? {
-                    return Err(rustix::io::Errno::STALE.into());
-                }
-                &{ found }
-            }
-            Tier::Landlock => &self.workspace,
-        };
-        let relative = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
-        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
-        Ok(fchdir(openat2(top, relative, flags, Mode::empty(), resolve)?)?)
+        // By its path: a descriptor of the cell belongs to the cell's mounts, whose `/proc` is the
+        // host's.
+        let (flags, resolve) = (DIRECTORY, ResolveFlags::NO_SYMLINKS);
+        let found = openat2(CWD, &self.plan.workspace, flags, Mode::empty(), resolve)?;
+        if identity_of(&found)? != identity_of(&self.workspace)? {
+            return Err(rustix::io::Errno::STALE.into());
+        }
+        Ok(fchdir(open_beneath(&found, directory)?)?)
     }
 
     /// Takes every right from the calling process, a child of a supervisor, that a command must not
@@ -351,8 +359,17 @@ impl Cell {
         if let Some(rules) = &self.rules {
             rules.restrict()?;
         }
-        self.late.install().map(drop)
+        self.late.as_ref().map_or(Ok(None), Program::install).map(drop)
     }
+}
+
+/// How a directory is opened to be entered.
+const DIRECTORY: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
+
+fn open_beneath(top: &OwnedFd, directory: &Path) -> io::Result<OwnedFd> {
+    let relative = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
+    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
+    Ok(openat2(top, relative, DIRECTORY, Mode::empty(), resolve)?)
 }
 
 fn identity_of(descriptor: &OwnedFd) -> io::Result<(u64, u64)> {

@@ -90,29 +90,39 @@ impl Drop for Stack {
     }
 }
 
-/// Runs `work` in a new process that borrows this one's memory, and returns its id when it has
-/// executed a program or has ended with the status that `work` returns.
-///
-/// Nothing is copied and nobody is scheduled in between, which makes this much cheaper than
-/// [`fork`]. Descriptors, credentials, limits and signals of the new process are its own. What
-/// `work` does to memory stays done.
-pub fn lend(mut work: impl FnMut() -> u8) -> io::Result<Pid> {
-    if !is_single_threaded()? {
-        return Err(Errno::DEADLK.into());
+/// What it takes to lend this process's memory to another one, made before it is needed.
+#[derive(Debug)]
+pub struct Loan(Stack);
+
+impl Loan {
+    /// Gets ready. A process with more than one thread is refused with `EDEADLK`.
+    pub fn prepare() -> io::Result<Self> {
+        if !is_single_threaded()? {
+            return Err(Errno::DEADLK.into());
+        }
+        Stack::new(BORROWED_STACK_BYTES).map(Self)
     }
-    let stack = Stack::new(BORROWED_STACK_BYTES)?;
-    let mut work: &mut dyn FnMut() -> u8 = &mut work;
-    let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
-    // SAFETY: the new process runs on a stack of its own, which is aligned to a page and freed only
-    // after this call. The caller is the only thread and the kernel lets it go on
-    // only when the new process has given the memory back, so at any moment one of them uses it, as
-    // if `work` had been called here: no reference is used from two places, and what it points to
-    // outlives the call.
-    let result =
-        unsafe { libc::clone(borrow, stack.top(), flags, (&raw mut work).cast::<c_void>()) };
-    match Fork::of(result.into())? {
-        Fork::Parent(pid) => Ok(pid),
-        Fork::Child => Err(Errno::INVAL.into()),
+
+    /// Runs `work` in a new process that borrows this one's memory, and returns its id when it has
+    /// executed a program or has ended with the status that `work` returns.
+    ///
+    /// Nothing is copied and nobody is scheduled in between, which makes this much cheaper than
+    /// [`fork`]. Descriptors, credentials, limits and signals of the new process are its own. What
+    /// `work` does to memory stays done.
+    pub fn lend(&mut self, mut work: impl FnMut() -> u8) -> io::Result<Pid> {
+        let mut work: &mut dyn FnMut() -> u8 = &mut work;
+        let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
+        // SAFETY: the new process runs on a stack of its own, which is aligned to a page, outlives the
+        // call and is used by nobody else meanwhile, since it is borrowed exclusively. The kernel lets
+        // the calling thread go on only when the new process has given the memory back, so at any
+        // moment one of them uses it, as if `work` had been called here by this thread: no reference is
+        // used from two places, and what it points to outlives the call.
+        let result =
+            unsafe { libc::clone(borrow, self.0.top(), flags, (&raw mut work).cast::<c_void>()) };
+        match Fork::of(result.into())? {
+            Fork::Parent(pid) => Ok(pid),
+            Fork::Child => Err(Errno::INVAL.into()),
+        }
     }
 }
 
@@ -121,7 +131,7 @@ pub(crate) const PANICKED: i32 = 101;
 
 /// What a process that borrows memory begins with. Returning ends it.
 extern "C" fn borrow(work: *mut c_void) -> i32 {
-    // SAFETY: `lend` passes a pointer to a reference of this type, which nothing else uses until
+    // SAFETY: `Loan::lend` passes a pointer to a reference of this type, which nothing else uses until
     // this process has ended or executed a program.
     let work = unsafe { &mut *work.cast::<&mut dyn FnMut() -> u8>() };
     panic::catch_unwind(AssertUnwindSafe(work)).map_or(PANICKED, i32::from)

@@ -32,7 +32,7 @@ pub use cell::{Ahead, Cell, Doors, Enclosure, Expected, Failure, Parts, Step, Un
 pub use denial::{Certainty, Denial, MAX_DENIALS, Situation, explain as explain_denials};
 pub use descriptors::close_on_exec;
 pub use execute::execute;
-pub use fork::{Fork, fork, lend};
+pub use fork::{Fork, Loan, fork};
 pub use guarantee::{Grouped, Guarantee, enforced, guarantees, not_enforced, without_walls};
 pub use host::{Host, Visible, VisibleKind};
 pub use landlock::version as landlock_version;

@@ -1,6 +1,6 @@
 //! The last steps before a command's program runs, in the process that becomes it.
 
-use std::ffi::{CString, OsStr, OsString};
+use std::ffi::{CString, NulError, OsStr, OsString};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
@@ -67,7 +67,10 @@ fn join(groups: &[OwnedFd]) -> io::Result<()> {
 
 fn enter(start: &Start, descriptors: &Descriptors<OwnedFd>, cell: Option<&Cell>) -> io::Result<()> {
     match (cell, &start.terms.inside, &descriptors.directory) {
-        (None, None, Some(directory)) => Ok(fchdir(directory)?),
+        // What a cell opened is inside.
+        (None, None, Some(directory)) | (Some(_), Some(_), Some(directory)) => {
+            Ok(fchdir(directory)?)
+        }
         (Some(cell), Some(Inside(path)), None) => cell.enter_directory(path),
         _ => Err(Errno::INVAL.into()),
     }
@@ -142,17 +145,7 @@ fn place_at(descriptor: &OwnedFd, number: i32) -> io::Result<OwnedFd> {
 /// Looks the program up in the `PATH` of the command's own environment and executes it.
 fn replace_process(start: &Start) -> io::Error {
     let Some(program) = start.argv.first() else { return Errno::INVAL.into() };
-    let variables = start
-        .environment
-        .iter()
-        .map(|(name, value)| [name.as_bytes(), b"=", value.as_bytes()].concat());
-    let arguments = start.argv.iter().map(|argument| argument.as_bytes().to_vec());
-    let (Ok(arguments), Ok(environment)) = (
-        arguments.map(CString::new).collect::<Result<Vec<_>, _>>(),
-        variables.map(CString::new).collect::<Result<Vec<_>, _>>(),
-    ) else {
-        return Errno::INVAL.into();
-    };
+    let Ok((arguments, environment)) = words(start) else { return Errno::INVAL.into() };
     let mut denied = None;
     for candidate in candidates(program, &start.environment) {
         let Ok(path) = CString::new(candidate) else { continue };
@@ -165,6 +158,16 @@ fn replace_process(start: &Start) -> io::Error {
         }
     }
     denied.unwrap_or_else(|| Errno::NOENT.into())
+}
+
+/// Returns arguments and variables in the form that the kernel takes.
+pub(super) fn words(start: &Start) -> Result<(Vec<CString>, Vec<CString>), NulError> {
+    let arguments = start.argv.iter().map(|argument| CString::new(argument.as_bytes()));
+    let variables = start
+        .environment
+        .iter()
+        .map(|(name, value)| CString::new([name.as_bytes(), b"=", value.as_bytes()].concat()));
+    Ok((arguments.collect::<Result<_, _>>()?, variables.collect::<Result<_, _>>()?))
 }
 
 /// Lists where a program may be: at its path, or for a plain name in the directories of `PATH`.

@@ -7,7 +7,7 @@
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
-use carrel_sandbox::{Cell, Enclosure, Listener, SignalQueue, lend};
+use carrel_sandbox::{Cell, Enclosure, Listener, Loan, SignalQueue};
 use rustix::io::Errno;
 use rustix::process::{
     Pid, Signal, getpid, getppid, set_child_subreaper, set_parent_process_death_signal,
@@ -39,11 +39,14 @@ pub(super) fn run(
 ///
 /// A spare that is not needed any more, or whose cell is gone, ends; so does one that could not get
 /// ready, and its cell finds out when it needs it. The only one that a cell can have says why.
-pub(super) fn run_spare(requests: OwnedFd, signals: SignalQueue, origin: Origin) {
+pub(super) fn run_spare(spare: Spare, signals: SignalQueue, origin: Origin) {
+    let Spare { requests, last } = spare;
     let prepared = prepare(&origin);
     if prepared.is_err() && !origin.cell().is_some_and(Cell::gives_mounts_away) {
         return;
     }
+    rehearse(&last);
+    drop(last);
     let command = wait_for_command(&requests, &signals, &origin);
     drop(requests);
     match (command, prepared) {
@@ -54,6 +57,22 @@ pub(super) fn run_spare(requests: OwnedFd, signals: SignalQueue, origin: Origin)
             refuse(&descriptors.control, Step::Fork, &error);
         }
         (Ok(None) | Err(_), _) => {}
+    }
+}
+
+/// A copy of a cell that is to be ready for a command.
+pub(super) struct Spare {
+    /// Where the command comes from.
+    pub(super) requests: OwnedFd,
+    /// The cell's last request, if there was one.
+    pub(super) last: Vec<u8>,
+}
+
+/// Reads a request as the next one is going to be read. The memory that it takes is still shared with
+/// the cell until it is written to, and to copy it then would hold the command up.
+fn rehearse(last: &[u8]) {
+    if let Ok(Request::Start(start)) = Request::decode(last) {
+        let _ = command::words(&start);
     }
 }
 
@@ -76,7 +95,11 @@ fn wait_for_command(
     let Some(mut packet) = socket::receive(requests, MAX_INLINE_BYTES)? else { return Ok(None) };
     match Request::from_packet(&mut packet)? {
         Request::Start(start) => {
-            let descriptors = Descriptors::from_received(packet.descriptors, &start.terms)?;
+            // What the cell has opened comes last.
+            let opens = origin.cell().is_some_and(Cell::opens_directories);
+            let opened = if opens { packet.descriptors.pop() } else { None };
+            let mut descriptors = Descriptors::from_received(packet.descriptors, &start.terms)?;
+            descriptors.directory = opened.or(descriptors.directory);
             Ok(Some((start, descriptors)))
         }
         Request::Cell(_) | Request::End { .. } => Ok(None),
@@ -92,7 +115,7 @@ fn run_prepared(
 ) {
     match begin(start, &mut descriptors, &origin, prepared) {
         Err((step, error)) => refuse(&descriptors.control, step, &error),
-        Ok((main, Prepared { news, told, enclosure, listener, terminal })) => {
+        Ok((main, Prepared { news, told, enclosure, listener, terminal, loan: _kept })) => {
             // The command's ends of its pipes must not stay open here.
             drop(told);
             let (control, _held) = descriptors.into_supervised();
@@ -106,6 +129,7 @@ fn run_prepared(
                 watch,
                 enclosure,
                 refusals,
+                tell_at: None,
                 terminal,
             }
             .supervise(news);
@@ -126,7 +150,8 @@ fn begin(
         descriptors.standard = Some(ends.standard().map_err(during(Step::Terminal))?);
         prepared.terminal = Some(ends);
     }
-    let main = lend(|| command::execute(start, descriptors, origin.cell(), &prepared.told));
+    let Prepared { loan, told, .. } = &mut prepared;
+    let main = loan.lend(|| command::execute(start, descriptors, origin.cell(), told));
     Ok((main.map_err(during(Step::Fork))?, prepared))
 }
 
@@ -174,6 +199,7 @@ struct Prepared {
     /// Where the command tells of itself before it is executed.
     news: OwnedFd,
     told: OwnedFd,
+    loan: Loan,
     terminal: Option<Ends>,
 }
 
@@ -188,7 +214,7 @@ fn prepare(origin: &Origin) -> io::Result<Prepared> {
         return Err(Errno::SRCH.into());
     }
     let (news, told) = socket::pair()?;
-    Ok(Prepared { enclosure, listener, news, told, terminal: None })
+    Ok(Prepared { enclosure, listener, news, told, loan: Loan::prepare()?, terminal: None })
 }
 
 /// Tells the server something.

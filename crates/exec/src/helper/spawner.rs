@@ -24,7 +24,7 @@ use rustix::stdio::{dup2_stderr, dup2_stdin, stdin};
 
 use super::{FAILURE, FIRST_DESCRIPTOR, SUCCESS, children, init, ready, tree};
 use crate::protocol::{
-    CellDescriptors, Descriptors, MAX_INLINE_BYTES, MakeCell, Report, Request, Start, Step,
+    CellDescriptors, Descriptors, Inside, MAX_INLINE_BYTES, MakeCell, Report, Request, Start, Step,
 };
 use crate::socket::{self, Packet};
 
@@ -48,8 +48,8 @@ fn play(mut served: io::Result<Role>) -> u8 {
                 init::run(&start, *descriptors, signals, origin);
                 return SUCCESS;
             }
-            Ok(Role::Spare { requests, signals, origin }) => {
-                init::run_spare(requests, signals, origin);
+            Ok(Role::Spare { spare, signals, origin }) => {
+                init::run_spare(spare, signals, origin);
                 return SUCCESS;
             }
             Ok(Role::Cell { make, descriptors, origin, signals }) => {
@@ -82,7 +82,7 @@ enum Role {
         origin: init::Origin,
     },
     /// A new child that gets ready for the next command of a cell.
-    Spare { requests: OwnedFd, signals: SignalQueue, origin: init::Origin },
+    Spare { spare: init::Spare, signals: SignalQueue, origin: init::Origin },
     /// A process that is to become a cell. It owns none of the spawner's descriptors.
     Cell {
         make: Box<MakeCell>,
@@ -104,7 +104,7 @@ enum CellOrigin {
 /// What a new child is to become.
 enum Child {
     Init(Box<Start>, Box<Descriptors<OwnedFd>>),
-    Spare(OwnedFd),
+    Spare(init::Spare),
     Cell(Box<MakeCell>, CellDescriptors<OwnedFd>, Option<OwnedFd>),
 }
 
@@ -168,7 +168,7 @@ impl Spawner {
     fn serve(mut self) -> io::Result<Role> {
         if self.knows_all() {
             // It gets ready while the server prepares the command.
-            if let Some(child) = self.make_spare() {
+            if let Some(child) = self.make_spare(Vec::new()) {
                 return Ok(self.become_child(child));
             }
             self.has_started = self.spare.is_some();
@@ -240,8 +240,8 @@ impl Spawner {
                 let origin = init::Origin::of(cell, spawner);
                 Role::Init { start, descriptors, signals, origin }
             }
-            Child::Spare(requests) => {
-                Role::Spare { requests, signals, origin: init::Origin::of(cell, spawner) }
+            Child::Spare(spare) => {
+                Role::Spare { spare, signals, origin: init::Origin::of(cell, spawner) }
             }
             Child::Cell(make, descriptors, companion) => {
                 let origin = CellOrigin::Spawner { pid: spawner, companion, parts };
@@ -282,12 +282,23 @@ impl Spawner {
                 None
             }
             Request::Start(start) => {
-                if is_inline && self.hand_over(&packet, start.terms.number) {
-                    return self.make_spare();
+                let opened = match self.open_directory(&start) {
+                    Ok(opened) => opened,
+                    Err(error) => {
+                        init::refuse(packet.descriptors.first()?, Step::Directory, &error);
+                        return None;
+                    }
+                };
+                if is_inline {
+                    let number = start.terms.number;
+                    if self.hand_over(&packet, opened.as_ref(), number) {
+                        return self.make_spare(packet.payload);
+                    }
                 }
-                let descriptors =
+                let mut descriptors =
                     Descriptors::from_received(packet.descriptors, &start.terms).ok()?;
-                self.start(*start, descriptors)
+                descriptors.directory = opened.or(descriptors.directory);
+                self.start(*start, descriptors, packet.payload)
             }
             Request::Cell(make) => {
                 let descriptors = CellDescriptors::from_received(packet.descriptors).ok()?;
@@ -308,10 +319,15 @@ impl Spawner {
         let number = start.terms.number;
         let Ok((payload, file)) = Request::Start(start).into_payload() else { return };
         let descriptors = descriptors.into_iter().chain(file).collect();
-        self.hand_over(&Packet { payload, descriptors }, number);
+        self.hand_over(&Packet { payload, descriptors }, None, number);
     }
 
-    fn start(&mut self, start: Start, descriptors: Descriptors<OwnedFd>) -> Option<Child> {
+    fn start(
+        &mut self,
+        start: Start,
+        descriptors: Descriptors<OwnedFd>,
+        request: Vec<u8>,
+    ) -> Option<Child> {
         let forked = match &self.cell {
             None => fork(),
             Some((cell, _)) => cell.fork(),
@@ -324,26 +340,36 @@ impl Spawner {
             Err(error) => init::refuse(&descriptors.control, Step::Fork, &error),
         }
         drop(descriptors);
-        if std::mem::replace(&mut self.has_started, true) { self.make_spare() } else { None }
+        if std::mem::replace(&mut self.has_started, true) { self.make_spare(request) } else { None }
     }
 
-    /// Gives a request to the init that is ready for one, if there is any.
-    fn hand_over(&mut self, packet: &Packet, number: u64) -> bool {
+    /// Opens the directory of a command of this cell, if it has to be opened here.
+    fn open_directory(&self, start: &Start) -> io::Result<Option<OwnedFd>> {
+        match (&self.cell, &start.terms.inside) {
+            (Some((cell, _)), Some(Inside(path))) => cell.open_directory(path),
+            _ => Ok(None),
+        }
+    }
+
+    /// Gives a request to the init that is ready for one, if there is any, with the directory that was
+    /// opened for it.
+    fn hand_over(&mut self, packet: &Packet, opened: Option<&OwnedFd>, number: u64) -> bool {
         let Some(Spare { pid, requests }) = self.spare.take() else { return false };
-        let descriptors: Vec<_> = packet.descriptors.iter().map(AsFd::as_fd).collect();
+        let descriptors = packet.descriptors.iter().chain(opened);
+        let descriptors: Vec<_> = descriptors.map(AsFd::as_fd).collect();
         let handed = socket::send(&requests, &packet.payload, &descriptors).is_ok();
         // One that did not get it ends when its socket closes, and is a child all the same.
         self.children.insert(if handed { number } else { u64::MAX }, pid);
         handed
     }
 
-    /// Makes an init of a cell that is ready for the next command.
-    fn make_spare(&mut self) -> Option<Child> {
+    /// Makes an init of a cell that is ready for the next command, after the last request.
+    fn make_spare(&mut self, last: Vec<u8>) -> Option<Child> {
         let (cell, _) = self.cell.as_ref()?;
         // Without a spare the next command takes a little longer.
         let (requests, far) = socket::pair().ok()?;
         match cell.fork().ok()? {
-            Fork::Child => return Some(Child::Spare(far)),
+            Fork::Child => return Some(Child::Spare(init::Spare { requests: far, last })),
             Fork::Parent(pid) => self.spare = Some(Spare { pid, requests }),
         }
         None

@@ -9,6 +9,8 @@ use std::time::{Duration, Instant};
 
 use carrel_sandbox::{Enclosure, Listener, Refused, SignalQueue, usage_of_children};
 use rustix::event::PollFlags;
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, recv};
 use rustix::process::{Pid, WaitStatus};
 
 use super::init::{END, Origin, report};
@@ -24,8 +26,16 @@ use crate::spec::Watch;
 /// running. Something like `tee` behind a process substitution finishes its work in this time.
 const SETTLE: Duration = Duration::from_millis(50);
 
+/// How long a command has to end before the server is told that it has begun. Telling takes this
+/// process some time on the processor that the command was started on; one that is over sooner is
+/// told of as a whole. Nobody sees a command's output before this, so it is short.
+const UNTOLD: Duration = Duration::from_millis(1);
+
 /// How long an init waits for the server to close its end when everything is said.
 const LINGER: Duration = Duration::from_millis(20);
+
+/// More than a process has to say that does not become its command.
+const MAX_NEWS_BYTES: usize = 256;
 
 /// How many different refused calls are reported. A command that tries more is not looking for help.
 const MAX_REFUSED: usize = 16;
@@ -88,6 +98,8 @@ pub(super) struct Supervisor {
     pub(super) watch: Watch,
     pub(super) enclosure: Enclosure,
     pub(super) refusals: Refusals,
+    /// When the server is to be told that the program runs; none when it has been.
+    pub(super) tell_at: Option<Instant>,
     /// The command's terminal, until the server has it: nothing here may keep it open.
     pub(super) terminal: Option<Ends>,
 }
@@ -131,7 +143,16 @@ impl Supervisor {
 
     fn see_to_the_end(&mut self, news: OwnedFd) -> io::Result<()> {
         let mut excess = None;
-        let left_running = match self.wait_for_cause(news)? {
+        let not_executed = not_executed(&news)?;
+        drop(news);
+        let cause = match not_executed {
+            Some(why) => {
+                socket::send(&self.control, &why, &[])?;
+                Cause::NotExecuted
+            }
+            None => self.wait_for_cause()?,
+        };
+        let left_running = match cause {
             Cause::MainEnded => self.end_the_rest()?,
             Cause::Stopped => {
                 self.stop()?;
@@ -164,12 +185,17 @@ impl Supervisor {
         Ok(())
     }
 
-    fn wait_for_cause(&mut self, news: OwnedFd) -> io::Result<Cause> {
-        if let Some(cause) = self.wait_for_program(&news)? {
-            return Ok(cause);
-        }
-        drop(news);
+    /// Waits until the tree has to end. The server knows then that the program ran.
+    fn wait_for_cause(&mut self) -> io::Result<Cause> {
+        // A terminal is what somebody waits for.
+        let wait = if self.terminal.is_some() { Duration::ZERO } else { UNTOLD };
+        self.tell_at = Instant::now().checked_add(wait);
+        let cause = self.watch_over();
         self.report_start();
+        cause
+    }
+
+    fn watch_over(&mut self) -> io::Result<Cause> {
         let cell = self.refusals.origin.cell();
         let place = cell.map_or(Path::new("/"), |cell| cell.plan().workspace.as_path());
         let disk = self.watch.disk.and_then(|room| Disk::begin(place, room).ok());
@@ -179,11 +205,15 @@ impl Supervisor {
             if self.main.end.is_some() {
                 return Ok(Cause::MainEnded);
             }
-            match self.next(look_at)? {
+            let until = self.tell_at.into_iter().chain(look_at).min();
+            match self.next(until)? {
                 Event::Stop => return Ok(Cause::Stopped),
                 Event::Kill => return Ok(Cause::Killed),
                 Event::Abandoned => return Ok(Cause::Abandoned),
                 Event::Child | Event::Timeout => {}
+            }
+            if is_past(self.tell_at) {
+                self.report_start();
             }
             if is_past(look_at) {
                 // What cannot be looked at now is looked at the next time.
@@ -205,37 +235,16 @@ impl Supervisor {
         Instant::now().checked_add(sample::SAMPLE_EVERY)
     }
 
-    /// Tells the server that the program runs, and hands over its terminal.
+    /// Tells the server, once, that the program runs, and hands over its terminal.
     fn report_start(&mut self) {
+        if self.tell_at.take().is_none() {
+            return;
+        }
         let report = to_json(&Report::Started { pid: self.main.pid.as_raw_pid() });
         let terminal = self.terminal.take();
         let ends = terminal.as_ref().map(Ends::in_order);
         // Without a server the next thing to be read is the end of the control socket.
         let _ = socket::send(&self.control, &report, ends.as_ref().map_or(&[], |ends| ends));
-    }
-
-    /// Waits until the program runs. Returns why it never will, if so.
-    fn wait_for_program(&mut self, news: &OwnedFd) -> io::Result<Option<Cause>> {
-        loop {
-            let watched = [news.as_fd(), self.control.as_fd(), self.signals.as_fd()];
-            let [told, ordered, _] = ready::wait(watched, None)?;
-            if told {
-                // Its end was closed by the execution of the program, unless there is something to say.
-                let Some(packet) = socket::receive(news, MAX_CONTROL_BYTES)? else {
-                    return Ok(None);
-                };
-                socket::send(&self.control, &packet.payload, &[])?;
-                return Ok(Some(Cause::NotExecuted));
-            }
-            let event = if ordered { self.order()? } else { self.signal()? };
-            match event {
-                Event::Stop => return Ok(Some(Cause::Stopped)),
-                Event::Kill => return Ok(Some(Cause::Killed)),
-                Event::Abandoned => return Ok(Some(Cause::Abandoned)),
-                // A child that has ended has also closed its end.
-                Event::Child | Event::Timeout => {}
-            }
-        }
     }
 
     /// Ends what the main process left, and returns how many processes that were.
@@ -326,6 +335,18 @@ impl Supervisor {
         // The command can send the signal too.
         let abandoned = told && !self.refusals.origin.is_there()?;
         Ok(if abandoned { Event::Abandoned } else { Event::Child })
+    }
+}
+
+/// Returns what a process that did not become the command has said. It has ended, or its program runs:
+/// either way nothing more comes.
+fn not_executed(news: &OwnedFd) -> io::Result<Option<Vec<u8>>> {
+    let mut said = [0; MAX_NEWS_BYTES];
+    match recv(news, &mut said, RecvFlags::DONTWAIT) {
+        // The program is being loaded, and closes its end with that, or has.
+        Err(Errno::AGAIN) | Ok((0, _)) => Ok(None),
+        Ok((length, _)) => Ok(Some(said[..length].to_vec())),
+        Err(errno) => Err(errno.into()),
     }
 }
 
