@@ -28,8 +28,7 @@ struct Places {
 }
 
 impl Step {
-    /// Gives free places to those that wait: by urgency, and then to those that have waited longest, so
-    /// that issues that are continued for ever leave room for others. Waiting is no failure.
+    /// Gives free places to those that wait. Waiting is no failure.
     pub(super) fn fill_places(&mut self) {
         let begins = self.state.ledger.mode == Mode::Working && self.state.broken.is_none();
         if !begins || self.state.is_sweeping() || self.is_held() {
@@ -54,6 +53,9 @@ impl Step {
         }
     }
 
+    /// Returns who wants a place, in order. New issues stand in theirs; those that are taken up again, by
+    /// urgency and then by how long they have waited. Of the two that are first the same decides, so that
+    /// issues that are continued for ever leave room for others.
     fn applicants(&self) -> Vec<Applicant<'_>> {
         let due = self.state.entries.values().filter_map(|entry| match &entry.stage {
             Stage::Retrying(retry) if retry.due <= self.now && self.state.takes_up(entry) => {
@@ -61,12 +63,19 @@ impl Step {
             }
             _ => None,
         });
-        let waiting = self.state.waiting.values();
-        let waiting =
-            waiting.map(|(since, issue)| Applicant { since: *since, issue, again: false });
-        let mut all: Vec<_> = due.chain(waiting).collect();
-        all.sort_by(Applicant::compare);
-        all
+        let mut due: Vec<_> = due.collect();
+        due.sort_by(Applicant::compare);
+        let new = self.state.waiting.values();
+        let new = new.map(|(since, issue)| Applicant { since: *since, issue, again: false });
+        let mut new: Vec<_> = new.collect();
+        new.sort_by(|one, other| order(one.issue, other.issue));
+        let (mut due, mut new) = (due.into_iter().peekable(), new.into_iter().peekable());
+        let merged = std::iter::from_fn(|| match (due.peek(), new.peek()) {
+            (Some(again), Some(first)) if first.compare(again).is_gt() => due.next(),
+            (Some(_), None) => due.next(),
+            _ => new.next(),
+        });
+        merged.collect()
     }
 
     /// Takes a place for an issue, which is read once more before its agent starts.

@@ -175,7 +175,7 @@ impl Doing {
         let opened = ears.during(&self.transcript, agent.open(opening)).await;
         let mut session = match opened {
             Ok(session) => session,
-            Err(failure) => return self.failed(&failure).await,
+            Err(failure) => return self.failed(&failure, ears.session()).await,
         };
         let end = self.turns(session.as_mut(), prompt, &mut ears, workspace).await;
         self.remains = ears.during(&self.transcript, session.close()).await;
@@ -222,7 +222,7 @@ impl Doing {
     }
 
     /// Says what a failure means for the run.
-    async fn failed(&self, failure: &Failure) -> End {
+    async fn failed(&self, failure: &Failure, session_id: Option<&str>) -> End {
         let Failure { kind, message } = failure;
         let told = json!({ "kind": kind.name(), "message": message });
         self.transcript.note("failure", told).await;
@@ -230,6 +230,7 @@ impl Doing {
         info!(
             issue_id = issue.id.0,
             issue_identifier = issue.identifier,
+            session_id,
             kind = kind.name(),
             message,
             "A turn did not end well"

@@ -300,11 +300,7 @@ impl BlockedRow {
 impl WaitingRow {
     pub(super) fn all(state: &State) -> Vec<Self> {
         let mut waiting: Vec<_> = state.waiting.values().collect();
-        waiting.sort_by(|(since, one), (other_since, other)| {
-            let urgency = crate::rules::urgency;
-            let key = (urgency(one), since);
-            key.cmp(&(urgency(other), other_since)).then_with(|| crate::rules::order(one, other))
-        });
+        waiting.sort_by(|(_, one), (_, other)| crate::rules::order(one, other));
         waiting.into_iter().map(|(since, issue)| Self::of(*since, issue)).collect()
     }
 

@@ -25,6 +25,8 @@ pub(super) struct Ears {
     run: RunId,
     heard: mpsc::Receiver<Heard>,
     inbox: mpsc::Sender<Message>,
+    /// What the present turn is known by.
+    session: Option<String>,
     usage: Option<Spend>,
     limits: Option<Value>,
     something: Option<(String, Option<String>)>,
@@ -38,7 +40,13 @@ impl Ears {
         heard: mpsc::Receiver<Heard>,
         inbox: mpsc::Sender<Message>,
     ) -> Self {
-        Self { run, heard, inbox, usage: None, limits: None, something: None, due: None }
+        let (session, usage, limits, something) = (None, None, None, None);
+        Self { run, heard, inbox, session, usage, limits, something, due: None }
+    }
+
+    /// Returns what the present turn is known by.
+    pub(super) fn session(&self) -> Option<&str> {
+        self.session.as_deref()
     }
 
     /// Hears the agent while something is waited for.
@@ -71,6 +79,7 @@ impl Ears {
         transcript.note("agent", json!({ "said": event })).await;
         match event {
             Heard::SessionStarted { session, thread, .. } => {
+                self.session = Some(session.clone());
                 self.send(News::Session { session, thread }).await;
             }
             Heard::Usage(Tokens { input, output, total }) => {

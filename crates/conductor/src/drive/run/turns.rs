@@ -31,7 +31,7 @@ impl Doing {
             self.transcript.note("prompt", json!({ "text": prompt })).await;
             let answer = match self.turn(session, &prompt, ears).await {
                 Ok(answer) => answer,
-                Err(failure) => return self.failed(&failure).await,
+                Err(failure) => return self.failed(&failure, ears.session()).await,
             };
             self.transcript.note("answer", json!({ "text": answer })).await;
             ears.flush(&self.transcript).await;

@@ -1,12 +1,14 @@
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 use carrel_agent::FailureKind;
 use carrel_conductor::drive::{Gone, Lasting, StartError};
 use carrel_conductor::{IssueId, Order, Reason, Refused, Stage, Why};
-use carrel_store::RunFilter;
+use carrel_store::{NewIssue, RunFilter};
 use pretty_assertions::assert_eq;
 
-use super::stage::{Deed, World};
+use super::stage::{CALLED, Deed, World};
 
 fn files(path: &std::path::Path) -> usize {
     std::fs::read_dir(path).map_or(0, |entries| {
@@ -47,22 +49,82 @@ async fn an_issue_is_worked_off_and_its_workspace_goes_when_it_is_closed() {
 
 #[tokio::test]
 async fn item_015_the_prompt_gets_the_issue_and_the_attempt() {
+    const ASKS: &str = "{{ issue.id }}|{{ issue.identifier }}|{{ issue.title }}|{{ issue.description }}|\
+        {{ issue.priority }}|{{ issue.state }}|{{ issue.branch_name }}|{{ issue.url }}|\
+        {{ issue.assignee_id }}|{{ issue.labels | join: ',' }}|{{ issue.native_ref }}|\
+        {% for blocker in issue.blocked_by %}{{ blocker.id }} {{ blocker.identifier }} {{ blocker.state }}{% endfor %}|\
+        {{ issue.dispatchable }}|{{ issue.created_at | slice: 0, 2 }}|{{ issue.updated_at | slice: -1 }}|{{ attempt }}";
     let world = World::new(|_| Deed::Fail(FailureKind::TurnFailed, "no luck"));
     let text = std::fs::read_to_string(world.path("WORKFLOW.md")).unwrap();
-    let asks = "{{ issue.identifier }}|{{ issue.title }}|{{ issue.state }}|{{ issue.labels | join: ',' }}|{{ attempt }}";
     let front = text.rsplit_once("---\n").unwrap().0;
-    std::fs::write(world.path("WORKFLOW.md"), format!("{front}---\n{asks}")).unwrap();
-    let issue = world.issue("first").await;
+    std::fs::write(world.path("WORKFLOW.md"), format!("{front}---\n{ASKS}")).unwrap();
+    let blocker = world.issue("blocker").await;
+    world.shift(&blocker, "Done").await;
+    let asked = NewIssue {
+        title: "first".to_owned(),
+        description: Some("why".to_owned()),
+        priority: Some(2),
+        state: "Todo".to_owned(),
+        labels: vec!["Bug".to_owned(), "ui".to_owned()],
+        blocked_by: vec![1],
+    };
+    let issue = world.tracker().add(asked).await.unwrap().identifier;
     let working = world.start().await;
     for attempt in ["", "1", "2"] {
         let waits = |stage: &Stage| matches!(stage, Stage::Retrying(_));
         working.until_stage(&issue, "it waits", waits).await;
         let (_, prompt) = world.prompts().pop().unwrap();
-        assert_eq!(prompt, format!("CAR-1|first|Todo||{attempt}"));
+        let told = "CAR-2|CAR-2|first|why|2|Todo|car-2|||bug,ui||CAR-1 CAR-1 Done|true|20|Z|";
+        assert_eq!(prompt, format!("{told}{attempt}"));
         let tried = world.prompts().len();
         working.handle.tell(Order::RetryNow(IssueId(issue.clone()))).await.unwrap();
         working.until("it is tried again", |_| world.prompts().len() > tried).await;
     }
+    working.end().await;
+}
+
+#[tokio::test]
+async fn item_026_028_and_099_whatever_issues_are_called_each_agent_works_below_the_root() {
+    let places = Arc::new(Mutex::new(BTreeMap::new()));
+    let seen = Arc::clone(&places);
+    let world = World::new(move |turn| {
+        seen.lock().unwrap().insert(turn.issue, turn.directory);
+        Deed::Hang
+    });
+    let names = ["a/b", "a_b", "a b", "../../elsewhere", "/etc", "~", "\u{1f680}-1"];
+    for name in names.into_iter().chain([".."]) {
+        world.issue(&format!("{CALLED}{name}")).await;
+    }
+    let working = world.start().await;
+    working.until("all but one work", |_| places.lock().unwrap().len() == names.len()).await;
+    let places = places.lock().unwrap().clone();
+    assert!(names.iter().all(|name| places.contains_key(*name)), "{places:?}");
+    let keys: BTreeSet<_> = places.values().map(|place| place.file_name().unwrap()).collect();
+    assert_eq!(keys.len(), names.len(), "{places:?}");
+    for place in places.values() {
+        assert_eq!(place.parent(), Some(world.path("ws").as_path()));
+        let safe = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+        assert!(place.file_name().unwrap().to_str().unwrap().chars().all(safe), "{place:?}");
+    }
+    assert_eq!(files(&world.path("ws")), names.len());
+    let refused = |stage: &Stage| matches!(stage, Stage::Retrying(retry) if retry.error.as_ref().is_some_and(|error| error.contains("..")));
+    working.until_stage("CAR-8", "that is no name for a directory", refused).await;
+    working.end().await;
+}
+
+#[tokio::test]
+async fn item_052_a_silent_agent_is_ended_and_its_issue_waits_for_another_attempt() {
+    let world = World::new(|_| Deed::Hang);
+    world.write("codex: {stall_timeout_ms: 300}");
+    let issue = world.issue("first").await;
+    let working = world.start().await;
+    let stalled =
+        |stage: &Stage| matches!(stage, Stage::Retrying(retry) if retry.why == Why::Stall);
+    working.until_stage(&issue, "it waits", stalled).await;
+    assert_eq!(world.seen.closed.load(Ordering::SeqCst), 1, "its session is closed");
+    let state = working.handle.state();
+    let entry = &state.entries[&IssueId(issue)];
+    assert_eq!((entry.attempt, state.agents()), (1, 0));
     working.end().await;
 }
 

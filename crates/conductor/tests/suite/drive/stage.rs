@@ -185,11 +185,21 @@ impl Drop for Speaking {
     }
 }
 
-/// The tracker that is built in, which can be away.
+/// What the title of an issue begins with that is called something else than its number.
+pub(crate) const CALLED: &str = "called ";
+
+/// The tracker that is built in, which can be away, and whose issues can be called anything.
 #[derive(Debug)]
 struct Moody {
     inner: Local,
     away: Arc<AtomicBool>,
+}
+
+fn called(issue: Issue) -> Issue {
+    match issue.title.strip_prefix(CALLED).map(str::to_owned) {
+        Some(identifier) => Issue { identifier, ..issue },
+        None => issue,
+    }
 }
 
 impl Moody {
@@ -204,12 +214,12 @@ impl Moody {
 impl Tracker for Moody {
     async fn by_states(&self, states: &[String]) -> Result<Vec<Issue>, Fault> {
         self.fault()?;
-        self.inner.by_states(states).await
+        Ok(self.inner.by_states(states).await?.into_iter().map(called).collect())
     }
 
     async fn by_ids(&self, ids: &[IssueId]) -> Result<Vec<Issue>, Fault> {
         self.fault()?;
-        self.inner.by_ids(ids).await
+        Ok(self.inner.by_ids(ids).await?.into_iter().map(called).collect())
     }
 
     fn tools(&self) -> Vec<Tool> {
