@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use carrel_config::{Effective, Environment, Origin, Workflow};
+use carrel_client::Connections;
+use carrel_conductor::drive::StartError;
+use carrel_config::{Effective, Environment, Origin, TrackerKind, Workflow};
 use carrel_domain::message_of;
 use carrel_store::{Store as _, StoreError};
 use clap::Args;
@@ -32,6 +34,7 @@ pub(crate) fn run(
     environment: &Environment,
 ) -> Result<ExitCode, Failure> {
     let workflow = conduct::load(arguments.workflow.as_deref(), environment)?;
+    tracker(&workflow)?;
     let database = database(environment)?;
     if let Some(trouble) = &database.trouble {
         warn!("{trouble}");
@@ -44,6 +47,17 @@ pub(crate) fn run(
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Asks the tracker whether it can work with its settings. Nothing is sent.
+fn tracker(workflow: &Workflow) -> Result<(), Failure> {
+    let config = workflow.config.conductor.as_ref().map(|config| &config.tracker);
+    // The one that is built in has none.
+    let Some(config) = config.filter(|config| config.kind != TrackerKind::Local) else {
+        return Ok(());
+    };
+    let made = carrel_tracker::from_config(config, &Connections::new(), None);
+    made.map(drop).map_err(|fault| StartError::Tracker(fault).into())
 }
 
 /// Where a conductor would keep what it remembers.

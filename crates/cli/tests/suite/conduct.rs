@@ -12,6 +12,8 @@ mod crash;
 mod database;
 /// The API of a conductor.
 mod door;
+/// Items of the acceptance list that only the whole program shows.
+mod items;
 /// The recipes of the guide for hooks.
 mod recipes;
 /// What a terminal does to it.
