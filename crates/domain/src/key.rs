@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_follow_the_table() {
+    fn item_026_and_027_keys_follow_the_table() {
         let long = "a".repeat(300);
         let edge = format!("{}/", "x".repeat(237));
         let table = [
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn a_taken_key_is_followed_by_the_hash_of_the_identifier() {
+    fn item_026_a_taken_key_is_followed_by_the_hash_of_the_identifier() {
         for (text, suffixed) in [
             ("XYZ/456", "XYZ_456--d5a392b6d232cd76"),
             ("team/a-1", "team_a-1--7c03d5a56ca4204b"),

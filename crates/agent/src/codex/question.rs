@@ -145,25 +145,32 @@ mod tests {
 
     #[test]
     fn item_065_approvals_follow_the_policy() {
-        for (method, params, yes, no) in [
+        let items = ("acceptForSession", "cancel");
+        let legacy = ("approved_for_session", "abort");
+        for (method, params, about, (yes, no)) in [
+            ("item/commandExecution/requestApproval", json!({"command": "rm x"}), "rm x", items),
             (
-                "item/commandExecution/requestApproval",
-                json!({"command": "rm x"}),
-                json!({"decision": "acceptForSession"}),
-                json!({"decision": "cancel"}),
+                "item/fileChange/requestApproval",
+                json!({"reason": "to write x"}),
+                "to write x",
+                items,
             ),
+            ("item/fileChange/requestApproval", json!({}), "changes of files", items),
+            ("execCommandApproval", json!({"command": ["rm", "x"]}), "rm x", legacy),
             (
-                "execCommandApproval",
-                json!({"command": ["rm", "x"]}),
-                json!({"decision": "approved_for_session"}),
-                json!({"decision": "abort"}),
+                "applyPatchApproval",
+                json!({"fileChanges": {"a": {}, "b": {}}}),
+                "changes of 2 files",
+                legacy,
             ),
         ] {
-            let about = "rm x".to_owned();
-            assert_eq!(judge(method, &params, true), Verdict::Accept { answer: yes, about });
-            let message = "approval is asked for: rm x";
+            let answer = json!({ "decision": yes });
+            let accepted = Verdict::Accept { answer, about: about.to_owned() };
+            assert_eq!(judge(method, &params, true), accepted);
+            let message = format!("approval is asked for: {about}");
             let failure = Failure::new(FailureKind::ApprovalRequired, message);
-            assert_eq!(judge(method, &params, false), Verdict::Stop { answer: no, failure });
+            let stopped = Verdict::Stop { answer: json!({ "decision": no }), failure };
+            assert_eq!(judge(method, &params, false), stopped);
         }
     }
 

@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn worker_settings_are_refused_unless_they_say_nothing() {
+    fn item_130_worker_settings_are_refused_unless_they_say_nothing() {
         let (unknown, refused) = messages("worker: {ssh_hosts: [a]}");
         assert_eq!((unknown.len(), refused.len()), (0, 1));
         assert!(refused[0].starts_with("worker is not supported: "), "{refused:?}");

@@ -44,6 +44,9 @@ fn item_009_a_tracker_is_one_that_there_is() {
         let text = format!("---\ntracker: {{kind: {kind}}}\n---\n");
         assert_eq!(code(&text), Code::TrackerUnsupported, "{kind}");
     }
+    for text in ["", "---\n---\n", "---\ntracker: {}\n---\n", "---\ntracker: {kind: }\n---\n"] {
+        assert_eq!(code(text), Code::TrackerMissing, "{text}");
+    }
     for kind in TrackerKind::NAMES {
         let text = format!("---\ntracker: {{kind: {kind}}}\n---\n");
         // All but the built-in one need more, which is another error.

@@ -20,7 +20,9 @@ fn item_008_an_empty_file_means_the_defaults() {
     assert_eq!(config.workspace.root.origin, RootOrigin::Default);
     assert_eq!(config.workspace.quota, ByteSize::gib(5));
     assert_eq!(config.workspace.quota_files, 1_000_000);
-    assert_eq!(config.hooks.after_create, None);
+    assert_eq!((&config.hooks.after_create, &config.hooks.before_run), (&None, &None));
+    assert_eq!((&config.hooks.after_run, &config.hooks.before_remove), (&None, &None));
+    assert_eq!(config.hooks.env, Vec::<String>::new());
     assert_eq!((config.hooks.timeout, config.hooks.sandbox), (ms(60_000), false));
     assert!(workflow.prompt.is_built_in());
     let rest = conductor(workflow);
@@ -28,6 +30,9 @@ fn item_008_an_empty_file_means_the_defaults() {
     assert_eq!((rest.agent.kind, rest.agent.network), (AgentKind::Codex, Network::Full));
     assert_eq!((rest.agent.max_concurrent_agents, rest.agent.max_turns), (10, 20));
     assert_eq!(rest.agent.max_retry_backoff, ms(300_000));
+    assert!(rest.agent.max_concurrent_agents_by_state.is_empty());
+    assert!(rest.agent.env.is_empty() && rest.agent.command.is_none());
+    assert!(rest.agent.readable.is_empty() && rest.agent.writable.is_empty());
     assert_eq!(rest.codex.command, "codex app-server");
     assert_eq!(rest.codex.thread_sandbox, "workspace-write");
     assert_eq!(

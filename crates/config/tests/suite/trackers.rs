@@ -20,6 +20,21 @@ fn tracker(tracker: &str, variables: Variables<'_>) -> ConductorConfig {
 }
 
 #[test]
+fn item_008_states_and_labels_have_defaults_where_a_tracker_has_names_for_them() {
+    let linear = "{kind: linear, provider: {project_slug: p}}";
+    for (yaml, endpoint) in
+        [("{kind: local}", None), (linear, Some(json!("https://api.linear.app/graphql")))]
+    {
+        let tracker = tracker(yaml, &[("LINEAR_API_KEY", "k")]).tracker;
+        assert_eq!(tracker.active_states, ["Todo", "In Progress"], "{yaml}");
+        let terminal = ["Closed", "Cancelled", "Canceled", "Duplicate", "Done"];
+        assert_eq!(tracker.terminal_states, terminal, "{yaml}");
+        assert!(tracker.required_labels.is_empty(), "{yaml}");
+        assert_eq!(tracker.provider.settings.get("endpoint"), endpoint.as_ref(), "{yaml}");
+    }
+}
+
+#[test]
 fn the_built_in_tracker_needs_nothing() {
     let tracker = tracker("{kind: local, required_labels: [' A ', a, '']}", &[]).tracker;
     assert_eq!(tracker.kind, TrackerKind::Local);
@@ -60,7 +75,7 @@ fn item_011_and_095_a_secret_is_found_by_the_table() {
 }
 
 #[test]
-fn settings_of_a_tracker_are_resolved_and_others_kept() {
+fn item_010_settings_of_a_tracker_are_resolved_and_others_kept() {
     let yaml = "{kind: github, active_states: [open], terminal_states: [closed], \
                 provider: {token: $T, api_key: misplaced, own: {a: 1}}}";
     let variables = [("T", "token-value"), ("GITHUB_REPO", "team/app")];

@@ -351,7 +351,7 @@ macro_rules! contract {
             }
 
             #[test]
-            fn item_040_settings_are_checked_before_anything_is_sent() {
+            fn item_010_and_040_settings_are_checked_before_anything_is_sent() {
                 configuration::<$provider>();
             }
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use carrel_client::Connections;
-use carrel_config::{Environment, Scope, TrackerConfig, TrackerKind, Workflow};
+use carrel_config::{Environment, Scope, TrackerConfig, TrackerKind, Workflow, environment};
 use carrel_domain::Secret;
 use carrel_tracker::{
     ASANA_SECRET, ASANA_SIGNATURE, FaultKind, GITHUB_SIGNATURE, GITLAB_TOKEN, JIRA_SIGNATURE,
@@ -12,9 +12,13 @@ use carrel_tracker::{
 use pretty_assertions::assert_eq;
 use serde_json::json;
 
+use crate::asana::Asana;
 use crate::fake::{Fake, Reply};
 use crate::github::Github;
-use crate::world::{config, open, stage};
+use crate::gitlab::Gitlab;
+use crate::jira::Jira;
+use crate::linear::Linear;
+use crate::world::{Provider, config, open, stage};
 
 fn read(text: &str, variables: &[(&str, &str)]) -> TrackerConfig {
     let environment = Environment::from_pairs(variables.iter().copied());
@@ -89,7 +93,27 @@ async fn item_133_tools_keep_the_secret_that_they_began_with() {
     }
 }
 
-/// The guide has every tracker, tool, header and kind of failure.
+/// The variables that stand in for settings.
+const VARIABLES: [&str; 10] = [
+    environment::LINEAR_API_KEY,
+    environment::LINEAR_ASSIGNEE,
+    environment::GITHUB_TOKEN,
+    environment::GITHUB_REPO,
+    environment::GITLAB_PAT,
+    environment::GITLAB_PROJECT_PATH,
+    environment::JIRA_BASE_URL,
+    environment::JIRA_EMAIL,
+    environment::JIRA_API_TOKEN,
+    environment::ASANA_PAT,
+];
+
+fn settings<P: Provider>() -> impl Iterator<Item = &'static str> {
+    let names = P::settings("").into_iter().map(|(name, _)| name);
+    names.chain([P::secret_name()])
+}
+
+/// The guide has every tracker, setting, variable, tool, header and kind of failure, and says what becomes
+/// of every part of an issue.
 #[test]
 fn item_039_the_guide_has_everything() {
     const GUIDE: &str = include_str!("../../../../docs/trackers.md");
@@ -109,6 +133,43 @@ fn item_039_the_guide_has_everything() {
             GUIDE.contains(&format!("`{name}`")) || GUIDE.contains(&format!("`kind: {name}`")),
             "{name}"
         );
+    }
+    for heading in [
+        "Configuration",
+        "What is read",
+        "What goes wrong",
+        "Tools for agents",
+        "Webhooks",
+        "Trying it with a real tracker",
+    ] {
+        assert!(GUIDE.contains(&format!("\n## {heading}\n")), "{heading}");
+    }
+    let (_, configuration) = GUIDE.split_once("## Configuration").unwrap();
+    let (configuration, rest) = configuration.split_once("## What is read").unwrap();
+    for name in settings::<Linear>()
+        .chain(settings::<Github>())
+        .chain(settings::<Gitlab>())
+        .chain(settings::<Jira>().chain(settings::<Asana>()).chain(VARIABLES))
+    {
+        assert!(configuration.contains(&format!("`{name}`")), "{name}");
+    }
+    let (read, _) = rest.split_once("## Requests").unwrap();
+    for row in [
+        "by states",
+        "by ids",
+        "left out",
+        "id",
+        "identifier",
+        "`native_ref`",
+        "description",
+        "priority",
+        "branch",
+        "assignee",
+        "labels",
+        "blockers",
+        "worked on",
+    ] {
+        assert!(read.contains(&format!("\n| {row} |")), "{row}");
     }
     let headers = [
         GITHUB_SIGNATURE,

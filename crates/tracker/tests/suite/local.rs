@@ -29,7 +29,7 @@ fn names(issues: &[Issue]) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn an_issue_is_told_as_every_tracker_tells_it() {
+async fn item_033_an_issue_is_told_as_every_tracker_tells_it() {
     let (tracker, _directory) = tracker();
     tracker.add(new("first", "Todo")).await.unwrap();
     let labels = vec![" Bug ".to_owned(), "bug".to_owned(), "UI".to_owned()];
@@ -67,7 +67,7 @@ async fn an_issue_is_told_as_every_tracker_tells_it() {
 }
 
 #[tokio::test]
-async fn an_issue_waits_for_its_blockers_until_they_are_finished() {
+async fn item_038_an_issue_waits_for_its_blockers_until_they_are_finished() {
     let (tracker, _directory) = tracker();
     tracker.add(new("first", "Todo")).await.unwrap();
     let blocked = NewIssue { blocked_by: vec![1], ..new("second", "Todo") };
@@ -80,7 +80,7 @@ async fn an_issue_waits_for_its_blockers_until_they_are_finished() {
 }
 
 #[tokio::test]
-async fn issues_are_read_by_state_and_by_id_in_the_order_of_the_ids() {
+async fn item_029_to_031_issues_are_read_by_state_and_by_id_in_the_order_of_the_ids() {
     let (tracker, _directory) = tracker();
     for state in ["Todo", "Done", "todo"] {
         tracker.add(new("any", state)).await.unwrap();

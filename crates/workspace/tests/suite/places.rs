@@ -1,9 +1,9 @@
 use std::os::unix::fs::symlink;
 
 use carrel_domain::{Code, Coded};
-use carrel_workspace::Target;
+use carrel_workspace::{Create, Remove, Target};
 
-use crate::{World, identifier, open};
+use crate::{World, identifier, no_hooks, open};
 
 #[tokio::test]
 async fn item_026_and_121_a_path_that_is_no_workspace_is_refused_at_removal_and_at_launch() {
@@ -36,14 +36,14 @@ async fn item_026_and_121_a_path_that_is_no_workspace_is_refused_at_removal_and_
         assert_eq!(error.code(), Code::InvalidWorkspaceCwd, "{}", path.display());
         assert_eq!(error.detail()["reason"], reason, "{}", path.display());
     }
-    assert!(world.path("A/sub").is_dir());
+    assert!(world.path("A/sub").is_dir() && world.path(".carrel/trash").is_dir());
     assert_eq!(world.workspaces.check_cwd(&root.join("A")).unwrap().as_str(), "A");
     world.remove_target(Target::Path(root.join("A"))).await.unwrap();
     assert!(!world.path("A").exists());
 }
 
 #[tokio::test]
-async fn item_120_a_root_behind_a_link_accepts_both_spellings() {
+async fn item_120_a_root_behind_a_link_works_in_both_spellings() {
     let world = World::new();
     world.create("A").await.unwrap();
     let link = world.directory.path().join("link");
@@ -52,6 +52,18 @@ async fn item_120_a_root_behind_a_link_accepts_both_spellings() {
     assert_eq!(through_link.path(), world.workspaces.path());
     assert_eq!(through_link.check_cwd(&link.join("A")).unwrap().as_str(), "A");
     assert_eq!(through_link.check_cwd(&world.path("A")).unwrap().as_str(), "A");
+    let made = through_link.create(Create::new(identifier("B")), &no_hooks()).await.unwrap();
+    assert!(made.created && world.path("B").is_dir());
+    let workspace = through_link.open(&identifier("B")).await.unwrap();
+    assert!(workspace.launch_directory().is_ok());
+    drop(workspace);
+    for gone in [link.join("A"), world.path("B")] {
+        let target = Target::Path(gone.clone());
+        let remove = Remove { target, keep_if_dirty: false };
+        through_link.remove(remove, &no_hooks()).await.unwrap();
+        assert!(!gone.exists());
+    }
+    assert!(link.is_symlink() && world.workspaces.path().is_dir());
 }
 
 #[tokio::test]
