@@ -65,20 +65,24 @@ fn item_041_an_issue_that_is_continued_for_ever_leaves_room_for_others() {
     let mut rules = rules();
     rules.agents = 1;
     let mut it = Loop::with(rules);
-    let mut run = it.begins(&issue(0));
+    let all = [0, 1, 2, 3].map(issue);
+    let mut run = it.begins(&all[0]);
     let mut begun = Vec::new();
-    it.polls(&[issue(0), issue(1), issue(2)]);
-    for _ in 0..4 {
-        it.ends(run, End::Well);
-        if it.taken().is_empty() {
-            it.after(1000);
+    it.polls(&all[..3]);
+    for round in 0..5 {
+        if round == 2 {
+            it.tell(Order::Refresh);
+            it.lists(&all);
         }
+        // Whoever was continued is due by then.
+        it.now += 5000;
+        it.ends(run, End::Well);
         begun.extend(it.taken());
-        it.reads(&[issue(0), issue(1), issue(2)]);
+        it.reads(&all);
         run = it.start().expect("somebody has the place").run;
     }
-    assert_eq!(begun[..2], ["id-1", "id-2"]);
-    assert_eq!(begun[2..], ["id-0", "id-1"]);
+    // The last one was seen after the first had become due again, and before the second had.
+    assert_eq!(begun, ["id-1", "id-2", "id-0", "id-3", "id-1"]);
 }
 
 #[test]
