@@ -95,7 +95,33 @@ mod tests {
     #[test]
     fn item_082_notices_are_put_into_words() {
         for (method, params, words) in [
+            ("thread/started", json!({}), "thread started"),
+            ("thread/status/changed", json!({"status": {"type": "idle"}}), "thread is idle"),
             ("turn/started", json!({}), "turn started"),
+            ("turn/diff/updated", json!({"diff": "-a"}), "the diff of the turn has changed"),
+            ("account/rateLimits/updated", json!({"rateLimits": {}}), "limits of the provider"),
+            (
+                "item/started",
+                json!({"item": {"type": "mcpToolCall", "tool": "t", "server": "s"}}),
+                "tool t of s begins",
+            ),
+            (
+                "item/completed",
+                json!({"item": {"type": "dynamicToolCall", "tool": "t"}}),
+                "tool t is done",
+            ),
+            (
+                "item/completed",
+                json!({"item": {"type": "agentMessage", "text": "Hello"}}),
+                "message `Hello` is done",
+            ),
+            ("item/started", json!({"item": {"type": "userMessage"}}), "prompt begins"),
+            (
+                "item/started",
+                json!({"item": {"type": "webSearch", "query": "q"}}),
+                "search `q` begins",
+            ),
+            ("codex/event/agent_message", json!({"msg": {"message": "Hi"}}), "Hi"),
             (
                 "item/started",
                 json!({"item": {"type": "commandExecution", "command": "ls"}}),
