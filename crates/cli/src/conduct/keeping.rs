@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use carrel_conductor::drive::scope_of;
 use carrel_config::{ConductorConfig, Environment, TrackerKind};
 use carrel_store::{Issues, Journal, Sqlite, SqliteOptions};
 use carrel_workspace::TrackerName;
@@ -59,10 +60,13 @@ impl Keeping {
         config: Option<&ConductorConfig>,
         data: &Path,
     ) -> Result<TrackerName, Failure> {
-        let name = match config.map(|config| config.tracker.kind) {
-            Some(kind) if kind != TrackerKind::Local => kind.as_str().to_owned(),
-            _ => format!("local:{}", self.issues.tracker_name().await?),
-        };
+        let tracker = config.map(|config| &config.tracker);
+        if let Some(tracker) = tracker.filter(|tracker| tracker.kind != TrackerKind::Local) {
+            // Every repository has an issue 1, and every Jira may have a WEB-1.
+            let scope = scope_of(tracker);
+            return Ok(TrackerName { name: scope.clone(), place: scope });
+        }
+        let name = format!("local:{}", self.issues.tracker_name().await?);
         Ok(TrackerName { name, place: format!("data directory {}", data.display()) })
     }
 

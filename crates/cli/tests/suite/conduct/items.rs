@@ -1,7 +1,8 @@
 //! Items of the acceptance list that only the whole program shows, by number (`docs/conformance.md`).
 
 use std::fs::File;
-use std::net::TcpListener;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{SocketAddr, TcpListener};
 use std::os::unix::fs::symlink;
 use std::process::Stdio;
 
@@ -179,13 +180,79 @@ fn item_086_088_and_111_what_cannot_be_used_is_said_before_anything_is_begun() {
     ] {
         let office = Office::with(&format!("{agent}{more}"));
         office.issue("one");
-        let run = Run::of(office.command(&[&["run", "--json"], arguments].concat()));
+        let run = Run::of(office.command(&[&["run", "--once", "--json"], arguments].concat()));
         assert_eq!((run.code, run.stdout.as_str()), (status, ""), "{more}: {}", run.stderr);
         let error = run.error();
         assert_eq!(error["code"], code, "{error}");
         assert!(error["message"].as_str().unwrap().contains(said), "{error}");
         assert!(!office.world.path("outside/agent").exists(), "{more}");
     }
+}
+
+/// GitHub, where every repository has one issue, which is open.
+fn github() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let mut request = BufReader::new(stream.try_clone().unwrap());
+            let (mut first, mut length) = (String::new(), 0);
+            request.read_line(&mut first).unwrap();
+            loop {
+                let mut line = String::new();
+                request.read_line(&mut line).unwrap();
+                let line = line.trim_end().to_ascii_lowercase();
+                length = line
+                    .strip_prefix("content-length: ")
+                    .map_or(length, |length| length.parse().unwrap());
+                if line.is_empty() {
+                    break;
+                }
+            }
+            request.read_exact(&mut vec![0; length]).unwrap();
+            let body = if first.starts_with("GET ") {
+                json!([{ "number": 1, "node_id": "I_1", "title": "one", "state": "open" }])
+            } else {
+                let node = json!({ "id": "I_1", "number": 1, "title": "one", "state": "OPEN" });
+                json!({ "data": { "repository": { "i1": node } } })
+            };
+            let body = body.to_string();
+            let length = body.len();
+            write!(
+                stream,
+                "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n{body}"
+            )
+            .unwrap();
+        }
+    });
+    address
+}
+
+#[test]
+fn item_099_issues_of_two_repositories_never_share_a_workspace() {
+    let (office, github) = (Office::new(), github());
+    let (root, outside) = (office.world.root(), office.world.path("outside"));
+    for repo in ["web", "api"] {
+        let text = format!(
+            "---\ntracker: {{kind: github, active_states: [open], terminal_states: [closed], provider: {{repo: acme/{repo}, token: t, api_url: 'http://{github}'}}}}\nworkspace: {{root: {}}}\nagent:\n  kind: command\n  max_turns: 1\n  sandbox: {{writable: [{}]}}\n  command: echo {repo} | tee -a work {}/agents\n---\nDo it.\n",
+            root.display(),
+            outside.display(),
+            outside.display()
+        );
+        std::fs::write(office.world.path(&format!("{repo}.md")), text).unwrap();
+    }
+    let once = |file: &str| Run::of(office.command(&["run", file, "--once", "--json"]));
+    let work = || std::fs::read_to_string(office.workspace("GH-1").join("work")).unwrap();
+    let run = once("web.md");
+    assert_eq!((run.code, work()), (0, "web\n".to_owned()), "{}", run.stderr);
+    let refused = once("api.md");
+    assert_eq!(refused.code, 1, "{}", refused.stderr);
+    let message = refused.error()["message"].as_str().unwrap().to_owned();
+    assert!(message.contains("another tracker") && message.contains("acme/web"), "{message}");
+    assert_eq!((office.notes("agents"), work()), ("web\n".to_owned(), "web\n".to_owned()));
+    assert_eq!(once("web.md").code, 0, "its own is used again");
+    assert_eq!(work(), "web\nweb\n");
 }
 
 #[test]
