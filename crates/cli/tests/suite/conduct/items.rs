@@ -100,14 +100,16 @@ fn item_010_settings_that_the_tracker_refuses_are_said_by_check_and_by_run() {
 #[test]
 fn item_021_what_goes_wrong_while_a_workspace_is_filled_ends_the_attempt_and_is_told() {
     let agent = "agent:\n  kind: command\n  max_turns: 1\n  sandbox: {writable: [OUTSIDE]}\n  command: echo x | tee -a OUTSIDE/agent";
-    let hook = |hook: &str| format!("hooks: {{timeout_ms: 500, after_create: '{hook}'}}\n{agent}");
+    let hook = |hook: &str, timeout: u64| {
+        format!("hooks: {{timeout_ms: {timeout}, after_create: '{hook}'}}\n{agent}")
+    };
     let office = Office::new();
     office.issue("one");
-    for (script, said) in [
-        ("echo no such branch; exit 5", "hook after_create failed with status 5"),
-        ("sleep 100", "hook after_create"),
+    for (script, timeout, said) in [
+        ("echo no such branch; exit 5", 60_000, "hook after_create failed with status 5"),
+        ("sleep 100", 500, "hook after_create timed out after 500 ms"),
     ] {
-        office.write(&hook(script));
+        office.write(&hook(script, timeout));
         let run = office.once();
         assert_eq!((run.code, &run.error()["code"]), (1, &json!("E_RUN_FAILED")), "{script}");
         let message = run.error()["message"].as_str().unwrap().to_owned();
@@ -115,7 +117,7 @@ fn item_021_what_goes_wrong_while_a_workspace_is_filled_ends_the_attempt_and_is_
         assert!(!office.workspace("CAR-1").exists(), "{script}");
     }
     assert_eq!(office.notes("agent"), "");
-    office.write(&hook("touch whole").replace("500", "60000"));
+    office.write(&hook("touch whole", 60_000));
     assert_eq!(office.once().code, 0);
     assert!(office.workspace("CAR-1").join("whole").exists());
     assert_eq!(office.notes("agent"), "x\n");
