@@ -21,7 +21,7 @@ use crate::process::Input;
 use crate::reporter::Reporter;
 use crate::rpc::{Connection, Dialect, Message, Refusal, UNKNOWN_METHOD, is_about_limits};
 use crate::usage;
-use crate::{Agent, Opening, Remains, Session};
+use crate::{Agent, NotOpened, Opening, Remains, Session};
 use permission::Decision;
 use update::Update;
 
@@ -70,7 +70,7 @@ impl Acp {
 
 #[async_trait::async_trait]
 impl Agent for Acp {
-    async fn open(&self, opening: Opening) -> Result<Box<dyn Session>, Failure> {
+    async fn open(&self, opening: Opening) -> Result<Box<dyn Session>, NotOpened> {
         let site = Site::open(&opening).await?.offering(&opening);
         let process = self.launcher.start(&site, Input::Told).await?;
         let mut working = Working {
@@ -93,11 +93,7 @@ impl Agent for Acp {
         let begin = working.begin(opening.thread.as_deref());
         match unless_stopped(&opening.stop, begin).await {
             Ok(()) => Ok(Box::new(working)),
-            Err(failure) => {
-                // Whoever is still there has been told of in the log.
-                let _ = working.end().await;
-                Err(failure)
-            }
+            Err(failure) => Err(NotOpened { failure, remains: working.end().await }),
         }
     }
 }

@@ -27,7 +27,7 @@ use crate::process::Input;
 use crate::reporter::Reporter;
 use crate::rpc::{Connection, Dialect, Message, UNKNOWN_METHOD};
 use crate::toolbox::{Toolbox, Used};
-use crate::{Agent, Opening, Remains, Session};
+use crate::{Agent, NotOpened, Opening, Remains, Session};
 use question::Verdict;
 use settings::Settings;
 use spending::Spending;
@@ -72,7 +72,7 @@ impl Codex {
 
 #[async_trait::async_trait]
 impl Agent for Codex {
-    async fn open(&self, opening: Opening) -> Result<Box<dyn Session>, Failure> {
+    async fn open(&self, opening: Opening) -> Result<Box<dyn Session>, NotOpened> {
         let site = Site::open(&opening).await?;
         let process = self.launcher.start(&site, Input::Told).await?;
         let mut working = Working {
@@ -93,11 +93,7 @@ impl Agent for Codex {
         };
         match unless_stopped(&opening.stop, working.begin(&opening)).await {
             Ok(()) => Ok(Box::new(working)),
-            Err(failure) => {
-                // Whoever is still there has been told of in the log.
-                let _ = working.end().await;
-                Err(failure)
-            }
+            Err(failure) => Err(NotOpened { failure, remains: working.end().await }),
         }
     }
 }

@@ -16,7 +16,7 @@ use crate::launch::{Launcher, Site};
 use crate::lines::Line;
 use crate::process::{Ending, Heard, Input, Process};
 use crate::reporter::Reporter;
-use crate::{Agent, Opening, Remains, Session};
+use crate::{Agent, NotOpened, Opening, Remains, Session};
 use said::Said;
 
 /// The status of a shell that did not find the program.
@@ -35,7 +35,7 @@ pub(crate) struct Command {
 
 #[async_trait::async_trait]
 impl Agent for Command {
-    async fn open(&self, opening: Opening) -> Result<Box<dyn Session>, Failure> {
+    async fn open(&self, opening: Opening) -> Result<Box<dyn Session>, NotOpened> {
         let site = Site::open(&opening).await?.offering(&opening);
         Ok(Box::new(Working {
             launcher: self.launcher.clone(),

@@ -66,7 +66,7 @@ pub fn reads_only(config: &ConductorConfig) -> bool {
 #[async_trait::async_trait]
 pub trait Agent: fmt::Debug + Send + Sync {
     /// Starts the agent in a workspace and makes it ready for its first turn.
-    async fn open(&self, opening: Opening) -> Result<Box<dyn Session>, Failure>;
+    async fn open(&self, opening: Opening) -> Result<Box<dyn Session>, NotOpened>;
 }
 
 /// An agent at work in a workspace.
@@ -82,6 +82,22 @@ pub trait Session: Send {
 
     /// Ends the agent and everything that it started, within a bounded time, whatever the agent does.
     async fn close(self: Box<Self>) -> Remains;
+}
+
+/// Why there is no session, and what there is of its agent.
+#[derive(Debug)]
+pub struct NotOpened {
+    /// Why.
+    pub failure: Failure,
+    /// What is left.
+    pub remains: Remains,
+}
+
+impl From<Failure> for NotOpened {
+    /// Says that no agent was started.
+    fn from(failure: Failure) -> Self {
+        Self { failure, remains: Remains::Nothing }
+    }
 }
 
 /// What there is of an agent whose session was closed.

@@ -3,7 +3,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use carrel_agent::{Event, Failure, Opening, Remains, Session, ToolAnswer, ToolCall, Tools};
+use carrel_agent::{
+    Event, Failure, NotOpened, Opening, Remains, Session, ToolAnswer, ToolCall, Tools,
+};
 use carrel_config::{
     ConductorConfig, Environment, HooksConfig, OperatorPolicy, Scope, TierChoice, Workflow,
 };
@@ -146,7 +148,11 @@ impl Lab {
             events,
             stop: stop.clone(),
         };
-        let session = agent.open(opening).await?;
+        let opened = agent.open(opening).await;
+        let session = opened.map_err(|NotOpened { failure, remains }| {
+            assert_eq!(remains, Remains::Nothing);
+            failure
+        })?;
         Ok(Opened { session, heard, stop, listening })
     }
 

@@ -84,12 +84,14 @@ impl Conductor {
         let name = options.tracker_name;
         let setup =
             Setup::of(current, &environment(), &makers, &commands, &data, name).map(Arc::new)?;
-        let unsettled = takeover::settle_all(&*journal, &tenure, &setup, &*clock).await?;
+        let mut unsettled = takeover::settle_all(&*journal, &tenure, &setup, &*clock).await?;
         let now = clock.now();
         let long_ago = now.as_millis() - i64::try_from(KEEP_RUNS.as_millis()).unwrap_or(i64::MAX);
         journal.forget_runs(&tenure, Timestamp::from_millis(long_ago)).await?;
         let remembered = memory::recall(&*journal, &scope).await?;
         info!(scope, issues = remembered.entries.len(), "Conductor starts");
+        // A run that was over may have left a process that could not be ended.
+        unsettled.extend(remembered.entries.keys().cloned());
         let rules = Rules::of(setup.config());
         let mut state = State::begin(rules, remembered.entries, remembered.ledger)
             .after_run(remembered.last_run);

@@ -7,7 +7,7 @@ mod words;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use carrel_agent::{Failure, FailureKind, Opening, Remains, Tools};
+use carrel_agent::{Failure, FailureKind, NotOpened, Opening, Remains, Tools};
 use carrel_domain::{Clock, Identifier, message_of};
 use carrel_workspace::{Create, Hook, Hooks, Runner, Workspace, Workspaces};
 use serde_json::json;
@@ -175,10 +175,15 @@ impl Doing {
         let opened = ears.during(&self.transcript, agent.open(opening)).await;
         let mut session = match opened {
             Ok(session) => session,
-            Err(failure) => return self.failed(&failure, ears.session()).await,
+            Err(NotOpened { failure, remains }) => {
+                self.remains = remains;
+                return self.failed(&failure, ears.session()).await;
+            }
         };
         let end = self.turns(session.as_mut(), prompt, &mut ears, workspace).await;
-        self.remains = ears.during(&self.transcript, session.close()).await;
+        if ears.during(&self.transcript, session.close()).await == Remains::Something {
+            self.remains = Remains::Something;
+        }
         ears.flush(&self.transcript).await;
         end
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use carrel_agent::{Failure, FailureKind, Session};
+use carrel_agent::{Failure, FailureKind, Remains, Session};
 use carrel_workspace::Workspace;
 use serde_json::json;
 
@@ -50,7 +50,7 @@ impl Doing {
     }
 
     async fn turn(
-        &self,
+        &mut self,
         session: &mut dyn Session,
         prompt: &str,
         ears: &mut Ears,
@@ -63,6 +63,8 @@ impl Doing {
         tokio::select! {
             ended = turn => ended,
             () = patience => {
+                // What it was about to start may be there all the same.
+                self.remains = Remains::Something;
                 let message = "it did not end its turn when it was told to".to_owned();
                 Err(Failure { kind: FailureKind::Stopped, message })
             }

@@ -1,6 +1,7 @@
-use std::sync::atomic::Ordering;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use carrel_agent::FailureKind;
+use carrel_agent::{FailureKind, Remains};
 use carrel_conductor::drive::Lasting;
 use carrel_conductor::{IssueId, Order, Stage};
 use carrel_domain::{Clock as _, SystemClock};
@@ -222,4 +223,54 @@ async fn a_workspace_that_somebody_still_uses_is_not_given_to_another_agent() {
     );
     let state = conductor.handle().state();
     assert!(matches!(state.entries[&IssueId(issue)].stage, Stage::Running(_)));
+}
+
+/// What becomes of a conductor between two runs on an issue.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Between {
+    Nothing,
+    Restart,
+}
+
+/// Lets an agent fail to open and leave a process behind, and looks whether another one works beside that.
+async fn assert_waits_for_the_remains_of_one_that_did_not_open(between: Between) {
+    let alive = Arc::new(AtomicBool::new(true));
+    let beside = Arc::new(AtomicBool::new(false));
+    let world = World::new({
+        let (alive, beside) = (Arc::clone(&alive), Arc::clone(&beside));
+        move |_| {
+            beside.fetch_or(alive.load(Ordering::SeqCst), Ordering::SeqCst);
+            Deed::Move("Done")
+        }
+    });
+    *world.seen.unopened.lock().unwrap() = Some(Remains::Something);
+    let issue = world.issue("first").await;
+    let mut working = world.start().await;
+    working.until_stage(&issue, "it waits", |stage| matches!(stage, Stage::Retrying(_))).await;
+    // The lock is what a process of the run would hold.
+    let lock = std::fs::File::open(world.path("ws").join(".carrel/locks/CAR-1.lock")).unwrap();
+    lock.lock_shared().unwrap();
+    if between == Between::Restart {
+        working.end().await;
+        working = world.start().await;
+    }
+    working.handle.tell(Order::RetryNow(IssueId(issue.clone()))).await.unwrap();
+    working.until_stage(&issue, "it runs", |stage| matches!(stage, Stage::Running(_))).await;
+    // Time for an agent that does not wait.
+    tokio::time::sleep(std::time::Duration::from_millis(300)).await;
+    alive.store(false, Ordering::SeqCst);
+    drop(lock);
+    working.until("an agent works", |_| !world.prompts().is_empty()).await;
+    assert!(!beside.load(Ordering::SeqCst), "it worked beside what was left");
+    working.end().await;
+}
+
+#[tokio::test]
+async fn what_is_left_of_an_agent_that_did_not_open_is_waited_for() {
+    assert_waits_for_the_remains_of_one_that_did_not_open(Between::Nothing).await;
+}
+
+#[tokio::test]
+async fn what_is_left_of_an_agent_that_did_not_open_is_waited_for_after_a_restart() {
+    assert_waits_for_the_remains_of_one_that_did_not_open(Between::Restart).await;
 }

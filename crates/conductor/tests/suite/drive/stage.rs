@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use carrel_agent::{
-    Agent, Event, Failure, FailureKind, Opening, Remains, Session, Tokens, ToolCall,
+    Agent, Event, Failure, FailureKind, NotOpened, Opening, Remains, Session, Tokens, ToolCall,
 };
 use carrel_conductor::drive::{Conductor, Handle, Lasting, Makers, Options, Report, StartError};
 use carrel_conductor::{IssueId, Stage, State};
@@ -58,6 +58,8 @@ pub(crate) struct Seen {
     pub(crate) tools: Mutex<Vec<String>>,
     pub(crate) environment: Mutex<BTreeMap<String, String>>,
     pub(crate) closed: AtomicUsize,
+    /// What is left of the next agent, which cannot be opened.
+    pub(crate) unopened: Mutex<Option<Remains>>,
     working: Mutex<BTreeMap<String, usize>>,
     pub(crate) most_at_once: AtomicUsize,
     pub(crate) doubled: AtomicBool,
@@ -94,8 +96,12 @@ struct Speaking {
 
 #[async_trait::async_trait]
 impl Agent for Fake {
-    async fn open(&self, opening: Opening) -> Result<Box<dyn Session>, Failure> {
+    async fn open(&self, opening: Opening) -> Result<Box<dyn Session>, NotOpened> {
         let issue = opening.workspace.record().identifier.to_string();
+        if let Some(remains) = self.seen.unopened.lock().unwrap().take() {
+            let failure = Failure { kind: FailureKind::Exited, message: "no start".to_owned() };
+            return Err(NotOpened { failure, remains });
+        }
         let at_once = {
             let mut working = self.seen.working.lock().unwrap();
             let count = working.entry(issue.clone()).or_default();
