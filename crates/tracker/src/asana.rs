@@ -150,7 +150,7 @@ impl Tracker for Asana {
                 }
             }
             let more = !told["next_page"].is_null();
-            if !cursor.advance(more, text(&told, "/next_page/offset"), "offset")? {
+            if !cursor.advance(&records, more, text(&told, "/next_page/offset"), "offset")? {
                 return Ok(records.forgiving("Asana"));
             }
         }

@@ -139,7 +139,7 @@ impl Tracker for Jira {
             }
             let next = text(&told, "/nextPageToken");
             let more = told["isLast"].as_bool().map_or(next.is_some(), |last| !last);
-            if !cursor.advance(more, next, "nextPageToken")? {
+            if !cursor.advance(&records, more, next, "nextPageToken")? {
                 return Ok(records.forgiving("Jira"));
             }
         }

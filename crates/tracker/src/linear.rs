@@ -111,7 +111,7 @@ impl Linear {
                 records.add(self.issue(node, &rules).await?);
             }
             let more = page["pageInfo"]["hasNextPage"] == Value::Bool(true);
-            if !cursor.advance(more, text(&page, "/pageInfo/endCursor"), "endCursor")? {
+            if !cursor.advance(&records, more, text(&page, "/pageInfo/endCursor"), "endCursor")? {
                 return Ok(records);
             }
         }

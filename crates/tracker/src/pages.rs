@@ -3,12 +3,18 @@
 use std::collections::HashMap;
 use std::sync::Mutex;
 
+use carrel_domain::ByteSize;
+
 use crate::api::{Answer, Api, Ask};
 use crate::fault::Fault;
 use crate::record::Records;
 
 /// How many pages a list may have. A tracker that never stops saying "more" is not followed forever.
 const MAX_PAGES: usize = 1_000;
+
+/// What the issues of a list may have, as JSON. Ten thousand with long descriptions have less; a tracker
+/// that sends more does not fill the memory.
+const MAX_LIST: ByteSize = ByteSize::mib(256);
 
 /// What pages may have that are kept for the next time, as they were sent.
 const MAX_REMEMBERED_BYTES: usize = 16 * 1024 * 1024;
@@ -47,7 +53,7 @@ impl Remembered {
             let path = cursor.at.clone().unwrap_or_else(|| first.clone());
             let page = self.page(api, path, &read).await?;
             records.append(page.records);
-            if !cursor.advance(page.next.is_some(), page.next, "next page")? {
+            if !cursor.advance(&records, page.next.is_some(), page.next, "next page")? {
                 return Ok(records);
             }
         }
@@ -107,6 +113,7 @@ impl Cursor {
     /// Goes on to the next page if there is one. `field` is what would say where it is.
     pub(crate) fn advance(
         &mut self,
+        so_far: &Records,
         more: bool,
         next: Option<String>,
         field: &str,
@@ -118,6 +125,9 @@ impl Cursor {
         let next = next.ok_or_else(missing)?;
         if self.at.as_ref() == Some(&next) {
             return Err(Fault::lost(self.provider, &format!("it gives the same {field} again")));
+        }
+        if so_far.bytes() > MAX_LIST.as_u64() {
+            return Err(Fault::lost(self.provider, &format!("it has said {MAX_LIST} already")));
         }
         self.at = Some(next);
         self.pages += 1;
@@ -144,6 +154,7 @@ pub(crate) fn next_page(link: &str) -> Option<String> {
 mod tests {
     use super::*;
     use pretty_assertions::assert_eq;
+    use serde_json::json;
 
     #[test]
     fn what_is_kept_is_bounded() {
@@ -159,6 +170,32 @@ mod tests {
         }
         keep(7, MAX_REMEMBERED_BYTES + 1);
         assert!(!remembered.lock().contains_key("7"));
+    }
+
+    #[test]
+    fn a_list_that_fills_the_memory_is_not_read_on() {
+        let mut cursor = Cursor::new("Linear");
+        let description = "x".repeat(10 << 20);
+        let issue = json!({
+            "id": "1", "identifier": "ABC-1", "title": "t", "state": "Todo", "labels": [],
+            "blocked_by": [], "dispatchable": true, "description": description,
+        });
+        let issue: crate::Issue = serde_json::from_value(issue).unwrap();
+        let (mut records, mut page) = (Records::default(), 0);
+        let refused = loop {
+            let mut more = Records::default();
+            more.add(Some(issue.clone()));
+            records.append(more);
+            page += 1;
+            match cursor.advance(&records, true, Some(page.to_string()), "cursor") {
+                Ok(_) => assert!(page < 100, "it is read on"),
+                Err(fault) => break fault,
+            }
+        };
+        assert_eq!(
+            (page, refused.message.as_str()),
+            (26, "Linear says that there is more, but it has said 256.0 MiB already")
+        );
     }
 
     #[test]

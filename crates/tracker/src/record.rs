@@ -4,6 +4,7 @@
 //! as good as not there: it never hides an issue.
 
 use std::collections::{HashMap, HashSet};
+use std::io;
 
 use carrel_domain::Timestamp;
 use serde_json::Value;
@@ -54,13 +55,18 @@ pub(crate) fn labels<'a>(names: impl Iterator<Item = &'a str>) -> Vec<String> {
 pub(crate) struct Records {
     issues: Vec<Issue>,
     malformed: usize,
+    /// How long the issues are, as JSON.
+    bytes: u64,
 }
 
 impl Records {
     /// Takes what was read of a record.
     pub(crate) fn add(&mut self, read: Option<Issue>) {
         match read.filter(Issue::is_well_formed) {
-            Some(issue) => self.issues.push(issue),
+            Some(issue) => {
+                self.bytes += length(&issue);
+                self.issues.push(issue);
+            }
             None => self.malformed += 1,
         }
     }
@@ -69,6 +75,11 @@ impl Records {
     pub(crate) fn append(&mut self, other: Self) {
         self.issues.extend(other.issues);
         self.malformed += other.malformed;
+        self.bytes += other.bytes;
+    }
+
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -97,6 +108,26 @@ impl Records {
             self.issues.into_iter().map(|issue| (issue.id.clone(), issue)).collect();
         Ok(ids.iter().filter_map(|id| found.remove(id)).collect())
     }
+}
+
+/// Counts what is written.
+struct Counter(u64);
+
+impl io::Write for Counter {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0 += bytes.len() as u64;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+fn length(issue: &Issue) -> u64 {
+    let mut counter = Counter(0);
+    serde_json::to_writer(&mut counter, issue).expect("an issue can be written as JSON");
+    counter.0
 }
 
 /// Returns ids, each once, if they are of the kind that the tracker knows. Others cannot be seen there.
