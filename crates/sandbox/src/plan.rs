@@ -128,7 +128,7 @@ pub enum PlanError {
     /// In this tier commands would run as the administrator.
     #[error(
         "tier `landlock` runs commands as the owner of {path}, which must not be root; \
-         give it away with `chown -R {user} {path}`, run Carrel as another user, or use tier `full`"
+         give it away with `chown -R {user}:{user} {path}`, run Carrel as another user, or use tier `full`"
     )]
     OwnedByRoot {
         /// The workspace.

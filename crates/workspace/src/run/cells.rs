@@ -361,15 +361,38 @@ fn owner_of(desk: &Desk) -> Result<Owner, RunError> {
 fn check_reachable(workspace: &Path, owner: Owner) -> Result<(), RunError> {
     for above in workspace.ancestors().skip(1) {
         let status = rustix::fs::stat(above).map_err(std::io::Error::from)?;
-        let passes = match status {
-            _ if status.st_uid == owner.user => status.st_mode & 0o100 != 0,
-            _ if status.st_gid == owner.group => status.st_mode & 0o010 != 0,
-            _ => status.st_mode & 0o001 != 0,
+        let (bit, mode) = match status {
+            _ if status.st_uid == owner.user => (0o100, "u+x"),
+            _ if status.st_gid == owner.group => (0o010, "g+x"),
+            _ => (0o001, "o+x"),
         };
-        if !passes {
+        if status.st_mode & bit == 0 {
             let (workspace, above) = (workspace.to_owned(), above.to_owned());
-            return Err(RunError::Unreachable { workspace, above, user: owner.user });
+            return Err(RunError::Unreachable { workspace, above, user: owner.user, mode });
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+
+    #[test]
+    fn whoever_cannot_pass_is_told_whose_permission_is_missing() {
+        let above = tempfile::tempdir().unwrap();
+        let group = above.path().metadata().unwrap().gid();
+        let closed = std::fs::Permissions::from_mode(0o701);
+        std::fs::set_permissions(above.path(), closed).unwrap();
+        let refused = |group| {
+            let owner = Owner { user: 12_345, group };
+            let refused = check_reachable(&above.path().join("CAR-1"), owner);
+            refused.err().map(|error| error.to_string()).unwrap_or_default()
+        };
+        let refusal = refused(group);
+        assert!(refusal.contains(&format!("chmod g+x {}", above.path().display())), "{refusal}");
+        let refusal = refused(group + 1);
+        assert!(!refusal.contains(above.path().to_str().unwrap()), "{refusal}");
+    }
 }

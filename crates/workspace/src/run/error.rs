@@ -47,7 +47,7 @@ pub enum RunError {
     /// The user that commands are to run as cannot reach the workspace.
     #[error(
         "tier `landlock` runs commands as user {user}, who owns {} and may not pass through {}; \
-         run `chmod o+x {}`, or use tier `full`",
+         run `chmod {mode} {}`, or use tier `full`",
         workspace.display(), above.display(), above.display()
     )]
     Unreachable {
@@ -57,6 +57,8 @@ pub enum RunError {
         above: PathBuf,
         /// The user.
         user: u32,
+        /// What has to be granted there.
+        mode: &'static str,
     },
     /// A feature is taken as missing.
     #[error("tier `{tier}` needs {feature}, which is missing")]
