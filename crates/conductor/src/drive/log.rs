@@ -3,22 +3,29 @@
 use serde_json::{Map, Value, json};
 use tracing::{info, warn};
 
+use super::transcript::Scribe;
 use crate::notice::{Notice, Subject};
 
 /// What every line has in fields of its own.
 const OWN: [&str; 4] = ["what", "issue_id", "issue_identifier", "session_id"];
 
-/// Writes a notice to the log, with the issue and the session that it is about.
-pub(super) fn write(notice: &Notice) {
+/// Writes a notice to the log, with the issue and the session that it is about, and where to read on.
+pub(super) fn write(notice: &Notice, scribe: &Scribe) {
     let Value::Object(fields) = json!(notice) else { return };
     let sentence = sentence(fields.get("what").and_then(Value::as_str).unwrap_or_default());
     let subject = notice.issue();
     let issue_id = subject.map(|issue| issue.id.0.as_str());
     let issue_identifier = subject.map(|issue| issue.identifier.as_str());
     let session_id = subject.and_then(|Subject { session, .. }| session.as_deref());
+    let transcript = match notice {
+        Notice::RunEnded { issue, run, error: Some(_), .. } => {
+            Some(scribe.path(&issue.identifier, *run).display().to_string())
+        }
+        _ => None,
+    };
     let detail = words(&fields);
     if notice.is_warning() {
-        warn!(issue_id, issue_identifier, session_id, detail, "{sentence}");
+        warn!(issue_id, issue_identifier, session_id, detail, transcript, "{sentence}");
     } else {
         info!(issue_id, issue_identifier, session_id, detail, "{sentence}");
     }

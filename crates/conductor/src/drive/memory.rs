@@ -96,7 +96,9 @@ pub(super) fn sort(
                 issue: start.issue.id.0.clone(),
                 identifier: start.issue.identifier.clone(),
                 attempt: start.attempt.unwrap_or_default(),
-                transcript: Some(scribe.path(start).to_string_lossy().into_owned()),
+                transcript: Some(
+                    scribe.path(&start.issue.identifier, start.run).to_string_lossy().into_owned(),
+                ),
             })),
             _ => {}
         }

@@ -13,6 +13,7 @@ use tokio::sync::{mpsc, oneshot};
 use tracing::warn;
 
 use super::home::Home;
+use crate::entry::RunId;
 use crate::event::Start;
 
 /// How much one run may say.
@@ -54,8 +55,8 @@ impl Scribe {
     }
 
     /// Returns the file of a run.
-    pub(super) fn path(&self, start: &Start) -> PathBuf {
-        self.directory.join(relative(&start.issue.identifier, start.run.0))
+    pub(super) fn path(&self, identifier: &str, run: RunId) -> PathBuf {
+        self.directory.join(relative(identifier, run.0))
     }
 
     /// Begins the transcript of a run. What cannot be written is missing, and said once.

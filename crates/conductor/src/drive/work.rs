@@ -32,6 +32,9 @@ const MIN_SLEEP: Duration = Duration::from_millis(2);
 /// How long a journal that cannot be written is left alone.
 const TRY_AGAIN: Duration = Duration::from_secs(1);
 
+/// How long one that is to end by itself waits for a journal that cannot be written.
+const ONCE_PATIENCE: Duration = Duration::from_secs(30);
+
 /// How long others may see what was, while much happens. To copy the state takes its time.
 const PUBLISHED_AGAIN: Duration = Duration::from_millis(50);
 
@@ -63,7 +66,7 @@ impl Conductor {
             let stop = self.stop.clone();
             tokio::select! {
                 biased;
-                () = stop.cancelled(), if !self.ending => self.end(),
+                () = stop.cancelled(), if !self.ending => self.told_to_end(),
                 by = &mut lost, if !self.ending => self.superseded(by),
                 // People wait for the answer.
                 Some((order, reply)) = self.desk.orders.recv(), if !self.ending => {
@@ -200,7 +203,7 @@ impl Conductor {
         for effect in doing {
             match effect {
                 Effect::Say(notice) => {
-                    log::write(&notice);
+                    log::write(&notice, &self.scribe);
                     self.report.hear(&notice);
                     self.desk.say(self.clock.now(), notice);
                 }
@@ -216,7 +219,7 @@ impl Conductor {
         if notes.is_empty() {
             return;
         }
-        let mut said = false;
+        let (mut said, began) = (false, Instant::now());
         loop {
             let written = self.journal.note(&self.tenure, notes.clone(), self.clock.now()).await;
             let problem = match written {
@@ -239,9 +242,14 @@ impl Conductor {
                 warn!(error = problem, "Some of what happened last is not remembered");
                 return;
             }
+            if self.state().once.is_some() && began.elapsed() >= ONCE_PATIENCE {
+                self.report.failed.push(("the journal".to_owned(), problem));
+                self.end();
+                continue;
+            }
             tokio::select! {
                 () = tokio::time::sleep(TRY_AGAIN) => {}
-                () = self.stop.cancelled() => self.end(),
+                () = self.stop.cancelled() => self.told_to_end(),
             }
         }
     }
@@ -277,6 +285,15 @@ impl Conductor {
             by, "Another conductor has taken over; this one ends, and its agents with it"
         );
         self.report.superseded = Some(by);
+        self.end();
+    }
+
+    /// Ends because somebody wants that, done or not.
+    fn told_to_end(&mut self) {
+        if !self.state().is_over() {
+            let why = "it was told to end before everything was done".to_owned();
+            self.report.failed.push(("carrel run".to_owned(), why));
+        }
         self.end();
     }
 

@@ -27,6 +27,18 @@ fn item_024_and_087_at_a_signal_agents_end_hooks_run_and_the_next_start_goes_on(
 }
 
 #[test]
+fn once_is_no_success_when_it_is_told_to_end_before_it_is_done() {
+    let office = Office::with(LONG);
+    office.issue("one");
+    let mut running = office.start_with(&["--once"]);
+    running.until("the agent works", || office.notes("starts") == "CAR-1\n");
+    running.signal(Signal::TERM);
+    assert_eq!(running.wait(), 1, "{}", running.log());
+    assert!(running.log().contains("[E_RUN_FAILED]"), "{}", running.log());
+    assert_eq!(office.notes("hooks"), "after\n");
+}
+
+#[test]
 fn an_issue_that_is_closed_ends_its_agent_and_loses_its_workspace() {
     let office = Office::with(LONG);
     office.issue("one");

@@ -1,5 +1,5 @@
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use carrel_agent::{FailureKind, Remains};
 use carrel_conductor::drive::Lasting;
@@ -55,6 +55,26 @@ async fn nothing_is_begun_that_could_not_be_written_down() {
     world.stuck.store(false, Ordering::SeqCst);
     working.until("it is done", |state| !state.outcomes.is_empty()).await;
     working.end().await;
+}
+
+#[tokio::test]
+async fn once_ends_when_the_journal_cannot_be_written_any_more() {
+    let closing = Arc::new(OnceLock::<Arc<AtomicBool>>::new());
+    let world = World::new({
+        let closing = Arc::clone(&closing);
+        move |_| {
+            closing.get().unwrap().store(true, Ordering::SeqCst);
+            Deed::Answer("done")
+        }
+    });
+    closing.set(Arc::clone(&world.closed)).unwrap();
+    world.issue("first").await;
+    let (conductor, _stop) = world.open(Lasting::Once).await.unwrap();
+    let ended = tokio::time::timeout(std::time::Duration::from_mins(1), conductor.run()).await;
+    let report = ended.expect("it ends by itself");
+    let (what, why) = &report.failed[0];
+    assert_eq!(what, "the journal");
+    assert!(why.contains("no room"), "{why}");
 }
 
 #[tokio::test]
