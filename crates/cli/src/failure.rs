@@ -84,6 +84,12 @@ pub(crate) enum Failure {
     Service(#[from] carrel_service::ServiceError),
     #[error(transparent)]
     Store(#[from] carrel_store::StoreError),
+    #[error("the database {path} cannot be used")]
+    Database {
+        path: String,
+        #[source]
+        source: carrel_store::StoreError,
+    },
     #[error("--data {path} cannot be used")]
     Data {
         path: String,
@@ -98,7 +104,7 @@ pub(crate) enum Failure {
     Issue(#[from] carrel_tracker::LocalError),
     #[error(transparent)]
     Conductor(#[from] carrel_conductor::drive::StartError),
-    #[error("not every agent ended well: {}", listed(failed))]
+    #[error("not everything went well: {}", listed(failed))]
     Runs { failed: Vec<(String, String)> },
     #[error("another carrel run has taken over the issues that this one worked off: {by}")]
     Superseded { by: String },
@@ -206,7 +212,7 @@ impl Coded for Failure {
             Self::CleanUp { .. } => Code::CleanUpIncomplete,
             Self::Key(error) => error.code(),
             Self::Service(error) => error.code(),
-            Self::Store(error) => error.code(),
+            Self::Store(error) | Self::Database { source: error, .. } => error.code(),
             Self::Client(error) => error.code(),
             Self::Credential(error) => error.code(),
             Self::Issue(error) => error.code(),
@@ -231,6 +237,7 @@ impl Coded for Failure {
             | Self::OwnDirectory { path }
             | Self::InsideWorkspace { path, .. }
             | Self::Data { path, .. }
+            | Self::Database { path, .. }
             | Self::NoData { path }
             | Self::DataInUse { path }
             | Self::StepsFile { path, .. }

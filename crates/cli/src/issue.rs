@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use carrel_config::Environment;
 use carrel_domain::SystemClock;
-use carrel_store::{Issues, Sqlite, SqliteOptions};
+use carrel_store::Issues;
 use carrel_tracker::Local;
 
 use self::arguments::DataArguments;
@@ -77,6 +77,5 @@ async fn issues(
     if missing == Missing::Refuse && !data.join("carrel.db").exists() {
         return Err(Failure::NoData { path: data.display().to_string() });
     }
-    let path = data::make(data)?.join("carrel.db");
-    Ok(Arc::new(Sqlite::open(&SqliteOptions { path })?))
+    Ok(Arc::new(data::database(&data::make(data)?)?))
 }

@@ -139,7 +139,7 @@ impl Code {
             Self::RecordUnreadable => Guide {
                 causes: &["the record was edited by hand, or the disk is damaged"],
                 remedies: &[
-                    "delete the record named in the message; the next create adopts the directory",
+                    "delete the record of a workspace that the message names, so that the next create adopts the directory; put back a copy of a database, or move it away to begin with nothing",
                 ],
             },
             Self::QuotaExceeded => Guide {
@@ -207,7 +207,9 @@ impl Code {
             },
             Self::WorkflowMissing => Guide {
                 causes: &["the path is wrong, or the file cannot be read"],
-                remedies: &["name the file with --config"],
+                remedies: &[
+                    "name the file behind `carrel run` or `carrel check`, or with --config of other commands",
+                ],
             },
             Self::SandboxViolation => Guide {
                 causes: &[
@@ -533,6 +535,7 @@ impl Code {
                 causes: &[
                     "the agent ended with an error, or could not be started",
                     "a hook failed before the agent began",
+                    "the tracker did not answer",
                 ],
                 remedies: &["read the log lines above, and the transcript that they name"],
             },
@@ -595,12 +598,12 @@ impl Code {
             },
             Self::ServerUnreachable => Guide {
                 causes: &[
-                    "no carrel serve runs there",
+                    "no carrel serve or carrel run --port runs there",
                     "the address or the port is another one",
                     "a firewall or a proxy stands between",
                 ],
                 remedies: &[
-                    "start `carrel serve`, or name the right one with --server or CARREL_SERVER",
+                    "start `carrel serve` or `carrel run --port 8080`, or name the right one with --server or CARREL_SERVER",
                     "ask `/healthz` there with curl",
                 ],
             },

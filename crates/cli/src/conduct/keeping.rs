@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use carrel_conductor::drive::scope_of;
 use carrel_config::{ConductorConfig, Environment, TrackerKind};
-use carrel_store::{Issues, Journal, Sqlite, SqliteOptions};
+use carrel_store::{Issues, Journal};
 use carrel_workspace::TrackerName;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 use crate::database::{Database, DatabaseSettings};
 use crate::failure::Failure;
 use crate::issue::relay::{self, Desk};
+use crate::serve::data as directory;
 
 /// How long `carrel run --once` waits for a database that is away.
 const ONCE: Duration = Duration::from_secs(30);
@@ -34,7 +35,7 @@ impl Keeping {
             let database = Some(database);
             return Ok(Self { journal: Arc::clone(&store) as _, issues: store, database });
         }
-        let store = Arc::new(Sqlite::open(&SqliteOptions { path: data.join("carrel.db") })?);
+        let store = Arc::new(directory::database(data)?);
         Ok(Self { journal: Arc::clone(&store) as _, issues: store, database: None })
     }
 

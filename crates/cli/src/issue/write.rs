@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use carrel_config::Environment;
 use carrel_store::{IssueChange, NewIssue};
-use carrel_tracker::{Issue, MAX_TEXT_BYTES, numbers_of};
+use carrel_tracker::{Issue, LocalError, MAX_TEXT_BYTES, numbers_of};
 
 use super::arguments::{CommentArguments, LabelArguments, MoveArguments, NewArguments};
 use super::{Missing, look, open};
@@ -95,10 +95,17 @@ fn text(given: &str) -> Result<String, Failure> {
     if given != "-" {
         return Ok(given.to_owned());
     }
-    let mut text = String::new();
+    let mut bytes = Vec::new();
     // One byte more than is allowed is enough to see that it is too much.
     let most = MAX_TEXT_BYTES as u64 + 1;
-    let read = io::stdin().lock().take(most).read_to_string(&mut text);
+    let read = io::stdin().lock().take(most).read_to_end(&mut bytes);
     read.map_err(|source| Failure::Start { doing: "reading stdin", source })?;
-    Ok(text)
+    if bytes.len() > MAX_TEXT_BYTES {
+        // It may be cut in the middle of a character, and is refused for its length.
+        return Ok(String::from_utf8_lossy(&bytes).into_owned());
+    }
+    String::from_utf8(bytes).map_err(|_| {
+        let rule = "is not UTF-8; convert it, say with iconv".to_owned();
+        LocalError::Refused { what: "the text on stdin", rule }.into()
+    })
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use carrel_domain::SystemClock;
 use carrel_service::{Alone, Bus, Feed, Redis, RedisService, Tasks};
-use carrel_store::{Sqlite, SqliteOptions, Store};
+use carrel_store::Store;
 use tokio_util::sync::CancellationToken;
 
 use super::settings::{Settings, Shared};
@@ -30,7 +30,7 @@ impl Backend {
         if let Some(shared) = &settings.shared {
             return Self::shared(shared, stop);
         }
-        let store = Sqlite::open(&SqliteOptions { path: data.join("carrel.db") })?;
+        let store = super::data::database(data)?;
         Ok(Self { tasks: tasks(Arc::new(store)), database: None, redis: None })
     }
 

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use carrel_api::auth::KEY_FILE;
 use carrel_config::Environment;
 use carrel_config::environment::CARREL_TOKEN_SECRET;
+use carrel_store::{Sqlite, SqliteOptions};
 
 use crate::failure::Failure;
 
@@ -62,6 +63,14 @@ pub(crate) fn make(path: &Path) -> Result<PathBuf, Failure> {
     let path = std::fs::canonicalize(path).map_err(failed)?;
     check_owner(&path).map_err(failed)?;
     Ok(path)
+}
+
+/// Opens the database in the directory, and makes it if it is missing.
+pub(crate) fn database(directory: &Path) -> Result<Sqlite, Failure> {
+    let path = directory.join("carrel.db");
+    let shown = path.display().to_string();
+    Sqlite::open(&SqliteOptions { path })
+        .map_err(|source| Failure::Database { path: shown, source })
 }
 
 /// Refuses a directory that others own or may change.

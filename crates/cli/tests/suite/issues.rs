@@ -17,10 +17,10 @@ fn told(world: &World, arguments: &[&str]) -> Value {
 }
 
 /// Runs a command that reads a text.
-fn fed(mut command: Command, text: &str) -> Run {
+fn fed(mut command: Command, text: &[u8]) -> Run {
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
-    child.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+    child.stdin.take().unwrap().write_all(text).unwrap();
     let output = child.wait_with_output().unwrap();
     Run {
         code: output.status.code().unwrap_or(-1),
@@ -65,7 +65,7 @@ fn an_issue_is_made_listed_shown_moved_labelled_and_commented_on() {
     assert_eq!(issue(&world, &["move", "CAR-1", "Done"]).stdout, "CAR-1: Done\n");
     let labelled = issue(&world, &["label", "CAR-2", "UI", "ux", "--remove", "bug"]);
     assert_eq!(labelled.stdout, "CAR-2: ui, ux\n");
-    let said = fed(world.bare(&["issue", "comment", "CAR-2", "-"]), "from stdin\n");
+    let said = fed(world.bare(&["issue", "comment", "CAR-2", "-"]), b"from stdin\n");
     assert_eq!((said.code, said.stdout.as_str()), (0, ""), "{}", said.stderr);
     issue(&world, &["comment", "CAR-2", "--author", "anna", "-x is broken"]);
     let shown = told(&world, &["show", "car-2"]);
@@ -103,11 +103,19 @@ fn what_cannot_be_done_names_the_issue_and_the_way_out() {
         assert!(run.stderr.contains(said), "{arguments:?}: {}", run.stderr);
     }
     assert_eq!(issue(&world, &["label", "CAR-1"]).code, 2);
-    let long = fed(
-        world.bare(&["issue", "new", "--title", "x", "--description", "-", "--json"]),
-        &"x".repeat(300 << 10),
-    );
-    assert_eq!(long.error()["code"], "E_INVALID_ARGUMENTS", "{}", long.stderr);
+    let described = |text: &[u8]| {
+        fed(world.bare(&["issue", "new", "--title", "x", "--description", "-", "--json"]), text)
+    };
+    for (text, said) in [
+        (&b"x".repeat(300 << 10), "longer than 256 KiB"),
+        // Wherever it is cut, that is inside a character.
+        (&"\u{1f4dd}".repeat(75 << 10).into_bytes(), "longer than 256 KiB"),
+        (&b"caf\xe9".to_vec(), "is not UTF-8"),
+    ] {
+        let run = described(text);
+        assert_eq!((run.code, &run.error()["code"]), (1, &json!("E_INVALID_ARGUMENTS")), "{said}");
+        assert!(run.stderr.contains(said), "{}", run.stderr);
+    }
     assert_eq!(told(&world, &["ls"])["issues"].as_array().unwrap().len(), 1);
 }
 

@@ -81,6 +81,10 @@ fn item_023_a_hook_that_fails_before_the_run_starts_no_agent() {
     );
     assert_eq!(office.notes("hooks"), "after\n");
     assert!(!office.world.path("outside/agent").exists());
+    let mut lines = run.stderr.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let named = lines.find_map(|line| line["fields"]["transcript"].as_str().map(str::to_owned));
+    let transcript = std::fs::read_to_string(named.expect(&run.stderr)).unwrap();
+    assert!(transcript.contains("hook before_run failed"), "{transcript}");
 }
 
 #[test]
@@ -182,6 +186,16 @@ fn item_085_086_and_088_what_cannot_be_started_says_why() {
         assert!(run.stderr.contains(missing), "{}", run.stderr);
     }
     office.write("agent: {kind: command, command: 'sleep 100'}");
+    let database = office.world.path("data/carrel.db");
+    std::fs::create_dir(database.parent().unwrap()).unwrap();
+    std::fs::write(&database, "not a database").unwrap();
+    for arguments in [&["run", "--once", "--json"][..], &["issue", "ls", "--json"]] {
+        let run = Run::of(office.command(arguments));
+        assert_eq!((run.code, &run.error()["code"]), (1, &json!("E_RECORD_UNREADABLE")));
+        let message = run.error()["message"].as_str().unwrap().to_owned();
+        assert!(message.contains(database.to_str().unwrap()), "{message}");
+    }
+    std::fs::remove_file(database).unwrap();
     office.issue("one");
     let running = office.start();
     running.until("it has begun", || running.log().contains("Dispatched"));
