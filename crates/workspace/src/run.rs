@@ -345,6 +345,9 @@ fn settle(
     on_change: OnChange,
 ) -> Result<Settled, RunError> {
     let settled = trusted(trust).settle(directory, on_change).map_err(RunError::Workspace)?;
+    if directory.top().is_ok_and(|top| top.links == 0) {
+        return Err(RunError::Gone { workspace: directory.path().to_owned() });
+    }
     match (on_change, settled.overfull) {
         (OnChange::Restore, Some(path)) => Err(RunError::Overfull { path }),
         (_, overfull) => Ok(Settled { overfull, ..settled }),
@@ -525,4 +528,21 @@ pub fn state_directory(environment: &Environment) -> Option<PathBuf> {
 /// Tells whether Carrel ended the command because of its quota.
 fn stopped_for_quota(outcome: &Outcome, overrun: Option<&Overrun>) -> bool {
     overrun.is_some() || outcome.excess == Some(Excess::Disk)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_workspace_that_was_removed_is_not_taken_for_an_overfull_one() {
+        let workspace = tempfile::tempdir().unwrap();
+        let directory = Root::open(workspace.path()).unwrap();
+        let trust = OnceLock::from(Mutex::new(Trust::take(&directory).unwrap()));
+        workspace.close().unwrap();
+        for on_change in [OnChange::Restore, OnChange::Report] {
+            let settled = settle(&trust, &directory, on_change);
+            assert!(matches!(settled, Err(RunError::Gone { .. })), "{settled:?}");
+        }
+    }
 }

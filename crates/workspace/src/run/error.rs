@@ -103,6 +103,15 @@ pub enum RunError {
         /// The directory, relative to the workspace.
         path: PathBuf,
     },
+    /// Somebody has removed the workspace.
+    #[error(
+        "{} was removed while a command ran in it; what ran has run. Leave it alone while it is in use",
+        workspace.display()
+    )]
+    Gone {
+        /// The workspace.
+        workspace: PathBuf,
+    },
     /// Files of the workspace could not be looked at.
     #[error(transparent)]
     Files(#[from] Error),
@@ -132,6 +141,7 @@ impl Coded for RunError {
             Self::Resources(_) | Self::SshKey { .. } => Code::SpawnFailed,
             Self::Scratch { .. } => Code::Io,
             Self::Overfull { .. } => Code::RunsLater,
+            Self::Gone { .. } => Code::WorkspaceNotFound,
             Self::Files(error) => error.code(),
         }
     }
@@ -157,6 +167,7 @@ impl Coded for RunError {
             Self::Resources(_) | Self::SshKey { .. } | Self::Trial(_) => json!({}),
             Self::Scratch { home, .. } => json!({ "path": home.to_string_lossy() }),
             Self::Overfull { path } => json!({ "path": shown(path) }),
+            Self::Gone { workspace } => json!({ "path": workspace.to_string_lossy() }),
             Self::Files(error) => error.detail(),
         }
     }
