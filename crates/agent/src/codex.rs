@@ -27,6 +27,7 @@ use crate::process::Input;
 use crate::reporter::Reporter;
 use crate::rpc::{Connection, Dialect, Message, UNKNOWN_METHOD};
 use crate::toolbox::{Toolbox, Used};
+use crate::tools::ToolCall;
 use crate::{Agent, NotOpened, Opening, Remains, Session};
 use question::Verdict;
 use settings::Settings;
@@ -40,6 +41,9 @@ const INTERRUPT_PATIENCE: Duration = Duration::from_secs(2);
 
 /// How long the server has to end by itself when its input has ended.
 const END_PATIENCE: Duration = Duration::from_secs(1);
+
+/// What answers to its tools are made for: its model sees text alone.
+const CLIENT: &str = "codex";
 
 /// The Codex app server as an agent.
 #[derive(Debug)]
@@ -291,8 +295,11 @@ impl Working {
                 Err(failure)
             }
             Verdict::Use { tool, arguments } => {
-                let call = self.tools.begin(tool, arguments, self.tools.cancellation());
-                let id = id.clone();
+                let call = ToolCall {
+                    client: Some(CLIENT.to_owned()),
+                    ..ToolCall::new(tool, arguments, self.tools.cancellation())
+                };
+                let (id, call) = (id.clone(), self.tools.begin(call));
                 self.calls.spawn(async move { (id, call.await) });
                 Ok(())
             }

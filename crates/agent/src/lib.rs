@@ -25,8 +25,8 @@ mod usage;
 
 pub use event::{Event, Tokens};
 pub use failure::{Failure, FailureKind};
-pub use offer::relay;
-pub use tools::{ToolAnswer, ToolCall, Tools};
+pub use offer::{relay, sweep};
+pub use tools::{Progress, ToolAnswer, ToolCall, Tools};
 
 use std::fmt;
 use std::sync::Arc;

@@ -5,6 +5,7 @@
 //! stdin and stdout and a socket that the session listens on.
 
 mod mcp;
+mod sweep;
 mod talk;
 
 use std::io::{self, Read, Write};
@@ -13,7 +14,9 @@ use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::net::UnixStream as BlockingStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
+use rustix::fs::{Mode, chmod};
 use tokio::net::UnixListener;
 use tokio::sync::Semaphore;
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -21,10 +24,17 @@ use tracing::debug;
 
 use crate::reporter::Reporter;
 use crate::toolbox::Toolbox;
+pub use sweep::sweep;
 use talk::Talk;
 
 /// How many relays one session serves at once.
 const MAX_RELAYS: usize = 16;
+
+/// How the names of directories begin that tools are offered in.
+const PREFIX: &str = "carrel-tools-";
+
+/// How long such a directory may be without a socket.
+const BINDING: Duration = Duration::from_hours(1);
 
 /// How much is read at once.
 const CHUNK_BYTES: usize = 16 << 10;
@@ -33,23 +43,27 @@ const CHUNK_BYTES: usize = 16 << 10;
 #[derive(Debug)]
 pub(crate) struct Offer {
     directory: PathBuf,
+    /// What the socket in it is called.
+    name: String,
     tools: Arc<Toolbox>,
     _stop: DropGuard,
 }
 
 impl Offer {
-    /// Listens in a new directory that nobody else may enter.
+    /// Listens in a new directory where nobody else finds the socket.
     pub(crate) fn open(
         temporary: &Path,
         tools: Arc<Toolbox>,
         reporter: Reporter,
     ) -> io::Result<Self> {
-        let directory = temporary.join(format!("carrel-tools-{:016x}", fastrand::u64(..)));
+        let directory = temporary.join(format!("{PREFIX}{:016x}", fastrand::u64(..)));
         std::fs::DirBuilder::new().mode(0o700).create(&directory)?;
         let stop = CancellationToken::new();
         let held = Arc::clone(&tools);
-        let offer = Self { directory, tools: held, _stop: stop.clone().drop_guard() };
+        let name = secret_name()?;
+        let offer = Self { directory, name, tools: held, _stop: stop.clone().drop_guard() };
         let listener = UnixListener::bind(offer.socket())?;
+        offer.let_in_whoever_knows_it()?;
         tokio::spawn(async move {
             let serving = serve(&listener, &tools, &reporter, &stop);
             tokio::select! {
@@ -72,9 +86,19 @@ impl Offer {
         tools.close().await;
     }
 
+    /// Lets an agent in that runs as somebody else, as those of root do where there are no namespaces. Who
+    /// that will be is not known yet, so the name of the socket is the key: others cannot list it.
+    fn let_in_whoever_knows_it(&self) -> io::Result<()> {
+        if rustix::process::geteuid().is_root() {
+            chmod(self.socket(), Mode::from_raw_mode(0o666))?;
+            chmod(&self.directory, Mode::from_raw_mode(0o711))?;
+        }
+        Ok(())
+    }
+
     /// Returns the socket in it.
     pub(crate) fn socket(&self) -> PathBuf {
-        self.directory.join("socket")
+        self.directory.join(&self.name)
     }
 }
 
@@ -86,6 +110,13 @@ impl Drop for Offer {
     }
 }
 
+/// Returns a name that nobody can guess.
+fn secret_name() -> io::Result<String> {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes).map_err(io::Error::other)?;
+    Ok(format!("{:032x}", u128::from_ne_bytes(bytes)))
+}
+
 /// Serves relays until the socket breaks.
 async fn serve(
     listener: &UnixListener,
@@ -95,7 +126,11 @@ async fn serve(
 ) {
     let places = Arc::new(Semaphore::new(MAX_RELAYS));
     while let Ok((stream, _)) = listener.accept().await {
-        let Ok(place) = Arc::clone(&places).try_acquire_owned() else { continue };
+        let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
+            // One that does not read it sees that the connection ends.
+            let _ = stream.try_write(format!("{}\n", mcp::too_many(MAX_RELAYS)).as_bytes());
+            continue;
+        };
         let talk = Talk::new(stream, Arc::clone(tools), reporter.clone());
         let stop = stop.clone();
         tokio::spawn(async move {

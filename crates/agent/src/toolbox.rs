@@ -70,12 +70,10 @@ impl Toolbox {
     /// Begins to use a tool, beside whatever else is done. It goes on if nobody waits.
     pub(crate) fn begin(
         self: &Arc<Self>,
-        tool: String,
-        arguments: Value,
-        cancel: CancellationToken,
+        call: ToolCall,
     ) -> impl Future<Output = Used> + Send + use<> {
-        let (own, name) = (Arc::clone(self), tool.clone());
-        let call = self.running.spawn(async move { own.call(tool, arguments, cancel).await });
+        let (own, name) = (Arc::clone(self), call.name.clone());
+        let call = self.running.spawn(async move { own.call(call).await });
         async move {
             call.await.unwrap_or_else(|error| {
                 error!(%error, tool = name, "a tool broke off");
@@ -86,8 +84,8 @@ impl Toolbox {
     }
 
     /// Uses a tool. One that is not there fails, and says which are.
-    async fn call(&self, tool: String, arguments: Value, cancel: CancellationToken) -> Used {
-        let tool = tool.trim().to_owned();
+    async fn call(&self, call: ToolCall) -> Used {
+        let (tool, cancel) = (call.name.trim().to_owned(), call.cancel.clone());
         let known: Vec<&str> =
             self.list.iter().filter_map(|tool| tool.get("name")?.as_str()).collect();
         if !known.contains(&tool.as_str()) {
@@ -100,7 +98,7 @@ impl Toolbox {
             biased;
             () = cancel.cancelled() => problem("it was cancelled before it began"),
             place = self.places.acquire() => {
-                let answer = self.bounded(&tool, arguments, cancel.clone()).await;
+                let answer = self.bounded(ToolCall { name: tool.clone(), ..call }).await;
                 drop(place);
                 answer
             }
@@ -109,8 +107,8 @@ impl Toolbox {
         Used { tool, answer, event }
     }
 
-    async fn bounded(&self, tool: &str, arguments: Value, cancel: CancellationToken) -> ToolAnswer {
-        let call = ToolCall { name: tool.to_owned(), arguments, cancel: cancel.clone() };
+    async fn bounded(&self, call: ToolCall) -> ToolAnswer {
+        let (tool, cancel) = (call.name.clone(), call.cancel.clone());
         let mut work = std::pin::pin!(self.tools.call(call));
         let is_late = tokio::select! {
             answer = &mut work => return answer,

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use serde_json::{Value, json};
+use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 /// Tools that an agent is offered, run outside its walls.
@@ -27,6 +28,38 @@ pub struct ToolCall {
     pub arguments: Value,
     /// Ends the work, because nobody waits for it any more. It still has to be answered.
     pub cancel: CancellationToken,
+    /// What the agent calls itself, where it tells.
+    pub client: Option<String>,
+    /// Where to say how far the work is, if the agent wants to know.
+    pub progress: Option<Progress>,
+}
+
+impl ToolCall {
+    /// Uses a tool for somebody who only wants the answer.
+    pub fn new(name: impl Into<String>, arguments: Value, cancel: CancellationToken) -> Self {
+        Self { name: name.into(), arguments, cancel, client: None, progress: None }
+    }
+}
+
+/// Takes news about one use of a tool.
+#[derive(Debug)]
+pub struct Progress {
+    pub(crate) token: Value,
+    pub(crate) notices: mpsc::Sender<Value>,
+}
+
+impl Progress {
+    /// Says how far the work is, and what it is doing. Whoever does not keep up misses some.
+    pub fn report(&self, done: f64, total: Option<f64>, message: &str) {
+        let mut params =
+            json!({ "progressToken": self.token, "progress": done, "message": message });
+        if let Some(total) = total {
+            params["total"] = total.into();
+        }
+        let _ = self.notices.try_send(json!({
+            "jsonrpc": "2.0", "method": "notifications/progress", "params": params,
+        }));
+    }
 }
 
 /// What an agent is told.
@@ -34,6 +67,8 @@ pub struct ToolCall {
 pub struct ToolAnswer {
     /// Pieces of text and pictures, in the words of MCP.
     pub content: Vec<Value>,
+    /// The same for programs, if the agent does not take it for all there is.
+    pub facts: Option<Value>,
     /// Whether it was refused or failed.
     pub is_error: bool,
 }
@@ -50,6 +85,7 @@ impl ToolAnswer {
     }
 
     fn text(text: impl Into<String>, is_error: bool) -> Self {
-        Self { content: vec![json!({ "type": "text", "text": text.into() })], is_error }
+        let content = vec![json!({ "type": "text", "text": text.into() })];
+        Self { content, facts: None, is_error }
     }
 }

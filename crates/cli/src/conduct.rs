@@ -76,6 +76,8 @@ async fn conduct(
     let loaded = boundary::policy(&arguments.boundary, environment)?;
     let runner =
         boundary::runner(&arguments.boundary, loaded.policy, environment, Purpose::ManyCommands)?;
+    let temporary = environment.temp_dir();
+    tokio::task::spawn_blocking(move || carrel_agent::sweep(&temporary));
     let data = data::make(&arguments.data)?;
     let keeping = Keeping::open(environment, &data)?;
     let stop = CancellationToken::new();

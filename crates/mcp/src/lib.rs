@@ -35,6 +35,6 @@ pub use limits::{
     SHUTDOWN_GRACE, STREAM_LINGER, WRITE_STALL,
 };
 pub use server::{
-    Facts, Offer, OfferHandler, OfferServer, ToolHandler, ToolServer, plain_content, plain_tool,
+    Facts, Offer, OfferHandler, OfferServer, ToolHandler, ToolServer, content_for, plain_tool,
 };
 pub use stdio::{StdioError, serve_lines, serve_stdio};

@@ -23,7 +23,7 @@ use tracing::{debug, warn};
 
 use crate::http::Scope;
 use audience::Audience;
-pub use audience::{Facts, plain_content, plain_tool};
+pub use audience::{Facts, content_for, plain_tool};
 use handles::Handles;
 pub use offer::{Offer, OfferHandler, OfferServer};
 

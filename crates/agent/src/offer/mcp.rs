@@ -8,13 +8,18 @@ use crate::toolbox::Used;
 /// What is said to those who do not say which revision they speak.
 const REVISION: &str = "2025-06-18";
 
+/// The code for a server that has too much to do.
+const BUSY: i64 = -32000;
+
 /// What a line asks for.
 #[derive(Debug, PartialEq)]
 pub(super) enum Asked {
     /// This answer, at once.
     Answer(Value),
     /// The use of a tool, to be answered under this id.
-    Call { id: Value, tool: String, arguments: Value },
+    Call { id: Value, tool: String, arguments: Value, progress: Option<Value> },
+    /// This answer, at once. It is asked by whoever calls itself this.
+    Welcome { client: Option<String>, answer: Value },
     /// The end of the request with this id.
     Cancel(Value),
     /// Nothing.
@@ -25,7 +30,10 @@ pub(super) enum Asked {
 pub(super) fn read(line: &str, tools: &[Value]) -> Asked {
     match Message::of(line) {
         Message::Request { id, method, params } => match method.as_str() {
-            "initialize" => Asked::Answer(result(&id, &introduction(&params))),
+            "initialize" => Asked::Welcome {
+                client: params["clientInfo"]["name"].as_str().map(str::to_owned),
+                answer: result(&id, &introduction(&params)),
+            },
             "ping" => Asked::Answer(result(&id, &json!({}))),
             "tools/list" => Asked::Answer(result(&id, &json!({ "tools": tools }))),
             "tools/call" => call(id, &params),
@@ -55,17 +63,29 @@ fn introduction(params: &Value) -> Value {
 fn call(id: Value, params: &Value) -> Asked {
     let tool = params["name"].as_str().unwrap_or_default().to_owned();
     let arguments = params.get("arguments").filter(|arguments| !arguments.is_null());
-    Asked::Call { id, tool, arguments: arguments.cloned().unwrap_or_else(|| json!({})) }
+    let arguments = arguments.cloned().unwrap_or_else(|| json!({}));
+    let progress = params.pointer("/_meta/progressToken").cloned();
+    Asked::Call { id, tool, arguments, progress }
 }
 
 /// Says what came of the use of a tool.
 pub(super) fn told(id: &Value, used: &Used) -> Value {
     let answer = &used.answer;
-    result(id, &json!({ "content": answer.content, "isError": answer.is_error }))
+    let mut told = json!({ "content": answer.content, "isError": answer.is_error });
+    if let Some(facts) = &answer.facts {
+        told["structuredContent"] = facts.clone();
+    }
+    result(id, &told)
 }
 
 fn result(id: &Value, result: &Value) -> Value {
     json!({ "jsonrpc": "2.0", "id": id, "result": result })
+}
+
+/// Says to one more client why it is not served.
+pub(super) fn too_many(most: usize) -> Value {
+    let message = format!("{most} clients use the tools of this session already; end one of them");
+    json!({ "jsonrpc": "2.0", "id": null, "error": { "code": BUSY, "message": message } })
 }
 
 fn refusal(id: &Value, message: &str) -> Value {

@@ -8,6 +8,7 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, Interest};
 use tokio::net::UnixStream;
+use tokio::sync::mpsc;
 use tokio::task::{JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 
@@ -16,9 +17,13 @@ use super::mcp::{self, Asked};
 use crate::lines::{Line, Splitter};
 use crate::reporter::Reporter;
 use crate::toolbox::{Toolbox, Used};
+use crate::tools::{Progress, ToolCall};
 
 /// How many calls of one relay wait or run. More are not read until one is over.
 const MAX_CALLS: usize = 64;
+
+/// News about calls that wait to be told. More are left out: the next says more.
+const MAX_NOTICES: usize = 16;
 
 /// How often it is looked whether a relay that asks for nothing more still waits for answers.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
@@ -32,6 +37,10 @@ pub(super) struct Talk {
     calls: JoinSet<(Value, Used)>,
     /// What ends each call, by the id that the agent gave it.
     running: HashMap<String, CancellationToken>,
+    /// What the agent calls itself.
+    client: Option<String>,
+    /// News about calls.
+    notices: (mpsc::Sender<Value>, mpsc::Receiver<Value>),
 }
 
 impl Drop for Talk {
@@ -42,7 +51,9 @@ impl Drop for Talk {
 
 impl Talk {
     pub(super) fn new(stream: UnixStream, tools: Arc<Toolbox>, reporter: Reporter) -> Self {
-        Self { stream, tools, reporter, calls: JoinSet::new(), running: HashMap::new() }
+        let (calls, running) = (JoinSet::new(), HashMap::new());
+        let notices = mpsc::channel(MAX_NOTICES);
+        Self { stream, tools, reporter, calls, running, client: None, notices }
     }
 
     /// Answers until the relay asks for nothing more. Calls run beside each other, and beside all else
@@ -54,6 +65,7 @@ impl Talk {
                 Some(done) = self.calls.join_next(), if !self.calls.is_empty() => {
                     self.tell(done).await?;
                 }
+                Some(notice) = self.notices.1.recv() => self.write(&notice).await?,
                 length = self.stream.read(&mut chunk), if self.calls.len() < MAX_CALLS => {
                     let length = length?;
                     if length == 0 {
@@ -73,6 +85,7 @@ impl Talk {
         while !self.calls.is_empty() {
             tokio::select! {
                 Some(done) = self.calls.join_next() => self.tell(done).await?,
+                Some(notice) = self.notices.1.recv() => self.write(&notice).await?,
                 () = tokio::time::sleep(LOOK_EVERY) => {
                     if self.stream.ready(Interest::WRITABLE).await?.is_write_closed() {
                         return Ok(());
@@ -86,10 +99,19 @@ impl Talk {
     async fn heed(&mut self, line: &str) -> io::Result<()> {
         match mcp::read(line, self.tools.list()) {
             Asked::Answer(answer) => self.write(&answer).await,
-            Asked::Call { id, tool, arguments } => {
+            Asked::Welcome { client, answer } => {
+                self.client = client;
+                self.write(&answer).await
+            }
+            Asked::Call { id, tool, arguments, progress } => {
                 let cancel = self.tools.cancellation();
                 self.running.insert(id.to_string(), cancel.clone());
-                let call = self.tools.begin(tool, arguments, cancel);
+                let notices = self.notices.0.clone();
+                let call = self.tools.begin(ToolCall {
+                    client: self.client.clone(),
+                    progress: progress.map(|token| Progress { token, notices }),
+                    ..ToolCall::new(tool, arguments, cancel)
+                });
                 self.calls.spawn(async move { (id, call.await) });
                 Ok(())
             }
@@ -107,6 +129,10 @@ impl Talk {
     async fn tell(&mut self, done: Result<(Value, Used), JoinError>) -> io::Result<()> {
         let (id, used) = done.map_err(io::Error::other)?;
         self.reporter.something(used.event, Some(&used.tool)).await;
+        // None is told after the answer that it leads to.
+        while let Ok(notice) = self.notices.1.try_recv() {
+            self.write(&notice).await?;
+        }
         if self.running.remove(&id.to_string()).is_none() {
             return Ok(());
         }

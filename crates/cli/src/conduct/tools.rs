@@ -10,10 +10,10 @@ use carrel_agent::{ToolAnswer, ToolCall, Tools};
 use carrel_conductor::drive::{Bench, ToolsMaker};
 use carrel_config::{AgentToolset, ConductorConfig, Workflow};
 use carrel_domain::{Network, WorkspaceAccess, message_of};
-use carrel_mcp::{plain_content, plain_tool};
+use carrel_mcp::{content_for, plain_tool};
 use carrel_tools::{
-    CallOptions, Door, Events, GitOptions, Place, Registry, SECRET_TOOLS, Secrets, Session, Terms,
-    Toolbox, ToolboxOptions, Toolset, WorkspaceEntry, Workspaces,
+    CallOptions, Door, Events, GitOptions, Place, Progress, Registry, SECRET_TOOLS, Secrets,
+    Session, Terms, Toolbox, ToolboxOptions, Toolset, WorkspaceEntry, Workspaces,
 };
 use carrel_workspace::Runner;
 use futures_util::FutureExt as _;
@@ -111,6 +111,15 @@ fn terms(workflow: &Workflow, config: &ConductorConfig) -> Terms {
     }
 }
 
+/// An agent that wants to know how far a tool is.
+struct Listener(carrel_agent::Progress);
+
+impl Progress for Listener {
+    fn report(&self, done: f64, total: Option<f64>, message: &str) {
+        self.0.report(done, total, message);
+    }
+}
+
 #[async_trait::async_trait]
 impl Tools for OwnTools {
     fn list(&self) -> Vec<Value> {
@@ -118,14 +127,17 @@ impl Tools for OwnTools {
     }
 
     async fn call(&self, call: ToolCall) -> ToolAnswer {
-        let ToolCall { name, arguments, cancel } = call;
+        let ToolCall { name, arguments, cancel, client, progress } = call;
         let Value::Object(arguments) = arguments else {
             return ToolAnswer::failed(format!("the arguments of {name} have to be an object"));
         };
         let terms = self.terms.clone();
-        let options = CallOptions { cancel, terms, ..CallOptions::new(Door::Agent) };
+        let progress = progress.map(|news| Arc::new(Listener(news)) as Arc<dyn Progress>);
+        let options = CallOptions { cancel, terms, progress, ..CallOptions::new(Door::Agent) };
         let answer = self.registry.call(&self.session, &name, arguments, options).await;
-        ToolAnswer { is_error: answer.is_error, content: plain_content(answer) }
+        let is_error = answer.is_error;
+        let (content, facts) = content_for(client.as_deref(), answer);
+        ToolAnswer { content, facts, is_error }
     }
 
     async fn close(&self) {

@@ -27,7 +27,7 @@ impl IssueTools {
     }
 
     async fn ask_tracker(&self, call: ToolCall) -> ToolAnswer {
-        let ToolCall { name, arguments, cancel } = call;
+        let ToolCall { name, arguments, cancel, .. } = call;
         let work = timeout(LIMIT, self.tracker.call(&self.issue, &name, arguments));
         let failed = |message: String| {
             ToolAnswer::failed(json!({ "error": { "message": message } }).to_string())
@@ -134,7 +134,7 @@ mod tests {
     }
 
     fn call(name: &str, cancel: &CancellationToken) -> ToolCall {
-        ToolCall { name: name.to_owned(), arguments: json!({}), cancel: cancel.clone() }
+        ToolCall::new(name, json!({}), cancel.clone())
     }
 
     #[tokio::test]

@@ -80,10 +80,12 @@ pub fn plain_tool(definition: &Definition) -> Value {
     json!(Audience::TextAlone.tool(encode::tool(definition)))
 }
 
-/// Puts an answer into words for an agent whose model sees text alone: the pieces of its content.
-pub fn plain_content(answer: Answer) -> Vec<Value> {
-    let result = Audience::TextAlone.result(encode::result(answer));
-    result.content.iter().map(|piece| json!(piece)).collect()
+/// Puts an answer into words for the client of this name: the pieces of its content, and the facts if the
+/// client would not show them alone.
+pub fn content_for(client: Option<&str>, answer: Answer) -> (Vec<Value>, Option<Value>) {
+    let audience = client.map_or(Audience::Both, Audience::named);
+    let result = audience.result(encode::result(answer));
+    (result.content.iter().map(|piece| json!(piece)).collect(), result.structured_content)
 }
 
 #[cfg(test)]

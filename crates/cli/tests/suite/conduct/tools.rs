@@ -75,6 +75,7 @@ fn an_agent_has_the_tools_of_the_tracker_and_of_carrel_for_its_workspace_alone()
     assert_eq!(unique.len(), names.len(), "no two tools have the same name");
     assert!(!told(&answers[2]).1, "{}", answers[2]);
     assert!(told(&answers[3]).0.contains("by a tool"), "{}", answers[3]);
+    assert_eq!(answers[3]["result"]["structuredContent"]["path"], "made.txt", "{}", answers[3]);
     let (text, is_error) = told(&answers[4]);
     let workspace = office.workspace("CAR-1");
     assert!(text.contains("by a tool") && text.contains(workspace.to_str().unwrap()), "{text}");

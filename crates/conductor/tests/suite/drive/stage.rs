@@ -162,8 +162,8 @@ impl Session for Speaking {
             }
             Deed::Move(state) => {
                 let arguments = serde_json::json!({ "state": state });
-                let (name, cancel) = ("issue_move".to_owned(), CancellationToken::new());
-                let told = self.opening.tools.call(ToolCall { name, arguments, cancel }).await;
+                let call = ToolCall::new("issue_move", arguments, CancellationToken::new());
+                let told = self.opening.tools.call(call).await;
                 assert!(!told.is_error, "{told:?}");
                 Ok(format!("moved to {state}"))
             }
