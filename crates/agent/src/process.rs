@@ -9,7 +9,7 @@ use carrel_domain::message_of;
 use carrel_exec::{
     CaptureLimits, End, Output, Piece, SpawnError, Started, Stdin, Stop, StreamName,
 };
-use carrel_workspace::{Completed, Desk, RunError, RunRequest, Runner};
+use carrel_workspace::{Completed, Desk, LimitReached, RunError, RunRequest, Runner};
 use rustix::pipe::{PipeFlags, pipe_with};
 use tokio::io::AsyncWriteExt;
 use tokio::net::unix::pipe::Sender;
@@ -220,6 +220,9 @@ impl Ending {
         let outcome = &completed.outcome;
         let how = match (outcome.stop, completed.limit, outcome.end) {
             (Some(Stop::Cancelled | Stop::Deadline), _, _) => "it was stopped".to_owned(),
+            (None, Some(LimitReached::Quota), _) => "it reached the quota of its workspace, which \
+                 workspace.quota_gb and workspace.quota_files set"
+                .to_owned(),
             (None, Some(limit), _) => {
                 let limit = serde_json::to_value(limit).unwrap_or_default();
                 let limit = limit.as_str().unwrap_or_default();

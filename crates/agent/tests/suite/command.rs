@@ -69,6 +69,14 @@ async fn questions_and_limits_are_outcomes_of_their_own() {
 }
 
 #[tokio::test]
+async fn whoever_fills_the_workspace_is_told_which_setting_that_is() {
+    let script = "for name in $(seq 20000); do : > $name; done; sleep 100";
+    let (ended, _) = Lab::new().await.command(script).await;
+    let message = ended.unwrap_err().message;
+    assert!(message.contains("workspace.quota_files"), "{message}");
+}
+
+#[tokio::test]
 async fn a_limit_that_the_command_got_over_is_no_failure() {
     let lab = Lab::new().await;
     let script = r#"echo '{"event":"rate_limited"}'; echo done"#;
