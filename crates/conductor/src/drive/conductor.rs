@@ -12,7 +12,7 @@ use carrel_workspace::Runner;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
-use tracing::info;
+use tracing::{info, warn};
 
 use super::act::Active;
 use super::error::StartError;
@@ -26,7 +26,7 @@ use super::work::Message;
 use super::{Lasting, Options, memory, takeover};
 use crate::entry::{Retry, RunId, Stage, Why};
 use crate::rules::Rules;
-use crate::state::State;
+use crate::state::{Mode, State};
 
 /// Messages that may wait for the loop. Whoever has more to tell waits.
 const WAITING_MESSAGES: usize = 1024;
@@ -90,6 +90,10 @@ impl Conductor {
         journal.forget_runs(&tenure, Timestamp::from_millis(long_ago)).await?;
         let remembered = memory::recall(&*journal, &scope).await?;
         info!(scope, issues = remembered.entries.len(), "Conductor starts");
+        if remembered.ledger.mode != Mode::Working {
+            let mode = serde_json::json!(remembered.ledger.mode);
+            warn!(%mode, "Nothing is begun, as somebody said before; `carrel conductor resume` changes that");
+        }
         // A run that was over may have left a process that could not be ended.
         unsettled.extend(remembered.entries.keys().cloned());
         let rules = Rules::of(setup.config());

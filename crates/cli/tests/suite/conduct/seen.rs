@@ -173,7 +173,11 @@ fn orders_are_given_on_the_command_line_too() {
     assert!(tell(&["resume"]).stdout.starts_with("working"));
     running
         .until("it runs again", || tell(&["show", "CAR-1"]).stdout.starts_with("CAR-1: running\n"));
+    assert_eq!(tell(&["pause"]).code, 0);
     assert_eq!(running.end(), 0);
+    let paused = office.once();
+    assert_eq!(paused.code, 0, "{}", paused.stderr);
+    assert!(paused.stderr.contains("`carrel conductor resume` changes that"), "{}", paused.stderr);
 }
 
 #[test]
