@@ -159,6 +159,12 @@ pub(crate) enum Failure {
     OpenWorker { host: std::net::IpAddr },
     #[error("could not write the output")]
     Output(#[source] io::Error),
+    #[error("could not listen on {address}, which another program may use; name another port")]
+    Listen {
+        address: String,
+        #[source]
+        source: io::Error,
+    },
     #[error("could not start: {doing}")]
     Start {
         doing: &'static str,
@@ -221,7 +227,7 @@ impl Coded for Failure {
             Self::NoData { .. } => Code::NotFound,
             Self::DataInUse { .. } | Self::Superseded { .. } => Code::WorkspaceBusy,
             Self::Data { .. } | Self::StepsFile { .. } | Self::Output(_) => Code::Io,
-            Self::Start { .. } => Code::SpawnFailed,
+            Self::Start { .. } | Self::Listen { .. } => Code::SpawnFailed,
         }
     }
 
@@ -277,6 +283,7 @@ impl Coded for Failure {
             | Self::Provider(_)
             | Self::GitHub(_)
             | Self::Start { .. }
+            | Self::Listen { .. }
             | Self::Stdio(_)
             | Self::Http(_)
             | Self::HttpOptions(_)

@@ -56,7 +56,7 @@ async fn over_http(
     registry: &Registry,
     cancel: CancellationToken,
 ) -> Result<(), Failure> {
-    let failed = |source| Failure::Start { doing: "listening", source };
+    let failed = |source| Failure::Listen { address: address.to_string(), source };
     // Refused before anybody can connect.
     let options = options(address, arguments, environment)?;
     let listener = TcpListener::bind(address).await.map_err(failed)?;

@@ -71,7 +71,7 @@ async fn serve(arguments: &ServeArguments, environment: &Environment) -> Result<
         return Err(Failure::NoKey { address: arguments.bind });
     }
     let authority = Authority::load(environment, data.path())?;
-    let failed = |source| Failure::Start { doing: "listening", source };
+    let failed = |source| Failure::Listen { address: arguments.bind.to_string(), source };
     let listener = TcpListener::bind(arguments.bind).await.map_err(failed)?;
     let address = listener.local_addr().map_err(failed)?;
 

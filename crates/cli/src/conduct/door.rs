@@ -34,7 +34,8 @@ impl Door {
         data: &Path,
     ) -> Result<Option<Self>, Failure> {
         let Some(port) = port.or(config.port) else { return Ok(None) };
-        let failed = |source| Failure::Start { doing: "listening (server.host, --port)", source };
+        let failed =
+            |source| Failure::Listen { address: format!("{}:{port}", config.host), source };
         let wanted = lookup_host((config.host.as_str(), port)).await.map_err(failed)?.next();
         let nowhere = || failed(std::io::Error::other("the host has no address"));
         let wanted = wanted.ok_or_else(nowhere)?;

@@ -56,7 +56,7 @@ impl Door {
         let port = number(environment, WORKER_HEALTH_PORT, PORT, (0, u64::from(u16::MAX)))?;
         let port = u16::try_from(port).unwrap_or(0);
         let host = host(environment, token.is_some())?;
-        let failed = |source| Failure::Start { doing: "listening as a worker", source };
+        let failed = |source| Failure::Listen { address: format!("{host}:{port}"), source };
         let listener = TcpListener::bind((host, port)).await.map_err(failed)?;
         let bound = listener.local_addr().map_err(failed)?;
         let address = match (&token, named(environment)?) {

@@ -196,6 +196,11 @@ fn item_085_086_and_088_what_cannot_be_started_says_why() {
         assert!(message.contains(database.to_str().unwrap()), "{message}");
     }
     std::fs::remove_file(database).unwrap();
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let (address, port) = (taken.local_addr().unwrap(), taken.local_addr().unwrap().port());
+    let run = Run::of(office.command(&["run", "--once", "--port", &port.to_string()]));
+    assert_eq!(run.code, 1);
+    assert!(run.stderr.contains(&format!("could not listen on {address}")), "{}", run.stderr);
     office.issue("one");
     let running = office.start();
     running.until("it has begun", || running.log().contains("Dispatched"));
