@@ -81,7 +81,11 @@ impl Site {
         let reporter = Reporter::new(opening.events.clone());
         match Offer::open(&temporary, tools, reporter) {
             Ok(offer) => self.offer = Some(offer),
-            Err(error) => warn!(%error, "the agent works without tools"),
+            Err(error) => warn!(
+                %error,
+                directory = %temporary.display(),
+                "the agent works without tools: no socket can be made in the directory for temporary files"
+            ),
         }
         self
     }

@@ -60,7 +60,7 @@ impl Offer {
         std::fs::DirBuilder::new().mode(0o700).create(&directory)?;
         let stop = CancellationToken::new();
         let held = Arc::clone(&tools);
-        let name = secret_name()?;
+        let name = name_of_socket()?;
         let offer = Self { directory, name, tools: held, _stop: stop.clone().drop_guard() };
         let listener = UnixListener::bind(offer.socket())?;
         offer.let_in_whoever_knows_it()?;
@@ -110,8 +110,12 @@ impl Drop for Offer {
     }
 }
 
-/// Returns a name that nobody can guess.
-fn secret_name() -> io::Result<String> {
+/// Returns a name that nobody can guess where that matters; where not, one that leaves room, since the
+/// path of a socket has at most 107 bytes.
+fn name_of_socket() -> io::Result<String> {
+    if !rustix::process::geteuid().is_root() {
+        return Ok("socket".to_owned());
+    }
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).map_err(io::Error::other)?;
     Ok(format!("{:032x}", u128::from_ne_bytes(bytes)))
