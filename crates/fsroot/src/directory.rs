@@ -12,6 +12,7 @@ use rustix::io::Errno;
 
 use crate::error::{Error, Problem};
 use crate::metadata::FileKind;
+use crate::owner;
 use crate::resolve;
 use crate::root::Root;
 
@@ -47,6 +48,7 @@ impl Root {
     pub fn create_directory(&self, path: &Path, mode: u32) -> Result<(), Error> {
         let place = resolve::open_parent(self.as_fd(), path)?;
         mkdirat(&place.parent, place.name, Mode::from_raw_mode(mode))
+            .and_then(|()| owner::give_directory(&place))
             .map_err(|errno| Error::from_errno(path, errno))
     }
 

@@ -24,6 +24,7 @@ mod directory;
 mod error;
 mod file;
 mod metadata;
+mod owner;
 mod remove;
 mod resolve;
 mod root;

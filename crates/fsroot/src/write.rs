@@ -16,6 +16,7 @@ use rustix::io::Errno;
 use crate::change::Collision;
 use crate::error::{Error, Escape, Problem};
 use crate::metadata::{FileKind, Metadata};
+use crate::owner;
 use crate::resolve::{self, MAX_LINKS};
 use crate::root::Root;
 
@@ -80,6 +81,7 @@ impl Root {
             Durability::Whole | Durability::Buffered => None,
         };
         let (name, file) = create_temporary(&place, existing.is_some(), options, path)?;
+        let given = if existing.is_none() { owner::give(&file, &place) } else { Ok(()) };
         let name_of_target = place.name.to_owned();
         let pending = AtomicFile {
             file,
@@ -92,6 +94,7 @@ impl Root {
             directory,
             settled: false,
         };
+        given.map_err(|errno| Error::from_errno(path, errno))?;
         if let Some(metadata) = existing {
             pending.take_over(&metadata)?;
         }

@@ -34,6 +34,26 @@ fn a_write_keeps_mode_owner_and_attributes() {
 }
 
 #[test]
+fn what_root_makes_for_somebody_else_belongs_to_them() {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("SKIPPED: only root can make something for somebody else");
+        return;
+    }
+    let world = World::new();
+    let theirs = world.inside("theirs");
+    std::fs::create_dir(&theirs).unwrap();
+    std::os::unix::fs::chown(&theirs, Some(1234), Some(4321)).unwrap();
+    world.root.create_directories(p("theirs/a/b"), 0o755).unwrap();
+    for name in ["theirs/new", "theirs/a/b/new"] {
+        world.root.write(p(name), b"new", WriteOptions::default()).unwrap();
+    }
+    for name in ["theirs/a", "theirs/a/b", "theirs/new", "theirs/a/b/new"] {
+        let made = world.inside(name).metadata().unwrap();
+        assert_eq!((made.uid(), made.gid()), (1234, 4321), "{name}");
+    }
+}
+
+#[test]
 fn a_mode_can_be_given_to_a_new_file_whatever_the_umask() {
     let world = World::new();
     for mode in [0o777, 0o640, 0o4755] {
