@@ -1,11 +1,13 @@
 //! Carrel's own tools, used by the agents of issues from behind their walls.
 
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+
 use carrel_testkit::processes::processes_with;
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
 
 use super::Office;
-use crate::eventually;
+use crate::{Run, eventually};
 
 /// An agent that speaks to `carrel mcp` as clients do, and keeps what it is answered outside.
 const AGENT: &str = r#"#!/bin/bash
@@ -96,6 +98,45 @@ fn an_agent_has_the_tools_of_the_tracker_and_of_carrel_for_its_workspace_alone()
         events.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let called = events.iter().find(|event| event["tool"] == "Bash").unwrap();
     assert_eq!((&called["door"], &called["workspace"]), (&json!("agent"), &json!("CAR-1")));
+}
+
+#[test]
+fn tools_work_behind_walls_without_namespaces() {
+    let office = office(
+        "  toolset: code",
+        r#"use Write '{"file_path":"made.txt","content":"by a tool\n"}'; hear
+        cat made.txt >> OUTSIDE/seen; echo more >> made.txt
+        use Bash '{"command":"cat made.txt; id -u; ls OUTSIDE"}'; hear
+        id -u >> OUTSIDE/seen"#,
+    );
+    if rustix::process::geteuid().is_root() {
+        let program = std::path::Path::new(env!("CARGO_BIN_EXE_carrel"));
+        let passes = |path: &std::path::Path| path.metadata().unwrap().mode() & 0o001 != 0;
+        if !program.ancestors().all(passes) {
+            eprintln!("SKIPPED: the owner of a workspace cannot pass through the build directory");
+            return;
+        }
+        let file = office.world.path("WORKFLOW.md");
+        let give =
+            "hooks: {after_create: 'chown -R 2000000000:2000000000 . && chmod o+x ..'}\nagent:\n";
+        let text = std::fs::read_to_string(&file).unwrap().replace("agent:\n", give);
+        std::fs::write(file, text).unwrap();
+        for (name, mode) in [("", 0o711), ("outside", 0o777)] {
+            let mode = std::fs::Permissions::from_mode(mode);
+            std::fs::set_permissions(office.world.path(name), mode).unwrap();
+        }
+    }
+    let run = Run::of(office.command(&["run", "--once", "--json", "--tier", "landlock"]));
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    let answers = answers(&office);
+    assert!(!told(&answers[1]).1, "{}", answers[1]);
+    let seen = office.notes("seen");
+    let (text, user) = seen.split_once('\n').unwrap();
+    assert_eq!(text, "by a tool", "the agent reads what a tool wrote");
+    let (text, _) = told(&answers[2]);
+    assert!(text.starts_with(&format!("by a tool\nmore\n{user}")), "{text}");
+    assert!(text.contains("Permission denied"), "what the agent may see is not seen: {text}");
+    assert_ne!(user.trim(), "0");
 }
 
 #[test]
