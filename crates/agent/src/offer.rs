@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use rustix::fs::{Mode, chmod};
+use rustix::fs::{Mode, chmod, rename};
 use tokio::net::UnixListener;
 use tokio::sync::Semaphore;
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -32,6 +32,9 @@ const MAX_RELAYS: usize = 16;
 
 /// How the names of directories begin that tools are offered in.
 const PREFIX: &str = "carrel-tools-";
+
+/// What the socket is called until it has its name.
+const BOUND: &str = "socket";
 
 /// How long such a directory may be without a socket.
 const BINDING: Duration = Duration::from_hours(1);
@@ -62,7 +65,10 @@ impl Offer {
         let held = Arc::clone(&tools);
         let name = name_of_socket()?;
         let offer = Self { directory, name, tools: held, _stop: stop.clone().drop_guard() };
-        let listener = UnixListener::bind(offer.socket())?;
+        let bound = offer.directory.join(BOUND);
+        let listener = UnixListener::bind(&bound)?;
+        // Everybody can read in /proc what a socket was bound as, and nobody what it is called since.
+        rename(bound, offer.socket())?;
         offer.let_in_whoever_knows_it()?;
         tokio::spawn(async move {
             let serving = serve(&listener, &tools, &reporter, &stop);
@@ -114,7 +120,7 @@ impl Drop for Offer {
 /// path of a socket has at most 107 bytes.
 fn name_of_socket() -> io::Result<String> {
     if !rustix::process::geteuid().is_root() {
-        return Ok("socket".to_owned());
+        return Ok(BOUND.to_owned());
     }
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).map_err(io::Error::other)?;

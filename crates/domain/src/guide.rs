@@ -100,7 +100,8 @@ impl Code {
             },
             Self::WorkspaceForeignTracker => Guide {
                 causes: &[
-                    "two data directories or databases have issues of the same name and one workspace root",
+                    "two repositories or projects have issues of the same name and one workspace root",
+                    "two data directories or databases have",
                 ],
                 remedies: &[
                     "give each a `workspace.root` of its own",

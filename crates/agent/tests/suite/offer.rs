@@ -78,14 +78,18 @@ async fn nobody_can_list_the_socket_of_a_session() {
         until_waiting(&notes, 1).await;
         let socket = std::path::PathBuf::from(std::fs::read_to_string(socket).unwrap().trim());
         let directory = socket.parent().unwrap();
-        let found = (directory.metadata().unwrap().mode(), socket.file_name().unwrap().len());
+        let name = socket.file_name().unwrap().to_str().unwrap().to_owned();
+        let known = std::fs::read_to_string("/proc/net/unix").unwrap();
+        assert!(known.contains(directory.to_str().unwrap()), "{known}");
+        let found = (directory.metadata().unwrap().mode(), name.len(), known.contains(&name));
         stop.cancel();
         found
     };
-    let (_, (mode, name)) = tokio::join!(opened.session.turn(""), looking);
+    let (_, (mode, name, is_known)) = tokio::join!(opened.session.turn(""), looking);
     opened.close().await;
     let is_root = rustix::process::geteuid().is_root();
-    assert_eq!((mode & 0o777, name), if is_root { (0o711, 32) } else { (0o700, 6) });
+    let expected = if is_root { (0o711, 32, false) } else { (0o700, 6, true) };
+    assert_eq!((mode & 0o777, name, is_known), expected);
 }
 
 #[tokio::test]
