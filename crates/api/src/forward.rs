@@ -28,6 +28,7 @@ use crate::observe;
 use crate::others::{Far, Location, Others};
 use crate::repeat::KEY_HEADER;
 use crate::state::Api;
+use crate::trace::TRACE_PARENT;
 
 /// Where the routes of one workspace begin, here and at a worker.
 const PUBLIC: &str = "/api/workspaces/";
@@ -242,6 +243,8 @@ fn headers(others: &Others, caller: &Caller, given: &HeaderMap) -> Result<Header
     token.set_sensitive(true);
     headers.insert(HeaderName::from_static(INTERNAL_TOKEN_HEADER), token);
     headers.insert(HeaderName::from_static(CALLER_HEADER), told);
+    let here = carrel_traces::here().and_then(|here| HeaderValue::from_str(&here.to_string()).ok());
+    headers.extend(here.map(|here| (HeaderName::from_static(TRACE_PARENT), here)));
     Ok(headers)
 }
 

@@ -19,6 +19,7 @@ mod routes;
 mod serve;
 mod state;
 mod streams;
+mod trace;
 mod worker;
 
 pub use conductor::{ConductorApi, ConductorOptions, serve_conductor};

@@ -13,6 +13,8 @@ use axum::middleware::Next;
 use axum::response::Response;
 use carrel_domain::WorkspaceId;
 use carrel_tools::{Door, Event};
+use tracing::Span;
+use tracing::field::display;
 
 use crate::auth::{Caller, hex, random};
 use crate::state::Api;
@@ -94,6 +96,7 @@ pub(crate) async fn observe(State(api): State<Api>, mut request: Request, next: 
         let _ = asked.workspace.set(id);
     }
     let mut response = ASKED.scope(asked, next.run(request)).await;
+    watched.tell_span();
     watched.status = response.status().as_u16();
     if let Ok(id) = HeaderValue::from_str(&watched.id) {
         response.headers_mut().insert(REQUEST_ID, id);
@@ -113,6 +116,12 @@ struct Watched {
 }
 
 impl Watched {
+    fn tell_span(&self) {
+        let span = Span::current();
+        span.record("carrel.request.id", &self.id);
+        span.record("carrel.workspace.id", self.asked.workspace.get().map(display));
+    }
+
     /// Tells whether an auditor wants to know: something changed, or was refused. Of the tools that
     /// agents call, each has an event of its own.
     fn matters(&self) -> bool {
@@ -185,7 +194,7 @@ fn write_down(api: &Api, caller: Option<&str>, door: Door, status: u16, event: E
 }
 
 /// Returns a word for a method, of which there are few.
-fn word(method: &Method) -> &'static str {
+pub(crate) fn word(method: &Method) -> &'static str {
     match method.as_str() {
         "GET" => "GET",
         "HEAD" => "HEAD",

@@ -19,7 +19,7 @@ pub(crate) use tools::names as tool_names;
 use axum::Router;
 use axum::extract::Request;
 use axum::http::Method;
-use axum::middleware::from_fn_with_state;
+use axum::middleware::{from_fn, from_fn_with_state};
 use carrel_domain::Code;
 use carrel_mcp::Mounted;
 use serde_json::json;
@@ -29,6 +29,7 @@ use crate::forward::{MCP, forward, internal_path};
 use crate::observe::observe;
 use crate::openapi::Route;
 use crate::state::Api;
+use crate::trace::trace;
 
 /// Returns every route.
 pub(crate) fn table() -> Vec<Route> {
@@ -61,6 +62,7 @@ pub(crate) fn router(api: Api, mcp: Mounted) -> Router {
         .fallback(unknown)
         .method_not_allowed_fallback(wrong_method)
         .layer(from_fn_with_state(api.clone(), observe))
+        .layer(from_fn(trace))
         .with_state(api)
 }
 

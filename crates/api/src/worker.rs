@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use axum::Router;
+use axum::middleware::from_fn;
 use axum::routing::get;
 use carrel_mcp::{ConnectionOptions, Connections, Mounted};
 use carrel_service::{Health as BusHealth, Slots};
@@ -19,6 +20,7 @@ use crate::forward::{MCP, internal_path};
 use crate::limits::{HEADER_READ_TIMEOUT, MAX_CONNECTIONS, SHUTDOWN_GRACE, WRITE_STALL};
 use crate::routes::{mcp, mcp_route, table, unknown, wrong_method};
 use crate::state::Api;
+use crate::trace::trace;
 
 /// What a worker says about itself to anybody.
 #[derive(Clone, Debug)]
@@ -82,6 +84,7 @@ fn router(api: Api, health: Health, mcp: Mounted) -> Router {
         .route(MCP, mcp_route(mcp))
         .fallback(unknown)
         .method_not_allowed_fallback(wrong_method)
+        .layer(from_fn(trace))
         .with_state(api)
 }
 

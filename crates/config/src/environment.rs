@@ -110,6 +110,34 @@ variables! {
     CARREL_MIGRATE;
     /// A file with the certificates of authorities that are trusted, instead of those of the system.
     SSL_CERT_FILE;
+    /// Whether nothing of OpenTelemetry is wanted: `true`.
+    OTEL_SDK_DISABLED;
+    /// Who is told of spans: `otlp` or `none`.
+    OTEL_TRACES_EXPORTER;
+    /// Where a collector is, whose paths begin behind this.
+    OTEL_EXPORTER_OTLP_ENDPOINT;
+    /// Where a collector takes spans.
+    OTEL_EXPORTER_OTLP_TRACES_ENDPOINT;
+    /// What a collector is shown with each request.
+    OTEL_EXPORTER_OTLP_HEADERS;
+    /// The same, for spans alone.
+    OTEL_EXPORTER_OTLP_TRACES_HEADERS;
+    /// How a collector is spoken to.
+    OTEL_EXPORTER_OTLP_PROTOCOL;
+    /// The same, for spans alone.
+    OTEL_EXPORTER_OTLP_TRACES_PROTOCOL;
+    /// How many milliseconds a collector may take to answer.
+    OTEL_EXPORTER_OTLP_TIMEOUT;
+    /// The same, for spans alone.
+    OTEL_EXPORTER_OTLP_TRACES_TIMEOUT;
+    /// What a collector knows this program by.
+    OTEL_SERVICE_NAME;
+    /// What else a collector is told of it.
+    OTEL_RESOURCE_ATTRIBUTES;
+    /// Which traces are kept.
+    OTEL_TRACES_SAMPLER;
+    /// Which part of them.
+    OTEL_TRACES_SAMPLER_ARG;
     /// The directory for a user's settings.
     XDG_CONFIG_HOME;
     /// The directory for what Carrel remembers for a user.

@@ -17,6 +17,8 @@ const SERVER_VARIABLES: &[&str] = &[
     variable::CARREL_WEBHOOK_SECRET,
     variable::DATABASE_URL,
     variable::REDIS_URL,
+    variable::OTEL_EXPORTER_OTLP_HEADERS,
+    variable::OTEL_EXPORTER_OTLP_TRACES_HEADERS,
     variable::WORKER_INTERNAL_TOKEN,
     variable::WORKER_INTERNAL_URL,
     variable::WORKER_BIND_HOST,
@@ -34,6 +36,8 @@ const SECRET_VARIABLES: &[&str] = &[
     variable::DATABASE_URL,
     variable::REDIS_URL,
     variable::WORKER_INTERNAL_TOKEN,
+    variable::OTEL_EXPORTER_OTLP_HEADERS,
+    variable::OTEL_EXPORTER_OTLP_TRACES_HEADERS,
 ];
 
 /// Lists the variables that are kept from hooks and agents by name.
@@ -67,10 +71,19 @@ pub(crate) fn known(map: &Map, environment: &Environment) -> Vec<Secret> {
 
 fn from_environment(environment: &Environment) -> impl Iterator<Item = &str> {
     let values = environment.iter().filter_map(|(name, value)| {
-        name.to_str().filter(|name| holds_secret(name))?;
-        value.to_str()
+        let name = name.to_str().filter(|name| holds_secret(name))?;
+        Some((name, value.to_str()?))
     });
-    values.flat_map(|value| [Some(value), password(value)]).flatten()
+    values.flat_map(|(name, value)| {
+        let headers = value.split(',').filter(|_| name.ends_with("_HEADERS")).filter_map(shown);
+        [Some(value), password(value)].into_iter().flatten().chain(headers)
+    })
+}
+
+/// Returns what a header such as `authorization=Bearer%20token` shows.
+fn shown(header: &str) -> Option<&str> {
+    let (_, value) = header.split_once('=')?;
+    value.rsplit("%20").next()?.rsplit(' ').next()
 }
 
 fn from_file<'a>(map: &'a Map, environment: &'a Environment) -> impl Iterator<Item = &'a str> {
@@ -125,6 +138,7 @@ mod tests {
             ("REDIS_URL", "redis://u:p%40ssword@host:6379/0"),
             ("CARREL_SECRET_X", "sealed-value"),
             ("CARREL_TOKEN_SECRET", "signing-key"),
+            ("OTEL_EXPORTER_OTLP_HEADERS", "a=Bearer%20of-the-collector,b=key-of-it"),
             ("LINEAR_ASSIGNEE", "not-a-secret"),
             ("PATH", "/usr/bin:/bin"),
         ]);
@@ -138,13 +152,16 @@ mod tests {
                 "sealed-value",
                 "signing-key",
                 "ghp_abcdef",
+                "a=Bearer%20of-the-collector,b=key-of-it",
+                "of-the-collector",
+                "key-of-it",
                 "redis://u:p%40ssword@host:6379/0",
                 "p%40ssword",
                 "from-my-key",
                 "literal-key",
             ]
         );
-        assert_eq!(environment_secrets(&environment).len(), 5);
+        assert_eq!(environment_secrets(&environment).len(), 8);
     }
 
     #[test]
@@ -157,10 +174,12 @@ mod tests {
             "CARREL_MCP_TOKEN",
             "CARREL_TOKEN_SECRET",
             "CARREL_GIT_TOKEN_GITHUB_COM",
+            "OTEL_EXPORTER_OTLP_HEADERS",
+            "OTEL_EXPORTER_OTLP_TRACES_HEADERS",
         ] {
             assert!(is_withheld(name), "{name}");
         }
-        for name in ["PATH", "LINEAR_ASSIGNEE", "CARREL_LOG"] {
+        for name in ["PATH", "LINEAR_ASSIGNEE", "CARREL_LOG", "OTEL_SERVICE_NAME"] {
             assert!(!is_withheld(name), "{name}");
         }
     }

@@ -2,6 +2,7 @@
 
 mod act;
 mod outcome;
+mod trace;
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
@@ -15,7 +16,7 @@ use carrel_store::{
 use carrel_tools::{CredentialSource as _, Session};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
-use tracing::{info, warn};
+use tracing::{Instrument as _, Span, info, warn};
 
 use self::act::Actor;
 use self::outcome::StepReport;
@@ -81,6 +82,11 @@ enum Ending {
 impl Execution {
     /// Runs the task. Whatever happens is in the store afterwards, or another worker takes over.
     pub(crate) async fn run(self) {
+        let span = trace::task(&self.task, self.claim.attempt);
+        self.run_within(&span).instrument(span.clone()).await;
+    }
+
+    async fn run_within(self, span: &Span) {
         let (begun, stop, lost) =
             (Instant::now(), CancellationToken::new(), CancellationToken::new());
         let _here = self.tasks.feed.running(self.claim.task, stop.clone());
@@ -91,6 +97,7 @@ impl Execution {
             ending = self.attempt(&journal, &stop, &lost) => ending,
             () = self.keep_alive(&stop, &lost) => Ending::Lost,
         };
+        trace::task_ended(span, &ending);
         let untold = journal.end().await;
         self.settle(ending, untold, begun).await;
     }
@@ -227,7 +234,9 @@ impl Execution {
                 timeout: own.min(left),
                 lines_left: &lines_left,
             };
-            let (report, why) = actor.act(interrupted).await;
+            let span = trace::step(number, step);
+            let (report, why) = actor.act(interrupted).instrument(span.clone()).await;
+            trace::step_ended(&span, &report);
             let out_of_time = Instant::now() >= deadline;
             match why {
                 Some(Interruption::Lost) => return Ending::Lost,

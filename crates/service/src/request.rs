@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use carrel_domain::{Network, Priority, Timestamp, WorkspaceId, whole};
 use carrel_store::{NewTask, Repeat, Task};
+use carrel_traces::TraceParent;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -16,6 +17,9 @@ use crate::step::{self, RawStep, Step};
 
 /// The kind of a task that does not say.
 const DEFAULT_TYPE: &str = "background_job";
+
+/// What a row calls the span that its task is a part of.
+const TRACE_PARENT: &str = "traceparent";
 
 /// What a word may be made of, for schemas: no control characters.
 const WORD_PATTERN: &str = r"^[^\u0000-\u001f\u007f-\u009f]*$";
@@ -172,7 +176,11 @@ impl Submit {
 
     /// Returns the row that is to be. `scope` tells the keys of different callers apart.
     pub(crate) fn task(self, scope: &str, now: Timestamp) -> NewTask {
-        let Self { workspace, request, configuration, networks: _ } = self;
+        let Self { workspace, request, mut configuration, networks: _ } = self;
+        // Whoever takes it up, perhaps elsewhere, does so for the request that submits it.
+        if let Some(here) = carrel_traces::here() {
+            configuration[TRACE_PARENT] = here.to_string().into();
+        }
         let repeat = request.idempotency_key.as_ref().map(|key| Repeat {
             scope: format!("{workspace} {scope}"),
             key: key.clone(),
@@ -197,6 +205,11 @@ impl Submit {
     pub(crate) fn key(&self) -> Option<&str> {
         self.request.idempotency_key.as_deref()
     }
+}
+
+/// Returns the span of the request that submitted a task, if that was traced.
+pub(crate) fn submitted_under(task: &Task) -> Option<TraceParent> {
+    task.configuration.get(TRACE_PARENT)?.as_str()?.parse().ok()
 }
 
 fn digest(request: &TaskRequest) -> [u8; 32] {

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use carrel_domain::{Clock, TaskId, TaskStatus, WorkspaceId};
 use carrel_store::{Cancellation, Event, Page, Store, Submission, Task, TaskFilter};
 use futures_util::Stream;
-use tracing::warn;
+use tracing::field::display;
+use tracing::{Span, warn};
 
 use crate::bus::{Alone, Bus, Hint};
 use crate::error::ServiceError;
@@ -84,7 +85,11 @@ impl Tasks {
     pub async fn submit(&self, submit: Submit, scope: &str) -> Result<Receipt, ServiceError> {
         self.check_credentials(&submit).await?;
         let (id, key) = (submit.workspace, submit.key().unwrap_or_default().to_owned());
-        match self.store.submit(submit.task(scope, self.clock.now())).await? {
+        let submission = self.store.submit(submit.task(scope, self.clock.now())).await?;
+        if let Submission::Created(task, _) | Submission::Repeated(task) = &submission {
+            Span::current().record("carrel.task.id", display(task.id));
+        }
+        match submission {
             Submission::Created(task, events) => {
                 self.publish(&events);
                 self.offer(task).await

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use carrel_domain::{Network, Secret};
 use carrel_exec::Piece;
+use carrel_traces::TraceParent;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -33,6 +34,8 @@ pub struct CallOptions {
     pub progress: Option<Arc<dyn Progress>>,
     /// What else commands of this call get.
     pub terms: Terms,
+    /// The span that it is a part of: that of whoever calls, as a rule.
+    pub under: Option<TraceParent>,
 }
 
 /// What a door decides for the commands of a call, beside what the call itself may ask for.
@@ -77,7 +80,13 @@ impl Terms {
 impl CallOptions {
     /// Makes options for a call that nobody watches.
     pub fn new(door: Door) -> Self {
-        Self { door, cancel: CancellationToken::new(), progress: None, terms: Terms::default() }
+        Self {
+            door,
+            cancel: CancellationToken::new(),
+            progress: None,
+            terms: Terms::default(),
+            under: carrel_traces::here(),
+        }
     }
 }
 

@@ -49,6 +49,18 @@ pub enum Door {
 }
 
 impl Door {
+    /// Returns its name, as events have it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Stdio => "stdio",
+            Self::Http => "http",
+            Self::Cli => "cli",
+            Self::Rest => "rest",
+            Self::Task => "task",
+            Self::Agent => "agent",
+        }
+    }
+
     /// Tells whether answers go to a program that takes bulk and facts as one value.
     pub(crate) fn wants_data(self) -> bool {
         match self {

@@ -2,6 +2,7 @@
 
 mod erased;
 mod fan_out;
+mod trace;
 mod trust;
 
 use std::sync::{Arc, OnceLock};
@@ -10,6 +11,7 @@ use std::time::Instant;
 use carrel_domain::{Code, WorkspaceAccess};
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
+use tracing::Instrument as _;
 
 use crate::answer::{Answer, Content};
 use crate::arguments::{self, take_workspace};
@@ -155,6 +157,21 @@ impl Registry {
 
     /// Runs a tool. Whatever happens is in the answer: a refusal, a failure, even a panic.
     pub async fn call(
+        &self,
+        session: &Arc<Session>,
+        name: &str,
+        arguments: Map<String, Value>,
+        options: CallOptions,
+    ) -> Answer {
+        let known = self.find(name).map_or(UNKNOWN, |entry| entry.definition.about.name);
+        let span = trace::begin(known, &options);
+        let answer =
+            self.call_known(session, name, arguments, options).instrument(span.clone()).await;
+        trace::end(&span, &answer);
+        answer
+    }
+
+    async fn call_known(
         &self,
         session: &Arc<Session>,
         name: &str,

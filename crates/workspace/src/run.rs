@@ -19,6 +19,7 @@ mod report;
 mod request;
 mod rooms;
 mod scratch;
+mod trace;
 mod whereabouts;
 mod writing;
 
@@ -34,6 +35,7 @@ use carrel_fsroot::Root;
 use carrel_sandbox::{Grouped, Host};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument as _;
 
 use crate::blocking::blocking;
 use crate::commands::Commands;
@@ -177,6 +179,18 @@ impl Runner {
 
     /// Runs a command until nothing of it is left. Cancelling stops it as its deadline does.
     pub async fn run(
+        &self,
+        desk: &Desk,
+        request: RunRequest,
+        cancel: &CancellationToken,
+    ) -> Result<Completed, RunError> {
+        let span = trace::begin(&request);
+        let ran = self.run_walled(desk, request, cancel).instrument(span.clone()).await;
+        trace::end(&span, &ran);
+        ran
+    }
+
+    async fn run_walled(
         &self,
         desk: &Desk,
         mut request: RunRequest,

@@ -11,6 +11,7 @@ use axum::body::{Body, Bytes};
 use axum::extract::{FromRequestParts, Path, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::middleware::from_fn;
 use axum::response::IntoResponse as _;
 use carrel_conductor::snapshot::{IssueView, Snapshot};
 use carrel_conductor::{IssueId, Mode, Order};
@@ -28,6 +29,7 @@ use crate::conductor::{ConductorApi, Heard, check, unavailable};
 use crate::extract::{Params, Who, parse};
 use crate::limits::BODY_READ_TIMEOUT;
 use crate::openapi::Route;
+use crate::trace::trace;
 
 /// Bytes of a body that are read. A tracker's call may be long; an answer is not.
 const MAX_BODY: usize = 1 << 20;
@@ -48,6 +50,7 @@ pub(crate) fn router(api: ConductorApi) -> Router {
         .fold(Router::new(), |router, (path, handler)| router.route(path, handler))
         .fallback(unknown)
         .method_not_allowed_fallback(wrong_method)
+        .layer(from_fn(trace))
         .with_state(api)
 }
 

@@ -11,6 +11,7 @@ use axum::routing::{MethodRouter, any};
 use carrel_domain::{Code, WorkspaceId};
 use carrel_mcp::{HttpOptions, Mounted, Offer, OfferServer, SessionOwner};
 use carrel_tools::{Answer, CallOptions, Content, Definition, Session};
+use carrel_traces::TraceParent;
 use serde_json::{Map, Value, json};
 
 use crate::answer::{Answered, Failed};
@@ -93,6 +94,8 @@ impl Offer for Tools {
             return refused(&Failed::new(Code::Unauthenticated, "nobody asks", json!({})));
         };
         let workspace = arguments.get(WORKSPACE).and_then(|chosen| id(chosen).ok());
+        // The protocol is spoken in a task of its own, where the span of the request is not known.
+        let options = CallOptions { under: head.get::<TraceParent>().copied(), ..options };
         let asked = AskedTool { head, caller, workspace, begun: Instant::now() };
         let answer = self.called(caller, session, name, arguments, options).await;
         answer.unwrap_or_else(|failed| {

@@ -115,5 +115,8 @@ pub(super) async fn metrics(State(api): State<Api>, Who(caller): Who) -> Answere
     let used = api.inner.spaces.used().into_iter();
     text.workspaces(used.filter(|(id, _)| caller.coverage.covers(*id)));
     text.requests(&api.inner.requests.counts());
+    if let Some(counts) = carrel_traces::counts() {
+        text.spans(counts);
+    }
     Ok(bytes_answer(StatusCode::OK, "text/plain; version=0.0.4", text.into_string()))
 }

@@ -1,6 +1,7 @@
 //! One run: a workspace, the hooks around it, an agent and its turns.
 
 mod ears;
+mod spans;
 mod turns;
 mod words;
 
@@ -13,7 +14,7 @@ use carrel_workspace::{Create, Hook, Hooks, Runner, Workspace, Workspaces};
 use serde_json::json;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
-use tracing::info;
+use tracing::{Instrument as _, info};
 
 use self::ears::Ears;
 use super::Bench;
@@ -66,6 +67,13 @@ struct Doing {
 impl Job {
     /// Does the run, and tells what is left of it.
     pub(super) async fn run(self) -> (End, Remains) {
+        let span = spans::run(&self.start);
+        let (end, remains) = self.run_within().instrument(span.clone()).await;
+        spans::run_ended(&span, &end);
+        (end, remains)
+    }
+
+    async fn run_within(self) -> (End, Remains) {
         let secrets = self.setup.workflow.known_secrets();
         let transcript = self.scribe.begin(&self.start, secrets, Arc::clone(&self.clock)).await;
         let Start { run, issue, attempt, thread, .. } = &self.start;

@@ -9,6 +9,7 @@ use carrel_config::OperatorPolicy;
 use carrel_domain::{Network, ResourceLimits, Secret, WorkspaceAccess};
 use carrel_exec::{CaptureLimits, LogFile, Outcome, Output, Piece, Running, Started, Stdin};
 use carrel_shell::{Context, Preset, arguments, judge};
+use carrel_traces::TraceParent;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
@@ -87,6 +88,8 @@ pub struct RunRequest {
     pub artifacts: Option<ArtifactRequest>,
     /// Who wants to know when it has started.
     pub started: Option<oneshot::Sender<Started>>,
+    /// The span that it is a part of: that of whoever asks, as a rule.
+    pub under: Option<TraceParent>,
 }
 
 /// Paths of the host that a command sees, by the word of whoever runs Carrel and never of a tenant. What
@@ -137,6 +140,7 @@ impl RunRequest {
             trust: None,
             artifacts: None,
             started: None,
+            under: carrel_traces::here(),
         }
     }
 

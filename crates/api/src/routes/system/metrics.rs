@@ -5,6 +5,7 @@ use std::fmt::{Display, Write as _};
 
 use carrel_domain::WorkspaceId;
 use carrel_fsroot::Capacity;
+use carrel_traces::Counts;
 use carrel_workspace::Amount;
 
 /// A page of figures.
@@ -65,6 +66,14 @@ impl Text {
             let labels = format!("{{method=\"{method}\",route=\"{route}\",status=\"{status}\"}}");
             self.line(name, &labels, count);
         }
+    }
+
+    /// Adds what became of spans.
+    pub(super) fn spans(&mut self, Counts { sent, lost }: Counts) {
+        let name = "carrel_spans_total";
+        self.head(name, "Spans of traces that a collector has, and that were lost.", "counter");
+        self.line(name, "{outcome=\"sent\"}", sent);
+        self.line(name, "{outcome=\"lost\"}", lost);
     }
 
     pub(super) fn into_string(self) -> String {

@@ -6,9 +6,10 @@ use std::time::Duration;
 use carrel_agent::{Failure, FailureKind, Remains, Session};
 use carrel_workspace::Workspace;
 use serde_json::json;
+use tracing::Instrument as _;
 
 use super::ears::Ears;
-use super::{Doing, Next, words};
+use super::{Doing, Next, spans, words};
 use crate::drive::trace;
 use crate::entry::Trace;
 use crate::event::{End, Event, News};
@@ -27,9 +28,14 @@ impl Doing {
     ) -> End {
         let resumed = session.thread().is_some() && session.thread() == self.job.start.thread;
         let mut prompt = words::opening(&first, &self.job.start, resumed);
+        let mut number = 1;
         loop {
             self.transcript.note("prompt", json!({ "text": prompt })).await;
-            let answer = match self.turn(session, &prompt, ears).await {
+            let span = spans::turn(number);
+            let ended = self.turn(session, &prompt, ears).instrument(span.clone()).await;
+            spans::turn_ended(&span, session.thread().as_deref(), &ended);
+            drop(span);
+            let answer = match ended {
                 Ok(answer) => answer,
                 Err(failure) => return self.failed(&failure, ears.session()).await,
             };
@@ -39,6 +45,7 @@ impl Doing {
             self.send(Event::Heard(self.job.start.run, News::TurnEnded(left))).await;
             match self.next(ears).await {
                 Some(Next::Turn(turn)) => {
+                    number = turn;
                     let most = self.job.setup.config().agent.max_turns;
                     let known = session.thread().is_some();
                     prompt = words::further(&first, &self.job.start.issue, turn, most, known);
