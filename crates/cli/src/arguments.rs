@@ -111,7 +111,8 @@ pub(crate) enum Command {
     /// Everything is kept in the data directory: the database, the workspaces, the key that signs
     /// tokens. With `DATABASE_URL` and `REDIS_URL` tasks are kept in PostgreSQL instead, for any number
     /// of servers and workers. On loopback a link to the console is printed; an address that other machines can reach
-    /// needs a key first, from `carrel token new` or `CARREL_TOKEN_SECRET`.
+    /// needs a key first, from `carrel token new` or `CARREL_TOKEN_SECRET`. Traces go where
+    /// `OTEL_EXPORTER_OTLP_ENDPOINT` says, if it is set, as those of `worker`, `run` and `mcp` do.
     #[command(
         after_help = "Examples:\n  carrel serve\n  carrel serve --bind 127.0.0.1:9000 --data /var/lib/carrel"
     )]

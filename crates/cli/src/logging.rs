@@ -8,9 +8,11 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use carrel_config::{Environment, environment};
+use carrel_traces::Collect;
 use serde_json::{Map, Value, json};
 use tracing::field::{Field, Visit};
 use tracing::{Event, Subscriber};
+use tracing_subscriber::filter::filter_fn;
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Registry};
@@ -28,7 +30,13 @@ pub(crate) struct Logs<'a> {
 }
 
 /// Begins to log. `CARREL_LOG`, then `LOG_LEVEL`, then `-v` decide how much.
-pub(crate) fn start(format: Format, verbose: u8, environment: &Environment, logs: Logs<'_>) {
+pub(crate) fn start(
+    format: Format,
+    verbose: u8,
+    environment: &Environment,
+    logs: Logs<'_>,
+    spans: Option<Collect>,
+) {
     let level = match verbose {
         0 if logs.talks => "info",
         0 => "warn",
@@ -44,7 +52,16 @@ pub(crate) fn start(format: Format, verbose: u8, environment: &Environment, logs
     let setting = format!("rmcp=error,{setting}");
     let filter = EnvFilter::try_new(setting).unwrap_or_else(|_| EnvFilter::new(level));
     let file = logs.root.map(LogFile::open);
-    Registry::default().with(filter).with(Lines { format, file }).init();
+    let lines = Lines { format, file };
+    match spans {
+        None => Registry::default().with(filter).with(lines).init(),
+        // Each has a filter of its own: what is shown decides nothing about what is traced.
+        Some(spans) => {
+            let (lines, spans) =
+                (lines.with_filter(filter), spans.with_filter(filter_fn(carrel_traces::is_ours)));
+            Registry::default().with(lines).with(spans).init();
+        }
+    }
 }
 
 /// Whether something else is drawn where lines would go.

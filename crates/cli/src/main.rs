@@ -29,6 +29,7 @@ mod task;
 mod token;
 mod tool;
 mod toolbox;
+mod traces;
 mod worker;
 mod workspace;
 
@@ -40,6 +41,7 @@ use carrel_workspace::Early;
 use clap::{CommandFactory, Parser};
 use failure::Failure;
 use output::Format;
+use traces::Traces;
 
 fn main() -> ExitCode {
     let arguments: Vec<_> = std::env::args_os().collect();
@@ -66,7 +68,10 @@ fn run(arguments: Arguments, early: Option<Early>) -> ExitCode {
     let environment = Environment::process();
     let format = arguments.format();
     let screen = conduct::screen::is_there(&environment) && format == Format::Text;
-    logging::start(format, arguments.verbose, &environment, arguments.command.logs(screen));
+    let traces = Traces::of(&arguments.command, &environment);
+    let logs = arguments.command.logs(screen);
+    logging::start(format, arguments.verbose, &environment, logs, traces.layer());
+    let sending = traces.start();
     let result = match arguments.command {
         Command::Workspace(command) => workspace::run(command, format, &environment),
         Command::Exec(command) => return exec::run(*command, early, format, &environment),
@@ -86,6 +91,9 @@ fn run(arguments: Arguments, early: Option<Early>) -> ExitCode {
         Command::Policy(command) => policy::run(&command, format),
         Command::Completions { shell } => write_completions(shell),
     };
+    if let Some(sending) = sending {
+        sending.end();
+    }
     match result {
         Ok(code) => code,
         Err(failure) => failure.report(format),

@@ -15,6 +15,7 @@ use carrel_tools::{
     CallOptions, Door, Events, GitOptions, Place, Progress, Registry, SECRET_TOOLS, Secrets,
     Session, Terms, Toolbox, ToolboxOptions, Toolset, WorkspaceEntry, Workspaces,
 };
+use carrel_traces::TraceParent;
 use carrel_workspace::Runner;
 use futures_util::FutureExt as _;
 use serde_json::Value;
@@ -55,6 +56,8 @@ struct OwnTools {
     session: Arc<Session>,
     terms: Terms,
     runner: Arc<Runner>,
+    /// The span of the run: agents call from tasks that know none.
+    under: Option<TraceParent>,
 }
 
 impl OwnTools {
@@ -84,7 +87,8 @@ impl OwnTools {
         });
         let registry = Registry::new(toolbox, toolset).without(&SECRET_TOOLS);
         let session = Session::new(format!("agent:{name}"));
-        Ok(Self { registry, session, terms: terms(&workflow, config), runner })
+        let (terms, under) = (terms(&workflow, config), carrel_traces::here());
+        Ok(Self { registry, session, terms, runner, under })
     }
 }
 
@@ -131,9 +135,9 @@ impl Tools for OwnTools {
         let Value::Object(arguments) = arguments else {
             return ToolAnswer::failed(format!("the arguments of {name} have to be an object"));
         };
-        let terms = self.terms.clone();
+        let (terms, under) = (self.terms.clone(), self.under);
         let progress = progress.map(|news| Arc::new(Listener(news)) as Arc<dyn Progress>);
-        let options = CallOptions { cancel, terms, progress, ..CallOptions::new(Door::Agent) };
+        let options = CallOptions { door: Door::Agent, cancel, progress, terms, under };
         let answer = self.registry.call(&self.session, &name, arguments, options).await;
         let is_error = answer.is_error;
         let (content, facts) = content_for(client.as_deref(), answer);

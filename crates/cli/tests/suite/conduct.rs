@@ -24,6 +24,8 @@ mod seen;
 mod stopping;
 /// Carrel's own tools for agents.
 mod tools;
+/// What a collector of traces is sent.
+mod traces;
 /// Calls of trackers.
 mod webhooks;
 

@@ -8,6 +8,8 @@
 
 /// Everything about a tree of files, compared before and after.
 mod audit;
+/// A collector of traces.
+mod collector;
 /// What each command prints, and how it fails.
 mod commands;
 /// The conductor, from the outside.

@@ -40,5 +40,7 @@ mod streams;
 mod task;
 /// Submitting, listing, cancelling.
 mod tasks;
+/// What a collector of traces is sent.
+mod traces;
 /// Files that arrive in parts.
 mod uploads;

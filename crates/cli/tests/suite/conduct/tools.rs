@@ -21,7 +21,7 @@ ask initialize '{"protocolVersion":"2025-11-25","clientInfo":{"name":"scripted"}
 "#;
 
 /// An office whose agent follows a script.
-fn office(settings: &str, script: &str) -> Office {
+pub(super) fn office(settings: &str, script: &str) -> Office {
     let office = Office::with(&format!(
         "agent:\n  kind: command\n  max_turns: 1\n{settings}\n  sandbox: {{writable: [OUTSIDE]}}\n  command: bash OUTSIDE/agent.sh"
     ));

@@ -1,0 +1,70 @@
+//! What is said about a collector that takes nothing: one line when that begins, and one when it is over.
+
+use std::time::{Duration, Instant};
+
+use carrel_traces::counts;
+use hyper::Uri;
+use tracing::{info, warn};
+
+/// How often it is said that more spans come than can be sent.
+const SAID_AGAIN: Duration = Duration::from_mins(1);
+
+/// Whether a collector takes what it is sent.
+#[derive(Debug, Default)]
+pub(super) struct Outage {
+    goes_on: bool,
+    /// Lost spans that people have heard of, and when they did.
+    told: u64,
+    told_at: Option<Instant>,
+}
+
+impl Outage {
+    /// Takes note that the collector took nothing.
+    pub(super) fn begins(&mut self, endpoint: &Uri, problem: &str) {
+        if !self.goes_on {
+            self.goes_on = true;
+            warn!(%endpoint, problem, "traces cannot be sent");
+        }
+    }
+
+    /// Takes note that the collector took something.
+    pub(super) fn ends(&mut self, endpoint: &Uri) {
+        if self.goes_on {
+            self.goes_on = false;
+            let lost = self.newly_lost();
+            info!(%endpoint, lost, "traces are sent again");
+        }
+    }
+
+    /// Says how many spans were lost although the collector is there.
+    pub(super) fn tell_lost(&mut self) {
+        let recently = self.told_at.is_some_and(|told| told.elapsed() < SAID_AGAIN);
+        if self.goes_on || recently {
+            return;
+        }
+        match self.newly_lost() {
+            0 => {}
+            lost => warn!(
+                lost,
+                "spans were lost: more came than could be sent, or the collector did not want them"
+            ),
+        }
+    }
+
+    /// Says, at the end, how many spans were lost that nobody has heard of.
+    pub(super) fn tell_rest(&mut self) {
+        match self.newly_lost() {
+            0 => {}
+            lost => warn!(lost, "spans were not sent"),
+        }
+    }
+
+    fn newly_lost(&mut self) -> u64 {
+        let lost = counts().map_or(0, |counts| counts.lost);
+        let newly = lost.saturating_sub(self.told);
+        if newly > 0 {
+            (self.told, self.told_at) = (lost, Some(Instant::now()));
+        }
+        newly
+    }
+}
