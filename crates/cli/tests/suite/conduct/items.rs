@@ -177,7 +177,7 @@ fn item_086_088_and_111_what_cannot_be_used_is_said_before_anything_is_begun() {
     let agent = "agent:\n  kind: command\n  sandbox: {writable: [OUTSIDE]}\n  command: touch OUTSIDE/agent\n";
     for (more, arguments, (status, code), said) in [
         ("server: {port: many}", &[][..], (1, "E_WORKFLOW_INVALID"), "server.port"),
-        ("", &["--port", port.as_str()], (1, "E_SPAWN_FAILED"), "--port"),
+        ("", &["--port", port.as_str()], (1, "E_SPAWN_FAILED"), port.as_str()),
         ("server: {port: 0, host: 0.0.0.0}", &[], (2, "E_USAGE"), "0.0.0.0"),
     ] {
         let office = Office::with(&format!("{agent}{more}"));
