@@ -172,9 +172,9 @@ impl Reader<'_> {
         let read = text.parse().map(Duration::from_millis);
         let allowed = Duration::from_millis(1)..=MAX_PATIENCE;
         read.ok().filter(|timeout| allowed.contains(timeout)).unwrap_or_else(|| {
-            let most = MAX_PATIENCE.as_millis();
+            let (usual, most) = (PATIENCE.as_millis(), MAX_PATIENCE.as_millis());
             let problem = format!("{text:?} is not a number of milliseconds from 1 to {most}");
-            self.doubt(name, problem, "10000 are taken");
+            self.doubt(name, problem, &format!("{usual} are taken"));
             PATIENCE
         })
     }
