@@ -26,6 +26,6 @@ pub use document::{Document, Unencodable};
 pub use encoding::Encoding;
 pub use lines::{EndingStyle, Line, LineEnding, LineFacts, lines};
 pub use window::{
-    Budget, DEFAULT_CONTEXT, DEFAULT_LINES, MAX_LINE_CHARACTERS, MAX_WINDOW_BYTES, Selection,
-    Window, WindowError,
+    DEFAULT_CONTEXT, DEFAULT_LINES, MAX_LINE_CHARACTERS, MAX_WINDOW_BYTES, Selection, Window,
+    WindowBudget, WindowError,
 };

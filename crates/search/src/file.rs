@@ -47,7 +47,7 @@ pub(crate) enum Failure {
     /// The whole search has to end.
     Halt(Halt),
     /// The file cannot be searched; the text says why.
-    Unreadable(String),
+    ReadFailure(String),
 }
 
 /// What a worker needs to search files.
@@ -161,7 +161,7 @@ fn explain(error: &io::Error) -> String {
 
 #[expect(clippy::needless_pass_by_value, reason = "it is the end of the error's way")]
 fn unreadable(error: io::Error) -> Failure {
-    Failure::Unreadable(explain(&error))
+    Failure::ReadFailure(explain(&error))
 }
 
 /// A reader that ends when the search has to.

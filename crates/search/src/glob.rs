@@ -13,10 +13,10 @@ use crate::error::Error;
 use crate::glob_pattern::PathGlob;
 use crate::node::{Node, Wanted, vanished};
 use crate::render::shown;
-use crate::report::CutReason;
+use crate::report::TruncationReason;
 use crate::request::DEFAULT_TIME;
 use crate::scope::Scope;
-use crate::unreadable::{Unreadable, UnreadableFiles};
+use crate::unreadable::{ReadFailure, ReadFailures};
 use crate::visit::{Batch, Collector, Flow, Visitor};
 use crate::walk::{End, walk};
 
@@ -64,13 +64,13 @@ impl GlobRequest {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct GlobReport {
     /// Their paths, relative to the workspace's root.
-    pub files: Vec<FoundFile>,
+    pub files: Vec<GlobMatch>,
     /// How many match, as far as the search went.
     pub total: u64,
     /// Why some that match are not returned; absent when all are.
-    pub cut: Option<CutReason>,
+    pub truncation: Option<TruncationReason>,
     /// What could not be read.
-    pub unreadable: UnreadableFiles,
+    pub unreadable: ReadFailures,
 }
 
 impl GlobReport {
@@ -82,7 +82,7 @@ impl GlobReport {
 
 /// A file that matches.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct FoundFile {
+pub struct GlobMatch {
     /// Where it is, relative to the workspace's root.
     #[serde(with = "carrel_domain::lossy_path")]
     pub path: PathBuf,
@@ -131,8 +131,8 @@ impl Wanted for Finder<'_> {
 
 /// The files of one batch that match.
 struct Found {
-    files: Vec<FoundFile>,
-    unreadable: Vec<Unreadable>,
+    files: Vec<GlobMatch>,
+    unreadable: Vec<ReadFailure>,
 }
 
 impl Batch for Found {}
@@ -149,9 +149,9 @@ impl Visitor for Finder<'_> {
         for entry in entries {
             let path = node.path_of(entry);
             match node.using(|directory| directory.link_metadata(Path::new(&entry.name))) {
-                Ok(metadata) => found.files.push(FoundFile { path, modified: metadata.modified }),
+                Ok(metadata) => found.files.push(GlobMatch { path, modified: metadata.modified }),
                 Err(error) if vanished(error.problem()) => {}
-                Err(error) => found.unreadable.push(Unreadable::of(path, &error)),
+                Err(error) => found.unreadable.push(ReadFailure::of(path, &error)),
             }
         }
         Ok((found, entries.len()))
@@ -162,7 +162,7 @@ impl Visitor for Finder<'_> {
 #[derive(PartialEq, Eq)]
 struct Ranked {
     order: Order,
-    file: FoundFile,
+    file: GlobMatch,
 }
 
 impl Ord for Ranked {
@@ -188,24 +188,24 @@ struct Best<'a> {
     request: &'a GlobRequest,
     kept: BinaryHeap<Ranked>,
     total: u64,
-    unreadable: UnreadableFiles,
+    unreadable: ReadFailures,
 }
 
 impl<'a> Best<'a> {
     fn new(request: &'a GlobRequest) -> Self {
-        let unreadable = UnreadableFiles::default();
+        let unreadable = ReadFailures::default();
         Self { request, kept: BinaryHeap::new(), total: 0, unreadable }
     }
 
     fn report(self, end: End) -> GlobReport {
         let files: Vec<_> = self.kept.into_sorted_vec().into_iter().map(|one| one.file).collect();
-        let cut = match end {
-            End::TimeUp | End::Cancelled => Some(CutReason::Time),
+        let truncation = match end {
+            End::TimeUp | End::Cancelled => Some(TruncationReason::Time),
             End::Exhausted | End::Enough => {
-                (files.len() as u64 != self.total).then_some(CutReason::Limit)
+                (files.len() as u64 != self.total).then_some(TruncationReason::Limit)
             }
         };
-        GlobReport { files, total: self.total, cut, unreadable: self.unreadable }
+        GlobReport { files, total: self.total, truncation, unreadable: self.unreadable }
     }
 }
 
@@ -222,7 +222,7 @@ impl Collector<Finder<'_>> for Best<'_> {
         Ok(Flow::More)
     }
 
-    fn unreadable(&mut self, unreadable: Vec<Unreadable>) {
+    fn unreadable(&mut self, unreadable: Vec<ReadFailure>) {
         self.unreadable.extend(unreadable);
     }
 }

@@ -17,7 +17,7 @@ use crate::render::MIN_UNIT_BYTES;
 use crate::report::GrepReport;
 use crate::request::GrepRequest;
 use crate::scope::{Opened, Scope};
-use crate::unreadable::Unreadable;
+use crate::unreadable::ReadFailure;
 use crate::visit::{Batch, Collector, Visitor};
 use crate::walk::{End, walk};
 
@@ -72,7 +72,7 @@ pub(crate) struct GrepBatch {
     pub(crate) searched: u64,
     pub(crate) binary_matches: u64,
     pub(crate) files: Vec<FileHits>,
-    pub(crate) unreadable: Vec<Unreadable>,
+    pub(crate) unreadable: Vec<ReadFailure>,
 }
 
 impl Batch for GrepBatch {
@@ -103,7 +103,7 @@ impl GrepBatch {
         match outcome {
             Outcome::Text(hits) => self.add_hits(path, hits),
             Outcome::Partly(hits, reason) => {
-                self.unreadable.push(Unreadable::new(path(), reason));
+                self.unreadable.push(ReadFailure::new(path(), reason));
                 self.add_hits(path, hits);
             }
             Outcome::Binary { matches } => self.binary_matches += u64::from(matches),
@@ -158,8 +158,8 @@ impl Grepper<'_> {
         let mut batch = GrepBatch::default();
         match searcher.search(file, metadata, self.wish(0), self.budget) {
             Ok(outcome) => batch.add(|| path.clone(), outcome),
-            Err(Failure::Unreadable(reason)) => {
-                page.unreadable(vec![Unreadable::new(path, reason)]);
+            Err(Failure::ReadFailure(reason)) => {
+                page.unreadable(vec![ReadFailure::new(path, reason)]);
             }
             Err(Failure::Halt(halt)) => return halt.into(),
         }
@@ -196,7 +196,7 @@ impl Visitor for Grepper<'_> {
                 Ok(opened) => opened,
                 Err(error) if vanished(error.problem()) => continue,
                 Err(error) => {
-                    batch.unreadable.push(Unreadable::of(path(), &error));
+                    batch.unreadable.push(ReadFailure::of(path(), &error));
                     continue;
                 }
             };
@@ -206,8 +206,8 @@ impl Visitor for Grepper<'_> {
             }
             match searcher.search(file, &metadata, batch.narrow(self.wish(0)), self.budget) {
                 Ok(outcome) => batch.add(path, outcome),
-                Err(Failure::Unreadable(reason)) => {
-                    batch.unreadable.push(Unreadable::new(path(), reason));
+                Err(Failure::ReadFailure(reason)) => {
+                    batch.unreadable.push(ReadFailure::new(path(), reason));
                 }
                 Err(Failure::Halt(halt)) => return Err(halt),
             }

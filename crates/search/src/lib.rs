@@ -49,18 +49,18 @@ mod walk;
 
 pub use cancel::Cancel;
 pub use error::Error;
-pub use glob::{DEFAULT_GLOB_LIMIT, FoundFile, GlobReport, GlobRequest, Order, glob};
+pub use glob::{DEFAULT_GLOB_LIMIT, GlobMatch, GlobReport, GlobRequest, Order, glob};
 pub use glob_pattern::{MAX_GLOB_BYTES, MAX_GLOBS};
 pub use grep::grep;
 pub use line::{Line, LineKind, MAX_SPANS};
 pub use list::{
-    DEFAULT_LIST_LIMIT, Detail, LinkTarget, ListReport, ListRequest, Listed, MAX_LIST_DEPTH,
-    Measured, list,
+    DEFAULT_LIST_LIMIT, Detail, EntryMetadata, LinkTarget, ListEntry, ListReport, ListRequest,
+    MAX_LIST_DEPTH, list,
 };
-pub use report::{Cut, CutReason, FileMatches, GrepReport, Totals};
+pub use report::{FileMatches, GrepReport, Totals, Truncation, TruncationReason};
 pub use request::{
     Case, DEFAULT_LINE_BYTES, DEFAULT_OUTPUT_BYTES, DEFAULT_TIME, GrepRequest, MAX_CONTEXT_LINES,
     Mode, Syntax,
 };
 pub use scope::{Scope, Sensitive};
-pub use unreadable::{MAX_UNREADABLE, Unreadable, UnreadableFiles};
+pub use unreadable::{MAX_READ_FAILURES, ReadFailure, ReadFailures};

@@ -11,10 +11,10 @@ use crate::cancel::{Budget, Cancel, Halt};
 use crate::error::Error;
 use crate::node::{Expanded, Node, Wanted, vanished};
 use crate::render::shown;
-use crate::report::{Cut, CutReason};
+use crate::report::{Truncation, TruncationReason};
 use crate::request::DEFAULT_TIME;
 use crate::scope::{Scope, Sensitive};
-use crate::unreadable::{Unreadable, UnreadableFiles};
+use crate::unreadable::{ReadFailure, ReadFailures};
 
 /// The deepest listing; a deeper one is cut down to it.
 pub const MAX_LIST_DEPTH: usize = 64;
@@ -61,7 +61,7 @@ impl Default for ListRequest {
 
 /// An entry of a listing.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Listed {
+pub struct ListEntry {
     /// Where it is, relative to the workspace's root.
     #[serde(with = "carrel_domain::lossy_path")]
     pub path: PathBuf,
@@ -70,7 +70,7 @@ pub struct Listed {
     pub kind: FileKind,
     /// What was asked for with [`Detail::Sizes`].
     #[serde(flatten)]
-    pub measured: Option<Measured>,
+    pub measured: Option<EntryMetadata>,
     /// Where it points, if it is a link.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub target: Option<LinkTarget>,
@@ -78,7 +78,7 @@ pub struct Listed {
 
 /// What is known about an entry that was looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Measured {
+pub struct EntryMetadata {
     /// Its size in bytes.
     pub size: u64,
     /// When it was last changed.
@@ -101,22 +101,22 @@ pub struct LinkTarget {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ListReport {
     /// The entries of this page.
-    pub entries: Vec<Listed>,
+    pub entries: Vec<ListEntry>,
     /// Where the page was cut; absent when it holds everything from the offset on.
-    pub cut: Option<Cut>,
+    pub truncation: Option<Truncation>,
     /// What could not be read.
-    pub unreadable: UnreadableFiles,
+    pub unreadable: ReadFailures,
 }
 
 impl ListReport {
     /// Returns the entries as text, one on each line: directories end in `/`, links show where
     /// they point.
     pub fn text(&self) -> String {
-        self.entries.iter().map(Listed::text).collect()
+        self.entries.iter().map(ListEntry::text).collect()
     }
 }
 
-impl Listed {
+impl ListEntry {
     fn text(&self) -> String {
         let path = shown(&self.path);
         match (&self.target, self.kind) {
@@ -144,7 +144,7 @@ pub fn list(
     lister.note(unreadable);
     match lister.list(first, &budget) {
         Err(Halt::Cancelled) => return Err(Error::Cancelled),
-        Err(Halt::TimeUp | Halt::Enough) => lister.cut(CutReason::Time),
+        Err(Halt::TimeUp | Halt::Enough) => lister.cut(TruncationReason::Time),
         Ok(()) => {}
     }
     Ok(lister.report)
@@ -189,7 +189,7 @@ impl Lister<'_> {
             budget.check()?;
             let node = Arc::clone(&level.node);
             if !self.add(&node, &entry) {
-                self.cut(CutReason::Limit);
+                self.cut(TruncationReason::Limit);
                 return Ok(());
             }
             if entry.kind == FileKind::Directory && node.depth() + 1 < depth {
@@ -215,23 +215,23 @@ impl Lister<'_> {
         match describe(self.scope, node, entry, self.request.detail) {
             Ok(listed) => self.report.entries.push(listed),
             Err(error) if vanished(error.problem()) => {}
-            Err(error) => self.note(vec![Unreadable::of(node.path_of(entry), &error)]),
+            Err(error) => self.note(vec![ReadFailure::of(node.path_of(entry), &error)]),
         }
         true
     }
 
-    fn note(&mut self, unreadable: Vec<Unreadable>) {
+    fn note(&mut self, unreadable: Vec<ReadFailure>) {
         self.report.unreadable.extend(unreadable);
     }
 
-    fn cut(&mut self, reason: CutReason) {
-        self.report.cut = Some(Cut { reason, next_offset: self.seen });
+    fn cut(&mut self, reason: TruncationReason) {
+        self.report.truncation = Some(Truncation { reason, next_offset: self.seen });
     }
 }
 
 impl ListReport {
     fn empty() -> Self {
-        Self { entries: Vec::new(), cut: None, unreadable: UnreadableFiles::default() }
+        Self { entries: Vec::new(), truncation: None, unreadable: ReadFailures::default() }
     }
 }
 
@@ -240,14 +240,14 @@ fn describe(
     node: &Node,
     entry: &Entry,
     detail: Detail,
-) -> Result<Listed, carrel_fsroot::Error> {
+) -> Result<ListEntry, carrel_fsroot::Error> {
     let (name, path) = (Path::new(&entry.name), node.path_of(entry));
     let (kind, measured) = match detail {
         Detail::Kinds => (entry.kind, None),
         Detail::Sizes => {
             let metadata = node.using(|directory| directory.link_metadata(name))?;
             let (size, modified) = (metadata.size, metadata.modified);
-            (metadata.kind, Some(Measured { size, modified }))
+            (metadata.kind, Some(EntryMetadata { size, modified }))
         }
     };
     let target = match kind {
@@ -262,7 +262,7 @@ fn describe(
         | FileKind::Device
         | FileKind::Unknown => None,
     };
-    Ok(Listed { path, kind, measured, target })
+    Ok(ListEntry { path, kind, measured, target })
 }
 
 /// Looks where a link leads; the way is resolved beneath the root, so an outward one leads nowhere.

@@ -9,7 +9,7 @@ use carrel_fsroot::{Directory, Entry, FileKind, Metadata, Problem};
 
 use crate::rules::{Present, Rules, Verdict};
 use crate::scope::{Scope, last_name};
-use crate::unreadable::Unreadable;
+use crate::unreadable::ReadFailure;
 
 /// The depth below the scope down to which directories are held open while something in them is
 /// left to do. Deeper ones are opened again for each batch, so that no depth exhausts descriptors.
@@ -53,7 +53,7 @@ impl Node {
         path: PathBuf,
         directory: Directory,
         wanted: &impl Wanted,
-        unreadable: &mut Vec<Unreadable>,
+        unreadable: &mut Vec<ReadFailure>,
     ) -> Result<Expanded, carrel_fsroot::Error> {
         let rules = if scope.ignored { None } else { rules_above(scope, &path, unreadable)? };
         Self::list(scope, directory, path, None, rules.as_ref(), wanted, unreadable)
@@ -65,7 +65,7 @@ impl Node {
         name: &OsStr,
         scope: &Scope<'_>,
         wanted: &impl Wanted,
-        unreadable: &mut Vec<Unreadable>,
+        unreadable: &mut Vec<ReadFailure>,
     ) -> Option<Expanded> {
         let path = self.path.join(name);
         let opened = self.using(|directory| directory.directory(Path::new(name)));
@@ -78,7 +78,7 @@ impl Node {
             Ok(expanded) => Some(expanded),
             Err(error) if vanished(error.problem()) => None,
             Err(error) => {
-                unreadable.push(Unreadable::of(path, &error));
+                unreadable.push(ReadFailure::of(path, &error));
                 None
             }
         }
@@ -91,12 +91,12 @@ impl Node {
         parent: Option<Arc<Self>>,
         rules: Option<&Arc<Rules>>,
         wanted: &impl Wanted,
-        unreadable: &mut Vec<Unreadable>,
+        unreadable: &mut Vec<ReadFailure>,
     ) -> Result<Expanded, carrel_fsroot::Error> {
         let (mut entries, all) = directory.entries(MAX_DIRECTORY_ENTRIES)?;
         if !all {
             let reason = format!("more than {MAX_DIRECTORY_ENTRIES} entries; the rest is left out");
-            unreadable.push(Unreadable::new(path.clone(), reason));
+            unreadable.push(ReadFailure::new(path.clone(), reason));
         }
         let rules = if scope.ignored {
             None
@@ -174,7 +174,7 @@ fn descend(from: &Directory, names: &[&OsStr]) -> Result<Directory, carrel_fsroo
 fn rules_above(
     scope: &Scope<'_>,
     path: &Path,
-    unreadable: &mut Vec<Unreadable>,
+    unreadable: &mut Vec<ReadFailure>,
 ) -> Result<Option<Arc<Rules>>, carrel_fsroot::Error> {
     let mut rules = None;
     let mut directory = scope.root.directory(Path::new(""))?;

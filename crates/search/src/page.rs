@@ -10,9 +10,9 @@ use crate::grep::{FileHits, GrepBatch, Grepper};
 use crate::hits::Wish;
 use crate::line::Line;
 use crate::render::{file_cost, line_cost, shown};
-use crate::report::{Cut, CutReason, FileMatches, GrepReport, Totals};
+use crate::report::{FileMatches, GrepReport, Totals, Truncation, TruncationReason};
 use crate::request::Mode;
-use crate::unreadable::{Unreadable, UnreadableFiles};
+use crate::unreadable::{ReadFailure, ReadFailures};
 use crate::visit::{Collector, Flow};
 use crate::walk::End;
 
@@ -26,12 +26,12 @@ pub(crate) struct Page<'a> {
     seen: u64,
     taken: u64,
     bytes: usize,
-    full: Option<CutReason>,
+    full: Option<TruncationReason>,
     files: Vec<FileMatches>,
     totals: Totals,
     matching_lines: u64,
     binary_matches: u64,
-    unreadable: UnreadableFiles,
+    unreadable: ReadFailures,
 }
 
 impl<'a> Page<'a> {
@@ -47,7 +47,7 @@ impl<'a> Page<'a> {
             totals: Totals::default(),
             matching_lines: 0,
             binary_matches: 0,
-            unreadable: UnreadableFiles::default(),
+            unreadable: ReadFailures::default(),
         }
     }
 
@@ -141,9 +141,9 @@ impl<'a> Page<'a> {
     fn makes_room(&mut self, bytes: usize) -> bool {
         let request = self.grepper.request;
         if request.limit.is_some_and(|limit| self.taken >= limit) {
-            self.full = Some(CutReason::Limit);
+            self.full = Some(TruncationReason::Limit);
         } else if self.taken > 0 && self.bytes + bytes > request.output_bytes {
-            self.full = Some(CutReason::Bytes);
+            self.full = Some(TruncationReason::Bytes);
         } else {
             self.taken += 1;
             self.bytes += bytes;
@@ -163,7 +163,7 @@ impl<'a> Page<'a> {
         let wish = Wish { stop_after: skip.saturating_add(wish.lines), ..wish };
         match searcher.search(file, &metadata, wish, self.grepper.budget) {
             Ok(Outcome::Text(hits) | Outcome::Partly(hits, _)) => Ok(hits.lines),
-            Ok(Outcome::Binary { .. }) | Err(Failure::Unreadable(_)) => Ok(Vec::new()),
+            Ok(Outcome::Binary { .. }) | Err(Failure::ReadFailure(_)) => Ok(Vec::new()),
             Err(Failure::Halt(halt)) => Err(halt),
         }
     }
@@ -173,7 +173,7 @@ impl<'a> Page<'a> {
         let request = self.grepper.request;
         let reason = match end {
             End::Exhausted | End::Enough => self.full,
-            End::TimeUp | End::Cancelled => self.full.or(Some(CutReason::Time)),
+            End::TimeUp | End::Cancelled => self.full.or(Some(TruncationReason::Time)),
         };
         let next_offset = request.offset.saturating_add(self.taken);
         let complete = end == End::Exhausted && (self.full.is_none() || request.totals);
@@ -186,7 +186,7 @@ impl<'a> Page<'a> {
             context: request.context() != (0, 0),
             files: self.files,
             totals: complete.then_some(Totals { matching_lines, ..self.totals }),
-            cut: reason.map(|reason| Cut { reason, next_offset }),
+            truncation: reason.map(|reason| Truncation { reason, next_offset }),
             binary_matches: self.binary_matches,
             unreadable: self.unreadable,
         }
@@ -205,7 +205,7 @@ impl<'a> Collector<Grepper<'a>> for Page<'a> {
         Ok(if enough { Flow::Enough } else { Flow::More })
     }
 
-    fn unreadable(&mut self, unreadable: Vec<Unreadable>) {
+    fn unreadable(&mut self, unreadable: Vec<ReadFailure>) {
         self.unreadable.extend(unreadable);
     }
 }

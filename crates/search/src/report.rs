@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::line::Line;
 use crate::request::Mode;
-use crate::unreadable::UnreadableFiles;
+use crate::unreadable::ReadFailures;
 
 /// What was found in one file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -36,7 +36,7 @@ pub struct Totals {
 /// Why a page ends before everything was returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum CutReason {
+pub enum TruncationReason {
     /// It has as many units as were asked for.
     Limit,
     /// It has as many bytes as allowed.
@@ -47,9 +47,9 @@ pub enum CutReason {
 
 /// Where a page ends and why.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Cut {
+pub struct Truncation {
     /// Why it ends there.
-    pub reason: CutReason,
+    pub reason: TruncationReason,
     /// The offset with which the next page begins.
     pub next_offset: u64,
 }
@@ -66,9 +66,9 @@ pub struct GrepReport {
     /// What there is altogether; absent when the search ended before everything was searched.
     pub totals: Option<Totals>,
     /// Where the page was cut; absent when it holds everything from the offset on.
-    pub cut: Option<Cut>,
+    pub truncation: Option<Truncation>,
     /// How many files hold a match but also a NUL byte near their beginning, and so are not shown.
     pub binary_matches: u64,
     /// What could not be read.
-    pub unreadable: UnreadableFiles,
+    pub unreadable: ReadFailures,
 }

@@ -11,7 +11,7 @@ use ignore::Match;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 
 use crate::node::vanished;
-use crate::unreadable::Unreadable;
+use crate::unreadable::ReadFailure;
 
 /// The most that is read of one ignore file: its rules are held in memory and compiled.
 const MAX_IGNORE_FILE_BYTES: u64 = 256 * 1024;
@@ -87,7 +87,7 @@ impl Rules {
         directory: &Directory,
         base: &Path,
         present: Present,
-        unreadable: &mut Vec<Unreadable>,
+        unreadable: &mut Vec<ReadFailure>,
     ) -> Option<Arc<Self>> {
         if !present.any() {
             return above.cloned();
@@ -96,7 +96,7 @@ impl Rules {
             let name = Path::new(FILES[kind]);
             let text = present.files[kind].then(|| read_text(directory, name)).flatten()?;
             let rules = text.and_then(|text| compile(&text));
-            rules.map_err(|reason| unreadable.push(Unreadable::new(base.join(name), reason))).ok()
+            rules.map_err(|reason| unreadable.push(ReadFailure::new(base.join(name), reason))).ok()
         });
         let is_repository =
             present.repository && directory.link_metadata(Path::new(REPOSITORY)).is_ok();

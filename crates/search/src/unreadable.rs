@@ -6,11 +6,11 @@ use carrel_domain::message_of;
 use serde::Serialize;
 
 /// The most unreadable files that a report names; the rest is counted.
-pub const MAX_UNREADABLE: usize = 20;
+pub const MAX_READ_FAILURES: usize = 20;
 
 /// A file or directory that could not be read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Unreadable {
+pub struct ReadFailure {
     /// Where it is, relative to the workspace's root.
     #[serde(with = "carrel_domain::lossy_path")]
     pub path: PathBuf,
@@ -18,7 +18,7 @@ pub struct Unreadable {
     pub reason: String,
 }
 
-impl Unreadable {
+impl ReadFailure {
     pub(crate) fn new(path: PathBuf, reason: impl Into<String>) -> Self {
         Self { path, reason: reason.into() }
     }
@@ -35,18 +35,18 @@ impl Unreadable {
 
 /// Everything that could not be read, of which only the first are named.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct UnreadableFiles {
+pub struct ReadFailures {
     /// How many there are.
     pub total: u64,
-    /// The first [`MAX_UNREADABLE`] in the order of paths.
-    pub first: Vec<Unreadable>,
+    /// The first [`MAX_READ_FAILURES`] in the order of paths.
+    pub first: Vec<ReadFailure>,
 }
 
-impl Extend<Unreadable> for UnreadableFiles {
-    fn extend<I: IntoIterator<Item = Unreadable>>(&mut self, all: I) {
+impl Extend<ReadFailure> for ReadFailures {
+    fn extend<I: IntoIterator<Item = ReadFailure>>(&mut self, all: I) {
         for unreadable in all {
             self.total += 1;
-            if self.first.len() < MAX_UNREADABLE {
+            if self.first.len() < MAX_READ_FAILURES {
                 self.first.push(unreadable);
             }
         }

@@ -4,7 +4,7 @@ use carrel_fsroot::Entry;
 
 use crate::cancel::Halt;
 use crate::node::{Node, Wanted};
-use crate::unreadable::Unreadable;
+use crate::unreadable::ReadFailure;
 
 /// What is done with the files of a walk.
 pub(crate) trait Visitor: Wanted {
@@ -52,5 +52,5 @@ pub(crate) trait Collector<V: Visitor>: Send {
     fn take(&mut self, batch: V::Batch, scratch: &mut V::Scratch) -> Result<Flow, Halt>;
 
     /// Takes what could not be read.
-    fn unreadable(&mut self, unreadable: Vec<Unreadable>);
+    fn unreadable(&mut self, unreadable: Vec<ReadFailure>);
 }

@@ -6,7 +6,7 @@ use crate::cancel::{Budget, Halt};
 use crate::node::Expanded;
 use crate::queue::{More, Next, Queue, Weighed, Work};
 use crate::scope::Scope;
-use crate::unreadable::Unreadable;
+use crate::unreadable::ReadFailure;
 use crate::visit::{Batch, Collector, Flow, Visitor};
 
 /// The most threads that one walk uses, whatever the machine has.
@@ -16,7 +16,7 @@ const MAX_WORKERS: usize = 8;
 #[derive(Debug)]
 struct Given<B> {
     batch: Option<B>,
-    unreadable: Vec<Unreadable>,
+    unreadable: Vec<ReadFailure>,
 }
 
 impl<B: Batch> Weighed for Given<B> {

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use carrel_fsroot::{Error, Identity, Root};
 use serde::Serialize;
 
-use crate::detect::{self, Detection, Owner, Survey};
+use crate::detect::{self, Detection, FileProject, WorkspaceProjects};
 use crate::lookup::Stamps;
 use crate::paths;
 
@@ -18,7 +18,7 @@ const MAX_ENTRIES: usize = 1_024;
 /// Whether an answer was kept, and if not, why.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case", tag = "cache")]
-pub enum Freshness {
+pub enum CacheStatus {
     /// Nothing that it depends on has changed.
     Hit,
     /// Nobody asked before.
@@ -37,9 +37,9 @@ pub enum Freshness {
 #[derive(Debug, Default)]
 pub struct ProfileCache {
     nearest: Mutex<Entries<(Identity, Option<String>), Detection>>,
-    all: Mutex<Entries<Identity, Survey>>,
+    all: Mutex<Entries<Identity, WorkspaceProjects>>,
     /// By directory and kind of file.
-    files: Mutex<Entries<(Identity, String, String), Owner>>,
+    files: Mutex<Entries<(Identity, String, String), FileProject>>,
 }
 
 #[derive(Debug)]
@@ -63,13 +63,13 @@ impl ProfileCache {
     }
 
     /// Finds the project of a file or directory, as [`crate::detect`] does.
-    pub fn detect(&self, root: &Root, from: &Path) -> Result<(Arc<Detection>, Freshness), Error> {
+    pub fn detect(&self, root: &Root, from: &Path) -> Result<(Arc<Detection>, CacheStatus), Error> {
         let key = (root.identity()?, detect::directory_of(root, from));
         Ok(ask(&self.nearest, root, key, || detect::detect_stamped(root, from)))
     }
 
     /// Finds every project of a workspace, as [`crate::detect_all`] does.
-    pub fn detect_all(&self, root: &Root) -> Result<(Arc<Survey>, Freshness), Error> {
+    pub fn detect_all(&self, root: &Root) -> Result<(Arc<WorkspaceProjects>, CacheStatus), Error> {
         Ok(ask(&self.all, root, root.identity()?, || detect::detect_all_stamped(root)))
     }
 
@@ -78,9 +78,9 @@ impl ProfileCache {
         &self,
         root: &Root,
         file: &Path,
-    ) -> Result<(Arc<Owner>, Freshness), Error> {
+    ) -> Result<(Arc<FileProject>, CacheStatus), Error> {
         let Some(path) = paths::normal(file) else {
-            return Ok((Arc::default(), Freshness::Miss));
+            return Ok((Arc::default(), CacheStatus::Miss));
         };
         let directory = paths::parent(&path).unwrap_or(paths::TOP).to_owned();
         let key = (root.identity()?, directory, paths::extension(&path).to_owned());
@@ -100,14 +100,14 @@ fn ask<K: Clone + Eq + Hash, T>(
     root: &Root,
     key: K,
     detect: impl FnOnce() -> (T, Stamps),
-) -> (Arc<T>, Freshness) {
+) -> (Arc<T>, CacheStatus) {
     // The lock is not held while files are looked at.
     let kept = lock(entries).get(&key);
     let freshness = match kept {
-        None => Freshness::Miss,
+        None => CacheStatus::Miss,
         Some((answer, stamps)) => match stamps.changed(root) {
-            None => return (answer, Freshness::Hit),
-            Some(file) => Freshness::Changed { file },
+            None => return (answer, CacheStatus::Hit),
+            Some(file) => CacheStatus::Changed { file },
         },
     };
     let (answer, stamps) = detect();

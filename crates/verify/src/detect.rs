@@ -4,7 +4,7 @@ mod all;
 mod ignored;
 
 pub(crate) use all::detect_all_stamped;
-pub use all::{MAX_DEPTH, MAX_DIRECTORIES, MAX_PROJECTS, Survey, detect_all};
+pub use all::{MAX_DEPTH, MAX_DIRECTORIES, MAX_PROJECTS, WorkspaceProjects, detect_all};
 
 use std::path::Path;
 
@@ -27,7 +27,7 @@ pub struct Detection {
 
 /// What a file belongs to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Owner {
+pub struct FileProject {
     /// The nearest project whose ecosystem or tools know the kind of the file.
     pub profile: Option<Profile>,
     /// How large the edits of the file may be. The nearest project may ask for small steps also in
@@ -65,18 +65,19 @@ fn detect_with(lookup: &Lookup<'_>, root: &Root, from: &Path) -> Detection {
 ///
 /// In `web/`, a Python script belongs to the Python project above and not to the
 /// package.json beside it.
-pub fn detect_for_file(root: &Root, file: &Path) -> Owner {
-    paths::normal(file).map_or_else(Owner::default, |path| detect_for_file_stamped(root, &path).0)
+pub fn detect_for_file(root: &Root, file: &Path) -> FileProject {
+    paths::normal(file)
+        .map_or_else(FileProject::default, |path| detect_for_file_stamped(root, &path).0)
 }
 
-pub(crate) fn detect_for_file_stamped(root: &Root, path: &str) -> (Owner, Stamps) {
+pub(crate) fn detect_for_file_stamped(root: &Root, path: &str) -> (FileProject, Stamps) {
     let lookup = Lookup::new(root);
     let owner = owner(&lookup, path);
     (owner, lookup.into_stamps())
 }
 
-fn owner(lookup: &Lookup<'_>, path: &str) -> Owner {
-    let Some(parent) = paths::parent(path) else { return Owner::default() };
+fn owner(lookup: &Lookup<'_>, path: &str) -> FileProject {
+    let Some(parent) = paths::parent(path) else { return FileProject::default() };
     let extension = paths::extension(path);
     let mut nearest = None;
     let profile = paths::upwards(parent).find_map(|directory| {
@@ -92,7 +93,7 @@ fn owner(lookup: &Lookup<'_>, path: &str) -> Owner {
             .cloned()
     });
     let of_profile = profile.as_ref().map(|profile| profile.edit_limits);
-    Owner { edit_limits: of_profile.or(nearest).unwrap_or_default(), profile }
+    FileProject { edit_limits: of_profile.or(nearest).unwrap_or_default(), profile }
 }
 
 /// Returns how large edits may be where no project is the file's own.

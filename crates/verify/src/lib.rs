@@ -11,7 +11,6 @@
 #![forbid(unsafe_code)]
 
 mod cache;
-mod choose;
 mod detect;
 mod document;
 mod ecosystems;
@@ -20,18 +19,19 @@ pub mod parse;
 mod paths;
 pub mod plan;
 mod profile;
+mod project_choice;
 mod settings;
 mod tool;
 
-pub use cache::{Freshness, ProfileCache};
-pub use choose::{ChoiceError, choose};
+pub use cache::{CacheStatus, ProfileCache};
 pub use detect::{
-    Detection, MAX_DEPTH, MAX_DIRECTORIES, MAX_PROJECTS, Owner, Survey, detect, detect_all,
-    detect_for_file,
+    Detection, FileProject, MAX_DEPTH, MAX_DIRECTORIES, MAX_PROJECTS, WorkspaceProjects, detect,
+    detect_all, detect_for_file,
 };
 pub use profile::{
-    CargoFacts, Command, Ecosystem, EditLimits, Evidence, Fact, Injection, Membership,
-    PackageManager, Problem, Profile, Scope, Script,
+    CargoPackage, Ecosystem, EditLimits, Evidence, Granularity, Membership, OptionPassing,
+    PackageManager, Profile, ProfileField, ProfileProblem, ProjectCommand, ProjectScript,
 };
+pub use project_choice::{ChoiceError, choose_projects};
 pub use settings::SETTINGS_FILE;
-pub use tool::Tool;
+pub use tool::ProjectTool;

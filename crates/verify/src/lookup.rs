@@ -8,7 +8,7 @@ use std::time::SystemTime;
 use carrel_fsroot::{Entry, FileKind, Identity, Metadata, Root};
 
 use crate::paths;
-use crate::profile::Problem;
+use crate::profile::ProfileProblem;
 
 /// Bounds what one project file may cost; real ones have a few kilobytes.
 pub(crate) const MAX_FILE_BYTES: u64 = 1024 * 1024;
@@ -155,11 +155,11 @@ impl<'a> Lookup<'a> {
     }
 
     /// Reads a text file; `Ok(None)` when there is none.
-    pub(crate) fn read(&self, path: &str) -> Result<Option<String>, Problem> {
+    pub(crate) fn read(&self, path: &str) -> Result<Option<String>, ProfileProblem> {
         if !self.has(path) {
             return Ok(None);
         }
-        let problem = |message| Problem { file: path.to_owned(), line: None, message };
+        let problem = |message| ProfileProblem { file: path.to_owned(), line: None, message };
         let bytes = self
             .root
             .read(Path::new(path), MAX_FILE_BYTES)

@@ -25,13 +25,13 @@ mod text;
 
 pub use artifacts::{MAX_ARTIFACT_BYTES, MAX_ARTIFACTS, project_artifacts};
 pub use check::{format_check, lint, typecheck};
-pub use context::{ArtifactFile, Ended, Outcome};
+pub use context::{ArtifactFile, Outcome, Termination};
 pub use finding::{Finding, Severity};
 pub use report::{
-    CheckReport, Counts, Failure, LintReport, MAX_FAILURES, MAX_FINDINGS, MAX_MESSAGE_BYTES,
-    Reason, TestReport, TypecheckReport, Verdict,
+    CheckReport, CouldNotRunReason, Counts, Failure, LintReport, MAX_FAILURES, MAX_FINDINGS,
+    MAX_MESSAGE_BYTES, TestReport, TypecheckReport, Verdict,
 };
-pub use silent::doubt_silent;
+pub use silent::check_unreported_files;
 pub use test::tests;
 
 use crate::plan::Invocation;

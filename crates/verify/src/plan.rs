@@ -16,12 +16,12 @@ pub use script::{ScriptError, plan_script};
 use serde::{Deserialize, Serialize};
 
 use crate::paths;
-use crate::profile::{Command, Fact, Profile};
-use crate::tool::Tool;
+use crate::profile::{Profile, ProfileField, ProjectCommand};
+use crate::tool::ProjectTool;
 
 /// What a command is pointed at. Paths are relative to the workspace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Place<'a> {
+pub enum CommandScope<'a> {
     /// The whole project.
     #[default]
     Project,
@@ -37,10 +37,10 @@ pub enum Place<'a> {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Target<'a> {
     /// Where they are.
-    pub place: Place<'a>,
+    pub scope: CommandScope<'a>,
     /// A part of their names.
     pub name: Option<&'a str>,
-    /// Exactly these; then `place` and `name` do not count.
+    /// Exactly these; then `scope` and `name` do not count.
     pub rerun: &'a [Selector],
 }
 
@@ -48,7 +48,7 @@ pub struct Target<'a> {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Selector {
     /// The runner that reported it.
-    pub tool: Tool,
+    pub tool: ProjectTool,
     /// Where the runner ran, relative to the workspace.
     pub directory: String,
     /// The package: of cargo by name, of Go by import path.
@@ -83,7 +83,7 @@ pub enum PlanError {
     #[error("no {} command is known for the {ecosystem} project in {root}; set `{}` in {root}/carrel.toml", fact.as_str(), fact.as_str())]
     NoCommand {
         /// The missing command.
-        fact: Fact,
+        fact: ProfileField,
         /// The ecosystem.
         ecosystem: &'static str,
         /// The project.
@@ -101,7 +101,7 @@ pub enum PlanError {
     #[error("{} does not check {path}", tool.name())]
     NotUnderstood {
         /// The tool.
-        tool: Tool,
+        tool: ProjectTool,
         /// The file.
         path: String,
     },
@@ -109,13 +109,13 @@ pub enum PlanError {
     #[error("{} needs a file; give a path", tool.name())]
     NeedsFile {
         /// The tool.
-        tool: Tool,
+        tool: ProjectTool,
     },
     /// The tool cannot be pointed at less than the project.
     #[error("{} cannot be limited to {what}; run it for the whole project", tool.name())]
     CannotNarrow {
         /// The tool.
-        tool: Tool,
+        tool: ProjectTool,
         /// What was asked for.
         what: &'static str,
     },
@@ -129,60 +129,64 @@ pub enum PlanError {
 
 /// Plans a run of tests. Exact reruns may need several commands, to be run one after another.
 pub fn plan_tests(profile: &Profile, target: &Target<'_>) -> Result<Vec<Invocation>, PlanError> {
-    let command = command(profile, Fact::Test)?;
-    check_inside(profile, target.place)?;
+    let command = command(profile, ProfileField::Test)?;
+    check_inside(profile, target.scope)?;
     let lines = select::lines(profile, command, target)?;
     Ok(lines.into_iter().map(|line| report::invocation(profile, command, line)).collect())
 }
 
 /// Plans a search for mistakes.
-pub fn plan_lint(profile: &Profile, place: Place<'_>) -> Result<Invocation, PlanError> {
-    plan_check(profile, Fact::Lint, place)
+pub fn plan_lint(profile: &Profile, scope: CommandScope<'_>) -> Result<Invocation, PlanError> {
+    plan_check(profile, ProfileField::Lint, scope)
 }
 
 /// Plans a check of types.
-pub fn plan_typecheck(profile: &Profile, place: Place<'_>) -> Result<Invocation, PlanError> {
-    plan_check(profile, Fact::Typecheck, place)
+pub fn plan_typecheck(profile: &Profile, scope: CommandScope<'_>) -> Result<Invocation, PlanError> {
+    plan_check(profile, ProfileField::Typecheck, scope)
 }
 
 /// Plans a run of the formatter.
 pub fn plan_format(
     profile: &Profile,
     mode: FormatMode,
-    place: Place<'_>,
+    scope: CommandScope<'_>,
 ) -> Result<Invocation, PlanError> {
     let fact = match mode {
-        FormatMode::Check => Fact::FormatCheck,
-        FormatMode::Write => Fact::Format,
+        FormatMode::Check => ProfileField::FormatCheck,
+        FormatMode::Write => ProfileField::Format,
     };
-    plan_check(profile, fact, place)
+    plan_check(profile, fact, scope)
 }
 
 /// Plans the installation of dependencies.
 pub fn plan_install(profile: &Profile) -> Result<Invocation, PlanError> {
-    let command = command(profile, Fact::Install)?;
+    let command = command(profile, ProfileField::Install)?;
     Ok(report::invocation(profile, command, report::Line::whole(command)))
 }
 
-fn plan_check(profile: &Profile, fact: Fact, place: Place<'_>) -> Result<Invocation, PlanError> {
+fn plan_check(
+    profile: &Profile,
+    fact: ProfileField,
+    scope: CommandScope<'_>,
+) -> Result<Invocation, PlanError> {
     let command = command(profile, fact)?;
-    check_inside(profile, place)?;
-    let line = match place {
-        Place::Project if command.argv.is_empty() => {
+    check_inside(profile, scope)?;
+    let line = match scope {
+        CommandScope::Project if command.argv.is_empty() => {
             return Err(PlanError::NeedsFile { tool: command.tool });
         }
-        Place::Project => report::Line::whole(command),
-        Place::Package(name) => select::package(command, name)?,
-        Place::File(path) if !command.understands(path) => {
+        CommandScope::Project => report::Line::whole(command),
+        CommandScope::Package(name) => select::package(command, name)?,
+        CommandScope::File(path) if !command.understands(path) => {
             return Err(PlanError::NotUnderstood { tool: command.tool, path: path.to_owned() });
         }
-        Place::File(path) => select::check_file(command, path)?,
-        Place::Directory(path) => select::check_directory(command, path)?,
+        CommandScope::File(path) => select::check_file(command, path)?,
+        CommandScope::Directory(path) => select::check_directory(command, path)?,
     };
     Ok(report::invocation(profile, command, line))
 }
 
-fn command(profile: &Profile, fact: Fact) -> Result<&Command, PlanError> {
+fn command(profile: &Profile, fact: ProfileField) -> Result<&ProjectCommand, PlanError> {
     profile.command(fact).ok_or_else(|| PlanError::NoCommand {
         fact,
         ecosystem: profile.ecosystem.as_str(),
@@ -190,13 +194,15 @@ fn command(profile: &Profile, fact: Fact) -> Result<&Command, PlanError> {
     })
 }
 
-fn check_inside(profile: &Profile, place: Place<'_>) -> Result<(), PlanError> {
-    match place {
-        Place::Project | Place::Package(_) => Ok(()),
-        Place::Directory(path) | Place::File(path) if paths::is_within(path, &profile.root) => {
+fn check_inside(profile: &Profile, scope: CommandScope<'_>) -> Result<(), PlanError> {
+    match scope {
+        CommandScope::Project | CommandScope::Package(_) => Ok(()),
+        CommandScope::Directory(path) | CommandScope::File(path)
+            if paths::is_within(path, &profile.root) =>
+        {
             Ok(())
         }
-        Place::Directory(path) | Place::File(path) => {
+        CommandScope::Directory(path) | CommandScope::File(path) => {
             Err(PlanError::Outside { path: path.to_owned(), root: profile.root.clone() })
         }
     }

@@ -5,10 +5,12 @@ mod ecosystem;
 mod facts;
 
 pub(crate) use command::words;
-pub use command::{Command, Injection, Scope};
+pub use command::{Granularity, OptionPassing, ProjectCommand};
 pub(crate) use ecosystem::SCRIPT_EXTENSIONS;
 pub use ecosystem::{Ecosystem, PackageManager};
-pub use facts::{CargoFacts, EditLimits, Evidence, Fact, Membership, Problem, Script};
+pub use facts::{
+    CargoPackage, EditLimits, Evidence, Membership, ProfileField, ProfileProblem, ProjectScript,
+};
 
 use serde::Serialize;
 
@@ -33,31 +35,31 @@ pub struct Profile {
     pub package_manager: Option<PackageManager>,
     /// Installs the dependencies.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub install: Option<Command>,
+    pub install: Option<ProjectCommand>,
     /// Rewrites files in the project's style.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub format: Option<Command>,
+    pub format: Option<ProjectCommand>,
     /// Tells which files are not in the project's style, and changes none.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub format_check: Option<Command>,
+    pub format_check: Option<ProjectCommand>,
     /// Looks for mistakes.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub lint: Option<Command>,
+    pub lint: Option<ProjectCommand>,
     /// Checks the types.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub typecheck: Option<Command>,
+    pub typecheck: Option<ProjectCommand>,
     /// Runs the tests.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub test: Option<Command>,
+    pub test: Option<ProjectCommand>,
     /// Where installed dependencies lie, relative to the workspace.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deps_dir: Option<String>,
     /// What cargo needs to be pointed at a part of the project.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub cargo: Option<CargoFacts>,
+    pub cargo: Option<CargoPackage>,
     /// The named commands that the project defines.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub scripts: Vec<Script>,
+    pub scripts: Vec<ProjectScript>,
     /// Whether an edit is followed by the formatter.
     pub format_on_edit: bool,
     /// How large an edit may be.
@@ -66,7 +68,7 @@ pub struct Profile {
     pub evidence: Vec<Evidence>,
     /// What could not be understood.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub problems: Vec<Problem>,
+    pub problems: Vec<ProfileProblem>,
 }
 
 impl Profile {
@@ -89,42 +91,42 @@ impl Profile {
             scripts: Vec::new(),
             format_on_edit: false,
             edit_limits: EditLimits::default(),
-            evidence: vec![Evidence::new(Fact::Ecosystem, marker)],
+            evidence: vec![Evidence::new(ProfileField::Ecosystem, marker)],
             problems: Vec::new(),
         }
     }
 
     /// Returns the command behind a fact.
-    pub fn command(&self, fact: Fact) -> Option<&Command> {
+    pub fn command(&self, fact: ProfileField) -> Option<&ProjectCommand> {
         match fact {
-            Fact::Install => self.install.as_ref(),
-            Fact::Format => self.format.as_ref(),
-            Fact::FormatCheck => self.format_check.as_ref(),
-            Fact::Lint => self.lint.as_ref(),
-            Fact::Typecheck => self.typecheck.as_ref(),
-            Fact::Test => self.test.as_ref(),
-            Fact::Ecosystem
-            | Fact::PackageManager
-            | Fact::DepsDir
-            | Fact::FormatOnEdit
-            | Fact::EditLimits => None,
+            ProfileField::Install => self.install.as_ref(),
+            ProfileField::Format => self.format.as_ref(),
+            ProfileField::FormatCheck => self.format_check.as_ref(),
+            ProfileField::Lint => self.lint.as_ref(),
+            ProfileField::Typecheck => self.typecheck.as_ref(),
+            ProfileField::Test => self.test.as_ref(),
+            ProfileField::Ecosystem
+            | ProfileField::PackageManager
+            | ProfileField::DepsDir
+            | ProfileField::FormatOnEdit
+            | ProfileField::EditLimits => None,
         }
     }
 
     /// Sets a command and says which file asked for it.
-    pub(crate) fn set(&mut self, fact: Fact, command: Command, file: &str) {
+    pub(crate) fn set(&mut self, fact: ProfileField, command: ProjectCommand, file: &str) {
         let slot = match fact {
-            Fact::Install => &mut self.install,
-            Fact::Format => &mut self.format,
-            Fact::FormatCheck => &mut self.format_check,
-            Fact::Lint => &mut self.lint,
-            Fact::Typecheck => &mut self.typecheck,
-            Fact::Test => &mut self.test,
-            Fact::Ecosystem
-            | Fact::PackageManager
-            | Fact::DepsDir
-            | Fact::FormatOnEdit
-            | Fact::EditLimits => return,
+            ProfileField::Install => &mut self.install,
+            ProfileField::Format => &mut self.format,
+            ProfileField::FormatCheck => &mut self.format_check,
+            ProfileField::Lint => &mut self.lint,
+            ProfileField::Typecheck => &mut self.typecheck,
+            ProfileField::Test => &mut self.test,
+            ProfileField::Ecosystem
+            | ProfileField::PackageManager
+            | ProfileField::DepsDir
+            | ProfileField::FormatOnEdit
+            | ProfileField::EditLimits => return,
         };
         *slot = Some(command);
         self.prove(fact, file);
@@ -133,23 +135,23 @@ impl Profile {
     /// Sets the package manager and says which file asked for it.
     pub(crate) fn set_manager(&mut self, manager: PackageManager, file: &str) {
         self.package_manager = Some(manager);
-        self.prove(Fact::PackageManager, file);
+        self.prove(ProfileField::PackageManager, file);
     }
 
     /// Sets where dependencies are installed and says which file asked for it.
     pub(crate) fn set_deps_dir(&mut self, directory: String, file: &str) {
         self.deps_dir = Some(directory);
-        self.prove(Fact::DepsDir, file);
+        self.prove(ProfileField::DepsDir, file);
     }
 
     /// Notes the file behind a fact in the place of what was noted before.
-    pub(crate) fn prove(&mut self, fact: Fact, file: &str) {
+    pub(crate) fn prove(&mut self, fact: ProfileField, file: &str) {
         self.evidence.retain(|evidence| evidence.fact != fact);
         self.evidence.push(Evidence::new(fact, file));
     }
 
     /// Returns the file behind a fact.
-    pub fn evidence_of(&self, fact: Fact) -> Option<&str> {
+    pub fn evidence_of(&self, fact: ProfileField) -> Option<&str> {
         let found = self.evidence.iter().find(|evidence| evidence.fact == fact)?;
         Some(found.file.as_str())
     }

@@ -21,20 +21,28 @@ use toml::de::{DeTable, DeValue};
 use crate::document::{Toml, TomlValue, texts};
 use crate::lookup::Lookup;
 use crate::paths;
-use crate::profile::{Command, Ecosystem, EditLimits, Fact, Injection, Problem, Profile};
-use crate::tool::Tool;
+use crate::profile::{
+    Ecosystem, EditLimits, OptionPassing, Profile, ProfileField, ProfileProblem, ProjectCommand,
+};
+use crate::tool::ProjectTool;
 
 /// The name of the file.
 pub const SETTINGS_FILE: &str = "carrel.toml";
 
 /// The commands that may be set.
-const COMMANDS: [Fact; 6] =
-    [Fact::Install, Fact::Format, Fact::FormatCheck, Fact::Lint, Fact::Typecheck, Fact::Test];
+const COMMANDS: [ProfileField; 6] = [
+    ProfileField::Install,
+    ProfileField::Format,
+    ProfileField::FormatCheck,
+    ProfileField::Lint,
+    ProfileField::Typecheck,
+    ProfileField::Test,
+];
 
 /// What one table sets.
 #[derive(Clone, Debug, Default)]
 struct Table {
-    commands: Vec<(Fact, Vec<String>)>,
+    commands: Vec<(ProfileField, Vec<String>)>,
     format_on_edit: Option<bool>,
 }
 
@@ -44,7 +52,7 @@ struct Settings {
     shared: Table,
     each: Vec<(Ecosystem, Table)>,
     limits: Option<EditLimits>,
-    problems: Vec<Problem>,
+    problems: Vec<ProfileProblem>,
 }
 
 /// Applies the file of a directory to its projects. A file that sets commands makes a
@@ -95,12 +103,12 @@ impl Settings {
             }
             if let Some(format_on_edit) = table.format_on_edit {
                 profile.format_on_edit = format_on_edit;
-                profile.prove(Fact::FormatOnEdit, file);
+                profile.prove(ProfileField::FormatOnEdit, file);
             }
         }
         if let Some(limits) = self.limits {
             profile.edit_limits = limits;
-            profile.prove(Fact::EditLimits, file);
+            profile.prove(ProfileField::EditLimits, file);
         }
         profile.problems.extend(self.problems.iter().cloned());
     }
@@ -108,13 +116,13 @@ impl Settings {
 
 /// Makes a command of written words. A word `$FILES` stands for the files; with it the
 /// command has a form for files, and without the word it covers the project.
-fn explicit(directory: &str, argv: &[String], detected: Option<&Command>) -> Command {
+fn explicit(directory: &str, argv: &[String], detected: Option<&ProjectCommand>) -> ProjectCommand {
     const FILES: &str = "$FILES";
-    let tool = Tool::recognise(argv).unwrap_or(Tool::Other);
+    let tool = ProjectTool::recognise(argv).unwrap_or(ProjectTool::Other);
     let whole: Vec<String> = argv.iter().filter(|word| *word != FILES).cloned().collect();
-    let mut command = Command::from_words(tool, directory, whole.clone());
-    if tool == Tool::Other {
-        command.injection = Injection::Impossible;
+    let mut command = ProjectCommand::from_words(tool, directory, whole.clone());
+    if tool == ProjectTool::Other {
+        command.injection = OptionPassing::Impossible;
     }
     if argv.iter().any(|word| word == FILES) {
         command = command.per_file(whole, &[]);
@@ -189,7 +197,7 @@ impl<'b> Reader<'_, 'b> {
                     &format!("`{key}` must be a list of words such as [\"make\", \"check\"]"),
                 ),
             }
-        } else if key == Fact::FormatOnEdit.as_str() {
+        } else if key == ProfileField::FormatOnEdit.as_str() {
             match value.get_ref().as_bool() {
                 Some(on) => table.format_on_edit = Some(on),
                 None => self.report(value, "`format_on_edit` must be true or false"),

@@ -7,9 +7,9 @@ macro_rules! tools {
         /// A program whose output is understood, or one of the three stand-ins at the end.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
         #[serde(rename_all = "kebab-case")]
-        pub enum Tool { $($(#[$doc])* $variant,)* }
+        pub enum ProjectTool { $($(#[$doc])* $variant,)* }
 
-        impl Tool {
+        impl ProjectTool {
             /// Returns the name people know it by.
             pub fn name(self) -> &'static str {
                 match self { $(Self::$variant => $name,)* }
@@ -138,7 +138,7 @@ const RUNNERS: [&[&str]; 13] = [
     &["python3", "-m"],
 ];
 
-impl Tool {
+impl ProjectTool {
     /// Recognises the program that a command line starts, whatever starts it.
     pub fn recognise(words: &[String]) -> Option<Self> {
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
@@ -159,63 +159,63 @@ fn strip_runner<'a, 'b>(words: &'a [&'b str]) -> &'a [&'b str] {
     &rest[options..]
 }
 
-fn by_subcommand(program: &str, rest: &[&str]) -> Option<Tool> {
+fn by_subcommand(program: &str, rest: &[&str]) -> Option<ProjectTool> {
     let sub = rest.iter().find(|word| !word.starts_with(['-', '+'])).copied().unwrap_or_default();
     match (program, sub) {
-        ("cargo", "test" | "t") => Some(Tool::CargoTest),
-        ("cargo", "nextest") => Some(Tool::Nextest),
-        ("cargo", "clippy") => Some(Tool::Clippy),
-        ("cargo", "check" | "c" | "build" | "b") => Some(Tool::CargoCheck),
-        ("cargo", "fmt") => Some(Tool::Rustfmt),
-        ("node" | "tsx", _) if rest.contains(&"--test") => Some(Tool::NodeTest),
-        ("bun", "test") => Some(Tool::BunTest),
-        ("ruff", "format") => Some(Tool::RuffFormat),
-        ("go", "test") => Some(Tool::GoTest),
-        ("go", "vet" | "build") => Some(Tool::GoVet),
-        ("deno", "test") => Some(Tool::DenoTest),
-        ("deno", "lint") => Some(Tool::DenoLint),
-        ("deno", "fmt") => Some(Tool::DenoFmt),
-        ("deno", "check") => Some(Tool::DenoCheck),
-        ("dotnet", "test") => Some(Tool::DotnetTest),
-        ("dotnet", "build") => Some(Tool::DotnetBuild),
-        ("dotnet", "format") => Some(Tool::DotnetFormat),
+        ("cargo", "test" | "t") => Some(ProjectTool::CargoTest),
+        ("cargo", "nextest") => Some(ProjectTool::Nextest),
+        ("cargo", "clippy") => Some(ProjectTool::Clippy),
+        ("cargo", "check" | "c" | "build" | "b") => Some(ProjectTool::CargoCheck),
+        ("cargo", "fmt") => Some(ProjectTool::Rustfmt),
+        ("node" | "tsx", _) if rest.contains(&"--test") => Some(ProjectTool::NodeTest),
+        ("bun", "test") => Some(ProjectTool::BunTest),
+        ("ruff", "format") => Some(ProjectTool::RuffFormat),
+        ("go", "test") => Some(ProjectTool::GoTest),
+        ("go", "vet" | "build") => Some(ProjectTool::GoVet),
+        ("deno", "test") => Some(ProjectTool::DenoTest),
+        ("deno", "lint") => Some(ProjectTool::DenoLint),
+        ("deno", "fmt") => Some(ProjectTool::DenoFmt),
+        ("deno", "check") => Some(ProjectTool::DenoCheck),
+        ("dotnet", "test") => Some(ProjectTool::DotnetTest),
+        ("dotnet", "build") => Some(ProjectTool::DotnetBuild),
+        ("dotnet", "format") => Some(ProjectTool::DotnetFormat),
         _ => None,
     }
 }
 
-fn by_program(program: &str) -> Option<Tool> {
+fn by_program(program: &str) -> Option<ProjectTool> {
     Some(match program {
-        "rustfmt" => Tool::Rustfmt,
-        "jest" => Tool::Jest,
-        "vitest" => Tool::Vitest,
-        "mocha" => Tool::Mocha,
-        "eslint" => Tool::Eslint,
-        "biome" => Tool::Biome,
-        "oxlint" => Tool::Oxlint,
-        "prettier" => Tool::Prettier,
-        "tsc" => Tool::Tsc,
-        "pytest" | "py.test" => Tool::Pytest,
-        "unittest" => Tool::Unittest,
-        "ruff" => Tool::Ruff,
-        "black" => Tool::Black,
-        "flake8" => Tool::Flake8,
-        "pylint" => Tool::Pylint,
-        "mypy" => Tool::Mypy,
-        "pyright" | "basedpyright" => Tool::Pyright,
-        "golangci-lint" => Tool::Golangci,
-        "gofmt" => Tool::Gofmt,
-        "mvn" | "mvnw" => Tool::Maven,
-        "gradle" | "gradlew" => Tool::Gradle,
-        "rspec" => Tool::Rspec,
-        "rake" => Tool::Rake,
-        "rubocop" => Tool::Rubocop,
-        "phpunit" => Tool::Phpunit,
-        "phpstan" => Tool::Phpstan,
-        "php-cs-fixer" => Tool::PhpCsFixer,
-        "ctest" => Tool::Ctest,
-        "cmake" => Tool::Cmake,
-        "make" => Tool::Make,
-        "clang-format" => Tool::ClangFormat,
+        "rustfmt" => ProjectTool::Rustfmt,
+        "jest" => ProjectTool::Jest,
+        "vitest" => ProjectTool::Vitest,
+        "mocha" => ProjectTool::Mocha,
+        "eslint" => ProjectTool::Eslint,
+        "biome" => ProjectTool::Biome,
+        "oxlint" => ProjectTool::Oxlint,
+        "prettier" => ProjectTool::Prettier,
+        "tsc" => ProjectTool::Tsc,
+        "pytest" | "py.test" => ProjectTool::Pytest,
+        "unittest" => ProjectTool::Unittest,
+        "ruff" => ProjectTool::Ruff,
+        "black" => ProjectTool::Black,
+        "flake8" => ProjectTool::Flake8,
+        "pylint" => ProjectTool::Pylint,
+        "mypy" => ProjectTool::Mypy,
+        "pyright" | "basedpyright" => ProjectTool::Pyright,
+        "golangci-lint" => ProjectTool::Golangci,
+        "gofmt" => ProjectTool::Gofmt,
+        "mvn" | "mvnw" => ProjectTool::Maven,
+        "gradle" | "gradlew" => ProjectTool::Gradle,
+        "rspec" => ProjectTool::Rspec,
+        "rake" => ProjectTool::Rake,
+        "rubocop" => ProjectTool::Rubocop,
+        "phpunit" => ProjectTool::Phpunit,
+        "phpstan" => ProjectTool::Phpstan,
+        "php-cs-fixer" => ProjectTool::PhpCsFixer,
+        "ctest" => ProjectTool::Ctest,
+        "cmake" => ProjectTool::Cmake,
+        "make" => ProjectTool::Make,
+        "clang-format" => ProjectTool::ClangFormat,
         _ => return None,
     })
 }
@@ -227,20 +227,20 @@ mod tests {
     #[test]
     fn a_tool_is_recognised_through_whatever_starts_it() {
         let cases = [
-            ("cargo +nightly test --all", Some(Tool::CargoTest)),
-            ("node_modules/.bin/jest --ci", Some(Tool::Jest)),
-            ("npx --no-install --offline eslint .", Some(Tool::Eslint)),
-            ("uv run --no-sync pytest -x", Some(Tool::Pytest)),
-            ("python -m unittest discover", Some(Tool::Unittest)),
-            ("node --import tsx --test", Some(Tool::NodeTest)),
-            (".venv/bin/ruff format .", Some(Tool::RuffFormat)),
-            ("ruff check .", Some(Tool::Ruff)),
-            ("make check", Some(Tool::Make)),
+            ("cargo +nightly test --all", Some(ProjectTool::CargoTest)),
+            ("node_modules/.bin/jest --ci", Some(ProjectTool::Jest)),
+            ("npx --no-install --offline eslint .", Some(ProjectTool::Eslint)),
+            ("uv run --no-sync pytest -x", Some(ProjectTool::Pytest)),
+            ("python -m unittest discover", Some(ProjectTool::Unittest)),
+            ("node --import tsx --test", Some(ProjectTool::NodeTest)),
+            (".venv/bin/ruff format .", Some(ProjectTool::RuffFormat)),
+            ("ruff check .", Some(ProjectTool::Ruff)),
+            ("make check", Some(ProjectTool::Make)),
             ("./run-tests.sh", None),
         ];
         for (line, expected) in cases {
             let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
-            assert_eq!(Tool::recognise(&words), expected, "{line}");
+            assert_eq!(ProjectTool::recognise(&words), expected, "{line}");
         }
     }
 }

@@ -16,16 +16,16 @@ pub const MAX_RESULT_BYTES: usize = 256 * 1024 * 1024;
 
 /// One file after its part of a patch.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Applied {
+pub struct PatchedDocument {
     /// The changed document, or `None` if the file is removed.
     pub document: Option<Document>,
     /// Where the hunks were found.
-    pub hunks: Vec<PlacedHunk>,
+    pub hunks: Vec<AppliedHunk>,
 }
 
 /// Where a hunk was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
-pub struct PlacedHunk {
+pub struct AppliedHunk {
     /// Its first line in the file before the patch.
     pub line: usize,
     /// How many lines that is from where the patch says, if it says so.
@@ -46,13 +46,13 @@ pub struct FileChange {
     /// The document to write, if one is.
     pub after: Option<Arc<Document>>,
     /// Where the hunks were found.
-    pub hunks: Vec<PlacedHunk>,
+    pub hunks: Vec<AppliedHunk>,
 }
 
 /// Applies the part of a patch that is about one file.
 ///
 /// `original` is the file that is read, and `None` if it does not exist.
-pub fn apply(file: &FilePatch, original: Option<&Document>) -> Result<Applied, ApplyError> {
+pub fn apply(file: &FilePatch, original: Option<&Document>) -> Result<PatchedDocument, ApplyError> {
     let path = file.operation.path();
     let whole = |problem| ApplyError { path: path.to_owned(), hunk: None, problem };
     let empty = Document::from_text("");
@@ -69,10 +69,10 @@ pub fn apply(file: &FilePatch, original: Option<&Document>) -> Result<Applied, A
         if !file.hunks.is_empty() && count > 0 {
             return Err(whole(ApplyProblem::NotEmptied { count }));
         }
-        return Ok(Applied { document: None, hunks });
+        return Ok(PatchedDocument { document: None, hunks });
     }
     let document = original.with_text(text).map_err(|error| whole(error.into()))?;
-    Ok(Applied { document: Some(document), hunks })
+    Ok(PatchedDocument { document: Some(document), hunks })
 }
 
 /// Applies hunks to a text in order.
@@ -80,7 +80,7 @@ fn rewrite(
     path: &str,
     original: &str,
     hunks: &[Hunk],
-) -> Result<(String, Vec<PlacedHunk>), ApplyError> {
+) -> Result<(String, Vec<AppliedHunk>), ApplyError> {
     let file: Vec<_> = raw_lines(original).collect();
     let mut matcher = Matcher::new(&file);
     let mut writer = Writer::new(&file, original);
@@ -99,7 +99,7 @@ fn rewrite(
         // What shifted one hunk has shifted those behind it.
         drift = offset.unwrap_or(drift);
         let offset = offset.map(|offset| i64::try_from(offset).unwrap_or(i64::MAX));
-        placed.push(PlacedHunk { line: located.at + 1, offset, fuzz: located.fuzz });
+        placed.push(AppliedHunk { line: located.at + 1, offset, fuzz: located.fuzz });
     }
     Ok((writer.finish(), placed))
 }
@@ -143,7 +143,7 @@ impl<R: FnMut(&str) -> Option<Document>> Tree<R> {
         let operation = file.operation.clone();
         self.check_target(&operation)?;
         let before = self.get(operation.path());
-        let Applied { document, hunks } = apply(file, before.as_deref())?;
+        let PatchedDocument { document, hunks } = apply(file, before.as_deref())?;
         let after = document.map(Arc::new);
         self.count(&operation, after.as_deref())?;
         self.put(&operation, after.as_ref());

@@ -21,7 +21,7 @@ mod parse;
 mod unified;
 mod write;
 
-pub use apply::{Applied, FileChange, MAX_RESULT_BYTES, PlacedHunk, apply, apply_all};
+pub use apply::{AppliedHunk, FileChange, MAX_RESULT_BYTES, PatchedDocument, apply, apply_all};
 pub use error::{ApplyError, ApplyProblem, LineProblem, ParseError};
 pub use locate::MAX_FUZZ;
 pub use parse::{MAX_FILES, MAX_HUNKS, MAX_PATCH_BYTES, parse};

@@ -14,12 +14,12 @@ pub struct EditError {
     /// The number of the edit, counted from 1, when the request has several.
     pub edit: Option<usize>,
     /// What is wrong with it.
-    pub problem: Problem,
+    pub problem: EditProblem,
 }
 
 /// What is wrong with an edit.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Problem {
+pub enum EditProblem {
     /// There is nothing to find.
     #[error("old_string must be non-empty")]
     EmptyFind,
@@ -78,7 +78,7 @@ pub enum Problem {
     },
     /// The edits replace text in too many places.
     #[error("the edits are about too many places: at most {limit} are replaced at once")]
-    TooManyPlaces {
+    TooManyReplacements {
         /// What is allowed.
         limit: usize,
     },

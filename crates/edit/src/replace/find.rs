@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use memchr::{memchr, memchr_iter, memmem};
 
-use super::error::{MAX_LISTED_MATCHES, Problem};
+use super::error::{EditProblem, MAX_LISTED_MATCHES};
 use super::near::near_match;
 use super::{Occurrences, Region, prefix};
 use crate::endings::{NearEndings, adapt};
@@ -20,7 +20,7 @@ pub(super) struct Search<'a> {
     pub(super) new: &'a str,
     pub(super) occurrences: Occurrences,
     /// Bounds the places that are kept.
-    pub(super) places: usize,
+    pub(super) replacements: usize,
     /// Bounds the bytes of the file afterwards.
     pub(super) result_bytes: usize,
 }
@@ -33,8 +33,8 @@ pub(super) struct Found {
 
 impl Search<'_> {
     /// Finds all places, first as the text is written and then without line numbers.
-    pub(super) fn run(&self) -> Result<Found, Problem> {
-        let matches = Matches::of(self.text, self.old, self.places);
+    pub(super) fn run(&self) -> Result<Found, EditProblem> {
+        let matches = Matches::of(self.text, self.old, self.replacements);
         if !matches.ranges.is_empty() {
             let regions = self.regions(matches)?;
             return Ok(Found { regions, prefixes_removed: false });
@@ -42,7 +42,7 @@ impl Search<'_> {
         let Some((old, new)) = prefix::without(self.old, self.new) else {
             return Err(self.not_found(self.old));
         };
-        let matches = Matches::of(self.text, &old, self.places);
+        let matches = Matches::of(self.text, &old, self.replacements);
         if matches.ranges.is_empty() {
             return Err(self.not_found(&old));
         }
@@ -50,24 +50,24 @@ impl Search<'_> {
         Ok(Found { regions, prefixes_removed: true })
     }
 
-    fn not_found(&self, old: &str) -> Problem {
+    fn not_found(&self, old: &str) -> EditProblem {
         let near = near_match(self.text, old);
-        Problem::FindNotFound { path: self.path.to_owned(), near }
+        EditProblem::FindNotFound { path: self.path.to_owned(), near }
     }
 
-    fn regions(&self, matches: Matches) -> Result<Vec<Region>, Problem> {
+    fn regions(&self, matches: Matches) -> Result<Vec<Region>, EditProblem> {
         let count = matches.count;
         if self.occurrences == Occurrences::One && count > 1 {
             let lines = line_numbers(self.text, &matches.ranges);
-            return Err(Problem::MultiMatch { path: self.path.to_owned(), count, lines });
+            return Err(EditProblem::MultiMatch { path: self.path.to_owned(), count, lines });
         }
-        if count > self.places {
-            return Err(Problem::TooManyPlaces { limit: self.places });
+        if count > self.replacements {
+            return Err(EditProblem::TooManyReplacements { limit: self.replacements });
         }
         // Checked before the new texts are made, of which there may be millions.
         if count.saturating_mul(self.new.len()) > self.result_bytes {
             let (path, limit) = (self.path.to_owned(), self.result_bytes);
-            return Err(Problem::ResultTooLarge { path, limit });
+            return Err(EditProblem::ResultTooLarge { path, limit });
         }
         if matches.verbatim || memchr(b'\n', self.new.as_bytes()).is_none() {
             let new: Rc<str> = self.new.into();

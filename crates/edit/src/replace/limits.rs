@@ -71,13 +71,13 @@ pub struct Limits {
     /// The number of edits, each of which may copy the file once.
     pub edits: usize,
     /// The places of all edits, each of which takes memory of its own.
-    pub places: usize,
+    pub replacements: usize,
     /// The bytes of the file afterwards.
     pub result_bytes: usize,
 }
 
 /// Keeps a text that is replaced by twice itself, again and again, from taking all memory.
-const MAX_PLACES: usize = 1_000_000;
+const MAX_REPLACEMENTS: usize = 1_000_000;
 
 impl Limits {
     /// Bounds memory and time, and nothing that an agent would want.
@@ -86,7 +86,7 @@ impl Limits {
         replace: Size::bytes(8 * 1024 * 1024),
         batch: Size::bytes(64 * 1024 * 1024),
         edits: 200,
-        places: MAX_PLACES,
+        replacements: MAX_REPLACEMENTS,
         result_bytes: 64 * 1024 * 1024,
     };
 
@@ -96,7 +96,7 @@ impl Limits {
         replace: Size::text(24, 1600),
         batch: Size::text(32, 2400),
         edits: 200,
-        places: MAX_PLACES,
+        replacements: MAX_REPLACEMENTS,
         result_bytes: 64 * 1024 * 1024,
     };
 }
@@ -113,22 +113,22 @@ pub(super) struct Batch {
     total: Size,
     limit: Size,
     /// How many more places may be replaced.
-    places_left: usize,
+    replacements_left: usize,
 }
 
 impl Batch {
     pub(super) fn new(limits: &Limits) -> Self {
-        Self { total: Size::ZERO, limit: limits.batch, places_left: limits.places }
+        Self { total: Size::ZERO, limit: limits.batch, replacements_left: limits.replacements }
     }
 
-    pub(super) fn places_left(&self) -> usize {
-        self.places_left
+    pub(super) fn replacements_left(&self) -> usize {
+        self.replacements_left
     }
 
     /// Adds text that is replaced. Returns false once it is too much.
     pub(super) fn add(&mut self, text: &str) -> bool {
         self.total = self.total.plus(Size::of(text));
-        self.places_left = self.places_left.saturating_sub(1);
+        self.replacements_left = self.replacements_left.saturating_sub(1);
         self.limit.holds_size(self.total)
     }
 }

@@ -14,7 +14,7 @@ mod prefix;
 mod range;
 mod run;
 
-pub use error::{EditError, MAX_LISTED_MATCHES, NearMatch, Problem, RangeProblem};
+pub use error::{EditError, EditProblem, MAX_LISTED_MATCHES, NearMatch, RangeProblem};
 pub use limits::{Limits, Size};
 pub use run::apply;
 
@@ -60,14 +60,14 @@ pub enum Occurrences {
 
 /// Which text the edits of one request are about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Placement {
+pub enum EditOrder {
     /// All are about the text as it was before the first; they must not overlap.
     Original,
     /// Each is about the text that the one before it left.
     Sequential,
 }
 
-impl Placement {
+impl EditOrder {
     /// Returns what agents mean: line numbers are those they were shown, and a list of texts to
     /// find is worked off in order.
     pub fn usual(edits: &[Edit]) -> Self {
@@ -84,7 +84,7 @@ pub struct Request<'a> {
     /// The edits in order.
     pub edits: &'a [Edit],
     /// Which text they are about.
-    pub placement: Placement,
+    pub order: EditOrder,
     /// How large they may be.
     pub limits: Limits,
 }
@@ -92,20 +92,20 @@ pub struct Request<'a> {
 impl<'a> Request<'a> {
     /// Makes a request with the usual placement and generous limits.
     pub fn new(path: &'a str, edits: &'a [Edit]) -> Self {
-        Self { path, edits, placement: Placement::usual(edits), limits: Limits::GENEROUS }
+        Self { path, edits, order: EditOrder::usual(edits), limits: Limits::GENEROUS }
     }
 }
 
 /// A document after its edits.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Outcome {
+pub struct EditedDocument {
     /// The changed document, stored as the original is.
     pub document: Document,
     /// What each edit did, in the order of the request.
-    pub applied: Vec<Applied>,
+    pub applied: Vec<AppliedEdit>,
 }
 
-impl Outcome {
+impl EditedDocument {
     /// Returns how many places were replaced in all.
     pub fn replacements(&self) -> usize {
         self.applied.iter().map(|applied| applied.replacements).sum()
@@ -114,7 +114,7 @@ impl Outcome {
 
 /// What one edit did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
-pub struct Applied {
+pub struct AppliedEdit {
     /// How many places it replaced.
     pub replacements: usize,
     /// The line of the first place, in the text that the edit was about.

@@ -5,7 +5,7 @@ use std::ops::Range;
 use memchr::memchr_iter;
 
 use super::Region;
-use super::error::{Problem, RangeProblem};
+use super::error::{EditProblem, RangeProblem};
 use crate::endings::{NearEndings, adapt};
 use crate::lines::{LineFacts, lines};
 
@@ -24,18 +24,22 @@ pub(super) struct LineRange<'a> {
 
 impl LineRange<'_> {
     /// Finds the place, and refuses what can only be a mistake.
-    pub(super) fn locate(&self) -> Result<Region, Problem> {
+    pub(super) fn locate(&self) -> Result<Region, EditProblem> {
         let Self { path, text, start, end, new } = *self;
         let count = LineFacts::of(text).count;
-        self.check(count).map_err(|problem| Problem::InvalidRange { problem })?;
+        self.check(count).map_err(|problem| EditProblem::InvalidRange { problem })?;
         let all = start == 1 && end >= count && count > 0;
         if all && new.trim().is_empty() {
-            return Err(Problem::LineRangeTooLarge { path: path.to_owned(), start, end: count });
+            return Err(EditProblem::LineRangeTooLarge {
+                path: path.to_owned(),
+                start,
+                end: count,
+            });
         }
         let range = byte_range(text, start, end);
         if repeats(new, &text[range.end..]) {
             let line = end.min(count) + 1;
-            return Err(Problem::DuplicatesContext { path: path.to_owned(), line });
+            return Err(EditProblem::DuplicatesContext { path: path.to_owned(), line });
         }
         let new = self.finished(&range);
         Ok(Region { range, new: new.into() })
@@ -96,7 +100,7 @@ mod tests {
     use super::*;
     use pretty_assertions::assert_eq;
 
-    fn located(text: &str, start: usize, end: usize, new: &str) -> Result<String, Problem> {
+    fn located(text: &str, start: usize, end: usize, new: &str) -> Result<String, EditProblem> {
         let range = LineRange { path: "f", text, start, end, new };
         let Region { range, new } = range.locate()?;
         Ok([&text[..range.start], &new, &text[range.end..]].concat())

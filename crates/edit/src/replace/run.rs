@@ -2,35 +2,35 @@
 
 use std::borrow::Cow;
 
-use super::error::{EditError, Problem};
+use super::error::{EditError, EditProblem};
 use super::find::Search;
 use super::limits::Batch;
 use super::range::LineRange;
-use super::{Applied, Edit, Occurrences, Outcome, Placement, Region, Request};
+use super::{AppliedEdit, Edit, EditOrder, EditedDocument, Occurrences, Region, Request};
 use crate::document::Document;
 use crate::lines::line_number;
 
 /// Makes all edits of a request, or none.
-pub fn apply(document: &Document, request: &Request<'_>) -> Result<Outcome, EditError> {
+pub fn apply(document: &Document, request: &Request<'_>) -> Result<EditedDocument, EditError> {
     let whole = |problem| EditError { edit: None, problem };
     check_count(request).map_err(whole)?;
     let mut run = Run { request, batch: Batch::new(&request.limits), applied: Vec::new() };
-    let text = match request.placement {
-        Placement::Sequential => run.in_turn(document.text())?,
-        Placement::Original => run.together(document.text())?,
+    let text = match request.order {
+        EditOrder::Sequential => run.in_turn(document.text())?,
+        EditOrder::Original => run.together(document.text())?,
     };
     if text == document.text() {
-        return Err(whole(Problem::NoChange { path: request.path.to_owned() }));
+        return Err(whole(EditProblem::NoChange { path: request.path.to_owned() }));
     }
     let document = document.with_text(text).map_err(|error| whole(error.into()))?;
-    Ok(Outcome { document, applied: run.applied })
+    Ok(EditedDocument { document, applied: run.applied })
 }
 
-fn check_count(request: &Request<'_>) -> Result<(), Problem> {
+fn check_count(request: &Request<'_>) -> Result<(), EditProblem> {
     let (count, limit) = (request.edits.len(), request.limits.edits);
     match count {
-        0 => Err(Problem::NoEdits),
-        _ if count > limit => Err(Problem::TooManyEdits { count, limit }),
+        0 => Err(EditProblem::NoEdits),
+        _ if count > limit => Err(EditProblem::TooManyEdits { count, limit }),
         _ => Ok(()),
     }
 }
@@ -38,7 +38,7 @@ fn check_count(request: &Request<'_>) -> Result<(), Problem> {
 struct Run<'a> {
     request: &'a Request<'a>,
     batch: Batch,
-    applied: Vec<Applied>,
+    applied: Vec<AppliedEdit>,
 }
 
 impl Run<'_> {
@@ -64,20 +64,21 @@ impl Run<'_> {
         self.splice(text, &regions).map_err(whole)
     }
 
-    fn at(&self, index: usize, problem: Problem) -> EditError {
+    fn at(&self, index: usize, problem: EditProblem) -> EditError {
         let edit = (self.request.edits.len() > 1).then_some(index + 1);
         EditError { edit, problem }
     }
 
     /// Finds the places of one edit and notes what it does.
-    fn locate(&mut self, text: &str, edit: &Edit) -> Result<Vec<Region>, Problem> {
+    fn locate(&mut self, text: &str, edit: &Edit) -> Result<Vec<Region>, EditProblem> {
         let path = self.request.path;
         let (regions, prefixes_removed) = match edit {
             Edit::Find { old, new, occurrences } => {
                 self.check_find(old, new)?;
                 let result_bytes = self.request.limits.result_bytes;
-                let (occurrences, places) = (*occurrences, self.batch.places_left());
-                let search = Search { path, text, old, new, occurrences, places, result_bytes };
+                let (occurrences, replacements) = (*occurrences, self.batch.replacements_left());
+                let search =
+                    Search { path, text, old, new, occurrences, replacements, result_bytes };
                 let found = search.run().map_err(|problem| self.with_limit(problem))?;
                 (found.regions, found.prefixes_removed)
             }
@@ -88,53 +89,57 @@ impl Run<'_> {
         };
         self.check_batch(text, &regions)?;
         let line = regions.first().map_or(1, |first| line_number(text, first.range.start));
-        self.applied.push(Applied { replacements: regions.len(), line, prefixes_removed });
+        self.applied.push(AppliedEdit { replacements: regions.len(), line, prefixes_removed });
         Ok(regions)
     }
 
     /// A search knows how many places are left for it, and an agent wants to know how many there are
     /// for all edits.
-    fn with_limit(&self, problem: Problem) -> Problem {
+    fn with_limit(&self, problem: EditProblem) -> EditProblem {
         match problem {
-            Problem::TooManyPlaces { .. } => {
-                Problem::TooManyPlaces { limit: self.request.limits.places }
+            EditProblem::TooManyReplacements { .. } => {
+                EditProblem::TooManyReplacements { limit: self.request.limits.replacements }
             }
             other => other,
         }
     }
 
-    fn check_find(&self, old: &str, new: &str) -> Result<(), Problem> {
+    fn check_find(&self, old: &str, new: &str) -> Result<(), EditProblem> {
         let limits = self.request.limits;
         if old.is_empty() {
-            Err(Problem::EmptyFind)
+            Err(EditProblem::EmptyFind)
         } else if old == new {
-            Err(Problem::NoChange { path: self.request.path.to_owned() })
+            Err(EditProblem::NoChange { path: self.request.path.to_owned() })
         } else if !limits.find.holds(old) {
-            Err(Problem::FindTooLarge { limit: limits.find })
+            Err(EditProblem::FindTooLarge { limit: limits.find })
         } else if !limits.replace.holds(new) {
-            Err(Problem::ReplaceTooLarge { limit: limits.replace })
+            Err(EditProblem::ReplaceTooLarge { limit: limits.replace })
         } else {
             Ok(())
         }
     }
 
-    fn check_batch(&mut self, text: &str, regions: &[Region]) -> Result<(), Problem> {
+    fn check_batch(&mut self, text: &str, regions: &[Region]) -> Result<(), EditProblem> {
         // A single line range is the way to replace a large block.
         if matches!(self.request.edits, [Edit::Lines { .. }]) {
             return Ok(());
         }
         let fits = regions.iter().all(|region| self.batch.add(&text[region.range.clone()]));
-        if fits { Ok(()) } else { Err(Problem::BatchTooLarge { limit: self.request.limits.batch }) }
+        if fits {
+            Ok(())
+        } else {
+            Err(EditProblem::BatchTooLarge { limit: self.request.limits.batch })
+        }
     }
 
     /// Puts the new texts in their places, which are in order and apart.
-    fn splice(&self, text: &str, regions: &[Region]) -> Result<String, Problem> {
+    fn splice(&self, text: &str, regions: &[Region]) -> Result<String, EditProblem> {
         let removed: usize = regions.iter().map(|region| region.range.len()).sum();
         let added: usize = regions.iter().map(|region| region.new.len()).sum();
         let length = text.len() - removed + added;
         let limit = self.request.limits.result_bytes;
         if length > limit.max(text.len()) {
-            return Err(Problem::ResultTooLarge { path: self.request.path.to_owned(), limit });
+            return Err(EditProblem::ResultTooLarge { path: self.request.path.to_owned(), limit });
         }
         let mut result = String::with_capacity(length);
         let mut copied = 0;
@@ -148,11 +153,11 @@ impl Run<'_> {
     }
 }
 
-fn check_overlap(places: &[(usize, Region)]) -> Result<(), Problem> {
+fn check_overlap(places: &[(usize, Region)]) -> Result<(), EditProblem> {
     let overlap = places.windows(2).find(|pair| pair[0].1.range.end > pair[1].1.range.start);
     match overlap {
         None => Ok(()),
-        Some(pair) => Err(Problem::Overlap { first: pair[0].0 + 1, second: pair[1].0 + 1 }),
+        Some(pair) => Err(EditProblem::Overlap { first: pair[0].0 + 1, second: pair[1].0 + 1 }),
     }
 }
 

@@ -46,14 +46,14 @@ impl Default for Selection {
 
 /// How much text a window may hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Budget {
+pub struct WindowBudget {
     /// The bytes of the whole window. One line is shown even if it has more.
     pub bytes: usize,
     /// The characters of one line.
     pub line_characters: usize,
 }
 
-impl Default for Budget {
+impl Default for WindowBudget {
     fn default() -> Self {
         Self { bytes: MAX_WINDOW_BYTES, line_characters: MAX_LINE_CHARACTERS }
     }
@@ -126,14 +126,14 @@ impl Selection {
 impl Window {
     /// Shows lines of a document within the usual budget.
     pub fn of(document: &Document, selection: Selection) -> Result<Self, WindowError> {
-        Self::within(document, selection, Budget::default())
+        Self::within(document, selection, WindowBudget::default())
     }
 
     /// Shows lines of a document within a budget.
     pub fn within(
         document: &Document,
         selection: Selection,
-        budget: Budget,
+        budget: WindowBudget,
     ) -> Result<Self, WindowError> {
         let facts = document.line_facts();
         let (first, limit) = selection.resolve(facts.count)?;
@@ -250,11 +250,11 @@ mod tests {
     #[test]
     fn the_budget_ends_a_window_but_never_leaves_it_empty() {
         let document = Document::from_text("aaaa\nbbbb\ncccc\n");
-        let budget = |bytes| Budget { bytes, line_characters: 3 };
+        let budget = |bytes| WindowBudget { bytes, line_characters: 3 };
         let window = Window::within(&document, Selection::default(), budget(1)).unwrap();
         assert_eq!(window.text, "1\taaa… [1 more character]\n");
         assert_eq!((window.next_offset, window.lines_cut), (Some(2), 1));
-        let budget = Budget { bytes: 14, line_characters: 9 };
+        let budget = WindowBudget { bytes: 14, line_characters: 9 };
         let window = Window::within(&document, Selection::default(), budget).unwrap();
         assert_eq!((window.text.as_str(), window.next_offset), ("1\taaaa\n2\tbbbb\n", Some(3)));
     }

@@ -2,7 +2,7 @@
 
 use memchr::memchr_iter;
 
-use super::Budget;
+use super::WindowBudget;
 use crate::cut::push_cut;
 
 /// Returns the text after its first `count` lines.
@@ -24,13 +24,13 @@ pub(super) struct Pane {
 
 impl Pane {
     /// Shows at most `limit` lines from line `first` on.
-    pub(super) fn show(text: &str, first: usize, limit: usize, budget: Budget) -> Self {
+    pub(super) fn show(text: &str, first: usize, limit: usize, budget: WindowBudget) -> Self {
         let mut pane = Self { text: String::new(), next: first, lines_cut: 0 };
         pane.fill(skip_lines(text, first - 1), limit, budget);
         pane
     }
 
-    fn fill(&mut self, rest: &str, limit: usize, budget: Budget) {
+    fn fill(&mut self, rest: &str, limit: usize, budget: WindowBudget) {
         self.text.reserve(rest.len().saturating_add(rest.len() / 4).min(budget.bytes));
         let first = self.next;
         let mut start = 0;
@@ -48,7 +48,7 @@ impl Pane {
     }
 
     /// Adds a line unless it passes the budget.
-    fn push(&mut self, line: &str, budget: Budget) -> bool {
+    fn push(&mut self, line: &str, budget: WindowBudget) -> bool {
         let before = self.text.len();
         self.push_number();
         let cut = push_cut(&mut self.text, line, budget.line_characters);

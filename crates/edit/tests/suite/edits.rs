@@ -2,11 +2,12 @@
 
 use carrel_edit::Document;
 use carrel_edit::replace::{
-    Edit, EditError, Limits, MAX_LISTED_MATCHES, Outcome, Placement, Problem, Request, apply,
+    Edit, EditError, EditOrder, EditProblem, EditedDocument, Limits, MAX_LISTED_MATCHES, Request,
+    apply,
 };
 use pretty_assertions::assert_eq;
 
-fn outcome(text: &str, edits: &[Edit]) -> Result<Outcome, EditError> {
+fn outcome(text: &str, edits: &[Edit]) -> Result<EditedDocument, EditError> {
     apply(&Document::from_text(text), &Request::new("f.txt", edits))
 }
 
@@ -18,7 +19,7 @@ fn refusal(text: &str, edits: &[Edit]) -> String {
     outcome(text, edits).unwrap_err().to_string()
 }
 
-fn strict(text: &str, edits: &[Edit]) -> Result<Outcome, Problem> {
+fn strict(text: &str, edits: &[Edit]) -> Result<EditedDocument, EditProblem> {
     let request = Request { limits: Limits::STRICT, ..Request::new("f.txt", edits) };
     apply(&Document::from_text(text), &request).map_err(|error| error.problem)
 }
@@ -92,7 +93,7 @@ fn refusals_say_what_is_wrong_and_where() {
 fn the_lines_of_many_matches_are_given_as_data() {
     let text = numbered(1, 30);
     let error = outcome(&text, &[Edit::once("line", "x")]).unwrap_err();
-    let Problem::MultiMatch { count, lines, .. } = error.problem else { panic!("{error}") };
+    let EditProblem::MultiMatch { count, lines, .. } = error.problem else { panic!("{error}") };
     assert_eq!((count, lines), (30, (1..=MAX_LISTED_MATCHES).collect()));
 }
 
@@ -113,7 +114,7 @@ fn texts_to_find_are_worked_off_in_order_and_line_ranges_together() {
         [Edit::lines(1, 1, "a\nb\nc\n"), Edit::lines(3, 3, "three\n"), Edit::once("2", "two")];
     assert_eq!(edited("1\n2\n3\n4\n", &mixed), "a\nb\nc\ntwo\nthree\n4\n");
     let edits = [Edit::once("a", "b"), Edit::once("b", "a")];
-    let together = Request { placement: Placement::Original, ..Request::new("f", &edits) };
+    let together = Request { order: EditOrder::Original, ..Request::new("f", &edits) };
     let swapped = apply(&Document::from_text("a b"), &together).unwrap();
     assert_eq!(swapped.document.text(), "b a");
     assert_eq!(swapped.replacements(), 2);
@@ -133,24 +134,24 @@ fn a_list_is_made_in_whole_or_not_at_all_and_the_failing_edit_is_named() {
 fn strict_limits_keep_edits_small() {
     let text = numbered(1, 60);
     let find = strict(&text, &[Edit::once(numbered(1, 10), "x")]).unwrap_err();
-    assert_eq!(find, Problem::FindTooLarge { limit: Limits::STRICT.find });
+    assert_eq!(find, EditProblem::FindTooLarge { limit: Limits::STRICT.find });
     assert_eq!(
         find.to_string(),
         "old_string is too large: at most 8 lines and 500 characters are allowed; name a shorter \
          piece"
     );
     let replace = strict(&text, &[Edit::once("line 1.", numbered(1, 40))]).unwrap_err();
-    assert_eq!(replace, Problem::ReplaceTooLarge { limit: Limits::STRICT.replace });
+    assert_eq!(replace, EditProblem::ReplaceTooLarge { limit: Limits::STRICT.replace });
     let finds = |count: usize| -> Vec<_> {
         (1..=count).map(|n| Edit::once(format!("line {n}."), format!("row {n}."))).collect()
     };
     assert!(strict(&text, &finds(32)).is_ok());
     let batch = strict(&text, &finds(33)).unwrap_err();
-    assert_eq!(batch, Problem::BatchTooLarge { limit: Limits::STRICT.batch });
+    assert_eq!(batch, EditProblem::BatchTooLarge { limit: Limits::STRICT.batch });
     let block = [Edit::lines(1, 60, numbered(100, 190))];
     assert!(strict(&text, &block).is_ok(), "a single line range is the way for large blocks");
     let blocks = [Edit::lines(1, 30, "x\n"), Edit::lines(40, 50, "y\n")];
-    assert!(matches!(strict(&text, &blocks), Err(Problem::BatchTooLarge { .. })));
+    assert!(matches!(strict(&text, &blocks), Err(EditProblem::BatchTooLarge { .. })));
 }
 
 #[test]
@@ -184,8 +185,8 @@ fn a_text_that_doubles_again_and_again_is_refused_at_the_edit_that_goes_too_far(
     let doubling = vec![Edit::everywhere("a", "aa"); 40];
     let refused = outcome("a", &doubling).unwrap_err();
     // One place, then two, then four: the twentieth edit would be beyond a million in all.
-    let limit = Limits::GENEROUS.places;
-    let want = EditError { edit: Some(20), problem: Problem::TooManyPlaces { limit } };
+    let limit = Limits::GENEROUS.replacements;
+    let want = EditError { edit: Some(20), problem: EditProblem::TooManyReplacements { limit } };
     assert_eq!(refused, want);
     let longer = vec![Edit::everywhere("a", "a".repeat(1000)); 40];
     let limits = Limits { result_bytes: 500_000, ..Limits::GENEROUS };
@@ -196,15 +197,15 @@ fn a_text_that_doubles_again_and_again_is_refused_at_the_edit_that_goes_too_far(
 
 #[test]
 fn a_text_that_occurs_too_often_is_counted_to_the_end() {
-    let limits = Limits { places: 3, ..Limits::GENEROUS };
+    let limits = Limits { replacements: 3, ..Limits::GENEROUS };
     let text = "a\n".repeat(50);
     let refused = |edit: Edit| {
         let edits = [edit];
         let request = Request { limits, ..Request::new("f.txt", &edits) };
         apply(&Document::from_text(text.as_str()), &request).unwrap_err().problem
     };
-    assert_eq!(refused(Edit::everywhere("a", "b")), Problem::TooManyPlaces { limit: 3 });
+    assert_eq!(refused(Edit::everywhere("a", "b")), EditProblem::TooManyReplacements { limit: 3 });
     let lines = (1..=MAX_LISTED_MATCHES).collect();
     let path = "f.txt".to_owned();
-    assert_eq!(refused(Edit::once("a", "b")), Problem::MultiMatch { path, count: 50, lines });
+    assert_eq!(refused(Edit::once("a", "b")), EditProblem::MultiMatch { path, count: 50, lines });
 }

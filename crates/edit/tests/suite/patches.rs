@@ -1,11 +1,11 @@
 //! Applying patches.
 
 use carrel_edit::Document;
-use carrel_edit::patch::{ApplyError, Patch, PlacedHunk, apply, apply_all, parse};
+use carrel_edit::patch::{AppliedHunk, ApplyError, Patch, apply, apply_all, parse};
 use pretty_assertions::assert_eq;
 
 /// Applies hunks to a text, and returns what it is then and where they were.
-fn applied(text: &str, hunks: &str) -> Result<(String, Vec<PlacedHunk>), ApplyError> {
+fn applied(text: &str, hunks: &str) -> Result<(String, Vec<AppliedHunk>), ApplyError> {
     let patch = parse(&format!("--- a/f\n+++ b/f\n{hunks}")).unwrap();
     let applied = apply(&patch.files[0], Some(&Document::from_text(text)))?;
     Ok((applied.document.unwrap().text().to_owned(), applied.hunks))
@@ -69,7 +69,7 @@ fn a_hunk_that_moved_is_found_by_its_lines_and_so_are_those_after_it() {
     let hunks = "@@ -4,3 +4,3 @@\n 4\n-5\n+five\n 6\n@@ -20,3 +20,3 @@\n 20\n-21\n+x\n 22\n";
     let (after, placed) = applied(&text, hunks).unwrap();
     assert_eq!(after, text.replace("\n5\n", "\nfive\n").replace("\n21\n", "\nx\n"));
-    let place = |line, offset| PlacedHunk { line, offset: Some(offset), fuzz: 0 };
+    let place = |line, offset| AppliedHunk { line, offset: Some(offset), fuzz: 0 };
     assert_eq!(placed, [place(6, 2), place(22, 2)]);
 }
 
@@ -89,7 +89,7 @@ fn context_at_the_ends_is_given_up_only_where_one_place_is_left() {
     let hunk = "@@ -1,5 +1,5 @@\n wrong\n b\n-c\n+x\n d\n wrong\n";
     let (after, placed) = applied("a\nb\nc\nd\ne\n", hunk).unwrap();
     assert_eq!(after, "a\nb\nx\nd\ne\n");
-    assert_eq!(placed, [PlacedHunk { line: 2, offset: Some(0), fuzz: 1 }]);
+    assert_eq!(placed, [AppliedHunk { line: 2, offset: Some(0), fuzz: 1 }]);
     let twice = "a\nb\nc\nd\ne\nb\nc\nd\n";
     assert_eq!(
         refusal(twice, hunk),

@@ -3,7 +3,7 @@
 use carrel_edit::diff::{Diff, Options};
 use carrel_edit::patch::{apply, apply_all, parse};
 use carrel_edit::replace::{self, Edit, Request};
-use carrel_edit::{Budget, Document, Selection, Window};
+use carrel_edit::{Document, Selection, Window, WindowBudget};
 use proptest::prelude::*;
 
 /// Text of a few words, so that lines repeat, with any endings.
@@ -113,7 +113,7 @@ proptest! {
     #[test]
     fn windows_one_after_the_other_show_every_line(text in text(), bytes in 1..60_usize) {
         let document = Document::from_text(text.as_str());
-        let budget = Budget { bytes, line_characters: 100 };
+        let budget = WindowBudget { bytes, line_characters: 100 };
         let mut shown = String::new();
         let mut next = Some(1);
         while let Some(offset) = next {

@@ -67,7 +67,7 @@ fn only_so_many_unreadable_files_are_named() {
     }
     let report = as_nobody(|| find(&world.scope(), &GrepRequest::new("needle")));
     let unreadable = report.unreadable;
-    assert_eq!((unreadable.total, unreadable.first.len()), (50, carrel_search::MAX_UNREADABLE));
+    assert_eq!((unreadable.total, unreadable.first.len()), (50, carrel_search::MAX_READ_FAILURES));
 }
 
 #[test]

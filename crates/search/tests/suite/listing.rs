@@ -1,5 +1,7 @@
 use carrel_fsroot::{FileKind, Problem};
-use carrel_search::{Cancel, CutReason, Detail, Error, ListReport, ListRequest, Scope, list};
+use carrel_search::{
+    Cancel, Detail, Error, ListReport, ListRequest, Scope, TruncationReason, list,
+};
 use pretty_assertions::assert_eq;
 
 use crate::World;
@@ -35,7 +37,7 @@ fn a_directory_is_listed_in_order_with_what_links_lead_to() {
     assert_eq!((report.entries[0].kind, report.entries[0].measured), (FileKind::File, None));
     assert_eq!(report.entries[3].target.as_ref().unwrap().kind, Some(FileKind::Directory));
     assert_eq!(report.entries[2].target.as_ref().unwrap().kind, None);
-    assert_eq!(report.cut, None);
+    assert_eq!(report.truncation, None);
 }
 
 #[test]
@@ -78,8 +80,8 @@ fn pages_put_together_are_the_whole() {
         let request = ListRequest { depth: 9, offset, limit: 2, ..ListRequest::default() };
         let page = listed(&world.scope(), &request);
         pages.extend(page.entries);
-        let Some(cut) = page.cut else { break };
-        assert_eq!(cut.reason, CutReason::Limit);
+        let Some(cut) = page.truncation else { break };
+        assert_eq!(cut.reason, TruncationReason::Limit);
         offset = cut.next_offset;
     }
     assert_eq!(pages, whole.entries);

@@ -1,7 +1,7 @@
 use std::time::{Duration, SystemTime};
 
 use carrel_fsroot::Problem;
-use carrel_search::{Cancel, CutReason, Error, GlobRequest, Order, glob};
+use carrel_search::{Cancel, Error, GlobRequest, Order, TruncationReason, glob};
 use pretty_assertions::assert_eq;
 
 use crate::{World, names_in};
@@ -43,7 +43,7 @@ fn the_last_changed_comes_first_and_paths_break_ties() {
     age(&world, "a/same", 100);
     let report = glob(&world.scope(), &GlobRequest::new("*"), &Cancel::new()).unwrap();
     assert_eq!(report.text(), "new\na/same\nb/same\nold\n");
-    assert_eq!((report.total, report.cut), (4, None));
+    assert_eq!((report.total, report.truncation), (4, None));
 }
 
 #[test]
@@ -57,7 +57,7 @@ fn a_limit_keeps_the_first_and_counts_all() {
     let request = GlobRequest { limit: 2, ..GlobRequest::new("f*") };
     let report = glob(&world.scope(), &request, &Cancel::new()).unwrap();
     assert_eq!(report.text(), "d0/f0\nd1/f1\n");
-    assert_eq!((report.total, report.cut), (50, Some(CutReason::Limit)));
+    assert_eq!((report.total, report.truncation), (50, Some(TruncationReason::Limit)));
     let request = GlobRequest { order: Order::Path, ..request };
     let report = glob(&world.scope(), &request, &Cancel::new()).unwrap();
     assert_eq!(report.text(), "d0/f0\nd0/f14\n");

@@ -1,7 +1,8 @@
 use std::time::{Duration, Instant};
 
 use carrel_search::{
-    Cancel, Cut, CutReason, Error, FileMatches, GrepReport, GrepRequest, Line, Mode, Scope, grep,
+    Cancel, Error, FileMatches, GrepReport, GrepRequest, Line, Mode, Scope, Truncation,
+    TruncationReason, grep,
 };
 use pretty_assertions::assert_eq;
 
@@ -37,11 +38,11 @@ fn pages(scope: &Scope<'_>, request: &GrepRequest) -> Vec<GrepReport> {
     let mut offset = 0;
     loop {
         let page = find(scope, &GrepRequest { offset, ..request.clone() });
-        let cut = page.cut;
+        let cut = page.truncation;
         pages.push(page);
         match cut {
             None => return pages,
-            Some(Cut { next_offset, .. }) => {
+            Some(Truncation { next_offset, .. }) => {
                 assert!(next_offset > offset, "every page goes on");
                 offset = next_offset;
             }
@@ -119,7 +120,7 @@ fn the_byte_budget_holds_and_the_rest_can_be_had() {
     assert!(pages.len() > 10);
     for page in &pages {
         assert!(page.text().len() <= 1000);
-        assert!(page.cut.is_none_or(|cut| cut.reason == CutReason::Bytes));
+        assert!(page.truncation.is_none_or(|cut| cut.reason == TruncationReason::Bytes));
     }
     let parts: Vec<_> = pages.iter().flat_map(lines).collect();
     assert_eq!(parts, lines(&find(&world.scope(), &whole)));
@@ -133,11 +134,17 @@ fn a_budget_smaller_than_one_line_still_gives_one() {
     let request = GrepRequest { output_bytes: 6, ..GrepRequest::new("needle") };
     let page = find(&world.scope(), &request);
     assert_eq!(page.text(), "f:1:needle[… 4 bytes …]\n");
-    assert_eq!(page.cut, Some(Cut { reason: CutReason::Bytes, next_offset: 1 }));
+    assert_eq!(
+        page.truncation,
+        Some(Truncation { reason: TruncationReason::Bytes, next_offset: 1 })
+    );
     let tiny = find(&world.scope(), &GrepRequest { output_bytes: 0, ..request.clone() });
-    assert_eq!((tiny.text().as_str(), tiny.cut), ("f:1:[… 10 bytes …]\n", page.cut));
+    assert_eq!((tiny.text().as_str(), tiny.truncation), ("f:1:[… 10 bytes …]\n", page.truncation));
     let none = find(&world.scope(), &GrepRequest { limit: Some(0), ..request });
-    assert_eq!(none.cut, Some(Cut { reason: CutReason::Limit, next_offset: 0 }));
+    assert_eq!(
+        none.truncation,
+        Some(Truncation { reason: TruncationReason::Limit, next_offset: 0 })
+    );
 }
 
 #[test]
@@ -147,10 +154,13 @@ fn totals_are_complete_or_absent() {
     let cut = GrepRequest { limit: Some(3), ..GrepRequest::new("needle") };
     let page = find(&world.scope(), &cut);
     assert_eq!((lines(&page).len(), page.totals), (3, None));
-    assert_eq!(page.cut, Some(Cut { reason: CutReason::Limit, next_offset: 3 }));
+    assert_eq!(
+        page.truncation,
+        Some(Truncation { reason: TruncationReason::Limit, next_offset: 3 })
+    );
     let counted = find(&world.scope(), &GrepRequest { totals: true, ..cut });
     assert_eq!((lines(&counted), counted.totals), (lines(&page), whole.totals));
-    assert_eq!(counted.cut, page.cut);
+    assert_eq!(counted.truncation, page.truncation);
 }
 
 #[test]
@@ -158,9 +168,9 @@ fn a_page_that_is_just_full_is_not_cut() {
     let world = World::with(&[("f", "needle\n".repeat(10).as_str())]);
     let request = GrepRequest { limit: Some(10), ..GrepRequest::new("needle") };
     let page = find(&world.scope(), &request);
-    assert_eq!((lines(&page).len(), page.cut), (10, None));
+    assert_eq!((lines(&page).len(), page.truncation), (10, None));
     let beyond = find(&world.scope(), &GrepRequest { offset: 10, ..request });
-    assert_eq!((lines(&beyond).len(), beyond.cut), (0, None));
+    assert_eq!((lines(&beyond).len(), beyond.truncation), (0, None));
 }
 
 #[test]
@@ -196,12 +206,15 @@ fn time_that_is_over_gives_what_is_certain_so_far() {
     let started = Instant::now();
     let page = find(&world.scope(), &request);
     assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
-    assert_eq!(page.cut.map(|cut| cut.reason), Some(CutReason::Time));
+    assert_eq!(page.truncation.map(|cut| cut.reason), Some(TruncationReason::Time));
     assert!(["", "a:1:needle\n"].contains(&page.text().as_str()));
     assert_eq!(page.totals, None);
     let none = find(&world.scope(), &GrepRequest { time: Duration::ZERO, ..request });
     assert_eq!(none.text(), "");
-    assert_eq!(none.cut, Some(Cut { reason: CutReason::Time, next_offset: 0 }));
+    assert_eq!(
+        none.truncation,
+        Some(Truncation { reason: TruncationReason::Time, next_offset: 0 })
+    );
 }
 
 #[test]

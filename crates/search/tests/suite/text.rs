@@ -20,7 +20,7 @@ fn content_files_and_counts_always_carry_the_path() {
     let content = find(&world.scope(), &request);
     assert_eq!(content.text(), "a.go:1:alpha\na.go:3:alpha again\nsub/c.go:2:alpha\n");
     let totals = Totals { matching_lines: Some(3), files_with_matches: 2, files_searched: 3 };
-    assert_eq!((content.totals, content.cut), (Some(totals), None));
+    assert_eq!((content.totals, content.truncation), (Some(totals), None));
     let files = GrepRequest { mode: Mode::FilesWithMatches, ..request.clone() };
     assert_eq!(find(&world.scope(), &files).text(), "a.go\nsub/c.go\n");
     let count = GrepRequest { mode: Mode::Count, ..request.clone() };

@@ -7,7 +7,9 @@ use std::sync::Arc;
 use carrel_domain::Code;
 use carrel_edit::Document;
 use carrel_edit::diff::Diff;
-use carrel_edit::replace::{self, EditError, Limits, Occurrences, Outcome, Problem, Request};
+use carrel_edit::replace::{
+    self, EditError, EditProblem, EditedDocument, Limits, Occurrences, Request,
+};
 use carrel_fsroot::{AtomicFile, Metadata};
 use carrel_workspace::Writing;
 use schemars::JsonSchema;
@@ -226,7 +228,7 @@ fn edit(
 
 /// What an edit leaves behind: nobody has to wait until it is freed, and the file that was replaced
 /// takes as long as one that is written.
-type Left = (Unhashed, Document, Outcome);
+type Left = (Unhashed, Document, EditedDocument);
 
 impl Asked<'_> {
     /// Reads the file, works out the change and makes it visible, unless the file has changed
@@ -270,7 +272,7 @@ impl Asked<'_> {
         Ok(Some((reply, (file, before, outcome))))
     }
 
-    fn work_out(&self, before: &Document, old: &Metadata) -> Result<Outcome, Failure> {
+    fn work_out(&self, before: &Document, old: &Metadata) -> Result<EditedDocument, Failure> {
         let request = Request { limits: self.limits, ..Request::new(self.file_path, self.edits) };
         let outcome = replace::apply(before, &request);
         let outcome = outcome.map_err(|error| refused(error, self.file_path))?;
@@ -310,7 +312,7 @@ struct Told {
 }
 
 impl Told {
-    fn of(before: &Document, outcome: &Outcome, bytes: &[u8], name: &str) -> Self {
+    fn of(before: &Document, outcome: &EditedDocument, bytes: &[u8], name: &str) -> Self {
         let (diff, text) = compared(Some(before.text()), outcome.document.text(), name);
         Self { hash: ContentHash::of(bytes), diff, text }
     }
@@ -320,7 +322,7 @@ impl Told {
         path: String,
         file_path: &str,
         hash: String,
-        outcome: &Outcome,
+        outcome: &EditedDocument,
         bytes: usize,
     ) -> Reply<EditFacts> {
         let removed_numbers = outcome.applied.iter().any(|applied| applied.prefixes_removed);
@@ -343,20 +345,22 @@ impl Told {
 
 fn refused(error: EditError, file_path: &str) -> Failure {
     let code = match &error.problem {
-        Problem::EmptyFind | Problem::NoEdits | Problem::Unencodable(_) => Code::InvalidArguments,
-        Problem::FindNotFound { .. } => Code::EditFindNotFound,
-        Problem::MultiMatch { .. } => Code::EditMultiMatch,
-        Problem::NoChange { .. } => Code::EditNoChange,
-        Problem::FindTooLarge { .. } => Code::EditFindTooLarge,
-        Problem::ReplaceTooLarge { .. } => Code::EditReplaceTooLarge,
-        Problem::BatchTooLarge { .. }
-        | Problem::TooManyEdits { .. }
-        | Problem::TooManyPlaces { .. } => Code::EditBatchTooLarge,
-        Problem::ResultTooLarge { .. } => Code::TooLarge,
-        Problem::LineRangeTooLarge { .. } => Code::EditLineRangeTooLarge,
-        Problem::InvalidRange { .. } => Code::InvalidRange,
-        Problem::Overlap { .. } => Code::EditOverlap,
-        Problem::DuplicatesContext { .. } => Code::EditDuplicatesContext,
+        EditProblem::EmptyFind | EditProblem::NoEdits | EditProblem::Unencodable(_) => {
+            Code::InvalidArguments
+        }
+        EditProblem::FindNotFound { .. } => Code::EditFindNotFound,
+        EditProblem::MultiMatch { .. } => Code::EditMultiMatch,
+        EditProblem::NoChange { .. } => Code::EditNoChange,
+        EditProblem::FindTooLarge { .. } => Code::EditFindTooLarge,
+        EditProblem::ReplaceTooLarge { .. } => Code::EditReplaceTooLarge,
+        EditProblem::BatchTooLarge { .. }
+        | EditProblem::TooManyEdits { .. }
+        | EditProblem::TooManyReplacements { .. } => Code::EditBatchTooLarge,
+        EditProblem::ResultTooLarge { .. } => Code::TooLarge,
+        EditProblem::LineRangeTooLarge { .. } => Code::EditLineRangeTooLarge,
+        EditProblem::InvalidRange { .. } => Code::InvalidRange,
+        EditProblem::Overlap { .. } => Code::EditOverlap,
+        EditProblem::DuplicatesContext { .. } => Code::EditDuplicatesContext,
     };
     let failure = Failure::new(code, error.to_string()).with("path", file_path);
     let failure = match error.edit {
@@ -364,7 +368,7 @@ fn refused(error: EditError, file_path: &str) -> Failure {
         None => failure,
     };
     match error.problem {
-        Problem::MultiMatch { count, lines, .. } => {
+        EditProblem::MultiMatch { count, lines, .. } => {
             failure.with("count", count).with("lines", json!(lines))
         }
         _ => failure,

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use carrel_search::{
-    Cancel, Case, GlobRequest, GrepRequest, ListRequest, Mode, Order, Scope as Where, Syntax,
-    UnreadableFiles,
+    Cancel, Case, GlobRequest, GrepRequest, ListRequest, Mode, Order, ReadFailures, Scope as Where,
+    Syntax,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -63,15 +63,15 @@ pub(super) struct UnreadableFact {
     reason: String,
 }
 
-fn unreadable(files: &UnreadableFiles) -> Vec<UnreadableFact> {
-    let fact = |file: &carrel_search::Unreadable| UnreadableFact {
+fn unreadable(files: &ReadFailures) -> Vec<UnreadableFact> {
+    let fact = |file: &carrel_search::ReadFailure| UnreadableFact {
         path: file.path.to_string_lossy().into_owned(),
         reason: file.reason.clone(),
     };
     files.first.iter().map(fact).collect()
 }
 
-fn unreadable_note(files: &UnreadableFiles) -> Option<String> {
+fn unreadable_note(files: &ReadFailures) -> Option<String> {
     let first = files.first.first()?;
     let path = first.path.display();
     Some(format!("{} could not be read, the first is {path}: {}", files.total, first.reason))
@@ -200,7 +200,7 @@ impl Tool for Grep {
         });
         let report = report.await?;
         let mut notes = Vec::new();
-        if let Some(cut) = report.cut {
+        if let Some(cut) = report.truncation {
             let reason = reason(cut.reason);
             notes.push(format!("cut by {reason}; continue with offset {}", cut.next_offset));
         }
@@ -213,8 +213,8 @@ impl Tool for Grep {
             files_with_matches: report.totals.map(|totals| totals.files_with_matches),
             files_searched: report.totals.map(|totals| totals.files_searched),
             files: report.files.len(),
-            cut: report.cut.map(|cut| reason(cut.reason).to_owned()),
-            next_offset: report.cut.map(|cut| cut.next_offset),
+            cut: report.truncation.map(|cut| reason(cut.reason).to_owned()),
+            next_offset: report.truncation.map(|cut| cut.next_offset),
             binary_matches: report.binary_matches,
             unreadable: unreadable(&report.unreadable),
         };
@@ -222,11 +222,11 @@ impl Tool for Grep {
     }
 }
 
-fn reason(reason: carrel_search::CutReason) -> &'static str {
+fn reason(reason: carrel_search::TruncationReason) -> &'static str {
     match reason {
-        carrel_search::CutReason::Limit => "limit",
-        carrel_search::CutReason::Bytes => "bytes",
-        carrel_search::CutReason::Time => "time",
+        carrel_search::TruncationReason::Limit => "limit",
+        carrel_search::TruncationReason::Bytes => "bytes",
+        carrel_search::TruncationReason::Time => "time",
     }
 }
 
@@ -323,7 +323,7 @@ impl Tool for Glob {
         });
         let report = report.await?;
         let mut notes = Vec::new();
-        if let Some(cut) = report.cut {
+        if let Some(cut) = report.truncation {
             let (shown, total) = (report.files.len(), report.total);
             notes.push(format!("showing {shown} of {total}, cut by {}", reason(cut)));
         }
@@ -331,7 +331,7 @@ impl Tool for Glob {
         let facts = GlobFacts {
             total: report.total,
             returned: report.files.len(),
-            cut: report.cut.map(|cut| reason(cut).to_owned()),
+            cut: report.truncation.map(|cut| reason(cut).to_owned()),
             unreadable: unreadable(&report.unreadable),
         };
         let text = report.text().trim_end_matches('\n').to_owned();
@@ -399,7 +399,7 @@ impl Tool for Ls {
         });
         let report = report.await?;
         let mut notes = Vec::new();
-        if let Some(cut) = report.cut {
+        if let Some(cut) = report.truncation {
             notes.push(format!(
                 "cut by {}; continue with offset {}",
                 reason(cut.reason),
@@ -409,7 +409,7 @@ impl Tool for Ls {
         notes.extend(unreadable_note(&report.unreadable));
         let facts = LsFacts {
             entries: report.entries.len(),
-            next_offset: report.cut.map(|cut| cut.next_offset),
+            next_offset: report.truncation.map(|cut| cut.next_offset),
             unreadable: unreadable(&report.unreadable),
         };
         Ok(Reply::text(with_notes(report.text(), notes), facts))

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use carrel_domain::Code;
 use carrel_fsroot::{Entry, FileKind, MAX_READ_BYTES, WriteOptions};
-use carrel_search::{CutReason, GrepRequest, Scope as Where, Sensitive};
+use carrel_search::{GrepRequest, Scope as Where, Sensitive, TruncationReason};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -272,7 +272,7 @@ impl Tool for GrepFiles {
             carrel_search::grep(&scope, &request, cancel)
         });
         let report = report.await?;
-        let truncated = report.cut.is_some();
+        let truncated = report.truncation.is_some();
         let data = |facts: &GrepFacts| {
             let lines = report.files.iter().flat_map(|file| {
                 let path = shown(&file.path);
@@ -286,11 +286,13 @@ impl Tool for GrepFiles {
         };
         let matches = report.files.iter().map(|file| file.lines.len()).sum();
         let mut text = report.text();
-        match report.cut.map(|cut| cut.reason) {
-            Some(CutReason::Limit | CutReason::Bytes) => {
+        match report.truncation.map(|cut| cut.reason) {
+            Some(TruncationReason::Limit | TruncationReason::Bytes) => {
                 line(&mut text, &format!("[only the first {matches} are shown]"));
             }
-            Some(CutReason::Time) => line(&mut text, "[the time was over; search a smaller path]"),
+            Some(TruncationReason::Time) => {
+                line(&mut text, "[the time was over; search a smaller path]")
+            }
             None => {}
         }
         Ok(Reply::text(text, GrepFacts { matches, truncated }).with_data(call.options.door, data))

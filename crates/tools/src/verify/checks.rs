@@ -3,7 +3,7 @@
 use carrel_domain::Network;
 use carrel_verify::Profile;
 use carrel_verify::parse::{self, CheckReport, Finding, Severity};
-use carrel_verify::plan::{Invocation, Place, PlanError, plan_lint, plan_typecheck};
+use carrel_verify::plan::{CommandScope, Invocation, PlanError, plan_lint, plan_typecheck};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -81,7 +81,7 @@ struct Checked {
     ran: Ran,
 }
 
-type Plan = fn(&Profile, Place<'_>) -> Result<Invocation, PlanError>;
+type Plan = fn(&Profile, CommandScope<'_>) -> Result<Invocation, PlanError>;
 type Parse = fn(&Invocation, &parse::Outcome<'_>) -> CheckReport;
 
 async fn check(

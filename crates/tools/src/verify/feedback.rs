@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use carrel_domain::Network;
 use carrel_edit::replace::Limits;
-use carrel_verify::parse::{self, CheckReport, Reason, Verdict};
-use carrel_verify::plan::{FormatMode, Place, plan_format, plan_lint};
-use carrel_verify::{EditLimits, Fact, Owner, Profile};
+use carrel_verify::parse::{self, CheckReport, CouldNotRunReason, Verdict};
+use carrel_verify::plan::{CommandScope, FormatMode, plan_format, plan_lint};
+use carrel_verify::{EditLimits, FileProject, Profile, ProfileField};
 use tracing::debug;
 
 use super::checks::shown;
@@ -71,7 +71,7 @@ pub(crate) fn project_and_limits(
     path: &Path,
 ) -> (Option<Profile>, Limits) {
     let found = toolbox.profiles.detect_for_file(place.files(), path);
-    let owner = found.map(|(owner, _)| Owner::clone(&owner)).unwrap_or_default();
+    let owner = found.map(|(owner, _)| FileProject::clone(&owner)).unwrap_or_default();
     let limits = match owner.edit_limits {
         EditLimits::Strict => Limits::STRICT,
         EditLimits::Standard => Limits::GENEROUS,
@@ -103,8 +103,8 @@ async fn ask(call: &Call, profile: &Profile, path: &Path) -> Feedback {
         return format(call, profile, path, &name).await;
     }
     let (lint, style) = tokio::join!(
-        findings(call, profile, Fact::Lint, &name),
-        findings(call, profile, Fact::FormatCheck, &name)
+        findings(call, profile, ProfileField::Lint, &name),
+        findings(call, profile, ProfileField::FormatCheck, &name)
     );
     let mut text = String::new();
     if let Some(report) = lint {
@@ -128,20 +128,25 @@ async fn ask(call: &Call, profile: &Profile, path: &Path) -> Feedback {
 }
 
 /// Runs a check of one file, if the project names a tool that can.
-async fn findings(call: &Call, profile: &Profile, fact: Fact, name: &str) -> Option<CheckReport> {
+async fn findings(
+    call: &Call,
+    profile: &Profile,
+    fact: ProfileField,
+    name: &str,
+) -> Option<CheckReport> {
     let command = profile.command(fact)?;
     if command.assumed || command.file_argv.is_none() || !command.understands(name) {
         return None;
     }
-    let place = Place::File(name);
+    let place = CommandScope::File(name);
     let (invocation, parse): (_, fn(&_, &_) -> CheckReport) = match fact {
-        Fact::Lint => (plan_lint(profile, place).ok()?, parse::lint),
+        ProfileField::Lint => (plan_lint(profile, place).ok()?, parse::lint),
         _ => (plan_format(profile, FormatMode::Check, place).ok()?, parse::format_check),
     };
     let ran = run(call, &invocation, bounds()).await.ok()?;
     let report = parse(&invocation, &ran.outcome());
     match &report.verdict {
-        Verdict::CouldNotRun { reason: reason @ Reason::ToolMissing { tool, .. } } => {
+        Verdict::CouldNotRun { reason: reason @ CouldNotRunReason::ToolMissing { tool, .. } } => {
             // Said once: an agent that cannot install it need not hear it after each edit.
             let new = call.session.state().missing_tools.insert(tool.clone());
             if new {
@@ -156,7 +161,7 @@ async fn findings(call: &Call, profile: &Profile, fact: Fact, name: &str) -> Opt
 
 /// Formats the file, and shows what that changed.
 async fn format(call: &Call, profile: &Profile, path: &Path, name: &str) -> Feedback {
-    let Ok(invocation) = plan_format(profile, FormatMode::Write, Place::File(name)) else {
+    let Ok(invocation) = plan_format(profile, FormatMode::Write, CommandScope::File(name)) else {
         return Feedback::default();
     };
     let desk = Desk::of(call);

@@ -1,6 +1,6 @@
 //! `profile`
 
-use carrel_verify::{Fact, Profile};
+use carrel_verify::{Profile, ProfileField};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -65,9 +65,14 @@ fn show(text: &mut String, profile: &Profile) {
     let manager =
         profile.package_manager.map_or(String::new(), |one| format!(", {}", one.as_str()));
     line(text, &format!("{} in {}{manager}", profile.ecosystem.as_str(), profile.root));
-    for fact in
-        [Fact::Install, Fact::Format, Fact::FormatCheck, Fact::Lint, Fact::Typecheck, Fact::Test]
-    {
+    for fact in [
+        ProfileField::Install,
+        ProfileField::Format,
+        ProfileField::FormatCheck,
+        ProfileField::Lint,
+        ProfileField::Typecheck,
+        ProfileField::Test,
+    ] {
         let Some(command) = profile.command(fact) else { continue };
         let argv = match &command.file_argv {
             Some(argv) if command.argv.is_empty() => format!("{} FILE", argv.join(" ")),

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use carrel_domain::Code;
 use carrel_fsroot::FileKind;
-use carrel_verify::plan::Place as Aim;
-use carrel_verify::{ChoiceError, Command, Freshness, Profile, choose};
+use carrel_verify::plan::CommandScope;
+use carrel_verify::{CacheStatus, ChoiceError, Profile, ProjectCommand, choose_projects};
 
 use crate::blocking::blocking;
 use crate::call::Call;
@@ -53,7 +53,7 @@ impl Chosen {
             };
             let profiles = choose_among(&found, language.as_deref(), path.is_some())?;
             let chosen = Self { profiles, path, package };
-            Ok((chosen, freshness != Freshness::Hit))
+            Ok((chosen, freshness != CacheStatus::Hit))
         })
         .await?;
         if fresh {
@@ -67,20 +67,22 @@ impl Chosen {
         let (place, toolbox) = (Arc::clone(call.place()), Arc::clone(&call.toolbox));
         let (survey, freshness) =
             blocking(move || Ok(toolbox.profiles.detect_all(place.files())?)).await?;
-        if freshness != Freshness::Hit {
+        if freshness != CacheStatus::Hit {
             survey.profiles.iter().for_each(|profile| announce(call, profile));
         }
         Ok(survey.profiles.clone())
     }
 
     /// Returns what of a project its commands are pointed at.
-    pub(super) fn aim(&self, profile: &Profile) -> Aim<'_> {
+    pub(super) fn aim(&self, profile: &Profile) -> CommandScope<'_> {
         match (&self.package, &self.path) {
-            (Some(package), _) => Aim::Package(package),
-            (None, Some((path, FileKind::Directory))) if *path == profile.root => Aim::Project,
-            (None, Some((path, FileKind::Directory))) => Aim::Directory(path),
-            (None, Some((path, _))) => Aim::File(path),
-            (None, None) => Aim::Project,
+            (Some(package), _) => CommandScope::Package(package),
+            (None, Some((path, FileKind::Directory))) if *path == profile.root => {
+                CommandScope::Project
+            }
+            (None, Some((path, FileKind::Directory))) => CommandScope::Directory(path),
+            (None, Some((path, _))) => CommandScope::File(path),
+            (None, None) => CommandScope::Project,
         }
     }
 }
@@ -109,7 +111,7 @@ fn choose_among(
     } else {
         found
     };
-    let chosen = choose(candidates, language).map_err(|error| {
+    let chosen = choose_projects(candidates, language).map_err(|error| {
         let code = match error {
             ChoiceError::NoProject => Code::ProjectNotDetected,
             ChoiceError::Polyglot { .. } | ChoiceError::NotDetected { .. } => {
@@ -128,7 +130,7 @@ fn choose_among(
 
 /// Says what was found out about a project.
 pub(super) fn announce(call: &Call, profile: &Profile) {
-    let line = |command: &Option<Command>| {
+    let line = |command: &Option<ProjectCommand>| {
         let command = command.as_ref()?;
         let argv =
             if command.argv.is_empty() { command.file_argv.as_ref()? } else { &command.argv };

@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 use carrel_domain::{ByteSize, Code, Network};
 use carrel_exec::{CaptureLimits, Captured, End};
 use carrel_shell::Preset;
-use carrel_verify::parse::{ArtifactFile, Ended, Outcome, project_artifacts};
+use carrel_verify::parse::{ArtifactFile, Outcome, Termination, project_artifacts};
 use carrel_verify::plan::{ARTIFACTS, Artifact, Invocation};
 use carrel_workspace::{ArtifactRequest, CommandForm, Completed};
 
@@ -40,7 +40,7 @@ pub(super) struct Ran {
     pub(super) stdout: Vec<u8>,
     pub(super) stderr: Vec<u8>,
     cut: bool,
-    ended: Ended,
+    ended: Termination,
     artifacts: Vec<ArtifactFile>,
     workspace: String,
 }
@@ -62,10 +62,10 @@ impl Ran {
     /// Returns what a parser reads.
     pub(super) fn outcome(&self) -> Outcome<'_> {
         Outcome {
-            ended: self.ended.clone(),
+            termination: self.ended.clone(),
             stdout: &self.stdout,
             stderr: &self.stderr,
-            cut: self.cut,
+            truncated: self.cut,
             artifacts: &self.artifacts,
             workspace: &self.workspace,
         }
@@ -138,10 +138,10 @@ fn ran(
 ) -> Ran {
     let outcome = &completed.outcome;
     let ended = match outcome.end {
-        _ if outcome.timed_out() => Ended::TimedOut(bounds.timeout),
-        End::Exited(code) => Ended::Exited(code),
-        End::Signaled(signal) => Ended::Signal(signal),
-        End::Lost => Ended::NotStarted("it was ended with the server".into()),
+        _ if outcome.timed_out() => Termination::TimedOut(bounds.timeout),
+        End::Exited(code) => Termination::Exited(code),
+        End::Signaled(signal) => Termination::Signal(signal),
+        End::Lost => Termination::NotStarted("it was ended with the server".into()),
     };
     Ran {
         argv: shown(invocation, completed.artifacts.directory.as_deref()),
@@ -174,7 +174,11 @@ fn is_missing(failure: &Failure) -> bool {
 
 fn not_started(invocation: &Invocation, failure: &Failure, workspace: String) -> Ran {
     let missing = is_missing(failure);
-    let ended = if missing { Ended::NotFound } else { Ended::NotStarted(failure.message.clone()) };
+    let ended = if missing {
+        Termination::NotFound
+    } else {
+        Termination::NotStarted(failure.message.clone())
+    };
     Ran {
         argv: shown(invocation, None),
         shell_id: None,

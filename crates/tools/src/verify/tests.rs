@@ -122,7 +122,7 @@ impl Tool for RunTests {
         let mut all = Vec::new();
         for profile in &chosen.profiles {
             let target =
-                Target { place: chosen.aim(profile), name: input.name.as_deref(), rerun: &[] };
+                Target { scope: chosen.aim(profile), name: input.name.as_deref(), rerun: &[] };
             all.push(test(call, profile, &target, bounds).await?);
         }
         call.session
@@ -159,7 +159,7 @@ async fn confirmed(call: &Call, mut report: TestReport) -> Result<TestReport, Fa
     }
     let place = Arc::clone(call.place());
     blocking(move || {
-        parse::doubt_silent(&mut report, place.files());
+        parse::check_unreported_files(&mut report, place.files());
         Ok(report)
     })
     .await

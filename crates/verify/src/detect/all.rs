@@ -34,33 +34,33 @@ const SKIPPED: [&str; 7] = [
 
 /// The projects of a workspace.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Survey {
+pub struct WorkspaceProjects {
     /// Every project, those nearer to the workspace first.
     pub profiles: Vec<Profile>,
     /// Whether a bound was reached, so that there may be more.
-    pub cut: bool,
+    pub truncated: bool,
 }
 
 /// Finds every project of a workspace, except in directories that are hidden, ignored by
 /// git, or known to hold what was installed or built.
-pub fn detect_all(root: &Root) -> Survey {
+pub fn detect_all(root: &Root) -> WorkspaceProjects {
     let lookup = Lookup::new(root);
     survey(&lookup)
 }
 
-pub(crate) fn detect_all_stamped(root: &Root) -> (Survey, Stamps) {
+pub(crate) fn detect_all_stamped(root: &Root) -> (WorkspaceProjects, Stamps) {
     let lookup = Lookup::new(root);
     let survey = survey(&lookup);
     (survey, lookup.into_stamps())
 }
 
-fn survey(lookup: &Lookup<'_>) -> Survey {
-    let mut found = Survey { profiles: Vec::new(), cut: false };
+fn survey(lookup: &Lookup<'_>) -> WorkspaceProjects {
+    let mut found = WorkspaceProjects { profiles: Vec::new(), truncated: false };
     let mut waiting = VecDeque::from([(paths::TOP.to_owned(), 0_usize, Ignored::default())]);
     let mut listed = 0;
     while let Some((directory, depth, ignored)) = waiting.pop_front() {
         if listed == MAX_DIRECTORIES || found.profiles.len() >= MAX_PROJECTS {
-            found.cut = true;
+            found.truncated = true;
             break;
         }
         listed += 1;
@@ -76,7 +76,7 @@ fn survey(lookup: &Lookup<'_>) -> Survey {
                 continue;
             }
             if depth == MAX_DEPTH {
-                found.cut = true;
+                found.truncated = true;
             } else {
                 waiting.push_back((path, depth + 1, ignored.clone()));
             }

@@ -2,11 +2,11 @@
 
 use serde_json::Value;
 
-use crate::profile::Problem;
+use crate::profile::ProfileProblem;
 
 /// Parses strict JSON.
-pub(crate) fn parse_json(file: &str, text: &str) -> Result<Value, Problem> {
-    serde_json::from_str(text).map_err(|error| Problem {
+pub(crate) fn parse_json(file: &str, text: &str) -> Result<Value, ProfileProblem> {
+    serde_json::from_str(text).map_err(|error| ProfileProblem {
         file: file.to_owned(),
         line: Some(error.line().max(1)),
         message: format!("this is not JSON: {}", without_place(&error)),
@@ -14,7 +14,7 @@ pub(crate) fn parse_json(file: &str, text: &str) -> Result<Value, Problem> {
 }
 
 /// Parses JSON in which comments and trailing commas are allowed.
-pub(crate) fn parse_jsonc(file: &str, text: &str) -> Result<Value, Problem> {
+pub(crate) fn parse_jsonc(file: &str, text: &str) -> Result<Value, ProfileProblem> {
     parse_json(file, &blank(text))
 }
 

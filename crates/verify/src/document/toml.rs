@@ -3,7 +3,7 @@
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use crate::profile::Problem;
+use crate::profile::ProfileProblem;
 
 /// A TOML file.
 #[derive(Debug)]
@@ -18,10 +18,10 @@ pub(crate) type Value<'a> = Spanned<DeValue<'a>>;
 
 impl<'a> Toml<'a> {
     /// Parses a file; fails with the first thing that is not TOML.
-    pub(crate) fn parse(file: &'a str, text: &'a str) -> Result<Self, Problem> {
+    pub(crate) fn parse(file: &'a str, text: &'a str) -> Result<Self, ProfileProblem> {
         match DeTable::parse(text) {
             Ok(table) => Ok(Self { file, text, table: table.into_inner() }),
-            Err(error) => Err(Problem {
+            Err(error) => Err(ProfileProblem {
                 file: file.to_owned(),
                 line: error.span().map(|span| line_of(text, span.start)),
                 message: format!("this is not TOML: {}", one_line(error.message())),
@@ -64,8 +64,8 @@ impl<'a> Toml<'a> {
     }
 
     /// Says what is wrong with the bytes that begin at a place.
-    pub(crate) fn problem(&self, start: usize, message: impl Into<String>) -> Problem {
-        Problem {
+    pub(crate) fn problem(&self, start: usize, message: impl Into<String>) -> ProfileProblem {
+        ProfileProblem {
             file: self.file.to_owned(),
             line: Some(line_of(self.text, start)),
             message: message.into(),

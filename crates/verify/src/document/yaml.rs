@@ -2,20 +2,24 @@
 
 use saphyr_parser::{Event, Parser};
 
-use crate::profile::Problem;
+use crate::profile::ProfileProblem;
 
 /// Bounds the events of one file; a list of packages has a few dozen.
 const MAX_EVENTS: usize = 20_000;
 
 /// Returns the texts of the list under a key at the top of a file.
-pub(crate) fn string_list(file: &str, text: &str, key: &str) -> Result<Vec<String>, Problem> {
+pub(crate) fn string_list(
+    file: &str,
+    text: &str,
+    key: &str,
+) -> Result<Vec<String>, ProfileProblem> {
     let mut depth = 0_usize;
     // At the top of the mapping, keys and values follow each other in turn.
     let mut expect_key = true;
     let mut inside = false;
     let mut items = Vec::new();
     for event in Parser::new_from_str(text).take(MAX_EVENTS) {
-        let (event, span) = event.map_err(|error| Problem {
+        let (event, span) = event.map_err(|error| ProfileProblem {
             file: file.to_owned(),
             line: Some(error.marker().line()),
             message: format!("this is not YAML: {}", error.info()),
@@ -33,7 +37,7 @@ pub(crate) fn string_list(file: &str, text: &str, key: &str) -> Result<Vec<Strin
             }
             Event::Scalar(value, ..) if depth == 1 => {
                 if inside && !value.is_empty() {
-                    return Err(Problem {
+                    return Err(ProfileProblem {
                         file: file.to_owned(),
                         line: Some(span.start.line()),
                         message: format!("`{key}` must be a list"),

@@ -2,8 +2,8 @@
 
 use crate::lookup::Lookup;
 use crate::paths;
-use crate::profile::{Command, Ecosystem, Fact, PackageManager, Profile, words};
-use crate::tool::Tool;
+use crate::profile::{Ecosystem, PackageManager, Profile, ProfileField, ProjectCommand, words};
+use crate::tool::ProjectTool;
 
 use super::makefile;
 
@@ -19,11 +19,11 @@ pub(crate) fn detect(lookup: &Lookup<'_>, directory: &str) -> Option<Profile> {
         let format = |options: &[&str]| {
             let single = [words(&["clang-format"]), words(options)].concat();
             // Without files it would wait for its input.
-            Command::from_words(Tool::ClangFormat, directory, Vec::new())
+            ProjectCommand::from_words(ProjectTool::ClangFormat, directory, Vec::new())
                 .per_file(single, Ecosystem::Cpp.extensions())
         };
-        profile.set(Fact::Format, format(&["-i"]), &file);
-        profile.set(Fact::FormatCheck, format(&["--dry-run", "--Werror"]), &file);
+        profile.set(ProfileField::Format, format(&["-i"]), &file);
+        profile.set(ProfileField::FormatCheck, format(&["--dry-run", "--Werror"]), &file);
     }
     Some(profile)
 }
@@ -31,12 +31,17 @@ pub(crate) fn detect(lookup: &Lookup<'_>, directory: &str) -> Option<Profile> {
 fn cmake(directory: &str, marker: &str) -> Profile {
     let mut profile = Profile::new(Ecosystem::Cpp, directory, marker);
     profile.set_manager(PackageManager::Cmake, marker);
-    let configure = Command::new(Tool::Installer, directory, &["cmake", "-S", ".", "-B", BUILD]);
-    let build = Command::new(Tool::Cmake, directory, &["cmake", "--build", BUILD]);
+    let configure =
+        ProjectCommand::new(ProjectTool::Installer, directory, &["cmake", "-S", ".", "-B", BUILD]);
+    let build = ProjectCommand::new(ProjectTool::Cmake, directory, &["cmake", "--build", BUILD]);
     let test = ["ctest", "--test-dir", BUILD, "--output-on-failure"];
-    profile.set(Fact::Install, configure, marker);
-    profile.set(Fact::Typecheck, build, marker);
-    profile.set(Fact::Test, Command::new(Tool::Ctest, directory, &test), marker);
+    profile.set(ProfileField::Install, configure, marker);
+    profile.set(ProfileField::Typecheck, build, marker);
+    profile.set(
+        ProfileField::Test,
+        ProjectCommand::new(ProjectTool::Ctest, directory, &test),
+        marker,
+    );
     profile
 }
 
@@ -50,15 +55,27 @@ fn make(lookup: &Lookup<'_>, directory: &str) -> Option<Profile> {
     }
     let mut profile = Profile::new(Ecosystem::Cpp, directory, &marker);
     profile.set_manager(PackageManager::Make, &marker);
-    profile.set(Fact::Typecheck, Command::new(Tool::Make, directory, &["make"]), &marker);
+    profile.set(
+        ProfileField::Typecheck,
+        ProjectCommand::new(ProjectTool::Make, directory, &["make"]),
+        &marker,
+    );
     let targets = makefile::targets(&lookup.text(&marker).unwrap_or_default());
     let test =
         ["test", "check", "tests"].into_iter().find(|name| targets.iter().any(|t| t == name));
     if let Some(name) = test {
-        profile.set(Fact::Test, Command::new(Tool::Make, directory, &["make", name]), &marker);
+        profile.set(
+            ProfileField::Test,
+            ProjectCommand::new(ProjectTool::Make, directory, &["make", name]),
+            &marker,
+        );
     }
     if targets.iter().any(|target| target == "lint") {
-        profile.set(Fact::Lint, Command::new(Tool::Make, directory, &["make", "lint"]), &marker);
+        profile.set(
+            ProfileField::Lint,
+            ProjectCommand::new(ProjectTool::Make, directory, &["make", "lint"]),
+            &marker,
+        );
     }
     Some(profile)
 }

@@ -3,9 +3,10 @@
 use crate::document::parse_jsonc;
 use crate::lookup::Lookup;
 use crate::profile::{
-    Command, Ecosystem, Fact, Membership, PackageManager, Profile, SCRIPT_EXTENSIONS, Script,
+    Ecosystem, Membership, PackageManager, Profile, ProfileField, ProjectCommand, ProjectScript,
+    SCRIPT_EXTENSIONS,
 };
-use crate::tool::Tool;
+use crate::tool::ProjectTool;
 use serde_json::Value;
 
 pub(crate) fn detect(lookup: &Lookup<'_>, directory: &str) -> Option<Profile> {
@@ -25,7 +26,12 @@ pub(crate) fn detect(lookup: &Lookup<'_>, directory: &str) -> Option<Profile> {
         let text =
             task.as_str().or_else(|| task["command"].as_str()).unwrap_or_default().to_owned();
         let argv = ["deno", "task", name].map(str::to_owned).to_vec();
-        profile.scripts.push(Script { name: name.clone(), text, file: marker.clone(), argv });
+        profile.scripts.push(ProjectScript {
+            name: name.clone(),
+            text,
+            file: marker.clone(),
+            argv,
+        });
     }
     Some(profile)
 }
@@ -33,17 +39,21 @@ pub(crate) fn detect(lookup: &Lookup<'_>, directory: &str) -> Option<Profile> {
 fn commands(directory: &str, marker: &str, profile: &mut Profile) {
     let command = |tool, words: &[&str]| {
         let single = words.iter().map(|&word| word.to_owned()).collect();
-        Command::new(tool, directory, words).per_file(single, SCRIPT_EXTENSIONS)
+        ProjectCommand::new(tool, directory, words).per_file(single, SCRIPT_EXTENSIONS)
     };
-    let install = Command::new(Tool::Installer, directory, &["deno", "install"]);
-    profile.set(Fact::Install, install, marker);
-    profile.set(Fact::Test, command(Tool::DenoTest, &["deno", "test"]), marker);
-    profile.set(Fact::Lint, command(Tool::DenoLint, &["deno", "lint"]), marker);
-    profile.set(Fact::Format, command(Tool::DenoFmt, &["deno", "fmt"]), marker);
-    profile.set(Fact::FormatCheck, command(Tool::DenoFmt, &["deno", "fmt", "--check"]), marker);
-    let mut check = command(Tool::DenoCheck, &["deno", "check"]);
+    let install = ProjectCommand::new(ProjectTool::Installer, directory, &["deno", "install"]);
+    profile.set(ProfileField::Install, install, marker);
+    profile.set(ProfileField::Test, command(ProjectTool::DenoTest, &["deno", "test"]), marker);
+    profile.set(ProfileField::Lint, command(ProjectTool::DenoLint, &["deno", "lint"]), marker);
+    profile.set(ProfileField::Format, command(ProjectTool::DenoFmt, &["deno", "fmt"]), marker);
+    profile.set(
+        ProfileField::FormatCheck,
+        command(ProjectTool::DenoFmt, &["deno", "fmt", "--check"]),
+        marker,
+    );
+    let mut check = command(ProjectTool::DenoCheck, &["deno", "check"]);
     check.argv.push(".".to_owned());
-    profile.set(Fact::Typecheck, check, marker);
+    profile.set(ProfileField::Typecheck, check, marker);
 }
 
 fn members(value: &Value) -> Option<Vec<String>> {

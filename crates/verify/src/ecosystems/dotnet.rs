@@ -2,8 +2,8 @@
 
 use crate::lookup::Lookup;
 use crate::paths;
-use crate::profile::{Command, Ecosystem, Fact, PackageManager, Profile};
-use crate::tool::Tool;
+use crate::profile::{Ecosystem, PackageManager, Profile, ProfileField, ProjectCommand};
+use crate::tool::ProjectTool;
 
 /// A solution is preferred to the projects in it.
 static ENDINGS: [&str; 5] = [".sln", ".slnx", ".csproj", ".fsproj", ".vbproj"];
@@ -20,16 +20,16 @@ pub(crate) fn detect(lookup: &Lookup<'_>, directory: &str) -> Option<Profile> {
     // The file is named because a directory with two of them is refused.
     let command = |tool, verb: &str, tail: &[&str]| {
         let argv = [&["dotnet", verb, name.as_str()], tail].concat();
-        Command::new(tool, directory, &argv)
+        ProjectCommand::new(tool, directory, &argv)
             .extensions(EXTENSIONS)
             .with("DOTNET_CLI_TELEMETRY_OPTOUT", "1")
             .with("DOTNET_NOLOGO", "1")
     };
-    profile.set(Fact::Install, command(Tool::Installer, "restore", &[]), &marker);
-    profile.set(Fact::Test, command(Tool::DotnetTest, "test", &[]), &marker);
-    profile.set(Fact::Typecheck, command(Tool::DotnetBuild, "build", &[]), &marker);
-    profile.set(Fact::Format, command(Tool::DotnetFormat, "format", &[]), &marker);
-    let check = command(Tool::DotnetFormat, "format", &["--verify-no-changes"]);
-    profile.set(Fact::FormatCheck, check, &marker);
+    profile.set(ProfileField::Install, command(ProjectTool::Installer, "restore", &[]), &marker);
+    profile.set(ProfileField::Test, command(ProjectTool::DotnetTest, "test", &[]), &marker);
+    profile.set(ProfileField::Typecheck, command(ProjectTool::DotnetBuild, "build", &[]), &marker);
+    profile.set(ProfileField::Format, command(ProjectTool::DotnetFormat, "format", &[]), &marker);
+    let check = command(ProjectTool::DotnetFormat, "format", &["--verify-no-changes"]);
+    profile.set(ProfileField::FormatCheck, check, &marker);
     Some(profile)
 }

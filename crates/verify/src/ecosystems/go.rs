@@ -2,8 +2,10 @@
 
 use crate::lookup::Lookup;
 use crate::paths;
-use crate::profile::{Command, Ecosystem, Fact, Membership, PackageManager, Profile};
-use crate::tool::Tool;
+use crate::profile::{
+    Ecosystem, Membership, PackageManager, Profile, ProfileField, ProjectCommand,
+};
+use crate::tool::ProjectTool;
 
 const GOLANGCI: [&str; 4] = [".golangci.yml", ".golangci.yaml", ".golangci.toml", ".golangci.json"];
 
@@ -16,7 +18,7 @@ pub(crate) fn detect(lookup: &Lookup<'_>, directory: &str) -> Option<Profile> {
     if let Some(module) = &module {
         profile.name = lookup.text(module).as_deref().and_then(module_name);
         if profile.name.is_none() {
-            profile.problems.push(crate::profile::Problem {
+            profile.problems.push(crate::profile::ProfileProblem {
                 file: module.clone(),
                 line: None,
                 message: "names no module".to_owned(),
@@ -42,25 +44,34 @@ fn commands(lookup: &Lookup<'_>, marker: &str, members: Option<&[String]>, profi
     let go = |tool, words: &[&str]| {
         let words = words.iter().map(|&word| word.to_owned());
         let argv = words.chain(places.iter().cloned()).collect();
-        Command::from_words(tool, &directory, argv).per_package(&["go"])
+        ProjectCommand::from_words(tool, &directory, argv).per_package(&["go"])
     };
     let install: &[&str] =
         if members.is_some() { &["go", "work", "sync"] } else { &["go", "mod", "download"] };
-    profile.set(Fact::Install, Command::new(Tool::Installer, &directory, install), marker);
-    profile.set(Fact::Test, go(Tool::GoTest, &["go", "test"]), marker);
-    profile.set(Fact::Typecheck, go(Tool::GoVet, &["go", "vet"]), marker);
+    profile.set(
+        ProfileField::Install,
+        ProjectCommand::new(ProjectTool::Installer, &directory, install),
+        marker,
+    );
+    profile.set(ProfileField::Test, go(ProjectTool::GoTest, &["go", "test"]), marker);
+    profile.set(ProfileField::Typecheck, go(ProjectTool::GoVet, &["go", "vet"]), marker);
     match lookup.nearest(&directory, &GOLANGCI) {
         Some(settings) => {
-            profile.set(Fact::Lint, go(Tool::Golangci, &["golangci-lint", "run"]), &settings);
+            profile.set(
+                ProfileField::Lint,
+                go(ProjectTool::Golangci, &["golangci-lint", "run"]),
+                &settings,
+            );
         }
-        None => profile.set(Fact::Lint, go(Tool::GoVet, &["go", "vet"]), marker),
+        None => profile.set(ProfileField::Lint, go(ProjectTool::GoVet, &["go", "vet"]), marker),
     }
     let gofmt = |option: &str| {
         let single = vec!["gofmt".to_owned(), option.to_owned()];
-        Command::new(Tool::Gofmt, &directory, &["gofmt", option, "."]).per_file(single, &["go"])
+        ProjectCommand::new(ProjectTool::Gofmt, &directory, &["gofmt", option, "."])
+            .per_file(single, &["go"])
     };
-    profile.set(Fact::Format, gofmt("-w"), marker);
-    profile.set(Fact::FormatCheck, gofmt("-l"), marker);
+    profile.set(ProfileField::Format, gofmt("-w"), marker);
+    profile.set(ProfileField::FormatCheck, gofmt("-l"), marker);
 }
 
 fn below(member: &str) -> String {

@@ -2,8 +2,10 @@
 
 use crate::lookup::Lookup;
 use crate::paths;
-use crate::profile::{Command, Ecosystem, Fact, Membership, PackageManager, Profile};
-use crate::tool::Tool;
+use crate::profile::{
+    Ecosystem, Membership, PackageManager, Profile, ProfileField, ProjectCommand,
+};
+use crate::tool::ProjectTool;
 
 const EXTENSIONS: &[&str] = &["java", "kt", "kts"];
 
@@ -47,17 +49,25 @@ fn maven(lookup: &Lookup<'_>, directory: &str, marker: &str) -> Profile {
     let program = program(lookup, directory, "mvnw", "mvn");
     let command = |tool, goals: &[&str]| {
         let argv = [&[program.as_str()], &MAVEN_OPTIONS[..], goals].concat();
-        Command::new(tool, directory, &argv).per_package(EXTENSIONS)
+        ProjectCommand::new(tool, directory, &argv).per_package(EXTENSIONS)
     };
-    profile.set(Fact::Install, command(Tool::Installer, &["dependency:resolve"]), marker);
-    profile.set(Fact::Test, command(Tool::Maven, &["test"]), marker);
-    profile.set(Fact::Typecheck, command(Tool::Maven, &["test-compile"]), marker);
+    profile.set(
+        ProfileField::Install,
+        command(ProjectTool::Installer, &["dependency:resolve"]),
+        marker,
+    );
+    profile.set(ProfileField::Test, command(ProjectTool::Maven, &["test"]), marker);
+    profile.set(ProfileField::Typecheck, command(ProjectTool::Maven, &["test-compile"]), marker);
     if text.contains("spotless-maven-plugin") {
-        profile.set(Fact::Format, command(Tool::Maven, &["spotless:apply"]), marker);
-        profile.set(Fact::FormatCheck, command(Tool::Maven, &["spotless:check"]), marker);
+        profile.set(ProfileField::Format, command(ProjectTool::Maven, &["spotless:apply"]), marker);
+        profile.set(
+            ProfileField::FormatCheck,
+            command(ProjectTool::Maven, &["spotless:check"]),
+            marker,
+        );
     }
     if text.contains("maven-checkstyle-plugin") {
-        profile.set(Fact::Lint, command(Tool::Maven, &["checkstyle:check"]), marker);
+        profile.set(ProfileField::Lint, command(ProjectTool::Maven, &["checkstyle:check"]), marker);
     }
     profile
 }
@@ -73,20 +83,20 @@ fn gradle(lookup: &Lookup<'_>, directory: &str, marker: &str) -> Profile {
     let program = program(lookup, directory, "gradlew", "gradle");
     let command = |tool, task: &str| {
         let argv = [program.as_str(), "--console=plain", task];
-        Command::new(tool, directory, &argv).per_package(EXTENSIONS)
+        ProjectCommand::new(tool, directory, &argv).per_package(EXTENSIONS)
     };
-    profile.set(Fact::Install, command(Tool::Installer, "dependencies"), marker);
-    profile.set(Fact::Test, command(Tool::Gradle, "test"), marker);
-    profile.set(Fact::Typecheck, command(Tool::Gradle, "testClasses"), marker);
+    profile.set(ProfileField::Install, command(ProjectTool::Installer, "dependencies"), marker);
+    profile.set(ProfileField::Test, command(ProjectTool::Gradle, "test"), marker);
+    profile.set(ProfileField::Typecheck, command(ProjectTool::Gradle, "testClasses"), marker);
     let lint = [("detekt", "detekt"), ("ktlint", "ktlintCheck"), ("checkstyle", "checkstyleMain")];
     if let Some((_, task)) = lint.iter().find(|(plugin, _)| text.contains(plugin)) {
-        profile.set(Fact::Lint, command(Tool::Gradle, task), marker);
+        profile.set(ProfileField::Lint, command(ProjectTool::Gradle, task), marker);
     }
     let format =
         [("spotless", "spotlessApply", "spotlessCheck"), ("ktlint", "ktlintFormat", "ktlintCheck")];
     if let Some((_, apply, check)) = format.iter().find(|(plugin, ..)| text.contains(plugin)) {
-        profile.set(Fact::Format, command(Tool::Gradle, apply), marker);
-        profile.set(Fact::FormatCheck, command(Tool::Gradle, check), marker);
+        profile.set(ProfileField::Format, command(ProjectTool::Gradle, apply), marker);
+        profile.set(ProfileField::FormatCheck, command(ProjectTool::Gradle, check), marker);
     }
     profile
 }

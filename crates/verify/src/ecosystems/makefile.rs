@@ -2,7 +2,7 @@
 
 use crate::lookup::Lookup;
 use crate::paths;
-use crate::profile::{Profile, Script};
+use crate::profile::{Profile, ProjectScript};
 
 /// The names that make looks for, in its order.
 pub(crate) const NAMES: [&str; 3] = ["GNUmakefile", "makefile", "Makefile"];
@@ -15,7 +15,7 @@ pub(crate) fn add_targets(lookup: &Lookup<'_>, directory: &str, profiles: &mut [
     let Some(file) = lookup.first(directory, &NAMES) else { return };
     let Some(text) = lookup.text(&file) else { return };
     for target in targets(&text) {
-        let script = Script {
+        let script = ProjectScript {
             name: target.clone(),
             text: String::new(),
             file: file.clone(),

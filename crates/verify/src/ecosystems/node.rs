@@ -9,8 +9,10 @@ mod test;
 
 use crate::lookup::Lookup;
 use crate::paths;
-use crate::profile::{Command, Ecosystem, Fact, Membership, PackageManager, Profile, Script};
-use crate::tool::Tool;
+use crate::profile::{
+    Ecosystem, Membership, PackageManager, Profile, ProfileField, ProjectCommand, ProjectScript,
+};
+use crate::tool::ProjectTool;
 use manager::Manager;
 use package::Package;
 
@@ -77,14 +79,15 @@ impl Project<'_> {
             Some(Membership::Root { .. }) | None => self.directory.to_owned(),
         };
         let manager = self.manager.kind.as_str();
-        let command = Command::new(Tool::Installer, &directory, &[manager, "install"]);
-        profile.set(Fact::Install, command, &self.manager.file);
+        let command =
+            ProjectCommand::new(ProjectTool::Installer, &directory, &[manager, "install"]);
+        profile.set(ProfileField::Install, command, &self.manager.file);
         profile.set_deps_dir(paths::join(&directory, "node_modules"), &self.manifest);
     }
 
     fn scripts(&self, profile: &mut Profile) {
         for (name, text) in &self.package.scripts {
-            profile.scripts.push(Script {
+            profile.scripts.push(ProjectScript {
                 name: name.clone(),
                 text: text.clone(),
                 file: self.manifest.clone(),

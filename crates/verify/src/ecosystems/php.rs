@@ -5,8 +5,10 @@ use serde_json::Value;
 use crate::document::parse_json;
 use crate::lookup::Lookup;
 use crate::paths;
-use crate::profile::{Command, Ecosystem, Fact, PackageManager, Profile, Script, words};
-use crate::tool::Tool;
+use crate::profile::{
+    Ecosystem, PackageManager, Profile, ProfileField, ProjectCommand, ProjectScript, words,
+};
+use crate::tool::ProjectTool;
 
 const EXTENSIONS: &[&str] = &["php"];
 
@@ -20,13 +22,18 @@ pub(crate) fn detect(lookup: &Lookup<'_>, directory: &str) -> Option<Profile> {
         Value::Null
     });
     profile.name = settings["name"].as_str().map(str::to_owned);
-    let install = Command::new(Tool::Installer, directory, &["composer", "install"]);
-    profile.set(Fact::Install, install, &marker);
+    let install = ProjectCommand::new(ProjectTool::Installer, directory, &["composer", "install"]);
+    profile.set(ProfileField::Install, install, &marker);
     profile.set_deps_dir(paths::join(directory, "vendor"), &marker);
     for (name, script) in settings["scripts"].as_object().into_iter().flatten() {
         let text = script.as_str().unwrap_or_default().to_owned();
         let argv = words(&["composer", "run-script", name]);
-        profile.scripts.push(Script { name: name.clone(), text, file: marker.clone(), argv });
+        profile.scripts.push(ProjectScript {
+            name: name.clone(),
+            text,
+            file: marker.clone(),
+            argv,
+        });
     }
     commands(lookup, &settings, &marker, &mut profile);
     Some(profile)
@@ -40,29 +47,33 @@ fn commands(lookup: &Lookup<'_>, settings: &Value, marker: &str, profile: &mut P
             !settings["require-dev"][package].is_null() || !settings["require"][package].is_null();
         own.or_else(|| needed.then(|| marker.to_owned()))
     };
-    let vendor = |tool: Tool, tail: &[&str]| {
+    let vendor = |tool: ProjectTool, tail: &[&str]| {
         let local = format!("vendor/bin/{}", tool.name());
         let installed = lookup.has_program(&paths::join(&directory, &local));
         let program = if installed { local } else { tool.name().to_owned() };
         let single = [vec![program], words(tail)].concat();
-        Command::from_words(tool, &directory, single.clone()).per_file(single, EXTENSIONS)
+        ProjectCommand::from_words(tool, &directory, single.clone()).per_file(single, EXTENSIONS)
     };
     if let Some(file) =
         named(&["phpunit.xml", "phpunit.xml.dist", "phpunit.dist.xml"], "phpunit/phpunit")
     {
-        profile.set(Fact::Test, vendor(Tool::Phpunit, &[]), &file);
+        profile.set(ProfileField::Test, vendor(ProjectTool::Phpunit, &[]), &file);
     }
     if let Some(file) =
         named(&["phpstan.neon", "phpstan.neon.dist", "phpstan.dist.neon"], "phpstan/phpstan")
     {
-        let analyse = vendor(Tool::Phpstan, &["analyse", "--no-progress"]);
-        profile.set(Fact::Lint, analyse.clone(), &file);
-        profile.set(Fact::Typecheck, analyse, &file);
+        let analyse = vendor(ProjectTool::Phpstan, &["analyse", "--no-progress"]);
+        profile.set(ProfileField::Lint, analyse.clone(), &file);
+        profile.set(ProfileField::Typecheck, analyse, &file);
     }
     if let Some(file) =
         named(&[".php-cs-fixer.php", ".php-cs-fixer.dist.php"], "friendsofphp/php-cs-fixer")
     {
-        profile.set(Fact::Format, vendor(Tool::PhpCsFixer, &["fix"]), &file);
-        profile.set(Fact::FormatCheck, vendor(Tool::PhpCsFixer, &["fix", "--dry-run"]), &file);
+        profile.set(ProfileField::Format, vendor(ProjectTool::PhpCsFixer, &["fix"]), &file);
+        profile.set(
+            ProfileField::FormatCheck,
+            vendor(ProjectTool::PhpCsFixer, &["fix", "--dry-run"]),
+            &file,
+        );
     }
 }

@@ -8,9 +8,10 @@ use crate::document::Toml;
 use crate::lookup::Lookup;
 use crate::paths;
 use crate::profile::{
-    Command, Ecosystem, Fact, Membership, PackageManager, Profile, Script, words,
+    Ecosystem, Membership, PackageManager, Profile, ProfileField, ProjectCommand, ProjectScript,
+    words,
 };
-use crate::tool::Tool;
+use crate::tool::ProjectTool;
 use manager::Manager;
 
 /// What makes a directory a project, the strongest first.
@@ -104,8 +105,8 @@ impl Project<'_> {
         let environment = paths::join(&directory, ENVIRONMENTS[0]);
         profile.set_deps_dir(self.environment.clone().unwrap_or(environment), &self.marker);
         let Some((argv, file)) = self.install_words() else { return };
-        let command = Command::from_words(Tool::Installer, &directory, argv);
-        profile.set(Fact::Install, command, &file);
+        let command = ProjectCommand::from_words(ProjectTool::Installer, &directory, argv);
+        profile.set(ProfileField::Install, command, &file);
     }
 
     fn install_words(&self) -> Option<(Vec<String>, String)> {
@@ -165,7 +166,7 @@ impl Project<'_> {
             for (name, value) in settings.entries(table) {
                 let text = value.get_ref().as_str().unwrap_or_default().to_owned();
                 let argv = [runner.clone(), vec![name.clone()]].concat();
-                profile.scripts.push(Script { name, text, file: file.clone(), argv });
+                profile.scripts.push(ProjectScript { name, text, file: file.clone(), argv });
             }
         }
     }

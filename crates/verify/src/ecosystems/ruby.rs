@@ -2,8 +2,8 @@
 
 use crate::lookup::Lookup;
 use crate::paths;
-use crate::profile::{Command, Ecosystem, Fact, PackageManager, Profile, words};
-use crate::tool::Tool;
+use crate::profile::{Ecosystem, PackageManager, Profile, ProfileField, ProjectCommand, words};
+use crate::tool::ProjectTool;
 
 const EXTENSIONS: &[&str] = &["rb", "rake"];
 
@@ -15,12 +15,12 @@ pub(crate) fn detect(lookup: &Lookup<'_>, directory: &str) -> Option<Profile> {
     let marker = lookup.first(directory, &["Gemfile"]).or_else(gemspec)?;
     let mut profile = Profile::new(Ecosystem::Ruby, directory, &marker);
     profile.set_manager(PackageManager::Bundler, &marker);
-    let install = Command::new(Tool::Installer, directory, &["bundle", "install"]);
-    profile.set(Fact::Install, install, &marker);
+    let install = ProjectCommand::new(ProjectTool::Installer, directory, &["bundle", "install"]);
+    profile.set(ProfileField::Install, install, &marker);
     let text = lookup.text(&marker).unwrap_or_default();
-    let exec = |tool: Tool, tail: &[&str]| {
+    let exec = |tool: ProjectTool, tail: &[&str]| {
         let single = [words(&["bundle", "exec", tool.name()]), words(tail)].concat();
-        Command::from_words(tool, directory, single.clone()).per_file(single, EXTENSIONS)
+        ProjectCommand::from_words(tool, directory, single.clone()).per_file(single, EXTENSIONS)
     };
     let named = |file: &str, word: &str| {
         let own = lookup.first(directory, &[file]);
@@ -28,17 +28,25 @@ pub(crate) fn detect(lookup: &Lookup<'_>, directory: &str) -> Option<Profile> {
     };
     let rake = lookup.first(directory, &["Rakefile"]);
     match (named(".rspec", "rspec"), rake) {
-        (Some(file), _) => profile.set(Fact::Test, exec(Tool::Rspec, &[]), &file),
+        (Some(file), _) => profile.set(ProfileField::Test, exec(ProjectTool::Rspec, &[]), &file),
         (None, Some(file)) if lookup.has_directory(&paths::join(directory, "test")) => {
             let argv = ["bundle", "exec", "rake", "test"];
-            profile.set(Fact::Test, Command::new(Tool::Rake, directory, &argv), &file);
+            profile.set(
+                ProfileField::Test,
+                ProjectCommand::new(ProjectTool::Rake, directory, &argv),
+                &file,
+            );
         }
         (None, _) => {}
     }
     if let Some(file) = named(".rubocop.yml", "rubocop") {
-        profile.set(Fact::Lint, exec(Tool::Rubocop, &[]), &file);
-        profile.set(Fact::Format, exec(Tool::Rubocop, &["--fix-layout"]), &file);
-        profile.set(Fact::FormatCheck, exec(Tool::Rubocop, &["--only", "Layout"]), &file);
+        profile.set(ProfileField::Lint, exec(ProjectTool::Rubocop, &[]), &file);
+        profile.set(ProfileField::Format, exec(ProjectTool::Rubocop, &["--fix-layout"]), &file);
+        profile.set(
+            ProfileField::FormatCheck,
+            exec(ProjectTool::Rubocop, &["--only", "Layout"]),
+            &file,
+        );
     }
     Some(profile)
 }

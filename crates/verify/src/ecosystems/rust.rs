@@ -4,9 +4,10 @@ use crate::document::{Toml, matches};
 use crate::lookup::Lookup;
 use crate::paths;
 use crate::profile::{
-    CargoFacts, Command, Ecosystem, Fact, Membership, PackageManager, Profile, Script,
+    CargoPackage, Ecosystem, Membership, PackageManager, Profile, ProfileField, ProjectCommand,
+    ProjectScript,
 };
-use crate::tool::Tool;
+use crate::tool::ProjectTool;
 
 const MANIFEST: &str = "Cargo.toml";
 
@@ -92,7 +93,7 @@ fn facts(
     directory: &str,
     toml: Option<&Toml<'_>>,
     owner: Option<&str>,
-) -> CargoFacts {
+) -> CargoPackage {
     let package = toml.and_then(|toml| toml.string("package.name"));
     let library = toml.is_some_and(|toml| toml.has("lib"))
         || lookup.has(&paths::join(directory, "src/lib.rs"));
@@ -100,7 +101,7 @@ fn facts(
         || LIKELY_EDITION.to_owned(),
         |toml| edition(lookup, toml, owner.unwrap_or(directory)),
     );
-    CargoFacts { package, edition, library }
+    CargoPackage { package, edition, library }
 }
 
 /// Returns the edition of a package's files. A virtual workspace has that of its members.
@@ -121,7 +122,7 @@ fn commands(
     lookup: &Lookup<'_>,
     manifest: &str,
     owner: Option<&str>,
-    facts: &CargoFacts,
+    facts: &CargoPackage,
     profile: &mut Profile,
 ) {
     let directory = profile.root.clone();
@@ -133,40 +134,56 @@ fn commands(
     };
     let cargo = |tool, words: &[&str]| {
         let argv = [words, &reach].concat();
-        Command::new(tool, &directory, &argv).per_package(&["rs"])
+        ProjectCommand::new(tool, &directory, &argv).per_package(&["rs"])
     };
     profile.set(
-        Fact::Install,
-        Command::new(Tool::Installer, &directory, &["cargo", "fetch"]),
+        ProfileField::Install,
+        ProjectCommand::new(ProjectTool::Installer, &directory, &["cargo", "fetch"]),
         manifest,
     );
-    profile.set(Fact::Lint, cargo(Tool::Clippy, &["cargo", "clippy", "--all-targets"]), manifest);
     profile.set(
-        Fact::Typecheck,
-        cargo(Tool::CargoCheck, &["cargo", "check", "--all-targets"]),
+        ProfileField::Lint,
+        cargo(ProjectTool::Clippy, &["cargo", "clippy", "--all-targets"]),
+        manifest,
+    );
+    profile.set(
+        ProfileField::Typecheck,
+        cargo(ProjectTool::CargoCheck, &["cargo", "check", "--all-targets"]),
         manifest,
     );
     match lookup.first(owner.unwrap_or(&directory), &[NEXTEST]) {
         Some(settings) => {
-            profile.set(Fact::Test, cargo(Tool::Nextest, &["cargo", "nextest", "run"]), &settings);
+            profile.set(
+                ProfileField::Test,
+                cargo(ProjectTool::Nextest, &["cargo", "nextest", "run"]),
+                &settings,
+            );
         }
-        None => profile.set(Fact::Test, cargo(Tool::CargoTest, &["cargo", "test"]), manifest),
+        None => profile.set(
+            ProfileField::Test,
+            cargo(ProjectTool::CargoTest, &["cargo", "test"]),
+            manifest,
+        ),
     }
     format_commands(manifest, is_root, facts, profile);
 }
 
-fn format_commands(manifest: &str, is_root: bool, facts: &CargoFacts, profile: &mut Profile) {
+fn format_commands(manifest: &str, is_root: bool, facts: &CargoPackage, profile: &mut Profile) {
     let directory = profile.root.clone();
     let reach: &[&str] = if is_root { &["--all"] } else { &[] };
     // Bare rustfmt takes every file for the oldest edition, in which `async` is no word.
     let single = ["rustfmt", "--edition", &facts.edition];
     let command = |tail: &[&str], check: &[&str]| {
         let words = |argv: &[&[&str]]| argv.concat().iter().map(|&w| w.to_owned()).collect();
-        Command::from_words(Tool::Rustfmt, &directory, words(&[&["cargo", "fmt"], reach, tail]))
-            .per_file(words(&[&single, check]), &["rs"])
+        ProjectCommand::from_words(
+            ProjectTool::Rustfmt,
+            &directory,
+            words(&[&["cargo", "fmt"], reach, tail]),
+        )
+        .per_file(words(&[&single, check]), &["rs"])
     };
-    profile.set(Fact::Format, command(&[], &[]), manifest);
-    profile.set(Fact::FormatCheck, command(&["--", "--check"], &["--check"]), manifest);
+    profile.set(ProfileField::Format, command(&[], &[]), manifest);
+    profile.set(ProfileField::FormatCheck, command(&["--", "--check"], &["--check"]), manifest);
 }
 
 /// Adds what `.cargo/config.toml` of this directory or the nearest above calls an alias.
@@ -183,6 +200,6 @@ fn aliases(lookup: &Lookup<'_>, directory: &str, profile: &mut Profile) {
         let list = toml.strings(&format!("alias.{name}")).join(" ");
         let text = value.get_ref().as_str().map_or(list, str::to_owned);
         let argv = vec!["cargo".to_owned(), name.clone()];
-        profile.scripts.push(Script { name, text, file: file.clone(), argv });
+        profile.scripts.push(ProjectScript { name, text, file: file.clone(), argv });
     }
 }

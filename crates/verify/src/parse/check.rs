@@ -2,10 +2,10 @@
 
 use crate::parse::context::{Context, Outcome};
 use crate::parse::finding::{Finding, Severity};
-use crate::parse::report::{CheckReport, MAX_FINDINGS, Reason, Verdict};
+use crate::parse::report::{CheckReport, CouldNotRunReason, MAX_FINDINGS, Verdict};
 use crate::parse::{formats, missing, text};
 use crate::plan::{Invocation, ReportFormat};
-use crate::tool::Tool;
+use crate::tool::ProjectTool;
 
 /// Reads what a linter said.
 pub fn lint(invocation: &Invocation, outcome: &Outcome<'_>) -> CheckReport {
@@ -47,8 +47,8 @@ fn judge(context: &Context<'_>, findings: &mut Vec<Finding>, unreadable: bool) -
     let bad = findings.iter().any(|finding| counts(context, finding));
     match context.exit() {
         Some(0) if bad => Verdict::Failed,
-        Some(0) if unreadable && context.cut => could_not(Reason::Cut),
-        Some(0) if unreadable => could_not(Reason::NoReport),
+        Some(0) if unreadable && context.truncated => could_not(CouldNotRunReason::Cut),
+        Some(0) if unreadable => could_not(CouldNotRunReason::NoReport),
         Some(0) => Verdict::Passed,
         _ if !findings.is_empty() => Verdict::Failed,
         exit => unexplained(context, findings, exit.unwrap_or_default()),
@@ -64,7 +64,7 @@ fn unexplained(context: &Context<'_>, findings: &mut Vec<Finding>, exit: i32) ->
             findings.push(Finding::new(Severity::Error, said));
             Verdict::Failed
         }
-        _ => Verdict::CouldNotRun { reason: Reason::ToolFailed { exit, message: said } },
+        _ => Verdict::CouldNotRun { reason: CouldNotRunReason::ToolFailed { exit, message: said } },
     }
 }
 
@@ -73,7 +73,7 @@ fn unexplained(context: &Context<'_>, findings: &mut Vec<Finding>, exit: i32) ->
 fn counts(context: &Context<'_>, finding: &Finding) -> bool {
     match finding.severity {
         Severity::Error => true,
-        Severity::Warning => context.invocation.tool == Tool::Clippy,
+        Severity::Warning => context.invocation.tool == ProjectTool::Clippy,
         Severity::Info => false,
     }
 }

@@ -3,14 +3,14 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
-use crate::parse::report::Reason;
+use crate::parse::report::CouldNotRunReason;
 use crate::parse::text;
 use crate::paths;
 use crate::plan::{Invocation, Selector};
 
 /// How a command ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Ended {
+pub enum Termination {
     /// By itself, with a status.
     Exited(i32),
     /// By a signal.
@@ -36,13 +36,13 @@ pub struct ArtifactFile {
 #[derive(Clone, Debug)]
 pub struct Outcome<'a> {
     /// How it ended.
-    pub ended: Ended,
+    pub termination: Termination,
     /// What it printed.
     pub stdout: &'a [u8],
     /// What it printed about errors.
     pub stderr: &'a [u8],
     /// Whether a part of what it printed is missing.
-    pub cut: bool,
+    pub truncated: bool,
     /// The files it left behind.
     pub artifacts: &'a [ArtifactFile],
     /// The absolute path of the workspace, as the command saw it.
@@ -53,10 +53,10 @@ pub struct Outcome<'a> {
 #[derive(Debug)]
 pub(crate) struct Context<'a> {
     pub(crate) invocation: &'a Invocation,
-    pub(crate) ended: &'a Ended,
+    pub(crate) termination: &'a Termination,
     pub(crate) stdout: Cow<'a, str>,
     pub(crate) stderr: Cow<'a, str>,
-    pub(crate) cut: bool,
+    pub(crate) truncated: bool,
     artifacts: &'a [ArtifactFile],
     workspace: &'a str,
 }
@@ -65,33 +65,38 @@ impl<'a> Context<'a> {
     pub(crate) fn new(invocation: &'a Invocation, outcome: &'a Outcome<'a>) -> Self {
         Self {
             invocation,
-            ended: &outcome.ended,
+            termination: &outcome.termination,
             stdout: text::plain(outcome.stdout),
             stderr: text::plain(outcome.stderr),
-            cut: outcome.cut,
+            truncated: outcome.truncated,
             artifacts: outcome.artifacts,
             workspace: outcome.workspace.trim_end_matches('/'),
         }
     }
 
     pub(crate) fn succeeded(&self) -> bool {
-        *self.ended == Ended::Exited(0)
+        *self.termination == Termination::Exited(0)
     }
 
     pub(crate) fn exit(&self) -> Option<i32> {
-        match self.ended {
-            Ended::Exited(status) => Some(*status),
-            Ended::Signal(_) | Ended::TimedOut(_) | Ended::NotFound | Ended::NotStarted(_) => None,
+        match self.termination {
+            Termination::Exited(status) => Some(*status),
+            Termination::Signal(_)
+            | Termination::TimedOut(_)
+            | Termination::NotFound
+            | Termination::NotStarted(_) => None,
         }
     }
 
     /// Says why a command did not come to its end.
-    pub(crate) fn broken_off(&self) -> Option<Reason> {
-        match self.ended {
-            Ended::Exited(_) | Ended::NotFound => None,
-            Ended::Signal(signal) => Some(Reason::Signal { signal: *signal }),
-            Ended::TimedOut(after) => Some(Reason::TimedOut { seconds: after.as_secs() }),
-            Ended::NotStarted(message) => Some(Reason::NotStarted {
+    pub(crate) fn broken_off(&self) -> Option<CouldNotRunReason> {
+        match self.termination {
+            Termination::Exited(_) | Termination::NotFound => None,
+            Termination::Signal(signal) => Some(CouldNotRunReason::Signal { signal: *signal }),
+            Termination::TimedOut(after) => {
+                Some(CouldNotRunReason::TimedOut { seconds: after.as_secs() })
+            }
+            Termination::NotStarted(message) => Some(CouldNotRunReason::NotStarted {
                 program: self.invocation.argv.first().cloned().unwrap_or_default(),
                 message: message.clone(),
             }),

@@ -1,9 +1,9 @@
 //! Telling a tool that is not there from one that is not content.
 
-use crate::parse::context::{Context, Ended};
-use crate::parse::report::Reason;
+use crate::parse::context::{Context, Termination};
+use crate::parse::report::CouldNotRunReason;
 use crate::plan::ReportFormat;
-use crate::tool::Tool;
+use crate::tool::ProjectTool;
 
 /// What a shell answers when there is no such program.
 const NOT_FOUND: i32 = 127;
@@ -31,24 +31,33 @@ const PARTS: [&str; 3] = [
 ];
 
 /// Says why a command could not run because something is missing.
-pub(crate) fn reason(context: &Context<'_>) -> Option<Reason> {
+pub(crate) fn reason(context: &Context<'_>) -> Option<CouldNotRunReason> {
     let missing = |tool: String| {
-        Some(Reason::ToolMissing { tool, hint: context.invocation.install_hint.clone() })
+        Some(CouldNotRunReason::ToolMissing { tool, hint: context.invocation.install_hint.clone() })
     };
-    match context.ended {
-        Ended::NotFound => missing(program(context).unwrap_or_else(|| named(context))),
-        Ended::Exited(NOT_FOUND) => missing(shell_name(context).unwrap_or_else(|| named(context))),
-        Ended::Exited(0) | Ended::Signal(_) | Ended::TimedOut(_) | Ended::NotStarted(_) => None,
+    match context.termination {
+        Termination::NotFound => missing(program(context).unwrap_or_else(|| named(context))),
+        Termination::Exited(NOT_FOUND) => {
+            missing(shell_name(context).unwrap_or_else(|| named(context)))
+        }
+        Termination::Exited(0)
+        | Termination::Signal(_)
+        | Termination::TimedOut(_)
+        | Termination::NotStarted(_) => None,
         // A tool that left a report was there, whatever the tests printed.
-        Ended::Exited(_) if context.has_files() || context.stdout.contains("test result: ") => None,
-        Ended::Exited(_) if says_missing(context) => missing(named(context)),
-        Ended::Exited(_) => None,
+        Termination::Exited(_)
+            if context.has_files() || context.stdout.contains("test result: ") =>
+        {
+            None
+        }
+        Termination::Exited(_) if says_missing(context) => missing(named(context)),
+        Termination::Exited(_) => None,
     }
 }
 
 fn named(context: &Context<'_>) -> String {
     match context.invocation.tool {
-        Tool::Script | Tool::Other | Tool::Installer => {
+        ProjectTool::Script | ProjectTool::Other | ProjectTool::Installer => {
             context.invocation.argv.first().cloned().unwrap_or_default()
         }
         tool => tool.name().to_owned(),
@@ -80,7 +89,7 @@ fn says_missing(context: &Context<'_>) -> bool {
     printed || context.stderr.lines().any(says) || yarn_says(context) || python_says(context)
 }
 
-/// `error Command "eslint" not found.`
+/// `error ProjectCommand "eslint" not found.`
 fn yarn_says(context: &Context<'_>) -> bool {
     let says = |line: &str| line.starts_with("error Command \"") && line.contains("\" not found");
     context.stderr.lines().any(says)

@@ -25,14 +25,14 @@ pub enum Verdict {
     /// Nothing can be said about the project.
     CouldNotRun {
         /// Why.
-        reason: Reason,
+        reason: CouldNotRunReason,
     },
 }
 
 /// Why nothing can be said about a project.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[serde(rename_all = "snake_case", tag = "kind")]
-pub enum Reason {
+pub enum CouldNotRunReason {
     /// The tool is not there.
     #[error("{tool} is not installed; {hint}")]
     ToolMissing {

@@ -16,11 +16,11 @@ mod unittest;
 mod xml;
 
 use crate::parse::context::Context;
-use crate::parse::test::Parsed;
+use crate::parse::test::TestResults;
 use crate::plan::ReportFormat;
 
 /// Reads the output of a runner as far as it is understood.
-pub(crate) fn read(context: &Context<'_>) -> Parsed {
+pub(crate) fn read(context: &Context<'_>) -> TestResults {
     match context.invocation.report {
         ReportFormat::CargoTest => libtest::read(context),
         ReportFormat::Nextest => nextest::read(context),

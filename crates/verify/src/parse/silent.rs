@@ -17,7 +17,7 @@ const ENDED_EARLY: &str =
 const CALLS: [&str; 4] = ["test", "it", "describe", "suite"];
 
 /// Looks at the silent files of a report, and counts those that have tests as broken.
-pub fn doubt_silent(report: &mut TestReport, root: &Root) {
+pub fn check_unreported_files(report: &mut TestReport, root: &Root) {
     for file in std::mem::take(&mut report.silent) {
         let Ok(text) = root.read(Path::new(&file), MAX_ARTIFACT_BYTES) else { continue };
         if has_tests(&String::from_utf8_lossy(&text)) {

@@ -2,13 +2,13 @@
 
 use crate::parse::context::{Context, Outcome};
 use crate::parse::finding::Finding;
-use crate::parse::report::{Counts, Failure, MAX_FAILURES, Reason, TestReport, Verdict};
+use crate::parse::report::{CouldNotRunReason, Counts, Failure, MAX_FAILURES, TestReport, Verdict};
 use crate::parse::{missing, runners, text};
 use crate::plan::Invocation;
 
 /// What a parser found in the output of a runner.
 #[derive(Debug, Default)]
-pub(crate) struct Parsed {
+pub(crate) struct TestResults {
     pub(crate) counts: Counts,
     pub(crate) failures: Vec<Failure>,
     pub(crate) build_errors: Vec<Finding>,
@@ -32,11 +32,13 @@ pub fn tests(invocation: &Invocation, outcome: &Outcome<'_>) -> TestReport {
         Verdict::Failed => !parsed.failures.is_empty() || !parsed.build_errors.is_empty(),
         // A tool that failed carries what it said.
         Verdict::Passed
-        | Verdict::CouldNotRun { reason: Reason::ToolFailed { .. } | Reason::NoTests } => true,
+        | Verdict::CouldNotRun {
+            reason: CouldNotRunReason::ToolFailed { .. } | CouldNotRunReason::NoTests,
+        } => true,
         Verdict::CouldNotRun { .. } => false,
     };
     let detail = if explained { None } else { text::tail(&context) };
-    let Parsed { counts, mut failures, mut build_errors, mut silent, .. } = parsed;
+    let TestResults { counts, mut failures, mut build_errors, mut silent, .. } = parsed;
     let total = failures.len() + build_errors.len();
     failures.truncate(MAX_FAILURES);
     build_errors.truncate(MAX_FAILURES);
@@ -57,7 +59,7 @@ fn empty(verdict: Verdict) -> TestReport {
     }
 }
 
-fn judge(context: &Context<'_>, parsed: &Parsed) -> Verdict {
+fn judge(context: &Context<'_>, parsed: &TestResults) -> Verdict {
     let bad = parsed.counts.failed + parsed.counts.errors > 0
         || !parsed.failures.is_empty()
         || !parsed.build_errors.is_empty();
@@ -70,14 +72,14 @@ fn judge(context: &Context<'_>, parsed: &Parsed) -> Verdict {
     let could_not = |reason| Verdict::CouldNotRun { reason };
     let ran = parsed.counts.run() > 0;
     match context.exit() {
-        Some(0) if parsed.unreadable && context.cut => could_not(Reason::Cut),
-        Some(0) if parsed.unreadable => could_not(Reason::NoReport),
+        Some(0) if parsed.unreadable && context.truncated => could_not(CouldNotRunReason::Cut),
+        Some(0) if parsed.unreadable => could_not(CouldNotRunReason::NoReport),
         Some(0) if ran => Verdict::Passed,
-        Some(0) => could_not(Reason::NoTests),
-        _ if parsed.no_tests && !ran => could_not(Reason::NoTests),
+        Some(0) => could_not(CouldNotRunReason::NoTests),
+        _ if parsed.no_tests && !ran => could_not(CouldNotRunReason::NoTests),
         // Every test passed and yet the runner is not content: with coverage, leaks, a crash at the end.
         _ if ran => Verdict::Failed,
-        exit => could_not(Reason::ToolFailed {
+        exit => could_not(CouldNotRunReason::ToolFailed {
             exit: exit.unwrap_or_default(),
             message: text::tail(context).unwrap_or_default(),
         }),

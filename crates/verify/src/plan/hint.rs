@@ -1,54 +1,63 @@
 //! What to tell somebody whose tool is missing.
 
 use crate::profile::{PackageManager, Profile};
-use crate::tool::Tool;
+use crate::tool::ProjectTool;
 
 /// Returns one sentence on how to get a tool into a project.
-pub(super) fn install(profile: &Profile, tool: Tool) -> String {
+pub(super) fn install(profile: &Profile, tool: ProjectTool) -> String {
     match tool {
-        Tool::CargoTest | Tool::CargoCheck => "install Rust with rustup".to_owned(),
-        Tool::Clippy => "run `rustup component add clippy`".to_owned(),
-        Tool::Rustfmt => "run `rustup component add rustfmt`".to_owned(),
-        Tool::Nextest => "run `cargo install cargo-nextest --locked`".to_owned(),
-        Tool::Jest | Tool::Vitest | Tool::Mocha | Tool::Eslint | Tool::Oxlint | Tool::Prettier => {
-            node(profile, tool.name())
+        ProjectTool::CargoTest | ProjectTool::CargoCheck => "install Rust with rustup".to_owned(),
+        ProjectTool::Clippy => "run `rustup component add clippy`".to_owned(),
+        ProjectTool::Rustfmt => "run `rustup component add rustfmt`".to_owned(),
+        ProjectTool::Nextest => "run `cargo install cargo-nextest --locked`".to_owned(),
+        ProjectTool::Jest
+        | ProjectTool::Vitest
+        | ProjectTool::Mocha
+        | ProjectTool::Eslint
+        | ProjectTool::Oxlint
+        | ProjectTool::Prettier => node(profile, tool.name()),
+        ProjectTool::Biome => node(profile, "@biomejs/biome"),
+        ProjectTool::Tsc => node(profile, "typescript"),
+        ProjectTool::Pytest
+        | ProjectTool::Ruff
+        | ProjectTool::Black
+        | ProjectTool::Flake8
+        | ProjectTool::Pylint
+        | ProjectTool::Mypy
+        | ProjectTool::Pyright => python(profile, tool.name()),
+        ProjectTool::RuffFormat => python(profile, "ruff"),
+        ProjectTool::Rspec | ProjectTool::Rake | ProjectTool::Rubocop => {
+            format!("run `bundle add {}`", tool.name())
         }
-        Tool::Biome => node(profile, "@biomejs/biome"),
-        Tool::Tsc => node(profile, "typescript"),
-        Tool::Pytest
-        | Tool::Ruff
-        | Tool::Black
-        | Tool::Flake8
-        | Tool::Pylint
-        | Tool::Mypy
-        | Tool::Pyright => python(profile, tool.name()),
-        Tool::RuffFormat => python(profile, "ruff"),
-        Tool::Rspec | Tool::Rake | Tool::Rubocop => format!("run `bundle add {}`", tool.name()),
-        Tool::Phpunit => "run `composer require --dev phpunit/phpunit`".to_owned(),
-        Tool::Phpstan => "run `composer require --dev phpstan/phpstan`".to_owned(),
-        Tool::PhpCsFixer => "run `composer require --dev friendsofphp/php-cs-fixer`".to_owned(),
-        Tool::GoTest | Tool::GoVet | Tool::Gofmt => "install Go on this machine".to_owned(),
-        Tool::Golangci => "see https://golangci-lint.run for how to install it".to_owned(),
-        Tool::NodeTest
-        | Tool::BunTest
-        | Tool::Unittest
-        | Tool::Maven
-        | Tool::Gradle
-        | Tool::DenoTest
-        | Tool::DenoLint
-        | Tool::DenoFmt
-        | Tool::DenoCheck
-        | Tool::DotnetTest
-        | Tool::DotnetBuild
-        | Tool::DotnetFormat
-        | Tool::Ctest
-        | Tool::Cmake
-        | Tool::Make
-        | Tool::ClangFormat => {
+        ProjectTool::Phpunit => "run `composer require --dev phpunit/phpunit`".to_owned(),
+        ProjectTool::Phpstan => "run `composer require --dev phpstan/phpstan`".to_owned(),
+        ProjectTool::PhpCsFixer => {
+            "run `composer require --dev friendsofphp/php-cs-fixer`".to_owned()
+        }
+        ProjectTool::GoTest | ProjectTool::GoVet | ProjectTool::Gofmt => {
+            "install Go on this machine".to_owned()
+        }
+        ProjectTool::Golangci => "see https://golangci-lint.run for how to install it".to_owned(),
+        ProjectTool::NodeTest
+        | ProjectTool::BunTest
+        | ProjectTool::Unittest
+        | ProjectTool::Maven
+        | ProjectTool::Gradle
+        | ProjectTool::DenoTest
+        | ProjectTool::DenoLint
+        | ProjectTool::DenoFmt
+        | ProjectTool::DenoCheck
+        | ProjectTool::DotnetTest
+        | ProjectTool::DotnetBuild
+        | ProjectTool::DotnetFormat
+        | ProjectTool::Ctest
+        | ProjectTool::Cmake
+        | ProjectTool::Make
+        | ProjectTool::ClangFormat => {
             let program = tool.name().split(' ').next().unwrap_or_default();
             format!("install `{program}` on this machine")
         }
-        Tool::Installer | Tool::Script | Tool::Other => {
+        ProjectTool::Installer | ProjectTool::Script | ProjectTool::Other => {
             "install the program on this machine, or name another in carrel.toml".to_owned()
         }
     }

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::plan::ReportFormat;
-use crate::tool::Tool;
+use crate::tool::ProjectTool;
 
 /// Stands in arguments for a private directory, empty before the run, in which the tool
 /// leaves its report. [`Invocation::with_artifacts`] puts the real path there.
@@ -24,7 +24,7 @@ pub struct Invocation {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub artifacts: Vec<Artifact>,
     /// The tool that runs in the end.
-    pub tool: Tool,
+    pub tool: ProjectTool,
     /// The directory that relative names in its report start from, relative to the workspace.
     pub base: String,
     /// The name of the Go module, with which the report's import paths begin.

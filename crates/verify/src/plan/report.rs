@@ -4,8 +4,10 @@ use serde::Serialize;
 
 use crate::plan::request::Request;
 use crate::plan::{Invocation, hint};
-use crate::profile::{Command, Ecosystem, Injection, Membership, PackageManager, Profile, words};
-use crate::tool::Tool;
+use crate::profile::{
+    Ecosystem, Membership, OptionPassing, PackageManager, Profile, ProjectCommand, words,
+};
+use crate::tool::ProjectTool;
 
 /// How a tool's output is to be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -53,28 +55,30 @@ pub enum ReportFormat {
 #[derive(Clone, Debug)]
 pub(super) struct Line {
     pub(super) argv: Vec<String>,
-    pub(super) injection: Injection,
-    pub(super) tool: Tool,
+    pub(super) injection: OptionPassing,
+    pub(super) tool: ProjectTool,
 }
 
 impl Line {
     /// The command for the whole project.
-    pub(super) fn whole(command: &Command) -> Self {
+    pub(super) fn whole(command: &ProjectCommand) -> Self {
         Self { argv: command.argv.clone(), injection: command.injection, tool: command.tool }
     }
 
     /// Words that start the tool itself.
-    pub(super) fn direct(tool: Tool, argv: Vec<String>) -> Self {
-        Self { argv, injection: Injection::Direct, tool }
+    pub(super) fn direct(tool: ProjectTool, argv: Vec<String>) -> Self {
+        Self { argv, injection: OptionPassing::Direct, tool }
     }
 }
 
 /// Makes a command line that leaves a readable report.
-pub(super) fn invocation(profile: &Profile, command: &Command, line: Line) -> Invocation {
+pub(super) fn invocation(profile: &Profile, command: &ProjectCommand, line: Line) -> Invocation {
     let Line { argv, injection, tool } = line;
     let request = match injection {
-        Injection::Impossible => Request::TEXT,
-        Injection::Direct | Injection::Script | Injection::ScriptAfterDashes => Request::of(tool),
+        OptionPassing::Impossible => Request::TEXT,
+        OptionPassing::Direct | OptionPassing::Script | OptionPassing::ScriptAfterDashes => {
+            Request::of(tool)
+        }
     };
     let environment = command
         .environment
@@ -102,7 +106,7 @@ pub(super) fn invocation(profile: &Profile, command: &Command, line: Line) -> In
 }
 
 /// Cargo compiles members where their workspace is; everything else names files from where it runs.
-fn base(profile: &Profile, command: &Command) -> String {
+fn base(profile: &Profile, command: &ProjectCommand) -> String {
     match (&profile.membership, profile.ecosystem) {
         (Some(Membership::Member { of }), Ecosystem::Rust) => of.clone(),
         _ => command.directory.clone(),
@@ -110,9 +114,9 @@ fn base(profile: &Profile, command: &Command) -> String {
 }
 
 /// Variables that keep colours, questions and downloads away.
-fn quiet(profile: &Profile, tool: Tool) -> Vec<(String, String)> {
+fn quiet(profile: &Profile, tool: ProjectTool) -> Vec<(String, String)> {
     let mut all = vec![("NO_COLOR".to_owned(), "1".to_owned())];
-    let node = profile.ecosystem == Ecosystem::Node && tool != Tool::Installer;
+    let node = profile.ecosystem == Ecosystem::Node && tool != ProjectTool::Installer;
     let shim = matches!(profile.package_manager, Some(PackageManager::Yarn | PackageManager::Pnpm));
     if node && shim {
         // The shims of these managers fetch the manager itself unless told not to.
@@ -121,19 +125,28 @@ fn quiet(profile: &Profile, tool: Tool) -> Vec<(String, String)> {
     all
 }
 
-fn inject(argv: Vec<String>, injection: Injection, tool: Tool, options: &[&str]) -> Vec<String> {
+fn inject(
+    argv: Vec<String>,
+    injection: OptionPassing,
+    tool: ProjectTool,
+    options: &[&str],
+) -> Vec<String> {
     let options = words(options);
     let at = match (injection, tool) {
-        (Injection::ScriptAfterDashes, _) if !options.is_empty() => {
+        (OptionPassing::ScriptAfterDashes, _) if !options.is_empty() => {
             return [argv, words(&["--"]), options].concat();
         }
         // What follows `--` belongs to the test binaries or the compiler.
-        (_, Tool::CargoTest | Tool::Nextest | Tool::Clippy | Tool::CargoCheck) => {
-            argv.iter().position(|word| word == "--").unwrap_or(argv.len())
-        }
+        (
+            _,
+            ProjectTool::CargoTest
+            | ProjectTool::Nextest
+            | ProjectTool::Clippy
+            | ProjectTool::CargoCheck,
+        ) => argv.iter().position(|word| word == "--").unwrap_or(argv.len()),
         // Node takes everything behind the first file for the file's own arguments.
-        (_, Tool::NodeTest) => after(&argv, "--test"),
-        (_, Tool::GoTest) => after(&argv, "test"),
+        (_, ProjectTool::NodeTest) => after(&argv, "--test"),
+        (_, ProjectTool::GoTest) => after(&argv, "test"),
         _ => argv.len(),
     };
     [&argv[..at], &options, &argv[at..]].concat()

@@ -1,7 +1,7 @@
 //! What to add to a command line so that the tool leaves a readable report.
 
 use crate::plan::{Artifact, ReportFormat};
-use crate::tool::Tool;
+use crate::tool::ProjectTool;
 
 /// Where a tool leaves its report.
 #[derive(Clone, Copy, Debug)]
@@ -28,7 +28,7 @@ impl Request {
     pub(super) const TEXT: Self = printed(ReportFormat::Text, &[]);
 
     /// Returns what to add for a tool.
-    pub(super) fn of(tool: Tool) -> Self {
+    pub(super) fn of(tool: ProjectTool) -> Self {
         let known = REQUESTS.iter().find(|(of, _)| *of == tool);
         known.map_or(Self::TEXT, |(_, request)| *request)
     }
@@ -62,20 +62,20 @@ const fn project(pattern: &'static str, options: &'static [&'static str]) -> Req
 use ReportFormat as F;
 
 /// The tools that are understood. Every other one is judged by its exit status and its text.
-const REQUESTS: &[(Tool, Request)] = &[
-    (Tool::CargoTest, printed(F::CargoTest, &["--no-fail-fast", "--message-format=json"])),
+const REQUESTS: &[(ProjectTool, Request)] = &[
+    (ProjectTool::CargoTest, printed(F::CargoTest, &["--no-fail-fast", "--message-format=json"])),
     (
-        Tool::Nextest,
+        ProjectTool::Nextest,
         Request {
             environment: &[("NEXTEST_EXPERIMENTAL_LIBTEST_JSON", "1")],
             ..printed(F::Nextest, &["--no-fail-fast", "--message-format", "libtest-json-plus"])
         },
     ),
-    (Tool::Clippy, printed(F::CargoMessages, &["--message-format=json"])),
-    (Tool::CargoCheck, printed(F::CargoMessages, &["--message-format=json"])),
-    (Tool::Rustfmt, printed(F::Rustfmt, &[])),
+    (ProjectTool::Clippy, printed(F::CargoMessages, &["--message-format=json"])),
+    (ProjectTool::CargoCheck, printed(F::CargoMessages, &["--message-format=json"])),
+    (ProjectTool::Rustfmt, printed(F::Rustfmt, &[])),
     (
-        Tool::Jest,
+        ProjectTool::Jest,
         file(
             F::Jest,
             "jest.json",
@@ -84,7 +84,7 @@ const REQUESTS: &[(Tool, Request)] = &[
         ),
     ),
     (
-        Tool::Vitest,
+        ProjectTool::Vitest,
         file(
             F::Jest,
             "vitest.json",
@@ -92,7 +92,7 @@ const REQUESTS: &[(Tool, Request)] = &[
         ),
     ),
     (
-        Tool::Mocha,
+        ProjectTool::Mocha,
         file(
             F::Mocha,
             "mocha.json",
@@ -100,7 +100,7 @@ const REQUESTS: &[(Tool, Request)] = &[
         ),
     ),
     (
-        Tool::NodeTest,
+        ProjectTool::NodeTest,
         file(
             F::Tap,
             "node.tap",
@@ -113,11 +113,11 @@ const REQUESTS: &[(Tool, Request)] = &[
         ),
     ),
     (
-        Tool::BunTest,
+        ProjectTool::BunTest,
         file(F::Bun, "bun.xml", &["--reporter=junit", "--reporter-outfile={artifacts}/bun.xml"]),
     ),
     (
-        Tool::Eslint,
+        ProjectTool::Eslint,
         file(
             F::Eslint,
             "eslint.json",
@@ -125,12 +125,12 @@ const REQUESTS: &[(Tool, Request)] = &[
         ),
     ),
     // Without the second one it stops after twenty.
-    (Tool::Biome, printed(F::Biome, &["--reporter=json", "--max-diagnostics=none"])),
-    (Tool::Oxlint, printed(F::Oxlint, &["--format", "json"])),
-    (Tool::Prettier, printed(F::Prettier, &[])),
-    (Tool::Tsc, printed(F::Tsc, &["--pretty", "false"])),
+    (ProjectTool::Biome, printed(F::Biome, &["--reporter=json", "--max-diagnostics=none"])),
+    (ProjectTool::Oxlint, printed(F::Oxlint, &["--format", "json"])),
+    (ProjectTool::Prettier, printed(F::Prettier, &[])),
+    (ProjectTool::Tsc, printed(F::Tsc, &["--pretty", "false"])),
     (
-        Tool::Pytest,
+        ProjectTool::Pytest,
         file(
             F::Pytest,
             "pytest.xml",
@@ -144,21 +144,21 @@ const REQUESTS: &[(Tool, Request)] = &[
             ],
         ),
     ),
-    (Tool::Unittest, printed(F::Unittest, &[])),
+    (ProjectTool::Unittest, printed(F::Unittest, &[])),
     (
-        Tool::Ruff,
+        ProjectTool::Ruff,
         file(
             F::Ruff,
             "ruff.json",
             &["--output-format", "json", "--output-file", "{artifacts}/ruff.json"],
         ),
     ),
-    (Tool::RuffFormat, printed(F::RuffFormat, &[])),
-    (Tool::Black, printed(F::Black, &[])),
-    (Tool::Flake8, printed(F::Flake8, &["--format=default"])),
-    (Tool::Pylint, printed(F::Pylint, &["--output-format=json"])),
+    (ProjectTool::RuffFormat, printed(F::RuffFormat, &[])),
+    (ProjectTool::Black, printed(F::Black, &[])),
+    (ProjectTool::Flake8, printed(F::Flake8, &["--format=default"])),
+    (ProjectTool::Pylint, printed(F::Pylint, &["--output-format=json"])),
     (
-        Tool::Mypy,
+        ProjectTool::Mypy,
         printed(
             F::Mypy,
             &[
@@ -171,20 +171,20 @@ const REQUESTS: &[(Tool, Request)] = &[
             ],
         ),
     ),
-    (Tool::Pyright, printed(F::Pyright, &["--outputjson"])),
-    (Tool::GoTest, printed(F::GoTest, &["-json", "-count=1"])),
-    (Tool::GoVet, printed(F::Lines, &[])),
+    (ProjectTool::Pyright, printed(F::Pyright, &["--outputjson"])),
+    (ProjectTool::GoTest, printed(F::GoTest, &["-json", "-count=1"])),
+    (ProjectTool::GoVet, printed(F::Lines, &[])),
     // The option for JSON has another name in each major version; the text has not.
-    (Tool::Golangci, printed(F::Golangci, &[])),
-    (Tool::Gofmt, printed(F::FileList, &[])),
-    (Tool::Maven, project("**/target/surefire-reports/TEST-*.xml", &["-fae"])),
-    (Tool::Gradle, project("**/build/test-results/**/TEST-*.xml", &["--continue"])),
-    (Tool::DenoTest, file(F::Deno, "deno.xml", &["--junit-path={artifacts}/deno.xml"])),
-    (Tool::DenoLint, printed(F::DenoLint, &["--json"])),
-    (Tool::DenoCheck, printed(F::DenoCheck, &[])),
-    (Tool::DenoFmt, printed(F::DenoFmt, &[])),
+    (ProjectTool::Golangci, printed(F::Golangci, &[])),
+    (ProjectTool::Gofmt, printed(F::FileList, &[])),
+    (ProjectTool::Maven, project("**/target/surefire-reports/TEST-*.xml", &["-fae"])),
+    (ProjectTool::Gradle, project("**/build/test-results/**/TEST-*.xml", &["--continue"])),
+    (ProjectTool::DenoTest, file(F::Deno, "deno.xml", &["--junit-path={artifacts}/deno.xml"])),
+    (ProjectTool::DenoLint, printed(F::DenoLint, &["--json"])),
+    (ProjectTool::DenoCheck, printed(F::DenoCheck, &[])),
+    (ProjectTool::DenoFmt, printed(F::DenoFmt, &[])),
     (
-        Tool::Rspec,
+        ProjectTool::Rspec,
         file(
             F::Rspec,
             "rspec.json",
@@ -192,18 +192,21 @@ const REQUESTS: &[(Tool, Request)] = &[
         ),
     ),
     (
-        Tool::Rubocop,
+        ProjectTool::Rubocop,
         file(
             F::Rubocop,
             "rubocop.json",
             &["--format", "json", "--out", "{artifacts}/rubocop.json"],
         ),
     ),
-    (Tool::Phpunit, file(F::Junit, "phpunit.xml", &["--log-junit", "{artifacts}/phpunit.xml"])),
-    (Tool::Phpstan, printed(F::Phpstan, &["--error-format=json"])),
-    (Tool::DotnetBuild, printed(F::Tsc, &[])),
-    (Tool::Ctest, file(F::Junit, "ctest.xml", &["--output-junit", "{artifacts}/ctest.xml"])),
-    (Tool::Cmake, printed(F::Lines, &[])),
-    (Tool::Make, printed(F::Lines, &[])),
-    (Tool::ClangFormat, printed(F::Lines, &[])),
+    (
+        ProjectTool::Phpunit,
+        file(F::Junit, "phpunit.xml", &["--log-junit", "{artifacts}/phpunit.xml"]),
+    ),
+    (ProjectTool::Phpstan, printed(F::Phpstan, &["--error-format=json"])),
+    (ProjectTool::DotnetBuild, printed(F::Tsc, &[])),
+    (ProjectTool::Ctest, file(F::Junit, "ctest.xml", &["--output-junit", "{artifacts}/ctest.xml"])),
+    (ProjectTool::Cmake, printed(F::Lines, &[])),
+    (ProjectTool::Make, printed(F::Lines, &[])),
+    (ProjectTool::ClangFormat, printed(F::Lines, &[])),
 ];

@@ -1,8 +1,8 @@
 //! Running a command that the project gave a name.
 
 use crate::plan::{Invocation, report};
-use crate::profile::{Command, Ecosystem, Injection, Profile};
-use crate::tool::Tool;
+use crate::profile::{Ecosystem, OptionPassing, Profile, ProjectCommand};
+use crate::tool::ProjectTool;
 
 /// Why a script cannot be run. The texts are shown to agents as they are.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -53,8 +53,9 @@ pub fn plan_script(profile: &Profile, name: &str) -> Result<Invocation, ScriptEr
     let Some(script) = profile.scripts.iter().find(|script| script.name == name) else {
         return Err(missing(profile, name, file.unwrap_or("Makefile")));
     };
-    let mut command = Command::from_words(Tool::Script, &profile.root, script.argv.clone());
-    command.injection = Injection::Impossible;
+    let mut command =
+        ProjectCommand::from_words(ProjectTool::Script, &profile.root, script.argv.clone());
+    command.injection = OptionPassing::Impossible;
     command = command.with("CI", "1");
     Ok(report::invocation(profile, &command, report::Line::whole(&command)))
 }

@@ -11,39 +11,45 @@ use std::collections::BTreeMap;
 
 use crate::paths;
 use crate::plan::report::Line;
-use crate::plan::{Place, PlanError, Selector, Target};
-use crate::profile::{Command, Injection, Profile};
-use crate::tool::Tool;
+use crate::plan::{CommandScope, PlanError, Selector, Target};
+use crate::profile::{OptionPassing, Profile, ProjectCommand};
+use crate::tool::ProjectTool;
 
 /// Returns the command lines that run exactly what a target names.
 pub(super) fn lines(
     profile: &Profile,
-    command: &Command,
+    command: &ProjectCommand,
     target: &Target<'_>,
 ) -> Result<Vec<Line>, PlanError> {
     if !target.rerun.is_empty() {
         return rerun(profile, command, target.rerun);
     }
-    if target.place == Place::Project && target.name.is_none() {
+    if target.scope == CommandScope::Project && target.name.is_none() {
         return Ok(vec![Line::whole(command)]);
     }
     let tool = runner(command);
     let argv = match tool {
-        Tool::CargoTest | Tool::Nextest => cargo::narrow(profile, command, target),
-        Tool::Jest | Tool::Vitest | Tool::Mocha | Tool::NodeTest | Tool::BunTest => {
-            node::narrow(tool, command, target)?
-        }
-        Tool::Pytest => python::narrow_pytest(command, target)?,
-        Tool::Unittest => python::narrow_unittest(command, target)?,
-        Tool::GoTest => go::narrow(command, target),
-        Tool::Maven => java::narrow_maven(command, target)?,
-        Tool::Gradle => java::narrow_gradle(command, target)?,
+        ProjectTool::CargoTest | ProjectTool::Nextest => cargo::narrow(profile, command, target),
+        ProjectTool::Jest
+        | ProjectTool::Vitest
+        | ProjectTool::Mocha
+        | ProjectTool::NodeTest
+        | ProjectTool::BunTest => node::narrow(tool, command, target)?,
+        ProjectTool::Pytest => python::narrow_pytest(command, target)?,
+        ProjectTool::Unittest => python::narrow_unittest(command, target)?,
+        ProjectTool::GoTest => go::narrow(command, target),
+        ProjectTool::Maven => java::narrow_maven(command, target)?,
+        ProjectTool::Gradle => java::narrow_gradle(command, target)?,
         _ => rest::narrow(tool, command, target)?,
     };
     Ok(vec![Line::direct(tool, argv)])
 }
 
-fn rerun(profile: &Profile, command: &Command, tests: &[Selector]) -> Result<Vec<Line>, PlanError> {
+fn rerun(
+    profile: &Profile,
+    command: &ProjectCommand,
+    tests: &[Selector],
+) -> Result<Vec<Line>, PlanError> {
     let tool = runner(command);
     let mut mine: Vec<&Selector> = tests
         .iter()
@@ -55,72 +61,81 @@ fn rerun(profile: &Profile, command: &Command, tests: &[Selector]) -> Result<Vec
         return Err(PlanError::NothingToRerun { root: profile.root.clone() });
     }
     let lines = match tool {
-        Tool::CargoTest => cargo::rerun_test(command, &mine),
-        Tool::Nextest => vec![cargo::rerun_nextest(command, &mine)],
-        Tool::Jest | Tool::Vitest | Tool::Mocha | Tool::NodeTest | Tool::BunTest => {
-            node::rerun(tool, command, &mine)
-        }
-        Tool::Pytest => vec![python::rerun_pytest(command, &mine)],
-        Tool::Unittest => vec![python::rerun_unittest(command, &mine)],
-        Tool::GoTest => go::rerun(&mine),
-        Tool::Maven => vec![java::rerun_maven(command, &mine)],
-        Tool::Gradle => vec![java::rerun_gradle(command, &mine)],
+        ProjectTool::CargoTest => cargo::rerun_test(command, &mine),
+        ProjectTool::Nextest => vec![cargo::rerun_nextest(command, &mine)],
+        ProjectTool::Jest
+        | ProjectTool::Vitest
+        | ProjectTool::Mocha
+        | ProjectTool::NodeTest
+        | ProjectTool::BunTest => node::rerun(tool, command, &mine),
+        ProjectTool::Pytest => vec![python::rerun_pytest(command, &mine)],
+        ProjectTool::Unittest => vec![python::rerun_unittest(command, &mine)],
+        ProjectTool::GoTest => go::rerun(&mine),
+        ProjectTool::Maven => vec![java::rerun_maven(command, &mine)],
+        ProjectTool::Gradle => vec![java::rerun_gradle(command, &mine)],
         _ => rest::rerun(tool, command, &mine)?,
     };
     Ok(lines.into_iter().map(|argv| Line::direct(tool, argv)).collect())
 }
 
 /// A script that cannot be looked into may still have a runner for single files.
-fn runner(command: &Command) -> Tool {
+fn runner(command: &ProjectCommand) -> ProjectTool {
     match (command.injection, &command.file_argv) {
-        (Injection::Impossible, Some(argv)) => Tool::recognise(argv).unwrap_or(command.tool),
+        (OptionPassing::Impossible, Some(argv)) => {
+            ProjectTool::recognise(argv).unwrap_or(command.tool)
+        }
         _ => command.tool,
     }
 }
 
 /// Points a linter, type checker or formatter at a file.
-pub(super) fn check_file(command: &Command, path: &str) -> Result<Line, PlanError> {
+pub(super) fn check_file(command: &ProjectCommand, path: &str) -> Result<Line, PlanError> {
     match (&command.file_argv, command.tool) {
         (Some(argv), _) => {
             let argv = [argv.clone(), vec![local(command, path)]].concat();
-            let tool = Tool::recognise(&argv).unwrap_or(command.tool);
+            let tool = ProjectTool::recognise(&argv).unwrap_or(command.tool);
             Ok(Line::direct(tool, argv))
         }
-        (None, Tool::GoVet | Tool::Golangci) => Ok(Line::direct(
+        (None, ProjectTool::GoVet | ProjectTool::Golangci) => Ok(Line::direct(
             command.tool,
             go::check(command, paths::parent(path).unwrap_or(paths::TOP), false),
         )),
         // Cargo, maven and gradle check packages, and the directory they run in names one;
         // the TypeScript compiler needs the whole project to judge one file.
-        (None, Tool::Clippy | Tool::CargoCheck | Tool::Maven | Tool::Gradle | Tool::Tsc) => {
-            Ok(Line::whole(command))
-        }
+        (
+            None,
+            ProjectTool::Clippy
+            | ProjectTool::CargoCheck
+            | ProjectTool::Maven
+            | ProjectTool::Gradle
+            | ProjectTool::Tsc,
+        ) => Ok(Line::whole(command)),
         (None, tool) => Err(PlanError::CannotNarrow { tool, what: "a file" }),
     }
 }
 
 /// Points a linter, type checker or formatter at a directory.
-pub(super) fn check_directory(command: &Command, path: &str) -> Result<Line, PlanError> {
+pub(super) fn check_directory(command: &ProjectCommand, path: &str) -> Result<Line, PlanError> {
     if path == command.directory {
         return Ok(Line::whole(command));
     }
     match command.tool {
-        Tool::GoVet | Tool::Golangci => {
+        ProjectTool::GoVet | ProjectTool::Golangci => {
             Ok(Line::direct(command.tool, go::check(command, path, true)))
         }
         // It formats files, and would take a directory for one.
-        Tool::Rustfmt => Ok(Line::whole(command)),
+        ProjectTool::Rustfmt => Ok(Line::whole(command)),
         _ => check_file(command, path),
     }
 }
 
 /// Points a command at a package by its name.
-pub(super) fn package(command: &Command, name: &str) -> Result<Line, PlanError> {
+pub(super) fn package(command: &ProjectCommand, name: &str) -> Result<Line, PlanError> {
     match command.tool {
-        Tool::Clippy | Tool::CargoCheck => {
+        ProjectTool::Clippy | ProjectTool::CargoCheck => {
             Ok(Line::direct(command.tool, cargo::of_package(command, name)))
         }
-        Tool::GoVet | Tool::Golangci => {
+        ProjectTool::GoVet | ProjectTool::Golangci => {
             let argv = [go::base(&command.argv), vec![name.to_owned()]].concat();
             Ok(Line::direct(command.tool, argv))
         }
@@ -130,13 +145,13 @@ pub(super) fn package(command: &Command, name: &str) -> Result<Line, PlanError> 
 
 /// Writes a path as seen from where a command runs. One that begins like an option gets
 /// a `./` in front.
-fn local(command: &Command, path: &str) -> String {
+fn local(command: &ProjectCommand, path: &str) -> String {
     let path = paths::relative(&command.directory, path);
     if path.starts_with('-') { format!("./{path}") } else { path }
 }
 
 /// Returns the words to which files can be added.
-fn single(command: &Command) -> Vec<String> {
+fn single(command: &ProjectCommand) -> Vec<String> {
     command.file_argv.clone().unwrap_or_else(|| command.argv.clone())
 }
 

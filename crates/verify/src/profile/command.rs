@@ -2,12 +2,12 @@
 
 use serde::Serialize;
 
-use crate::tool::Tool;
+use crate::tool::ProjectTool;
 
 /// The smallest thing a command can be pointed at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Scope {
+pub enum Granularity {
     /// Single files.
     Files,
     /// A package, crate or directory.
@@ -19,7 +19,7 @@ pub enum Scope {
 /// How options that ask for a machine-readable report reach the tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Injection {
+pub enum OptionPassing {
     /// They are part of the command line.
     Direct,
     /// They follow the name of a script and reach its last command.
@@ -32,9 +32,9 @@ pub enum Injection {
 
 /// A command line of a project.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Command {
+pub struct ProjectCommand {
     /// The tool that it runs in the end.
-    pub tool: Tool,
+    pub tool: ProjectTool,
     /// Covers the whole project; empty for a tool that needs to be given files. A first word
     /// with a slash is relative to `directory`.
     pub argv: Vec<String>,
@@ -44,7 +44,7 @@ pub struct Command {
     /// Where it runs, relative to the workspace.
     pub directory: String,
     /// The smallest thing it can be pointed at.
-    pub scope: Scope,
+    pub scope: Granularity,
     /// The endings of the files it understands; empty when any will do.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub extensions: Vec<String>,
@@ -57,44 +57,44 @@ pub struct Command {
     pub assumed: bool,
     /// How options reach the tool.
     #[serde(skip_serializing_if = "is_direct")]
-    pub injection: Injection,
+    pub injection: OptionPassing,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-fn is_direct(injection: &Injection) -> bool {
-    *injection == Injection::Direct
+fn is_direct(injection: &OptionPassing) -> bool {
+    *injection == OptionPassing::Direct
 }
 
-impl Command {
+impl ProjectCommand {
     /// A command for the project as a whole.
-    pub(crate) fn new(tool: Tool, directory: &str, argv: &[&str]) -> Self {
+    pub(crate) fn new(tool: ProjectTool, directory: &str, argv: &[&str]) -> Self {
         Self::from_words(tool, directory, words(argv))
     }
 
-    pub(crate) fn from_words(tool: Tool, directory: &str, argv: Vec<String>) -> Self {
+    pub(crate) fn from_words(tool: ProjectTool, directory: &str, argv: Vec<String>) -> Self {
         Self {
             tool,
             argv,
             file_argv: None,
             directory: directory.to_owned(),
-            scope: Scope::Project,
+            scope: Granularity::Project,
             extensions: Vec::new(),
             environment: Vec::new(),
             assumed: false,
-            injection: Injection::Direct,
+            injection: OptionPassing::Direct,
         }
     }
 
     /// Adds the form for single files.
     pub(crate) fn per_file(mut self, argv: Vec<String>, extensions: &[&str]) -> Self {
         self.file_argv = Some(argv);
-        self.scope = Scope::Files;
+        self.scope = Granularity::Files;
         self.extensions(extensions)
     }
 
     /// Says that it can be pointed at a package.
     pub(crate) fn per_package(mut self, extensions: &[&str]) -> Self {
-        self.scope = Scope::Package;
+        self.scope = Granularity::Package;
         self.extensions(extensions)
     }
 

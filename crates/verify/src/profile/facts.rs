@@ -7,7 +7,7 @@ use serde::Serialize;
 /// What a piece of evidence speaks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Fact {
+pub enum ProfileField {
     /// That there is a project of the ecosystem.
     Ecosystem,
     /// The package manager.
@@ -32,7 +32,7 @@ pub enum Fact {
     EditLimits,
 }
 
-impl Fact {
+impl ProfileField {
     /// Returns the key of the fact in `carrel.toml` and in answers.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -55,20 +55,20 @@ impl Fact {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Evidence {
     /// The fact.
-    pub fact: Fact,
+    pub fact: ProfileField,
     /// The file, relative to the workspace.
     pub file: String,
 }
 
 impl Evidence {
-    pub(crate) fn new(fact: Fact, file: &str) -> Self {
+    pub(crate) fn new(fact: ProfileField, file: &str) -> Self {
         Self { fact, file: file.to_owned() }
     }
 }
 
 /// A project file that could not be understood, whole or in part.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub struct Problem {
+pub struct ProfileProblem {
     /// The file, relative to the workspace.
     pub file: String,
     /// The line, counted from 1, where one can be named.
@@ -78,7 +78,7 @@ pub struct Problem {
     pub message: String,
 }
 
-impl fmt::Display for Problem {
+impl fmt::Display for ProfileProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.line {
             Some(line) => write!(f, "{}:{line}: {}", self.file, self.message),
@@ -105,7 +105,7 @@ pub enum Membership {
 
 /// What cargo needs to be pointed at a part of a project.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct CargoFacts {
+pub struct CargoPackage {
     /// The package of this directory; a virtual workspace has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub package: Option<String>,
@@ -117,7 +117,7 @@ pub struct CargoFacts {
 
 /// A command that a project gave a name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Script {
+pub struct ProjectScript {
     /// The name.
     pub name: String,
     /// What is written behind it, where that is one line.

@@ -3,12 +3,12 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use carrel_verify::{Freshness, ProfileCache, Tool};
+use carrel_verify::{CacheStatus, ProfileCache, ProjectTool};
 
 use crate::fixture::{load, remove, write};
 
-fn changed(file: &str) -> Freshness {
-    Freshness::Changed { file: file.to_owned() }
+fn changed(file: &str) -> CacheStatus {
+    CacheStatus::Changed { file: file.to_owned() }
 }
 
 #[test]
@@ -17,13 +17,13 @@ fn the_second_question_gets_the_same_answer() {
     let cache = ProfileCache::new();
     let ask = |from: &str| cache.detect(&workspace.root, Path::new(from)).unwrap();
     let (first, freshness) = ask(".");
-    assert_eq!(freshness, Freshness::Miss);
+    assert_eq!(freshness, CacheStatus::Miss);
     let (second, freshness) = ask("package.json");
-    assert_eq!(freshness, Freshness::Hit);
+    assert_eq!(freshness, CacheStatus::Hit);
     assert!(Arc::ptr_eq(&first, &second));
     cache.clear();
     let (third, freshness) = ask(".");
-    assert_eq!((&third, freshness), (&first, Freshness::Miss));
+    assert_eq!((&third, freshness), (&first, CacheStatus::Miss));
     assert!(!Arc::ptr_eq(&first, &third));
 }
 
@@ -37,8 +37,8 @@ fn a_marker_that_changes_appears_or_vanishes_is_noticed_and_named() {
     write(directory, "package.json", "{ \"name\": \"web\", \"scripts\": { \"test\": \"jest\" } }");
     let (detection, freshness) = ask();
     assert_eq!(freshness, changed("package.json"));
-    assert_eq!(detection.profiles[0].test.as_ref().unwrap().tool, Tool::Jest);
-    assert_eq!(ask().1, Freshness::Hit);
+    assert_eq!(detection.profiles[0].test.as_ref().unwrap().tool, ProjectTool::Jest);
+    assert_eq!(ask().1, CacheStatus::Hit);
     write(directory, "carrel.toml", "[profile]\nformat_on_edit = true\n");
     let (detection, freshness) = ask();
     assert_eq!((detection.profiles[0].format_on_edit, freshness), (true, changed("carrel.toml")));
@@ -67,7 +67,7 @@ fn a_new_project_anywhere_is_noticed_by_the_survey() {
     let cache = ProfileCache::new();
     let ask = || cache.detect_all(&workspace.root).unwrap();
     let before = ask().0.profiles.len();
-    assert_eq!(ask().1, Freshness::Hit);
+    assert_eq!(ask().1, CacheStatus::Hit);
     write(workspace.directory.path(), "backend/web/package.json", "{ \"name\": \"web\" }");
     let (survey, freshness) = ask();
     assert_eq!((survey.profiles.len(), freshness), (before + 1, changed("backend")));
@@ -78,9 +78,9 @@ fn two_workspaces_never_share_an_answer() {
     let (one, two) = (load("node_biome"), load("cargo_workspace"));
     let cache = ProfileCache::new();
     let here = Path::new(".");
-    assert_eq!(cache.detect(&one.root, here).unwrap().1, Freshness::Miss);
-    assert_eq!(cache.detect(&two.root, here).unwrap().1, Freshness::Miss);
-    assert_eq!(cache.detect(&one.root, here).unwrap().1, Freshness::Hit);
+    assert_eq!(cache.detect(&one.root, here).unwrap().1, CacheStatus::Miss);
+    assert_eq!(cache.detect(&two.root, here).unwrap().1, CacheStatus::Miss);
+    assert_eq!(cache.detect(&one.root, here).unwrap().1, CacheStatus::Hit);
 }
 
 #[test]
@@ -91,10 +91,10 @@ fn the_owner_of_a_file_is_kept_for_its_kind_and_directory() {
         let (owner, freshness) = cache.detect_for_file(&workspace.root, Path::new(file)).unwrap();
         (owner.profile.as_ref().map(|profile| profile.root.clone()), freshness)
     };
-    assert_eq!(ask("web/a.ts"), (Some("web".to_owned()), Freshness::Miss));
-    assert_eq!(ask("web/b.ts"), (Some("web".to_owned()), Freshness::Hit));
-    assert_eq!(ask("web/b.py"), (Some(".".to_owned()), Freshness::Miss));
+    assert_eq!(ask("web/a.ts"), (Some("web".to_owned()), CacheStatus::Miss));
+    assert_eq!(ask("web/b.ts"), (Some("web".to_owned()), CacheStatus::Hit));
+    assert_eq!(ask("web/b.py"), (Some(".".to_owned()), CacheStatus::Miss));
     write(workspace.directory.path(), "web/ruff.toml", "");
     assert_eq!(ask("web/b.py"), (Some("web".to_owned()), changed("web/ruff.toml")));
-    assert_eq!(ask("../outside.py"), (None, Freshness::Miss));
+    assert_eq!(ask("../outside.py"), (None, CacheStatus::Miss));
 }

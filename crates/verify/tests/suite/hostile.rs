@@ -4,10 +4,13 @@ use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use carrel_verify::parse::{
-    self, ArtifactFile, Ended, MAX_FINDINGS, MAX_MESSAGE_BYTES, Outcome, Reason, Verdict,
+    self, ArtifactFile, CouldNotRunReason, MAX_FINDINGS, MAX_MESSAGE_BYTES, Outcome, Termination,
+    Verdict,
 };
-use carrel_verify::plan::{Invocation, Place, ReportFormat, Target, plan_tests, plan_typecheck};
-use carrel_verify::{Tool, detect, detect_all};
+use carrel_verify::plan::{
+    CommandScope, Invocation, ReportFormat, Target, plan_tests, plan_typecheck,
+};
+use carrel_verify::{ProjectTool, detect, detect_all};
 use proptest::prelude::*;
 
 use crate::fixture::{lay_out, load, write};
@@ -45,7 +48,10 @@ fn a_script_never_becomes_more_than_words() {
     let text = "-- package.json --\n{\"name\": \"a\", \"scripts\": {\"test\": \"jest --config '$(rm -rf /)' `x`\"}}\n";
     let workspace = lay_out(text);
     let command = detect(&workspace.root, Path::new(".")).profiles[0].test.clone().unwrap();
-    assert_eq!((command.tool, command.argv.join(" ").as_str()), (Tool::Script, "npm run test"));
+    assert_eq!(
+        (command.tool, command.argv.join(" ").as_str()),
+        (ProjectTool::Script, "npm run test")
+    );
 }
 
 fn invocation(report: ReportFormat) -> Invocation {
@@ -55,7 +61,7 @@ fn invocation(report: ReportFormat) -> Invocation {
         environment: Vec::new(),
         report,
         artifacts: Vec::new(),
-        tool: Tool::Other,
+        tool: ProjectTool::Other,
         base: "project".to_owned(),
         module: Some("example.com/x".to_owned()),
         install_hint: String::new(),
@@ -67,10 +73,10 @@ fn a_report_of_node_without_its_end_is_no_report() {
     let judged = |tap: &str| {
         let file = ArtifactFile { name: "node.tap".to_owned(), contents: tap.into() };
         let outcome = Outcome {
-            ended: Ended::Exited(0),
+            termination: Termination::Exited(0),
             stdout: b"",
             stderr: b"",
-            cut: false,
+            truncated: false,
             artifacts: &[file],
             workspace: "/w",
         };
@@ -79,7 +85,7 @@ fn a_report_of_node_without_its_end_is_no_report() {
     let whole = "TAP version 13\n# Subtest: a\nok 1 - a\n1..1\n# tests 1\n";
     assert_eq!(judged(whole), Verdict::Passed);
     let (broken_off, _) = whole.split_once("1..1").unwrap();
-    assert_eq!(judged(broken_off), Verdict::CouldNotRun { reason: Reason::NoReport });
+    assert_eq!(judged(broken_off), Verdict::CouldNotRun { reason: CouldNotRunReason::NoReport });
 }
 
 const FORMATS: [ReportFormat; 35] = [
@@ -177,18 +183,18 @@ proptest! {
         let artifacts = [ArtifactFile { name: "a.xml".to_owned(), contents: text.clone().into_bytes() }];
         for format in FORMATS {
             let invocation = invocation(format);
-            for (ended, artifacts) in [(Ended::Exited(exit), &artifacts[..]), (Ended::Signal(9), &[])] {
+            for (termination, artifacts) in [(Termination::Exited(exit), &artifacts[..]), (Termination::Signal(9), &[])] {
                 let outcome = Outcome {
-                    ended: ended.clone(),
+                    termination: termination.clone(),
                     stdout: text.as_bytes(),
                     stderr: text.as_bytes(),
-                    cut: false,
+                    truncated: false,
                     artifacts,
                     workspace: "/w",
                 };
                 let tests = parse::tests(&invocation, &outcome);
                 let lint = parse::lint(&invocation, &outcome);
-                if ended != Ended::Exited(0) {
+                if termination != Termination::Exited(0) {
                     prop_assert_ne!(tests.verdict, parse::Verdict::Passed);
                     prop_assert_ne!(lint.verdict, parse::Verdict::Passed);
                 }
@@ -203,10 +209,10 @@ fn a_flood_of_findings_is_bounded_and_counted() {
     let line = |n: usize| format!("a.c:{n}:1: error: {}\n", "x".repeat(9_000));
     let many = (0..5_000).map(line).collect::<Vec<_>>().concat();
     let outcome = |text: &'static str| Outcome {
-        ended: Ended::Exited(1),
+        termination: Termination::Exited(1),
         stdout: text.as_bytes(),
         stderr: b"",
-        cut: false,
+        truncated: false,
         artifacts: &[],
         workspace: "/w",
     };
@@ -234,6 +240,6 @@ fn only_reports_of_this_run_are_read() {
     };
     assert_eq!(names(now - Duration::from_mins(1)), [report]);
     assert_eq!(names(now + Duration::from_mins(1)), Vec::<String>::new());
-    let check = plan_typecheck(profile, Place::Project).unwrap();
+    let check = plan_typecheck(profile, CommandScope::Project).unwrap();
     assert_eq!(check.report, ReportFormat::Junit);
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use carrel_verify::{Ecosystem, EditLimits, Scope, detect, detect_all, detect_for_file};
+use carrel_verify::{Ecosystem, EditLimits, Granularity, detect, detect_all, detect_for_file};
 
 use crate::fixture::{lay_out, load};
 
@@ -104,15 +104,15 @@ fn a_file_asked_for_by_name_is_found_even_in_an_ignored_directory() {
 fn commands_know_the_smallest_thing_they_can_be_pointed_at() {
     let workspace = load("polyglot");
     let rust = &detect(&workspace.root, Path::new(".")).profiles[0];
-    let scope = |command: &Option<carrel_verify::Command>| command.as_ref().unwrap().scope;
-    assert_eq!(scope(&rust.lint), Scope::Package);
-    assert_eq!(scope(&rust.format), Scope::Files);
-    assert_eq!(scope(&rust.install), Scope::Project);
+    let scope = |command: &Option<carrel_verify::ProjectCommand>| command.as_ref().unwrap().scope;
+    assert_eq!(scope(&rust.lint), Granularity::Package);
+    assert_eq!(scope(&rust.format), Granularity::Files);
+    assert_eq!(scope(&rust.install), Granularity::Project);
 }
 
 #[test]
 fn a_deep_tree_is_cut_and_says_so() {
     let text = "-- a/b/c/d/e/f/g/package.json --\n{\"name\": \"deep\"}\n-- a/package.json --\n{\"name\": \"a\"}\n";
     let survey = detect_all(&lay_out(text).root);
-    assert_eq!((survey.profiles.len(), survey.cut), (1, true));
+    assert_eq!((survey.profiles.len(), survey.truncated), (1, true));
 }

@@ -3,10 +3,10 @@
 use std::path::Path;
 
 use carrel_verify::plan::{
-    FormatMode, Invocation, Place, PlanError, ReportFormat, ScriptError, Target, plan_format,
-    plan_install, plan_lint, plan_script, plan_tests, plan_typecheck,
+    CommandScope, FormatMode, Invocation, PlanError, ReportFormat, ScriptError, Target,
+    plan_format, plan_install, plan_lint, plan_script, plan_tests, plan_typecheck,
 };
-use carrel_verify::{Profile, Tool, detect, detect_for_file};
+use carrel_verify::{Profile, ProjectTool, detect, detect_for_file};
 use pretty_assertions::assert_eq;
 
 use crate::fixture::{lay_out, load};
@@ -20,8 +20,8 @@ fn line(invocation: &Invocation) -> String {
     invocation.argv.join(" ")
 }
 
-fn test_line(profile: &Profile, place: Place<'_>, name: Option<&str>) -> String {
-    let target = Target { place, name, rerun: &[] };
+fn test_line(profile: &Profile, scope: CommandScope<'_>, name: Option<&str>) -> String {
+    let target = Target { scope, name, rerun: &[] };
     let plan = plan_tests(profile, &target).unwrap();
     assert_eq!(plan.len(), 1);
     line(&plan[0])
@@ -35,39 +35,49 @@ fn rust_tests_are_chosen_by_target_module_package_and_name() {
     let (top, member) = (at("."), at("a"));
     let json = "--no-fail-fast --message-format=json";
     let cases = [
-        (&top, Place::Project, None, format!("cargo test --workspace {json}")),
-        (&top, Place::Package("a"), None, format!("cargo test -p a {json}")),
-        (&member, Place::Project, None, format!("cargo test -p a {json}")),
-        (&member, Place::File("a/tests/it.rs"), None, format!("cargo test -p a --test it {json}")),
+        (&top, CommandScope::Project, None, format!("cargo test --workspace {json}")),
+        (&top, CommandScope::Package("a"), None, format!("cargo test -p a {json}")),
+        (&member, CommandScope::Project, None, format!("cargo test -p a {json}")),
         (
             &member,
-            Place::File("a/tests/suite/x.rs"),
+            CommandScope::File("a/tests/it.rs"),
+            None,
+            format!("cargo test -p a --test it {json}"),
+        ),
+        (
+            &member,
+            CommandScope::File("a/tests/suite/x.rs"),
             None,
             format!("cargo test -p a --test suite {json}"),
         ),
-        (&member, Place::File("a/src/lib.rs"), None, format!("cargo test -p a --lib {json}")),
         (
             &member,
-            Place::File("a/src/b/c.rs"),
+            CommandScope::File("a/src/lib.rs"),
+            None,
+            format!("cargo test -p a --lib {json}"),
+        ),
+        (
+            &member,
+            CommandScope::File("a/src/b/c.rs"),
             None,
             format!("cargo test -p a --lib --bins {json} -- b::c::"),
         ),
         (
             &member,
-            Place::File("a/src/b/mod.rs"),
+            CommandScope::File("a/src/b/mod.rs"),
             None,
             format!("cargo test -p a --lib --bins {json} -- b::"),
         ),
         (
             &member,
-            Place::File("a/src/bin/tool.rs"),
+            CommandScope::File("a/src/bin/tool.rs"),
             None,
             format!("cargo test -p a --bin tool {json}"),
         ),
-        (&member, Place::Project, Some("adds"), format!("cargo test -p a {json} -- adds")),
+        (&member, CommandScope::Project, Some("adds"), format!("cargo test -p a {json} -- adds")),
         (
             &member,
-            Place::Directory("a/tests"),
+            CommandScope::Directory("a/tests"),
             Some("adds"),
             format!("cargo test -p a --test * {json} -- adds"),
         ),
@@ -81,7 +91,7 @@ fn rust_tests_are_chosen_by_target_module_package_and_name() {
 fn words_behind_two_dashes_stay_there() {
     let rust = &profiles("carrel_toml", ".")[0];
     assert_eq!(
-        test_line(rust, Place::Project, Some("adds")),
+        test_line(rust, CommandScope::Project, Some("adds")),
         "cargo test --features all --no-fail-fast --message-format=json -- --test-threads=1 adds"
     );
 }
@@ -90,7 +100,7 @@ fn words_behind_two_dashes_stay_there() {
 fn nextest_takes_the_name_itself() {
     let core = &profiles("cargo_workspace", "crates/core")[0];
     assert_eq!(
-        test_line(core, Place::File("crates/core/src/lib.rs"), Some("later")),
+        test_line(core, CommandScope::File("crates/core/src/lib.rs"), Some("later")),
         "cargo nextest run -p acme-core --lib later --no-fail-fast --message-format libtest-json-plus"
     );
 }
@@ -100,22 +110,22 @@ fn javascript_tests_are_chosen_by_file_directory_and_name() {
     let node = &profiles("node_jest_installed", ".")[0];
     let report = "--ci --json --outputFile={artifacts}/jest.json --testLocationInResults";
     assert_eq!(
-        test_line(node, Place::Project, None),
+        test_line(node, CommandScope::Project, None),
         format!("node_modules/.bin/jest --coverage {report}")
     );
     assert_eq!(
-        test_line(node, Place::File("src/a.test.ts"), Some("adds (1+2)")),
+        test_line(node, CommandScope::File("src/a.test.ts"), Some("adds (1+2)")),
         format!(
             "node_modules/.bin/jest --coverage -t adds \\(1\\+2\\) --runTestsByPath src/a.test.ts {report}"
         )
     );
     assert_eq!(
-        test_line(node, Place::Directory("src/a.b"), None),
+        test_line(node, CommandScope::Directory("src/a.b"), None),
         format!("node_modules/.bin/jest --coverage src\\/a\\.b/ {report}")
     );
     let plain = &profiles("npm_node_test", ".")[0];
     assert_eq!(
-        test_line(plain, Place::File("a.test.js"), Some("x")),
+        test_line(plain, CommandScope::File("a.test.js"), Some("x")),
         "node --test --test-reporter=spec --test-reporter-destination=stdout --test-reporter=tap \
          --test-reporter-destination={artifacts}/node.tap --test-name-pattern=x a.test.js"
     );
@@ -125,14 +135,14 @@ fn javascript_tests_are_chosen_by_file_directory_and_name() {
 fn a_script_of_several_commands_is_given_options_for_the_last_one() {
     let api = &profiles("pnpm_monorepo", "packages/api")[0];
     assert_eq!(
-        test_line(api, Place::Project, None),
+        test_line(api, CommandScope::Project, None),
         "pnpm run test --reporter json --reporter-option output={artifacts}/mocha.json"
     );
     let text = "-- package.json --\n{\"name\": \"a\", \"scripts\": {\"test\": \"tsc && jest\", \"lint\": \"tsc && eslint .\"}}\n";
     let workspace = lay_out(text);
     let npm = &detect(&workspace.root, Path::new(".")).profiles[0];
-    assert!(test_line(npm, Place::Project, None).starts_with("npm run test -- --ci --json"));
-    let lint = plan_lint(npm, Place::Project).unwrap();
+    assert!(test_line(npm, CommandScope::Project, None).starts_with("npm run test -- --ci --json"));
+    let lint = plan_lint(npm, CommandScope::Project).unwrap();
     assert_eq!(line(&lint), "npm run lint -- --format json --output-file {artifacts}/eslint.json");
 }
 
@@ -161,16 +171,20 @@ fn python_tests_are_chosen_by_path_node_and_keyword() {
     let python = &profiles("python_uv_workspace", "libs/core")[0];
     let report = "--color=no --rootdir=. -o junit_family=xunit1 --junitxml={artifacts}/pytest.xml";
     let cases = [
-        (Place::Project, None, String::new()),
-        (Place::File("libs/core/tests/test_core.py"), None, " tests/test_core.py".to_owned()),
-        (Place::Project, Some("core"), " -k core".to_owned()),
+        (CommandScope::Project, None, String::new()),
         (
-            Place::Project,
+            CommandScope::File("libs/core/tests/test_core.py"),
+            None,
+            " tests/test_core.py".to_owned(),
+        ),
+        (CommandScope::Project, Some("core"), " -k core".to_owned()),
+        (
+            CommandScope::Project,
             Some("tests/test_core.py::test_core"),
             " tests/test_core.py::test_core".to_owned(),
         ),
         (
-            Place::File("libs/core/tests/test_core.py"),
+            CommandScope::File("libs/core/tests/test_core.py"),
             Some("test_core[a b]"),
             " tests/test_core.py::test_core[a b]".to_owned(),
         ),
@@ -181,15 +195,15 @@ fn python_tests_are_chosen_by_path_node_and_keyword() {
     }
     let old = &profiles("python_unittest", ".")[0];
     assert_eq!(
-        test_line(old, Place::Project, Some("old")),
+        test_line(old, CommandScope::Project, Some("old")),
         "python3 -m unittest discover -v -s tests -k old"
     );
     assert_eq!(
-        test_line(old, Place::File("tests/test_old.py"), None),
+        test_line(old, CommandScope::File("tests/test_old.py"), None),
         "python3 -m unittest -v tests/test_old.py"
     );
     assert_eq!(
-        test_line(old, Place::Directory("tests"), None),
+        test_line(old, CommandScope::Directory("tests"), None),
         "python3 -m unittest discover -v -s tests"
     );
 }
@@ -197,46 +211,55 @@ fn python_tests_are_chosen_by_path_node_and_keyword() {
 #[test]
 fn go_is_always_pointed_at_packages() {
     let api = &profiles("go_workspace", "api")[0];
-    assert_eq!(test_line(api, Place::File("api/sub/a.go"), None), "go test -json -count=1 ./sub");
     assert_eq!(
-        test_line(api, Place::Directory("api/sub"), Some("TestA/b c")),
+        test_line(api, CommandScope::File("api/sub/a.go"), None),
+        "go test -json -count=1 ./sub"
+    );
+    assert_eq!(
+        test_line(api, CommandScope::Directory("api/sub"), Some("TestA/b c")),
         "go test -json -count=1 -run TestA/b c ./sub/..."
     );
     assert_eq!(
-        test_line(api, Place::Project, Some("TestA")),
+        test_line(api, CommandScope::Project, Some("TestA")),
         "go test -json -count=1 -run TestA ./..."
     );
-    assert_eq!(line(&plan_typecheck(api, Place::File("api/main.go")).unwrap()), "go vet .");
+    assert_eq!(line(&plan_typecheck(api, CommandScope::File("api/main.go")).unwrap()), "go vet .");
     let top = &profiles("go_workspace", ".")[0];
-    assert_eq!(test_line(top, Place::Project, None), "go test -json -count=1 ./api/... ./lib/...");
+    assert_eq!(
+        test_line(top, CommandScope::Project, None),
+        "go test -json -count=1 ./api/... ./lib/..."
+    );
 }
 
 #[test]
 fn java_tests_are_chosen_by_class_and_method() {
     let maven = &profiles("java_kotlin", "maven-app")[0];
-    let line =
-        test_line(maven, Place::File("maven-app/a/src/test/java/x/SumTest.java"), Some("adds"));
+    let line = test_line(
+        maven,
+        CommandScope::File("maven-app/a/src/test/java/x/SumTest.java"),
+        Some("adds"),
+    );
     assert!(line.contains(" -Dtest=SumTest#adds "), "{line}");
     let gradle = &profiles("java_kotlin", "gradle-app")[0];
-    let line = test_line(gradle, Place::File("gradle-app/src/test/kotlin/SumTest.kt"), None);
+    let line = test_line(gradle, CommandScope::File("gradle-app/src/test/kotlin/SumTest.kt"), None);
     assert_eq!(line, "./gradlew --console=plain test --tests *SumTest --continue");
 }
 
 #[test]
 fn checks_are_pointed_at_files_where_the_tool_can_be() {
     let biome = &profiles("node_biome", ".")[0];
-    let lint = plan_lint(biome, Place::File("src/a.ts")).unwrap();
+    let lint = plan_lint(biome, CommandScope::File("src/a.ts")).unwrap();
     assert_eq!(line(&lint), "yarn run biome check src/a.ts --reporter=json --max-diagnostics=none");
     let rust = &profiles("cargo_workspace", "crates/core")[0];
-    let lint = plan_lint(rust, Place::File("crates/core/src/lib.rs")).unwrap();
+    let lint = plan_lint(rust, CommandScope::File("crates/core/src/lib.rs")).unwrap();
     assert_eq!(line(&lint), "cargo clippy --all-targets -p acme-core --message-format=json");
     let format =
-        plan_format(rust, FormatMode::Check, Place::File("crates/core/src/lib.rs")).unwrap();
+        plan_format(rust, FormatMode::Check, CommandScope::File("crates/core/src/lib.rs")).unwrap();
     assert_eq!(line(&format), "rustfmt --edition 2024 --check src/lib.rs");
-    let format = plan_format(rust, FormatMode::Write, Place::Project).unwrap();
+    let format = plan_format(rust, FormatMode::Write, CommandScope::Project).unwrap();
     assert_eq!((line(&format).as_str(), format.report), ("cargo fmt", ReportFormat::Rustfmt));
     let python = &profiles("python_ruff_only", ".")[0];
-    let lint = plan_lint(python, Place::File("script.py")).unwrap();
+    let lint = plan_lint(python, CommandScope::File("script.py")).unwrap();
     assert_eq!(
         line(&lint),
         "ruff check script.py --output-format json --output-file {artifacts}/ruff.json"
@@ -247,14 +270,14 @@ fn checks_are_pointed_at_files_where_the_tool_can_be() {
 fn a_file_of_another_kind_is_not_given_to_a_tool() {
     let rust = &profiles("cargo_workspace", "crates/core")[0];
     for path in ["crates/core/Cargo.toml", "crates/core/README.md"] {
-        let refused = plan_format(rust, FormatMode::Check, Place::File(path)).unwrap_err();
+        let refused = plan_format(rust, FormatMode::Check, CommandScope::File(path)).unwrap_err();
         assert_eq!(
             refused,
-            PlanError::NotUnderstood { tool: Tool::Rustfmt, path: path.to_owned() }
+            PlanError::NotUnderstood { tool: ProjectTool::Rustfmt, path: path.to_owned() }
         );
     }
     assert_eq!(
-        plan_lint(rust, Place::File("crates/tool/src/main.rs")).unwrap_err().to_string(),
+        plan_lint(rust, CommandScope::File("crates/tool/src/main.rs")).unwrap_err().to_string(),
         "crates/tool/src/main.rs is not inside the project in crates/core"
     );
 }
@@ -262,7 +285,7 @@ fn a_file_of_another_kind_is_not_given_to_a_tool() {
 #[test]
 fn a_name_that_looks_like_an_option_stays_a_file() {
     let python = &profiles("python_ruff_only", ".")[0];
-    let lint = plan_lint(python, Place::File("--fix.py")).unwrap();
+    let lint = plan_lint(python, CommandScope::File("--fix.py")).unwrap();
     assert!(line(&lint).starts_with("ruff check ./--fix.py "), "{}", line(&lint));
 }
 
@@ -270,7 +293,7 @@ fn a_name_that_looks_like_an_option_stays_a_file() {
 fn a_command_that_is_not_known_says_how_to_name_it() {
     let node = &profiles("bun_only", ".")[0];
     assert_eq!(
-        plan_typecheck(node, Place::Project).unwrap_err().to_string(),
+        plan_typecheck(node, CommandScope::Project).unwrap_err().to_string(),
         "no typecheck command is known for the node project in .; set `typecheck` in ./carrel.toml"
     );
 }
@@ -328,8 +351,9 @@ fn scripts_of_other_files_are_run_by_their_own_programs() {
 
 #[test]
 fn a_missing_tool_comes_with_the_command_that_installs_it() {
-    let hint =
-        |fixture: &str| plan_lint(&profiles(fixture, ".")[0], Place::Project).unwrap().install_hint;
+    let hint = |fixture: &str| {
+        plan_lint(&profiles(fixture, ".")[0], CommandScope::Project).unwrap().install_hint
+    };
     assert_eq!(hint("node_biome"), "run `yarn add -D @biomejs/biome`");
     assert_eq!(hint("bun_only"), "run `bun add -d oxlint`");
     assert_eq!(hint("python_uv_workspace"), "run `uv add --dev ruff`");
@@ -339,7 +363,7 @@ fn a_missing_tool_comes_with_the_command_that_installs_it() {
 #[test]
 fn a_package_manager_does_not_fetch_itself() {
     let yarn = &profiles("node_biome", ".")[0];
-    let lint = plan_lint(yarn, Place::Project).unwrap();
+    let lint = plan_lint(yarn, CommandScope::Project).unwrap();
     let offline = ("COREPACK_ENABLE_NETWORK".to_owned(), "0".to_owned());
     assert!(lint.environment.contains(&offline));
     assert!(!plan_install(yarn).unwrap().environment.contains(&offline));
@@ -349,10 +373,11 @@ fn a_package_manager_does_not_fetch_itself() {
 fn clang_format_is_never_started_without_a_file() {
     let workspace = load("others");
     let cpp = detect_for_file(&workspace.root, Path::new("cmake/main.cpp")).profile.unwrap();
-    let format = plan_format(&cpp, FormatMode::Check, Place::File("cmake/main.cpp")).unwrap();
+    let format =
+        plan_format(&cpp, FormatMode::Check, CommandScope::File("cmake/main.cpp")).unwrap();
     assert_eq!(line(&format), "clang-format --dry-run --Werror main.cpp");
     assert_eq!(
-        plan_format(&cpp, FormatMode::Check, Place::Project).unwrap_err(),
-        PlanError::NeedsFile { tool: Tool::ClangFormat }
+        plan_format(&cpp, FormatMode::Check, CommandScope::Project).unwrap_err(),
+        PlanError::NeedsFile { tool: ProjectTool::ClangFormat }
     );
 }

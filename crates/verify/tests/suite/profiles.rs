@@ -2,14 +2,17 @@
 
 use std::fmt::Write;
 
-use carrel_verify::{Command, Fact, Membership, Profile, Survey, choose, detect_all};
+use carrel_verify::{
+    Membership, Profile, ProfileField, ProjectCommand, WorkspaceProjects, choose_projects,
+    detect_all,
+};
 
 use crate::fixture::load;
 
 /// Shows a workspace: a paragraph for each project, a line for each fact and its source.
-fn show(survey: &Survey) -> String {
+fn show(survey: &WorkspaceProjects) -> String {
     let mut text = survey.profiles.iter().map(show_profile).collect::<Vec<_>>().join("\n");
-    match choose(&survey.profiles, None) {
+    match choose_projects(&survey.profiles, None) {
         Ok(chosen) => {
             let names: Vec<String> =
                 chosen.iter().map(|p| format!("{} in {}", p.ecosystem, p.root)).collect();
@@ -17,7 +20,7 @@ fn show(survey: &Survey) -> String {
         }
         Err(error) => write!(text, "\nrefused: {error}\n").unwrap(),
     }
-    if survey.cut {
+    if survey.truncated {
         text.push_str("cut\n");
     }
     text
@@ -29,28 +32,34 @@ fn show_profile(profile: &Profile) -> String {
         write!(text, " ({name})").unwrap();
     }
     text.push('\n');
-    let mut line = |fact: Fact, shown: String| {
+    let mut line = |fact: ProfileField, shown: String| {
         let file = profile.evidence_of(fact).unwrap_or("nothing");
         writeln!(text, "  {:<15} {shown}  <- {file}", fact.as_str()).unwrap();
     };
     if let Some(manager) = profile.package_manager {
-        line(Fact::PackageManager, manager.as_str().to_owned());
+        line(ProfileField::PackageManager, manager.as_str().to_owned());
     }
-    let commands =
-        [Fact::Install, Fact::Test, Fact::Lint, Fact::Typecheck, Fact::Format, Fact::FormatCheck];
+    let commands = [
+        ProfileField::Install,
+        ProfileField::Test,
+        ProfileField::Lint,
+        ProfileField::Typecheck,
+        ProfileField::Format,
+        ProfileField::FormatCheck,
+    ];
     for fact in commands {
         if let Some(command) = profile.command(fact) {
             line(fact, show_command(profile, command));
         }
     }
     if let Some(directory) = &profile.deps_dir {
-        line(Fact::DepsDir, directory.clone());
+        line(ProfileField::DepsDir, directory.clone());
     }
-    if profile.evidence_of(Fact::FormatOnEdit).is_some() {
-        line(Fact::FormatOnEdit, profile.format_on_edit.to_string());
+    if profile.evidence_of(ProfileField::FormatOnEdit).is_some() {
+        line(ProfileField::FormatOnEdit, profile.format_on_edit.to_string());
     }
-    if profile.evidence_of(Fact::EditLimits).is_some() {
-        line(Fact::EditLimits, format!("{:?}", profile.edit_limits));
+    if profile.evidence_of(ProfileField::EditLimits).is_some() {
+        line(ProfileField::EditLimits, format!("{:?}", profile.edit_limits));
     }
     match &profile.membership {
         Some(Membership::Root { members }) => {
@@ -68,7 +77,7 @@ fn show_profile(profile: &Profile) -> String {
     text
 }
 
-fn show_command(profile: &Profile, command: &Command) -> String {
+fn show_command(profile: &Profile, command: &ProjectCommand) -> String {
     let mut text = format!("{:?}: {}", command.tool, command.argv.join(" "));
     if let Some(argv) = &command.file_argv {
         write!(text, " | {} FILES", argv.join(" ")).unwrap();
@@ -79,7 +88,7 @@ fn show_command(profile: &Profile, command: &Command) -> String {
     if command.assumed {
         text.push_str(" (assumed)");
     }
-    if command.injection != carrel_verify::Injection::Direct {
+    if command.injection != carrel_verify::OptionPassing::Direct {
         write!(text, " ({:?})", command.injection).unwrap();
     }
     text

@@ -1,8 +1,8 @@
 //! What real tools left behind, as `tests/outputs/record.sh` recorded it in `/w`.
 
 use carrel_fsroot::{MAX_READ_BYTES, Root};
-use carrel_verify::Tool;
-use carrel_verify::parse::{ArtifactFile, Ended, Outcome};
+use carrel_verify::ProjectTool;
+use carrel_verify::parse::{ArtifactFile, Outcome, Termination};
 use carrel_verify::plan::{Invocation, ReportFormat};
 
 /// The workspace in which everything was recorded.
@@ -39,16 +39,16 @@ pub(crate) fn load(name: &str) -> Recorded {
 impl Recorded {
     /// The outcome as it was.
     pub(crate) fn outcome(&self) -> Outcome<'_> {
-        self.ended(Ended::Exited(self.exit))
+        self.outcome_after(Termination::Exited(self.exit))
     }
 
     /// The same output with another end.
-    pub(crate) fn ended(&self, ended: Ended) -> Outcome<'_> {
+    pub(crate) fn outcome_after(&self, termination: Termination) -> Outcome<'_> {
         Outcome {
-            ended,
+            termination,
             stdout: &self.stdout,
             stderr: &self.stderr,
-            cut: false,
+            truncated: false,
             artifacts: &self.artifacts,
             workspace: WORKSPACE,
         }
@@ -58,7 +58,7 @@ impl Recorded {
     pub(crate) fn invocation(
         &self,
         directory: &str,
-        tool: Tool,
+        tool: ProjectTool,
         report: ReportFormat,
     ) -> Invocation {
         Invocation {
@@ -69,7 +69,7 @@ impl Recorded {
             artifacts: Vec::new(),
             tool,
             base: directory.to_owned(),
-            module: (tool == Tool::GoTest).then(|| "example.com/sample".to_owned()),
+            module: (tool == ProjectTool::GoTest).then(|| "example.com/sample".to_owned()),
             install_hint: "install it".to_owned(),
         }
     }

@@ -2,22 +2,27 @@
 
 use std::time::Duration;
 
-use carrel_verify::Tool;
+use carrel_verify::ProjectTool;
 use carrel_verify::parse::{
-    self, CheckReport, Ended, Outcome, Reason, TestReport, Verdict, format_check, lint, tests,
-    typecheck,
+    self, CheckReport, CouldNotRunReason, Outcome, Termination, TestReport, Verdict, format_check,
+    lint, tests, typecheck,
 };
 use carrel_verify::plan::ReportFormat;
 use pretty_assertions::assert_eq;
 
 use crate::recorded::{WORKSPACE, load};
 
-fn test_report(name: &str, directory: &str, tool: Tool, report: ReportFormat) -> TestReport {
+fn test_report(name: &str, directory: &str, tool: ProjectTool, report: ReportFormat) -> TestReport {
     let recorded = load(name);
     tests(&recorded.invocation(directory, tool, report), &recorded.outcome())
 }
 
-fn check_report(name: &str, directory: &str, tool: Tool, report: ReportFormat) -> CheckReport {
+fn check_report(
+    name: &str,
+    directory: &str,
+    tool: ProjectTool,
+    report: ReportFormat,
+) -> CheckReport {
     let recorded = load(name);
     lint(&recorded.invocation(directory, tool, report), &recorded.outcome())
 }
@@ -26,7 +31,7 @@ macro_rules! test_reports {
     ($($test:ident: $name:literal in $directory:literal by $tool:ident as $report:ident;)*) => {
         $(#[test]
         fn $test() {
-            insta::assert_json_snapshot!(test_report($name, $directory, Tool::$tool, ReportFormat::$report));
+            insta::assert_json_snapshot!(test_report($name, $directory, ProjectTool::$tool, ReportFormat::$report));
         })*
     };
 }
@@ -85,7 +90,7 @@ macro_rules! check_reports {
     ($($test:ident: $name:literal in $directory:literal by $tool:ident as $report:ident;)*) => {
         $(#[test]
         fn $test() {
-            insta::assert_json_snapshot!(check_report($name, $directory, Tool::$tool, ReportFormat::$report));
+            insta::assert_json_snapshot!(check_report($name, $directory, ProjectTool::$tool, ReportFormat::$report));
         })*
     };
 }
@@ -141,15 +146,15 @@ fn reason(verdict: &Verdict) -> String {
 #[test]
 fn a_missing_tool_is_named_and_never_zero_findings() {
     let cases = [
-        ("missing/npx", Tool::Eslint, ReportFormat::Eslint, "eslint"),
-        ("missing/npm-exec", Tool::Eslint, ReportFormat::Eslint, "eslint"),
-        ("missing/pnpm-exec", Tool::Eslint, ReportFormat::Eslint, "eslint"),
-        ("missing/yarn-run", Tool::Eslint, ReportFormat::Eslint, "eslint"),
-        ("missing/bunx", Tool::Eslint, ReportFormat::Eslint, "eslint"),
-        ("missing/uv-run", Tool::Pytest, ReportFormat::Pytest, "pytest"),
-        ("missing/script-127", Tool::Script, ReportFormat::Text, "eslint"),
-        ("missing/python-module", Tool::Pytest, ReportFormat::Pytest, "pytest"),
-        ("missing/cargo-nextest", Tool::Nextest, ReportFormat::Nextest, "cargo nextest"),
+        ("missing/npx", ProjectTool::Eslint, ReportFormat::Eslint, "eslint"),
+        ("missing/npm-exec", ProjectTool::Eslint, ReportFormat::Eslint, "eslint"),
+        ("missing/pnpm-exec", ProjectTool::Eslint, ReportFormat::Eslint, "eslint"),
+        ("missing/yarn-run", ProjectTool::Eslint, ReportFormat::Eslint, "eslint"),
+        ("missing/bunx", ProjectTool::Eslint, ReportFormat::Eslint, "eslint"),
+        ("missing/uv-run", ProjectTool::Pytest, ReportFormat::Pytest, "pytest"),
+        ("missing/script-127", ProjectTool::Script, ReportFormat::Text, "eslint"),
+        ("missing/python-module", ProjectTool::Pytest, ReportFormat::Pytest, "pytest"),
+        ("missing/cargo-nextest", ProjectTool::Nextest, ReportFormat::Nextest, "cargo nextest"),
     ];
     for (name, tool, report, expected) in cases {
         let recorded = load(name);
@@ -164,12 +169,12 @@ fn a_missing_tool_is_named_and_never_zero_findings() {
 #[test]
 fn a_program_that_is_not_found_is_a_missing_tool() {
     let recorded = load("tsc/clean");
-    let invocation = recorded.invocation("node", Tool::Tsc, ReportFormat::Tsc);
-    let report = typecheck(&invocation, &recorded.ended(Ended::NotFound));
+    let invocation = recorded.invocation("node", ProjectTool::Tsc, ReportFormat::Tsc);
+    let report = typecheck(&invocation, &recorded.outcome_after(Termination::NotFound));
     assert_eq!(reason(&report.verdict), "tsc is not installed; install it");
     let recorded = load("go-test/pass");
-    let invocation = recorded.invocation("go", Tool::GoTest, ReportFormat::GoTest);
-    let report = tests(&invocation, &recorded.ended(Ended::NotFound));
+    let invocation = recorded.invocation("go", ProjectTool::GoTest, ReportFormat::GoTest);
+    let report = tests(&invocation, &recorded.outcome_after(Termination::NotFound));
     assert_eq!(reason(&report.verdict), "go is not installed; install it");
 }
 
@@ -178,16 +183,16 @@ fn tests_that_cannot_be_loaded_at_all_are_build_errors() {
     let conftest = "ImportError while loading conftest '/w/a/conftest.py'.\nconftest.py:1: in <module>\n    import nowhere\nE   ModuleNotFoundError: No module named 'nowhere'\n";
     let package = "lib.go:3:8: no required module provides package example.com/nowhere; to add it:\n\tgo get example.com/nowhere\n";
     let cases = [
-        (Tool::Pytest, ReportFormat::Pytest, 4, conftest, "a/conftest.py", 1),
-        (Tool::GoTest, ReportFormat::GoTest, 1, package, "a/lib.go", 3),
+        (ProjectTool::Pytest, ReportFormat::Pytest, 4, conftest, "a/conftest.py", 1),
+        (ProjectTool::GoTest, ReportFormat::GoTest, 1, package, "a/lib.go", 3),
     ];
     for (tool, format, exit, stderr, file, line) in cases {
         let invocation = load("go-test/pass").invocation("a", tool, format);
         let outcome = Outcome {
-            ended: Ended::Exited(exit),
+            termination: Termination::Exited(exit),
             stdout: b"",
             stderr: stderr.as_bytes(),
-            cut: false,
+            truncated: false,
             artifacts: &[],
             workspace: WORKSPACE,
         };
@@ -202,55 +207,72 @@ fn tests_that_cannot_be_loaded_at_all_are_build_errors() {
 #[test]
 fn a_linter_that_is_killed_is_not_green() {
     let recorded = load("eslint/clean");
-    let invocation = recorded.invocation("node", Tool::Eslint, ReportFormat::Eslint);
-    let killed = lint(&invocation, &recorded.ended(Ended::Signal(9)));
+    let invocation = recorded.invocation("node", ProjectTool::Eslint, ReportFormat::Eslint);
+    let killed = lint(&invocation, &recorded.outcome_after(Termination::Signal(9)));
     assert_eq!(reason(&killed.verdict), "killed by signal 9");
-    let late = lint(&invocation, &recorded.ended(Ended::TimedOut(Duration::from_mins(2))));
+    let late =
+        lint(&invocation, &recorded.outcome_after(Termination::TimedOut(Duration::from_mins(2))));
     assert_eq!(reason(&late.verdict), "timed out after 120s");
 }
 
 #[test]
 fn a_run_that_is_killed_keeps_the_failures_it_had() {
     let recorded = load("cargo-test/fail");
-    let invocation = recorded.invocation("rust", Tool::CargoTest, ReportFormat::CargoTest);
-    let report = tests(&invocation, &recorded.ended(Ended::TimedOut(Duration::from_mins(5))));
+    let invocation = recorded.invocation("rust", ProjectTool::CargoTest, ReportFormat::CargoTest);
+    let report =
+        tests(&invocation, &recorded.outcome_after(Termination::TimedOut(Duration::from_mins(5))));
     assert_eq!((report.verdict, report.counts.failed), (Verdict::Failed, 5));
     let recorded = load("cargo-test/pass");
-    let report = tests(&invocation, &recorded.ended(Ended::TimedOut(Duration::from_mins(5))));
+    let report =
+        tests(&invocation, &recorded.outcome_after(Termination::TimedOut(Duration::from_mins(5))));
     assert_eq!(reason(&report.verdict), "timed out after 300s");
 }
 
 #[test]
 fn a_report_that_is_not_there_is_no_pass() {
-    for (tool, format) in [(Tool::Eslint, ReportFormat::Eslint), (Tool::Ruff, ReportFormat::Ruff)] {
+    for (tool, format) in
+        [(ProjectTool::Eslint, ReportFormat::Eslint), (ProjectTool::Ruff, ReportFormat::Ruff)]
+    {
         let recorded = load("tsc/clean");
         let report = lint(&recorded.invocation("node", tool, format), &recorded.outcome());
-        assert_eq!(report.verdict, Verdict::CouldNotRun { reason: Reason::NoReport });
+        assert_eq!(report.verdict, Verdict::CouldNotRun { reason: CouldNotRunReason::NoReport });
     }
     let recorded = load("tsc/clean");
-    let report =
-        tests(&recorded.invocation("node", Tool::Jest, ReportFormat::Jest), &recorded.outcome());
-    assert_eq!(report.verdict, Verdict::CouldNotRun { reason: Reason::NoReport });
+    let report = tests(
+        &recorded.invocation("node", ProjectTool::Jest, ReportFormat::Jest),
+        &recorded.outcome(),
+    );
+    assert_eq!(report.verdict, Verdict::CouldNotRun { reason: CouldNotRunReason::NoReport });
 }
 
 #[test]
 fn a_report_that_was_cut_says_so() {
     let recorded = load("biome/findings");
     let half = &recorded.stdout[..recorded.stdout.len() / 2];
-    let outcome =
-        Outcome { stdout: half, cut: true, ended: Ended::Exited(0), ..recorded.outcome() };
-    let report = lint(&recorded.invocation("node", Tool::Biome, ReportFormat::Biome), &outcome);
-    assert_eq!(report.verdict, Verdict::CouldNotRun { reason: Reason::Cut });
+    let outcome = Outcome {
+        stdout: half,
+        truncated: true,
+        termination: Termination::Exited(0),
+        ..recorded.outcome()
+    };
+    let report =
+        lint(&recorded.invocation("node", ProjectTool::Biome, ReportFormat::Biome), &outcome);
+    assert_eq!(report.verdict, Verdict::CouldNotRun { reason: CouldNotRunReason::Cut });
 }
 
 #[test]
 fn warnings_of_clippy_fail_and_warnings_that_somebody_chose_do_not() {
-    let clippy =
-        check_report("cargo-clippy/findings", "rust", Tool::Clippy, ReportFormat::CargoMessages);
+    let clippy = check_report(
+        "cargo-clippy/findings",
+        "rust",
+        ProjectTool::Clippy,
+        ReportFormat::CargoMessages,
+    );
     assert_eq!(clippy.verdict, Verdict::Failed);
     let recorded = load("oxlint/findings");
-    let outcome = recorded.ended(Ended::Exited(0));
-    let report = lint(&recorded.invocation("node", Tool::Oxlint, ReportFormat::Oxlint), &outcome);
+    let outcome = recorded.outcome_after(Termination::Exited(0));
+    let report =
+        lint(&recorded.invocation("node", ProjectTool::Oxlint, ReportFormat::Oxlint), &outcome);
     // One of them is an error of syntax.
     assert_eq!(report.verdict, Verdict::Failed);
 }
@@ -258,7 +280,7 @@ fn warnings_of_clippy_fail_and_warnings_that_somebody_chose_do_not() {
 #[test]
 fn a_file_that_is_not_in_style_is_a_finding_of_the_format_check() {
     let recorded = load("rustfmt/unformatted");
-    let invocation = recorded.invocation("rust", Tool::Rustfmt, ReportFormat::Rustfmt);
+    let invocation = recorded.invocation("rust", ProjectTool::Rustfmt, ReportFormat::Rustfmt);
     let report = format_check(&invocation, &recorded.outcome());
     let files: Vec<_> =
         report.findings.iter().filter_map(|finding| finding.file.as_deref()).collect();
@@ -268,8 +290,8 @@ fn a_file_that_is_not_in_style_is_a_finding_of_the_format_check() {
 #[test]
 fn an_opaque_script_is_judged_by_its_exit_status_alone() {
     let recorded = load("eslint/script-text");
-    let invocation = recorded.invocation("node", Tool::Script, ReportFormat::Text);
-    let passed = tests(&invocation, &recorded.ended(Ended::Exited(0)));
+    let invocation = recorded.invocation("node", ProjectTool::Script, ReportFormat::Text);
+    let passed = tests(&invocation, &recorded.outcome_after(Termination::Exited(0)));
     assert_eq!(passed.verdict, Verdict::Passed);
     let failed = tests(&invocation, &recorded.outcome());
     assert_eq!(failed.verdict, Verdict::Failed);
@@ -297,17 +319,18 @@ fn reports_of_maven_are_read_from_the_module_they_lie_in() {
     }];
     let recorded = load("maven/offline");
     let outcome = Outcome { artifacts: &artifacts, workspace: WORKSPACE, ..recorded.outcome() };
-    let report = tests(&recorded.invocation("java", Tool::Maven, ReportFormat::Junit), &outcome);
+    let report =
+        tests(&recorded.invocation("java", ProjectTool::Maven, ReportFormat::Junit), &outcome);
     insta::assert_json_snapshot!(report);
 }
 
 #[test]
 fn reports_of_several_commands_are_put_together() {
-    let pass = test_report("pytest/pass", "python", Tool::Pytest, ReportFormat::Pytest);
-    let none = test_report("pytest/no-tests", "python", Tool::Pytest, ReportFormat::Pytest);
-    let fail = test_report("pytest/fail", "python", Tool::Pytest, ReportFormat::Pytest);
+    let pass = test_report("pytest/pass", "python", ProjectTool::Pytest, ReportFormat::Pytest);
+    let none = test_report("pytest/no-tests", "python", ProjectTool::Pytest, ReportFormat::Pytest);
+    let fail = test_report("pytest/fail", "python", ProjectTool::Pytest, ReportFormat::Pytest);
     let merged = TestReport::merge([pass.clone(), none]).unwrap();
-    assert_eq!(merged.verdict, Verdict::CouldNotRun { reason: Reason::NoTests });
+    assert_eq!(merged.verdict, Verdict::CouldNotRun { reason: CouldNotRunReason::NoTests });
     let merged = TestReport::merge([pass, fail.clone()]).unwrap();
     assert_eq!((merged.verdict, merged.failures), (Verdict::Failed, fail.failures));
     assert_eq!(merged.counts.passed, fail.counts.passed + 1);
@@ -326,8 +349,10 @@ a/b.go:7: call (of a kind (that nests)) is bad (govet)
 #[test]
 fn the_last_word_in_brackets_is_the_linter() {
     let recorded = load("go-vet/clean");
-    let outcome = Outcome { stdout: GOLANGCI.as_bytes(), ..recorded.ended(Ended::Exited(1)) };
-    let report = lint(&recorded.invocation("go", Tool::Golangci, ReportFormat::Golangci), &outcome);
+    let outcome =
+        Outcome { stdout: GOLANGCI.as_bytes(), ..recorded.outcome_after(Termination::Exited(1)) };
+    let report =
+        lint(&recorded.invocation("go", ProjectTool::Golangci, ReportFormat::Golangci), &outcome);
     let found: Vec<_> = report
         .findings
         .iter()
@@ -359,11 +384,12 @@ fn the_last_word_in_brackets_is_the_linter() {
 #[test]
 fn a_linter_whose_output_is_not_understood_is_not_green() {
     let recorded = load("go-vet/clean");
-    let outcome = Outcome { stdout: b"something else\n", ..recorded.ended(Ended::Exited(3)) };
+    let outcome =
+        Outcome { stdout: b"something else\n", ..recorded.outcome_after(Termination::Exited(3)) };
     for format in
         [ReportFormat::Golangci, ReportFormat::Flake8, ReportFormat::Mypy, ReportFormat::Tsc]
     {
-        let report = lint(&recorded.invocation("go", Tool::Golangci, format), &outcome);
+        let report = lint(&recorded.invocation("go", ProjectTool::Golangci, format), &outcome);
         assert_eq!(reason(&report.verdict), "exit status 3: something else", "{format:?}");
     }
 }

@@ -9,7 +9,7 @@ use std::path::Path;
 
 use carrel_verify::parse::tests;
 use carrel_verify::plan::{PlanError, ReportFormat, Selector, Target, plan_tests};
-use carrel_verify::{Profile, Tool, detect};
+use carrel_verify::{Profile, ProjectTool, detect};
 
 use crate::fixture::lay_out;
 use crate::recorded::load;
@@ -20,13 +20,19 @@ fn profile(files: &str, directory: &str) -> Profile {
     detect(&workspace.root, Path::new(directory)).profiles[0].clone()
 }
 
-fn failed(name: &str, directory: &str, tool: Tool, report: ReportFormat) -> Vec<Selector> {
+fn failed(name: &str, directory: &str, tool: ProjectTool, report: ReportFormat) -> Vec<Selector> {
     let recorded = load(name);
     let report = tests(&recorded.invocation(directory, tool, report), &recorded.outcome());
     report.failures.into_iter().filter_map(|failure| failure.rerun).collect()
 }
 
-fn rerun(files: &str, directory: &str, name: &str, tool: Tool, report: ReportFormat) -> String {
+fn rerun(
+    files: &str,
+    directory: &str,
+    name: &str,
+    tool: ProjectTool,
+    report: ReportFormat,
+) -> String {
     let profile = profile(files, directory);
     let selectors = failed(name, directory, tool, report);
     let target = Target { rerun: &selectors, ..Target::default() };
@@ -53,7 +59,7 @@ fn cargo_reruns_each_failed_target_by_exact_names() {
         files,
         "rust",
         "cargo-test/fail",
-        Tool::CargoTest,
+        ProjectTool::CargoTest,
         ReportFormat::CargoTest
     ));
 }
@@ -65,7 +71,7 @@ fn nextest_reruns_by_package_binary_and_exact_name() {
         files,
         "rust",
         "nextest/fail",
-        Tool::Nextest,
+        ProjectTool::Nextest,
         ReportFormat::Nextest
     ));
 }
@@ -76,7 +82,7 @@ fn jest_reruns_by_file_and_anchored_names() {
         &node("jest --rootDir=jest"),
         "node",
         "jest/fail",
-        Tool::Jest,
+        ProjectTool::Jest,
         ReportFormat::Jest
     ));
 }
@@ -87,7 +93,7 @@ fn vitest_reruns_by_file_and_anchored_names() {
         &node("vitest --dir vitest"),
         "node",
         "vitest/fail",
-        Tool::Vitest,
+        ProjectTool::Vitest,
         ReportFormat::Jest
     ));
 }
@@ -98,7 +104,7 @@ fn mocha_reruns_by_file_and_anchored_names() {
         &node("mocha mocha/*.js"),
         "node",
         "mocha/fail",
-        Tool::Mocha,
+        ProjectTool::Mocha,
         ReportFormat::Mocha
     ));
 }
@@ -109,7 +115,7 @@ fn node_reruns_by_file_and_anchored_names() {
         &node("node --test"),
         "node",
         "node-test/fail",
-        Tool::NodeTest,
+        ProjectTool::NodeTest,
         ReportFormat::Tap
     ));
 }
@@ -121,7 +127,7 @@ fn pytest_reruns_by_node_identifiers() {
         files,
         "python",
         "pytest/fail",
-        Tool::Pytest,
+        ProjectTool::Pytest,
         ReportFormat::Pytest
     ));
 }
@@ -133,7 +139,7 @@ fn unittest_reruns_by_patterns_that_match_whole_names() {
         files,
         "python",
         "unittest/fail",
-        Tool::Unittest,
+        ProjectTool::Unittest,
         ReportFormat::Unittest
     ));
 }
@@ -141,14 +147,20 @@ fn unittest_reruns_by_patterns_that_match_whole_names() {
 #[test]
 fn go_reruns_each_package_by_anchored_names_of_parents() {
     let files = "-- go/go.mod --\nmodule example.com/sample\n";
-    insta::assert_snapshot!(rerun(files, "go", "go-test/fail", Tool::GoTest, ReportFormat::GoTest));
+    insta::assert_snapshot!(rerun(
+        files,
+        "go",
+        "go-test/fail",
+        ProjectTool::GoTest,
+        ReportFormat::GoTest
+    ));
 }
 
 #[test]
 fn tests_of_another_project_are_not_rerun_here() {
     let profile = profile("-- rust/Cargo.toml --\n[package]\nname = \"x\"\n", "rust");
     let other = Selector {
-        tool: Tool::CargoTest,
+        tool: ProjectTool::CargoTest,
         directory: "elsewhere".to_owned(),
         package: None,
         target: None,
@@ -166,7 +178,7 @@ fn tests_of_another_project_are_not_rerun_here() {
 fn the_same_test_is_named_once() {
     let profile = profile("-- go.mod --\nmodule example.com/x\n", ".");
     let selector = |name: &str| Selector {
-        tool: Tool::GoTest,
+        tool: ProjectTool::GoTest,
         directory: ".".to_owned(),
         package: Some("example.com/x".to_owned()),
         target: None,

@@ -3,11 +3,11 @@
 use serde_json::Value;
 
 use crate::document::parse_jsonc;
-use crate::profile::{Command, Fact, Injection, Profile, SCRIPT_EXTENSIONS};
-use crate::tool::Tool;
+use crate::profile::{OptionPassing, Profile, ProfileField, ProjectCommand, SCRIPT_EXTENSIONS};
+use crate::tool::ProjectTool;
 
 use super::Project;
-use super::script::{self, Line, Script};
+use super::script::{self, ScriptCommand, ScriptShape};
 
 const BIOME: [&str; 4] = ["biome.json", "biome.jsonc", ".biome.json", ".biome.jsonc"];
 
@@ -66,25 +66,31 @@ impl Project<'_> {
     pub(super) fn add_lint(&self, profile: &mut Profile) {
         let settings = self
             .biome("linter", profile)
-            .map(|file| (Tool::Biome, file))
-            .or_else(|| self.settings(&OXLINT, "oxlint").map(|file| (Tool::Oxlint, file)))
-            .or_else(|| self.settings(&ESLINT, "eslintConfig").map(|file| (Tool::Eslint, file)));
+            .map(|file| (ProjectTool::Biome, file))
+            .or_else(|| self.settings(&OXLINT, "oxlint").map(|file| (ProjectTool::Oxlint, file)))
+            .or_else(|| {
+                self.settings(&ESLINT, "eslintConfig").map(|file| (ProjectTool::Eslint, file))
+            });
         if let Some((tool, file)) = settings {
             let line = self.script_line("lint", tool);
-            return profile.set(Fact::Lint, self.linter(tool, line.as_ref()), &file);
+            return profile.set(ProfileField::Lint, self.linter(tool, line.as_ref()), &file);
         }
         let Some(text) = self.package.script("lint") else { return };
         let command = match script::read(text) {
-            Script::Single(line) if is_linter(line.tool) => self.linter(line.tool, Some(&line)),
-            Script::EndsWith(line) if is_linter(line.tool) => self.through_linter(line.tool),
-            Script::Single(_) | Script::EndsWith(_) | Script::Opaque => self.opaque("lint"),
+            ScriptShape::Single(line) if is_linter(line.tool) => {
+                self.linter(line.tool, Some(&line))
+            }
+            ScriptShape::EndsWith(line) if is_linter(line.tool) => self.through_linter(line.tool),
+            ScriptShape::Single(_) | ScriptShape::EndsWith(_) | ScriptShape::Opaque => {
+                self.opaque("lint")
+            }
         };
-        profile.set(Fact::Lint, command, &self.manifest);
+        profile.set(ProfileField::Lint, command, &self.manifest);
     }
 
-    fn linter(&self, tool: Tool, line: Option<&Line>) -> Command {
+    fn linter(&self, tool: ProjectTool, line: Option<&ScriptCommand>) -> ProjectCommand {
         let (base, extensions) = match tool {
-            Tool::Biome => {
+            ProjectTool::Biome => {
                 ([self.program("biome"), vec!["check".to_owned()]].concat(), BIOME_EXTENSIONS)
             }
             other => (self.program(other.name()), SCRIPT_EXTENSIONS),
@@ -97,31 +103,31 @@ impl Project<'_> {
         };
         let whole = [base.clone(), kept, places].concat();
         let mut command =
-            Command::from_words(tool, self.directory, whole).per_file(base, extensions);
+            ProjectCommand::from_words(tool, self.directory, whole).per_file(base, extensions);
         command.environment = line.map(|line| line.environment.clone()).unwrap_or_default();
         command
     }
 
-    fn through_linter(&self, tool: Tool) -> Command {
+    fn through_linter(&self, tool: ProjectTool) -> ProjectCommand {
         let through = self.through_script("lint", tool);
         let linter = self.linter(tool, None);
-        Command { argv: through.argv, injection: through.injection, ..linter }
+        ProjectCommand { argv: through.argv, injection: through.injection, ..linter }
     }
 
     pub(super) fn add_format(&self, profile: &mut Profile) {
         if let Some(file) = self.biome("formatter", profile) {
-            return self.set_format(profile, Tool::Biome, &file);
+            return self.set_format(profile, ProjectTool::Biome, &file);
         }
         let settings = self.settings(&PRETTIER, "prettier");
         let needed = || self.package.needs("prettier").then(|| self.manifest.clone());
         if let Some(file) = settings.or_else(needed) {
-            self.set_format(profile, Tool::Prettier, &file);
+            self.set_format(profile, ProjectTool::Prettier, &file);
         }
     }
 
-    fn set_format(&self, profile: &mut Profile, tool: Tool, file: &str) {
+    fn set_format(&self, profile: &mut Profile, tool: ProjectTool, file: &str) {
         let (base, write, check, extensions): (_, &[&str], &[&str], _) = match tool {
-            Tool::Biome => (
+            ProjectTool::Biome => (
                 [self.program("biome"), vec!["format".to_owned()]].concat(),
                 &["--write"],
                 &[],
@@ -138,18 +144,18 @@ impl Project<'_> {
             let single: Vec<String> =
                 base.iter().cloned().chain(options.iter().map(|&w| w.to_owned())).collect();
             let whole = [single.clone(), vec![".".to_owned()]].concat();
-            Command::from_words(tool, self.directory, whole).per_file(single, extensions)
+            ProjectCommand::from_words(tool, self.directory, whole).per_file(single, extensions)
         };
-        profile.set(Fact::Format, command(write), file);
-        profile.set(Fact::FormatCheck, command(check), file);
+        profile.set(ProfileField::Format, command(write), file);
+        profile.set(ProfileField::FormatCheck, command(check), file);
     }
 
     pub(super) fn add_typecheck(&self, profile: &mut Profile) {
         let scripts = ["typecheck", "type-check", "check-types"];
         let script = scripts.iter().find_map(|name| Some((*name, self.package.script(name)?)));
         let line = script.and_then(|(_, text)| match script::read(text) {
-            Script::Single(line) if line.tool == Tool::Tsc => Some(line),
-            Script::Single(_) | Script::EndsWith(_) | Script::Opaque => None,
+            ScriptShape::Single(line) if line.tool == ProjectTool::Tsc => Some(line),
+            ScriptShape::Single(_) | ScriptShape::EndsWith(_) | ScriptShape::Opaque => None,
         });
         let settings = self.lookup.first(self.directory, &["tsconfig.json"]);
         let (command, file) = match (script, line, settings) {
@@ -158,29 +164,31 @@ impl Project<'_> {
             (None, None, Some(file)) => (self.compiler(&[]), file),
             (None, None, None) => return,
         };
-        profile.set(Fact::Typecheck, command, &file);
+        profile.set(ProfileField::Typecheck, command, &file);
     }
 
-    fn compiler(&self, arguments: &[String]) -> Command {
+    fn compiler(&self, arguments: &[String]) -> ProjectCommand {
         let waits =
             |word: &&String| !matches!(word.as_str(), "--watch" | "-w" | "--noEmit" | "--pretty");
         let kept = arguments.iter().filter(waits).cloned().collect();
         let argv = [self.program("tsc"), vec!["--noEmit".to_owned()], kept].concat();
-        Command::from_words(Tool::Tsc, self.directory, argv).extensions(SCRIPT_EXTENSIONS)
+        ProjectCommand::from_words(ProjectTool::Tsc, self.directory, argv)
+            .extensions(SCRIPT_EXTENSIONS)
     }
 
-    fn opaque(&self, script: &str) -> Command {
+    fn opaque(&self, script: &str) -> ProjectCommand {
         let argv = self.run_script(script);
-        let mut command = Command::from_words(Tool::Script, self.directory, argv).with("CI", "1");
-        command.injection = Injection::Impossible;
+        let mut command =
+            ProjectCommand::from_words(ProjectTool::Script, self.directory, argv).with("CI", "1");
+        command.injection = OptionPassing::Impossible;
         command
     }
 
     /// Returns the arguments of a script that runs just one tool.
-    fn script_line(&self, name: &str, tool: Tool) -> Option<Line> {
+    fn script_line(&self, name: &str, tool: ProjectTool) -> Option<ScriptCommand> {
         match script::read(self.package.script(name)?) {
-            Script::Single(line) if line.tool == tool => Some(line),
-            Script::Single(_) | Script::EndsWith(_) | Script::Opaque => None,
+            ScriptShape::Single(line) if line.tool == tool => Some(line),
+            ScriptShape::Single(_) | ScriptShape::EndsWith(_) | ScriptShape::Opaque => None,
         }
     }
 
@@ -213,8 +221,8 @@ impl Project<'_> {
     }
 }
 
-fn is_linter(tool: Tool) -> bool {
-    matches!(tool, Tool::Eslint | Tool::Biome | Tool::Oxlint)
+fn is_linter(tool: ProjectTool) -> bool {
+    matches!(tool, ProjectTool::Eslint | ProjectTool::Biome | ProjectTool::Oxlint)
 }
 
 fn kept(arguments: &[String]) -> Vec<String> {

@@ -3,7 +3,7 @@
 use crate::document::{matches, string_list};
 use crate::lookup::Lookup;
 use crate::paths;
-use crate::profile::{PackageManager, Problem};
+use crate::profile::{PackageManager, ProfileProblem};
 
 use super::MANIFEST;
 use super::package::Package;
@@ -65,7 +65,7 @@ fn by_lock(lookup: &Lookup<'_>, directory: &str) -> Option<Manager> {
 pub(super) fn members(
     lookup: &Lookup<'_>,
     directory: &str,
-) -> Result<Option<Vec<String>>, Problem> {
+) -> Result<Option<Vec<String>>, ProfileProblem> {
     let file = paths::join(directory, PNPM_WORKSPACE);
     if let Some(text) = lookup.read(&file)? {
         let members = string_list(&file, &text, "packages")?;

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::document::parse_json;
 use crate::lookup::Lookup;
-use crate::profile::Problem;
+use crate::profile::ProfileProblem;
 
 /// Where a package lists what it needs.
 const DEPENDENCIES: [&str; 4] =
@@ -33,12 +33,12 @@ pub(super) struct Package {
 
 impl Package {
     /// Reads a file that is there.
-    pub(super) fn read(lookup: &Lookup<'_>, file: &str) -> Result<Self, Problem> {
+    pub(super) fn read(lookup: &Lookup<'_>, file: &str) -> Result<Self, ProfileProblem> {
         let text = lookup.read(file)?.unwrap_or_default();
         let value = parse_json(file, &text)?;
         match value {
             Value::Object(_) => Ok(Self::from(&value)),
-            _ => Err(Problem {
+            _ => Err(ProfileProblem {
                 file: file.to_owned(),
                 line: Some(1),
                 message: "must hold an object".to_owned(),

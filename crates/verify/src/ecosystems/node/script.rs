@@ -1,22 +1,22 @@
 //! Reading the one-line scripts of a package.json as far as that is safe.
 
-use crate::tool::Tool;
+use crate::tool::ProjectTool;
 
 /// What a script does.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Script {
+pub(super) enum ScriptShape {
     /// One command that is understood.
-    Single(Line),
+    Single(ScriptCommand),
     /// Several; options added at the end reach the last one, which is understood.
-    EndsWith(Line),
+    EndsWith(ScriptCommand),
     /// Anything else.
     Opaque,
 }
 
 /// A command with the variables set in front of it.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Line {
-    pub(super) tool: Tool,
+pub(super) struct ScriptCommand {
+    pub(super) tool: ProjectTool,
     pub(super) environment: Vec<(String, String)>,
     /// What follows the program.
     pub(super) arguments: Vec<String>,
@@ -36,13 +36,13 @@ const STARTERS: [&[&str]; 9] = [
 ];
 
 /// Reads a script.
-pub(super) fn read(text: &str) -> Script {
+pub(super) fn read(text: &str) -> ScriptShape {
     let segments: Vec<&str> = text.split("&&").collect();
     let last = segments.last().copied().unwrap_or_default();
     match (read_line(last), segments.len()) {
-        (Some(line), 1) => Script::Single(line),
-        (Some(line), _) => Script::EndsWith(line),
-        (None, _) => Script::Opaque,
+        (Some(line), 1) => ScriptShape::Single(line),
+        (Some(line), _) => ScriptShape::EndsWith(line),
+        (None, _) => ScriptShape::Opaque,
     }
 }
 
@@ -51,7 +51,7 @@ pub(super) fn is_placeholder(text: &str) -> bool {
     text.contains("no test specified")
 }
 
-fn read_line(text: &str) -> Option<Line> {
+fn read_line(text: &str) -> Option<ScriptCommand> {
     let words = split(text)?;
     let mut rest = words.as_slice();
     let mut environment = Vec::new();
@@ -66,8 +66,8 @@ fn read_line(text: &str) -> Option<Line> {
             break;
         }
     }
-    let tool = Tool::recognise(rest)?;
-    Some(Line { tool, environment, arguments: rest[1..].to_vec() })
+    let tool = ProjectTool::recognise(rest)?;
+    Some(ScriptCommand { tool, environment, arguments: rest[1..].to_vec() })
 }
 
 fn assignment(word: &str) -> Option<(String, String)> {
@@ -105,8 +105,8 @@ fn split(text: &str) -> Option<Vec<String>> {
 mod tests {
     use super::*;
 
-    fn single(tool: Tool, environment: &[(&str, &str)], arguments: &[&str]) -> Script {
-        Script::Single(Line {
+    fn single(tool: ProjectTool, environment: &[(&str, &str)], arguments: &[&str]) -> ScriptShape {
+        ScriptShape::Single(ScriptCommand {
             tool,
             environment: environment.iter().map(|(n, v)| ((*n).into(), (*v).into())).collect(),
             arguments: arguments.iter().map(|&a| a.into()).collect(),
@@ -115,32 +115,35 @@ mod tests {
 
     #[test]
     fn a_single_command_is_taken_apart() {
-        assert_eq!(read("jest --ci 'a b'"), single(Tool::Jest, &[], &["--ci", "a b"]));
+        assert_eq!(read("jest --ci 'a b'"), single(ProjectTool::Jest, &[], &["--ci", "a b"]));
         assert_eq!(
             read("cross-env NODE_ENV=test npx vitest"),
-            single(Tool::Vitest, &[("NODE_ENV", "test")], &[])
+            single(ProjectTool::Vitest, &[("NODE_ENV", "test")], &[])
         );
         assert_eq!(
             read("NODE_OPTIONS=--experimental-vm-modules jest"),
-            single(Tool::Jest, &[("NODE_OPTIONS", "--experimental-vm-modules")], &[])
+            single(ProjectTool::Jest, &[("NODE_OPTIONS", "--experimental-vm-modules")], &[])
         );
-        assert_eq!(read("node --test"), single(Tool::NodeTest, &[], &["--test"]));
+        assert_eq!(read("node --test"), single(ProjectTool::NodeTest, &[], &["--test"]));
     }
 
     #[test]
     fn only_the_last_of_several_commands_can_be_given_options() {
-        let Script::EndsWith(line) = read("tsc -b && vitest run") else { panic!() };
-        assert_eq!(line.tool, Tool::Vitest);
-        assert_eq!(read("vitest run && echo done"), Script::Opaque);
+        let ScriptShape::EndsWith(line) = read("tsc -b && vitest run") else { panic!() };
+        assert_eq!(line.tool, ProjectTool::Vitest);
+        assert_eq!(read("vitest run && echo done"), ScriptShape::Opaque);
     }
 
     #[test]
     fn what_needs_a_shell_stays_closed() {
         for text in ["jest | tee log", "jest $(files)", "jest \"$X\"", "jest; true", "./run.sh", ""]
         {
-            assert_eq!(read(text), Script::Opaque, "{text}");
+            assert_eq!(read(text), ScriptShape::Opaque, "{text}");
         }
         // A glob without quotes is the shell's; with them it is the tool's.
-        assert_eq!(read("mocha 'test/**/*.js'"), single(Tool::Mocha, &[], &["test/**/*.js"]));
+        assert_eq!(
+            read("mocha 'test/**/*.js'"),
+            single(ProjectTool::Mocha, &[], &["test/**/*.js"])
+        );
     }
 }

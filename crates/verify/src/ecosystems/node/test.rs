@@ -1,15 +1,18 @@
 //! Which runner a package's tests have.
 
-use crate::profile::{Command, Fact, Injection, PackageManager, Profile, SCRIPT_EXTENSIONS, Scope};
-use crate::tool::Tool;
+use crate::profile::{
+    Granularity, OptionPassing, PackageManager, Profile, ProfileField, ProjectCommand,
+    SCRIPT_EXTENSIONS,
+};
+use crate::tool::ProjectTool;
 
 use super::Project;
-use super::script::{self, Line, Script};
+use super::script::{self, ScriptCommand, ScriptShape};
 
 /// Settings files, the first that is found names the runner.
-const SETTINGS: [(Tool, &[&str]); 3] = [
+const SETTINGS: [(ProjectTool, &[&str]); 3] = [
     (
-        Tool::Vitest,
+        ProjectTool::Vitest,
         &[
             "vitest.config.ts",
             "vitest.config.js",
@@ -22,7 +25,7 @@ const SETTINGS: [(Tool, &[&str]); 3] = [
         ],
     ),
     (
-        Tool::Jest,
+        ProjectTool::Jest,
         &[
             "jest.config.js",
             "jest.config.ts",
@@ -32,7 +35,7 @@ const SETTINGS: [(Tool, &[&str]); 3] = [
         ],
     ),
     (
-        Tool::Mocha,
+        ProjectTool::Mocha,
         &[
             ".mocharc.js",
             ".mocharc.cjs",
@@ -102,90 +105,95 @@ impl Project<'_> {
         if let Some(text) = self.package.script("test").filter(|text| !script::is_placeholder(text))
         {
             let command = self.test_of_script(text);
-            return profile.set(Fact::Test, command, &self.manifest);
+            return profile.set(ProfileField::Test, command, &self.manifest);
         }
         if let Some((tool, file)) = self.runner_without_script() {
-            profile.set(Fact::Test, self.runner(tool, &[]), &file);
+            profile.set(ProfileField::Test, self.runner(tool, &[]), &file);
         }
     }
 
     /// A script of one known command is run without the package manager, unless other
     /// scripts hang on it; every other one is run as it is.
-    fn test_of_script(&self, text: &str) -> Command {
+    fn test_of_script(&self, text: &str) -> ProjectCommand {
         let hooked = ["pretest", "posttest"].iter().any(|name| self.package.script(name).is_some());
         match script::read(text) {
-            Script::Single(line) if is_runner(line.tool) && (!hooked || waits(&line)) => {
+            ScriptShape::Single(line) if is_runner(line.tool) && (!hooked || waits(&line)) => {
                 self.runner_of_line(line)
             }
             // What keeps it waiting cannot be taken out of a script, so the runner is run alone.
-            Script::EndsWith(line) if is_runner(line.tool) && waits(&line) => {
+            ScriptShape::EndsWith(line) if is_runner(line.tool) && waits(&line) => {
                 self.runner_of_line(line)
             }
-            Script::Single(line) | Script::EndsWith(line) if is_runner(line.tool) => {
+            ScriptShape::Single(line) | ScriptShape::EndsWith(line) if is_runner(line.tool) => {
                 self.through_script("test", line.tool)
             }
-            Script::Single(_) | Script::EndsWith(_) | Script::Opaque => self.opaque_test(),
+            ScriptShape::Single(_) | ScriptShape::EndsWith(_) | ScriptShape::Opaque => {
+                self.opaque_test()
+            }
         }
     }
 
-    fn opaque_test(&self) -> Command {
-        let mut command =
-            Command::from_words(Tool::Script, self.directory, self.run_script("test"));
+    fn opaque_test(&self) -> ProjectCommand {
+        let mut command = ProjectCommand::from_words(
+            ProjectTool::Script,
+            self.directory,
+            self.run_script("test"),
+        );
         // The script may end in a runner that is installed, which then serves for single files.
-        let known = [Tool::Vitest, Tool::Jest, Tool::Mocha];
+        let known = [ProjectTool::Vitest, ProjectTool::Jest, ProjectTool::Mocha];
         if let Some(tool) = known.into_iter().find(|tool| self.has_program(tool.name())) {
             command.file_argv = self.runner(tool, &[]).file_argv;
-            command.scope = Scope::Files;
+            command.scope = Granularity::Files;
         }
-        command.injection = Injection::Impossible;
+        command.injection = OptionPassing::Impossible;
         command.with("CI", "1")
     }
 
     /// Runs a script whose last command is a tool that options can reach.
-    pub(super) fn through_script(&self, name: &str, tool: Tool) -> Command {
+    pub(super) fn through_script(&self, name: &str, tool: ProjectTool) -> ProjectCommand {
         let direct = self.runner(tool, &[]);
         let argv = self.run_script(name);
         let injection = match self.manager.kind {
-            PackageManager::Npm => Injection::ScriptAfterDashes,
-            _ => Injection::Script,
+            PackageManager::Npm => OptionPassing::ScriptAfterDashes,
+            _ => OptionPassing::Script,
         };
-        Command { argv, injection, ..direct }
+        ProjectCommand { argv, injection, ..direct }
     }
 
-    fn runner_of_line(&self, line: Line) -> Command {
+    fn runner_of_line(&self, line: ScriptCommand) -> ProjectCommand {
         let mut command = self.runner(line.tool, &line.arguments);
         command.environment.extend(line.environment);
         command
     }
 
     /// Builds the command of a runner with the arguments that a script gives it.
-    pub(super) fn runner(&self, tool: Tool, arguments: &[String]) -> Command {
+    pub(super) fn runner(&self, tool: ProjectTool, arguments: &[String]) -> ProjectCommand {
         let base = match tool {
-            Tool::NodeTest => vec!["node".to_owned(), "--test".to_owned()],
-            Tool::BunTest => vec!["bun".to_owned(), "test".to_owned()],
-            Tool::Vitest => [self.program("vitest"), vec!["run".to_owned()]].concat(),
+            ProjectTool::NodeTest => vec!["node".to_owned(), "--test".to_owned()],
+            ProjectTool::BunTest => vec!["bun".to_owned(), "test".to_owned()],
+            ProjectTool::Vitest => [self.program("vitest"), vec!["run".to_owned()]].concat(),
             other => self.program(other.name()),
         };
         let (options, files) = sort(arguments);
         let single = [base, options].concat();
         let whole = [single.clone(), files].concat();
-        Command::from_words(tool, self.directory, whole)
+        ProjectCommand::from_words(tool, self.directory, whole)
             .per_file(single, SCRIPT_EXTENSIONS)
             .with("CI", "1")
     }
 
-    fn runner_without_script(&self) -> Option<(Tool, String)> {
+    fn runner_without_script(&self) -> Option<(ProjectTool, String)> {
         let settings = SETTINGS.iter().find_map(|(tool, names)| {
             self.lookup.first(self.directory, names).map(|file| (*tool, file))
         });
         let in_manifest = || {
-            [Tool::Vitest, Tool::Jest, Tool::Mocha].into_iter().find(|tool| {
+            [ProjectTool::Vitest, ProjectTool::Jest, ProjectTool::Mocha].into_iter().find(|tool| {
                 self.package.settings.contains(&tool.name()) || self.package.needs(tool.name())
             })
         };
         settings
             .or_else(|| in_manifest().map(|tool| (tool, self.manifest.clone())))
-            .or_else(|| self.bun().map(|file| (Tool::BunTest, file)))
+            .or_else(|| self.bun().map(|file| (ProjectTool::BunTest, file)))
     }
 
     fn bun(&self) -> Option<String> {
@@ -193,12 +201,19 @@ impl Project<'_> {
     }
 }
 
-fn is_runner(tool: Tool) -> bool {
-    matches!(tool, Tool::Jest | Tool::Vitest | Tool::Mocha | Tool::NodeTest | Tool::BunTest)
+fn is_runner(tool: ProjectTool) -> bool {
+    matches!(
+        tool,
+        ProjectTool::Jest
+            | ProjectTool::Vitest
+            | ProjectTool::Mocha
+            | ProjectTool::NodeTest
+            | ProjectTool::BunTest
+    )
 }
 
 /// Tells whether a command would wait for changes.
-fn waits(line: &Line) -> bool {
+fn waits(line: &ScriptCommand) -> bool {
     line.arguments.iter().any(|word| WAITING.contains(&word.as_str()))
 }
 

@@ -2,8 +2,8 @@
 
 use crate::document::Toml;
 use crate::paths;
-use crate::profile::{Command, Fact, Profile, words};
-use crate::tool::Tool;
+use crate::profile::{Profile, ProfileField, ProjectCommand, words};
+use crate::tool::ProjectTool;
 
 use super::{PYPROJECT, Project};
 
@@ -23,29 +23,33 @@ const REQUIREMENTS: [&str; 7] = [
 impl Project<'_> {
     pub(super) fn add_lint(&self, profile: &mut Profile) {
         let settings = [
-            (Tool::Ruff, self.ruff_settings()),
-            (Tool::Flake8, self.flake8_settings()),
-            (Tool::Pylint, self.pylint_settings()),
+            (ProjectTool::Ruff, self.ruff_settings()),
+            (ProjectTool::Flake8, self.flake8_settings()),
+            (ProjectTool::Pylint, self.pylint_settings()),
         ];
         let named = settings.into_iter().find_map(|(tool, file)| Some((tool, file?)));
         let mentioned = || {
-            [Tool::Ruff, Tool::Flake8, Tool::Pylint]
+            [ProjectTool::Ruff, ProjectTool::Flake8, ProjectTool::Pylint]
                 .into_iter()
                 .find_map(|tool| Some((tool, self.mention(tool.name())?)))
         };
         match named.or_else(mentioned) {
-            Some((tool, file)) => profile.set(Fact::Lint, self.linter(tool), &file),
-            None => profile.set(Fact::Lint, self.linter(Tool::Ruff).assumed(), &self.marker),
+            Some((tool, file)) => profile.set(ProfileField::Lint, self.linter(tool), &file),
+            None => profile.set(
+                ProfileField::Lint,
+                self.linter(ProjectTool::Ruff).assumed(),
+                &self.marker,
+            ),
         }
     }
 
-    fn linter(&self, tool: Tool) -> Command {
+    fn linter(&self, tool: ProjectTool) -> ProjectCommand {
         let base = match tool {
-            Tool::Ruff => [self.program("ruff"), words(&["check"])].concat(),
+            ProjectTool::Ruff => [self.program("ruff"), words(&["check"])].concat(),
             other => self.program(other.name()),
         };
         let whole = [base.clone(), words(&["."])].concat();
-        Command::from_words(tool, self.directory, whole).per_file(base, EXTENSIONS)
+        ProjectCommand::from_words(tool, self.directory, whole).per_file(base, EXTENSIONS)
     }
 
     pub(super) fn add_format(&self, profile: &mut Profile) {
@@ -53,26 +57,26 @@ impl Project<'_> {
         let ruff = self.ruff_settings().or_else(|| self.mention("ruff"));
         // Somebody who has both lints with one and formats with the other.
         match (black(), ruff) {
-            (Some(file), _) => self.set_format(profile, Tool::Black, &file, false),
-            (None, Some(file)) => self.set_format(profile, Tool::RuffFormat, &file, false),
-            (None, None) => self.set_format(profile, Tool::RuffFormat, &self.marker, true),
+            (Some(file), _) => self.set_format(profile, ProjectTool::Black, &file, false),
+            (None, Some(file)) => self.set_format(profile, ProjectTool::RuffFormat, &file, false),
+            (None, None) => self.set_format(profile, ProjectTool::RuffFormat, &self.marker, true),
         }
     }
 
-    fn set_format(&self, profile: &mut Profile, tool: Tool, file: &str, assumed: bool) {
+    fn set_format(&self, profile: &mut Profile, tool: ProjectTool, file: &str, assumed: bool) {
         let base = match tool {
-            Tool::Black => self.program("black"),
+            ProjectTool::Black => self.program("black"),
             _ => [self.program("ruff"), words(&["format"])].concat(),
         };
         let command = |options: &[&str]| {
             let single = [base.clone(), words(options)].concat();
             let whole = [single.clone(), words(&["."])].concat();
-            let command =
-                Command::from_words(tool, self.directory, whole).per_file(single, EXTENSIONS);
-            Command { assumed, ..command }
+            let command = ProjectCommand::from_words(tool, self.directory, whole)
+                .per_file(single, EXTENSIONS);
+            ProjectCommand { assumed, ..command }
         };
-        profile.set(Fact::Format, command(&[]), file);
-        profile.set(Fact::FormatCheck, command(&["--check"]), file);
+        profile.set(ProfileField::Format, command(&[]), file);
+        profile.set(ProfileField::FormatCheck, command(&["--check"]), file);
     }
 
     pub(super) fn add_typecheck(&self, profile: &mut Profile) {
@@ -83,25 +87,30 @@ impl Project<'_> {
             .table("tool.mypy")
             .or_else(|| self.lookup.first(self.directory, &["mypy.ini", ".mypy.ini"]))
             .or_else(|| self.section("setup.cfg", "mypy"));
-        let named =
-            mypy.map(|file| (Tool::Mypy, file)).or(pyright.map(|file| (Tool::Pyright, file)));
+        let named = mypy
+            .map(|file| (ProjectTool::Mypy, file))
+            .or(pyright.map(|file| (ProjectTool::Pyright, file)));
         let mentioned = || {
-            [Tool::Mypy, Tool::Pyright]
+            [ProjectTool::Mypy, ProjectTool::Pyright]
                 .into_iter()
                 .find_map(|tool| Some((tool, self.mention(tool.name())?)))
         };
         match named.or_else(mentioned) {
-            Some((tool, file)) => profile.set(Fact::Typecheck, self.checker(tool), &file),
-            None => profile.set(Fact::Typecheck, self.checker(Tool::Mypy).assumed(), &self.marker),
+            Some((tool, file)) => profile.set(ProfileField::Typecheck, self.checker(tool), &file),
+            None => profile.set(
+                ProfileField::Typecheck,
+                self.checker(ProjectTool::Mypy).assumed(),
+                &self.marker,
+            ),
         }
     }
 
-    fn checker(&self, tool: Tool) -> Command {
+    fn checker(&self, tool: ProjectTool) -> ProjectCommand {
         let base = self.program(tool.name());
         // Pyright without a place takes the one from its settings.
-        let place: &[&str] = if tool == Tool::Mypy { &["."] } else { &[] };
+        let place: &[&str] = if tool == ProjectTool::Mypy { &["."] } else { &[] };
         let whole = [base.clone(), words(place)].concat();
-        Command::from_words(tool, self.directory, whole).per_file(base, EXTENSIONS)
+        ProjectCommand::from_words(tool, self.directory, whole).per_file(base, EXTENSIONS)
     }
 
     fn ruff_settings(&self) -> Option<String> {

@@ -1,8 +1,8 @@
 //! Which runner a Python project's tests have.
 
 use crate::paths;
-use crate::profile::{Command, Fact, Profile, words};
-use crate::tool::Tool;
+use crate::profile::{Profile, ProfileField, ProjectCommand, words};
+use crate::tool::ProjectTool;
 
 use super::Project;
 
@@ -15,18 +15,19 @@ const MAX_SAMPLES: usize = 5;
 impl Project<'_> {
     pub(super) fn add_test(&self, profile: &mut Profile) {
         match (self.pytest_evidence(), self.unittest_evidence()) {
-            (Some(file), _) => profile.set(Fact::Test, self.pytest(), &file),
-            (None, Some(file)) => profile.set(Fact::Test, self.unittest(), &file),
-            (None, None) => profile.set(Fact::Test, self.pytest().assumed(), &self.marker),
+            (Some(file), _) => profile.set(ProfileField::Test, self.pytest(), &file),
+            (None, Some(file)) => profile.set(ProfileField::Test, self.unittest(), &file),
+            (None, None) => profile.set(ProfileField::Test, self.pytest().assumed(), &self.marker),
         }
     }
 
-    fn pytest(&self) -> Command {
+    fn pytest(&self) -> ProjectCommand {
         let argv = self.program("pytest");
-        Command::from_words(Tool::Pytest, self.directory, argv.clone()).per_file(argv, &["py"])
+        ProjectCommand::from_words(ProjectTool::Pytest, self.directory, argv.clone())
+            .per_file(argv, &["py"])
     }
 
-    fn unittest(&self) -> Command {
+    fn unittest(&self) -> ProjectCommand {
         let program = self.program("python");
         // Outside of an environment only the versioned name is sure to be there.
         let python = if program == ["python"] { words(&["python3"]) } else { program };
@@ -41,7 +42,8 @@ impl Project<'_> {
         if let Some(directory) = ["tests", "test"].into_iter().find(has_tests) {
             whole.extend(words(&["-s", directory]));
         }
-        Command::from_words(Tool::Unittest, self.directory, whole).per_file(single, &["py"])
+        ProjectCommand::from_words(ProjectTool::Unittest, self.directory, whole)
+            .per_file(single, &["py"])
     }
 
     fn pytest_evidence(&self) -> Option<String> {

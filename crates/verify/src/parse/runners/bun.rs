@@ -3,7 +3,7 @@
 use crate::parse::context::Context;
 use crate::parse::finding::{Finding, Severity};
 use crate::parse::report::Failure;
-use crate::parse::test::Parsed;
+use crate::parse::test::TestResults;
 use crate::parse::text;
 use crate::plan::Selector;
 
@@ -12,8 +12,8 @@ use super::junit::{Case, Ending, cases, count};
 /// The line above an error that belongs to no test, such as one of syntax.
 const OUTSIDE: &str = "# Unhandled error between tests";
 
-pub(super) fn read(context: &Context<'_>) -> Parsed {
-    let mut parsed = Parsed { unreadable: !context.has_files(), ..Parsed::default() };
+pub(super) fn read(context: &Context<'_>) -> TestResults {
+    let mut parsed = TestResults { unreadable: !context.has_files(), ..TestResults::default() };
     parsed.no_tests =
         context.stderr.contains("matched 0 tests") || context.stderr.contains("No tests found");
     for (_, document) in context.files() {

@@ -3,14 +3,14 @@
 use crate::parse::context::Context;
 use crate::parse::formats::{deno, javascript};
 use crate::parse::report::Failure;
-use crate::parse::test::Parsed;
+use crate::parse::test::TestResults;
 use crate::parse::text;
 use crate::plan::{ANCESTOR, Selector};
 
 use super::junit::{Case, Ending, cases, count};
 
-pub(super) fn read(context: &Context<'_>) -> Parsed {
-    let mut parsed = Parsed { unreadable: !context.has_files(), ..Parsed::default() };
+pub(super) fn read(context: &Context<'_>) -> TestResults {
+    let mut parsed = TestResults { unreadable: !context.has_files(), ..TestResults::default() };
     parsed.no_tests = context.stderr.contains("No test modules found");
     for (_, document) in context.files() {
         let all = cases(&document);

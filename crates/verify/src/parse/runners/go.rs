@@ -8,7 +8,7 @@ use crate::parse::context::Context;
 use crate::parse::finding::{Finding, Severity};
 use crate::parse::formats::lines;
 use crate::parse::report::Failure;
-use crate::parse::test::Parsed;
+use crate::parse::test::TestResults;
 use crate::parse::text;
 use crate::paths;
 use crate::plan::Selector;
@@ -16,10 +16,10 @@ use crate::plan::Selector;
 /// What was printed by each package and test.
 type Outputs = BTreeMap<(String, String), String>;
 
-pub(super) fn read(context: &Context<'_>) -> Parsed {
+pub(super) fn read(context: &Context<'_>) -> TestResults {
     let mut outputs = Outputs::new();
     let mut failed: Vec<(String, String)> = Vec::new();
-    let mut parsed = Parsed::default();
+    let mut parsed = TestResults::default();
     let mut build_output = String::new();
     for line in context.stdout.lines() {
         let event =
@@ -64,7 +64,7 @@ pub(super) fn read(context: &Context<'_>) -> Parsed {
 }
 
 /// A package that fails without a failed test was not built, or broke around its tests.
-fn package_failure(context: &Context<'_>, package: &str, printed: &str, parsed: &mut Parsed) {
+fn package_failure(context: &Context<'_>, package: &str, printed: &str, parsed: &mut TestResults) {
     let unbuilt = printed.contains("[build failed]") || printed.contains("[setup failed]");
     if unbuilt {
         if parsed.build_errors.is_empty() {

@@ -6,22 +6,22 @@ use crate::parse::context::Context;
 use crate::parse::finding::{Finding, Severity};
 use crate::parse::formats::javascript;
 use crate::parse::report::Failure;
-use crate::parse::test::Parsed;
+use crate::parse::test::TestResults;
 use crate::parse::text;
 use crate::paths;
 use crate::plan::Selector;
 
-pub(super) fn read(context: &Context<'_>) -> Parsed {
+pub(super) fn read(context: &Context<'_>) -> TestResults {
     let Some(report) = text::json(&context.report()) else {
         let build_errors = javascript::crash(context).into_iter().collect();
-        return Parsed {
+        return TestResults {
             build_errors,
             unreadable: true,
             no_tests: says_no_tests(context),
-            ..Parsed::default()
+            ..TestResults::default()
         };
     };
-    let mut parsed = Parsed { no_tests: says_no_tests(context), ..Parsed::default() };
+    let mut parsed = TestResults { no_tests: says_no_tests(context), ..TestResults::default() };
     for suite in report["testResults"].as_array().into_iter().flatten() {
         read_suite(context, suite, &mut parsed);
     }
@@ -33,7 +33,7 @@ fn says_no_tests(context: &Context<'_>) -> bool {
     says(&context.stderr) || says(&context.stdout)
 }
 
-fn read_suite(context: &Context<'_>, suite: &Value, parsed: &mut Parsed) {
+fn read_suite(context: &Context<'_>, suite: &Value, parsed: &mut TestResults) {
     let file = context.file(suite["name"].as_str().unwrap_or_default());
     let tests = suite["assertionResults"].as_array().map(Vec::as_slice).unwrap_or_default();
     for test in tests {

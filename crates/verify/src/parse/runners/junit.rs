@@ -2,11 +2,11 @@
 
 use crate::parse::context::Context;
 use crate::parse::report::{Counts, Failure};
-use crate::parse::test::Parsed;
+use crate::parse::test::TestResults;
 use crate::parse::text;
 use crate::paths;
 use crate::plan::Selector;
-use crate::tool::Tool;
+use crate::tool::ProjectTool;
 
 use super::xml::{Attributes, Event, events};
 
@@ -99,8 +99,8 @@ pub(super) fn count(counts: &mut Counts, ending: Ending) {
 }
 
 /// Reads the reports of runners that write nothing better.
-pub(super) fn read(context: &Context<'_>) -> Parsed {
-    let mut parsed = Parsed { unreadable: !context.has_files(), ..Parsed::default() };
+pub(super) fn read(context: &Context<'_>) -> TestResults {
+    let mut parsed = TestResults { unreadable: !context.has_files(), ..TestResults::default() };
     for (report, document) in context.files() {
         for case in cases(&document) {
             count(&mut parsed.counts, case.ending);
@@ -119,7 +119,7 @@ pub(super) fn read(context: &Context<'_>) -> Parsed {
 }
 
 fn failure(context: &Context<'_>, report: &str, case: &Case) -> Failure {
-    let java = matches!(context.invocation.tool, Tool::Maven | Tool::Gradle);
+    let java = matches!(context.invocation.tool, ProjectTool::Maven | ProjectTool::Gradle);
     let (file, line) = match (&case.file, java) {
         (Some(file), _) => (Some(context.file(file)), case.line),
         (None, true) => java_place(report, case),

@@ -6,16 +6,16 @@
 use crate::parse::context::Context;
 use crate::parse::formats::{cargo, rustc};
 use crate::parse::report::{Counts, Failure};
-use crate::parse::test::Parsed;
+use crate::parse::test::TestResults;
 use crate::parse::text;
 use crate::plan::Selector;
 
-pub(super) fn read(context: &Context<'_>) -> Parsed {
+pub(super) fn read(context: &Context<'_>) -> TestResults {
     let messages = cargo::read(context);
     let build_errors = messages.errors();
     let blocks = blocks(&context.stdout);
     let targets = targets(&context.stderr);
-    let mut parsed = Parsed { build_errors, ..Parsed::default() };
+    let mut parsed = TestResults { build_errors, ..TestResults::default() };
     if messages.failed && parsed.build_errors.is_empty() {
         parsed.build_errors = rustc::errors(context);
     }

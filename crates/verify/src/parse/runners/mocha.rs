@@ -5,17 +5,17 @@ use serde_json::Value;
 use crate::parse::context::Context;
 use crate::parse::formats::javascript;
 use crate::parse::report::Failure;
-use crate::parse::test::Parsed;
+use crate::parse::test::TestResults;
 use crate::parse::text;
 use crate::plan::Selector;
 
-pub(super) fn read(context: &Context<'_>) -> Parsed {
+pub(super) fn read(context: &Context<'_>) -> TestResults {
     let report = text::json(&context.report()).filter(|report| report["stats"].is_object());
     let Some(report) = report else {
         let build_errors = javascript::crash(context).into_iter().collect();
-        return Parsed { build_errors, unreadable: true, ..Parsed::default() };
+        return TestResults { build_errors, unreadable: true, ..TestResults::default() };
     };
-    let mut parsed = Parsed::default();
+    let mut parsed = TestResults::default();
     let number = |key: &str| report["stats"][key].as_u64().unwrap_or(0);
     parsed.counts.passed = number("passes");
     parsed.counts.skipped = number("pending");

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::parse::context::Context;
 use crate::parse::formats::rustc;
-use crate::parse::test::Parsed;
+use crate::parse::test::TestResults;
 use crate::plan::Selector;
 
 use super::libtest::panicked;
@@ -12,8 +12,9 @@ use super::libtest::panicked;
 /// What nextest answers when nothing matches.
 const NO_TESTS: i32 = 4;
 
-pub(super) fn read(context: &Context<'_>) -> Parsed {
-    let mut parsed = Parsed { no_tests: context.exit() == Some(NO_TESTS), ..Parsed::default() };
+pub(super) fn read(context: &Context<'_>) -> TestResults {
+    let mut parsed =
+        TestResults { no_tests: context.exit() == Some(NO_TESTS), ..TestResults::default() };
     for line in context.stdout.lines().filter(|line| line.starts_with('{')) {
         let Ok(event) = serde_json::from_str::<Value>(line) else { continue };
         if event["type"] != "test" {

@@ -3,7 +3,7 @@
 use crate::parse::context::Context;
 use crate::parse::finding::{Finding, Severity};
 use crate::parse::report::Failure;
-use crate::parse::test::Parsed;
+use crate::parse::test::TestResults;
 use crate::parse::text;
 use crate::plan::Selector;
 
@@ -18,9 +18,10 @@ const NO_TESTS: i32 = 5;
 /// What pytest says of a `conftest.py` that it cannot import, before it gives up.
 const BROKEN_SETTINGS: &str = "ImportError while loading conftest ";
 
-pub(super) fn read(context: &Context<'_>) -> Parsed {
+pub(super) fn read(context: &Context<'_>) -> TestResults {
     let no_tests = context.exit() == Some(NO_TESTS);
-    let mut parsed = Parsed { no_tests, unreadable: !context.has_files(), ..Parsed::default() };
+    let mut parsed =
+        TestResults { no_tests, unreadable: !context.has_files(), ..TestResults::default() };
     for (_, document) in context.files() {
         for case in cases(&document) {
             count(&mut parsed.counts, case.ending);

@@ -5,15 +5,15 @@ use serde_json::Value;
 use crate::parse::context::Context;
 use crate::parse::finding::{Finding, Severity};
 use crate::parse::report::Failure;
-use crate::parse::test::Parsed;
+use crate::parse::test::TestResults;
 use crate::parse::text;
 use crate::plan::Selector;
 
-pub(super) fn read(context: &Context<'_>) -> Parsed {
+pub(super) fn read(context: &Context<'_>) -> TestResults {
     let Some(report) = text::json(&context.report()) else {
-        return Parsed { unreadable: true, ..Parsed::default() };
+        return TestResults { unreadable: true, ..TestResults::default() };
     };
-    let mut parsed = Parsed::default();
+    let mut parsed = TestResults::default();
     for example in report["examples"].as_array().into_iter().flatten() {
         match example["status"].as_str() {
             Some("passed") => parsed.counts.passed += 1,

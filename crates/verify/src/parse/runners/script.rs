@@ -2,14 +2,17 @@
 
 use crate::parse::context::Context;
 use crate::parse::report::{Counts, Failure};
-use crate::parse::test::Parsed;
+use crate::parse::test::TestResults;
 use crate::parse::text;
 
 /// A script counts as one test: whether it ran any is not to be seen from outside.
-pub(super) fn read(context: &Context<'_>) -> Parsed {
-    let Some(status) = context.exit() else { return Parsed::default() };
+pub(super) fn read(context: &Context<'_>) -> TestResults {
+    let Some(status) = context.exit() else { return TestResults::default() };
     if status == 0 {
-        return Parsed { counts: Counts { passed: 1, ..Counts::default() }, ..Parsed::default() };
+        return TestResults {
+            counts: Counts { passed: 1, ..Counts::default() },
+            ..TestResults::default()
+        };
     }
     let failure = Failure {
         name: context.invocation.argv.join(" "),
@@ -20,5 +23,5 @@ pub(super) fn read(context: &Context<'_>) -> Parsed {
         rerun: None,
     };
     let counts = Counts { failed: 1, ..Counts::default() };
-    Parsed { counts, failures: vec![failure], ..Parsed::default() }
+    TestResults { counts, failures: vec![failure], ..TestResults::default() }
 }

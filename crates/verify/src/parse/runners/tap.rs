@@ -4,7 +4,7 @@ use crate::parse::context::Context;
 use crate::parse::finding::{Finding, Severity};
 use crate::parse::formats::javascript;
 use crate::parse::report::Failure;
-use crate::parse::test::Parsed;
+use crate::parse::test::TestResults;
 use crate::parse::text;
 use crate::plan::{ANCESTOR, Selector};
 
@@ -14,17 +14,17 @@ const INDENT: usize = 4;
 /// What Node writes behind a test that a name pattern leaves out.
 const FILTERED: &str = "test name does not match pattern";
 
-pub(super) fn read(context: &Context<'_>) -> Parsed {
+pub(super) fn read(context: &Context<'_>) -> TestResults {
     let report = context.report();
     if !report.contains("TAP version") {
         let build_errors = javascript::crash(context).into_iter().collect();
         let no_tests = context.stderr.contains("Could not find '");
-        return Parsed { build_errors, unreadable: true, no_tests, ..Parsed::default() };
+        return TestResults { build_errors, unreadable: true, no_tests, ..TestResults::default() };
     }
     let lines: Vec<&str> = report.lines().collect();
     // The number of tests stands at the end, unless the runner itself was ended early.
     let unreadable = !lines.iter().any(|line| line.starts_with("1.."));
-    let parsed = Parsed { unreadable, ..Parsed::default() };
+    let parsed = TestResults { unreadable, ..TestResults::default() };
     let mut reader =
         Reader { context, ancestors: Vec::new(), nested: false, comments: Vec::new(), parsed };
     let mut at = 0;
@@ -42,7 +42,7 @@ struct Reader<'a, 'b> {
     nested: bool,
     /// What was printed since the last test.
     comments: Vec<String>,
-    parsed: Parsed,
+    parsed: TestResults,
 }
 
 impl Reader<'_, '_> {

@@ -3,7 +3,7 @@
 use crate::parse::context::Context;
 use crate::parse::finding::{Finding, Severity};
 use crate::parse::report::{Counts, Failure};
-use crate::parse::test::Parsed;
+use crate::parse::test::TestResults;
 use crate::parse::text;
 use crate::plan::Selector;
 
@@ -18,9 +18,9 @@ const SINGLE: &str = "----------------------------------------------------------
 /// The module under which the loader reports a file that it could not load.
 const NOT_LOADED: &str = "unittest.loader._FailedTest";
 
-pub(super) fn read(context: &Context<'_>) -> Parsed {
+pub(super) fn read(context: &Context<'_>) -> TestResults {
     let output = &context.stderr;
-    let mut parsed = Parsed { counts: counts(output), ..Parsed::default() };
+    let mut parsed = TestResults { counts: counts(output), ..TestResults::default() };
     parsed.unreadable = !output.contains("\nRan ") && !output.starts_with("Ran ");
     parsed.no_tests = output.contains("NO TESTS RAN");
     for block in output.split(DOUBLE).skip(1) {

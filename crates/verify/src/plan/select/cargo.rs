@@ -3,25 +3,31 @@
 use std::collections::BTreeMap;
 
 use crate::paths;
-use crate::plan::{Place, Selector, Target};
-use crate::profile::{Command, Profile, words};
-use crate::tool::Tool;
+use crate::plan::{CommandScope, Selector, Target};
+use crate::profile::{Profile, ProjectCommand, words};
+use crate::tool::ProjectTool;
 
 /// Returns the words for a file, directory, package or name.
-pub(super) fn narrow(profile: &Profile, command: &Command, target: &Target<'_>) -> Vec<String> {
+pub(super) fn narrow(
+    profile: &Profile,
+    command: &ProjectCommand,
+    target: &Target<'_>,
+) -> Vec<String> {
     let (base, tail) = split(&command.argv);
-    let (base, part) = match target.place {
-        Place::Package(name) => (of_package_words(&base, name), Part::default()),
-        Place::File(path) => (base, part_of(profile, &paths::relative(&command.directory, path))),
-        Place::Directory(path) => {
+    let (base, part) = match target.scope {
+        CommandScope::Package(name) => (of_package_words(&base, name), Part::default()),
+        CommandScope::File(path) => {
+            (base, part_of(profile, &paths::relative(&command.directory, path)))
+        }
+        CommandScope::Directory(path) => {
             (base, part_of(profile, &format!("{}/", paths::relative(&command.directory, path))))
         }
-        Place::Project => (base, Part::default()),
+        CommandScope::Project => (base, Part::default()),
     };
     let filter = target.name.map(str::to_owned).or(part.module);
     match (command.tool, filter) {
         (_, None) => [base, part.words, tail].concat(),
-        (Tool::Nextest, Some(filter)) => [base, part.words, vec![filter], tail].concat(),
+        (ProjectTool::Nextest, Some(filter)) => [base, part.words, vec![filter], tail].concat(),
         (_, Some(filter)) => {
             let tail = if tail.is_empty() { words(&["--"]) } else { tail };
             [base, part.words, tail, vec![filter]].concat()
@@ -71,7 +77,7 @@ fn module(parts: &[&str]) -> Option<String> {
 }
 
 /// Returns the words for exactly some tests, one line for each target that has some.
-pub(super) fn rerun_test(command: &Command, tests: &[&Selector]) -> Vec<Vec<String>> {
+pub(super) fn rerun_test(command: &ProjectCommand, tests: &[&Selector]) -> Vec<Vec<String>> {
     let mut groups: BTreeMap<(Option<&str>, Option<&str>), Vec<&str>> = BTreeMap::new();
     for test in tests {
         groups
@@ -113,7 +119,7 @@ fn doc_words(names: &[&str]) -> Vec<String> {
 }
 
 /// Returns the words for exactly some tests.
-pub(super) fn rerun_nextest(command: &Command, tests: &[&Selector]) -> Vec<String> {
+pub(super) fn rerun_nextest(command: &ProjectCommand, tests: &[&Selector]) -> Vec<String> {
     let one = |test: &&Selector| {
         let binary = test.target.as_deref().map(|name| format!("binary(={}) & ", quote(name)));
         let package = test.package.as_deref().map(|name| format!("package(={}) & ", quote(name)));
@@ -131,7 +137,7 @@ fn quote(name: &str) -> String {
 }
 
 /// Returns the words for one package.
-pub(super) fn of_package(command: &Command, name: &str) -> Vec<String> {
+pub(super) fn of_package(command: &ProjectCommand, name: &str) -> Vec<String> {
     let (base, tail) = split(&command.argv);
     [of_package_words(&base, name), tail].concat()
 }

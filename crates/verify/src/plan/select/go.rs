@@ -3,17 +3,19 @@
 use std::collections::BTreeMap;
 
 use crate::paths;
-use crate::plan::{Place, Selector, Target};
-use crate::profile::{Command, words};
+use crate::plan::{CommandScope, Selector, Target};
+use crate::profile::{ProjectCommand, words};
 
 use super::{escape, exactly};
 
-pub(super) fn narrow(command: &Command, target: &Target<'_>) -> Vec<String> {
-    let place = match target.place {
-        Place::Project => command.argv.iter().filter(|word| is_package(word)).cloned().collect(),
-        Place::Package(name) => vec![name.to_owned()],
-        Place::Directory(path) => vec![package(command, path, true)],
-        Place::File(path) => {
+pub(super) fn narrow(command: &ProjectCommand, target: &Target<'_>) -> Vec<String> {
+    let place = match target.scope {
+        CommandScope::Project => {
+            command.argv.iter().filter(|word| is_package(word)).cloned().collect()
+        }
+        CommandScope::Package(name) => vec![name.to_owned()],
+        CommandScope::Directory(path) => vec![package(command, path, true)],
+        CommandScope::File(path) => {
             vec![package(command, paths::parent(path).unwrap_or(paths::TOP), false)]
         }
     };
@@ -40,7 +42,7 @@ pub(super) fn rerun(tests: &[&Selector]) -> Vec<Vec<String>> {
 }
 
 /// Returns the words that check a directory.
-pub(super) fn check(command: &Command, directory: &str, below: bool) -> Vec<String> {
+pub(super) fn check(command: &ProjectCommand, directory: &str, below: bool) -> Vec<String> {
     [base(&command.argv), vec![package(command, directory, below)]].concat()
 }
 
@@ -53,7 +55,7 @@ fn is_package(word: &str) -> bool {
     word.ends_with("...")
 }
 
-fn package(command: &Command, directory: &str, below: bool) -> String {
+fn package(command: &ProjectCommand, directory: &str, below: bool) -> String {
     let path = paths::relative(&command.directory, directory);
     let path = if path == paths::TOP { ".".to_owned() } else { format!("./{path}") };
     if below { format!("{path}/...") } else { path }

@@ -3,18 +3,18 @@
 use std::collections::BTreeMap;
 
 use crate::paths;
-use crate::plan::{Place, PlanError, Selector, Target};
-use crate::profile::{Command, words};
-use crate::tool::Tool;
+use crate::plan::{CommandScope, PlanError, Selector, Target};
+use crate::profile::{ProjectCommand, words};
+use crate::tool::ProjectTool;
 
 /// Keeps modules without a matching test from failing.
 const SOME_MODULES: &str = "-Dsurefire.failIfNoSpecifiedTests=false";
 
 pub(super) fn narrow_maven(
-    command: &Command,
+    command: &ProjectCommand,
     target: &Target<'_>,
 ) -> Result<Vec<String>, PlanError> {
-    let class = class(target.place, Tool::Maven)?;
+    let class = class(target.scope, ProjectTool::Maven)?;
     let class = class.unwrap_or_else(|| "*".to_owned());
     let pattern = match target.name {
         Some(name) if name.contains(['#', '.']) => name.to_owned(),
@@ -24,7 +24,7 @@ pub(super) fn narrow_maven(
     Ok([command.argv.clone(), vec![format!("-Dtest={pattern}"), SOME_MODULES.to_owned()]].concat())
 }
 
-pub(super) fn rerun_maven(command: &Command, tests: &[&Selector]) -> Vec<String> {
+pub(super) fn rerun_maven(command: &ProjectCommand, tests: &[&Selector]) -> Vec<String> {
     let mut classes: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for test in tests {
         classes.entry(test.target.as_deref().unwrap_or("*")).or_default().push(method(&test.name));
@@ -35,10 +35,10 @@ pub(super) fn rerun_maven(command: &Command, tests: &[&Selector]) -> Vec<String>
 }
 
 pub(super) fn narrow_gradle(
-    command: &Command,
+    command: &ProjectCommand,
     target: &Target<'_>,
 ) -> Result<Vec<String>, PlanError> {
-    let class = class(target.place, Tool::Gradle)?;
+    let class = class(target.scope, ProjectTool::Gradle)?;
     let pattern = match (class, target.name) {
         (_, Some(name)) if name.contains('.') => name.to_owned(),
         (Some(class), Some(name)) => format!("*{class}.{name}"),
@@ -49,7 +49,7 @@ pub(super) fn narrow_gradle(
     Ok([command.argv.clone(), words(&["--tests", &pattern])].concat())
 }
 
-pub(super) fn rerun_gradle(command: &Command, tests: &[&Selector]) -> Vec<String> {
+pub(super) fn rerun_gradle(command: &ProjectCommand, tests: &[&Selector]) -> Vec<String> {
     let pattern = |test: &&Selector| match &test.target {
         Some(class) => format!("{class}.{}", method(&test.name)),
         None => format!("*{}", method(&test.name)),
@@ -64,14 +64,14 @@ fn method(name: &str) -> &str {
 }
 
 /// The class that a file holds by convention.
-fn class(place: Place<'_>, tool: Tool) -> Result<Option<String>, PlanError> {
-    match place {
-        Place::Project => Ok(None),
-        Place::File(path) => {
+fn class(scope: CommandScope<'_>, tool: ProjectTool) -> Result<Option<String>, PlanError> {
+    match scope {
+        CommandScope::Project => Ok(None),
+        CommandScope::File(path) => {
             let name = paths::name(path);
             Ok(Some(name.split('.').next().unwrap_or(name).to_owned()))
         }
-        Place::Directory(_) => Err(PlanError::CannotNarrow { tool, what: "a directory" }),
-        Place::Package(_) => Err(PlanError::CannotNarrow { tool, what: "a package name" }),
+        CommandScope::Directory(_) => Err(PlanError::CannotNarrow { tool, what: "a directory" }),
+        CommandScope::Package(_) => Err(PlanError::CannotNarrow { tool, what: "a package name" }),
     }
 }

@@ -1,28 +1,28 @@
 //! Parts of Node projects.
 
-use crate::plan::{Place, PlanError, Selector, Target};
-use crate::profile::{Command, words};
-use crate::tool::Tool;
+use crate::plan::{CommandScope, PlanError, Selector, Target};
+use crate::profile::{ProjectCommand, words};
+use crate::tool::ProjectTool;
 
 use super::{by_file, escape, exactly, local, single};
 
 /// Returns the words for a file, a directory or a name.
 pub(super) fn narrow(
-    tool: Tool,
-    command: &Command,
+    tool: ProjectTool,
+    command: &ProjectCommand,
     target: &Target<'_>,
 ) -> Result<Vec<String>, PlanError> {
     let name = target.name.map(|name| name_words(tool, &escape(name))).unwrap_or_default();
-    let place = match target.place {
-        Place::Project => vec![],
-        Place::Package(_) => {
+    let place = match target.scope {
+        CommandScope::Project => vec![],
+        CommandScope::Package(_) => {
             return Err(PlanError::CannotNarrow {
                 tool,
                 what: "a package name; give its directory",
             });
         }
-        Place::File(path) => file_words(tool, &local(command, path)),
-        Place::Directory(path) => directory_words(tool, &local(command, path)),
+        CommandScope::File(path) => file_words(tool, &local(command, path)),
+        CommandScope::Directory(path) => directory_words(tool, &local(command, path)),
     };
     let base = if place.is_empty() { command_words(command) } else { single(command) };
     Ok(assemble(tool, base, name, place))
@@ -30,10 +30,14 @@ pub(super) fn narrow(
 
 /// Returns the words for exactly some tests, one line for each file: a name may stand in
 /// several files and fail in one.
-pub(super) fn rerun(tool: Tool, command: &Command, tests: &[&Selector]) -> Vec<Vec<String>> {
+pub(super) fn rerun(
+    tool: ProjectTool,
+    command: &ProjectCommand,
+    tests: &[&Selector],
+) -> Vec<Vec<String>> {
     let line = |(file, names): (&str, Vec<&str>)| {
         let place = if file.is_empty() { vec![] } else { file_words(tool, &local(command, file)) };
-        let names = if tool == Tool::NodeTest {
+        let names = if tool == ProjectTool::NodeTest {
             node_names(&names)
         } else {
             name_words(tool, &exactly(&names))
@@ -44,17 +48,22 @@ pub(super) fn rerun(tool: Tool, command: &Command, tests: &[&Selector]) -> Vec<V
 }
 
 /// A script that options cannot be added to is left aside for the runner itself.
-fn command_words(command: &Command) -> Vec<String> {
+fn command_words(command: &ProjectCommand) -> Vec<String> {
     match command.injection {
-        crate::profile::Injection::Direct => command.argv.clone(),
+        crate::profile::OptionPassing::Direct => command.argv.clone(),
         _ => single(command),
     }
 }
 
-fn assemble(tool: Tool, base: Vec<String>, names: Vec<String>, place: Vec<String>) -> Vec<String> {
+fn assemble(
+    tool: ProjectTool,
+    base: Vec<String>,
+    names: Vec<String>,
+    place: Vec<String>,
+) -> Vec<String> {
     match tool {
         // Node reads its options only in front of the first file.
-        Tool::NodeTest => {
+        ProjectTool::NodeTest => {
             let at = base.iter().position(|word| word == "--test").map_or(base.len(), |at| at + 1);
             [&base[..at], &names, &base[at..], &place].concat()
         }
@@ -62,10 +71,10 @@ fn assemble(tool: Tool, base: Vec<String>, names: Vec<String>, place: Vec<String
     }
 }
 
-fn name_words(tool: Tool, pattern: &str) -> Vec<String> {
+fn name_words(tool: ProjectTool, pattern: &str) -> Vec<String> {
     match tool {
-        Tool::Mocha => words(&["--grep", pattern]),
-        Tool::NodeTest => vec![format!("--test-name-pattern={pattern}")],
+        ProjectTool::Mocha => words(&["--grep", pattern]),
+        ProjectTool::NodeTest => vec![format!("--test-name-pattern={pattern}")],
         _ => words(&["-t", pattern]),
     }
 }
@@ -87,21 +96,21 @@ fn node_names(names: &[&str]) -> Vec<String> {
     patterns
 }
 
-fn file_words(tool: Tool, path: &str) -> Vec<String> {
+fn file_words(tool: ProjectTool, path: &str) -> Vec<String> {
     match tool {
         // Otherwise the path would be a regular expression.
-        Tool::Jest => words(&["--runTestsByPath", path]),
+        ProjectTool::Jest => words(&["--runTestsByPath", path]),
         // Without a slash at the front it would be a filter on names.
-        Tool::BunTest if !path.contains('/') => vec![format!("./{path}")],
+        ProjectTool::BunTest if !path.contains('/') => vec![format!("./{path}")],
         _ => vec![path.to_owned()],
     }
 }
 
-fn directory_words(tool: Tool, path: &str) -> Vec<String> {
+fn directory_words(tool: ProjectTool, path: &str) -> Vec<String> {
     match tool {
-        Tool::Jest => vec![format!("{}/", escape(path))],
-        Tool::Mocha => words(&["--recursive", path]),
-        Tool::Vitest => vec![format!("{path}/")],
+        ProjectTool::Jest => vec![format!("{}/", escape(path))],
+        ProjectTool::Mocha => words(&["--recursive", path]),
+        ProjectTool::Vitest => vec![format!("{path}/")],
         _ => vec![path.to_owned()],
     }
 }

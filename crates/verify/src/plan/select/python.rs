@@ -1,16 +1,16 @@
 //! Parts of Python projects.
 
-use crate::plan::{Place, PlanError, Selector, Target};
-use crate::profile::{Command, words};
-use crate::tool::Tool;
+use crate::plan::{CommandScope, PlanError, Selector, Target};
+use crate::profile::{ProjectCommand, words};
+use crate::tool::ProjectTool;
 
 use super::{local, single};
 
 pub(super) fn narrow_pytest(
-    command: &Command,
+    command: &ProjectCommand,
     target: &Target<'_>,
 ) -> Result<Vec<String>, PlanError> {
-    let path = path(command, target.place, Tool::Pytest)?;
+    let path = path(command, target.scope, ProjectTool::Pytest)?;
     let base = if path.is_some() { single(command) } else { command.argv.clone() };
     let selection = match (path, target.name) {
         (path, None) => path.into_iter().collect(),
@@ -32,24 +32,24 @@ fn keyword(name: &str) -> &str {
     name.split('[').next().unwrap_or(name)
 }
 
-pub(super) fn rerun_pytest(command: &Command, tests: &[&Selector]) -> Vec<String> {
+pub(super) fn rerun_pytest(command: &ProjectCommand, tests: &[&Selector]) -> Vec<String> {
     let nodes = tests.iter().map(|test| test.name.clone()).collect();
     [single(command), nodes].concat()
 }
 
 pub(super) fn narrow_unittest(
-    command: &Command,
+    command: &ProjectCommand,
     target: &Target<'_>,
 ) -> Result<Vec<String>, PlanError> {
     let name = target.name.map(|name| words(&["-k", name])).unwrap_or_default();
-    match target.place {
-        Place::Directory(directory) => {
+    match target.scope {
+        CommandScope::Directory(directory) => {
             let discover = words(&["-m", "unittest", "discover", "-v", "-s"]);
             let python: Vec<String> =
                 command.argv.iter().take_while(|word| *word != "-m").cloned().collect();
             Ok([python, discover, vec![local(command, directory)], name].concat())
         }
-        place => Ok(match path(command, place, Tool::Unittest)? {
+        place => Ok(match path(command, place, ProjectTool::Unittest)? {
             Some(path) => [single(command), name, vec![path]].concat(),
             None => [command.argv.clone(), name].concat(),
         }),
@@ -57,18 +57,22 @@ pub(super) fn narrow_unittest(
 }
 
 /// Discovery gives the tests their names, so it is discovery that finds them again.
-pub(super) fn rerun_unittest(command: &Command, tests: &[&Selector]) -> Vec<String> {
+pub(super) fn rerun_unittest(command: &ProjectCommand, tests: &[&Selector]) -> Vec<String> {
     // A pattern with a star must match the whole name, one without any part of it.
     let pattern = |test: &&Selector| format!("*{}", test.name.replace('[', "[[]"));
     let patterns = tests.iter().flat_map(|test| ["-k".to_owned(), pattern(test)]).collect();
     [command.argv.clone(), patterns].concat()
 }
 
-fn path(command: &Command, place: Place<'_>, tool: Tool) -> Result<Option<String>, PlanError> {
-    match place {
-        Place::Project => Ok(None),
-        Place::File(path) | Place::Directory(path) => Ok(Some(local(command, path))),
-        Place::Package(_) => {
+fn path(
+    command: &ProjectCommand,
+    scope: CommandScope<'_>,
+    tool: ProjectTool,
+) -> Result<Option<String>, PlanError> {
+    match scope {
+        CommandScope::Project => Ok(None),
+        CommandScope::File(path) | CommandScope::Directory(path) => Ok(Some(local(command, path))),
+        CommandScope::Package(_) => {
             Err(PlanError::CannotNarrow { tool, what: "a package name; give its directory" })
         }
     }

@@ -45,7 +45,7 @@ fn names(detected: &BTreeSet<&'static str>) -> String {
 }
 
 /// Chooses among the projects of a workspace, as [`crate::detect_all`] returns them.
-pub fn choose<'a>(
+pub fn choose_projects<'a>(
     profiles: &'a [Profile],
     language: Option<&str>,
 ) -> Result<Vec<&'a Profile>, ChoiceError> {
@@ -123,26 +123,30 @@ mod tests {
     fn a_language_is_found_in_any_case_and_with_blanks_around() {
         let profiles = [profile(Ecosystem::Go, "."), profile(Ecosystem::Rust, ".")];
         for language in ["go", "GO", "Go", "  go  ", "golang"] {
-            assert_eq!(choose(&profiles, Some(language)).unwrap(), [&profiles[0]], "{language}");
+            assert_eq!(
+                choose_projects(&profiles, Some(language)).unwrap(),
+                [&profiles[0]],
+                "{language}"
+            );
         }
-        assert_eq!(roots(choose(&profiles, Some("all"))), [".", "."]);
+        assert_eq!(roots(choose_projects(&profiles, Some("all"))), [".", "."]);
     }
 
     #[test]
     fn the_refusals_have_the_texts_of_the_reference() {
         let none: [Profile; 0] = [];
         assert_eq!(
-            text(choose(&none, Some("go"))),
+            text(choose_projects(&none, Some("go"))),
             "no supported project detected in workspace root"
         );
         let two = [profile(Ecosystem::Rust, "."), profile(Ecosystem::Go, ".")];
         assert_eq!(
-            text(choose(&two, None)),
+            text(choose_projects(&two, None)),
             "polyglot workspace: 2 project types detected (go, rust) — pass `language` to pick one"
         );
         let go = [profile(Ecosystem::Go, ".")];
         assert_eq!(
-            text(choose(&go, Some(" Rust "))),
+            text(choose_projects(&go, Some(" Rust "))),
             "language \"rust\" not detected in workspace; detected: go"
         );
     }
@@ -150,9 +154,9 @@ mod tests {
     #[test]
     fn the_workspaces_own_project_comes_before_nested_ones_unless_another_language_is_named() {
         let profiles = [profile(Ecosystem::Node, "."), profile(Ecosystem::Rust, "native")];
-        assert_eq!(roots(choose(&profiles, None)), ["."]);
-        assert_eq!(roots(choose(&profiles, Some("rust"))), ["native"]);
-        assert_eq!(roots(choose(&profiles, Some("all"))), ["."]);
+        assert_eq!(roots(choose_projects(&profiles, None)), ["."]);
+        assert_eq!(roots(choose_projects(&profiles, Some("rust"))), ["native"]);
+        assert_eq!(roots(choose_projects(&profiles, Some("all"))), ["."]);
     }
 
     #[test]
@@ -162,16 +166,16 @@ mod tests {
             profile(Ecosystem::Rust, "b"),
             profile(Ecosystem::Rust, "a/inner"),
         ];
-        assert_eq!(roots(choose(&profiles, None)), ["a", "b"]);
+        assert_eq!(roots(choose_projects(&profiles, None)), ["a", "b"]);
     }
 
     #[test]
     fn aliases_mean_what_people_mean_by_them() {
         let deno = [profile(Ecosystem::Deno, ".")];
-        assert_eq!(roots(choose(&deno, Some("typescript"))), ["."]);
+        assert_eq!(roots(choose_projects(&deno, Some("typescript"))), ["."]);
         let both = [profile(Ecosystem::Deno, "."), profile(Ecosystem::Node, ".")];
-        assert_eq!(choose(&both, Some("javascript")).unwrap(), [&both[1]]);
+        assert_eq!(choose_projects(&both, Some("javascript")).unwrap(), [&both[1]]);
         let java = [profile(Ecosystem::Java, ".")];
-        assert_eq!(roots(choose(&java, Some("Kotlin"))), ["."]);
+        assert_eq!(roots(choose_projects(&java, Some("Kotlin"))), ["."]);
     }
 }
