@@ -3,8 +3,8 @@
 use std::pin::Pin;
 
 use carrel_store::{
-    Comment, IssueAnswer, IssueChange, IssueFilter, Issues, Journal, NewComment, NewIssue, NewRun,
-    Note, RunFilter, RunRecord, StoredIssue, Taken, Tenure,
+    Comment, IssueChange, IssueFilter, IssueOutcome, IssueStore, Journal, JournalRecord,
+    NewComment, NewIssue, NewRun, RunFilter, RunRecord, StoredIssue, Tenure, TenureOutcome,
 };
 use futures_util::future::join_all;
 use pretty_assertions::assert_eq;
@@ -16,28 +16,28 @@ const HERE: &str = "local";
 const ELSEWHERE: &str = "linear:other";
 
 /// What keeps both.
-pub trait Kept: Journal + Issues {}
+pub trait ConductorStore: Journal + IssueStore {}
 
-impl<T: Journal + Issues> Kept for T {}
+impl<T: Journal + IssueStore> ConductorStore for T {}
 
 /// Takes a scope that is free.
-pub async fn take(store: &dyn Kept, scope: &str, holder: &str) -> Tenure {
-    match store.take(scope, holder, at(0)).await.unwrap() {
-        Taken::Yours(tenure) => tenure,
-        Taken::Held { by } => panic!("{by} has it"),
+pub async fn take(store: &dyn ConductorStore, scope: &str, holder: &str) -> Tenure {
+    match store.acquire(scope, holder, at(0)).await.unwrap() {
+        TenureOutcome::Acquired(tenure) => tenure,
+        TenureOutcome::Held { by } => panic!("{by} has it"),
     }
 }
 
-async fn here(store: &dyn Kept) -> Tenure {
+async fn here(store: &dyn ConductorStore) -> Tenure {
     take(store, HERE, "a test").await
 }
 
-pub fn save(issue: &str, entry: Value) -> Note {
-    Note::Save { issue: issue.to_owned(), entry }
+pub fn save(issue: &str, entry: Value) -> JournalRecord {
+    JournalRecord::Save { issue: issue.to_owned(), entry }
 }
 
-fn began(run: u64, issue: &str) -> Note {
-    Note::Began(NewRun {
+fn began(run: u64, issue: &str) -> JournalRecord {
+    JournalRecord::RunStarted(NewRun {
         run,
         issue: issue.to_owned(),
         identifier: issue.to_uppercase(),
@@ -63,56 +63,61 @@ fn record(run: u64, issue: &str) -> RunRecord {
     }
 }
 
-fn ended(run: u64) -> Note {
-    Note::Ended { run, outcome: "failed".to_owned(), error: Some("it broke".to_owned()) }
+fn ended(run: u64) -> JournalRecord {
+    JournalRecord::RunEnded {
+        run,
+        outcome: "failed".to_owned(),
+        error: Some("it broke".to_owned()),
+    }
 }
 
-pub async fn entries_are_kept_by_scope_and_issue(store: &dyn Kept) {
+pub async fn entries_are_kept_by_scope_and_issue(store: &dyn ConductorStore) {
     let here = here(store).await;
     let elsewhere = take(store, ELSEWHERE, "another test").await;
     let notes = vec![save("a", json!({ "n": 1 })), save("b", json!({ "n": 2 }))];
-    store.note(&here, notes, at(1)).await.unwrap();
-    store.note(&elsewhere, vec![save("a", json!("other"))], at(1)).await.unwrap();
-    let erase = Note::Erase { issue: "b".to_owned() };
-    store.note(&here, vec![save("a", json!({ "n": 3 })), erase], at(2)).await.unwrap();
+    store.append(&here, notes, at(1)).await.unwrap();
+    store.append(&elsewhere, vec![save("a", json!("other"))], at(1)).await.unwrap();
+    let erase = JournalRecord::Delete { issue: "b".to_owned() };
+    store.append(&here, vec![save("a", json!({ "n": 3 })), erase], at(2)).await.unwrap();
     let entries = store.entries(HERE).await.unwrap();
     assert_eq!(entries, [("a".to_owned(), json!({ "n": 3 }))]);
     let others = store.entries(ELSEWHERE).await.unwrap();
     assert_eq!(others, [("a".to_owned(), json!("other"))]);
 }
 
-pub async fn notes_are_taken_in_order_and_all_or_none(store: &dyn Kept) {
+pub async fn notes_are_taken_in_order_and_all_or_none(store: &dyn ConductorStore) {
     let here = here(store).await;
-    let erase = |issue: &str| Note::Erase { issue: issue.to_owned() };
+    let erase = |issue: &str| JournalRecord::Delete { issue: issue.to_owned() };
     let notes = vec![save("a", json!(1)), erase("a"), save("a", json!(2))];
-    store.note(&here, notes, at(1)).await.unwrap();
-    store.note(&here, vec![began(7, "a")], at(1)).await.unwrap();
+    store.append(&here, notes, at(1)).await.unwrap();
+    store.append(&here, vec![began(7, "a")], at(1)).await.unwrap();
     // Whoever did not hear the answer says the same again.
-    store.note(&here, vec![began(7, "a")], at(1)).await.unwrap();
+    store.append(&here, vec![began(7, "a")], at(1)).await.unwrap();
     // The number of a run is never given to another, and with it the rest is refused.
-    let notes = vec![save("a", json!(3)), Note::Ledger(json!("new")), began(7, "b")];
-    store.note(&here, notes, at(2)).await.unwrap_err();
-    store.note(&here, vec![ended(7)], at(2)).await.unwrap();
-    store.note(&here, vec![save("a", json!(3)), began(7, "a")], at(2)).await.unwrap_err();
+    let notes = vec![save("a", json!(3)), JournalRecord::Ledger(json!("new")), began(7, "b")];
+    store.append(&here, notes, at(2)).await.unwrap_err();
+    store.append(&here, vec![ended(7)], at(2)).await.unwrap();
+    store.append(&here, vec![save("a", json!(3)), began(7, "a")], at(2)).await.unwrap_err();
     assert_eq!(store.entries(HERE).await.unwrap(), [("a".to_owned(), json!(2))]);
     assert_eq!(store.ledger(HERE).await.unwrap(), None);
 }
 
-pub async fn the_ledger_is_the_last_one_noted(store: &dyn Kept) {
+pub async fn the_ledger_is_the_last_one_noted(store: &dyn ConductorStore) {
     let here = here(store).await;
     for ledger in [json!({ "number": 1 }), json!({ "number": 2 })] {
-        store.note(&here, vec![Note::Ledger(ledger)], at(1)).await.unwrap();
+        store.append(&here, vec![JournalRecord::Ledger(ledger)], at(1)).await.unwrap();
     }
     assert_eq!(store.ledger(HERE).await.unwrap(), Some(json!({ "number": 2 })));
     assert_eq!(store.ledger(ELSEWHERE).await.unwrap(), None);
 }
 
-pub async fn a_run_is_open_until_its_end_is_noted_once(store: &dyn Kept) {
+pub async fn a_run_is_open_until_its_end_is_noted_once(store: &dyn ConductorStore) {
     let here = here(store).await;
-    store.note(&here, vec![began(5, "a"), began(6, "b")], at(1)).await.unwrap();
-    let placed = Note::Placed { run: 5, workspace: "/w/A".to_owned() };
-    let session = Note::Session { run: 5, session: "t-1".to_owned(), thread: "t".to_owned() };
-    store.note(&here, vec![placed, session], at(2)).await.unwrap();
+    store.append(&here, vec![began(5, "a"), began(6, "b")], at(1)).await.unwrap();
+    let placed = JournalRecord::RunWorkspace { run: 5, workspace: "/w/A".to_owned() };
+    let session =
+        JournalRecord::RunSession { run: 5, session: "t-1".to_owned(), thread: "t".to_owned() };
+    store.append(&here, vec![placed, session], at(2)).await.unwrap();
     let open = RunFilter { open: true, ..RunFilter::default() };
     let first = RunRecord {
         workspace: Some("/w/A".to_owned()),
@@ -122,9 +127,9 @@ pub async fn a_run_is_open_until_its_end_is_noted_once(store: &dyn Kept) {
     };
     let found = store.runs(HERE, open.clone()).await.unwrap();
     assert_eq!(found, [record(6, "b"), first.clone()]);
-    store.note(&here, vec![ended(5)], at(3)).await.unwrap();
-    let again = Note::Ended { run: 5, outcome: "well".to_owned(), error: None };
-    store.note(&here, vec![again], at(4)).await.unwrap();
+    store.append(&here, vec![ended(5)], at(3)).await.unwrap();
+    let again = JournalRecord::RunEnded { run: 5, outcome: "well".to_owned(), error: None };
+    store.append(&here, vec![again], at(4)).await.unwrap();
     assert_eq!(store.runs(HERE, open).await.unwrap(), [record(6, "b")]);
     let of_a = RunFilter { issue: Some("a".to_owned()), ..RunFilter::default() };
     let over = RunRecord {
@@ -144,12 +149,14 @@ pub async fn a_run_is_open_until_its_end_is_noted_once(store: &dyn Kept) {
     assert_eq!(store.last_run(ELSEWHERE).await.unwrap(), None);
 }
 
-pub async fn old_runs_are_forgotten_but_not_the_last_nor_those_that_go_on(store: &dyn Kept) {
+pub async fn old_runs_are_forgotten_but_not_the_last_nor_those_that_go_on(
+    store: &dyn ConductorStore,
+) {
     let here = here(store).await;
     let notes = vec![began(1, "a"), began(2, "a"), began(3, "a"), ended(1), ended(3)];
-    store.note(&here, notes, at(1)).await.unwrap();
-    assert_eq!(store.forget_runs(&here, at(1)).await.unwrap(), 0);
-    assert_eq!(store.forget_runs(&here, at(2)).await.unwrap(), 1);
+    store.append(&here, notes, at(1)).await.unwrap();
+    assert_eq!(store.delete_runs(&here, at(1)).await.unwrap(), 0);
+    assert_eq!(store.delete_runs(&here, at(2)).await.unwrap(), 1);
     let left = store.runs(HERE, RunFilter::default()).await.unwrap();
     assert_eq!(left.iter().map(|run| run.run).collect::<Vec<_>>(), [3, 2]);
     assert_eq!(store.last_run(HERE).await.unwrap(), Some(3));
@@ -159,18 +166,18 @@ fn new_issue(title: &str, state: &str) -> NewIssue {
     NewIssue { title: title.to_owned(), state: state.to_owned(), ..NewIssue::default() }
 }
 
-fn done(answer: IssueAnswer) -> StoredIssue {
+fn done(answer: IssueOutcome) -> StoredIssue {
     match answer {
-        IssueAnswer::Done(issue) => issue,
-        IssueAnswer::Unknown(number) => panic!("there is no issue {number}"),
+        IssueOutcome::Done(issue) => issue,
+        IssueOutcome::Unknown(number) => panic!("there is no issue {number}"),
     }
 }
 
-async fn add(store: &dyn Kept, title: &str, state: &str) -> StoredIssue {
+async fn add(store: &dyn ConductorStore, title: &str, state: &str) -> StoredIssue {
     done(store.add_issue(new_issue(title, state), at(1)).await.unwrap())
 }
 
-pub async fn issues_are_numbered_from_one_and_told_as_they_are(store: &dyn Kept) {
+pub async fn issues_are_numbered_from_one_and_told_as_they_are(store: &dyn ConductorStore) {
     let first = add(store, "first", "Todo").await;
     let new = NewIssue {
         title: "second".to_owned(),
@@ -196,8 +203,8 @@ pub async fn issues_are_numbered_from_one_and_told_as_they_are(store: &dyn Kept)
     assert_eq!(store.issues(IssueFilter::default()).await.unwrap(), [first, second]);
 }
 
-pub async fn issues_are_found_by_state_and_number(store: &dyn Kept) {
-    for state in ["Todo", "ÉTÉ", "Done", "todo", " Waiting "] {
+pub async fn issues_are_found_by_state_and_number(store: &dyn ConductorStore) {
+    for state in ["Todo", "ÉTÉ", "Done", "todo", " QueuedTask "] {
         add(store, "any", state).await;
     }
     let numbers = async |filter: IssueFilter| -> Vec<u64> {
@@ -217,7 +224,7 @@ pub async fn issues_are_found_by_state_and_number(store: &dyn Kept) {
     assert_eq!(numbers(two).await, [1, 2]);
 }
 
-pub async fn a_change_says_what_is_different_and_leaves_the_rest(store: &dyn Kept) {
+pub async fn a_change_says_what_is_different_and_leaves_the_rest(store: &dyn ConductorStore) {
     let first = add(store, "first", "Todo").await;
     let second = add(store, "second", "Todo").await;
     let change = IssueChange {
@@ -245,23 +252,23 @@ pub async fn a_change_says_what_is_different_and_leaves_the_rest(store: &dyn Kep
     assert_eq!(changed, StoredIssue { labels, blocked_by: vec![], updated_at: at(4), ..expected });
 }
 
-pub async fn what_is_not_there_is_named_and_nothing_is_done(store: &dyn Kept) {
+pub async fn what_is_not_there_is_named_and_nothing_is_done(store: &dyn ConductorStore) {
     let new = NewIssue { blocked_by: vec![9], ..new_issue("one", "Todo") };
-    assert_eq!(store.add_issue(new, at(1)).await.unwrap(), IssueAnswer::Unknown(9));
+    assert_eq!(store.add_issue(new, at(1)).await.unwrap(), IssueOutcome::Unknown(9));
     assert_eq!(store.issues(IssueFilter::default()).await.unwrap(), []);
     let first = add(store, "one", "Todo").await;
     let change = IssueChange { state: Some("Done".to_owned()), ..IssueChange::default() };
     let answer = store.change_issue(9, change.clone(), at(2)).await.unwrap();
-    assert_eq!(answer, IssueAnswer::Unknown(9));
+    assert_eq!(answer, IssueOutcome::Unknown(9));
     let change = IssueChange { add_blockers: vec![9], ..change };
     let answer = store.change_issue(1, change, at(2)).await.unwrap();
-    assert_eq!(answer, IssueAnswer::Unknown(9));
+    assert_eq!(answer, IssueOutcome::Unknown(9));
     assert_eq!(store.issues(IssueFilter::default()).await.unwrap(), [first]);
     let comment = NewComment { author: "anna".to_owned(), body: "hello".to_owned() };
     assert_eq!(store.comment(9, comment, at(2)).await.unwrap(), None);
 }
 
-pub async fn comments_are_told_in_order_the_last_ones_first_to_stay(store: &dyn Kept) {
+pub async fn comments_are_told_in_order_the_last_ones_first_to_stay(store: &dyn ConductorStore) {
     add(store, "one", "Todo").await;
     for number in 1..=3 {
         let comment = NewComment { author: "anna".to_owned(), body: number.to_string() };
@@ -278,7 +285,7 @@ pub async fn comments_are_told_in_order_the_last_ones_first_to_stay(store: &dyn 
     assert_eq!(issue.updated_at, at(3));
 }
 
-pub async fn many_who_add_at_once_get_numbers_of_their_own(store: &dyn Kept) {
+pub async fn many_who_add_at_once_get_numbers_of_their_own(store: &dyn ConductorStore) {
     let adding = (0..20).map(|_| add(store, "any", "Todo"));
     let mut numbers: Vec<u64> =
         join_all(adding).await.into_iter().map(|issue| issue.number).collect();
@@ -286,7 +293,7 @@ pub async fn many_who_add_at_once_get_numbers_of_their_own(store: &dyn Kept) {
     assert_eq!(numbers, (1..=20).collect::<Vec<_>>());
 }
 
-pub async fn changes_of_one_issue_at_once_are_all_made(store: &dyn Kept) {
+pub async fn changes_of_one_issue_at_once_are_all_made(store: &dyn ConductorStore) {
     add(store, "one", "Todo").await;
     let label = |number: u32| IssueChange {
         add_labels: vec![format!("{number:02}")],
@@ -298,10 +305,12 @@ pub async fn changes_of_one_issue_at_once_are_all_made(store: &dyn Kept) {
     assert_eq!(labels, (0..10).map(|number| format!("{number:02}")).collect::<Vec<_>>());
 }
 
-pub async fn any_text_is_kept_or_becomes_a_sign_that_something_was_there(store: &dyn Kept) {
+pub async fn any_text_is_kept_or_becomes_a_sign_that_something_was_there(
+    store: &dyn ConductorStore,
+) {
     let odd = "a\u{1f680}'\"\\\u{7}";
     let here = here(store).await;
-    store.note(&here, vec![save(odd, json!({ odd: "nul \0" }))], at(1)).await.unwrap();
+    store.append(&here, vec![save(odd, json!({ odd: "nul \0" }))], at(1)).await.unwrap();
     let entries = store.entries(HERE).await.unwrap();
     assert_eq!(entries, [(odd.to_owned(), json!({ odd: "nul \0" }))]);
     let new = NewIssue { labels: vec![odd.to_owned()], ..new_issue(odd, odd) };
@@ -312,7 +321,7 @@ pub async fn any_text_is_kept_or_becomes_a_sign_that_something_was_there(store: 
     assert_eq!(store.issues(found).await.unwrap().len(), 1);
 }
 
-pub async fn a_tracker_keeps_its_name(store: &dyn Kept) {
+pub async fn a_tracker_keeps_its_name(store: &dyn ConductorStore) {
     let name = store.tracker_name().await.unwrap();
     assert_eq!(name.len(), 32, "{name}");
     add(store, "one", "Todo").await;
@@ -358,7 +367,8 @@ macro_rules! journal_suite {
 }
 
 /// A promise to the conductor, to be held against a store.
-pub type Promise = for<'a> fn(&'a dyn Kept) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
+pub type Promise =
+    for<'a> fn(&'a dyn ConductorStore) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
 
 #[doc(hidden)]
 #[macro_export]

@@ -2,7 +2,7 @@
 //!
 //! [`store`] says what every store promises. An implementation runs all of it with [`store_suite!`], or
 //! with [`keep_promises`] where a store of its own for each test would cost too much; [`journal`] does the
-//! same for what the conductor keeps. [`servers`] are real ones, [`agents`] and their [`provider`] of
+//! same for what the conductor keeps. [`servers`] are real ones, [`agents`] and their [`fake_model`] of
 //! answers are scripted.
 #![forbid(unsafe_code)]
 #![expect(
@@ -13,14 +13,14 @@
 )]
 
 pub mod agents;
+pub mod fake_model;
+pub mod fault_proxy;
 pub mod journal;
-pub mod model;
 pub mod processes;
-pub mod provider;
-pub mod proxy;
+pub mod reference_model;
 pub mod servers;
 pub mod store;
-pub mod storm;
+pub mod stress;
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -83,9 +83,9 @@ macro_rules! store_suite {
 
         #[tokio::test]
         async fn random_histories_agree_with_the_model() {
-            for seed in $crate::model::seeds() {
+            for seed in $crate::reference_model::seeds() {
                 let (store, _kept) = $make().await;
-                $crate::model::play(&[&store], seed, $crate::model::STEPS).await;
+                $crate::reference_model::play(&[&store], seed, $crate::reference_model::STEPS).await;
             }
         }
     };
@@ -123,7 +123,7 @@ pub async fn keep_promises(make: impl AsyncFn() -> Arc<dyn Store>) {
 }
 
 /// Does as [`keep_promises`] does, with those to the conductor.
-pub async fn keep_journal_promises(make: impl AsyncFn() -> Arc<dyn journal::Kept>) {
+pub async fn keep_journal_promises(make: impl AsyncFn() -> Arc<dyn journal::ConductorStore>) {
     let mut kept = Vec::new();
     for (name, promise) in journal::PROMISES {
         let store = make().await;

@@ -5,6 +5,6 @@ mod postgres;
 mod process;
 mod redis;
 
-pub use authority::Authority;
-pub use postgres::Postgres;
-pub use redis::Redis;
+pub use authority::TestAuthority;
+pub use postgres::PostgresServer;
+pub use redis::RedisServer;

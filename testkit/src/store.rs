@@ -12,8 +12,8 @@ use std::time::Duration;
 use carrel_domain::{Layout, Priority, TaskId, TaskStatus, Timestamp, VolumeId, WorkspaceId};
 use carrel_store::{
     Appended, Cancellation, Claim, ClaimRequest, Claimed, Event, EventKind, Finish, Finished,
-    HandBack, HandedBack, Heartbeat, NewEvent, NewTask, Repeat, Sealed, Store, Submission, Task,
-    TaskFilter, WorkerId, Workspace,
+    Heartbeat, IdempotencyKey, NewEvent, NewTask, Release, Released, Sealed, Store, Submission,
+    Task, TaskFilter, WorkerId, Workspace,
 };
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
@@ -75,8 +75,8 @@ fn created(submission: Submission) -> Task {
 /// The volume of most workers here.
 pub const VOLUME: [u8; 16] = [1; 16];
 
-/// Returns the wish of a worker.
-pub fn wish(worker: &str) -> ClaimRequest {
+/// Returns the claim_request of a worker.
+pub fn claim_request(worker: &str) -> ClaimRequest {
     ClaimRequest {
         worker: WorkerId(worker.to_owned()),
         lease: LEASE,
@@ -85,13 +85,13 @@ pub fn wish(worker: &str) -> ClaimRequest {
     }
 }
 
-/// Returns the wish of a worker on another volume.
+/// Returns the claim_request of a worker on another volume.
 pub fn wish_on(worker: &str, volume: VolumeId) -> ClaimRequest {
-    ClaimRequest { volume, ..wish(worker) }
+    ClaimRequest { volume, ..claim_request(worker) }
 }
 
 async fn claim(store: &dyn Store, seconds: i64) -> Option<Claimed> {
-    store.try_claim(wish("w1"), at(seconds)).await.unwrap()
+    store.try_claim(claim_request("w1"), at(seconds)).await.unwrap()
 }
 
 async fn claim_one(store: &dyn Store, seconds: i64) -> Claim {
@@ -117,8 +117,8 @@ pub fn end(after: u64, status: TaskStatus, seconds: i64) -> Finish {
     }
 }
 
-fn back(seconds: i64, due: i64, counts: bool) -> HandBack {
-    HandBack { reason: "a test".to_owned(), due: at(due), now: at(seconds), counts }
+fn back(seconds: i64, due: i64, counts: bool) -> Release {
+    Release { reason: "a test".to_owned(), due: at(due), now: at(seconds), counts }
 }
 
 async fn task(store: &dyn Store, id: TaskId) -> Task {
@@ -170,17 +170,17 @@ pub async fn a_task_needs_a_workspace(store: &dyn Store) {
 
 pub async fn a_repeated_submission_returns_the_first_task(store: &dyn Store) {
     let (one, other) = (workspace(store).await, workspace(store).await);
-    let repeat = Repeat { scope: "a".to_owned(), key: "k".to_owned(), digest: [1; 32] };
-    let new = |workspace, repeat: &Repeat| NewTask {
+    let repeat = IdempotencyKey { scope: "a".to_owned(), key: "k".to_owned(), digest: [1; 32] };
+    let new = |workspace, repeat: &IdempotencyKey| NewTask {
         repeat: Some(repeat.clone()),
         ..new_task(workspace, Priority::Normal, at(0))
     };
     let first = created(store.submit(new(one, &repeat)).await.unwrap());
     let again = store.submit(new(one, &repeat)).await.unwrap();
     assert_eq!(again, Submission::Repeated(first));
-    let different = Repeat { digest: [2; 32], ..repeat.clone() };
+    let different = IdempotencyKey { digest: [2; 32], ..repeat.clone() };
     assert_eq!(store.submit(new(one, &different)).await.unwrap(), Submission::Mismatch);
-    let elsewhere = Repeat { scope: "b".to_owned(), ..repeat };
+    let elsewhere = IdempotencyKey { scope: "b".to_owned(), ..repeat };
     created(store.submit(new(other, &elsewhere)).await.unwrap());
     assert_eq!(store.counts().await.unwrap().queued, 2);
 }
@@ -229,17 +229,17 @@ pub async fn no_workspace_runs_more_than_it_may(store: &dyn Store) {
     for _ in 0..5 {
         submit(store, busy, Priority::Critical).await;
     }
-    let wish = ClaimRequest { per_workspace: 2, ..wish("w1") };
+    let claim_request = ClaimRequest { per_workspace: 2, ..claim_request("w1") };
     let mut running = Vec::new();
-    while let Some(claimed) = store.try_claim(wish.clone(), at(1)).await.unwrap() {
+    while let Some(claimed) = store.try_claim(claim_request.clone(), at(1)).await.unwrap() {
         running.push(claimed.claim);
     }
     assert_eq!(running.len(), 2);
     let waiting = submit(store, other, Priority::Low).await;
-    let next = store.try_claim(wish.clone(), at(1)).await.unwrap().unwrap();
+    let next = store.try_claim(claim_request.clone(), at(1)).await.unwrap().unwrap();
     assert_eq!(next.claim.task, waiting);
     finish(store, running[0], TaskStatus::Completed, 2).await;
-    assert!(store.try_claim(wish, at(2)).await.unwrap().is_some());
+    assert!(store.try_claim(claim_request, at(2)).await.unwrap().is_some());
 }
 
 pub async fn a_claimed_task_is_invisible_until_its_lease_ends(store: &dyn Store) {
@@ -249,10 +249,10 @@ pub async fn a_claimed_task_is_invisible_until_its_lease_ends(store: &dyn Store)
     assert_eq!((first.claim.attempt, first.task.status), (1, TaskStatus::Running));
     assert_eq!(first.task, task(store, id).await);
     assert_eq!(first.task.worker, Some(WorkerId("w1".to_owned())));
-    assert_eq!(store.take_expired(at(39), no_delay).await.unwrap(), []);
+    assert_eq!(store.release_expired(at(39), no_delay).await.unwrap(), []);
     assert_eq!(claim(store, 39).await, None);
-    assert_eq!(store.take_expired(at(40), no_delay).await.unwrap().len(), 1);
-    let second = store.try_claim(wish("w2"), at(40)).await.unwrap().unwrap();
+    assert_eq!(store.release_expired(at(40), no_delay).await.unwrap().len(), 1);
+    let second = store.try_claim(claim_request("w2"), at(40)).await.unwrap().unwrap();
     assert_eq!((second.claim.task, second.claim.attempt), (id, 2));
 }
 
@@ -264,8 +264,8 @@ pub async fn a_heartbeat_keeps_a_claim(store: &dyn Store) {
     assert_eq!(beat, Heartbeat::Held { cancel_requested: false });
     // One that was overtaken on its way takes nothing away.
     store.heartbeat(claim, at(50)).await.unwrap();
-    assert_eq!(store.take_expired(at(99), no_delay).await.unwrap(), []);
-    assert_eq!(store.take_expired(at(100), no_delay).await.unwrap().len(), 1);
+    assert_eq!(store.release_expired(at(99), no_delay).await.unwrap(), []);
+    assert_eq!(store.release_expired(at(100), no_delay).await.unwrap().len(), 1);
     assert_eq!(store.heartbeat(claim, at(200)).await.unwrap(), Heartbeat::Lost);
 }
 
@@ -273,13 +273,13 @@ pub async fn every_write_of_a_lost_claim_is_refused(store: &dyn Store) {
     let workspace = workspace(store).await;
     let id = submit(store, workspace, Priority::Normal).await;
     let lost = claim_one(store, 0).await;
-    store.take_expired(at(60), no_delay).await.unwrap();
+    store.release_expired(at(60), no_delay).await.unwrap();
     let holder = claim_one(store, 60).await;
     let before = (task(store, id).await, all_events(store, id).await);
     let news = vec![log_line("late", 61)];
     assert_eq!(store.append(lost, 3, news).await.unwrap(), Appended::Lost);
     assert_eq!(finish(store, lost, TaskStatus::Completed, 61).await, Finished::Lost);
-    assert_eq!(store.hand_back(lost, back(61, 61, true)).await.unwrap(), HandedBack::Lost);
+    assert_eq!(store.release(lost, back(61, 61, true)).await.unwrap(), Released::Lost);
     assert_eq!(store.heartbeat(lost, at(500)).await.unwrap(), Heartbeat::Lost);
     assert_eq!((task(store, id).await, all_events(store, id).await), before);
     let done = finish(store, holder, TaskStatus::Completed, 62).await;
@@ -291,7 +291,7 @@ pub async fn a_task_that_is_lost_too_often_is_dead(store: &dyn Store) {
     let id = submit(store, workspace, Priority::Normal).await;
     for round in 1..=3 {
         assert_eq!(claim_one(store, round * 100).await.attempt, u32::try_from(round).unwrap());
-        store.take_expired(at(round * 100 + 50), no_delay).await.unwrap();
+        store.release_expired(at(round * 100 + 50), no_delay).await.unwrap();
     }
     let dead = task(store, id).await;
     assert_eq!((dead.status, dead.completed_at), (TaskStatus::Dead, Some(at(350))));
@@ -305,8 +305,8 @@ pub async fn a_task_given_back_in_peace_is_not_lost(store: &dyn Store) {
     let id = submit(store, workspace, Priority::Normal).await;
     for round in 1..=5 {
         let claim = claim_one(store, round).await;
-        let given = store.hand_back(claim, back(round, round, false)).await.unwrap();
-        assert!(matches!(given, HandedBack::Yes { status: TaskStatus::Queued, .. }));
+        let given = store.release(claim, back(round, round, false)).await.unwrap();
+        assert!(matches!(given, Released::Done { status: TaskStatus::Queued, .. }));
     }
     assert_eq!((status(store, id).await, task(store, id).await.attempt), (TaskStatus::Queued, 5));
 }
@@ -314,7 +314,7 @@ pub async fn a_task_given_back_in_peace_is_not_lost(store: &dyn Store) {
 pub async fn a_delayed_task_waits_for_its_time(store: &dyn Store) {
     let workspace = workspace(store).await;
     let delayed = submit(store, workspace, Priority::Critical).await;
-    store.hand_back(claim_one(store, 0).await, back(0, 10, true)).await.unwrap();
+    store.release(claim_one(store, 0).await, back(0, 10, true)).await.unwrap();
     let other = submit(store, workspace, Priority::Low).await;
     assert_eq!(claim_one(store, 5).await.task, other);
     assert_eq!(claim(store, 9).await, None);
@@ -326,9 +326,9 @@ pub async fn the_tasks_of_dead_workers_are_taken_back(store: &dyn Store) {
     for _ in 0..2 {
         submit(store, workspace, Priority::Normal).await;
     }
-    let dead = store.try_claim(wish("dead"), at(0)).await.unwrap().unwrap().claim;
-    let alive = store.try_claim(wish("alive"), at(0)).await.unwrap().unwrap().claim;
-    let told = store.take_from_all_but(&[WorkerId("alive".to_owned())], at(1)).await.unwrap();
+    let dead = store.try_claim(claim_request("dead"), at(0)).await.unwrap().unwrap().claim;
+    let alive = store.try_claim(claim_request("alive"), at(0)).await.unwrap().unwrap().claim;
+    let told = store.release_except(&[WorkerId("alive".to_owned())], at(1)).await.unwrap();
     assert_eq!(told.iter().map(|event| event.task).collect::<Vec<_>>(), [dead.task]);
     assert_eq!(status(store, dead.task).await, TaskStatus::Queued);
     assert_eq!(status(store, alive.task).await, TaskStatus::Running);
@@ -368,7 +368,7 @@ pub async fn a_cancelled_task_of_a_lost_worker_is_not_begun_again(store: &dyn St
     let id = submit(store, workspace, Priority::Normal).await;
     claim_one(store, 0).await;
     store.cancel(id, at(1)).await.unwrap();
-    store.take_expired(at(100), no_delay).await.unwrap();
+    store.release_expired(at(100), no_delay).await.unwrap();
     assert_eq!(status(store, id).await, TaskStatus::Cancelled);
     assert_eq!(claim(store, 101).await, None);
 }
@@ -385,8 +385,8 @@ pub async fn what_is_terminal_is_final(store: &dyn Store) {
         assert_eq!(store.cancel(id, at(2)).await.unwrap(), Cancellation::Finished(last));
         let again = finish(store, claim, TaskStatus::Completed, 2).await;
         assert_eq!(again, Finished::Lost);
-        store.hand_back(claim, back(2, 2, true)).await.unwrap();
-        store.take_expired(at(10_000), no_delay).await.unwrap();
+        store.release(claim, back(2, 2, true)).await.unwrap();
+        store.release_expired(at(10_000), no_delay).await.unwrap();
         assert_eq!((task(store, id).await, all_events(store, id).await), (before, events));
     }
 }
@@ -399,7 +399,7 @@ pub async fn events_are_numbered_without_gaps_and_the_last_one_is_terminal(store
     let workspace = workspace(store).await;
     let id = submit(store, workspace, Priority::Normal).await;
     let claim = claim_one(store, 0).await;
-    let Appended::Yes(told) =
+    let Appended::Written(told) =
         store.append(claim, 2, vec![log_line("a", 1), log_line("b", 1)]).await.unwrap()
     else {
         panic!("lost");
@@ -419,7 +419,7 @@ pub async fn events_are_numbered_without_gaps_and_the_last_one_is_terminal(store
 
 pub async fn a_waiting_worker_gets_what_is_submitted(store: &dyn Store) {
     let workspace = workspace(store).await;
-    let waiting = store.claim(wish("w1"));
+    let waiting = store.claim(claim_request("w1"));
     let submitting = async {
         tokio::task::yield_now().await;
         submit(store, workspace, Priority::Normal).await
@@ -433,12 +433,13 @@ pub async fn a_waiting_worker_gets_what_is_submitted(store: &dyn Store) {
 pub async fn a_worker_that_gives_up_loses_no_task(store: &dyn Store) {
     let workspace = workspace(store).await;
     for _ in 0..20 {
-        let given_up = tokio::time::timeout(Duration::from_millis(1), store.claim(wish("w1")));
+        let given_up =
+            tokio::time::timeout(Duration::from_millis(1), store.claim(claim_request("w1")));
         let submitting = submit(store, workspace, Priority::Normal);
         let (claimed, id) = tokio::join!(given_up, submitting);
         let claimed = match claimed {
             Ok(claimed) => claimed.unwrap(),
-            Err(_) => tokio::time::timeout(LEASE / 2, store.claim(wish("w2")))
+            Err(_) => tokio::time::timeout(LEASE / 2, store.claim(claim_request("w2")))
                 .await
                 .expect("the task is to be had")
                 .unwrap(),
@@ -462,7 +463,7 @@ pub async fn lists_are_filtered_newest_first_and_in_parts(store: &dyn Store) {
     assert_eq!(page.tasks.iter().map(|task| task.id).collect::<Vec<_>>(), ids[1..3]);
     assert_eq!(page.total, 5);
     assert_eq!(page.tasks[0].configuration, Value::Null);
-    let claimed = store.try_claim(wish("w1"), at(0)).await.unwrap().unwrap();
+    let claimed = store.try_claim(claim_request("w1"), at(0)).await.unwrap().unwrap();
     assert_eq!(claimed.task.workspace, one);
     let running = TaskFilter { status: Some(TaskStatus::Running), ..filter(10, 0) };
     let page = store.tasks(running).await.unwrap();
@@ -472,10 +473,10 @@ pub async fn lists_are_filtered_newest_first_and_in_parts(store: &dyn Store) {
 }
 
 pub async fn the_first_reply_is_remembered(store: &dyn Store) {
-    let repeat = Repeat { scope: "s".to_owned(), key: "k".to_owned(), digest: [7; 32] };
+    let repeat = IdempotencyKey { scope: "s".to_owned(), key: "k".to_owned(), digest: [7; 32] };
     assert_eq!(store.reply("s", "k").await.unwrap(), None);
-    let first = store.remember_reply(repeat.clone(), 201, "{}".to_owned(), at(0)).await.unwrap();
-    let second = store.remember_reply(repeat, 500, "no".to_owned(), at(1)).await.unwrap();
+    let first = store.save_reply(repeat.clone(), 201, "{}".to_owned(), at(0)).await.unwrap();
+    let second = store.save_reply(repeat, 500, "no".to_owned(), at(1)).await.unwrap();
     assert_eq!((first.status, &first), (201, &second));
     assert_eq!(store.reply("s", "k").await.unwrap(), Some(first));
     assert_eq!(store.reply("t", "k").await.unwrap(), None);
@@ -489,8 +490,8 @@ pub async fn credentials_are_kept_by_workspace_and_name(store: &dyn Store) {
     }
     assert_eq!(store.credential_names(one).await.unwrap(), ["a", "b"]);
     assert_eq!(store.credential(one, "a").await.unwrap(), Some(Sealed(vec![3])));
-    assert!(store.forget_credential(one, "a").await.unwrap());
-    assert!(!store.forget_credential(one, "a").await.unwrap());
+    assert!(store.delete_credential(one, "a").await.unwrap());
+    assert!(!store.delete_credential(one, "a").await.unwrap());
     assert_eq!(store.credential(one, "a").await.unwrap(), None);
     assert_eq!(store.credential(other, "a").await.unwrap(), Some(Sealed(vec![4])));
 }
@@ -498,16 +499,16 @@ pub async fn credentials_are_kept_by_workspace_and_name(store: &dyn Store) {
 pub async fn a_workspace_with_live_tasks_is_not_forgotten(store: &dyn Store) {
     let id = workspace(store).await;
     let task = submit(store, id, Priority::Normal).await;
-    assert!(!store.forget_workspace(id).await.unwrap());
+    assert!(!store.delete_workspace(id).await.unwrap());
     let claim = claim_one(store, 0).await;
-    assert!(!store.forget_workspace(id).await.unwrap());
+    assert!(!store.delete_workspace(id).await.unwrap());
     finish(store, claim, TaskStatus::Completed, 1).await;
     let scopes = [format!("{id} exec"), format!("{} exec", workspace(store).await)];
     for scope in &scopes {
-        let repeat = Repeat { scope: scope.clone(), key: "k".to_owned(), digest: [0; 32] };
-        store.remember_reply(repeat, 200, "what it held".to_owned(), at(1)).await.unwrap();
+        let repeat = IdempotencyKey { scope: scope.clone(), key: "k".to_owned(), digest: [0; 32] };
+        store.save_reply(repeat, 200, "what it held".to_owned(), at(1)).await.unwrap();
     }
-    assert!(store.forget_workspace(id).await.unwrap());
+    assert!(store.delete_workspace(id).await.unwrap());
     assert_eq!(store.workspace(id).await.unwrap(), None);
     // A workspace that gets the same id is another one.
     assert_eq!(store.reply(&scopes[0], "k").await.unwrap(), None);
@@ -527,10 +528,10 @@ pub async fn old_replies_and_tasks_are_forgotten_and_live_ones_are_not(store: &d
     );
     finish(store, claim_one(store, 0).await, TaskStatus::Completed, 20).await;
     for (key, seconds) in [("old", 10), ("young", 20)] {
-        let repeat = Repeat { scope: "s".to_owned(), key: key.to_owned(), digest: [0; 32] };
-        store.remember_reply(repeat, 200, String::new(), at(seconds)).await.unwrap();
+        let repeat = IdempotencyKey { scope: "s".to_owned(), key: key.to_owned(), digest: [0; 32] };
+        store.save_reply(repeat, 200, String::new(), at(seconds)).await.unwrap();
     }
-    store.forget_before(at(15), at(15)).await.unwrap();
+    store.delete_before(at(15), at(15)).await.unwrap();
     assert_eq!(store.task(old).await.unwrap(), None);
     assert!(store.task(young).await.unwrap().is_some());
     assert_eq!(status(store, waiting).await, TaskStatus::Queued);

@@ -19,8 +19,8 @@ const SLOWEST: Duration = Duration::from_millis(2);
 const LEAST_TASKS_PER_SECOND: f64 = 1500.0;
 
 pub(super) fn rows(ground: &Ground, runtime: &Runtime) -> Result<Vec<Row>, Fault> {
-    let redis = servers::Redis::start();
-    let postgres = runtime.block_on(servers::Postgres::start_durable());
+    let redis = servers::RedisServer::start();
+    let postgres = runtime.block_on(servers::PostgresServer::start_durable());
     let ours = runtime.block_on(postgres.database(None));
     let (carrel, by_two) = ours_on(ground, runtime, &ours)?;
     let mut budgets = [Budget::Time(SLOWEST), Budget::Rate(LEAST_TASKS_PER_SECOND)];

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use carrel_client::{Connections, Server};
 use carrel_domain::{Clock, Code, Secret, Timestamp, VolumeId};
-use carrel_service::{ALIVE, ServiceError};
+use carrel_service::{ServiceError, WORKER_TTL};
 use carrel_store::{Store, WorkerRecord, Workspace};
 use serde_json::json;
 
@@ -116,7 +116,7 @@ impl Others {
             let message = format!("no worker is there to hold workspace {}", workspace.id);
             return Err(unreachable(message, None));
         }
-        let placed = self.options.store.place(workspace.id, &volumes).await?;
+        let placed = self.options.store.assign_volume(workspace.id, &volumes).await?;
         placed.ok_or_else(|| ServiceError::NoWorkspace { id: workspace.id }.into())
     }
 
@@ -162,7 +162,7 @@ impl Others {
             return Ok(Arc::clone(workers));
         }
         let now = self.options.clock.now().as_millis();
-        let since = now.saturating_sub(i64::try_from(ALIVE.as_millis()).unwrap_or(i64::MAX));
+        let since = now.saturating_sub(i64::try_from(WORKER_TTL.as_millis()).unwrap_or(i64::MAX));
         let workers = self.options.store.workers(Timestamp::from_millis(since)).await?;
         let workers: Arc<[_]> = workers.into();
         *known = Some((Instant::now(), Arc::clone(&workers)));

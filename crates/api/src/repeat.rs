@@ -8,7 +8,7 @@ use std::time::Duration;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use carrel_domain::{Code, WorkspaceId};
-use carrel_store::{Repeat, Store, StoreError, StoredReply};
+use carrel_store::{IdempotencyKey, Store, StoreError, StoredReply};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use tracing::warn;
@@ -84,7 +84,7 @@ impl<'a> Change<'a> {
 
     async fn do_once(self, work: impl Future<Output = Done>) -> Answered {
         let Some(key) = key(self.headers)? else { return answer(work.await) };
-        let repeat = Repeat {
+        let repeat = IdempotencyKey {
             scope: format!("{} {}", self.place.scope(), self.route),
             key,
             digest: Sha256::digest(self.body).into(),
@@ -94,7 +94,11 @@ impl<'a> Change<'a> {
         self.first_or_again(repeat, work).await
     }
 
-    async fn first_or_again(&self, repeat: Repeat, work: impl Future<Output = Done>) -> Answered {
+    async fn first_or_again(
+        &self,
+        repeat: IdempotencyKey,
+        work: impl Future<Output = Done>,
+    ) -> Answered {
         let store = self.api.inner.tasks.store();
         let hold = loop {
             if let Some(first) = store.reply(&repeat.scope, &repeat.key).await? {
@@ -120,7 +124,7 @@ impl<'a> Change<'a> {
         }
         let text = body.to_string();
         let now = self.api.now();
-        let kept = store.remember_reply(repeat.clone(), status.as_u16(), text, now).await?;
+        let kept = store.save_reply(repeat.clone(), status.as_u16(), text, now).await?;
         again(&repeat, &kept)
     }
 }
@@ -128,15 +132,18 @@ impl<'a> Change<'a> {
 /// A key that no other process answers meanwhile. It is given back when this is dropped.
 struct Hold {
     store: Arc<dyn Store>,
-    repeat: Repeat,
+    repeat: IdempotencyKey,
     holder: String,
 }
 
 impl Hold {
     /// Takes a key, unless another process has it.
-    async fn take(store: &Arc<dyn Store>, repeat: &Repeat) -> Result<Option<Self>, StoreError> {
+    async fn take(
+        store: &Arc<dyn Store>,
+        repeat: &IdempotencyKey,
+    ) -> Result<Option<Self>, StoreError> {
         let holder = hex(&random::<16>());
-        let taken = store.hold_key(repeat, &holder, LEASE).await?;
+        let taken = store.acquire_key(repeat, &holder, LEASE).await?;
         let (store, repeat) = (Arc::clone(store), repeat.clone());
         Ok(taken.then(|| Self { store, repeat, holder }))
     }
@@ -146,7 +153,8 @@ impl Hold {
         let keeping = async {
             loop {
                 tokio::time::sleep(LEASE / 4).await;
-                if let Err(error) = self.store.hold_key(&self.repeat, &self.holder, LEASE).await {
+                if let Err(error) = self.store.acquire_key(&self.repeat, &self.holder, LEASE).await
+                {
                     warn!(%error, "could not keep an idempotency key, trying again");
                 }
             }
@@ -199,7 +207,7 @@ fn answer(done: Done) -> Answered {
     done.map(|(status, body)| json_answer(status, &body))
 }
 
-fn again(repeat: &Repeat, first: &StoredReply) -> Answered {
+fn again(repeat: &IdempotencyKey, first: &StoredReply) -> Answered {
     if first.digest != repeat.digest {
         let message = format!("idempotency key {:?} was used for another request", repeat.key);
         let detail = json!({ "idempotency_key": repeat.key });

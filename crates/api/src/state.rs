@@ -9,7 +9,7 @@ use axum::body::Bytes;
 use carrel_domain::{Clock, Code, Timestamp, WorkspaceId};
 use carrel_github::GitHub;
 use carrel_service::credentials::Vault;
-use carrel_service::{NewSpace, ServiceError, Slots, Space, Spaces, Tasks};
+use carrel_service::{HostedWorkspaces, OpenWorkspace, ServiceError, Slots, Tasks, WorkspaceSpec};
 use carrel_store::Workspace;
 use carrel_tools::Events;
 use serde_json::json;
@@ -35,7 +35,7 @@ pub struct ApiOptions {
     /// The tasks.
     pub tasks: Tasks,
     /// The workspaces of this machine.
-    pub spaces: Spaces,
+    pub spaces: HostedWorkspaces,
     /// What signs and believes tokens.
     pub authority: Authority,
     /// Whoever else signs tokens.
@@ -72,7 +72,7 @@ pub struct WorkerApiOptions {
     /// The tasks.
     pub tasks: Tasks,
     /// The workspaces of this machine.
-    pub spaces: Spaces,
+    pub spaces: HostedWorkspaces,
     /// What other servers show.
     pub token: InternalToken,
     /// Places that requests share with tasks.
@@ -130,7 +130,7 @@ pub struct Api {
 #[derive(Debug)]
 pub(crate) struct Inner {
     pub(crate) tasks: Tasks,
-    pub(crate) spaces: Spaces,
+    pub(crate) spaces: HostedWorkspaces,
     pub(crate) authority: Authority,
     pub(crate) provider: Option<Provider>,
     pub(crate) tickets: Tickets,
@@ -234,7 +234,7 @@ impl Api {
         let id = caller.workspace(asked)?;
         match (self.inner.spaces.find(id).await, &caller.coverage) {
             (Err(ServiceError::NoWorkspace { .. }), Coverage::Only(_)) => {
-                Ok(self.inner.spaces.provision(NewSpace::usual(id)).await?.0)
+                Ok(self.inner.spaces.provision(WorkspaceSpec::with_defaults(id)).await?.0)
             }
             (found, _) => Ok(found?),
         }
@@ -260,10 +260,10 @@ impl Api {
         caller: &Caller,
         scope: Scope,
         id: WorkspaceId,
-    ) -> Result<Arc<Space>, Failed> {
+    ) -> Result<Arc<OpenWorkspace>, Failed> {
         let workspace = self.workspace(caller, scope, Some(id)).await?;
         self.check_here(&workspace).await?;
-        Ok(self.inner.spaces.enter(workspace.id).await?)
+        Ok(self.inner.spaces.open_workspace(workspace.id).await?)
     }
 
     /// Returns where credentials are kept.
@@ -289,7 +289,7 @@ impl Api {
         let Entrance::Internal(_) = self.inner.entrance else { return Ok(()) };
         let own = self.inner.spaces.volume();
         let placed = match workspace.volume {
-            None => self.inner.tasks.store().place(workspace.id, &[own]).await?,
+            None => self.inner.tasks.store().assign_volume(workspace.id, &[own]).await?,
             placed => placed,
         };
         if placed == Some(own) {

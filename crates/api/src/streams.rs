@@ -6,7 +6,7 @@ use std::time::Duration;
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::Response;
-use carrel_service::Followed;
+use carrel_service::FollowItem;
 use carrel_store::Event;
 use futures_util::stream::{self, Stream, StreamExt as _};
 use tokio::time::Instant;
@@ -28,12 +28,12 @@ pub(crate) struct Until {
 
 /// Answers with the events of a task.
 pub(crate) fn event_stream(
-    events: impl Stream<Item = Followed> + Send + 'static,
+    events: impl Stream<Item = FollowItem> + Send + 'static,
     until: Until,
 ) -> Response {
     let frames = events.map(|followed| match followed {
-        Followed::Event(event) => Some(frame(&event)),
-        Followed::Quiet => None,
+        FollowItem::Event(event) => Some(frame(&event)),
+        FollowItem::Idle => None,
     });
     frame_stream(frames, until)
 }

@@ -6,7 +6,7 @@ use axum::Router;
 use axum::middleware::from_fn;
 use axum::routing::get;
 use carrel_mcp::{ConnectionOptions, Connections, Mounted};
-use carrel_service::{Health as BusHealth, Slots};
+use carrel_service::{BusHealth, Slots};
 use carrel_store::WorkerId;
 use serde::Serialize;
 use serde_json::Value;
@@ -91,12 +91,12 @@ fn router(api: Api, health: Health, mcp: Mounted) -> Router {
 async fn show(api: Api, health: Arc<Health>) -> axum::response::Response {
     let tasks = &api.inner.tasks;
     let store = tasks.store().ping().await.is_ok();
-    let queue = tasks.bus().health() == BusHealth::Well;
+    let queue = tasks.bus().health() == BusHealth::Available;
     let word = |well| if well { "ok" } else { "away" };
     ok(&Shown {
         status: if store && queue { "healthy" } else { "degraded" },
         worker_id: &health.worker.0,
-        active_tasks: tasks.feed().running_here().len(),
+        active_tasks: tasks.hub().running_here().len(),
         concurrency: health.slots.total(),
         volume_path: health.volume.display().to_string(),
         store: word(store),

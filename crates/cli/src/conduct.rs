@@ -15,7 +15,7 @@ use carrel_client::Connections;
 use carrel_conductor::drive::{Conductor, Lasting, Makers, Options, Report, scope_of};
 use carrel_config::{ConductorConfig, Environment, Scope, Workflow};
 use carrel_domain::{Clock, SystemClock};
-use carrel_store::Issues;
+use carrel_store::IssueStore;
 use carrel_tracker::{Local, Tracker};
 use carrel_workspace::{Commands, Purpose};
 use serde_json::json;
@@ -150,7 +150,7 @@ async fn conduct(
     Ok(report)
 }
 
-fn makers(issues: &Arc<dyn Issues>, clock: &Arc<dyn Clock>, data: &Path) -> Makers {
+fn makers(issues: &Arc<dyn IssueStore>, clock: &Arc<dyn Clock>, data: &Path) -> Makers {
     let (issues, clock) = (Arc::clone(issues), Arc::clone(clock));
     let connections = Connections::new();
     let tracker = move |config: &ConductorConfig| {

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use carrel_config::Environment;
 use carrel_domain::SystemClock;
-use carrel_store::Issues;
+use carrel_store::IssueStore;
 use carrel_tracker::Local;
 
 use self::arguments::DataArguments;
@@ -65,7 +65,7 @@ async fn issues(
     data: &Path,
     missing: Missing,
     environment: &Environment,
-) -> Result<Arc<dyn Issues>, Failure> {
+) -> Result<Arc<dyn IssueStore>, Failure> {
     if let Some(settings) = DatabaseSettings::read(environment)? {
         let database = Database::open(&settings)?;
         database.prepare().await?;

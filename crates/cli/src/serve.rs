@@ -21,7 +21,7 @@ use carrel_config::Environment;
 use carrel_domain::{Clock as _, Secret, SystemClock, VolumeId, WorkspaceId};
 use carrel_github::{GitHub, Settings as GitHubSettings};
 use carrel_service::credentials::{SealingKey, Vault};
-use carrel_service::{Place, Sweep, Tasks, Worker, WorkerOptions};
+use carrel_service::{Sweep, Tasks, Worker, WorkerEndpoint, WorkerOptions};
 use carrel_store::Store;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -104,7 +104,7 @@ async fn serve(arguments: &ServeArguments, environment: &Environment) -> Result<
     });
     if !backend.is_shared() {
         // Nobody else works for this data directory, which is locked.
-        Sweep::new(tasks.clone(), settings.keep).take_from_all_but(&[]).await?;
+        Sweep::new(tasks.clone(), settings.keep).release_except(&[]).await?;
     }
     let own_tokens = provider.as_ref().is_none_or(|provider| !provider.is_exclusive());
     let provider = provider.map(Provider::new);
@@ -197,7 +197,7 @@ fn worker_options(
         drain: settings.drain.unwrap_or(DRAIN),
         lease: settings.lease,
         heartbeat: if backend.is_shared() { HEARTBEAT } else { usual.heartbeat },
-        presence: backend.is_shared().then_some(Place { address }),
+        endpoint: backend.is_shared().then_some(WorkerEndpoint { address }),
         ..usual
     }
 }

@@ -8,7 +8,7 @@ use carrel_config::Environment;
 use carrel_config::environment::{DATABASE_URL, REDIS_URL};
 use carrel_github::{GitHub, Settings as GitHubSettings};
 use carrel_service::limits::DRAIN;
-use carrel_service::{Place, Worker, WorkerOptions};
+use carrel_service::{Worker, WorkerEndpoint, WorkerOptions};
 use tokio_util::sync::CancellationToken;
 use tracing::info;
 
@@ -56,7 +56,7 @@ async fn work(arguments: &WorkerArguments, environment: &Environment) -> Result<
         heartbeat: HEARTBEAT,
         credentials: credentials.clone(),
         github: Some(github.clone()),
-        presence: Some(Place { address: door.address.clone() }),
+        endpoint: Some(WorkerEndpoint { address: door.address.clone() }),
         ..WorkerOptions::new(settings.concurrency)
     };
     let worker = Worker::new(options, backend.tasks.clone(), machine.spaces.clone());

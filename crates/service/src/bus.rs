@@ -1,6 +1,6 @@
 //! What processes tell each other. Losing any of it loses nothing: the store has all of it.
 //!
-//! [`Alone`] is the bus of a process that works by itself. [`Redis`] joins any number of them: hints for
+//! [`LocalBus`] is the bus of a process that works by itself. [`RedisBus`] joins any number of them: hints for
 //! workers in lists, news about tasks on channels.
 
 mod hint;
@@ -10,9 +10,9 @@ use async_trait::async_trait;
 use carrel_domain::{TaskId, VolumeId};
 use carrel_store::{Event, WorkerId};
 
-pub use self::hint::{Hint, Unreadable};
+pub use self::hint::{Hint, InvalidHint};
 
-pub use self::redis::{Hints, Redis, RedisAddressError, RedisService};
+pub use self::redis::{HintReader, RedisAddressError, RedisBus, RedisService};
 
 /// Why others could not be told.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -24,11 +24,11 @@ pub struct BusError {
 
 /// Whether others can be told.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Health {
+pub enum BusHealth {
     /// There is nobody else, or they can.
-    Well,
+    Available,
     /// They cannot for now; they find out by looking into the store.
-    Away {
+    Unavailable {
         /// Why.
         reason: String,
     },
@@ -53,7 +53,7 @@ pub trait Bus: std::fmt::Debug + Send + Sync + 'static {
     async fn show(&self, worker: &WorkerId, running: &[TaskId]) -> Result<(), BusError>;
 
     /// Returns the hints for a worker; none if claims wait in the store.
-    fn hints(&self, volume: VolumeId) -> Option<Hints>;
+    fn hints(&self, volume: VolumeId) -> Option<HintReader>;
 
     /// Takes a hint if one is there, for a worker that has found work without one: there would be
     /// more hints than tasks otherwise.
@@ -66,7 +66,7 @@ pub trait Bus: std::fmt::Debug + Send + Sync + 'static {
     fn hears_all(&self) -> bool;
 
     /// Returns whether others can be told.
-    fn health(&self) -> Health;
+    fn health(&self) -> BusHealth;
 
     /// Waits until others can be told again who could not be before.
     async fn returned(&self);
@@ -74,13 +74,13 @@ pub trait Bus: std::fmt::Debug + Send + Sync + 'static {
 
 /// The bus of a process that tells nobody.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Alone {
+pub struct LocalBus {
     /// There are other processes all the same, which share the store.
-    pub among_others: bool,
+    pub shared_store: bool,
 }
 
 #[async_trait]
-impl Bus for Alone {
+impl Bus for LocalBus {
     async fn offer(&self, _: &[Hint]) -> Result<(), BusError> {
         Ok(())
     }
@@ -97,7 +97,7 @@ impl Bus for Alone {
         Ok(())
     }
 
-    fn hints(&self, _: VolumeId) -> Option<Hints> {
+    fn hints(&self, _: VolumeId) -> Option<HintReader> {
         None
     }
 
@@ -110,11 +110,11 @@ impl Bus for Alone {
     }
 
     fn hears_all(&self) -> bool {
-        !self.among_others
+        !self.shared_store
     }
 
-    fn health(&self) -> Health {
-        Health::Well
+    fn health(&self) -> BusHealth {
+        BusHealth::Available
     }
 
     async fn returned(&self) {

@@ -12,6 +12,6 @@ mod vault;
 pub use content::{
     CREDENTIAL_NAME, CredentialContent, MAX_CREDENTIAL_BYTES, check_credential_name,
 };
-pub(crate) use given::Given;
+pub(crate) use given::StepCredentials;
 pub use key::SealingKey;
 pub use vault::{CredentialError, Vault};

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use carrel_domain::{Code, Coded as _, TaskStatus, Timestamp, message_of};
 use carrel_github::{GitHub, Wanted};
 use carrel_store::{
-    Claim, EventKind, Finish, Finished, HandBack, HandedBack, Heartbeat, NewEvent, Task,
+    Claim, EventKind, Finish, Finished, Heartbeat, NewEvent, Release, Released, Task,
 };
 use carrel_tools::{CredentialSource as _, Session};
 use serde_json::{Value, json};
@@ -21,13 +21,13 @@ use tracing::{Instrument as _, Span, info, warn};
 use self::act::Actor;
 use self::outcome::StepReport;
 use crate::backoff;
-use crate::credentials::{Given, Vault};
+use crate::credentials::{StepCredentials, Vault};
 use crate::error::ServiceError;
-use crate::journal::{Journal, Untold};
+use crate::event_writer::{EventWriter, Unwritten};
+use crate::hosted_workspaces::{HostedWorkspaces, OpenWorkspace};
 use crate::limits::{MAX_LOG_LINES, STEP_SECONDS};
 use crate::repository::Address;
 use crate::request::Work;
-use crate::spaces::{Space, Spaces};
 use crate::step::{Action, OnError, Step};
 use crate::tasks::Tasks;
 
@@ -44,7 +44,7 @@ pub(crate) struct Limits {
 /// One attempt at a task.
 pub(crate) struct Execution {
     pub(crate) tasks: Tasks,
-    pub(crate) spaces: Spaces,
+    pub(crate) spaces: HostedWorkspaces,
     pub(crate) claim: Claim,
     pub(crate) task: Task,
     pub(crate) limits: Limits,
@@ -89,10 +89,11 @@ impl Execution {
     async fn run_within(self, span: &Span) {
         let (begun, stop, lost) =
             (Instant::now(), CancellationToken::new(), CancellationToken::new());
-        let _here = self.tasks.feed.running(self.claim.task, stop.clone());
+        let _here = self.tasks.hub.running(self.claim.task, stop.clone());
         let on_lost = lost.clone();
         let on_lost = Arc::new(move || on_lost.cancel());
-        let journal = Journal::begin(self.tasks.clone(), self.claim, self.task.last_event, on_lost);
+        let journal =
+            EventWriter::begin(self.tasks.clone(), self.claim, self.task.last_event, on_lost);
         let ending = tokio::select! {
             ending = self.attempt(&journal, &stop, &lost) => ending,
             () = self.keep_alive(&stop, &lost) => Ending::Lost,
@@ -139,7 +140,7 @@ impl Execution {
     /// Does the steps.
     async fn attempt(
         &self,
-        journal: &Journal,
+        journal: &EventWriter,
         stop: &CancellationToken,
         lost: &CancellationToken,
     ) -> Ending {
@@ -166,7 +167,7 @@ impl Execution {
         ending
     }
 
-    async fn refused(&self, journal: &Journal, error: &ServiceError) -> Ending {
+    async fn refused(&self, journal: &EventWriter, error: &ServiceError) -> Ending {
         let message = message_of(error);
         journal
             .tell(
@@ -185,8 +186,8 @@ impl Execution {
     }
 
     /// Opens the workspace, if there is room in it.
-    async fn prepare(&self) -> Result<Arc<Space>, ServiceError> {
-        let space = self.spaces.enter(self.task.workspace).await?;
+    async fn prepare(&self) -> Result<Arc<OpenWorkspace>, ServiceError> {
+        let space = self.spaces.open_workspace(self.task.workspace).await?;
         self.spaces.check_quota(&space).await?;
         Ok(space)
     }
@@ -194,8 +195,8 @@ impl Execution {
     async fn steps(
         &self,
         work: &Work,
-        space: &Arc<Space>,
-        journal: &Journal,
+        space: &Arc<OpenWorkspace>,
+        journal: &EventWriter,
         stop: &CancellationToken,
         lost: &CancellationToken,
     ) -> Ending {
@@ -221,7 +222,7 @@ impl Execution {
             let own = Duration::from_secs(step.timeout.unwrap_or(STEP_SECONDS));
             let interrupted = self.interrupted(stop, lost);
             let given = self.give(step).await;
-            masked.extend(given.iter().flat_map(Given::secrets));
+            masked.extend(given.iter().flat_map(StepCredentials::secrets));
             let actor = Actor {
                 given,
                 masked: &masked,
@@ -285,9 +286,9 @@ impl Execution {
     }
 
     /// Opens the credentials that a step names.
-    async fn give(&self, step: &Step) -> Result<Given, ServiceError> {
+    async fn give(&self, step: &Step) -> Result<StepCredentials, ServiceError> {
         let mut given = match &self.credentials {
-            _ if step.credentials.is_empty() => Given::default(),
+            _ if step.credentials.is_empty() => StepCredentials::default(),
             Some(vault) => vault.give(self.task.workspace, &step.credentials).await?,
             None => return Err(ServiceError::NoCredentialKey),
         };
@@ -296,7 +297,7 @@ impl Execution {
     }
 
     /// Adds the token for a repository that the operator's sources have for this workspace.
-    async fn lend(&self, step: &Step, given: &mut Given) {
+    async fn lend(&self, step: &Step, given: &mut StepCredentials) {
         let (Some(github), Action::GitClone { repo, .. }) = (&self.github, &step.action) else {
             return;
         };
@@ -333,7 +334,7 @@ impl Execution {
         }
     }
 
-    async fn result(&self, space: &Space, reports: &[StepReport]) -> Value {
+    async fn result(&self, space: &OpenWorkspace, reports: &[StepReport]) -> Value {
         json!({
             "steps": reports,
             "workspace_id": self.task.workspace,
@@ -342,9 +343,9 @@ impl Execution {
     }
 
     /// Makes the directory that is the task's own while it runs.
-    async fn make_directory(&self, space: &Arc<Space>) -> bool {
+    async fn make_directory(&self, space: &Arc<OpenWorkspace>) -> bool {
         let (space, path) = (Arc::clone(space), act::task_directory(self.claim.task));
-        let made = move || space.place().files().create_directories(&path, 0o700);
+        let made = move || space.named_workspace().files().create_directories(&path, 0o700);
         match tokio::task::spawn_blocking(made).await {
             Ok(Ok(())) => true,
             Ok(Err(error)) => {
@@ -355,16 +356,16 @@ impl Execution {
         }
     }
 
-    async fn remove_directory(&self, space: &Arc<Space>) {
+    async fn remove_directory(&self, space: &Arc<OpenWorkspace>) {
         let (space, path) = (Arc::clone(space), act::task_directory(self.claim.task));
-        let removed = move || space.place().files().remove_tree(&path);
+        let removed = move || space.named_workspace().files().remove_tree(&path);
         if let Ok(Err(error)) = tokio::task::spawn_blocking(removed).await {
             info!(%error, task = %self.claim.task, "could not remove the task's directory");
         }
     }
 
     /// Writes how the attempt ended, and tries again while the store is away and the claim may hold.
-    async fn settle(&self, ending: Ending, untold: Untold, begun: Instant) {
+    async fn settle(&self, ending: Ending, untold: Unwritten, begun: Instant) {
         let until = Instant::now() + self.limits.lease;
         // The same words each time: the store knows them again if only its answer was lost.
         let (took, now) = (begun.elapsed(), self.now());
@@ -395,11 +396,11 @@ impl Execution {
                     let wait =
                         if *counts { backoff::of_lost(self.task.attempt) } else { Duration::ZERO };
                     let (due, reason) = (now.after(wait), reason.clone());
-                    let back = HandBack { reason, due, now, counts: *counts };
-                    let given = self.tasks.store.hand_back(self.claim, back).await;
+                    let back = Release { reason, due, now, counts: *counts };
+                    let given = self.tasks.store.release(self.claim, back).await;
                     given.map(|given| match given {
-                        HandedBack::Yes { status, events } => Some((status, events)),
-                        HandedBack::Lost => None,
+                        Released::Done { status, events } => Some((status, events)),
+                        Released::Lost => None,
                     })
                 }
             };

@@ -31,7 +31,7 @@ pub const STEP_SECONDS: u64 = 120;
 /// Tasks of one workspace that may wait. More are refused until some have run.
 pub const MAX_WAITING_TASKS: u64 = 100_000;
 
-/// Lines that one task tells while it runs. The rest is in the result.
+/// OutputLines that one task tells while it runs. The rest is in the result.
 pub const MAX_LOG_LINES: usize = 5000;
 
 /// Bytes of one line that is told; the rest of the line is cut.

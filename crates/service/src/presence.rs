@@ -13,7 +13,7 @@ use crate::tasks::Tasks;
 const EVERY: Duration = Duration::from_secs(2);
 
 /// How long a worker counts as there that has said nothing more.
-pub const ALIVE: Duration = Duration::from_secs(10);
+pub const WORKER_TTL: Duration = Duration::from_secs(10);
 
 /// A worker's signs of life.
 #[derive(Debug)]
@@ -33,17 +33,17 @@ impl Presence {
                 _ = ticks.tick() => self.give_sign().await,
             }
         }
-        if let Err(error) = self.tasks.store.retire_worker(&self.worker.id).await {
+        if let Err(error) = self.tasks.store.deregister_worker(&self.worker.id).await {
             debug!(%error, "could not say that the worker is gone; others notice");
         }
     }
 
     async fn give_sign(&self) {
         let worker = WorkerRecord { seen_at: self.tasks.clock.now(), ..self.worker.clone() };
-        if let Err(error) = self.tasks.store.announce_worker(worker).await {
+        if let Err(error) = self.tasks.store.register_worker(worker).await {
             warn!(%error, "could not say that the worker is there, trying again");
         }
-        let running = self.tasks.feed.running_here();
+        let running = self.tasks.hub.running_here();
         if let Err(error) = self.tasks.bus.show(&self.worker.id, &running).await {
             debug!(%error, "could not show a sign of life");
         }

@@ -16,7 +16,7 @@ const GIBIBYTE: f64 = 1_073_741_824.0;
     clippy::cast_sign_loss,
     reason = "the number is neither small nor large, and a fraction of a byte does not matter"
 )]
-pub fn quota_of_gibibytes(number: f64) -> Option<ByteSize> {
+pub fn quota_from_gibibytes(number: f64) -> Option<ByteSize> {
     let fits = (MIN_QUOTA_GB..=f64::from(MAX_QUOTA_GB)).contains(&number);
     fits.then(|| ByteSize::bytes((number * GIBIBYTE) as u64))
 }
@@ -28,11 +28,11 @@ mod tests {
 
     #[test]
     fn an_amount_is_within_the_limits() {
-        assert_eq!(quota_of_gibibytes(2.5), Some(ByteSize::mib(2560)));
-        assert_eq!(quota_of_gibibytes(MIN_QUOTA_GB), Some(ByteSize::mib(1)));
-        assert_eq!(quota_of_gibibytes(f64::from(MAX_QUOTA_GB)), Some(ByteSize::gib(1 << 20)));
+        assert_eq!(quota_from_gibibytes(2.5), Some(ByteSize::mib(2560)));
+        assert_eq!(quota_from_gibibytes(MIN_QUOTA_GB), Some(ByteSize::mib(1)));
+        assert_eq!(quota_from_gibibytes(f64::from(MAX_QUOTA_GB)), Some(ByteSize::gib(1 << 20)));
         for number in [0.0, 0.0009, -1.0, f64::NAN, f64::INFINITY, 1_048_577.0] {
-            assert_eq!(quota_of_gibibytes(number), None, "{number}");
+            assert_eq!(quota_from_gibibytes(number), None, "{number}");
         }
     }
 }

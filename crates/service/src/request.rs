@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use carrel_domain::{Network, Priority, Timestamp, WorkspaceId, whole};
-use carrel_store::{NewTask, Repeat, Task};
+use carrel_store::{IdempotencyKey, NewTask, Task};
 use carrel_traces::TraceParent;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -181,7 +181,7 @@ impl Submit {
         if let Some(here) = carrel_traces::here() {
             configuration[TRACE_PARENT] = here.to_string().into();
         }
-        let repeat = request.idempotency_key.as_ref().map(|key| Repeat {
+        let repeat = request.idempotency_key.as_ref().map(|key| IdempotencyKey {
             scope: format!("{workspace} {scope}"),
             key: key.clone(),
             digest: digest(&request),

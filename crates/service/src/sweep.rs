@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use carrel_domain::Timestamp;
-use carrel_store::{StoreError, Waiting, WorkerId};
+use carrel_store::{QueuedTask, StoreError, WorkerId};
 use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
@@ -51,7 +51,7 @@ impl Sweep {
                 // What was pushed before is gone.
                 () = self.tasks.bus.returned() => {}
             }
-            if let Err(error) = self.take_expired().await {
+            if let Err(error) = self.release_expired().await {
                 warn!(%error, "could not take back expired claims, trying again");
             }
             if let Err(error) = self.offer_waiting().await {
@@ -68,9 +68,9 @@ impl Sweep {
 
     /// Takes back every task of workers that are known to be dead: all but these. For a store that
     /// belongs to this process alone.
-    pub async fn take_from_all_but(&self, alive: &[WorkerId]) -> Result<(), StoreError> {
+    pub async fn release_except(&self, alive: &[WorkerId]) -> Result<(), StoreError> {
         let now = self.tasks.clock.now();
-        let events = self.tasks.store.take_from_all_but(alive, now).await?;
+        let events = self.tasks.store.release_except(alive, now).await?;
         if !events.is_empty() {
             info!(events = events.len(), "took back the tasks of a worker that is gone");
         }
@@ -79,9 +79,9 @@ impl Sweep {
     }
 
     /// Takes back every task whose claim has run out.
-    pub async fn take_expired(&self) -> Result<(), StoreError> {
+    pub async fn release_expired(&self) -> Result<(), StoreError> {
         let now = self.tasks.clock.now();
-        let events = self.tasks.store.take_expired(now, backoff::of_lost).await?;
+        let events = self.tasks.store.release_expired(now, backoff::of_lost).await?;
         self.tasks.publish(&events);
         Ok(())
     }
@@ -93,7 +93,7 @@ impl Sweep {
         }
         let due = before(self.tasks.clock.now(), OVERDUE);
         let waiting = self.tasks.store.waiting(due, MOST_OFFERED).await?;
-        let hint = |one: &Waiting| Hint::new(one.task, one.workspace, one.priority, one.volume);
+        let hint = |one: &QueuedTask| Hint::new(one.task, one.workspace, one.priority, one.volume);
         let hints: Vec<_> = waiting.iter().map(hint).collect();
         // If they cannot be told, they look for tasks by themselves.
         let _ = self.tasks.bus.top_up(&hints).await;
@@ -103,7 +103,7 @@ impl Sweep {
     async fn forget(&self) -> Result<(), StoreError> {
         let now = self.tasks.clock.now();
         let before = |age| before(now, age);
-        self.tasks.store.forget_before(before(REMEMBER_REPLIES), before(self.keep)).await?;
+        self.tasks.store.delete_before(before(REMEMBER_REPLIES), before(self.keep)).await?;
         Ok(())
     }
 }

@@ -8,10 +8,10 @@ use futures_util::Stream;
 use tracing::field::display;
 use tracing::{Span, warn};
 
-use crate::bus::{Alone, Bus, Hint};
+use crate::bus::{Bus, Hint, LocalBus};
 use crate::error::ServiceError;
-use crate::feed::Feed;
-use crate::follow::{Followed, follow};
+use crate::event_hub::EventHub;
+use crate::event_stream::{FollowItem, follow};
 use crate::request::{InvalidRequest, Submit};
 
 /// What becomes of a submission that workers cannot be told of.
@@ -28,7 +28,7 @@ pub enum OnEnqueueFailure {
 #[derive(Clone, Debug)]
 pub struct Tasks {
     pub(crate) store: Arc<dyn Store>,
-    pub(crate) feed: Feed,
+    pub(crate) hub: EventHub,
     pub(crate) bus: Arc<dyn Bus>,
     pub(crate) clock: Arc<dyn Clock>,
     on_enqueue_failure: OnEnqueueFailure,
@@ -49,19 +49,19 @@ pub enum Cancelled {
     /// It is over.
     Done,
     /// Its worker has been told.
-    Underway,
+    Requested,
 }
 
 impl Tasks {
     /// Puts them together, for a process that works by itself.
-    pub fn new(store: Arc<dyn Store>, feed: Feed, clock: Arc<dyn Clock>) -> Self {
+    pub fn new(store: Arc<dyn Store>, hub: EventHub, clock: Arc<dyn Clock>) -> Self {
         let on_enqueue_failure = OnEnqueueFailure::Keep;
-        Self { store, feed, bus: Arc::new(Alone::default()), clock, on_enqueue_failure }
+        Self { store, hub, bus: Arc::new(LocalBus::default()), clock, on_enqueue_failure }
     }
 
     /// Tells other processes, too.
     #[must_use]
-    pub fn over(self, bus: Arc<dyn Bus>, on_enqueue_failure: OnEnqueueFailure) -> Self {
+    pub fn with_bus(self, bus: Arc<dyn Bus>, on_enqueue_failure: OnEnqueueFailure) -> Self {
         Self { bus, on_enqueue_failure, ..self }
     }
 
@@ -71,8 +71,8 @@ impl Tasks {
     }
 
     /// Returns the news.
-    pub fn feed(&self) -> &Feed {
-        &self.feed
+    pub fn hub(&self) -> &EventHub {
+        &self.hub
     }
 
     /// Returns what other processes are told with.
@@ -158,9 +158,9 @@ impl Tasks {
                 Ok(Cancelled::Done)
             }
             Cancellation::Requested => {
-                self.feed.cancel(id);
+                self.hub.cancel(id);
                 self.bus.cancel(id);
-                Ok(Cancelled::Underway)
+                Ok(Cancelled::Requested)
             }
             Cancellation::Finished(status) => Err(ServiceError::Finished { id, status }),
             Cancellation::Unknown => Err(ServiceError::NoTask { id }),
@@ -168,13 +168,13 @@ impl Tasks {
     }
 
     /// Follows a task from behind an event to its last one.
-    pub fn follow(&self, id: TaskId, after: u64) -> impl Stream<Item = Followed> + Send + use<> {
-        follow(Arc::clone(&self.store), &self.feed, Arc::clone(&self.bus), id, after)
+    pub fn follow(&self, id: TaskId, after: u64) -> impl Stream<Item = FollowItem> + Send + use<> {
+        follow(Arc::clone(&self.store), &self.hub, Arc::clone(&self.bus), id, after)
     }
 
     /// Tells what happened, here and elsewhere.
     pub(crate) fn publish(&self, events: &[Event]) {
-        self.feed.publish(events);
+        self.hub.publish(events);
         self.bus.tell(events);
     }
 

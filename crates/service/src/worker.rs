@@ -11,14 +11,14 @@ use tokio_util::task::TaskTracker;
 use tracing::{info, warn};
 
 use crate::backoff;
-use crate::bus::{Hint, Hints};
+use crate::bus::{Hint, HintReader};
 use crate::credentials::Vault;
 use crate::execution::{Execution, Limits};
+use crate::hosted_workspaces::HostedWorkspaces;
 use crate::limits::{DRAIN, HEARTBEAT, LEASE, RUNNING_PER_WORKSPACE};
 use crate::presence::Presence;
 use crate::repository::DEFAULT_HOSTS;
 use crate::slots::{Slot, Slots};
-use crate::spaces::Spaces;
 use crate::tasks::Tasks;
 
 /// How often a worker looks whether the disk has room again.
@@ -46,12 +46,12 @@ pub struct WorkerOptions {
     /// Knows tokens for repositories on GitHub.
     pub github: Option<GitHub>,
     /// How others find it; none if there are no others.
-    pub presence: Option<Place>,
+    pub endpoint: Option<WorkerEndpoint>,
 }
 
 /// How other processes find a worker.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct WorkerEndpoint {
     /// Where it answers requests, if it does: `http://host:port`.
     pub address: Option<String>,
 }
@@ -69,7 +69,7 @@ impl WorkerOptions {
             hosts: DEFAULT_HOSTS.map(str::to_owned).into(),
             credentials: None,
             github: None,
-            presence: None,
+            endpoint: None,
         }
     }
 }
@@ -84,7 +84,7 @@ pub struct Worker {
 struct Shared {
     options: WorkerOptions,
     tasks: Tasks,
-    spaces: Spaces,
+    spaces: HostedWorkspaces,
     slots: Slots,
     running: TaskTracker,
     give_back: CancellationToken,
@@ -92,7 +92,7 @@ struct Shared {
 
 impl Worker {
     /// Prepares to work.
-    pub fn new(options: WorkerOptions, tasks: Tasks, spaces: Spaces) -> Self {
+    pub fn new(options: WorkerOptions, tasks: Tasks, spaces: HostedWorkspaces) -> Self {
         let slots = Slots::new(options.concurrency);
         let (running, give_back) = (TaskTracker::new(), CancellationToken::new());
         let shared = Shared { options, tasks, spaces, slots, running, give_back };
@@ -133,11 +133,11 @@ impl Shared {
     }
 
     fn presence(&self) -> Option<Presence> {
-        let place = self.options.presence.clone()?;
+        let endpoint = self.options.endpoint.clone()?;
         let worker = WorkerRecord {
             id: self.options.id.clone(),
             volume: self.volume(),
-            address: place.address,
+            address: endpoint.address,
             concurrency: u32::try_from(self.options.concurrency).unwrap_or(u32::MAX),
             seen_at: self.tasks.clock.now(),
         };
@@ -159,7 +159,7 @@ impl Shared {
     /// Waits until the disk has room for work. Says no when the worker stops first.
     async fn has_room(&self, stop: &CancellationToken) -> bool {
         let mut said = false;
-        while let Err(error) = self.spaces.check_floor() {
+        while let Err(error) = self.spaces.check_free_space() {
             if !said {
                 warn!(%error, "tasks wait");
                 said = true;
@@ -215,7 +215,7 @@ impl Shared {
     }
 
     /// Claims whenever a hint says that a task may wait. While it waits for a hint it holds no place.
-    async fn claim_by_hints(self: &Arc<Self>, mut hints: Hints, stop: &CancellationToken) {
+    async fn claim_by_hints(self: &Arc<Self>, mut hints: HintReader, stop: &CancellationToken) {
         let (mut failures, mut hint) = (0, None);
         loop {
             let slot = tokio::select! {
@@ -258,7 +258,7 @@ impl Shared {
         let mut next = Some(first);
         while let Some(claimed) = next.take() {
             self.execute(claimed).await;
-            let goes_on = self.spaces.check_floor().is_ok() && !stop.is_cancelled();
+            let goes_on = self.spaces.check_free_space().is_ok() && !stop.is_cancelled();
             if !goes_on || self.slots.is_wanted() {
                 break;
             }

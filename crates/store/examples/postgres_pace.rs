@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use carrel_domain::{Clock as _, Priority, Secret, SystemClock, TaskStatus, WorkspaceId};
 use carrel_store::{Finish, NewTask, Postgres, PostgresOptions, Store, Submission};
 use carrel_testkit::servers;
-use carrel_testkit::store::{new_task, wish, workspace};
+use carrel_testkit::store::{claim_request, new_task, workspace};
 use serde_json::json;
 use tokio::sync::Notify;
 
@@ -23,7 +23,7 @@ const TASKS: usize = 6000;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() {
-    let server = servers::Postgres::start_durable().await;
+    let server = servers::PostgresServer::start_durable().await;
     for (submitters, stores) in [(1, 1), (8, 1), (64, 1), (8, 3), (64, 3)] {
         let url = server.database(None).await;
         let open = || Postgres::open(&PostgresOptions { url: Secret::new(url.clone()) }).unwrap();
@@ -50,7 +50,7 @@ async fn submit(store: &dyn Store, workspace: WorkspaceId) {
 }
 
 async fn work(store: &dyn Store) {
-    let claimed = store.claim(wish("w")).await.unwrap();
+    let claimed = store.claim(claim_request("w")).await.unwrap();
     let finish = Finish {
         status: TaskStatus::Completed,
         result: json!({ "steps": [] }),
@@ -69,7 +69,7 @@ async fn idle(stores: &[Arc<dyn Store>], workspace: WorkspaceId) -> Duration {
     for _ in 0..200 {
         let begun = Instant::now();
         let claimed = async {
-            let claimed = stores[stores.len() - 1].claim(wish("w")).await.unwrap();
+            let claimed = stores[stores.len() - 1].claim(claim_request("w")).await.unwrap();
             (begun.elapsed(), claimed)
         };
         let ((time, claimed), ()) = tokio::join!(claimed, submit(&*stores[0], workspace));

@@ -5,7 +5,7 @@ use std::time::Duration;
 use carrel_domain::{Priority, TaskStatus, Timestamp};
 use serde_json::{Map, Value, json};
 
-use crate::model::{Claim, Event, EventKind, Finish, HandBack, NewEvent, NewTask, Task};
+use crate::model::{Claim, Event, EventKind, Finish, NewEvent, NewTask, Release, Task};
 
 /// Returns the event that tells where a task stands, with what else there is to say about it.
 pub(crate) fn status_changed(
@@ -40,8 +40,8 @@ pub(crate) struct TakenBack {
 
 impl Tries {
     /// Says where the task stands once it is taken back.
-    pub(crate) fn taken_back(&self, back: &HandBack) -> TakenBack {
-        let HandBack { reason, now, counts, .. } = back;
+    pub(crate) fn taken_back(&self, back: &Release) -> TakenBack {
+        let Release { reason, now, counts, .. } = back;
         let lost = self.lost + u32::from(*counts);
         if self.cancel_requested {
             let status = TaskStatus::Cancelled;

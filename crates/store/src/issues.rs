@@ -11,9 +11,9 @@ use crate::error::StoreError;
 /// An issue has a number that no other ever had. What has been answered is on the disk, and seen by
 /// every process that uses the same store.
 #[async_trait]
-pub trait Issues: std::fmt::Debug + Send + Sync + 'static {
+pub trait IssueStore: std::fmt::Debug + Send + Sync + 'static {
     /// Adds an issue.
-    async fn add_issue(&self, issue: NewIssue, now: Timestamp) -> Result<IssueAnswer, StoreError>;
+    async fn add_issue(&self, issue: NewIssue, now: Timestamp) -> Result<IssueOutcome, StoreError>;
 
     /// Returns issues in the order of their numbers.
     async fn issues(&self, filter: IssueFilter) -> Result<Vec<StoredIssue>, StoreError>;
@@ -24,7 +24,7 @@ pub trait Issues: std::fmt::Debug + Send + Sync + 'static {
         number: u64,
         change: IssueChange,
         now: Timestamp,
-    ) -> Result<IssueAnswer, StoreError>;
+    ) -> Result<IssueOutcome, StoreError>;
 
     /// Adds a comment. Returns nothing if there is no such issue.
     async fn comment(
@@ -112,7 +112,7 @@ impl IssueChange {
 
 /// What came of writing an issue.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum IssueAnswer {
+pub enum IssueOutcome {
     /// The issue as it is now.
     Done(StoredIssue),
     /// There is no issue with this number.

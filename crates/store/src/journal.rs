@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::error::StoreError;
-use crate::tenure::{Taken, Tenure};
+use crate::tenure::{Tenure, TenureOutcome};
 
 /// What the conductor remembers of the issues of one tracker, which is its scope.
 ///
@@ -16,13 +16,18 @@ use crate::tenure::{Taken, Tenure};
 #[async_trait]
 pub trait Journal: std::fmt::Debug + Send + Sync + 'static {
     /// Takes a scope for one conductor, which is known to others by `holder`.
-    async fn take(&self, scope: &str, holder: &str, now: Timestamp) -> Result<Taken, StoreError>;
+    async fn acquire(
+        &self,
+        scope: &str,
+        holder: &str,
+        now: Timestamp,
+    ) -> Result<TenureOutcome, StoreError>;
 
     /// Writes notes down, in their order: all of them or none.
-    async fn note(
+    async fn append(
         &self,
         tenure: &Tenure,
-        notes: Vec<Note>,
+        notes: Vec<JournalRecord>,
         now: Timestamp,
     ) -> Result<(), StoreError>;
 
@@ -39,12 +44,12 @@ pub trait Journal: std::fmt::Debug + Send + Sync + 'static {
     async fn runs(&self, scope: &str, filter: RunFilter) -> Result<Vec<RunRecord>, StoreError>;
 
     /// Forgets runs that ended before a time, but never the latest. Returns how many.
-    async fn forget_runs(&self, tenure: &Tenure, before: Timestamp) -> Result<u64, StoreError>;
+    async fn delete_runs(&self, tenure: &Tenure, before: Timestamp) -> Result<u64, StoreError>;
 }
 
 /// Something to be remembered.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Note {
+pub enum JournalRecord {
     /// An entry as it stands.
     Save {
         /// The issue.
@@ -53,23 +58,23 @@ pub enum Note {
         entry: Value,
     },
     /// There is no entry any more.
-    Erase {
+    Delete {
         /// The issue.
         issue: String,
     },
     /// What is remembered beside the entries.
     Ledger(Value),
     /// A run begins. Its number was never given before.
-    Began(NewRun),
+    RunStarted(NewRun),
     /// A run has its workspace.
-    Placed {
+    RunWorkspace {
         /// The run.
         run: u64,
         /// Where it is.
         workspace: String,
     },
     /// A run has a session.
-    Session {
+    RunSession {
         /// The run.
         run: u64,
         /// The session.
@@ -78,7 +83,7 @@ pub enum Note {
         thread: String,
     },
     /// A run is over, and nothing of it is left.
-    Ended {
+    RunEnded {
         /// The run.
         run: u64,
         /// How it ended, in a word.

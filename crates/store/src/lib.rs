@@ -1,7 +1,7 @@
 //! What the service remembers: workspaces, tasks and their events, replies to repeated requests,
 //! sealed credentials; and what the conductor remembers, with the tracker that is built in.
 //!
-//! [`Store`] is the trait of the service, [`Journal`] and [`Issues`] are those of the conductor. [`Sqlite`] keeps everything in one file and needs nothing installed;
+//! [`Store`] is the trait of the service, [`Journal`] and [`IssueStore`] are those of the conductor. [`Sqlite`] keeps everything in one file and needs nothing installed;
 //! [`Postgres`] serves any number of processes. A state changes by compare and set, together with the event that tells of it, in one transaction;
 //! what has been answered has been written to the disk.
 #![forbid(unsafe_code)]
@@ -19,15 +19,15 @@ pub mod tls;
 
 pub use error::StoreError;
 pub use issues::{
-    Comment, IssueAnswer, IssueChange, IssueFilter, Issues, NewComment, NewIssue, StoredIssue,
+    Comment, IssueChange, IssueFilter, IssueOutcome, IssueStore, NewComment, NewIssue, StoredIssue,
 };
-pub use journal::{Journal, NewRun, Note, RunFilter, RunRecord};
+pub use journal::{Journal, JournalRecord, NewRun, RunFilter, RunRecord};
 pub use model::{
     Appended, Cancellation, Claim, ClaimRequest, Claimed, Counts, Event, EventKind, Finish,
-    Finished, HandBack, HandedBack, Heartbeat, Migration, NewEvent, NewTask, Page, Repeat, Sealed,
-    StoredReply, Submission, Task, TaskFilter, Waiting, WorkerId, WorkerRecord, Workspace,
+    Finished, Heartbeat, IdempotencyKey, Migration, NewEvent, NewTask, Page, QueuedTask, Release,
+    Released, Sealed, StoredReply, Submission, Task, TaskFilter, WorkerId, WorkerRecord, Workspace,
 };
 pub use postgres::{Postgres, PostgresOptions};
 pub use sqlite::{Sqlite, SqliteOptions};
 pub use store::Store;
-pub use tenure::{Taken, Tenure};
+pub use tenure::{Tenure, TenureOutcome};

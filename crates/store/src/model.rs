@@ -120,12 +120,12 @@ pub struct NewTask {
     /// How many tasks of the workspace may wait, this one included.
     pub max_waiting: u64,
     /// What makes a repeated request known as one.
-    pub repeat: Option<Repeat>,
+    pub repeat: Option<IdempotencyKey>,
 }
 
 /// What makes a repeated request known as one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Repeat {
+pub struct IdempotencyKey {
     /// Whose key it is, and for which route: keys of different callers never meet.
     pub scope: String,
     /// The caller's key.
@@ -251,7 +251,7 @@ pub struct ClaimRequest {
 
 /// A task that waits for a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Waiting {
+pub struct QueuedTask {
     /// The task.
     pub task: TaskId,
     /// Where it works.
@@ -298,7 +298,7 @@ pub enum Heartbeat {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Appended {
     /// They are remembered, with their numbers.
-    Yes(Vec<Event>),
+    Written(Vec<Event>),
     /// The worker has lost the task, or others wrote in its name.
     Lost,
 }
@@ -338,7 +338,7 @@ pub enum Finished {
 
 /// A task that its worker cannot go on with, through no fault of the task's.
 #[derive(Clone, Debug)]
-pub struct HandBack {
+pub struct Release {
     /// Why.
     pub reason: String,
     /// When it may be begun again.
@@ -351,9 +351,9 @@ pub struct HandBack {
 
 /// What became of it.
 #[derive(Clone, Debug, PartialEq)]
-pub enum HandedBack {
+pub enum Released {
     /// It stands there now: queued, dead or cancelled.
-    Yes {
+    Done {
         /// Where it stands.
         status: TaskStatus,
         /// What there is to tell.

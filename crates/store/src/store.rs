@@ -8,8 +8,8 @@ use carrel_domain::{TaskId, Timestamp, VolumeId, WorkspaceId};
 use crate::error::StoreError;
 use crate::model::{
     Appended, Cancellation, Claim, ClaimRequest, Claimed, Counts, Event, Finish, Finished,
-    HandBack, HandedBack, Heartbeat, NewEvent, NewTask, Page, Repeat, Sealed, StoredReply,
-    Submission, Task, TaskFilter, Waiting, WorkerId, WorkerRecord, Workspace,
+    Heartbeat, IdempotencyKey, NewEvent, NewTask, Page, QueuedTask, Release, Released, Sealed,
+    StoredReply, Submission, Task, TaskFilter, WorkerId, WorkerRecord, Workspace,
 };
 
 /// What the service remembers.
@@ -35,21 +35,21 @@ pub trait Store: std::fmt::Debug + Send + Sync + 'static {
 
     /// Forgets a workspace with its tasks, credentials and answers, unless a task of it waits or runs.
     /// Returns whether it is gone.
-    async fn forget_workspace(&self, id: WorkspaceId) -> Result<bool, StoreError>;
+    async fn delete_workspace(&self, id: WorkspaceId) -> Result<bool, StoreError>;
 
     /// Returns the volume that a workspace lies on. One that lies nowhere is placed on the one of `among`
     /// that holds the fewest; there is none if the workspace is not known or `among` is empty.
-    async fn place(
+    async fn assign_volume(
         &self,
         workspace: WorkspaceId,
         among: &[VolumeId],
     ) -> Result<Option<VolumeId>, StoreError>;
 
     /// Makes a worker known, or known to be alive.
-    async fn announce_worker(&self, worker: WorkerRecord) -> Result<(), StoreError>;
+    async fn register_worker(&self, worker: WorkerRecord) -> Result<(), StoreError>;
 
     /// Forgets a worker.
-    async fn retire_worker(&self, id: &WorkerId) -> Result<(), StoreError>;
+    async fn deregister_worker(&self, id: &WorkerId) -> Result<(), StoreError>;
 
     /// Returns the workers that gave a sign of life since then.
     async fn workers(&self, seen_since: Timestamp) -> Result<Vec<WorkerRecord>, StoreError>;
@@ -84,18 +84,18 @@ pub trait Store: std::fmt::Debug + Send + Sync + 'static {
     async fn finish(&self, claim: Claim, finish: Finish) -> Result<Finished, StoreError>;
 
     /// Takes a task back from its worker: to be begun again, or dead if that was the last attempt.
-    async fn hand_back(&self, claim: Claim, back: HandBack) -> Result<HandedBack, StoreError>;
+    async fn release(&self, claim: Claim, back: Release) -> Result<Released, StoreError>;
 
     /// Takes back every task whose claim has run out. The next attempt is due after `delay` of the
     /// number of attempts lost so far.
-    async fn take_expired(
+    async fn release_expired(
         &self,
         now: Timestamp,
         delay: fn(u32) -> Duration,
     ) -> Result<Vec<Event>, StoreError>;
 
     /// Takes back every task of workers that are known to be dead: all but these.
-    async fn take_from_all_but(
+    async fn release_except(
         &self,
         alive: &[WorkerId],
         now: Timestamp,
@@ -103,7 +103,11 @@ pub trait Store: std::fmt::Debug + Send + Sync + 'static {
 
     /// Returns tasks that wait and were due before then, the most urgent and then the oldest first, and at
     /// most so many.
-    async fn waiting(&self, due_before: Timestamp, limit: u32) -> Result<Vec<Waiting>, StoreError>;
+    async fn waiting(
+        &self,
+        due_before: Timestamp,
+        limit: u32,
+    ) -> Result<Vec<QueuedTask>, StoreError>;
 
     /// Ends a task that waits, as failed, and forgets the idempotency key that it was submitted with.
     /// Returns what there is to tell; nothing if it does not wait.
@@ -127,9 +131,9 @@ pub trait Store: std::fmt::Debug + Send + Sync + 'static {
     async fn events(&self, task: TaskId, after: u64, limit: u32) -> Result<Vec<Event>, StoreError>;
 
     /// Remembers the answer to a request, unless one is remembered. Returns the remembered one.
-    async fn remember_reply(
+    async fn save_reply(
         &self,
-        repeat: Repeat,
+        repeat: IdempotencyKey,
         status: u16,
         body: String,
         now: Timestamp,
@@ -141,15 +145,15 @@ pub trait Store: std::fmt::Debug + Send + Sync + 'static {
     /// Takes a key for the one who does what is asked for with it first, for so long. Whoever has it may
     /// take it again. Returns whether it is theirs. A store that one process uses at a time gives it to
     /// whoever asks: that process sees to it that its own requests wait for each other.
-    async fn hold_key(
+    async fn acquire_key(
         &self,
-        repeat: &Repeat,
+        repeat: &IdempotencyKey,
         holder: &str,
         lease: Duration,
     ) -> Result<bool, StoreError>;
 
     /// Gives a key back.
-    async fn release_key(&self, repeat: &Repeat, holder: &str) -> Result<(), StoreError>;
+    async fn release_key(&self, repeat: &IdempotencyKey, holder: &str) -> Result<(), StoreError>;
 
     /// Keeps a sealed credential, in place of one of the same name.
     async fn put_credential(
@@ -171,14 +175,14 @@ pub trait Store: std::fmt::Debug + Send + Sync + 'static {
     async fn credential_names(&self, workspace: WorkspaceId) -> Result<Vec<String>, StoreError>;
 
     /// Forgets a credential. Returns whether there was one.
-    async fn forget_credential(
+    async fn delete_credential(
         &self,
         workspace: WorkspaceId,
         name: &str,
     ) -> Result<bool, StoreError>;
 
     /// Forgets answers from before a time, and finished tasks from before another.
-    async fn forget_before(&self, replies: Timestamp, tasks: Timestamp) -> Result<u64, StoreError>;
+    async fn delete_before(&self, replies: Timestamp, tasks: Timestamp) -> Result<u64, StoreError>;
 
     /// Counts what there is.
     async fn counts(&self) -> Result<Counts, StoreError>;

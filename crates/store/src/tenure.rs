@@ -22,9 +22,9 @@ pub struct Tenure {
 
 /// What came of asking for a tenure.
 #[derive(Debug)]
-pub enum Taken {
+pub enum TenureOutcome {
     /// It was free.
-    Yours(Tenure),
+    Acquired(Tenure),
     /// Somebody else has it.
     Held {
         /// Who, in the words of whoever that is.

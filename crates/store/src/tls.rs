@@ -8,10 +8,13 @@ use rustls::ClientConfig;
 use rustls::client::danger::ServerCertVerifier;
 
 use self::trust::Trust;
-pub use self::trust::{Authorities, NoAuthorities, Rule};
+pub use self::trust::{Authorities, AuthorityError, Rule};
 
 /// Prepares connections to servers that an authority vouches for.
-pub fn verified(rule: Rule, authorities: &Authorities) -> Result<Arc<ClientConfig>, NoAuthorities> {
+pub fn verified(
+    rule: Rule,
+    authorities: &Authorities,
+) -> Result<Arc<ClientConfig>, AuthorityError> {
     Ok(client(Arc::new(Trust::verified(rule, authorities.read()?))))
 }
 

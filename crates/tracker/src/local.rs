@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use carrel_domain::Clock;
 use carrel_store::{
-    Comment, IssueAnswer, IssueChange, IssueFilter, Issues, NewComment, NewIssue, StoreError,
+    Comment, IssueChange, IssueFilter, IssueOutcome, IssueStore, NewComment, NewIssue, StoreError,
     StoredIssue,
 };
 use serde_json::Value;
@@ -28,7 +28,7 @@ const MAX_COMMENTS: u32 = 100;
 /// The tracker that is built in.
 #[derive(Clone, Debug)]
 pub struct Local {
-    issues: Arc<dyn Issues>,
+    issues: Arc<dyn IssueStore>,
     clock: Arc<dyn Clock>,
     /// States in which an issue is finished, and blocks no other.
     terminal: Vec<String>,
@@ -36,7 +36,7 @@ pub struct Local {
 
 impl Local {
     /// Tells of the issues in a store. What has to be done first is done in one of these states.
-    pub fn new(issues: Arc<dyn Issues>, clock: Arc<dyn Clock>, terminal: &[String]) -> Self {
+    pub fn new(issues: Arc<dyn IssueStore>, clock: Arc<dyn Clock>, terminal: &[String]) -> Self {
         let terminal = terminal.iter().map(|state| normal(state)).collect();
         Self { issues, clock, terminal }
     }
@@ -89,10 +89,10 @@ impl Local {
         Ok(found.into_iter().map(|issue| (issue.number, self.issue(issue))).collect())
     }
 
-    fn answered(&self, answer: IssueAnswer) -> Result<Issue, LocalError> {
+    fn answered(&self, answer: IssueOutcome) -> Result<Issue, LocalError> {
         match answer {
-            IssueAnswer::Done(issue) => Ok(self.issue(issue)),
-            IssueAnswer::Unknown(number) => Err(LocalError::Unknown { number }),
+            IssueOutcome::Done(issue) => Ok(self.issue(issue)),
+            IssueOutcome::Unknown(number) => Err(LocalError::Unknown { number }),
         }
     }
 

@@ -11,9 +11,9 @@ const RSA: [&str; 2] = ["-newkey", "rsa:2048"];
 
 /// Somebody who vouches for servers, gone with this value.
 #[derive(Debug)]
-pub struct Authority(TempDir);
+pub struct TestAuthority(TempDir);
 
-impl Authority {
+impl TestAuthority {
     /// Makes one with a key on a curve, that nobody trusts yet.
     #[expect(clippy::new_without_default, reason = "it has openssl make keys")]
     pub fn new() -> Self {

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use tokio_postgres::{Client, NoTls};
 
-use super::authority::Authority;
+use super::authority::TestAuthority;
 use super::process::{READY, command, free_port, kill, listens, program, quit, remove, start};
 
 const PROGRAMS: &str = "/usr/lib/postgresql";
@@ -22,7 +22,7 @@ const CONNECTIONS: &str = "max_connections=300";
 
 /// A PostgreSQL server, gone with this value.
 #[derive(Debug)]
-pub struct Postgres {
+pub struct PostgresServer {
     directory: TempDir,
     port: u16,
     durable: bool,
@@ -31,7 +31,7 @@ pub struct Postgres {
     made: AtomicU32,
 }
 
-impl Postgres {
+impl PostgresServer {
     /// Starts a server that may forget everything when the machine stops.
     pub async fn start() -> Self {
         Self::begin(false).await
@@ -44,7 +44,7 @@ impl Postgres {
 
     /// Starts a server that offers encryption, with a certificate for a host that is signed by a hash. Its
     /// user `bound` needs a password and encryption.
-    pub async fn start_encrypted(authority: &Authority, host: &str, hash: &str) -> Self {
+    pub async fn start_encrypted(authority: &TestAuthority, host: &str, hash: &str) -> Self {
         let mut this = Self::prepare(false);
         authority.vouch(host, hash, &this.data());
         if let Some((user, group)) = user(&this.directory) {
@@ -175,7 +175,7 @@ fn user(directory: &TempDir) -> Option<(u32, u32)> {
     (owner == 0 || owner == NOBODY.0).then_some(NOBODY)
 }
 
-impl Drop for Postgres {
+impl Drop for PostgresServer {
     fn drop(&mut self) {
         if let Some(mut child) = self.child.take() {
             quit(&mut child);

@@ -5,19 +5,19 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
-use super::authority::Authority;
+use super::authority::TestAuthority;
 use super::process::{command, free_port, kill, listens, program, start};
 
 /// A Redis server that forgets everything when it ends, gone with this value.
 #[derive(Debug)]
-pub struct Redis {
+pub struct RedisServer {
     directory: TempDir,
     port: u16,
     encrypted: bool,
     child: Option<Child>,
 }
 
-impl Redis {
+impl RedisServer {
     /// Starts a server.
     pub fn start() -> Self {
         let mut this = Self::prepare();
@@ -26,7 +26,7 @@ impl Redis {
     }
 
     /// Starts a server that only talks encrypted, with a certificate for a host.
-    pub fn start_encrypted(authority: &Authority, host: &str) -> Self {
+    pub fn start_encrypted(authority: &TestAuthority, host: &str) -> Self {
         let mut this = Self::prepare();
         this.encrypted = true;
         authority.vouch(host, "sha256", this.directory.path());
@@ -85,7 +85,7 @@ impl Redis {
     }
 }
 
-impl Drop for Redis {
+impl Drop for RedisServer {
     fn drop(&mut self) {
         self.kill();
     }
@@ -100,7 +100,7 @@ mod tests {
 
     #[test]
     fn a_server_answers_until_it_is_killed_and_again_after_a_restart() {
-        let mut server = Redis::start();
+        let mut server = RedisServer::start();
         for _ in 0..2 {
             let mut client = TcpStream::connect(("127.0.0.1", server.port())).unwrap();
             client.write_all(b"PING\r\n").unwrap();

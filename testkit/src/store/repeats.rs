@@ -1,7 +1,7 @@
 //! What is asked again because the answer was lost is not done again.
 
 use carrel_domain::{Priority, TaskStatus};
-use carrel_store::{Appended, Finish, Finished, NewTask, Repeat, Store, Submission};
+use carrel_store::{Appended, Finish, Finished, IdempotencyKey, NewTask, Store, Submission};
 use pretty_assertions::assert_eq;
 
 use super::{
@@ -11,7 +11,7 @@ use super::{
 
 pub async fn the_same_submission_again_makes_one_task(store: &dyn Store) {
     let workspace = workspace(store).await;
-    let repeat = Repeat { scope: "s".to_owned(), key: "k".to_owned(), digest: [1; 32] };
+    let repeat = IdempotencyKey { scope: "s".to_owned(), key: "k".to_owned(), digest: [1; 32] };
     for repeat in [None, Some(repeat)] {
         let new = NewTask { repeat, ..new_task(workspace, Priority::Normal, at(0)) };
         let first = store.submit(new.clone()).await.unwrap();
@@ -40,7 +40,7 @@ pub async fn the_same_events_again_are_not_doubled(store: &dyn Store) {
     let claim = claim_one(store, 0).await;
     let news = vec![log_line("a", 1), log_line("b", 1)];
     let first = store.append(claim, 2, news.clone()).await.unwrap();
-    assert!(matches!(&first, Appended::Yes(events) if events.len() == 2), "{first:?}");
+    assert!(matches!(&first, Appended::Written(events) if events.len() == 2), "{first:?}");
     assert_eq!(store.append(claim, 2, news).await.unwrap(), first);
     assert_eq!(task(store, id).await.last_event, 4);
     // Others at the same place, and any place that is not the next, are refused.
@@ -50,7 +50,7 @@ pub async fn the_same_events_again_are_not_doubled(store: &dyn Store) {
     }
     assert_eq!(all_events(store, id).await.len(), 4);
     let more = store.append(claim, 4, vec![log_line("e", 2)]).await.unwrap();
-    assert!(matches!(&more, Appended::Yes(events) if events[0].number == 5), "{more:?}");
+    assert!(matches!(&more, Appended::Written(events) if events[0].number == 5), "{more:?}");
 }
 
 pub async fn the_same_end_again_is_answered_as_before(store: &dyn Store) {
@@ -76,7 +76,7 @@ pub async fn an_end_is_not_taken_for_that_of_another_attempt(store: &dyn Store) 
     let workspace = workspace(store).await;
     let id = submit(store, workspace, Priority::Normal).await;
     let lost = claim_one(store, 0).await;
-    store.take_expired(at(60), no_delay).await.unwrap();
+    store.release_expired(at(60), no_delay).await.unwrap();
     let holder = claim_one(store, 60).await;
     finish(store, holder, TaskStatus::Completed, 61).await;
     for after in 0..6 {

@@ -1,12 +1,14 @@
 //! Workers, volumes, and tasks that nobody takes.
 
 use carrel_domain::{Priority, TaskStatus, VolumeId, WorkspaceId};
-use carrel_store::{NewTask, Repeat, Store, Submission, Waiting, WorkerId, WorkerRecord};
+use carrel_store::{
+    IdempotencyKey, NewTask, QueuedTask, Store, Submission, WorkerId, WorkerRecord,
+};
 use pretty_assertions::assert_eq;
 
 use super::{
-    all_events, at, back, claim, claim_one, created, new_task, submit, task, wish, wish_on,
-    workspace,
+    all_events, at, back, claim, claim_one, claim_request, created, new_task, submit, task,
+    wish_on, workspace,
 };
 
 async fn volume_of(store: &dyn Store, id: WorkspaceId) -> Option<VolumeId> {
@@ -29,7 +31,7 @@ pub async fn a_claim_places_its_workspace_and_others_leave_it_alone(store: &dyn 
 pub async fn a_waiting_worker_of_one_volume_does_not_stand_in_the_way_of_others(store: &dyn Store) {
     let (here, there) = (VolumeId::generate(), VolumeId::generate());
     let workspace = workspace(store).await;
-    assert_eq!(store.place(workspace, &[there]).await.unwrap(), Some(there));
+    assert_eq!(store.assign_volume(workspace, &[there]).await.unwrap(), Some(there));
     let first = store.claim(wish_on("w1", here));
     let second = store.claim(wish_on("w2", there));
     let submitting = async {
@@ -51,16 +53,16 @@ pub async fn a_workspace_is_placed_once_where_the_fewest_are(store: &dyn Store) 
     let mut placed = Vec::new();
     for _ in 0..4 {
         let workspace = workspace(store).await;
-        assert_eq!(store.place(workspace, &[]).await.unwrap(), None);
-        placed.push(store.place(workspace, &[one, other]).await.unwrap().unwrap());
-        let again = store.place(workspace, &[one]).await.unwrap();
+        assert_eq!(store.assign_volume(workspace, &[]).await.unwrap(), None);
+        placed.push(store.assign_volume(workspace, &[one, other]).await.unwrap().unwrap());
+        let again = store.assign_volume(workspace, &[one]).await.unwrap();
         assert_eq!(again, placed.last().copied());
         assert_eq!(volume_of(store, workspace).await, again);
-        assert_eq!(store.place(workspace, &[]).await.unwrap(), again);
+        assert_eq!(store.assign_volume(workspace, &[]).await.unwrap(), again);
     }
     assert_eq!(placed.iter().filter(|volume| **volume == one).count(), 2, "{placed:?}");
     let unknown = WorkspaceId::generate();
-    assert_eq!(store.place(unknown, &[one]).await.unwrap(), None);
+    assert_eq!(store.assign_volume(unknown, &[one]).await.unwrap(), None);
 }
 
 pub async fn workers_are_known_while_they_give_signs_of_life(store: &dyn Store) {
@@ -73,16 +75,16 @@ pub async fn workers_are_known_while_they_give_signs_of_life(store: &dyn Store) 
     };
     for known in [worker("a", 1), worker("b", 5), WorkerRecord { address: None, ..worker("c", 9) }]
     {
-        store.announce_worker(known).await.unwrap();
+        store.register_worker(known).await.unwrap();
     }
     let moved =
         WorkerRecord { volume: VolumeId::from_bytes([8; 16]), concurrency: 4, ..worker("a", 10) };
-    store.announce_worker(moved.clone()).await.unwrap();
+    store.register_worker(moved.clone()).await.unwrap();
     let third = WorkerRecord { address: None, ..worker("c", 9) };
     assert_eq!(store.workers(at(5)).await.unwrap(), [moved.clone(), worker("b", 5), third.clone()]);
     assert_eq!(store.workers(at(6)).await.unwrap(), [moved, third.clone()]);
     for name in ["a", "a", "unknown"] {
-        store.retire_worker(&WorkerId(name.to_owned())).await.unwrap();
+        store.deregister_worker(&WorkerId(name.to_owned())).await.unwrap();
     }
     assert_eq!(store.workers(at(6)).await.unwrap(), [third]);
 }
@@ -90,12 +92,13 @@ pub async fn workers_are_known_while_they_give_signs_of_life(store: &dyn Store) 
 pub async fn what_waits_is_listed_by_urgency_and_age(store: &dyn Store) {
     let (one, other) = (workspace(store).await, workspace(store).await);
     let here = VolumeId::generate();
-    store.place(other, &[here]).await.unwrap();
+    store.assign_volume(other, &[here]).await.unwrap();
     let low = submit(store, one, Priority::Low).await;
     let first = submit(store, one, Priority::High).await;
     let second = submit(store, other, Priority::High).await;
     created(store.submit(new_task(one, Priority::Critical, at(5))).await.unwrap());
-    let waiting = |task, workspace, priority, volume| Waiting { task, workspace, priority, volume };
+    let waiting =
+        |task, workspace, priority, volume| QueuedTask { task, workspace, priority, volume };
     let all = [
         waiting(first, one, Priority::High, None),
         waiting(second, other, Priority::High, Some(here)),
@@ -105,7 +108,7 @@ pub async fn what_waits_is_listed_by_urgency_and_age(store: &dyn Store) {
     assert_eq!(store.waiting(at(5), 2).await.unwrap(), all[..2]);
     assert_eq!(store.waiting(at(0), 10).await.unwrap(), []);
     let taken = claim_one(store, 1).await;
-    store.hand_back(taken, back(1, 50, true)).await.unwrap();
+    store.release(taken, back(1, 50, true)).await.unwrap();
     let left = store.waiting(at(5), 10).await.unwrap();
     assert_eq!(left.len(), 2, "one that is delayed does not wait yet");
     assert!(left.iter().all(|waiting| waiting.task != taken.task));
@@ -113,7 +116,7 @@ pub async fn what_waits_is_listed_by_urgency_and_age(store: &dyn Store) {
 
 pub async fn a_task_that_could_not_be_queued_fails_and_gives_its_key_back(store: &dyn Store) {
     let workspace = workspace(store).await;
-    let repeat = Repeat { scope: "s".to_owned(), key: "k".to_owned(), digest: [1; 32] };
+    let repeat = IdempotencyKey { scope: "s".to_owned(), key: "k".to_owned(), digest: [1; 32] };
     let new =
         || NewTask { repeat: Some(repeat.clone()), ..new_task(workspace, Priority::Normal, at(0)) };
     let first = created(store.submit(new()).await.unwrap()).id;
@@ -130,6 +133,6 @@ pub async fn a_task_that_could_not_be_queued_fails_and_gives_its_key_back(store:
         other => panic!("{other:?}"),
     };
     assert_ne!(first, second);
-    let running = store.try_claim(wish("w1"), at(2)).await.unwrap().unwrap();
+    let running = store.try_claim(claim_request("w1"), at(2)).await.unwrap().unwrap();
     assert_eq!(store.fail_queued(running.claim.task, "late", at(3)).await.unwrap(), None);
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use carrel_agent::{Event, FailureKind, Tools};
 use carrel_testkit::agents::real_acp;
-use carrel_testkit::provider::{Provider, Reply};
+use carrel_testkit::fake_model::{FakeModel, ModelReply};
 use pretty_assertions::assert_eq;
 use serde_json::json;
 
@@ -14,12 +14,12 @@ use crate::lab::{Lab, NoTools, Notes, Opened};
 struct Scene {
     lab: Lab,
     program: PathBuf,
-    model: Provider,
+    model: FakeModel,
 }
 
 impl Scene {
     /// Sets the scene, unless the agent is missing.
-    async fn set(replies: Vec<Reply>) -> Option<Self> {
+    async fn set(replies: Vec<ModelReply>) -> Option<Self> {
         let program = match real_acp() {
             Ok(program) => program,
             Err(reason) => {
@@ -27,7 +27,7 @@ impl Scene {
                 return None;
             }
         };
-        let (lab, model) = (Lab::new().await, Provider::start(replies).await);
+        let (lab, model) = (Lab::new().await, FakeModel::start(replies).await);
         std::fs::create_dir(lab.home(".codex")).unwrap();
         std::fs::write(lab.home(".codex/config.toml"), model.codex_settings()).unwrap();
         Some(Self { lab, program, model })
@@ -44,10 +44,10 @@ impl Scene {
 #[tokio::test]
 async fn a_real_agent_takes_two_turns_uses_a_tool_and_runs_a_command() {
     let script = vec![
-        Reply::CallIn("mcp__carrel", "note", json!({"text": "hello"})),
-        Reply::Call("exec_command", json!({"cmd": "pwd > where"})),
-        Reply::Say("The first is done."),
-        Reply::Say("The second is done."),
+        ModelReply::CallIn("mcp__carrel", "note", json!({"text": "hello"})),
+        ModelReply::Call("exec_command", json!({"cmd": "pwd > where"})),
+        ModelReply::Say("The first is done."),
+        ModelReply::Say("The second is done."),
     ];
     let Some(scene) = Scene::set(script).await else { return };
     let notes = Arc::new(Notes::default());
@@ -73,7 +73,7 @@ async fn a_real_agent_takes_two_turns_uses_a_tool_and_runs_a_command() {
 
 #[tokio::test]
 async fn a_real_agent_is_cancelled_and_its_session_goes_on_later() {
-    let script = vec![Reply::Say("Begun."), Reply::Silence, Reply::Say("Gone on.")];
+    let script = vec![ModelReply::Say("Begun."), ModelReply::Silence, ModelReply::Say("Gone on.")];
     let Some(scene) = Scene::set(script).await else { return };
     let mut opened = scene.open(Arc::new(NoTools), None).await;
     let thread = opened.session.thread();
@@ -99,7 +99,7 @@ async fn a_real_agent_is_cancelled_and_its_session_goes_on_later() {
 
 #[tokio::test]
 async fn a_real_agent_that_its_provider_refuses_fails_its_turn() {
-    let Some(scene) = Scene::set(vec![Reply::Refuse(429)]).await else { return };
+    let Some(scene) = Scene::set(vec![ModelReply::Refuse(429)]).await else { return };
     let mut opened = scene.open(Arc::new(NoTools), None).await;
     let failure = opened.session.turn("Try.").await.unwrap_err();
     opened.close().await;

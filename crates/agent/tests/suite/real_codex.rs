@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use carrel_agent::{Event, FailureKind, Tools};
 use carrel_testkit::agents::real_codex;
-use carrel_testkit::provider::{Provider, Reply};
+use carrel_testkit::fake_model::{FakeModel, ModelReply};
 use pretty_assertions::assert_eq;
 use serde_json::json;
 
@@ -14,12 +14,12 @@ use crate::lab::{Lab, NoTools, Notes, Opened};
 struct Scene {
     lab: Lab,
     program: PathBuf,
-    model: Provider,
+    model: FakeModel,
 }
 
 impl Scene {
     /// Sets the scene, unless Codex is missing.
-    async fn set(replies: Vec<Reply>) -> Option<Self> {
+    async fn set(replies: Vec<ModelReply>) -> Option<Self> {
         let program = match real_codex() {
             Ok(program) => program,
             Err(reason) => {
@@ -27,7 +27,7 @@ impl Scene {
                 return None;
             }
         };
-        let (lab, model) = (Lab::new().await, Provider::start(replies).await);
+        let (lab, model) = (Lab::new().await, FakeModel::start(replies).await);
         std::fs::create_dir(lab.home(".codex")).unwrap();
         std::fs::write(lab.home(".codex/config.toml"), model.codex_settings()).unwrap();
         Some(Self { lab, program, model })
@@ -46,10 +46,10 @@ impl Scene {
 async fn codex_takes_two_turns_uses_a_tool_and_runs_a_command() {
     let command = json!({"cmd": "pwd > where; echo $CARREL_ISSUE_IDENTIFIER"});
     let script = vec![
-        Reply::Call("note", json!({"text": "hello"})),
-        Reply::Call("exec_command", command),
-        Reply::Say("The first is done."),
-        Reply::Say("The second is done."),
+        ModelReply::Call("note", json!({"text": "hello"})),
+        ModelReply::Call("exec_command", command),
+        ModelReply::Say("The first is done."),
+        ModelReply::Say("The second is done."),
     ];
     let Some(scene) = Scene::set(script).await else { return };
     let notes = Arc::new(Notes::default());
@@ -91,7 +91,7 @@ async fn codex_takes_two_turns_uses_a_tool_and_runs_a_command() {
 
 #[tokio::test]
 async fn codex_asks_for_approval_and_does_nothing_without_it() {
-    let script = vec![Reply::Call("exec_command", json!({"cmd": "touch forbidden"}))];
+    let script = vec![ModelReply::Call("exec_command", json!({"cmd": "touch forbidden"}))];
     let Some(scene) = Scene::set(script).await else { return };
     let mut opened = scene.open("untrusted", Arc::new(NoTools), None).await;
     let failure = opened.session.turn("Touch it.").await.unwrap_err();
@@ -103,7 +103,7 @@ async fn codex_asks_for_approval_and_does_nothing_without_it() {
 
 #[tokio::test]
 async fn codex_is_interrupted_and_its_thread_goes_on_later() {
-    let script = vec![Reply::Say("Begun."), Reply::Silence, Reply::Say("Gone on.")];
+    let script = vec![ModelReply::Say("Begun."), ModelReply::Silence, ModelReply::Say("Gone on.")];
     let Some(scene) = Scene::set(script).await else { return };
     let mut opened = scene.open("never", Arc::new(NoTools), None).await;
     let thread = opened.session.thread();
@@ -134,11 +134,11 @@ async fn codex_is_interrupted_and_its_thread_goes_on_later() {
 #[tokio::test]
 async fn codex_goes_on_with_its_thread_after_it_was_killed() {
     let script = vec![
-        Reply::Call("note", json!({"text": "before"})),
-        Reply::Say("Remember 42."),
-        Reply::Silence,
-        Reply::Call("note", json!({"text": "after"})),
-        Reply::Say("It was 42."),
+        ModelReply::Call("note", json!({"text": "before"})),
+        ModelReply::Say("Remember 42."),
+        ModelReply::Silence,
+        ModelReply::Call("note", json!({"text": "after"})),
+        ModelReply::Say("It was 42."),
     ];
     let Some(scene) = Scene::set(script).await else { return };
     let notes = Arc::new(Notes::default());
@@ -187,7 +187,7 @@ fn kill_processes_of(text: &str) {
 
 #[tokio::test]
 async fn codex_begins_anew_when_its_thread_is_gone() {
-    let Some(scene) = Scene::set(vec![Reply::Say("Hello.")]).await else { return };
+    let Some(scene) = Scene::set(vec![ModelReply::Say("Hello.")]).await else { return };
     let lost = "01a1e244-541f-7c23-a6be-000000000000".to_owned();
     let mut opened = scene.open("never", Arc::new(NoTools), Some(lost.clone())).await;
     assert_ne!(opened.session.thread(), Some(lost));
@@ -198,7 +198,7 @@ async fn codex_begins_anew_when_its_thread_is_gone() {
 
 #[tokio::test]
 async fn codex_that_is_refused_by_its_provider_fails_its_turn() {
-    let script = vec![Reply::Refuse(429), Reply::Refuse(401)];
+    let script = vec![ModelReply::Refuse(429), ModelReply::Refuse(401)];
     let Some(scene) = Scene::set(script).await else { return };
     let mut opened = scene.open("never", Arc::new(NoTools), None).await;
     let failure = opened.session.turn("Try.").await.unwrap_err();
@@ -211,8 +211,8 @@ async fn codex_that_is_refused_by_its_provider_fails_its_turn() {
 #[tokio::test]
 async fn the_default_policy_and_a_read_only_sandbox_are_understood_by_codex() {
     let script = vec![
-        Reply::Call("exec_command", json!({"cmd": "touch new || echo cannot-write"})),
-        Reply::Say("Done."),
+        ModelReply::Call("exec_command", json!({"cmd": "touch new || echo cannot-write"})),
+        ModelReply::Say("Done."),
     ];
     let Some(scene) = Scene::set(script).await else { return };
     let yaml = format!(

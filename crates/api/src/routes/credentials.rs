@@ -117,7 +117,7 @@ pub(super) async fn forget(
     Path(parts): Path<Vec<(String, String)>>,
 ) -> Answered {
     let workspace = api.workspace(&caller, Scope::Write, Some(workspace)).await?.id;
-    api.vault()?.forget(workspace, &named(parts)?).await?;
+    api.vault()?.delete(workspace, &named(parts)?).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 

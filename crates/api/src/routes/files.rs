@@ -224,7 +224,7 @@ pub(super) async fn raw(
     let path = PathBuf::from(params.required()?);
     let space = api.space(&caller, Scope::Read, workspace).await?;
     let _place = api.look_place().await?;
-    let read = move || space.place().files().browse().read(&path, MAX_READ_BYTES);
+    let read = move || space.named_workspace().files().browse().read(&path, MAX_READ_BYTES);
     let bytes = blocking(read).await?;
     Ok(bytes_answer(StatusCode::OK, "application/octet-stream", bytes))
 }

@@ -5,7 +5,7 @@ mod metrics;
 use axum::extract::State;
 use axum::http::StatusCode;
 use carrel_domain::{Code, Coded as _};
-use carrel_service::Health;
+use carrel_service::BusHealth;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -78,10 +78,10 @@ pub(super) async fn alive() -> Answered {
 /// What it needs answers, too.
 pub(super) async fn ready(State(api): State<Api>) -> Answered {
     let (queue, mut reason) = match api.inner.tasks.bus().health() {
-        Health::Well => ("ok", None),
-        Health::Away { reason } => (Code::QueueUnavailable.name(), Some(reason)),
+        BusHealth::Available => ("ok", None),
+        BusHealth::Unavailable { reason } => (Code::QueueUnavailable.name(), Some(reason)),
     };
-    let space = if api.inner.spaces.check_floor().is_ok() { "ok" } else { "low" };
+    let space = if api.inner.spaces.check_free_space().is_ok() { "ok" } else { "low" };
     let store = match api.inner.tasks.store().ping().await {
         Ok(()) => "ok",
         Err(error) => {
@@ -112,7 +112,7 @@ pub(super) async fn metrics(State(api): State<Api>, Who(caller): Who) -> Answere
     text.gauge("carrel_workspaces", "Workspaces.", counts.workspaces);
     text.gauge("carrel_event_streams", "Event streams that are open.", api.streams() as u64);
     text.disk(disk);
-    let used = api.inner.spaces.used().into_iter();
+    let used = api.inner.spaces.cached_usage().into_iter();
     text.workspaces(used.filter(|(id, _)| caller.coverage.covers(*id)));
     text.requests(&api.inner.requests.counts());
     if let Some(counts) = carrel_traces::counts() {

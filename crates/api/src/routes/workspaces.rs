@@ -6,7 +6,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::IntoResponse as _;
 use carrel_domain::{Code, Layout, Network, WorkspaceId};
-use carrel_service::{MAX_QUOTA_GB, MIN_QUOTA_GB, NewSpace, quota_of_gibibytes};
+use carrel_service::{MAX_QUOTA_GB, MIN_QUOTA_GB, WorkspaceSpec, quota_from_gibibytes};
 use carrel_store::Workspace;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -111,7 +111,7 @@ pub(super) async fn create(
     }
     let quota = new.quota_gb.map(|number| {
         let rule = format!("is a number from {MIN_QUOTA_GB} (1 MiB) to {MAX_QUOTA_GB}");
-        quota_of_gibibytes(number).ok_or_else(|| Failed::field("quota_gb", &rule))
+        quota_from_gibibytes(number).ok_or_else(|| Failed::field("quota_gb", &rule))
     });
     let quota = quota.transpose()?;
     check_network(&caller, new.network)?;
@@ -123,7 +123,7 @@ pub(super) async fn create(
         body: &body,
     };
     let work = async {
-        let space = NewSpace {
+        let space = WorkspaceSpec {
             id: WorkspaceId::generate(),
             name: new.name,
             layout: new.layout,
@@ -132,7 +132,7 @@ pub(super) async fn create(
         };
         let (made, _) = api.inner.spaces.provision(space).await?;
         if api.inner.others.is_none() {
-            api.inner.spaces.enter(made.id).await?;
+            api.inner.spaces.open_workspace(made.id).await?;
         }
         Ok((StatusCode::CREATED, json!(shown(&api, &caller, &made).await?)))
     };

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use carrel_conductor::drive::scope_of;
 use carrel_config::{ConductorConfig, Environment, TrackerKind};
-use carrel_store::{Issues, Journal};
+use carrel_store::{IssueStore, Journal};
 use carrel_workspace::TrackerName;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
@@ -22,7 +22,7 @@ const ONCE: Duration = Duration::from_secs(30);
 /// What remembers: a file in the data directory, or a database.
 pub(super) struct Keeping {
     pub(super) journal: Arc<dyn Journal>,
-    pub(super) issues: Arc<dyn Issues>,
+    pub(super) issues: Arc<dyn IssueStore>,
     database: Option<Database>,
 }
 

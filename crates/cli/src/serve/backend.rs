@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use carrel_domain::SystemClock;
-use carrel_service::{Alone, Bus, Feed, Redis, RedisService, Tasks};
+use carrel_service::{Bus, EventHub, LocalBus, RedisBus, RedisService, Tasks};
 use carrel_store::Store;
 use tokio_util::sync::CancellationToken;
 
@@ -39,12 +39,13 @@ impl Backend {
         let database = Database::open(&shared.database)?;
         let (bus, redis): (Arc<dyn Bus>, _) = match &shared.redis {
             Some(address) => {
-                let (bus, service) = Redis::new(address, stop.clone())?;
+                let (bus, service) = RedisBus::new(address, stop.clone())?;
                 (Arc::new(bus), Some(service))
             }
-            None => (Arc::new(Alone { among_others: true }), None),
+            None => (Arc::new(LocalBus { shared_store: true }), None),
         };
-        let tasks = tasks(Arc::new(database.postgres.clone())).over(bus, shared.on_enqueue_failure);
+        let tasks =
+            tasks(Arc::new(database.postgres.clone())).with_bus(bus, shared.on_enqueue_failure);
         Ok(Self { tasks, database: Some(database), redis })
     }
 
@@ -68,5 +69,5 @@ impl Backend {
 }
 
 fn tasks(store: Arc<dyn Store>) -> Tasks {
-    Tasks::new(store, Feed::default(), Arc::new(SystemClock))
+    Tasks::new(store, EventHub::default(), Arc::new(SystemClock))
 }

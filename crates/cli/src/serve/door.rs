@@ -10,7 +10,7 @@ use carrel_config::Environment;
 use carrel_config::environment::{CARREL_WORKER_URL, WORKER_BIND_HOST, WORKER_HEALTH_PORT};
 use carrel_domain::{Secret, SystemClock};
 use carrel_github::GitHub;
-use carrel_service::{Spaces, Tasks, Worker};
+use carrel_service::{HostedWorkspaces, Tasks, Worker};
 use carrel_tools::Events;
 use serde_json::Value;
 use tokio::net::TcpListener;
@@ -35,7 +35,7 @@ pub(crate) struct Door {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Inside<'a> {
     pub(crate) tasks: &'a Tasks,
-    pub(crate) spaces: &'a Spaces,
+    pub(crate) spaces: &'a HostedWorkspaces,
     pub(crate) hosts: &'a Arc<[String]>,
     pub(crate) events: &'a Events,
     pub(crate) github: &'a GitHub,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use carrel_config::Environment;
 use carrel_domain::{SystemClock, VolumeId};
-use carrel_service::{Spaces, SpacesOptions};
+use carrel_service::{HostedWorkspaces, HostedWorkspacesOptions};
 use carrel_tools::{Events, GitOptions};
 use carrel_workspace::{Commands, Purpose, Runner, diagnose};
 use serde_json::{Value, json};
@@ -24,7 +24,7 @@ const ONLY: [u8; 16] = [0; 16];
 /// What the service uses of this machine.
 #[derive(Debug)]
 pub(crate) struct Machine {
-    pub(crate) spaces: Spaces,
+    pub(crate) spaces: HostedWorkspaces,
     /// Where events of tools and requests go.
     pub(crate) events: Events,
     runner: Runner,
@@ -45,7 +45,7 @@ pub(crate) fn open(
     let beside = || data.unwrap_or(Path::new(".")).join("workspaces");
     let root = settings.volume.clone().unwrap_or_else(beside);
     let events = data.map_or_else(Events::none, toolbox::events_in);
-    let options = SpacesOptions {
+    let options = HostedWorkspacesOptions {
         root: root.clone(),
         volume: (!backend.is_shared()).then(|| VolumeId::from_bytes(ONLY)),
         quota: settings.quota,
@@ -53,7 +53,7 @@ pub(crate) fn open(
         commands: Commands::new(own_program()?),
         environment: environment.clone(),
         events: events.clone(),
-        floor: settings.floor,
+        reserve: settings.floor,
         git: GitOptions {
             hosts: settings.hosts.to_vec(),
             authorities: settings.authorities.clone(),
@@ -61,7 +61,7 @@ pub(crate) fn open(
         },
         clock: Arc::new(SystemClock),
     };
-    let spaces = Spaces::open(options, Arc::clone(backend.tasks.store()))?;
+    let spaces = HostedWorkspaces::open(options, Arc::clone(backend.tasks.store()))?;
     Ok(Machine { spaces, events, runner, state: data.map_or(root, Path::to_owned) })
 }
 

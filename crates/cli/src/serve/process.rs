@@ -39,7 +39,7 @@ impl Process {
         // What the bus needs goes on until tasks have been given back.
         let over = CancellationToken::new();
         let (bus, door) = (self.backend.take_bus(), self.door.take());
-        let feed = self.backend.tasks.feed().clone();
+        let feed = self.backend.tasks.hub().clone();
         let telling = async {
             if let Some(bus) = bus {
                 bus.run(feed, over.clone()).await;
@@ -91,7 +91,7 @@ impl Process {
 /// Sees that credentials were sealed with the key that is there, or forgets them first.
 pub(crate) async fn check_vault(vault: &Vault, forget: bool) -> Result<(), Failure> {
     if forget {
-        let forgotten = vault.forget_all().await?;
+        let forgotten = vault.delete_all().await?;
         output::note(&format!("forgot {forgotten} credentials"));
     }
     match vault.check_key().await {

@@ -16,7 +16,8 @@ use carrel_domain::{ByteSize, Secret};
 use carrel_service::limits::LEASE;
 use carrel_service::repository::DEFAULT_HOSTS;
 use carrel_service::{
-    Floor, InvalidFloor, MAX_QUOTA_GB, MIN_QUOTA_GB, OnEnqueueFailure, quota_of_gibibytes,
+    FreeSpaceReserve, InvalidReserve, MAX_QUOTA_GB, MIN_QUOTA_GB, OnEnqueueFailure,
+    quota_from_gibibytes,
 };
 use carrel_workspace::Quota;
 
@@ -58,7 +59,7 @@ pub(crate) struct Settings {
     /// Who vouches for them, if not the authorities of the system.
     pub(crate) authorities: Option<Arc<[u8]>>,
     /// How much of the disk has to stay free.
-    pub(crate) floor: Floor,
+    pub(crate) floor: FreeSpaceReserve,
     /// The database that several processes share; a file of its own if none.
     pub(crate) shared: Option<Shared>,
     /// How long tasks have to end, if that is said.
@@ -193,13 +194,13 @@ pub(crate) fn number(
 }
 
 /// Reads how much of the disk has to stay free; blank counts as unset.
-fn floor(environment: &Environment) -> Result<Floor, Failure> {
+fn floor(environment: &Environment) -> Result<FreeSpaceReserve, Failure> {
     let name = CARREL_FREE_SPACE_FLOOR;
     let Some(text) = environment.get(name).filter(|text| !text.is_empty()) else {
-        return Ok(Floor::default());
+        return Ok(FreeSpaceReserve::default());
     };
     let text = text.to_string_lossy();
-    text.parse().map_err(|error: InvalidFloor| Failure::Variable {
+    text.parse().map_err(|error: InvalidReserve| Failure::Variable {
         name,
         value: text.clone().into_owned(),
         expected: error.to_string(),
@@ -210,7 +211,7 @@ fn floor(environment: &Environment) -> Result<Floor, Failure> {
 fn quota(environment: &Environment) -> Result<ByteSize, Failure> {
     let name = WORKSPACE_DEFAULT_QUOTA_GB;
     let Some(text) = word(environment, name) else { return Ok(USUAL_QUOTA) };
-    text.parse().ok().and_then(quota_of_gibibytes).ok_or_else(|| {
+    text.parse().ok().and_then(quota_from_gibibytes).ok_or_else(|| {
         refused(name, &text, format!("a number from {MIN_QUOTA_GB} (1 MiB) to {MAX_QUOTA_GB}"))
     })
 }

@@ -25,7 +25,7 @@ fn a_file_is_made_and_brought_up_to_date_once() {
 
 #[tokio::test]
 async fn a_server_is_brought_up_to_date_and_its_password_is_never_shown() {
-    let mut server = servers::Postgres::start().await;
+    let mut server = servers::PostgresServer::start().await;
     let world = World::new();
     let migrate = |url: &str, more: &[&str]| {
         let mut command = world.bare(&[&["migrate"], more].concat());
@@ -45,12 +45,12 @@ async fn a_server_is_brought_up_to_date_and_its_password_is_never_shown() {
 
 #[tokio::test]
 async fn a_server_is_verified_with_the_authorities_of_a_variable() {
-    let (known, impostor) = (servers::Authority::new(), servers::Authority::new());
-    let server = servers::Postgres::start_encrypted(&known, "localhost", "sha256").await;
+    let (known, impostor) = (servers::TestAuthority::new(), servers::TestAuthority::new());
+    let server = servers::PostgresServer::start_encrypted(&known, "localhost", "sha256").await;
     let world = World::new();
     let port = server.port();
     let url = format!("postgresql://carrel:secret@localhost:{port}/postgres?sslmode=verify-full");
-    let migrate = |authority: &servers::Authority| {
+    let migrate = |authority: &servers::TestAuthority| {
         let mut command = world.bare(&["migrate", "--json"]);
         command.env("DATABASE_URL", &url).env("SSL_CERT_FILE", authority.certificate());
         Run::of(command)

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use carrel_config::Reloader;
 use carrel_domain::{Clock, Timestamp};
-use carrel_store::{Journal, Taken, Tenure};
+use carrel_store::{Journal, Tenure, TenureOutcome};
 use carrel_tracker::IssueId;
 use carrel_workspace::Runner;
 use tokio::sync::mpsc;
@@ -74,9 +74,9 @@ impl Conductor {
         let scope = scope_of(&conductor(&workflow)?.tracker);
         let home = Home::take(&options.data, &scope)?;
         let holder = home::holder(&options.data);
-        let tenure = match journal.take(&scope, &holder, clock.now()).await? {
-            Taken::Yours(tenure) => tenure,
-            Taken::Held { by } => return Err(StartError::Held { scope, by }),
+        let tenure = match journal.acquire(&scope, &holder, clock.now()).await? {
+            TenureOutcome::Acquired(tenure) => tenure,
+            TenureOutcome::Held { by } => return Err(StartError::Held { scope, by }),
         };
         let reloader = Reloader::new(workflow);
         let makers = options.makers;
@@ -87,7 +87,7 @@ impl Conductor {
         let mut unsettled = takeover::settle_all(&*journal, &tenure, &setup, &*clock).await?;
         let now = clock.now();
         let long_ago = now.as_millis() - i64::try_from(KEEP_RUNS.as_millis()).unwrap_or(i64::MAX);
-        journal.forget_runs(&tenure, Timestamp::from_millis(long_ago)).await?;
+        journal.delete_runs(&tenure, Timestamp::from_millis(long_ago)).await?;
         let remembered = memory::recall(&*journal, &scope).await?;
         info!(scope, issues = remembered.entries.len(), "Conductor starts");
         if remembered.ledger.mode != Mode::Working {

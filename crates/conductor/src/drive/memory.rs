@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use carrel_store::{Journal, NewRun, Note, StoreError};
+use carrel_store::{Journal, JournalRecord, NewRun, StoreError};
 use serde_json::json;
 use tracing::error;
 
@@ -45,19 +45,19 @@ pub(super) async fn recall(journal: &dyn Journal, scope: &str) -> Result<Remembe
 }
 
 /// Returns what is to be noted about a run because of an event.
-pub(super) fn of_event(event: &Event) -> Option<Note> {
+pub(super) fn of_event(event: &Event) -> Option<JournalRecord> {
     match event {
         Event::Placed(run, workspace) => {
             let workspace = workspace.to_string_lossy().into_owned();
-            Some(Note::Placed { run: run.0, workspace })
+            Some(JournalRecord::RunWorkspace { run: run.0, workspace })
         }
         Event::Heard(run, News::Session { session, thread }) => {
             let (session, thread) = (session.clone(), thread.clone());
-            Some(Note::Session { run: run.0, session, thread })
+            Some(JournalRecord::RunSession { run: run.0, session, thread })
         }
         Event::Ended(run, end) => {
             let (outcome, error) = outcome(end);
-            Some(Note::Ended { run: run.0, outcome: outcome.to_owned(), error })
+            Some(JournalRecord::RunEnded { run: run.0, outcome: outcome.to_owned(), error })
         }
         _ => None,
     }
@@ -78,7 +78,7 @@ pub(super) fn sort(
     state: &State,
     effects: Vec<Effect>,
     scribe: &Scribe,
-) -> (Vec<Note>, Vec<Effect>) {
+) -> (Vec<JournalRecord>, Vec<Effect>) {
     let mut touched = BTreeSet::new();
     let (mut runs, mut doing, mut ledger) = (Vec::new(), Vec::new(), None);
     for effect in effects {
@@ -88,10 +88,10 @@ pub(super) fn sort(
                 continue;
             }
             Effect::SaveLedger => {
-                ledger = Some(Note::Ledger(json!(state.ledger)));
+                ledger = Some(JournalRecord::Ledger(json!(state.ledger)));
                 continue;
             }
-            Effect::Start(ref start) => runs.push(Note::Began(NewRun {
+            Effect::Start(ref start) => runs.push(JournalRecord::RunStarted(NewRun {
                 run: start.run.0,
                 issue: start.issue.id.0.clone(),
                 identifier: start.issue.identifier.clone(),
@@ -105,8 +105,8 @@ pub(super) fn sort(
         doing.push(effect);
     }
     let entries = touched.into_iter().map(|id| match state.entries.get(&id) {
-        Some(entry) => Note::Save { issue: id.0, entry: json!(entry) },
-        None => Note::Erase { issue: id.0 },
+        Some(entry) => JournalRecord::Save { issue: id.0, entry: json!(entry) },
+        None => JournalRecord::Delete { issue: id.0 },
     });
     (entries.chain(ledger).chain(runs).collect(), doing)
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use carrel_domain::{Clock, Identifier, message_of};
-use carrel_store::{Journal, Note, RunFilter, RunRecord, StoreError, Tenure};
+use carrel_store::{Journal, JournalRecord, RunFilter, RunRecord, StoreError, Tenure};
 use carrel_tracker::IssueId;
 use carrel_workspace::{Error, Workspaces};
 use tokio::task::JoinSet;
@@ -44,7 +44,7 @@ pub(super) async fn settle_all(
                     run = number,
                     "An interrupted run is over"
                 );
-                notes.push(Note::Ended {
+                notes.push(JournalRecord::RunEnded {
                     run: number,
                     outcome: "interrupted".to_owned(),
                     error: None,
@@ -64,7 +64,7 @@ pub(super) async fn settle_all(
         }
     }
     if !notes.is_empty() {
-        journal.note(tenure, notes, clock.now()).await?;
+        journal.append(tenure, notes, clock.now()).await?;
     }
     Ok(left)
 }

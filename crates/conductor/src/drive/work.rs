@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use carrel_agent::Remains;
 use carrel_domain::message_of;
-use carrel_store::{Note, StoreError};
+use carrel_store::{JournalRecord, StoreError};
 use tokio::sync::mpsc;
 use tracing::{error, info, warn};
 
@@ -143,7 +143,7 @@ impl Conductor {
             .find(|entry| matches!(&entry.stage, Stage::Running(there) if there.id == run));
         if self.ending && stopped && entry.is_some() && end != End::Well {
             let outcome = "interrupted".to_owned();
-            self.remember(vec![Note::Ended { run: run.0, outcome, error: None }]).await;
+            self.remember(vec![JournalRecord::RunEnded { run: run.0, outcome, error: None }]).await;
             return None;
         }
         Some(Event::Ended(run, end))
@@ -215,13 +215,13 @@ impl Conductor {
 
     /// Writes down what is to be remembered. Nothing is begun before that has worked, or if somebody else
     /// has taken the issues over.
-    async fn remember(&mut self, notes: Vec<Note>) {
+    async fn remember(&mut self, notes: Vec<JournalRecord>) {
         if notes.is_empty() {
             return;
         }
         let (mut said, began) = (false, Instant::now());
         loop {
-            let written = self.journal.note(&self.tenure, notes.clone(), self.clock.now()).await;
+            let written = self.journal.append(&self.tenure, notes.clone(), self.clock.now()).await;
             let problem = match written {
                 Ok(()) if said => {
                     info!("The journal can be written again");

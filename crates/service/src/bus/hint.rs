@@ -27,7 +27,7 @@ pub struct Hint {
 /// Why an entry of a list is no hint.
 #[derive(Debug, thiserror::Error)]
 #[error("not a hint: {0}")]
-pub struct Unreadable(#[from] serde_json::Error);
+pub struct InvalidHint(#[from] serde_json::Error);
 
 #[derive(Deserialize)]
 struct Entry {
@@ -80,7 +80,7 @@ impl Hint {
     }
 
     /// Reads an entry of the list of a priority.
-    pub fn read(entry: &[u8], priority: Priority) -> Result<Self, Unreadable> {
+    pub fn read(entry: &[u8], priority: Priority) -> Result<Self, InvalidHint> {
         let Entry { task_id, workspace_id, mut more } = serde_json::from_slice(entry)?;
         more.shift_remove("priority");
         Ok(Self { task: task_id, workspace: workspace_id, priority, volume: None, more })

@@ -18,10 +18,10 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use self::link::Link;
-pub use self::lists::Hints;
+pub use self::lists::HintReader;
 use self::news::{News, Outbox};
-use super::{Bus, BusError, Health, Hint};
-use crate::feed::Feed;
+use super::{Bus, BusError, BusHealth, Hint};
+use crate::event_hub::EventHub;
 
 /// Why an address of Redis cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -32,7 +32,7 @@ pub struct RedisAddressError(String);
 
 /// The bus. Cheap to clone.
 #[derive(Clone, Debug)]
-pub struct Redis {
+pub struct RedisBus {
     link: Arc<Link>,
     outbox: mpsc::Sender<News>,
     stop: CancellationToken,
@@ -45,7 +45,7 @@ pub struct RedisService {
     outbox: Outbox,
 }
 
-impl Redis {
+impl RedisBus {
     /// Takes an address, and connects to nothing yet. `stop` ends what hands out hints.
     pub fn new(
         address: &Secret,
@@ -60,15 +60,15 @@ impl Redis {
 
 impl RedisService {
     /// Runs until `stop` is cancelled: connects, again and again if need be; sends what there is to
-    /// tell, and passes on to the feed what others tell.
-    pub async fn run(self, feed: Feed, stop: CancellationToken) {
+    /// tell, and passes on to the hub what others tell.
+    pub async fn run(self, hub: EventHub, stop: CancellationToken) {
         let Self { link, outbox } = self;
         let working = async {
             tokio::join!(
                 link.keep(),
                 outbox.run(),
-                readers::run(&link, &feed),
-                readers::warn(&link, &feed)
+                readers::run(&link, &hub),
+                readers::warn(&link, &hub)
             );
         };
         tokio::select! {
@@ -79,7 +79,7 @@ impl RedisService {
 }
 
 #[async_trait]
-impl Bus for Redis {
+impl Bus for RedisBus {
     async fn offer(&self, hints: &[Hint]) -> Result<(), BusError> {
         lists::offer(&self.link, hints).await
     }
@@ -114,8 +114,8 @@ impl Bus for Redis {
         self.link.order(&orders).await
     }
 
-    fn hints(&self, volume: VolumeId) -> Option<Hints> {
-        Some(Hints::begin(Arc::clone(&self.link), volume, self.stop.clone()))
+    fn hints(&self, volume: VolumeId) -> Option<HintReader> {
+        Some(HintReader::begin(Arc::clone(&self.link), volume, self.stop.clone()))
     }
 
     async fn spare_hint(&self, volume: VolumeId) -> Option<Hint> {
@@ -123,14 +123,14 @@ impl Bus for Redis {
     }
 
     fn needs_sweep(&self) -> bool {
-        self.link.health() == Health::Well
+        self.link.health() == BusHealth::Available
     }
 
     fn hears_all(&self) -> bool {
-        self.link.health() == Health::Well
+        self.link.health() == BusHealth::Available
     }
 
-    fn health(&self) -> Health {
+    fn health(&self) -> BusHealth {
         self.link.health()
     }
 

@@ -18,7 +18,7 @@ const MIN_MASKED_BYTES: usize = 6;
 
 /// What a step gets. It is gone with the step.
 #[derive(Clone, Default)]
-pub(crate) struct Given {
+pub(crate) struct StepCredentials {
     variables: BTreeMap<String, Secret>,
     tokens: BTreeMap<String, (String, Credential)>,
     /// With the name of the credential.
@@ -26,13 +26,13 @@ pub(crate) struct Given {
     author: (Option<String>, Option<String>),
 }
 
-impl fmt::Debug for Given {
+impl fmt::Debug for StepCredentials {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Given").finish_non_exhaustive()
+        f.debug_struct("StepCredentials").finish_non_exhaustive()
     }
 }
 
-impl Given {
+impl StepCredentials {
     /// Adds a credential. What it says beats what earlier ones said.
     pub(super) fn add(&mut self, name: &str, content: CredentialContent) {
         let CredentialContent { env_vars, git_name, git_email, git_token, ssh_private_key } =
@@ -82,7 +82,7 @@ impl Given {
     }
 }
 
-impl CredentialSource for Given {
+impl CredentialSource for StepCredentials {
     fn for_host(&self, _workspace: &str, host: &str) -> Option<Credential> {
         self.tokens.get(host).map(|(_, credential)| credential.clone())
     }

@@ -7,7 +7,7 @@ use carrel_store::{Store, StoreError};
 use carrel_tools::CredentialSource as _;
 
 use super::content::{CredentialContent, MAX_CREDENTIAL_BYTES};
-use super::given::Given;
+use super::given::StepCredentials;
 use super::key::{SealingKey, Unopened};
 
 /// Credentials of one workspace.
@@ -100,7 +100,7 @@ impl Vault {
     }
 
     /// Forgets every credential there is. Returns how many there were.
-    pub async fn forget_all(&self) -> Result<u64, CredentialError> {
+    pub async fn delete_all(&self) -> Result<u64, CredentialError> {
         let (mut after, mut forgotten) = (None, 0);
         loop {
             let workspaces = self.store.workspaces(after, PAGE).await?;
@@ -108,7 +108,7 @@ impl Vault {
             after = Some(last.id);
             for workspace in &workspaces {
                 for name in self.store.credential_names(workspace.id).await? {
-                    let gone = self.store.forget_credential(workspace.id, &name).await?;
+                    let gone = self.store.delete_credential(workspace.id, &name).await?;
                     forgotten += u64::from(gone);
                 }
             }
@@ -142,8 +142,8 @@ impl Vault {
     }
 
     /// Forgets a credential.
-    pub async fn forget(&self, workspace: WorkspaceId, name: &str) -> Result<(), CredentialError> {
-        if self.store.forget_credential(workspace, name).await? {
+    pub async fn delete(&self, workspace: WorkspaceId, name: &str) -> Result<(), CredentialError> {
+        if self.store.delete_credential(workspace, name).await? {
             return Ok(());
         }
         Err(CredentialError::Unknown { workspace, name: name.to_owned() })
@@ -170,8 +170,8 @@ impl Vault {
         &self,
         workspace: WorkspaceId,
         names: &[String],
-    ) -> Result<Given, CredentialError> {
-        let mut given = Given::default();
+    ) -> Result<StepCredentials, CredentialError> {
+        let mut given = StepCredentials::default();
         for name in names {
             let sealed = self.store.credential(workspace, name).await?;
             let unknown = || CredentialError::Unknown { workspace, name: name.clone() };

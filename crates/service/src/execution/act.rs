@@ -14,12 +14,12 @@ use tokio_util::sync::CancellationToken;
 
 use super::outcome::{StepReport, StepStatus};
 use super::{Execution, Interruption};
-use crate::credentials::Given;
+use crate::credentials::StepCredentials;
 use crate::error::ServiceError;
-use crate::journal::Journal;
-use crate::lines::Lines;
+use crate::event_writer::EventWriter;
+use crate::hosted_workspaces::OpenWorkspace;
+use crate::output_lines::OutputLines;
 use crate::repository::{self, Address};
-use crate::spaces::Space;
 use crate::step::{Action, Step};
 
 /// Where repositories are kept.
@@ -40,8 +40,8 @@ pub(super) fn task_directory(task: TaskId) -> PathBuf {
 }
 
 /// Returns the names of the repositories in a workspace.
-pub(super) async fn repositories(space: &Space) -> Vec<String> {
-    let place = Arc::clone(space.place());
+pub(super) async fn repositories(space: &OpenWorkspace) -> Vec<String> {
+    let place = Arc::clone(space.named_workspace());
     let list = move || place.files().browse().list(Path::new(REPOSITORIES)).unwrap_or_default();
     let entries = tokio::task::spawn_blocking(list).await.unwrap_or_default();
     let names = entries.into_iter().map(|entry| entry.name.to_string_lossy().into_owned());
@@ -51,14 +51,14 @@ pub(super) async fn repositories(space: &Space) -> Vec<String> {
 /// Does one step.
 pub(super) struct Actor<'a> {
     pub(super) execution: &'a Execution,
-    pub(super) space: &'a Arc<Space>,
+    pub(super) space: &'a Arc<OpenWorkspace>,
     pub(super) session: &'a Arc<Session>,
-    pub(super) journal: &'a Journal,
+    pub(super) journal: &'a EventWriter,
     pub(super) step: &'a Step,
     pub(super) number: usize,
     pub(super) timeout: Duration,
     /// The credentials that it names, or why it gets none.
-    pub(super) given: Result<Given, ServiceError>,
+    pub(super) given: Result<StepCredentials, ServiceError>,
     /// What is told of nothing, with the names that stand for it.
     pub(super) masked: &'a [(String, Secret)],
     /// How many lines of output the task may still tell.
@@ -181,7 +181,7 @@ impl Actor<'_> {
     /// Tells what commands print, line by line.
     async fn tell_output(&self, mut pieces: mpsc::Receiver<carrel_exec::Piece>) {
         let secrets = self.masked.iter().map(|(_, secret)| secret.clone()).collect();
-        let mut lines = Lines::new(secrets, self.lines_left.load(Ordering::Relaxed));
+        let mut lines = OutputLines::new(secrets, self.lines_left.load(Ordering::Relaxed));
         while let Some(piece) = pieces.recv().await {
             for line in lines.push(&piece) {
                 self.tell_line(line.stream, &line.text).await;
@@ -239,7 +239,8 @@ impl Actor<'_> {
     }
 
     async fn make_directory(&self, path: &str) -> StepReport {
-        let (place, relative) = (Arc::clone(self.space.place()), self.space.place().relative(path));
+        let (place, relative) =
+            (Arc::clone(self.space.named_workspace()), self.space.named_workspace().relative(path));
         let make = move || {
             // Making a directory is held to what writing a file is.
             if let Err(error) = place.files().browse().metadata(&relative)
@@ -301,7 +302,7 @@ impl Actor<'_> {
     async fn find_repository(&self, repo: &str) -> Result<FoundRepository, String> {
         let address =
             Address::parse(repo, &self.execution.hosts).map_err(|error| error.to_string())?;
-        let place = Arc::clone(self.space.place());
+        let place = Arc::clone(self.space.named_workspace());
         let look = move || {
             let files = place.files();
             files

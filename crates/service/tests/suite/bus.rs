@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use carrel_domain::{Priority, TaskId, VolumeId, WorkspaceId};
-use carrel_service::{Bus as _, Feed, Health, Hint, Redis};
+use carrel_service::{Bus as _, BusHealth, EventHub, Hint, RedisBus};
 use pretty_assertions::assert_eq;
 use tokio::time::timeout;
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -13,16 +13,16 @@ use crate::redis::RedisServer;
 
 /// One process that uses the bus.
 struct Process {
-    bus: Redis,
-    feed: Feed,
+    bus: RedisBus,
+    feed: EventHub,
     _stop: DropGuard,
 }
 
 impl Process {
     async fn start(server: &RedisServer) -> Self {
         let stop = CancellationToken::new();
-        let (bus, service) = Redis::new(&server.address(), stop.clone()).unwrap();
-        let feed = Feed::default();
+        let (bus, service) = RedisBus::new(&server.address(), stop.clone()).unwrap();
+        let feed = EventHub::default();
         tokio::spawn(service.run(feed.clone(), stop.clone()));
         let process = Self { bus, feed, _stop: stop.drop_guard() };
         process.until_well().await;
@@ -30,10 +30,10 @@ impl Process {
     }
 
     async fn until_well(&self) {
-        self.until(|health| *health == Health::Well).await;
+        self.until(|health| *health == BusHealth::Available).await;
     }
 
-    async fn until(&self, is_it: impl Fn(&Health) -> bool) {
+    async fn until(&self, is_it: impl Fn(&BusHealth) -> bool) {
         let waiting = async {
             while !is_it(&self.bus.health()) {
                 tokio::time::sleep(Duration::from_millis(2)).await;
@@ -144,7 +144,7 @@ async fn a_killed_redis_is_noticed_and_found_again() {
     let waiting = timeout(Duration::from_millis(50), hints.next()).await;
     assert!(waiting.is_err());
     server.kill();
-    process.until(|health| matches!(health, Health::Away { .. })).await;
+    process.until(|health| matches!(health, BusHealth::Unavailable { .. })).await;
     assert!(process.bus.offer(&[hint(Priority::Normal, None)]).await.is_err());
     // Who waits for hints looks for work now and then.
     assert_eq!(timeout(SOON, hints.next()).await.unwrap(), None);
@@ -171,11 +171,13 @@ async fn a_redis_that_is_not_there_yet_is_waited_for() {
     let mut server = RedisServer::start();
     server.kill();
     let stop = CancellationToken::new();
-    let (bus, service) = Redis::new(&server.address(), stop.clone()).unwrap();
-    let process = Process { bus, feed: Feed::default(), _stop: stop.clone().drop_guard() };
+    let (bus, service) = RedisBus::new(&server.address(), stop.clone()).unwrap();
+    let process = Process { bus, feed: EventHub::default(), _stop: stop.clone().drop_guard() };
     tokio::spawn(service.run(process.feed.clone(), stop));
     process
-        .until(|health| matches!(health, Health::Away { reason } if !reason.contains("yet")))
+        .until(
+            |health| matches!(health, BusHealth::Unavailable { reason } if !reason.contains("yet")),
+        )
         .await;
     server.begin();
     process.until_well().await;
@@ -192,7 +194,7 @@ fn an_address_that_cannot_be_used_is_refused_without_repeating_it() {
         "rediss://:secret@x#insecure",
     ] {
         let stop = CancellationToken::new();
-        let error = Redis::new(&carrel_domain::Secret::new(address), stop).unwrap_err();
+        let error = RedisBus::new(&carrel_domain::Secret::new(address), stop).unwrap_err();
         let text = error.to_string();
         assert!(text.contains("redis://") && !text.contains("secret"), "{address}: {text}");
     }

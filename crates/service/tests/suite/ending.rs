@@ -26,7 +26,7 @@ async fn a_running_step_is_cancelled_within_a_second_and_keeps_what_it_printed()
         .await;
     lab.until(id, is_line("begun")).await;
     let asked = Instant::now();
-    assert_eq!(lab.tasks.cancel(id).await.unwrap(), Cancelled::Underway);
+    assert_eq!(lab.tasks.cancel(id).await.unwrap(), Cancelled::Requested);
     let (task, events) = lab.end_of(id).await;
     assert!(asked.elapsed() < PROMPTLY, "{:?}", asked.elapsed());
     assert_eq!(task.status, TaskStatus::Cancelled);
@@ -103,7 +103,7 @@ async fn a_worker_that_lost_its_task_ends_what_it_runs_and_writes_nothing() {
     let id = lab.submit(json!({ "steps": [{ "action": "shell", "command": command }] })).await;
     lab.until(id, is_line("begun")).await;
     let far = SystemClock.now().after(Duration::from_hours(1));
-    lab.tasks.store().take_expired(far, |_| Duration::from_hours(1)).await.unwrap();
+    lab.tasks.store().release_expired(far, |_| Duration::from_hours(1)).await.unwrap();
     working.stop.cancel();
     working.done.await.unwrap();
     let task = lab.tasks.find(lab.workspace, id).await.unwrap();

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use carrel_service::Followed;
+use carrel_service::FollowItem;
 use carrel_store::Event;
 use futures_util::StreamExt as _;
 use pretty_assertions::assert_eq;
@@ -15,8 +15,8 @@ async fn numbers(lab: &Lab, id: carrel_domain::TaskId, after: u64) -> Vec<u64> {
         .tasks
         .follow(id, after)
         .filter_map(async |followed| match followed {
-            Followed::Event(event) => Some(event),
-            Followed::Quiet => None,
+            FollowItem::Event(event) => Some(event),
+            FollowItem::Idle => None,
         })
         .collect()
         .await;
@@ -60,8 +60,8 @@ async fn a_reader_that_reconnects_all_the_time_misses_nothing() {
             .tasks
             .follow(id, after)
             .filter_map(async |followed| match followed {
-                Followed::Event(event) => Some(event),
-                Followed::Quiet => None,
+                FollowItem::Event(event) => Some(event),
+                FollowItem::Idle => None,
             })
             .take(7)
             .collect()

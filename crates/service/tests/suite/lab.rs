@@ -7,8 +7,8 @@ use carrel_config::{Environment, OperatorPolicy, TierChoice};
 use carrel_domain::{ByteSize, SystemClock, TaskId, WorkspaceId};
 use carrel_service::repository::DEFAULT_HOSTS;
 use carrel_service::{
-    Feed, Floor, Followed, Health, NewSpace, OnEnqueueFailure, Redis, Spaces, SpacesOptions, Sweep,
-    TaskRequest, Tasks, Worker, WorkerOptions,
+    BusHealth, EventHub, FollowItem, FreeSpaceReserve, HostedWorkspaces, HostedWorkspacesOptions,
+    OnEnqueueFailure, RedisBus, Sweep, TaskRequest, Tasks, Worker, WorkerOptions, WorkspaceSpec,
 };
 use carrel_store::{Event, EventKind, Sqlite, SqliteOptions, Store, Task};
 use carrel_tools::{Events, GitOptions};
@@ -26,7 +26,7 @@ pub(crate) const SOON: Duration = Duration::from_secs(30);
 pub(crate) struct Lab {
     pub(crate) directory: tempfile::TempDir,
     pub(crate) tasks: Tasks,
-    pub(crate) spaces: Spaces,
+    pub(crate) spaces: HostedWorkspaces,
     pub(crate) workspace: WorkspaceId,
 }
 
@@ -47,7 +47,7 @@ impl Joined {
     /// Waits until Redis is there, or not.
     pub(crate) async fn until_well(&self, well: bool) {
         let waiting = async {
-            while (self.tasks.bus().health() == Health::Well) != well {
+            while (self.tasks.bus().health() == BusHealth::Available) != well {
                 tokio::time::sleep(Duration::from_millis(2)).await;
             }
         };
@@ -76,7 +76,7 @@ impl Lab {
             without: Vec::new(),
             purpose: Purpose::ManyCommands,
         });
-        let options = SpacesOptions {
+        let options = HostedWorkspacesOptions {
             root: directory.path().join("workspaces"),
             volume: None,
             quota: Quota { bytes: quota, files: None },
@@ -85,24 +85,24 @@ impl Lab {
             environment,
             events: Events::none(),
             git: GitOptions::default(),
-            floor: Floor::Bytes(ByteSize::bytes(0)),
+            reserve: FreeSpaceReserve::Bytes(ByteSize::bytes(0)),
             clock: clock.clone(),
         };
-        let spaces = Spaces::open(options, Arc::clone(&store)).unwrap();
+        let spaces = HostedWorkspaces::open(options, Arc::clone(&store)).unwrap();
         let workspace = WorkspaceId::generate();
-        spaces.provision(NewSpace::usual(workspace)).await.unwrap();
-        let tasks = Tasks::new(store, Feed::default(), clock);
+        spaces.provision(WorkspaceSpec::with_defaults(workspace)).await.unwrap();
+        let tasks = Tasks::new(store, EventHub::default(), clock);
         Self { directory, tasks, spaces, workspace }
     }
 
     /// Returns the same service as another process sees it that is joined to it by Redis alone.
     pub(crate) fn joined(&self, server: &RedisServer, failure: OnEnqueueFailure) -> Joined {
         let stop = CancellationToken::new();
-        let (bus, service) = Redis::new(&server.address(), stop.clone()).unwrap();
-        let feed = Feed::default();
+        let (bus, service) = RedisBus::new(&server.address(), stop.clone()).unwrap();
+        let feed = EventHub::default();
         tokio::spawn(service.run(feed.clone(), stop.clone()));
         let tasks = Tasks::new(Arc::clone(self.tasks.store()), feed, Arc::new(SystemClock));
-        let tasks = tasks.over(Arc::new(bus), failure);
+        let tasks = tasks.with_bus(Arc::new(bus), failure);
         Joined { tasks, stop: stop.drop_guard() }
     }
 
@@ -133,8 +133,8 @@ impl Lab {
     /// Waits for the end of a task and returns it with its events.
     pub(crate) async fn end_of(&self, id: TaskId) -> (Task, Vec<Arc<Event>>) {
         let following = self.tasks.follow(id, 0).filter_map(async |followed| match followed {
-            Followed::Event(event) => Some(event),
-            Followed::Quiet => None,
+            FollowItem::Event(event) => Some(event),
+            FollowItem::Idle => None,
         });
         let events = tokio::time::timeout(SOON, following.collect::<Vec<_>>()).await;
         let events = events.expect("the task ends soon");
@@ -157,7 +157,7 @@ impl Lab {
         let mut following = Box::pin(self.tasks.follow(id, 0));
         let waiting = async {
             while let Some(followed) = following.next().await {
-                if matches!(followed, Followed::Event(event) if is_it(&event)) {
+                if matches!(followed, FollowItem::Event(event) if is_it(&event)) {
                     return;
                 }
             }

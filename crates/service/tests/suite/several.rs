@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use carrel_domain::{TaskId, TaskStatus};
 use carrel_service::repository::DEFAULT_HOSTS;
 use carrel_service::{
-    Followed, OnEnqueueFailure, ServiceError, Sweep, TaskRequest, Tasks, Worker, WorkerOptions,
+    FollowItem, OnEnqueueFailure, ServiceError, Sweep, TaskRequest, Tasks, Worker, WorkerOptions,
 };
 use carrel_store::{Event, EventKind};
 use futures_util::StreamExt as _;
@@ -75,8 +75,8 @@ impl Scene {
 
 async fn read(tasks: &Tasks, id: TaskId) -> Vec<Arc<Event>> {
     let following = tasks.follow(id, 0).filter_map(async |followed| match followed {
-        Followed::Event(event) => Some(event),
-        Followed::Quiet => None,
+        FollowItem::Event(event) => Some(event),
+        FollowItem::Idle => None,
     });
     following.collect().await
 }
@@ -105,7 +105,7 @@ async fn news_is_heard_within_milliseconds_of_the_commit() {
     let mut following = Box::pin(scene.api.tasks.follow(id, 0));
     let mut late = Vec::new();
     while let Some(followed) = timeout(SOON, following.next()).await.unwrap() {
-        if let Followed::Event(event) = followed
+        if let FollowItem::Event(event) = followed
             && event.kind == EventKind::LogLine
         {
             let now = std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap().as_millis();
@@ -127,7 +127,7 @@ async fn a_task_that_runs_elsewhere_is_cancelled_within_a_second() {
         let id = scene.shell("echo begun; sleep 300").await;
         let mut following = Box::pin(scene.api.tasks.follow(id, 0));
         while let Some(followed) = timeout(SOON, following.next()).await.unwrap() {
-            if matches!(followed, Followed::Event(event) if is_line("begun")(&event)) {
+            if matches!(followed, FollowItem::Event(event) if is_line("begun")(&event)) {
                 break;
             }
         }
@@ -147,8 +147,8 @@ async fn a_task_that_runs_elsewhere_is_cancelled_within_a_second() {
         // The reader hears of it soon, too.
         let rest = timeout(Duration::from_secs(5), following.collect::<Vec<_>>()).await.unwrap();
         let last = rest.iter().rev().find_map(|followed| match followed {
-            Followed::Event(event) => Some(event.data["status"].clone()),
-            Followed::Quiet => None,
+            FollowItem::Event(event) => Some(event.data["status"].clone()),
+            FollowItem::Idle => None,
         });
         assert_eq!(last, Some(json!("cancelled")), "{rest:?}");
         working.stop.cancel();

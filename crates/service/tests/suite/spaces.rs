@@ -1,7 +1,7 @@
 //! Workspaces that come and go while they are used.
 
 use carrel_domain::{ByteSize, Code, Coded as _, Timestamp};
-use carrel_service::{NewSpace, ServiceError};
+use carrel_service::{ServiceError, WorkspaceSpec};
 use carrel_store::Sealed;
 use pretty_assertions::assert_eq;
 use serde_json::json;
@@ -16,7 +16,7 @@ async fn a_removal_that_is_refused_loses_nothing() {
     let (task, _) = lab.run(json!({ "steps": [write] })).await;
     let now = Timestamp::from_millis(0);
     store.put_credential(id, "deploy".to_owned(), Sealed(vec![1]), now).await.unwrap();
-    let used = lab.spaces.enter(id).await.unwrap();
+    let used = lab.spaces.open_workspace(id).await.unwrap();
     let refused = lab.spaces.remove(id).await.unwrap_err();
     assert_eq!(refused.code(), Code::WorkspaceBusy);
     assert_eq!(store.credential_names(id).await.unwrap(), ["deploy"]);
@@ -33,9 +33,9 @@ async fn whoever_enters_while_it_is_removed_brings_nothing_back() {
     let lab = Lab::new().await;
     let id = lab.workspace;
     for _ in 0..30 {
-        lab.spaces.provision(NewSpace::usual(id)).await.unwrap();
+        lab.spaces.provision(WorkspaceSpec::with_defaults(id)).await.unwrap();
         let (entered, removed) =
-            tokio::join!(async { lab.spaces.enter(id).await.map(drop) }, async {
+            tokio::join!(async { lab.spaces.open_workspace(id).await.map(drop) }, async {
                 tokio::task::yield_now().await;
                 lab.spaces.remove(id).await
             },);
@@ -49,7 +49,7 @@ async fn whoever_enters_while_it_is_removed_brings_nothing_back() {
 #[tokio::test]
 async fn files_that_arrive_at_once_share_what_the_quota_leaves() {
     let lab = Lab::with_quota(ByteSize::mib(20)).await;
-    let space = lab.spaces.enter(lab.workspace).await.unwrap();
+    let space = lab.spaces.open_workspace(lab.workspace).await.unwrap();
     let much = 12 << 20;
     let mut first = space.upload("a", Some(much)).await.unwrap();
     first.write(b"x").unwrap();
@@ -70,7 +70,7 @@ async fn files_that_arrive_at_once_share_what_the_quota_leaves() {
 #[tokio::test]
 async fn what_a_refused_write_found_is_what_usage_shows() {
     let lab = Lab::with_quota(ByteSize::mib(4)).await;
-    let space = lab.spaces.enter(lab.workspace).await.unwrap();
+    let space = lab.spaces.open_workspace(lab.workspace).await.unwrap();
     lab.spaces.check_quota(&space).await.unwrap();
     std::fs::write(lab.path("big"), vec![1; 5 << 20]).unwrap();
     assert_eq!(lab.spaces.recheck_quota(&space).await.unwrap_err().code(), Code::QuotaExceeded);

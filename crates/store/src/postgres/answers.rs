@@ -130,7 +130,7 @@ async fn news(
     written: bool,
 ) -> Result<Appended, Trouble> {
     if written {
-        return Ok(Appended::Yes(numbered(claim.task, after, events)));
+        return Ok(Appended::Written(numbered(claim.task, after, events)));
     }
     let held = tasks::find(session, claim.task)
         .await?
@@ -138,5 +138,5 @@ async fn news(
     let limit = u32::try_from(events.len()).unwrap_or(u32::MAX);
     let there = tasks::events(session, claim.task, after, limit).await?;
     let same = held && tells_the_same(&there, &events);
-    Ok(if same { Appended::Yes(there) } else { Appended::Lost })
+    Ok(if same { Appended::Written(there) } else { Appended::Lost })
 }

@@ -16,13 +16,13 @@ use super::trouble::Trouble;
 use crate::error::StoreError;
 use crate::facts::signed;
 use crate::issues::{
-    Comment, IssueAnswer, IssueChange, IssueFilter, Issues, NewComment, NewIssue, StoredIssue,
+    Comment, IssueChange, IssueFilter, IssueOutcome, IssueStore, NewComment, NewIssue, StoredIssue,
     normal,
 };
 
 #[async_trait]
-impl Issues for Postgres {
-    async fn add_issue(&self, issue: NewIssue, now: Timestamp) -> Result<IssueAnswer, StoreError> {
+impl IssueStore for Postgres {
+    async fn add_issue(&self, issue: NewIssue, now: Timestamp) -> Result<IssueOutcome, StoreError> {
         let token = Uuid::now_v7();
         beside_the_queue!(self, |session| add(session, token, &issue, now).await?)
     }
@@ -36,7 +36,7 @@ impl Issues for Postgres {
         number: u64,
         change: IssueChange,
         now: Timestamp,
-    ) -> Result<IssueAnswer, StoreError> {
+    ) -> Result<IssueOutcome, StoreError> {
         beside_the_queue!(self, |session| alter(session, number, &change, now).await?)
     }
 
@@ -69,7 +69,7 @@ async fn add(
     token: Uuid,
     issue: &NewIssue,
     now: Timestamp,
-) -> Result<IssueAnswer, Trouble> {
+) -> Result<IssueOutcome, Trouble> {
     const ADDED: &str = "SELECT number FROM issues WHERE token = $1";
     const NUMBER: &str = "UPDATE tracker SET last_number = last_number + 1 RETURNING last_number";
     const ADD: &str = "INSERT INTO issues (number, token, title, description, state, normal_state,
@@ -79,7 +79,7 @@ async fn add(
         return answer(session, rows::unsigned(&row, 0)?).await;
     }
     if let Some(unknown) = first_unknown(session, &issue.blocked_by).await? {
-        return Ok(IssueAnswer::Unknown(unknown));
+        return Ok(IssueOutcome::Unknown(unknown));
     }
     let number = session.first(NUMBER, &[]).await?;
     let number = number.ok_or_else(|| rows::unreadable("a tracker without a number".into()))?;
@@ -108,16 +108,16 @@ async fn alter(
     number: u64,
     change: &IssueChange,
     now: Timestamp,
-) -> Result<IssueAnswer, Trouble> {
+) -> Result<IssueOutcome, Trouble> {
     const ALTER: &str = "UPDATE issues
         SET state = $2, normal_state = $3, labels = $4, updated_at = $5 WHERE number = $1";
     const FREE: &str = "DELETE FROM issue_blockers WHERE issue = $1 AND blocker = ANY($2)";
     hold(session, number).await?;
     let Some(issue) = find(session, number).await? else {
-        return Ok(IssueAnswer::Unknown(number));
+        return Ok(IssueOutcome::Unknown(number));
     };
     if let Some(unknown) = first_unknown(session, &change.add_blockers).await? {
-        return Ok(IssueAnswer::Unknown(unknown));
+        return Ok(IssueOutcome::Unknown(unknown));
     }
     let state = text(change.state.as_ref().unwrap_or(&issue.state));
     let labels = json!(change.labels(&issue.labels)).to_string();
@@ -157,9 +157,9 @@ async fn first_unknown(session: &mut Session, numbers: &[u64]) -> Result<Option<
     Ok(None)
 }
 
-async fn answer(session: &mut Session, number: u64) -> Result<IssueAnswer, Trouble> {
+async fn answer(session: &mut Session, number: u64) -> Result<IssueOutcome, Trouble> {
     let found = find(session, number).await?;
-    Ok(found.map_or(IssueAnswer::Unknown(number), IssueAnswer::Done))
+    Ok(found.map_or(IssueOutcome::Unknown(number), IssueOutcome::Done))
 }
 
 macro_rules! issue_columns {

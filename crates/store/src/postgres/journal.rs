@@ -13,19 +13,24 @@ use super::trouble::Trouble;
 use super::{Postgres, tenure};
 use crate::error::StoreError;
 use crate::facts::signed;
-use crate::journal::{Journal, NewRun, Note, RunFilter, RunRecord};
-use crate::tenure::{Taken, Tenure};
+use crate::journal::{Journal, JournalRecord, NewRun, RunFilter, RunRecord};
+use crate::tenure::{Tenure, TenureOutcome};
 
 #[async_trait]
 impl Journal for Postgres {
-    async fn take(&self, scope: &str, holder: &str, now: Timestamp) -> Result<Taken, StoreError> {
-        tenure::take(self.server(), scope, holder, now).await
+    async fn acquire(
+        &self,
+        scope: &str,
+        holder: &str,
+        now: Timestamp,
+    ) -> Result<TenureOutcome, StoreError> {
+        tenure::acquire(self.server(), scope, holder, now).await
     }
 
-    async fn note(
+    async fn append(
         &self,
         tenure: &Tenure,
-        notes: Vec<Note>,
+        notes: Vec<JournalRecord>,
         now: Timestamp,
     ) -> Result<(), StoreError> {
         beside_the_queue!(self, |session| {
@@ -66,7 +71,7 @@ impl Journal for Postgres {
         on_a_session!(self, |session| runs(session, scope, &filter).await?)
     }
 
-    async fn forget_runs(&self, tenure: &Tenure, before: Timestamp) -> Result<u64, StoreError> {
+    async fn delete_runs(&self, tenure: &Tenure, before: Timestamp) -> Result<u64, StoreError> {
         const FORGET: &str = "DELETE FROM conductor_runs WHERE scope = $1 AND ended_at < $2
             AND run < (SELECT max(run) FROM conductor_runs WHERE scope = $1)";
         beside_the_queue!(self, |session| {
@@ -79,39 +84,39 @@ impl Journal for Postgres {
 async fn write(
     session: &mut Session,
     scope: &str,
-    note: &Note,
+    note: &JournalRecord,
     now: Timestamp,
 ) -> Result<(), Trouble> {
     let (scope, at) = (text(scope), now.as_millis());
     match note {
-        Note::Save { issue, entry } => {
+        JournalRecord::Save { issue, entry } => {
             let save = "INSERT INTO conductor_entries (scope, issue, entry, updated_at)
                 VALUES ($1, $2, $3, $4) ON CONFLICT (scope, issue) DO UPDATE
                 SET entry = excluded.entry, updated_at = excluded.updated_at";
             session.execute(save, &[&scope, &text(issue), &entry.to_string(), &at]).await
         }
-        Note::Erase { issue } => {
+        JournalRecord::Delete { issue } => {
             let erase = "DELETE FROM conductor_entries WHERE scope = $1 AND issue = $2";
             session.execute(erase, &[&scope, &text(issue)]).await
         }
-        Note::Ledger(ledger) => {
+        JournalRecord::Ledger(ledger) => {
             let keep = "INSERT INTO conductor_ledgers (scope, ledger) VALUES ($1, $2)
                 ON CONFLICT (scope) DO UPDATE SET ledger = excluded.ledger";
             session.execute(keep, &[&scope, &ledger.to_string()]).await
         }
-        Note::Began(new) => return begin(session, &scope, new, at).await,
-        Note::Placed { run, workspace } => {
+        JournalRecord::RunStarted(new) => return begin(session, &scope, new, at).await,
+        JournalRecord::RunWorkspace { run, workspace } => {
             let place = "UPDATE conductor_runs SET workspace = $3 WHERE scope = $1 AND run = $2";
             session.execute(place, &[&scope, &signed(*run), &text(workspace)]).await
         }
-        Note::Session { run, session: name, thread } => {
+        JournalRecord::RunSession { run, session: name, thread } => {
             let speak = "UPDATE conductor_runs SET session = $3, thread = $4
                 WHERE scope = $1 AND run = $2";
             let values: &[&(dyn ToSql + Sync)] =
                 &[&scope, &signed(*run), &text(name), &text(thread)];
             session.execute(speak, values).await
         }
-        Note::Ended { run, outcome, error } => {
+        JournalRecord::RunEnded { run, outcome, error } => {
             let end = "UPDATE conductor_runs SET ended_at = $3, outcome = $4, error = $5
                 WHERE scope = $1 AND run = $2 AND ended_at IS NULL";
             let error = optional(error.as_deref());

@@ -5,12 +5,12 @@ use std::time::Duration;
 use super::rows::text;
 use super::session::Session;
 use super::trouble::Trouble;
-use crate::model::Repeat;
+use crate::model::IdempotencyKey;
 
 /// Takes a key, unless somebody else has it. The clock is that of the server, which is the same for all.
 pub(super) async fn hold(
     session: &mut Session,
-    repeat: &Repeat,
+    repeat: &IdempotencyKey,
     holder: &str,
     lease: Duration,
 ) -> Result<bool, Trouble> {
@@ -28,7 +28,7 @@ pub(super) async fn hold(
 /// Gives a key back.
 pub(super) async fn release(
     session: &mut Session,
-    repeat: &Repeat,
+    repeat: &IdempotencyKey,
     holder: &str,
 ) -> Result<(), Trouble> {
     const RELEASE: &str =

@@ -27,7 +27,7 @@ use super::session::{Server, Session};
 use super::trouble::Trouble;
 use super::{PATIENCE, answers, lease};
 use crate::error::StoreError;
-use crate::model::{Claim, ClaimRequest, Claimed, HandBack};
+use crate::model::{Claim, ClaimRequest, Claimed, Release};
 
 /// Operations that may wait. More callers than that wait before they ask.
 const MAX_WAITING: usize = 4096;
@@ -351,7 +351,7 @@ impl Runner {
         let Some(session) = self.session.as_mut() else { return };
         let now = SystemClock.now();
         let reason = "its worker stopped before it began".to_owned();
-        let back = HandBack { reason, due: now, now, counts: false };
+        let back = Release { reason, due: now, now, counts: false };
         if let Err(error) = lease::hand_back_alone(session, claim, &back).await {
             // The claim runs out by itself.
             warn!(task = %claim.task, ?error, "could not take back a task from a worker that is gone");

@@ -10,7 +10,7 @@ use super::rows::{self, AsUuid as _, small};
 use super::session::Session;
 use super::trouble::Trouble;
 use crate::facts::{LOST, TakenBack, Tries, ended, signed, status_changed};
-use crate::model::{Cancellation, Claim, Event, HandBack, HandedBack, NewEvent, WorkerId};
+use crate::model::{Cancellation, Claim, Event, NewEvent, Release, Released, WorkerId};
 
 /// Tasks that are taken back in one transaction.
 const MANY: i64 = 100;
@@ -100,7 +100,7 @@ impl Live {
     async fn take_back(
         &self,
         session: &mut Session,
-        back: &HandBack,
+        back: &Release,
     ) -> Result<(TaskStatus, Vec<Event>), Trouble> {
         let change = self.tries.taken_back(back);
         let due = (change.status == TaskStatus::Queued).then_some(back.due);
@@ -127,27 +127,27 @@ async fn notify(session: &mut Session) -> Result<(), Trouble> {
 }
 
 /// Takes a task back from its worker.
-pub(super) async fn hand_back(
+pub(super) async fn release(
     session: &mut Session,
     claim: Claim,
-    back: &HandBack,
-) -> Result<HandedBack, Trouble> {
+    back: &Release,
+) -> Result<Released, Trouble> {
     const HELD: &str = live!("id = $1 AND attempt = $2 AND status = 'running'");
     let held = session.first(HELD, &[&claim.task.uuid(), &small(claim.attempt)]).await?;
-    let Some(row) = held else { return Ok(HandedBack::Lost) };
+    let Some(row) = held else { return Ok(Released::Lost) };
     let (status, events) = live(&row)?.take_back(session, back).await?;
     notify(session).await?;
-    Ok(HandedBack::Yes { status, events })
+    Ok(Released::Done { status, events })
 }
 
-/// Does as [`hand_back`] does, in a transaction of its own.
+/// Does as [`release`] does, in a transaction of its own.
 pub(super) async fn hand_back_alone(
     session: &mut Session,
     claim: Claim,
-    back: &HandBack,
+    back: &Release,
 ) -> Result<(), Trouble> {
     session.begin().await?;
-    hand_back(session, claim, back).await?;
+    release(session, claim, back).await?;
     session.commit().await
 }
 
@@ -158,7 +158,7 @@ pub(super) async fn settle(session: &mut Session, tokens: &[Uuid]) -> Result<(),
     let claimed = session.query(CLAIMED, &[&tokens]).await?;
     let now = SystemClock.now();
     let reason = "its worker never heard of it".to_owned();
-    let back = HandBack { reason, due: now, now, counts: false };
+    let back = Release { reason, due: now, now, counts: false };
     for row in &claimed {
         live(row)?.take_back(session, &back).await?;
     }
@@ -170,7 +170,7 @@ pub(super) async fn settle(session: &mut Session, tokens: &[Uuid]) -> Result<(),
 
 /// Takes back tasks whose claim has run out, at most so many that others are not kept waiting. Returns
 /// whether there are more.
-pub(super) async fn take_expired(
+pub(super) async fn release_expired(
     session: &mut Session,
     now: Timestamp,
     delay: fn(u32) -> Duration,
@@ -185,7 +185,7 @@ pub(super) async fn take_expired(
     for row in &expired {
         let live = live(row)?;
         let due = now.after(delay(live.tries.lost + 1));
-        let back = HandBack { reason: LOST.to_owned(), due, now, counts: true };
+        let back = Release { reason: LOST.to_owned(), due, now, counts: true };
         told.extend(live.take_back(session, &back).await?.1);
     }
     if !expired.is_empty() {
@@ -195,7 +195,7 @@ pub(super) async fn take_expired(
 }
 
 /// Takes back every task of workers that are not among these.
-pub(super) async fn take_from_all_but(
+pub(super) async fn release_except(
     session: &mut Session,
     alive: &[WorkerId],
     now: Timestamp,
@@ -204,7 +204,7 @@ pub(super) async fn take_from_all_but(
     let alive: Vec<&str> = alive.iter().map(|worker| worker.0.as_str()).collect();
     let mut told = Vec::new();
     for row in &session.query(OTHERS, &[&alive]).await? {
-        let back = HandBack { reason: LOST.to_owned(), due: now, now, counts: true };
+        let back = Release { reason: LOST.to_owned(), due: now, now, counts: true };
         told.extend(live(row)?.take_back(session, &back).await?.1);
     }
     notify(session).await?;

@@ -36,8 +36,8 @@ use self::session::{Server, Sessions};
 use crate::error::StoreError;
 use crate::model::{
     Appended, Cancellation, Claim, ClaimRequest, Claimed, Counts, Event, Finish, Finished,
-    HandBack, HandedBack, Heartbeat, Migration, NewEvent, NewTask, Page, Repeat, Sealed,
-    StoredReply, Submission, Task, TaskFilter, Waiting, WorkerId, WorkerRecord, Workspace,
+    Heartbeat, IdempotencyKey, Migration, NewEvent, NewTask, Page, QueuedTask, Release, Released,
+    Sealed, StoredReply, Submission, Task, TaskFilter, WorkerId, WorkerRecord, Workspace,
 };
 use crate::store::Store;
 
@@ -112,23 +112,24 @@ impl Store for Postgres {
         on_a_session!(self, |session| workspaces::list(session, after, limit).await?)
     }
 
-    async fn forget_workspace(&self, id: WorkspaceId) -> Result<bool, StoreError> {
+    async fn delete_workspace(&self, id: WorkspaceId) -> Result<bool, StoreError> {
         in_a_transaction!(self, LONG_TRY, |session| workspaces::forget(session, id).await?)
     }
 
-    async fn place(
+    async fn assign_volume(
         &self,
         workspace: WorkspaceId,
         among: &[VolumeId],
     ) -> Result<Option<VolumeId>, StoreError> {
-        in_a_transaction!(self, |session| workspaces::place(session, workspace, among).await?)
+        in_a_transaction!(self, |session| workspaces::assign_volume(session, workspace, among)
+            .await?)
     }
 
-    async fn announce_worker(&self, worker: WorkerRecord) -> Result<(), StoreError> {
+    async fn register_worker(&self, worker: WorkerRecord) -> Result<(), StoreError> {
         on_a_session!(self, |session| workspaces::announce(session, &worker).await?)
     }
 
-    async fn retire_worker(&self, id: &WorkerId) -> Result<(), StoreError> {
+    async fn deregister_worker(&self, id: &WorkerId) -> Result<(), StoreError> {
         const RETIRE: &str = "DELETE FROM workers WHERE id = $1";
         on_a_session!(self, |session| {
             session.execute(RETIRE, &[&text(&id.0)]).await?;
@@ -173,11 +174,11 @@ impl Store for Postgres {
         self.queue.ask(|reply| Operation::Finish(claim, Box::new(finish), reply)).await
     }
 
-    async fn hand_back(&self, claim: Claim, back: HandBack) -> Result<HandedBack, StoreError> {
-        in_a_transaction!(self, |session| lease::hand_back(session, claim, &back).await?)
+    async fn release(&self, claim: Claim, back: Release) -> Result<Released, StoreError> {
+        in_a_transaction!(self, |session| lease::release(session, claim, &back).await?)
     }
 
-    async fn take_expired(
+    async fn release_expired(
         &self,
         now: Timestamp,
         delay: fn(u32) -> Duration,
@@ -185,7 +186,7 @@ impl Store for Postgres {
         let mut all = Vec::new();
         loop {
             let taken: Result<_, StoreError> =
-                in_a_transaction!(self, LONG_TRY, |session| lease::take_expired(
+                in_a_transaction!(self, LONG_TRY, |session| lease::release_expired(
                     session, now, delay
                 )
                 .await?);
@@ -197,15 +198,19 @@ impl Store for Postgres {
         }
     }
 
-    async fn take_from_all_but(
+    async fn release_except(
         &self,
         alive: &[WorkerId],
         now: Timestamp,
     ) -> Result<Vec<Event>, StoreError> {
-        in_a_transaction!(self, |session| lease::take_from_all_but(session, alive, now).await?)
+        in_a_transaction!(self, |session| lease::release_except(session, alive, now).await?)
     }
 
-    async fn waiting(&self, due_before: Timestamp, limit: u32) -> Result<Vec<Waiting>, StoreError> {
+    async fn waiting(
+        &self,
+        due_before: Timestamp,
+        limit: u32,
+    ) -> Result<Vec<QueuedTask>, StoreError> {
         on_a_session!(self, |session| tasks::waiting(session, due_before, limit).await?)
     }
 
@@ -234,9 +239,9 @@ impl Store for Postgres {
         on_a_session!(self, |session| tasks::events(session, task, after, limit).await?)
     }
 
-    async fn remember_reply(
+    async fn save_reply(
         &self,
-        repeat: Repeat,
+        repeat: IdempotencyKey,
         status: u16,
         body: String,
         now: Timestamp,
@@ -250,16 +255,16 @@ impl Store for Postgres {
         on_a_session!(self, |session| workspaces::reply(session, scope, key).await?)
     }
 
-    async fn hold_key(
+    async fn acquire_key(
         &self,
-        repeat: &Repeat,
+        repeat: &IdempotencyKey,
         holder: &str,
         lease: Duration,
     ) -> Result<bool, StoreError> {
         on_a_session!(self, |session| keys::hold(session, repeat, holder, lease).await?)
     }
 
-    async fn release_key(&self, repeat: &Repeat, holder: &str) -> Result<(), StoreError> {
+    async fn release_key(&self, repeat: &IdempotencyKey, holder: &str) -> Result<(), StoreError> {
         on_a_session!(self, |session| keys::release(session, repeat, holder).await?)
     }
 
@@ -300,7 +305,7 @@ impl Store for Postgres {
         })
     }
 
-    async fn forget_credential(
+    async fn delete_credential(
         &self,
         workspace: WorkspaceId,
         name: &str,
@@ -311,7 +316,7 @@ impl Store for Postgres {
         })
     }
 
-    async fn forget_before(&self, replies: Timestamp, tasks: Timestamp) -> Result<u64, StoreError> {
+    async fn delete_before(&self, replies: Timestamp, tasks: Timestamp) -> Result<u64, StoreError> {
         const REPLIES: &str = "DELETE FROM replies WHERE at < $1";
         let gone: Result<u64, StoreError> = on_a_session!(self, LONG_TRY, |session| session
             .execute(REPLIES, &[&replies.as_millis()])

@@ -14,7 +14,7 @@ use uuid::Uuid;
 use super::trouble::Trouble;
 use crate::error::StoreError;
 use crate::facts::rank;
-use crate::model::{Event, EventKind, Task, Waiting, WorkerId, WorkerRecord, Workspace};
+use crate::model::{Event, EventKind, QueuedTask, Task, WorkerId, WorkerRecord, Workspace};
 
 /// The columns of a task in the order in which [`task`] reads them.
 macro_rules! task_columns {
@@ -87,8 +87,8 @@ pub(super) fn worker(row: &Row) -> Result<WorkerRecord, Trouble> {
     })
 }
 
-pub(super) fn waiting(row: &Row) -> Result<Waiting, Trouble> {
-    Ok(Waiting {
+pub(super) fn waiting(row: &Row) -> Result<QueuedTask, Trouble> {
+    Ok(QueuedTask {
         task: TaskId::from_bytes(id(row, 0)?),
         workspace: WorkspaceId::from_bytes(id(row, 1)?),
         priority: priority(row, 2)?,

@@ -6,7 +6,7 @@ use super::rows::{self, AsUuid as _, task_columns};
 use super::session::Session;
 use super::trouble::Trouble;
 use crate::facts::signed;
-use crate::model::{Event, Page, Task, TaskFilter, Waiting};
+use crate::model::{Event, Page, QueuedTask, Task, TaskFilter};
 
 /// Returns a task.
 pub(super) async fn find(session: &mut Session, id: TaskId) -> Result<Option<Task>, Trouble> {
@@ -61,7 +61,7 @@ pub(super) async fn waiting(
     session: &mut Session,
     due_before: Timestamp,
     limit: u32,
-) -> Result<Vec<Waiting>, Trouble> {
+) -> Result<Vec<QueuedTask>, Trouble> {
     const WAITING: &str = "SELECT t.id, t.workspace_id, t.priority, w.volume
         FROM task_executions t JOIN workspaces w ON w.id = t.workspace_id
         WHERE t.status = 'queued' AND t.due_at < $1 ORDER BY t.priority, t.sequence LIMIT $2";

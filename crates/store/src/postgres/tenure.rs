@@ -18,7 +18,7 @@ use super::rows::{self, text};
 use super::session::{Server, Session};
 use super::trouble::Trouble;
 use crate::error::StoreError;
-use crate::tenure::{Taken, Tenure};
+use crate::tenure::{Tenure, TenureOutcome};
 
 /// How long the server may take to notice that a holder was killed.
 const NOTICE: Duration = Duration::from_secs(2);
@@ -34,20 +34,22 @@ const LOCK: &str = "SELECT pg_try_advisory_lock(
     hashtextextended(current_schema() || ' conductor ' || $1, 4850713926108734468))";
 
 /// Takes a scope, unless somebody holds it.
-pub(super) async fn take(
+pub(super) async fn acquire(
     server: &Server,
     scope: &str,
     holder: &str,
     now: Timestamp,
-) -> Result<Taken, StoreError> {
+) -> Result<TenureOutcome, StoreError> {
     let begun = Instant::now();
     loop {
         let taking = timeout(TRY, try_take(server, scope, holder, now));
         match taking.await.map_err(late).flatten() {
-            Ok(Attempt::Taken(session, number)) => {
-                return Ok(Taken::Yours(keep(server, scope, number, *session)));
+            Ok(Attempt::TenureOutcome(session, number)) => {
+                return Ok(TenureOutcome::Acquired(keep(server, scope, number, *session)));
             }
-            Ok(Attempt::Held(by)) if begun.elapsed() >= NOTICE => return Ok(Taken::Held { by }),
+            Ok(Attempt::Held(by)) if begun.elapsed() >= NOTICE => {
+                return Ok(TenureOutcome::Held { by });
+            }
             Ok(Attempt::Held(_)) => sleep(PAUSE).await,
             Err(trouble) if again(&trouble, begun).await => {}
             Err(trouble) => return Err(trouble.into()),
@@ -56,7 +58,7 @@ pub(super) async fn take(
 }
 
 enum Attempt {
-    Taken(Box<Session>, u64),
+    TenureOutcome(Box<Session>, u64),
     Held(String),
 }
 
@@ -79,7 +81,7 @@ async fn try_take(
         [&text(scope), &text(holder), &now.as_millis()];
     let taken = session.first(TAKE, &values).await?;
     let number = taken.map_or(Ok(0), |row| rows::unsigned(&row, 0))?;
-    Ok(Attempt::Taken(Box::new(session), number))
+    Ok(Attempt::TenureOutcome(Box::new(session), number))
 }
 
 async fn connect(server: &Server) -> Result<Session, Trouble> {

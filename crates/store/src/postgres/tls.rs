@@ -13,7 +13,7 @@ use self::stream::{Connector, Stream};
 use super::trouble::Trouble;
 use crate::error::StoreError;
 pub(super) use crate::tls::{Authorities, Rule};
-use crate::tls::{NoAuthorities, unverified, verified};
+use crate::tls::{AuthorityError, unverified, verified};
 
 /// What is asked of a connection.
 #[derive(Clone, Debug)]
@@ -36,8 +36,8 @@ impl Mode {
     pub(super) fn verified(rule: Rule, authorities: &Authorities) -> Result<Self, StoreError> {
         let config = verified(rule, authorities).map_err(|error| StoreError::Address {
             reason: match error {
-                NoAuthorities::System => format!("{error}, or add sslrootcert=PATH"),
-                NoAuthorities::File { .. } => format!("sslrootcert={error}"),
+                AuthorityError::System => format!("{error}, or add sslrootcert=PATH"),
+                AuthorityError::File { .. } => format!("sslrootcert={error}"),
             },
         })?;
         Ok(Self::Verified(rule, config))

@@ -7,7 +7,7 @@ use super::session::Session;
 use super::trouble::Trouble;
 use crate::error::StoreError;
 use crate::facts::signed;
-use crate::model::{Counts, Repeat, StoredReply, WorkerRecord, Workspace};
+use crate::model::{Counts, IdempotencyKey, StoredReply, WorkerRecord, Workspace};
 
 macro_rules! workspace_columns {
     () => {
@@ -83,7 +83,7 @@ pub(super) async fn forget(session: &mut Session, id: WorkspaceId) -> Result<boo
 }
 
 /// Returns the volume of a workspace, and places it if it lies nowhere.
-pub(super) async fn place(
+pub(super) async fn assign_volume(
     session: &mut Session,
     workspace: WorkspaceId,
     among: &[VolumeId],
@@ -132,7 +132,7 @@ pub(super) async fn workers(
 /// Remembers an answer, unless one is remembered. Returns the remembered one.
 pub(super) async fn remember(
     session: &mut Session,
-    repeat: &Repeat,
+    repeat: &IdempotencyKey,
     status: u16,
     body: &str,
     now: Timestamp,

@@ -10,13 +10,13 @@ use super::{Sqlite, rows};
 use crate::error::StoreError;
 use crate::facts::signed;
 use crate::issues::{
-    Comment, IssueAnswer, IssueChange, IssueFilter, Issues, NewComment, NewIssue, StoredIssue,
+    Comment, IssueChange, IssueFilter, IssueOutcome, IssueStore, NewComment, NewIssue, StoredIssue,
     normal,
 };
 
 #[async_trait]
-impl Issues for Sqlite {
-    async fn add_issue(&self, issue: NewIssue, now: Timestamp) -> Result<IssueAnswer, StoreError> {
+impl IssueStore for Sqlite {
+    async fn add_issue(&self, issue: NewIssue, now: Timestamp) -> Result<IssueOutcome, StoreError> {
         self.writer.write(move |connection| add(connection, &issue, now)).await
     }
 
@@ -29,7 +29,7 @@ impl Issues for Sqlite {
         number: u64,
         change: IssueChange,
         now: Timestamp,
-    ) -> Result<IssueAnswer, StoreError> {
+    ) -> Result<IssueOutcome, StoreError> {
         self.writer.write(move |connection| alter(connection, number, &change, now)).await
     }
 
@@ -58,9 +58,9 @@ fn add(
     connection: &Connection,
     issue: &NewIssue,
     now: Timestamp,
-) -> Result<IssueAnswer, StoreError> {
+) -> Result<IssueOutcome, StoreError> {
     if let Some(unknown) = first_unknown(connection, &issue.blocked_by)? {
-        return Ok(IssueAnswer::Unknown(unknown));
+        return Ok(IssueOutcome::Unknown(unknown));
     }
     connection
         .prepare_cached(
@@ -87,12 +87,12 @@ fn alter(
     number: u64,
     change: &IssueChange,
     now: Timestamp,
-) -> Result<IssueAnswer, StoreError> {
-    let IssueAnswer::Done(issue) = answer(connection, number)? else {
-        return Ok(IssueAnswer::Unknown(number));
+) -> Result<IssueOutcome, StoreError> {
+    let IssueOutcome::Done(issue) = answer(connection, number)? else {
+        return Ok(IssueOutcome::Unknown(number));
     };
     if let Some(unknown) = first_unknown(connection, &change.add_blockers)? {
-        return Ok(IssueAnswer::Unknown(unknown));
+        return Ok(IssueOutcome::Unknown(unknown));
     }
     let state = change.state.as_ref().unwrap_or(&issue.state);
     let labels = change.labels(&issue.labels);
@@ -135,8 +135,8 @@ fn first_unknown(connection: &Connection, numbers: &[u64]) -> Result<Option<u64>
     Ok(None)
 }
 
-fn answer(connection: &Connection, number: u64) -> Result<IssueAnswer, StoreError> {
-    Ok(find(connection, number)?.map_or(IssueAnswer::Unknown(number), IssueAnswer::Done))
+fn answer(connection: &Connection, number: u64) -> Result<IssueOutcome, StoreError> {
+    Ok(find(connection, number)?.map_or(IssueOutcome::Unknown(number), IssueOutcome::Done))
 }
 
 const COLUMNS: &str = "number, title, description, state, priority, labels, created_at, updated_at,

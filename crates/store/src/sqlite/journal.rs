@@ -8,22 +8,27 @@ use serde_json::Value;
 use super::{Sqlite, rows};
 use crate::error::StoreError;
 use crate::facts::signed;
-use crate::journal::{Journal, NewRun, Note, RunFilter, RunRecord};
-use crate::tenure::{Taken, Tenure};
+use crate::journal::{Journal, JournalRecord, NewRun, RunFilter, RunRecord};
+use crate::tenure::{Tenure, TenureOutcome};
 
 #[async_trait]
 impl Journal for Sqlite {
     /// The lock of the data directory tells whether a scope is free.
-    async fn take(&self, scope: &str, holder: &str, now: Timestamp) -> Result<Taken, StoreError> {
+    async fn acquire(
+        &self,
+        scope: &str,
+        holder: &str,
+        now: Timestamp,
+    ) -> Result<TenureOutcome, StoreError> {
         let (scope, holder) = (scope.to_owned(), holder.to_owned());
-        let take = move |connection: &_| take(connection, &scope, &holder, now);
-        self.writer.write(take).await
+        let acquire = move |connection: &_| acquire(connection, &scope, &holder, now);
+        self.writer.write(acquire).await
     }
 
-    async fn note(
+    async fn append(
         &self,
         tenure: &Tenure,
-        notes: Vec<Note>,
+        notes: Vec<JournalRecord>,
         now: Timestamp,
     ) -> Result<(), StoreError> {
         let tenure = tenure.clone();
@@ -66,7 +71,7 @@ impl Journal for Sqlite {
         self.readers.read(move |connection| runs(connection, &scope, &filter)).await
     }
 
-    async fn forget_runs(&self, tenure: &Tenure, before: Timestamp) -> Result<u64, StoreError> {
+    async fn delete_runs(&self, tenure: &Tenure, before: Timestamp) -> Result<u64, StoreError> {
         let tenure = tenure.clone();
         let forget = move |connection: &Connection| {
             check(connection, &tenure)?;
@@ -82,12 +87,12 @@ impl Journal for Sqlite {
     }
 }
 
-fn take(
+fn acquire(
     connection: &Connection,
     scope: &str,
     holder: &str,
     now: Timestamp,
-) -> Result<Taken, StoreError> {
+) -> Result<TenureOutcome, StoreError> {
     let mut take = connection.prepare_cached(
         "INSERT INTO conductor_tenures (scope, number, holder, taken_at) VALUES (?, 1, ?, ?)
          ON CONFLICT (scope) DO UPDATE SET number = number + 1, holder = excluded.holder,
@@ -96,7 +101,7 @@ fn take(
     )?;
     let number =
         take.query_row(params![scope, holder, now.as_millis()], |row| rows::unsigned(row, 0))?;
-    Ok(Taken::Yours(Tenure::lasting(scope, number)))
+    Ok(TenureOutcome::Acquired(Tenure::lasting(scope, number)))
 }
 
 /// Refuses whoever is not the last to have taken a scope.
@@ -111,7 +116,7 @@ fn check(connection: &Connection, tenure: &Tenure) -> Result<(), StoreError> {
 fn write(
     connection: &Connection,
     scope: &str,
-    note: &Note,
+    note: &JournalRecord,
     now: Timestamp,
 ) -> Result<(), StoreError> {
     let at = now.as_millis();
@@ -119,29 +124,29 @@ fn write(
         connection.prepare_cached(statement)?.execute(values)
     };
     match note {
-        Note::Save { issue, entry } => execute(
+        JournalRecord::Save { issue, entry } => execute(
             "INSERT OR REPLACE INTO conductor_entries (scope, issue, entry, updated_at)
              VALUES (?, ?, ?, ?)",
             params![scope, issue, entry.to_string(), at],
         ),
-        Note::Erase { issue } => execute(
+        JournalRecord::Delete { issue } => execute(
             "DELETE FROM conductor_entries WHERE scope = ? AND issue = ?",
             params![scope, issue],
         ),
-        Note::Ledger(ledger) => execute(
+        JournalRecord::Ledger(ledger) => execute(
             "INSERT OR REPLACE INTO conductor_ledgers (scope, ledger) VALUES (?, ?)",
             params![scope, ledger.to_string()],
         ),
-        Note::Began(new) => return begin(connection, scope, new, at),
-        Note::Placed { run, workspace } => execute(
+        JournalRecord::RunStarted(new) => return begin(connection, scope, new, at),
+        JournalRecord::RunWorkspace { run, workspace } => execute(
             "UPDATE conductor_runs SET workspace = ? WHERE scope = ? AND run = ?",
             params![workspace, scope, signed(*run)],
         ),
-        Note::Session { run, session, thread } => execute(
+        JournalRecord::RunSession { run, session, thread } => execute(
             "UPDATE conductor_runs SET session = ?, thread = ? WHERE scope = ? AND run = ?",
             params![session, thread, scope, signed(*run)],
         ),
-        Note::Ended { run, outcome, error } => execute(
+        JournalRecord::RunEnded { run, outcome, error } => execute(
             "UPDATE conductor_runs SET ended_at = ?, outcome = ?, error = ?
              WHERE scope = ? AND run = ? AND ended_at IS NULL",
             params![at, outcome, error, scope, signed(*run)],

@@ -13,7 +13,7 @@ use crate::facts::{
     LOST, TakenBack, Tries, ended, is_end_of, status_changed, tells_the_same, to_millis,
 };
 use crate::model::{
-    Appended, Claim, Event, Finish, Finished, HandBack, HandedBack, Heartbeat, NewEvent, WorkerId,
+    Appended, Claim, Event, Finish, Finished, Heartbeat, NewEvent, Release, Released, WorkerId,
 };
 
 /// A task that runs, as far as it matters to its holder.
@@ -82,11 +82,11 @@ pub(super) fn append(
 ) -> Result<Appended, StoreError> {
     let Some(mut running) = held(connection, claim)? else { return Ok(Appended::Lost) };
     if running.journal.last == after {
-        return Ok(Appended::Yes(running.journal.write(connection, events)?));
+        return Ok(Appended::Written(running.journal.write(connection, events)?));
     }
     let limit = u32::try_from(events.len()).unwrap_or(u32::MAX);
     let there = events::after(connection, claim.task, after, limit)?;
-    Ok(if tells_the_same(&there, &events) { Appended::Yes(there) } else { Appended::Lost })
+    Ok(if tells_the_same(&there, &events) { Appended::Written(there) } else { Appended::Lost })
 }
 
 /// Ends a task.
@@ -192,20 +192,20 @@ pub(super) fn cancel_queued(
 }
 
 /// Takes a task back from its worker.
-pub(super) fn hand_back(
+pub(super) fn release(
     connection: &Connection,
     claim: Claim,
-    back: &HandBack,
-) -> Result<HandedBack, StoreError> {
-    let Some(running) = held(connection, claim)? else { return Ok(HandedBack::Lost) };
+    back: &Release,
+) -> Result<Released, StoreError> {
+    let Some(running) = held(connection, claim)? else { return Ok(Released::Lost) };
     let (status, events) = take_back(connection, running, back)?;
-    Ok(HandedBack::Yes { status, events })
+    Ok(Released::Done { status, events })
 }
 
 fn take_back(
     connection: &Connection,
     running: Running,
-    back: &HandBack,
+    back: &Release,
 ) -> rusqlite::Result<(TaskStatus, Vec<Event>)> {
     let Running { mut journal, tries } = running;
     let TakenBack { status, error, lost, told } = tries.taken_back(back);
@@ -223,7 +223,7 @@ fn take_back(
 }
 
 /// Takes back every task whose claim has run out.
-pub(super) fn take_expired(
+pub(super) fn release_expired(
     connection: &Connection,
     now: Timestamp,
     delay: fn(u32) -> Duration,
@@ -237,14 +237,14 @@ pub(super) fn take_expired(
     let mut told = Vec::new();
     for running in expired {
         let due = now.after(delay(running.tries.lost + 1));
-        let back = HandBack { reason: LOST.to_owned(), due, now, counts: true };
+        let back = Release { reason: LOST.to_owned(), due, now, counts: true };
         told.extend(take_back(connection, running, &back)?.1);
     }
     Ok(told)
 }
 
 /// Takes back every task of workers that are not among these.
-pub(super) fn take_from_all_but(
+pub(super) fn release_except(
     connection: &Connection,
     alive: &[WorkerId],
     now: Timestamp,
@@ -261,7 +261,7 @@ pub(super) fn take_from_all_but(
         if alive.iter().any(|alive| Some(&alive.0) == worker.as_ref()) {
             continue;
         }
-        let back = HandBack { reason: LOST.to_owned(), due: now, now, counts: true };
+        let back = Release { reason: LOST.to_owned(), due: now, now, counts: true };
         told.extend(take_back(connection, running, &back)?.1);
     }
     Ok(told)

@@ -25,8 +25,8 @@ use self::writer::Writer;
 use crate::error::StoreError;
 use crate::model::{
     Appended, Cancellation, Claim, ClaimRequest, Claimed, Counts, Event, Finish, Finished,
-    HandBack, HandedBack, Heartbeat, Migration, NewEvent, NewTask, Page, Repeat, Sealed,
-    StoredReply, Submission, Task, TaskFilter, Waiting, WorkerId, WorkerRecord, Workspace,
+    Heartbeat, IdempotencyKey, Migration, NewEvent, NewTask, Page, QueuedTask, Release, Released,
+    Sealed, StoredReply, Submission, Task, TaskFilter, WorkerId, WorkerRecord, Workspace,
 };
 use crate::store::Store;
 
@@ -76,24 +76,26 @@ impl Store for Sqlite {
         self.readers.read(move |connection| workspaces::list(connection, after, limit)).await
     }
 
-    async fn forget_workspace(&self, id: WorkspaceId) -> Result<bool, StoreError> {
+    async fn delete_workspace(&self, id: WorkspaceId) -> Result<bool, StoreError> {
         self.writer.write(move |connection| workspaces::forget(connection, id)).await
     }
 
-    async fn place(
+    async fn assign_volume(
         &self,
         workspace: WorkspaceId,
         among: &[VolumeId],
     ) -> Result<Option<VolumeId>, StoreError> {
         let among = among.to_vec();
-        self.writer.write(move |connection| volumes::place(connection, workspace, &among)).await
+        self.writer
+            .write(move |connection| volumes::assign_volume(connection, workspace, &among))
+            .await
     }
 
-    async fn announce_worker(&self, worker: WorkerRecord) -> Result<(), StoreError> {
+    async fn register_worker(&self, worker: WorkerRecord) -> Result<(), StoreError> {
         self.writer.write(move |connection| volumes::announce(connection, &worker)).await
     }
 
-    async fn retire_worker(&self, id: &WorkerId) -> Result<(), StoreError> {
+    async fn deregister_worker(&self, id: &WorkerId) -> Result<(), StoreError> {
         let id = id.clone();
         self.writer.write(move |connection| volumes::retire(connection, &id)).await
     }
@@ -141,29 +143,33 @@ impl Store for Sqlite {
         self.writer.write(move |connection| lease::finish(connection, claim, finish)).await
     }
 
-    async fn hand_back(&self, claim: Claim, back: HandBack) -> Result<HandedBack, StoreError> {
-        self.writer.write(move |connection| lease::hand_back(connection, claim, &back)).await
+    async fn release(&self, claim: Claim, back: Release) -> Result<Released, StoreError> {
+        self.writer.write(move |connection| lease::release(connection, claim, &back)).await
     }
 
-    async fn take_expired(
+    async fn release_expired(
         &self,
         now: Timestamp,
         delay: fn(u32) -> Duration,
     ) -> Result<Vec<Event>, StoreError> {
-        self.writer.write(move |connection| lease::take_expired(connection, now, delay)).await
+        self.writer.write(move |connection| lease::release_expired(connection, now, delay)).await
     }
 
-    async fn take_from_all_but(
+    async fn release_except(
         &self,
         alive: &[WorkerId],
         now: Timestamp,
     ) -> Result<Vec<Event>, StoreError> {
         let alive = alive.to_vec();
-        let take = move |connection: &_| lease::take_from_all_but(connection, &alive, now);
+        let take = move |connection: &_| lease::release_except(connection, &alive, now);
         self.writer.write(take).await
     }
 
-    async fn waiting(&self, due_before: Timestamp, limit: u32) -> Result<Vec<Waiting>, StoreError> {
+    async fn waiting(
+        &self,
+        due_before: Timestamp,
+        limit: u32,
+    ) -> Result<Vec<QueuedTask>, StoreError> {
         self.readers.read(move |connection| tasks::waiting(connection, due_before, limit)).await
     }
 
@@ -193,9 +199,9 @@ impl Store for Sqlite {
         self.readers.read(move |connection| events::after(connection, task, after, limit)).await
     }
 
-    async fn remember_reply(
+    async fn save_reply(
         &self,
-        repeat: Repeat,
+        repeat: IdempotencyKey,
         status: u16,
         body: String,
         now: Timestamp,
@@ -210,11 +216,16 @@ impl Store for Sqlite {
         self.readers.read(move |connection| replies::find(connection, &scope, &key)).await
     }
 
-    async fn hold_key(&self, _: &Repeat, _: &str, _: Duration) -> Result<bool, StoreError> {
+    async fn acquire_key(
+        &self,
+        _: &IdempotencyKey,
+        _: &str,
+        _: Duration,
+    ) -> Result<bool, StoreError> {
         Ok(true)
     }
 
-    async fn release_key(&self, _: &Repeat, _: &str) -> Result<(), StoreError> {
+    async fn release_key(&self, _: &IdempotencyKey, _: &str) -> Result<(), StoreError> {
         Ok(())
     }
 
@@ -248,18 +259,18 @@ impl Store for Sqlite {
             .await
     }
 
-    async fn forget_credential(
+    async fn delete_credential(
         &self,
         workspace: WorkspaceId,
         name: &str,
     ) -> Result<bool, StoreError> {
         let name = name.to_owned();
         let forget =
-            move |connection: &_| workspaces::forget_credential(connection, workspace, &name);
+            move |connection: &_| workspaces::delete_credential(connection, workspace, &name);
         self.writer.write(forget).await
     }
 
-    async fn forget_before(&self, replies: Timestamp, tasks: Timestamp) -> Result<u64, StoreError> {
+    async fn delete_before(&self, replies: Timestamp, tasks: Timestamp) -> Result<u64, StoreError> {
         let forget = move |connection: &_| {
             let gone = replies::forget(connection, replies)?
                 + workspaces::forget_tasks(connection, tasks)?;

@@ -4,12 +4,12 @@ use carrel_domain::{TaskId, Timestamp};
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use crate::error::StoreError;
-use crate::model::{Repeat, StoredReply};
+use crate::model::{IdempotencyKey, StoredReply};
 
 /// Returns the digest of the first request of a key, and the task that it made.
 pub(super) fn task_of(
     connection: &Connection,
-    repeat: &Repeat,
+    repeat: &IdempotencyKey,
 ) -> rusqlite::Result<Option<([u8; 32], Option<TaskId>)>> {
     connection
         .prepare_cached("SELECT digest, task_id FROM replies WHERE scope = ? AND key = ?")?
@@ -22,7 +22,7 @@ pub(super) fn task_of(
 /// Remembers which task a request made.
 pub(super) fn remember_task(
     connection: &Connection,
-    repeat: &Repeat,
+    repeat: &IdempotencyKey,
     task: TaskId,
     now: Timestamp,
 ) -> rusqlite::Result<()> {
@@ -44,7 +44,7 @@ pub(super) fn remember_task(
 /// Remembers an answer, unless one is remembered. Returns the remembered one.
 pub(super) fn remember(
     connection: &Connection,
-    repeat: &Repeat,
+    repeat: &IdempotencyKey,
     status: u16,
     body: &str,
     now: Timestamp,
@@ -84,7 +84,7 @@ pub(super) fn forget_task(connection: &Connection, task: TaskId) -> rusqlite::Re
 }
 
 /// Forgets every answer of a workspace. Their scopes begin with its id and a space, which `!` follows.
-pub(super) fn forget_workspace(connection: &Connection, id: &str) -> rusqlite::Result<usize> {
+pub(super) fn delete_workspace(connection: &Connection, id: &str) -> rusqlite::Result<usize> {
     connection
         .prepare_cached("DELETE FROM replies WHERE scope >= ?1 || ' ' AND scope < ?1 || '!'")?
         .execute([id])

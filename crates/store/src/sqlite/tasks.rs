@@ -8,7 +8,7 @@ use super::rows::{self, task_columns};
 use super::{events, lease, replies};
 use crate::error::StoreError;
 use crate::facts::{queued, rank, signed, status_changed, to_millis};
-use crate::model::{Cancellation, Event, NewTask, Page, Submission, Task, TaskFilter, Waiting};
+use crate::model::{Cancellation, Event, NewTask, Page, QueuedTask, Submission, Task, TaskFilter};
 
 /// Queues a task.
 pub(super) fn submit(connection: &Connection, new: &NewTask) -> Result<Submission, StoreError> {
@@ -122,14 +122,14 @@ pub(super) fn waiting(
     connection: &Connection,
     due_before: Timestamp,
     limit: u32,
-) -> Result<Vec<Waiting>, StoreError> {
+) -> Result<Vec<QueuedTask>, StoreError> {
     let mut select = connection.prepare_cached(
         "SELECT t.id, t.workspace_id, t.priority, w.volume
          FROM task_executions t JOIN workspaces w ON w.id = t.workspace_id
          WHERE t.status = 'queued' AND t.due_at < ? ORDER BY t.priority, t.sequence LIMIT ?",
     )?;
     let found = select.query_map(params![due_before.as_millis(), limit], |row| {
-        Ok(Waiting {
+        Ok(QueuedTask {
             task: TaskId::from_bytes(row.get(0)?),
             workspace: WorkspaceId::from_bytes(row.get(1)?),
             priority: rows::priority(row, 2)?,

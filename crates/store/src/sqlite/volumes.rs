@@ -54,7 +54,7 @@ fn worker(row: &Row<'_>) -> rusqlite::Result<WorkerRecord> {
 }
 
 /// Returns the volume of a workspace, and places it if it lies nowhere.
-pub(super) fn place(
+pub(super) fn assign_volume(
     connection: &Connection,
     workspace: WorkspaceId,
     among: &[VolumeId],

@@ -78,7 +78,7 @@ pub(super) fn forget(connection: &Connection, id: WorkspaceId) -> Result<bool, S
     ] {
         connection.prepare_cached(statement)?.execute([id])?;
     }
-    replies::forget_workspace(connection, &name)?;
+    replies::delete_workspace(connection, &name)?;
     Ok(true)
 }
 
@@ -124,7 +124,7 @@ pub(super) fn credential_names(
 }
 
 /// Forgets a credential.
-pub(super) fn forget_credential(
+pub(super) fn delete_credential(
     connection: &Connection,
     workspace: WorkspaceId,
     name: &str,

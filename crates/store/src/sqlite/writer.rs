@@ -16,7 +16,7 @@ use tracing::warn;
 
 use super::{claim, lease};
 use crate::error::StoreError;
-use crate::model::{ClaimRequest, Claimed, HandBack};
+use crate::model::{ClaimRequest, Claimed, Release};
 
 /// Operations that may wait. More callers than that wait before they ask.
 const MAX_WAITING: usize = 4096;
@@ -37,11 +37,11 @@ pub(super) struct Writer {
 enum Request {
     /// The permit is held until it is done.
     Operation(Box<dyn Operation>, OwnedSemaphorePermit),
-    Wait(Waiting),
+    Wait(QueuedTask),
 }
 
 /// A worker that waits for a task.
-struct Waiting {
+struct QueuedTask {
     request: ClaimRequest,
     reply: oneshot::Sender<Result<Claimed, StoreError>>,
 }
@@ -125,7 +125,7 @@ impl Writer {
     /// Waits for a task.
     pub(super) async fn claim(&self, request: ClaimRequest) -> Result<Claimed, StoreError> {
         let (reply, answer) = oneshot::channel();
-        self.requests.send(Request::Wait(Waiting { request, reply })).map_err(|_| gone())?;
+        self.requests.send(Request::Wait(QueuedTask { request, reply })).map_err(|_| gone())?;
         answer.await.map_err(|_| gone())?
     }
 }
@@ -133,7 +133,7 @@ impl Writer {
 struct Thread {
     connection: Connection,
     queue: Receiver<Request>,
-    waiting: VecDeque<Waiting>,
+    waiting: VecDeque<QueuedTask>,
     /// The last turn that was given to a workspace.
     turn: i64,
 }
@@ -200,7 +200,7 @@ impl Thread {
         &mut self,
         operations: Vec<(Box<dyn Operation>, OwnedSemaphorePermit)>,
         done: &mut Vec<Box<dyn Operation>>,
-        claimed: &mut Vec<(Waiting, Claimed)>,
+        claimed: &mut Vec<(QueuedTask, Claimed)>,
     ) -> Result<(), StoreError> {
         let begun = self.execute("BEGIN IMMEDIATE");
         let mut failed = begun.err();
@@ -232,11 +232,11 @@ impl Thread {
     }
 
     /// Gives tasks to those who wait, in the order in which they came.
-    fn serve(&mut self, claimed: &mut Vec<(Waiting, Claimed)>) -> Result<(), StoreError> {
+    fn serve(&mut self, claimed: &mut Vec<(QueuedTask, Claimed)>) -> Result<(), StoreError> {
         let mut still = VecDeque::new();
         let mut served = Ok(());
         while let Some(waiting) = self.waiting.pop_front() {
-            let wants = |other: &Waiting| other.request.volume == waiting.request.volume;
+            let wants = |other: &QueuedTask| other.request.volume == waiting.request.volume;
             // There was nothing for one that came before with the same wish.
             if served.is_err() || still.iter().any(wants) {
                 still.push_back(waiting);
@@ -258,17 +258,17 @@ impl Thread {
     }
 
     /// Gives a task to its worker, and takes it back if that one has gone.
-    fn hand_over(&self, waiting: Waiting, claimed: Claimed) {
+    fn hand_over(&self, waiting: QueuedTask, claimed: Claimed) {
         let claim = claimed.claim;
         if waiting.reply.send(Ok(claimed)).is_ok() {
             return;
         }
         let now = SystemClock.now();
         let reason = "its worker stopped before it began".to_owned();
-        let back = HandBack { reason, due: now, now, counts: false };
+        let back = Release { reason, due: now, now, counts: false };
         let taken = self.connection.unchecked_transaction().map_err(StoreError::from);
         let taken = taken.and_then(|transaction| {
-            lease::hand_back(&transaction, claim, &back)?;
+            lease::release(&transaction, claim, &back)?;
             Ok(transaction.commit()?)
         });
         if let Err(error) = taken {

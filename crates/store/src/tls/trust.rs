@@ -35,7 +35,7 @@ pub(super) fn provider() -> Arc<CryptoProvider> {
 
 /// Why there is nobody who could vouch for a server.
 #[derive(Debug, thiserror::Error)]
-pub enum NoAuthorities {
+pub enum AuthorityError {
     /// The machine trusts nobody.
     #[error(
         "no certificates of authorities are on this machine; install ca-certificates, or set SSL_CERT_FILE"
@@ -52,7 +52,7 @@ pub enum NoAuthorities {
 }
 
 impl Authorities {
-    pub(super) fn read(&self) -> Result<RootCertStore, NoAuthorities> {
+    pub(super) fn read(&self) -> Result<RootCertStore, AuthorityError> {
         let mut roots = RootCertStore::empty();
         roots.add_parsable_certificates(match self {
             Self::System => rustls_native_certs::load_native_certs().certs,
@@ -62,8 +62,8 @@ impl Authorities {
             return Ok(roots);
         }
         Err(match self {
-            Self::System => NoAuthorities::System,
-            Self::File(path) => NoAuthorities::File {
+            Self::System => AuthorityError::System,
+            Self::File(path) => AuthorityError::File {
                 path: path.clone(),
                 reason: "holds no certificate; it is a file of certificates of authorities, as PEM"
                     .to_owned(),
@@ -73,8 +73,8 @@ impl Authorities {
 }
 
 #[expect(clippy::disallowed_methods, reason = "the operator's own file, in no workspace")]
-fn certificates(path: &std::path::Path) -> Result<Vec<CertificateDer<'static>>, NoAuthorities> {
-    let text = std::fs::read(path).map_err(|error| NoAuthorities::File {
+fn certificates(path: &std::path::Path) -> Result<Vec<CertificateDer<'static>>, AuthorityError> {
+    let text = std::fs::read(path).map_err(|error| AuthorityError::File {
         path: path.to_owned(),
         reason: format!("cannot be read: {error}"),
     })?;

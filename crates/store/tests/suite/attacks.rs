@@ -5,10 +5,10 @@ use std::time::{Duration, Instant};
 
 use carrel_domain::{Clock as _, Code, Coded as _, Priority, SystemClock, TaskId};
 use carrel_store::{Claim, Store, StoreError, Submission};
-use carrel_testkit::proxy::Proxy;
+use carrel_testkit::fault_proxy::FaultProxy;
 use carrel_testkit::servers;
-use carrel_testkit::store::{new_task, submit, wish, workspace};
-use carrel_testkit::storm::{Told, holds, storm};
+use carrel_testkit::store::{claim_request, new_task, submit, workspace};
+use carrel_testkit::stress::{Acknowledged, holds, stress};
 use tokio::net::TcpListener;
 
 use crate::postgres::open;
@@ -33,20 +33,20 @@ async fn settled(store: &dyn Store) {
 
 #[tokio::test]
 async fn nothing_acknowledged_is_lost_or_doubled_when_the_server_is_killed() {
-    let mut server = servers::Postgres::start_durable().await;
+    let mut server = servers::PostgresServer::start_durable().await;
     let url = server.database(None).await;
     let stores: Vec<_> = (0..2).map(|_| Arc::new(open(&url)) as Arc<dyn Store>).collect();
     open(&url).migrate().await.unwrap();
     let mut rng = fastrand::Rng::with_seed(5);
     for round in 0..rounds() {
         let taking = stores.clone();
-        let told = tokio::spawn(async move { storm(&taking, 8, 100, round.into()).await });
+        let told = tokio::spawn(async move { stress(&taking, 8, 100, round.into()).await });
         for _ in 0..2 {
             tokio::time::sleep(Duration::from_millis(rng.u64(100..900))).await;
             server.kill();
             server.restart().await;
         }
-        let told: Told = told.await.unwrap();
+        let told: Acknowledged = told.await.unwrap();
         settled(&*stores[0]).await;
         assert!(!told.finished.is_empty());
         live_tasks_are_counted(&*stores[1], &told).await;
@@ -54,7 +54,7 @@ async fn nothing_acknowledged_is_lost_or_doubled_when_the_server_is_killed() {
 }
 
 /// Holds everything that was told against the store, and ends what still waits for the next round.
-async fn live_tasks_are_counted(store: &dyn Store, told: &Told) {
+async fn live_tasks_are_counted(store: &dyn Store, told: &Acknowledged) {
     holds(store, told).await;
     for id in &told.submitted {
         store.cancel(*id, SystemClock.now()).await.unwrap();
@@ -63,14 +63,14 @@ async fn live_tasks_are_counted(store: &dyn Store, told: &Told) {
 
 #[tokio::test]
 async fn a_lost_answer_loses_and_doubles_nothing() {
-    let server = servers::Postgres::start().await;
+    let server = servers::PostgresServer::start().await;
     let url = server.database(None).await;
     let direct = open(&url);
     direct.migrate().await.unwrap();
-    let proxy = Proxy::open(server.port(), b"COMMIT", 15).await;
+    let proxy = FaultProxy::open(server.port(), b"COMMIT", 15).await;
     let lossy = url.replace(&format!(":{}/", server.port()), &format!(":{}/", proxy.port()));
     let stores: Vec<_> = (0..2).map(|_| Arc::new(open(&lossy)) as Arc<dyn Store>).collect();
-    let told = storm(&stores, 8, 120, 9).await;
+    let told = stress(&stores, 8, 120, 9).await;
     assert!(proxy.lost() >= 10, "{} answers were lost", proxy.lost());
     settled(&direct).await;
     holds(&direct, &told).await;
@@ -78,7 +78,7 @@ async fn a_lost_answer_loses_and_doubles_nothing() {
 
 #[tokio::test]
 async fn while_the_server_is_away_everybody_is_told_within_seconds_and_then_it_works_again() {
-    let mut server = servers::Postgres::start_durable().await;
+    let mut server = servers::PostgresServer::start_durable().await;
     let url = server.database(None).await;
     let store = open(&url);
     store.migrate().await.unwrap();
@@ -90,7 +90,7 @@ async fn while_the_server_is_away_everybody_is_told_within_seconds_and_then_it_w
     let new = new_task(workspace, Priority::Normal, now);
     let away: (_, _, _, _, _, Result<(), StoreError>) = tokio::join!(
         async { store.submit(new.clone()).await.map(drop) },
-        async { store.claim(wish("w")).await.map(drop) },
+        async { store.claim(claim_request("w")).await.map(drop) },
         async { store.heartbeat(claim, now).await.map(drop) },
         async { store.task(id).await.map(drop) },
         async { store.cancel(id, now).await.map(drop) },
@@ -104,7 +104,7 @@ async fn while_the_server_is_away_everybody_is_told_within_seconds_and_then_it_w
     }
     server.restart().await;
     assert!(matches!(store.submit(new).await.unwrap(), Submission::Created(..)));
-    assert_eq!(store.claim(wish("w")).await.unwrap().claim.task, id);
+    assert_eq!(store.claim(claim_request("w")).await.unwrap().claim.task, id);
 }
 
 #[tokio::test]
@@ -113,7 +113,8 @@ async fn a_server_that_says_nothing_keeps_nobody_waiting() {
     let port = silent.local_addr().unwrap().port();
     let store = open(&format!("postgresql://carrel:secret@127.0.0.1:{port}/postgres"));
     let begun = Instant::now();
-    let (read, claimed) = tokio::join!(store.task(TaskId::generate()), store.claim(wish("w")));
+    let (read, claimed) =
+        tokio::join!(store.task(TaskId::generate()), store.claim(claim_request("w")));
     assert_eq!(read.unwrap_err().code(), Code::StoreUnavailable);
     assert_eq!(claimed.unwrap_err().code(), Code::StoreUnavailable);
     assert!(begun.elapsed() < SECONDS, "{:?}", begun.elapsed());

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use carrel_domain::{Code, Coded as _, Secret};
 use carrel_store::{Postgres, PostgresOptions, Store as _, StoreError};
-use carrel_testkit::servers::{self, Authority};
+use carrel_testkit::servers::{self, TestAuthority};
 use pretty_assertions::assert_eq;
 
 /// What became of a connection.
@@ -25,7 +25,7 @@ const NOT_OFFERED: Made = Refused("server does not support TLS");
 const OTHER_NAME: Made = Refused("invalid peer certificate: certificate not valid for name");
 
 struct World {
-    server: servers::Postgres,
+    server: servers::PostgresServer,
     host: &'static str,
 }
 
@@ -83,8 +83,8 @@ fn root(mode: &str, certificate: &Path) -> String {
 
 #[tokio::test]
 async fn every_mode_does_what_it_says_with_a_server_that_encrypts() {
-    let (known, impostor) = (Authority::new(), Authority::new());
-    let server = servers::Postgres::start_encrypted(&known, "localhost", "sha256").await;
+    let (known, impostor) = (TestAuthority::new(), TestAuthority::new());
+    let server = servers::PostgresServer::start_encrypted(&known, "localhost", "sha256").await;
     let (known, impostor) = (known.certificate(), impostor.certificate());
     let mut world = World { server, host: "localhost" };
     world.expect("sslmode=disable", Plain).await;
@@ -108,8 +108,8 @@ async fn every_mode_does_what_it_says_with_a_server_that_encrypts() {
 
 #[tokio::test]
 async fn a_server_that_does_not_encrypt_is_used_only_if_the_mode_allows_it() {
-    let authority = Authority::new();
-    let world = World { server: servers::Postgres::start().await, host: "localhost" };
+    let authority = TestAuthority::new();
+    let world = World { server: servers::PostgresServer::start().await, host: "localhost" };
     world.expect("sslmode=disable", Plain).await;
     world.expect("", Plain).await;
     world.expect("sslmode=prefer", Plain).await;
@@ -121,9 +121,9 @@ async fn a_server_that_does_not_encrypt_is_used_only_if_the_mode_allows_it() {
 
 #[tokio::test]
 async fn a_password_is_tied_to_the_connection_whatever_hash_the_certificate_is_signed_with() {
-    let (curve, rsa) = (Authority::new(), Authority::with_rsa());
+    let (curve, rsa) = (TestAuthority::new(), TestAuthority::with_rsa());
     for (authority, hash) in [(&curve, "sha384"), (&rsa, "sha256"), (&rsa, "sha512")] {
-        let server = servers::Postgres::start_encrypted(authority, "localhost", hash).await;
+        let server = servers::PostgresServer::start_encrypted(authority, "localhost", hash).await;
         let make = "CREATE ROLE bound SUPERUSER LOGIN PASSWORD 'hunter2'";
         server.client().await.unwrap().batch_execute(make).await.unwrap();
         let open = |password: &str, parameters: &str| {

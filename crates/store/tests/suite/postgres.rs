@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use carrel_domain::{Code, Coded as _, Priority, Secret, TaskStatus};
 use carrel_store::{
-    Appended, EventKind, NewEvent, NewTask, Postgres, PostgresOptions, Repeat, Store,
+    Appended, EventKind, IdempotencyKey, NewEvent, NewTask, Postgres, PostgresOptions, Store,
 };
-use carrel_testkit::journal::Kept;
-use carrel_testkit::store::{at, finish, new_task, wish, workspace};
-use carrel_testkit::{keep_journal_promises, keep_promises, model, servers, storm};
+use carrel_testkit::journal::ConductorStore;
+use carrel_testkit::store::{at, claim_request, finish, new_task, workspace};
+use carrel_testkit::{keep_journal_promises, keep_promises, reference_model, servers, stress};
 use pretty_assertions::assert_eq;
 use serde_json::json;
 
@@ -18,7 +18,7 @@ pub(crate) fn open(url: &str) -> Postgres {
 }
 
 /// Returns the address of a database that is up to date, for others to be copied from.
-pub(crate) async fn template(server: &servers::Postgres) -> String {
+pub(crate) async fn template(server: &servers::PostgresServer) -> String {
     let url = server.database(None).await;
     assert_eq!(open(&url).migrate().await.unwrap().len(), 3);
     url
@@ -26,7 +26,7 @@ pub(crate) async fn template(server: &servers::Postgres) -> String {
 
 #[tokio::test]
 async fn every_promise_is_kept() {
-    let server = servers::Postgres::start().await;
+    let server = servers::PostgresServer::start().await;
     let template = template(&server).await;
     keep_promises(async || {
         let url = server.database(Some(&template)).await;
@@ -37,41 +37,41 @@ async fn every_promise_is_kept() {
 
 #[tokio::test]
 async fn every_promise_to_the_conductor_is_kept() {
-    let server = servers::Postgres::start().await;
+    let server = servers::PostgresServer::start().await;
     let template = template(&server).await;
     keep_journal_promises(async || {
         let url = server.database(Some(&template)).await;
-        Arc::new(open(&url)) as Arc<dyn Kept>
+        Arc::new(open(&url)) as Arc<dyn ConductorStore>
     })
     .await;
 }
 
 #[tokio::test]
 async fn random_histories_agree_with_the_model_on_one_and_on_three_stores() {
-    let server = servers::Postgres::start().await;
+    let server = servers::PostgresServer::start().await;
     let template = template(&server).await;
-    for seed in model::seeds() {
+    for seed in reference_model::seeds() {
         let url = server.database(Some(&template)).await;
         let stores = [open(&url), open(&url), open(&url)];
         let stores: Vec<&dyn Store> = stores.iter().map(|store| store as &dyn Store).collect();
         let several = if seed % 2 == 0 { 1 } else { 3 };
-        model::play(&stores[..several], seed, model::STEPS).await;
+        reference_model::play(&stores[..several], seed, reference_model::STEPS).await;
     }
 }
 
 #[tokio::test]
 async fn several_processes_worth_of_callers_at_once_lose_and_double_nothing() {
-    let server = servers::Postgres::start().await;
+    let server = servers::PostgresServer::start().await;
     let url = template(&server).await;
     let stores: Vec<_> = (0..3).map(|_| Arc::new(open(&url)) as Arc<dyn Store>).collect();
-    let told = storm::storm(&stores, 8, 200, 1).await;
+    let told = stress::stress(&stores, 8, 200, 1).await;
     assert!(told.finished.len() > 100, "{}", told.finished.len());
-    storm::holds(&*stores[1], &told).await;
+    stress::holds(&*stores[1], &told).await;
 }
 
 #[tokio::test]
 async fn the_schema_is_made_once_and_another_one_is_refused() {
-    let server = servers::Postgres::start().await;
+    let server = servers::PostgresServer::start().await;
     let url = server.database(None).await;
     let store = open(&url);
     let error = store.counts().await.unwrap_err();
@@ -104,7 +104,7 @@ pub(crate) async fn client(url: &str) -> tokio_postgres::Client {
 
 #[tokio::test]
 async fn the_schema_itself_keeps_what_is_terminal_and_any_text_is_kept() {
-    let server = servers::Postgres::start().await;
+    let server = servers::PostgresServer::start().await;
     let url = template(&server).await;
     let store = open(&url);
     let workspace = workspace(&store).await;
@@ -115,10 +115,10 @@ async fn the_schema_itself_keeps_what_is_terminal_and_any_text_is_kept() {
         ..new_task(workspace, Priority::High, at(0))
     };
     store.submit(new.clone()).await.unwrap();
-    let claim = store.claim(wish(odd)).await.unwrap().claim;
+    let claim = store.claim(claim_request(odd)).await.unwrap().claim;
     let told = NewEvent { kind: EventKind::LogLine, data: json!({ "line": odd }), at: at(1) };
     let written = store.append(claim, 2, vec![told.clone()]).await.unwrap();
-    assert!(matches!(&written, Appended::Yes(events) if events[0].data == told.data));
+    assert!(matches!(&written, Appended::Written(events) if events[0].data == told.data));
     finish(&store, claim, TaskStatus::Completed, 1).await;
     let task = store.task(new.id).await.unwrap().unwrap();
     assert_eq!(task.configuration, new.configuration);
@@ -146,19 +146,20 @@ async fn an_address_that_is_no_use_is_refused_without_repeating_it() {
 
 #[tokio::test]
 async fn a_key_is_one_processs_until_it_lets_go_or_says_nothing_for_too_long() {
-    let server = servers::Postgres::start().await;
+    let server = servers::PostgresServer::start().await;
     let url = template(&server).await;
     let (one, other) = (open(&url), open(&url));
-    let key = |key: &str| Repeat { scope: "s".to_owned(), key: key.to_owned(), digest: [0; 32] };
+    let key =
+        |key: &str| IdempotencyKey { scope: "s".to_owned(), key: key.to_owned(), digest: [0; 32] };
     let (long, short) = (Duration::from_mins(1), Duration::from_millis(100));
-    assert!(one.hold_key(&key("a"), "one", long).await.unwrap());
-    assert!(one.hold_key(&key("a"), "one", long).await.unwrap());
-    assert!(!other.hold_key(&key("a"), "other", long).await.unwrap());
-    assert!(other.hold_key(&key("b"), "other", long).await.unwrap());
+    assert!(one.acquire_key(&key("a"), "one", long).await.unwrap());
+    assert!(one.acquire_key(&key("a"), "one", long).await.unwrap());
+    assert!(!other.acquire_key(&key("a"), "other", long).await.unwrap());
+    assert!(other.acquire_key(&key("b"), "other", long).await.unwrap());
     other.release_key(&key("a"), "other").await.unwrap();
-    assert!(!other.hold_key(&key("a"), "other", long).await.unwrap());
+    assert!(!other.acquire_key(&key("a"), "other", long).await.unwrap());
     one.release_key(&key("a"), "one").await.unwrap();
-    assert!(other.hold_key(&key("a"), "other", short).await.unwrap());
+    assert!(other.acquire_key(&key("a"), "other", short).await.unwrap());
     tokio::time::sleep(short * 2).await;
-    assert!(one.hold_key(&key("a"), "one", long).await.unwrap());
+    assert!(one.acquire_key(&key("a"), "one", long).await.unwrap());
 }

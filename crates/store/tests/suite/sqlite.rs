@@ -2,9 +2,9 @@
 
 use carrel_domain::{Code, Coded as _, Priority, TaskStatus, WorkspaceId};
 use carrel_store::{
-    IssueAnswer, IssueFilter, Issues as _, NewIssue, Sqlite, SqliteOptions, Store as _,
+    IssueFilter, IssueOutcome, IssueStore as _, NewIssue, Sqlite, SqliteOptions, Store as _,
 };
-use carrel_testkit::store::{all_events, at, finish, submit, wish, workspace};
+use carrel_testkit::store::{all_events, at, claim_request, finish, submit, workspace};
 use pretty_assertions::assert_eq;
 use rusqlite::Connection;
 use tempfile::TempDir;
@@ -40,7 +40,7 @@ async fn the_number_of_an_issue_that_is_gone_is_not_given_again() {
     let connection = Connection::open(directory.path().join("carrel.db")).unwrap();
     connection.execute("DELETE FROM issues", []).unwrap();
     let answer = store.add_issue(new, at(1)).await.unwrap();
-    assert!(matches!(answer, IssueAnswer::Done(issue) if issue.number == 2));
+    assert!(matches!(answer, IssueOutcome::Done(issue) if issue.number == 2));
 }
 
 #[tokio::test]
@@ -98,7 +98,7 @@ async fn a_file_of_an_older_version_is_brought_up_to_date_and_keeps_what_it_has(
 async fn the_schema_itself_keeps_what_is_terminal() {
     let (store, directory) = make().await;
     submit(&store, workspace(&store).await, Priority::High).await;
-    let claim = store.claim(wish("w")).await.unwrap().claim;
+    let claim = store.claim(claim_request("w")).await.unwrap().claim;
     finish(&store, claim, TaskStatus::Completed, 1).await;
     let connection = Connection::open(directory.path().join("carrel.db")).unwrap();
     for change in ["status = 'queued'", "status = 'running'", "status = 'failed'"] {
@@ -130,7 +130,8 @@ async fn many_submitters_and_workers_share_commits_and_lose_nothing() {
             tokio::spawn(async move {
                 let mut done = Vec::new();
                 for _ in 0..8 * EACH / 4 {
-                    let claim = store.claim(wish(&format!("w{number}"))).await.unwrap().claim;
+                    let claim =
+                        store.claim(claim_request(&format!("w{number}"))).await.unwrap().claim;
                     finish(&store, claim, TaskStatus::Completed, 1).await;
                     done.push(claim.task);
                 }

@@ -4,11 +4,11 @@ use std::time::{Duration, Instant};
 
 use carrel_domain::{Code, Coded as _};
 use carrel_store::{
-    IssueFilter, Issues as _, Journal, NewComment, NewIssue, NewRun, Note, Postgres, Sqlite,
-    SqliteOptions, StoreError, Taken, Tenure,
+    IssueFilter, IssueStore as _, Journal, JournalRecord, NewComment, NewIssue, NewRun, Postgres,
+    Sqlite, SqliteOptions, StoreError, Tenure, TenureOutcome,
 };
+use carrel_testkit::fault_proxy::FaultProxy;
 use carrel_testkit::journal::{save, take};
-use carrel_testkit::proxy::Proxy;
 use carrel_testkit::servers;
 use carrel_testkit::store::at;
 use pretty_assertions::assert_eq;
@@ -22,24 +22,24 @@ const SECONDS: Duration = Duration::from_secs(20);
 
 const SCOPE: &str = "local";
 
-fn note() -> Vec<Note> {
+fn note() -> Vec<JournalRecord> {
     vec![save("a", json!("mine"))]
 }
 
 async fn refused(store: &dyn Journal, tenure: &Tenure) -> String {
-    let error = store.note(tenure, note(), at(1)).await.unwrap_err();
+    let error = store.append(tenure, note(), at(1)).await.unwrap_err();
     assert!(matches!(error, StoreError::Superseded { .. }), "{error:?}");
     assert_eq!(error.code(), Code::WorkspaceBusy);
-    let forgetting = store.forget_runs(tenure, at(1)).await.unwrap_err();
+    let forgetting = store.delete_runs(tenure, at(1)).await.unwrap_err();
     assert!(matches!(forgetting, StoreError::Superseded { .. }), "{forgetting:?}");
     assert_eq!(store.entries(SCOPE).await.unwrap(), []);
     error.to_string()
 }
 
 async fn held(store: &Postgres, holder: &str) -> Option<String> {
-    match store.take(SCOPE, holder, at(2)).await.unwrap() {
-        Taken::Yours(_) => None,
-        Taken::Held { by } => Some(by),
+    match store.acquire(SCOPE, holder, at(2)).await.unwrap() {
+        TenureOutcome::Acquired(_) => None,
+        TenureOutcome::Held { by } => Some(by),
     }
 }
 
@@ -65,21 +65,21 @@ async fn in_one_file_the_last_to_take_a_scope_writes() {
     let first = take(&one, SCOPE, "the first").await;
     let second = take(&other, SCOPE, "the second").await;
     assert!(refused(&one, &first).await.contains("the second"));
-    other.note(&second, note(), at(1)).await.unwrap();
+    other.append(&second, note(), at(1)).await.unwrap();
     let elsewhere = take(&one, "linear:x", "the first").await;
-    one.note(&elsewhere, note(), at(1)).await.unwrap();
+    one.append(&elsewhere, note(), at(1)).await.unwrap();
 }
 
 #[tokio::test]
 async fn a_scope_is_held_until_its_holder_lets_go() {
-    let server = servers::Postgres::start().await;
+    let server = servers::PostgresServer::start().await;
     let url = template(&server).await;
     let (one, other) = (open(&url), open(&url));
     let first = take(&one, SCOPE, "process 1 on a").await;
     let elsewhere = take(&other, "linear:x", "process 2 on b").await;
     assert_eq!(held(&other, "process 2 on b").await.as_deref(), Some("process 1 on a"));
-    one.note(&first, note(), at(1)).await.unwrap();
-    other.note(&elsewhere, note(), at(1)).await.unwrap();
+    one.append(&first, note(), at(1)).await.unwrap();
+    other.append(&elsewhere, note(), at(1)).await.unwrap();
     drop(first);
     let begun = Instant::now();
     assert_eq!(held(&other, "process 2 on b").await, None);
@@ -88,7 +88,7 @@ async fn a_scope_is_held_until_its_holder_lets_go() {
 
 #[tokio::test]
 async fn whoever_lost_a_scope_to_another_writes_nothing_and_is_told() {
-    let server = servers::Postgres::start().await;
+    let server = servers::PostgresServer::start().await;
     let url = template(&server).await;
     let (one, other) = (open(&url), open(&url));
     let first = take(&one, SCOPE, "the first").await;
@@ -97,12 +97,12 @@ async fn whoever_lost_a_scope_to_another_writes_nothing_and_is_told() {
     let second = take(&other, SCOPE, "the second").await;
     assert!(refused(&one, &first).await.contains("the second"));
     assert_eq!(timeout(SECONDS, first.lost()).await.unwrap(), "the second");
-    other.note(&second, note(), at(1)).await.unwrap();
+    other.append(&second, note(), at(1)).await.unwrap();
 }
 
 #[tokio::test]
 async fn a_broken_connection_is_taken_up_again_and_a_restart_of_the_server_survived() {
-    let mut server = servers::Postgres::start_durable().await;
+    let mut server = servers::PostgresServer::start_durable().await;
     let url = template(&server).await;
     let (one, other) = (open(&url), open(&url));
     let first = take(&one, SCOPE, "the first").await;
@@ -112,7 +112,7 @@ async fn a_broken_connection_is_taken_up_again_and_a_restart_of_the_server_survi
         } else {
             server.kill();
             assert!(matches!(
-                one.note(&first, note(), at(1)).await,
+                one.append(&first, note(), at(1)).await,
                 Err(StoreError::Unavailable(_))
             ));
             server.restart().await;
@@ -122,7 +122,7 @@ async fn a_broken_connection_is_taken_up_again_and_a_restart_of_the_server_survi
             assert!(begun.elapsed() < SECONDS, "it is not taken up again");
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
-        one.note(&first, note(), at(1)).await.unwrap();
+        one.append(&first, note(), at(1)).await.unwrap();
         assert_eq!(held(&other, "the second").await.as_deref(), Some("the first"));
     }
     assert!(timeout(Duration::from_millis(1500), first.lost()).await.is_err());
@@ -135,9 +135,9 @@ async fn is_locked(url: &str) -> bool {
 
 #[tokio::test]
 async fn a_lost_answer_doubles_no_issue_no_comment_and_no_run() {
-    let server = servers::Postgres::start().await;
+    let server = servers::PostgresServer::start().await;
     let url = template(&server).await;
-    let proxy = Proxy::open(server.port(), b"COMMIT", 3).await;
+    let proxy = FaultProxy::open(server.port(), b"COMMIT", 3).await;
     let lossy = url.replace(&format!(":{}/", server.port()), &format!(":{}/", proxy.port()));
     let store = open(&lossy);
     let tenure = take(&store, SCOPE, "the first").await;
@@ -153,7 +153,7 @@ async fn a_lost_answer_doubles_no_issue_no_comment_and_no_run() {
             attempt: 0,
             transcript: None,
         };
-        store.note(&tenure, vec![Note::Began(run)], at(1)).await.unwrap();
+        store.append(&tenure, vec![JournalRecord::RunStarted(run)], at(1)).await.unwrap();
     }
     assert!(proxy.lost() > 5, "{}", proxy.lost());
     let direct = open(&url);

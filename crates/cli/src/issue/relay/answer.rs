@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use carrel_domain::message_of;
-use carrel_store::{Issues, StoreError};
+use carrel_store::{IssueStore, StoreError};
 use serde::Serialize;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
@@ -31,7 +31,7 @@ const SAYING: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 pub(crate) struct Desk {
     listener: UnixListener,
-    issues: Arc<dyn Issues>,
+    issues: Arc<dyn IssueStore>,
     key: String,
 }
 
@@ -39,7 +39,7 @@ impl Desk {
     /// Listens in a data directory. What an earlier one left there is of no use to anybody; the socket
     /// stays, and says that the issues are in a database.
     #[expect(clippy::disallowed_methods, reason = "the server's own directory, in no workspace")]
-    pub(crate) fn open(data: &Path, issues: Arc<dyn Issues>) -> io::Result<Self> {
+    pub(crate) fn open(data: &Path, issues: Arc<dyn IssueStore>) -> io::Result<Self> {
         close(data)?;
         let place = directory(data);
         let mut bytes = [0; 16];
@@ -56,7 +56,7 @@ impl Desk {
     /// Answers until it is dropped.
     pub(crate) async fn run(self) {
         let places = Arc::new(Semaphore::new(MAX_AT_ONCE));
-        let (issues, key): (Arc<dyn Issues>, Arc<str>) = (self.issues, self.key.into());
+        let (issues, key): (Arc<dyn IssueStore>, Arc<str>) = (self.issues, self.key.into());
         let mut talks = JoinSet::new();
         loop {
             let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
@@ -85,7 +85,7 @@ pub(crate) fn close(data: &Path) -> io::Result<()> {
     Ok(())
 }
 
-async fn talk(mut stream: UnixStream, issues: &dyn Issues, key: &str) -> io::Result<()> {
+async fn talk(mut stream: UnixStream, issues: &dyn IssueStore, key: &str) -> io::Result<()> {
     let mut said = Vec::new();
     let mut asked = (&mut stream).take(MAX_MESSAGE_BYTES);
     tokio::time::timeout(SAYING, asked.read_to_end(&mut said)).await??;
@@ -103,7 +103,7 @@ fn is_same(one: &str, other: &str) -> bool {
     Sha256::digest(one) == Sha256::digest(other)
 }
 
-async fn answer(issues: &dyn Issues, request: Request) -> Result<Value, String> {
+async fn answer(issues: &dyn IssueStore, request: Request) -> Result<Value, String> {
     let now = request.now;
     match request.wish {
         Wish::Add(issue) => told(issues.add_issue(issue, now).await),

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use async_trait::async_trait;
 use carrel_domain::{Clock as _, SystemClock, Timestamp};
 use carrel_store::{
-    Comment, IssueAnswer, IssueChange, IssueFilter, Issues, NewComment, NewIssue, StoreError,
+    Comment, IssueChange, IssueFilter, IssueOutcome, IssueStore, NewComment, NewIssue, StoreError,
     StoredIssue,
 };
 use serde::de::DeserializeOwned;
@@ -64,8 +64,8 @@ impl Relay {
 }
 
 #[async_trait]
-impl Issues for Relay {
-    async fn add_issue(&self, issue: NewIssue, now: Timestamp) -> Result<IssueAnswer, StoreError> {
+impl IssueStore for Relay {
+    async fn add_issue(&self, issue: NewIssue, now: Timestamp) -> Result<IssueOutcome, StoreError> {
         self.ask(Wish::Add(issue), now).await
     }
 
@@ -78,7 +78,7 @@ impl Issues for Relay {
         number: u64,
         change: IssueChange,
         now: Timestamp,
-    ) -> Result<IssueAnswer, StoreError> {
+    ) -> Result<IssueOutcome, StoreError> {
         self.ask(Wish::Change(number, change), now).await
     }
 

@@ -1,5 +1,5 @@
 use carrel_testkit::agents::real_codex;
-use carrel_testkit::provider::{Provider, Reply};
+use carrel_testkit::fake_model::{FakeModel, ModelReply};
 use rustix::process::Signal;
 use serde_json::json;
 
@@ -20,12 +20,12 @@ async fn item_113_codex_goes_on_with_its_thread_after_a_kill_of_carrel() {
         Ok(program) => program,
         Err(reason) => return eprintln!("SKIPPED: {reason}"),
     };
-    let model = Provider::start([
-        Reply::Call("exec_command", json!({"cmd": "echo one > work"})),
-        Reply::Say("Begun: remember 42."),
-        Reply::Silence,
-        Reply::Call("issue_move", json!({"state": "Done"})),
-        Reply::Say("It was 42."),
+    let model = FakeModel::start([
+        ModelReply::Call("exec_command", json!({"cmd": "echo one > work"})),
+        ModelReply::Say("Begun: remember 42."),
+        ModelReply::Silence,
+        ModelReply::Call("issue_move", json!({"state": "Done"})),
+        ModelReply::Say("It was 42."),
     ])
     .await;
     let office = Office::with(&format!(
@@ -59,11 +59,14 @@ async fn codex_uses_a_tool_of_carrel_and_one_of_the_tracker() {
         Ok(program) => program,
         Err(reason) => return eprintln!("SKIPPED: {reason}"),
     };
-    let model = Provider::start([
-        Reply::Call("Write", json!({"file_path": "made.txt", "content": "by a tool\n"})),
-        Reply::Call("Bash", json!({"command": "cat made.txt && ls /proc/1/root/home; echo end"})),
-        Reply::Call("issue_move", json!({"state": "Human Review"})),
-        Reply::Say("Done."),
+    let model = FakeModel::start([
+        ModelReply::Call("Write", json!({"file_path": "made.txt", "content": "by a tool\n"})),
+        ModelReply::Call(
+            "Bash",
+            json!({"command": "cat made.txt && ls /proc/1/root/home; echo end"}),
+        ),
+        ModelReply::Call("issue_move", json!({"state": "Human Review"})),
+        ModelReply::Say("Done."),
     ])
     .await;
     let office = Office::with(&format!(

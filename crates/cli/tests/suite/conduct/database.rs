@@ -1,6 +1,6 @@
 use std::time::{Duration, Instant};
 
-use carrel_testkit::servers::Postgres;
+use carrel_testkit::servers::PostgresServer;
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
@@ -18,13 +18,13 @@ const SECONDS: Duration = Duration::from_secs(20);
 
 struct Server {
     runtime: Runtime,
-    postgres: Postgres,
+    postgres: PostgresServer,
 }
 
 impl Server {
     fn start() -> Self {
         let runtime = Runtime::new().unwrap();
-        let postgres = runtime.block_on(Postgres::start_durable());
+        let postgres = runtime.block_on(PostgresServer::start_durable());
         Self { runtime, postgres }
     }
 

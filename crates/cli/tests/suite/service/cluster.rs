@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use carrel_testkit::servers::{Postgres, Redis};
+use carrel_testkit::servers::{PostgresServer, RedisServer};
 use rustix::process::Signal;
 use serde_json::Value;
 use tokio::runtime::Runtime;
@@ -20,22 +20,22 @@ pub(crate) const TOKEN: &str = "internal-token-of-the-tests";
 /// What signs the tokens of all servers.
 const SECRET: &str = "a secret of the tests that has enough bytes";
 
-/// A PostgreSQL and a Redis, and where workers keep their workspaces.
+/// A PostgreSQL and a RedisServer, and where workers keep their workspaces.
 pub(crate) struct Cluster {
     runtime: Runtime,
-    pub(crate) postgres: Postgres,
-    pub(crate) redis: Redis,
+    pub(crate) postgres: PostgresServer,
+    pub(crate) redis: RedisServer,
     lab: Lab,
 }
 
 impl Cluster {
     pub(crate) fn start() -> Self {
-        Self::with(Redis::start())
+        Self::with(RedisServer::start())
     }
 
-    pub(crate) fn with(redis: Redis) -> Self {
+    pub(crate) fn with(redis: RedisServer) -> Self {
         let runtime = Runtime::new().unwrap();
-        let postgres = runtime.block_on(Postgres::start());
+        let postgres = runtime.block_on(PostgresServer::start());
         Self { runtime, postgres, redis, lab: Lab::usual() }
     }
 

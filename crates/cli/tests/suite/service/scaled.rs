@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use carrel_testkit::servers::{Authority, Redis};
+use carrel_testkit::servers::{RedisServer, TestAuthority};
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
 
@@ -51,8 +51,8 @@ fn variables_that_do_not_go_together_are_refused_with_the_way_out() {
 
 #[test]
 fn redis_is_talked_to_encrypted_if_an_authority_vouches_for_it() {
-    let (authority, other) = (Authority::new(), Authority::new());
-    let mut cluster = Cluster::with(Redis::start_encrypted(&authority, "localhost"));
+    let (authority, other) = (TestAuthority::new(), TestAuthority::new());
+    let mut cluster = Cluster::with(RedisServer::start_encrypted(&authority, "localhost"));
     let trusted = authority.certificate().display().to_string();
     let trusted = [("SSL_CERT_FILE", trusted.as_str())];
     let api = cluster.api(&trusted);

@@ -5,7 +5,7 @@ use carrel_agent::{FailureKind, Remains};
 use carrel_conductor::drive::Lasting;
 use carrel_conductor::{IssueId, Order, Stage};
 use carrel_domain::{Clock as _, SystemClock};
-use carrel_store::{Journal as _, RunFilter, Taken};
+use carrel_store::{Journal as _, RunFilter, TenureOutcome};
 use pretty_assertions::assert_eq;
 
 use super::stage::{Deed, World};
@@ -106,8 +106,8 @@ async fn whoever_is_superseded_ends_its_agents_and_writes_and_begins_nothing() {
     working.until_stage(&first, "it runs", runs).await;
     working.until("it talks", |state| state.entries.values().any(|e| e.thread.is_some())).await;
     let store = world.store();
-    let taken = store.take("local", "somebody else", SystemClock.now()).await.unwrap();
-    assert!(matches!(taken, Taken::Yours(_)));
+    let taken = store.acquire("local", "somebody else", SystemClock.now()).await.unwrap();
+    assert!(matches!(taken, TenureOutcome::Acquired(_)));
     let before = (store.entries("local").await.unwrap(), store.last_run("local").await.unwrap());
     world.issue("second").await;
     let report = working.ended().await;

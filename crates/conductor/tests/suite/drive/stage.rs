@@ -12,8 +12,8 @@ use carrel_conductor::{IssueId, Stage, State};
 use carrel_config::{Environment, OperatorPolicy, Scope, Workflow};
 use carrel_domain::{SystemClock, Timestamp};
 use carrel_store::{
-    IssueChange, Journal, NewIssue, Note, RunFilter, RunRecord, Sqlite, SqliteOptions, StoreError,
-    Taken, Tenure,
+    IssueChange, Journal, JournalRecord, NewIssue, RunFilter, RunRecord, Sqlite, SqliteOptions,
+    StoreError, Tenure, TenureOutcome,
 };
 use carrel_tracker::{Fault, FaultKind, Issue, Local, Tool, ToolReply, Tracker};
 use carrel_workspace::{Boundary, Commands, Purpose, Runner, RunnerOptions, TrackerName};
@@ -247,22 +247,27 @@ struct Flaky {
 
 #[async_trait::async_trait]
 impl Journal for Flaky {
-    async fn take(&self, scope: &str, holder: &str, now: Timestamp) -> Result<Taken, StoreError> {
-        self.inner.take(scope, holder, now).await
+    async fn acquire(
+        &self,
+        scope: &str,
+        holder: &str,
+        now: Timestamp,
+    ) -> Result<TenureOutcome, StoreError> {
+        self.inner.acquire(scope, holder, now).await
     }
 
-    async fn note(
+    async fn append(
         &self,
         tenure: &Tenure,
-        notes: Vec<Note>,
+        notes: Vec<JournalRecord>,
         now: Timestamp,
     ) -> Result<(), StoreError> {
-        let begins = notes.iter().any(|note| matches!(note, Note::Began(_)));
+        let begins = notes.iter().any(|note| matches!(note, JournalRecord::RunStarted(_)));
         let stuck = self.stuck.load(Ordering::SeqCst) && begins;
         if stuck || self.closed.load(Ordering::SeqCst) {
             return Err(StoreError::Full("no room".into()));
         }
-        self.inner.note(tenure, notes, now).await
+        self.inner.append(tenure, notes, now).await
     }
 
     async fn entries(&self, scope: &str) -> Result<Vec<(String, Value)>, StoreError> {
@@ -281,8 +286,8 @@ impl Journal for Flaky {
         self.inner.runs(scope, filter).await
     }
 
-    async fn forget_runs(&self, tenure: &Tenure, before: Timestamp) -> Result<u64, StoreError> {
-        self.inner.forget_runs(tenure, before).await
+    async fn delete_runs(&self, tenure: &Tenure, before: Timestamp) -> Result<u64, StoreError> {
+        self.inner.delete_runs(tenure, before).await
     }
 }
 

@@ -10,7 +10,7 @@ use tracing::{info, warn};
 
 use super::RedisAddressError;
 use super::address::Address;
-use crate::bus::{BusError, Health};
+use crate::bus::{BusError, BusHealth};
 
 /// How long Redis may take to answer before it counts as away.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -127,10 +127,10 @@ impl Link {
         self.ask::<()>(orders).await
     }
 
-    pub(super) fn health(&self) -> Health {
+    pub(super) fn health(&self) -> BusHealth {
         match &*self.state.borrow() {
-            State::There(_) => Health::Well,
-            State::Away(reason) => Health::Away { reason: reason.clone() },
+            State::There(_) => BusHealth::Available,
+            State::Away(reason) => BusHealth::Unavailable { reason: reason.clone() },
         }
     }
 

@@ -1,4 +1,4 @@
-//! Hints in lists: who has work pushes them, who looks for work pops them.
+//! HintReader in lists: who has work pushes them, who looks for work pops them.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ const POP_SECONDS: u32 = 5;
 /// How often work is looked for while Redis is away.
 const LOOK: Duration = Duration::from_millis(500);
 
-/// Hints that are added to one list at once. Each of them makes a worker look for work.
+/// HintReader that are added to one list at once. Each of them makes a worker look for work.
 const MOST_ADDED: usize = 64;
 
 /// Entries that are kept although they are no hints.
@@ -66,14 +66,14 @@ pub(super) async fn top_up(link: &Link, waiting: &[Hint]) -> Result<(), BusError
 /// The hints for one worker. One is taken from the lists when somebody waits for it, so that a worker
 /// that has no place leaves them to others.
 #[derive(Debug)]
-pub struct Hints {
+pub struct HintReader {
     link: Arc<Link>,
     wanted: mpsc::Sender<()>,
     taken: mpsc::Receiver<Hint>,
     waiting: bool,
 }
 
-impl Hints {
+impl HintReader {
     pub(super) fn begin(link: Arc<Link>, volume: VolumeId, stop: CancellationToken) -> Self {
         let (wanted, wishes) = mpsc::channel(1);
         let (given, taken) = mpsc::channel(1);

@@ -12,16 +12,16 @@ use tracing::debug;
 use super::link::{Link, failed};
 use super::{names, news};
 use crate::bus::BusError;
-use crate::feed::Feed;
+use crate::event_hub::EventHub;
 
 /// How often the connection is asked whether it is there, and how long it may take to answer.
 const ASK: (Duration, Duration) = (Duration::from_secs(2), Duration::from_secs(1));
 
 /// Listens for ever, on a new connection whenever one breaks.
-pub(super) async fn run(link: &Link, feed: &Feed) {
+pub(super) async fn run(link: &Link, hub: &EventHub) {
     loop {
         link.there().await;
-        if let Err(error) = listen(link, feed).await {
+        if let Err(error) = listen(link, hub).await {
             debug!(%error, "listening again");
         }
         tokio::time::sleep(Duration::from_millis(20)).await;
@@ -29,27 +29,27 @@ pub(super) async fn run(link: &Link, feed: &Feed) {
 }
 
 /// Makes everybody look into the store when Redis goes away: what is told from then on is not heard.
-pub(super) async fn warn(link: &Link, feed: &Feed) {
+pub(super) async fn warn(link: &Link, hub: &EventHub) {
     loop {
         link.away().await;
-        feed.look_again_all();
+        hub.reload_all();
         link.there().await;
     }
 }
 
-async fn listen(link: &Link, feed: &Feed) -> Result<(), BusError> {
+async fn listen(link: &Link, hub: &EventHub) -> Result<(), BusError> {
     let (mut sink, mut messages) = link.listen().await?.split();
     sink.subscribe(names::CANCEL).await.map_err(|error| failed(&error))?;
     let mut heard = HashSet::new();
-    follow(&mut sink, &mut heard, feed, feed.listened()).await?;
+    follow(&mut sink, &mut heard, hub, hub.subscribed_tasks()).await?;
     let mut ask = tokio::time::interval(ASK.0);
     loop {
         tokio::select! {
             message = messages.next() => match message {
-                Some(message) => pass_on(&message, feed),
+                Some(message) => pass_on(&message, hub),
                 None => return Err(BusError { reason: "the connection was closed".to_owned() }),
             },
-            changed = feed.changed() => follow(&mut sink, &mut heard, feed, changed).await?,
+            changed = hub.subscriptions_changed() => follow(&mut sink, &mut heard, hub, changed).await?,
             _ = ask.tick() => match tokio::time::timeout(ASK.1, sink.ping::<redis::Value>()).await {
                 Ok(answer) => { answer.map_err(|error| failed(&error))?; }
                 Err(_) => return Err(BusError { reason: "Redis does not answer".to_owned() }),
@@ -62,11 +62,11 @@ async fn listen(link: &Link, feed: &Feed) -> Result<(), BusError> {
 async fn follow(
     sink: &mut PubSubSink,
     heard: &mut HashSet<TaskId>,
-    feed: &Feed,
+    hub: &EventHub,
     changed: Vec<TaskId>,
 ) -> Result<(), BusError> {
     let (wanted, rest): (Vec<_>, Vec<_>) =
-        changed.into_iter().partition(|task| feed.is_listened(*task));
+        changed.into_iter().partition(|task| hub.has_subscribers(*task));
     let gone: Vec<_> = rest.into_iter().filter(|task| heard.remove(task)).collect();
     let new: Vec<_> = wanted.into_iter().filter(|task| heard.insert(*task)).collect();
     let channels =
@@ -77,19 +77,19 @@ async fn follow(
     if !new.is_empty() {
         sink.subscribe(channels(&new)).await.map_err(|error| failed(&error))?;
         // What was told before this was not heard.
-        feed.look_again(&new);
+        hub.reload(&new);
     }
     Ok(())
 }
 
-fn pass_on(message: &Msg, feed: &Feed) {
+fn pass_on(message: &Msg, hub: &EventHub) {
     let text = message.get_payload_bytes();
     let channel = message.get_channel_name();
     if channel == names::CANCEL {
         if let Some(task) = std::str::from_utf8(text).ok().and_then(|text| text.parse().ok()) {
-            feed.cancel(task);
+            hub.cancel(task);
         }
     } else if let Some(event) = names::task_of(channel).and_then(|task| news::read(task, text)) {
-        feed.publish(&[event]);
+        hub.publish(&[event]);
     }
 }

@@ -12,7 +12,7 @@ use crate::error::ServiceError;
 /// While it is open only this process counts it. A count serves until something was written, and then for
 /// ten times as long as it took, if the disk has not lost what was left of the quota.
 #[derive(Debug)]
-pub(crate) struct Books {
+pub(crate) struct UsageCache {
     watcher: Mutex<Watcher>,
     /// The last count that was finished, and how many changes there had been when it began.
     counted: Mutex<(Measured, u64)>,
@@ -27,7 +27,7 @@ pub(crate) struct Counting {
     changes: u64,
 }
 
-impl Books {
+impl UsageCache {
     pub(crate) fn new(watcher: Watcher, counted: Measured) -> Self {
         let (watcher, counted) = (Mutex::new(watcher), Mutex::new((counted, 0)));
         Self { watcher, counted, changes: AtomicU64::new(0) }

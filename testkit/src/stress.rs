@@ -6,17 +6,17 @@ use std::time::Duration;
 
 use carrel_domain::{Clock as _, Priority, SystemClock, TaskId, TaskStatus, WorkspaceId};
 use carrel_store::{
-    Appended, Claim, Claimed, EventKind, Finish, Finished, HandBack, NewEvent, NewTask, Store,
+    Appended, Claim, Claimed, EventKind, Finish, Finished, NewEvent, NewTask, Release, Store,
     Submission,
 };
 use fastrand::Rng;
 use serde_json::json;
 
-use crate::store::{all_events, new_task, wish, workspace};
+use crate::store::{all_events, claim_request, new_task, workspace};
 
 /// What those who take part have been told.
 #[derive(Debug, Default)]
-pub struct Told {
+pub struct Acknowledged {
     /// Tasks that were acknowledged.
     pub submitted: HashSet<TaskId>,
     /// Claims that were given to somebody.
@@ -32,7 +32,7 @@ pub struct Told {
 pub async fn take_part(
     store: Arc<dyn Store>,
     workspaces: Vec<WorkspaceId>,
-    told: Arc<Mutex<Told>>,
+    told: Arc<Mutex<Acknowledged>>,
     seed: u64,
     steps: usize,
 ) {
@@ -51,7 +51,7 @@ pub async fn take_part(
             40..70 => {
                 let name = format!("w{seed}");
                 let now = SystemClock.now();
-                let claimed = insist(|| store.try_claim(wish(&name), now)).await;
+                let claimed = insist(|| store.try_claim(claim_request(&name), now)).await;
                 let Some(Claimed { claim, task, .. }) = claimed else { continue };
                 let first = told.lock().unwrap().claimed.insert(claim);
                 assert!(first, "{claim:?} was given to two");
@@ -65,7 +65,7 @@ pub async fn take_part(
                 let data = json!({ "line": text });
                 let news = vec![NewEvent { kind: EventKind::LogLine, data, at: SystemClock.now() }];
                 let written = insist(|| store.append(claim, after, news.clone())).await;
-                assert!(matches!(written, Appended::Yes(_)), "{claim:?}: {written:?}");
+                assert!(matches!(written, Appended::Written(_)), "{claim:?}: {written:?}");
                 held[place].1 += 1;
                 told.lock().unwrap().news.push((claim.task, after + 1, text));
             }
@@ -76,9 +76,9 @@ pub async fn take_part(
             97.. => {
                 let (claim, _) = held.swap_remove(rng.usize(..held.len()));
                 let now = SystemClock.now();
-                let back = HandBack { reason: "test".to_owned(), due: now, now, counts: false };
+                let back = Release { reason: "test".to_owned(), due: now, now, counts: false };
                 // If the answer was lost, the second one says so; either way it is not held.
-                insist(|| store.hand_back(claim, back.clone())).await;
+                insist(|| store.release(claim, back.clone())).await;
             }
         }
     }
@@ -87,7 +87,7 @@ pub async fn take_part(
     }
 }
 
-async fn end(store: &dyn Store, claim: Claim, after: u64, told: &Mutex<Told>) {
+async fn end(store: &dyn Store, claim: Claim, after: u64, told: &Mutex<Acknowledged>) {
     let finish = Finish {
         status: TaskStatus::Completed,
         result: json!({ "steps": [] }),
@@ -117,12 +117,17 @@ where
 }
 
 /// Lets several take part on each store at once. Returns what they were told.
-pub async fn storm(stores: &[Arc<dyn Store>], each: usize, steps: usize, seed: u64) -> Told {
+pub async fn stress(
+    stores: &[Arc<dyn Store>],
+    each: usize,
+    steps: usize,
+    seed: u64,
+) -> Acknowledged {
     let mut workspaces = Vec::new();
     for _ in 0..3 {
         workspaces.push(workspace(&*stores[0]).await);
     }
-    let told = Arc::new(Mutex::new(Told::default()));
+    let told = Arc::new(Mutex::new(Acknowledged::default()));
     let taking: Vec<_> = stores
         .iter()
         .flat_map(|store| std::iter::repeat_n(store, each))
@@ -139,7 +144,7 @@ pub async fn storm(stores: &[Arc<dyn Store>], each: usize, steps: usize, seed: u
 }
 
 /// Looks whether everything that was acknowledged is there, once.
-pub async fn holds(store: &dyn Store, told: &Told) {
+pub async fn holds(store: &dyn Store, told: &Acknowledged) {
     let mut live = 0;
     for id in &told.submitted {
         let task = store.task(*id).await.unwrap().expect("no acknowledged task is lost");

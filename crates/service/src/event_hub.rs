@@ -1,6 +1,6 @@
-//! News on its way to those who wait for it, inside one process.
+//! Notification on its way to those who wait for it, inside one process.
 //!
-//! Losing news loses nothing: whoever waits reads the store, which has all of it.
+//! Losing notifications loses nothing: whoever waits reads the store, which has all of it.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,59 +14,59 @@ use tokio_util::sync::CancellationToken;
 /// Events that a slow reader may be behind before it has to read the store instead.
 const BEHIND: usize = 256;
 
-/// News about tasks. Cheap to clone.
+/// Notification about tasks. Cheap to clone.
 #[derive(Clone, Debug, Default)]
-pub struct Feed {
+pub struct EventHub {
     inner: Arc<Mutex<Inner>>,
     changed: Arc<Notify>,
 }
 
 #[derive(Debug, Default)]
 struct Inner {
-    readers: HashMap<TaskId, broadcast::Sender<News>>,
+    subscribers: HashMap<TaskId, broadcast::Sender<Notification>>,
     /// What ends the tasks that run here.
     running: HashMap<TaskId, CancellationToken>,
-    /// Tasks that got their first reader or lost their last one, for whoever brings news from elsewhere.
+    /// Tasks that got their first reader or lost their last one, for whoever brings notifications from elsewhere.
     changed: Option<HashSet<TaskId>>,
 }
 
 /// What a reader hears.
 #[derive(Clone, Debug)]
-pub(crate) enum News {
+pub(crate) enum Notification {
     /// This happened.
     Event(Arc<Event>),
     /// Something may have happened that nobody told.
-    LookAgain,
+    Reload,
 }
 
-impl Feed {
+impl EventHub {
     /// Tells everybody who listens.
     pub fn publish(&self, events: &[Event]) {
         let mut inner = self.inner();
         for event in events {
-            let Some(readers) = inner.readers.get(&event.task) else { continue };
+            let Some(subscribers) = inner.subscribers.get(&event.task) else { continue };
             // Nobody may be left who listens.
-            let _ = readers.send(News::Event(Arc::new(event.clone())));
+            let _ = subscribers.send(Notification::Event(Arc::new(event.clone())));
             if event.is_last() {
-                inner.readers.remove(&event.task);
-                inner.note(event.task, &self.changed);
+                inner.subscribers.remove(&event.task);
+                inner.note_change(event.task, &self.changed);
             }
         }
     }
 
-    /// Listens to the news about a task.
-    pub(crate) fn listen(&self, task: TaskId) -> Listener {
+    /// Listens to the notifications about a task.
+    pub(crate) fn subscribe(&self, task: TaskId) -> Subscription {
         let mut inner = self.inner();
-        let news = if let Some(readers) = inner.readers.get(&task) {
-            readers.subscribe()
+        let notifications = if let Some(subscribers) = inner.subscribers.get(&task) {
+            subscribers.subscribe()
         } else {
-            let (readers, news) = broadcast::channel(BEHIND);
-            inner.readers.insert(task, readers);
-            inner.note(task, &self.changed);
-            news
+            let (subscribers, notifications) = broadcast::channel(BEHIND);
+            inner.subscribers.insert(task, subscribers);
+            inner.note_change(task, &self.changed);
+            notifications
         };
         drop(inner);
-        Listener { feed: self.clone(), task, news: Some(news) }
+        Subscription { hub: self.clone(), task, notifications: Some(notifications) }
     }
 
     /// Ends a task that runs here, if it does.
@@ -79,7 +79,7 @@ impl Feed {
     /// Says that a task runs here until the returned guard is dropped.
     pub(crate) fn running(&self, task: TaskId, cancel: CancellationToken) -> RunningHere {
         self.inner().running.insert(task, cancel);
-        RunningHere { feed: self.clone(), task }
+        RunningHere { hub: self.clone(), task }
     }
 
     /// Returns the tasks that run here.
@@ -88,14 +88,14 @@ impl Feed {
     }
 
     /// Returns the tasks that somebody listens to, and remembers changes from then on.
-    pub(crate) fn listened(&self) -> Vec<TaskId> {
+    pub(crate) fn subscribed_tasks(&self) -> Vec<TaskId> {
         let mut inner = self.inner();
         inner.changed = Some(HashSet::new());
-        inner.readers.keys().copied().collect()
+        inner.subscribers.keys().copied().collect()
     }
 
     /// Waits until tasks get their first reader or lose their last one, and returns them.
-    pub(crate) async fn changed(&self) -> Vec<TaskId> {
+    pub(crate) async fn subscriptions_changed(&self) -> Vec<TaskId> {
         loop {
             let changed: Vec<_> =
                 self.inner().changed.iter_mut().flat_map(HashSet::drain).collect();
@@ -107,23 +107,23 @@ impl Feed {
     }
 
     /// Tells whether somebody listens to a task.
-    pub(crate) fn is_listened(&self, task: TaskId) -> bool {
-        self.inner().readers.contains_key(&task)
+    pub(crate) fn has_subscribers(&self, task: TaskId) -> bool {
+        self.inner().subscribers.contains_key(&task)
     }
 
-    /// Makes the readers of tasks look into the store.
-    pub(crate) fn look_again(&self, tasks: &[TaskId]) {
+    /// Makes the subscribers of tasks look into the store.
+    pub(crate) fn reload(&self, tasks: &[TaskId]) {
         let inner = self.inner();
-        for readers in tasks.iter().filter_map(|task| inner.readers.get(task)) {
+        for subscribers in tasks.iter().filter_map(|task| inner.subscribers.get(task)) {
             // Nobody may be left who listens.
-            let _ = readers.send(News::LookAgain);
+            let _ = subscribers.send(Notification::Reload);
         }
     }
 
-    /// Makes all readers look into the store.
-    pub(crate) fn look_again_all(&self) {
-        for readers in self.inner().readers.values() {
-            let _ = readers.send(News::LookAgain);
+    /// Makes all subscribers look into the store.
+    pub(crate) fn reload_all(&self) {
+        for subscribers in self.inner().subscribers.values() {
+            let _ = subscribers.send(Notification::Reload);
         }
     }
 
@@ -133,7 +133,7 @@ impl Feed {
 }
 
 impl Inner {
-    fn note(&mut self, task: TaskId, notify: &Notify) {
+    fn note_change(&mut self, task: TaskId, notify: &Notify) {
         if let Some(changed) = &mut self.changed {
             changed.insert(task);
             notify.notify_one();
@@ -141,33 +141,34 @@ impl Inner {
     }
 }
 
-/// Somebody who listens to the news about a task.
+/// Somebody who listens to the notifications about a task.
 #[derive(Debug)]
-pub(crate) struct Listener {
-    feed: Feed,
+pub(crate) struct Subscription {
+    hub: EventHub,
     task: TaskId,
-    news: Option<broadcast::Receiver<News>>,
+    notifications: Option<broadcast::Receiver<Notification>>,
 }
 
-impl Listener {
-    /// Waits for news. None comes after the last event.
-    pub(crate) async fn hear(&mut self) -> Result<News, RecvError> {
-        match &mut self.news {
-            Some(news) => news.recv().await,
+impl Subscription {
+    /// Waits for notifications. None comes after the last event.
+    pub(crate) async fn recv(&mut self) -> Result<Notification, RecvError> {
+        match &mut self.notifications {
+            Some(notifications) => notifications.recv().await,
             None => Err(RecvError::Closed),
         }
     }
 }
 
-impl Drop for Listener {
+impl Drop for Subscription {
     fn drop(&mut self) {
-        let mut inner = self.feed.inner();
+        let mut inner = self.hub.inner();
         // Under the lock nobody begins to listen meanwhile.
-        self.news = None;
-        let alone = |readers: &broadcast::Sender<News>| readers.receiver_count() == 0;
-        if inner.readers.get(&self.task).is_some_and(alone) {
-            inner.readers.remove(&self.task);
-            inner.note(self.task, &self.feed.changed);
+        self.notifications = None;
+        let alone =
+            |subscribers: &broadcast::Sender<Notification>| subscribers.receiver_count() == 0;
+        if inner.subscribers.get(&self.task).is_some_and(alone) {
+            inner.subscribers.remove(&self.task);
+            inner.note_change(self.task, &self.hub.changed);
         }
     }
 }
@@ -175,12 +176,12 @@ impl Drop for Listener {
 /// Says that a task runs here.
 #[derive(Debug)]
 pub(crate) struct RunningHere {
-    feed: Feed,
+    hub: EventHub,
     task: TaskId,
 }
 
 impl Drop for RunningHere {
     fn drop(&mut self) {
-        self.feed.inner().running.remove(&self.task);
+        self.hub.inner().running.remove(&self.task);
     }
 }

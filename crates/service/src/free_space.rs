@@ -10,7 +10,7 @@ const MIN_INODES: u64 = 1024;
 
 /// How much of a disk has to stay free, so that what runs can end and what is kept can be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Floor {
+pub enum FreeSpaceReserve {
     /// So many bytes.
     Bytes(ByteSize),
     /// So many hundredths of the disk.
@@ -19,13 +19,13 @@ pub enum Floor {
     Either(ByteSize, u8),
 }
 
-impl Default for Floor {
+impl Default for FreeSpaceReserve {
     fn default() -> Self {
         Self::Either(ByteSize::mib(512), 2)
     }
 }
 
-impl Floor {
+impl FreeSpaceReserve {
     /// Returns the bytes that have to stay free on a disk.
     pub fn bytes_of(self, disk: Capacity) -> u64 {
         let share = |percent: u8| disk.total.bytes / 100 * u64::from(percent);
@@ -46,18 +46,18 @@ impl Floor {
 /// The text is neither an amount of bytes nor a share of a disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("an amount such as 512M, a share such as 2%, or 0")]
-pub struct InvalidFloor;
+pub struct InvalidReserve;
 
-impl FromStr for Floor {
-    type Err = InvalidFloor;
+impl FromStr for FreeSpaceReserve {
+    type Err = InvalidReserve;
 
-    fn from_str(text: &str) -> Result<Self, InvalidFloor> {
+    fn from_str(text: &str) -> Result<Self, InvalidReserve> {
         let text = text.trim();
         if let Some(percent) = text.strip_suffix('%') {
             let percent = percent.trim().parse().ok().filter(|percent| *percent <= 100);
-            return percent.map(Self::Percent).ok_or(InvalidFloor);
+            return percent.map(Self::Percent).ok_or(InvalidReserve);
         }
-        text.parse().map(Self::Bytes).map_err(|_| InvalidFloor)
+        text.parse().map(Self::Bytes).map_err(|_| InvalidReserve)
     }
 }
 
@@ -75,19 +75,19 @@ mod tests {
     #[test]
     fn a_floor_is_bytes_or_a_share_or_the_smaller_of_both() {
         let gib = 1 << 30;
-        assert_eq!("1G".parse(), Ok(Floor::Bytes(ByteSize::gib(1))));
-        assert_eq!(" 5% ".parse(), Ok(Floor::Percent(5)));
+        assert_eq!("1G".parse(), Ok(FreeSpaceReserve::Bytes(ByteSize::gib(1))));
+        assert_eq!(" 5% ".parse(), Ok(FreeSpaceReserve::Percent(5)));
         for bad in ["", "101%", "-1", "much", "%"] {
-            assert_eq!(bad.parse::<Floor>(), Err(InvalidFloor), "{bad}");
+            assert_eq!(bad.parse::<FreeSpaceReserve>(), Err(InvalidReserve), "{bad}");
         }
         let many = 1 << 20;
-        assert!(Floor::Bytes(ByteSize::gib(1)).is_passed(disk(gib - 1, 10 * gib, many)));
-        assert!(!Floor::Bytes(ByteSize::gib(1)).is_passed(disk(gib, 10 * gib, many)));
-        assert!(!Floor::Bytes(ByteSize::bytes(0)).is_passed(disk(0, gib, 0)));
-        assert!(Floor::Percent(2).is_passed(disk(gib, 100 * gib, many)));
+        assert!(FreeSpaceReserve::Bytes(ByteSize::gib(1)).is_passed(disk(gib - 1, 10 * gib, many)));
+        assert!(!FreeSpaceReserve::Bytes(ByteSize::gib(1)).is_passed(disk(gib, 10 * gib, many)));
+        assert!(!FreeSpaceReserve::Bytes(ByteSize::bytes(0)).is_passed(disk(0, gib, 0)));
+        assert!(FreeSpaceReserve::Percent(2).is_passed(disk(gib, 100 * gib, many)));
         // A small disk is not full from the start, and a large one does not keep much.
-        assert!(!Floor::default().is_passed(disk(gib / 10, gib, many)));
-        assert!(!Floor::default().is_passed(disk(gib, 1000 * gib, many)));
-        assert!(Floor::default().is_passed(disk(gib, gib, MIN_INODES - 1)));
+        assert!(!FreeSpaceReserve::default().is_passed(disk(gib / 10, gib, many)));
+        assert!(!FreeSpaceReserve::default().is_passed(disk(gib, 1000 * gib, many)));
+        assert!(FreeSpaceReserve::default().is_passed(disk(gib, gib, MIN_INODES - 1)));
     }
 }

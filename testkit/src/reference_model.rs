@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use carrel_domain::{Priority, TaskId, TaskStatus, Timestamp, VolumeId, WorkspaceId};
 use carrel_store::{
-    Appended, Cancellation, Claim, EventKind, Finished, HandBack, HandedBack, Heartbeat, NewEvent,
+    Appended, Cancellation, Claim, EventKind, Finished, Heartbeat, NewEvent, Release, Released,
     Store, Submission,
 };
 use fastrand::Rng;
@@ -172,7 +172,7 @@ pub async fn play(stores: &[&dyn Store], seed: u64, steps: usize) {
                 let after = model.tasks[&claim.task].events;
                 let appended = store.append(claim, after, vec![event.clone()]).await.unwrap();
                 let held = model.holds(claim);
-                assert_eq!(matches!(appended, Appended::Yes(_)), held, "{seed}/{order}");
+                assert_eq!(matches!(appended, Appended::Written(_)), held, "{seed}/{order}");
                 if rng.bool() {
                     let again = store.append(claim, after, vec![event]).await.unwrap();
                     assert_eq!(again, appended, "{seed}/{order}");
@@ -204,16 +204,16 @@ pub async fn play(stores: &[&dyn Store], seed: u64, steps: usize) {
             }
             (80..86, Some(claim)) => {
                 let (counts, due) = (rng.bool(), at(now + rng.i64(0..10)));
-                let back = HandBack { reason: "test".to_owned(), due, now: at(now), counts };
-                let given = store.hand_back(claim, back).await.unwrap();
+                let back = Release { reason: "test".to_owned(), due, now: at(now), counts };
+                let given = store.release(claim, back).await.unwrap();
                 if model.holds(claim) {
                     model.take_back(claim.task, due, counts);
-                    let HandedBack::Yes { status, .. } = given else {
+                    let Released::Done { status, .. } = given else {
                         panic!("{seed}/{order}: {given:?}");
                     };
                     assert_eq!(status, model.tasks[&claim.task].status, "{seed}/{order}");
                 } else {
-                    assert_eq!(given, HandedBack::Lost, "{seed}/{order}");
+                    assert_eq!(given, Released::Lost, "{seed}/{order}");
                 }
             }
             (86..88, _) => {
@@ -247,7 +247,7 @@ pub async fn play(stores: &[&dyn Store], seed: u64, steps: usize) {
             }
             (94.., _) => {
                 now += rng.i64(0..40);
-                store.take_expired(at(now), |_| DELAY).await.unwrap();
+                store.release_expired(at(now), |_| DELAY).await.unwrap();
                 let expired = model.tasks.iter().filter(|(_, task)| {
                     task.status == TaskStatus::Running && task.lease <= at(now)
                 });

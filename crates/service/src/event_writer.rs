@@ -23,20 +23,20 @@ const TOGETHER: Duration = Duration::from_millis(20);
 
 /// Takes the events of a task and writes them in groups.
 #[derive(Debug)]
-pub(crate) struct Journal {
+pub(crate) struct EventWriter {
     events: Sender<NewEvent>,
-    writing: JoinHandle<Untold>,
+    writing: JoinHandle<Unwritten>,
 }
 
 /// What is still to be told when a journal ends.
 #[derive(Debug, Default)]
-pub(crate) struct Untold {
+pub(crate) struct Unwritten {
     pub(crate) events: Vec<NewEvent>,
     /// The number of the last event before them.
     pub(crate) after: u64,
 }
 
-impl Journal {
+impl EventWriter {
     /// Begins to write for the holder of a claim, after an event. `lost` is called when it holds no more.
     pub(crate) fn begin(
         tasks: Tasks,
@@ -56,7 +56,7 @@ impl Journal {
     }
 
     /// Ends, and returns what was not written yet.
-    pub(crate) async fn end(self) -> Untold {
+    pub(crate) async fn end(self) -> Unwritten {
         drop(self.events);
         self.writing.await.unwrap_or_default()
     }
@@ -68,7 +68,7 @@ async fn write(
     mut after: u64,
     mut queue: Receiver<NewEvent>,
     lost: Arc<dyn Fn() + Send + Sync>,
-) -> Untold {
+) -> Unwritten {
     let mut group = Vec::new();
     while let Some(first) = queue.recv().await {
         group.push(first);
@@ -80,18 +80,18 @@ async fn write(
             match timeout_at(until, queue.recv()).await {
                 Ok(Some(event)) => group.push(event),
                 // The end of the task is written together with these.
-                Ok(None) => return Untold { events: group, after },
+                Ok(None) => return Unwritten { events: group, after },
                 Err(_) => break,
             }
         }
         let told = group.len() as u64;
         if !append(&tasks, claim, after, std::mem::take(&mut group)).await {
             lost();
-            return Untold::default();
+            return Unwritten::default();
         }
         after += told;
     }
-    Untold { events: group, after }
+    Unwritten { events: group, after }
 }
 
 /// Writes events, and tries again while the store is away. Returns whether the claim holds.
@@ -99,7 +99,7 @@ async fn append(tasks: &Tasks, claim: Claim, after: u64, events: Vec<NewEvent>) 
     let mut failures = 0;
     loop {
         match tasks.store.append(claim, after, events.clone()).await {
-            Ok(Appended::Yes(events)) => {
+            Ok(Appended::Written(events)) => {
                 tasks.publish(&events);
                 return true;
             }

@@ -15,7 +15,7 @@ pub(crate) struct PrintedLine {
 /// Cuts the output of a command into lines. A line is told when it is whole, so that a secret is never
 /// cut in two and told in halves.
 #[derive(Debug)]
-pub(crate) struct Lines {
+pub(crate) struct OutputLines {
     secrets: Vec<Secret>,
     /// Bytes of a line that are kept until it is whole.
     kept: usize,
@@ -32,7 +32,7 @@ struct Unfinished {
     cut: bool,
 }
 
-impl Lines {
+impl OutputLines {
     /// Begins with a number of lines that may be told.
     pub(crate) fn new(secrets: Vec<Secret>, left: usize) -> Self {
         let (stdout, stderr) = (Unfinished::default(), Unfinished::default());
@@ -125,7 +125,7 @@ mod tests {
 
     #[test]
     fn a_secret_that_comes_in_two_pieces_is_masked() {
-        let mut lines = Lines::new(vec![Secret::new("hunter2")], 9);
+        let mut lines = OutputLines::new(vec![Secret::new("hunter2")], 9);
         assert_eq!(texts(lines.push(&piece(b"a\r\nkey hun"))), ["a"]);
         assert_eq!(texts(lines.push(&piece(b"ter2\nend"))), ["key ***"]);
         assert_eq!(texts(lines.finish()), ["end"]);
@@ -136,7 +136,7 @@ mod tests {
     fn a_secret_that_a_long_line_is_cut_in_is_told_in_no_part() {
         for before in MAX_LINE_BYTES - 9..MAX_LINE_BYTES + 9 {
             for again in [1, 40] {
-                let mut lines = Lines::new(vec![Secret::new("hunter2")], 9);
+                let mut lines = OutputLines::new(vec![Secret::new("hunter2")], 9);
                 let line = "x".repeat(before) + &"hunter2".repeat(again) + "\n";
                 let text = texts(lines.push(&piece(line.as_bytes()))).concat();
                 assert!(!text.contains("hu"), "{before}: {}", &text[text.len() - 20..]);
@@ -146,7 +146,7 @@ mod tests {
 
     #[test]
     fn lines_are_cut_and_counted() {
-        let mut lines = Lines::new(Vec::new(), MAX_LOG_LINES);
+        let mut lines = OutputLines::new(Vec::new(), MAX_LOG_LINES);
         let long = vec![b'x'; MAX_LINE_BYTES + 1];
         lines.push(&piece(&long));
         assert_eq!(texts(lines.push(&piece(b"y\n")))[0].len(), MAX_LINE_BYTES + " […]".len());

@@ -24,16 +24,16 @@ use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 use tracing::debug;
 
-use crate::books::Books;
 use crate::error::ServiceError;
-use crate::floor::Floor;
+use crate::free_space::FreeSpaceReserve;
+use crate::usage_cache::UsageCache;
 
 /// Workspaces that stay open when nobody uses them.
 const MAX_IDLE: usize = 256;
 
 /// What the workspaces of a machine are opened with.
 #[derive(Debug)]
-pub struct SpacesOptions {
+pub struct HostedWorkspacesOptions {
     /// The directory that holds them.
     pub root: PathBuf,
     /// What the store calls it, if no other process uses that store; otherwise it has a name itself.
@@ -51,14 +51,14 @@ pub struct SpacesOptions {
     /// Which machines git may reach.
     pub git: GitOptions,
     /// How much of the disk has to stay free.
-    pub floor: Floor,
+    pub reserve: FreeSpaceReserve,
     /// Where the time comes from.
     pub clock: Arc<dyn Clock>,
 }
 
 /// The workspaces of this machine. Cheap to clone.
 #[derive(Clone, Debug)]
-pub struct Spaces {
+pub struct HostedWorkspaces {
     inner: Arc<Inner>,
 }
 
@@ -69,9 +69,9 @@ struct Inner {
     /// The directory that holds them.
     disk: Root,
     hooks: Hooks,
-    options: SpacesOptions,
+    options: HostedWorkspacesOptions,
     store: Arc<dyn Store>,
-    open: Mutex<HashMap<WorkspaceId, Arc<Space>>>,
+    open: Mutex<HashMap<WorkspaceId, Arc<OpenWorkspace>>>,
     /// Those that are being removed, which do not stay open.
     leaving: Mutex<HashSet<WorkspaceId>>,
 }
@@ -90,12 +90,12 @@ impl Drop for Leaving<'_> {
 
 /// A workspace that is open for tools.
 #[derive(Debug)]
-pub struct Space {
+pub struct OpenWorkspace {
     /// What the store says about it.
     pub workspace: Workspace,
     /// Its directory's name.
     pub key: WorkspaceKey,
-    books: Books,
+    books: UsageCache,
     place: Arc<Place>,
     service: Registry,
     code: Registry,
@@ -103,7 +103,7 @@ pub struct Space {
 
 /// A workspace that is to be.
 #[derive(Clone, Debug)]
-pub struct NewSpace {
+pub struct WorkspaceSpec {
     /// Its id.
     pub id: WorkspaceId,
     /// What people call it.
@@ -116,16 +116,19 @@ pub struct NewSpace {
     pub network: Option<Network>,
 }
 
-impl NewSpace {
+impl WorkspaceSpec {
     /// Returns what a workspace is that nobody described.
-    pub fn usual(id: WorkspaceId) -> Self {
+    pub fn with_defaults(id: WorkspaceId) -> Self {
         Self { id, name: id.to_string(), layout: Layout::Tenant, quota: None, network: None }
     }
 }
 
-impl Spaces {
+impl HostedWorkspaces {
     /// Opens the directory that holds the workspaces, and makes it if it is missing.
-    pub fn open(options: SpacesOptions, store: Arc<dyn Store>) -> Result<Self, ServiceError> {
+    pub fn open(
+        options: HostedWorkspacesOptions,
+        store: Arc<dyn Store>,
+    ) -> Result<Self, ServiceError> {
         let workspaces = Workspaces::open_or_create(&Options {
             root: options.root.clone(),
             home: None,
@@ -147,8 +150,8 @@ impl Spaces {
     }
 
     /// Refuses to begin anything while the disk has less left than has to stay free.
-    pub fn check_floor(&self) -> Result<(), ServiceError> {
-        let (disk, floor) = (self.capacity()?, self.inner.options.floor);
+    pub fn check_free_space(&self) -> Result<(), ServiceError> {
+        let (disk, floor) = (self.capacity()?, self.inner.options.reserve);
         if !floor.is_passed(disk) {
             return Ok(());
         }
@@ -157,14 +160,14 @@ impl Spaces {
     }
 
     /// Returns what those workspaces use that are open, as last counted.
-    pub fn used(&self) -> Vec<(WorkspaceId, Amount)> {
+    pub fn cached_usage(&self) -> Vec<(WorkspaceId, Amount)> {
         let opened = self.opened();
         opened.iter().map(|(id, space)| (*id, space.place.desk().used())).collect()
     }
 
     /// Makes a workspace, or finds the one that has the id. Returns whether it was made.
-    pub async fn provision(&self, new: NewSpace) -> Result<(Workspace, bool), ServiceError> {
-        self.check_floor()?;
+    pub async fn provision(&self, new: WorkspaceSpec) -> Result<(Workspace, bool), ServiceError> {
+        self.check_free_space()?;
         let inner = &*self.inner;
         let quota = new.quota.unwrap_or(inner.options.quota.bytes);
         let workspace = Workspace {
@@ -193,7 +196,10 @@ impl Spaces {
     }
 
     /// Opens a workspace. Its directory is made if it is not there.
-    pub async fn enter(&self, id: WorkspaceId) -> Result<Arc<Space>, ServiceError> {
+    pub async fn open_workspace(
+        &self,
+        id: WorkspaceId,
+    ) -> Result<Arc<OpenWorkspace>, ServiceError> {
         let opened = self.opened().get(&id).map(Arc::clone);
         let workspace = match opened {
             // Nobody else could have removed it.
@@ -220,8 +226,9 @@ impl Spaces {
             if self.inner.leaving().contains(&id) {
                 return Ok(space);
             }
-            let is_idle =
-                |_: &_, space: &mut Arc<Space>| Arc::strong_count(space) == 1 && !space.is_busy();
+            let is_idle = |_: &_, space: &mut Arc<OpenWorkspace>| {
+                Arc::strong_count(space) == 1 && !space.is_busy()
+            };
             let full = opened.len() >= MAX_IDLE;
             let idle = full.then(|| opened.extract_if(is_idle).next()).flatten();
             (idle, Arc::clone(opened.entry(id).or_insert(space)))
@@ -233,7 +240,7 @@ impl Spaces {
     }
 
     /// Lets others count a workspace that is not open any more.
-    async fn let_go(&self, space: &Space) {
+    async fn let_go(&self, space: &OpenWorkspace) {
         if let Err(error) = self.inner.workspaces.touch(&space.key).await {
             debug!(key = %space.key, %error, "the count will be made again");
         }
@@ -241,8 +248,8 @@ impl Spaces {
 
     /// Looks whether a workspace is within its quota and the disk has room before something is written,
     /// and returns what it used when it was last counted.
-    pub async fn check_quota(&self, space: &Space) -> Result<Amount, ServiceError> {
-        self.check_floor()?;
+    pub async fn check_quota(&self, space: &OpenWorkspace) -> Result<Amount, ServiceError> {
+        self.check_free_space()?;
         let used = match space.books.still_fits()? {
             Some(used) => {
                 space.place.desk().now_uses(used);
@@ -255,7 +262,7 @@ impl Spaces {
     }
 
     /// Counts a workspace, and looks whether it is within its quota.
-    pub async fn recheck_quota(&self, space: &Space) -> Result<Amount, ServiceError> {
+    pub async fn recheck_quota(&self, space: &OpenWorkspace) -> Result<Amount, ServiceError> {
         let counting = space.books.begin_count()?;
         // Commands of another server that has it open as well are in no count of ours.
         let counted = self.inner.workspaces.hold_checked(&space.key).await?;
@@ -299,7 +306,7 @@ impl Spaces {
             space.code.toolbox().jobs.stop_all().await;
         }
         let doomed = inner.workspaces.doom(identifier(id)?).await?;
-        if !inner.store.forget_workspace(id).await? {
+        if !inner.store.delete_workspace(id).await? {
             return Err(ServiceError::WorkspaceBusy { id });
         }
         if let Err(error) = inner.workspaces.remove_doomed(doomed, false, &inner.hooks).await {
@@ -354,7 +361,7 @@ impl Spaces {
         }
     }
 
-    fn opened(&self) -> MutexGuard<'_, HashMap<WorkspaceId, Arc<Space>>> {
+    fn opened(&self) -> MutexGuard<'_, HashMap<WorkspaceId, Arc<OpenWorkspace>>> {
         self.inner.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -383,7 +390,7 @@ impl Inner {
         }
     }
 
-    async fn space(&self, workspace: Workspace) -> Result<Space, ServiceError> {
+    async fn space(&self, workspace: Workspace) -> Result<OpenWorkspace, ServiceError> {
         let identifier = identifier(workspace.id)?;
         let quota = Quota { bytes: ByteSize::bytes(workspace.quota_bytes), ..self.options.quota };
         let create = Create {
@@ -398,7 +405,7 @@ impl Inner {
         let opened = self.workspaces.open(&identifier).await?;
         let desk = Desk::of(opened, self.workspaces.path(), counted.amount)?;
         let watcher = desk.watcher()?.expect("every workspace of the service has a quota");
-        let books = Books::new(watcher, counted);
+        let books = UsageCache::new(watcher, counted);
         let entry = WorkspaceEntry {
             name: workspace.id.to_string(),
             path: made.path,
@@ -419,11 +426,11 @@ impl Inner {
         });
         let service = Registry::new(Arc::clone(&toolbox), Toolset::Workspace);
         let code = Registry::new(toolbox, Toolset::Code);
-        Ok(Space { workspace, key, books, place, service, code })
+        Ok(OpenWorkspace { workspace, key, books, place, service, code })
     }
 }
 
-impl Space {
+impl OpenWorkspace {
     /// Calls a tool of either toolset.
     pub async fn call(
         &self,
@@ -457,7 +464,7 @@ impl Space {
     }
 
     /// Returns the place that tools work in.
-    pub fn place(&self) -> &Arc<Place> {
+    pub fn named_workspace(&self) -> &Arc<Place> {
         &self.place
     }
 

@@ -11,38 +11,46 @@ use tokio::time::timeout;
 
 use crate::backoff;
 use crate::bus::Bus;
-use crate::feed::{Feed, Listener, News};
+use crate::event_hub::{EventHub, Notification, Subscription};
 
 /// Events that are read at once.
-const PART: u32 = 500;
+const MAX_PAGE: u32 = 500;
 
-/// How long nothing is heard before the store is asked again, in case news was lost.
-const ASK_AGAIN: Duration = Duration::from_secs(5);
+/// How long nothing is heard before the store is asked again, in case notifications was lost.
+const POLL_WITH_BUS: Duration = Duration::from_secs(5);
 
 /// The same while other processes cannot tell.
-const ASK_AGAIN_ALONE: Duration = Duration::from_millis(500);
+const POLL_WITHOUT_BUS: Duration = Duration::from_millis(500);
 
 /// What a reader gets.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Followed {
+pub enum FollowItem {
     /// The next event.
     Event(Arc<Event>),
     /// Nothing has happened for a while; the task is not over.
-    Quiet,
+    Idle,
 }
 
 /// Follows a task from behind an event to its last one, after which the stream ends.
 pub fn follow(
     store: Arc<dyn Store>,
-    feed: &Feed,
+    hub: &EventHub,
     bus: Arc<dyn Bus>,
     task: TaskId,
     after: u64,
-) -> impl Stream<Item = Followed> + Send + use<> {
+) -> impl Stream<Item = FollowItem> + Send + use<> {
     // Whoever listens first and reads then misses nothing in between.
-    let news = feed.listen(task);
-    let reader =
-        Reader { store, bus, task, last: after, news, ready: Vec::new(), stale: true, over: false };
+    let notifications = hub.subscribe(task);
+    let reader = Reader {
+        store,
+        bus,
+        task,
+        last: after,
+        notifications,
+        ready: Vec::new(),
+        stale: true,
+        over: false,
+    };
     stream::unfold(reader, |mut reader| async move {
         let next = reader.next().await?;
         Some((next, reader))
@@ -55,7 +63,7 @@ struct Reader {
     task: TaskId,
     /// The number of the last event that was passed on.
     last: u64,
-    news: Listener,
+    notifications: Subscription,
     /// What was read and not passed on yet, newest first.
     ready: Vec<Arc<Event>>,
     /// The store may have more than was read.
@@ -64,7 +72,7 @@ struct Reader {
 }
 
 impl Reader {
-    async fn next(&mut self) -> Option<Followed> {
+    async fn next(&mut self) -> Option<FollowItem> {
         let mut failures = 0;
         loop {
             if let Some(event) = self.ready.pop() {
@@ -81,39 +89,39 @@ impl Reader {
                 }
                 continue;
             }
-            match timeout(self.patience(), self.news.hear()).await {
-                Ok(Ok(News::Event(event))) if event.number == self.last + 1 => {
+            match timeout(self.poll_interval(), self.notifications.recv()).await {
+                Ok(Ok(Notification::Event(event))) if event.number == self.last + 1 => {
                     return Some(self.pass_on(event));
                 }
-                Ok(Ok(News::Event(event))) if event.number <= self.last => {}
+                Ok(Ok(Notification::Event(event))) if event.number <= self.last => {}
                 Ok(Ok(_) | Err(RecvError::Lagged(_))) => self.stale = true,
                 Ok(Err(RecvError::Closed)) => {
-                    tokio::time::sleep(ASK_AGAIN).await;
-                    return Some(self.quiet());
+                    tokio::time::sleep(POLL_WITH_BUS).await;
+                    return Some(self.idle());
                 }
-                Err(_) => return Some(self.quiet()),
+                Err(_) => return Some(self.idle()),
             }
         }
     }
 
-    fn patience(&self) -> Duration {
-        if self.bus.hears_all() { ASK_AGAIN } else { ASK_AGAIN_ALONE }
+    fn poll_interval(&self) -> Duration {
+        if self.bus.hears_all() { POLL_WITH_BUS } else { POLL_WITHOUT_BUS }
     }
 
-    fn quiet(&mut self) -> Followed {
+    fn idle(&mut self) -> FollowItem {
         self.stale = true;
-        Followed::Quiet
+        FollowItem::Idle
     }
 
-    fn pass_on(&mut self, event: Arc<Event>) -> Followed {
+    fn pass_on(&mut self, event: Arc<Event>) -> FollowItem {
         self.last = event.number;
         self.over = event.is_last();
-        Followed::Event(event)
+        FollowItem::Event(event)
     }
 
     async fn read(&mut self) -> Result<(), StoreError> {
-        let events = self.store.events(self.task, self.last, PART).await?;
-        self.stale = events.len() == PART as usize;
+        let events = self.store.events(self.task, self.last, MAX_PAGE).await?;
+        self.stale = events.len() == MAX_PAGE as usize;
         self.ready = events.into_iter().rev().map(Arc::new).collect();
         Ok(())
     }

@@ -16,13 +16,13 @@ const DONE: Duration = Duration::from_millis(100);
 /// A way to a server. Each so many messages with a certain text, the connection ends: by turns before
 /// the message arrives, and after it has been done but before the answer is seen.
 #[derive(Debug)]
-pub struct Proxy {
+pub struct FaultProxy {
     address: SocketAddr,
     lost: Arc<AtomicUsize>,
     accepting: AbortHandle,
 }
 
-impl Proxy {
+impl FaultProxy {
     /// Opens the way.
     pub async fn open(port: u16, text: &'static [u8], each: usize) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
@@ -55,7 +55,7 @@ impl Proxy {
     }
 }
 
-impl Drop for Proxy {
+impl Drop for FaultProxy {
     fn drop(&mut self) {
         self.accepting.abort();
     }

@@ -11,7 +11,7 @@ use tokio::task::JoinHandle;
 
 /// What the model says next.
 #[derive(Clone, Debug)]
-pub enum Reply {
+pub enum ModelReply {
     /// A message, which ends the turn.
     Say(&'static str),
     /// A call of a tool.
@@ -26,7 +26,7 @@ pub enum Reply {
 
 /// A model on loopback. It ends with this.
 #[derive(Debug)]
-pub struct Provider {
+pub struct FakeModel {
     address: SocketAddr,
     requests: Arc<Mutex<Vec<Value>>>,
     serving: JoinHandle<()>,
@@ -34,13 +34,13 @@ pub struct Provider {
 
 #[derive(Clone, Debug)]
 struct Script {
-    replies: Arc<Mutex<VecDeque<Reply>>>,
+    replies: Arc<Mutex<VecDeque<ModelReply>>>,
     requests: Arc<Mutex<Vec<Value>>>,
 }
 
-impl Provider {
+impl FakeModel {
     /// Answers each request of a turn with the next of the replies.
-    pub async fn start(replies: impl IntoIterator<Item = Reply>) -> Self {
+    pub async fn start(replies: impl IntoIterator<Item = ModelReply>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let requests: Arc<Mutex<Vec<Value>>> = Arc::default();
@@ -72,7 +72,7 @@ impl Provider {
     }
 }
 
-impl Drop for Provider {
+impl Drop for FakeModel {
     fn drop(&mut self) {
         self.serving.abort();
     }
@@ -96,15 +96,15 @@ impl Script {
             requests.len()
         };
         let next = self.replies.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
-        let item = match next.unwrap_or(Reply::Say("There is no more to say.")) {
-            Reply::Silence => return std::future::pending().await,
-            Reply::Refuse(status) => {
+        let item = match next.unwrap_or(ModelReply::Say("There is no more to say.")) {
+            ModelReply::Silence => return std::future::pending().await,
+            ModelReply::Refuse(status) => {
                 let body = json!({ "error": { "message": "refused", "type": "refused" } });
                 return write(stream, status, "application/json", &body.to_string()).await;
             }
-            Reply::Say(text) => message(number, text),
-            Reply::Call(name, arguments) => call(number, name, &arguments),
-            Reply::CallIn(namespace, name, arguments) => {
+            ModelReply::Say(text) => message(number, text),
+            ModelReply::Call(name, arguments) => call(number, name, &arguments),
+            ModelReply::CallIn(namespace, name, arguments) => {
                 let mut call = call(number, name, &arguments);
                 call["namespace"] = namespace.into();
                 call
