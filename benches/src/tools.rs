@@ -7,8 +7,8 @@ use std::time::Duration;
 use carrel_config::{Environment, OperatorPolicy, TierChoice};
 use carrel_domain::WorkspaceAccess;
 use carrel_tools::{
-    Answer, CallOptions, Door, Events, GitOptions, Place, Registry, Secrets, Session, Toolbox,
-    ToolboxOptions, Toolset, WorkspaceEntry, Workspaces,
+    AuditLog, CallOptions, GitOptions, Interface, NamedWorkspace, Registry, Secrets, Session,
+    ToolResponse, Toolbox, ToolboxOptions, Toolset, WorkspaceEntry, Workspaces,
 };
 use carrel_workspace::{Boundary, Commands, Desk, Runner, RunnerOptions};
 use serde_json::{Map, Value, json};
@@ -50,11 +50,11 @@ impl<'a> Tools<'a> {
         let environment = Environment::process();
         let access = WorkspaceAccess::ReadWrite;
         let entry = WorkspaceEntry { name: "main".into(), path: corpus.path.clone(), access };
-        let place = Place::new(entry, Desk::named(&corpus.path, &state)?);
+        let place = NamedWorkspace::new(entry, Desk::named(&corpus.path, &state)?);
         let toolbox = Toolbox::new(ToolboxOptions {
             workspaces: Workspaces::new(vec![place])?,
             secrets: Secrets::new(&environment, None),
-            events: Events::to_file(&state.join("events.jsonl"))?,
+            events: AuditLog::to_file(&state.join("events.jsonl"))?,
             runner: Runner::new(RunnerOptions {
                 commands: Commands::new(std::env::current_exe()?),
                 policy: OperatorPolicy::default(),
@@ -155,8 +155,8 @@ impl<'a> Tools<'a> {
         timed(|| self.call(tool, arguments))
     }
 
-    fn call(&self, tool: &str, arguments: Map<String, Value>) -> Result<Answer, Fault> {
-        let options = CallOptions::new(Door::Cli);
+    fn call(&self, tool: &str, arguments: Map<String, Value>) -> Result<ToolResponse, Fault> {
+        let options = CallOptions::new(Interface::Cli);
         let call = self.registry.call(&self.session, tool, arguments, options);
         let answer = self.ground.wait(call);
         if answer.is_error { Err(answer.text().into()) } else { Ok(answer) }

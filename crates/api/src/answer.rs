@@ -7,7 +7,7 @@ use carrel_domain::{Code, Coded, ErrorEnvelope};
 use carrel_service::credentials::CredentialError;
 use carrel_service::{InvalidRequest, ServiceError};
 use carrel_store::StoreError;
-use carrel_tools::{Answer, Failure};
+use carrel_tools::{Failure, ToolResponse};
 use serde::Serialize;
 use serde_json::{Value, json};
 use tracing::error;
@@ -62,7 +62,7 @@ impl Failed {
     }
 
     /// Returns the failure of a tool.
-    pub(crate) fn of_tool(answer: &Answer) -> Self {
+    pub(crate) fn of_tool(answer: &ToolResponse) -> Self {
         let name = answer.structured["error"]["code"].as_str().unwrap_or_default();
         let code = Code::ALL.iter().copied().find(|code| code.name() == name);
         let retry_after = (code == Some(Code::TooManyJobs)).then_some(RETRY_SECONDS);

@@ -12,7 +12,7 @@ use axum::http::{Extensions, HeaderMap, HeaderName, HeaderValue, Method};
 use axum::middleware::Next;
 use axum::response::Response;
 use carrel_domain::WorkspaceId;
-use carrel_tools::{Door, Event};
+use carrel_tools::{AuditEvent, Interface};
 use tracing::Span;
 use tracing::field::display;
 
@@ -136,7 +136,7 @@ impl Drop for Watched {
         if !self.matters() {
             return;
         }
-        let event = Event::ApiCall {
+        let event = AuditEvent::ApiCall {
             method: self.method.to_owned(),
             route: std::mem::take(&mut self.route),
             workspace: self.asked.workspace.get().map(WorkspaceId::to_string),
@@ -145,7 +145,7 @@ impl Drop for Watched {
             duration_ms: self.begun.elapsed().as_secs_f64() * 1e3,
         };
         let caller = self.asked.subject.get().map(|name| name.as_deref().unwrap_or(UNNAMED));
-        write_down(&self.api, caller, Door::Rest, self.status, event);
+        write_down(&self.api, caller, Interface::Rest, self.status, event);
     }
 }
 
@@ -167,7 +167,7 @@ impl AskedTool<'_> {
         if !is_refusal(status) {
             return;
         }
-        let event = Event::ApiCall {
+        let event = AuditEvent::ApiCall {
             method: "POST".to_owned(),
             route: "/mcp".to_owned(),
             workspace: self.workspace.map(|id| id.to_string()),
@@ -176,7 +176,7 @@ impl AskedTool<'_> {
             duration_ms: self.begun.elapsed().as_secs_f64() * 1e3,
         };
         let caller = self.caller.subject.as_deref().unwrap_or(UNNAMED);
-        write_down(api, Some(caller), Door::Http, status, event);
+        write_down(api, Some(caller), Interface::Http, status, event);
     }
 }
 
@@ -185,11 +185,17 @@ fn is_refusal(status: u16) -> bool {
 }
 
 /// Writes something down, unless too much of the same was: there is no end to what can be refused.
-fn write_down(api: &Api, caller: Option<&str>, door: Door, status: u16, event: Event) {
+fn write_down(
+    api: &Api,
+    caller: Option<&str>,
+    interface: Interface,
+    status: u16,
+    event: AuditEvent,
+) {
     let (name, inner) = (caller.unwrap_or(NOBODY), &api.inner);
     let is_cheap = is_refusal(status) || (caller.is_none() && status >= 400);
     if !is_cheap || inner.refusals.check(name.to_owned(), api.now()).is_ok() {
-        inner.events.add(name, door, event);
+        inner.events.add(name, interface, event);
     }
 }
 

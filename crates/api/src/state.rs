@@ -11,7 +11,7 @@ use carrel_github::GitHub;
 use carrel_service::credentials::Vault;
 use carrel_service::{HostedWorkspaces, OpenWorkspace, ServiceError, Slots, Tasks, WorkspaceSpec};
 use carrel_store::Workspace;
-use carrel_tools::Events;
+use carrel_tools::AuditLog;
 use serde_json::json;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
@@ -51,7 +51,7 @@ pub struct ApiOptions {
     /// Machines that repositories may come from.
     pub hosts: Arc<[String]>,
     /// Where it is written down what was changed and refused.
-    pub events: Events,
+    pub events: AuditLog,
     /// Credentials of workspaces; none are kept if there is none.
     pub credentials: Option<Vault>,
     /// Repositories on GitHub.
@@ -80,7 +80,7 @@ pub struct WorkerApiOptions {
     /// Machines that repositories may come from.
     pub hosts: Arc<[String]>,
     /// Where events of requests go.
-    pub events: Events,
+    pub events: AuditLog,
     /// Repositories on GitHub.
     pub github: GitHub,
     /// Where the time comes from.
@@ -149,7 +149,7 @@ pub(crate) struct Inner {
     uploads: Arc<Semaphore>,
     streams: Arc<Mutex<HashMap<WorkspaceId, usize>>>,
     pub(crate) in_flight: InFlight,
-    pub(crate) events: Events,
+    pub(crate) events: AuditLog,
     pub(crate) requests: Requests,
     /// Refusals that are written down, by caller.
     pub(crate) refusals: RateLimits<String>,

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use carrel_config::{PathError, PolicyError, WorkflowError};
 use carrel_domain::{Code, Coded, ErrorEnvelope};
 use carrel_mcp::{HttpError, OptionsError, StdioError, TokenError};
-use carrel_tools::SpecError;
+use carrel_tools::WorkspaceListError;
 use carrel_workspace::RunError;
 use serde_json::json;
 
@@ -45,7 +45,7 @@ pub(crate) enum Failure {
         source: Box<Failure>,
     },
     #[error(transparent)]
-    Workspaces(#[from] SpecError),
+    Workspaces(#[from] WorkspaceListError),
     #[error(transparent)]
     Stdio(#[from] StdioError),
     #[error(transparent)]

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use carrel_config::Environment;
-use carrel_tools::{CallOptions, Door, Session};
+use carrel_tools::{CallOptions, Interface, Session};
 use serde_json::Map;
 
 use crate::arguments::ProfileArguments;
@@ -21,7 +21,7 @@ pub(crate) fn run(
         let toolbox = arguments.toolbox();
         let registry = toolbox::registry(&toolbox, environment).await?;
         let session = Session::new("cli");
-        let options = CallOptions::new(Door::Cli);
+        let options = CallOptions::new(Interface::Cli);
         let answer = registry.call(&session, "profile", Map::new(), options).await;
         match (format, answer.is_error) {
             (Format::Json, false) => {

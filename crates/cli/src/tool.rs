@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use carrel_config::Environment;
 use carrel_domain::Code;
-use carrel_tools::{Answer, CallOptions, Content, Definition, Door, Registry};
+use carrel_tools::{CallOptions, Definition, Interface, Registry, ToolContent, ToolResponse};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -46,7 +46,7 @@ async fn work(
     let session = memory::session(&registry, environment);
     let cancel = CancellationToken::new();
     let stopped = cancel_on_signal(&cancel)?;
-    let options = CallOptions { cancel, ..CallOptions::new(Door::Cli) };
+    let options = CallOptions { cancel, ..CallOptions::new(Interface::Cli) };
     let answer = registry.call(&session, name, given, options).await;
     stopped.abort();
     memory::keep(&registry, &session, environment);
@@ -57,7 +57,7 @@ async fn work(
     give(&answer, format)
 }
 
-pub(crate) fn give(answer: &Answer, format: Format) -> Result<ExitCode, Failure> {
+pub(crate) fn give(answer: &ToolResponse, format: Format) -> Result<ExitCode, Failure> {
     match format {
         Format::Json => output::json(&json!({
             "content": answer.text(),
@@ -73,16 +73,16 @@ pub(crate) fn give(answer: &Answer, format: Format) -> Result<ExitCode, Failure>
     Ok(if answer.is_error { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-fn show(answer: &Answer) -> Result<(), Failure> {
+fn show(answer: &ToolResponse) -> Result<(), Failure> {
     for content in &answer.content {
         match content {
-            Content::Text(text) => {
+            ToolContent::Text(text) => {
                 output::write(text.as_bytes())?;
                 if !text.is_empty() && !text.ends_with('\n') {
                     output::write(b"\n")?;
                 }
             }
-            Content::Image { mime, bytes } => {
+            ToolContent::Image { mime, bytes } => {
                 output::line(&format!("[{mime}, {} bytes]", bytes.len()))?;
             }
         }

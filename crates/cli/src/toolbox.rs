@@ -6,8 +6,8 @@ use std::sync::Arc;
 use carrel_config::Environment;
 use carrel_domain::WorkspaceAccess;
 use carrel_tools::{
-    Events, GitOptions, Place, Registry, Secrets, Toolbox, ToolboxOptions, WorkspaceEntry,
-    Workspaces, parse_workspaces,
+    AuditLog, GitOptions, NamedWorkspace, Registry, Secrets, Toolbox, ToolboxOptions,
+    WorkspaceEntry, Workspaces, parse_workspaces,
 };
 use carrel_workspace::Purpose;
 use tracing::warn;
@@ -32,7 +32,7 @@ pub(crate) async fn registry(
     for (index, entry) in entries(arguments)?.into_iter().enumerate() {
         let desk = boundary::desk(Some(&entry.path), &loaded, environment).await;
         let desk = desk.map_err(|failure| about(failure, index, &entry.name))?;
-        places.push(Place::new(named_after(entry, desk.path()), desk));
+        places.push(NamedWorkspace::new(named_after(entry, desk.path()), desk));
     }
     let workspaces = Workspaces::new(places)?;
     let purpose = Purpose::ManyCommands;
@@ -80,15 +80,15 @@ fn named_after(entry: WorkspaceEntry, real: &Path) -> WorkspaceEntry {
 }
 
 /// Opens the file of events of the operator. Work goes on without it.
-fn events(environment: &Environment) -> Events {
-    boundary::state(environment).map_or_else(|_| Events::none(), |state| events_in(&state))
+fn events(environment: &Environment) -> AuditLog {
+    boundary::state(environment).map_or_else(|_| AuditLog::none(), |state| events_in(&state))
 }
 
 /// Opens the file of events in a directory. Work goes on without it.
-pub(crate) fn events_in(directory: &Path) -> Events {
-    Events::to_file(&directory.join(EVENTS)).unwrap_or_else(|error| {
+pub(crate) fn events_in(directory: &Path) -> AuditLog {
+    AuditLog::to_file(&directory.join(EVENTS)).unwrap_or_else(|error| {
         warn!(%error, "events are not kept");
-        Events::none()
+        AuditLog::none()
     })
 }
 

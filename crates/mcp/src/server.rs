@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use carrel_domain::Code;
-use carrel_tools::{CallOptions, Door, Registry, Session};
+use carrel_tools::{CallOptions, Interface, Registry, Session};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, Implementation, ListToolsResult,
     PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool,
@@ -46,7 +46,7 @@ pub struct ToolServer {
 #[derive(Debug)]
 pub struct ToolHandler {
     server: ToolServer,
-    door: Door,
+    interface: Interface,
     /// None if each call says which session it belongs to.
     session: Option<Own>,
 }
@@ -69,24 +69,24 @@ impl ToolServer {
 
     /// Makes the handler for the one client of stdin and stdout.
     pub fn for_stdio(&self) -> ToolHandler {
-        self.handler(Door::Stdio, Some("stdio".to_owned()))
+        self.handler(Interface::Stdio, Some("stdio".to_owned()))
     }
 
     /// Makes the handler for a session over HTTP, or for one request.
     pub fn for_http(&self, scope: &Scope) -> ToolHandler {
         match scope {
-            Scope::Session(id) => self.handler(Door::Http, Some(encode::short(id.as_str()))),
-            Scope::Request => self.handler(Door::Http, None),
+            Scope::Session(id) => self.handler(Interface::Http, Some(encode::short(id.as_str()))),
+            Scope::Request => self.handler(Interface::Http, None),
         }
     }
 
-    fn handler(&self, door: Door, session: Option<String>) -> ToolHandler {
+    fn handler(&self, interface: Interface, session: Option<String>) -> ToolHandler {
         let session = session.map(|id| Own {
             session: Session::new(id),
             registry: Arc::clone(&self.registry),
             settled: watch::Sender::new(false),
         });
-        ToolHandler { server: self.clone(), door, session }
+        ToolHandler { server: self.clone(), interface, session }
     }
 }
 
@@ -198,7 +198,7 @@ impl ServerHandler for ToolHandler {
         let session = self.session(&context);
         let (progress, news) = progress::channel(&context);
         let cancel = context.ct.clone();
-        let options = CallOptions { cancel, progress, ..CallOptions::new(self.door) };
+        let options = CallOptions { cancel, progress, ..CallOptions::new(self.interface) };
         let arguments = request.arguments.unwrap_or_default();
         let call = self.server.registry.call(&session, &request.name, arguments, options);
         let answer = progress::while_telling(call, news, &context.peer).await;

@@ -13,8 +13,8 @@ use carrel_exec::{JobStatus, Owner};
 use carrel_fsroot::{Capacity, Root};
 use carrel_store::{Store, TaskFilter, Workspace};
 use carrel_tools::{
-    Answer, Arrived, CallOptions, Events, Failure, GitOptions, Place, Registry, Secrets, Session,
-    Toolbox, ToolboxOptions, Toolset, Upload, WorkspaceEntry,
+    AuditLog, CallOptions, Failure, GitOptions, NamedWorkspace, Registry, Secrets, Session,
+    ToolResponse, Toolbox, ToolboxOptions, Toolset, Upload, UploadedFile, WorkspaceEntry,
 };
 use carrel_workspace::{
     Amount, Commands, Create, Desk, Freshness, HookSettings, Hooks, Measured, Options, Quota,
@@ -47,7 +47,7 @@ pub struct HostedWorkspacesOptions {
     /// The operator's environment.
     pub environment: Environment,
     /// Where events go.
-    pub events: Events,
+    pub events: AuditLog,
     /// Which machines git may reach.
     pub git: GitOptions,
     /// How much of the disk has to stay free.
@@ -96,7 +96,7 @@ pub struct OpenWorkspace {
     /// Its directory's name.
     pub key: WorkspaceKey,
     books: UsageCache,
-    place: Arc<Place>,
+    place: Arc<NamedWorkspace>,
     service: Registry,
     code: Registry,
 }
@@ -162,7 +162,7 @@ impl HostedWorkspaces {
     /// Returns what those workspaces use that are open, as last counted.
     pub fn cached_usage(&self) -> Vec<(WorkspaceId, Amount)> {
         let opened = self.opened();
-        opened.iter().map(|(id, space)| (*id, space.place.desk().used())).collect()
+        opened.iter().map(|(id, space)| (*id, space.place.handle().used())).collect()
     }
 
     /// Makes a workspace, or finds the one that has the id. Returns whether it was made.
@@ -252,7 +252,7 @@ impl HostedWorkspaces {
         self.check_free_space()?;
         let used = match space.books.still_fits()? {
             Some(used) => {
-                space.place.desk().now_uses(used);
+                space.place.handle().now_uses(used);
                 used
             }
             None => self.recheck_quota(space).await?,
@@ -268,7 +268,7 @@ impl HostedWorkspaces {
         let counted = self.inner.workspaces.hold_checked(&space.key).await?;
         let Some(counted) = counted else { return Ok(Amount::default()) };
         space.books.end_count(counting, counted);
-        space.place.desk().now_uses(counted.amount);
+        space.place.handle().now_uses(counted.amount);
         Ok(counted.amount)
     }
 
@@ -411,7 +411,7 @@ impl Inner {
             path: made.path,
             access: WorkspaceAccess::ReadWrite,
         };
-        let place = Place::new(entry, desk);
+        let place = NamedWorkspace::new(entry, desk);
         let places = carrel_tools::Workspaces::new(vec![place]).expect("one overlaps no other");
         let place = Arc::clone(places.iter().next().expect("there is one"));
         let options = &self.options;
@@ -438,7 +438,7 @@ impl OpenWorkspace {
         tool: &str,
         arguments: Map<String, Value>,
         options: CallOptions,
-    ) -> Answer {
+    ) -> ToolResponse {
         let registry = if self.service.has(tool) { &self.service } else { &self.code };
         registry.call(session, tool, arguments, options).await
     }
@@ -449,7 +449,7 @@ impl OpenWorkspace {
     }
 
     /// Gives a file that has arrived its name.
-    pub async fn finish(&self, upload: Upload) -> Result<Arrived, Failure> {
+    pub async fn finish(&self, upload: Upload) -> Result<UploadedFile, Failure> {
         upload.finish(self.code.toolbox()).await
     }
 
@@ -464,7 +464,7 @@ impl OpenWorkspace {
     }
 
     /// Returns the place that tools work in.
-    pub fn named_workspace(&self) -> &Arc<Place> {
+    pub fn named_workspace(&self) -> &Arc<NamedWorkspace> {
         &self.place
     }
 

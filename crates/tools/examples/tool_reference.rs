@@ -6,8 +6,8 @@ use std::path::Path;
 use carrel_config::{Environment, OperatorPolicy};
 use carrel_domain::WorkspaceAccess;
 use carrel_tools::{
-    Events, GitOptions, Place, Registry, Secrets, Toolbox, ToolboxOptions, Toolset, WorkspaceEntry,
-    Workspaces, tool_reference_markdown,
+    AuditLog, GitOptions, NamedWorkspace, Registry, Secrets, Toolbox, ToolboxOptions, Toolset,
+    WorkspaceEntry, Workspaces, tool_reference_markdown,
 };
 use carrel_workspace::{Boundary, Commands, Desk, Purpose, Runner, RunnerOptions};
 
@@ -22,13 +22,14 @@ fn registry(toolset: Toolset) -> io::Result<Registry> {
     let environment = Environment::default();
     let policy = OperatorPolicy::default();
     let path = Path::new(".");
-    let desk = Desk::named(path, path).map_err(io::Error::other)?;
+    let handle = Desk::named(path, path).map_err(io::Error::other)?;
     let entry = WorkspaceEntry {
         name: "main".into(),
         path: path.into(),
         access: WorkspaceAccess::ReadWrite,
     };
-    let workspaces = Workspaces::new(vec![Place::new(entry, desk)]).map_err(io::Error::other)?;
+    let workspaces =
+        Workspaces::new(vec![NamedWorkspace::new(entry, handle)]).map_err(io::Error::other)?;
     let toolbox = Toolbox::new(ToolboxOptions {
         workspaces,
         runner: Runner::new(RunnerOptions {
@@ -40,7 +41,7 @@ fn registry(toolset: Toolset) -> io::Result<Registry> {
             purpose: Purpose::ManyCommands,
         }),
         secrets: Secrets::new(&environment, None),
-        events: Events::none(),
+        events: AuditLog::none(),
         access: WorkspaceAccess::ReadWrite,
         network: None,
         git: GitOptions::new(&environment),

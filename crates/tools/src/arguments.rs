@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use crate::failure::Failure;
 use crate::schema::{leave_out_null, leave_out_number_formats};
-use crate::tool::Scope;
+use crate::tool::WorkspaceChoice;
 
 /// The argument that every tool takes.
 pub(crate) const WORKSPACE: &str = "workspace";
@@ -35,12 +35,17 @@ pub(crate) fn schema_of<T: JsonSchema>() -> Map<String, Value> {
 }
 
 /// Makes the schema of a tool's input: its own arguments, and the one that every tool takes.
-pub(crate) fn with_workspace(mut schema: Map<String, Value>, scope: Scope) -> Map<String, Value> {
+pub(crate) fn with_workspace(
+    mut schema: Map<String, Value>,
+    choice: WorkspaceChoice,
+) -> Map<String, Value> {
     schema.values_mut().for_each(leave_out_null);
-    let description = match scope {
-        Scope::One => "Which workspace; needed when the server has several.",
-        Scope::OneOrAll => "Which workspace, or `all`; needed when the server has several.",
-        Scope::Any => "Which workspace; may be left out.",
+    let description = match choice {
+        WorkspaceChoice::One => "Which workspace; needed when the server has several.",
+        WorkspaceChoice::OneOrAll => {
+            "Which workspace, or `all`; needed when the server has several."
+        }
+        WorkspaceChoice::Optional => "Which workspace; may be left out.",
     };
     if let Some(Value::Object(properties)) = schema.get_mut("properties") {
         properties

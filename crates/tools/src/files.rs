@@ -11,9 +11,9 @@ mod trash;
 mod upload;
 mod write;
 
-pub(crate) use common::{Desk, MAX_FILE_BYTES, compared, path_of, shown};
+pub(crate) use common::{MAX_FILE_BYTES, WorkspaceFiles, compared, path_of, shown};
 pub(crate) use searching::searching;
-pub use upload::{Arrived, Upload};
+pub use upload::{Upload, UploadedFile};
 
 use crate::registry::Catalogue;
 

@@ -39,11 +39,11 @@ pub(crate) use run::{Author, Request, run};
 pub(crate) use show::Facts;
 pub(crate) use words::Arguments;
 
-use crate::answer::Reply;
-use crate::call::Call;
 use crate::failure::Failure;
 use crate::registry::Catalogue;
-use crate::tool::{About, Class, Effect, Scope, Tool};
+use crate::response::Reply;
+use crate::tool::{About, Class, Effect, Tool, WorkspaceChoice};
+use crate::tool_context::ToolContext;
 use operation::Inspection;
 
 /// Which machines git may reach, and what they are told.
@@ -102,7 +102,7 @@ impl Tool for Git {
         title: "Git",
         class: Class::Write,
         effect: Effect { destructive: true, idempotent: false, open_world: true },
-        scope: Scope::One,
+        workspaces: WorkspaceChoice::One,
         description: "Runs one git operation in a repository of the workspace: status, diff, log, show, \
             add, commit, branch, checkout, stash, blame, fetch, pull, push, clone. `args` are git's own \
             arguments (`-m \"fix the parser\"`, `HEAD~1 -- src`, `-b feature/x`, `-u origin main`); no \
@@ -113,7 +113,7 @@ impl Tool for Git {
             not an error.",
     };
 
-    async fn call(&self, call: &Call, input: GitInput) -> Result<Reply<Facts>, Failure> {
+    async fn call(&self, context: &ToolContext, input: GitInput) -> Result<Reply<Facts>, Failure> {
         let words = input.args.map_or(Ok(Vec::new()), Arguments::words)?;
         let request = Request {
             directory: input.cwd,
@@ -121,7 +121,7 @@ impl Tool for Git {
             author: Author { name: input.author_name, email: input.author_email },
             ..Request::new(input.operation, words)
         };
-        run(call, request).await
+        run(context, request).await
     }
 }
 
@@ -149,20 +149,24 @@ impl Tool for GitInspect {
         title: "Look at a repository",
         class: Class::Read,
         effect: Effect::NONE,
-        scope: Scope::One,
+        workspaces: WorkspaceChoice::One,
         description: "Looks at a git repository of the workspace without changing anything: status, \
             diff, log, show, blame, branch (lists), stash (list, show). `args` are git's own arguments: \
             `log --oneline -5`, `diff --stat HEAD~1`, `blame -L 10,20 src/lib.rs`. Works where nothing \
             may be changed. A non-zero exit is data, not an error.",
     };
 
-    async fn call(&self, call: &Call, input: InspectInput) -> Result<Reply<Facts>, Failure> {
+    async fn call(
+        &self,
+        context: &ToolContext,
+        input: InspectInput,
+    ) -> Result<Reply<Facts>, Failure> {
         let words = input.args.map_or(Ok(Vec::new()), Arguments::words)?;
         let request = Request {
             directory: input.cwd,
             access: WorkspaceAccess::ReadOnly,
             ..Request::new(input.operation.into(), words)
         };
-        run(call, request).await
+        run(context, request).await
     }
 }

@@ -6,49 +6,53 @@
 //! its budget and writes one event. MCP, REST and the command line only encode what it returns.
 //!
 //! ```text
-//! door ──► Registry::call ──► workspace ──► decode ──► Tool::call ──► mask ──► event ──► Answer
+//! door ──► Registry::call ──► workspace ──► decode ──► Tool::call ──► mask ──► event ──► ToolResponse
 //! ```
 #![forbid(unsafe_code)]
 
-mod answer;
 mod arguments;
+mod audit_log;
 mod blocking;
-mod call;
-mod events;
 mod failure;
 mod files;
 mod git;
-mod place;
-mod redact;
+mod interface;
+mod named_workspace;
+mod read_tracker;
+mod redaction;
 mod reference;
 mod registry;
+mod response;
 mod schema;
 mod secrets;
 mod service;
 mod session;
 mod shell;
-mod spec;
 mod text;
 mod tool;
+mod tool_context;
 mod toolbox;
-mod tracker;
 mod verify;
+mod workspace_list;
 mod workspaces;
 
-pub use answer::{Answer, Content, Reply};
-pub use call::{Call, CallOptions, Progress, Terms};
-pub use events::{Door, Event, Events, Record};
+pub use audit_log::{AuditEvent, AuditLog, AuditRecord};
 pub use failure::Failure;
-pub use files::{Arrived, Upload};
+pub use files::{Upload, UploadedFile};
 pub use git::{Credential, CredentialSource, EnvironmentCredentials, GitOptions};
-pub use place::{Place, Workspaces};
+pub use interface::Interface;
+pub use named_workspace::{NamedWorkspace, Workspaces};
 pub use reference::tool_reference_markdown;
 pub use registry::{Definition, Registry, Toolset, definitions};
+pub use response::{Reply, ToolContent, ToolResponse};
 pub use schema::leave_out_number_format;
 pub use secrets::{SecretSource, Secrets};
 pub use session::Session;
 pub use shell::{CommandFacts, CostFacts, SandboxFacts, notes};
-pub use spec::{SpecError, WorkspaceEntry, is_name as is_workspace_name, parse_workspaces};
-pub use tool::{About, Class, Effect, Scope, Tool};
+pub use tool::{About, Class, Effect, Tool, WorkspaceChoice};
+pub use tool_context::{CallOptions, CommandSettings, Progress, ToolContext};
 pub use toolbox::{Toolbox, ToolboxOptions};
+pub use workspace_list::{
+    WorkspaceEntry, WorkspaceListError, is_name as is_workspace_name, parse_workspaces,
+};
 pub use workspaces::SECRET_TOOLS;

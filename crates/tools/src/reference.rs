@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::registry::Definition;
 use crate::text::line;
-use crate::tool::{Class, Scope};
+use crate::tool::{Class, WorkspaceChoice};
 
 const HEAD: &str = "# Tools
 
@@ -42,10 +42,10 @@ fn describe(text: &mut String, tool: &Definition) {
         Class::Write => "writes; not offered under `--read-only`",
         Class::Execute => "runs programs; not offered under `--read-only`",
     };
-    let scope = match about.scope {
-        Scope::One => "",
-        Scope::OneOrAll => " Takes `workspace: all`.",
-        Scope::Any => " Needs no workspace.",
+    let scope = match about.workspaces {
+        WorkspaceChoice::One => "",
+        WorkspaceChoice::OneOrAll => " Takes `workspace: all`.",
+        WorkspaceChoice::Optional => " Needs no workspace.",
     };
     line(text, &format!("Class: {class}.{scope}\n"));
     let fields = fields(&tool.input_schema);

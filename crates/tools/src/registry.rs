@@ -13,17 +13,17 @@ use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 use tracing::Instrument as _;
 
-use crate::answer::{Answer, Content};
 use crate::arguments::{self, take_workspace};
-use crate::call::{Call, CallOptions};
-use crate::events::Event;
+use crate::audit_log::AuditEvent;
 use crate::failure::Failure;
-use crate::place::Place;
-use crate::redact::Redactor;
+use crate::named_workspace::NamedWorkspace;
+use crate::redaction::Redactor;
+use crate::response::{ToolContent, ToolResponse};
 use crate::session::Session;
-use crate::spec::ALL;
-use crate::tool::{About, Class, Scope, Tool};
+use crate::tool::{About, Class, Tool, WorkspaceChoice};
+use crate::tool_context::{CallOptions, ToolContext};
 use crate::toolbox::Toolbox;
+use crate::workspace_list::ALL;
 use erased::{Entry, guarded};
 pub(crate) use trust::check_restored;
 
@@ -162,7 +162,7 @@ impl Registry {
         name: &str,
         arguments: Map<String, Value>,
         options: CallOptions,
-    ) -> Answer {
+    ) -> ToolResponse {
         let known = self.find(name).map_or(UNKNOWN, |entry| entry.definition.about.name);
         let span = trace::begin(known, &options);
         let answer =
@@ -177,10 +177,10 @@ impl Registry {
         name: &str,
         mut arguments: Map<String, Value>,
         options: CallOptions,
-    ) -> Answer {
+    ) -> ToolResponse {
         let begun = Instant::now();
         let digest = digest(&arguments);
-        let (door, terms) = (options.door, options.terms.clone());
+        let (interface, command_settings) = (options.interface, options.command_settings.clone());
         let workspace = take_workspace(&mut arguments);
         let called = match (self.find(name), &workspace) {
             (None, _) => Err(self.unknown(name)),
@@ -190,8 +190,8 @@ impl Registry {
             }
         };
         let chosen = self.known(session, workspace.ok().flatten());
-        let redactor = terms.redactor();
-        self.report(session, door, name, chosen.as_deref(), &called, &redactor);
+        let redactor = command_settings.redactor();
+        self.report(session, interface, name, chosen.as_deref(), &called, &redactor);
         let code = called.as_ref().err().map(|failure| failure.code);
         let mut answer = called.unwrap_or_else(|failure| answer_of(&failure));
         if name != crate::workspaces::SECRET || answer.is_error {
@@ -199,7 +199,7 @@ impl Registry {
             redactor.clean(&mut answer);
         }
         cap(&mut answer);
-        let event = Event::ToolCall {
+        let event = AuditEvent::ToolCall {
             tool: self.find(name).map_or(UNKNOWN, |entry| entry.definition.about.name).to_owned(),
             workspace: chosen,
             arguments: digest,
@@ -208,7 +208,7 @@ impl Registry {
             duration_ms: begun.elapsed().as_secs_f64() * 1e3,
             bytes: answer.length(),
         };
-        self.toolbox.events.add(session.id(), door, event);
+        self.toolbox.events.add(session.id(), interface, event);
         answer
     }
 
@@ -219,7 +219,7 @@ impl Registry {
             return name;
         }
         let chosen = self.toolbox.workspaces_of(session).choose(name.as_deref());
-        chosen.ok().map(|place| place.name().to_owned())
+        chosen.ok().map(|workspace| workspace.name().to_owned())
     }
 
     async fn run(
@@ -229,97 +229,103 @@ impl Registry {
         workspace: Option<&str>,
         arguments: Map<String, Value>,
         options: CallOptions,
-    ) -> Result<Answer, Failure> {
+    ) -> Result<ToolResponse, Failure> {
         let about = entry.definition.about;
         let workspaces = self.toolbox.workspaces_of(session);
-        match (about.scope, workspace) {
-            (Scope::OneOrAll, Some(ALL)) => {
-                let places = fan_out::sorted(&workspaces);
-                let calls = places.into_iter().map(|place| {
-                    let name = place.name().to_owned();
-                    let call = self.call_in(entry, session, Some(place), &options);
-                    (name, call)
+        match (about.workspaces, workspace) {
+            (WorkspaceChoice::OneOrAll, Some(ALL)) => {
+                let workspaces = fan_out::sorted(&workspaces);
+                let calls = workspaces.into_iter().map(|workspace| {
+                    let name = workspace.name().to_owned();
+                    let context = self.context_in(entry, session, Some(workspace), &options);
+                    (name, context)
                 });
                 Ok(fan_out::run(entry, calls.collect(), &arguments).await)
             }
-            (Scope::Any, None) if workspaces.len() > 1 => {
-                let call = self.call_in(entry, session, None, &options)?;
-                guarded(entry, &call, arguments).await
+            (WorkspaceChoice::Optional, None) if workspaces.len() > 1 => {
+                let context = self.context_in(entry, session, None, &options)?;
+                guarded(entry, &context, arguments).await
             }
-            (Scope::One | Scope::OneOrAll | Scope::Any, name) => {
-                let place = workspaces.choose(name)?;
-                let call = self.call_in(entry, session, Some(place), &options)?;
+            (
+                WorkspaceChoice::One | WorkspaceChoice::OneOrAll | WorkspaceChoice::Optional,
+                name,
+            ) => {
+                let workspace = workspaces.choose(name)?;
+                let context = self.context_in(entry, session, Some(workspace), &options)?;
                 match about.class {
                     Class::Write => {
-                        let answered = trust::kept(entry, &call, arguments).await;
-                        self.report_unlocked(&call);
+                        let answered = trust::kept(entry, &context, arguments).await;
+                        self.report_unlocked(&context);
                         answered
                     }
-                    Class::Read | Class::Execute => guarded(entry, &call, arguments).await,
+                    Class::Read | Class::Execute => guarded(entry, &context, arguments).await,
                 }
             }
         }
     }
 
     /// Prepares a call in a workspace, if it may be made there.
-    fn call_in(
+    fn context_in(
         &self,
         entry: &Entry,
         session: &Arc<Session>,
-        place: Option<Arc<Place>>,
+        workspace: Option<Arc<NamedWorkspace>>,
         options: &CallOptions,
-    ) -> Result<Call, Failure> {
+    ) -> Result<ToolContext, Failure> {
         let about = entry.definition.about;
-        if let Some(place) = &place {
-            if about.class != Class::Read && place.access() == WorkspaceAccess::ReadOnly {
+        if let Some(workspace) = &workspace {
+            if about.class != Class::Read && workspace.access() == WorkspaceAccess::ReadOnly {
                 let message = format!(
                     "{} changes files, and workspace \"{}\" is read-only",
                     about.name,
-                    place.name()
+                    workspace.name()
                 );
-                return Err(Failure::new(Code::ReadOnly, message).with("workspace", place.name()));
+                return Err(
+                    Failure::new(Code::ReadOnly, message).with("workspace", workspace.name())
+                );
             }
-            self.enter(session, place, options);
+            self.enter(session, workspace, options);
         }
-        Ok(Call {
+        Ok(ToolContext {
             toolbox: Arc::clone(&self.toolbox),
             session: Arc::clone(session),
             tool: about.name,
             options: options.clone(),
-            place,
+            workspace,
         })
     }
 
     /// Says that a session uses a workspace, the first time it does.
-    fn enter(&self, session: &Session, place: &Place, options: &CallOptions) {
-        if !session.state().entered.insert(place.name().to_owned()) {
+    fn enter(&self, session: &Session, workspace: &NamedWorkspace, options: &CallOptions) {
+        if !session.state().entered.insert(workspace.name().to_owned()) {
             return;
         }
-        let read_only = [self.toolbox.access, place.access()].contains(&WorkspaceAccess::ReadOnly);
-        let event = Event::WorkspaceSandbox {
-            workspace: place.name().to_owned(),
-            sandbox_root: place.path().to_owned(),
+        let read_only =
+            [self.toolbox.access, workspace.access()].contains(&WorkspaceAccess::ReadOnly);
+        let event = AuditEvent::WorkspaceSandbox {
+            workspace: workspace.name().to_owned(),
+            sandbox_root: workspace.path().to_owned(),
             read_only,
         };
-        self.toolbox.events.add(session.id(), options.door, event);
+        self.toolbox.events.add(session.id(), options.interface, event);
     }
 
     /// Says, once, that other processes are not waited for when files are written.
-    fn report_unlocked(&self, call: &Call) {
-        let Some(reason) = call.place().new_trouble() else { return };
-        let (workspace, reason) = (call.place().name().to_owned(), reason.to_owned());
-        let event = Event::WorkspaceUnlocked { workspace, reason };
-        self.toolbox.events.add(call.session.id(), call.options.door, event);
+    fn report_unlocked(&self, context: &ToolContext) {
+        let Some(reason) = context.workspace().new_trouble() else { return };
+        let (workspace, reason) = (context.workspace().name().to_owned(), reason.to_owned());
+        let event = AuditEvent::WorkspaceUnlocked { workspace, reason };
+        self.toolbox.events.add(context.session.id(), context.options.interface, event);
     }
 
     /// Says that something was kept from leaving its workspace before anything ran.
     fn report(
         &self,
         session: &Session,
-        door: crate::events::Door,
+        interface: crate::interface::Interface,
         tool: &str,
         workspace: Option<&str>,
-        called: &Result<Answer, Failure>,
+        called: &Result<ToolResponse, Failure>,
         redactor: &Redactor,
     ) {
         let Err(failure) = called else { return };
@@ -328,14 +334,14 @@ impl Registry {
         }
         let mut detail = failure.detail.clone();
         redactor.clean_facts(&mut detail);
-        let event = Event::SandboxViolation {
+        let event = AuditEvent::SandboxViolation {
             tool: tool.to_owned(),
             workspace: workspace.map(str::to_owned),
             layer: "argument",
             code: Some(failure.code.name()),
             detail: self.toolbox.for_events(detail),
         };
-        self.toolbox.events.add(session.id(), door, event);
+        self.toolbox.events.add(session.id(), interface, event);
     }
 
     fn unknown(&self, name: &str) -> Failure {
@@ -357,9 +363,9 @@ fn outcome(code: Option<Code>) -> &'static str {
     }
 }
 
-fn answer_of(failure: &Failure) -> Answer {
-    Answer {
-        content: vec![Content::Text(failure.message.clone())],
+fn answer_of(failure: &Failure) -> ToolResponse {
+    ToolResponse {
+        content: vec![ToolContent::Text(failure.message.clone())],
         structured: json!(failure.envelope()),
         data: None,
         is_error: true,
@@ -367,10 +373,10 @@ fn answer_of(failure: &Failure) -> Answer {
 }
 
 /// Cuts what a tool let grow too long. Each has a budget of its own; this is the last wall.
-fn cap(answer: &mut Answer) {
+fn cap(answer: &mut ToolResponse) {
     let mut left = MAX_ANSWER_BYTES;
     for content in &mut answer.content {
-        let Content::Text(text) = content else { continue };
+        let ToolContent::Text(text) = content else { continue };
         if text.len() > left {
             let kept = text.floor_char_boundary(left);
             let cut = text.len() - kept;

@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use carrel_exec::{JobId, Owner};
 
-use crate::place::Workspaces;
+use crate::named_workspace::Workspaces;
+use crate::read_tracker::ReadTracker;
 use crate::shell::Shell;
 use crate::toolbox::Toolbox;
-use crate::tracker::Tracker;
 use crate::verify::LastRuns;
 
 /// What stands for each part of what a session remembers.
@@ -27,7 +27,7 @@ pub struct Session {
 #[derive(Debug, Default)]
 pub(crate) struct State {
     /// What was read.
-    pub(crate) tracker: Tracker,
+    pub(crate) tracker: ReadTracker,
     /// What runs, or ran, in the background.
     pub(crate) shells: HashMap<JobId, Arc<Shell>>,
     /// What the client wants to see of the workspaces; all of them if it does not say.
@@ -50,7 +50,7 @@ impl Session {
     pub fn resumed(id: impl Into<String>, mut remembered: serde_json::Value) -> Arc<Self> {
         let mut take =
             |name| remembered.get_mut(name).map(serde_json::Value::take).unwrap_or_default();
-        let tracker = Tracker::from_json(take(READ));
+        let tracker = ReadTracker::from_json(take(READ));
         let last_runs = LastRuns::from_json(take(TESTED));
         let state = State { tracker, last_runs, ..State::default() };
         Arc::new(Self { id: id.into(), state: Mutex::new(state) })

@@ -4,9 +4,9 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::answer::Reply;
-use crate::call::Call;
 use crate::failure::Failure;
+use crate::response::Reply;
+use crate::tool_context::ToolContext;
 
 /// One operation that an agent can call.
 pub trait Tool: Send + Sync + 'static {
@@ -21,7 +21,7 @@ pub trait Tool: Send + Sync + 'static {
     /// Does the work.
     fn call(
         &self,
-        call: &Call,
+        context: &ToolContext,
         input: Self::Input,
     ) -> impl Future<Output = Result<Reply<Self::Facts>, Failure>> + Send;
 }
@@ -38,7 +38,7 @@ pub struct About {
     /// What it does beyond that, for clients that ask before they call.
     pub effect: Effect,
     /// Which workspaces one call can be about.
-    pub scope: Scope,
+    pub workspaces: WorkspaceChoice,
     /// Teaches an agent when to use it, and how.
     pub description: &'static str,
 }
@@ -79,11 +79,11 @@ impl Effect {
 
 /// Which workspaces one call can be about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scope {
+pub enum WorkspaceChoice {
     /// Exactly one; with several, the call has to say which.
     One,
     /// One, or with `all` each of them in turn.
     OneOrAll,
     /// One, or no certain one.
-    Any,
+    Optional,
 }

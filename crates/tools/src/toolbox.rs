@@ -9,10 +9,10 @@ use carrel_verify::ProfileCache;
 use carrel_workspace::Runner;
 use serde_json::Value;
 
-use crate::events::Events;
+use crate::audit_log::AuditLog;
 use crate::git::GitOptions;
-use crate::place::Workspaces;
-use crate::redact::Redactor;
+use crate::named_workspace::Workspaces;
+use crate::redaction::Redactor;
 use crate::secrets::Secrets;
 use crate::session::Session;
 
@@ -29,7 +29,7 @@ pub struct ToolboxOptions {
     /// The operator's secrets.
     pub secrets: Secrets,
     /// Where events go.
-    pub events: Events,
+    pub events: AuditLog,
     /// What may be done with the files of every workspace.
     pub access: WorkspaceAccess,
     /// The network that commands get when they do not say; the policy's if none.
@@ -50,7 +50,7 @@ pub struct Toolbox {
     /// The operator's secrets.
     pub secrets: Secrets,
     /// Where events go.
-    pub events: Events,
+    pub events: AuditLog,
     /// What may be done with the files of every workspace.
     pub access: WorkspaceAccess,
     /// The network that commands get when they do not say.

@@ -5,12 +5,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tracing::info;
 
-use crate::answer::Reply;
-use crate::call::Call;
 use crate::failure::Failure;
 use crate::registry::Catalogue;
+use crate::response::Reply;
 use crate::secrets::SecretSource;
-use crate::tool::{About, Class, Effect, Scope, Tool};
+use crate::tool::{About, Class, Effect, Tool, WorkspaceChoice};
+use crate::tool_context::ToolContext;
 
 /// The one tool whose answer is not masked.
 pub(crate) const SECRET: &str = "secret";
@@ -56,23 +56,29 @@ impl Tool for ListWorkspaces {
         title: "List workspaces",
         class: Class::Read,
         effect: Effect::NONE,
-        scope: Scope::Any,
+        workspaces: WorkspaceChoice::Optional,
         description: "Lists the workspaces of this server: the names that `workspace` takes in every \
             other tool, their directories, and whether they are read-only. Call it first when you do \
             not know what there is.",
     };
 
-    async fn call(&self, call: &Call, _: Nothing) -> Result<Reply<WorkspaceFacts>, Failure> {
-        let read_only = |access| [call.toolbox.access, access].contains(&WorkspaceAccess::ReadOnly);
-        let chosen = call.chosen().filter(|_| call.workspaces().len() > 1);
-        let all = call.workspaces();
+    async fn call(
+        &self,
+        context: &ToolContext,
+        _: Nothing,
+    ) -> Result<Reply<WorkspaceFacts>, Failure> {
+        let read_only =
+            |access| [context.toolbox.access, access].contains(&WorkspaceAccess::ReadOnly);
+        let chosen = context.optional_workspace().filter(|_| context.workspaces().len() > 1);
+        let all = context.workspaces();
         let shown = all.iter();
-        let shown = shown.filter(|place| chosen.is_none_or(|one| one.name() == place.name()));
+        let shown =
+            shown.filter(|workspace| chosen.is_none_or(|one| one.name() == workspace.name()));
         let mut workspaces: Vec<_> = shown
-            .map(|place| WorkspaceFact {
-                name: place.name().to_owned(),
-                path: place.path().display().to_string(),
-                read_only: read_only(place.access()),
+            .map(|workspace| WorkspaceFact {
+                name: workspace.name().to_owned(),
+                path: workspace.path().display().to_string(),
+                read_only: read_only(workspace.access()),
             })
             .collect();
         workspaces.sort_by(|one, other| one.name.cmp(&other.name));
@@ -114,24 +120,28 @@ impl Tool for ReadSecret {
         title: "Read a secret",
         class: Class::Read,
         effect: Effect::NONE,
-        scope: Scope::Any,
+        workspaces: WorkspaceChoice::Optional,
         description: "Returns the value of a secret that the operator configured, by name. Commands \
             do not have it in their environment, and it is masked in the output of every other tool. \
             Use it only for what needs it, and never write it to a file.",
     };
 
-    async fn call(&self, call: &Call, input: SecretInput) -> Result<Reply<SecretFacts>, Failure> {
-        let workspace = call.chosen().map(|place| place.name());
+    async fn call(
+        &self,
+        context: &ToolContext,
+        input: SecretInput,
+    ) -> Result<Reply<SecretFacts>, Failure> {
+        let workspace = context.optional_workspace().map(|workspace| workspace.name());
         let name = input.name.trim();
-        let (secret, source) = call.toolbox.secrets.find(workspace, name)?;
+        let (secret, source) = context.toolbox.secrets.find(workspace, name)?;
         // It may have been put there since the server was started.
-        call.toolbox.refresh_redactor();
+        context.toolbox.refresh_redactor();
         let source = match source {
             SecretSource::Env => "env",
             SecretSource::File => "file",
         };
         let length = secret.expose().len();
-        info!(session = call.session.id(), name, length, source, "handed out a secret");
+        info!(session = context.session.id(), name, length, source, "handed out a secret");
         let facts = SecretFacts { name: name.to_owned(), source, length };
         Ok(Reply::text(secret.expose(), facts))
     }
@@ -154,13 +164,16 @@ impl Tool for ListSecrets {
         title: "List secrets",
         class: Class::Read,
         effect: Effect::NONE,
-        scope: Scope::Any,
+        workspaces: WorkspaceChoice::Optional,
         description: "Lists the names of the secrets that the operator configured, one per line, \
             without their values.",
     };
 
-    async fn call(&self, call: &Call, _: Nothing) -> Result<Reply<SecretNames>, Failure> {
-        let names = call.toolbox.secrets.names(call.chosen().map(|place| place.name()));
+    async fn call(&self, context: &ToolContext, _: Nothing) -> Result<Reply<SecretNames>, Failure> {
+        let names = context
+            .toolbox
+            .secrets
+            .names(context.optional_workspace().map(|workspace| workspace.name()));
         Ok(Reply::text(names.join("\n"), SecretNames { names }))
     }
 }

@@ -10,7 +10,7 @@ use axum::http::{Extensions, HeaderMap};
 use axum::routing::{MethodRouter, any};
 use carrel_domain::{Code, WorkspaceId};
 use carrel_mcp::{HttpOptions, Mounted, Offer, OfferServer, SessionOwner};
-use carrel_tools::{Answer, CallOptions, Content, Definition, Session};
+use carrel_tools::{CallOptions, Definition, Session, ToolContent, ToolResponse};
 use carrel_traces::TraceParent;
 use serde_json::{Map, Value, json};
 
@@ -89,7 +89,7 @@ impl Offer for Tools {
         name: &str,
         arguments: Map<String, Value>,
         options: CallOptions,
-    ) -> Answer {
+    ) -> ToolResponse {
         let Some(caller) = head.get::<Caller>() else {
             return refused(&Failed::new(Code::Unauthenticated, "nobody asks", json!({})));
         };
@@ -129,7 +129,7 @@ impl Tools {
         name: &str,
         mut arguments: Map<String, Value>,
         options: CallOptions,
-    ) -> Result<Answer, Failed> {
+    ) -> Result<ToolResponse, Failed> {
         let tool = find(name, "tools/list names them")?;
         let scope = scope_of(tool.about.class, tool.about.name);
         caller.check_scope(scope)?;
@@ -145,7 +145,7 @@ impl Tools {
     }
 
     /// Says which workspaces the caller may use.
-    async fn workspaces(&self, caller: &Caller) -> Result<Answer, Failed> {
+    async fn workspaces(&self, caller: &Caller) -> Result<ToolResponse, Failed> {
         let ids: Vec<WorkspaceId> = match &caller.coverage {
             Coverage::Only(ids) => ids.iter().copied().take(MAX_PAGE as usize).collect(),
             Coverage::All => {
@@ -164,7 +164,12 @@ impl Tools {
             .iter()
             .map(|(id, path)| json!({ "name": id, "path": path, "read_only": read_only }));
         let structured = json!({ "workspaces": facts.collect::<Vec<_>>() });
-        Ok(Answer { content: vec![Content::Text(text)], structured, data: None, is_error: false })
+        Ok(ToolResponse {
+            content: vec![ToolContent::Text(text)],
+            structured,
+            data: None,
+            is_error: false,
+        })
     }
 }
 
@@ -178,8 +183,13 @@ fn id(value: &Value) -> Result<WorkspaceId, Failed> {
     })
 }
 
-fn refused(failed: &Failed) -> Answer {
+fn refused(failed: &Failed) -> ToolResponse {
     let structured = failed.body().clone();
     let message = structured["error"]["message"].as_str().unwrap_or_default().to_owned();
-    Answer { content: vec![Content::Text(message)], structured, data: None, is_error: true }
+    ToolResponse {
+        content: vec![ToolContent::Text(message)],
+        structured,
+        data: None,
+        is_error: true,
+    }
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use carrel_domain::{Code, Network, WorkspaceId, whole};
-use carrel_tools::{Answer, CallOptions, Door, Session, Terms};
+use carrel_tools::{CallOptions, CommandSettings, Interface, Session, ToolResponse};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -72,7 +72,7 @@ impl Called<'_> {
         let _gone = cancel.clone().drop_guard();
         let session =
             Session::new(self.caller.subject.clone().unwrap_or_else(|| "rest".to_owned()));
-        let options = CallOptions { cancel, ..CallOptions::new(Door::Rest) };
+        let options = CallOptions { cancel, ..CallOptions::new(Interface::Rest) };
         let answer = self.answer(api, session, options).await?;
         if answer.is_error {
             return Err(Failed::of_tool(&answer));
@@ -87,7 +87,7 @@ impl Called<'_> {
         api: &Api,
         session: Arc<Session>,
         mut options: CallOptions,
-    ) -> Result<Answer, Failed> {
+    ) -> Result<ToolResponse, Failed> {
         let space = api.space(self.caller, self.scope, self.workspace).await?;
         let writes = self.scope != Scope::Read;
         let place = if writes { api.place().await? } else { api.look_place().await? };
@@ -95,7 +95,8 @@ impl Called<'_> {
         if writes && self.tool != "Delete" {
             api.inner.spaces.check_quota(&space).await?;
         }
-        options.terms = Terms { network: self.network, ..Terms::default() };
+        options.command_settings =
+            CommandSettings { network: self.network, ..CommandSettings::default() };
         let (tool, arguments) = (self.tool.to_owned(), self.arguments);
         // A request that is dropped drops no command: whoever waits for it has to end it, and its
         // place is free when it is over.

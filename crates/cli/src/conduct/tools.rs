@@ -12,8 +12,9 @@ use carrel_config::{AgentToolset, ConductorConfig, Workflow};
 use carrel_domain::{Network, WorkspaceAccess, message_of};
 use carrel_mcp::{content_for, plain_tool};
 use carrel_tools::{
-    CallOptions, Door, Events, GitOptions, Place, Progress, Registry, SECRET_TOOLS, Secrets,
-    Session, Terms, Toolbox, ToolboxOptions, Toolset, WorkspaceEntry, Workspaces,
+    AuditLog, CallOptions, CommandSettings, GitOptions, Interface, NamedWorkspace, Progress,
+    Registry, SECRET_TOOLS, Secrets, Session, Toolbox, ToolboxOptions, Toolset, WorkspaceEntry,
+    Workspaces,
 };
 use carrel_traces::TraceParent;
 use carrel_workspace::Runner;
@@ -25,7 +26,7 @@ use crate::toolbox::{self, UNNAMED};
 
 /// Makes tools for agents. Their events go to the data directory, once there are any.
 pub(super) fn maker(data: &Path) -> Arc<ToolsMaker> {
-    let (data, events) = (data.to_owned(), Arc::new(OnceLock::<Events>::new()));
+    let (data, events) = (data.to_owned(), Arc::new(OnceLock::<AuditLog>::new()));
     Arc::new(move |bench: Bench| {
         let config = bench.workflow.config.conductor.as_ref();
         let toolset = config.and_then(|config| toolset(config.agent.toolset));
@@ -54,7 +55,7 @@ fn toolset(choice: AgentToolset) -> Option<Toolset> {
 struct OwnTools {
     registry: Registry,
     session: Arc<Session>,
-    terms: Terms,
+    command_settings: CommandSettings,
     runner: Arc<Runner>,
     /// The span of the run: agents call from tasks that know none.
     under: Option<TraceParent>,
@@ -65,7 +66,7 @@ impl OwnTools {
         bench: Bench,
         config: &ConductorConfig,
         toolset: Toolset,
-        events: Events,
+        events: AuditLog,
     ) -> Result<Self, String> {
         let Bench { workflow, runner, workspace } = bench;
         let desk = workspace.desk().await.map_err(|error| message_of(&error))?;
@@ -74,7 +75,7 @@ impl OwnTools {
         let key = workspace.record().key.to_string();
         let name = if carrel_tools::is_workspace_name(&key) { key } else { UNNAMED.to_owned() };
         let (path, access) = (desk.path().to_owned(), access(config));
-        let place = Place::new(WorkspaceEntry { name: name.clone(), path, access }, desk);
+        let place = NamedWorkspace::new(WorkspaceEntry { name: name.clone(), path, access }, desk);
         let environment = runner.environment();
         let toolbox = Toolbox::new(ToolboxOptions {
             workspaces: Workspaces::new(vec![place]).map_err(|error| message_of(&error))?,
@@ -87,8 +88,9 @@ impl OwnTools {
         });
         let registry = Registry::new(toolbox, toolset).without(&SECRET_TOOLS);
         let session = Session::new(format!("agent:{name}"));
-        let (terms, under) = (terms(&workflow, config), carrel_traces::here());
-        Ok(Self { registry, session, terms, runner, under })
+        let (command_settings, under) =
+            (command_settings(&workflow, config), carrel_traces::here());
+        Ok(Self { registry, session, command_settings, runner, under })
     }
 }
 
@@ -102,16 +104,16 @@ fn access(config: &ConductorConfig) -> WorkspaceAccess {
 }
 
 /// Commands of tools reach no more than the agent itself, and tell nothing that it must not know.
-fn terms(workflow: &Workflow, config: &ConductorConfig) -> Terms {
+fn command_settings(workflow: &Workflow, config: &ConductorConfig) -> CommandSettings {
     let secrets = workflow.known_secrets().into_iter();
-    Terms {
+    CommandSettings {
         network_limit: Some(match config.agent.network {
             carrel_config::Network::None => Network::None,
             carrel_config::Network::Loopback => Network::Loopback,
             carrel_config::Network::Full => Network::Full,
         }),
         masked: secrets.map(|secret| ("workflow".to_owned(), secret)).collect(),
-        ..Terms::default()
+        ..CommandSettings::default()
     }
 }
 
@@ -135,9 +137,10 @@ impl Tools for OwnTools {
         let Value::Object(arguments) = arguments else {
             return ToolAnswer::failed(format!("the arguments of {name} have to be an object"));
         };
-        let (terms, under) = (self.terms.clone(), self.under);
+        let (command_settings, under) = (self.command_settings.clone(), self.under);
         let progress = progress.map(|news| Arc::new(Listener(news)) as Arc<dyn Progress>);
-        let options = CallOptions { door: Door::Agent, cancel, progress, terms, under };
+        let options =
+            CallOptions { interface: Interface::Agent, cancel, progress, command_settings, under };
         let answer = self.registry.call(&self.session, &name, arguments, options).await;
         let is_error = answer.is_error;
         let (content, facts) = content_for(client.as_deref(), answer);
@@ -148,7 +151,7 @@ impl Tools for OwnTools {
         let toolbox = self.registry.toolbox();
         toolbox.jobs.stop_all().await;
         for place in toolbox.workspaces.iter() {
-            if let Err(error) = self.runner.leave(place.desk()).await {
+            if let Err(error) = self.runner.leave(place.handle()).await {
                 warn!(error = message_of(&error), "could not clear up after the tools of an agent");
             }
         }

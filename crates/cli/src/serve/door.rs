@@ -11,7 +11,7 @@ use carrel_config::environment::{CARREL_WORKER_URL, WORKER_BIND_HOST, WORKER_HEA
 use carrel_domain::{Secret, SystemClock};
 use carrel_github::GitHub;
 use carrel_service::{HostedWorkspaces, Tasks, Worker};
-use carrel_tools::Events;
+use carrel_tools::AuditLog;
 use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -37,7 +37,7 @@ pub(crate) struct Inside<'a> {
     pub(crate) tasks: &'a Tasks,
     pub(crate) spaces: &'a HostedWorkspaces,
     pub(crate) hosts: &'a Arc<[String]>,
-    pub(crate) events: &'a Events,
+    pub(crate) events: &'a AuditLog,
     pub(crate) github: &'a GitHub,
 }
 

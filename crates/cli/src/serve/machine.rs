@@ -6,7 +6,7 @@ use std::sync::Arc;
 use carrel_config::Environment;
 use carrel_domain::{SystemClock, VolumeId};
 use carrel_service::{HostedWorkspaces, HostedWorkspacesOptions};
-use carrel_tools::{Events, GitOptions};
+use carrel_tools::{AuditLog, GitOptions};
 use carrel_workspace::{Commands, Purpose, Runner, diagnose};
 use serde_json::{Value, json};
 
@@ -26,7 +26,7 @@ const ONLY: [u8; 16] = [0; 16];
 pub(crate) struct Machine {
     pub(crate) spaces: HostedWorkspaces,
     /// Where events of tools and requests go.
-    pub(crate) events: Events,
+    pub(crate) events: AuditLog,
     runner: Runner,
     state: std::path::PathBuf,
 }
@@ -44,7 +44,7 @@ pub(crate) fn open(
     let runner = boundary::runner(arguments, loaded.policy, environment, Purpose::ManyCommands)?;
     let beside = || data.unwrap_or(Path::new(".")).join("workspaces");
     let root = settings.volume.clone().unwrap_or_else(beside);
-    let events = data.map_or_else(Events::none, toolbox::events_in);
+    let events = data.map_or_else(AuditLog::none, toolbox::events_in);
     let options = HostedWorkspacesOptions {
         root: root.clone(),
         volume: (!backend.is_shared()).then(|| VolumeId::from_bytes(ONLY)),

@@ -81,7 +81,7 @@ fn hear(way: Way) {
         // Events repeat no text of the client's.
         let tool = if *tool == "Raed" { "unknown" } else { tool };
         assert_eq!(
-            (&event["tool"], &event["door"], &event["outcome"], &event["code"]),
+            (&event["tool"], &event["interface"], &event["outcome"], &event["code"]),
             (&json!(tool), &json!(way.name()), &json!(outcome), code),
             "{event}"
         );
@@ -93,7 +93,7 @@ fn hear(way: Way) {
     let sandboxes = log.until("lifecycle.workspace.sandbox", 1);
     let event = &sandboxes[0];
     assert_eq!(
-        (&event["workspace"], &event["sandbox_root"], &event["read_only"], &event["door"]),
+        (&event["workspace"], &event["sandbox_root"], &event["read_only"], &event["interface"]),
         (&json!("workspace"), &json!(workspace), &json!(false), &json!(way.name()))
     );
     // A session enters a workspace once; each call of the command line is a session of its own.
@@ -104,7 +104,7 @@ fn hear(way: Way) {
     assert_eq!(profiles.len(), 1, "{profiles:?}");
     let event = &profiles[0];
     assert_eq!(
-        (&event["ecosystem"], &event["package_manager"], &event["directory"], &event["door"]),
+        (&event["ecosystem"], &event["package_manager"], &event["directory"], &event["interface"]),
         (&json!("rust"), &json!("cargo"), &json!("."), &json!(way.name()))
     );
     let test = event["test_command"].as_str().unwrap_or_default();

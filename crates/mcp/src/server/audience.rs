@@ -1,6 +1,6 @@
 //! Which half of an answer a client lets its model see.
 
-use carrel_tools::{Answer, Definition};
+use carrel_tools::{Definition, ToolResponse};
 use rmcp::RoleServer;
 use rmcp::model::{CallToolResult, ContentBlock, Tool};
 use rmcp::service::RequestContext;
@@ -82,7 +82,7 @@ pub fn plain_tool(definition: &Definition) -> Value {
 
 /// Puts an answer into words for the client of this name: the pieces of its content, and the facts if the
 /// client would not show them alone.
-pub fn content_for(client: Option<&str>, answer: Answer) -> (Vec<Value>, Option<Value>) {
+pub fn content_for(client: Option<&str>, answer: ToolResponse) -> (Vec<Value>, Option<Value>) {
     let audience = client.map_or(Audience::Both, Audience::named);
     let result = audience.result(encode::result(answer));
     (result.content.iter().map(|piece| json!(piece)).collect(), result.structured_content)

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use carrel_tools::{Answer, Class, Content, Definition, Effect, Registry};
+use carrel_tools::{Class, Definition, Effect, Registry, ToolContent, ToolResponse};
 use rmcp::model::{CallToolResult, ContentBlock, Tool, ToolAnnotations};
 
 /// How much of a session's name is shown: enough to tell sessions apart, too little to use one.
@@ -25,11 +25,11 @@ pub(super) fn tool(definition: &Definition) -> Tool {
 }
 
 /// Puts an answer into words of the protocol: bulk once in the content, facts beside it.
-pub(super) fn result(answer: Answer) -> CallToolResult {
-    let Answer { content, structured, data: _, is_error } = answer;
+pub(super) fn result(answer: ToolResponse) -> CallToolResult {
+    let ToolResponse { content, structured, data: _, is_error } = answer;
     let blocks = content.into_iter().map(|content| match content {
-        Content::Text(text) => ContentBlock::text(text),
-        Content::Image { mime, bytes } => ContentBlock::image(base64(&bytes), mime),
+        ToolContent::Text(text) => ContentBlock::text(text),
+        ToolContent::Image { mime, bytes } => ContentBlock::image(base64(&bytes), mime),
     });
     let blocks = blocks.collect();
     let mut result =

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use axum::http::Extensions;
 use axum::http::request::Parts;
 use carrel_domain::Code;
-use carrel_tools::{Answer, CallOptions, Definition, Door, Session};
+use carrel_tools::{CallOptions, Definition, Interface, Session, ToolResponse};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, Implementation, ListToolsResult,
     PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool,
@@ -36,7 +36,7 @@ pub trait Offer: fmt::Debug + Send + Sync + 'static {
         name: &str,
         arguments: Map<String, Value>,
         options: CallOptions,
-    ) -> Answer;
+    ) -> ToolResponse;
 
     /// Ends what a session left running.
     fn ended(&self, session: &Arc<Session>);
@@ -131,7 +131,7 @@ impl ServerHandler for OfferHandler {
         let session = self.session(head, &context);
         let (progress, news) = progress::channel(&context);
         let cancel = context.ct.clone();
-        let options = CallOptions { cancel, progress, ..CallOptions::new(Door::Http) };
+        let options = CallOptions { cancel, progress, ..CallOptions::new(Interface::Http) };
         let arguments = request.arguments.unwrap_or_default();
         let call = self.server.offer.call(head, &session, &request.name, arguments, options);
         let answer = progress::while_telling(call, news, &context.peer).await;

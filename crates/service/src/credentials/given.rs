@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use carrel_domain::Secret;
-use carrel_tools::{Credential, CredentialSource, Terms};
+use carrel_tools::{CommandSettings, Credential, CredentialSource};
 
 use super::content::{CredentialContent, GitToken};
 use super::ssh_key;
@@ -57,12 +57,12 @@ impl StepCredentials {
     }
 
     /// Puts everything where the step's tools find it.
-    pub(crate) fn fill(&self, terms: &mut Terms) {
-        terms.environment = self.variables.clone().into_iter().collect();
-        terms.ssh_key = self.ssh_key.as_ref().map(|(_, key)| key.clone());
-        terms.author = self.author.clone();
+    pub(crate) fn fill(&self, settings: &mut CommandSettings) {
+        settings.environment = self.variables.clone().into_iter().collect();
+        settings.ssh_key = self.ssh_key.as_ref().map(|(_, key)| key.clone());
+        settings.author = self.author.clone();
         if !self.tokens.is_empty() {
-            terms.credentials = Some(Arc::new(self.clone()));
+            settings.credentials = Some(Arc::new(self.clone()));
         }
     }
 

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use carrel_domain::{Code, Coded as _, Secret, TaskId, message_of};
 use carrel_store::EventKind;
-use carrel_tools::{Answer, CallOptions, Door, Session, Terms};
+use carrel_tools::{CallOptions, CommandSettings, Interface, Session, ToolResponse};
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -154,21 +154,21 @@ impl Actor<'_> {
         Some(called(tool, arguments))
     }
 
-    async fn call(&self, called: Called, cancel: &CancellationToken) -> Answer {
+    async fn call(&self, called: Called, cancel: &CancellationToken) -> ToolResponse {
         let (output, pieces) = mpsc::channel(WAITING_PIECES);
         let telling = self.tell_output(pieces);
-        let mut terms = Terms {
+        let mut command_settings = CommandSettings {
             network: self.step.network,
             timeout: Some(self.timeout),
             output: Some(output),
             masked: self.masked.to_vec(),
-            ..Terms::default()
+            ..CommandSettings::default()
         };
         if let Ok(given) = &self.given {
-            given.fill(&mut terms);
+            given.fill(&mut command_settings);
         }
         let cancel = cancel.clone();
-        let options = CallOptions { cancel, terms, ..CallOptions::new(Door::Task) };
+        let options = CallOptions { cancel, command_settings, ..CallOptions::new(Interface::Task) };
         let calling = async {
             let calling = self.space.call(self.session, &called.tool, called.arguments, options);
             // Tools without commands have no limit of their own.
@@ -199,7 +199,7 @@ impl Actor<'_> {
     }
 
     /// Says how a call ended. A command that ends with an error is a failed step.
-    fn judge(&self, answer: Answer) -> StepReport {
+    fn judge(&self, answer: ToolResponse) -> StepReport {
         if answer.is_error {
             let error = &answer.structured["error"];
             let message = error["message"].as_str().unwrap_or("the tool failed").to_owned();
@@ -343,10 +343,10 @@ const MAX_CONFIGURATION: u64 = 1 << 20;
 /// How much longer than its commands a call may take.
 const LATE: Duration = Duration::from_secs(5);
 
-fn late(timeout: Duration) -> Answer {
+fn late(timeout: Duration) -> ToolResponse {
     let message = format!("the step took longer than {} s", timeout.as_secs());
     let envelope = carrel_domain::ErrorEnvelope::new(Code::Timeout, message, json!({}));
-    Answer { content: Vec::new(), structured: json!(envelope), data: None, is_error: true }
+    ToolResponse { content: Vec::new(), structured: json!(envelope), data: None, is_error: true }
 }
 
 fn called(tool: &str, arguments: Value) -> Called {

@@ -11,7 +11,7 @@ use carrel_service::{
     OnEnqueueFailure, RedisBus, Sweep, TaskRequest, Tasks, Worker, WorkerOptions, WorkspaceSpec,
 };
 use carrel_store::{Event, EventKind, Sqlite, SqliteOptions, Store, Task};
-use carrel_tools::{Events, GitOptions};
+use carrel_tools::{AuditLog, GitOptions};
 use carrel_workspace::{Boundary, Commands, Purpose, Quota, Runner, RunnerOptions};
 use futures_util::StreamExt as _;
 use serde_json::Value;
@@ -83,7 +83,7 @@ impl Lab {
             runner,
             commands,
             environment,
-            events: Events::none(),
+            events: AuditLog::none(),
             git: GitOptions::default(),
             reserve: FreeSpaceReserve::Bytes(ByteSize::bytes(0)),
             clock: clock.clone(),

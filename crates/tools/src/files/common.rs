@@ -12,12 +12,12 @@ use carrel_workspace::{Amount, Runner, Writing};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::call::Call;
 use crate::failure::Failure;
-use crate::place::Place;
+use crate::named_workspace::NamedWorkspace;
+use crate::read_tracker::{ContentHash, FileKey, Need, ReadBefore, Seen};
 use crate::session::Session;
+use crate::tool_context::ToolContext;
 use crate::toolbox::Toolbox;
-use crate::tracker::{ContentHash, FileKey, Need, ReadBefore, Seen};
 
 /// A larger file is read in parts by a command, not as one text in memory.
 pub(crate) const MAX_FILE_BYTES: u64 = 32 << 20;
@@ -33,10 +33,10 @@ const MAX_NAME_BYTES: usize = 255;
 
 /// The files of a call: its workspace, what the session has read, and what is masked.
 #[derive(Clone, Debug)]
-pub(crate) struct Desk {
-    pub(crate) place: Arc<Place>,
+pub(crate) struct WorkspaceFiles {
+    pub(crate) workspace: Arc<NamedWorkspace>,
     pub(crate) session: Arc<Session>,
-    redactor: Arc<crate::redact::Redactor>,
+    redactor: Arc<crate::redaction::Redactor>,
     runner: Runner,
 }
 
@@ -77,23 +77,27 @@ pub(crate) struct ChangeFacts {
     pub(crate) removed: usize,
 }
 
-impl Desk {
-    pub(crate) fn of(call: &Call) -> Self {
-        Self::new(&call.toolbox, Arc::clone(call.place()), Arc::clone(&call.session))
+impl WorkspaceFiles {
+    pub(crate) fn of(context: &ToolContext) -> Self {
+        Self::new(&context.toolbox, Arc::clone(context.workspace()), Arc::clone(&context.session))
     }
 
-    pub(crate) fn new(toolbox: &Toolbox, place: Arc<Place>, session: Arc<Session>) -> Self {
+    pub(crate) fn new(
+        toolbox: &Toolbox,
+        workspace: Arc<NamedWorkspace>,
+        session: Arc<Session>,
+    ) -> Self {
         let (redactor, runner) = (toolbox.redactor(), toolbox.runner.clone());
-        Self { place, session, redactor, runner }
+        Self { workspace, session, redactor, runner }
     }
 
-    pub(crate) fn files(&self) -> &Root {
-        self.place.files()
+    pub(crate) fn root(&self) -> &Root {
+        self.workspace.files()
     }
 
     /// Lets one call at a time write files.
     pub(crate) fn writing(&self) -> Result<Writing<'_>, Failure> {
-        self.place.writing()
+        self.workspace.writing()
     }
 
     /// Reads a whole file.
@@ -104,23 +108,23 @@ impl Desk {
 
     /// Reads a whole file, for those who look at its contents later.
     pub(crate) fn open(&self, path: &Path) -> Result<Unhashed, Failure> {
-        let Held { bytes, metadata, file } = self.files().read_held(path, MAX_FILE_BYTES)?;
+        let Held { bytes, metadata, file } = self.root().read_held(path, MAX_FILE_BYTES)?;
         Ok(Unhashed { bytes, metadata, key: self.key(path)?, file })
     }
 
     /// Returns the one name of a file, whatever leads to it.
     pub(crate) fn key(&self, path: &Path) -> Result<FileKey, Failure> {
-        let found = match self.files().locate(path) {
+        let found = match self.root().locate(path) {
             // A new file has the name that it will get.
             Err(error) if error.is_not_found() => self.key_of_new(path)?,
             found => found?,
         };
-        Ok(FileKey::new(self.place.name(), &found))
+        Ok(FileKey::new(self.workspace.name(), &found))
     }
 
     fn key_of_new(&self, path: &Path) -> Result<PathBuf, Error> {
         let above = path.parent().filter(|above| !above.as_os_str().is_empty());
-        let above = match self.files().locate(above.unwrap_or(Path::new("."))) {
+        let above = match self.root().locate(above.unwrap_or(Path::new("."))) {
             Err(error) if error.is_not_found() => return Ok(path.to_owned()),
             above => above?,
         };
@@ -169,13 +173,13 @@ impl Desk {
         path: &Path,
         bytes: Option<&[u8]>,
     ) -> Result<(), Failure> {
-        let forbidden = self.runner.forbids_file(self.place.desk(), path, bytes);
+        let forbidden = self.runner.forbids_file(self.workspace.handle(), path, bytes);
         forbidden.map_or(Ok(()), |what| Err(runs_later(path, &what)))
     }
 
     /// Refuses to move something to where it would run later.
     pub(crate) fn check_move(&self, from: &Path, to: &Path) -> Result<(), Failure> {
-        let forbidden = self.runner.forbids_move(self.place.desk(), from, to)?;
+        let forbidden = self.runner.forbids_move(self.workspace.handle(), from, to)?;
         forbidden.map_or(Ok(()), |what| Err(runs_later(to, &what)))
     }
 
@@ -197,7 +201,7 @@ impl Desk {
     /// Writes what is to replace a file beside it. That takes longest, and nobody can see it.
     pub(crate) fn stage(&self, path: &Path, bytes: &[u8]) -> Result<AtomicFile, Failure> {
         self.check_later(path, bytes)?;
-        let mut file = self.files().begin_write(path, options())?;
+        let mut file = self.root().begin_write(path, options())?;
         file.append(bytes)?;
         file.settle()?;
         Ok(file)
@@ -205,7 +209,7 @@ impl Desk {
 
     /// Tells whether a file is still the one that was read.
     pub(crate) fn is_as_read(&self, path: &Path, then: &Metadata) -> Result<bool, Failure> {
-        let now = self.files().metadata(path)?;
+        let now = self.root().metadata(path)?;
         Ok((now.identity, now.changed) == (then.identity, then.changed))
     }
 
@@ -224,7 +228,7 @@ impl Desk {
             new_mode: mode,
             ..options()
         };
-        Ok(self.files().write(path, bytes, options)?)
+        Ok(self.root().write(path, bytes, options)?)
     }
 
     /// Refuses to write a file that the quota has no room for. One that takes no more than the file it
@@ -234,7 +238,7 @@ impl Desk {
         bytes: usize,
         replaced: Option<&Metadata>,
     ) -> Result<(), Failure> {
-        Ok(self.place.desk().room_for(growth(bytes, replaced))?)
+        Ok(self.workspace.handle().room_for(growth(bytes, replaced))?)
     }
 
     /// Makes the directories on the way to a file, none of which may hold credentials.
@@ -242,7 +246,7 @@ impl Desk {
         let Some(above) = path.parent().filter(|above| !above.as_os_str().is_empty()) else {
             return Ok(());
         };
-        match self.files().browse().metadata(above) {
+        match self.root().browse().metadata(above) {
             Ok(_) => Ok(()),
             Err(error) if error.is_not_found() => self.make_room(path),
             Err(error) => Err(error.into()),
@@ -254,7 +258,7 @@ impl Desk {
         check_name(path)?;
         match path.parent() {
             Some(above) if !above.as_os_str().is_empty() => {
-                Ok(self.files().create_directories(above, DIRECTORY_MODE)?)
+                Ok(self.root().create_directories(above, DIRECTORY_MODE)?)
             }
             Some(_) | None => Ok(()),
         }
@@ -337,11 +341,11 @@ pub(crate) fn shown(path: &Path) -> String {
 }
 
 /// Refuses a path that is not there to be used.
-pub(crate) fn path_of(desk: &Desk, name: &str, given: &str) -> Result<PathBuf, Failure> {
+pub(crate) fn path_of(files: &WorkspaceFiles, name: &str, given: &str) -> Result<PathBuf, Failure> {
     if given.is_empty() {
         return Err(Failure::argument(name, format!("{name} is required")));
     }
-    Ok(desk.place.relative(given))
+    Ok(files.workspace.relative(given))
 }
 
 /// Refuses a path whose last name cannot be one, before anything is made on the way to it.

@@ -5,13 +5,13 @@ use carrel_fsroot::FileKind;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::common::{Desk, path_of, shown};
+use super::common::{WorkspaceFiles, path_of, shown};
 use super::trash;
-use crate::answer::Reply;
 use crate::blocking::blocking;
-use crate::call::Call;
 use crate::failure::Failure;
-use crate::tool::{About, Class, Effect, Scope, Tool};
+use crate::response::Reply;
+use crate::tool::{About, Class, Effect, Tool, WorkspaceChoice};
+use crate::tool_context::ToolContext;
 
 /// Deletes a file or a directory.
 pub(super) struct Delete;
@@ -43,23 +43,23 @@ impl Tool for Delete {
         title: "Delete a file",
         class: Class::Write,
         effect: Effect::REPLACES,
-        scope: Scope::One,
+        workspaces: WorkspaceChoice::One,
         description: "Moves a file, a link or, with recursive, a directory into the workspace's \
             trash. The answer says where it is; Move brings it back. The last 200 deletions are kept, \
             up to 1 GiB or a quarter of the quota.",
     };
 
-    async fn call(&self, call: &Call, input: Input) -> Result<Reply<Facts>, Failure> {
-        let desk = Desk::of(call);
-        blocking(move || delete(&desk, &input)).await
+    async fn call(&self, context: &ToolContext, input: Input) -> Result<Reply<Facts>, Failure> {
+        let files = WorkspaceFiles::of(context);
+        blocking(move || delete(&files, &input)).await
     }
 }
 
-fn delete(desk: &Desk, input: &Input) -> Result<Reply<Facts>, Failure> {
-    let path = path_of(desk, "path", &input.path)?;
-    let files = desk.files();
-    let metadata = files.link_metadata(&path)?;
-    let located = files.locate(path.parent().unwrap_or(&path)).unwrap_or_default();
+fn delete(files: &WorkspaceFiles, input: &Input) -> Result<Reply<Facts>, Failure> {
+    let path = path_of(files, "path", &input.path)?;
+    let root = files.root();
+    let metadata = root.link_metadata(&path)?;
+    let located = root.locate(path.parent().unwrap_or(&path)).unwrap_or_default();
     if located.as_os_str().is_empty() && path.file_name().is_none() {
         let message = format!("refusing to delete {}: it is the workspace itself", input.path);
         return Err(Failure::new(Code::InvalidPath, message).with("path", input.path.as_str()));
@@ -68,21 +68,21 @@ fn delete(desk: &Desk, input: &Input) -> Result<Reply<Facts>, Failure> {
         let message = format!("{} is in the trash already; remove it with a command", input.path);
         return Err(Failure::new(Code::InvalidPath, message).with("path", input.path.as_str()));
     }
-    if metadata.kind == FileKind::Directory && !input.recursive && !files.list(&path)?.is_empty() {
+    if metadata.kind == FileKind::Directory && !input.recursive && !root.list(&path)?.is_empty() {
         let message =
             format!("{} is a directory with entries; set recursive to delete it", input.path);
         return Err(
             Failure::new(Code::DirectoryNotEmpty, message).with("path", input.path.as_str())
         );
     }
-    let writing = desk.writing()?;
-    let key = desk.key(&path).ok();
-    let target = trash::discard(desk, &path)?;
+    let writing = files.writing()?;
+    let key = files.key(&path).ok();
+    let target = trash::discard(files, &path)?;
     if let Some(key) = key {
-        desk.session.state().tracker.gone(&key);
+        files.session.state().tracker.gone(&key);
     }
     drop(writing);
-    trash::forget(desk);
+    trash::forget(files);
     let facts = Facts { path: shown(&path), trash: shown(&target) };
     let text = format!("deleted {}; it is now {}\n", input.path, facts.trash);
     Ok(Reply::text(text, facts))

@@ -17,14 +17,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::common::{
-    ChangeFacts, Desk, Unhashed, changes_now, compared, must_be_text, path_of, shown,
+    ChangeFacts, Unhashed, WorkspaceFiles, changes_now, compared, must_be_text, path_of, shown,
 };
-use crate::answer::Reply;
 use crate::blocking::blocking_and_leaving;
-use crate::call::Call;
 use crate::failure::Failure;
-use crate::tool::{About, Class, Effect, Scope, Tool};
-use crate::tracker::{ContentHash, Need};
+use crate::read_tracker::{ContentHash, Need};
+use crate::response::Reply;
+use crate::tool::{About, Class, Effect, Tool, WorkspaceChoice};
+use crate::tool_context::ToolContext;
 use crate::verify::feedback;
 
 /// How often a change is worked out while others may write the same file, before they have to wait.
@@ -72,18 +72,22 @@ impl Tool for Edit {
         title: "Edit a file",
         class: Class::Write,
         effect: Effect::REPLACES,
-        scope: Scope::One,
+        workspaces: WorkspaceChoice::One,
         description: "Replaces text in a file that this session has read. old_string must occur \
             exactly once, or set replace_all; add lines around it to make it unique. Line endings, \
             encoding and mode are kept. Returns a short diff. Several changes to one file are one \
             MultiEdit; changes to several files are one ApplyPatch.",
     };
 
-    async fn call(&self, call: &Call, input: EditInput) -> Result<Reply<EditFacts>, Failure> {
-        let desk = Desk::of(call);
+    async fn call(
+        &self,
+        context: &ToolContext,
+        input: EditInput,
+    ) -> Result<Reply<EditFacts>, Failure> {
+        let files = WorkspaceFiles::of(context);
         let EditInput { file_path, old_string, new_string, replace_all } = input;
         let edits = vec![find(old_string, new_string, replace_all)];
-        edit_and_ask(call, desk, file_path, edits).await
+        edit_and_ask(context, files, file_path, edits).await
     }
 }
 
@@ -126,16 +130,20 @@ impl Tool for MultiEdit {
         title: "Edit a file in several places",
         class: Class::Write,
         effect: Effect::REPLACES,
-        scope: Scope::One,
+        workspaces: WorkspaceChoice::One,
         description: "Makes several changes to one file that this session has read, all or none. \
             Each change replaces text (old_string, as Edit does) or whole lines (start_line to \
             end_line, best for large blocks). Returns a short diff.",
     };
 
-    async fn call(&self, call: &Call, input: MultiEditInput) -> Result<Reply<EditFacts>, Failure> {
-        let desk = Desk::of(call);
+    async fn call(
+        &self,
+        context: &ToolContext,
+        input: MultiEditInput,
+    ) -> Result<Reply<EditFacts>, Failure> {
+        let files = WorkspaceFiles::of(context);
         let edits = input.edits.into_iter().enumerate().map(one).collect::<Result<Vec<_>, _>>()?;
-        edit_and_ask(call, desk, input.file_path, edits).await
+        edit_and_ask(context, files, input.file_path, edits).await
     }
 }
 
@@ -172,24 +180,24 @@ fn one((index, edit): (usize, OneEdit)) -> Result<replace::Edit, Failure> {
 
 /// Makes the edits, and adds what the project's tools say about them.
 async fn edit_and_ask(
-    call: &Call,
-    desk: Desk,
+    context: &ToolContext,
+    files: WorkspaceFiles,
     file_path: String,
     edits: Vec<replace::Edit>,
 ) -> Result<Reply<EditFacts>, Failure> {
-    let toolbox = Arc::clone(&call.toolbox);
+    let toolbox = Arc::clone(&context.toolbox);
     let (mut reply, project) = blocking_and_leaving(move || {
-        let path = path_of(&desk, "file_path", &file_path)?;
+        let path = path_of(&files, "file_path", &file_path)?;
         // What leads nowhere has no project, however long it is looked for.
-        desk.files().metadata(&path)?;
-        let (project, limits) = feedback::project_and_limits(&desk.place, &toolbox, &path);
-        let (reply, left) = edit(&desk, &file_path, &edits, limits)?;
+        files.root().metadata(&path)?;
+        let (project, limits) = feedback::project_and_limits(&files.workspace, &toolbox, &path);
+        let (reply, left) = edit(&files, &file_path, &edits, limits)?;
         Ok(((reply, project), left))
     })
     .await?;
     if let Some(project) = &project {
         let path = PathBuf::from(&reply.facts.change.path);
-        let said = feedback::of_project(call, project, &path).await;
+        let said = feedback::of_project(context, project, &path).await;
         said.add_to(&mut reply.content, &mut reply.facts.change.hash);
     }
     Ok(reply)
@@ -197,7 +205,7 @@ async fn edit_and_ask(
 
 /// A change that was asked for.
 struct Asked<'a> {
-    desk: &'a Desk,
+    files: &'a WorkspaceFiles,
     path: PathBuf,
     /// The file as the caller wrote it.
     file_path: &'a str,
@@ -206,23 +214,23 @@ struct Asked<'a> {
 }
 
 fn edit(
-    desk: &Desk,
+    files: &WorkspaceFiles,
     file_path: &str,
     edits: &[replace::Edit],
     limits: Limits,
 ) -> Result<(Reply<EditFacts>, Left), Failure> {
-    let path = path_of(desk, "file_path", file_path)?;
+    let path = path_of(files, "file_path", file_path)?;
     for edit in edits {
         let (replace::Edit::Find { new, .. } | replace::Edit::Lines { new, .. }) = edit;
-        desk.check_masks(new, file_path)?;
+        files.check_masks(new, file_path)?;
     }
-    let asked = Asked { desk, path, file_path, edits, limits };
+    let asked = Asked { files, path, file_path, edits, limits };
     for _ in 0..MAX_FREE_TRIES {
-        if let Some(done) = asked.attempt(|| Ok(Some(desk.writing()?)))? {
+        if let Some(done) = asked.attempt(|| Ok(Some(files.writing()?)))? {
             return Ok(done);
         }
     }
-    let _writing = desk.writing()?;
+    let _writing = files.writing()?;
     asked.attempt(|| Ok(None))?.ok_or_else(|| changes_now(&asked.path))
 }
 
@@ -238,10 +246,10 @@ impl Asked<'_> {
         &self,
         lock: impl Fn() -> Result<Option<Writing<'l>>, Failure>,
     ) -> Result<Option<(Reply<EditFacts>, Left)>, Failure> {
-        let Self { desk, path, file_path, .. } = self;
+        let Self { files, path, file_path, .. } = self;
         let reading = lock()?;
-        let mut file = desk.open(path)?;
-        let read = desk.read_before(&file.key, "edit", file_path)?;
+        let mut file = files.open(path)?;
+        let read = files.read_before(&file.key, "edit", file_path)?;
         drop(reading);
         if let Err(failure) = must_be_text(&file.bytes, file_path) {
             read.must_be(ContentHash::of(&file.bytes), Need::Part)?;
@@ -259,13 +267,13 @@ impl Asked<'_> {
             must_be_known()?;
             Ok(Told::of(&before, &outcome, &bytes, &shown(path)))
         };
-        let (staged, told) = meanwhile(bytes.len(), tell, || desk.stage(path, &bytes))?;
+        let (staged, told) = meanwhile(bytes.len(), tell, || files.stage(path, &bytes))?;
         let writing = lock()?;
-        if !desk.is_as_read(path, &file.metadata)? {
+        if !files.is_as_read(path, &file.metadata)? {
             return Ok(None);
         }
         staged.commit()?;
-        let hash = desk.changed(&file.key, told.hash);
+        let hash = files.changed(&file.key, told.hash);
         drop(writing);
         let reply = told.reply(shown(path), file_path, hash, &outcome, bytes.len());
         drop(bytes);
@@ -276,7 +284,7 @@ impl Asked<'_> {
         let request = Request { limits: self.limits, ..Request::new(self.file_path, self.edits) };
         let outcome = replace::apply(before, &request);
         let outcome = outcome.map_err(|error| refused(error, self.file_path))?;
-        self.desk.check_room(outcome.document.encode().len(), Some(old))?;
+        self.files.check_room(outcome.document.encode().len(), Some(old))?;
         Ok(outcome)
     }
 }

@@ -5,14 +5,14 @@ use carrel_fsroot::{Collision, FileKind};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::common::{Desk, path_of, shown};
+use super::common::{WorkspaceFiles, path_of, shown};
 use super::trash;
-use crate::answer::Reply;
 use crate::blocking::blocking;
-use crate::call::Call;
 use crate::failure::Failure;
+use crate::response::Reply;
 use crate::text::line;
-use crate::tool::{About, Class, Effect, Scope, Tool};
+use crate::tool::{About, Class, Effect, Tool, WorkspaceChoice};
+use crate::tool_context::ToolContext;
 
 /// Moves or renames something.
 pub(super) struct Move;
@@ -48,39 +48,39 @@ impl Tool for Move {
         title: "Move a file",
         class: Class::Write,
         effect: Effect::REPLACES,
-        scope: Scope::One,
+        workspaces: WorkspaceChoice::One,
         description: "Moves or renames a file, a link or a directory inside the workspace. What \
             stands at the destination is left alone unless overwrite is set; then it goes to the \
             trash. In a git repository prefer `git mv` only if the index must know at once.",
     };
 
-    async fn call(&self, call: &Call, input: Input) -> Result<Reply<Facts>, Failure> {
-        let desk = Desk::of(call);
-        blocking(move || relocate(&desk, &input)).await
+    async fn call(&self, context: &ToolContext, input: Input) -> Result<Reply<Facts>, Failure> {
+        let files = WorkspaceFiles::of(context);
+        blocking(move || relocate(&files, &input)).await
     }
 }
 
-fn relocate(desk: &Desk, input: &Input) -> Result<Reply<Facts>, Failure> {
-    let source = path_of(desk, "source", &input.source)?;
-    let destination = path_of(desk, "destination", &input.destination)?;
-    let files = desk.files();
-    files.link_metadata(&source)?;
-    let writing = desk.writing()?;
-    desk.check_move(&source, &destination)?;
-    let replaced = match files.link_metadata(&destination) {
-        Ok(metadata) => Some(make_way(desk, input, &source, &destination, metadata.kind)?),
+fn relocate(files: &WorkspaceFiles, input: &Input) -> Result<Reply<Facts>, Failure> {
+    let source = path_of(files, "source", &input.source)?;
+    let destination = path_of(files, "destination", &input.destination)?;
+    let root = files.root();
+    root.link_metadata(&source)?;
+    let writing = files.writing()?;
+    files.check_move(&source, &destination)?;
+    let replaced = match root.link_metadata(&destination) {
+        Ok(metadata) => Some(make_way(files, input, &source, &destination, metadata.kind)?),
         Err(error) if error.is_not_found() => None,
         Err(error) => return Err(error.into()),
     };
-    let old = desk.key(&source).ok();
-    desk.make_room(&destination)?;
-    files.rename(&source, &destination, Collision::Refuse)?;
-    if let (Some(old), Ok(new)) = (old, desk.key(&destination)) {
-        desk.session.state().tracker.moved(&old, new);
+    let old = files.key(&source).ok();
+    files.make_room(&destination)?;
+    root.rename(&source, &destination, Collision::Refuse)?;
+    if let (Some(old), Ok(new)) = (old, files.key(&destination)) {
+        files.session.state().tracker.moved(&old, new);
     }
     drop(writing);
     if replaced.is_some() {
-        trash::forget(desk);
+        trash::forget(files);
     }
     let facts = Facts { source: shown(&source), destination: shown(&destination), replaced };
     let mut text = format!("moved {} to {}\n", input.source, input.destination);
@@ -92,7 +92,7 @@ fn relocate(desk: &Desk, input: &Input) -> Result<Reply<Facts>, Failure> {
 
 /// Puts what stands in the way into the trash, if that is wanted.
 fn make_way(
-    desk: &Desk,
+    files: &WorkspaceFiles,
     input: &Input,
     source: &std::path::Path,
     destination: &std::path::Path,
@@ -108,9 +108,9 @@ fn make_way(
             _ => "set overwrite to replace it",
         });
     }
-    let (from, to) = (desk.key(source)?, desk.key(destination)?);
+    let (from, to) = (files.key(source)?, files.key(destination)?);
     if from.path.starts_with(&to.path) || to.path.starts_with(&from.path) {
         return refuse("and one of the two holds the other");
     }
-    Ok(shown(&trash::discard(desk, destination)?))
+    Ok(shown(&trash::discard(files, destination)?))
 }

@@ -13,14 +13,14 @@ use carrel_workspace::Amount;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::common::{ChangeFacts, Desk, Loaded, compared, growth, is_missing, shown};
+use super::common::{ChangeFacts, Loaded, WorkspaceFiles, compared, growth, is_missing, shown};
 use super::trash;
-use crate::answer::Reply;
 use crate::blocking::blocking;
-use crate::call::Call;
 use crate::failure::Failure;
-use crate::tool::{About, Class, Effect, Scope, Tool};
-use crate::tracker::{ContentHash, Need};
+use crate::read_tracker::{ContentHash, Need};
+use crate::response::Reply;
+use crate::tool::{About, Class, Effect, Tool, WorkspaceChoice};
+use crate::tool_context::ToolContext;
 use crate::verify::feedback;
 
 /// The kind of a file in the mode that git gives, and what a plain file has there.
@@ -63,38 +63,38 @@ impl Tool for ApplyPatch {
         title: "Apply a patch",
         class: Class::Write,
         effect: Effect::REPLACES,
-        scope: Scope::One,
+        workspaces: WorkspaceChoice::One,
         description: "Applies a patch to one or several files, all or nothing: changes, new files, \
             deletions and renames. Files that it changes must have been read by this session. A hunk \
             that does not fit is named with the line that differs, and nothing is changed.",
     };
 
-    async fn call(&self, call: &Call, input: Input) -> Result<Reply<Facts>, Failure> {
-        let desk = Desk::of(call);
-        let mut reply = blocking(move || apply(&desk, &input.patch)).await?;
+    async fn call(&self, context: &ToolContext, input: Input) -> Result<Reply<Facts>, Failure> {
+        let files = WorkspaceFiles::of(context);
+        let mut reply = blocking(move || apply(&files, &input.patch)).await?;
         for changed in reply.facts.changed.iter_mut().take(MAX_ASKED) {
-            let said = feedback::of(call, Path::new(&changed.path)).await;
+            let said = feedback::of(context, Path::new(&changed.path)).await;
             said.add_to(&mut reply.content, &mut changed.hash);
         }
         Ok(reply)
     }
 }
 
-fn apply(desk: &Desk, text: &str) -> Result<Reply<Facts>, Failure> {
+fn apply(files: &WorkspaceFiles, text: &str) -> Result<Reply<Facts>, Failure> {
     let parsed = patch::parse(text)
         .map_err(|error| Failure::new(Code::PatchInvalid, format!("invalid patch: {error}")))?;
-    desk.check_masks(text, "a file")?;
+    files.check_masks(text, "a file")?;
     check_modes(&parsed)?;
-    let writing = desk.writing()?;
-    let before = load_all(desk, &parsed)?;
+    let writing = files.writing()?;
+    let before = load_all(files, &parsed)?;
     let changes = in_memory(&parsed, &before)?;
-    let after = after(desk, &changes);
-    check_room(desk, &before, &after)?;
-    let staged = stage(desk, &before, &after)?;
-    commit(desk, &before, staged)?;
-    let reply = report(desk, &before, &after, &changes);
+    let after = after(files, &changes);
+    check_room(files, &before, &after)?;
+    let staged = stage(files, &before, &after)?;
+    commit(files, &before, staged)?;
+    let reply = report(files, &before, &after, &changes);
     drop(writing);
-    trash::forget(desk);
+    trash::forget(files);
     Ok(reply)
 }
 
@@ -128,20 +128,20 @@ struct NewFile {
     mode: Option<u32>,
 }
 
-fn load_all(desk: &Desk, parsed: &Patch) -> Result<Before, Failure> {
+fn load_all(files: &WorkspaceFiles, parsed: &Patch) -> Result<Before, Failure> {
     let mut before = Before::new();
     for file in &parsed.files {
         for name in file.operation.source().into_iter().chain(file.operation.target()) {
             if before.contains_key(name) {
                 continue;
             }
-            let path = desk.place.relative(name);
+            let path = files.workspace.relative(name);
             let loaded =
-                if is_missing(desk.files(), &path)? { None } else { Some(desk.load(&path)?) };
+                if is_missing(files.root(), &path)? { None } else { Some(files.load(&path)?) };
             before.insert(name.to_owned(), loaded);
         }
         if let Some(Some(loaded)) = file.operation.source().map(|name| &before[name]) {
-            desk.check(loaded, Need::Part, "patch", file.operation.path())?;
+            files.check(loaded, Need::Part, "patch", file.operation.path())?;
         }
     }
     Ok(before)
@@ -164,33 +164,33 @@ fn in_memory(parsed: &Patch, before: &Before) -> Result<Vec<FileChange>, Failure
 }
 
 /// Sums up what becomes of each file, whatever happens to it on the way.
-fn after(desk: &Desk, changes: &[FileChange]) -> After {
+fn after(files: &WorkspaceFiles, changes: &[FileChange]) -> After {
     let mut after = After::new();
     for change in changes {
         match &change.operation {
             Operation::Delete { path } | Operation::Rename { from: path, .. } => {
-                after.insert(desk.place.relative(path), None);
+                after.insert(files.workspace.relative(path), None);
             }
             Operation::Create { .. } | Operation::Modify { .. } | Operation::Copy { .. } => {}
         }
         if let (Some(target), Some(document)) = (change.operation.target(), &change.after) {
             let (text, bytes) = (document.text().to_owned(), document.encode().into_owned());
             let mode = change.mode.map(|mode| mode & PERMISSIONS);
-            after.insert(desk.place.relative(target), Some(NewFile { text, bytes, mode }));
+            after.insert(files.workspace.relative(target), Some(NewFile { text, bytes, mode }));
         }
     }
     after
 }
 
 /// Refuses what all files together have no room for.
-fn check_room(desk: &Desk, before: &Before, after: &After) -> Result<(), Failure> {
+fn check_room(files: &WorkspaceFiles, before: &Before, after: &After) -> Result<(), Failure> {
     let mut all = Amount::default();
     for (path, new) in after {
         let Some(new) = new else { continue };
-        let more = growth(new.bytes.len(), existing(before, desk, path).map(|old| &old.metadata));
+        let more = growth(new.bytes.len(), existing(before, files, path).map(|old| &old.metadata));
         all = Amount { bytes: all.bytes + more.bytes, files: all.files + more.files };
     }
-    Ok(desk.place.desk().room_for(all)?)
+    Ok(files.workspace.handle().room_for(all)?)
 }
 
 /// A change that is ready and not yet visible.
@@ -200,26 +200,26 @@ enum Staged {
 }
 
 /// Writes everything beside its place. What fails here has changed nothing.
-fn stage(desk: &Desk, before: &Before, after: &After) -> Result<Vec<Staged>, Failure> {
+fn stage(files: &WorkspaceFiles, before: &Before, after: &After) -> Result<Vec<Staged>, Failure> {
     let mut staged = Vec::new();
     for (path, new) in after {
-        new.as_ref().map_or(Ok(()), |new| desk.check_later(path, &new.bytes))?;
+        new.as_ref().map_or(Ok(()), |new| files.check_later(path, &new.bytes))?;
     }
     for (path, new) in after {
         let Some(new) = new else {
             // A file that the patch made and removed again never was.
-            if desk.files().link_metadata(path).is_ok() {
+            if files.root().link_metadata(path).is_ok() {
                 staged.push(Staged::Remove(path.clone()));
             }
             continue;
         };
-        let exists = existing(before, desk, path).is_some();
+        let exists = existing(before, files, path).is_some();
         if !exists {
-            desk.make_room(path)?;
+            files.make_room(path)?;
         }
         let collision = if exists { Collision::Replace } else { Collision::Refuse };
         let options = WriteOptions { collision, new_mode: new.mode, ..WriteOptions::default() };
-        let mut file = desk.files().begin_write(path, options)?;
+        let mut file = files.root().begin_write(path, options)?;
         file.append(&new.bytes)?;
         file.settle()?;
         if let (true, Some(mode)) = (exists, new.mode) {
@@ -227,20 +227,20 @@ fn stage(desk: &Desk, before: &Before, after: &After) -> Result<Vec<Staged>, Fai
         }
         staged.push(Staged::Write(path.clone(), file));
     }
-    unchanged(desk, before)?;
+    unchanged(files, before)?;
     Ok(staged)
 }
 
-fn existing<'a>(before: &'a Before, desk: &Desk, path: &Path) -> Option<&'a Loaded> {
-    let found = before.iter().find(|(name, _)| desk.place.relative(name) == path);
+fn existing<'a>(before: &'a Before, files: &WorkspaceFiles, path: &Path) -> Option<&'a Loaded> {
+    let found = before.iter().find(|(name, _)| files.workspace.relative(name) == path);
     found.and_then(|(_, loaded)| loaded.as_ref())
 }
 
 /// Refuses to go on when somebody else has changed a file meanwhile.
-fn unchanged(desk: &Desk, before: &Before) -> Result<(), Failure> {
+fn unchanged(files: &WorkspaceFiles, before: &Before) -> Result<(), Failure> {
     for (name, loaded) in before {
         let Some(loaded) = loaded else { continue };
-        let now = desk.files().metadata(&desk.place.relative(name))?;
+        let now = files.root().metadata(&files.workspace.relative(name))?;
         if (now.identity, now.changed) != (loaded.metadata.identity, loaded.metadata.changed) {
             let message =
                 format!("refusing to patch {name}: it changes at this moment; Read it again");
@@ -251,19 +251,19 @@ fn unchanged(desk: &Desk, before: &Before) -> Result<(), Failure> {
 }
 
 /// Makes the changes visible, one after the other; when one fails, those before it are undone.
-fn commit(desk: &Desk, before: &Before, staged: Vec<Staged>) -> Result<(), Failure> {
+fn commit(files: &WorkspaceFiles, before: &Before, staged: Vec<Staged>) -> Result<(), Failure> {
     let mut done: Vec<Undo> = Vec::new();
     for change in staged {
         let undo = match change {
             Staged::Write(path, file) => {
                 file.commit().map(|()| Undo::Written(path)).map_err(Failure::from)
             }
-            Staged::Remove(path) => trash::discard(desk, &path).map(|now| Undo::Moved(path, now)),
+            Staged::Remove(path) => trash::discard(files, &path).map(|now| Undo::Moved(path, now)),
         };
         match undo {
             Ok(undo) => done.push(undo),
             Err(failure) => {
-                done.into_iter().rev().for_each(|undo| undo.run(desk, before));
+                done.into_iter().rev().for_each(|undo| undo.run(files, before));
                 return Err(failure.during("the patch was undone"));
             }
         }
@@ -278,13 +278,13 @@ enum Undo {
 }
 
 impl Undo {
-    fn run(self, desk: &Desk, before: &Before) {
+    fn run(self, files: &WorkspaceFiles, before: &Before) {
         let undone = match &self {
-            Self::Written(path) => match existing(before, desk, path) {
-                Some(loaded) => desk.files().write(path, &loaded.bytes, WriteOptions::default()),
-                None => desk.files().remove_file(path),
+            Self::Written(path) => match existing(before, files, path) {
+                Some(loaded) => files.root().write(path, &loaded.bytes, WriteOptions::default()),
+                None => files.root().remove_file(path),
             },
-            Self::Moved(path, now) => desk.files().rename(now, path, Collision::Refuse),
+            Self::Moved(path, now) => files.root().rename(now, path, Collision::Refuse),
         };
         if let Err(error) = undone {
             tracing::error!(%error, "could not undo a part of a patch");
@@ -292,13 +292,18 @@ impl Undo {
     }
 }
 
-fn report(desk: &Desk, before: &Before, after: &After, changes: &[FileChange]) -> Reply<Facts> {
+fn report(
+    files: &WorkspaceFiles,
+    before: &Before,
+    after: &After,
+    changes: &[FileChange],
+) -> Reply<Facts> {
     let (mut text, mut written, mut deleted) = (String::new(), Vec::new(), Vec::new());
     for (path, new) in after {
-        let old = existing(before, desk, path);
+        let old = existing(before, files, path);
         match (new, old) {
             (None, _) => {
-                forget(desk, path, old);
+                forget(files, path, old);
                 deleted.push(shown(path));
             }
             (Some(new), old) => {
@@ -311,7 +316,7 @@ fn report(desk: &Desk, before: &Before, after: &After, changes: &[FileChange]) -
                     path: name,
                     created: old.is_none(),
                     bytes: new.bytes.len(),
-                    hash: remember(desk, path, old, &new.bytes),
+                    hash: remember(files, path, old, &new.bytes),
                     added: diff.added,
                     removed: diff.removed,
                 });
@@ -333,18 +338,18 @@ fn report(desk: &Desk, before: &Before, after: &After, changes: &[FileChange]) -
     Reply::text(format!("{heading}\n\n{text}"), Facts { changed: written, deleted, moved_hunks })
 }
 
-fn forget(desk: &Desk, path: &Path, old: Option<&Loaded>) {
-    let key = old.map(|old| old.key.clone()).or_else(|| desk.key(path).ok());
+fn forget(files: &WorkspaceFiles, path: &Path, old: Option<&Loaded>) {
+    let key = old.map(|old| old.key.clone()).or_else(|| files.key(path).ok());
     if let Some(key) = key {
-        desk.session.state().tracker.gone(&key);
+        files.session.state().tracker.gone(&key);
     }
 }
 
 /// Remembers what the session has written, and returns what stands for it.
-fn remember(desk: &Desk, path: &Path, old: Option<&Loaded>, bytes: &[u8]) -> String {
+fn remember(files: &WorkspaceFiles, path: &Path, old: Option<&Loaded>, bytes: &[u8]) -> String {
     match old {
-        Some(old) => desk.changed(&old.key, ContentHash::of(bytes)),
+        Some(old) => files.changed(&old.key, ContentHash::of(bytes)),
         // What cannot be named any more has to be read again.
-        None => desk.wrote(path, bytes).unwrap_or_else(|_| ContentHash::of(bytes).short()),
+        None => files.wrote(path, bytes).unwrap_or_else(|_| ContentHash::of(bytes).short()),
     }
 }

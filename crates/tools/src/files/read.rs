@@ -5,14 +5,14 @@ use carrel_edit::{Content as FileContent, DEFAULT_CONTEXT, Selection, Window, Wi
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::common::{Desk, Loaded, path_of, shown};
-use crate::answer::{Content, Reply};
+use super::common::{Loaded, WorkspaceFiles, path_of, shown};
 use crate::blocking::blocking;
-use crate::call::Call;
 use crate::failure::Failure;
+use crate::read_tracker::Seen;
+use crate::response::{Reply, ToolContent};
 use crate::text::line;
-use crate::tool::{About, Class, Effect, Scope, Tool};
-use crate::tracker::Seen;
+use crate::tool::{About, Class, Effect, Tool, WorkspaceChoice};
+use crate::tool_context::ToolContext;
 
 /// A larger picture is refused: it would fill the answer.
 const MAX_IMAGE_BYTES: usize = 5 << 20;
@@ -71,32 +71,32 @@ impl Tool for Read {
         title: "Read a file",
         class: Class::Read,
         effect: Effect::NONE,
-        scope: Scope::One,
+        workspaces: WorkspaceChoice::One,
         description: "Shows a file with line numbers (number, tab, text), 2000 lines or 100 KB at a \
             time; a last line says when there is more and where to go on. Pictures are shown as \
             pictures. A file must be read before Edit or Write may change it, and again after \
             somebody else changed it. Line endings and encodings need no care: edits keep them.",
     };
 
-    async fn call(&self, call: &Call, input: Input) -> Result<Reply<Facts>, Failure> {
-        let desk = Desk::of(call);
-        blocking(move || show(&desk, &input)).await
+    async fn call(&self, context: &ToolContext, input: Input) -> Result<Reply<Facts>, Failure> {
+        let files = WorkspaceFiles::of(context);
+        blocking(move || show(&files, &input)).await
     }
 }
 
-fn show(desk: &Desk, input: &Input) -> Result<Reply<Facts>, Failure> {
+fn show(files: &WorkspaceFiles, input: &Input) -> Result<Reply<Facts>, Failure> {
     let selection = selection(input)?;
-    let path = path_of(desk, "file_path", &input.file_path)?;
-    let mut loaded = desk.load(&path)?;
+    let path = path_of(files, "file_path", &input.file_path)?;
+    let mut loaded = files.load(&path)?;
     let name = shown(&path);
     if let FileContent::Image(format) = FileContent::of(&loaded.bytes) {
-        return picture(desk, loaded, name, format.mime_type());
+        return picture(files, loaded, name, format.mime_type());
     }
     let bytes = loaded.bytes.len();
     let document = loaded.take_document(&name)?;
     let mut window =
         Window::of(&document, selection).map_err(|error| nothing_to_show(error, &name))?;
-    desk.saw(&loaded, &seen(&window));
+    files.saw(&loaded, &seen(&window));
     let mut text = std::mem::take(&mut window.text);
     if let Some(note) = window.note() {
         line(&mut text, &format!("[{note}]"));
@@ -159,7 +159,7 @@ fn endings(window: &Window) -> &'static str {
 }
 
 fn picture(
-    desk: &Desk,
+    files: &WorkspaceFiles,
     loaded: Loaded,
     path: String,
     mime: &'static str,
@@ -171,7 +171,7 @@ fn picture(
         );
         return Err(Failure::new(Code::TooLarge, message).with("path", path));
     }
-    desk.saw(&loaded, &Seen::Whole);
+    files.saw(&loaded, &Seen::Whole);
     let facts = Facts {
         path,
         kind: mime.into(),
@@ -185,5 +185,5 @@ fn picture(
         encoding: None,
         line_endings: None,
     };
-    Ok(Reply::new(vec![Content::Image { mime, bytes: loaded.bytes }], facts))
+    Ok(Reply::new(vec![ToolContent::Image { mime, bytes: loaded.bytes }], facts))
 }

@@ -10,13 +10,13 @@ use carrel_search::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::answer::Reply;
 use crate::blocking::blocking;
-use crate::call::Call;
 use crate::failure::Failure;
-use crate::place::Place;
+use crate::named_workspace::NamedWorkspace;
+use crate::response::Reply;
 use crate::text::line;
-use crate::tool::{About, Class, Effect, Scope, Tool};
+use crate::tool::{About, Class, Effect, Tool, WorkspaceChoice};
+use crate::tool_context::ToolContext;
 
 /// What one answer has at most.
 const MAX_OUTPUT_BYTES: usize = 100 * 1024;
@@ -29,15 +29,17 @@ const MAX_LISTED: usize = 5000;
 
 /// Runs a search on a thread of its own; a caller that gives up ends it.
 pub(crate) async fn searching<T: Send + 'static>(
-    call: &Call,
-    search: impl FnOnce(&Arc<Place>, &Cancel) -> Result<T, carrel_search::Error> + Send + 'static,
+    context: &ToolContext,
+    search: impl FnOnce(&Arc<NamedWorkspace>, &Cancel) -> Result<T, carrel_search::Error>
+    + Send
+    + 'static,
 ) -> Result<T, Failure> {
-    let (place, cancel) = (Arc::clone(call.place()), Cancel::new());
+    let (workspace, cancel) = (Arc::clone(context.workspace()), Cancel::new());
     let flag = cancel.clone();
-    let mut work = Box::pin(blocking(move || Ok(search(&place, &flag)?)));
+    let mut work = Box::pin(blocking(move || Ok(search(&workspace, &flag)?)));
     tokio::select! {
         done = &mut work => done,
-        () = call.cancel().cancelled() => {
+        () = context.cancel().cancelled() => {
             cancel.cancel();
             work.await
         }
@@ -46,14 +48,14 @@ pub(crate) async fn searching<T: Send + 'static>(
 
 /// Returns where to search, as the caller named it.
 pub(crate) fn scope_of<'a>(
-    place: &'a Place,
+    workspace: &'a NamedWorkspace,
     path: Option<&str>,
     hidden: bool,
     ignored: bool,
 ) -> Where<'a> {
-    let path = path.map(|path| place.relative(path)).unwrap_or_default();
+    let path = path.map(|path| workspace.relative(path)).unwrap_or_default();
     let path = if path == std::path::Path::new(".") { PathBuf::new() } else { path };
-    Where { hidden, ignored, ..Where::at(place.files(), path) }
+    Where { hidden, ignored, ..Where::at(workspace.files(), path) }
 }
 
 /// A file that could not be read.
@@ -182,20 +184,24 @@ impl Tool for Grep {
         title: "Search in files",
         class: Class::Read,
         effect: Effect::NONE,
-        scope: Scope::OneOrAll,
+        workspaces: WorkspaceChoice::OneOrAll,
         description: "Searches the text of files with a regular expression, with ripgrep's engine: \
             `path:line:text`, context lines as `path-line-text`. Leaves out hidden files and what \
             .gitignore names, unless hidden or ignored is set. The order is always the same, so \
             answers can be paged with offset. Use files_with_matches for where, count for how often.",
     };
 
-    async fn call(&self, call: &Call, input: GrepInput) -> Result<Reply<GrepFacts>, Failure> {
+    async fn call(
+        &self,
+        context: &ToolContext,
+        input: GrepInput,
+    ) -> Result<Reply<GrepFacts>, Failure> {
         if input.pattern.is_empty() {
             return Err(Failure::argument("pattern", "pattern is required"));
         }
         let request = request(&input);
-        let report = searching(call, move |place, cancel| {
-            let scope = scope_of(place, input.path.as_deref(), input.hidden, input.ignored);
+        let report = searching(context, move |workspace, cancel| {
+            let scope = scope_of(workspace, input.path.as_deref(), input.hidden, input.ignored);
             carrel_search::grep(&scope, &request, cancel)
         });
         let report = report.await?;
@@ -301,13 +307,17 @@ impl Tool for Glob {
         title: "Find files",
         class: Class::Read,
         effect: Effect::NONE,
-        scope: Scope::OneOrAll,
+        workspaces: WorkspaceChoice::OneOrAll,
         description: "Finds files by their names: one path per line, relative to the workspace, the \
             last changed first. Leaves out hidden files and what .gitignore names, unless hidden or \
             ignored is set.",
     };
 
-    async fn call(&self, call: &Call, input: GlobInput) -> Result<Reply<GlobFacts>, Failure> {
+    async fn call(
+        &self,
+        context: &ToolContext,
+        input: GlobInput,
+    ) -> Result<Reply<GlobFacts>, Failure> {
         if input.pattern.is_empty() {
             return Err(Failure::argument("pattern", "pattern is required"));
         }
@@ -317,8 +327,8 @@ impl Tool for Glob {
             limit: limit.unwrap_or(carrel_search::DEFAULT_GLOB_LIMIT).min(MAX_GLOB_FILES),
             ..GlobRequest::new(&input.pattern)
         };
-        let report = searching(call, move |place, cancel| {
-            let scope = scope_of(place, input.path.as_deref(), input.hidden, input.ignored);
+        let report = searching(context, move |workspace, cancel| {
+            let scope = scope_of(workspace, input.path.as_deref(), input.hidden, input.ignored);
             carrel_search::glob(&scope, &request, cancel)
         });
         let report = report.await?;
@@ -378,13 +388,13 @@ impl Tool for Ls {
         title: "List a directory",
         class: Class::Read,
         effect: Effect::NONE,
-        scope: Scope::One,
+        workspaces: WorkspaceChoice::One,
         description: "Lists what is in a directory, one path per line, relative to the workspace: \
             directories end in `/`, links show where they point. Hidden and ignored entries are \
             listed too, unless visible_only is set; `.git` and node_modules are named and not entered.",
     };
 
-    async fn call(&self, call: &Call, input: LsInput) -> Result<Reply<LsFacts>, Failure> {
+    async fn call(&self, context: &ToolContext, input: LsInput) -> Result<Reply<LsFacts>, Failure> {
         let limit = input.limit.filter(|limit| *limit > 0);
         let request = ListRequest {
             depth: input.depth.unwrap_or(1),
@@ -392,9 +402,9 @@ impl Tool for Ls {
             limit: limit.unwrap_or(carrel_search::DEFAULT_LIST_LIMIT).min(MAX_LISTED),
             ..ListRequest::default()
         };
-        let report = searching(call, move |place, cancel| {
+        let report = searching(context, move |workspace, cancel| {
             let all = !input.visible_only;
-            let scope = scope_of(place, input.path.as_deref(), all, all);
+            let scope = scope_of(workspace, input.path.as_deref(), all, all);
             carrel_search::list(&scope, &request, cancel)
         });
         let report = report.await?;

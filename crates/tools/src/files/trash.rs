@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use carrel_domain::{Clock as _, SystemClock};
 use carrel_fsroot::{Collision, FileKind, Root, UsageLimit, WriteOptions};
 
-use super::common::Desk;
+use super::common::WorkspaceFiles;
 use crate::failure::Failure;
 
 /// The name of the directory.
@@ -26,15 +26,15 @@ const MAX_KEPT_BYTES: u64 = 1 << 30;
 
 /// Moves something into the trash, and returns where it is now. [`forget`] makes room for it when
 /// others need not wait any more.
-pub(super) fn discard(desk: &Desk, path: &Path) -> Result<PathBuf, Failure> {
-    let files = desk.files();
-    prepare(files)?;
-    let directory = new_place(files, weight(files, path))?;
+pub(super) fn discard(files: &WorkspaceFiles, path: &Path) -> Result<PathBuf, Failure> {
+    let root = files.root();
+    prepare(root)?;
+    let directory = new_place(root, weight(root, path))?;
     let name = path.file_name().map_or_else(|| "unnamed".into(), std::borrow::ToOwned::to_owned);
     let target = directory.join(name);
-    if let Err(error) = files.rename(path, &target, Collision::Refuse) {
+    if let Err(error) = root.rename(path, &target, Collision::Refuse) {
         // Nobody else knows the directory yet.
-        let _ = files.remove_directory(&directory);
+        let _ = root.remove_directory(&directory);
         return Err(error.into());
     }
     Ok(target)
@@ -84,18 +84,18 @@ fn new_place(files: &Root, bytes: u64) -> Result<PathBuf, Failure> {
 }
 
 /// Removes what was deleted longest ago. What cannot be removed now is tried again next time.
-pub(super) fn forget(desk: &Desk) {
-    let files = desk.files();
-    let Ok(mut entries) = files.list(Path::new(TRASH)) else { return };
+pub(super) fn forget(files: &WorkspaceFiles) {
+    let root = files.root();
+    let Ok(mut entries) = root.list(Path::new(TRASH)) else { return };
     entries.retain(|entry| entry.kind == FileKind::Directory);
     entries.sort_by(|one, other| other.name.cmp(&one.name));
-    let quarter = desk.place.desk().quota().map(|quota| quota.bytes.as_u64() / 4);
+    let quarter = files.workspace.handle().quota().map(|quota| quota.bytes.as_u64() / 4);
     let limit = quarter.unwrap_or(u64::MAX).min(MAX_KEPT_BYTES);
     let mut bytes = 0_u64;
     for (index, entry) in entries.iter().enumerate() {
         bytes = bytes.saturating_add(recorded_weight(&entry.name));
         if index >= MAX_KEPT || (index > 0 && bytes > limit) {
-            let _ = files.remove_tree(&Path::new(TRASH).join(&entry.name));
+            let _ = root.remove_tree(&Path::new(TRASH).join(&entry.name));
         }
     }
 }

@@ -10,10 +10,10 @@ use carrel_fsroot::{AtomicFile, WriteOptions};
 use carrel_workspace::{Amount, Reservation};
 use sha2::{Digest as _, Sha256};
 
-use super::common::{Desk, check_name, shown};
+use super::common::{WorkspaceFiles, check_name, shown};
 use crate::blocking::blocking;
 use crate::failure::Failure;
-use crate::place::Place;
+use crate::named_workspace::NamedWorkspace;
 use crate::registry::check_restored;
 use crate::session::Session;
 use crate::toolbox::Toolbox;
@@ -27,7 +27,7 @@ const MAX_LOOKED_INTO: usize = 1 << 20;
 /// A file that arrives.
 #[derive(Debug)]
 pub struct Upload {
-    desk: Desk,
+    files: WorkspaceFiles,
     path: PathBuf,
     /// None once it has its name.
     file: Option<AtomicFile>,
@@ -43,7 +43,7 @@ pub struct Upload {
 
 /// What is known of a file that has arrived.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Arrived {
+pub struct UploadedFile {
     /// Where it is, relative to the workspace.
     pub path: String,
     /// How large it is.
@@ -54,14 +54,14 @@ impl Upload {
     /// Begins, and takes room for as much as is known to come.
     pub async fn begin(
         toolbox: &Toolbox,
-        place: &Arc<Place>,
+        workspace: &Arc<NamedWorkspace>,
         path: &str,
         expected: Option<u64>,
     ) -> Result<Self, Failure> {
-        toolbox.runner.take_trust(place.desk()).await?;
-        let path = place.relative(path);
-        let desk = Desk::new(toolbox, Arc::clone(place), Session::new("upload"));
-        blocking(move || begin(&desk, path, expected.unwrap_or(0))).await
+        toolbox.runner.take_trust(workspace.handle()).await?;
+        let path = workspace.relative(path);
+        let files = WorkspaceFiles::new(toolbox, Arc::clone(workspace), Session::new("upload"));
+        blocking(move || begin(&files, path, expected.unwrap_or(0))).await
     }
 
     /// Writes a part. It may wait for the disk.
@@ -84,7 +84,7 @@ impl Upload {
         if needed == 0 {
             return Ok(());
         }
-        let reserve = |bytes| self.desk.place.desk().reserve(Amount { bytes, files: 0 });
+        let reserve = |bytes| self.files.workspace.handle().reserve(Amount { bytes, files: 0 });
         // What is not needed must not be why the last part does not fit.
         let more = reserve(needed.max(STEP_BYTES)).or_else(|_| reserve(needed))?;
         self.room.extend(more);
@@ -97,29 +97,29 @@ impl Upload {
     }
 
     /// Gives the file its name.
-    pub async fn finish(self, toolbox: &Toolbox) -> Result<Arrived, Failure> {
-        let (runner, place) = (toolbox.runner.clone(), Arc::clone(&self.desk.place));
+    pub async fn finish(self, toolbox: &Toolbox) -> Result<UploadedFile, Failure> {
+        let (runner, workspace) = (toolbox.runner.clone(), Arc::clone(&self.files.workspace));
         let arrived = blocking(move || self.commit()).await?;
-        check_restored(&runner.settle_trust(place.desk()).await?)?;
+        check_restored(&runner.settle_trust(workspace.handle()).await?)?;
         Ok(arrived)
     }
 
-    fn commit(mut self) -> Result<Arrived, Failure> {
+    fn commit(mut self) -> Result<UploadedFile, Failure> {
         let shown = shown(&self.path);
         if let Some(text) = self.start.as_deref().and_then(|start| str::from_utf8(start).ok()) {
-            self.desk.check_masks(text, &shown)?;
+            self.files.check_masks(text, &shown)?;
         }
         if let Some(file) = &mut self.file {
             file.settle()?;
         }
-        let desk = self.desk.clone();
-        let _writing = desk.writing()?;
-        desk.check_unread_later(&self.path, self.start.as_deref())?;
+        let files = self.files.clone();
+        let _writing = files.writing()?;
+        files.check_unread_later(&self.path, self.start.as_deref())?;
         if let Some(file) = self.file.take() {
             file.commit()?;
         }
         self.made.clear();
-        Ok(Arrived { path: shown, bytes: self.written })
+        Ok(UploadedFile { path: shown, bytes: self.written })
     }
 }
 
@@ -128,23 +128,22 @@ impl Drop for Upload {
         drop(self.file.take());
         for directory in &self.made {
             // Others may have put something there by now.
-            let _ = self.desk.files().remove_directory(directory);
+            let _ = self.files.root().remove_directory(directory);
         }
     }
 }
 
-fn begin(desk: &Desk, path: PathBuf, expected: u64) -> Result<Upload, Failure> {
+fn begin(files: &WorkspaceFiles, path: PathBuf, expected: u64) -> Result<Upload, Failure> {
     check_name(&path)?;
-    let files = desk.files().browse();
-    let replaces = match files.metadata(&path) {
+    let replaces = match files.root().browse().metadata(&path) {
         Ok(_) => true,
         Err(error) if error.is_not_found() => false,
         Err(error) => return Err(error.into()),
     };
-    let files = u64::from(!replaces);
-    let room = desk.place.desk().reserve(Amount { bytes: expected, files })?;
+    let new_files = u64::from(!replaces);
+    let room = files.workspace.handle().reserve(Amount { bytes: expected, files: new_files })?;
     let mut upload = Upload {
-        desk: desk.clone(),
+        files: files.clone(),
         path,
         file: None,
         made: Vec::new(),
@@ -153,20 +152,20 @@ fn begin(desk: &Desk, path: PathBuf, expected: u64) -> Result<Upload, Failure> {
         room,
         start: Some(Vec::new()),
     };
-    let writing = desk.writing()?;
-    upload.made = missing_above(desk, &upload.path);
-    desk.make_way(&upload.path)?;
+    let writing = files.writing()?;
+    upload.made = missing_above(files, &upload.path);
+    files.make_way(&upload.path)?;
     drop(writing);
-    let files = desk.files().browse();
-    upload.file = Some(files.begin_write(&upload.path, WriteOptions::default())?);
+    let root = files.root().browse();
+    upload.file = Some(root.begin_write(&upload.path, WriteOptions::default())?);
     upload.room.used(Amount { bytes: 0, files: 1 });
     Ok(upload)
 }
 
 /// Returns the directories on the way to a file that are not there, the innermost first.
-fn missing_above(desk: &Desk, path: &Path) -> Vec<PathBuf> {
+fn missing_above(files: &WorkspaceFiles, path: &Path) -> Vec<PathBuf> {
     let above = path.ancestors().skip(1).filter(|above| !above.as_os_str().is_empty());
     let is_missing =
-        |above: &&Path| desk.files().metadata(above).is_err_and(|error| error.is_not_found());
+        |above: &&Path| files.root().metadata(above).is_err_and(|error| error.is_not_found());
     above.take_while(is_missing).map(Path::to_owned).collect()
 }

@@ -6,13 +6,13 @@ use carrel_edit::{Document, EndingStyle};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::common::{ChangeFacts, Desk, Loaded, compared, is_missing, path_of, shown};
-use crate::answer::Reply;
+use super::common::{ChangeFacts, Loaded, WorkspaceFiles, compared, is_missing, path_of, shown};
 use crate::blocking::blocking;
-use crate::call::Call;
 use crate::failure::Failure;
-use crate::tool::{About, Class, Effect, Scope, Tool};
-use crate::tracker::Need;
+use crate::read_tracker::Need;
+use crate::response::Reply;
+use crate::tool::{About, Class, Effect, Tool, WorkspaceChoice};
+use crate::tool_context::ToolContext;
 use crate::verify::feedback;
 
 /// Writes a whole file.
@@ -36,34 +36,38 @@ impl Tool for Write {
         title: "Write a file",
         class: Class::Write,
         effect: Effect { destructive: true, idempotent: true, open_world: false },
-        scope: Scope::One,
+        workspaces: WorkspaceChoice::One,
         description: "Makes a file, or replaces all of one that this session has read completely. \
             Mode, owner, encoding and line endings of a file that exists are kept. To change a part \
             of a file use Edit.",
     };
 
-    async fn call(&self, call: &Call, input: Input) -> Result<Reply<ChangeFacts>, Failure> {
-        let desk = Desk::of(call);
-        let mut reply = blocking(move || write(&desk, &input)).await?;
-        let said = feedback::of(call, Path::new(&reply.facts.path)).await;
+    async fn call(
+        &self,
+        context: &ToolContext,
+        input: Input,
+    ) -> Result<Reply<ChangeFacts>, Failure> {
+        let files = WorkspaceFiles::of(context);
+        let mut reply = blocking(move || write(&files, &input)).await?;
+        let said = feedback::of(context, Path::new(&reply.facts.path)).await;
         said.add_to(&mut reply.content, &mut reply.facts.hash);
         Ok(reply)
     }
 }
 
-fn write(desk: &Desk, input: &Input) -> Result<Reply<ChangeFacts>, Failure> {
-    let path = path_of(desk, "file_path", &input.file_path)?;
-    desk.check_masks(&input.content, &input.file_path)?;
-    let writing = desk.writing()?;
-    let (old, bytes) = if is_missing(desk.files(), &path)? {
+fn write(files: &WorkspaceFiles, input: &Input) -> Result<Reply<ChangeFacts>, Failure> {
+    let path = path_of(files, "file_path", &input.file_path)?;
+    files.check_masks(&input.content, &input.file_path)?;
+    let writing = files.writing()?;
+    let (old, bytes) = if is_missing(files.root(), &path)? {
         let bytes = input.content.clone().into_bytes();
-        desk.create(&path, &bytes, None)?;
+        files.create(&path, &bytes, None)?;
         (None, bytes)
     } else {
-        let (old, bytes) = overwrite(desk, &path, input)?;
+        let (old, bytes) = overwrite(files, &path, input)?;
         (Some(old), bytes)
     };
-    let hash = desk.wrote(&path, &bytes)?;
+    let hash = files.wrote(&path, &bytes)?;
     drop(writing);
     let name = shown(&path);
     let (diff, text) = compared(old.as_deref(), &input.content, &name);
@@ -85,11 +89,15 @@ fn write(desk: &Desk, input: &Input) -> Result<Reply<ChangeFacts>, Failure> {
 }
 
 /// Replaces a file, and returns its old text and its new bytes.
-fn overwrite(desk: &Desk, path: &Path, input: &Input) -> Result<(String, Vec<u8>), Failure> {
-    let loaded = desk.load(path)?;
-    desk.check(&loaded, Need::Whole, "overwrite", &input.file_path)?;
+fn overwrite(
+    files: &WorkspaceFiles,
+    path: &Path,
+    input: &Input,
+) -> Result<(String, Vec<u8>), Failure> {
+    let loaded = files.load(path)?;
+    files.check(&loaded, Need::Whole, "overwrite", &input.file_path)?;
     let (old, bytes) = stored(&loaded, &input.content);
-    desk.replace(path, &loaded, &bytes)?;
+    files.replace(path, &loaded, &bytes)?;
     Ok((old, bytes))
 }
 

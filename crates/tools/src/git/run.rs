@@ -17,12 +17,12 @@ use super::peer::{self, Contact, Copy, Identity};
 use super::repository::{self, Repository};
 use super::settings::{Found, Settings, unreadable};
 use super::show::{self, Facts, Ran};
-use crate::answer::Reply;
 use crate::blocking::blocking;
-use crate::call::Call;
 use crate::failure::Failure;
-use crate::place::Place;
+use crate::named_workspace::NamedWorkspace;
+use crate::response::Reply;
 use crate::shell::{Launch, command_data, scrubbed};
+use crate::tool_context::ToolContext;
 
 const DEFAULT_TIMEOUT: u64 = 120;
 
@@ -72,14 +72,14 @@ impl Request {
 
 /// Runs git: every word is checked, nothing that the repository configures runs, and what git prints
 /// is in the answer. That git fails is data.
-pub(crate) async fn run(call: &Call, request: Request) -> Result<Reply<Facts>, Failure> {
-    let site = Site::at(call, request.directory.as_deref()).await?;
+pub(crate) async fn run(context: &ToolContext, request: Request) -> Result<Reply<Facts>, Failure> {
+    let site = Site::at(context, request.directory.as_deref()).await?;
     let checked = site.on_ground(|ground| check(request.operation, &request.words, ground))?;
     if request.access == WorkspaceAccess::ReadOnly && checked.access != WorkspaceAccess::ReadOnly {
-        return Err(changes(call, &request));
+        return Err(changes(context, &request));
     }
     let mut settings = Settings::new();
-    request.author.or(&call.options.terms.author).tell(&mut settings)?;
+    request.author.or(&context.options.command_settings.author).tell(&mut settings)?;
     if checked.shape == Shape::Commit {
         // The whole name of the new commit.
         settings.setting("core.abbrev", "no");
@@ -112,19 +112,19 @@ pub(crate) async fn run(call: &Call, request: Request) -> Result<Reply<Facts>, F
         inherited: contact.handovers.into_iter().map(|handover| handover.descriptor).collect(),
         ..Launch::new(CommandForm::Argv(argv.into_iter().map(Into::into).collect()), name)
     };
-    let shell = launch.start(call).await.map_err(|failure| match failure.code {
+    let shell = launch.start(context).await.map_err(|failure| match failure.code {
         Code::NetworkRefused => {
             failure.during(&format!("git {} needs the network", request.operation.as_str()))
         }
         _ => failure,
     })?;
-    let completed = shell.over(call).await?;
+    let completed = shell.over(context).await?;
     let ran = Ran {
         checked: &checked,
         completed,
         seconds,
         shell_id: shell.job.id().to_string(),
-        can_read_on: call.toolbox.access == WorkspaceAccess::ReadWrite,
+        can_read_on: context.toolbox.access == WorkspaceAccess::ReadWrite,
         repository,
         destination,
         not_run,
@@ -135,16 +135,16 @@ pub(crate) async fn run(call: &Call, request: Request) -> Result<Reply<Facts>, F
         text = secret.mask(&text);
     }
     let data = |facts: &Facts| command_data(completed, facts);
-    Ok(Reply::text(text, facts).with_data(call.options.door, data))
+    Ok(Reply::text(text, facts).with_data(context.options.interface, data))
 }
 
 /// Says that a tool that only looks was asked for more.
-fn changes(call: &Call, request: &Request) -> Failure {
+fn changes(context: &ToolContext, request: &Request) -> Failure {
     let operation = request.operation.as_str();
     let message = format!(
         "{} only looks: this form of git {operation} changes something. Use `branch` to list, `stash list` \
          or `stash show`, or the tool `git`",
-        call.tool
+        context.tool
     );
     Failure::new(Code::GitRefused, message).with("operation", operation)
 }
@@ -193,38 +193,38 @@ struct Prepared {
 
 /// Where a call is made.
 struct Site<'a> {
-    call: &'a Call,
-    place: Arc<Place>,
+    context: &'a ToolContext,
+    workspace: Arc<NamedWorkspace>,
     /// Where git starts, relative to the workspace, without links.
     directory: PathBuf,
 }
 
 impl<'a> Site<'a> {
-    async fn at(call: &'a Call, directory: Option<&str>) -> Result<Self, Failure> {
-        let place = Arc::clone(call.place());
+    async fn at(context: &'a ToolContext, directory: Option<&str>) -> Result<Self, Failure> {
+        let workspace = Arc::clone(context.workspace());
         let given =
-            directory.map_or_else(|| PathBuf::from("."), |directory| place.relative(directory));
-        let directory = place.clone();
+            directory.map_or_else(|| PathBuf::from("."), |directory| workspace.relative(directory));
+        let directory = workspace.clone();
         let directory = blocking(move || {
             directory.files().open_root(&given)?;
             Ok(directory.files().locate(&given)?)
         });
-        Ok(Self { call, place, directory: directory.await? })
+        Ok(Self { context, workspace, directory: directory.await? })
     }
 
     /// Knows what machines are to be told: the door's own comes first.
     fn identity(&self) -> Identity<'_> {
-        let of_call = self.call.options.terms.credentials.as_deref();
-        let of_toolbox = self.call.toolbox.git.credentials.as_deref();
+        let of_call = self.context.options.command_settings.credentials.as_deref();
+        let of_toolbox = self.context.toolbox.git.credentials.as_deref();
         let sources = of_call.into_iter().chain(of_toolbox).collect();
-        let authorities = self.call.toolbox.git.authorities.as_deref();
-        Identity { workspace: self.place.name(), sources, authorities }
+        let authorities = self.context.toolbox.git.authorities.as_deref();
+        Identity { workspace: self.workspace.name(), sources, authorities }
     }
 
     fn on_ground<T>(&self, work: impl FnOnce(&Ground<'_>) -> T) -> T {
-        let relative = |path: &str| self.place.relative(path);
+        let relative = |path: &str| self.workspace.relative(path);
         work(&Ground {
-            workspace: self.place.path(),
+            workspace: self.workspace.path(),
             directory: &self.directory,
             relative: &relative,
         })
@@ -232,9 +232,9 @@ impl<'a> Site<'a> {
 
     /// Prepares work in the repository that the directory lies in.
     async fn work(&self, checked: &Checked, mut settings: Settings) -> Result<Prepared, Failure> {
-        let (place, directory) = (Arc::clone(&self.place), self.directory.clone());
-        let repository = blocking(move || repository::find(place.files(), &directory)).await?;
-        settings.repository(&self.place.path().join(&repository.top));
+        let (workspace, directory) = (Arc::clone(&self.workspace), self.directory.clone());
+        let repository = blocking(move || repository::find(workspace.files(), &directory)).await?;
+        settings.repository(&self.workspace.path().join(&repository.top));
         let mut checked = checked.clone();
         let mut contact = Contact::default();
         let mut not_run = Vec::new();
@@ -269,7 +269,7 @@ impl<'a> Site<'a> {
         settings: &mut Settings,
     ) -> Result<Contact, Failure> {
         found.check_transport()?;
-        let (operation, options) = (checked.operation, &self.call.toolbox.git);
+        let (operation, options) = (checked.operation, &self.context.toolbox.git);
         let words = match &checked.peer {
             Peer::None | Peer::Clone { .. } => Vec::new(),
             Peer::All => found.remotes().into_iter().map(str::to_owned).collect(),
@@ -306,11 +306,11 @@ impl<'a> Site<'a> {
         checked: &Checked,
         mut settings: Settings,
     ) -> Result<Prepared, Failure> {
-        let options = &self.call.toolbox.git;
+        let options = &self.context.toolbox.git;
         let copy =
             self.on_ground(|ground| Copy::read(source, directory, bare, ground, &options.hosts))?;
-        let (place, destination) = (Arc::clone(&self.place), copy.destination.clone());
-        blocking(move || repository::check_free(place.files(), &destination)).await?;
+        let (workspace, destination) = (Arc::clone(&self.workspace), copy.destination.clone());
+        blocking(move || repository::check_free(workspace.files(), &destination)).await?;
         let addresses = [copy.source];
         self.check_there(&addresses)
             .await
@@ -320,9 +320,9 @@ impl<'a> Site<'a> {
         argv.extend(checked.flags.iter().chain(&contact.flags).cloned());
         // Git tells where it clones to: as seen from where it starts, if it lies below.
         let below = copy.destination.strip_prefix(&self.directory).map(Path::to_owned);
-        let destination = below.unwrap_or_else(|_| self.place.path().join(&copy.destination));
+        let destination = below.unwrap_or_else(|_| self.workspace.path().join(&copy.destination));
         let destination = destination.to_string_lossy().into_owned();
-        argv.extend(["--".to_owned(), addresses[0].text(self.place.path()), destination]);
+        argv.extend(["--".to_owned(), addresses[0].text(self.workspace.path()), destination]);
         let destination = Some(copy.destination);
         Ok(Prepared { argv, settings, contact, repository: None, destination, not_run: Vec::new() })
     }
@@ -333,9 +333,9 @@ impl<'a> Site<'a> {
             Address::Inside(path) => Some(path.clone()),
             _ => None,
         });
-        let (place, paths) = (Arc::clone(&self.place), inside.collect::<Vec<_>>());
+        let (workspace, paths) = (Arc::clone(&self.workspace), inside.collect::<Vec<_>>());
         let there = blocking(move || {
-            Ok(paths.iter().all(|path: &PathBuf| repository::is_directory(place.files(), path)))
+            Ok(paths.iter().all(|path: &PathBuf| repository::is_directory(workspace.files(), path)))
         });
         if there.await.unwrap_or(false) { Ok(()) } else { Err(()) }
     }
@@ -356,7 +356,7 @@ impl<'a> Site<'a> {
         repository: &Repository,
     ) -> Result<Found, Failure> {
         const SCRIPT: &str = "for file; do git config --file \"$file\" --includes --list --name-only -z || exit; done";
-        let files = repository.modules.iter().map(|file| self.place.path().join(file));
+        let files = repository.modules.iter().map(|file| self.workspace.path().join(file));
         let files: Vec<_> = files.map(|file| file.to_string_lossy().into_owned()).collect();
         let words =
             ["bash", "-c", SCRIPT, "bash"].into_iter().chain(files.iter().map(String::as_str));
@@ -385,8 +385,9 @@ impl<'a> Site<'a> {
             output: Output::Separate { stdout: LOOK, stderr: CaptureLimits::STDERR },
             ..RunRequest::new(CommandForm::Argv(words.iter().map(Into::into).collect()))
         };
-        let desk = self.place.desk();
-        let completed = self.call.toolbox.runner.run(desk, request, self.call.cancel()).await?;
+        let handle = self.workspace.handle();
+        let completed =
+            self.context.toolbox.runner.run(handle, request, self.context.cancel()).await?;
         let outcome = completed.outcome;
         Ok(match outcome.end {
             End::Exited(0) if outcome.stdout.truncated() => Err("it is too large".to_owned()),

@@ -13,14 +13,14 @@ use tracing::error;
 
 use super::Definition;
 use super::fan_out;
-use crate::answer::{Answer, Reply};
 use crate::arguments::{decode, schema_of, with_workspace};
-use crate::call::Call;
 use crate::failure::Failure;
+use crate::response::{Reply, ToolResponse};
 use crate::schema::or_error;
-use crate::tool::{Scope, Tool};
+use crate::tool::{Tool, WorkspaceChoice};
+use crate::tool_context::ToolContext;
 
-type Answering<'a> = Pin<Box<dyn Future<Output = Result<Answer, Failure>> + Send + 'a>>;
+type Answering<'a> = Pin<Box<dyn Future<Output = Result<ToolResponse, Failure>> + Send + 'a>>;
 
 /// A tool with its definition.
 pub(super) struct Entry {
@@ -32,7 +32,7 @@ trait AnyTool: Send + Sync {
     fn call<'a>(
         &'a self,
         schema: &'a Map<String, Value>,
-        call: &'a Call,
+        context: &'a ToolContext,
         arguments: Map<String, Value>,
     ) -> Answering<'a>;
 }
@@ -41,16 +41,16 @@ impl<T: Tool> AnyTool for T {
     fn call<'a>(
         &'a self,
         schema: &'a Map<String, Value>,
-        call: &'a Call,
+        context: &'a ToolContext,
         arguments: Map<String, Value>,
     ) -> Answering<'a> {
         Box::pin(async move {
             let input: T::Input = decode(schema, arguments)?;
-            let Reply { content, facts, data } = Tool::call(self, call, input).await?;
+            let Reply { content, facts, data } = Tool::call(self, context, input).await?;
             let structured = serde_json::to_value(facts).map_err(|error| {
                 Failure::new(Code::Internal, format!("could not encode the facts: {error}"))
             })?;
-            Ok(Answer { content, structured, data, is_error: false })
+            Ok(ToolResponse { content, structured, data, is_error: false })
         })
     }
 }
@@ -59,13 +59,13 @@ impl Entry {
     pub(super) fn new<T: Tool>(tool: T) -> Self {
         let about = T::ABOUT;
         let facts = schema_of::<T::Facts>();
-        let output_schema = match about.scope {
-            Scope::OneOrAll => or_error(vec![facts.into(), fan_out::schema()]),
-            Scope::One | Scope::Any => or_error(vec![facts.into()]),
+        let output_schema = match about.workspaces {
+            WorkspaceChoice::OneOrAll => or_error(vec![facts.into(), fan_out::schema()]),
+            WorkspaceChoice::One | WorkspaceChoice::Optional => or_error(vec![facts.into()]),
         };
         let definition = Definition {
             about,
-            input_schema: Arc::new(with_workspace(schema_of::<T::Input>(), about.scope)),
+            input_schema: Arc::new(with_workspace(schema_of::<T::Input>(), about.workspaces)),
             output_schema: Arc::new(output_schema),
         };
         Self { definition, tool: Box::new(tool) }
@@ -81,10 +81,10 @@ impl fmt::Debug for Entry {
 /// Runs a tool. A panic fails the call and nothing else.
 pub(super) async fn guarded(
     entry: &Entry,
-    call: &Call,
+    context: &ToolContext,
     arguments: Map<String, Value>,
-) -> Result<Answer, Failure> {
-    let mut answering = entry.tool.call(&entry.definition.input_schema, call, arguments);
+) -> Result<ToolResponse, Failure> {
+    let mut answering = entry.tool.call(&entry.definition.input_schema, context, arguments);
     let caught = std::future::poll_fn(|context| {
         // What the tool shares with others is behind locks that survive a panic.
         let polled =
@@ -97,8 +97,8 @@ pub(super) async fn guarded(
     });
     caught.await.unwrap_or_else(|panic| {
         let reason = reason(&*panic);
-        error!(tool = call.tool, reason, "a tool panicked");
-        let message = format!("{} failed because of a defect in Carrel: {reason}", call.tool);
+        error!(tool = context.tool, reason, "a tool panicked");
+        let message = format!("{} failed because of a defect in Carrel: {reason}", context.tool);
         Err(Failure::new(Code::Internal, message))
     })
 }

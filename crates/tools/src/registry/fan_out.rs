@@ -6,16 +6,16 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 
 use super::erased::{Entry, guarded};
-use crate::answer::{Answer, Content};
-use crate::call::Call;
 use crate::failure::Failure;
-use crate::place::{Place, Workspaces};
+use crate::named_workspace::{NamedWorkspace, Workspaces};
+use crate::response::{ToolContent, ToolResponse};
+use crate::tool_context::ToolContext;
 
 /// Returns the workspaces in the order of their names.
-pub(super) fn sorted(workspaces: &Workspaces) -> Vec<Arc<Place>> {
-    let mut places: Vec<_> = workspaces.iter().map(Arc::clone).collect();
-    places.sort_by(|one, other| one.name().cmp(other.name()));
-    places
+pub(super) fn sorted(workspaces: &Workspaces) -> Vec<Arc<NamedWorkspace>> {
+    let mut workspaces: Vec<_> = workspaces.iter().map(Arc::clone).collect();
+    workspaces.sort_by(|one, other| one.name().cmp(other.name()));
+    workspaces
 }
 
 /// Describes the facts of each workspace under its name.
@@ -36,14 +36,14 @@ pub(super) fn schema() -> Value {
 /// Makes the calls one after the other, and puts the answers under the names of their workspaces.
 pub(super) async fn run(
     entry: &Entry,
-    calls: Vec<(String, Result<Call, Failure>)>,
+    calls: Vec<(String, Result<ToolContext, Failure>)>,
     arguments: &Map<String, Value>,
-) -> Answer {
+) -> ToolResponse {
     let (mut content, mut facts, mut text) = (Vec::new(), Map::new(), String::new());
     let mut failed = 0;
-    for (name, call) in calls {
-        let answered = match call {
-            Ok(call) => guarded(entry, &call, arguments.clone()).await,
+    for (name, context) in calls {
+        let answered = match context {
+            Ok(context) => guarded(entry, &context, arguments.clone()).await,
             Err(failure) => Err(failure),
         };
         let separator = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
@@ -62,11 +62,11 @@ pub(super) async fn run(
         }
     }
     let is_error = failed == facts.len();
-    content.insert(0, Content::Text(text));
+    content.insert(0, ToolContent::Text(text));
     let structured = json!({ "workspaces": facts });
-    Answer { content, structured, data: None, is_error }
+    ToolResponse { content, structured, data: None, is_error }
 }
 
-fn is_text(content: &Content) -> bool {
-    matches!(content, Content::Text(_))
+fn is_text(content: &ToolContent) -> bool {
+    matches!(content, ToolContent::Text(_))
 }

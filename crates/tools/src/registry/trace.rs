@@ -3,8 +3,8 @@
 use tracing::Span;
 use tracing::field::Empty;
 
-use crate::answer::Answer;
-use crate::call::CallOptions;
+use crate::response::ToolResponse;
+use crate::tool_context::CallOptions;
 
 /// Begins the span of a call.
 pub(super) fn begin(tool: &'static str, options: &CallOptions) -> Span {
@@ -15,13 +15,13 @@ pub(super) fn begin(tool: &'static str, options: &CallOptions) -> Span {
         otel.status_code = Empty,
         gen_ai.operation.name = "execute_tool",
         gen_ai.tool.name = tool,
-        carrel.door = options.door.name(),
+        carrel.interface = options.interface.name(),
         "error.type" = Empty,
     )
 }
 
 /// Says how the call ended.
-pub(super) fn end(span: &Span, answer: &Answer) {
+pub(super) fn end(span: &Span, answer: &ToolResponse) {
     if answer.is_error {
         span.record("otel.status_code", "ERROR");
         span.record("error.type", answer.structured["error"]["code"].as_str());

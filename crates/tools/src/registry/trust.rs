@@ -9,10 +9,10 @@ use carrel_workspace::{Settled, TrustChange};
 use serde_json::{Map, Value, json};
 
 use super::erased::{Entry, guarded};
-use crate::answer::{Answer, Content};
-use crate::call::Call;
 use crate::failure::Failure;
+use crate::response::{ToolContent, ToolResponse};
 use crate::text::line;
+use crate::tool_context::ToolContext;
 
 /// These change what is in a file and no name. What would run later they refuse before they write, so
 /// that nothing is left to be put back.
@@ -21,22 +21,22 @@ const CHECKED_AHEAD: [&str; 2] = ["Edit", "MultiEdit"];
 /// Runs a tool that writes files, and settles what it wrote that would run later.
 pub(super) async fn kept(
     entry: &Entry,
-    call: &Call,
+    context: &ToolContext,
     arguments: Map<String, Value>,
-) -> Result<Answer, Failure> {
-    let (runner, desk) = (&call.toolbox.runner, call.place().desk());
-    runner.take_trust(desk).await?;
-    let answered = guarded(entry, call, arguments).await;
-    if CHECKED_AHEAD.contains(&call.tool) && runner.policy().trust == Trust::Restore {
+) -> Result<ToolResponse, Failure> {
+    let (runner, handle) = (&context.toolbox.runner, context.workspace().handle());
+    runner.take_trust(handle).await?;
+    let answered = guarded(entry, context, arguments).await;
+    if CHECKED_AHEAD.contains(&context.tool) && runner.policy().trust == Trust::Restore {
         return answered;
     }
-    let settled = runner.settle_trust(desk).await?;
+    let settled = runner.settle_trust(handle).await?;
     if settled.is_empty() {
         return answered;
     }
     let mut answer = answered?;
     check_restored(&settled)?;
-    if let Some(Content::Text(text)) = answer.content.last_mut() {
+    if let Some(ToolContent::Text(text)) = answer.content.last_mut() {
         settled.trust_changes.iter().for_each(|change| {
             line(text, &format!("carrel: {} and would run later, outside", shown(change)));
         });

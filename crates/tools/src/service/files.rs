@@ -10,13 +10,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::data;
-use crate::answer::Reply;
 use crate::blocking::blocking;
-use crate::call::Call;
 use crate::failure::Failure;
-use crate::files::{Desk, path_of, searching, shown};
+use crate::files::{WorkspaceFiles, path_of, searching, shown};
+use crate::response::Reply;
 use crate::text::line;
-use crate::tool::{About, Class, Effect, Scope, Tool};
+use crate::tool::{About, Class, Effect, Tool, WorkspaceChoice};
+use crate::tool_context::ToolContext;
 
 /// Entries that one listing shows.
 const MAX_ENTRIES: usize = 500;
@@ -54,18 +54,22 @@ impl Tool for ReadFile {
         title: "Read a file",
         class: Class::Read,
         effect: Effect::NONE,
-        scope: Scope::One,
+        workspaces: WorkspaceChoice::One,
         description: "Returns the text of a file of the workspace, as it is; at most 2 MiB.",
     };
 
-    async fn call(&self, call: &Call, input: ReadInput) -> Result<Reply<FileFacts>, Failure> {
-        let (desk, door) = (Desk::of(call), call.options.door);
+    async fn call(
+        &self,
+        context: &ToolContext,
+        input: ReadInput,
+    ) -> Result<Reply<FileFacts>, Failure> {
+        let (files, interface) = (WorkspaceFiles::of(context), context.options.interface);
         blocking(move || {
-            let path = path_of(&desk, "path", &input.path)?;
-            let bytes = desk.files().browse().read(&path, MAX_READ_BYTES)?;
+            let path = path_of(&files, "path", &input.path)?;
+            let bytes = files.root().browse().read(&path, MAX_READ_BYTES)?;
             let facts = FileFacts { path: shown(&path), size: bytes.len() };
             if let Ok(text) = String::from_utf8(bytes) {
-                let value = door.wants_data().then(|| data::file(&path, &facts.path, &text));
+                let value = interface.wants_data().then(|| data::file(&path, &facts.path, &text));
                 Ok(Reply { data: value, ..Reply::text(text, facts) })
             } else {
                 let message = format!("{} is no text", input.path);
@@ -97,30 +101,34 @@ impl Tool for WriteFile {
         title: "Write a file",
         class: Class::Write,
         effect: Effect { destructive: true, idempotent: true, open_world: false },
-        scope: Scope::One,
+        workspaces: WorkspaceChoice::One,
         description: "Makes a file of the workspace, or replaces all of its text.",
     };
 
-    async fn call(&self, call: &Call, input: WriteInput) -> Result<Reply<FileFacts>, Failure> {
-        let (desk, door) = (Desk::of(call), call.options.door);
+    async fn call(
+        &self,
+        context: &ToolContext,
+        input: WriteInput,
+    ) -> Result<Reply<FileFacts>, Failure> {
+        let (files, interface) = (WorkspaceFiles::of(context), context.options.interface);
         blocking(move || {
-            let path = path_of(&desk, "path", &input.path)?;
-            desk.check_masks(&input.content, &input.path)?;
-            let files = desk.files().browse();
-            let _writing = desk.writing()?;
-            let replaced = match files.metadata(&path) {
+            let path = path_of(&files, "path", &input.path)?;
+            files.check_masks(&input.content, &input.path)?;
+            let root = files.root().browse();
+            let _writing = files.writing()?;
+            let replaced = match root.metadata(&path) {
                 Ok(metadata) => Some(metadata),
                 Err(error) if error.is_not_found() => None,
                 Err(error) => return Err(error.into()),
             };
-            desk.check_later(&path, input.content.as_bytes())?;
-            desk.check_room(input.content.len(), replaced.as_ref())?;
-            desk.make_way(&path)?;
-            files.write(&path, input.content.as_bytes(), WriteOptions::default())?;
+            files.check_later(&path, input.content.as_bytes())?;
+            files.check_room(input.content.len(), replaced.as_ref())?;
+            files.make_way(&path)?;
+            root.write(&path, input.content.as_bytes(), WriteOptions::default())?;
             let facts = FileFacts { path: shown(&path), size: input.content.len() };
             let text = format!("wrote {} bytes to {}\n", facts.size, input.path);
             let data = |facts: &FileFacts| json!({ "written": true, "path": facts.path, "size_bytes": facts.size });
-            Ok(Reply::text(text, facts).with_data(door, data))
+            Ok(Reply::text(text, facts).with_data(interface, data))
         })
         .await
     }
@@ -160,25 +168,29 @@ impl Tool for ListDir {
         title: "List a directory",
         class: Class::Read,
         effect: Effect::NONE,
-        scope: Scope::One,
+        workspaces: WorkspaceChoice::One,
         description: "Lists a directory of the workspace: a line for each entry with its type \
             (`directory`, `file`, `symlink` or `other`), its size in bytes and its name, 500 at most.",
     };
 
-    async fn call(&self, call: &Call, input: ListInput) -> Result<Reply<ListFacts>, Failure> {
-        let (desk, door) = (Desk::of(call), call.options.door);
+    async fn call(
+        &self,
+        context: &ToolContext,
+        input: ListInput,
+    ) -> Result<Reply<ListFacts>, Failure> {
+        let (files, interface) = (WorkspaceFiles::of(context), context.options.interface);
         blocking(move || {
-            let path = path_of(&desk, "path", &input.path)?;
-            let mut entries = desk.files().browse().list(&path)?;
+            let path = path_of(&files, "path", &input.path)?;
+            let mut entries = files.root().browse().list(&path)?;
             entries.sort_by_cached_key(in_order);
             let (mut text, mut values) = (String::new(), Vec::new());
             for entry in entries.iter().take(MAX_ENTRIES) {
                 let inside = path.join(&entry.name);
-                let found = desk.files().link_metadata(&inside).ok();
+                let found = files.root().link_metadata(&inside).ok();
                 let (name, kind) = (entry.name.to_string_lossy(), word(entry.kind));
                 let size = found.as_ref().map_or(0, |metadata| metadata.size);
                 line(&mut text, &format!("{kind}\t{size}\t{name}"));
-                if door.wants_data() {
+                if interface.wants_data() {
                     values.push(data::entry(&name, &shown(&inside), kind, found.as_ref()));
                 }
             }
@@ -191,7 +203,7 @@ impl Tool for ListDir {
                 json!({ "path": listed, "entries": values, "total": total, "truncated": truncated })
             };
             let facts = ListFacts { path: shown(&path), total, truncated };
-            Ok(Reply::text(text, facts).with_data(door, data))
+            Ok(Reply::text(text, facts).with_data(interface, data))
         })
         .await
     }
@@ -245,12 +257,16 @@ impl Tool for GrepFiles {
         title: "Search in files",
         class: Class::Read,
         effect: Effect::NONE,
-        scope: Scope::One,
+        workspaces: WorkspaceChoice::One,
         description: "Searches the files of the workspace with a regular expression and returns \
             `path:line:text`, hidden and ignored files included.",
     };
 
-    async fn call(&self, call: &Call, input: GrepInput) -> Result<Reply<GrepFacts>, Failure> {
+    async fn call(
+        &self,
+        context: &ToolContext,
+        input: GrepInput,
+    ) -> Result<Reply<GrepFacts>, Failure> {
         if input.pattern.is_empty() {
             return Err(Failure::argument("pattern", "pattern is required"));
         }
@@ -261,13 +277,13 @@ impl Tool for GrepFiles {
             limit: Some(limit.min(MAX_MATCHES)),
             ..GrepRequest::new(input.pattern)
         };
-        let report = searching(call, move |place, cancel| {
-            let path = input.path.map(|path| place.relative(&path)).unwrap_or_default();
+        let report = searching(context, move |workspace, cancel| {
+            let path = input.path.map(|path| workspace.relative(&path)).unwrap_or_default();
             let scope = Where {
                 hidden: true,
                 ignored: true,
                 sensitive: Sensitive::Hidden,
-                ..Where::at(place.files(), path)
+                ..Where::at(workspace.files(), path)
             };
             carrel_search::grep(&scope, &request, cancel)
         });
@@ -295,6 +311,7 @@ impl Tool for GrepFiles {
             }
             None => {}
         }
-        Ok(Reply::text(text, GrepFacts { matches, truncated }).with_data(call.options.door, data))
+        Ok(Reply::text(text, GrepFacts { matches, truncated })
+            .with_data(context.options.interface, data))
     }
 }

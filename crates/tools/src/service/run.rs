@@ -7,13 +7,13 @@ use carrel_workspace::CommandForm;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::answer::Reply;
-use crate::call::Call;
 use crate::failure::Failure;
 use crate::git;
+use crate::response::Reply;
 use crate::shell::{CommandFacts, Launch, command_data, directory, scrubbed};
 use crate::text::line;
-use crate::tool::{About, Class, Effect, Scope, Tool};
+use crate::tool::{About, Class, Effect, Tool, WorkspaceChoice};
+use crate::tool_context::ToolContext;
 
 const DEFAULT_TIMEOUT: u64 = 120;
 const MAX_TIMEOUT: u64 = 300;
@@ -50,24 +50,28 @@ impl Tool for Exec {
         title: "Run a command",
         class: Class::Write,
         effect: Effect::RUNS,
-        scope: Scope::One,
+        workspaces: WorkspaceChoice::One,
         description: "Runs a command line in the workspace, behind a kernel sandbox. Only commands of \
             the allow-list pass; a refusal names the command, the rule and what would pass.",
     };
 
-    async fn call(&self, call: &Call, input: ExecInput) -> Result<Reply<ExecFacts>, Failure> {
+    async fn call(
+        &self,
+        context: &ToolContext,
+        input: ExecInput,
+    ) -> Result<Reply<ExecFacts>, Failure> {
         if input.command.trim().is_empty() {
             return Err(Failure::argument("command", "command is required"));
         }
         let seconds = input.timeout.filter(|seconds| *seconds > 0).unwrap_or(DEFAULT_TIMEOUT);
         let launch = Launch {
             preset: Preset::Allowlist,
-            directory: directory(call, input.cwd.as_deref()),
+            directory: directory(context, input.cwd.as_deref()),
             timeout: Some(Duration::from_secs(seconds.min(MAX_TIMEOUT))),
             ..Launch::new(CommandForm::Line(input.command.clone()), &input.command)
         };
-        let shell = launch.start(call).await?;
-        let completed = shell.over(call).await?;
+        let shell = launch.start(context).await?;
+        let completed = shell.over(context).await?;
         let outcome = &completed.outcome;
         let mut text = scrubbed(&outcome.stdout.to_text(usize::MAX));
         let stderr = scrubbed(&outcome.stderr.to_text(usize::MAX));
@@ -80,7 +84,7 @@ impl Tool for Exec {
         line(&mut text, &format!("exit: {}", crate::shell::exit_code(completed)));
         let facts = ExecFacts { success: outcome.succeeded(), result: CommandFacts::of(completed) };
         let data = |facts: &_| command_data(completed, facts);
-        Ok(Reply::text(text, facts).with_data(call.options.door, data))
+        Ok(Reply::text(text, facts).with_data(context.options.interface, data))
     }
 }
 
@@ -107,15 +111,19 @@ impl Tool for Git {
         title: "Run git",
         class: Class::Write,
         effect: Effect::RUNS,
-        scope: Scope::One,
+        workspaces: WorkspaceChoice::One,
         description: "Runs one operation of git in the workspace. Each argument is checked against \
             what the operation takes; no program that the repository configures is run.",
     };
 
-    async fn call(&self, call: &Call, input: GitInput) -> Result<Reply<git::Facts>, Failure> {
+    async fn call(
+        &self,
+        context: &ToolContext,
+        input: GitInput,
+    ) -> Result<Reply<git::Facts>, Failure> {
         let words = input.args.map(git::Arguments::words).transpose()?.unwrap_or_default();
         let mut request = git::Request::new(input.operation, words);
         request.directory = input.cwd;
-        git::run(call, request).await
+        git::run(context, request).await
     }
 }

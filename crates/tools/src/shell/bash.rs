@@ -11,11 +11,11 @@ use serde::{Deserialize, Serialize};
 use super::facts::{CommandFacts, notes};
 use super::scrub::scrubbed;
 use super::start::Launch;
-use crate::answer::Reply;
-use crate::call::Call;
 use crate::failure::Failure;
+use crate::response::Reply;
 use crate::text::{end_line, line};
-use crate::tool::{About, Class, Effect, Scope, Tool};
+use crate::tool::{About, Class, Effect, Tool, WorkspaceChoice};
+use crate::tool_context::ToolContext;
 
 const DEFAULT_TIMEOUT: u64 = 120;
 
@@ -91,7 +91,7 @@ impl Tool for Bash {
         title: "Run a command",
         class: Class::Execute,
         effect: Effect::RUNS,
-        scope: Scope::One,
+        workspaces: WorkspaceChoice::One,
         description: "Runs a command line with bash in the workspace, behind a kernel sandbox: it \
             sees the system read-only, its own workspace read-write, nothing else of the machine, \
             and no network unless allowed. Each call is a new shell: `cd` and variables do not last. \
@@ -101,27 +101,27 @@ impl Tool for Bash {
             grep and find.",
     };
 
-    async fn call(&self, call: &Call, input: Input) -> Result<Reply<Facts>, Failure> {
+    async fn call(&self, context: &ToolContext, input: Input) -> Result<Reply<Facts>, Failure> {
         required("command", &input.command)?;
         let seconds = seconds(input.timeout);
         let background = input.run_in_background;
         let shell = Launch {
-            directory: directory(call, input.cwd.as_deref()),
+            directory: directory(context, input.cwd.as_deref()),
             network: input.network.map(Network::from),
             timeout: (!background).then(|| Duration::from_secs(seconds)),
             combined: true,
             ..Launch::new(CommandForm::Line(input.command.clone()), &input.command)
         };
         if let Some(description) = &input.description {
-            call.progress(0.0, None, description);
+            context.progress(0.0, None, description);
         }
-        let shell = shell.start(call).await?;
+        let shell = shell.start(context).await?;
         let shell_id = shell.job.id().to_string();
         if background {
             let text = format!("shell_id: {shell_id}\nstarted in background: {}\n", input.command);
             return Ok(Reply::text(text, Facts { shell_id, running: true, command: None }));
         }
-        let completed = shell.over(call).await?;
+        let completed = shell.over(context).await?;
         let text = shown(completed, seconds, &shell_id);
         let command = Some(CommandFacts::of(completed));
         Ok(Reply::text(text, Facts { shell_id, running: false, command }))
@@ -137,8 +137,8 @@ pub(super) fn required(name: &str, text: &str) -> Result<(), Failure> {
 }
 
 /// Returns where a command starts, relative to the workspace.
-pub(crate) fn directory(call: &Call, cwd: Option<&str>) -> std::path::PathBuf {
-    let relative = cwd.map(|cwd| call.place().relative(cwd)).unwrap_or_default();
+pub(crate) fn directory(context: &ToolContext, cwd: Option<&str>) -> std::path::PathBuf {
+    let relative = cwd.map(|cwd| context.workspace().relative(cwd)).unwrap_or_default();
     if relative == std::path::Path::new(".") { std::path::PathBuf::new() } else { relative }
 }
 

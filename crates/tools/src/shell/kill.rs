@@ -8,11 +8,11 @@ use super::bash::required;
 use super::facts::CommandFacts;
 use super::scrub::scrubbed;
 use super::start::Shell;
-use crate::answer::Reply;
-use crate::call::Call;
 use crate::failure::Failure;
+use crate::response::Reply;
 use crate::text::line;
-use crate::tool::{About, Class, Effect, Scope, Tool};
+use crate::tool::{About, Class, Effect, Tool, WorkspaceChoice};
+use crate::tool_context::ToolContext;
 
 /// How much of the last output is shown.
 const LAST_BYTES: usize = 4 * 1024;
@@ -45,17 +45,17 @@ impl Tool for KillShell {
         title: "End a command",
         class: Class::Execute,
         effect: Effect { destructive: true, idempotent: false, open_world: false },
-        scope: Scope::Any,
+        workspaces: WorkspaceChoice::Optional,
         description: "Ends a command of this session with everything it started: it is asked to end, \
             and killed half a second later. Returns its last output. The shell_id is forgotten.",
     };
 
-    async fn call(&self, call: &Call, input: Input) -> Result<Reply<Facts>, Failure> {
+    async fn call(&self, context: &ToolContext, input: Input) -> Result<Reply<Facts>, Failure> {
         required("shell_id", &input.shell_id)?;
-        let shell = Shell::find(call, &input.shell_id)?;
+        let shell = Shell::find(context, &input.shell_id)?;
         let was_running = shell.job.status() == JobStatus::Running;
         shell.job.kill().await;
-        shell.forget(call);
+        shell.forget(context);
         let mut text = format!("killed: {}\n", input.shell_id.trim());
         if !was_running {
             line(&mut text, "it was over already");

@@ -11,10 +11,10 @@ use super::bash::required;
 use super::facts::CommandFacts;
 use super::scrub::scrubbed;
 use super::start::Shell;
-use crate::answer::Reply;
-use crate::call::Call;
 use crate::failure::Failure;
-use crate::tool::{About, Class, Effect, Scope, Tool};
+use crate::response::Reply;
+use crate::tool::{About, Class, Effect, Tool, WorkspaceChoice};
+use crate::tool_context::ToolContext;
 
 /// The most that one call shows.
 const MAX_BYTES: usize = 100 * 1024;
@@ -67,19 +67,19 @@ impl Tool for BashOutput {
         title: "Read a command's output",
         class: Class::Execute,
         effect: Effect::NONE,
-        scope: Scope::Any,
+        workspaces: WorkspaceChoice::Optional,
         description: "Reads what a command of this session printed, by its shell_id: new output \
             since the last call, or from any cursor. Works while it runs and after its end, for \
             background commands and for the full output of one whose answer was cut. Set wait_seconds \
             instead of calling again and again.",
     };
 
-    async fn call(&self, call: &Call, input: Input) -> Result<Reply<Facts>, Failure> {
+    async fn call(&self, context: &ToolContext, input: Input) -> Result<Reply<Facts>, Failure> {
         required("shell_id", &input.shell_id)?;
         let filter = input.filter.as_deref().map(super::watched::pattern).transpose()?;
-        let shell = Shell::find(call, &input.shell_id)?;
+        let shell = Shell::find(context, &input.shell_id)?;
         let cursor = input.cursor.map_or_else(|| shell.shown(), Cursor);
-        wait(call, &shell, cursor, input.wait_seconds).await?;
+        wait(context, &shell, cursor, input.wait_seconds).await?;
         let chunk = shell.job.read(cursor, MAX_BYTES).await?;
         let (text, next) = chunk.to_text();
         shell.show_to(next);
@@ -110,7 +110,7 @@ impl Tool for BashOutput {
 }
 
 async fn wait(
-    call: &Call,
+    context: &ToolContext,
     shell: &Shell,
     cursor: Cursor,
     seconds: Option<u64>,
@@ -123,7 +123,7 @@ async fn wait(
             let (Wake::Output | Wake::Ended | Wake::Timeout) = woken?;
             Ok(())
         }
-        () = call.cancel().cancelled() => Ok(()),
+        () = context.cancel().cancelled() => Ok(()),
     }
 }
 

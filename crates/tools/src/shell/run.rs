@@ -12,11 +12,11 @@ use super::bash::{NetworkChoice, directory, exit_code, required};
 use super::facts::{CommandFacts, notes};
 use super::scrub::scrubbed;
 use super::start::Launch;
-use crate::answer::Reply;
-use crate::call::Call;
 use crate::failure::Failure;
+use crate::response::Reply;
 use crate::text::line;
-use crate::tool::{About, Class, Effect, Scope, Tool};
+use crate::tool::{About, Class, Effect, Tool, WorkspaceChoice};
+use crate::tool_context::ToolContext;
 
 const DEFAULT_TIMEOUT_MS: u64 = 60_000;
 const MIN_TIMEOUT_MS: u64 = 500;
@@ -61,26 +61,26 @@ impl Tool for ShellRun {
         title: "Run a program",
         class: Class::Execute,
         effect: Effect::RUNS,
-        scope: Scope::One,
+        workspaces: WorkspaceChoice::One,
         description: "Runs one program with arguments that no shell interprets, in the same sandbox \
             as Bash. Arguments that look like paths must lie in the workspace. Use it when arguments \
             hold quotes, spaces or other people's text.",
     };
 
-    async fn call(&self, call: &Call, input: Input) -> Result<Reply<Facts>, Failure> {
+    async fn call(&self, context: &ToolContext, input: Input) -> Result<Reply<Facts>, Failure> {
         required("cmd", &input.cmd)?;
         let timeout = timeout(input.timeout_ms)?;
         let mut command = vec![input.cmd.trim().to_owned()];
         command.extend(input.args);
         let argv = command.iter().map(Into::into).collect();
         let launch = Launch {
-            directory: directory(call, input.cwd.as_deref()),
+            directory: directory(context, input.cwd.as_deref()),
             network: input.network.map(Network::from),
             timeout: Some(timeout),
             ..Launch::new(CommandForm::Argv(argv), command.join(" "))
         };
-        let shell = launch.start(call).await?;
-        let completed = shell.over(call).await?;
+        let shell = launch.start(context).await?;
+        let completed = shell.over(context).await?;
         let text = shown(completed);
         if completed.outcome.timed_out() {
             let milliseconds = timeout.as_millis();

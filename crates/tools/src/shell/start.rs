@@ -21,9 +21,9 @@ use tokio::time::{Instant, interval_at};
 use tokio_util::sync::CancellationToken;
 
 use super::watched::Watched;
-use crate::call::{Call, Terms};
-use crate::events::Event;
+use crate::audit_log::AuditEvent;
 use crate::failure::Failure;
+use crate::tool_context::{CommandSettings, ToolContext};
 
 /// How much output of one command is kept on disk.
 const MAX_LOG: ByteSize = ByteSize::mib(64);
@@ -97,54 +97,59 @@ impl Launch {
     }
 
     /// Starts it.
-    pub(crate) async fn start(self, call: &Call) -> Result<Arc<Shell>, Failure> {
-        self.start_with(call, None).await
+    pub(crate) async fn start(self, context: &ToolContext) -> Result<Arc<Shell>, Failure> {
+        self.start_with(context, None).await
     }
 
     /// Starts it and hands on what it prints.
     pub(crate) async fn start_with(
         self,
-        call: &Call,
+        context: &ToolContext,
         watched: Option<(Arc<Watched>, mpsc::Sender<Piece>)>,
     ) -> Result<Arc<Shell>, Failure> {
-        let toolbox = Arc::clone(&call.toolbox);
-        let owner = call.session.owner();
-        let place = match self.timeout {
+        let toolbox = Arc::clone(&context.toolbox);
+        let owner = context.session.owner();
+        let workspace = match self.timeout {
             None => toolbox.jobs.reserve(owner)?,
             Some(_) => toolbox.jobs.reserve_awaited(owner)?,
         };
         let (asked, started) = oneshot::channel();
-        let lifetime = self.timeout.is_none().then(|| place.lifetime());
+        let lifetime = self.timeout.is_none().then(|| workspace.lifetime());
         let (name, access) = (self.name.clone(), self.access);
-        let mut request = self.request(call, lifetime)?;
+        let mut request = self.request(context, lifetime)?;
         request.access = access;
         request.started = Some(asked);
         let (watched, live) = watched.unzip();
-        request.live = live.or_else(|| call.options.terms.output.clone());
+        request.live = live.or_else(|| context.options.command_settings.output.clone());
         let cancel = CancellationToken::new();
         let stop = cancel.clone();
-        let (runner, desk) = (toolbox.runner.clone(), Arc::clone(call.place()));
-        let running = async move { runner.run(desk.desk(), request, &stop).await };
+        let (runner, handle) = (toolbox.runner.clone(), Arc::clone(context.workspace()));
+        let running = async move { runner.run(handle.handle(), request, &stop).await };
         let (started, running) = started_of(running, started).await?;
         let completed = Arc::new(OnceLock::new());
-        let waiting = remember(running, Arc::clone(&completed), violations(call));
-        let job = place.adopt(&name, started, cancel, waiting)?;
+        let waiting = remember(running, Arc::clone(&completed), violations(context));
+        let job = workspace.adopt(&name, started, cancel, waiting)?;
         let shell = Arc::new(Shell {
             job,
-            workspace: call.place().name().to_owned(),
+            workspace: context.workspace().name().to_owned(),
             command: name,
             started: SystemClock.now(),
             completed,
             shown: Mutex::new(Cursor::START),
             watched,
         });
-        keep(call, &shell);
+        keep(context, &shell);
         Ok(shell)
     }
 
-    fn request(self, call: &Call, lifetime: Option<Duration>) -> Result<RunRequest, Failure> {
+    fn request(
+        self,
+        context: &ToolContext,
+        lifetime: Option<Duration>,
+    ) -> Result<RunRequest, Failure> {
         let Self { form, preset, directory, network, timeout, combined, environment, .. } = self;
-        let (inherited, limits, terms) = (self.inherited, self.keep, &call.options.terms);
+        let (inherited, limits, command_settings) =
+            (self.inherited, self.keep, &context.options.command_settings);
         let output = if combined {
             Output::Combined(limits.0)
         } else {
@@ -153,25 +158,30 @@ impl Launch {
         let mut environment: Vec<(OsString, OsString)> =
             environment.into_iter().map(|(name, value)| (name.into(), value.into())).collect();
         if !self.own_environment {
-            let given = terms.environment.iter().map(|(name, value)| (name, value.expose()));
+            let given =
+                command_settings.environment.iter().map(|(name, value)| (name, value.expose()));
             environment.extend(given.map(|(name, value)| (name.into(), value.into())));
-            let author = terms.author_variables();
+            let author = command_settings.author_variables();
             environment.extend(author.map(|(name, value)| (name.into(), value.into())));
         }
-        let network = within(terms, network.or(terms.network).or(call.toolbox.network), call)?;
+        let network = within(
+            command_settings,
+            network.or(command_settings.network).or(context.toolbox.network),
+            context,
+        )?;
         Ok(RunRequest {
             preset,
             directory,
             network,
             limits: LimitRequest {
-                wall: terms.timeout.or(timeout),
+                wall: command_settings.timeout.or(timeout),
                 lifetime,
                 ..LimitRequest::default()
             },
             environment,
             output,
             inherited,
-            ssh_key: terms.ssh_key.clone().filter(|_| !self.own_environment),
+            ssh_key: command_settings.ssh_key.clone().filter(|_| !self.own_environment),
             artifacts: self.artifacts,
             log: Some(LogFile { file: None, limit: MAX_LOG }),
             ..RunRequest::new(form)
@@ -180,10 +190,14 @@ impl Launch {
 }
 
 /// Holds a network against what the door allows. A command that does not say gets what is allowed.
-fn within(terms: &Terms, asked: Option<Network>, call: &Call) -> Result<Option<Network>, Failure> {
-    let Some(limit) = terms.network_limit else { return Ok(asked) };
+fn within(
+    command_settings: &CommandSettings,
+    asked: Option<Network>,
+    context: &ToolContext,
+) -> Result<Option<Network>, Failure> {
+    let Some(limit) = command_settings.network_limit else { return Ok(asked) };
     match asked {
-        None => Ok(Some(limit.min(call.toolbox.runner.policy().network))),
+        None => Ok(Some(limit.min(context.toolbox.runner.policy().network))),
         Some(asked) if asked <= limit => Ok(Some(asked)),
         Some(asked) => {
             let message = format!(
@@ -196,25 +210,25 @@ fn within(terms: &Terms, asked: Option<Network>, call: &Call) -> Result<Option<N
 }
 
 /// Says that the walls kept a command from something.
-fn violations(call: &Call) -> impl Fn(&Completed) + Send + use<> {
-    let (toolbox, session) = (Arc::clone(&call.toolbox), Arc::clone(&call.session));
-    let (tool, door) = (call.tool, call.options.door);
-    let workspace = call.chosen().map(|place| place.name().to_owned());
-    let redactor = call.options.terms.redactor();
+fn violations(context: &ToolContext) -> impl Fn(&Completed) + Send + use<> {
+    let (toolbox, session) = (Arc::clone(&context.toolbox), Arc::clone(&context.session));
+    let (tool, interface) = (context.tool, context.options.interface);
+    let workspace = context.optional_workspace().map(|workspace| workspace.name().to_owned());
+    let redactor = context.options.command_settings.redactor();
     move |completed| {
         if completed.denials.is_empty() {
             return;
         }
         let mut detail = serde_json::json!({ "denials": completed.denials });
         redactor.clean_facts(&mut detail);
-        let event = Event::SandboxViolation {
+        let event = AuditEvent::SandboxViolation {
             tool: tool.to_owned(),
             workspace: workspace.clone(),
             layer: "kernel",
             code: None,
             detail: toolbox.for_events(detail),
         };
-        toolbox.events.add(session.id(), door, event);
+        toolbox.events.add(session.id(), interface, event);
     }
 }
 
@@ -265,52 +279,55 @@ fn never_started() -> Failure {
 }
 
 /// Remembers a command for its session, and forgets those whose jobs were forgotten.
-fn keep(call: &Call, shell: &Arc<Shell>) {
+fn keep(context: &ToolContext, shell: &Arc<Shell>) {
     let known: Vec<_> =
-        call.toolbox.jobs.list_of(&call.session.owner()).iter().map(Job::id).collect();
-    let mut state = call.session.state();
+        context.toolbox.jobs.list_of(&context.session.owner()).iter().map(Job::id).collect();
+    let mut state = context.session.state();
     state.shells.retain(|id, _| known.contains(id));
     state.shells.insert(shell.job.id(), Arc::clone(shell));
 }
 
 impl Shell {
     /// Finds a command of this session. One of another workspace is not found in this one.
-    pub(crate) fn find(call: &Call, text: &str) -> Result<Arc<Self>, Failure> {
+    pub(crate) fn find(context: &ToolContext, text: &str) -> Result<Arc<Self>, Failure> {
         let unknown = || {
             let message = format!("unknown shell_id: {text}");
             Failure::new(Code::JobNotFound, message).with("shell_id", text)
         };
         let id: JobId = text.trim().parse().map_err(|_| unknown())?;
-        let found = call.session.state().shells.get(&id).map(Arc::clone);
-        let several = call.workspaces().len() > 1;
+        let found = context.session.state().shells.get(&id).map(Arc::clone);
+        let several = context.workspaces().len() > 1;
         let here = |shell: &Arc<Self>| {
-            !several || call.chosen().is_none_or(|place| place.name() == shell.workspace)
+            !several
+                || context
+                    .optional_workspace()
+                    .is_none_or(|workspace| workspace.name() == shell.workspace)
         };
         found.filter(here).ok_or_else(unknown)
     }
 
     /// Waits until it is over; a caller that gives up ends it.
-    pub(crate) async fn over(&self, call: &Call) -> Result<&Completed, Failure> {
+    pub(crate) async fn over(&self, context: &ToolContext) -> Result<&Completed, Failure> {
         let mut news = interval_at(Instant::now() + NEWS_EVERY, NEWS_EVERY);
         loop {
             tokio::select! {
                 biased;
                 status = self.job.over() => return self.ended(&status),
-                () = call.cancel().cancelled() => {
+                () = context.cancel().cancelled() => {
                     let status = self.job.kill().await;
                     return self.ended(&status);
                 }
-                _ = news.tick() => self.tell(call),
+                _ = news.tick() => self.tell(context),
             }
         }
     }
 
-    fn tell(&self, call: &Call) {
+    fn tell(&self, context: &ToolContext) {
         let seconds = self.job.elapsed().as_secs();
         let bytes = self.job.log_end();
         let message = format!("running for {seconds} s, {bytes} bytes of output");
         #[expect(clippy::cast_precision_loss, reason = "seconds since the start")]
-        call.progress(seconds as f64, None, &message);
+        context.progress(seconds as f64, None, &message);
     }
 
     fn ended(&self, status: &JobStatus) -> Result<&Completed, Failure> {
@@ -329,7 +346,7 @@ impl Shell {
     }
 
     /// Keeps no more of its output in memory than of any other command; the log still has all of it.
-    pub(crate) fn slim(&self, call: &Call) {
+    pub(crate) fn slim(&self, context: &ToolContext) {
         let Some(completed) = self.completed() else { return };
         let mut slim = completed.clone();
         slim.artifacts.files.clear();
@@ -347,12 +364,12 @@ impl Shell {
             shown: Mutex::new(self.shown()),
             watched: None,
         };
-        call.session.state().shells.insert(self.job.id(), Arc::new(shell));
+        context.session.state().shells.insert(self.job.id(), Arc::new(shell));
     }
 
     /// Forgets it.
-    pub(crate) fn forget(&self, call: &Call) {
-        call.session.state().shells.remove(&self.job.id());
+    pub(crate) fn forget(&self, context: &ToolContext) {
+        context.session.state().shells.remove(&self.job.id());
     }
 
     /// Returns how far its output was shown.

@@ -13,10 +13,10 @@ use tokio::sync::mpsc;
 use super::bash::{NetworkChoice, directory, required};
 use super::start::{Launch, Shell};
 use super::watched::{WatchEvent, WatchKind, Watched};
-use crate::answer::Reply;
-use crate::call::Call;
 use crate::failure::Failure;
-use crate::tool::{About, Class, Effect, Scope, Tool};
+use crate::response::Reply;
+use crate::tool::{About, Class, Effect, Tool, WorkspaceChoice};
+use crate::tool_context::ToolContext;
 
 /// More patterns would make every line expensive.
 const MAX_PATTERNS: usize = 32;
@@ -69,28 +69,32 @@ impl Tool for WatchProcess {
         title: "Watch a command",
         class: Class::Execute,
         effect: Effect::RUNS,
-        scope: Scope::One,
+        workspaces: WorkspaceChoice::One,
         description: "Starts a command in the background, such as a development server or a watcher, \
             and notes when a line of its stderr matches an error pattern, when it falls silent and \
             when it ends. Poll watch_process_events for what happened; BashOutput and KillShell work \
             on it too.",
     };
 
-    async fn call(&self, call: &Call, input: WatchInput) -> Result<Reply<WatchFacts>, Failure> {
+    async fn call(
+        &self,
+        context: &ToolContext,
+        input: WatchInput,
+    ) -> Result<Reply<WatchFacts>, Failure> {
         required("command", &input.command)?;
         let patterns = patterns(input.error_patterns)?;
         let idle = idle(input.idle_timeout_seconds)?;
         let watched = Watched::new(patterns, idle)?;
         if let Some(description) = &input.description {
-            call.progress(0.0, None, description);
+            context.progress(0.0, None, description);
         }
         let launch = Launch {
-            directory: directory(call, input.cwd.as_deref()),
+            directory: directory(context, input.cwd.as_deref()),
             network: input.network.map(Network::from),
             ..Launch::new(CommandForm::Line(input.command.clone()), &input.command)
         };
         let (sender, pieces) = mpsc::channel(WAITING_PIECES);
-        let shell = launch.start_with(call, Some((Arc::clone(&watched), sender))).await?;
+        let shell = launch.start_with(context, Some((Arc::clone(&watched), sender))).await?;
         watched.add(WatchKind::Started);
         // It ends with the command, whose registry ends with the server.
         tokio::spawn(Arc::clone(&watched).follow(shell.job.clone(), pieces));
@@ -158,7 +162,7 @@ pub(super) struct EventsFacts {
     status: String,
     /// What happened, oldest first.
     events: Vec<WatchEvent>,
-    /// Events that were too many to keep.
+    /// AuditLog that were too many to keep.
     dropped: u64,
 }
 
@@ -171,14 +175,18 @@ impl Tool for WatchProcessEvents {
         title: "Events of a watched command",
         class: Class::Execute,
         effect: Effect::NONE,
-        scope: Scope::Any,
+        workspaces: WorkspaceChoice::Optional,
         description: "Shows what happened to a command that watch_process started: error lines, \
             silence, its end. Pass the last event id to see only what is new.",
     };
 
-    async fn call(&self, call: &Call, input: EventsInput) -> Result<Reply<EventsFacts>, Failure> {
+    async fn call(
+        &self,
+        context: &ToolContext,
+        input: EventsInput,
+    ) -> Result<Reply<EventsFacts>, Failure> {
         required("shell_id", &input.shell_id)?;
-        let shell = Shell::find(call, &input.shell_id)?;
+        let shell = Shell::find(context, &input.shell_id)?;
         let Some(watched) = &shell.watched else {
             let message = format!(
                 "shell_id {} was not started by watch_process; use BashOutput instead",

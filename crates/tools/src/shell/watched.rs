@@ -14,7 +14,7 @@ use tokio::time::Instant;
 
 use crate::failure::Failure;
 
-/// Events that are kept for one command. Then the oldest tenth is dropped at once.
+/// AuditLog that are kept for one command. Then the oldest tenth is dropped at once.
 const MAX_EVENTS: usize = 1024;
 const DROPPED_AT_ONCE: usize = 102;
 
@@ -71,11 +71,11 @@ pub(crate) struct Watched {
     pub(super) patterns: Vec<String>,
     expressions: Vec<Regex>,
     pub(super) idle: Option<Duration>,
-    events: Mutex<Events>,
+    events: Mutex<AuditLog>,
 }
 
 #[derive(Debug, Default)]
-struct Events {
+struct AuditLog {
     kept: VecDeque<WatchEvent>,
     last: u64,
     dropped: u64,
@@ -119,7 +119,7 @@ impl Watched {
         events.kept.push_back(event);
     }
 
-    fn events(&self) -> MutexGuard<'_, Events> {
+    fn events(&self) -> MutexGuard<'_, AuditLog> {
         self.events.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -11,12 +11,12 @@ use serde_json::{Map, Value};
 use super::projects::{Chosen, Wanted};
 use super::running::{Bounds, Ran, run};
 use super::tests::{no_plan, word, worst};
-use crate::answer::Reply;
-use crate::call::Call;
 use crate::failure::Failure;
+use crate::response::Reply;
 use crate::shell::NetworkChoice;
 use crate::text::line;
-use crate::tool::{About, Class, Effect, Scope, Tool};
+use crate::tool::{About, Class, Effect, Tool, WorkspaceChoice};
+use crate::tool_context::ToolContext;
 
 const USUAL_TIMEOUT: u64 = 120;
 const MAX_TIMEOUT: u64 = 600;
@@ -85,7 +85,7 @@ type Plan = fn(&Profile, CommandScope<'_>) -> Result<Invocation, PlanError>;
 type Parse = fn(&Invocation, &parse::Outcome<'_>) -> CheckReport;
 
 async fn check(
-    call: &Call,
+    context: &ToolContext,
     input: Input,
     plan: Plan,
     parse: Parse,
@@ -93,11 +93,11 @@ async fn check(
     let network = input.network.map(Network::from);
     let bounds = Bounds::new(input.timeout, USUAL_TIMEOUT, MAX_TIMEOUT, network);
     let wanted = Wanted { path: input.path, package: input.package, language: input.language };
-    let chosen = Chosen::of(call, wanted).await?;
+    let chosen = Chosen::of(context, wanted).await?;
     let mut all = Vec::new();
     for profile in &chosen.profiles {
         let invocation = plan(profile, chosen.aim(profile)).map_err(|error| no_plan(&error))?;
-        let ran = run(call, &invocation, bounds).await?;
+        let ran = run(context, &invocation, bounds).await?;
         let report = parse(&invocation, &ran.outcome());
         all.push(Checked { profile: profile.clone(), report, ran });
     }
@@ -177,14 +177,18 @@ impl Tool for RunLint {
         title: "Look for mistakes",
         class: Class::Execute,
         effect: Effect::RUNS,
-        scope: Scope::OneOrAll,
+        workspaces: WorkspaceChoice::OneOrAll,
         description: "Runs the linter that the project's files name, for the project, a directory, a \
             file or a package. One finding per line: `file:line:column:rule: message`. A linter that \
             is missing or breaks is could_not_run, never zero findings.",
     };
 
-    async fn call(&self, call: &Call, input: Input) -> Result<Reply<CheckFacts>, Failure> {
-        check(call, input, plan_lint, parse::lint).await
+    async fn call(
+        &self,
+        context: &ToolContext,
+        input: Input,
+    ) -> Result<Reply<CheckFacts>, Failure> {
+        check(context, input, plan_lint, parse::lint).await
     }
 }
 
@@ -197,13 +201,17 @@ impl Tool for RunTypecheck {
         title: "Check types",
         class: Class::Execute,
         effect: Effect::RUNS,
-        scope: Scope::OneOrAll,
+        workspaces: WorkspaceChoice::OneOrAll,
         description: "Runs the type checker, or the compiler as one, that the project's files name. \
             One finding per line: `file:line:column:rule: message`. A checker that is missing or \
             breaks is could_not_run, never zero findings.",
     };
 
-    async fn call(&self, call: &Call, input: Input) -> Result<Reply<CheckFacts>, Failure> {
-        check(call, input, plan_typecheck, parse::typecheck).await
+    async fn call(
+        &self,
+        context: &ToolContext,
+        input: Input,
+    ) -> Result<Reply<CheckFacts>, Failure> {
+        check(context, input, plan_typecheck, parse::typecheck).await
     }
 }

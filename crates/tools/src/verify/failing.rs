@@ -12,12 +12,12 @@ use super::last::LastRun;
 use super::projects::{Chosen, Wanted};
 use super::running::Bounds;
 use super::tests::{TestFacts, reply, show_failure, test};
-use crate::answer::Reply;
-use crate::call::Call;
 use crate::failure::Failure;
+use crate::response::Reply;
 use crate::shell::NetworkChoice;
 use crate::text::line;
-use crate::tool::{About, Class, Effect, Scope, Tool};
+use crate::tool::{About, Class, Effect, Tool, WorkspaceChoice};
+use crate::tool_context::ToolContext;
 
 const USUAL_TIMEOUT: u64 = 300;
 const MAX_TIMEOUT: u64 = 1800;
@@ -62,15 +62,19 @@ impl Tool for RunFailingTests {
         title: "Rerun failed tests",
         class: Class::Execute,
         effect: Effect::RUNS,
-        scope: Scope::OneOrAll,
+        workspaces: WorkspaceChoice::OneOrAll,
         description: "Runs again exactly the tests that failed in the last run_tests of this session \
             in this workspace, and nothing else. What still fails is what last_test_failures then \
             shows.",
     };
 
-    async fn call(&self, call: &Call, input: RerunInput) -> Result<Reply<RerunFacts>, Failure> {
+    async fn call(
+        &self,
+        context: &ToolContext,
+        input: RerunInput,
+    ) -> Result<Reply<RerunFacts>, Failure> {
         let nothing = |text: String| Ok(Reply::text(text, RerunFacts { rerun: 0, result: None }));
-        let Some(last) = call.session.state().last_runs.of(call.place().name()) else {
+        let Some(last) = context.session.state().last_runs.of(context.workspace().name()) else {
             return nothing(NO_RUN.to_owned());
         };
         let language = input.language.as_deref().map(|name| name.trim().to_lowercase());
@@ -88,7 +92,7 @@ impl Tool for RunFailingTests {
             MAX_TIMEOUT,
             input.network.map(Network::from),
         );
-        rerun(call, last, failed, limit, bounds).await
+        rerun(context, last, failed, limit, bounds).await
     }
 }
 
@@ -120,14 +124,14 @@ fn nothing_to_rerun(
 }
 
 async fn rerun(
-    call: &Call,
+    context: &ToolContext,
     mut last: Vec<LastRun>,
     failed: Vec<LastRun>,
     limit: usize,
     bounds: Bounds,
 ) -> Result<Reply<RerunFacts>, Failure> {
     let chosen =
-        Chosen::of(call, Wanted { language: Some("all".into()), ..Wanted::default() }).await?;
+        Chosen::of(context, Wanted { language: Some("all".into()), ..Wanted::default() }).await?;
     let (mut all, mut count) = (Vec::new(), 0);
     for run in &failed {
         let selectors: Vec<Selector> = run
@@ -140,7 +144,7 @@ async fn rerun(
             continue;
         }
         let nearest = Chosen::of(
-            call,
+            context,
             Wanted {
                 path: Some(run.directory.clone()),
                 language: Some(run.language().to_owned()),
@@ -153,13 +157,13 @@ async fn rerun(
         };
         for profile in profiles.iter().filter(|profile| profile.root == run.directory) {
             let target = Target { rerun: &selectors, ..Target::default() };
-            let tested = test(call, profile, &target, bounds).await?;
+            let tested = test(context, profile, &target, bounds).await?;
             count += selectors.len();
             remember(&mut last, &LastRun::of(&tested));
             all.push(tested);
         }
     }
-    call.session.state().last_runs.set(call.place().name(), last);
+    context.session.state().last_runs.set(context.workspace().name(), last);
     let Reply { content, facts, data: _ } = reply(&all);
     Ok(Reply::new(content, RerunFacts { rerun: count, result: Some(facts) }))
 }
@@ -200,14 +204,18 @@ impl Tool for LastTestFailures {
         title: "Show failed tests",
         class: Class::Read,
         effect: Effect::NONE,
-        scope: Scope::OneOrAll,
+        workspaces: WorkspaceChoice::OneOrAll,
         description: "Shows again what failed in the last run_tests or run_failing_tests of this \
             session in this workspace, without running anything.",
     };
 
-    async fn call(&self, call: &Call, input: LastInput) -> Result<Reply<LastFacts>, Failure> {
+    async fn call(
+        &self,
+        context: &ToolContext,
+        input: LastInput,
+    ) -> Result<Reply<LastFacts>, Failure> {
         let limit = input.limit.filter(|limit| *limit > 0).unwrap_or(USUAL_SHOWN).min(MAX_SHOWN);
-        let Some(last) = call.session.state().last_runs.of(call.place().name()) else {
+        let Some(last) = context.session.state().last_runs.of(context.workspace().name()) else {
             return Ok(Reply::text(NO_RUN, LastFacts { failures: None, shown: 0 }));
         };
         let (mut text, mut failures, mut shown) = (String::new(), 0, 0);

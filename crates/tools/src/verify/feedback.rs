@@ -16,11 +16,11 @@ use tracing::debug;
 
 use super::checks::shown;
 use super::running::{Bounds, run};
-use crate::answer::Content;
 use crate::blocking::blocking;
-use crate::call::Call;
-use crate::files::{Desk, MAX_FILE_BYTES, compared};
+use crate::files::{MAX_FILE_BYTES, WorkspaceFiles, compared};
+use crate::response::ToolContent;
 use crate::text::line;
+use crate::tool_context::ToolContext;
 use crate::toolbox::Toolbox;
 
 /// How long an edit waits for what tools say about it.
@@ -40,8 +40,8 @@ pub(crate) struct Feedback {
 
 impl Feedback {
     /// Adds what was said to the answer of an edit.
-    pub(crate) fn add_to(self, content: &mut [Content], hash: &mut String) {
-        if let (false, Some(Content::Text(text))) = (self.text.is_empty(), content.last_mut()) {
+    pub(crate) fn add_to(self, content: &mut [ToolContent], hash: &mut String) {
+        if let (false, Some(ToolContent::Text(text))) = (self.text.is_empty(), content.last_mut()) {
             line(text, &format!("\n{}", self.text.trim_end()));
         }
         if let Some(formatted) = self.hash {
@@ -51,13 +51,13 @@ impl Feedback {
 }
 
 /// Finds the project whose tools know a file, if there is one.
-pub(crate) async fn project_of(call: &Call, path: &Path) -> Option<Profile> {
-    let (place, file, toolbox) =
-        (Arc::clone(call.place()), path.to_owned(), Arc::clone(&call.toolbox));
+pub(crate) async fn project_of(context: &ToolContext, path: &Path) -> Option<Profile> {
+    let (workspace, file, toolbox) =
+        (Arc::clone(context.workspace()), path.to_owned(), Arc::clone(&context.toolbox));
     let found = blocking(move || {
         // A path that leads to nothing may be as long as its writer likes.
-        place.files().metadata(&file)?;
-        Ok(toolbox.profiles.detect_for_file(place.files(), &file)?)
+        workspace.files().metadata(&file)?;
+        Ok(toolbox.profiles.detect_for_file(workspace.files(), &file)?)
     });
     // A file that cannot be looked at has no project; whoever changes it says what is wrong.
     found.await.ok().and_then(|(owner, _)| owner.profile.clone())
@@ -66,11 +66,11 @@ pub(crate) async fn project_of(call: &Call, path: &Path) -> Option<Profile> {
 /// Finds the project whose tools know a file, if there is one, and how large the edits of the file
 /// may be. It reads files, on a thread that may wait for them.
 pub(crate) fn project_and_limits(
-    place: &crate::place::Place,
+    workspace: &crate::named_workspace::NamedWorkspace,
     toolbox: &Toolbox,
     path: &Path,
 ) -> (Option<Profile>, Limits) {
-    let found = toolbox.profiles.detect_for_file(place.files(), path);
+    let found = toolbox.profiles.detect_for_file(workspace.files(), path);
     let owner = found.map(|(owner, _)| FileProject::clone(&owner)).unwrap_or_default();
     let limits = match owner.edit_limits {
         EditLimits::Strict => Limits::STRICT,
@@ -81,30 +81,30 @@ pub(crate) fn project_and_limits(
 }
 
 /// Asks the tools of the file's own project.
-pub(crate) async fn of(call: &Call, path: &Path) -> Feedback {
-    match project_of(call, path).await {
-        Some(project) => of_project(call, &project, path).await,
+pub(crate) async fn of(context: &ToolContext, path: &Path) -> Feedback {
+    match project_of(context, path).await {
+        Some(project) => of_project(context, &project, path).await,
         None => Feedback::default(),
     }
 }
 
 /// Asks the tools of a project about one of its files.
-pub(crate) async fn of_project(call: &Call, project: &Profile, path: &Path) -> Feedback {
-    let asked = tokio::time::timeout(BUDGET, Box::pin(ask(call, project, path)));
+pub(crate) async fn of_project(context: &ToolContext, project: &Profile, path: &Path) -> Feedback {
+    let asked = tokio::time::timeout(BUDGET, Box::pin(ask(context, project, path)));
     asked.await.unwrap_or_else(|_| {
         debug!(path = %path.display(), "tools took too long to say something about an edit");
         Feedback::default()
     })
 }
 
-async fn ask(call: &Call, profile: &Profile, path: &Path) -> Feedback {
+async fn ask(context: &ToolContext, profile: &Profile, path: &Path) -> Feedback {
     let name = path.to_string_lossy().into_owned();
     if profile.format_on_edit {
-        return format(call, profile, path, &name).await;
+        return format(context, profile, path, &name).await;
     }
     let (lint, style) = tokio::join!(
-        findings(call, profile, ProfileField::Lint, &name),
-        findings(call, profile, ProfileField::FormatCheck, &name)
+        findings(context, profile, ProfileField::Lint, &name),
+        findings(context, profile, ProfileField::FormatCheck, &name)
     );
     let mut text = String::new();
     if let Some(report) = lint {
@@ -129,7 +129,7 @@ async fn ask(call: &Call, profile: &Profile, path: &Path) -> Feedback {
 
 /// Runs a check of one file, if the project names a tool that can.
 async fn findings(
-    call: &Call,
+    context: &ToolContext,
     profile: &Profile,
     fact: ProfileField,
     name: &str,
@@ -143,14 +143,14 @@ async fn findings(
         ProfileField::Lint => (plan_lint(profile, place).ok()?, parse::lint),
         _ => (plan_format(profile, FormatMode::Check, place).ok()?, parse::format_check),
     };
-    let ran = run(call, &invocation, bounds()).await.ok()?;
+    let ran = run(context, &invocation, bounds()).await.ok()?;
     let report = parse(&invocation, &ran.outcome());
     match &report.verdict {
         Verdict::CouldNotRun { reason: reason @ CouldNotRunReason::ToolMissing { tool, .. } } => {
             // Said once: an agent that cannot install it need not hear it after each edit.
-            let new = call.session.state().missing_tools.insert(tool.clone());
+            let new = context.session.state().missing_tools.insert(tool.clone());
             if new {
-                call.progress(0.0, None, &reason.to_string());
+                context.progress(0.0, None, &reason.to_string());
             }
             None
         }
@@ -160,24 +160,24 @@ async fn findings(
 }
 
 /// Formats the file, and shows what that changed.
-async fn format(call: &Call, profile: &Profile, path: &Path, name: &str) -> Feedback {
+async fn format(context: &ToolContext, profile: &Profile, path: &Path, name: &str) -> Feedback {
     let Ok(invocation) = plan_format(profile, FormatMode::Write, CommandScope::File(name)) else {
         return Feedback::default();
     };
-    let desk = Desk::of(call);
-    let (before, file) = (desk.clone(), path.to_owned());
+    let files = WorkspaceFiles::of(context);
+    let (before, file) = (files.clone(), path.to_owned());
     let Ok(before) = blocking(move || before.load(&file)).await else { return Feedback::default() };
-    if run(call, &invocation, bounds()).await.is_err() {
+    if run(context, &invocation, bounds()).await.is_err() {
         return Feedback::default();
     }
     let (file, name) = (path.to_owned(), name.to_owned());
     let formatted = blocking(move || {
-        let after = desk.load(&file)?;
+        let after = files.load(&file)?;
         if after.hash == before.hash {
             return Ok(Feedback::default());
         }
         let (old, new) = (before.document(&name)?, after.document(&name)?);
-        let hash = desk.changed(&before.key, after.hash);
+        let hash = files.changed(&before.key, after.hash);
         let (_, diff) = compared(Some(old.text()), new.text(), &name);
         Ok(Feedback { text: format!("formatted:\n{diff}"), hash: Some(hash) })
     });

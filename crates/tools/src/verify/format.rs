@@ -10,12 +10,12 @@ use super::projects::{Chosen, Wanted};
 use super::running::{Bounds, run};
 use super::script::shortened;
 use super::tests::{no_plan, word};
-use crate::answer::Reply;
-use crate::call::Call;
 use crate::failure::Failure;
+use crate::response::Reply;
 use crate::shell::scrubbed;
 use crate::text::line;
-use crate::tool::{About, Class, Effect, Scope, Tool};
+use crate::tool::{About, Class, Effect, Tool, WorkspaceChoice};
+use crate::tool_context::ToolContext;
 
 const USUAL_TIMEOUT: u64 = 120;
 const MAX_TIMEOUT: u64 = 600;
@@ -63,22 +63,22 @@ impl Tool for Format {
         title: "Format files",
         class: Class::Execute,
         effect: Effect { destructive: true, idempotent: true, open_world: false },
-        scope: Scope::OneOrAll,
+        workspaces: WorkspaceChoice::OneOrAll,
         description: "Runs the formatter that the project's files name, for a file or the whole \
             project; with check it only says what is not in style. Read files again afterwards: their \
             lines may have moved.",
     };
 
-    async fn call(&self, call: &Call, input: Input) -> Result<Reply<Facts>, Failure> {
+    async fn call(&self, context: &ToolContext, input: Input) -> Result<Reply<Facts>, Failure> {
         let mode = if input.check { FormatMode::Check } else { FormatMode::Write };
         let bounds = Bounds::new(input.timeout, USUAL_TIMEOUT, MAX_TIMEOUT, Some(Network::None));
         let wanted = Wanted { path: input.path, language: input.language, package: None };
-        let chosen = Chosen::of(call, wanted).await?;
+        let chosen = Chosen::of(context, wanted).await?;
         let (mut text, mut sections) = (String::new(), Vec::new());
         for profile in &chosen.profiles {
             let invocation =
                 plan_format(profile, mode, chosen.aim(profile)).map_err(|error| no_plan(&error))?;
-            let ran = run(call, &invocation, bounds).await?;
+            let ran = run(context, &invocation, bounds).await?;
             let verdict = match mode {
                 FormatMode::Write => parse::command(&invocation, &ran.outcome()),
                 FormatMode::Check => parse::format_check(&invocation, &ran.outcome()).verdict,

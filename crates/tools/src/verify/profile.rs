@@ -6,11 +6,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::projects::{Chosen, Wanted};
-use crate::answer::Reply;
-use crate::call::Call;
 use crate::failure::Failure;
+use crate::response::Reply;
 use crate::text::line;
-use crate::tool::{About, Class, Effect, Scope, Tool};
+use crate::tool::{About, Class, Effect, Tool, WorkspaceChoice};
+use crate::tool_context::ToolContext;
 
 /// Says what a project is.
 pub(super) struct ShowProfile;
@@ -39,14 +39,14 @@ impl Tool for ShowProfile {
         title: "Describe the project",
         class: Class::Read,
         effect: Effect::NONE,
-        scope: Scope::OneOrAll,
+        workspaces: WorkspaceChoice::OneOrAll,
         description: "Says what the project files tell: ecosystem, package manager, and the commands \
             that install, format, lint, typecheck and test, with the file that says so. A carrel.toml \
             beside the project files beats what is detected.",
     };
 
-    async fn call(&self, call: &Call, input: Input) -> Result<Reply<Facts>, Failure> {
-        let profiles = match Chosen::everything(call, input.path).await {
+    async fn call(&self, context: &ToolContext, input: Input) -> Result<Reply<Facts>, Failure> {
+        let profiles = match Chosen::everything(context, input.path).await {
             Ok(profiles) => profiles,
             Err(failure) => return Err(failure),
         };
@@ -88,10 +88,13 @@ fn show(text: &mut String, profile: &Profile) {
 
 impl Chosen {
     /// Finds every project, whatever its language.
-    async fn everything(call: &Call, path: Option<String>) -> Result<Vec<Profile>, Failure> {
+    async fn everything(
+        context: &ToolContext,
+        path: Option<String>,
+    ) -> Result<Vec<Profile>, Failure> {
         let wanted = Wanted { path, language: Some("all".into()), package: None };
         if wanted.path.is_some() {
-            return match Self::of(call, wanted).await {
+            return match Self::of(context, wanted).await {
                 Ok(chosen) => Ok(chosen.profiles),
                 Err(failure) if failure.code == carrel_domain::Code::ProjectNotDetected => {
                     Ok(Vec::new())
@@ -99,6 +102,6 @@ impl Chosen {
                 Err(failure) => Err(failure),
             };
         }
-        Self::all(call).await
+        Self::all(context).await
     }
 }

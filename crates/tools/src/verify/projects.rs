@@ -8,11 +8,11 @@ use carrel_fsroot::FileKind;
 use carrel_verify::plan::CommandScope;
 use carrel_verify::{CacheStatus, ChoiceError, Profile, ProjectCommand, choose_projects};
 
+use crate::audit_log::AuditEvent;
 use crate::blocking::blocking;
-use crate::call::Call;
-use crate::events::Event;
 use crate::failure::Failure;
 use crate::files::shown;
+use crate::tool_context::ToolContext;
 
 /// Projects that a call is about, and the part of them.
 #[derive(Debug)]
@@ -32,13 +32,13 @@ pub(super) struct Wanted {
 
 impl Chosen {
     /// Finds the projects: the nearest one of a path, or those of the workspace.
-    pub(super) async fn of(call: &Call, wanted: Wanted) -> Result<Self, Failure> {
-        let (place, toolbox) = (Arc::clone(call.place()), Arc::clone(&call.toolbox));
+    pub(super) async fn of(context: &ToolContext, wanted: Wanted) -> Result<Self, Failure> {
+        let (workspace, toolbox) = (Arc::clone(context.workspace()), Arc::clone(&context.toolbox));
         let (chosen, fresh) = blocking(move || {
             let Wanted { path, package, language } = wanted;
             let given = path.filter(|path| !path.trim().is_empty());
-            let files = place.files();
-            let (found, freshness, path) = match given.map(|path| place.relative(&path)) {
+            let files = workspace.files();
+            let (found, freshness, path) = match given.map(|path| workspace.relative(&path)) {
                 None => {
                     let (survey, freshness) = toolbox.profiles.detect_all(files)?;
                     (survey.profiles.clone(), freshness, None)
@@ -57,18 +57,18 @@ impl Chosen {
         })
         .await?;
         if fresh {
-            chosen.profiles.iter().for_each(|profile| announce(call, profile));
+            chosen.profiles.iter().for_each(|profile| announce(context, profile));
         }
         Ok(chosen)
     }
 
     /// Finds every project of the workspace.
-    pub(super) async fn all(call: &Call) -> Result<Vec<Profile>, Failure> {
-        let (place, toolbox) = (Arc::clone(call.place()), Arc::clone(&call.toolbox));
+    pub(super) async fn all(context: &ToolContext) -> Result<Vec<Profile>, Failure> {
+        let (workspace, toolbox) = (Arc::clone(context.workspace()), Arc::clone(&context.toolbox));
         let (survey, freshness) =
-            blocking(move || Ok(toolbox.profiles.detect_all(place.files())?)).await?;
+            blocking(move || Ok(toolbox.profiles.detect_all(workspace.files())?)).await?;
         if freshness != CacheStatus::Hit {
-            survey.profiles.iter().for_each(|profile| announce(call, profile));
+            survey.profiles.iter().for_each(|profile| announce(context, profile));
         }
         Ok(survey.profiles.clone())
     }
@@ -129,15 +129,15 @@ fn choose_among(
 }
 
 /// Says what was found out about a project.
-pub(super) fn announce(call: &Call, profile: &Profile) {
+pub(super) fn announce(context: &ToolContext, profile: &Profile) {
     let line = |command: &Option<ProjectCommand>| {
         let command = command.as_ref()?;
         let argv =
             if command.argv.is_empty() { command.file_argv.as_ref()? } else { &command.argv };
         Some(argv.join(" "))
     };
-    let event = Event::WorkspaceProfile {
-        workspace: call.place().name().to_owned(),
+    let event = AuditEvent::WorkspaceProfile {
+        workspace: context.workspace().name().to_owned(),
         directory: profile.root.clone(),
         ecosystem: profile.ecosystem.as_str().to_owned(),
         package_manager: profile.package_manager.map(|manager| manager.as_str().to_owned()),
@@ -147,5 +147,5 @@ pub(super) fn announce(call: &Call, profile: &Profile) {
         test_command: line(&profile.test),
         typecheck_command: line(&profile.typecheck),
     };
-    call.toolbox.events.add(call.session.id(), call.options.door, event);
+    context.toolbox.events.add(context.session.id(), context.options.interface, event);
 }

@@ -11,9 +11,9 @@ use carrel_verify::parse::{ArtifactFile, Outcome, Termination, project_artifacts
 use carrel_verify::plan::{ARTIFACTS, Artifact, Invocation};
 use carrel_workspace::{ArtifactRequest, CommandForm, Completed};
 
-use crate::call::Call;
 use crate::failure::Failure;
 use crate::shell::{CommandFacts, Launch, Shell, exit_code};
+use crate::tool_context::ToolContext;
 
 /// What is kept of each end of a report: parsers want all of it.
 const KEPT: CaptureLimits = CaptureLimits { head: ByteSize::mib(8), tail: ByteSize::mib(8) };
@@ -74,13 +74,13 @@ impl Ran {
 
 /// Runs a planned command.
 pub(super) async fn run(
-    call: &Call,
+    context: &ToolContext,
     invocation: &Invocation,
     bounds: Bounds,
 ) -> Result<Ran, Failure> {
     let began = SystemTime::now();
-    let started = launch(invocation, bounds).start(call).await;
-    let workspace = call.place().path().to_string_lossy().into_owned();
+    let started = launch(invocation, bounds).start(context).await;
+    let workspace = context.workspace().path().to_string_lossy().into_owned();
     let shell = match started {
         Ok(shell) => shell,
         Err(failure) if failure.code == Code::SpawnFailed || is_missing(&failure) => {
@@ -88,15 +88,15 @@ pub(super) async fn run(
         }
         Err(failure) => return Err(failure),
     };
-    let completed = shell.over(call).await?;
+    let completed = shell.over(context).await?;
     let mut artifacts: Vec<_> = completed.artifacts.files.iter().map(private).collect();
-    let (place, planned) = (Arc::clone(call.place()), invocation.clone());
+    let (project, planned) = (Arc::clone(context.workspace()), invocation.clone());
     artifacts.extend(
-        crate::blocking::blocking(move || Ok(project_artifacts(place.files(), &planned, began)))
+        crate::blocking::blocking(move || Ok(project_artifacts(project.files(), &planned, began)))
             .await?,
     );
     let ran = ran(invocation, &shell, completed, bounds, artifacts, workspace);
-    shell.slim(call);
+    shell.slim(context);
     Ok(ran)
 }
 

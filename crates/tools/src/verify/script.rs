@@ -9,12 +9,12 @@ use serde::{Deserialize, Serialize};
 use super::projects::{Chosen, Wanted};
 use super::running::{Bounds, run};
 use super::tests::word;
-use crate::answer::Reply;
-use crate::call::Call;
 use crate::failure::Failure;
+use crate::response::Reply;
 use crate::shell::{CommandFacts, NetworkChoice, scrubbed};
 use crate::text::line;
-use crate::tool::{About, Class, Effect, Scope, Tool};
+use crate::tool::{About, Class, Effect, Tool, WorkspaceChoice};
+use crate::tool_context::ToolContext;
 
 const USUAL_TIMEOUT: u64 = 300;
 const MAX_TIMEOUT: u64 = 1800;
@@ -64,15 +64,15 @@ impl Tool for RunScript {
         title: "Run a script of the project",
         class: Class::Execute,
         effect: Effect::RUNS,
-        scope: Scope::OneOrAll,
+        workspaces: WorkspaceChoice::OneOrAll,
         description: "Runs a command that the project defines by name: a script of package.json, a \
             task of Deno, an alias of cargo, a target of the Makefile. An unknown name is answered \
             with those that there are.",
     };
 
-    async fn call(&self, call: &Call, input: Input) -> Result<Reply<Facts>, Failure> {
+    async fn call(&self, context: &ToolContext, input: Input) -> Result<Reply<Facts>, Failure> {
         let wanted = Wanted { path: input.path, language: input.language, package: None };
-        let chosen = Chosen::of(call, wanted).await?;
+        let chosen = Chosen::of(context, wanted).await?;
         let bounds = Bounds::new(
             input.timeout,
             USUAL_TIMEOUT,
@@ -93,7 +93,7 @@ impl Tool for RunScript {
         let Some(invocation) = found else {
             return Err(refused.map_or_else(no_project, |error| no_script(&error)));
         };
-        let ran = run(call, &invocation, bounds).await?;
+        let ran = run(context, &invocation, bounds).await?;
         let (verdict, reason) = word(&parse::command(&invocation, &ran.outcome()));
         let mut text = scrubbed(&shortened(&ran.stdout));
         if !ran.stderr.is_empty() {

@@ -14,13 +14,13 @@ use serde::{Deserialize, Serialize};
 use super::last::LastRun;
 use super::projects::{Chosen, Wanted};
 use super::running::{Bounds, Ran, run};
-use crate::answer::Reply;
 use crate::blocking::blocking;
-use crate::call::Call;
 use crate::failure::Failure;
+use crate::response::Reply;
 use crate::shell::{NetworkChoice, scrubbed};
 use crate::text::line;
-use crate::tool::{About, Class, Effect, Scope, Tool};
+use crate::tool::{About, Class, Effect, Tool, WorkspaceChoice};
+use crate::tool_context::ToolContext;
 
 const USUAL_TIMEOUT: u64 = 300;
 const MAX_TIMEOUT: u64 = 1800;
@@ -107,35 +107,36 @@ impl Tool for RunTests {
         title: "Run tests",
         class: Class::Execute,
         effect: Effect::RUNS,
-        scope: Scope::OneOrAll,
+        workspaces: WorkspaceChoice::OneOrAll,
         description: "Runs the tests of the project with the runner that its files name, and returns \
             what failed, where and why: passed, failed or could_not_run, never green by accident. \
             Narrow it with path, package or name. Afterwards run_failing_tests reruns exactly what \
             failed, and last_test_failures shows it again.",
     };
 
-    async fn call(&self, call: &Call, input: Input) -> Result<Reply<TestFacts>, Failure> {
+    async fn call(&self, context: &ToolContext, input: Input) -> Result<Reply<TestFacts>, Failure> {
         let network = input.network.map(Network::from);
         let bounds = Bounds::new(input.timeout, USUAL_TIMEOUT, MAX_TIMEOUT, network);
         let wanted = Wanted { path: input.path, package: input.package, language: input.language };
-        let chosen = Chosen::of(call, wanted).await?;
+        let chosen = Chosen::of(context, wanted).await?;
         let mut all = Vec::new();
         for profile in &chosen.profiles {
             let target =
                 Target { scope: chosen.aim(profile), name: input.name.as_deref(), rerun: &[] };
-            all.push(test(call, profile, &target, bounds).await?);
+            all.push(test(context, profile, &target, bounds).await?);
         }
-        call.session
+        context
+            .session
             .state()
             .last_runs
-            .set(call.place().name(), all.iter().map(LastRun::of).collect());
+            .set(context.workspace().name(), all.iter().map(LastRun::of).collect());
         Ok(reply(&all))
     }
 }
 
 /// Runs the tests of one project.
 pub(super) async fn test(
-    call: &Call,
+    context: &ToolContext,
     profile: &Profile,
     target: &Target<'_>,
     bounds: Bounds,
@@ -143,8 +144,8 @@ pub(super) async fn test(
     let planned = plan_tests(profile, target).map_err(|error| no_plan(&error))?;
     let (mut reports, mut all) = (Vec::new(), Vec::new());
     for invocation in planned {
-        let ran = run(call, &invocation, bounds).await?;
-        reports.push(confirmed(call, parse::tests(&invocation, &ran.outcome())).await?);
+        let ran = run(context, &invocation, bounds).await?;
+        reports.push(confirmed(context, parse::tests(&invocation, &ran.outcome())).await?);
         all.push(ran);
     }
     let report = TestReport::merge(reports)
@@ -153,13 +154,13 @@ pub(super) async fn test(
 }
 
 /// Looks again where a runner may have been content too soon.
-async fn confirmed(call: &Call, mut report: TestReport) -> Result<TestReport, Failure> {
+async fn confirmed(context: &ToolContext, mut report: TestReport) -> Result<TestReport, Failure> {
     if report.silent.is_empty() {
         return Ok(report);
     }
-    let place = Arc::clone(call.place());
+    let workspace = Arc::clone(context.workspace());
     blocking(move || {
-        parse::check_unreported_files(&mut report, place.files());
+        parse::check_unreported_files(&mut report, workspace.files());
         Ok(report)
     })
     .await
@@ -267,8 +268,8 @@ impl Tested {
 pub(super) fn show_failure(text: &mut String, number: usize, failure: &parse::Failure) {
     line(text, &format!("\n{number}. {}", failure.name));
     if let Some(file) = &failure.file {
-        let place = failure.line.map_or(String::new(), |line| format!(":{line}"));
-        line(text, &format!("   {file}{place}"));
+        let line_suffix = failure.line.map_or(String::new(), |line| format!(":{line}"));
+        line(text, &format!("   {file}{line_suffix}"));
     }
     for part in scrubbed(&failure.message).lines() {
         line(text, &format!("   {part}"));

@@ -7,8 +7,8 @@ use std::sync::mpsc::Receiver;
 use carrel_config::{Environment, OperatorPolicy, TierChoice};
 use carrel_domain::WorkspaceAccess;
 use carrel_tools::{
-    Answer, CallOptions, Door, Events, GitOptions, Place, Record, Registry, Secrets, Session,
-    Toolbox, ToolboxOptions, Toolset, WorkspaceEntry, Workspaces,
+    AuditLog, AuditRecord, CallOptions, GitOptions, Interface, NamedWorkspace, Registry, Secrets,
+    Session, ToolResponse, Toolbox, ToolboxOptions, Toolset, WorkspaceEntry, Workspaces,
 };
 use carrel_workspace::{Boundary, Commands, Desk, Purpose, Runner, RunnerOptions};
 use serde_json::{Map, Value};
@@ -18,7 +18,7 @@ pub(crate) struct Lab {
     directory: tempfile::TempDir,
     pub(crate) registry: Registry,
     pub(crate) session: Arc<Session>,
-    pub(crate) events: Receiver<Record>,
+    pub(crate) events: Receiver<AuditRecord>,
 }
 
 /// How a lab differs from the usual.
@@ -83,14 +83,14 @@ impl Lab {
             without: Vec::new(),
             purpose: Purpose::ManyCommands,
         });
-        let place = |name: &&str| {
+        let workspace = |name: &&str| {
             let path = top.join(name);
-            let desk = Desk::named(&path, &state).unwrap();
+            let handle = Desk::named(&path, &state).unwrap();
             let access = WorkspaceAccess::ReadWrite;
-            Place::new(WorkspaceEntry { name: (*name).to_owned(), path, access }, desk)
+            NamedWorkspace::new(WorkspaceEntry { name: (*name).to_owned(), path, access }, handle)
         };
-        let workspaces = Workspaces::new(setting.names.iter().map(place).collect()).unwrap();
-        let (sink, events) = Events::to_receiver();
+        let workspaces = Workspaces::new(setting.names.iter().map(workspace).collect()).unwrap();
+        let (sink, events) = AuditLog::to_receiver();
         let toolbox = Toolbox::new(ToolboxOptions {
             workspaces,
             runner,
@@ -122,7 +122,7 @@ impl Lab {
     }
 
     /// Calls a tool.
-    pub(crate) async fn call(&self, tool: &str, arguments: Value) -> Answer {
+    pub(crate) async fn call(&self, tool: &str, arguments: Value) -> ToolResponse {
         self.call_as(&self.session, tool, arguments).await
     }
 
@@ -132,8 +132,8 @@ impl Lab {
         session: &Arc<Session>,
         tool: &str,
         arguments: Value,
-    ) -> Answer {
-        self.registry.call(session, tool, object(arguments), CallOptions::new(Door::Cli)).await
+    ) -> ToolResponse {
+        self.registry.call(session, tool, object(arguments), CallOptions::new(Interface::Cli)).await
     }
 
     /// Calls a tool that must succeed, and returns its text.

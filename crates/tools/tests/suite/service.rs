@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use carrel_domain::Secret;
-use carrel_tools::{Answer, CallOptions, Door, Terms, Toolset};
+use carrel_tools::{CallOptions, CommandSettings, Interface, ToolResponse, Toolset};
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -14,13 +14,18 @@ fn lab() -> Lab {
     Lab::with(Setting { toolset: Toolset::Workspace, ..Setting::default() })
 }
 
-async fn call_on(lab: &Lab, tool: &str, arguments: Value, terms: Terms) -> Answer {
-    let options = CallOptions { terms, ..CallOptions::new(Door::Rest) };
+async fn call_on(
+    lab: &Lab,
+    tool: &str,
+    arguments: Value,
+    command_settings: CommandSettings,
+) -> ToolResponse {
+    let options = CallOptions { command_settings, ..CallOptions::new(Interface::Rest) };
     lab.registry.call(&lab.session, tool, object(arguments), options).await
 }
 
 async fn data(lab: &Lab, tool: &str, arguments: Value) -> Value {
-    let answer = call_on(lab, tool, arguments, Terms::default()).await;
+    let answer = call_on(lab, tool, arguments, CommandSettings::default()).await;
     answer.data.clone().unwrap_or_else(|| panic!("{tool} has no data: {}", answer.text()))
 }
 
@@ -87,14 +92,14 @@ async fn a_command_comes_with_both_streams_and_a_status_that_is_always_a_number(
 async fn a_door_adds_variables_that_are_masked_a_limit_and_a_reader() {
     let lab = lab();
     let (output, mut pieces) = mpsc::channel(100);
-    let terms = Terms {
+    let command_settings = CommandSettings {
         environment: vec![("API_TOKEN".to_owned(), Secret::new("s3cret-value"))],
         timeout: Some(Duration::from_secs(1)),
         output: Some(output),
-        ..Terms::default()
+        ..CommandSettings::default()
     };
     let arguments = json!({ "command": "echo $API_TOKEN; sleep 100", "timeout": 200 });
-    let answer = call_on(&lab, "workspace_exec", arguments, terms).await;
+    let answer = call_on(&lab, "workspace_exec", arguments, command_settings).await;
     let data = answer.data.unwrap();
     assert_eq!(data["timed_out"], true);
     assert_eq!(data["stdout"], "[masked secret API_TOKEN]\n");

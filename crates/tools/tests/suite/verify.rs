@@ -7,7 +7,7 @@ mod machine;
 /// Python: pytest, ruff, black and mypy.
 mod python;
 
-use carrel_tools::{Answer, Session};
+use carrel_tools::{Session, ToolResponse};
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
 
@@ -24,22 +24,22 @@ fn rust() -> Lab {
     lab
 }
 
-fn section(answer: &Answer) -> &Value {
+fn section(answer: &ToolResponse) -> &Value {
     &answer.structured["sections"][0]
 }
 
-fn verdict(answer: &Answer) -> &Value {
+fn verdict(answer: &ToolResponse) -> &Value {
     &answer.structured["verdict"]
 }
 
 /// How many tests passed, failed, were skipped, broke.
-fn counts(answer: &Answer) -> [u64; 4] {
+fn counts(answer: &ToolResponse) -> [u64; 4] {
     ["passed", "failed", "skipped", "errors"]
         .map(|name| section(answer)["counts"][name].as_u64().unwrap())
 }
 
 /// Returns why nothing can be said about the project.
-fn could_not_run(answer: &Answer) -> &str {
+fn could_not_run(answer: &ToolResponse) -> &str {
     assert_eq!(section(answer)["verdict"], "could_not_run", "{}", answer.text());
     section(answer)["reason"].as_str().unwrap()
 }

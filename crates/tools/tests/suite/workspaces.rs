@@ -107,8 +107,8 @@ async fn every_tool_takes_workspace_in_the_same_way() {
             let omitted = text(json!({})).await;
             let known = text(json!({ "workspace": "primary" })).await;
             assert!(!known.contains("configured"), "{name}: {known}");
-            match tool.about.scope {
-                carrel_tools::Scope::OneOrAll => {
+            match tool.about.workspaces {
+                carrel_tools::WorkspaceChoice::OneOrAll => {
                     assert!(all.contains("=== primary ==="), "{name}: {all}");
                 }
                 _ => assert_eq!(
@@ -117,8 +117,8 @@ async fn every_tool_takes_workspace_in_the_same_way() {
                     "{name}"
                 ),
             }
-            match (tool.about.scope, names.len()) {
-                (carrel_tools::Scope::Any, _) | (_, 1) => {
+            match (tool.about.workspaces, names.len()) {
+                (carrel_tools::WorkspaceChoice::Optional, _) | (_, 1) => {
                     assert!(!omitted.contains("configured"), "{name}: {omitted}");
                 }
                 _ => assert_eq!(omitted, NOT_CHOSEN, "{name}"),

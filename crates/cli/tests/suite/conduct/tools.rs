@@ -97,7 +97,7 @@ fn an_agent_has_the_tools_of_the_tracker_and_of_carrel_for_its_workspace_alone()
     let events: Vec<Value> =
         events.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let called = events.iter().find(|event| event["tool"] == "Bash").unwrap();
-    assert_eq!((&called["door"], &called["workspace"]), (&json!("agent"), &json!("CAR-1")));
+    assert_eq!((&called["interface"], &called["workspace"]), (&json!("agent"), &json!("CAR-1")));
 }
 
 #[test]

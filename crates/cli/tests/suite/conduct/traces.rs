@@ -47,7 +47,7 @@ fn what_an_agent_calls_is_a_part_of_its_run() {
 
     let (run, called) = (collector.span("run"), collector.span("execute_tool Bash"));
     assert_eq!((&called.trace, called.parent.as_ref()), (&run.trace, Some(&run.id)));
-    assert_eq!(text(&called.attributes["carrel.door"]), "agent");
+    assert_eq!(text(&called.attributes["carrel.interface"]), "agent");
     let spans = collector.spans();
     let is_below = |span: &&Span| span.parent.as_ref() == Some(&called.id);
     let command = spans.iter().find(is_below).unwrap();

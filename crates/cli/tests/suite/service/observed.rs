@@ -53,7 +53,7 @@ fn every_change_and_every_refusal_is_written_down_without_what_was_said() {
     assert_eq!(
         wrote,
         json!({
-            "at": wrote["at"], "sequence": wrote["sequence"], "session": "ada", "door": "rest",
+            "at": wrote["at"], "sequence": wrote["sequence"], "session": "ada", "interface": "rest",
             "event": "api.call", "method": "POST",
             "route": "/api/workspaces/{workspace_id}/files/write", "workspace": ada.workspace,
             "status": 200, "request_id": "my-own.1", "duration_ms": wrote["duration_ms"],

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use carrel_config::TierChoice;
 use carrel_domain::{Secret, Tier};
-use carrel_tools::{CallOptions, Credential, CredentialSource, Door, GitOptions};
+use carrel_tools::{CallOptions, Credential, CredentialSource, GitOptions, Interface};
 use carrel_workspace::{CommandForm, RunRequest};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -335,9 +335,9 @@ async fn a_credential_of_one_call_reaches_that_call_alone_and_its_variables_neve
         ..Setting::default()
     });
     let url = format!("http://localhost:{}/repo.git", serve(&lab).await);
-    let mut options = CallOptions::new(Door::Task);
-    options.terms.credentials = Some(Arc::new(Ann));
-    options.terms.environment =
+    let mut options = CallOptions::new(Interface::Task);
+    options.command_settings.credentials = Some(Arc::new(Ann));
+    options.command_settings.environment =
         vec![("GIT_TRACE".to_owned(), Secret::new(lab.path("main/trace").display().to_string()))];
     let Value::Object(arguments) = call("clone", &format!("{url} copy")) else { panic!() };
     let answer = lab.registry.call(&lab.session, "git", arguments, options).await;
@@ -360,9 +360,12 @@ async fn a_helper_can_read_its_descriptor_in_both_tiers() {
         let request =
             RunRequest { inherited: vec![reader], ..RunRequest::new(CommandForm::Argv(argv)) };
         let toolbox = lab.registry.toolbox();
-        let place = toolbox.workspaces.iter().next().unwrap();
-        let completed =
-            toolbox.runner.run(place.desk(), request, &CancellationToken::new()).await.unwrap();
+        let workspace = toolbox.workspaces.iter().next().unwrap();
+        let completed = toolbox
+            .runner
+            .run(workspace.handle(), request, &CancellationToken::new())
+            .await
+            .unwrap();
         assert_eq!(
             completed.outcome.stdout.head, b"password=x",
             "{tier:?}: {:?}",

@@ -75,11 +75,11 @@ async fn pytest_that_cannot_load_a_file_is_never_no_failures() {
         let answer = lab.call("run_tests", json!({})).await;
         assert_eq!(verdict(&answer), "failed", "{}", answer.text());
         assert_eq!(section(&answer)["build_errors"], 1, "{}", answer.text());
-        let place = format!("\n{file}:1:error: {message}\n");
-        assert!(answer.text().contains(&place), "{}", answer.text());
+        let workspace = format!("\n{file}:1:error: {message}\n");
+        assert!(answer.text().contains(&workspace), "{}", answer.text());
         let last = lab.text("last_test_failures", json!({})).await;
         assert!(last.starts_with("1 build error(s) from last run_tests call (python, "), "{last}");
-        assert!(last.ends_with(&place), "{last}");
+        assert!(last.ends_with(&workspace), "{last}");
         let rerun = lab.text("run_failing_tests", json!({})).await;
         assert!(
             rerun.ends_with("names no test that could be run again; rerun run_tests"),

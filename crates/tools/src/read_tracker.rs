@@ -72,12 +72,12 @@ struct Entry {
 
 /// What a session has read.
 #[derive(Debug, Default)]
-pub(crate) struct Tracker {
+pub(crate) struct ReadTracker {
     entries: HashMap<FileKey, Entry>,
     clock: u64,
 }
 
-impl Tracker {
+impl ReadTracker {
     /// Returns everything that was read, to be remembered elsewhere.
     pub(crate) fn to_json(&self) -> serde_json::Value {
         serde_json::json!(self.entries.iter().collect::<Vec<_>>())
@@ -215,7 +215,7 @@ mod tests {
         FileKey::new("w", Path::new("a"))
     }
 
-    fn check(tracker: &Tracker, text: &str, need: Need) -> Result<(), String> {
+    fn check(tracker: &ReadTracker, text: &str, need: Need) -> Result<(), String> {
         let hash = ContentHash::of(text.as_bytes());
         let read = tracker.read_before(&key(), "overwrite", "a");
         read.and_then(|read| read.must_be(hash, need)).map_err(|failure| failure.message)
@@ -223,7 +223,7 @@ mod tests {
 
     #[test]
     fn a_file_is_known_by_what_was_read_and_not_by_its_time() {
-        let mut tracker = Tracker::default();
+        let mut tracker = ReadTracker::default();
         assert_eq!(
             check(&tracker, "x", Need::Part).unwrap_err(),
             "refusing to overwrite a: Read it first"
@@ -244,7 +244,7 @@ mod tests {
 
     #[test]
     fn a_part_unlocks_an_edit_and_all_parts_together_an_overwrite() {
-        let mut tracker = Tracker::default();
+        let mut tracker = ReadTracker::default();
         let hash = ContentHash::of(b"x");
         tracker.saw(key(), hash, &Seen::Lines(1, 10, 30));
         assert_eq!(check(&tracker, "x", Need::Part), Ok(()));
@@ -261,7 +261,7 @@ mod tests {
 
     #[test]
     fn the_number_of_files_is_bounded() {
-        let mut tracker = Tracker::default();
+        let mut tracker = ReadTracker::default();
         for number in 0..=MAX_ENTRIES {
             let key = FileKey::new("w", Path::new(&number.to_string()));
             tracker.saw(key, ContentHash::of(b"x"), &Seen::Whole);

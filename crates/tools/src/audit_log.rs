@@ -1,6 +1,6 @@
 //! What happened, one line for each call.
 //!
-//! Events come from the core, so every door has the same. They are written by a thread of their own,
+//! AuditLog come from the core, so every door has the same. They are written by a thread of their own,
 //! within [`FLUSH_AFTER`]; a disk that does not keep up costs events, which is counted and said, but
 //! never delays a call.
 
@@ -18,62 +18,24 @@ use serde::Serialize;
 use serde_json::Value;
 use tracing::{debug, warn};
 
+use crate::interface::Interface;
+
 /// How long an event waits for others before it is written.
 const FLUSH_AFTER: Duration = Duration::from_millis(50);
 
 /// What is written at once, so that a burst of events takes little memory.
 const MAX_WRITE_BYTES: usize = 1 << 16;
 
-/// Events that wait to be written. More are counted as lost.
+/// AuditLog that wait to be written. More are counted as lost.
 const MAX_WAITING: usize = 16_384;
 
 /// The size at which the file is put aside as `.1` and a new one begun.
 const MAX_FILE_BYTES: u64 = 16 << 20;
 
-/// Which door a call came through.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Door {
-    /// MCP over stdin and stdout.
-    Stdio,
-    /// MCP over HTTP.
-    Http,
-    /// The command line.
-    Cli,
-    /// The REST API.
-    Rest,
-    /// A step of a task.
-    Task,
-    /// The agent of an issue.
-    Agent,
-}
-
-impl Door {
-    /// Returns its name, as events have it.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Stdio => "stdio",
-            Self::Http => "http",
-            Self::Cli => "cli",
-            Self::Rest => "rest",
-            Self::Task => "task",
-            Self::Agent => "agent",
-        }
-    }
-
-    /// Tells whether answers go to a program that takes bulk and facts as one value.
-    pub(crate) fn wants_data(self) -> bool {
-        match self {
-            Self::Rest | Self::Task => true,
-            Self::Stdio | Self::Http | Self::Cli | Self::Agent => false,
-        }
-    }
-}
-
 /// What happened.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "event")]
-pub enum Event {
+pub enum AuditEvent {
     /// A tool was called.
     #[serde(rename = "tool.call")]
     ToolCall {
@@ -166,7 +128,7 @@ pub enum Event {
 
 /// An event with when it happened and to whom.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Record {
+pub struct AuditRecord {
     /// When.
     pub at: Timestamp,
     /// A number that grows by one.
@@ -174,13 +136,13 @@ pub struct Record {
     /// The session.
     pub session: String,
     /// The door.
-    pub door: Door,
-    /// Events before this one that could not be written.
+    pub interface: Interface,
+    /// AuditLog before this one that could not be written.
     #[serde(skip_serializing_if = "is_zero")]
     pub lost: u64,
     /// What happened.
     #[serde(flatten)]
-    pub event: Event,
+    pub event: AuditEvent,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
@@ -190,17 +152,17 @@ fn is_zero(number: &u64) -> bool {
 
 /// Takes events. Cheap to clone; the last one that goes waits until all is written.
 #[derive(Clone, Debug)]
-pub struct Events(Arc<Inner>);
+pub struct AuditLog(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    sender: Option<SyncSender<Record>>,
+    sender: Option<SyncSender<AuditRecord>>,
     writer: Mutex<Option<JoinHandle<()>>>,
     sequence: AtomicU64,
     lost: AtomicU64,
 }
 
-impl Events {
+impl AuditLog {
     /// Keeps no events; they are only logged.
     pub fn none() -> Self {
         Self::of(None, None)
@@ -217,24 +179,24 @@ impl Events {
     }
 
     /// Hands events to whoever holds the other end.
-    pub fn to_receiver() -> (Self, Receiver<Record>) {
+    pub fn to_receiver() -> (Self, Receiver<AuditRecord>) {
         let (sender, receiver) = sync_channel(MAX_WAITING);
         (Self::of(Some(sender), None), receiver)
     }
 
-    fn of(sender: Option<SyncSender<Record>>, writer: Option<JoinHandle<()>>) -> Self {
+    fn of(sender: Option<SyncSender<AuditRecord>>, writer: Option<JoinHandle<()>>) -> Self {
         let (sequence, lost) = (AtomicU64::new(0), AtomicU64::new(0));
         Self(Arc::new(Inner { sender, writer: Mutex::new(writer), sequence, lost }))
     }
 
     /// Takes an event.
-    pub fn add(&self, session: &str, door: Door, event: Event) {
+    pub fn add(&self, session: &str, interface: Interface, event: AuditEvent) {
         debug!(session, ?event, "event");
         let Some(sender) = &self.0.sender else { return };
         let sequence = self.0.sequence.fetch_add(1, Ordering::Relaxed) + 1;
         let lost = self.0.lost.swap(0, Ordering::Relaxed);
         let (at, session) = (SystemClock.now(), session.to_owned());
-        let record = Record { at, sequence, session, door, lost, event };
+        let record = AuditRecord { at, sequence, session, interface, lost, event };
         if sender.try_send(record).is_err() {
             self.0.lost.fetch_add(lost + 1, Ordering::Relaxed);
         }
@@ -254,7 +216,7 @@ impl Drop for Inner {
     }
 }
 
-fn write_all(receiver: &Receiver<Record>, mut log: LogFile) {
+fn write_all(receiver: &Receiver<AuditRecord>, mut log: LogFile) {
     let mut waiting = Vec::new();
     while let Ok(first) = receiver.recv() {
         encode(&first, &mut waiting);
@@ -271,7 +233,7 @@ fn write_all(receiver: &Receiver<Record>, mut log: LogFile) {
     }
 }
 
-fn encode(record: &Record, waiting: &mut Vec<u8>) {
+fn encode(record: &AuditRecord, waiting: &mut Vec<u8>) {
     serde_json::to_writer(&mut *waiting, record).expect("a record is valid JSON");
     waiting.push(b'\n');
 }

@@ -10,13 +10,13 @@ use carrel_workspace::{Desk, RunError, Writing};
 use serde_json::json;
 
 use crate::failure::Failure;
-use crate::spec::{SpecError, WorkspaceEntry};
+use crate::workspace_list::{WorkspaceEntry, WorkspaceListError};
 
 /// A workspace under the name that calls use.
 #[derive(Debug)]
-pub struct Place {
+pub struct NamedWorkspace {
     name: String,
-    desk: Desk,
+    handle: Desk,
     access: WorkspaceAccess,
     /// The directory as the operator wrote it, which may lead through links.
     given: PathBuf,
@@ -24,11 +24,11 @@ pub struct Place {
     said_unlocked: AtomicBool,
 }
 
-impl Place {
+impl NamedWorkspace {
     /// Puts a workspace under a name.
-    pub fn new(entry: WorkspaceEntry, desk: Desk) -> Self {
+    pub fn new(entry: WorkspaceEntry, handle: Desk) -> Self {
         let WorkspaceEntry { name, path: given, access } = entry;
-        Self { name, desk, access, given, said_unlocked: AtomicBool::new(false) }
+        Self { name, handle, access, given, said_unlocked: AtomicBool::new(false) }
     }
 
     /// Takes a directory in this one under the same name.
@@ -38,7 +38,7 @@ impl Place {
             path: self.path().join(path),
             access: self.access,
         };
-        Ok(Self::new(entry, self.desk.below(path)?))
+        Ok(Self::new(entry, self.handle.below(path)?))
     }
 
     /// Returns its name.
@@ -48,29 +48,29 @@ impl Place {
 
     /// Returns where it is, without links.
     pub fn path(&self) -> &Path {
-        self.desk.path()
+        self.handle.path()
     }
 
     /// Returns the door to its files.
     pub fn files(&self) -> &Root {
-        self.desk.files()
+        self.handle.files()
     }
 
     /// Returns where its commands run.
-    pub fn desk(&self) -> &Desk {
-        &self.desk
+    pub fn handle(&self) -> &Desk {
+        &self.handle
     }
 
     /// Lets one call at a time write files, of this process and of others. It is held on threads that
     /// may wait, never across an await.
     pub(crate) fn writing(&self) -> Result<Writing<'_>, Failure> {
-        Ok(self.desk.writing()?)
+        Ok(self.handle.writing()?)
     }
 
     /// Returns why other processes that write here are not waited for, the first time it is asked
     /// after that is known.
     pub(crate) fn new_trouble(&self) -> Option<&str> {
-        let trouble = self.desk.write_lock().trouble()?;
+        let trouble = self.handle.write_lock().trouble()?;
         (!self.said_unlocked.swap(true, Ordering::Relaxed)).then_some(trouble)
     }
 
@@ -93,64 +93,64 @@ impl Place {
 /// The workspaces of a server, in the order in which the operator named them.
 #[derive(Debug)]
 pub struct Workspaces {
-    places: Vec<Arc<Place>>,
+    workspaces: Vec<Arc<NamedWorkspace>>,
 }
 
 impl Workspaces {
     /// Takes workspaces together. None may be, or lie in, another.
-    pub fn new(places: Vec<Place>) -> Result<Self, SpecError> {
-        for (index, place) in places.iter().enumerate() {
-            for other in &places[..index] {
-                if let Some(relation) = relation(place.path(), other.path()) {
-                    return Err(SpecError::Overlap {
+    pub fn new(workspaces: Vec<NamedWorkspace>) -> Result<Self, WorkspaceListError> {
+        for (index, workspace) in workspaces.iter().enumerate() {
+            for other in &workspaces[..index] {
+                if let Some(relation) = relation(workspace.path(), other.path()) {
+                    return Err(WorkspaceListError::Overlap {
                         index,
-                        name: place.name.clone(),
-                        path: place.path().display().to_string(),
+                        name: workspace.name.clone(),
+                        path: workspace.path().display().to_string(),
                         relation,
                         other: other.name.clone(),
                     });
                 }
             }
         }
-        Ok(Self { places: places.into_iter().map(Arc::new).collect() })
+        Ok(Self { workspaces: workspaces.into_iter().map(Arc::new).collect() })
     }
 
     /// Leaves of each workspace what a client asks for: all of it if it lies in one of the roots, or
     /// the first root that lies in it. A workspace that no root has to do with is left out. None if
     /// no root has to do with any, as when a client names what is open on another machine.
     pub(crate) fn narrowed(&self, roots: &[PathBuf]) -> Option<Self> {
-        let left = self.places.iter().filter_map(|place| {
-            if roots.iter().any(|root| place.path().starts_with(root)) {
-                return Some(Arc::clone(place));
+        let left = self.workspaces.iter().filter_map(|workspace| {
+            if roots.iter().any(|root| workspace.path().starts_with(root)) {
+                return Some(Arc::clone(workspace));
             }
-            let inside = roots.iter().find_map(|root| root.strip_prefix(place.path()).ok())?;
-            place.below(inside).map(Arc::new).ok()
+            let inside = roots.iter().find_map(|root| root.strip_prefix(workspace.path()).ok())?;
+            workspace.below(inside).map(Arc::new).ok()
         });
-        let places: Vec<_> = left.collect();
-        (!places.is_empty()).then_some(Self { places })
+        let workspaces: Vec<_> = left.collect();
+        (!workspaces.is_empty()).then_some(Self { workspaces })
     }
 
     /// Returns them in the operator's order.
-    pub fn iter(&self) -> impl Iterator<Item = &Arc<Place>> {
-        self.places.iter()
+    pub fn iter(&self) -> impl Iterator<Item = &Arc<NamedWorkspace>> {
+        self.workspaces.iter()
     }
 
     /// Returns how many there are.
     #[expect(clippy::len_without_is_empty, reason = "there is always one")]
     pub fn len(&self) -> usize {
-        self.places.len()
+        self.workspaces.len()
     }
 
     /// Returns the names in alphabetical order.
     pub fn names(&self) -> Vec<&str> {
-        let mut names: Vec<_> = self.places.iter().map(|place| place.name()).collect();
+        let mut names: Vec<_> = self.workspaces.iter().map(|workspace| workspace.name()).collect();
         names.sort_unstable();
         names
     }
 
     /// Finds the one that a call is about.
-    pub(crate) fn choose(&self, name: Option<&str>) -> Result<Arc<Place>, Failure> {
-        match (name, &self.places[..]) {
+    pub(crate) fn choose(&self, name: Option<&str>) -> Result<Arc<NamedWorkspace>, Failure> {
+        match (name, &self.workspaces[..]) {
             (None, [only]) => Ok(Arc::clone(only)),
             (None, _) => Err(self.not_chosen()),
             (Some(name), _) => self.named(name),
@@ -158,8 +158,8 @@ impl Workspaces {
     }
 
     /// Finds one by its name.
-    pub(crate) fn named(&self, name: &str) -> Result<Arc<Place>, Failure> {
-        let found = self.places.iter().find(|place| place.name == name);
+    pub(crate) fn named(&self, name: &str) -> Result<Arc<NamedWorkspace>, Failure> {
+        let found = self.workspaces.iter().find(|workspace| workspace.name == name);
         found.map(Arc::clone).ok_or_else(|| {
             let names = self.names();
             let message = format!("unknown workspace \"{name}\"; configured: {}", names.join(", "));
@@ -169,7 +169,7 @@ impl Workspaces {
     }
 
     fn not_chosen(&self) -> Failure {
-        let (count, names) = (self.places.len(), self.names());
+        let (count, names) = (self.workspaces.len(), self.names());
         let message = format!(
             "multi-workspace sandbox: {count} workspaces configured ({}) — pass `workspace` to pick one",
             names.join(", ")

@@ -7,8 +7,8 @@ use aho_corasick::AhoCorasick;
 use carrel_domain::{Code, Secret};
 use serde_json::Value;
 
-use crate::answer::{Answer, Content};
 use crate::failure::Failure;
+use crate::response::{ToolContent, ToolResponse};
 
 /// A shorter value is part of too many other words to be masked.
 const MIN_SECRET_BYTES: usize = 6;
@@ -52,12 +52,12 @@ impl Redactor {
     }
 
     /// Masks what is in an answer.
-    pub(crate) fn clean(&self, answer: &mut Answer) {
+    pub(crate) fn clean(&self, answer: &mut ToolResponse) {
         let Some(finder) = &self.finder else { return };
         for content in &mut answer.content {
             match content {
-                Content::Text(text) => self.clean_text(finder, text),
-                Content::Image { .. } => {}
+                ToolContent::Text(text) => self.clean_text(finder, text),
+                ToolContent::Image { .. } => {}
             }
         }
         self.clean_value(finder, &mut answer.structured);
@@ -131,8 +131,8 @@ mod tests {
         let secret = Secret::new("hunter2-value");
         let redactor = Redactor::new([("db", &secret)]);
         let text = "token = lexer.next()\npassword=hunter2-value\n";
-        let mut answer = Answer {
-            content: vec![Content::Text(text.into())],
+        let mut answer = ToolResponse {
+            content: vec![ToolContent::Text(text.into())],
             structured: json!({ "lines": ["hunter2-value", 7] }),
             data: Some(json!({ "stdout": text })),
             is_error: false,

@@ -10,10 +10,10 @@ use carrel_traces::TraceParent;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::events::Door;
 use crate::git::CredentialSource;
-use crate::place::{Place, Workspaces};
-use crate::redact::Redactor;
+use crate::interface::Interface;
+use crate::named_workspace::{NamedWorkspace, Workspaces};
+use crate::redaction::Redactor;
 use crate::session::Session;
 use crate::toolbox::Toolbox;
 
@@ -27,20 +27,20 @@ pub trait Progress: Send + Sync + 'static {
 #[derive(Clone)]
 pub struct CallOptions {
     /// Which door it came through.
-    pub door: Door,
+    pub interface: Interface,
     /// Ends the work when the caller gives up.
     pub cancel: CancellationToken,
     /// Who wants to know how far the work is.
     pub progress: Option<Arc<dyn Progress>>,
     /// What else commands of this call get.
-    pub terms: Terms,
+    pub command_settings: CommandSettings,
     /// The span that it is a part of: that of whoever calls, as a rule.
     pub under: Option<TraceParent>,
 }
 
 /// What a door decides for the commands of a call, beside what the call itself may ask for.
 #[derive(Clone, Debug, Default)]
-pub struct Terms {
+pub struct CommandSettings {
     /// The network of commands that do not say.
     pub network: Option<Network>,
     /// The most of the network that any command gets, git included; what the policy allows if none.
@@ -61,7 +61,7 @@ pub struct Terms {
     pub output: Option<mpsc::Sender<Piece>>,
 }
 
-impl Terms {
+impl CommandSettings {
     pub(crate) fn redactor(&self) -> Redactor {
         let all = self.environment.iter().chain(&self.masked);
         Redactor::new(all.map(|(name, value)| (name.as_str(), value)))
@@ -79,12 +79,12 @@ impl Terms {
 
 impl CallOptions {
     /// Makes options for a call that nobody watches.
-    pub fn new(door: Door) -> Self {
+    pub fn new(interface: Interface) -> Self {
         Self {
-            door,
+            interface,
             cancel: CancellationToken::new(),
             progress: None,
-            terms: Terms::default(),
+            command_settings: CommandSettings::default(),
             under: carrel_traces::here(),
         }
     }
@@ -92,13 +92,13 @@ impl CallOptions {
 
 impl fmt::Debug for CallOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CallOptions").field("door", &self.door).finish_non_exhaustive()
+        f.debug_struct("CallOptions").field("interface", &self.interface).finish_non_exhaustive()
     }
 }
 
 /// One call, as a tool sees it.
 #[derive(Debug)]
-pub struct Call {
+pub struct ToolContext {
     /// What all calls share.
     pub toolbox: Arc<Toolbox>,
     /// Whose call it is.
@@ -108,22 +108,22 @@ pub struct Call {
     /// What the door added.
     pub options: CallOptions,
     /// The workspace; none if the tool needs none and the call named none of several.
-    pub(crate) place: Option<Arc<Place>>,
+    pub(crate) workspace: Option<Arc<NamedWorkspace>>,
 }
 
-impl Call {
+impl ToolContext {
     /// Returns the workspace of a tool that needs one.
     ///
     /// # Panics
     ///
     /// If the tool said in [`crate::About`] that it can do without.
-    pub fn place(&self) -> &Arc<Place> {
-        self.place.as_ref().expect("the registry gives a place to every tool that needs one")
+    pub fn workspace(&self) -> &Arc<NamedWorkspace> {
+        self.workspace.as_ref().expect("the registry gives a place to every tool that needs one")
     }
 
     /// Returns the workspace, if the call is about a certain one.
-    pub fn chosen(&self) -> Option<&Arc<Place>> {
-        self.place.as_ref()
+    pub fn optional_workspace(&self) -> Option<&Arc<NamedWorkspace>> {
+        self.workspace.as_ref()
     }
 
     /// Returns the workspaces that the caller may see.

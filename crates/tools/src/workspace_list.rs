@@ -27,7 +27,7 @@ pub struct WorkspaceEntry {
 
 /// Why the workspaces cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum SpecError {
+pub enum WorkspaceListError {
     /// No entry at all.
     #[error("workspaces: no entries parsed from {spec:?}")]
     Empty {
@@ -87,7 +87,7 @@ pub enum SpecError {
     },
 }
 
-impl Coded for SpecError {
+impl Coded for WorkspaceListError {
     fn code(&self) -> Code {
         Code::WorkspacesInvalid
     }
@@ -109,18 +109,18 @@ impl Coded for SpecError {
 
 /// Reads `name=directory,directory,…`. A comma that belongs to a directory is written `\,`; `:ro`
 /// behind a directory makes the workspace read-only.
-pub fn parse_workspaces(spec: &str) -> Result<Vec<WorkspaceEntry>, SpecError> {
+pub fn parse_workspaces(spec: &str) -> Result<Vec<WorkspaceEntry>, WorkspaceListError> {
     let mut entries = Vec::new();
     for text in split(spec) {
         let entry = entry(text.trim(), entries.len())?;
         if entries.iter().any(|other: &WorkspaceEntry| other.name == entry.name) {
             let (index, name) = (entries.len(), entry.name);
-            return Err(SpecError::DuplicateName { index, name });
+            return Err(WorkspaceListError::DuplicateName { index, name });
         }
         entries.push(entry);
     }
     if entries.is_empty() {
-        return Err(SpecError::Empty { spec: spec.to_owned() });
+        return Err(WorkspaceListError::Empty { spec: spec.to_owned() });
     }
     Ok(entries)
 }
@@ -147,7 +147,7 @@ fn last(parts: &mut [String]) -> &mut String {
     parts.last_mut().expect("there is always a last part")
 }
 
-fn entry(text: &str, index: usize) -> Result<WorkspaceEntry, SpecError> {
+fn entry(text: &str, index: usize) -> Result<WorkspaceEntry, WorkspaceListError> {
     // A name has no slash, so `/data/a=b` is a directory.
     let named = text.split_once('=').filter(|(name, _)| !name.contains('/'));
     let (name, path) = match named {
@@ -159,16 +159,18 @@ fn entry(text: &str, index: usize) -> Result<WorkspaceEntry, SpecError> {
         None => (path, WorkspaceAccess::ReadWrite),
     };
     if path.is_empty() {
-        return Err(SpecError::EmptyPath { entry: text.to_owned() });
+        return Err(WorkspaceListError::EmptyPath { entry: text.to_owned() });
     }
     let path = PathBuf::from(path);
     let name = match name {
         Some(name) => name.to_owned(),
-        None => name_of(&path)
-            .ok_or_else(|| SpecError::NoName { index, root: path.display().to_string() })?,
+        None => name_of(&path).ok_or_else(|| WorkspaceListError::NoName {
+            index,
+            root: path.display().to_string(),
+        })?,
     };
     if !is_name(&name) {
-        return Err(SpecError::BadName { index, name });
+        return Err(WorkspaceListError::BadName { index, name });
     }
     Ok(WorkspaceEntry { name, path, access })
 }

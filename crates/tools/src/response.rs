@@ -2,13 +2,13 @@
 
 use serde_json::Value;
 
-use crate::events::Door;
+use crate::interface::Interface;
 
 /// What a tool answers: bulk for the reader, facts for programs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reply<F> {
     /// The text of a file, matches, output, a diff: whatever is to be read. It is sent once.
-    pub content: Vec<Content>,
+    pub content: Vec<ToolContent>,
     /// Path, range, hash, counts, and what was cut.
     pub facts: F,
     /// Bulk and facts as one value, for a door that wants that instead.
@@ -17,7 +17,7 @@ pub struct Reply<F> {
 
 /// A piece of bulk.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Content {
+pub enum ToolContent {
     /// Text.
     Text(String),
     /// A picture.
@@ -31,9 +31,9 @@ pub enum Content {
 
 /// What a door encodes.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Answer {
+pub struct ToolResponse {
     /// What is to be read.
-    pub content: Vec<Content>,
+    pub content: Vec<ToolContent>,
     /// The facts, or the error envelope.
     pub structured: Value,
     /// Bulk and facts as one value, if the door wants that and the tool has it.
@@ -45,28 +45,28 @@ pub struct Answer {
 impl<F> Reply<F> {
     /// Answers with one text.
     pub fn text(text: impl Into<String>, facts: F) -> Self {
-        Self::new(vec![Content::Text(text.into())], facts)
+        Self::new(vec![ToolContent::Text(text.into())], facts)
     }
 
     /// Answers with several pieces.
-    pub fn new(content: Vec<Content>, facts: F) -> Self {
+    pub fn new(content: Vec<ToolContent>, facts: F) -> Self {
         Self { content, facts, data: None }
     }
 
     /// Adds what a door gets that wants bulk and facts as one value.
     #[must_use]
-    pub fn with_data(mut self, door: Door, data: impl FnOnce(&F) -> Value) -> Self {
-        self.data = door.wants_data().then(|| data(&self.facts));
+    pub fn with_data(mut self, interface: Interface, data: impl FnOnce(&F) -> Value) -> Self {
+        self.data = interface.wants_data().then(|| data(&self.facts));
         self
     }
 }
 
-impl Answer {
+impl ToolResponse {
     /// Returns all text of the answer.
     pub fn text(&self) -> String {
         let texts = self.content.iter().filter_map(|content| match content {
-            Content::Text(text) => Some(text.as_str()),
-            Content::Image { .. } => None,
+            ToolContent::Text(text) => Some(text.as_str()),
+            ToolContent::Image { .. } => None,
         });
         texts.collect::<Vec<_>>().join("\n")
     }
@@ -74,8 +74,8 @@ impl Answer {
     /// Returns how many bytes it has to read.
     pub fn length(&self) -> usize {
         let lengths = self.content.iter().map(|content| match content {
-            Content::Text(text) => text.len(),
-            Content::Image { bytes, .. } => bytes.len(),
+            ToolContent::Text(text) => text.len(),
+            ToolContent::Image { bytes, .. } => bytes.len(),
         });
         lengths.sum()
     }
