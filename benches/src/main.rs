@@ -91,7 +91,7 @@ fn main() -> ExitCode {
         return code;
     }
     // As the servers do whose work is measured here.
-    carrel_sandbox::share_the_heap();
+    carrel_sandbox::limit_malloc_arenas();
     match run(std::env::args_os().skip(1)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(fault) => {

@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use carrel_config::{Environment, OperatorPolicy, TierChoice};
 use carrel_domain::{Network, Tier};
 use carrel_exec::Captured;
-use carrel_sandbox::{Filter, Reporting};
+use carrel_sandbox::{Reporting, SeccompFilter};
 use carrel_workspace::{
     Boundary, CommandForm, Commands, Desk, Purpose, RunRequest, Runner, RunnerOptions,
 };
@@ -66,7 +66,7 @@ fn against_bubblewrap(ground: &Ground, full: &Walled) -> Result<Vec<Row>, Fault>
     let filter = ground.directory("bubblewrap")?.join("filter");
     std::fs::write(
         &filter,
-        Filter::standard(Tier::Full, Network::None).assemble(Reporting::Nobody).to_bytes(),
+        SeccompFilter::standard(Tier::Full, Network::None).assemble(Reporting::Silent).to_bytes(),
     )?;
     let rounds = ground.pace.slow;
     let run = |argv: &[OsString]| timed(|| run_other_with(argv, File::open(&filter)?.into()));

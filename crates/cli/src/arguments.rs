@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use carrel_api::auth::Scopes;
 use carrel_config::TierChoice;
-use carrel_domain::{Age, ByteSize, Network, UnknownWord, WorkspaceId};
+use carrel_domain::{Age, ByteSize, Network, UnknownPolicyValue, WorkspaceId};
 use carrel_shell::Preset;
 use carrel_workspace::Feature;
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -456,7 +456,7 @@ fn variable(text: &str) -> Result<(String, String), String> {
     }
 }
 
-fn tier(text: &str) -> Result<TierChoice, UnknownWord> {
+fn tier(text: &str) -> Result<TierChoice, UnknownPolicyValue> {
     if text == "auto" { Ok(TierChoice::Auto) } else { text.parse().map(TierChoice::Only) }
 }
 

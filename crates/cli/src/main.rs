@@ -115,7 +115,7 @@ fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
 
 /// Makes what a server runs on: as many threads as there are processors, and one heap for all.
 fn server_runtime() -> Result<tokio::runtime::Runtime, Failure> {
-    carrel_sandbox::share_the_heap();
+    carrel_sandbox::limit_malloc_arenas();
     let made = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     made.map_err(|source| Failure::Start { doing: "the runtime", source })
 }

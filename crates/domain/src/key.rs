@@ -73,7 +73,7 @@ impl From<Identifier> for String {
 /// Always a single path component of 1 to 120 bytes from `[A-Za-z0-9._-]`, and
 /// never `.`, `..` or `.carrel`, so it can be joined to a root without further
 /// checks. Two identifiers may derive the same key; the root's record then gives
-/// the later one the next of its [`Candidates`].
+/// the later one the next of its [`KeyCandidates`].
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct WorkspaceKey(String);
@@ -156,9 +156,9 @@ impl From<WorkspaceKey> for String {
 /// A short list is enough: each further key needs another identifier that was
 /// made up to equal a 64-bit hash.
 #[derive(Clone, Debug)]
-pub struct Candidates(Vec<WorkspaceKey>);
+pub struct KeyCandidates(Vec<WorkspaceKey>);
 
-impl Candidates {
+impl KeyCandidates {
     const SUFFIXES: u32 = 4;
 
     /// Lists the keys for an identifier.
@@ -178,18 +178,18 @@ impl Candidates {
         &self,
         identifier: &Identifier,
         mut holder: impl FnMut(&WorkspaceKey) -> Result<Option<Identifier>, E>,
-    ) -> Result<Option<Choice>, E> {
+    ) -> Result<Option<KeyChoice>, E> {
         let mut free = None;
         for key in &self.0 {
             match holder(key)? {
-                Some(held) if held == *identifier => return Ok(Some(Choice::Held(key.clone()))),
+                Some(held) if held == *identifier => return Ok(Some(KeyChoice::Held(key.clone()))),
                 Some(_) => {}
                 None => {
                     free.get_or_insert_with(|| key.clone());
                 }
             }
         }
-        Ok(free.map(Choice::Free))
+        Ok(free.map(KeyChoice::Free))
     }
 
     /// Walks the keys, best first.
@@ -200,7 +200,7 @@ impl Candidates {
 
 /// The key an identifier gets.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Choice {
+pub enum KeyChoice {
     /// The identifier holds this key already.
     Held(WorkspaceKey),
     /// Nobody holds this key.
@@ -219,7 +219,7 @@ mod tests {
     }
 
     fn keys(text: &str) -> Vec<String> {
-        Candidates::of(&identifier(text)).iter().map(ToString::to_string).collect()
+        KeyCandidates::of(&identifier(text)).iter().map(ToString::to_string).collect()
     }
 
     #[test]
@@ -327,9 +327,9 @@ mod tests {
     fn take(taken: &mut HashMap<WorkspaceKey, Identifier>, text: &str) -> WorkspaceKey {
         let identifier = identifier(text);
         let holder = |key: &WorkspaceKey| Ok::<_, Infallible>(taken.get(key).cloned());
-        match Candidates::of(&identifier).choose(&identifier, holder).unwrap() {
-            Some(Choice::Held(key)) => key,
-            Some(Choice::Free(key)) => {
+        match KeyCandidates::of(&identifier).choose(&identifier, holder).unwrap() {
+            Some(KeyChoice::Held(key)) => key,
+            Some(KeyChoice::Free(key)) => {
                 assert_eq!(taken.insert(key.clone(), identifier), None);
                 key
             }

@@ -5,25 +5,25 @@
 #![forbid(unsafe_code)]
 
 mod code;
+mod error_guide;
+mod error_pages;
 pub mod exact_path;
-mod guide;
+pub mod json_integer;
 mod key;
 mod layout;
 pub mod lossy_path;
-mod page;
 mod policy;
 mod secret;
 mod size;
 mod task;
 mod time;
-pub mod whole;
 
 pub use code::{Code, Coded, ErrorBody, ErrorEnvelope, message_of};
-pub use key::{Candidates, Choice, Identifier, InvalidIdentifier, WorkspaceKey};
+pub use error_pages::error_pages;
+pub use key::{Identifier, InvalidIdentifier, KeyCandidates, KeyChoice, WorkspaceKey};
 pub use layout::Layout;
-pub use page::error_pages;
-pub use policy::{Network, ResourceLimits, Tier, UnknownWord, WorkspaceAccess};
+pub use policy::{Network, ResourceLimits, Tier, UnknownPolicyValue, WorkspaceAccess};
 pub use secret::Secret;
 pub use size::{ByteSize, InvalidSize};
-pub use task::{InvalidId, Priority, TaskId, TaskStatus, UnknownTaskWord, VolumeId, WorkspaceId};
+pub use task::{InvalidId, Priority, TaskId, TaskStatus, UnknownTaskValue, VolumeId, WorkspaceId};
 pub use time::{Age, Clock, FixedClock, InvalidAge, SystemClock, Timestamp};

@@ -92,7 +92,7 @@ impl Default for ResourceLimits {
 /// A word that is none of those that were expected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not a {what}: {word:?}; write {expected}")]
-pub struct UnknownWord {
+pub struct UnknownPolicyValue {
     what: &'static str,
     word: String,
     expected: &'static str,
@@ -115,12 +115,12 @@ macro_rules! words {
         }
 
         impl FromStr for $type {
-            type Err = UnknownWord;
+            type Err = UnknownPolicyValue;
 
-            fn from_str(word: &str) -> Result<Self, UnknownWord> {
+            fn from_str(word: &str) -> Result<Self, UnknownPolicyValue> {
                 match word {
                     $($word => Ok($value),)+
-                    _ => Err(UnknownWord {
+                    _ => Err(UnknownPolicyValue {
                         what: $what,
                         word: word.to_owned(),
                         expected: $expected,

@@ -131,12 +131,12 @@ macro_rules! words {
         }
 
         impl FromStr for $name {
-            type Err = UnknownTaskWord;
+            type Err = UnknownTaskValue;
 
-            fn from_str(text: &str) -> Result<Self, UnknownTaskWord> {
+            fn from_str(text: &str) -> Result<Self, UnknownTaskValue> {
                 match text {
                     $($word => Ok(Self::$variant),)+
-                    _ => Err(UnknownTaskWord {
+                    _ => Err(UnknownTaskValue {
                         noun: $noun,
                         text: text.chars().take(MAX_WORD_SHOWN).collect(),
                         known: &[$($word),+],
@@ -172,7 +172,7 @@ const MAX_WORD_SHOWN: usize = 40;
 /// Why a word is not among those that are known.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unknown {noun} {text:?}; known are {}", known.join(", "))]
-pub struct UnknownTaskWord {
+pub struct UnknownTaskValue {
     noun: &'static str,
     text: String,
     known: &'static [&'static str],

@@ -45,7 +45,7 @@ impl Spawner {
                 workspace,
                 scratch,
             };
-            let plan = plan.abridged();
+            let plan = plan.without_standard_filter();
             let request = Request::Cell(Box::new(MakeCell { number, plan, companion }));
             self.link.send(request, descriptors.in_order()).await?;
             drop((far_control, far_requests));

@@ -3,7 +3,7 @@
 use std::io;
 
 use carrel_domain::{Code, Coded};
-use carrel_sandbox::Failure;
+use carrel_sandbox::SetupError;
 use serde_json::{Value, json};
 
 use crate::protocol::Step;
@@ -147,7 +147,7 @@ impl Coded for SpawnError {
 pub enum CellError {
     /// The kernel refused a part of the plan.
     #[error("the sandbox could not be set up")]
-    Refused(#[source] Failure),
+    Refused(#[source] SetupError),
     /// The spawner could not be asked.
     #[error(transparent)]
     Spawn(#[from] SpawnError),

@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Once, PoisonError};
 
 use carrel_domain::ByteSize;
-use carrel_sandbox::Grouped;
+use carrel_sandbox::CgroupLimits;
 use rustix::buffer::spare_capacity;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::{pread, pwrite};
@@ -151,8 +151,8 @@ impl Groups {
     }
 
     /// Returns which limits a group can hold.
-    pub fn grouped(&self) -> Grouped {
-        Grouped {
+    pub fn grouped(&self) -> CgroupLimits {
+        CgroupLimits {
             memory: self.layout.has(Controller::Memory),
             processes: self.layout.has(Controller::Processes),
         }
@@ -364,7 +364,7 @@ mod tests {
         let places = |made: &Made| -> Vec<PathBuf> {
             made.parts.iter().map(|part| part.directory.clone()).collect()
         };
-        if first.grouped() == Grouped::default() {
+        if first.grouped() == CgroupLimits::default() {
             eprintln!("no control groups can be made here: {}", first.describe());
             return;
         }

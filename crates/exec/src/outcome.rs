@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use carrel_domain::ByteSize;
-use carrel_sandbox::{Refused, Usage};
+use carrel_sandbox::{DeniedCall, Usage};
 use rustix::process::WaitStatus;
 use serde::{Deserialize, Serialize};
 
@@ -30,7 +30,7 @@ pub struct Outcome {
     /// How many processes were still running when the main one ended. They were ended too.
     pub left_running: usize,
     /// System calls that it was refused, each kind once.
-    pub refused: Vec<Refused>,
+    pub refused: Vec<DeniedCall>,
     /// What its processes together used too much of, so that they were killed.
     pub excess: Option<Excess>,
 }

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use carrel_domain::exact_path;
-use carrel_sandbox::{Failure, Plan, Refused};
+use carrel_sandbox::{DeniedCall, Plan, SetupError};
 use serde::{Deserialize, Serialize};
 
 use crate::memory_file;
@@ -130,13 +130,13 @@ pub(crate) enum Report {
         end: End,
         cost: Cost,
         left_running: usize,
-        refused: Vec<Refused>,
+        refused: Vec<DeniedCall>,
         excess: Option<Excess>,
     },
     /// The cell is ready for commands.
     CellReady,
     /// There will be no cell.
-    CellFailed(Failure),
+    CellFailed(SetupError),
 }
 
 /// Where starting a command failed.
@@ -218,7 +218,7 @@ impl Request {
         match serde_json::from_slice(parts.next().unwrap_or_default())? {
             Header::End { number } => Ok(Self::End { number }),
             Header::Cell(mut cell) => {
-                cell.plan = cell.plan.completed();
+                cell.plan = cell.plan.with_standard_filter();
                 Ok(Self::Cell(cell))
             }
             Header::Start { arguments, terms } => {

@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
 use carrel_domain::Tier;
-use carrel_sandbox::plant;
+use carrel_sandbox::fork_scrubbed;
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::Pid;
 
@@ -30,7 +30,7 @@ impl Seed {
     pub fn plant(tier: Tier) -> io::Result<Self> {
         let (requests, far) = socket::pair()?;
         let (life, out) = pipe_with(PipeFlags::CLOEXEC)?;
-        let child = plant(far.as_fd(), out.as_fd(), || helper::run_cell(tier))?;
+        let child = fork_scrubbed(far.as_fd(), out.as_fd(), || helper::run_cell(tier))?;
         Ok(Self { child, requests, life })
     }
 }

@@ -9,13 +9,13 @@ use rustix::fs::{Mode, OFlags};
 use crate::change::Collision;
 use crate::directory::{Entry, sorted_entries};
 use crate::error::{Error, Problem};
-use crate::file::{Range, read_part, read_whole};
+use crate::file::{FileRange, read_part, read_whole};
 use crate::metadata::Metadata;
 use crate::resolve;
 use crate::root::{Root, real_path, stat};
 use crate::sensitive::{has_sensitive_component, is_sensitive};
 use crate::step::Directory;
-use crate::walk::{Step, Visit, walk_open};
+use crate::walk::{WalkControl, WalkEntry, walk_open};
 use crate::write::{AtomicFile, WriteOptions};
 
 /// A view of a [`Root`] that refuses, hides and never searches sensitive names.
@@ -43,7 +43,7 @@ impl Browser<'_> {
     }
 
     /// Reads a part of a regular file.
-    pub fn read_range(&self, path: &Path, offset: u64, length: u64) -> Result<Range, Error> {
+    pub fn read_range(&self, path: &Path, offset: u64, length: u64) -> Result<FileRange, Error> {
         let (file, metadata) = self.open_file(path)?;
         read_part(file, &metadata, offset, length, path)
     }
@@ -102,14 +102,14 @@ impl Browser<'_> {
     pub fn walk(
         &self,
         path: &Path,
-        mut visit: impl FnMut(&Visit<'_>) -> Result<Step, Error>,
+        mut visit: impl FnMut(&WalkEntry<'_>) -> Result<WalkControl, Error>,
         unreadable: impl FnMut(Error) -> Result<(), Error>,
     ) -> Result<(), Error> {
         refuse_sensitive(path, path)?;
         let directory = self.root.reopen(path)?;
         self.allow(directory.as_fd(), path)?;
-        let filtered = |entry: &Visit<'_>| match entry.path.file_name() {
-            Some(name) if is_sensitive(name) => Ok(Step::Skip),
+        let filtered = |entry: &WalkEntry<'_>| match entry.path.file_name() {
+            Some(name) if is_sensitive(name) => Ok(WalkControl::Skip),
             _ => visit(entry),
         };
         walk_open(directory, path, filtered, unreadable)

@@ -23,7 +23,7 @@ pub(crate) const READ: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFl
 
 /// A part of a file: the bytes read, and how large the file was.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Range {
+pub struct FileRange {
     /// The bytes from the asked offset on.
     pub bytes: Vec<u8>,
     /// The file's size when it was opened.
@@ -32,7 +32,7 @@ pub struct Range {
 
 /// A file that was read and is still open.
 #[derive(Debug)]
-pub struct Held {
+pub struct OpenedFile {
     /// All of its bytes.
     pub bytes: Vec<u8>,
     /// What was known about it before the first of them was read.
@@ -61,7 +61,7 @@ impl Root {
     /// Writes over the beginning of a file that the server owns, or makes it with `mode`. What says that
     /// already is left alone, and what was longer keeps its end. Whoever reads at the same time, or after a
     /// crash, may find a part.
-    pub fn write_over(&self, path: &Path, contents: &[u8], mode: u32) -> Result<(), Error> {
+    pub fn overwrite(&self, path: &Path, contents: &[u8], mode: u32) -> Result<(), Error> {
         let file = self.open_or_create(path, mode)?;
         let mut present = vec![0; contents.len()];
         if file.read_exact_at(&mut present, 0).is_ok() && present == contents {
@@ -72,15 +72,15 @@ impl Root {
 
     /// Reads a whole regular file of at most `limit` bytes.
     pub fn read(&self, path: &Path, limit: u64) -> Result<Vec<u8>, Error> {
-        self.read_held(path, limit).map(|held| held.bytes)
+        self.read_opened(path, limit).map(|held| held.bytes)
     }
 
     /// Reads a whole regular file of at most `limit` bytes, and keeps it: as long as it is held, no
     /// other file can have its identity, not even when it is replaced.
-    pub fn read_held(&self, path: &Path, limit: u64) -> Result<Held, Error> {
+    pub fn read_opened(&self, path: &Path, limit: u64) -> Result<OpenedFile, Error> {
         let (file, metadata) = self.open_file(path)?;
         let bytes = read_whole(&file, &metadata, limit, path)?;
-        Ok(Held { bytes, metadata, file })
+        Ok(OpenedFile { bytes, metadata, file })
     }
 
     /// Reads a whole regular file of at most `limit` bytes. No link may stand on the
@@ -93,7 +93,7 @@ impl Root {
     }
 
     /// Reads at most `length` bytes from `offset` on; less when the file ends before.
-    pub fn read_range(&self, path: &Path, offset: u64, length: u64) -> Result<Range, Error> {
+    pub fn read_range(&self, path: &Path, offset: u64, length: u64) -> Result<FileRange, Error> {
         let (file, metadata) = self.open_file(path)?;
         read_part(file, &metadata, offset, length, path)
     }
@@ -144,14 +144,14 @@ pub(crate) fn read_part(
     offset: u64,
     length: u64,
     path: &Path,
-) -> Result<Range, Error> {
+) -> Result<FileRange, Error> {
     let rest = metadata.size.saturating_sub(offset);
     if rest == 0 {
-        return Ok(Range { bytes: Vec::new(), size: metadata.size });
+        return Ok(FileRange { bytes: Vec::new(), size: metadata.size });
     }
     file.seek(SeekFrom::Start(offset)).map_err(|error| Error::from_io(path, error))?;
     let bytes = read_up_to(&file, rest, length, path)?;
-    Ok(Range { bytes, size: metadata.size })
+    Ok(FileRange { bytes, size: metadata.size })
 }
 
 /// Reads to the end of the file, or a little beyond `limit` bytes and cuts there.

@@ -6,11 +6,11 @@ use rustix::fs::{Gid, Mode, OFlags, Stat, Uid, fchown, fstat, openat};
 use rustix::io::Errno;
 use rustix::process::geteuid;
 
-use crate::resolve::Place;
+use crate::resolve::ResolvedParent;
 
 /// Gives something new to whom the directory that it is in belongs to. Otherwise what root writes for
 /// somebody else could not be changed by them.
-pub(crate) fn give(new: impl AsFd, place: &Place<'_>) -> Result<(), Errno> {
+pub(crate) fn give(new: impl AsFd, place: &ResolvedParent<'_>) -> Result<(), Errno> {
     match somebody_else(place)? {
         Some(owner) => {
             let (user, group) = (Uid::from_raw(owner.st_uid), Gid::from_raw(owner.st_gid));
@@ -21,7 +21,7 @@ pub(crate) fn give(new: impl AsFd, place: &Place<'_>) -> Result<(), Errno> {
 }
 
 /// Does the same with a directory that was just made.
-pub(crate) fn give_directory(place: &Place<'_>) -> Result<(), Errno> {
+pub(crate) fn give_directory(place: &ResolvedParent<'_>) -> Result<(), Errno> {
     if somebody_else(place)?.is_none() {
         return Ok(());
     }
@@ -35,7 +35,7 @@ pub(crate) fn give_directory(place: &Place<'_>) -> Result<(), Errno> {
 }
 
 /// Returns the owner of a directory if that is somebody else than root, for whom root acts.
-fn somebody_else(place: &Place<'_>) -> Result<Option<Stat>, Errno> {
+fn somebody_else(place: &ResolvedParent<'_>) -> Result<Option<Stat>, Errno> {
     if !geteuid().is_root() {
         return Ok(None);
     }

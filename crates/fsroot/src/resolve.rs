@@ -166,13 +166,16 @@ pub(crate) fn is_one_name(path: &Path) -> bool {
 
 /// An open directory and one name in it: what rename and unlink act on.
 #[derive(Debug)]
-pub(crate) struct Place<'a> {
+pub(crate) struct ResolvedParent<'a> {
     pub(crate) parent: OwnedFd,
     pub(crate) name: &'a OsStr,
 }
 
 /// Opens the directory that holds the last name of `path`.
-pub(crate) fn open_parent<'a>(root: BorrowedFd<'_>, path: &'a Path) -> Result<Place<'a>, Error> {
+pub(crate) fn open_parent<'a>(
+    root: BorrowedFd<'_>,
+    path: &'a Path,
+) -> Result<ResolvedParent<'a>, Error> {
     checked(path)?;
     let Some((parent, name)) = split(path) else {
         let problem = if climbs(path) { Problem::Escapes(Escape::Climbs) } else { Problem::NoName };
@@ -180,5 +183,5 @@ pub(crate) fn open_parent<'a>(root: BorrowedFd<'_>, path: &'a Path) -> Result<Pl
     };
     let parent = open(root, parent, OFlags::PATH | OFlags::DIRECTORY, Mode::empty())
         .map_err(|error| Error::new(path, error.problem()))?;
-    Ok(Place { parent, name })
+    Ok(ResolvedParent { parent, name })
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::error::{Error, Problem};
 use crate::metadata::{FileKind, Metadata};
 use crate::root::{Identity, Root};
-use crate::walk::Step;
+use crate::walk::WalkControl;
 
 /// What a tree takes up: allocated blocks, and inodes, each inode once.
 ///
@@ -53,7 +53,7 @@ impl Root {
                     Err(error) if error.problem() == Problem::PermissionDenied => closed += 1,
                     Err(error) => return Err(error),
                 }
-                Ok(if count.exceeds(limit) { Step::Stop } else { Step::Continue })
+                Ok(if count.exceeds(limit) { WalkControl::Stop } else { WalkControl::Continue })
             },
             |_| {
                 unreadable += 1;

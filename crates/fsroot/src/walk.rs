@@ -19,7 +19,7 @@ const MAX_OPEN: usize = 64;
 
 /// One entry on a walk.
 #[derive(Debug)]
-pub struct Visit<'a> {
+pub struct WalkEntry<'a> {
     /// The path from where the walk began.
     pub path: &'a Path,
     /// What the entry is.
@@ -28,7 +28,7 @@ pub struct Visit<'a> {
     entry: &'a Entry,
 }
 
-impl Visit<'_> {
+impl WalkEntry<'_> {
     /// Asks for more about the entry; `None` when it is gone by now.
     pub fn metadata(&self) -> Result<Option<Metadata>, Error> {
         match statat(self.parent, &self.entry.name, AtFlags::SYMLINK_NOFOLLOW) {
@@ -41,7 +41,7 @@ impl Visit<'_> {
 
 /// What a walk does after a visit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum WalkControl {
     /// Goes on, into the entry if it is a directory.
     Continue,
     /// Goes on, but not into this entry.
@@ -66,7 +66,7 @@ impl Root {
     pub fn walk(
         &self,
         path: &Path,
-        visit: impl FnMut(&Visit<'_>) -> Result<Step, Error>,
+        visit: impl FnMut(&WalkEntry<'_>) -> Result<WalkControl, Error>,
         unreadable: impl FnMut(Error) -> Result<(), Error>,
     ) -> Result<(), Error> {
         walk_open(self.reopen(path)?, path, visit, unreadable)
@@ -77,7 +77,7 @@ impl Root {
 pub(crate) fn walk_open(
     directory: File,
     path: &Path,
-    mut visit: impl FnMut(&Visit<'_>) -> Result<Step, Error>,
+    mut visit: impl FnMut(&WalkEntry<'_>) -> Result<WalkControl, Error>,
     mut unreadable: impl FnMut(Error) -> Result<(), Error>,
 ) -> Result<(), Error> {
     let mut levels = vec![enter(directory, path)?];
@@ -91,10 +91,10 @@ pub(crate) fn walk_open(
         current.push(&entry.name);
         let Some(directory) = &level.directory else { return Err(moved(path)) };
         let parent = directory.as_fd();
-        let step = visit(&Visit { path: &current, kind: entry.kind, parent, entry: &entry })?;
+        let step = visit(&WalkEntry { path: &current, kind: entry.kind, parent, entry: &entry })?;
         match step {
-            Step::Stop => return Ok(()),
-            Step::Continue if entry.kind == FileKind::Directory => {
+            WalkControl::Stop => return Ok(()),
+            WalkControl::Continue if entry.kind == FileKind::Directory => {
                 match descend(parent, &entry, &current) {
                     Ok(Some(level)) => {
                         push(&mut levels, level);
@@ -104,7 +104,7 @@ pub(crate) fn walk_open(
                     Err(error) => unreadable(error)?,
                 }
             }
-            Step::Continue | Step::Skip => {}
+            WalkControl::Continue | WalkControl::Skip => {}
         }
         current.pop();
     }

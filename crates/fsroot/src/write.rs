@@ -24,7 +24,7 @@ use crate::root::Root;
 pub(crate) const TEMPORARY_PREFIX: &str = ".carrel-write-";
 
 /// Returns the process that left an unfinished write of this name.
-pub fn unfinished_write(name: &OsStr) -> Option<u32> {
+pub fn unfinished_write_pid(name: &OsStr) -> Option<u32> {
     let rest = name.to_str()?.strip_prefix(TEMPORARY_PREFIX)?;
     rest.split('-').next()?.parse().ok()
 }
@@ -39,7 +39,7 @@ pub enum Durability {
     #[default]
     Synced,
     /// After a power loss there is the old file or the new one, whole.
-    Whole,
+    Atomic,
     /// The write is atomic for readers, but the system decides when it reaches the disk.
     Buffered,
 }
@@ -78,7 +78,7 @@ impl Root {
         // Opened first: a directory that cannot be synced is found before anything changes.
         let directory = match options.durability {
             Durability::Synced => Some(open_for_sync(&place, path)?),
-            Durability::Whole | Durability::Buffered => None,
+            Durability::Atomic | Durability::Buffered => None,
         };
         let (name, file) = create_temporary(&place, existing.is_some(), options, path)?;
         let given = if existing.is_none() { owner::give(&file, &place) } else { Ok(()) };
@@ -92,7 +92,7 @@ impl Root {
             collision: options.collision,
             durability: options.durability,
             directory,
-            settled: false,
+            contents_synced: false,
         };
         given.map_err(|errno| Error::from_errno(path, errno))?;
         if let Some(metadata) = existing {
@@ -122,7 +122,10 @@ impl Root {
     }
 }
 
-fn existing_file(place: &resolve::Place<'_>, path: &Path) -> Result<Option<Metadata>, Error> {
+fn existing_file(
+    place: &resolve::ResolvedParent<'_>,
+    path: &Path,
+) -> Result<Option<Metadata>, Error> {
     let metadata = match statat(&place.parent, place.name, AtFlags::SYMLINK_NOFOLLOW) {
         Ok(stat) => Metadata::from(&stat),
         Err(Errno::NOENT) => return Ok(None),
@@ -137,7 +140,7 @@ fn existing_file(place: &resolve::Place<'_>, path: &Path) -> Result<Option<Metad
     }
 }
 
-fn open_for_sync(place: &resolve::Place<'_>, path: &Path) -> Result<File, Error> {
+fn open_for_sync(place: &resolve::ResolvedParent<'_>, path: &Path) -> Result<File, Error> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     openat(&place.parent, ".", flags, Mode::empty())
         .map(File::from)
@@ -145,7 +148,7 @@ fn open_for_sync(place: &resolve::Place<'_>, path: &Path) -> Result<File, Error>
 }
 
 fn create_temporary(
-    place: &resolve::Place<'_>,
+    place: &resolve::ResolvedParent<'_>,
     replaces: bool,
     options: WriteOptions,
     path: &Path,
@@ -179,7 +182,7 @@ pub struct AtomicFile {
     durability: Durability,
     directory: Option<File>,
     /// Whether the contents are on the disk. Writing on undoes it.
-    settled: bool,
+    contents_synced: bool,
 }
 
 impl AtomicFile {
@@ -206,17 +209,17 @@ impl AtomicFile {
 
     /// Carries the contents to the disk, if they are to get there. What takes long is over then, and a
     /// last look at what stands in the place of the file is good for the moment that the rest takes.
-    pub fn settle(&mut self) -> Result<(), Error> {
-        if self.durability != Durability::Buffered && !self.settled {
+    pub fn sync_contents(&mut self) -> Result<(), Error> {
+        if self.durability != Durability::Buffered && !self.contents_synced {
             self.file.sync_all().map_err(|error| Error::from_io(&self.path, error))?;
-            self.settled = true;
+            self.contents_synced = true;
         }
         Ok(())
     }
 
     /// Makes the file visible under its name.
     pub fn commit(mut self) -> Result<(), Error> {
-        self.settle()?;
+        self.sync_contents()?;
         let path = self.path.clone();
         let Some(temporary) = &self.temporary else { return Ok(()) };
         let flags = self.collision.flags();
@@ -281,7 +284,7 @@ const MAX_ATTRIBUTE_BYTES: usize = 64 * 1024;
 
 impl Write for AtomicFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.settled = false;
+        self.contents_synced = false;
         self.file.write(bytes)
     }
 

@@ -6,9 +6,9 @@
 //! System V. The cell itself keeps the rights that this takes, inside its own namespace only;
 //! commands lose them before their program starts.
 
-mod ground;
+mod directory_builder;
 mod root;
-mod shared;
+mod shared_mounts;
 
 use std::fmt;
 use std::io;
@@ -26,17 +26,17 @@ use rustix::thread::{
 };
 use serde::{Deserialize, Serialize};
 
-pub use self::shared::Parts;
+pub use self::shared_mounts::SharedMounts;
 use crate::fork::{Fork, fork};
 use crate::landlock::Ruleset;
-use crate::namespaces::{self, Mapping, Users, join_network};
-use crate::plan::{Identity, Plan};
-use crate::seccomp::{Listener, Program, Reporting};
+use crate::namespaces::{self, IdMapping, UserNamespace, join_network};
+use crate::plan::{CommandUser, Plan};
+use crate::seccomp::{BpfProgram, Listener, Reporting};
 use crate::{mounts, policy::Owner};
 
 /// What the maker of a cell hands over.
 #[derive(Debug)]
-pub struct Doors {
+pub struct CellResources {
     /// The workspace.
     pub workspace: OwnedFd,
     /// The scratch directory.
@@ -44,53 +44,53 @@ pub struct Doors {
     /// Another cell of the same workspace, whose network is to be shared.
     pub companion: Option<OwnedFd>,
     /// Namespaces that were made before.
-    pub ahead: Option<Ahead>,
+    pub prepared: Option<PreparedNamespaces>,
     /// Parts of the root directory that were made before.
-    pub parts: Parts,
+    pub shared_mounts: SharedMounts,
     /// How many commands it is for.
-    pub expected: Expected,
+    pub lifetime: CellLifetime,
 }
 
 /// How many commands a cell is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Expected {
+pub enum CellLifetime {
     /// One. In tier `full` it has the mounts and the objects of System V of the cell, which nobody
     /// else uses.
-    One,
+    OneCommand,
     /// Any number, at the same time or one after the other.
-    Many,
+    ManyCommands,
 }
 
 /// What every cell of tier `full` needs, made before it is known which one. What no cell takes is
 /// gone with this.
 #[derive(Debug)]
-pub struct Ahead {
-    users: Users,
+pub struct PreparedNamespaces {
+    users: UserNamespace,
     /// What is to say who owns files, if that can be said at all.
-    owners: Option<Users>,
-    system: root::System,
+    owners: Option<UserNamespace>,
+    system: root::PrebuiltRoot,
 }
 
-impl Ahead {
+impl PreparedNamespaces {
     /// Makes it in a process that is the only thread of its own, and that becomes the cell.
     ///
     /// Namespaces take longer than anything else about a cell. They are made by another process, and
     /// last: this one and its server have enough to do until then for two processors, and still have
     /// something to do before they need them.
-    pub fn make() -> io::Result<Self> {
-        let system = root::System::open();
-        let users = Users::make(root::namespaces(true))?;
+    pub fn prepare() -> io::Result<Self> {
+        let system = root::PrebuiltRoot::open();
+        let users = UserNamespace::make(root::namespaces(true))?;
         let is_root = rustix::process::geteuid().is_root();
-        let owners = if is_root { Some(Users::make(UnshareFlags::empty())?) } else { None };
+        let owners = if is_root { Some(UserNamespace::make(UnshareFlags::empty())?) } else { None };
         Ok(Self { users, owners, system })
     }
 }
 
 /// Where making a cell failed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Failure {
+pub struct SetupError {
     /// What was being done.
-    pub step: Step,
+    pub step: SetupStep,
     /// What it was being done to, if there is more than one such thing.
     pub object: Option<String>,
     /// The error number that the kernel gave.
@@ -100,13 +100,13 @@ pub struct Failure {
 /// What is being done when a cell is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Step {
+pub enum SetupStep {
     /// Making a user namespace.
     UserNamespace,
     /// Making the other namespaces.
     Namespaces,
     /// Becoming another user.
-    Identity,
+    CommandUser,
     /// Showing files of one owner as those of another.
     MapOwner,
     /// Finding something of the host.
@@ -121,46 +121,49 @@ pub enum Step {
     Capabilities,
 }
 
-impl Failure {
+impl SetupError {
     /// Returns whether the host as a whole refuses what this step does, for every workspace alike.
-    pub fn is_about_the_host(&self) -> bool {
+    pub fn is_host_limitation(&self) -> bool {
         match self.step {
             // The last is what a limit of zero user namespaces gives.
-            Step::UserNamespace => {
+            SetupStep::UserNamespace => {
                 [libc::EPERM, libc::ENOSYS, libc::EINVAL, libc::EACCES, libc::ENOSPC]
                     .contains(&self.errno)
             }
             // Shortage and races give other numbers, and pass: these say that it may not be done.
-            Step::Namespaces | Step::Root | Step::Loopback | Step::Find => {
+            SetupStep::Namespaces | SetupStep::Root | SetupStep::Loopback | SetupStep::Find => {
                 [libc::EPERM, libc::ENOSYS].contains(&self.errno)
             }
-            Step::Identity | Step::MapOwner | Step::Landlock | Step::Capabilities => false,
+            SetupStep::CommandUser
+            | SetupStep::MapOwner
+            | SetupStep::Landlock
+            | SetupStep::Capabilities => false,
         }
     }
 
     /// Returns whether another tier could do without this step.
-    pub fn is_about_the_tier(&self) -> bool {
-        self.is_about_the_host() || self.step == Step::MapOwner
+    pub fn is_tier_limitation(&self) -> bool {
+        self.is_host_limitation() || self.step == SetupStep::MapOwner
     }
 
     /// Says that the cell whose network was to be shared is not there any more.
-    pub fn companion_is_gone() -> Self {
-        Self { step: Step::Namespaces, object: None, errno: libc::ESRCH }
+    pub fn companion_gone() -> Self {
+        Self { step: SetupStep::Namespaces, object: None, errno: libc::ESRCH }
     }
 }
 
-impl fmt::Display for Failure {
+impl fmt::Display for SetupError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let step = match self.step {
-            Step::UserNamespace => "making a user namespace",
-            Step::Namespaces => "making namespaces",
-            Step::Identity => "becoming another user",
-            Step::MapOwner => "mapping the owner of files",
-            Step::Find => "opening",
-            Step::Root => "building a root directory",
-            Step::Loopback => "bringing up the loopback",
-            Step::Landlock => "making Landlock rules",
-            Step::Capabilities => "giving up capabilities",
+            SetupStep::UserNamespace => "making a user namespace",
+            SetupStep::Namespaces => "making namespaces",
+            SetupStep::CommandUser => "becoming another user",
+            SetupStep::MapOwner => "mapping the owner of files",
+            SetupStep::Find => "opening",
+            SetupStep::Root => "building a root directory",
+            SetupStep::Loopback => "bringing up the loopback",
+            SetupStep::Landlock => "making Landlock rules",
+            SetupStep::Capabilities => "giving up capabilities",
         };
         let error = io::Error::from_raw_os_error(self.errno);
         match &self.object {
@@ -170,22 +173,22 @@ impl fmt::Display for Failure {
     }
 }
 
-impl std::error::Error for Failure {}
+impl std::error::Error for SetupError {}
 
 /// Names the step in which an error happened.
-pub(crate) trait During<T> {
-    fn during(self, step: Step) -> Result<T, Failure>;
-    fn during_with(self, step: Step, object: &Path) -> Result<T, Failure>;
+pub(crate) trait StepContext<T> {
+    fn during(self, step: SetupStep) -> Result<T, SetupError>;
+    fn during_with(self, step: SetupStep, object: &Path) -> Result<T, SetupError>;
 }
 
-impl<T, E: Into<io::Error>> During<T> for Result<T, E> {
-    fn during(self, step: Step) -> Result<T, Failure> {
-        self.map_err(|error| Failure { step, object: None, errno: number(&error.into()) })
+impl<T, E: Into<io::Error>> StepContext<T> for Result<T, E> {
+    fn during(self, step: SetupStep) -> Result<T, SetupError> {
+        self.map_err(|error| SetupError { step, object: None, errno: number(&error.into()) })
     }
 
-    fn during_with(self, step: Step, object: &Path) -> Result<T, Failure> {
+    fn during_with(self, step: SetupStep, object: &Path) -> Result<T, SetupError> {
         let object = Some(object.display().to_string());
-        self.map_err(|error| Failure { step, object, errno: number(&error.into()) })
+        self.map_err(|error| SetupError { step, object, errno: number(&error.into()) })
     }
 }
 
@@ -195,30 +198,30 @@ fn number(error: &io::Error) -> i32 {
 
 /// A process inside the walls of a plan that still could give its rights to a program.
 #[derive(Debug)]
-pub struct Unsealed {
+pub struct UnsealedCell {
     plan: Plan,
-    expected: Expected,
+    lifetime: CellLifetime,
     workspace: OwnedFd,
     rules: Option<Ruleset>,
     supervisor: Option<Ruleset>,
     itself: OwnedFd,
 }
 
-impl Unsealed {
+impl UnsealedCell {
     /// Takes away what no program may have that is executed later, and prepares the filter.
-    pub fn seal(self) -> Result<Cell, Failure> {
-        drop_bounding_set().during(Step::Capabilities)?;
-        set_dumpable_behavior(DumpableBehavior::NotDumpable).during(Step::Capabilities)?;
-        let Self { plan, expected, workspace, rules, supervisor, itself } = self;
+    pub fn seal(self) -> Result<Cell, SetupError> {
+        drop_bounding_set().during(SetupStep::Capabilities)?;
+        set_dumpable_behavior(DumpableBehavior::NotDumpable).during(SetupStep::Capabilities)?;
+        let Self { plan, lifetime, workspace, rules, supervisor, itself } = self;
         let (early, late) = match plan.tier {
             Tier::Full => {
                 let (early, late) = plan.seccomp.split();
-                (early.assemble(Reporting::Supervisor), Some(late.assemble(Reporting::Nobody)))
+                (early.assemble(Reporting::Supervisor), Some(late.assemble(Reporting::Silent)))
             }
             // Carrel needs nothing more of the command's directory than a descriptor.
             Tier::Landlock => (plan.seccomp.assemble(Reporting::Supervisor), None),
         };
-        Ok(Cell { plan, expected, workspace, rules, supervisor, early, late, itself })
+        Ok(Cell { plan, lifetime, workspace, rules, supervisor, early, late, itself })
     }
 }
 
@@ -226,15 +229,15 @@ impl Unsealed {
 #[derive(Debug)]
 pub struct Cell {
     plan: Plan,
-    expected: Expected,
+    lifetime: CellLifetime,
     /// Where commands start in a tier without a root of its own, and what they must find at the
     /// workspace's path in the other.
     workspace: OwnedFd,
     rules: Option<Ruleset>,
     supervisor: Option<Ruleset>,
     /// What supervisors put in force for themselves and their commands, and what is left for commands.
-    early: Program,
-    late: Option<Program>,
+    early: BpfProgram,
+    late: Option<BpfProgram>,
     /// The cell itself, so that those it starts can tell whether it is gone.
     itself: OwnedFd,
 }
@@ -245,27 +248,27 @@ impl Cell {
     ///
     /// What it returns is complete as far as anything can fail for reasons of the host. It must be
     /// [sealed](Unsealed::seal) to be of use.
-    pub fn enter(plan: Plan, mut doors: Doors) -> Result<Unsealed, Failure> {
-        let itself = pidfd_open(getpid(), PidfdFlags::empty()).during(Step::Namespaces)?;
+    pub fn enter(plan: Plan, mut resources: CellResources) -> Result<UnsealedCell, SetupError> {
+        let itself = pidfd_open(getpid(), PidfdFlags::empty()).during(SetupStep::Namespaces)?;
         let rules = || ruleset(plan.landlock.handled, &plan.landlock.rules);
         let rules = match plan.tier {
             Tier::Full => {
-                enter_namespaces(&plan, &mut doors)?;
+                enter_namespaces(&plan, &mut resources)?;
                 rules()?
             }
             Tier::Landlock => {
-                drop(doors.ahead.take());
+                drop(resources.prepared.take());
                 // Before becoming a user who may be unable to find some of what is granted.
                 let rules = rules()?;
-                drop_bounding_set().during(Step::Capabilities)?;
-                leave_groups(plan.identity)?;
-                enter_identity(plan.identity)?;
+                drop_bounding_set().during(SetupStep::Capabilities)?;
+                leave_groups(plan.run_as)?;
+                switch_user(plan.run_as)?;
                 rules
             }
         };
         let supervisor = ruleset(plan.landlock.supervisor, &plan.landlock.supervised)?;
-        let Doors { workspace, expected, .. } = doors;
-        Ok(Unsealed { plan, expected, workspace, rules, supervisor, itself })
+        let CellResources { workspace, lifetime, .. } = resources;
+        Ok(UnsealedCell { plan, lifetime, workspace, rules, supervisor, itself })
     }
 
     /// Returns the plan.
@@ -276,15 +279,15 @@ impl Cell {
     /// Copies the cell. The copy is to supervise one command.
     pub fn fork(&self) -> io::Result<Fork> {
         match self.plan.tier {
-            Tier::Full => namespaces::fork_for_command(self.expected),
+            Tier::Full => namespaces::fork_for_command(self.lifetime),
             Tier::Landlock => fork(),
         }
     }
 
     /// Returns whether the cell gives its own mounts to its only command. Its `/proc` is then that of
     /// the command, whose processes have other numbers here.
-    pub fn gives_mounts_away(&self) -> bool {
-        self.plan.tier == Tier::Full && self.expected == Expected::One
+    pub fn shares_mounts_with_command(&self) -> bool {
+        self.plan.tier == Tier::Full && self.lifetime == CellLifetime::OneCommand
     }
 
     /// Makes the calling copy of the cell the supervisor of one command. Returns with it what tells of
@@ -293,21 +296,23 @@ impl Cell {
     /// The supervisor is under the same filter as its command, which inherits it: a supervisor that is
     /// ready before its command is needed has paid for it. It makes none of the calls that are
     /// refused, and least of all one that it would have to answer itself.
-    pub fn supervise(&self) -> io::Result<(Enclosure, Option<Listener>)> {
+    pub fn supervise(&self) -> io::Result<(SignalScope, Option<Listener>)> {
         let mut leaving = None;
         let enclosure = match (self.plan.tier, &self.supervisor) {
             (Tier::Full, _) => {
-                match self.expected {
-                    Expected::One => leaving = Some(mounts::show_processes_and_leave_old_root()?),
-                    Expected::Many => mounts::show_processes()?,
+                match self.lifetime {
+                    CellLifetime::OneCommand => {
+                        leaving = Some(mounts::show_processes_and_leave_old_root()?)
+                    }
+                    CellLifetime::ManyCommands => mounts::show_processes()?,
                 }
-                Enclosure(true)
+                SignalScope(true)
             }
-            (Tier::Landlock, None) => Enclosure(false),
+            (Tier::Landlock, None) => SignalScope(false),
             (Tier::Landlock, Some(ruleset)) => {
                 set_no_new_privs(true)?;
                 ruleset.restrict()?;
-                Enclosure(true)
+                SignalScope(true)
             }
         };
         set_no_new_privs(true)?;
@@ -319,7 +324,7 @@ impl Cell {
 
     /// Returns whether the cell is still there. The supervisor of a command is not necessarily able
     /// to see its process id.
-    pub fn is_there(&self) -> io::Result<bool> {
+    pub fn is_alive(&self) -> io::Result<bool> {
         use rustix::event::{PollFd, PollFlags, Timespec, poll};
         let mut watched = [PollFd::new(&self.itself, PollFlags::IN)];
         Ok(poll(&mut watched, Some(&Timespec::default()))? == 0)
@@ -359,7 +364,7 @@ impl Cell {
         if let Some(rules) = &self.rules {
             rules.restrict()?;
         }
-        self.late.as_ref().map_or(Ok(None), Program::install).map(drop)
+        self.late.as_ref().map_or(Ok(None), BpfProgram::install).map(drop)
     }
 }
 
@@ -380,11 +385,11 @@ fn identity_of(descriptor: &OwnedFd) -> io::Result<(u64, u64)> {
 /// Says that the calling process can signal exactly the tree of its command: it is the first
 /// process of a namespace, or in a domain of Landlock that signals do not leave.
 #[derive(Clone, Copy, Debug)]
-pub struct Enclosure(bool);
+pub struct SignalScope(bool);
 
-impl Enclosure {
+impl SignalScope {
     /// An enclosure that is none: signals go to whatever they are sent to.
-    pub fn none() -> Self {
+    pub fn unrestricted() -> Self {
         Self(false)
     }
 
@@ -403,7 +408,7 @@ impl Enclosure {
 fn ruleset(
     handled: crate::landlock::Handled,
     rules: &[crate::plan::Rule],
-) -> Result<Option<Ruleset>, Failure> {
+) -> Result<Option<Ruleset>, SetupError> {
     if handled.is_empty() {
         return Ok(None);
     }
@@ -426,11 +431,11 @@ fn drop_bounding_set() -> io::Result<()> {
     Ok(())
 }
 
-fn enter_identity(identity: Identity) -> Result<(), Failure> {
-    match identity {
-        Identity::Server(_) => Ok(()),
-        Identity::Other(owner) | Identity::Own { inside: owner, .. } => {
-            become_user(owner).during(Step::Identity)
+fn switch_user(run_as: CommandUser) -> Result<(), SetupError> {
+    match run_as {
+        CommandUser::Server(_) => Ok(()),
+        CommandUser::WorkspaceOwner(owner) | CommandUser::Mapped { inside: owner, .. } => {
+            become_user(owner).during(SetupStep::CommandUser)
         }
     }
 }
@@ -444,69 +449,78 @@ fn become_user(Owner { user, group }: Owner) -> io::Result<()> {
     Ok(())
 }
 
-fn enter_namespaces(plan: &Plan, doors: &mut Doors) -> Result<(), Failure> {
-    let apart = doors.companion.is_none() && plan.network != Network::Full;
+fn enter_namespaces(plan: &Plan, resources: &mut CellResources) -> Result<(), SetupError> {
+    let apart = resources.companion.is_none() && plan.network != Network::Full;
     let wanted = root::namespaces(apart);
-    let (ahead, found) =
-        doors.ahead.take().map(|ahead| (ahead.users, (ahead.system, ahead.owners))).unzip();
-    let users = match &doors.companion {
-        None => Some(make_users(plan, wanted, ahead)?),
+    let (prepared, found) = resources
+        .prepared
+        .take()
+        .map(|prepared| (prepared.users, (prepared.system, prepared.owners)))
+        .unzip();
+    let users = match &resources.companion {
+        None => Some(make_users(plan, wanted, prepared)?),
         Some(_) => None,
     };
-    let sources = match plan.identity {
+    let sources = match plan.run_as {
         // What the own user cannot even find must be opened before becoming it.
-        Identity::Own { .. } => Some(root::Sources::open(plan, doors, found.unwrap_or_default())?),
-        Identity::Server(_) | Identity::Other(_) => None,
+        CommandUser::Mapped { .. } => {
+            Some(root::PreparedRoot::open(plan, resources, found.unwrap_or_default())?)
+        }
+        CommandUser::Server(_) | CommandUser::WorkspaceOwner(_) => None,
     };
-    leave_groups(plan.identity)?;
-    let joined = match (&users, &doors.companion) {
-        (Some(users), _) => users.join(wanted).during(Step::UserNamespace)?,
+    leave_groups(plan.run_as)?;
+    let joined = match (&users, &resources.companion) {
+        (Some(users), _) => users.join(wanted).during(SetupStep::UserNamespace)?,
         (None, companion) => {
             let joined = companion.as_ref().map_or(Ok(()), |cell| join_network(cell.as_fd()));
-            joined.during(Step::Namespaces)?;
+            joined.during(SetupStep::Namespaces)?;
             UnshareFlags::empty()
         }
     };
-    enter_identity(plan.identity)?;
+    switch_user(plan.run_as)?;
     let missing = UnshareFlags::NEWNS | wanted.difference(joined);
-    namespaces::unshare(missing).during(Step::Namespaces)?;
+    namespaces::unshare(missing).during(SetupStep::Namespaces)?;
     let sources = match sources {
         Some(sources) => sources,
-        None => root::Sources::open(plan, doors, (root::System::default(), None))?,
+        None => root::PreparedRoot::open(plan, resources, (root::PrebuiltRoot::default(), None))?,
     };
-    root::build(plan, &sources, doors.expected)?;
+    root::build(plan, &sources, resources.lifetime)?;
     if apart && plan.network == Network::Loopback {
-        namespaces::raise_loopback().during(Step::Loopback)?;
+        namespaces::raise_loopback().during(SetupStep::Loopback)?;
     }
     Ok(())
 }
 
 /// Makes a user namespace, whose processes have every right over the namespaces that they make, and
 /// none over anything else.
-fn make_users(plan: &Plan, others: UnshareFlags, ahead: Option<Users>) -> Result<Users, Failure> {
+fn make_users(
+    plan: &Plan,
+    others: UnshareFlags,
+    prepared: Option<UserNamespace>,
+) -> Result<UserNamespace, SetupError> {
     // Its files in `/proc` belong to an ordinary user only while the process can be inspected.
-    set_dumpable_behavior(DumpableBehavior::Dumpable).during(Step::UserNamespace)?;
-    let (mapping, meanwhile) = match plan.identity {
+    set_dumpable_behavior(DumpableBehavior::Dumpable).during(SetupStep::UserNamespace)?;
+    let (mapping, meanwhile) = match plan.run_as {
         // Nothing can be done here meanwhile.
-        Identity::Server(owner) | Identity::Other(owner) => {
-            (Mapping { inside: owner, outside: owner, privileged: false }, UnshareFlags::empty())
+        CommandUser::Server(owner) | CommandUser::WorkspaceOwner(owner) => {
+            (IdMapping { inside: owner, outside: owner, privileged: false }, UnshareFlags::empty())
         }
-        Identity::Own { inside, outside, .. } => {
-            (Mapping { inside, outside, privileged: true }, others)
+        CommandUser::Mapped { inside, outside, .. } => {
+            (IdMapping { inside, outside, privileged: true }, others)
         }
     };
-    let made = ahead.map_or_else(|| Users::make(meanwhile), Ok);
-    let users = made.during(Step::UserNamespace)?;
-    users.describe(mapping).during(Step::UserNamespace)?;
+    let made = prepared.map_or_else(|| UserNamespace::make(meanwhile), Ok);
+    let users = made.during(SetupStep::UserNamespace)?;
+    users.describe(mapping).during(SetupStep::UserNamespace)?;
     Ok(users)
 }
 
 /// Gives up the groups of an administrator.
-fn leave_groups(identity: Identity) -> Result<(), Failure> {
-    match identity {
-        Identity::Server(_) => Ok(()),
-        Identity::Other(_) | Identity::Own { .. } => {
-            rustix::thread::set_thread_groups(&[]).during(Step::Identity)
+fn leave_groups(run_as: CommandUser) -> Result<(), SetupError> {
+    match run_as {
+        CommandUser::Server(_) => Ok(()),
+        CommandUser::WorkspaceOwner(_) | CommandUser::Mapped { .. } => {
+            rustix::thread::set_thread_groups(&[]).during(SetupStep::CommandUser)
         }
     }
 }

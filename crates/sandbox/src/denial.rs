@@ -6,25 +6,25 @@
 //! writes is its own choice, so an inferred denial proves nothing and no line is suggested that
 //! would open what must stay shut: secrets, devices, the system, other workspaces.
 
-mod complaint;
-mod exact;
+mod error_message;
 mod files;
-mod grant;
 mod limits;
+mod message_paths;
 mod network;
-mod path_words;
+mod policy_line;
+mod syscalls;
 #[cfg(test)]
 mod tests;
-mod view;
+mod visibility;
 
 use std::path::{Path, PathBuf};
 
 use carrel_domain::ResourceLimits;
 use serde::Serialize;
 
-use crate::guarantee::Grouped;
+use crate::guarantee::CgroupLimits;
 use crate::plan::Plan;
-use crate::seccomp::Refused;
+use crate::seccomp::DeniedCall;
 
 /// How many denials a result carries. Whoever runs into more has seen enough to act.
 pub const MAX_DENIALS: usize = 32;
@@ -68,7 +68,7 @@ pub enum Certainty {
 
 /// What is known of a command besides its plan.
 #[derive(Clone, Copy, Debug)]
-pub struct Situation<'a> {
+pub struct DenialContext<'a> {
     /// Where it started, relative to the workspace.
     pub directory: &'a Path,
     /// The directory whose other children belong to other tenants and to the server; none for a
@@ -77,7 +77,7 @@ pub struct Situation<'a> {
     /// What it may use.
     pub limits: ResourceLimits,
     /// Which limits hold for all its processes together.
-    pub grouped: Grouped,
+    pub cgroup: CgroupLimits,
 }
 
 /// Explains what a command was denied.
@@ -86,15 +86,15 @@ pub struct Situation<'a> {
 /// first what is exact, then what is inferred, each in the order in which it happened.
 pub fn explain(
     plan: &Plan,
-    refused: &[Refused],
+    refused: &[DeniedCall],
     stderr: &str,
-    situation: Situation<'_>,
+    context: DenialContext<'_>,
 ) -> Vec<Denial> {
-    let inferred = infer(plan, stderr, situation);
+    let inferred = infer(plan, stderr, context);
     let outside = inferred.iter().any(network::is_about_the_outside);
     let mut denials = Denials::default();
     for one in refused {
-        denials.add(exact::denial(plan, one, outside));
+        denials.add(syscalls::denial(plan, one, outside));
     }
     for one in inferred {
         denials.add(one);
@@ -103,7 +103,7 @@ pub fn explain(
 }
 
 /// Reads stderr line by line.
-fn infer(plan: &Plan, stderr: &str, situation: Situation<'_>) -> Vec<Denial> {
+fn infer(plan: &Plan, stderr: &str, context: DenialContext<'_>) -> Vec<Denial> {
     let start = stderr.ceil_char_boundary(stderr.len().saturating_sub(MAX_SCANNED_BYTES));
     let mut denials = Denials::default();
     let mut previous = String::new();
@@ -114,10 +114,10 @@ fn infer(plan: &Plan, stderr: &str, situation: Situation<'_>) -> Vec<Denial> {
         let line = without_colors(line);
         if let Some(denial) = network::denial(plan, &line) {
             denials.add(denial);
-        } else if let Some(denial) = limits::denial(plan, &line, situation) {
+        } else if let Some(denial) = limits::denial(plan, &line, context) {
             denials.add(denial);
-        } else if let Some(complaint) = complaint::read(&line, &previous) {
-            for denial in files::denials(plan, &complaint, situation) {
+        } else if let Some(error_message) = error_message::read(&line, &previous) {
+            for denial in files::denials(plan, &error_message, context) {
                 denials.add(denial);
             }
         }

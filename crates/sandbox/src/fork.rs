@@ -54,12 +54,12 @@ const GUARD_BYTES: usize = 1 << 16;
 
 /// A stack with a guard.
 #[derive(Debug)]
-pub(crate) struct Stack {
+pub(crate) struct GuardedStack {
     start: *mut c_void,
     length: usize,
 }
 
-impl Stack {
+impl GuardedStack {
     /// Makes a stack of so many bytes, a multiple of the size of a page.
     pub(crate) fn new(bytes: usize) -> io::Result<Self> {
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_STACK;
@@ -83,7 +83,7 @@ impl Stack {
     }
 }
 
-impl Drop for Stack {
+impl Drop for GuardedStack {
     fn drop(&mut self) {
         // SAFETY: the mapping was made with this length and nothing runs on it any more.
         unsafe { libc::munmap(self.start, self.length) };
@@ -92,15 +92,15 @@ impl Drop for Stack {
 
 /// What it takes to lend this process's memory to another one, made before it is needed.
 #[derive(Debug)]
-pub struct Loan(Stack);
+pub struct VforkStack(GuardedStack);
 
-impl Loan {
+impl VforkStack {
     /// Gets ready. A process with more than one thread is refused with `EDEADLK`.
     pub fn prepare() -> io::Result<Self> {
         if !is_single_threaded()? {
             return Err(Errno::DEADLK.into());
         }
-        Stack::new(BORROWED_STACK_BYTES).map(Self)
+        GuardedStack::new(BORROWED_STACK_BYTES).map(Self)
     }
 
     /// Runs `work` in a new process that borrows this one's memory, and returns its id when it has
@@ -109,7 +109,7 @@ impl Loan {
     /// Nothing is copied and nobody is scheduled in between, which makes this much cheaper than
     /// [`fork`]. Descriptors, credentials, limits and signals of the new process are its own. What
     /// `work` does to memory stays done.
-    pub fn lend(&mut self, mut work: impl FnMut() -> u8) -> io::Result<Pid> {
+    pub fn vfork(&mut self, mut work: impl FnMut() -> u8) -> io::Result<Pid> {
         let mut work: &mut dyn FnMut() -> u8 = &mut work;
         let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
         // SAFETY: the new process runs on a stack of its own, which is aligned to a page, outlives the
@@ -131,7 +131,7 @@ pub(crate) const PANICKED: i32 = 101;
 
 /// What a process that borrows memory begins with. Returning ends it.
 extern "C" fn borrow(work: *mut c_void) -> i32 {
-    // SAFETY: `Loan::lend` passes a pointer to a reference of this type, which nothing else uses until
+    // SAFETY: `VforkStack::vfork` passes a pointer to a reference of this type, which nothing else uses until
     // this process has ended or executed a program.
     let work = unsafe { &mut *work.cast::<&mut dyn FnMut() -> u8>() };
     panic::catch_unwind(AssertUnwindSafe(work)).map_or(PANICKED, i32::from)

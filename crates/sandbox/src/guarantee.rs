@@ -16,7 +16,7 @@ use std::path::Path;
 use carrel_domain::{Network, Tier};
 use serde::{Deserialize, Serialize};
 
-use crate::plan::{Identity, Node, Plan, Reach};
+use crate::plan::{CommandUser, FileAccess, Plan, RootEntry};
 
 /// The versions of Landlock that brought something a promise depends on, and their kernels.
 const LANDLOCK_FILES: u32 = 1;
@@ -26,7 +26,7 @@ const LANDLOCK_SCOPES: u32 = 6;
 
 /// Which limits hold for all processes of a command together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Grouped {
+pub struct CgroupLimits {
     /// Their memory.
     pub memory: bool,
     /// Their number.
@@ -55,13 +55,13 @@ pub fn not_enforced(guarantees: &[Guarantee]) -> Vec<&'static str> {
 }
 
 /// Lists every promise, always the same ones in the same order.
-pub fn guarantees(plan: &Plan, grouped: Grouped) -> Vec<Guarantee> {
-    let facts = Facts { plan, grouped };
+pub fn guarantees(plan: &Plan, cgroup: CgroupLimits) -> Vec<Guarantee> {
+    let facts = Facts { plan, cgroup };
     PROMISES.iter().map(|(name, decide)| decide(&facts).named(name)).collect()
 }
 
 /// Lists every promise as broken, for a command without walls.
-pub fn without_walls() -> Vec<Guarantee> {
+pub fn without_sandbox() -> Vec<Guarantee> {
     let why = "there is no sandbox";
     PROMISES.iter().map(|(name, _)| Broken(why.to_owned()).named(name)).collect()
 }
@@ -94,7 +94,7 @@ fn broken(why: &str) -> Verdict {
 /// What promises are decided from.
 struct Facts<'a> {
     plan: &'a Plan,
-    grouped: Grouped,
+    cgroup: CgroupLimits,
 }
 
 type Decide = fn(&Facts<'_>) -> Verdict;
@@ -172,30 +172,30 @@ impl Facts<'_> {
     }
 
     fn runs_as_root(&self) -> bool {
-        match self.plan.identity {
-            Identity::Server(owner) | Identity::Other(owner) => owner.user == 0,
-            Identity::Own { outside, .. } => outside.user == 0,
+        match self.plan.run_as {
+            CommandUser::Server(owner) | CommandUser::WorkspaceOwner(owner) => owner.user == 0,
+            CommandUser::Mapped { outside, .. } => outside.user == 0,
         }
     }
 
     /// Returns what can be read or changed, by where it is seen.
-    fn shown(&self) -> Vec<(&Path, Reach)> {
-        fn bound(node: &Node) -> Option<(&Path, Reach)> {
+    fn shown(&self) -> Vec<(&Path, FileAccess)> {
+        fn bound(node: &RootEntry) -> Option<(&Path, FileAccess)> {
             match node {
-                Node::Bind { path, reach, .. } => Some((path, *reach)),
-                Node::Copy(path) => Some((path, Reach::Read)),
-                Node::Directory(_)
-                | Node::Link { .. }
-                | Node::File { .. }
-                | Node::Processes(_)
-                | Node::Terminals(_) => None,
+                RootEntry::Bind { path, access, .. } => Some((path, *access)),
+                RootEntry::Copy(path) => Some((path, FileAccess::Read)),
+                RootEntry::Directory(_)
+                | RootEntry::Link { .. }
+                | RootEntry::File { .. }
+                | RootEntry::Proc(_)
+                | RootEntry::DevPts(_) => None,
             }
         }
         match self.plan.tier {
             Tier::Full => self.plan.tree.iter().filter_map(bound).collect(),
             Tier::Landlock => {
                 let rules = self.plan.landlock.rules.iter();
-                rules.map(|rule| (rule.path.as_path(), rule.reach)).collect()
+                rules.map(|rule| (rule.path.as_path(), rule.access)).collect()
             }
         }
     }
@@ -203,8 +203,9 @@ impl Facts<'_> {
     /// Returns whether the workspace can be read only.
     fn workspace_is_read_only(&self) -> bool {
         let workspace = self.plan.workspace.as_path();
-        let above =
-            |(path, reach): &(&Path, Reach)| workspace.starts_with(path) && *reach == Reach::Change;
+        let above = |(path, access): &(&Path, FileAccess)| {
+            workspace.starts_with(path) && *access == FileAccess::Change
+        };
         !self.shown().iter().any(above)
     }
 }
@@ -282,7 +283,8 @@ fn git_hooks_read_only(facts: &Facts<'_>) -> Verdict {
         return kept("the workspace can only be read");
     }
     let hooks = facts.plan.workspace.join(".git/hooks");
-    let is_bound = |(path, reach): &(&Path, Reach)| *path == hooks && *reach == Reach::Read;
+    let is_bound =
+        |(path, access): &(&Path, FileAccess)| *path == hooks && *access == FileAccess::Read;
     if facts.full() && facts.shown().iter().any(is_bound) {
         return kept("a read-only mount over .git/hooks");
     }
@@ -410,19 +412,19 @@ fn abstract_sockets_separate(facts: &Facts<'_>) -> Verdict {
 }
 
 fn unprivileged_user(facts: &Facts<'_>) -> Verdict {
-    match facts.plan.identity {
+    match facts.plan.run_as {
         _ if facts.runs_as_root() => broken(
             "commands run as root without its capabilities, and own its files; run Carrel as \
              another user, give the workspace another owner, or use tier full",
         ),
-        Identity::Server(_) => kept("the user that Carrel runs as, who is not root"),
-        Identity::Other(_) => kept("the owner of the workspace, who is not root"),
-        Identity::Own { .. } => kept("a user of the workspace's own"),
+        CommandUser::Server(_) => kept("the user that Carrel runs as, who is not root"),
+        CommandUser::WorkspaceOwner(_) => kept("the owner of the workspace, who is not root"),
+        CommandUser::Mapped { .. } => kept("a user of the workspace's own"),
     }
 }
 
 fn dangerous_calls_refused(facts: &Facts<'_>) -> Verdict {
-    if facts.plan.seccomp.entries.is_empty() {
+    if facts.plan.seccomp.rules.is_empty() {
         broken("the plan has no seccomp filter")
     } else {
         kept("seccomp")
@@ -430,7 +432,7 @@ fn dangerous_calls_refused(facts: &Facts<'_>) -> Verdict {
 }
 
 fn terminal_injection_refused(facts: &Facts<'_>) -> Verdict {
-    if facts.plan.seccomp.entries.iter().any(|entry| entry.call.name() == "ioctl") {
+    if facts.plan.seccomp.rules.iter().any(|rule| rule.syscall.name() == "ioctl") {
         kept("seccomp, and a session of its own")
     } else {
         broken("the plan has no seccomp filter for terminals")
@@ -438,14 +440,14 @@ fn terminal_injection_refused(facts: &Facts<'_>) -> Verdict {
 }
 
 fn set_user_id_files_refused(facts: &Facts<'_>) -> Verdict {
-    if facts.plan.seccomp.entries.is_empty() {
+    if facts.plan.seccomp.rules.is_empty() {
         return broken("the plan has no seccomp filter");
     }
     kept("seccomp; the contents of one that is there already can be changed")
 }
 
 fn refused_calls_explained(facts: &Facts<'_>) -> Verdict {
-    if facts.plan.seccomp.entries.is_empty() {
+    if facts.plan.seccomp.rules.is_empty() {
         broken("the plan has no seccomp filter")
     } else {
         kept("seccomp notifies Carrel of them")
@@ -455,7 +457,7 @@ fn refused_calls_explained(facts: &Facts<'_>) -> Verdict {
 const HOW_TO_GET_GROUPS: &str = "delegate a control group to Carrel (systemd: Delegate=yes)";
 
 fn memory_limit(facts: &Facts<'_>) -> Verdict {
-    if facts.grouped.memory {
+    if facts.cgroup.memory {
         kept("a control group for each command")
     } else {
         Broken(format!(
@@ -465,7 +467,7 @@ fn memory_limit(facts: &Facts<'_>) -> Verdict {
 }
 
 fn process_limit(facts: &Facts<'_>) -> Verdict {
-    if facts.grouped.processes {
+    if facts.cgroup.processes {
         kept("a control group for each command")
     } else if facts.full() {
         kept("RLIMIT_NPROC in a user namespace, for all commands of the workspace together")

@@ -65,7 +65,7 @@ const ETC_ENTRIES: [&str; 43] = [
 
 /// Files below `/etc` that a namespace replaces with its own, and that commands see as they are
 /// where there is none.
-const ETC_IDENTITY: [&str; 5] = ["group", "hosts", "nsswitch.conf", "passwd", "hostname"];
+const ETC_NAME_FILES: [&str; 5] = ["group", "hosts", "nsswitch.conf", "passwd", "hostname"];
 
 /// The devices that every program may count on.
 pub(crate) const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
@@ -76,17 +76,17 @@ pub(crate) const MAX_COPIED_BYTES: u64 = 64 << 10;
 
 /// Something that commands may read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Visible {
+pub struct HostEntry {
     /// Where it is.
     #[serde(with = "exact_path")]
     pub path: PathBuf,
     /// What it is.
-    pub kind: VisibleKind,
+    pub kind: HostEntryKind,
 }
 
 /// What something is that commands may read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum VisibleKind {
+pub enum HostEntryKind {
     /// A directory with all that it holds.
     Directory,
     /// A file.
@@ -105,32 +105,32 @@ pub struct Host {
     /// Who Carrel runs as.
     pub server: Owner,
     /// What every command may read.
-    pub system: Vec<Visible>,
+    pub system: Vec<HostEntry>,
     /// What names users and hosts.
-    pub identity: Vec<Visible>,
+    pub name_files: Vec<HostEntry>,
     /// Where names of hosts are looked up, if there is such a file.
-    pub resolver: Option<Visible>,
+    pub resolver: Option<HostEntry>,
 }
 
 impl Host {
     /// Looks at the machine. That takes about fifty calls for metadata.
-    pub fn look() -> Self {
-        let etc = |names: &[&str]| -> Vec<Visible> {
+    pub fn probe() -> Self {
+        let etc = |names: &[&str]| -> Vec<HostEntry> {
             names
                 .iter()
-                .filter_map(|name| Visible::at(&Path::new("/etc").join(name)).ok())
+                .filter_map(|name| HostEntry::at(&Path::new("/etc").join(name)).ok())
                 .collect()
         };
-        let mut system: Vec<Visible> = SYSTEM_DIRECTORIES
+        let mut system: Vec<HostEntry> = SYSTEM_DIRECTORIES
             .iter()
-            .filter_map(|path| Visible::at(Path::new(path)).ok())
+            .filter_map(|path| HostEntry::at(Path::new(path)).ok())
             .collect();
         system.extend(etc(&ETC_ENTRIES));
         Self {
             landlock: landlock::version(),
             server: Owner { user: geteuid().as_raw(), group: getegid().as_raw() },
             system,
-            identity: etc(&ETC_IDENTITY),
+            name_files: etc(&ETC_NAME_FILES),
             resolver: etc(&["resolv.conf"]).pop(),
         }
     }
@@ -141,15 +141,15 @@ impl Host {
     }
 }
 
-impl Visible {
+impl HostEntry {
     /// Looks at what is there.
     pub fn at(path: &Path) -> io::Result<Self> {
         let status = lstat(path)?;
         let kind = match FileType::from_raw_mode(status.st_mode) {
-            FileType::Directory => VisibleKind::Directory,
-            FileType::Symlink => VisibleKind::Link(link_target(path)?),
-            _ if is_copied(&status) => VisibleKind::SmallFile,
-            _ => VisibleKind::File,
+            FileType::Directory => HostEntryKind::Directory,
+            FileType::Symlink => HostEntryKind::Link(link_target(path)?),
+            _ if is_copied(&status) => HostEntryKind::SmallFile,
+            _ => HostEntryKind::File,
         };
         Ok(Self { path: path.to_owned(), kind })
     }

@@ -11,8 +11,8 @@ use std::ptr;
 use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, fstat, openat2};
 use serde::{Deserialize, Serialize};
 
-use crate::cell::{During, Failure, Step};
-use crate::plan::{Reach, Rule};
+use crate::cell::{SetupError, SetupStep, StepContext};
+use crate::plan::{FileAccess, Rule};
 
 /// The newest version whose rights are known here.
 const NEWEST_KNOWN: u32 = 7;
@@ -111,11 +111,11 @@ impl Handled {
         self.files != 0
     }
 
-    fn of(self, reach: Reach) -> u64 {
-        let wanted = match reach {
-            Reach::Read => file::READ,
-            Reach::Change => file::CHANGE,
-            Reach::Device => file::DEVICE,
+    fn of(self, access: FileAccess) -> u64 {
+        let wanted = match access {
+            FileAccess::Read => file::READ,
+            FileAccess::Change => file::CHANGE,
+            FileAccess::Device => file::DEVICE,
         };
         wanted & self.files & !file::NEVER
     }
@@ -156,10 +156,10 @@ pub(crate) struct Ruleset(OwnedFd);
 
 impl Ruleset {
     /// Makes the rules. Paths are looked up here and now; one that is missing is an error.
-    pub(crate) fn new(handled: Handled, rules: &[Rule]) -> Result<Self, Failure> {
-        let ruleset = Self::create(handled).during(Step::Landlock)?;
+    pub(crate) fn new(handled: Handled, rules: &[Rule]) -> Result<Self, SetupError> {
+        let ruleset = Self::create(handled).during(SetupStep::Landlock)?;
         for rule in rules {
-            ruleset.allow(handled, rule).during_with(Step::Landlock, &rule.path)?;
+            ruleset.allow(handled, rule).during_with(SetupStep::Landlock, &rule.path)?;
         }
         Ok(ruleset)
     }
@@ -187,7 +187,7 @@ impl Ruleset {
         let parent = openat2(CWD, &rule.path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS)?;
         let kind = FileType::from_raw_mode(fstat(&parent)?.st_mode);
         let possible = if kind == FileType::Directory { u64::MAX } else { file::ON_FILES };
-        let allowed = handled.of(rule.reach) & possible;
+        let allowed = handled.of(rule.access) & possible;
         if allowed == 0 {
             return Ok(());
         }
@@ -241,8 +241,8 @@ mod tests {
     #[test]
     fn devices_can_be_made_by_nobody() {
         let handled = Handled::everything(7, true);
-        for reach in [Reach::Read, Reach::Change, Reach::Device] {
-            assert_eq!(handled.of(reach) & file::NEVER, 0);
+        for access in [FileAccess::Read, FileAccess::Change, FileAccess::Device] {
+            assert_eq!(handled.of(access) & file::NEVER, 0);
         }
         assert_eq!(handled.files & file::NEVER, file::NEVER);
     }

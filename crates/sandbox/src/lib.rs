@@ -9,7 +9,7 @@
 //! makes the call correct is checked or established inside, never asked of the caller.
 #![deny(unsafe_op_in_unsafe_fn)]
 
-mod aside;
+mod allocator;
 mod cell;
 mod denial;
 mod descriptors;
@@ -18,28 +18,34 @@ mod fork;
 mod guarantee;
 mod host;
 mod landlock;
-mod memory;
 mod mounts;
 mod namespaces;
 mod plan;
 mod policy;
+mod scrubbed_fork;
 mod seccomp;
-mod seed;
+mod setup_process;
 mod signals;
 mod usage;
 
-pub use cell::{Ahead, Cell, Doors, Enclosure, Expected, Failure, Parts, Step, Unsealed};
-pub use denial::{Certainty, Denial, MAX_DENIALS, Situation, explain as explain_denials};
+pub use allocator::limit_malloc_arenas;
+pub use cell::{
+    Cell, CellLifetime, CellResources, PreparedNamespaces, SetupError, SetupStep, SharedMounts,
+    SignalScope, UnsealedCell,
+};
+pub use denial::{Certainty, Denial, DenialContext, MAX_DENIALS, explain as explain_denials};
 pub use descriptors::close_on_exec;
 pub use execute::execute;
-pub use fork::{Fork, Loan, fork};
-pub use guarantee::{Grouped, Guarantee, enforced, guarantees, not_enforced, without_walls};
-pub use host::{Host, Visible, VisibleKind};
+pub use fork::{Fork, VforkStack, fork};
+pub use guarantee::{CgroupLimits, Guarantee, enforced, guarantees, not_enforced, without_sandbox};
+pub use host::{Host, HostEntry, HostEntryKind};
 pub use landlock::version as landlock_version;
-pub use memory::share_the_heap;
-pub use plan::{GIT_SETTINGS_TEXT, Identity, Landlock, Node, Plan, PlanError, Reach, Rule, Source};
-pub use policy::{Owner, Policy, Repository, UserRange};
-pub use seccomp::{Filter, Listener, Program, Refused, Reporting};
-pub use seed::plant;
+pub use plan::{
+    BindSource, CommandUser, FileAccess, GIT_SETTINGS_TEXT, Landlock, Plan, PlanError, RootEntry,
+    Rule,
+};
+pub use policy::{GitDirectory, Owner, Policy, UserRange};
+pub use scrubbed_fork::fork_scrubbed;
+pub use seccomp::{BpfProgram, DeniedCall, Listener, Reporting, SeccompFilter};
 pub use signals::{SignalQueue, restore_default_dispositions, unblock_all_signals};
 pub use usage::{Usage, usage_of_children};

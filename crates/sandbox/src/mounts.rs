@@ -11,7 +11,7 @@ use rustix::mount::{
     mount_change, move_mount, open_tree, unmount,
 };
 
-use crate::aside::{Aside, Task};
+use crate::setup_process::{SetupProcess, SetupTask};
 
 const ATTR_RDONLY: u64 = 0x1;
 const ATTR_NOSUID: u64 = 0x2;
@@ -21,7 +21,7 @@ const ATTR_IDMAP: u64 = 0x10_0000;
 
 /// What can be done through a mount.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Use {
+pub(crate) enum MountAccess {
     /// Reading and executing.
     Read,
     /// Reading, executing and changing.
@@ -32,7 +32,7 @@ pub(crate) enum Use {
     Nodes,
 }
 
-impl Use {
+impl MountAccess {
     fn attributes(self) -> u64 {
         ATTR_NOSUID
             | match self {
@@ -46,9 +46,9 @@ impl Use {
 
 /// A piece of a tree that is mounted nowhere yet.
 #[derive(Debug)]
-pub(crate) struct Detached(OwnedFd);
+pub(crate) struct DetachedMount(OwnedFd);
 
-impl Detached {
+impl DetachedMount {
     /// Copies what is at a path, with everything mounted below it. A link at the end is followed. The
     /// copy has to be limited before anything is mounted in it.
     pub(crate) fn of(path: &Path) -> io::Result<Self> {
@@ -100,7 +100,7 @@ impl Detached {
 
     /// Limits what can be done through the piece and all that is mounted in it, and makes them private:
     /// a copy of a shared mount shares, and what is mounted in it would be mounted on the host too.
-    pub(crate) fn limit(&self, to: Use) -> io::Result<()> {
+    pub(crate) fn limit(&self, to: MountAccess) -> io::Result<()> {
         let limited =
             MountChange { set: to.attributes(), propagation: libc::MS_PRIVATE, namespace: None };
         change(&self.0, c"", true, limited)
@@ -108,7 +108,7 @@ impl Detached {
 
     /// Limits what can be done through the piece, and not what is mounted in it, which has limits of its
     /// own.
-    pub(crate) fn limit_alone(&self, to: Use) -> io::Result<()> {
+    pub(crate) fn limit_alone(&self, to: MountAccess) -> io::Result<()> {
         let limited = MountChange { set: to.attributes(), ..MountChange::default() };
         change(&self.0, c"", false, limited)
     }
@@ -174,7 +174,7 @@ pub(crate) fn leave_old_root() -> io::Result<()> {
 
 /// Makes the root directory itself read-only, not what is mounted in it.
 pub(crate) fn seal_root() -> io::Result<()> {
-    let sealed = MountChange { set: Use::Read.attributes(), ..MountChange::default() };
+    let sealed = MountChange { set: MountAccess::Read.attributes(), ..MountChange::default() };
     change(CWD, c"/", false, sealed)
 }
 
@@ -187,21 +187,21 @@ pub(crate) fn show_processes() -> io::Result<()> {
 
 /// Shows the processes of the calling process's own namespace where there are none, and begins to take
 /// the old root directory off. What is returned is done when that is.
-pub(crate) fn show_processes_and_leave_old_root() -> io::Result<Aside> {
+pub(crate) fn show_processes_and_leave_old_root() -> io::Result<SetupProcess> {
     processes()?.attach(Path::new("/proc"))?;
-    Aside::start(Task::OldRoot)
+    SetupProcess::start(SetupTask::OldRoot)
 }
 
 /// Makes a view of the processes of the calling process's own namespace, none of whose settings can be
 /// written. The kernel makes one only while another, in whatever place, can be seen.
-fn processes() -> io::Result<Detached> {
+fn processes() -> io::Result<DetachedMount> {
     let context = fsopen("proc", FsOpenFlags::FSOPEN_CLOEXEC)?;
     fsconfig_create(&context)?;
     let attributes = MountAttrFlags::MOUNT_ATTR_RDONLY
         | MountAttrFlags::MOUNT_ATTR_NOSUID
         | MountAttrFlags::MOUNT_ATTR_NODEV
         | MountAttrFlags::MOUNT_ATTR_NOEXEC;
-    Ok(Detached(fsmount(context, FsMountFlags::FSMOUNT_CLOEXEC, attributes)?))
+    Ok(DetachedMount(fsmount(context, FsMountFlags::FSMOUNT_CLOEXEC, attributes)?))
 }
 
 /// What is changed about a mount.

@@ -8,10 +8,10 @@ use rustix::io::Errno;
 use rustix::process::{PidfdFlags, pidfd_open};
 use rustix::thread::{ThreadNameSpaceType, UnshareFlags, move_into_thread_name_spaces};
 
-use crate::aside::{Aside, Task};
-use crate::cell::Expected;
+use crate::cell::CellLifetime;
 use crate::fork::{Fork, is_single_threaded};
 use crate::policy::Owner;
+use crate::setup_process::{SetupProcess, SetupTask};
 
 /// What each command has of its own: processes.
 const OF_COMMAND: i32 = libc::CLONE_NEWPID;
@@ -24,11 +24,11 @@ const THREAD: UnshareFlags = UnshareFlags::from_bits_retain(libc::CLONE_THREAD.c
 
 /// Copies the calling process into new namespaces for a command. As with [`crate::fork`], it must be
 /// the only thread.
-pub(crate) fn fork_for_command(expected: Expected) -> io::Result<Fork> {
-    let (own, alone) = match expected {
+pub(crate) fn fork_for_command(lifetime: CellLifetime) -> io::Result<Fork> {
+    let (own, alone) = match lifetime {
         // There is no `/proc` to look into until the command has its own.
-        Expected::One => (OF_COMMAND, unshare(THREAD).is_ok()),
-        Expected::Many => (OF_COMMAND | OF_ONE_AMONG_MANY, is_single_threaded()?),
+        CellLifetime::OneCommand => (OF_COMMAND, unshare(THREAD).is_ok()),
+        CellLifetime::ManyCommands => (OF_COMMAND | OF_ONE_AMONG_MANY, is_single_threaded()?),
     };
     if !alone {
         return Err(Errno::DEADLK.into());
@@ -52,7 +52,7 @@ pub(crate) fn unshare(flags: UnshareFlags) -> io::Result<()> {
 
 /// Who is who between a user namespace and the one around it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Mapping {
+pub(crate) struct IdMapping {
     pub(crate) inside: Owner,
     pub(crate) outside: Owner,
     /// Whether processes inside may keep groups that are not mapped, which an ordinary user must.
@@ -61,20 +61,20 @@ pub(crate) struct Mapping {
 
 /// A user namespace, and others that belong to it.
 #[derive(Debug)]
-pub(crate) struct Users {
-    first: Aside,
+pub(crate) struct UserNamespace {
+    first: SetupProcess,
     others: UnshareFlags,
 }
 
-impl Users {
+impl UserNamespace {
     /// Makes a user namespace that knows nobody yet, and begins to make the others in it.
     pub(crate) fn make(others: UnshareFlags) -> io::Result<Self> {
-        Ok(Self { first: Aside::start(Task::Namespaces(others))?, others })
+        Ok(Self { first: SetupProcess::start(SetupTask::Namespaces(others))?, others })
     }
 
     /// Makes one user and one group known there.
-    pub(crate) fn describe(&self, mapping: Mapping) -> io::Result<()> {
-        let Mapping { inside, outside, privileged } = mapping;
+    pub(crate) fn describe(&self, mapping: IdMapping) -> io::Result<()> {
+        let IdMapping { inside, outside, privileged } = mapping;
         let of = |name: &str| format!("/proc/{}/{name}", self.first.pid().as_raw_pid());
         if !privileged {
             write(&of("setgroups"), "deny")?;

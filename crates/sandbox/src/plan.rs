@@ -3,9 +3,9 @@
 //! A plan follows from a policy and the facts about a machine. It is made in the server, printed,
 //! compared and sent; applying it in a helper process leaves nothing to decide.
 
+pub(crate) mod root_tree;
 #[cfg(test)]
 mod tests;
-pub(crate) mod tree;
 
 use std::path::{Path, PathBuf};
 
@@ -13,12 +13,12 @@ use carrel_domain::{Code, Coded, Network, Tier, WorkspaceAccess, exact_path};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::host::{DEVICES, Host, VisibleKind};
+use crate::host::{DEVICES, Host, HostEntryKind};
 use crate::landlock::Handled;
 use crate::policy::{Owner, Policy};
-use crate::seccomp::Filter;
+use crate::seccomp::SeccompFilter;
 
-pub use tree::{GIT_SETTINGS_TEXT, Node, Source};
+pub use root_tree::{BindSource, GIT_SETTINGS_TEXT, RootEntry};
 
 /// The user that a command sees itself as where the host's user is another.
 const INSIDE: Owner = Owner { user: 1000, group: 1000 };
@@ -40,25 +40,25 @@ pub struct Plan {
     #[serde(with = "exact_path")]
     pub scratch: PathBuf,
     /// Who commands run as.
-    pub identity: Identity,
+    pub run_as: CommandUser,
     /// The root directory of their own, in the order in which it is built; empty for none.
-    pub tree: Vec<Node>,
+    pub tree: Vec<RootEntry>,
     /// What files, ports and processes they can reach.
     pub landlock: Landlock,
     /// Which system calls they are refused.
-    pub seccomp: Filter,
+    pub seccomp: SeccompFilter,
 }
 
 /// Who commands run as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Identity {
+pub enum CommandUser {
     /// The user that Carrel runs as.
     Server(Owner),
     /// The owner of the workspace, who is not the user that Carrel runs as.
-    Other(Owner),
+    WorkspaceOwner(Owner),
     /// A user of their own, in a namespace. Files of `disk` are theirs inside, and what they make
     /// belongs to `disk` outside.
-    Own {
+    Mapped {
         /// The user as commands see it.
         inside: Owner,
         /// The user as the kernel sees it.
@@ -90,13 +90,13 @@ pub struct Rule {
     #[serde(with = "exact_path")]
     pub path: PathBuf,
     /// What can be done with it.
-    pub reach: Reach,
+    pub access: FileAccess,
 }
 
 /// What can be done with files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Reach {
+pub enum FileAccess {
     /// Read and execute.
     Read,
     /// Read, execute, write, make and remove.
@@ -185,37 +185,37 @@ impl Plan {
         if tier == Tier::Landlock && host.landlock == 0 {
             return Err(PlanError::NoLandlock);
         }
-        let identity = identity(policy, host, tier)?;
+        let run_as = command_user(policy, host, tier)?;
         Ok(Self {
             tier,
             network: policy.network,
             workspace: policy.workspace.clone(),
             scratch: policy.scratch.clone(),
-            identity,
+            run_as,
             tree: match tier {
-                Tier::Full => tree::own_root(policy, host, identity),
+                Tier::Full => root_tree::own_root(policy, host, run_as),
                 Tier::Landlock => Vec::new(),
             },
             landlock: landlock(policy, host, tier),
-            seccomp: Filter::standard(tier, policy.network),
+            seccomp: SeccompFilter::standard(tier, policy.network),
         })
     }
 
     /// Leaves out the filter if it is the usual one, which is most of a plan, for whoever knows to
     /// complete it.
     #[must_use]
-    pub fn abridged(mut self) -> Self {
-        if self.seccomp == Filter::standard(self.tier, self.network) {
-            self.seccomp.entries.clear();
+    pub fn without_standard_filter(mut self) -> Self {
+        if self.seccomp == SeccompFilter::standard(self.tier, self.network) {
+            self.seccomp.rules.clear();
         }
         self
     }
 
     /// Puts in the usual filter if there is none. There is no plan that is meant to have none.
     #[must_use]
-    pub fn completed(mut self) -> Self {
-        if self.seccomp.entries.is_empty() {
-            self.seccomp = Filter::standard(self.tier, self.network);
+    pub fn with_standard_filter(mut self) -> Self {
+        if self.seccomp.rules.is_empty() {
+            self.seccomp = SeccompFilter::standard(self.tier, self.network);
         }
         self
     }
@@ -231,7 +231,7 @@ impl Plan {
     /// Returns where git finds its settings for all repositories.
     pub fn git_settings(&self) -> PathBuf {
         match self.tier {
-            Tier::Full => tree::GIT_SETTINGS.into(),
+            Tier::Full => root_tree::GIT_SETTINGS.into(),
             Tier::Landlock => self.scratch.join("gitconfig"),
         }
     }
@@ -264,7 +264,7 @@ fn check_hidden(policy: &Policy, host: &Host) -> Result<(), PlanError> {
         let (path, hidden) = (policy.workspace.display().to_string(), hidden.display().to_string());
         return Err(PlanError::Reveals { path, hidden });
     }
-    let directories = host.system.iter().filter(|visible| visible.kind == VisibleKind::Directory);
+    let directories = host.system.iter().filter(|visible| visible.kind == HostEntryKind::Directory);
     for path in granted.chain(directories.map(|visible| &visible.path)) {
         let shows = |hidden: &&PathBuf| hidden.starts_with(path) || path.starts_with(hidden);
         if let Some(hidden) = policy.hidden.iter().find(shows) {
@@ -277,17 +277,17 @@ fn check_hidden(policy: &Policy, host: &Host) -> Result<(), PlanError> {
 
 /// Decides who commands run as: never the administrator, who owns half of the host and could change
 /// modes there even without any right that others lack.
-fn identity(policy: &Policy, host: &Host, tier: Tier) -> Result<Identity, PlanError> {
+fn command_user(policy: &Policy, host: &Host, tier: Tier) -> Result<CommandUser, PlanError> {
     if !host.is_root() {
-        return Ok(Identity::Server(host.server));
+        return Ok(CommandUser::Server(host.server));
     }
     let user = policy.users.first + scatter(&policy.workspace) % policy.users.count.max(1);
     match tier {
         Tier::Full => {
             let outside = Owner { user, group: user };
-            Ok(Identity::Own { inside: INSIDE, outside, disk: policy.owner })
+            Ok(CommandUser::Mapped { inside: INSIDE, outside, disk: policy.owner })
         }
-        Tier::Landlock if policy.owner.user != 0 => Ok(Identity::Other(policy.owner)),
+        Tier::Landlock if policy.owner.user != 0 => Ok(CommandUser::WorkspaceOwner(policy.owner)),
         Tier::Landlock => {
             Err(PlanError::OwnedByRoot { path: policy.workspace.display().to_string(), user })
         }
@@ -320,7 +320,7 @@ fn landlock(policy: &Policy, host: &Host, tier: Tier) -> Landlock {
         rules,
         supervised: match tier {
             Tier::Full => Vec::new(),
-            Tier::Landlock => vec![Rule { path: "/".into(), reach: Reach::Change }],
+            Tier::Landlock => vec![Rule { path: "/".into(), access: FileAccess::Change }],
         },
     }
 }
@@ -329,18 +329,18 @@ fn landlock(policy: &Policy, host: &Host, tier: Tier) -> Landlock {
 fn rules_of_own_root(policy: &Policy) -> Vec<Rule> {
     let mut rules = vec![read("/")];
     rules.extend(own(policy, "/tmp".into()));
-    rules.push(Rule { path: "/dev/shm".into(), reach: Reach::Change });
-    rules.push(Rule { path: "/var/tmp".into(), reach: Reach::Change });
-    rules.push(Rule { path: "/dev/pts".into(), reach: Reach::Device });
+    rules.push(Rule { path: "/dev/shm".into(), access: FileAccess::Change });
+    rules.push(Rule { path: "/var/tmp".into(), access: FileAccess::Change });
+    rules.push(Rule { path: "/dev/pts".into(), access: FileAccess::Device });
     rules.extend(devices());
     rules
 }
 
 fn rules_of_host(policy: &Policy, host: &Host) -> Vec<Rule> {
     let resolver = host.resolver.iter().filter(|_| policy.network == Network::Full);
-    let entries = host.system.iter().chain(&host.identity).chain(resolver);
+    let entries = host.system.iter().chain(&host.name_files).chain(resolver);
     let mut rules: Vec<Rule> = entries
-        .filter(|entry| !matches!(entry.kind, VisibleKind::Link(_)))
+        .filter(|entry| !matches!(entry.kind, HostEntryKind::Link(_)))
         .map(|entry| read(&entry.path))
         .collect();
     rules.push(read("/proc"));
@@ -353,25 +353,25 @@ fn rules_of_host(policy: &Policy, host: &Host) -> Vec<Rule> {
 
 /// The rules for what belongs to the workspace.
 fn own(policy: &Policy, temporary: PathBuf) -> Vec<Rule> {
-    let reach = match policy.access {
-        WorkspaceAccess::ReadWrite => Reach::Change,
-        WorkspaceAccess::ReadOnly => Reach::Read,
+    let access = match policy.access {
+        WorkspaceAccess::ReadWrite => FileAccess::Change,
+        WorkspaceAccess::ReadOnly => FileAccess::Read,
     };
     let mut rules = vec![
-        Rule { path: policy.workspace.clone(), reach },
-        Rule { path: temporary, reach: Reach::Change },
+        Rule { path: policy.workspace.clone(), access },
+        Rule { path: temporary, access: FileAccess::Change },
     ];
     let writable = policy.writable.iter().cloned();
-    rules.extend(writable.map(|path| Rule { path, reach: Reach::Change }));
+    rules.extend(writable.map(|path| Rule { path, access: FileAccess::Change }));
     rules
 }
 
 fn devices() -> impl Iterator<Item = Rule> {
     DEVICES
         .into_iter()
-        .map(|name| Rule { path: Path::new("/dev").join(name), reach: Reach::Device })
+        .map(|name| Rule { path: Path::new("/dev").join(name), access: FileAccess::Device })
 }
 
 fn read(path: impl AsRef<Path>) -> Rule {
-    Rule { path: path.as_ref().to_owned(), reach: Reach::Read }
+    Rule { path: path.as_ref().to_owned(), access: FileAccess::Read }
 }

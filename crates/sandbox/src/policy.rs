@@ -14,7 +14,7 @@ pub struct Policy {
     /// What they may do with its files.
     pub access: WorkspaceAccess,
     /// The repository at the top of the workspace, whose hooks they must not change.
-    pub repository: Repository,
+    pub git_directory: GitDirectory,
     /// A directory of their own for `/tmp` and `/dev/shm`, on the disk of the workspace. It is
     /// absolute, without links, and has the directories `tmp` and `shm`.
     pub scratch: PathBuf,
@@ -41,7 +41,7 @@ pub struct Owner {
 
 /// What is at the top of a workspace under the name `.git`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Repository {
+pub enum GitDirectory {
     /// Nothing, or nothing that is a directory.
     #[default]
     Absent,

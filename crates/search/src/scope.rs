@@ -5,7 +5,7 @@ use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use carrel_fsroot::{Directory, Metadata, Problem, Root, is_sensitive, unfinished_write};
+use carrel_fsroot::{Directory, Metadata, Problem, Root, is_sensitive, unfinished_write_pid};
 
 use crate::error::Error;
 
@@ -104,7 +104,7 @@ impl<'a> Scope<'a> {
     /// Tells whether no rule of the workspace can make this name visible.
     pub(crate) fn leaves_out(&self, name: &OsStr) -> bool {
         name == GIT_DIRECTORY
-            || unfinished_write(name).is_some()
+            || unfinished_write_pid(name).is_some()
             || (!self.ignored && name == ALWAYS_IGNORED)
             || (self.sensitive == Sensitive::Hidden && is_sensitive(name))
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use carrel_domain::{Network, Priority, Timestamp, WorkspaceId, whole};
+use carrel_domain::{Network, Priority, Timestamp, WorkspaceId, json_integer};
 use carrel_store::{IdempotencyKey, NewTask, Task};
 use carrel_traces::TraceParent;
 use schemars::JsonSchema;
@@ -54,7 +54,7 @@ pub struct TaskRequest {
     pub priority: Priority,
     /// How many seconds all of it may take.
     #[schemars(range(min = TASK_SECONDS.0, max = TASK_SECONDS.2))]
-    #[serde(default = "usual_seconds", deserialize_with = "whole::number")]
+    #[serde(default = "usual_seconds", deserialize_with = "json_integer::number")]
     pub timeout_seconds: u64,
     /// What kind of work it is.
     #[schemars(length(min = 1, max = MAX_WORD_CHARS), regex(pattern = WORD_PATTERN))]
@@ -68,7 +68,7 @@ pub struct TaskRequest {
     #[schemars(range(min = 1, max = ATTEMPTS.1))]
     #[serde(
         default,
-        deserialize_with = "whole::optional",
+        deserialize_with = "json_integer::optional",
         skip_serializing_if = "Option::is_none"
     )]
     pub max_attempts: Option<u32>,

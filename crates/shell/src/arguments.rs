@@ -14,7 +14,7 @@ use crate::path::{base_name, candidates, is_harmless_device, normalize};
 
 /// Where a program starts.
 #[derive(Clone, Copy, Debug)]
-pub struct Place<'a> {
+pub struct WorkingDirectory<'a> {
     /// The absolute path of the workspace.
     pub workspace: &'a Path,
     /// The directory in which the program starts, relative to the workspace.
@@ -67,7 +67,7 @@ impl Coded for Violation {
 }
 
 /// Checks the program and every argument; returns the first that leaves the workspace.
-pub fn check<S: AsRef<str>>(argv: &[S], place: &Place<'_>) -> Result<(), Violation> {
+pub fn check<S: AsRef<str>>(argv: &[S], place: &WorkingDirectory<'_>) -> Result<(), Violation> {
     let pattern = pattern_operand(argv);
     for (index, argument) in argv.iter().enumerate() {
         let value = argument.as_ref();
@@ -85,7 +85,7 @@ pub fn check<S: AsRef<str>>(argv: &[S], place: &Place<'_>) -> Result<(), Violati
     Ok(())
 }
 
-fn escape(part: &str, place: &Place<'_>) -> Option<Escape> {
+fn escape(part: &str, place: &WorkingDirectory<'_>) -> Option<Escape> {
     if part.starts_with('~') {
         return Some(Escape::Home);
     }

@@ -1,17 +1,17 @@
 //! Why a command line was not understood.
 
-use crate::script::Script;
+use crate::script::CommandLine;
 
 /// A place in a command line whose meaning is not known.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not understood at byte {position}: {reason}")]
-pub struct NotUnderstood {
+pub struct ParseError {
     /// The byte at which the place starts.
     pub position: usize,
     /// What stands in the way.
     pub reason: Reason,
     /// What was found all the same; there may be other commands.
-    pub found: Box<Script>,
+    pub found: Box<CommandLine>,
 }
 
 /// What stands in the way of understanding.
@@ -75,7 +75,7 @@ pub enum Reason {
     },
 }
 
-impl NotUnderstood {
+impl ParseError {
     pub(crate) fn new(position: usize, reason: Reason) -> Self {
         Self { position, reason, found: Box::default() }
     }

@@ -3,11 +3,11 @@
 use std::path::Path;
 use std::str::FromStr;
 
-use crate::error::NotUnderstood;
+use crate::error::ParseError;
 use crate::parse::parse;
 use crate::policy::{self, Finding};
-use crate::script::{Command, Script};
-use crate::verdict::{Decision, Found, Refusal, Verdict};
+use crate::script::{Command, CommandLine};
+use crate::verdict::{CommandSummary, Decision, Refusal, Verdict};
 
 /// How much a command line may do before the kernel is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,15 +74,15 @@ pub fn judge(text: &str, preset: Preset, context: &Context<'_>) -> Verdict {
         Preset::Allowlist => not_listed(text, &script, problem.as_ref(), context),
     };
     let decision = refusal.map_or(Decision::Allow, Decision::Refuse);
-    Verdict { decision, commands: script.commands.iter().map(Found::of).collect() }
+    Verdict { decision, commands: script.commands.iter().map(CommandSummary::of).collect() }
 }
 
 /// Returns the first refusal of the list: what is certainly blocked comes before what is not
 /// understood, and that before a name that is merely not listed.
 fn not_listed(
     text: &str,
-    script: &Script,
-    problem: Option<&NotUnderstood>,
+    script: &CommandLine,
+    problem: Option<&ParseError>,
     context: &Context<'_>,
 ) -> Option<Refusal> {
     let of = |(command, finding): (&Command, Finding)| refusal(command, finding);
@@ -115,7 +115,7 @@ fn empty(text: &str) -> Option<Refusal> {
     })
 }
 
-fn backtick(script: &Script) -> Option<Refusal> {
+fn backtick(script: &CommandLine) -> Option<Refusal> {
     script.backticks.first().map(|position| Refusal {
         rule: "backtick",
         message: "backticks are refused; write `$(…)` for a substitution, or put the text \
@@ -126,7 +126,7 @@ fn backtick(script: &Script) -> Option<Refusal> {
     })
 }
 
-fn newline(script: &Script) -> Option<Refusal> {
+fn newline(script: &CommandLine) -> Option<Refusal> {
     script.newlines.first().map(|position| Refusal {
         rule: "newline",
         message: "a newline between commands is refused; join them with `;` or `&&`, quote a \
@@ -137,7 +137,7 @@ fn newline(script: &Script) -> Option<Refusal> {
     })
 }
 
-fn not_understood(problem: &NotUnderstood) -> Refusal {
+fn not_understood(problem: &ParseError) -> Refusal {
     Refusal {
         rule: "not_understood",
         message: format!("{problem}; write commands and what they run out in plain words"),

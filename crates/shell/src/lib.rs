@@ -22,11 +22,12 @@ mod translate;
 mod verdict;
 mod wrapper;
 
-pub use error::{NotUnderstood, Reason};
+pub use error::{ParseError, Reason};
 pub use judge::{Context, Preset, UnknownPreset, judge};
 pub use parse::{MAX_COMMANDS, MAX_NESTING, MAX_TEXT_BYTES, parse};
 pub use policy::allowed_names;
 pub use script::{
-    Assignment, Cause, Command, Function, Meaning, Operator, Origin, Redirection, Script, Word,
+    Assignment, Cause, Command, CommandLine, CommandOrigin, Function, Meaning, Operator,
+    Redirection, Word,
 };
-pub use verdict::{Decision, Found, Refusal, Verdict};
+pub use verdict::{CommandSummary, Decision, Refusal, Verdict};

@@ -1,12 +1,12 @@
-//! From text to [`Script`].
+//! From text to [`CommandLine`].
 
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
 use tree_sitter::{ParseOptions, ParseState, Parser, Tree};
 
-use crate::error::{NotUnderstood, Reason};
-use crate::script::Script;
+use crate::error::{ParseError, Reason};
+use crate::script::CommandLine;
 use crate::translate::Translator;
 use crate::wrapper;
 
@@ -32,18 +32,18 @@ const MAX_GRAMMAR_TIME: Duration = Duration::from_millis(500);
 /// Commands inside substitutions, groups, loops, conditionals, functions and unquoted
 /// here-documents are found, and so are those that a wrapper such as `env`, `xargs` or `sh -c`
 /// runs. Whatever is not certain makes the whole text not understood.
-pub fn parse(text: &str) -> Result<Script, NotUnderstood> {
+pub fn parse(text: &str) -> Result<CommandLine, ParseError> {
     parse_nested(text, 0)
 }
 
 /// Parses text that stands `depth` wrappers below the text that was given.
-pub(crate) fn parse_nested(text: &str, depth: usize) -> Result<Script, NotUnderstood> {
+pub(crate) fn parse_nested(text: &str, depth: usize) -> Result<CommandLine, ParseError> {
     if text.len() > MAX_TEXT_BYTES {
         let reason = Reason::TooLong { limit: MAX_TEXT_BYTES };
-        return Err(NotUnderstood::new(MAX_TEXT_BYTES, reason));
+        return Err(ParseError::new(MAX_TEXT_BYTES, reason));
     }
     if let Some(position) = text.find('\0') {
-        return Err(NotUnderstood::new(position, Reason::Nul));
+        return Err(ParseError::new(position, Reason::Nul));
     }
     bounded(text)?;
     let tree = grammar(text)?;
@@ -51,12 +51,12 @@ pub(crate) fn parse_nested(text: &str, depth: usize) -> Result<Script, NotUnders
     wrapper::look_through(&mut script, &mut problem, depth);
     match problem {
         None => Ok(script),
-        Some(problem) => Err(NotUnderstood { found: Box::new(script), ..problem }),
+        Some(problem) => Err(ParseError { found: Box::new(script), ..problem }),
     }
 }
 
 /// Refuses text on which the grammar's own tables or its time would run out.
-fn bounded(text: &str) -> Result<(), NotUnderstood> {
+fn bounded(text: &str) -> Result<(), ParseError> {
     let mut depth: usize = 0;
     for (position, byte) in text.bytes().enumerate() {
         match byte {
@@ -65,18 +65,18 @@ fn bounded(text: &str) -> Result<(), NotUnderstood> {
             _ => {}
         }
         if depth > MAX_NESTING {
-            return Err(NotUnderstood::new(position, Reason::TooDeep { limit: MAX_NESTING }));
+            return Err(ParseError::new(position, Reason::TooDeep { limit: MAX_NESTING }));
         }
     }
     // An unfinished pipeline costs the grammar the square of its length at once.
     if let Some((position, _)) = text.match_indices('|').nth(MAX_COMMANDS) {
         let reason = Reason::TooManyCommands { limit: MAX_COMMANDS };
-        return Err(NotUnderstood::new(position, reason));
+        return Err(ParseError::new(position, reason));
     }
     let mut documents = text.match_indices("<<");
     documents
         .nth(MAX_HERE_DOCUMENTS)
-        .map_or(Ok(()), |(position, _)| Err(NotUnderstood::new(position, Reason::TooHard)))
+        .map_or(Ok(()), |(position, _)| Err(ParseError::new(position, Reason::TooHard)))
 }
 
 /// Returns the text as the grammar is shown it: byte for byte as long, and in ASCII.
@@ -88,8 +88,8 @@ fn in_ascii(text: &str) -> Vec<u8> {
     text.bytes().map(|byte| if byte.is_ascii() { byte } else { b'_' }).collect()
 }
 
-fn grammar(text: &str) -> Result<Tree, NotUnderstood> {
-    let too_hard = || NotUnderstood::new(0, Reason::TooHard);
+fn grammar(text: &str) -> Result<Tree, ParseError> {
+    let too_hard = || ParseError::new(0, Reason::TooHard);
     let mut parser = Parser::new();
     parser.set_language(&tree_sitter_bash::LANGUAGE.into()).map_err(|_| too_hard())?;
     let start = Instant::now();

@@ -10,7 +10,7 @@ mod remove;
 use crate::error::shortened;
 use crate::judge::Context;
 use crate::path::base_name;
-use crate::script::{Command, Origin, Script};
+use crate::script::{Command, CommandLine, CommandOrigin};
 
 pub use names::allowed_names;
 
@@ -62,7 +62,7 @@ pub(crate) fn by_path(commands: &[Command]) -> Option<(&Command, Finding)> {
 }
 
 /// Returns the first command that the list does not hold.
-pub(crate) fn unlisted(script: &Script) -> Option<(&Command, Finding)> {
+pub(crate) fn unlisted(script: &CommandLine) -> Option<(&Command, Finding)> {
     first(&script.commands, |command| {
         let name = command.name()?;
         if names::is_allowed(name) || is_function(name, command, script) {
@@ -93,9 +93,9 @@ fn by_name(path: &str) -> String {
 }
 
 /// Tells whether the text itself has defined the name before.
-fn is_function(name: &str, command: &Command, script: &Script) -> bool {
+fn is_function(name: &str, command: &Command, script: &CommandLine) -> bool {
     let undefines = |command: &Command| command.name() == Some("unset");
-    command.origin == Origin::Written
+    command.origin == CommandOrigin::Written
         && !script.commands.iter().any(undefines)
         && script.functions.iter().any(|f| f.name == name && f.end <= command.position)
 }

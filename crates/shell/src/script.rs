@@ -4,7 +4,7 @@ use serde::Serialize;
 
 /// A command line that was understood as a whole.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Script {
+pub struct CommandLine {
     /// Every simple command, in the order of the text; those found by looking through a wrapper follow at the end.
     pub commands: Vec<Command>,
     /// Functions that are certainly defined once the text after them runs.
@@ -39,12 +39,12 @@ pub struct Command {
     /// The byte at which it starts; for a wrapped command, at which its wrapper shows it.
     pub position: usize,
     /// How it was found.
-    pub origin: Origin,
+    pub origin: CommandOrigin,
 }
 
 /// How a simple command was found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Origin {
+pub enum CommandOrigin {
     /// It stands in the text.
     #[default]
     Written,

@@ -1,4 +1,4 @@
-//! Translates the grammar's tree at once into a [`Script`].
+//! Translates the grammar's tree at once into a [`CommandLine`].
 //!
 //! The tree is not trusted. Its node kinds are listed, and any other is not understood; and every
 //! byte of the text has to be accounted for: between two nodes there may be blanks, and newlines
@@ -13,12 +13,12 @@ mod word;
 
 use tree_sitter::Node;
 
-use crate::error::{NotUnderstood, Reason, shortened};
+use crate::error::{ParseError, Reason, shortened};
 use crate::parse::{MAX_COMMANDS, MAX_NESTING};
-use crate::script::{Command, Script};
+use crate::script::{Command, CommandLine};
 
 /// A step of the translation, which ends at the first place that is not certain.
-type Step<T = ()> = Result<T, NotUnderstood>;
+type Step<T = ()> = Result<T, ParseError>;
 
 /// Whether a shell reads on after a newline at a place.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -34,8 +34,8 @@ enum Newlines {
 /// The state of one translation.
 pub(crate) struct Translator<'text> {
     text: &'text str,
-    script: Script,
-    problem: Option<NotUnderstood>,
+    script: CommandLine,
+    problem: Option<ParseError>,
     depth: usize,
     /// How many `${…}` are open, and how many of them stand in double quotes.
     expansions: usize,
@@ -44,10 +44,10 @@ pub(crate) struct Translator<'text> {
 
 impl<'text> Translator<'text> {
     /// Translates a whole text; the first problem does not stop the search for commands.
-    pub(crate) fn run(text: &'text str, root: Node<'_>) -> (Script, Option<NotUnderstood>) {
+    pub(crate) fn run(text: &'text str, root: Node<'_>) -> (CommandLine, Option<ParseError>) {
         let mut translator = Self {
             text,
-            script: Script::default(),
+            script: CommandLine::default(),
             problem: None,
             depth: 0,
             expansions: 0,
@@ -63,7 +63,7 @@ impl<'text> Translator<'text> {
         (script, problem)
     }
 
-    fn note(&mut self, problem: NotUnderstood) {
+    fn note(&mut self, problem: ParseError) {
         if self.problem.as_ref().is_none_or(|first| problem.position < first.position) {
             self.problem = Some(problem);
         }
@@ -75,13 +75,13 @@ impl<'text> Translator<'text> {
 
     fn unknown<T>(&self, node: Node<'_>) -> Step<T> {
         let near = shortened(self.source(node));
-        Err(NotUnderstood::new(node.start_byte(), Reason::Syntax { near }))
+        Err(ParseError::new(node.start_byte(), Reason::Syntax { near }))
     }
 
     fn push(&mut self, command: Command) -> Step {
         if self.script.commands.len() >= MAX_COMMANDS {
             let reason = Reason::TooManyCommands { limit: MAX_COMMANDS };
-            return Err(NotUnderstood::new(command.position, reason));
+            return Err(ParseError::new(command.position, reason));
         }
         self.script.commands.push(command);
         Ok(())
@@ -90,7 +90,7 @@ impl<'text> Translator<'text> {
     fn deeper<T>(&mut self, node: Node<'_>, step: impl FnOnce(&mut Self) -> Step<T>) -> Step<T> {
         if self.depth >= MAX_NESTING {
             let reason = Reason::TooDeep { limit: MAX_NESTING };
-            return Err(NotUnderstood::new(node.start_byte(), reason));
+            return Err(ParseError::new(node.start_byte(), reason));
         }
         self.depth += 1;
         let result = step(self);
@@ -119,7 +119,7 @@ impl<'text> Translator<'text> {
     }
 
     fn gap(&mut self, start: usize, end: usize, newlines: Newlines) -> Step {
-        let spacing = || NotUnderstood::new(start, Reason::Spacing);
+        let spacing = || ParseError::new(start, Reason::Spacing);
         let gap = if start < end { self.text.get(start..end).ok_or_else(spacing)? } else { "" };
         // A continuation that touches text on both sides joins it, which the grammar does not see.
         let rest = gap.replace("\\\n", "");

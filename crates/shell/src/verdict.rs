@@ -2,7 +2,7 @@
 
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
-use crate::script::{Command, Origin};
+use crate::script::{Command, CommandOrigin};
 
 /// Whether a command line may run, and what was found in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -10,7 +10,7 @@ pub struct Verdict {
     /// The answer.
     pub decision: Decision,
     /// The simple commands that were found.
-    pub commands: Vec<Found>,
+    pub commands: Vec<CommandSummary>,
 }
 
 /// The answer itself.
@@ -37,7 +37,7 @@ pub struct Refusal {
 
 /// A simple command, as it is shown to a caller.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
-pub struct Found {
+pub struct CommandSummary {
     /// The command as written, shortened.
     pub command: String,
     /// Its name, when that is known before it runs.
@@ -48,13 +48,13 @@ pub struct Found {
     pub wrapped: bool,
 }
 
-impl Found {
+impl CommandSummary {
     pub(crate) fn of(command: &Command) -> Self {
         Self {
             command: command.shown(),
             name: command.name().map(crate::error::shortened),
             position: command.position,
-            wrapped: command.origin == Origin::Wrapped,
+            wrapped: command.origin == CommandOrigin::Wrapped,
         }
     }
 }

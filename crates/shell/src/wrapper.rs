@@ -5,9 +5,9 @@ mod options;
 mod prefix;
 mod shell;
 
-use crate::error::{NotUnderstood, Reason, shortened};
+use crate::error::{ParseError, Reason, shortened};
 use crate::parse::{MAX_COMMANDS, parse_nested};
-use crate::script::{Command, Origin, Script, Word};
+use crate::script::{Command, CommandLine, CommandOrigin, Word};
 
 pub(crate) use find::starts as find_starts;
 
@@ -22,10 +22,14 @@ enum Inner {
     Text(String),
 }
 
-type Looked = Result<Vec<Inner>, NotUnderstood>;
+type Looked = Result<Vec<Inner>, ParseError>;
 
 /// Adds the commands that the found ones run, `depth` wrappers below the given text.
-pub(crate) fn look_through(script: &mut Script, problem: &mut Option<NotUnderstood>, depth: usize) {
+pub(crate) fn look_through(
+    script: &mut CommandLine,
+    problem: &mut Option<ParseError>,
+    depth: usize,
+) {
     let mut queue: Vec<(usize, Command)> =
         script.commands.iter().rev().map(|command| (depth, command.clone())).collect();
     while let Some((depth, command)) = queue.pop() {
@@ -40,13 +44,13 @@ pub(crate) fn look_through(script: &mut Script, problem: &mut Option<NotUndersto
     }
 }
 
-fn note(problem: &mut Option<NotUnderstood>, found: NotUnderstood) {
+fn note(problem: &mut Option<ParseError>, found: ParseError) {
     problem.get_or_insert(found);
 }
 
 fn add(
-    script: &mut Script,
-    problem: &mut Option<NotUnderstood>,
+    script: &mut CommandLine,
+    problem: &mut Option<ParseError>,
     queue: &mut Vec<(usize, Command)>,
     inner: Inner,
     (depth, position): (usize, usize),
@@ -58,7 +62,7 @@ fn add(
         }
         Inner::Text(text) => {
             let nested = parse_nested(&text, depth).unwrap_or_else(|nested| {
-                note(problem, NotUnderstood::new(position, nested.reason));
+                note(problem, ParseError::new(position, nested.reason));
                 *nested.found
             });
             adopt(script, nested, position);
@@ -67,13 +71,13 @@ fn add(
     if script.commands.len() > MAX_COMMANDS {
         queue.clear();
         let reason = Reason::TooManyCommands { limit: MAX_COMMANDS };
-        note(problem, NotUnderstood::new(position, reason));
+        note(problem, ParseError::new(position, reason));
     }
 }
 
 /// Takes over what a nested text holds, at the place of the command that runs it.
-fn adopt(script: &mut Script, nested: Script, position: usize) {
-    let wrapped = |command| Command { position, origin: Origin::Wrapped, ..command };
+fn adopt(script: &mut CommandLine, nested: CommandLine, position: usize) {
+    let wrapped = |command| Command { position, origin: CommandOrigin::Wrapped, ..command };
     script.commands.extend(nested.commands.into_iter().map(wrapped));
     script.backticks.extend(nested.backticks.iter().map(|_| position));
     script.newlines.extend(nested.newlines.iter().map(|_| position));
@@ -83,12 +87,12 @@ fn look(command: &Command, depth: usize) -> Looked {
     let Some(first) = command.words.first() else { return Ok(Vec::new()) };
     let Some(name) = first.literal() else {
         let reason = Reason::ComputedCommand { source_text: shortened(&first.source) };
-        return Err(NotUnderstood::new(first.position, reason));
+        return Err(ParseError::new(first.position, reason));
     };
     let inner = inner_of(crate::path::base_name(name), command)?;
     if !inner.is_empty() && depth >= MAX_WRAPPERS {
         let reason = Reason::TooDeep { limit: MAX_WRAPPERS };
-        return Err(NotUnderstood::new(first.position, reason));
+        return Err(ParseError::new(first.position, reason));
     }
     Ok(inner)
 }
@@ -107,10 +111,10 @@ fn inner_of(name: &str, command: &Command) -> Looked {
 }
 
 /// Returns the problem of a wrapper that runs what is not written out.
-fn computed(command: &Command, word: Option<&Word>) -> NotUnderstood {
+fn computed(command: &Command, word: Option<&Word>) -> ParseError {
     let wrapper = command.name().map(shortened).unwrap_or_default();
     let position = word.map_or(command.position, |word| word.position);
-    NotUnderstood::new(position, Reason::ComputedWrapped { wrapper })
+    ParseError::new(position, Reason::ComputedWrapped { wrapper })
 }
 
 /// Returns words that a wrapper runs, as a command of its own.
@@ -118,7 +122,7 @@ fn as_command(outer: &Command, words: &[Word]) -> Inner {
     Inner::Command(Command {
         words: words.to_vec(),
         position: outer.position,
-        origin: Origin::Wrapped,
+        origin: CommandOrigin::Wrapped,
         ..Command::default()
     })
 }

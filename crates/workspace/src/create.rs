@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use carrel_domain::{Choice, Identifier, Layout, WorkspaceKey, message_of};
+use carrel_domain::{Identifier, KeyChoice, Layout, WorkspaceKey, message_of};
 use carrel_fsroot::{Durability, Problem, Root};
 use tracing::{debug, error, info, warn};
 
@@ -153,11 +153,11 @@ impl Inner {
     fn begin(&self, request: &Create, hooked: bool) -> Result<Begun, Error> {
         for _ in 0..MAX_CHOICES {
             let begun = match self.choose(&request.identifier)? {
-                Choice::Held(key) => {
+                KeyChoice::Held(key) => {
                     self.refuse_other_tracker(request, &key)?;
                     self.begin_held(request, &key, hooked)?
                 }
-                Choice::Free(_) => self.begin_free(request, hooked)?,
+                KeyChoice::Free(_) => self.begin_free(request, hooked)?,
             };
             if let Some(begun) = begun {
                 return Ok(begun);
@@ -206,7 +206,7 @@ impl Inner {
         let base = WorkspaceKey::derive(&request.identifier);
         let name = lock::shared_name("choose", &base);
         let _choosing = self.locks().take(&name, Mode::Exclusive)?;
-        let Choice::Free(key) = self.choose(&request.identifier)? else { return Ok(None) };
+        let KeyChoice::Free(key) = self.choose(&request.identifier)? else { return Ok(None) };
         let lock = self.locks().take(key.as_str(), Mode::Exclusive)?;
         if self.records().read(&key)?.is_some() {
             return Ok(None);

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use carrel_domain::{Identifier, Timestamp, WorkspaceKey, message_of};
-use carrel_fsroot::{FileKind, unfinished_write};
+use carrel_fsroot::{FileKind, unfinished_write_pid};
 use serde::Serialize;
 use tracing::{info, warn};
 
@@ -314,7 +314,7 @@ impl Inner {
         let mut paths = Vec::new();
         for part in ["", "records", "usage"] {
             let names = self.names_in(part)?.into_iter();
-            let left = names.filter(|name| unfinished_write(name.as_ref()).is_some());
+            let left = names.filter(|name| unfinished_write_pid(name.as_ref()).is_some());
             paths.extend(left.map(|name| Path::new(part).join(name)));
         }
         paths.extend(self.names_in(VIEWS)?.iter().map(|name| Path::new(VIEWS).join(name)));

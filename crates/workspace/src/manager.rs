@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use carrel_domain::{Candidates, Choice, Clock, Identifier, VolumeId, WorkspaceKey};
+use carrel_domain::{Clock, Identifier, KeyCandidates, KeyChoice, VolumeId, WorkspaceKey};
 use tracing::warn;
 
 use crate::error::{Error, Place};
@@ -77,7 +77,7 @@ impl Workspaces {
     /// Returns the key an identifier has, or would get.
     pub fn key(&self, identifier: &Identifier) -> Result<WorkspaceKey, Error> {
         match self.inner.choose(identifier)? {
-            Choice::Held(key) | Choice::Free(key) => Ok(key),
+            KeyChoice::Held(key) | KeyChoice::Free(key) => Ok(key),
         }
     }
 
@@ -100,11 +100,11 @@ impl Inner {
         Accounts { own: &self.root.own }
     }
 
-    pub(crate) fn choose(&self, identifier: &Identifier) -> Result<Choice, Error> {
+    pub(crate) fn choose(&self, identifier: &Identifier) -> Result<KeyChoice, Error> {
         let holder = |key: &WorkspaceKey| {
             Ok::<_, Error>(self.records().read(key)?.map(|record| record.identifier))
         };
-        let choice = Candidates::of(identifier).choose(identifier, holder)?;
+        let choice = KeyCandidates::of(identifier).choose(identifier, holder)?;
         choice.ok_or_else(|| self.no_key_left(identifier))
     }
 
@@ -114,8 +114,8 @@ impl Inner {
 
     pub(crate) fn held_record(&self, identifier: &Identifier) -> Result<Record, Error> {
         let record = match self.choose(identifier)? {
-            Choice::Held(key) => self.records().read(&key)?,
-            Choice::Free(_) => None,
+            KeyChoice::Held(key) => self.records().read(&key)?,
+            KeyChoice::Free(_) => None,
         };
         record.ok_or_else(|| self.not_found(identifier))
     }
@@ -129,10 +129,10 @@ impl Inner {
         identifier: &Identifier,
         mode: Mode,
     ) -> Result<(WorkspaceKey, Lock), Error> {
-        let (Choice::Held(mut key) | Choice::Free(mut key)) = self.choose(identifier)?;
+        let (KeyChoice::Held(mut key) | KeyChoice::Free(mut key)) = self.choose(identifier)?;
         loop {
             let lock = self.locks().take(key.as_str(), mode)?;
-            let (Choice::Held(now) | Choice::Free(now)) = self.choose(identifier)?;
+            let (KeyChoice::Held(now) | KeyChoice::Free(now)) = self.choose(identifier)?;
             if now == key {
                 return Ok((key, lock));
             }

@@ -136,7 +136,7 @@ impl Inner {
         let _lock = self.locks().take(&name, Mode::Exclusive)?;
         let Some(mut record) = self.records().read(key)? else { return Ok(None) };
         change(&mut record);
-        self.records().write(&record, Durability::Whole)?;
+        self.records().write(&record, Durability::Atomic)?;
         Ok(Some(record))
     }
 }

@@ -32,7 +32,7 @@ use carrel_config::{Environment, FoundToolchains, OperatorPolicy, TierChoice};
 use carrel_domain::{Network, ResourceLimits, Tier};
 use carrel_exec::{CommandSpec, Excess, Group, GroupReport, Groups, Outcome, Started};
 use carrel_fsroot::Root;
-use carrel_sandbox::{Grouped, Host};
+use carrel_sandbox::{CgroupLimits, Host};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
@@ -138,7 +138,7 @@ impl Runner {
             // Without it the cell is made as any other.
             let _ = options.commands.keep_seed(seed);
         }
-        let mut host = Host::look();
+        let mut host = Host::probe();
         if options.without.contains(&Feature::Landlock) {
             host.landlock = 0;
         }
@@ -428,7 +428,7 @@ impl Inner {
 
     /// Makes the group that holds the limits of a command, if there can be one.
     fn make_group(&self, limits: &ResourceLimits) -> Result<Option<Group>, RunError> {
-        if self.groups().grouped() == Grouped::default() {
+        if self.groups().grouped() == CgroupLimits::default() {
             return Ok(None);
         }
         Ok(Some(self.groups().make(limits.memory, limits.processes)?))

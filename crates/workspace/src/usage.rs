@@ -79,7 +79,7 @@ impl Accounts<'_> {
     fn leave_mark(self, key: &WorkspaceKey, mark: &str) -> Result<(), Error> {
         let file = mark_file(key);
         let doing = format!("could not write {}", self.own.path().join(&file).display());
-        self.own.write_over(&file, mark.as_bytes(), 0o600).map_err(Error::files(doing))
+        self.own.overwrite(&file, mark.as_bytes(), 0o600).map_err(Error::files(doing))
     }
 
     /// Drops what is known, for a workspace that is new or gone.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
-use carrel_domain::{Code, Network, WorkspaceId, whole};
+use carrel_domain::{Code, Network, WorkspaceId, json_integer};
 use carrel_tools::{CallOptions, CommandSettings, Interface, Session, ToolResponse};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -136,7 +136,7 @@ pub(super) struct ExecBody {
     #[schemars(regex(pattern = RELATIVE_PATH))]
     cwd: Option<String>,
     /// Seconds until it is ended.
-    #[serde(default, deserialize_with = "whole::optional")]
+    #[serde(default, deserialize_with = "json_integer::optional")]
     #[schemars(range(min = 1, max = EXEC_SECONDS.1), extend("default" = EXEC_SECONDS.0))]
     timeout: Option<u64>,
     /// What it can reach; the workspace's usual if none.

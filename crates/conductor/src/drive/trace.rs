@@ -3,7 +3,7 @@
 use std::io::Read as _;
 use std::path::Path;
 
-use carrel_fsroot::{Error, FileKind, Metadata, Root, Step};
+use carrel_fsroot::{Error, FileKind, Metadata, Root, WalkControl};
 use sha2::{Digest as _, Sha256};
 
 use super::home::hex;
@@ -47,17 +47,17 @@ impl Sum {
             below,
             |visit| {
                 if top && visit.path.file_name().is_some_and(|name| name == ".git") {
-                    return Ok(Step::Skip);
+                    return Ok(WalkControl::Skip);
                 }
                 self.files += 1;
                 if self.files > MAX_FILES {
-                    return Ok(Step::Stop);
+                    return Ok(WalkControl::Stop);
                 }
                 let path = if top { visit.path.to_owned() } else { below.join(visit.path) };
                 if let Some(found) = visit.metadata()? {
                     self.add(files, &path, &found);
                 }
-                Ok(Step::Continue)
+                Ok(WalkControl::Continue)
             },
             |_| Ok(()),
         )

@@ -6,7 +6,7 @@ use std::io;
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
-use carrel_sandbox::{Enclosure, SignalQueue};
+use carrel_sandbox::{SignalQueue, SignalScope};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, wait};
 
@@ -42,7 +42,7 @@ pub(super) fn reap(mut ended: impl FnMut(Pid, WaitStatus)) -> io::Result<bool> {
 /// Giving up is not an answer: what fails, for want of memory or descriptors, is tried again.
 pub(super) fn kill_all(
     signals: &SignalQueue,
-    enclosure: Enclosure,
+    enclosure: SignalScope,
     mut ended: impl FnMut(Pid, WaitStatus),
 ) {
     let mut pause = SWEEP_PAUSE;

@@ -7,7 +7,7 @@
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
-use carrel_sandbox::{Cell, Enclosure, Listener, Loan, SignalQueue};
+use carrel_sandbox::{Cell, Listener, SignalQueue, SignalScope, VforkStack};
 use rustix::io::Errno;
 use rustix::process::{
     Pid, Signal, getpid, getppid, set_child_subreaper, set_parent_process_death_signal,
@@ -42,7 +42,7 @@ pub(super) fn run(
 pub(super) fn run_spare(spare: Spare, signals: SignalQueue, origin: Origin) {
     let Spare { requests, last } = spare;
     let prepared = prepare(&origin);
-    if prepared.is_err() && !origin.cell().is_some_and(Cell::gives_mounts_away) {
+    if prepared.is_err() && !origin.cell().is_some_and(Cell::shares_mounts_with_command) {
         return;
     }
     rehearse(&last);
@@ -115,7 +115,7 @@ fn run_prepared(
 ) {
     match begin(start, &mut descriptors, &origin, prepared) {
         Err((step, error)) => refuse(&descriptors.control, step, &error),
-        Ok((main, Prepared { news, told, enclosure, listener, terminal, loan: _kept })) => {
+        Ok((main, Prepared { news, told, enclosure, listener, terminal, vfork_stack: _kept })) => {
             // The command's ends of its pipes must not stay open here.
             drop(told);
             let (control, _held) = descriptors.into_supervised();
@@ -150,8 +150,8 @@ fn begin(
         descriptors.standard = Some(ends.standard().map_err(during(Step::Terminal))?);
         prepared.terminal = Some(ends);
     }
-    let Prepared { loan, told, .. } = &mut prepared;
-    let main = loan.lend(|| command::execute(start, descriptors, origin.cell(), told));
+    let Prepared { vfork_stack, told, .. } = &mut prepared;
+    let main = vfork_stack.vfork(|| command::execute(start, descriptors, origin.cell(), told));
     Ok((main.map_err(during(Step::Fork))?, prepared))
 }
 
@@ -180,7 +180,7 @@ impl Origin {
     pub(super) fn is_there(&self) -> io::Result<bool> {
         match self {
             Self::Spawner(pid) => Ok(getppid() == Some(*pid)),
-            Self::Cell(cell) => cell.is_there(),
+            Self::Cell(cell) => cell.is_alive(),
         }
     }
 }
@@ -193,13 +193,13 @@ pub(super) fn refuse(control: &OwnedFd, step: Step, error: &io::Error) {
 
 /// What an init has before there is a command.
 struct Prepared {
-    enclosure: Enclosure,
+    enclosure: SignalScope,
     /// What tells of refused system calls.
     listener: Option<Listener>,
     /// Where the command tells of itself before it is executed.
     news: OwnedFd,
     told: OwnedFd,
-    loan: Loan,
+    vfork_stack: VforkStack,
     terminal: Option<Ends>,
 }
 
@@ -207,14 +207,21 @@ struct Prepared {
 fn prepare(origin: &Origin) -> io::Result<Prepared> {
     set_child_subreaper(Some(getpid()))?;
     let (enclosure, listener) =
-        origin.cell().map_or(Ok((Enclosure::none(), None)), Cell::supervise)?;
+        origin.cell().map_or(Ok((SignalScope::unrestricted(), None)), Cell::supervise)?;
     set_parent_process_death_signal(Some(END))?;
     // It may have died before it could be asked for a signal.
     if !origin.is_there()? {
         return Err(Errno::SRCH.into());
     }
     let (news, told) = socket::pair()?;
-    Ok(Prepared { enclosure, listener, news, told, loan: Loan::prepare()?, terminal: None })
+    Ok(Prepared {
+        enclosure,
+        listener,
+        news,
+        told,
+        vfork_stack: VforkStack::prepare()?,
+        terminal: None,
+    })
 }
 
 /// Tells the server something.

@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 
 use carrel_domain::Tier;
 use carrel_sandbox::{
-    Ahead, Cell, Doors, Enclosure, Expected, Failure, Fork, Parts, SignalQueue, close_on_exec,
-    fork, restore_default_dispositions,
+    Cell, CellLifetime, CellResources, Fork, PreparedNamespaces, SetupError, SharedMounts,
+    SignalQueue, SignalScope, close_on_exec, fork, restore_default_dispositions,
 };
 use rustix::fs::{Mode, OFlags, open};
 use rustix::io::fcntl_dupfd_cloexec;
@@ -95,10 +95,10 @@ enum Role {
 /// What becomes a cell.
 enum CellOrigin {
     /// A copy of the spawner, which it ends with. Another cell may share its network.
-    Spawner { pid: Pid, companion: Option<OwnedFd>, parts: Parts },
+    Spawner { pid: Pid, companion: Option<OwnedFd>, parts: SharedMounts },
     /// A process that was started for this cell and its only command, and what it has made before. It
     /// sees the end of the server by itself.
-    Seed(Option<Box<Ahead>>),
+    Seed(Option<Box<PreparedNamespaces>>),
 }
 
 /// What a new child is to become.
@@ -132,7 +132,7 @@ struct Spawner {
     /// Whether there may be orphans of an init that died.
     orphans: bool,
     /// What cells have in common.
-    parts: Parts,
+    parts: SharedMounts,
 }
 
 impl Spawner {
@@ -161,7 +161,7 @@ impl Spawner {
             spare: None,
             has_started: false,
             orphans: false,
-            parts: Parts::default(),
+            parts: SharedMounts::default(),
         }
     }
 
@@ -221,7 +221,7 @@ impl Spawner {
                     let _ = kill_process(*child, Signal::KILL);
                 }
             } else {
-                children::kill_all(&signals, Enclosure::none(), |_, _| {});
+                children::kill_all(&signals, SignalScope::unrestricted(), |_, _| {});
             }
             patience = children::SWEEP_PAUSE;
         }
@@ -230,7 +230,7 @@ impl Spawner {
     /// Returns whether every process below this one is a child that it started, or ends with one. Such
     /// a cell must not look for others: the processes that it sees have numbers of another namespace.
     fn knows_all(&self) -> bool {
-        self.cell.as_ref().is_some_and(|(cell, _)| cell.gives_mounts_away())
+        self.cell.as_ref().is_some_and(|(cell, _)| cell.shares_mounts_with_command())
     }
 
     fn become_child(self, child: Child) -> Role {
@@ -254,7 +254,7 @@ impl Spawner {
     fn await_cell(self, tier: Tier) -> io::Result<Role> {
         let ahead = match tier {
             // What cannot be made now is made when it is needed, and fails there.
-            Tier::Full => Ahead::make().map(Box::new).ok(),
+            Tier::Full => PreparedNamespaces::prepare().map(Box::new).ok(),
             Tier::Landlock => None,
         };
         let Some(mut packet) = socket::receive(&self.requests, MAX_INLINE_BYTES)? else {
@@ -428,25 +428,39 @@ fn become_cell(
     signals: SignalQueue,
 ) -> Option<Spawner> {
     let CellDescriptors { control, requests, workspace, scratch } = descriptors;
-    let (spawner, companion, parts, ahead, expected) = match origin {
+    let (spawner, companion, parts, ahead, lifetime) = match origin {
         CellOrigin::Spawner { pid, companion, parts } => {
-            (Some(pid), companion, parts, None, Expected::Many)
+            (Some(pid), companion, parts, None, CellLifetime::ManyCommands)
         }
-        CellOrigin::Seed(ahead) => {
-            (None, None, Parts::default(), ahead.map(|ahead| *ahead), Expected::One)
-        }
+        CellOrigin::Seed(ahead) => (
+            None,
+            None,
+            SharedMounts::default(),
+            ahead.map(|ahead| *ahead),
+            CellLifetime::OneCommand,
+        ),
     };
     let entered = if make.companion.is_some() && companion.is_none() {
-        Err(Failure::companion_is_gone())
+        Err(SetupError::companion_gone())
     } else {
-        Cell::enter(make.plan, Doors { workspace, scratch, companion, ahead, parts, expected })
+        Cell::enter(
+            make.plan,
+            CellResources {
+                workspace,
+                scratch,
+                companion,
+                prepared: ahead,
+                shared_mounts: parts,
+                lifetime,
+            },
+        )
     };
-    let cell = match (entered, expected) {
-        (Ok(unsealed), Expected::Many) => {
+    let cell = match (entered, lifetime) {
+        (Ok(unsealed), CellLifetime::ManyCommands) => {
             unsealed.seal().map(|cell| settle(cell, &control, spawner))
         }
         // The server has things to do before it asks for the command.
-        (Ok(unsealed), Expected::One) => {
+        (Ok(unsealed), CellLifetime::OneCommand) => {
             settle((), &control, spawner)?;
             // Whoever reads what the server writes does not have to wait for this process.
             leave_stderr().ok()?;

@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use carrel_sandbox::{Enclosure, Listener, Refused, SignalQueue, usage_of_children};
+use carrel_sandbox::{DeniedCall, Listener, SignalQueue, SignalScope, usage_of_children};
 use rustix::event::PollFlags;
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, recv};
@@ -96,7 +96,7 @@ pub(super) struct Supervisor {
     pub(super) main: Main,
     pub(super) grace: Duration,
     pub(super) watch: Watch,
-    pub(super) enclosure: Enclosure,
+    pub(super) enclosure: SignalScope,
     pub(super) refusals: Refusals,
     /// When the server is to be told that the program runs; none when it has been.
     pub(super) tell_at: Option<Instant>,
@@ -108,7 +108,7 @@ pub(super) struct Supervisor {
 pub(super) struct Refusals {
     pub(super) listener: Option<Listener>,
     pub(super) origin: Origin,
-    pub(super) seen: Vec<Refused>,
+    pub(super) seen: Vec<DeniedCall>,
 }
 
 impl Refusals {
@@ -117,10 +117,11 @@ impl Refusals {
         let (Some(listener), Origin::Cell(cell)) = (&mut self.listener, &self.origin) else {
             return;
         };
-        match listener.answer(&cell.plan().seccomp) {
+        match listener.deny_pending(&cell.plan().seccomp) {
             Ok(Some(refused)) => {
-                let same =
-                    |seen: &Refused| (&seen.call, &seen.detail) == (&refused.call, &refused.detail);
+                let same = |seen: &DeniedCall| {
+                    (&seen.call, &seen.detail) == (&refused.call, &refused.detail)
+                };
                 if self.seen.len() < MAX_REFUSED && !self.seen.iter().any(same) {
                     self.seen.push(refused);
                 }

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::io;
 
-use carrel_sandbox::Enclosure;
+use carrel_sandbox::SignalScope;
 use rustix::process::{Pid, RawPid, Signal, getpid};
 
 use super::proc::{self, Process};
@@ -24,7 +24,7 @@ pub(super) fn running(spared: &HashSet<Pid>) -> io::Result<Vec<Process>> {
 }
 
 /// Asks every running descendant to end, the stopped ones too.
-pub(super) fn terminate(enclosure: Enclosure) -> io::Result<()> {
+pub(super) fn terminate(enclosure: SignalScope) -> io::Result<()> {
     if enclosure.signal_all(Signal::TERM) && enclosure.signal_all(Signal::CONT) {
         return Ok(());
     }

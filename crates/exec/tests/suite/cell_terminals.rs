@@ -2,7 +2,7 @@
 
 use carrel_domain::Tier;
 use carrel_exec::{CommandSpec, End};
-use carrel_sandbox::Refused;
+use carrel_sandbox::DeniedCall;
 use pretty_assertions::assert_eq;
 use tokio_util::sync::CancellationToken;
 
@@ -94,7 +94,7 @@ except PermissionError:
         let spec = at_terminal(python(script));
         let outcome = cell.run(spec, &CancellationToken::new()).await.unwrap();
         assert_eq!(printed(&outcome), "refused\r\n", "{tier}");
-        let is_it = |refused: &Refused| refused.detail.as_deref() == Some("TIOCSTI");
+        let is_it = |refused: &DeniedCall| refused.detail.as_deref() == Some("TIOCSTI");
         assert!(outcome.refused.iter().any(is_it), "{tier}: {:?}", outcome.refused);
     }
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use carrel_domain::{Network, Tier, WorkspaceAccess};
 use carrel_exec::{Cell, CellError, CommandSpec, End, Outcome, SpawnError, Spawner};
-use carrel_sandbox::{GIT_SETTINGS_TEXT, Host, Owner, Plan, Policy, Repository, UserRange};
+use carrel_sandbox::{GIT_SETTINGS_TEXT, GitDirectory, Host, Owner, Plan, Policy, UserRange};
 use rustix::process::geteuid;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
@@ -57,14 +57,14 @@ impl Desk {
             scratch: workspace.with_file_name("scratch"),
             workspace,
             access: WorkspaceAccess::ReadWrite,
-            repository: Repository::Absent,
+            git_directory: GitDirectory::Absent,
             readable,
             writable: Vec::new(),
             hidden: Vec::new(),
             network,
             users: UserRange::default(),
         };
-        Plan::new(&policy, &Host::look(), tier).unwrap()
+        Plan::new(&policy, &Host::probe(), tier).unwrap()
     }
 
     async fn enter(&self, spawner: &Spawner, plan: Plan, with: Option<&Cell>) -> Cell {
@@ -206,7 +206,7 @@ async fn a_cell_that_cannot_be_made_says_which_step_failed() {
     let scratch = directory(desk.workspace().with_file_name("scratch"));
     let error = spawner.cell(plan, workspace.as_fd(), scratch.as_fd(), None).await.unwrap_err();
     let CellError::Refused(failure) = error else { panic!("{error:?}") };
-    assert_eq!(failure.step, carrel_sandbox::Step::Find);
+    assert_eq!(failure.step, carrel_sandbox::SetupStep::Find);
     assert!(failure.object.unwrap().ends_with("elsewhere"));
 }
 
@@ -227,7 +227,7 @@ async fn a_granted_path_that_has_become_a_link_is_not_followed() {
         let Err(CellError::Refused(failure)) = made else { panic!("{tier}: {made:?}") };
         assert_eq!(failure.errno, rustix::io::Errno::LOOP.raw_os_error(), "{tier}: {failure}");
         // One workspace's trouble is not a reason to give all of them weaker walls.
-        assert!(!failure.is_about_the_host(), "{tier}: {failure}");
+        assert!(!failure.is_host_limitation(), "{tier}: {failure}");
     }
 }
 

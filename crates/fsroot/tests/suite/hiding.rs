@@ -1,5 +1,5 @@
 use carrel_domain::{Code, Coded};
-use carrel_fsroot::{Collision, Problem, Step, WriteOptions};
+use carrel_fsroot::{Collision, Problem, WalkControl, WriteOptions};
 
 use crate::{World, p};
 
@@ -36,7 +36,7 @@ fn sensitive_names_are_refused_under_every_spelling() {
             ("read", browser.read(p(path), 100).map(drop)),
             ("range", browser.read_range(p(path), 0, 1).map(drop)),
             ("list", browser.list(p(path)).map(drop)),
-            ("walk", browser.walk(p(path), |_| Ok(Step::Continue), Err)),
+            ("walk", browser.walk(p(path), |_| Ok(WalkControl::Continue), Err)),
             ("metadata", browser.metadata(p(path)).map(drop)),
             ("write", browser.write(p(path), b"x", WriteOptions::default())),
             ("create", browser.create_directory(&p(path).join("new"), 0o755)),
@@ -75,7 +75,7 @@ fn listings_and_walks_leave_sensitive_names_out() {
             p(""),
             |visit| {
                 seen.push(visit.path.display().to_string());
-                Ok(Step::Continue)
+                Ok(WalkControl::Continue)
             },
             Err,
         )

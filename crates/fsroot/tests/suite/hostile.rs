@@ -3,7 +3,8 @@ use std::path::Path;
 
 use carrel_domain::{Code, Coded};
 use carrel_fsroot::{
-    Collision, Error, Escape, FileKind, Problem, Range, Root, Step, UsageLimit, WriteOptions,
+    Collision, Error, Escape, FileKind, FileRange, Problem, Root, UsageLimit, WalkControl,
+    WriteOptions,
 };
 
 use crate::{World, p};
@@ -17,19 +18,19 @@ const FOLLOWING: &[(&str, Operation)] = &[
     ("open_or_create", |root, path| root.open_or_create(path, 0o600).map(drop)),
     ("read", |root, path| root.read(path, 100).map(drop)),
     ("read_strict", |root, path| root.read_strict(path, 100).map(drop)),
-    ("read_range", |root, path| root.read_range(path, 0, 10).map(|_: Range| ())),
+    ("read_range", |root, path| root.read_range(path, 0, 10).map(|_: FileRange| ())),
     ("list", |root, path| root.list(path).map(drop)),
     ("metadata", |root, path| root.metadata(path).map(drop)),
     ("create_directories", |root, path| root.create_directories(path, 0o755)),
     ("write", |root, path| root.write(path, b"x", WriteOptions::default())),
-    ("walk", |root, path| root.walk(path, |_| Ok(Step::Continue), Err)),
+    ("walk", |root, path| root.walk(path, |_| Ok(WalkControl::Continue), Err)),
     ("usage", |root, path| root.usage(path, UsageLimit::NONE).map(drop)),
     ("sync_directory", Root::sync_directory),
     ("browse.read", |root, path| root.browse().read(path, 100).map(drop)),
     ("browse.read_range", |root, path| root.browse().read_range(path, 0, 1).map(drop)),
     ("browse.list", |root, path| root.browse().list(path).map(drop)),
     ("browse.metadata", |root, path| root.browse().metadata(path).map(drop)),
-    ("browse.walk", |root, path| root.browse().walk(path, |_| Ok(Step::Continue), Err)),
+    ("browse.walk", |root, path| root.browse().walk(path, |_| Ok(WalkControl::Continue), Err)),
     ("browse.write", |root, path| root.browse().write(path, b"x", WriteOptions::default())),
 ];
 

@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use carrel_fsroot::{Collision, Durability, Root, Step, UsageLimit, WriteOptions};
+use carrel_fsroot::{Collision, Durability, Root, UsageLimit, WalkControl, WriteOptions};
 
 use crate::{World, p};
 
@@ -62,7 +62,7 @@ fn use_everything(root: &Root, round: u64) -> bool {
     let _ = root.remove_file(p("door/bait"));
     let _ = root.remove_tree(p("door/made"));
     let _ = root.usage(p("door"), UsageLimit::NONE);
-    let _ = root.walk(p("door"), |_| Ok(Step::Continue), |_| Ok(()));
+    let _ = root.walk(p("door"), |_| Ok(WalkControl::Continue), |_| Ok(()));
     leaked
 }
 

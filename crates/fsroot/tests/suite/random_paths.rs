@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-use carrel_fsroot::{Collision, Durability, Error, Root, Step, UsageLimit, WriteOptions};
+use carrel_fsroot::{Collision, Durability, Error, Root, UsageLimit, WalkControl, WriteOptions};
 
 const SECRET: &[u8] = b"the outside";
 
@@ -90,7 +90,7 @@ impl RandomWorld {
             11 => root.list(path).map(drop),
             12 => root.metadata(path).map(drop),
             13 => root.usage(path, UsageLimit { bytes: 1 << 20, inodes: 1000 }).map(drop),
-            14 => root.walk(path, |_| Ok(Step::Continue), |_| Ok(())),
+            14 => root.walk(path, |_| Ok(WalkControl::Continue), |_| Ok(())),
             _ => root.open_root_strict(path).map(drop),
         }
     }

@@ -1,6 +1,6 @@
 use std::os::unix::fs::PermissionsExt;
 
-use carrel_fsroot::{Durability, FileKind, Problem, Step, UsageLimit, WriteOptions};
+use carrel_fsroot::{Durability, FileKind, Problem, UsageLimit, WalkControl, WriteOptions};
 
 use crate::{World, p};
 
@@ -113,9 +113,9 @@ fn a_walk_visits_parents_first_and_never_follows_links() {
     world.link("../outside", "a/out");
     world.link("..", "a/up");
     let mut seen = Vec::new();
-    let visit = |visit: &carrel_fsroot::Visit<'_>| {
+    let visit = |visit: &carrel_fsroot::WalkEntry<'_>| {
         seen.push(visit.path.display().to_string());
-        Ok(Step::Continue)
+        Ok(WalkControl::Continue)
     };
     world.root.walk(p(""), visit, Err).unwrap();
     assert_eq!(seen, ["a", "a/out", "a/up", "a/x", "b", "b/y"]);

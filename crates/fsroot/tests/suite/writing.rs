@@ -1,7 +1,7 @@
 use std::io::Write;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
-use carrel_fsroot::{Collision, Durability, Problem, WriteOptions, unfinished_write};
+use carrel_fsroot::{Collision, Durability, Problem, WriteOptions, unfinished_write_pid};
 
 use crate::{World, p};
 
@@ -102,7 +102,7 @@ fn an_abandoned_write_leaves_nothing() {
     let mut pending = world.root.begin_write(p("file"), WriteOptions::default()).unwrap();
     pending.write_all(b"half").unwrap();
     let names = world.root.list(p("")).unwrap();
-    let left_by = names.iter().find_map(|entry| unfinished_write(&entry.name));
+    let left_by = names.iter().find_map(|entry| unfinished_write_pid(&entry.name));
     assert_eq!(left_by, Some(std::process::id()));
     drop(pending);
     assert_eq!(world.root.list(p("")).unwrap().len(), 1);

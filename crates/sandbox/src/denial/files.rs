@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 
 use carrel_domain::Tier;
 
-use super::complaint::{Complaint, Error, Intent};
-use super::grant::{self, Wanted};
-use super::view::{self, Kind, Place};
-use super::{Denial, Situation, normal};
+use super::error_message::{ErrorMessage, FileError, Intent};
+use super::policy_line::{self, PolicyKey};
+use super::visibility::{self, ReadOnlyKind, Visibility};
+use super::{Denial, DenialContext, normal};
 use crate::plan::Plan;
 
 /// The version of Landlock that lets files move between directories at all.
@@ -18,15 +18,19 @@ const PERHAPS: &str = "commands can read it and not change it; if this was about
                        file's own permissions forbid it";
 
 /// Explains a message, if the plan has something to do with it.
-pub(super) fn denials(plan: &Plan, complaint: &Complaint, situation: Situation<'_>) -> Vec<Denial> {
-    let start = plan.workspace.join(situation.directory);
+pub(super) fn denials(
+    plan: &Plan,
+    error_message: &ErrorMessage,
+    context: DenialContext<'_>,
+) -> Vec<Denial> {
+    let start = plan.workspace.join(context.directory);
     let paths: Vec<PathBuf> =
-        complaint.paths.iter().map(|path| normal(&start.join(path))).collect();
-    match complaint.error {
-        Error::CrossDevice => across(plan, &paths).into_iter().collect(),
-        Error::Busy => paths.iter().filter_map(|path| mounted(plan, path)).collect(),
-        Error::Access | Error::NotPermitted | Error::ReadOnly | Error::Missing => {
-            let judge = |path: &PathBuf| judge(plan, complaint, situation, path);
+        error_message.paths.iter().map(|path| normal(&start.join(path))).collect();
+    match error_message.error {
+        FileError::CrossDevice => across(plan, &paths).into_iter().collect(),
+        FileError::Busy => paths.iter().filter_map(|path| mounted(plan, path)).collect(),
+        FileError::Access | FileError::NotPermitted | FileError::ReadOnly | FileError::Missing => {
+            let judge = |path: &PathBuf| judge(plan, error_message, context, path);
             paths.iter().filter_map(judge).collect()
         }
     }
@@ -34,19 +38,21 @@ pub(super) fn denials(plan: &Plan, complaint: &Complaint, situation: Situation<'
 
 fn judge(
     plan: &Plan,
-    complaint: &Complaint,
-    situation: Situation<'_>,
+    error_message: &ErrorMessage,
+    context: DenialContext<'_>,
     path: &Path,
 ) -> Option<Denial> {
-    let Complaint { error, intent, .. } = *complaint;
-    match view::place(plan, path) {
+    let ErrorMessage { error, intent, .. } = *error_message;
+    match visibility::place(plan, path) {
         // An ordinary matter between the command and its own files.
-        Place::Writable { .. } => None,
-        Place::Hidden => hidden(plan, error, intent, situation, path),
-        Place::ReadOnly { top, kind } => {
+        Visibility::Writable { .. } => None,
+        Visibility::Hidden => hidden(plan, error, intent, context, path),
+        Visibility::ReadOnly { top, kind } => {
             let denial = Denial::inferred(rule(&top, kind), text(path), error.name());
             read_only(plan, error, intent, kind).map(|suggest| match suggest {
-                Suggest::Line => grant::suggest(denial, plan, Wanted::Writable, path, situation),
+                Suggest::Line => {
+                    policy_line::suggest(denial, plan, PolicyKey::Writable, path, context)
+                }
                 Suggest::Hint(hint) => denial.hinting(hint),
             })
         }
@@ -55,21 +61,21 @@ fn judge(
 
 fn hidden(
     plan: &Plan,
-    error: Error,
+    error: FileError,
     intent: Intent,
-    situation: Situation<'_>,
+    context: DenialContext<'_>,
     path: &Path,
 ) -> Option<Denial> {
     let by_the_plan = match error {
-        Error::Access => true,
+        FileError::Access => true,
         // Where there is no root of their own, the host itself says so.
-        Error::Missing | Error::ReadOnly => plan.tier == Tier::Full,
-        Error::NotPermitted | Error::CrossDevice | Error::Busy => false,
+        FileError::Missing | FileError::ReadOnly => plan.tier == Tier::Full,
+        FileError::NotPermitted | FileError::CrossDevice | FileError::Busy => false,
     };
-    let wanted = if intent == Intent::Write { Wanted::Writable } else { Wanted::Readable };
+    let key = if intent == Intent::Write { PolicyKey::Writable } else { PolicyKey::Readable };
     by_the_plan.then(|| {
         let denial = Denial::inferred("not visible", text(path), error.name());
-        grant::suggest(denial, plan, wanted, path, situation)
+        policy_line::suggest(denial, plan, key, path, context)
     })
 }
 
@@ -81,31 +87,39 @@ enum Suggest {
 }
 
 /// Decides whether something that can only be read explains an error, and what would help.
-fn read_only(plan: &Plan, error: Error, intent: Intent, kind: Kind) -> Option<Suggest> {
+fn read_only(plan: &Plan, error: FileError, intent: Intent, kind: ReadOnlyKind) -> Option<Suggest> {
     let writes = intent == Intent::Write;
     match (error, kind) {
-        (Error::Missing | Error::CrossDevice | Error::Busy, _) => None,
-        (Error::NotPermitted, _) if !writes => None,
-        (Error::Access, _) if intent == Intent::Read => None,
-        (_, Kind::Hooks) => Some(Suggest::Hint(HOOKS)),
-        (_, Kind::Workspace) => Some(Suggest::Hint("this workspace is open for reading only")),
-        (_, Kind::System) => Some(Suggest::Hint("the host's own files are read-only")),
-        (_, Kind::Made) if !writes => None,
-        (_, Kind::Made) => Some(Suggest::Hint("this part of the sandbox is made by Carrel")),
-        (Error::NotPermitted, Kind::Granted) => Some(Suggest::Hint("only its owner may do this")),
-        (Error::ReadOnly, Kind::Granted) if plan.tier == Tier::Landlock => {
+        (FileError::Missing | FileError::CrossDevice | FileError::Busy, _) => None,
+        (FileError::NotPermitted, _) if !writes => None,
+        (FileError::Access, _) if intent == Intent::Read => None,
+        (_, ReadOnlyKind::Hooks) => Some(Suggest::Hint(HOOKS)),
+        (_, ReadOnlyKind::Workspace) => {
+            Some(Suggest::Hint("this workspace is open for reading only"))
+        }
+        (_, ReadOnlyKind::System) => Some(Suggest::Hint("the host's own files are read-only")),
+        (_, ReadOnlyKind::Made) if !writes => None,
+        (_, ReadOnlyKind::Made) => {
+            Some(Suggest::Hint("this part of the sandbox is made by Carrel"))
+        }
+        (FileError::NotPermitted, ReadOnlyKind::Granted) => {
+            Some(Suggest::Hint("only its owner may do this"))
+        }
+        (FileError::ReadOnly, ReadOnlyKind::Granted) if plan.tier == Tier::Landlock => {
             Some(Suggest::Hint("it is read-only on the host too"))
         }
-        (_, Kind::Granted) if writes => Some(Suggest::Line),
-        (_, Kind::Granted) => Some(Suggest::Hint(PERHAPS)),
+        (_, ReadOnlyKind::Granted) if writes => Some(Suggest::Line),
+        (_, ReadOnlyKind::Granted) => Some(Suggest::Hint(PERHAPS)),
     }
 }
 
-fn rule(top: &Path, kind: Kind) -> String {
+fn rule(top: &Path, kind: ReadOnlyKind) -> String {
     match kind {
-        Kind::Hooks => "git hooks are read-only".to_owned(),
-        Kind::Workspace => "read-only: workspace".to_owned(),
-        Kind::System | Kind::Granted | Kind::Made => format!("read-only: {}", text(top)),
+        ReadOnlyKind::Hooks => "git hooks are read-only".to_owned(),
+        ReadOnlyKind::Workspace => "read-only: workspace".to_owned(),
+        ReadOnlyKind::System | ReadOnlyKind::Granted | ReadOnlyKind::Made => {
+            format!("read-only: {}", text(top))
+        }
     }
 }
 
@@ -113,7 +127,7 @@ fn rule(top: &Path, kind: Kind) -> String {
 fn mounted(plan: &Plan, path: &Path) -> Option<Denial> {
     let git = plan.workspace.join(".git");
     let (rule, hint) = match path {
-        _ if !view::is_mounted(plan, path) => return None,
+        _ if !visibility::is_mounted(plan, path) => return None,
         path if path == git => (
             ".git stays in place",
             "what is inside can be changed, but .git itself cannot be moved or removed",
@@ -121,20 +135,20 @@ fn mounted(plan: &Plan, path: &Path) -> Option<Denial> {
         path if path == git.join("hooks") => ("git hooks are read-only", HOOKS),
         _ => ("mounted", "it is mounted here, so it cannot be moved or removed"),
     };
-    Some(Denial::inferred(rule, text(path), Error::Busy.name()).hinting(hint))
+    Some(Denial::inferred(rule, text(path), FileError::Busy.name()).hinting(hint))
 }
 
 /// Explains why something cannot be moved or linked from one place to another.
 fn across(plan: &Plan, paths: &[PathBuf]) -> Option<Denial> {
     let [from, to] = paths else { return None };
     let object = format!("{} -> {}", text(from), text(to));
-    let top = |path| match view::place(plan, path) {
-        Place::Writable { top } | Place::ReadOnly { top, .. } => Some(top),
-        Place::Hidden => None,
+    let top = |path| match visibility::place(plan, path) {
+        Visibility::Writable { top } | Visibility::ReadOnly { top, .. } => Some(top),
+        Visibility::Hidden => None,
     };
     let (first, second) = (top(from)?, top(to)?);
     let denial = |rule: String| {
-        let denial = Denial::inferred(rule, &object, Error::CrossDevice.name());
+        let denial = Denial::inferred(rule, &object, FileError::CrossDevice.name());
         denial.hinting("copy it, then remove the original")
     };
     if first != second {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use carrel_domain::{ByteSize, Tier};
 
-use super::{Denial, Situation};
+use super::{Denial, DenialContext};
 use crate::plan::Plan;
 
 /// The most that `policy.toml` takes for a size.
@@ -59,17 +59,17 @@ const WORDS: [(&str, &str, Limit); 22] = [
 const STARTING: [&str; 7] = ["fork", "clone", "thread", "spawn", "exec", "make", "pthread_create"];
 
 /// Explains a line of stderr that speaks of a limit which holds here.
-pub(super) fn denial(plan: &Plan, line: &str, situation: Situation<'_>) -> Option<Denial> {
+pub(super) fn denial(plan: &Plan, line: &str, context: DenialContext<'_>) -> Option<Denial> {
     let small = line.to_ascii_lowercase();
     let (_, errno, limit) = WORDS.iter().find(|(words, ..)| small.contains(words))?;
-    let limits = situation.limits;
+    let limits = context.limits;
     let is_meant = match limit {
         // Some runtimes have a heap of a size of their own.
         Limit::Memory => !small.contains("heap"),
         // So has the kernel for watches on files.
         Limit::Disk => !small.contains("watch"),
         Limit::Processes => {
-            let is_counted = situation.grouped.processes || plan.tier == Tier::Full;
+            let is_counted = context.cgroup.processes || plan.tier == Tier::Full;
             is_counted && STARTING.iter().any(|word| small.contains(word))
         }
         Limit::FileSize | Limit::OpenFiles | Limit::Cpu => true,

@@ -71,7 +71,7 @@ pub(super) fn denial(plan: &Plan, line: &str) -> Option<Denial> {
     let message = MESSAGES.iter().find(|message| small.contains(message.words))?;
     let host = message.host_after.iter().find_map(|before| host(&small, line, before));
     let is_near = host.is_some_and(is_loopback);
-    let wanted = match (plan.tier, is_near) {
+    let network = match (plan.tier, is_near) {
         // It has that already; whatever went wrong is its own affair.
         (_, true) if plan.network == Network::Loopback => return None,
         (Tier::Full, true) => Network::Loopback,
@@ -79,20 +79,20 @@ pub(super) fn denial(plan: &Plan, line: &str) -> Option<Denial> {
     };
     let rule = format!("network: {}", plan.network);
     let denial = Denial::inferred(rule, host.unwrap_or(SOMEWHERE), message.errno);
-    Some(suggest(denial, plan, wanted))
+    Some(suggest(denial, plan, network))
 }
 
 /// Adds the line for a wider network, and how a request asks for it.
-pub(super) fn suggest(denial: Denial, plan: &Plan, wanted: Network) -> Denial {
-    let request = format!("a request can ask for it with --network {wanted}");
-    let hint = match (wanted, plan.tier) {
+pub(super) fn suggest(denial: Denial, plan: &Plan, network: Network) -> Denial {
+    let request = format!("a request can ask for it with --network {network}");
+    let hint = match (network, plan.tier) {
         (Network::Loopback, _) => format!("{request}; it takes \"full\" to leave the machine"),
         (Network::Full, Tier::Full) | (Network::None, _) => request,
         (Network::Full, Tier::Landlock) => {
             format!("{request}; tier landlock has no loopback of its own")
         }
     };
-    denial.allowed_by(line(wanted)).hinting(hint)
+    denial.allowed_by(line(network)).hinting(hint)
 }
 
 /// Returns whether a denial says that the command tried to leave the machine.

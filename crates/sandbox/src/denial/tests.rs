@@ -1,40 +1,40 @@
 //! Messages of real programs, and what is made of them.
 
-mod exact;
+mod explain;
 mod files;
 mod limits;
 mod network;
-mod whole;
+mod syscalls;
 
 use std::path::Path;
 
 use carrel_domain::{Network, ResourceLimits, Tier, WorkspaceAccess};
 
-use super::{Certainty, Denial, Situation, explain};
-use crate::guarantee::Grouped;
-use crate::host::{Host, Visible, VisibleKind};
+use super::{Certainty, Denial, DenialContext, explain};
+use crate::guarantee::CgroupLimits;
+use crate::host::{Host, HostEntry, HostEntryKind};
 use crate::plan::Plan;
-use crate::policy::{Owner, Policy, Repository, UserRange};
+use crate::policy::{GitDirectory, Owner, Policy, UserRange};
 
 const USER: Owner = Owner { user: 1000, group: 1000 };
 
 fn host() -> Host {
-    let seen = |path: &str, kind| Visible { path: path.into(), kind };
+    let seen = |path: &str, kind| HostEntry { path: path.into(), kind };
     Host {
         landlock: 7,
         server: USER,
         system: vec![
-            seen("/usr", VisibleKind::Directory),
-            seen("/bin", VisibleKind::Link("usr/bin".into())),
-            seen("/lib", VisibleKind::Link("usr/lib".into())),
-            seen("/opt", VisibleKind::Directory),
-            seen("/etc/ssl/certs", VisibleKind::Directory),
+            seen("/usr", HostEntryKind::Directory),
+            seen("/bin", HostEntryKind::Link("usr/bin".into())),
+            seen("/lib", HostEntryKind::Link("usr/lib".into())),
+            seen("/opt", HostEntryKind::Directory),
+            seen("/etc/ssl/certs", HostEntryKind::Directory),
         ],
-        identity: vec![
-            seen("/etc/passwd", VisibleKind::File),
-            seen("/etc/hosts", VisibleKind::File),
+        name_files: vec![
+            seen("/etc/passwd", HostEntryKind::File),
+            seen("/etc/hosts", HostEntryKind::File),
         ],
-        resolver: Some(seen("/etc/resolv.conf", VisibleKind::File)),
+        resolver: Some(seen("/etc/resolv.conf", HostEntryKind::File)),
     }
 }
 
@@ -43,7 +43,7 @@ fn policy(network: Network) -> Policy {
         workspace: "/srv/root/ws".into(),
         owner: USER,
         access: WorkspaceAccess::ReadWrite,
-        repository: Repository::WithHooks,
+        git_directory: GitDirectory::WithHooks,
         scratch: "/srv/root/.carrel/scratch/ws".into(),
         readable: vec!["/data/in".into()],
         writable: vec!["/data/cache".into()],
@@ -57,12 +57,12 @@ fn plan(tier: Tier, network: Network) -> Plan {
     Plan::new(&policy(network), &host(), tier).expect("a plan")
 }
 
-fn situation() -> Situation<'static> {
-    Situation {
+fn context() -> DenialContext<'static> {
+    DenialContext {
         directory: Path::new("sub"),
         root: Some(Path::new("/srv/root")),
         limits: ResourceLimits::default(),
-        grouped: Grouped::default(),
+        cgroup: CgroupLimits::default(),
     }
 }
 
@@ -75,7 +75,7 @@ fn line(denial: &Denial) -> String {
 
 /// What is inferred from stderr, one line for each denial.
 fn inferred(plan: &Plan, stderr: &str) -> Vec<String> {
-    let denials = explain(plan, &[], stderr, situation());
+    let denials = explain(plan, &[], stderr, context());
     assert!(denials.iter().all(|denial| denial.source == Certainty::Inferred));
     denials.iter().map(line).collect()
 }

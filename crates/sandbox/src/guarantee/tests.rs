@@ -2,22 +2,22 @@ use carrel_domain::{Network, Tier, WorkspaceAccess};
 use pretty_assertions::assert_eq;
 
 use super::*;
-use crate::host::{Host, Visible, VisibleKind};
-use crate::policy::{Owner, Policy, Repository, UserRange};
+use crate::host::{Host, HostEntry, HostEntryKind};
+use crate::policy::{GitDirectory, Owner, Policy, UserRange};
 
-const NO_GROUPS: Grouped = Grouped { memory: false, processes: false };
-const GROUPS: Grouped = Grouped { memory: true, processes: true };
+const NO_GROUPS: CgroupLimits = CgroupLimits { memory: false, processes: false };
+const GROUPS: CgroupLimits = CgroupLimits { memory: true, processes: true };
 
 const USER: Owner = Owner { user: 1000, group: 1000 };
 const ROOT: Owner = Owner { user: 0, group: 0 };
 
 fn host(landlock: u32, server: Owner) -> Host {
-    let directory = |path: &str| Visible { path: path.into(), kind: VisibleKind::Directory };
+    let directory = |path: &str| HostEntry { path: path.into(), kind: HostEntryKind::Directory };
     Host {
         landlock,
         server,
         system: vec![directory("/usr"), directory("/opt")],
-        identity: vec![],
+        name_files: vec![],
         resolver: None,
     }
 }
@@ -27,7 +27,7 @@ fn policy(network: Network, owner: Owner) -> Policy {
         workspace: "/srv/root/ws".into(),
         owner,
         access: WorkspaceAccess::ReadWrite,
-        repository: Repository::WithHooks,
+        git_directory: GitDirectory::WithHooks,
         scratch: "/srv/root/.carrel/scratch/ws".into(),
         readable: vec![],
         writable: vec![],
@@ -41,12 +41,12 @@ fn plan(tier: Tier, landlock: u32, network: Network) -> Plan {
     Plan::new(&policy(network, USER), &host(landlock, USER), tier).expect("a plan")
 }
 
-fn missing(plan: &Plan, grouped: Grouped) -> Vec<&'static str> {
-    not_enforced(&guarantees(plan, grouped))
+fn missing(plan: &Plan, cgroup: CgroupLimits) -> Vec<&'static str> {
+    not_enforced(&guarantees(plan, cgroup))
 }
 
-fn why(plan: &Plan, grouped: Grouped, name: &str) -> (bool, String) {
-    let found = guarantees(plan, grouped).into_iter().find(|one| one.name == name);
+fn why(plan: &Plan, cgroup: CgroupLimits, name: &str) -> (bool, String) {
+    let found = guarantees(plan, cgroup).into_iter().find(|one| one.name == name);
     found.map(|one| (one.holds, one.why)).expect("a promise of this name")
 }
 
@@ -126,8 +126,8 @@ fn tier_landlock_with_the_hosts_network_reaches_local_services() {
 
 #[test]
 fn limits_of_a_whole_command_take_groups_or_a_namespace() {
-    let memory = Grouped { memory: true, processes: false };
-    let processes = Grouped { memory: false, processes: true };
+    let memory = CgroupLimits { memory: true, processes: false };
+    let processes = CgroupLimits { memory: false, processes: true };
     let cases = [
         (Tier::Full, NO_GROUPS, [false, true]),
         (Tier::Full, GROUPS, [true, true]),
@@ -136,16 +136,16 @@ fn limits_of_a_whole_command_take_groups_or_a_namespace() {
         (Tier::Landlock, processes, [false, true]),
         (Tier::Landlock, GROUPS, [true, true]),
     ];
-    for (tier, grouped, expected) in cases {
+    for (tier, cgroup, expected) in cases {
         let plan = plan(tier, 7, Network::None);
-        let holds = |name| why(&plan, grouped, name).0;
-        assert_eq!([holds("memory_limit"), holds("process_limit")], expected, "{tier} {grouped:?}");
+        let holds = |name| why(&plan, cgroup, name).0;
+        assert_eq!([holds("memory_limit"), holds("process_limit")], expected, "{tier} {cgroup:?}");
     }
 }
 
 /// A plan that no policy leads to: commands as root, behind Landlock alone.
 fn plan_of_root(landlock: u32, network: Network) -> Plan {
-    Plan { identity: Identity::Server(ROOT), ..plan(Tier::Landlock, landlock, network) }
+    Plan { run_as: CommandUser::Server(ROOT), ..plan(Tier::Landlock, landlock, network) }
 }
 
 #[test]
@@ -160,7 +160,7 @@ fn only_root_itself_counts_as_privileged() {
         (plan_of_root(7, Network::None), false),
     ] {
         let holds = why(&plan, GROUPS, "unprivileged_user").0;
-        assert_eq!(holds, expected, "{} {:?}", plan.tier, plan.identity);
+        assert_eq!(holds, expected, "{} {:?}", plan.tier, plan.run_as);
     }
 }
 
@@ -174,7 +174,7 @@ fn root_under_an_old_landlock_can_cut_system_files_short() {
 
 #[test]
 fn hooks_are_kept_by_a_mount_or_by_a_workspace_that_can_only_be_read() {
-    use Repository::{Absent, WithHooks, WithoutHooks};
+    use GitDirectory::{Absent, WithHooks, WithoutHooks};
     use WorkspaceAccess::{ReadOnly, ReadWrite};
     let cases = [
         (Tier::Full, WithHooks, ReadWrite, true),
@@ -184,26 +184,26 @@ fn hooks_are_kept_by_a_mount_or_by_a_workspace_that_can_only_be_read() {
         (Tier::Landlock, WithHooks, ReadWrite, false),
         (Tier::Landlock, WithHooks, ReadOnly, true),
     ];
-    for (tier, repository, access, expected) in cases {
-        let policy = Policy { access, repository, ..policy(Network::None, USER) };
+    for (tier, git_directory, access, expected) in cases {
+        let policy = Policy { access, git_directory, ..policy(Network::None, USER) };
         let plan = Plan::new(&policy, &host(7, USER), tier).unwrap();
         let holds = why(&plan, GROUPS, "git_hooks_read_only").0;
-        assert_eq!(holds, expected, "{tier} {repository:?} {access:?}");
+        assert_eq!(holds, expected, "{tier} {git_directory:?} {access:?}");
     }
 }
 
 #[test]
 fn without_walls_nothing_holds() {
-    let names: Vec<_> = without_walls().iter().map(|one| one.name).collect();
-    assert_eq!(not_enforced(&without_walls()), names);
+    let names: Vec<_> = without_sandbox().iter().map(|one| one.name).collect();
+    assert_eq!(not_enforced(&without_sandbox()), names);
     let walled = guarantees(&plan(Tier::Full, 7, Network::None), GROUPS);
     assert_eq!(names, walled.iter().map(|one| one.name).collect::<Vec<_>>());
 }
 
 #[test]
 fn every_plan_answers_for_the_same_names() {
-    let names = |plan: &Plan, grouped| -> Vec<_> {
-        guarantees(plan, grouped).iter().map(|one| one.name).collect()
+    let names = |plan: &Plan, cgroup| -> Vec<_> {
+        guarantees(plan, cgroup).iter().map(|one| one.name).collect()
     };
     let expected = names(&plan(Tier::Full, 7, Network::None), GROUPS);
     for tier in [Tier::Full, Tier::Landlock] {
@@ -223,12 +223,12 @@ fn every_plan_answers_for_the_same_names() {
     assert_eq!(unique.len(), expected.len());
 }
 
-fn printed(plan: &Plan, grouped: Grouped) -> String {
+fn printed(plan: &Plan, cgroup: CgroupLimits) -> String {
     let line = |one: Guarantee| {
         let mark = if one.holds { "yes" } else { "no " };
         format!("{mark} {}: {}\n", one.name, one.why)
     };
-    guarantees(plan, grouped).into_iter().map(line).collect()
+    guarantees(plan, cgroup).into_iter().map(line).collect()
 }
 
 #[test]

@@ -4,11 +4,11 @@ use carrel_domain::{Network, Tier, WorkspaceAccess};
 use pretty_assertions::assert_eq;
 
 use super::*;
-use crate::host::{Visible, VisibleKind};
-use crate::policy::{Repository, UserRange};
+use crate::host::{HostEntry, HostEntryKind};
+use crate::policy::{GitDirectory, UserRange};
 
-fn visible(path: &str, kind: VisibleKind) -> Visible {
-    Visible { path: path.into(), kind }
+fn visible(path: &str, kind: HostEntryKind) -> HostEntry {
+    HostEntry { path: path.into(), kind }
 }
 
 fn host(user: u32, landlock: u32) -> Host {
@@ -16,16 +16,16 @@ fn host(user: u32, landlock: u32) -> Host {
         landlock,
         server: Owner { user, group: user },
         system: vec![
-            visible("/usr", VisibleKind::Directory),
-            visible("/bin", VisibleKind::Link("usr/bin".into())),
-            visible("/etc/ssl/certs", VisibleKind::Directory),
-            visible("/etc/localtime", VisibleKind::Link("/usr/share/zoneinfo/UTC".into())),
+            visible("/usr", HostEntryKind::Directory),
+            visible("/bin", HostEntryKind::Link("usr/bin".into())),
+            visible("/etc/ssl/certs", HostEntryKind::Directory),
+            visible("/etc/localtime", HostEntryKind::Link("/usr/share/zoneinfo/UTC".into())),
         ],
-        identity: vec![
-            visible("/etc/passwd", VisibleKind::File),
-            visible("/etc/hosts", VisibleKind::File),
+        name_files: vec![
+            visible("/etc/passwd", HostEntryKind::File),
+            visible("/etc/hosts", HostEntryKind::File),
         ],
-        resolver: Some(visible("/etc/resolv.conf", VisibleKind::File)),
+        resolver: Some(visible("/etc/resolv.conf", HostEntryKind::File)),
     }
 }
 
@@ -34,7 +34,7 @@ fn policy() -> Policy {
         workspace: "/srv/carrel/ABC-1".into(),
         owner: Owner { user: 0, group: 0 },
         access: WorkspaceAccess::ReadWrite,
-        repository: Repository::WithHooks,
+        git_directory: GitDirectory::WithHooks,
         scratch: "/srv/carrel/.carrel/scratch/7-0".into(),
         readable: vec!["/root/.cargo/bin".into()],
         writable: vec!["/srv/cache".into()],
@@ -47,7 +47,7 @@ fn policy() -> Policy {
 /// Everything but the filter, which has snapshots of its own.
 fn shown(plan: &Plan) -> String {
     let mut value = serde_json::to_value(plan).unwrap();
-    value["seccomp"] = format!("{} entries", plan.seccomp.entries.len()).into();
+    value["seccomp"] = format!("{} entries", plan.seccomp.rules.len()).into();
     serde_json::to_string_pretty(&value).unwrap()
 }
 
@@ -77,9 +77,9 @@ fn commands_never_run_as_the_administrator() {
     for tier in [Tier::Full, Tier::Landlock] {
         for owner in [0, 33] {
             let policy = Policy { owner: Owner { user: owner, group: owner }, ..policy() };
-            let user = match Plan::new(&policy, &host(0, 7), tier).map(|plan| plan.identity) {
-                Ok(Identity::Server(who) | Identity::Other(who)) => Some(who.user),
-                Ok(Identity::Own { outside, .. }) => Some(outside.user),
+            let user = match Plan::new(&policy, &host(0, 7), tier).map(|plan| plan.run_as) {
+                Ok(CommandUser::Server(who) | CommandUser::WorkspaceOwner(who)) => Some(who.user),
+                Ok(CommandUser::Mapped { outside, .. }) => Some(outside.user),
                 Err(error) => {
                     assert!(matches!(error, PlanError::OwnedByRoot { .. }), "{error}");
                     None
@@ -127,10 +127,10 @@ fn a_read_only_workspace_is_read_only_in_every_layer() {
     for tier in [Tier::Full, Tier::Landlock] {
         let plan = Plan::new(&policy, &host(1000, 7), tier).unwrap();
         let ruled = plan.landlock.rules.iter().filter(|rule| rule.path == policy.workspace);
-        assert_eq!(ruled.map(|rule| rule.reach).collect::<Vec<_>>(), [Reach::Read]);
+        assert_eq!(ruled.map(|rule| rule.access).collect::<Vec<_>>(), [FileAccess::Read]);
         let inside = |path: &PathBuf| path.starts_with(&policy.workspace);
         let writable = plan.tree.iter().filter(
-            |node| matches!(node, Node::Bind { path, reach: Reach::Change, .. } if inside(path)),
+            |node| matches!(node, RootEntry::Bind { path, access: FileAccess::Change, .. } if inside(path)),
         );
         assert_eq!(writable.count(), 0, "{tier}");
     }

@@ -1,6 +1,6 @@
 //! The argument of a refused call that says most about it, in words.
 
-use super::call::Call;
+use super::syscall::Syscall;
 use super::{modes, sockets, standard};
 
 const NAMESPACES: &[(u64, &str)] = &[
@@ -62,24 +62,24 @@ const NETLINK_PROTOCOLS: &[(u64, &str)] = &[
 ];
 
 /// Describes the telling argument, or nothing if the name of the call says it all.
-pub(super) fn detail(call: Call, args: &[u64; 6]) -> Option<String> {
+pub(super) fn detail(syscall: Syscall, args: &[u64; 6]) -> Option<String> {
     let [first, second, third, fourth, ..] = args.map(|argument| argument & 0xffff_ffff);
-    match call {
+    match syscall {
         // The lowest byte is the exit signal here.
-        Call::Clone => Some(flags(first & !0xff)),
-        Call::Unshare => Some(flags(first)),
-        Call::Setns if second != 0 => Some(flags(second)),
-        Call::Socket => Some(socket(first, second, third)),
-        Call::Socketpair => Some(pair(first, second)),
-        Call::Ioctl => Some(name(COMMANDS, second)),
-        Call::Chmod | Call::Fchmod | Call::Creat => Some(mode(second)),
-        Call::Fchmodat | Call::Fchmodat2 | Call::Open => Some(mode(third)),
-        Call::Openat => Some(mode(fourth)),
-        Call::Mknod => Some(node(second)),
-        Call::Mknodat => Some(node(third)),
-        Call::Personality => Some(format!("{first:#x}")),
-        Call::Seccomp => Some("SECCOMP_FILTER_FLAG_NEW_LISTENER".to_owned()),
-        Call::Prlimit64 => Some(format!("process {first}")),
+        Syscall::Clone => Some(flags(first & !0xff)),
+        Syscall::Unshare => Some(flags(first)),
+        Syscall::Setns if second != 0 => Some(flags(second)),
+        Syscall::Socket => Some(socket(first, second, third)),
+        Syscall::Socketpair => Some(pair(first, second)),
+        Syscall::Ioctl => Some(name(COMMANDS, second)),
+        Syscall::Chmod | Syscall::Fchmod | Syscall::Creat => Some(mode(second)),
+        Syscall::Fchmodat | Syscall::Fchmodat2 | Syscall::Open => Some(mode(third)),
+        Syscall::Openat => Some(mode(fourth)),
+        Syscall::Mknod => Some(node(second)),
+        Syscall::Mknodat => Some(node(third)),
+        Syscall::Personality => Some(format!("{first:#x}")),
+        Syscall::Seccomp => Some("SECCOMP_FILTER_FLAG_NEW_LISTENER".to_owned()),
+        Syscall::Prlimit64 => Some(format!("process {first}")),
         _ => None,
     }
 }
@@ -135,22 +135,26 @@ mod tests {
     #[test]
     fn the_telling_argument_is_named() {
         let cases = [
-            (Call::Clone, [0x1000_0011, 0, 0], Some("CLONE_NEWUSER")),
-            (Call::Clone, [0x1000_0091, 0, 0], Some("CLONE_NEWUSER")),
-            (Call::Unshare, [0x1002_0080, 0, 0], Some("CLONE_NEWTIME|CLONE_NEWNS|CLONE_NEWUSER")),
-            (Call::Unshare, [0x10_0000, 0, 0], Some("0x100000")),
-            (Call::Setns, [3, 0, 0], None),
-            (Call::Socket, [2, 1, 0], Some("AF_INET")),
-            (Call::Socket, [0xffff_0000_0002, 0x8_0003, 1], Some("AF_INET SOCK_RAW")),
-            (Call::Socket, [16, 3, 15], Some("AF_NETLINK NETLINK_KOBJECT_UEVENT")),
-            (Call::Socket, [40, 1, 0], Some("AF_VSOCK")),
-            (Call::Socket, [99, 1, 0], Some("0x63")),
-            (Call::Socketpair, [1, 2, 0], Some("AF_UNIX SOCK_DGRAM")),
-            (Call::Ioctl, [0, 0x5412, 0], Some("TIOCSTI")),
-            (Call::Fchmodat, [0, 0, 0o4755], Some("mode 4755")),
-            (Call::Mknodat, [0, 0, 0o2_0666], Some("S_IFCHR")),
-            (Call::Mknodat, [0, 0, 0o10_4755], Some("mode 4755")),
-            (Call::Mount, [0, 0, 0], None),
+            (Syscall::Clone, [0x1000_0011, 0, 0], Some("CLONE_NEWUSER")),
+            (Syscall::Clone, [0x1000_0091, 0, 0], Some("CLONE_NEWUSER")),
+            (
+                Syscall::Unshare,
+                [0x1002_0080, 0, 0],
+                Some("CLONE_NEWTIME|CLONE_NEWNS|CLONE_NEWUSER"),
+            ),
+            (Syscall::Unshare, [0x10_0000, 0, 0], Some("0x100000")),
+            (Syscall::Setns, [3, 0, 0], None),
+            (Syscall::Socket, [2, 1, 0], Some("AF_INET")),
+            (Syscall::Socket, [0xffff_0000_0002, 0x8_0003, 1], Some("AF_INET SOCK_RAW")),
+            (Syscall::Socket, [16, 3, 15], Some("AF_NETLINK NETLINK_KOBJECT_UEVENT")),
+            (Syscall::Socket, [40, 1, 0], Some("AF_VSOCK")),
+            (Syscall::Socket, [99, 1, 0], Some("0x63")),
+            (Syscall::Socketpair, [1, 2, 0], Some("AF_UNIX SOCK_DGRAM")),
+            (Syscall::Ioctl, [0, 0x5412, 0], Some("TIOCSTI")),
+            (Syscall::Fchmodat, [0, 0, 0o4755], Some("mode 4755")),
+            (Syscall::Mknodat, [0, 0, 0o2_0666], Some("S_IFCHR")),
+            (Syscall::Mknodat, [0, 0, 0o10_4755], Some("mode 4755")),
+            (Syscall::Mount, [0, 0, 0], None),
         ];
         for (call, [first, second, third], expected) in cases {
             let actual = detail(call, &[first, second, third, 0, 0, 0]);

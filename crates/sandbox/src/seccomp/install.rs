@@ -4,9 +4,9 @@ use std::io;
 use std::os::fd::{FromRawFd, OwnedFd};
 
 use super::listener::Listener;
-use super::program::{Program, Reporting};
+use super::program::{BpfProgram, Reporting};
 
-impl Program {
+impl BpfProgram {
     /// Puts the program in force for the calling thread and all that it starts, for good.
     ///
     /// The thread must have given up privileges by `no_new_privs` before. There is a listener if
@@ -18,7 +18,7 @@ impl Program {
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, text));
         }
         match self.reporting {
-            Reporting::Nobody => self.set(0).map(|_| None),
+            Reporting::Silent => self.set(0).map(|_| None),
             Reporting::Supervisor => self.set_with_listener().map(Some),
         }
     }

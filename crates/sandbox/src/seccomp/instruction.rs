@@ -2,7 +2,7 @@
 
 use libc::sock_filter;
 
-use super::answer::Errno;
+use super::action::Errno;
 
 /// Splits a number into its low and its high half.
 pub(super) fn halves(number: u64) -> (u32, u32) {

@@ -6,16 +6,16 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::{Deserialize, Serialize};
 
-use super::answer::Errno;
-use super::call::Architecture;
-use super::{Filter, detail};
+use super::action::Errno;
+use super::syscall::Architecture;
+use super::{SeccompFilter, detail};
 
 /// How much larger than known here the kernel's structures may be, in words of eight bytes.
 const ROOM: usize = 32;
 
 /// A call that was refused, with what the caller was told.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Refused {
+pub struct DeniedCall {
     /// The name of the call.
     pub call: String,
     /// The argument that says most about it, such as `AF_INET` or `CLONE_NEWUSER`.
@@ -44,12 +44,12 @@ impl Listener {
     /// whatever the flags of the descriptor, but it takes from a counter that the kernel raises
     /// with each report and that only a receiver lowers. After a report was seen, receiving at
     /// worst finds that its caller was killed.
-    pub fn answer(&mut self, filter: &Filter) -> io::Result<Option<Refused>> {
+    pub fn deny_pending(&mut self, filter: &SeccompFilter) -> io::Result<Option<DeniedCall>> {
         if !self.is_readable()? {
             return Ok(None);
         }
         let Some(report) = self.receive()? else { return Ok(None) };
-        let refused = Refused::new(&report, filter);
+        let refused = DeniedCall::new(&report, filter);
         Ok(self.send(report.id, refused.errno)?.then_some(refused))
     }
 
@@ -108,14 +108,15 @@ impl From<Listener> for OwnedFd {
     }
 }
 
-impl Refused {
-    fn new(report: &libc::seccomp_notif, filter: &Filter) -> Self {
+impl DeniedCall {
+    fn new(report: &libc::seccomp_notif, filter: &SeccompFilter) -> Self {
         let (number, args) = (report.data.nr.cast_unsigned(), &report.data.args);
-        let entry = filter.entry_for(Architecture::CURRENT, number, args);
-        let errno = entry.map_or(Errno::Eperm, |entry| entry.answer.errno());
+        let rule = filter.rule_for(Architecture::CURRENT, number, args);
+        let errno = rule.map_or(Errno::Eperm, |rule| rule.action.errno());
         Self {
-            call: entry.map_or_else(|| format!("call {number}"), |e| e.call.name().to_owned()),
-            detail: entry.and_then(|entry| detail::detail(entry.call, args)),
+            call: rule
+                .map_or_else(|| format!("call {number}"), |rule| rule.syscall.name().to_owned()),
+            detail: rule.and_then(|rule| detail::detail(rule.syscall, args)),
             errno: errno.number().into(),
             pid: report.pid,
         }

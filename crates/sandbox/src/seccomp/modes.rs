@@ -7,12 +7,12 @@
 //! `openat2` takes the mode of a new file in memory, where no filter can look, so it does not exist
 //! for a command. `mkdir` and `mkdirat` need no entry, the kernel drops both bits there.
 
-use super::Entry;
-use super::answer::Answer::Explain;
-use super::answer::Errno::Eperm;
-use super::call::Call;
+use super::SyscallRule;
+use super::action::Errno::Eperm;
+use super::action::SeccompAction::Notify;
 use super::condition::Argument::{self, Fifth, Fourth, Second, Third};
 use super::condition::Condition;
+use super::syscall::Syscall;
 
 /// `S_ISUID` and `S_ISGID`.
 const SET_IDENTITY: u64 = 0o6000;
@@ -24,16 +24,16 @@ pub(super) const BLOCK_DEVICE: u64 = 0o6_0000;
 /// be in the register.
 const CREATES: u64 = 0o100 | 0o2000_0000;
 
-const CHANGES: &[(Call, Argument)] = &[
-    (Call::Chmod, Second),
-    (Call::Fchmod, Second),
-    (Call::Fchmodat, Third),
-    (Call::Fchmodat2, Third),
+const CHANGES: &[(Syscall, Argument)] = &[
+    (Syscall::Chmod, Second),
+    (Syscall::Fchmod, Second),
+    (Syscall::Fchmodat, Third),
+    (Syscall::Fchmodat2, Third),
 ];
-const NODES: &[(Call, Argument)] = &[(Call::Mknod, Second), (Call::Mknodat, Third)];
+const NODES: &[(Syscall, Argument)] = &[(Syscall::Mknod, Second), (Syscall::Mknodat, Third)];
 /// With the flags first, then the mode.
-const OPENINGS: &[(Call, Argument, Argument)] =
-    &[(Call::Open, Second, Third), (Call::Openat, Third, Fourth)];
+const OPENINGS: &[(Syscall, Argument, Argument)] =
+    &[(Syscall::Open, Second, Third), (Syscall::Openat, Third, Fourth)];
 
 const ON_CHANGE: &str = "Who runs such a file on the host gets its owner's or group's rights; of \
                          usual commands only chmod u+s and g+s, and git init --shared, set the bits.";
@@ -43,7 +43,7 @@ const RENAME_WHITEOUT: u64 = 4;
 
 const DEVICE: &str = "A device file reaches past the file system to the machine.";
 
-pub(super) fn entries() -> Vec<Entry> {
+pub(super) fn rules() -> Vec<SyscallRule> {
     let devices = NODES.iter().map(|(call, mode)| refused(*call, vec![device(*mode)], DEVICE));
     let nodes = NODES.iter().map(|(call, mode)| refused(*call, vec![identity(*mode)], ON_CREATION));
     let changes =
@@ -51,14 +51,14 @@ pub(super) fn entries() -> Vec<Entry> {
     let openings = OPENINGS.iter().map(|(call, flags, mode)| {
         refused(*call, vec![Condition::any_bit(*flags, CREATES), identity(*mode)], ON_CREATION)
     });
-    let creation = refused(Call::Creat, vec![identity(Second)], ON_CREATION);
+    let creation = refused(Syscall::Creat, vec![identity(Second)], ON_CREATION);
     let whiteout = Condition::any_bit(Fifth, RENAME_WHITEOUT);
-    let whiteout = refused(Call::Renameat2, vec![whiteout], DEVICE);
+    let whiteout = refused(Syscall::Renameat2, vec![whiteout], DEVICE);
     devices.chain(nodes).chain(changes).chain(openings).chain([creation, whiteout]).collect()
 }
 
-fn refused(call: Call, conditions: Vec<Condition>, reason: &'static str) -> Entry {
-    Entry::new(call, conditions, Explain(Eperm), reason)
+fn refused(syscall: Syscall, conditions: Vec<Condition>, reason: &'static str) -> SyscallRule {
+    SyscallRule::new(syscall, conditions, Notify(Eperm), reason)
 }
 
 fn device(mode: Argument) -> Condition {

@@ -10,11 +10,11 @@
 
 use libc::sock_filter;
 
-use super::answer::{Answer, Errno};
-use super::call::{Architecture, Call};
+use super::action::{Errno, SeccompAction};
 use super::condition::{Argument, Condition, Test, Width};
 use super::instruction::{and, failure, forward, give, halves, jump, load, refuse};
-use super::{Entry, Filter, UNJUDGED};
+use super::syscall::{Architecture, Syscall};
+use super::{SeccompFilter, SyscallRule, UNJUDGED};
 
 /// Where the kernel puts the number of the call in what a program reads.
 const NUMBER_OFFSET: u32 = 0;
@@ -32,17 +32,17 @@ pub enum Reporting {
     /// Whoever holds the [`Listener`](super::Listener). Until it answers, the caller waits.
     Supervisor,
     /// Nobody: the caller gets its error number and that is all.
-    Nobody,
+    Silent,
 }
 
 /// A filter in the form that the kernel takes.
 #[derive(Clone, Debug)]
-pub struct Program {
+pub struct BpfProgram {
     pub(super) instructions: Vec<sock_filter>,
     pub(super) reporting: Reporting,
 }
 
-impl Program {
+impl BpfProgram {
     /// Returns the instructions as they stand in memory, which is how other sandboxes take them.
     pub fn to_bytes(&self) -> Vec<u8> {
         let bytes = |one: &sock_filter| {
@@ -54,25 +54,26 @@ impl Program {
     }
 }
 
-impl Filter {
+impl SeccompFilter {
     /// Separates what Carrel itself still needs when everything else is refused already. The larger
     /// part can then be put in force before there is a command.
     pub(crate) fn split(&self) -> (Self, Self) {
-        let is_late = |entry: &&Entry| entry.call == Call::Openat2;
-        let (late, early): (Vec<&Entry>, Vec<&Entry>) = self.entries.iter().partition(is_late);
-        let part = |entries: Vec<&Entry>| Self {
-            entries: entries.into_iter().cloned().collect(),
+        let is_late = |rule: &&SyscallRule| rule.syscall == Syscall::Openat2;
+        let (late, early): (Vec<&SyscallRule>, Vec<&SyscallRule>) =
+            self.rules.iter().partition(is_late);
+        let part = |rules: Vec<&SyscallRule>| Self {
+            rules: rules.into_iter().cloned().collect(),
             newest: self.newest,
         };
         (part(early), part(late))
     }
 
     /// Translates the filter for the architecture that this program runs on.
-    pub fn assemble(&self, reporting: Reporting) -> Program {
+    pub fn assemble(&self, reporting: Reporting) -> BpfProgram {
         self.assemble_for(Architecture::CURRENT, reporting)
     }
 
-    pub(super) fn assemble_for(&self, architecture: Architecture, to: Reporting) -> Program {
+    pub(super) fn assemble_for(&self, architecture: Architecture, to: Reporting) -> BpfProgram {
         let mut instructions = prologue(architecture);
         // An architecture without the newest call is one that nobody has judged at all.
         let newest = self.newest.number(architecture).unwrap_or(0);
@@ -80,19 +81,19 @@ impl Filter {
         let mut groups = self.groups(architecture);
         groups.sort_by_key(|(number, _)| *number);
         let blocks: Vec<_> =
-            groups.iter().map(|(number, entries)| (*number, block(entries, to))).collect();
+            groups.iter().map(|(number, rules)| (*number, block(rules, to))).collect();
         instructions.extend(tree(&blocks));
-        Program { instructions, reporting: to }
+        BpfProgram { instructions, reporting: to }
     }
 
     /// Collects the entries of each call, in their order, under its number.
-    fn groups(&self, architecture: Architecture) -> Vec<(u32, Vec<&Entry>)> {
-        let mut groups: Vec<(u32, Vec<&Entry>)> = vec![];
-        for entry in &self.entries {
-            let Some(number) = entry.call.number(architecture) else { continue };
+    fn groups(&self, architecture: Architecture) -> Vec<(u32, Vec<&SyscallRule>)> {
+        let mut groups: Vec<(u32, Vec<&SyscallRule>)> = vec![];
+        for rule in &self.rules {
+            let Some(number) = rule.syscall.number(architecture) else { continue };
             match groups.iter_mut().find(|(known, _)| *known == number) {
-                Some((_, entries)) => entries.push(entry),
-                None => groups.push((number, vec![entry])),
+                Some((_, rules)) => rules.push(rule),
+                None => groups.push((number, vec![rule])),
             }
         }
         groups
@@ -137,20 +138,22 @@ fn tree(blocks: &[(u32, Vec<sock_filter>)]) -> Vec<sock_filter> {
 }
 
 /// Tries the entries of one call in order; the call is allowed when none fits.
-fn block(entries: &[&Entry], reporting: Reporting) -> Vec<sock_filter> {
+fn block(rules: &[&SyscallRule], reporting: Reporting) -> Vec<sock_filter> {
     let mut block = vec![];
-    for entry in entries {
-        let answer = vec![give(action(entry.answer, reporting))];
-        block.extend(entry.conditions.iter().rev().fold(answer, guard));
+    for rule in rules {
+        let answer = vec![give(action(rule.action, reporting))];
+        block.extend(rule.conditions.iter().rev().fold(answer, guard));
     }
     block.push(give(libc::SECCOMP_RET_ALLOW));
     block
 }
 
-fn action(answer: Answer, reporting: Reporting) -> u32 {
-    match (answer, reporting) {
-        (Answer::Explain(_), Reporting::Supervisor) => libc::SECCOMP_RET_USER_NOTIF,
-        (Answer::Explain(errno), Reporting::Nobody) | (Answer::Refuse(errno), _) => failure(errno),
+fn action(action: SeccompAction, reporting: Reporting) -> u32 {
+    match (action, reporting) {
+        (SeccompAction::Notify(_), Reporting::Supervisor) => libc::SECCOMP_RET_USER_NOTIF,
+        (SeccompAction::Notify(errno), Reporting::Silent) | (SeccompAction::Deny(errno), _) => {
+            failure(errno)
+        }
     }
 }
 

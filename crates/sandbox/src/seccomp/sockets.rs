@@ -5,12 +5,12 @@
 
 use carrel_domain::{Network, Tier};
 
-use super::Entry;
-use super::answer::Answer::{Explain, Refuse};
-use super::answer::Errno::{Eacces, Eafnosupport, Eperm, Eprotonosupport};
-use super::call::Call;
+use super::SyscallRule;
+use super::action::Errno::{Eacces, Eafnosupport, Eperm, Eprotonosupport};
+use super::action::SeccompAction::{Deny, Notify};
 use super::condition::Argument::{First, Second, Third};
 use super::condition::Condition;
+use super::syscall::Syscall;
 
 pub(super) const AF_UNIX: u64 = 1;
 pub(super) const AF_INET: u64 = 2;
@@ -32,7 +32,7 @@ const NO_NETWORK: &str = "The command has no network.";
 
 /// What a command may open.
 #[derive(Clone, Copy, Debug)]
-enum Reach {
+enum FileAccess {
     /// Pairs that are connected to each other.
     Pairs,
     /// Also named sockets of the local machine, and the list of interfaces.
@@ -41,67 +41,67 @@ enum Reach {
     Internet,
 }
 
-pub(super) fn entries(tier: Tier, network: Network) -> Vec<Entry> {
-    let mut entries = match reach(tier, network) {
-        Reach::Pairs => no_sockets(),
-        Reach::Local => [no_internet(), families()].concat(),
-        Reach::Internet => [plain_internet(), families()].concat(),
+pub(super) fn rules(tier: Tier, network: Network) -> Vec<SyscallRule> {
+    let mut rules = match access(tier, network) {
+        FileAccess::Pairs => no_sockets(),
+        FileAccess::Local => [no_internet(), families()].concat(),
+        FileAccess::Internet => [plain_internet(), families()].concat(),
     };
-    entries.push(Entry::new(
-        Call::Socketpair,
+    rules.push(SyscallRule::new(
+        Syscall::Socketpair,
         vec![Condition::none_of(First, &[AF_UNIX])],
-        Explain(Eafnosupport),
+        Notify(Eafnosupport),
         "Pairs of other families are where the kernel is weakest.",
     ));
-    entries
+    rules
 }
 
-fn reach(tier: Tier, network: Network) -> Reach {
+fn access(tier: Tier, network: Network) -> FileAccess {
     match (tier, network) {
         // A loopback of its own takes a namespace, which this tier does not have.
-        (Tier::Landlock, Network::None | Network::Loopback) => Reach::Pairs,
-        (Tier::Full, Network::None) => Reach::Local,
-        (Tier::Full, Network::Loopback) | (_, Network::Full) => Reach::Internet,
+        (Tier::Landlock, Network::None | Network::Loopback) => FileAccess::Pairs,
+        (Tier::Full, Network::None) => FileAccess::Local,
+        (Tier::Full, Network::Loopback) | (_, Network::Full) => FileAccess::Internet,
     }
 }
 
 /// Refuses every way to a socket that could name a peer. A pair of the datagram type is one, each
 /// end can send to any other name; the kernel takes a raw pair of the local family for the same.
-fn no_sockets() -> Vec<Entry> {
+fn no_sockets() -> Vec<SyscallRule> {
     let connected = [SOCK_STREAM, SOCK_SEQPACKET];
     vec![
-        Entry::new(
-            Call::Socket,
+        SyscallRule::new(
+            Syscall::Socket,
             vec![],
-            Explain(Eacces),
+            Notify(Eacces),
             "The command has no network, and only the lack of sockets keeps it from local services.",
         ),
-        Entry::new(
-            Call::Socketpair,
+        SyscallRule::new(
+            Syscall::Socketpair,
             vec![Condition::none_of(Second, &connected).under(SOCKET_TYPE)],
-            Explain(Eacces),
+            Notify(Eacces),
             "A datagram pair can send to any local service; the other types cannot.",
         ),
     ]
 }
 
-fn no_internet() -> Vec<Entry> {
-    vec![Entry::new(Call::Socket, vec![internet()], Explain(Eacces), NO_NETWORK)]
+fn no_internet() -> Vec<SyscallRule> {
+    vec![SyscallRule::new(Syscall::Socket, vec![internet()], Notify(Eacces), NO_NETWORK)]
 }
 
-fn plain_internet() -> Vec<Entry> {
+fn plain_internet() -> Vec<SyscallRule> {
     let cooked = [SOCK_STREAM, SOCK_DGRAM, SOCK_SEQPACKET];
     vec![
-        Entry::new(
-            Call::Socket,
+        SyscallRule::new(
+            Syscall::Socket,
             vec![internet(), Condition::none_of(Second, &cooked).under(SOCKET_TYPE)],
-            Explain(Eperm),
+            Notify(Eperm),
             "Raw packets can pretend to come from anyone.",
         ),
-        Entry::new(
-            Call::Socket,
+        SyscallRule::new(
+            Syscall::Socket,
             vec![internet(), Condition::none_of(Third, PROTOCOLS)],
-            Refuse(Eprotonosupport),
+            Deny(Eprotonosupport),
             "Landlock's rules for TCP do not cover its variants; programs fall back to TCP.",
         ),
     ]
@@ -112,21 +112,21 @@ fn internet() -> Condition {
 }
 
 /// Refuses address families that a command has no use for.
-fn families() -> Vec<Entry> {
+fn families() -> Vec<SyscallRule> {
     vec![
-        Entry::new(
-            Call::Socket,
+        SyscallRule::new(
+            Syscall::Socket,
             vec![Condition::none_of(First, &[AF_UNIX, AF_INET, AF_INET6, AF_NETLINK])],
-            Explain(Eafnosupport),
+            Notify(Eafnosupport),
             "Rarely used families are where the kernel is weakest, and some leave the machine.",
         ),
-        Entry::new(
-            Call::Socket,
+        SyscallRule::new(
+            Syscall::Socket,
             vec![
                 Condition::one_of(First, &[AF_NETLINK]),
                 Condition::none_of(Third, &[NETLINK_ROUTE]),
             ],
-            Explain(Eprotonosupport),
+            Notify(Eprotonosupport),
             "Of the kernel's own protocols only the one that lists interfaces is open.",
         ),
     ]

@@ -2,147 +2,152 @@
 
 use carrel_domain::{Network, Tier};
 
-use super::answer::Answer::{self, Explain, Refuse};
-use super::answer::Errno::{Enosys, Eopnotsupp, Eperm};
-use super::call::Call;
+use super::action::Errno::{Enosys, Eopnotsupp, Eperm};
+use super::action::SeccompAction::{self, Deny, Notify};
 use super::condition::Argument::{First, Second};
 use super::condition::{Condition, Test, Width};
-use super::{Entry, Filter, modes, sockets};
+use super::syscall::Syscall;
+use super::{SeccompFilter, SyscallRule, modes, sockets};
 
 /// Calls that are refused whatever their arguments, with the reason that they share.
 struct Row {
-    calls: &'static [Call],
-    answer: Answer,
+    calls: &'static [Syscall],
+    action: SeccompAction,
     reason: &'static str,
 }
 
 const ALWAYS: &[Row] = &[
     Row {
-        calls: &[Call::Setns],
-        answer: Explain(Eperm),
+        calls: &[Syscall::Setns],
+        action: Notify(Eperm),
         reason: "A command stays in the namespaces that it was given.",
     },
     Row {
         calls: &[
-            Call::Mount,
-            Call::Umount2,
-            Call::MountSetattr,
-            Call::MoveMount,
-            Call::OpenTree,
-            Call::OpenTreeAttr,
-            Call::Fsopen,
-            Call::Fsconfig,
-            Call::Fsmount,
-            Call::Fspick,
-            Call::PivotRoot,
-            Call::Chroot,
+            Syscall::Mount,
+            Syscall::Umount2,
+            Syscall::MountSetattr,
+            Syscall::MoveMount,
+            Syscall::OpenTree,
+            Syscall::OpenTreeAttr,
+            Syscall::Fsopen,
+            Syscall::Fsconfig,
+            Syscall::Fsmount,
+            Syscall::Fspick,
+            Syscall::PivotRoot,
+            Syscall::Chroot,
         ],
-        answer: Explain(Eperm),
+        action: Notify(Eperm),
         reason: "The tree of files that a command sees is made before it starts and stays so.",
     },
     Row {
         calls: &[
-            Call::Ptrace,
-            Call::ProcessVmReadv,
-            Call::ProcessVmWritev,
-            Call::Kcmp,
-            Call::PidfdGetfd,
+            Syscall::Ptrace,
+            Syscall::ProcessVmReadv,
+            Syscall::ProcessVmWritev,
+            Syscall::Kcmp,
+            Syscall::PidfdGetfd,
         ],
-        answer: Explain(Eperm),
+        action: Notify(Eperm),
         reason: "A process may not look into another one or take what it has open.",
     },
     Row {
-        calls: &[Call::Keyctl, Call::AddKey, Call::RequestKey],
-        answer: Explain(Eperm),
+        calls: &[Syscall::Keyctl, Syscall::AddKey, Syscall::RequestKey],
+        action: Notify(Eperm),
         reason: "Keyrings belong to the user, not to the workspace, and can hold credentials.",
     },
     Row {
-        calls: &[Call::Bpf, Call::PerfEventOpen, Call::Userfaultfd],
-        answer: Explain(Eperm),
+        calls: &[Syscall::Bpf, Syscall::PerfEventOpen, Syscall::Userfaultfd],
+        action: Notify(Eperm),
         reason: "Much of the kernel stands behind this call, and building software needs none.",
     },
     Row {
-        calls: &[Call::FanotifyInit],
-        answer: Explain(Eperm),
+        calls: &[Syscall::FanotifyInit],
+        action: Notify(Eperm),
         reason: "It watches whole file systems, also where paths are walled off; inotify is open.",
     },
     Row {
-        calls: &[Call::OpenByHandleAt],
-        answer: Explain(Eperm),
+        calls: &[Syscall::OpenByHandleAt],
+        action: Notify(Eperm),
         reason: "It opens a file without walking its path, past every wall that paths have.",
     },
     Row {
         calls: &[
-            Call::KexecLoad,
-            Call::KexecFileLoad,
-            Call::InitModule,
-            Call::FinitModule,
-            Call::DeleteModule,
-            Call::CreateModule,
+            Syscall::KexecLoad,
+            Syscall::KexecFileLoad,
+            Syscall::InitModule,
+            Syscall::FinitModule,
+            Syscall::DeleteModule,
+            Syscall::CreateModule,
         ],
-        answer: Explain(Eperm),
+        action: Notify(Eperm),
         reason: "The running kernel belongs to the operator of the machine.",
     },
     Row {
         calls: &[
-            Call::Reboot,
-            Call::Swapon,
-            Call::Swapoff,
-            Call::Acct,
-            Call::Quotactl,
-            Call::QuotactlFd,
-            Call::Nfsservctl,
-            Call::Iopl,
-            Call::Ioperm,
-            Call::Vhangup,
-            Call::Syslog,
-            Call::LookupDcookie,
+            Syscall::Reboot,
+            Syscall::Swapon,
+            Syscall::Swapoff,
+            Syscall::Acct,
+            Syscall::Quotactl,
+            Syscall::QuotactlFd,
+            Syscall::Nfsservctl,
+            Syscall::Iopl,
+            Syscall::Ioperm,
+            Syscall::Vhangup,
+            Syscall::Syslog,
+            Syscall::LookupDcookie,
         ],
-        answer: Explain(Eperm),
+        action: Notify(Eperm),
         reason: "The machine belongs to its operator.",
     },
     Row {
-        calls: &[Call::Settimeofday, Call::ClockSettime, Call::ClockAdjtime, Call::Adjtimex],
-        answer: Explain(Eperm),
+        calls: &[
+            Syscall::Settimeofday,
+            Syscall::ClockSettime,
+            Syscall::ClockAdjtime,
+            Syscall::Adjtimex,
+        ],
+        action: Notify(Eperm),
         reason: "The clock is shared with everything else on the machine.",
     },
     Row {
-        calls: &[Call::Sethostname, Call::Setdomainname],
-        answer: Explain(Eperm),
+        calls: &[Syscall::Sethostname, Syscall::Setdomainname],
+        action: Notify(Eperm),
         reason: "The host name is set before a command starts and stays so.",
     },
     Row {
-        calls: &[Call::ModifyLdt, Call::Uselib],
-        answer: Explain(Enosys),
+        calls: &[Syscall::ModifyLdt, Syscall::Uselib],
+        action: Notify(Enosys),
         reason: "A remnant that emulators of old systems use; kernels can be built without it.",
     },
-    Row { calls: &[Call::FileSetattr], answer: Explain(Eperm), reason: INODE_FLAGS },
+    Row { calls: &[Syscall::FileSetattr], action: Notify(Eperm), reason: INODE_FLAGS },
     Row {
-        calls: &[Call::Clone3],
-        answer: Refuse(Enosys),
+        calls: &[Syscall::Clone3],
+        action: Deny(Enosys),
         reason: "Its flags are in memory, out of sight; C libraries fall back to clone.",
     },
     Row {
-        calls: &[Call::Openat2],
-        answer: Refuse(Enosys),
+        calls: &[Syscall::Openat2],
+        action: Deny(Enosys),
         reason: "The mode of a file that it makes is in memory, out of sight, and may lend its owner; programs fall back to openat.",
     },
     Row {
-        calls: &[Call::IoUringSetup, Call::IoUringEnter, Call::IoUringRegister],
-        answer: Refuse(Enosys),
+        calls: &[Syscall::IoUringSetup, Syscall::IoUringEnter, Syscall::IoUringRegister],
+        action: Deny(Enosys),
         reason: "It makes calls that no filter sees; programs fall back to plain ones.",
     },
     Row {
-        calls: &[Call::IoSetup],
-        answer: Refuse(Enosys),
+        calls: &[Syscall::IoSetup],
+        action: Deny(Enosys),
         reason: "What it takes is short for the whole machine; programs fall back to plain calls.",
     },
     Row {
-        calls: &[Call::MemfdSecret],
-        answer: Refuse(Enosys),
+        calls: &[Syscall::MemfdSecret],
+        action: Deny(Enosys),
         reason: "Its memory cannot be swapped or sampled; programs fall back to plain memory.",
     },
-    Row { calls: &[Call::Fallocate], answer: Refuse(Eopnotsupp), reason: ALLOCATION },
+    Row { calls: &[Syscall::Fallocate], action: Deny(Eopnotsupp), reason: ALLOCATION },
 ];
 
 const INODE_FLAGS: &str =
@@ -179,55 +184,55 @@ const SECCOMP_FILTER_FLAG_NEW_LISTENER: u64 = 1 << 3;
 /// fixed address layout (`ADDR_NO_RANDOMIZE`, which debuggers set), and the question what is set.
 const PERSONALITIES: &[u64] = &[0, 8, 0x2_0000, 0x2_0008, 0x4_0000, 0x4_0008, 0xffff_ffff];
 
-impl Filter {
+impl SeccompFilter {
     /// Returns the filter for a command behind the given walls, with the given network.
     pub fn standard(tier: Tier, network: Network) -> Self {
-        let mut entries: Vec<Entry> = ALWAYS.iter().flat_map(Row::entries).collect();
-        entries.extend(processes(tier));
-        entries.extend(controls());
-        entries.extend(modes::entries());
-        entries.extend(sockets::entries(tier, network));
-        Self { entries, newest: Call::FileSetattr }
+        let mut rules: Vec<SyscallRule> = ALWAYS.iter().flat_map(Row::rules).collect();
+        rules.extend(processes(tier));
+        rules.extend(controls());
+        rules.extend(modes::rules());
+        rules.extend(sockets::rules(tier, network));
+        Self { rules, newest: Syscall::FileSetattr }
     }
 }
 
 impl Row {
-    fn entries(&self) -> impl Iterator<Item = Entry> {
-        self.calls.iter().map(|call| Entry::new(*call, vec![], self.answer, self.reason))
+    fn rules(&self) -> impl Iterator<Item = SyscallRule> {
+        self.calls.iter().map(|call| SyscallRule::new(*call, vec![], self.action, self.reason))
     }
 }
 
-impl Entry {
+impl SyscallRule {
     pub(super) fn new(
-        call: Call,
+        syscall: Syscall,
         conditions: Vec<Condition>,
-        answer: Answer,
+        action: SeccompAction,
         reason: &'static str,
     ) -> Self {
-        Self { call, conditions, answer, reason: reason.into() }
+        Self { syscall, conditions, action, reason: reason.into() }
     }
 
     /// Refuses a call with `EPERM`, and says so, under one condition.
-    fn explained(call: Call, condition: Condition, reason: &'static str) -> Self {
-        Self::new(call, vec![condition], Explain(Eperm), reason)
+    fn explained(syscall: Syscall, condition: Condition, reason: &'static str) -> Self {
+        Self::new(syscall, vec![condition], Notify(Eperm), reason)
     }
 }
 
 /// Refuses ways to make or change processes that reach beyond the command.
-fn processes(tier: Tier) -> Vec<Entry> {
-    let mut entries = vec![
-        Entry::explained(
-            Call::Clone,
+fn processes(tier: Tier) -> Vec<SyscallRule> {
+    let mut rules = vec![
+        SyscallRule::explained(
+            Syscall::Clone,
             Condition::any_bit(First, NEW_NAMESPACE),
             "A command stays in the namespaces that it was given.",
         ),
-        Entry::explained(
-            Call::Clone,
+        SyscallRule::explained(
+            Syscall::Clone,
             Condition::any_bit(First, CLONE_PARENT),
             "The process would be a child of Carrel's own, which does not expect it.",
         ),
-        Entry::explained(
-            Call::Unshare,
+        SyscallRule::explained(
+            Syscall::Unshare,
             Condition {
                 argument: First,
                 width: Width::Full64,
@@ -235,76 +240,93 @@ fn processes(tier: Tier) -> Vec<Entry> {
             },
             "A command stays in the namespaces that it was given.",
         ),
-        Entry::explained(
-            Call::Personality,
+        SyscallRule::explained(
+            Syscall::Personality,
             Condition::none_of(First, PERSONALITIES),
             "Other personalities weaken how memory is protected.",
         ),
-        Entry::explained(
-            Call::Seccomp,
+        SyscallRule::explained(
+            Syscall::Seccomp,
             Condition::any_bit(Second, SECCOMP_FILTER_FLAG_NEW_LISTENER),
             "Its listener would hear calls before Carrel's; filters without one are open.",
         ),
     ];
-    entries.push(Entry::explained(
-        Call::Fcntl,
+    rules.push(SyscallRule::explained(
+        Syscall::Fcntl,
         Condition::one_of(Second, &[F_SETLEASE]),
         "Whoever opens the file afterwards waits, those outside included.",
     ));
-    entries.push(Entry::explained(
-        Call::Prlimit64,
+    rules.push(SyscallRule::explained(
+        Syscall::Prlimit64,
         Condition::none_of(First, &[0]),
         "It could change the limits of Carrel's own processes; those of the caller are open.",
     ));
     match tier {
         Tier::Full => {}
-        Tier::Landlock => entries.extend(shared_with_the_user()),
+        Tier::Landlock => rules.extend(shared_with_the_user()),
     }
-    entries
+    rules
 }
 
 /// Refuses what reaches every process of the user where there are no namespaces: neither Landlock nor
 /// the kernel's own rules stand in its way.
-fn shared_with_the_user() -> Vec<Entry> {
+fn shared_with_the_user() -> Vec<SyscallRule> {
     let own = "It could slow down or hold up any process of the user; the caller's own, named as zero, is open.";
     let left = "It outlives the command and is shared with every process of the user.";
-    let scheduling =
-        [Call::SchedSetparam, Call::SchedSetscheduler, Call::SchedSetaffinity, Call::SchedSetattr];
+    let scheduling = [
+        Syscall::SchedSetparam,
+        Syscall::SchedSetscheduler,
+        Syscall::SchedSetaffinity,
+        Syscall::SchedSetattr,
+    ];
     let other = |call, kind| {
         let conditions = vec![Condition::one_of(First, &[kind]), Condition::none_of(Second, &[0])];
-        Entry::new(call, conditions, Explain(Eperm), own)
+        SyscallRule::new(call, conditions, Notify(Eperm), own)
     };
-    let named = scheduling.map(|call| Entry::explained(call, Condition::none_of(First, &[0]), own));
+    let named =
+        scheduling.map(|call| SyscallRule::explained(call, Condition::none_of(First, &[0]), own));
     let priorities = [
-        Entry::explained(Call::Setpriority, Condition::none_of(First, &[PRIO_PROCESS]), own),
-        other(Call::Setpriority, PRIO_PROCESS),
-        Entry::explained(Call::IoprioSet, Condition::none_of(First, &[IOPRIO_WHO_PROCESS]), own),
-        other(Call::IoprioSet, IOPRIO_WHO_PROCESS),
+        SyscallRule::explained(
+            Syscall::Setpriority,
+            Condition::none_of(First, &[PRIO_PROCESS]),
+            own,
+        ),
+        other(Syscall::Setpriority, PRIO_PROCESS),
+        SyscallRule::explained(
+            Syscall::IoprioSet,
+            Condition::none_of(First, &[IOPRIO_WHO_PROCESS]),
+            own,
+        ),
+        other(Syscall::IoprioSet, IOPRIO_WHO_PROCESS),
     ];
-    let objects = [Call::Shmget, Call::Semget, Call::Msgget, Call::MqOpen];
-    let objects = objects.map(|call| Entry::new(call, vec![], Explain(Eperm), left));
+    let objects = [Syscall::Shmget, Syscall::Semget, Syscall::Msgget, Syscall::MqOpen];
+    let objects = objects.map(|call| SyscallRule::new(call, vec![], Notify(Eperm), left));
     named.into_iter().chain(priorities).chain(objects).collect()
 }
 
 /// Refuses `ioctl` commands that act on more than the file they are made on.
-fn controls() -> Vec<Entry> {
+fn controls() -> Vec<SyscallRule> {
     let command = |commands: &[u64]| Condition::one_of(Second, commands);
     vec![
-        Entry::explained(
-            Call::Ioctl,
+        SyscallRule::explained(
+            Syscall::Ioctl,
             command(&[TIOCSTI, TIOCLINUX]),
             "It types into the terminal, whose reader may be outside.",
         ),
-        Entry::explained(
-            Call::Ioctl,
+        SyscallRule::explained(
+            Syscall::Ioctl,
             command(&[TIOCSETD]),
             "It loads rarely used parts of the kernel through a terminal.",
         ),
-        Entry::explained(Call::Ioctl, command(&[FS_IOC_SETFLAGS, FS_IOC_FSSETXATTR]), INODE_FLAGS),
-        Entry::new(
-            Call::Ioctl,
+        SyscallRule::explained(
+            Syscall::Ioctl,
+            command(&[FS_IOC_SETFLAGS, FS_IOC_FSSETXATTR]),
+            INODE_FLAGS,
+        ),
+        SyscallRule::new(
+            Syscall::Ioctl,
             vec![command(&[FS_IOC_RESVSP, FS_IOC_RESVSP64, FS_IOC_ZERO_RANGE])],
-            Refuse(Eopnotsupp),
+            Deny(Eopnotsupp),
             ALLOCATION,
         ),
     ]

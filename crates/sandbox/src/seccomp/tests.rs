@@ -9,10 +9,10 @@ mod programs;
 
 use carrel_domain::{Network, Tier};
 
-use super::Filter;
-use super::call::Architecture::{self, Aarch64, X86_64};
-use super::call::Call;
+use super::SeccompFilter;
 use super::program::Reporting;
+use super::syscall::Architecture::{self, Aarch64, X86_64};
+use super::syscall::Syscall;
 use interpreter::{Attempt, run};
 
 const ALLOW: u32 = libc::SECCOMP_RET_ALLOW;
@@ -28,29 +28,29 @@ fn refuse(errno: i32) -> u32 {
     libc::SECCOMP_RET_ERRNO | errno.cast_unsigned()
 }
 
-fn all_standard() -> impl Iterator<Item = (Architecture, Filter)> {
+fn all_standard() -> impl Iterator<Item = (Architecture, SeccompFilter)> {
     [X86_64, Aarch64].into_iter().flat_map(|architecture| {
         let filters = TIERS.into_iter().flat_map(move |tier| {
-            NETWORKS.into_iter().map(move |network| Filter::standard(tier, network))
+            NETWORKS.into_iter().map(move |network| SeccompFilter::standard(tier, network))
         });
         filters.map(move |filter| (architecture, filter))
     })
 }
 
 /// Runs a call by name on both architectures that have it; they have to agree.
-fn decide(filter: &Filter, call: Call, args: &[u64]) -> u32 {
+fn decide(filter: &SeccompFilter, syscall: Syscall, args: &[u64]) -> u32 {
     let decisions: Vec<u32> = [X86_64, Aarch64]
         .into_iter()
         .filter_map(|architecture| {
-            let attempt = Attempt::new(architecture, call.number(architecture)?, args);
+            let attempt = Attempt::new(architecture, syscall.number(architecture)?, args);
             Some(run(&filter.assemble_for(architecture, Reporting::Supervisor), &attempt))
         })
         .collect();
-    assert!(decisions.windows(2).all(|pair| pair[0] == pair[1]), "{call:?} {args:x?}");
+    assert!(decisions.windows(2).all(|pair| pair[0] == pair[1]), "{syscall:?} {args:x?}");
     decisions[0]
 }
 
-fn check(filter: &Filter, cases: &[(Call, &[u64], u32)]) {
+fn check(filter: &SeccompFilter, cases: &[(Syscall, &[u64], u32)]) {
     for (call, args, expected) in cases {
         let actual = decide(filter, *call, args);
         assert_eq!(actual, *expected, "{call:?} {args:x?} gives {actual:#x}");

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use carrel_domain::{Network, whole};
+use carrel_domain::{Network, json_integer};
 use schemars::JsonSchema;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{MapAccess, Visitor};
@@ -62,7 +62,7 @@ pub(crate) struct RawStep {
     #[schemars(length(max = MAX_TEXT_BYTES), regex(pattern = NO_NUL))]
     cwd: Option<String>,
     /// How many seconds the step may take, if the task leaves it that much.
-    #[serde(deserialize_with = "whole::optional", skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "json_integer::optional", skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = u64::MAX))]
     timeout: Option<u64>,
     /// What the step is, for people.

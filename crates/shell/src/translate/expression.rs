@@ -6,7 +6,7 @@ use tree_sitter::Node;
 
 use super::word::Builder;
 use super::{Newlines, Step, Translator};
-use crate::error::{NotUnderstood, Reason};
+use crate::error::{ParseError, Reason};
 use crate::quote;
 use crate::script::Command;
 
@@ -61,7 +61,7 @@ impl Translator<'_> {
         self.script.backticks.extend([node.start_byte(), node.end_byte() - 1]);
         // A shell removes one level of backslashes first, and so sees another text.
         if source.contains('\\') || self.quoted_expansions > 0 {
-            return Err(NotUnderstood::new(node.start_byte(), Reason::Quoting));
+            return Err(ParseError::new(node.start_byte(), Reason::Quoting));
         }
         self.outside_quotes(|this| this.substituted(node))
     }
@@ -114,6 +114,6 @@ impl Translator<'_> {
                     && !source.contains([' ', '\t', '\n', ';', '&', '\'', '"'])
             }
         };
-        if plain { Ok(()) } else { Err(NotUnderstood::new(node.start_byte(), Reason::Quoting)) }
+        if plain { Ok(()) } else { Err(ParseError::new(node.start_byte(), Reason::Quoting)) }
     }
 }

@@ -3,7 +3,7 @@
 use tree_sitter::Node;
 
 use super::{Newlines, Step, Translator};
-use crate::error::{NotUnderstood, Reason};
+use crate::error::{ParseError, Reason};
 use crate::script::{Cause, Command, Meaning, Operator, Redirection, Word};
 
 impl Translator<'_> {
@@ -106,14 +106,14 @@ impl Translator<'_> {
             let rest = text.get(offset + 1..).unwrap_or_default();
             // A shell joins continued lines before it looks for expansions and the delimiter.
             if c == '\n' && escaped {
-                return Err(NotUnderstood::new(start + offset, Reason::Spacing));
+                return Err(ParseError::new(start + offset, Reason::Spacing));
             }
             let active = c == '`' || c == '$' && rest.starts_with(['(', '{', '[']);
             if active && !escaped {
                 if c == '`' {
                     self.script.backticks.push(start + offset);
                 }
-                return Err(NotUnderstood::new(start + offset, Reason::Quoting));
+                return Err(ParseError::new(start + offset, Reason::Quoting));
             }
             escaped = c == '\\' && !escaped;
         }

@@ -3,7 +3,7 @@
 use tree_sitter::Node;
 
 use super::{Newlines, Step, Translator};
-use crate::error::{NotUnderstood, Reason, shortened};
+use crate::error::{ParseError, Reason, shortened};
 use crate::script::{Assignment, Command, Word};
 
 /// Words that mean something else to a shell where it expects a command.
@@ -161,7 +161,7 @@ fn check(command: &Command) -> Step {
     let reserved = first.is_bare() && RESERVED.contains(&first.source.as_str());
     if reserved || looks_like_assignment(&first.source) {
         let near = shortened(&first.source);
-        return Err(NotUnderstood::new(first.position, Reason::Syntax { near }));
+        return Err(ParseError::new(first.position, Reason::Syntax { near }));
     }
     Ok(())
 }

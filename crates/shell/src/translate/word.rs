@@ -3,7 +3,7 @@
 use tree_sitter::Node;
 
 use super::{Newlines, Step, Translator};
-use crate::error::{NotUnderstood, Reason};
+use crate::error::{ParseError, Reason};
 use crate::quote;
 use crate::script::{Cause, Meaning, Word};
 
@@ -75,11 +75,11 @@ impl Translator<'_> {
         if (ends(before) || before == Some('=')) && (ends(after) || continued) {
             return Ok(());
         }
-        Err(NotUnderstood::new(node.start_byte(), Reason::Spacing))
+        Err(ParseError::new(node.start_byte(), Reason::Spacing))
     }
 
     fn piece(&mut self, node: Node<'_>, builder: &mut Builder) -> Step {
-        let uncertain = || NotUnderstood::new(node.start_byte(), Reason::Quoting);
+        let uncertain = || ParseError::new(node.start_byte(), Reason::Quoting);
         match node.kind() {
             "concatenation" => self.concatenation(node, builder),
             "word" | "number" | "variable_name" | "test_operator" if node.child_count() == 0 => {
@@ -113,7 +113,7 @@ impl Translator<'_> {
         let mut end = node.start_byte();
         for child in self.children(node, Newlines::Refused)? {
             if child.start_byte() != end {
-                return Err(NotUnderstood::new(end, Reason::Spacing));
+                return Err(ParseError::new(end, Reason::Spacing));
             }
             end = child.end_byte();
             self.deeper(child, |this| this.piece(child, builder))?;
@@ -136,7 +136,7 @@ impl Translator<'_> {
             match c {
                 '\\' => match rest.next() {
                     Some(quoted) if quoted != '\n' => builder.text.push(quoted),
-                    _ => return Err(NotUnderstood::new(node.start_byte(), Reason::Quoting)),
+                    _ => return Err(ParseError::new(node.start_byte(), Reason::Quoting)),
                 },
                 '`' | '$' | '"' | '\'' | ' ' | '\t' | '\n' | ';' | '&' | '|' | '(' | ')' | '<'
                 | '>' => {
@@ -150,7 +150,7 @@ impl Translator<'_> {
 
     /// Adds a double-quoted piece, reading the text between its expansions from the source.
     pub(super) fn string(&mut self, node: Node<'_>, builder: &mut Builder) -> Step {
-        let uncertain = || NotUnderstood::new(node.start_byte(), Reason::Quoting);
+        let uncertain = || ParseError::new(node.start_byte(), Reason::Quoting);
         let source = self.source(node);
         if source.len() < 2 || !source.starts_with('"') || !source.ends_with('"') {
             return Err(uncertain());

@@ -1,11 +1,11 @@
 //! The options that stand between a wrapper and the command it runs.
 
 use super::computed;
-use crate::error::{NotUnderstood, Reason, shortened};
+use crate::error::{ParseError, Reason, shortened};
 use crate::script::{Command, Word};
 
 /// The options of a wrapper.
-pub(super) struct Options {
+pub(super) struct WrapperOptions {
     /// Letters that take no value.
     pub(super) plain: &'static str,
     /// Letters that take a value, attached or as the next word.
@@ -23,9 +23,9 @@ pub(super) type Given<'a> = (&'a str, Option<&'a Word>, &'a str);
 
 /// Reads the options of a command; returns them, and the words after them.
 pub(super) fn read<'a>(
-    options: &Options,
+    options: &WrapperOptions,
     command: &'a Command,
-) -> Result<(Vec<Given<'a>>, &'a [Word]), NotUnderstood> {
+) -> Result<(Vec<Given<'a>>, &'a [Word]), ParseError> {
     let mut given = Vec::new();
     let mut rest = command.arguments();
     while let Some((word, after)) = rest.split_first() {
@@ -50,20 +50,20 @@ pub(super) fn read<'a>(
     Ok((given, rest))
 }
 
-fn next_value<'a>(command: &Command, rest: &'a [Word]) -> Result<&'a Word, NotUnderstood> {
+fn next_value<'a>(command: &Command, rest: &'a [Word]) -> Result<&'a Word, ParseError> {
     let next = rest.first();
     next.filter(|next| !next.splits()).ok_or_else(|| computed(command, next))
 }
 
-fn unknown(command: &Command, word: &Word) -> NotUnderstood {
+fn unknown(command: &Command, word: &Word) -> ParseError {
     let wrapper = command.name().map(shortened).unwrap_or_default();
     let reason = Reason::WrapperOption { wrapper, option: shortened(&word.source) };
-    NotUnderstood::new(word.position, reason)
+    ParseError::new(word.position, reason)
 }
 
 /// Reads one word of options: the name of its last one, an attached value, and whether the value
 /// is the next word.
-fn one<'a>(options: &Options, text: &'a str) -> Option<(&'a str, &'a str, bool)> {
+fn one<'a>(options: &WrapperOptions, text: &'a str) -> Option<(&'a str, &'a str, bool)> {
     if let Some(long) = text.strip_prefix("--") {
         return match long.split_once('=') {
             Some((name, value)) => {

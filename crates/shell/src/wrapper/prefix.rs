@@ -1,16 +1,17 @@
 //! Wrappers that stand before the command they run: `env`, `timeout`, `xargs` and the like.
 
-use super::options::{Given, Options, read};
+use super::options::{Given, WrapperOptions, read};
 use super::{Inner, Looked, as_command, computed};
 use crate::script::{Assignment, Command, Meaning, Word};
 
-const NONE: Options = Options { plain: "", valued: "", attached: "", long: &[], long_valued: &[] };
+const NONE: WrapperOptions =
+    WrapperOptions { plain: "", valued: "", attached: "", long: &[], long_valued: &[] };
 
 /// The wrappers with their options and the number of words before the command.
-const WRAPPERS: [(&str, Options, usize); 11] = [
+const WRAPPERS: [(&str, WrapperOptions, usize); 11] = [
     (
         "env",
-        Options {
+        WrapperOptions {
             plain: "i0v",
             valued: "uC",
             long: &["ignore-environment", "null", "debug"],
@@ -21,7 +22,7 @@ const WRAPPERS: [(&str, Options, usize); 11] = [
     ),
     (
         "timeout",
-        Options {
+        WrapperOptions {
             plain: "vfp",
             valued: "sk",
             long: &["foreground", "preserve-status", "verbose"],
@@ -31,14 +32,22 @@ const WRAPPERS: [(&str, Options, usize); 11] = [
         1,
     ),
     // The old form `-5` is a plain option of digits.
-    ("nice", Options { plain: "0123456789", valued: "n", long_valued: &["adjustment"], ..NONE }, 0),
+    (
+        "nice",
+        WrapperOptions { plain: "0123456789", valued: "n", long_valued: &["adjustment"], ..NONE },
+        0,
+    ),
     ("nohup", NONE, 0),
-    ("stdbuf", Options { valued: "ioe", long_valued: &["input", "output", "error"], ..NONE }, 0),
-    ("time", Options { plain: "pvaq", valued: "fo", ..NONE }, 0),
-    ("command", Options { plain: "pvV", ..NONE }, 0),
+    (
+        "stdbuf",
+        WrapperOptions { valued: "ioe", long_valued: &["input", "output", "error"], ..NONE },
+        0,
+    ),
+    ("time", WrapperOptions { plain: "pvaq", valued: "fo", ..NONE }, 0),
+    ("command", WrapperOptions { plain: "pvV", ..NONE }, 0),
     ("builtin", NONE, 0),
-    ("exec", Options { plain: "cl", valued: "a", ..NONE }, 0),
-    ("setsid", Options { plain: "cfw", long: &["ctty", "fork", "wait"], ..NONE }, 0),
+    ("exec", WrapperOptions { plain: "cl", valued: "a", ..NONE }, 0),
+    ("setsid", WrapperOptions { plain: "cfw", long: &["ctty", "fork", "wait"], ..NONE }, 0),
     ("coproc", NONE, 0),
 ];
 
@@ -77,7 +86,7 @@ fn assigned(words: &[Word]) -> (Vec<Assignment>, &[Word]) {
     (assignments, rest)
 }
 
-const XARGS: Options = Options {
+const XARGS: WrapperOptions = WrapperOptions {
     plain: "0rtpxo",
     valued: "dEInPsaL",
     attached: "eil",

@@ -3,12 +3,12 @@
 use std::path::Path;
 
 use carrel_domain::{Code, Coded};
-use carrel_shell::arguments::{Escape, Place, check};
+use carrel_shell::arguments::{Escape, WorkingDirectory, check};
 
 use crate::WORKSPACE;
 
-fn place(directory: &str) -> Place<'_> {
-    Place { workspace: Path::new(WORKSPACE), directory: Path::new(directory) }
+fn place(directory: &str) -> WorkingDirectory<'_> {
+    WorkingDirectory { workspace: Path::new(WORKSPACE), directory: Path::new(directory) }
 }
 
 #[test]

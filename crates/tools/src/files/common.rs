@@ -7,7 +7,9 @@ use std::sync::Arc;
 use carrel_domain::Code;
 use carrel_edit::diff::{Diff, Options};
 use carrel_edit::{Content, Document};
-use carrel_fsroot::{AtomicFile, Durability, Error, Held, Metadata, Problem, Root, WriteOptions};
+use carrel_fsroot::{
+    AtomicFile, Durability, Error, Metadata, OpenedFile, Problem, Root, WriteOptions,
+};
 use carrel_workspace::{Amount, Runner, Writing};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -47,7 +49,7 @@ pub(crate) struct Loaded {
     pub(crate) metadata: Metadata,
     pub(crate) hash: ContentHash,
     pub(crate) key: FileKey,
-    /// Held, so that no file that takes its place can have its identity.
+    /// OpenedFile, so that no file that takes its place can have its identity.
     _file: File,
 }
 
@@ -108,7 +110,7 @@ impl WorkspaceFiles {
 
     /// Reads a whole file, for those who look at its contents later.
     pub(crate) fn open(&self, path: &Path) -> Result<Unhashed, Failure> {
-        let Held { bytes, metadata, file } = self.root().read_held(path, MAX_FILE_BYTES)?;
+        let OpenedFile { bytes, metadata, file } = self.root().read_opened(path, MAX_FILE_BYTES)?;
         Ok(Unhashed { bytes, metadata, key: self.key(path)?, file })
     }
 
@@ -203,7 +205,7 @@ impl WorkspaceFiles {
         self.check_later(path, bytes)?;
         let mut file = self.root().begin_write(path, options())?;
         file.append(bytes)?;
-        file.settle()?;
+        file.sync_contents()?;
         Ok(file)
     }
 

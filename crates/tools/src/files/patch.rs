@@ -221,7 +221,7 @@ fn stage(files: &WorkspaceFiles, before: &Before, after: &After) -> Result<Vec<S
         let options = WriteOptions { collision, new_mode: new.mode, ..WriteOptions::default() };
         let mut file = files.root().begin_write(path, options)?;
         file.append(&new.bytes)?;
-        file.settle()?;
+        file.sync_contents()?;
         if let (true, Some(mode)) = (exists, new.mode) {
             file.set_mode(mode)?;
         }

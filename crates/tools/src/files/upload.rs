@@ -110,7 +110,7 @@ impl Upload {
             self.files.check_masks(text, &shown)?;
         }
         if let Some(file) = &mut self.file {
-            file.settle()?;
+            file.sync_contents()?;
         }
         let files = self.files.clone();
         let _writing = files.writing()?;

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use carrel_domain::Code;
-use carrel_fsroot::{FileKind, Problem, Root, Step, Visit};
+use carrel_fsroot::{FileKind, Problem, Root, WalkControl, WalkEntry};
 
 use super::settings::{MAX_CONFIG_BYTES, is_plain};
 use crate::failure::Failure;
@@ -52,19 +52,19 @@ fn modules(files: &Root, top: &Path) -> Result<Vec<PathBuf>, Failure> {
     let mut found = Vec::new();
     let kept = top.join(".git/modules");
     if is_directory(files, &kept) {
-        let visit = |visit: &Visit<'_>| {
+        let visit = |visit: &WalkEntry<'_>| {
             let name = visit.path.file_name().unwrap_or_default();
             match () {
-                () if found.len() >= MAX_MODULES => return Ok(Step::Stop),
+                () if found.len() >= MAX_MODULES => return Ok(WalkControl::Stop),
                 () if name == "objects" || name == "refs" || name == "logs" => {
-                    return Ok(Step::Skip);
+                    return Ok(WalkControl::Skip);
                 }
                 () if name == "config" && visit.kind == FileKind::File => {
                     found.push(kept.join(visit.path));
                 }
                 () => {}
             }
-            Ok(Step::Continue)
+            Ok(WalkControl::Continue)
         };
         files.walk(&kept, visit, |_| Ok(()))?;
     }

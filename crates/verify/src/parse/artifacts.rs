@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use carrel_fsroot::{FileKind, Root, Step};
+use carrel_fsroot::{FileKind, Root, WalkControl};
 
 use crate::document::matches;
 use crate::parse::context::ArtifactFile;
@@ -54,11 +54,11 @@ fn collect(
         Path::new(directory),
         |visit| {
             if found.len() >= MAX_ARTIFACTS {
-                return Ok(Step::Stop);
+                return Ok(WalkControl::Stop);
             }
-            let Some(path) = visit.path.to_str() else { return Ok(Step::Skip) };
+            let Some(path) = visit.path.to_str() else { return Ok(WalkControl::Skip) };
             if SKIPPED.contains(&paths::name(path)) {
-                return Ok(Step::Skip);
+                return Ok(WalkControl::Skip);
             }
             let fresh = || {
                 visit
@@ -73,7 +73,7 @@ fn collect(
                     found.push(ArtifactFile { name, contents });
                 }
             }
-            Ok(Step::Continue)
+            Ok(WalkControl::Continue)
         },
         |_| Ok(()),
     );

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use carrel_fsroot::{FileKind, Root, Step};
+use carrel_fsroot::{FileKind, Root, WalkControl};
 
 use crate::error::Error;
 
@@ -27,13 +27,13 @@ pub(super) fn repositories(workspace: &Root) -> Result<Vec<Found>, Error> {
         Path::new("."),
         |visit| {
             if visit.path.file_name().is_none_or(|name| name != ".git") {
-                return Ok(Step::Continue);
+                return Ok(WalkControl::Continue);
             }
             if entries.len() >= MAX_REPOSITORIES {
-                return Ok(Step::Stop);
+                return Ok(WalkControl::Stop);
             }
             entries.push(visit.path.to_owned());
-            Ok(Step::Skip)
+            Ok(WalkControl::Skip)
         },
         |error| {
             unseen.push(Found::unseen(error.path().to_owned(), "it cannot be read"));

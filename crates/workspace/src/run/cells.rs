@@ -8,7 +8,7 @@ use carrel_config::TierChoice;
 use carrel_domain::{Network, Tier, WorkspaceAccess};
 use carrel_exec::{Cell, CellError, Directory, Spawner};
 use carrel_fsroot::Root;
-use carrel_sandbox::{Host, Identity, Owner, Plan, Policy, Repository, UserRange};
+use carrel_sandbox::{CommandUser, GitDirectory, Host, Owner, Plan, Policy, UserRange};
 use tracing::{debug, warn};
 
 use super::desk::Desk;
@@ -198,7 +198,7 @@ impl Cells {
             workspace: desk.path().to_owned(),
             access: WorkspaceAccess::ReadWrite,
             network: Network::None,
-            repository: Repository::Absent,
+            repository: GitDirectory::Absent,
             grants: Grants::default(),
         };
         let room = Arc::new(self.make_in(inner, desk, &key, tier).await?);
@@ -218,9 +218,11 @@ impl Cells {
             (TierChoice::Only(tier), _) => self.make_in(inner, desk, key, tier).await?,
             (TierChoice::Auto, Some(_)) => self.make_in(inner, desk, key, Tier::Landlock).await?,
             (TierChoice::Auto, None) => match self.make_in(inner, desk, key, Tier::Full).await {
-                Err(RunError::Cell(CellError::Refused(failure))) if failure.is_about_the_tier() => {
+                Err(RunError::Cell(CellError::Refused(failure)))
+                    if failure.is_tier_limitation() =>
+                {
                     warn!(%failure, "tier `full` cannot be had here, using tier `landlock`");
-                    if failure.is_about_the_host() {
+                    if failure.is_host_limitation() {
                         self.refused.get_or_init(|| failure.to_string());
                     }
                     let made = self.make_in(inner, desk, key, Tier::Landlock).await;
@@ -292,9 +294,9 @@ impl Room {
 
     /// Returns who the command's own files belong to, if that is not Carrel's own user.
     fn owner(&self) -> Option<Owner> {
-        match self.plan.identity {
-            Identity::Other(owner) => Some(owner),
-            Identity::Server(_) | Identity::Own { .. } => None,
+        match self.plan.run_as {
+            CommandUser::WorkspaceOwner(owner) => Some(owner),
+            CommandUser::Server(_) | CommandUser::Mapped { .. } => None,
         }
     }
 }
@@ -314,8 +316,8 @@ impl Inner {
         }
         if tier == Tier::Full && missing(Feature::UserNamespaces) {
             let errno = rustix::io::Errno::PERM.raw_os_error();
-            let step = carrel_sandbox::Step::UserNamespace;
-            let failure = carrel_sandbox::Failure { step, object: None, errno };
+            let step = carrel_sandbox::SetupStep::UserNamespace;
+            let failure = carrel_sandbox::SetupError { step, object: None, errno };
             return Err(RunError::Cell(CellError::Refused(failure)));
         }
         Ok(())
@@ -336,7 +338,7 @@ impl Inner {
             workspace: key.workspace.clone(),
             owner,
             access: key.access,
-            repository: key.repository,
+            git_directory: key.repository,
             scratch: scratch.to_owned(),
             readable: readable.filter_map(granted).collect(),
             writable: writable.filter_map(granted).collect(),

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use carrel_fsroot::{FileKind, Root};
-use carrel_sandbox::Repository;
+use carrel_sandbox::GitDirectory;
 
 use super::error::RunError;
 use super::scratch::ScratchHome;
@@ -219,15 +219,15 @@ impl Desk {
     }
 
     /// Looks what is at the top under the name of a repository.
-    pub(super) fn repository(&self) -> Repository {
+    pub(super) fn repository(&self) -> GitDirectory {
         let is_directory = |path: &str| {
             let found = self.directory.link_metadata(Path::new(path));
             found.is_ok_and(|metadata| metadata.kind == FileKind::Directory)
         };
         match (is_directory(".git"), is_directory(".git/hooks")) {
-            (false, _) => Repository::Absent,
-            (true, false) => Repository::WithoutHooks,
-            (true, true) => Repository::WithHooks,
+            (false, _) => GitDirectory::Absent,
+            (true, false) => GitDirectory::WithoutHooks,
+            (true, true) => GitDirectory::WithHooks,
         }
     }
 

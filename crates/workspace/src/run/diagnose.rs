@@ -66,7 +66,7 @@ pub async fn diagnose(runner: &Runner, state: &Path) -> Result<Diagnosis, RunErr
         landlock_abi: runner.inner.host.landlock,
         tier,
         layers: layers(runner, &full, &landlock),
-        guarantees: guarantees.unwrap_or_else(carrel_sandbox::without_walls),
+        guarantees: guarantees.unwrap_or_else(carrel_sandbox::without_sandbox),
     })
 }
 

@@ -2,7 +2,7 @@
 
 use carrel_domain::{ByteSize, ResourceLimits, Tier};
 use carrel_exec::{Limits, Watch};
-use carrel_sandbox::Grouped;
+use carrel_sandbox::CgroupLimits;
 
 use super::cells::Walled;
 use super::desk::Desk;
@@ -12,7 +12,7 @@ pub(super) fn per_process(
     limits: &ResourceLimits,
     desk: &Desk,
     walled: &Walled,
-    grouped: Grouped,
+    grouped: CgroupLimits,
 ) -> Limits {
     Limits {
         data: (!grouped.memory).then_some(limits.memory),
@@ -32,7 +32,7 @@ pub(super) fn together(
     limits: &ResourceLimits,
     desk: &Desk,
     walled: &Walled,
-    grouped: Grouped,
+    grouped: CgroupLimits,
 ) -> Watch {
     Watch {
         disk: desk.quota().map(|_| room(desk)),

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use carrel_domain::ResourceLimits;
 use carrel_exec::{End, Excess, GroupReport, Outcome, Output};
-use carrel_sandbox::{Denial, Guarantee, Situation};
+use carrel_sandbox::{Denial, DenialContext, Guarantee};
 use serde::Serialize;
 
 use super::artifacts::Artifacts;
@@ -76,7 +76,7 @@ pub(super) struct Over {
 impl Walls {
     /// No walls: nothing is promised.
     pub fn none() -> Self {
-        Self { tier: None, guarantees: carrel_sandbox::without_walls() }
+        Self { tier: None, guarantees: carrel_sandbox::without_sandbox() }
     }
 }
 
@@ -115,11 +115,11 @@ impl Inner {
         outcome: &Outcome,
     ) -> Vec<Denial> {
         let Some(plan) = walled.plan() else { return Vec::new() };
-        let situation = Situation {
+        let situation = DenialContext {
             directory: &request.directory,
             root: desk.root(),
             limits: request.limits(&self.options.policy),
-            grouped: self.groups().grouped(),
+            cgroup: self.groups().grouped(),
         };
         // With both streams in one, or a terminal, messages are among the rest.
         let messages = match request.output {

@@ -157,7 +157,8 @@ impl RunRequest {
         }
         if let CommandForm::Argv(argv) = &self.form {
             let words: Vec<_> = argv.iter().map(|word| word.to_string_lossy()).collect();
-            let place = arguments::Place { workspace: desk.path(), directory: &self.directory };
+            let place =
+                arguments::WorkingDirectory { workspace: desk.path(), directory: &self.directory };
             arguments::check(&words, &place)?;
         }
         Ok(())

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use carrel_domain::{Network, WorkspaceAccess};
-use carrel_sandbox::Repository;
+use carrel_sandbox::GitDirectory;
 use tokio::sync::OnceCell;
 
 use super::cells::Room;
@@ -24,7 +24,7 @@ pub(super) struct Key {
     pub(super) workspace: PathBuf,
     pub(super) access: WorkspaceAccess,
     pub(super) network: Network,
-    pub(super) repository: Repository,
+    pub(super) repository: GitDirectory,
     pub(super) grants: Grants,
 }
 

@@ -1,7 +1,7 @@
 use carrel_domain::{Network, Tier, WorkspaceAccess};
 use pretty_assertions::assert_eq;
 
-use super::{check, host, inferred, plan, policy, situation};
+use super::{check, context, host, inferred, plan, policy};
 use crate::denial::{Certainty, Denial, explain};
 use crate::plan::Plan;
 use crate::policy::Policy;
@@ -212,7 +212,7 @@ fn no_line_is_suggested_for_what_must_stay_shut() {
 
 #[test]
 fn a_workspace_named_by_an_operator_has_neighbours_that_can_be_shared() {
-    let alone = crate::denial::Situation { root: None, ..situation() };
+    let alone = crate::denial::DenialContext { root: None, ..context() };
     let message = "cat: /srv/root/other/file: No such file or directory";
     let found = explain(&plan(Tier::Full, Network::None), &[], message, alone);
     assert_eq!(found[0].allow.as_deref(), Some(r#"readable = ["/srv/root/other/file"]"#));
@@ -245,7 +245,7 @@ fn the_hooks_of_a_repository_stay() {
     let full = plan(Tier::Full, Network::None);
     let hook = "/srv/root/ws/.git/hooks/pre-commit";
     let from_the_top = |stderr: &str| {
-        let top = crate::denial::Situation { directory: "".as_ref(), ..situation() };
+        let top = crate::denial::DenialContext { directory: "".as_ref(), ..context() };
         explain(&full, &[], stderr, top)
     };
     let denial = |rule: &str, object: &str, errno: &str, hint: &str| Denial {

@@ -1,9 +1,9 @@
 use carrel_domain::{ByteSize, Network, ResourceLimits, Tier};
 use pretty_assertions::assert_eq;
 
-use super::{check, line, plan, situation};
-use crate::denial::{Situation, explain};
-use crate::guarantee::Grouped;
+use super::{check, context, line, plan};
+use crate::denial::{DenialContext, explain};
+use crate::guarantee::CgroupLimits;
 
 const MEMORY: &str = r#"limit: memory | 2GiB | ENOMEM | limits.memory = "4GiB""#;
 const PROCESSES: &str = "limit: processes | 256 | EAGAIN | limits.processes = 512";
@@ -54,8 +54,8 @@ fn processes_are_limited_only_where_something_counts_them() {
     let message = "bash: fork: retry: Resource temporarily unavailable";
     let landlock = plan(Tier::Landlock, Network::None);
     let with = |processes| {
-        let grouped = Grouped { memory: false, processes };
-        let denials = explain(&landlock, &[], message, Situation { grouped, ..situation() });
+        let cgroup = CgroupLimits { memory: false, processes };
+        let denials = explain(&landlock, &[], message, DenialContext { cgroup, ..context() });
         denials.iter().map(line).collect::<Vec<_>>()
     };
     assert_eq!((with(false), with(true)), (vec![], vec![PROCESSES.to_owned()]));
@@ -72,7 +72,7 @@ fn a_limit_is_raised_no_further_than_a_policy_can() {
         (u64::MAX, "limit: memory | 16384PiB | ENOMEM | -"),
     ] {
         let limits = ResourceLimits { memory: ByteSize::bytes(bytes), ..Default::default() };
-        let found = explain(&plan, &[], "MemoryError", Situation { limits, ..situation() });
+        let found = explain(&plan, &[], "MemoryError", DenialContext { limits, ..context() });
         let found: Vec<_> = found.iter().map(line).collect();
         let expected = expected.replace("16384PiB", "16777216TiB");
         assert_eq!(found, [expected]);

@@ -1,7 +1,7 @@
 use carrel_domain::{Network, Tier};
 use pretty_assertions::assert_eq;
 
-use super::{check, plan, situation};
+use super::{check, context, plan};
 use crate::denial::{Certainty, Denial, explain};
 
 const MESSAGES: [(&str, &str, &str); 16] = [
@@ -71,7 +71,7 @@ const MESSAGES: [(&str, &str, &str); 16] = [
 fn failures_for_lack_of_network_name_the_line_and_the_field() {
     for network in [Network::None, Network::Loopback] {
         for (message, host, errno) in MESSAGES {
-            let found = explain(&plan(Tier::Full, network), &[], message, situation());
+            let found = explain(&plan(Tier::Full, network), &[], message, context());
             let expected = Denial {
                 rule: format!("network: {network}"),
                 object: host.to_owned(),
@@ -90,7 +90,7 @@ fn with_the_hosts_network_they_are_somebody_elses_affair() {
     for tier in [Tier::Full, Tier::Landlock] {
         let plan = plan(tier, Network::Full);
         for (message, ..) in MESSAGES {
-            assert_eq!(explain(&plan, &[], message, situation()), [], "{message}");
+            assert_eq!(explain(&plan, &[], message, context()), [], "{message}");
         }
     }
 }

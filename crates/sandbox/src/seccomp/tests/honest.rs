@@ -2,9 +2,9 @@
 
 use super::interpreter::{Attempt, run};
 use super::{ALLOW, NETWORKS, TIERS};
-use crate::seccomp::Filter;
-use crate::seccomp::call::Architecture;
+use crate::seccomp::SeccompFilter;
 use crate::seccomp::program::Reporting;
+use crate::seccomp::syscall::Architecture;
 
 /// Calls that compilers, interpreters, databases and shells make.
 const HONEST: &[libc::c_long] = &[
@@ -103,7 +103,7 @@ fn calls_that_honest_programs_make_are_allowed() {
     let args = [1, 1];
     for network in NETWORKS {
         for tier in TIERS {
-            let program = Filter::standard(tier, network).assemble(Reporting::Supervisor);
+            let program = SeccompFilter::standard(tier, network).assemble(Reporting::Supervisor);
             for number in HONEST {
                 let plain = [
                     libc::SYS_prlimit64,

@@ -2,9 +2,9 @@
 
 use libc::sock_filter;
 
-use crate::seccomp::call::Architecture;
 use crate::seccomp::instruction::halves;
-use crate::seccomp::program::Program;
+use crate::seccomp::program::BpfProgram;
+use crate::seccomp::syscall::Architecture;
 
 /// A call as a program sees it.
 #[derive(Clone, Copy, Debug)]
@@ -36,7 +36,7 @@ impl Attempt {
 }
 
 /// Returns the action that the program decides on.
-pub(super) fn run(program: &Program, attempt: &Attempt) -> u32 {
+pub(super) fn run(program: &BpfProgram, attempt: &Attempt) -> u32 {
     let (mut at, mut loaded) = (0, 0);
     loop {
         let sock_filter { code, jt, jf, k } = program.instructions[at];

@@ -15,10 +15,10 @@ use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
 use tempfile::TempDir;
 
-use crate::seccomp::{Filter, Listener, Refused, Reporting};
+use crate::seccomp::{DeniedCall, Listener, Reporting, SeccompFilter};
 
 /// Puts the filter on the calling thread.
-fn confine(filter: &Filter, reporting: Reporting) -> Option<Listener> {
+fn confine(filter: &SeccompFilter, reporting: Reporting) -> Option<Listener> {
     rustix::thread::set_no_new_privs(true).unwrap();
     filter.assemble(reporting).install().unwrap()
 }
@@ -31,7 +31,10 @@ fn wait(listener: &Listener) -> bool {
 }
 
 /// Runs something under a filter, and returns what came of it and what was reported.
-fn watched<T: Send>(filter: &Filter, run: impl FnOnce() -> T + Send) -> (T, Vec<Refused>) {
+fn watched<T: Send>(
+    filter: &SeccompFilter,
+    run: impl FnOnce() -> T + Send,
+) -> (T, Vec<DeniedCall>) {
     thread::scope(|scope| {
         let (sender, listeners) = mpsc::channel();
         let confined = scope.spawn(move || {
@@ -41,15 +44,15 @@ fn watched<T: Send>(filter: &Filter, run: impl FnOnce() -> T + Send) -> (T, Vec<
         let mut listener = listeners.recv().unwrap();
         let mut refused = vec![];
         while wait(&listener) {
-            refused.extend(listener.answer(filter).unwrap());
+            refused.extend(listener.deny_pending(filter).unwrap());
         }
         (confined.join().unwrap(), refused)
     })
 }
 
-fn refused(call: &str, detail: Option<&str>, errno: Errno, pid: u32) -> Refused {
+fn refused(call: &str, detail: Option<&str>, errno: Errno, pid: u32) -> DeniedCall {
     let (call, detail) = (call.to_owned(), detail.map(str::to_owned));
-    Refused { call, detail, errno: errno.raw_os_error(), pid }
+    DeniedCall { call, detail, errno: errno.raw_os_error(), pid }
 }
 
 fn own_thread() -> u32 {
@@ -75,7 +78,7 @@ fn scratch_file() -> (TempDir, std::path::PathBuf) {
 #[test]
 fn explained_refusals_are_reported_exactly_and_plain_ones_are_not() {
     let (_directory, file) = scratch_file();
-    let filter = Filter::standard(Tier::Full, Network::None);
+    let filter = SeccompFilter::standard(Tier::Full, Network::None);
     let ((errnos, pid), reports) = watched(&filter, || {
         let open = rustix::fs::open(&file, rustix::fs::OFlags::RDWR, Mode::empty()).unwrap();
         let node = file.with_extension("null");
@@ -119,9 +122,9 @@ fn explained_refusals_are_reported_exactly_and_plain_ones_are_not() {
 
 #[test]
 fn without_a_listener_the_caller_is_told_the_same() {
-    let filter = Filter::standard(Tier::Landlock, Network::None);
+    let filter = SeccompFilter::standard(Tier::Landlock, Network::None);
     let confined = thread::spawn(move || {
-        assert!(confine(&filter, Reporting::Nobody).is_none());
+        assert!(confine(&filter, Reporting::Silent).is_none());
         (socket(AddressFamily::UNIX, SocketType::STREAM), rustix::process::chroot("/").unwrap_err())
     });
     assert_eq!(confined.join().unwrap(), (Errno::ACCESS, Errno::PERM));
@@ -134,7 +137,7 @@ fn a_thread_that_kept_its_privileges_is_told_to_give_them_up() {
         eprintln!("skipped: whoever runs the tests has given up privileges already");
         return;
     }
-    let program = Filter::standard(Tier::Full, Network::None).assemble(Reporting::Nobody);
+    let program = SeccompFilter::standard(Tier::Full, Network::None).assemble(Reporting::Silent);
     let error = thread::spawn(move || program.install().unwrap_err()).join().unwrap();
     assert_eq!(error.to_string(), "a system call filter needs no_new_privs to be set first");
 }
@@ -142,7 +145,7 @@ fn a_thread_that_kept_its_privileges_is_told_to_give_them_up() {
 #[test]
 fn programs_that_a_confined_thread_starts_are_confined() {
     let (_directory, file) = scratch_file();
-    let filter = Filter::standard(Tier::Full, Network::None);
+    let filter = SeccompFilter::standard(Tier::Full, Network::None);
     let ((pid, status), reports) = watched(&filter, || {
         let mut child = chmod_program(&file);
         (child.id(), child.wait().unwrap())
@@ -155,9 +158,9 @@ fn programs_that_a_confined_thread_starts_are_confined() {
 
 /// Starts a program that waits for an answer under the standard filter, and hands over its
 /// listener. The thread that started it stays, confined, until `act` is done.
-fn with_a_waiting_caller(act: impl FnOnce(&mut Listener, &Filter, Child)) {
+fn with_a_waiting_caller(act: impl FnOnce(&mut Listener, &SeccompFilter, Child)) {
     let (_directory, file) = scratch_file();
-    let filter = Filter::standard(Tier::Full, Network::None);
+    let filter = SeccompFilter::standard(Tier::Full, Network::None);
     thread::scope(|scope| {
         let (sender, started) = mpsc::channel();
         let (finish, finished) = mpsc::channel::<()>();
@@ -185,8 +188,8 @@ fn kill(mut child: Child) {
 fn a_killed_caller_is_no_refusal_and_does_not_block() {
     with_a_waiting_caller(|listener, filter, child| {
         kill(child);
-        assert_eq!(listener.answer(filter).unwrap(), None);
-        assert_eq!(listener.answer(filter).unwrap(), None);
+        assert_eq!(listener.deny_pending(filter).unwrap(), None);
+        assert_eq!(listener.deny_pending(filter).unwrap(), None);
     });
 }
 
@@ -213,7 +216,7 @@ fn a_listener_can_be_sent_as_a_descriptor() {
     with_a_waiting_caller(|listener, filter, mut child| {
         let descriptor = listener.as_fd().try_clone_to_owned().unwrap();
         let mut received = Listener::from(descriptor);
-        let refused = received.answer(filter).unwrap().unwrap();
+        let refused = received.deny_pending(filter).unwrap().unwrap();
         assert_eq!(refused.detail.as_deref(), Some("mode 4755"));
         assert_eq!(child.wait().unwrap().code(), Some(1));
     });
@@ -225,7 +228,7 @@ fn copying_and_unpacking_work_under_the_filter() {
     let (directory, file) = scratch_file();
     let script = r#"set -e; cd "$1"; mkdir -p a/b; echo text > a/b/c; chmod 755 a/b/c; ln -s c a/b/d
         cp -a a copy; tar cf a.tar a; mkdir out; tar xpf a.tar -C out; diff -r a out/a"#;
-    let filter = Filter::standard(Tier::Full, Network::None);
+    let filter = SeccompFilter::standard(Tier::Full, Network::None);
     let (status, reports) = watched(&filter, || {
         let words = ["-c", script, "sh", file.parent().unwrap().to_str().unwrap()];
         Command::new("sh").args(words).status().unwrap()

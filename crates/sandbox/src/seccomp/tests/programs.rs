@@ -4,20 +4,20 @@ use carrel_domain::{Network, Tier};
 
 use super::interpreter::{Attempt, run};
 use super::{ALLOW, EXPLAIN, HIGH, all_standard, check, decide, refuse};
-use crate::seccomp::answer::{Answer, Errno};
-use crate::seccomp::call::{Architecture, Call};
+use crate::seccomp::action::{Errno, SeccompAction};
 use crate::seccomp::condition::{Argument, Condition, Test, Width};
 use crate::seccomp::program::Reporting;
-use crate::seccomp::{Entry, Filter};
+use crate::seccomp::syscall::{Architecture, Syscall};
+use crate::seccomp::{SeccompFilter, SyscallRule};
 
 /// As many instructions as the kernel takes.
 const MOST_INSTRUCTIONS: usize = 4096;
 
 /// Arguments for which one entry holds: for each condition, a value that fits it.
-fn arguments_for(entry: &Entry) -> [u64; 6] {
+fn arguments_for(rule: &SyscallRule) -> [u64; 6] {
     // An argument that no condition is about is one: the plainest family and type of a socket.
     let mut args = [1; 6];
-    for Condition { argument, test, .. } in &entry.conditions {
+    for Condition { argument, test, .. } in &rule.conditions {
         args[argument.index()] = match test {
             Test::AnyBit(bits) => *bits,
             Test::OneOf { values, .. } => values[values.len() - 1],
@@ -33,18 +33,18 @@ fn arguments_for(entry: &Entry) -> [u64; 6] {
 fn every_entry_decides_some_call() {
     for (architecture, filter) in all_standard() {
         let program = filter.assemble_for(architecture, Reporting::Supervisor);
-        let silent = filter.assemble_for(architecture, Reporting::Nobody);
-        for entry in &filter.entries {
-            let Some(number) = entry.call.number(architecture) else { continue };
-            let attempt = Attempt::new(architecture, number, &arguments_for(entry));
-            assert_eq!(filter.entry_for(architecture, number, &attempt.args), Some(entry));
-            let plain = refuse(entry.answer.errno().number().into());
-            let expected = match entry.answer {
-                Answer::Refuse(_) => plain,
-                Answer::Explain(_) => EXPLAIN,
+        let silent = filter.assemble_for(architecture, Reporting::Silent);
+        for rule in &filter.rules {
+            let Some(number) = rule.syscall.number(architecture) else { continue };
+            let attempt = Attempt::new(architecture, number, &arguments_for(rule));
+            assert_eq!(filter.rule_for(architecture, number, &attempt.args), Some(rule));
+            let plain = refuse(rule.action.errno().number().into());
+            let expected = match rule.action {
+                SeccompAction::Deny(_) => plain,
+                SeccompAction::Notify(_) => EXPLAIN,
             };
-            assert_eq!(run(&program, &attempt), expected, "{entry}");
-            assert_eq!(run(&silent, &attempt), plain, "{entry}");
+            assert_eq!(run(&program, &attempt), expected, "{rule}");
+            assert_eq!(run(&silent, &attempt), plain, "{rule}");
         }
     }
 }
@@ -52,14 +52,14 @@ fn every_entry_decides_some_call() {
 #[test]
 fn the_program_decides_as_the_table_does() {
     for (architecture, filter) in all_standard() {
-        let program = filter.assemble_for(architecture, Reporting::Nobody);
+        let program = filter.assemble_for(architecture, Reporting::Silent);
         assert!(program.instructions.len() <= MOST_INSTRUCTIONS);
         for number in 0..=469 {
             for args in telling_arguments(&filter, architecture, number) {
                 let attempt = Attempt::new(architecture, number, &args);
-                let entry = filter.entry_for(architecture, number, &attempt.args);
+                let rule = filter.rule_for(architecture, number, &attempt.args);
                 let expected =
-                    entry.map_or(ALLOW, |entry| refuse(entry.answer.errno().number().into()));
+                    rule.map_or(ALLOW, |rule| refuse(rule.action.errno().number().into()));
                 assert_eq!(run(&program, &attempt), expected, "{number} {args:x?}");
             }
         }
@@ -67,10 +67,15 @@ fn the_program_decides_as_the_table_does() {
 }
 
 /// Every combination of the first five arguments near the values that entries compare with.
-fn telling_arguments(filter: &Filter, architecture: Architecture, number: u32) -> Vec<[u64; 5]> {
+fn telling_arguments(
+    filter: &SeccompFilter,
+    architecture: Architecture,
+    number: u32,
+) -> Vec<[u64; 5]> {
     let mut choices = [const { Vec::new() }; 5].map(|_: Vec<u64>| vec![0]);
-    let entries = filter.entries.iter().filter(|e| e.call.number(architecture) == Some(number));
-    for Condition { argument, test, .. } in entries.flat_map(|entry| &entry.conditions) {
+    let rules =
+        filter.rules.iter().filter(|rule| rule.syscall.number(architecture) == Some(number));
+    for Condition { argument, test, .. } in rules.flat_map(|rule| &rule.conditions) {
         let values = match test {
             Test::AnyBit(bits) => vec![*bits, !bits, bits & bits.wrapping_neg()],
             Test::OneOf { values, .. } | Test::NoneOf { values, .. } => values.clone(),
@@ -110,17 +115,17 @@ fn whole_registers_are_compared_in_both_halves() {
     ];
     for test in tests {
         let condition = Condition { argument: Argument::Sixth, width: Width::Full64, test };
-        let entry = Entry::new(
-            Call::Mount,
+        let rule = SyscallRule::new(
+            Syscall::Mount,
             vec![condition.clone()],
-            Answer::Refuse(Errno::Eperm),
+            SeccompAction::Deny(Errno::Eperm),
             "A test.",
         );
-        let filter = Filter { entries: vec![entry], newest: Call::FileSetattr };
+        let filter = SeccompFilter { rules: vec![rule], newest: Syscall::FileSetattr };
         for value in [0, 1, 7, 7 << 32, seven, seven | 1 << 63, seven | 16, 1 << 40, 8] {
             let args = [0, 0, 0, 0, 0, value];
             let expected = if condition.holds(&args) { refuse(libc::EPERM) } else { ALLOW };
-            assert_eq!(decide(&filter, Call::Mount, &args), expected, "{condition} {value:#x}");
+            assert_eq!(decide(&filter, Syscall::Mount, &args), expected, "{condition} {value:#x}");
         }
     }
 }
@@ -130,25 +135,27 @@ fn a_block_longer_than_a_conditional_jump_is_passed() {
     let values: Vec<u64> = (0..300).collect();
     let long = |answer| {
         let conditions = vec![Condition::one_of(Argument::First, &values)];
-        Entry::new(Call::Mount, conditions, Answer::Refuse(answer), "A test.")
+        SyscallRule::new(Syscall::Mount, conditions, SeccompAction::Deny(answer), "A test.")
     };
-    let chroot = Entry::new(Call::Chroot, vec![], Answer::Refuse(Errno::Eacces), "A test.");
-    let filter = Filter { entries: vec![long(Errno::Eperm), chroot], newest: Call::FileSetattr };
+    let chroot =
+        SyscallRule::new(Syscall::Chroot, vec![], SeccompAction::Deny(Errno::Eacces), "A test.");
+    let filter =
+        SeccompFilter { rules: vec![long(Errno::Eperm), chroot], newest: Syscall::FileSetattr };
     check(
         &filter,
         &[
-            (Call::Mount, &[0], refuse(libc::EPERM)),
-            (Call::Mount, &[299], refuse(libc::EPERM)),
-            (Call::Mount, &[300], ALLOW),
-            (Call::Chroot, &[], refuse(libc::EACCES)),
-            (Call::Bpf, &[], ALLOW),
+            (Syscall::Mount, &[0], refuse(libc::EPERM)),
+            (Syscall::Mount, &[299], refuse(libc::EPERM)),
+            (Syscall::Mount, &[300], ALLOW),
+            (Syscall::Chroot, &[], refuse(libc::EACCES)),
+            (Syscall::Bpf, &[], ALLOW),
         ],
     );
 }
 
 #[test]
 fn the_bytes_of_a_program_are_its_instructions_as_the_kernel_reads_them() {
-    let program = Filter::standard(Tier::Full, Network::None).assemble(Reporting::Nobody);
+    let program = SeccompFilter::standard(Tier::Full, Network::None).assemble(Reporting::Silent);
     let bytes = program.to_bytes();
     let (chunks, rest) = bytes.as_chunks::<8>();
     assert_eq!((chunks.len(), rest.len()), (program.instructions.len(), 0));

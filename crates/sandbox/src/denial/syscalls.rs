@@ -4,7 +4,7 @@ use carrel_domain::{Network, Tier};
 
 use super::{Certainty, Denial, network};
 use crate::plan::Plan;
-use crate::seccomp::{Entry, Refused};
+use crate::seccomp::{DeniedCall, SyscallRule};
 
 /// Sockets that a wider network opens, as a refusal describes them.
 const OPENED_BY_NETWORK: [&str; 5] =
@@ -13,9 +13,9 @@ const OPENED_BY_NETWORK: [&str; 5] =
 const NO_LINE: &str = "no line of policy.toml allows this call";
 
 /// Explains a refused call. `outside` says that the command tried to leave the machine.
-pub(super) fn denial(plan: &Plan, refused: &Refused, outside: bool) -> Denial {
+pub(super) fn denial(plan: &Plan, refused: &DeniedCall, outside: bool) -> Denial {
     let denial = Denial {
-        rule: rule(plan, refused),
+        rule: rule_text(plan, refused),
         object: match &refused.detail {
             Some(detail) => format!("{}({detail})", refused.call),
             None => format!("{}()", refused.call),
@@ -26,40 +26,40 @@ pub(super) fn denial(plan: &Plan, refused: &Refused, outside: bool) -> Denial {
         hint: None,
     };
     match wanted_network(plan, refused, outside) {
-        Some(wanted) => network::suggest(denial, plan, wanted),
+        Some(network) => network::suggest(denial, plan, network),
         None => denial.hinting(NO_LINE),
     }
 }
 
 /// Returns the network that would have allowed the call.
-fn wanted_network(plan: &Plan, refused: &Refused, outside: bool) -> Option<Network> {
+fn wanted_network(plan: &Plan, refused: &DeniedCall, outside: bool) -> Option<Network> {
     let is_socket = matches!(refused.call.as_str(), "socket" | "socketpair");
     let is_ordinary =
         refused.detail.as_deref().is_some_and(|detail| OPENED_BY_NETWORK.contains(&detail));
     let is_lack_of_network = plan.network == Network::None && refused.errno == libc::EACCES;
-    let wanted = match plan.tier {
+    let network = match plan.tier {
         Tier::Full if !outside => Network::Loopback,
         Tier::Full | Tier::Landlock => Network::Full,
     };
-    (is_socket && is_ordinary && is_lack_of_network).then_some(wanted)
+    (is_socket && is_ordinary && is_lack_of_network).then_some(network)
 }
 
-fn rule(plan: &Plan, refused: &Refused) -> String {
-    match entry(plan, refused) {
-        Some(entry) => format!("seccomp: {}", fragment(&entry.reason)),
+fn rule_text(plan: &Plan, refused: &DeniedCall) -> String {
+    match matching_rule(plan, refused) {
+        Some(rule) => format!("seccomp: {}", fragment(&rule.reason)),
         None => "seccomp: a refused system call".to_owned(),
     }
 }
 
 /// Finds the entry of the filter that refused a call.
-fn entry<'a>(plan: &'a Plan, refused: &Refused) -> Option<&'a Entry> {
-    let fits = |entry: &&Entry| {
-        entry.call.name() == refused.call
-            && i32::from(entry.answer.errno().number()) == refused.errno
+fn matching_rule<'a>(plan: &'a Plan, refused: &DeniedCall) -> Option<&'a SyscallRule> {
+    let fits = |rule: &&SyscallRule| {
+        rule.syscall.name() == refused.call
+            && i32::from(rule.action.errno().number()) == refused.errno
     };
-    let entries: Vec<&Entry> = plan.seccomp.entries.iter().filter(fits).collect();
+    let rules: Vec<&SyscallRule> = plan.seccomp.rules.iter().filter(fits).collect();
     let detail = refused.detail.as_deref().unwrap_or_default();
-    entries.get(position(&refused.call, detail)).or(entries.last()).copied()
+    rules.get(position(&refused.call, detail)).or(rules.last()).copied()
 }
 
 /// Returns which of the entries for one call and one error a detail belongs to, counted as the

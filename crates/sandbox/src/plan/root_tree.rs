@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use carrel_domain::{Network, WorkspaceAccess, exact_path};
 use serde::{Deserialize, Serialize};
 
-use super::{HOST_NAME, Identity, Reach};
-use crate::host::{DEVICES, Host, Visible, VisibleKind};
-use crate::policy::{Owner, Policy, Repository};
+use super::{CommandUser, FileAccess, HOST_NAME};
+use crate::host::{DEVICES, Host, HostEntry, HostEntryKind};
+use crate::policy::{GitDirectory, Owner, Policy};
 
 /// Where git finds its settings for all repositories.
 pub(super) const GIT_SETTINGS: &str = "/etc/carrel/gitconfig";
@@ -23,7 +23,7 @@ pub const GIT_SETTINGS_TEXT: &str = "[user]\n\tname = Carrel\n\temail = carrel@l
 /// One thing in the root directory. Directories above it are made as needed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Node {
+pub enum RootEntry {
     /// An empty directory.
     Directory(#[serde(with = "exact_path")] PathBuf),
     /// A symbolic link.
@@ -52,24 +52,24 @@ pub enum Node {
         #[serde(with = "exact_path")]
         path: PathBuf,
         /// What is seen.
-        source: Source,
+        source: BindSource,
         /// What can be done with it.
-        reach: Reach,
+        access: FileAccess,
     },
     /// The processes of the host, which every command covers with its own.
-    Processes(#[serde(with = "exact_path")] PathBuf),
+    Proc(#[serde(with = "exact_path")] PathBuf),
     /// Pseudo-terminals of their own.
-    Terminals(#[serde(with = "exact_path")] PathBuf),
+    DevPts(#[serde(with = "exact_path")] PathBuf),
 }
 
-impl Node {
+impl RootEntry {
     /// Returns where it is.
     pub(crate) fn path(&self) -> &Path {
         match self {
             Self::Directory(path)
             | Self::Copy(path)
-            | Self::Processes(path)
-            | Self::Terminals(path)
+            | Self::Proc(path)
+            | Self::DevPts(path)
             | Self::Link { path, .. }
             | Self::File { path, .. }
             | Self::Bind { path, .. } => path,
@@ -77,10 +77,10 @@ impl Node {
     }
 }
 
-/// What a [`Node::Bind`] shows.
+/// What a [`RootEntry::Bind`] shows.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Source {
+pub enum BindSource {
     /// A part of the system, which everybody on the host can read.
     System(#[serde(with = "exact_path")] PathBuf),
     /// A path of the host that the operator has granted. Where commands have a user of their own,
@@ -91,61 +91,61 @@ pub enum Source {
     /// A directory of the scratch directory.
     Scratch(#[serde(with = "exact_path")] PathBuf),
     /// What is at the same place already, as a mount of its own that cannot be renamed away.
-    Itself,
+    InPlace,
     /// The same, for a directory above the workspace. What is mounted in it, which was granted, keeps
     /// its own limits.
-    Above,
+    Ancestor,
 }
 
 /// Lists the root directory in the order in which it is built.
-pub(crate) fn own_root(policy: &Policy, host: &Host, identity: Identity) -> Vec<Node> {
-    let mut nodes: Vec<Node> = host.system.iter().map(shown).collect();
-    nodes.extend(identity_files(policy, identity));
+pub(crate) fn own_root(policy: &Policy, host: &Host, run_as: CommandUser) -> Vec<RootEntry> {
+    let mut nodes: Vec<RootEntry> = host.system.iter().map(shown).collect();
+    nodes.extend(user_files(policy, run_as));
     nodes.extend(network_files(policy, host));
     nodes.extend(devices());
-    nodes.push(Node::Processes("/proc".into()));
-    nodes.extend(["/run", "/var/lib", "/var/cache"].map(|path| Node::Directory(path.into())));
+    nodes.push(RootEntry::Proc("/proc".into()));
+    nodes.extend(["/run", "/var/lib", "/var/cache"].map(|path| RootEntry::Directory(path.into())));
     nodes.push(scratch(TEMPORARY, "tmp"));
     nodes.push(scratch(LASTING, "tmp"));
-    nodes.extend(policy.readable.iter().map(|path| granted(path, Reach::Read)));
-    nodes.extend(policy.writable.iter().map(|path| granted(path, Reach::Change)));
+    nodes.extend(policy.readable.iter().map(|path| granted(path, FileAccess::Read)));
+    nodes.extend(policy.writable.iter().map(|path| granted(path, FileAccess::Change)));
     nodes.extend(workspace(policy));
     nodes
 }
 
 /// Lists the parts of the system that are in every such directory.
-pub(crate) fn system(host: &Host) -> Vec<Node> {
+pub(crate) fn system(host: &Host) -> Vec<RootEntry> {
     host.system.iter().map(shown).chain(devices()).collect()
 }
 
-fn shown(entry: &Visible) -> Node {
+fn shown(entry: &HostEntry) -> RootEntry {
     match &entry.kind {
-        VisibleKind::Link(target) => {
-            Node::Link { path: entry.path.clone(), target: target.clone() }
+        HostEntryKind::Link(target) => {
+            RootEntry::Link { path: entry.path.clone(), target: target.clone() }
         }
-        VisibleKind::SmallFile => Node::Copy(entry.path.clone()),
-        VisibleKind::Directory | VisibleKind::File => of_system(&entry.path, Reach::Read),
+        HostEntryKind::SmallFile => RootEntry::Copy(entry.path.clone()),
+        HostEntryKind::Directory | HostEntryKind::File => of_system(&entry.path, FileAccess::Read),
     }
 }
 
-fn of_system(path: &Path, reach: Reach) -> Node {
-    Node::Bind { path: path.to_owned(), source: Source::System(path.to_owned()), reach }
+fn of_system(path: &Path, access: FileAccess) -> RootEntry {
+    RootEntry::Bind { path: path.to_owned(), source: BindSource::System(path.to_owned()), access }
 }
 
-fn granted(path: &Path, reach: Reach) -> Node {
-    Node::Bind { path: path.to_owned(), source: Source::Granted(path.to_owned()), reach }
+fn granted(path: &Path, access: FileAccess) -> RootEntry {
+    RootEntry::Bind { path: path.to_owned(), source: BindSource::Granted(path.to_owned()), access }
 }
 
-fn scratch(path: &str, name: &str) -> Node {
-    let source = Source::Scratch(name.into());
-    Node::Bind { path: path.into(), source, reach: Reach::Change }
+fn scratch(path: &str, name: &str) -> RootEntry {
+    let source = BindSource::Scratch(name.into());
+    RootEntry::Bind { path: path.into(), source, access: FileAccess::Change }
 }
 
 /// Users and groups: nobody but the command's own, the administrator and nobody.
-fn identity_files(policy: &Policy, identity: Identity) -> Vec<Node> {
-    let Owner { user, group } = match identity {
-        Identity::Server(owner) | Identity::Other(owner) => owner,
-        Identity::Own { inside, .. } => inside,
+fn user_files(policy: &Policy, run_as: CommandUser) -> Vec<RootEntry> {
+    let Owner { user, group } = match run_as {
+        CommandUser::Server(owner) | CommandUser::WorkspaceOwner(owner) => owner,
+        CommandUser::Mapped { inside, .. } => inside,
     };
     let home = policy.workspace.to_string_lossy().replace([':', '\n'], "_");
     let passwd = format!(
@@ -162,7 +162,7 @@ fn identity_files(policy: &Policy, identity: Identity) -> Vec<Node> {
     ]
 }
 
-fn network_files(policy: &Policy, host: &Host) -> Vec<Node> {
+fn network_files(policy: &Policy, host: &Host) -> Vec<RootEntry> {
     let names =
         "passwd: files\ngroup: files\nhosts: files dns\nservices: files\nprotocols: files\n";
     let mut nodes = vec![text("/etc/nsswitch.conf", names)];
@@ -175,23 +175,26 @@ fn network_files(policy: &Policy, host: &Host) -> Vec<Node> {
         Network::Full => {
             let paths = ["/etc/hosts", "/etc/resolv.conf"].map(Path::new);
             let known = |path: &&Path| {
-                let entries = host.identity.iter().chain(&host.resolver);
+                let entries = host.name_files.iter().chain(&host.resolver);
                 entries.map(|entry| entry.path.as_path()).any(|known| known == *path)
             };
             nodes.extend(
-                paths.iter().filter(|path| known(path)).map(|path| of_system(path, Reach::Read)),
+                paths
+                    .iter()
+                    .filter(|path| known(path))
+                    .map(|path| of_system(path, FileAccess::Read)),
             );
         }
     }
     nodes
 }
 
-fn devices() -> Vec<Node> {
-    let mut nodes: Vec<Node> = DEVICES
+fn devices() -> Vec<RootEntry> {
+    let mut nodes: Vec<RootEntry> = DEVICES
         .into_iter()
-        .map(|name| of_system(&Path::new("/dev").join(name), Reach::Device))
+        .map(|name| of_system(&Path::new("/dev").join(name), FileAccess::Device))
         .collect();
-    nodes.push(Node::Terminals("/dev/pts".into()));
+    nodes.push(RootEntry::DevPts("/dev/pts".into()));
     nodes.push(scratch("/dev/shm", "shm"));
     for (path, target) in [
         ("/dev/ptmx", "pts/ptmx"),
@@ -200,40 +203,40 @@ fn devices() -> Vec<Node> {
         ("/dev/stdout", "/proc/self/fd/1"),
         ("/dev/stderr", "/proc/self/fd/2"),
     ] {
-        nodes.push(Node::Link { path: path.into(), target: target.into() });
+        nodes.push(RootEntry::Link { path: path.into(), target: target.into() });
     }
     nodes
 }
 
 /// The workspace last, so that it is seen wherever it lies.
-fn workspace(policy: &Policy) -> Vec<Node> {
-    let reach = match policy.access {
-        WorkspaceAccess::ReadWrite => Reach::Change,
-        WorkspaceAccess::ReadOnly => Reach::Read,
+fn workspace(policy: &Policy) -> Vec<RootEntry> {
+    let access = match policy.access {
+        WorkspaceAccess::ReadWrite => FileAccess::Change,
+        WorkspaceAccess::ReadOnly => FileAccess::Read,
     };
-    let bind = |path: PathBuf, source, reach| Node::Bind { path, source, reach };
+    let bind = |path: PathBuf, source, access| RootEntry::Bind { path, source, access };
     let git = policy.workspace.join(".git");
     let hooks = git.join("hooks");
-    let mut nodes = vec![Node::Directory(policy.workspace.clone())];
+    let mut nodes = vec![RootEntry::Directory(policy.workspace.clone())];
     // Below a directory that commands can change, what is above the workspace could be renamed away.
     let inside = |path: &&Path| {
         [TEMPORARY, LASTING].map(Path::new).iter().any(|top| path.starts_with(top) && path != top)
     };
     let above: Vec<&Path> = policy.workspace.ancestors().skip(1).take_while(inside).collect();
     let fixed = above.into_iter().rev();
-    nodes.extend(fixed.map(|path| bind(path.to_owned(), Source::Above, Reach::Read)));
-    nodes.push(bind(policy.workspace.clone(), Source::Workspace, reach));
-    match policy.repository {
-        Repository::Absent => {}
-        Repository::WithoutHooks => nodes.push(bind(git, Source::Itself, reach)),
-        Repository::WithHooks => {
-            nodes.push(bind(git, Source::Itself, reach));
-            nodes.push(bind(hooks, Source::Itself, Reach::Read));
+    nodes.extend(fixed.map(|path| bind(path.to_owned(), BindSource::Ancestor, FileAccess::Read)));
+    nodes.push(bind(policy.workspace.clone(), BindSource::Workspace, access));
+    match policy.git_directory {
+        GitDirectory::Absent => {}
+        GitDirectory::WithoutHooks => nodes.push(bind(git, BindSource::InPlace, access)),
+        GitDirectory::WithHooks => {
+            nodes.push(bind(git, BindSource::InPlace, access));
+            nodes.push(bind(hooks, BindSource::InPlace, FileAccess::Read));
         }
     }
     nodes
 }
 
-fn text(path: &str, text: impl Into<String>) -> Node {
-    Node::File { path: path.into(), text: text.into() }
+fn text(path: &str, text: impl Into<String>) -> RootEntry {
+    RootEntry::File { path: path.into(), text: text.into() }
 }

@@ -44,11 +44,11 @@ macro_rules! calls {
         #[derive(
             Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
         )]
-        pub enum Call {
+        pub enum Syscall {
             $(#[doc = concat!("`", $name, "`")] #[serde(rename = $name)] $call,)+
         }
 
-        impl Call {
+        impl Syscall {
             #[cfg(test)]
             pub(super) const ALL: &[Self] = &[$(Self::$call),+];
 

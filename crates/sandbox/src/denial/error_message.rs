@@ -1,10 +1,10 @@
 //! What a program says when the kernel refuses it a file.
 
-use super::path_words;
+use super::message_paths;
 
 /// An error that has to do with files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Error {
+pub(super) enum FileError {
     Access,
     NotPermitted,
     ReadOnly,
@@ -13,7 +13,7 @@ pub(super) enum Error {
     Busy,
 }
 
-impl Error {
+impl FileError {
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Access => "EACCES",
@@ -36,26 +36,26 @@ pub(super) enum Intent {
 
 /// One message.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Complaint {
-    pub(super) error: Error,
+pub(super) struct ErrorMessage {
+    pub(super) error: FileError,
     pub(super) intent: Intent,
     /// The paths, as they are written.
     pub(super) paths: Vec<String>,
 }
 
 /// The words for an error, in small letters, in C libraries and the runtimes of languages.
-const WORDS: [(&str, Error); 11] = [
-    ("permission denied", Error::Access),
-    ("accessdeniedexception", Error::Access),
-    ("operation not permitted", Error::NotPermitted),
-    ("read-only file system", Error::ReadOnly),
-    ("no such file", Error::Missing),
-    ("nosuchfileexception", Error::Missing),
-    ("directory nonexistent", Error::Missing),
-    ("invalid cross-device link", Error::CrossDevice),
-    ("cross-device link not permitted", Error::CrossDevice),
-    ("device or resource busy", Error::Busy),
-    ("resource busy or locked", Error::Busy),
+const WORDS: [(&str, FileError); 11] = [
+    ("permission denied", FileError::Access),
+    ("accessdeniedexception", FileError::Access),
+    ("operation not permitted", FileError::NotPermitted),
+    ("read-only file system", FileError::ReadOnly),
+    ("no such file", FileError::Missing),
+    ("nosuchfileexception", FileError::Missing),
+    ("directory nonexistent", FileError::Missing),
+    ("invalid cross-device link", FileError::CrossDevice),
+    ("cross-device link not permitted", FileError::CrossDevice),
+    ("device or resource busy", FileError::Busy),
+    ("resource busy or locked", FileError::Busy),
 ];
 
 /// Programs, calls and verbs that only look.
@@ -132,14 +132,14 @@ const WRITING: &[&str] = &[
 
 /// Reads a line of stderr. `previous` is the line before it that said something; some programs
 /// name the file there and the error by itself.
-pub(super) fn read(line: &str, previous: &str) -> Option<Complaint> {
+pub(super) fn read(line: &str, previous: &str) -> Option<ErrorMessage> {
     let small = line.to_ascii_lowercase();
     let (start, words, error) =
         WORDS.iter().find_map(|(words, error)| Some((small.find(words)?, words, *error)))?;
-    let mut paths = path_words::paths(line, start..start + words.len());
+    let mut paths = message_paths::paths(line, start..start + words.len());
     let mut told = small.clone();
     if paths.is_empty() && is_alone(&small[..start]) {
-        paths = path_words::at_the_end(previous);
+        paths = message_paths::at_the_end(previous);
         told.push(' ');
         told.push_str(&previous.to_ascii_lowercase());
     }
@@ -148,9 +148,9 @@ pub(super) fn read(line: &str, previous: &str) -> Option<Complaint> {
     }
     let told = told.replace(words, " ");
     let told = paths.iter().fold(told, |told, path| told.replace(&path.to_ascii_lowercase(), " "));
-    let intent = if error == Error::ReadOnly { Intent::Write } else { intent(&told) };
+    let intent = if error == FileError::ReadOnly { Intent::Write } else { intent(&told) };
     let paths = only_the_new(paths, &told);
-    Some(Complaint { error, intent, paths })
+    Some(ErrorMessage { error, intent, paths })
 }
 
 /// Returns whether nothing but a number in a list of causes stands before the words.

@@ -1,13 +1,13 @@
 use carrel_domain::{Network, Tier};
 use pretty_assertions::assert_eq;
 
-use super::{line, plan, situation};
+use super::{context, line, plan};
 use crate::denial::{MAX_DENIALS, MAX_PER_RULE, explain};
-use crate::seccomp::Refused;
+use crate::seccomp::DeniedCall;
 
 #[test]
 fn exact_denials_come_first_and_each_comes_once() {
-    let refused = |detail: &str| Refused {
+    let refused = |detail: &str| DeniedCall {
         call: "socket".to_owned(),
         detail: Some(detail.to_owned()),
         errno: libc::EACCES,
@@ -17,7 +17,7 @@ fn exact_denials_come_first_and_each_comes_once() {
     let stderr = "touch: cannot touch '/usr/x': Read-only file system\n\
                   curl: (6) Could not resolve host: example.com\n\
                   curl: (6) Could not resolve host: example.com\n";
-    let denials = explain(&plan(Tier::Full, Network::None), &calls, stderr, situation());
+    let denials = explain(&plan(Tier::Full, Network::None), &calls, stderr, context());
     assert_eq!(
         denials.iter().map(line).collect::<Vec<_>>(),
         [
@@ -32,7 +32,7 @@ fn exact_denials_come_first_and_each_comes_once() {
 #[test]
 fn a_denial_is_printed_with_its_five_fields() {
     let stderr = "cat: /data/x: No such file or directory\n";
-    let denials = explain(&plan(Tier::Full, Network::None), &[], stderr, situation());
+    let denials = explain(&plan(Tier::Full, Network::None), &[], stderr, context());
     assert_eq!(
         serde_json::to_value(&denials).unwrap(),
         serde_json::json!([{
@@ -53,14 +53,14 @@ fn there_are_never_too_many() {
         writeln!(stderr, "cat: /data/{number}: No such file or directory").unwrap();
     }
     stderr.push_str("touch: cannot touch '/usr/x': Read-only file system\n");
-    let refused = |number| Refused {
+    let refused = |number| DeniedCall {
         call: format!("call {number}"),
         detail: None,
         errno: libc::EPERM,
         pid: 0,
     };
     let refused: Vec<_> = (0..1000).map(refused).collect();
-    let denials = explain(&plan(Tier::Full, Network::None), &refused, &stderr, situation());
+    let denials = explain(&plan(Tier::Full, Network::None), &refused, &stderr, context());
     let of = |rule: &str| denials.iter().filter(|denial| denial.rule == rule).count();
     let counts = ["seccomp: a refused system call", "not visible", "read-only: /usr"].map(of);
     assert_eq!((counts, denials.len()), ([MAX_PER_RULE, MAX_PER_RULE, 1], 2 * MAX_PER_RULE + 1));
@@ -136,9 +136,9 @@ fn no_message_is_too_strange() {
     for _ in 0..20_000 {
         let stderr: String = (0..next(40)).map(|_| PIECES[next(PIECES.len())]).collect();
         for plan in &plans {
-            let denials = explain(plan, &[], &stderr, situation());
+            let denials = explain(plan, &[], &stderr, context());
             assert!(denials.len() <= MAX_DENIALS);
-            assert_eq!(denials, explain(plan, &[], &stderr, situation()), "{stderr:?}");
+            assert_eq!(denials, explain(plan, &[], &stderr, context()), "{stderr:?}");
             for allow in denials.iter().filter_map(|denial| denial.allow.as_deref()) {
                 assert!(!allow.contains("[\"/etc/shadow") && !allow.contains('\n'), "{allow:?}");
             }
@@ -151,7 +151,7 @@ fn only_the_end_of_a_long_text_is_read() {
     let mut stderr = "cat: /data/first: No such file or directory\n".to_owned();
     stderr.push_str(&"ß\n".repeat(super::super::MAX_SCANNED_BYTES));
     stderr.push_str("cat: /data/last: No such file or directory\n");
-    let denials = explain(&plan(Tier::Full, Network::None), &[], &stderr, situation());
+    let denials = explain(&plan(Tier::Full, Network::None), &[], &stderr, context());
     let objects: Vec<_> = denials.iter().map(|denial| denial.object.as_str()).collect();
     assert_eq!(objects, ["/data/last"]);
 }

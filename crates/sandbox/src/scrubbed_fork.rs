@@ -2,7 +2,7 @@
 //!
 //! To execute the program again would be the plain way to a process without the caller's memory. It
 //! takes longer than everything else that such a process does before it is needed. A copy is as good if
-//! it is made early: whoever calls [`plant`] first thing has nothing in memory but its own program and
+//! it is made early: whoever calls [`fork_scrubbed`] first thing has nothing in memory but its own program and
 //! what the kernel put there, which are its arguments and its environment, and those are overwritten
 //! in the copy. What the caller reads later, it reads into memory of its own.
 
@@ -31,7 +31,7 @@ const MAX_STAT_BYTES: usize = 2 << 10;
 /// The copy has the two descriptors and the caller's stderr, and no other. It has no arguments and no
 /// environment, and nobody but the administrator can look into its memory. As with [`fork`], the
 /// caller must be the only thread.
-pub fn plant(
+pub fn fork_scrubbed(
     stdin: BorrowedFd<'_>,
     stdout: BorrowedFd<'_>,
     work: impl FnOnce() -> u8,

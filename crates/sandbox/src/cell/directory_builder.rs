@@ -13,7 +13,7 @@ use rustix::fs::{
 use rustix::io::Errno;
 use rustix::process::umask;
 
-use super::{During, Failure, Step};
+use super::{SetupError, SetupStep, StepContext};
 
 /// What everybody can look into, and nobody but its maker change.
 const DIRECTORY_MODE: Mode = Mode::from_raw_mode(0o755);
@@ -24,7 +24,7 @@ const FILE_MODE: Mode = Mode::from_raw_mode(0o644);
 /// Whoever makes them may be the administrator, and the directory may hold links to anywhere. So no
 /// link is followed, and no way leads out.
 #[derive(Debug)]
-pub(super) struct Ground {
+pub(super) struct DirectoryBuilder {
     top: OwnedFd,
     /// The path of the top; `/` unless it is a part of a larger one.
     path: PathBuf,
@@ -32,7 +32,7 @@ pub(super) struct Ground {
     opened: HashMap<PathBuf, OwnedFd>,
 }
 
-impl Ground {
+impl DirectoryBuilder {
     pub(super) fn new(top: OwnedFd) -> Self {
         Self::below(Path::new("/"), top)
     }
@@ -43,25 +43,25 @@ impl Ground {
     }
 
     /// Takes the root directory of this process, with what is mounted in it.
-    pub(super) fn of_root() -> Result<Self, Failure> {
+    pub(super) fn of_root() -> Result<Self, SetupError> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let top = openat(CWD, "/", flags, Mode::empty()).during(Step::Root)?;
+        let top = openat(CWD, "/", flags, Mode::empty()).during(SetupStep::Root)?;
         Ok(Self::new(top))
     }
 
     /// Makes a directory and those above it, unless they are there.
-    pub(super) fn directory(&mut self, path: &Path) -> Result<(), Failure> {
+    pub(super) fn directory(&mut self, path: &Path) -> Result<(), SetupError> {
         self.make(path, |above, name| mkdirat(above, name, DIRECTORY_MODE))
     }
 
     /// Makes an empty file, unless it is there.
-    pub(super) fn empty_file(&mut self, path: &Path) -> Result<(), Failure> {
+    pub(super) fn empty_file(&mut self, path: &Path) -> Result<(), SetupError> {
         self.make(path, |above, name| mknodat(above, name, FileType::RegularFile, FILE_MODE, 0))
     }
 
     /// Makes a device with the mode and the number of another.
     pub(super) fn device(&mut self, path: &Path, mode: u32, number: u64) -> io::Result<()> {
-        let failed = |failure: Failure| io::Error::from_raw_os_error(failure.errno);
+        let failed = |failure: SetupError| io::Error::from_raw_os_error(failure.errno);
         let (above, name) = self.above(path).map_err(failed)?;
         let mode = Mode::from_raw_mode(mode & 0o666);
         mknodat(above, name, FileType::CharacterDevice, mode, number)?;
@@ -69,49 +69,52 @@ impl Ground {
     }
 
     /// Opens what was made.
-    pub(super) fn find(&self, path: &Path) -> Result<OwnedFd, Failure> {
+    pub(super) fn find(&self, path: &Path) -> Result<OwnedFd, SetupError> {
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
         let relative = path.strip_prefix(&self.path).unwrap_or(path);
-        openat2(&self.top, relative, flags, Mode::empty(), resolve).during_with(Step::Root, path)
+        openat2(&self.top, relative, flags, Mode::empty(), resolve)
+            .during_with(SetupStep::Root, path)
     }
 
     /// Makes a file that holds this.
-    pub(super) fn file(&mut self, path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+    pub(super) fn file(&mut self, path: &Path, bytes: &[u8]) -> Result<(), SetupError> {
         let flags = OFlags::CREATE | OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let (above, name) = self.above(path)?;
-        let file = openat(above, name, flags, FILE_MODE).during_with(Step::Root, path)?;
-        match rustix::io::write(file, bytes).during_with(Step::Root, path)? {
-            written if written < bytes.len() => Err(Errno::NOSPC).during_with(Step::Root, path),
+        let file = openat(above, name, flags, FILE_MODE).during_with(SetupStep::Root, path)?;
+        match rustix::io::write(file, bytes).during_with(SetupStep::Root, path)? {
+            written if written < bytes.len() => {
+                Err(Errno::NOSPC).during_with(SetupStep::Root, path)
+            }
             _ => Ok(()),
         }
     }
 
     /// Makes a link.
-    pub(super) fn link(&mut self, path: &Path, target: &Path) -> Result<(), Failure> {
+    pub(super) fn link(&mut self, path: &Path, target: &Path) -> Result<(), SetupError> {
         let (above, name) = self.above(path)?;
-        symlinkat(target, above, name).during_with(Step::Root, path)
+        symlinkat(target, above, name).during_with(SetupStep::Root, path)
     }
 
     fn make(
         &mut self,
         path: &Path,
         make: impl Fn(BorrowedFd<'_>, &OsStr) -> Result<(), Errno>,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), SetupError> {
         if path == self.path {
             return Ok(());
         }
         let (above, name) = self.above(path)?;
         match make(above, name) {
             Ok(()) | Err(Errno::EXIST | Errno::ROFS) => Ok(()),
-            Err(errno) => Err(errno).during_with(Step::Root, path),
+            Err(errno) => Err(errno).during_with(SetupStep::Root, path),
         }
     }
 
     /// Opens the directory above a path, which is made if need be.
-    fn above<'a>(&mut self, path: &'a Path) -> Result<(BorrowedFd<'_>, &'a OsStr), Failure> {
+    fn above<'a>(&mut self, path: &'a Path) -> Result<(BorrowedFd<'_>, &'a OsStr), SetupError> {
         let (Some(above), Some(name)) = (path.parent(), path.file_name()) else {
-            return Err(Errno::INVAL).during_with(Step::Root, path);
+            return Err(Errno::INVAL).during_with(SetupStep::Root, path);
         };
         if above == self.path {
             return Ok((self.top.as_fd(), name));
@@ -124,7 +127,7 @@ impl Ground {
                 }
                 opened => opened,
             };
-            self.opened.insert(above.to_owned(), opened.during_with(Step::Root, above)?);
+            self.opened.insert(above.to_owned(), opened.during_with(SetupStep::Root, above)?);
         }
         Ok((self.opened[above].as_fd(), name))
     }
@@ -138,7 +141,7 @@ impl Ground {
 }
 
 /// Makes what others can see, whatever the operator wants of files that commands make.
-pub(super) fn for_all_to_see<T>(work: impl FnOnce() -> T) -> T {
+pub(super) fn with_public_umask<T>(work: impl FnOnce() -> T) -> T {
     let before = umask(Mode::from_raw_mode(0o022));
     let result = work();
     umask(before);

@@ -9,7 +9,7 @@ const ARENAS: i32 = 2;
 const KEPT: i32 = 4 << 20;
 
 /// Lets all threads share a few parts of the heap. For a server, before it has threads.
-pub fn share_the_heap() {
+pub fn limit_malloc_arenas() {
     #[cfg(target_env = "gnu")]
     // SAFETY: Each call takes two numbers and changes a setting of the allocator under its own lock. A
     // value that it does not like changes nothing.

@@ -56,28 +56,28 @@ impl fmt::Display for Errno {
 /// How a call is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Answer {
+pub enum SeccompAction {
     /// It fails, and nobody hears of it: programs try such calls as a matter of course and have
     /// another way.
-    Refuse(Errno),
+    Deny(Errno),
     /// It fails, and the supervisor is told, so that the command's result can name it.
-    Explain(Errno),
+    Notify(Errno),
 }
 
-impl Answer {
+impl SeccompAction {
     /// Returns the error number that the caller gets.
     pub const fn errno(self) -> Errno {
         match self {
-            Self::Refuse(errno) | Self::Explain(errno) => errno,
+            Self::Deny(errno) | Self::Notify(errno) => errno,
         }
     }
 }
 
-impl fmt::Display for Answer {
+impl fmt::Display for SeccompAction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Refuse(errno) => write!(f, "{errno}"),
-            Self::Explain(errno) => write!(f, "{errno}, explained"),
+            Self::Deny(errno) => write!(f, "{errno}"),
+            Self::Notify(errno) => write!(f, "{errno}, explained"),
         }
     }
 }

@@ -2,17 +2,17 @@
 
 use std::path::Path;
 
-use super::{Denial, Situation};
+use super::{Denial, DenialContext};
 use crate::plan::Plan;
 
 /// What a line would allow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Wanted {
+pub(super) enum PolicyKey {
     Readable,
     Writable,
 }
 
-impl Wanted {
+impl PolicyKey {
     fn key(self) -> &'static str {
         match self {
             Self::Readable => "readable",
@@ -88,13 +88,13 @@ const SECRET_NAMES: [&str; 25] = [
 pub(super) fn suggest(
     denial: Denial,
     plan: &Plan,
-    wanted: Wanted,
+    key: PolicyKey,
     path: &Path,
-    situation: Situation<'_>,
+    context: DenialContext<'_>,
 ) -> Denial {
-    match objection(plan, wanted, path, situation) {
+    match objection(plan, key, path, context) {
         None => {
-            let line = format!("{} = [{}]", wanted.key(), quote(&denial.object));
+            let line = format!("{} = [{}]", key.key(), quote(&denial.object));
             denial.allowed_by(line)
         }
         Some(why) => denial.hinting(why),
@@ -104,12 +104,12 @@ pub(super) fn suggest(
 /// Says why no line is suggested for a path.
 fn objection(
     plan: &Plan,
-    wanted: Wanted,
+    key: PolicyKey,
     path: &Path,
-    situation: Situation<'_>,
+    context: DenialContext<'_>,
 ) -> Option<&'static str> {
     let below = |tops: &[&str]| tops.iter().any(|top| path.starts_with(top));
-    let of_others = situation.root.is_some_and(|root| path.starts_with(root));
+    let of_others = context.root.is_some_and(|root| path.starts_with(root));
     if path.to_str().is_none_or(|text| text.contains('\u{fffd}')) {
         Some("its name cannot be written in policy.toml")
     } else if below(&OWN) {
@@ -124,7 +124,7 @@ fn objection(
         Some("it does not belong to this workspace")
     } else if is_broad(path) || plan.workspace.starts_with(path) {
         Some("it is too much to share; a directory inside it could be")
-    } else if wanted == Wanted::Writable && below(&SYSTEM) {
+    } else if key == PolicyKey::Writable && below(&SYSTEM) {
         Some("the host's own files are read-only")
     } else {
         None

@@ -1,16 +1,16 @@
 use carrel_domain::{Network, Tier};
 use pretty_assertions::assert_eq;
 
-use super::{plan, situation};
+use super::{context, plan};
 use crate::denial::{Certainty, Denial, explain};
-use crate::seccomp::Refused;
+use crate::seccomp::DeniedCall;
 
-fn refused(call: &str, detail: Option<&str>, errno: i32) -> Refused {
-    Refused { call: call.to_owned(), detail: detail.map(str::to_owned), errno, pid: 7 }
+fn refused(call: &str, detail: Option<&str>, errno: i32) -> DeniedCall {
+    DeniedCall { call: call.to_owned(), detail: detail.map(str::to_owned), errno, pid: 7 }
 }
 
-fn one(tier: Tier, network: Network, refused: Refused, stderr: &str) -> Denial {
-    let denials = explain(&plan(tier, network), &[refused], stderr, situation());
+fn one(tier: Tier, network: Network, refused: DeniedCall, stderr: &str) -> Denial {
+    let denials = explain(&plan(tier, network), &[refused], stderr, context());
     denials.into_iter().next().expect("a denial for a refused call")
 }
 

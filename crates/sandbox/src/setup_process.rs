@@ -22,7 +22,7 @@ use rustix::process::{
 };
 use rustix::thread::UnshareFlags;
 
-use crate::fork::{Fork, Stack, is_single_threaded};
+use crate::fork::{Fork, GuardedStack, is_single_threaded};
 
 /// The stack of a process that makes a few system calls.
 const STACK_BYTES: usize = 64 << 10;
@@ -32,7 +32,7 @@ const DONE: i32 = 0;
 
 /// What such a process is for.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Task {
+pub(crate) enum SetupTask {
     /// Being in a new user namespace, and in others that it makes there.
     Namespaces(UnshareFlags),
     /// Taking off what is mounted on the root directory, with everything below it.
@@ -41,7 +41,7 @@ pub(crate) enum Task {
 
 /// A process beside this one. It ends when this is dropped.
 #[derive(Debug)]
-pub(crate) struct Aside {
+pub(crate) struct SetupProcess {
     pid: Pid,
     /// Where it says whether its task is done.
     news: OwnedFd,
@@ -55,12 +55,12 @@ pub(crate) struct Aside {
 #[derive(Debug)]
 struct Memory {
     orders: *mut Orders,
-    stack: Stack,
+    stack: GuardedStack,
 }
 
 impl Memory {
     fn new(orders: Orders) -> io::Result<Self> {
-        let stack = Stack::new(STACK_BYTES)?;
+        let stack = GuardedStack::new(STACK_BYTES)?;
         Ok(Self { orders: Box::into_raw(Box::new(orders)), stack })
     }
 }
@@ -76,25 +76,25 @@ impl Drop for Memory {
 /// What the process is to do. Nobody changes it.
 #[derive(Debug)]
 struct Orders {
-    task: Task,
+    task: SetupTask,
     /// The number of the descriptor that it writes to, in its own table.
     news: RawFd,
     /// Who it ends with.
     maker: Pid,
 }
 
-impl Aside {
+impl SetupProcess {
     /// Starts the process. The caller, which must be the only thread of its process, does something else
     /// meanwhile.
-    pub(crate) fn start(task: Task) -> io::Result<Self> {
+    pub(crate) fn start(task: SetupTask) -> io::Result<Self> {
         if !is_single_threaded()? {
             return Err(Errno::DEADLK.into());
         }
         let (news, told) = pipe_with(PipeFlags::CLOEXEC)?;
         let memory = Memory::new(Orders { task, news: told.as_raw_fd(), maker: getpid() })?;
         let own = match task {
-            Task::Namespaces(_) => libc::CLONE_NEWUSER,
-            Task::OldRoot => 0,
+            SetupTask::Namespaces(_) => libc::CLONE_NEWUSER,
+            SetupTask::OldRoot => 0,
         };
         let flags = libc::CLONE_VM | libc::SIGCHLD | own;
         let (top, orders) = (memory.stack.top(), memory.orders.cast::<c_void>());
@@ -137,7 +137,7 @@ impl Aside {
     }
 }
 
-impl Drop for Aside {
+impl Drop for SetupProcess {
     fn drop(&mut self) {
         self.dismiss();
         if !self.dismissed.get() {
@@ -164,11 +164,11 @@ extern "C" fn obey(orders: *mut c_void) -> i32 {
         return 0;
     }
     let done = match orders.task {
-        Task::Namespaces(none) if none.is_empty() => Ok(()),
+        SetupTask::Namespaces(none) if none.is_empty() => Ok(()),
         // SAFETY: what makes the call dangerous is a descriptor table or a file system context that
         // others share; neither is shared with this process, and neither flag is among those passed.
-        Task::Namespaces(others) => unsafe { rustix::thread::unshare_unsafe(others) },
-        Task::OldRoot => rustix::mount::unmount(c"/", UnmountFlags::DETACH),
+        SetupTask::Namespaces(others) => unsafe { rustix::thread::unshare_unsafe(others) },
+        SetupTask::OldRoot => rustix::mount::unmount(c"/", UnmountFlags::DETACH),
     };
     let said = done.map_or_else(Errno::raw_os_error, |()| DONE);
     // SAFETY: the descriptor is open in this process's own table, of which nothing is ever closed.
@@ -176,10 +176,10 @@ extern "C" fn obey(orders: *mut c_void) -> i32 {
     // The maker finds out by itself if it hears nothing: the pipe closes when this process ends.
     let _ = rustix::io::write(news, &said.to_ne_bytes());
     match orders.task {
-        Task::Namespaces(_) => loop {
+        SetupTask::Namespaces(_) => loop {
             pause();
         },
-        Task::OldRoot => 0,
+        SetupTask::OldRoot => 0,
     }
 }
 
@@ -190,7 +190,7 @@ mod tests {
     #[test]
     fn a_process_with_several_threads_is_refused() {
         // The test harness runs every test on a thread of its own.
-        let error = Aside::start(Task::OldRoot).unwrap_err();
+        let error = SetupProcess::start(SetupTask::OldRoot).unwrap_err();
         assert_eq!(error.raw_os_error(), Some(Errno::DEADLK.raw_os_error()));
     }
 }
