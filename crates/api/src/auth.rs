@@ -1,6 +1,6 @@
-//! Who asks, and what they may do.
+//! Authenticated asks, and what they may do.
 //!
-//! [`Presented`] finds the token in a request, a [`Verifier`] such as [`Authority`] says which
+//! [`PresentedToken`] finds the token in a request, a [`Verifier`] such as [`Authority`] says which
 //! [`Caller`] it stands for, and the caller says what is allowed where. [`Tickets`] open event
 //! streams to browsers, [`ConsoleLink`] begins a session of the browser page, [`InternalToken`] guards
 //! a worker's own API, and [`RateLimits`] keeps one workspace from taking the time of all.
@@ -11,36 +11,38 @@
 mod authority;
 mod caller;
 mod claims;
-mod compact;
-mod console;
-mod cookie;
+mod console_link;
 mod error;
 mod fingerprint;
-mod internal;
+mod internal_token;
 pub mod jwks;
-mod key;
+mod jwt;
 mod key_file;
-mod presented;
+mod presented_token;
 mod random;
-mod rate;
+mod rate_limit;
 mod scope;
+mod session_cookie;
+mod signing_key;
 mod ticket;
 
 pub use authority::{Authority, Grant, GrantError, Verifier};
 pub use caller::{Caller, Coverage};
-pub use claims::{CLOCK_SKEW, MAX_SUBJECT_BYTES, Pins};
-pub use compact::MAX_TOKEN_BYTES;
-pub use console::{ConsoleLink, LINK_LIFETIME};
-pub use cookie::{
+pub use claims::{CLOCK_SKEW, ExpectedClaims, MAX_SUBJECT_BYTES};
+pub use console_link::{ConsoleLink, LINK_LIFETIME};
+pub use error::{AuthError, RejectReason, WORKSPACE_HEADER};
+pub use internal_token::{INTERNAL_TOKEN_HEADER, InternalToken};
+pub use jwt::MAX_TOKEN_BYTES;
+pub use key_file::{KEY_FILE, KeyError, ServerSecret};
+pub use presented_token::PresentedToken;
+pub(crate) use random::{hex, random};
+pub use rate_limit::{
+    BURST, MAX_BUCKETS, REQUESTS_PER_SECOND, RateLimitOptions, RateLimits, RetryAfter,
+};
+pub use scope::{InvalidScopes, Scope, Scopes};
+pub use session_cookie::{
     CONSOLE_HEADER, SESSION_COOKIE, SESSION_LIFETIME, Transport, begin_session,
     check_cookie_request, end_session,
 };
-pub use error::{AuthError, Reason, WORKSPACE_HEADER};
-pub use internal::{INTERNAL_TOKEN_HEADER, InternalToken};
-pub use key::MIN_SECRET_BYTES;
-pub use key_file::{KEY_FILE, KeyError, ServerSecret};
-pub use presented::Presented;
-pub(crate) use random::{hex, random};
-pub use rate::{BURST, MAX_BUCKETS, REQUESTS_PER_SECOND, RateLimits, RateOptions, RetryAfter};
-pub use scope::{InvalidScopes, Scope, Scopes};
+pub use signing_key::MIN_SECRET_BYTES;
 pub use ticket::{TICKET_LIFETIME, Tickets};

@@ -12,46 +12,49 @@ use serde::de::DeserializeOwned;
 use serde_json::json;
 use tokio::sync::OwnedSemaphorePermit;
 
-use crate::answer::Failed;
+use crate::audit;
 use crate::auth::{
-    CONSOLE_HEADER, Caller, Coverage, INTERNAL_TOKEN_HEADER, Presented, Scopes, WORKSPACE_HEADER,
-    check_cookie_request,
+    CONSOLE_HEADER, Caller, Coverage, INTERNAL_TOKEN_HEADER, PresentedToken, Scopes,
+    WORKSPACE_HEADER, check_cookie_request,
 };
-use crate::forward::{CALLER_HEADER, read_told};
 use crate::limits::{
-    BODY_READ_TIMEOUT, MAX_BUFFERED_MEBIBYTES, MAX_JSON_BODY, MIN_COUNTED_BODY, WORK_PATIENCE,
+    BODY_READ_TIMEOUT, MAX_BUFFERED_MEBIBYTES, MAX_JSON_BODY, MIN_COUNTED_BODY, PERMIT_WAIT,
 };
-use crate::observe;
-use crate::state::{Api, Entrance};
+use crate::response::ErrorResponse;
+use crate::state::{Api, AuthMode};
+use crate::worker_proxy::forward::{CALLER_HEADER, decode_caller};
 
-/// Who asks.
-pub(crate) struct Who(pub(crate) Caller);
+/// Authenticated asks.
+pub(crate) struct Authenticated(pub(crate) Caller);
 
-impl FromRequestParts<Api> for Who {
-    type Rejection = Failed;
+impl FromRequestParts<Api> for Authenticated {
+    type Rejection = ErrorResponse;
 
-    async fn from_request_parts(parts: &mut Parts, api: &Api) -> Result<Self, Failed> {
+    async fn from_request_parts(parts: &mut Parts, api: &Api) -> Result<Self, ErrorResponse> {
         let headers = &parts.headers;
-        if let Entrance::Internal(token) = &api.inner.entrance {
+        if let AuthMode::Internal(token) = &api.inner.auth_mode {
             token.check(headers.get_all(INTERNAL_TOKEN_HEADER))?;
             return Ok(Self(internal_caller(headers)?));
         }
         let presented = presented(headers)?;
         let caller = api.verify(presented.token()).await?;
-        observe::asks(&caller);
+        audit::record_caller(&caller);
         check_presented(presented, parts)?;
         Ok(Self(caller))
     }
 }
 
 /// Returns the token that a request carries.
-pub(crate) fn presented(headers: &HeaderMap) -> Result<Presented<'_>, Failed> {
-    Ok(Presented::find(headers.get_all(AUTHORIZATION), headers.get_all(COOKIE))?)
+pub(crate) fn presented(headers: &HeaderMap) -> Result<PresentedToken<'_>, ErrorResponse> {
+    Ok(PresentedToken::find(headers.get_all(AUTHORIZATION), headers.get_all(COOKIE))?)
 }
 
 /// Refuses a change that a page of somebody else may have asked a browser for.
-pub(crate) fn check_presented(presented: Presented<'_>, parts: &Parts) -> Result<(), Failed> {
-    if let Presented::Cookie(_) = presented {
+pub(crate) fn check_presented(
+    presented: PresentedToken<'_>,
+    parts: &Parts,
+) -> Result<(), ErrorResponse> {
+    if let PresentedToken::Cookie(_) = presented {
         let text = |name| parts.headers.get(name).and_then(|value| value.to_str().ok());
         let console = text(HeaderName::from_static(CONSOLE_HEADER));
         check_cookie_request(parts.method.as_str(), text(ORIGIN), text(HOST), console)?;
@@ -60,7 +63,7 @@ pub(crate) fn check_presented(presented: Presented<'_>, parts: &Parts) -> Result
 }
 
 /// Returns who asks behind another server; the server itself if it does not say.
-fn internal_caller(headers: &HeaderMap) -> Result<Caller, Failed> {
+fn internal_caller(headers: &HeaderMap) -> Result<Caller, ErrorResponse> {
     let Some(told) = headers.get(CALLER_HEADER) else {
         return Ok(Caller {
             subject: Some("internal".to_owned()),
@@ -69,15 +72,16 @@ fn internal_caller(headers: &HeaderMap) -> Result<Caller, Failed> {
             expires_at: Timestamp::from_millis(i64::MAX),
         });
     };
-    read_told(told).ok_or_else(|| Failed::field(CALLER_HEADER, "is what a server of Carrel sends"))
+    decode_caller(told)
+        .ok_or_else(|| ErrorResponse::field(CALLER_HEADER, "is what a server of Carrel sends"))
 }
 
 /// Returns the workspace that a header names.
-fn workspace_header(headers: &HeaderMap) -> Result<Option<WorkspaceId>, Failed> {
+fn workspace_header(headers: &HeaderMap) -> Result<Option<WorkspaceId>, ErrorResponse> {
     let Some(value) = headers.get(WORKSPACE_HEADER) else { return Ok(None) };
     let text = value.to_str().unwrap_or_default();
     let id = text.parse().map_err(|error| {
-        Failed::field(WORKSPACE_HEADER, &format!("is the id of a workspace: {error}"))
+        ErrorResponse::field(WORKSPACE_HEADER, &format!("is the id of a workspace: {error}"))
     })?;
     Ok(Some(id))
 }
@@ -86,11 +90,11 @@ fn workspace_header(headers: &HeaderMap) -> Result<Option<WorkspaceId>, Failed> 
 pub(crate) fn named_workspace(
     named: Option<WorkspaceId>,
     headers: &HeaderMap,
-) -> Result<Option<WorkspaceId>, Failed> {
+) -> Result<Option<WorkspaceId>, ErrorResponse> {
     match (named, workspace_header(headers)?) {
         (Some(named), Some(header)) if named != header => {
             let rule = format!("is another workspace than {WORKSPACE_HEADER} names");
-            Err(Failed::field("workspace_id", &rule))
+            Err(ErrorResponse::field("workspace_id", &rule))
         }
         (named, header) => Ok(named.or(header)),
     }
@@ -100,30 +104,33 @@ pub(crate) fn named_workspace(
 pub(crate) struct Json<T>(pub(crate) T, pub(crate) Bytes);
 
 impl<T: DeserializeOwned> FromRequest<Api> for Json<T> {
-    type Rejection = Failed;
+    type Rejection = ErrorResponse;
 
-    async fn from_request(request: Request, api: &Api) -> Result<Self, Failed> {
+    async fn from_request(request: Request, api: &Api) -> Result<Self, ErrorResponse> {
         let bytes = read_body(request.into_body(), api).await?;
         Ok(Self(parse(&bytes)?, bytes))
     }
 }
 
 /// Reads an object of JSON.
-pub(crate) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Failed> {
+pub(crate) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ErrorResponse> {
     // A list would fill the fields one after the other.
     if bytes.trim_ascii_start().first().is_some_and(|first| *first != b'{') {
-        return Err(Failed::field("body", "is an object of JSON"));
+        return Err(ErrorResponse::field("body", "is an object of JSON"));
     }
     let mut reader = serde_json::Deserializer::from_slice(bytes);
     let value = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
         let path = error.path().to_string();
         // Text that is no JSON has no place to name.
         let field = if matches!(path.as_str(), "." | "?") { "body" } else { &path };
-        Failed::field(field, &format!("is not as expected: {}", without_value(error.inner())))
+        ErrorResponse::field(
+            field,
+            &format!("is not as expected: {}", without_value(error.inner())),
+        )
     })?;
-    reader
-        .end()
-        .map_err(|error| Failed::field("body", &format!("has more than one value: {error}")))?;
+    reader.end().map_err(|error| {
+        ErrorResponse::field("body", &format!("has more than one value: {error}"))
+    })?;
     Ok(value)
 }
 
@@ -136,11 +143,11 @@ fn without_value(error: &serde_json::Error) -> String {
 }
 
 /// Reads a body within its limits. One that does not say how long it is takes the room of the longest.
-pub(crate) async fn read_body(body: Body, api: &Api) -> Result<Bytes, Failed> {
+pub(crate) async fn read_body(body: Body, api: &Api) -> Result<Bytes, ErrorResponse> {
     let limit = MAX_JSON_BODY.as_u64();
     let too_large = || {
         let message = format!("the body is larger than {MAX_JSON_BODY}");
-        Failed::new(Code::TooLarge, message, json!({ "limit_bytes": limit }))
+        ErrorResponse::new(Code::TooLarge, message, json!({ "limit_bytes": limit }))
     };
     let declared = body.size_hint().exact();
     if declared.is_some_and(|length| length > limit) {
@@ -152,21 +159,26 @@ pub(crate) async fn read_body(body: Body, api: &Api) -> Result<Bytes, Failed> {
         // The room is given back with the last of the bytes.
         Ok(Ok(bytes)) => Ok(Bytes::from_owner(Buffered { bytes, _room: room })),
         Ok(Err(_)) => Err(too_large()),
-        Err(_) => Err(Failed::new(Code::Timeout, "the body did not arrive in time", json!({}))),
+        Err(_) => {
+            Err(ErrorResponse::new(Code::Timeout, "the body did not arrive in time", json!({})))
+        }
     }
 }
 
 /// Waits a moment until bodies leave room for one more.
-async fn room_for_body(api: &Api, length: u64) -> Result<Option<OwnedSemaphorePermit>, Failed> {
+async fn room_for_body(
+    api: &Api,
+    length: u64,
+) -> Result<Option<OwnedSemaphorePermit>, ErrorResponse> {
     if length <= MIN_COUNTED_BODY.as_u64() {
         return Ok(None);
     }
     let mebibytes = u32::try_from(length.div_ceil(1 << 20)).unwrap_or(u32::MAX);
     let waiting = Arc::clone(&api.inner.bodies).acquire_many_owned(mebibytes);
-    let room = tokio::time::timeout(WORK_PATIENCE, waiting).await;
+    let room = tokio::time::timeout(PERMIT_WAIT, waiting).await;
     room.ok().and_then(Result::ok).map(Some).ok_or_else(|| {
         let detail = json!({ "limit_mebibytes": MAX_BUFFERED_MEBIBYTES });
-        Failed::new(Code::Overloaded, "too many large bodies arrive at once", detail)
+        ErrorResponse::new(Code::Overloaded, "too many large bodies arrive at once", detail)
     })
 }
 
@@ -183,41 +195,42 @@ impl AsRef<[u8]> for Buffered {
 }
 
 /// The part of an address behind `?`.
-pub(crate) struct Params<T>(pub(crate) T);
+pub(crate) struct QueryParams<T>(pub(crate) T);
 
-impl<S: Sync, T: DeserializeOwned> FromRequestParts<S> for Params<T> {
-    type Rejection = Failed;
+impl<S: Sync, T: DeserializeOwned> FromRequestParts<S> for QueryParams<T> {
+    type Rejection = ErrorResponse;
 
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Failed> {
-        let Query(value) = Query::<T>::try_from_uri(&parts.uri)
-            .map_err(|error| Failed::field("query", &format!("is not as expected: {error}")))?;
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ErrorResponse> {
+        let Query(value) = Query::<T>::try_from_uri(&parts.uri).map_err(|error| {
+            ErrorResponse::field("query", &format!("is not as expected: {error}"))
+        })?;
         Ok(Self(value))
     }
 }
 
 /// A word in the path of a request.
-pub(crate) fn word(parts: Vec<(String, String)>, name: &str) -> String {
+pub(crate) fn path_segment(parts: Vec<(String, String)>, name: &str) -> String {
     let found = parts.into_iter().find(|(key, _)| key == name);
     found.map(|(_, word)| word).unwrap_or_default()
 }
 
 /// An id in the path of a request.
-pub(crate) struct Id<T>(pub(crate) T);
+pub(crate) struct PathId<T>(pub(crate) T);
 
-impl<T> FromRequestParts<Api> for Id<T>
+impl<T> FromRequestParts<Api> for PathId<T>
 where
     T: std::str::FromStr<Err: std::fmt::Display>,
 {
-    type Rejection = Failed;
+    type Rejection = ErrorResponse;
 
-    async fn from_request_parts(parts: &mut Parts, api: &Api) -> Result<Self, Failed> {
+    async fn from_request_parts(parts: &mut Parts, api: &Api) -> Result<Self, ErrorResponse> {
         let Path(found) = Path::<Vec<(String, String)>>::from_request_parts(parts, api)
             .await
-            .map_err(|_| Failed::field("path", "is text"))?;
+            .map_err(|_| ErrorResponse::field("path", "is text"))?;
         let text = found.into_iter().next().map(|(_, text)| text).unwrap_or_default();
         let id = text
             .parse()
-            .map_err(|error: T::Err| Failed::field("id", &format!("is an id: {error}")))?;
+            .map_err(|error: T::Err| ErrorResponse::field("id", &format!("is an id: {error}")))?;
         Ok(Self(id))
     }
 }

@@ -5,25 +5,24 @@
 //! lies elsewhere is passed on to a worker there, which serves the same routes to other servers.
 #![forbid(unsafe_code)]
 
-mod answer;
+mod audit;
 pub mod auth;
-mod conductor;
+mod conductor_api;
+mod event_stream;
 mod extract;
-mod forward;
+mod idempotency;
 pub mod limits;
-mod observe;
 pub mod openapi;
-mod others;
-mod repeat;
+mod request_span;
+mod response;
 mod routes;
 mod serve;
 mod state;
-mod streams;
-mod trace;
-mod worker;
+mod worker_api;
+mod worker_proxy;
 
-pub use conductor::{ConductorApi, ConductorOptions, serve_conductor};
-pub use others::{Others, OthersOptions};
+pub use conductor_api::{ConductorApi, ConductorOptions, serve_conductor};
 pub use serve::serve;
-pub use state::{Api, ApiOptions, Entrance, WorkerApiOptions};
-pub use worker::{Health, serve_worker};
+pub use state::{Api, ApiOptions, AuthMode, WorkerApiOptions};
+pub use worker_api::{WorkerHealth, serve_worker};
+pub use worker_proxy::{WorkerProxy, WorkerProxyOptions};

@@ -30,10 +30,10 @@ pub const MAX_PAGE: u32 = 100;
 pub const DEFAULT_PAGE: u32 = 20;
 
 /// Commands, searches and writes over HTTP that run at once.
-pub const MAX_WORK: usize = 16;
+pub const MAX_CONCURRENT_WORK: usize = 16;
 
 /// How long one more waits for a place before it is turned away.
-pub const WORK_PATIENCE: Duration = Duration::from_secs(2);
+pub const PERMIT_WAIT: Duration = Duration::from_secs(2);
 
 /// Files that arrive in parts at once.
 pub const MAX_UPLOADS: usize = 16;
@@ -43,10 +43,10 @@ pub const MIN_UPLOAD_RATE: u64 = 16 << 10;
 
 /// Refusals of one caller that are written down at once; after them it is one a second. Whoever is refused
 /// must not be able to push out of the log what others did.
-pub const REFUSALS_TOLD: NonZeroU32 = NonZeroU32::new(100).expect("more than none");
+pub const REFUSAL_AUDIT_BURST: NonZeroU32 = NonZeroU32::new(100).expect("more than none");
 
 /// Callers whose refusals are counted at a time.
-pub const MAX_REFUSED: usize = 1000;
+pub const MAX_REFUSED_CALLERS: usize = 1000;
 
 /// Event streams of one workspace that are open at once.
 pub const MAX_STREAMS_PER_WORKSPACE: usize = 1024;
@@ -55,7 +55,7 @@ pub const MAX_STREAMS_PER_WORKSPACE: usize = 1024;
 pub const STREAM_HEARTBEAT: Duration = Duration::from_secs(15);
 
 /// How long a request to cancel waits to say that the task is over.
-pub const CANCEL_PATIENCE: Duration = Duration::from_secs(2);
+pub const CANCEL_WAIT: Duration = Duration::from_secs(2);
 
 /// How long what is open may take to end when the server stops.
 pub const SHUTDOWN_GRACE: Duration = Duration::from_secs(2);

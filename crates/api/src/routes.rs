@@ -1,15 +1,16 @@
 //! Every route there is.
 
+mod commands;
 mod conductor;
+mod console;
 mod credentials;
 mod files;
 mod github;
+mod health;
 mod mcp;
-mod page;
-mod system;
+mod metrics;
 mod tasks;
 mod tools;
-mod work;
 mod workspaces;
 
 pub(crate) use conductor::router as conductor_router;
@@ -24,12 +25,12 @@ use carrel_domain::Code;
 use carrel_mcp::Mounted;
 use serde_json::json;
 
-use crate::answer::Failed;
-use crate::forward::{MCP, forward, internal_path};
-use crate::observe::observe;
+use crate::audit::audit;
 use crate::openapi::Route;
+use crate::request_span::span_request;
+use crate::response::ErrorResponse;
 use crate::state::Api;
-use crate::trace::trace;
+use crate::worker_proxy::forward::{MCP, forward, internal_path};
 
 /// Returns every route.
 pub(crate) fn table() -> Vec<Route> {
@@ -38,14 +39,15 @@ pub(crate) fn table() -> Vec<Route> {
         ("workspaces", workspaces::routes()),
         ("workspaces", credentials::routes()),
         ("files", files::routes()),
-        ("commands", work::routes()),
+        ("commands", commands::routes()),
         ("commands", github::routes()),
         ("tools", tools::routes()),
-        ("server", system::routes()),
-        ("server", page::routes()),
+        ("server", health::routes()),
+        ("server", metrics::routes()),
+        ("server", console::routes()),
         ("conductor", conductor::away()),
     ];
-    let named = |(tag, routes): (_, Vec<Route>)| routes.into_iter().map(move |one| one.among(tag));
+    let named = |(tag, routes): (_, Vec<Route>)| routes.into_iter().map(move |one| one.tag(tag));
     groups.into_iter().flat_map(named).collect()
 }
 
@@ -61,17 +63,17 @@ pub(crate) fn router(api: Api, mcp: Mounted) -> Router {
         .route(MCP, mcp_route(mcp).layer(passing))
         .fallback(unknown)
         .method_not_allowed_fallback(wrong_method)
-        .layer(from_fn_with_state(api.clone(), observe))
-        .layer(from_fn(trace))
+        .layer(from_fn_with_state(api.clone(), audit))
+        .layer(from_fn(span_request))
         .with_state(api)
 }
 
-pub(crate) async fn unknown(request: Request) -> Failed {
+pub(crate) async fn unknown(request: Request) -> ErrorResponse {
     let path: String = request.uri().path().chars().take(200).collect();
-    Failed::new(Code::UnknownRoute, format!("no route {path}"), json!({ "path": path }))
+    ErrorResponse::new(Code::UnknownRoute, format!("no route {path}"), json!({ "path": path }))
 }
 
-pub(crate) async fn wrong_method(method: Method) -> Failed {
+pub(crate) async fn wrong_method(method: Method) -> ErrorResponse {
     let message = format!("the route does not take {method}");
-    Failed::new(Code::MethodNotAllowed, message, json!({ "method": method.as_str() }))
+    ErrorResponse::new(Code::MethodNotAllowed, message, json!({ "method": method.as_str() }))
 }

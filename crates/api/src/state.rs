@@ -16,18 +16,18 @@ use serde_json::json;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
-use crate::answer::Failed;
+use crate::audit::{self, RequestCounts};
 use crate::auth::{
-    Authority, Caller, ConsoleLink, Coverage, InternalToken, RateLimits, RateOptions, Scope,
+    Authority, Caller, ConsoleLink, Coverage, InternalToken, RateLimitOptions, RateLimits, Scope,
     Tickets, Transport, Verifier as _, jwks::Provider,
 };
+use crate::idempotency::InFlight;
 use crate::limits::{
-    MAX_BUFFERED_MEBIBYTES, MAX_REFUSED, MAX_STREAMS_PER_WORKSPACE, MAX_UPLOADS, MAX_WORK,
-    REFUSALS_TOLD, WORK_PATIENCE,
+    MAX_BUFFERED_MEBIBYTES, MAX_CONCURRENT_WORK, MAX_REFUSED_CALLERS, MAX_STREAMS_PER_WORKSPACE,
+    MAX_UPLOADS, PERMIT_WAIT, REFUSAL_AUDIT_BURST,
 };
-use crate::observe::{self, Requests};
-use crate::others::{Location, Others};
-use crate::repeat::InFlight;
+use crate::response::ErrorResponse;
+use crate::worker_proxy::{Location, WorkerProxy};
 
 /// What the API is made from.
 #[derive(Debug)]
@@ -47,7 +47,7 @@ pub struct ApiOptions {
     /// Where the time comes from.
     pub clock: Arc<dyn Clock>,
     /// How much a workspace may ask for.
-    pub rates: RateOptions,
+    pub rates: RateLimitOptions,
     /// Machines that repositories may come from.
     pub hosts: Arc<[String]>,
     /// Where it is written down what was changed and refused.
@@ -56,10 +56,10 @@ pub struct ApiOptions {
     pub credentials: Option<Vault>,
     /// Repositories on GitHub.
     pub github: GitHub,
-    /// Who comes in.
-    pub entrance: Entrance,
+    /// Authenticated comes in.
+    pub auth_mode: AuthMode,
     /// The workers of other volumes; none if every workspace is here.
-    pub others: Option<Arc<Others>>,
+    pub worker_proxy: Option<Arc<WorkerProxy>>,
     /// Places that work shares with tasks; places of its own if none.
     pub slots: Option<Slots>,
     /// Ends what is open.
@@ -94,27 +94,27 @@ impl From<WorkerApiOptions> for ApiOptions {
         Self {
             tasks: worker.tasks,
             spaces: worker.spaces,
-            authority: Authority::of_nobody(),
+            authority: Authority::with_random_secret(),
             provider: None,
             console: None,
             transport: Transport::Network,
             clock: worker.clock,
-            rates: RateOptions::default(),
+            rates: RateLimitOptions::default(),
             hosts: worker.hosts,
             events: worker.events,
             credentials: None,
             github: worker.github,
-            entrance: Entrance::Internal(worker.token),
-            others: None,
+            auth_mode: AuthMode::Internal(worker.token),
+            worker_proxy: None,
             slots: Some(worker.slots),
             stop: worker.stop,
         }
     }
 }
 
-/// Who comes in.
+/// Authenticated comes in.
 #[derive(Clone, Debug)]
-pub enum Entrance {
+pub enum AuthMode {
     /// Whoever has a token of the service.
     Public,
     /// Other servers of the same installation. They tell who asks.
@@ -138,8 +138,8 @@ pub(crate) struct Inner {
     pub(crate) transport: Transport,
     pub(crate) hosts: Arc<[String]>,
     pub(crate) github: GitHub,
-    pub(crate) entrance: Entrance,
-    pub(crate) others: Option<Arc<Others>>,
+    pub(crate) auth_mode: AuthMode,
+    pub(crate) worker_proxy: Option<Arc<WorkerProxy>>,
     slots: Option<Slots>,
     pub(crate) stop: CancellationToken,
     credentials: Option<Vault>,
@@ -150,7 +150,7 @@ pub(crate) struct Inner {
     streams: Arc<Mutex<HashMap<WorkspaceId, usize>>>,
     pub(crate) in_flight: InFlight,
     pub(crate) events: AuditLog,
-    pub(crate) requests: Requests,
+    pub(crate) requests: RequestCounts,
     /// Refusals that are written down, by caller.
     pub(crate) refusals: RateLimits<String>,
     /// Mebibytes that bodies may take together.
@@ -172,23 +172,23 @@ impl Api {
             transport: options.transport,
             hosts: options.hosts,
             github: options.github,
-            entrance: options.entrance,
-            others: options.others,
+            auth_mode: options.auth_mode,
+            worker_proxy: options.worker_proxy,
             slots: options.slots,
             stop: options.stop,
             credentials: options.credentials,
             clock: options.clock,
             rates: RateLimits::new(options.rates),
-            work: Arc::new(Semaphore::new(MAX_WORK)),
+            work: Arc::new(Semaphore::new(MAX_CONCURRENT_WORK)),
             uploads: Arc::new(Semaphore::new(MAX_UPLOADS)),
             streams: Arc::default(),
             in_flight: InFlight::default(),
             events: options.events,
-            requests: Requests::default(),
-            refusals: RateLimits::new(RateOptions {
+            requests: RequestCounts::default(),
+            refusals: RateLimits::new(RateLimitOptions {
                 per_second: NonZeroU32::MIN,
-                burst: REFUSALS_TOLD,
-                max_buckets: MAX_REFUSED,
+                burst: REFUSAL_AUDIT_BURST,
+                max_buckets: MAX_REFUSED_CALLERS,
             }),
             bodies: Arc::new(Semaphore::new(MAX_BUFFERED_MEBIBYTES)),
             document: OnceLock::new(),
@@ -201,7 +201,7 @@ impl Api {
     }
 
     /// Believes a token, or not.
-    pub(crate) async fn verify(&self, token: &str) -> Result<Caller, Failed> {
+    pub(crate) async fn verify(&self, token: &str) -> Result<Caller, ErrorResponse> {
         let now = self.now();
         Ok(match &self.inner.provider {
             Some(provider) if provider.is_for(token) => provider.verify(token, now).await?,
@@ -216,21 +216,21 @@ impl Api {
         caller: &Caller,
         scope: Scope,
         asked: Option<WorkspaceId>,
-    ) -> Result<Workspace, Failed> {
+    ) -> Result<Workspace, ErrorResponse> {
         let id = caller.workspace(asked)?;
-        observe::about(id);
+        audit::record_workspace(id);
         caller.check(scope, id)?;
-        self.pace(id)?;
-        self.known(caller, Some(id)).await
+        self.check_rate_limit(id)?;
+        self.find_or_provision(caller, Some(id)).await
     }
 
     /// Finds the workspace of a request, whatever the caller may do there. One that a token names and that
     /// nobody has made is made.
-    pub(crate) async fn known(
+    pub(crate) async fn find_or_provision(
         &self,
         caller: &Caller,
         asked: Option<WorkspaceId>,
-    ) -> Result<Workspace, Failed> {
+    ) -> Result<Workspace, ErrorResponse> {
         let id = caller.workspace(asked)?;
         match (self.inner.spaces.find(id).await, &caller.coverage) {
             (Err(ServiceError::NoWorkspace { .. }), Coverage::Only(_)) => {
@@ -241,11 +241,11 @@ impl Api {
     }
 
     /// Counts a request of a workspace, and refuses one too many.
-    pub(crate) fn pace(&self, workspace: WorkspaceId) -> Result<(), Failed> {
-        match self.inner.entrance {
-            Entrance::Public => Ok(self.inner.rates.check(workspace, self.now())?),
+    pub(crate) fn check_rate_limit(&self, workspace: WorkspaceId) -> Result<(), ErrorResponse> {
+        match self.inner.auth_mode {
+            AuthMode::Public => Ok(self.inner.rates.check(workspace, self.now())?),
             // What comes from other servers was counted there.
-            Entrance::Internal(_) => Ok(()),
+            AuthMode::Internal(_) => Ok(()),
         }
     }
 
@@ -255,38 +255,38 @@ impl Api {
     }
 
     /// Opens the workspace of a request.
-    pub(crate) async fn space(
+    pub(crate) async fn open_workspace(
         &self,
         caller: &Caller,
         scope: Scope,
         id: WorkspaceId,
-    ) -> Result<Arc<OpenWorkspace>, Failed> {
+    ) -> Result<Arc<OpenWorkspace>, ErrorResponse> {
         let workspace = self.workspace(caller, scope, Some(id)).await?;
-        self.check_here(&workspace).await?;
+        self.check_local(&workspace).await?;
         Ok(self.inner.spaces.open_workspace(workspace.id).await?)
     }
 
     /// Returns where credentials are kept.
-    pub(crate) fn vault(&self) -> Result<&Vault, Failed> {
+    pub(crate) fn vault(&self) -> Result<&Vault, ErrorResponse> {
         Ok(self.inner.credentials.as_ref().ok_or(ServiceError::NoCredentialKey)?)
     }
 
     /// Refuses a workspace whose directory lies elsewhere: nothing may make another one here.
-    async fn check_here(&self, workspace: &Workspace) -> Result<(), Failed> {
-        if let Some(others) = &self.inner.others {
-            return match others.locate(workspace).await? {
-                Location::Here => Ok(()),
-                Location::There(_) => {
+    async fn check_local(&self, workspace: &Workspace) -> Result<(), ErrorResponse> {
+        if let Some(worker_proxy) = &self.inner.worker_proxy {
+            return match worker_proxy.locate(workspace).await? {
+                Location::Local => Ok(()),
+                Location::Remote(_) => {
                     let message = format!(
                         "workspace {} lies on another volume, which requests over /mcp reach with a token \
                          for this workspace alone",
                         workspace.id
                     );
-                    Err(Failed::new(Code::WorkerUnreachable, message, json!({})))
+                    Err(ErrorResponse::new(Code::WorkerUnreachable, message, json!({})))
                 }
             };
         }
-        let Entrance::Internal(_) = self.inner.entrance else { return Ok(()) };
+        let AuthMode::Internal(_) = self.inner.auth_mode else { return Ok(()) };
         let own = self.inner.spaces.volume();
         let placed = match workspace.volume {
             None => self.inner.tasks.store().assign_volume(workspace.id, &[own]).await?,
@@ -298,79 +298,83 @@ impl Api {
         let message =
             format!("workspace {} lies on another volume than this worker's", workspace.id);
         let detail = json!({ "volume_id": placed, "own_volume_id": own });
-        Err(Failed::new(Code::WorkerUnreachable, message, detail))
+        Err(ErrorResponse::new(Code::WorkerUnreachable, message, detail))
     }
 
     /// Takes a place for work, or says that there is none.
-    pub(crate) async fn place(&self) -> Result<OwnedSemaphorePermit, Failed> {
+    pub(crate) async fn work_permit(&self) -> Result<OwnedSemaphorePermit, ErrorResponse> {
         let full = "too much runs at once";
         match &self.inner.slots {
-            None => place_in(&self.inner.work, MAX_WORK, full).await,
+            None => acquire_permit(&self.inner.work, MAX_CONCURRENT_WORK, full).await,
             Some(slots) => {
                 let detail = json!({ "limit": slots.total() });
-                let found = slots.for_request(WORK_PATIENCE).await;
-                found.ok_or_else(|| Failed::new(Code::Overloaded, full, detail))
+                let found = slots.for_request(PERMIT_WAIT).await;
+                found.ok_or_else(|| ErrorResponse::new(Code::Overloaded, full, detail))
             }
         }
     }
 
     /// Takes a place for looking something up, or says that there is none.
-    pub(crate) async fn look_place(&self) -> Result<OwnedSemaphorePermit, Failed> {
-        place_in(&self.inner.work, MAX_WORK, "too much is looked up at once").await
+    pub(crate) async fn read_permit(&self) -> Result<OwnedSemaphorePermit, ErrorResponse> {
+        acquire_permit(&self.inner.work, MAX_CONCURRENT_WORK, "too much is looked up at once").await
     }
 
     /// Takes a place for a file that arrives in parts. Its sender decides how long that takes, so that
     /// it takes no place of work.
-    pub(crate) async fn upload_place(&self) -> Result<OwnedSemaphorePermit, Failed> {
-        place_in(&self.inner.uploads, MAX_UPLOADS, "too many files arrive at once").await
+    pub(crate) async fn upload_permit(&self) -> Result<OwnedSemaphorePermit, ErrorResponse> {
+        acquire_permit(&self.inner.uploads, MAX_UPLOADS, "too many files arrive at once").await
     }
 
     /// Takes a place for an event stream of a workspace.
-    pub(crate) fn stream(&self, workspace: WorkspaceId) -> Result<StreamPlace, Failed> {
+    pub(crate) fn stream(&self, workspace: WorkspaceId) -> Result<StreamPermit, ErrorResponse> {
         let mut streams = self.inner.streams.lock().unwrap_or_else(PoisonError::into_inner);
         let open = streams.entry(workspace).or_default();
         if *open >= MAX_STREAMS_PER_WORKSPACE {
             let detail = json!({ "limit": MAX_STREAMS_PER_WORKSPACE });
-            return Err(Failed::new(Code::Overloaded, "too many event streams are open", detail));
+            return Err(ErrorResponse::new(
+                Code::Overloaded,
+                "too many event streams are open",
+                detail,
+            ));
         }
         *open += 1;
-        Ok(StreamPlace { streams: Arc::clone(&self.inner.streams), workspace })
+        Ok(StreamPermit { streams: Arc::clone(&self.inner.streams), workspace })
     }
 
     /// Returns how long a caller's credentials still hold.
-    pub(crate) fn left(&self, caller: &Caller) -> Duration {
+    pub(crate) fn credential_lifetime(&self, caller: &Caller) -> Duration {
         self.now().age(caller.expires_at)
     }
 }
 
 /// Waits a moment for a place.
-async fn place_in(
+async fn acquire_permit(
     places: &Arc<Semaphore>,
     limit: usize,
     full: &str,
-) -> Result<OwnedSemaphorePermit, Failed> {
+) -> Result<OwnedSemaphorePermit, ErrorResponse> {
     let waiting = Arc::clone(places).acquire_owned();
-    let found = tokio::time::timeout(WORK_PATIENCE, waiting).await;
+    let found = tokio::time::timeout(PERMIT_WAIT, waiting).await;
     let found = found.ok().and_then(Result::ok);
-    found.ok_or_else(|| Failed::new(Code::Overloaded, full, json!({ "limit": limit })))
+    found.ok_or_else(|| ErrorResponse::new(Code::Overloaded, full, json!({ "limit": limit })))
 }
 
 /// A place for an event stream.
 #[derive(Debug)]
-pub(crate) struct StreamPlace {
+pub(crate) struct StreamPermit {
     streams: Arc<Mutex<HashMap<WorkspaceId, usize>>>,
     workspace: WorkspaceId,
 }
 
 #[cfg(test)]
-impl StreamPlace {
+impl StreamPermit {
     /// One that nobody counts.
     pub(crate) fn alone() -> Self {
         Self { streams: Arc::default(), workspace: WorkspaceId::generate() }
     }
 }
 
-impl Drop for StreamPlace {
+impl Drop for StreamPermit {
     fn drop(&mut self) {
         let mut streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(open) = streams.get_mut(&self.workspace) {

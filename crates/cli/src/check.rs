@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use carrel_client::Connections;
+use carrel_client::HttpClient;
 use carrel_conductor::drive::StartError;
 use carrel_config::{Effective, Environment, Origin, TrackerKind, Workflow};
 use carrel_domain::message_of;
@@ -56,7 +56,7 @@ fn tracker(workflow: &Workflow) -> Result<(), Failure> {
     let Some(config) = config.filter(|config| config.kind != TrackerKind::Local) else {
         return Ok(());
     };
-    let made = carrel_tracker::from_config(config, &Connections::new(), None);
+    let made = carrel_tracker::from_config(config, &HttpClient::new(), None);
     made.map(drop).map_err(|fault| StartError::Tracker(fault).into())
 }
 

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use carrel_client::Connections;
+use carrel_client::HttpClient;
 use carrel_conductor::drive::{Conductor, Lasting, Makers, Options, Report, scope_of};
 use carrel_config::{ConductorConfig, Environment, Scope, Workflow};
 use carrel_domain::{Clock, SystemClock};
@@ -152,7 +152,7 @@ async fn conduct(
 
 fn makers(issues: &Arc<dyn IssueStore>, clock: &Arc<dyn Clock>, data: &Path) -> Makers {
     let (issues, clock) = (Arc::clone(issues), Arc::clone(clock));
-    let connections = Connections::new();
+    let connections = HttpClient::new();
     let tracker = move |config: &ConductorConfig| {
         let config = &config.tracker;
         let local = Local::new(Arc::clone(&issues), Arc::clone(&clock), &config.terminal_states);

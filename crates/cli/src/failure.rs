@@ -75,9 +75,9 @@ pub(crate) enum Failure {
     #[error(transparent)]
     Key(#[from] carrel_api::auth::KeyError),
     #[error(transparent)]
-    Provider(#[from] carrel_api::auth::jwks::SettingsError),
+    Provider(#[from] carrel_api::auth::jwks::ProviderSettingsError),
     #[error(transparent)]
-    GitHub(#[from] carrel_github::SettingsError),
+    GitHub(#[from] carrel_github::GitHubSettingsError),
     #[error(transparent)]
     Grant(#[from] carrel_api::auth::GrantError),
     #[error(transparent)]
@@ -126,7 +126,7 @@ pub(crate) enum Failure {
     #[error(transparent)]
     Client(#[from] carrel_client::ClientError),
     #[error(transparent)]
-    Server(#[from] carrel_client::InvalidServer),
+    Server(#[from] carrel_client::InvalidServerUrl),
     #[error(
         "there is no token; set CARREL_TOKEN, or name a file with --token-file; `carrel token new` makes one"
     )]

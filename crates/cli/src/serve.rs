@@ -15,11 +15,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use carrel_api::auth::jwks::{Provider, ProviderOptions};
-use carrel_api::auth::{Authority, ConsoleLink, RateOptions, ServerSecret, Transport};
-use carrel_api::{Api, ApiOptions, Entrance, Others, OthersOptions};
+use carrel_api::auth::{Authority, ConsoleLink, RateLimitOptions, ServerSecret, Transport};
+use carrel_api::{Api, ApiOptions, AuthMode, WorkerProxy, WorkerProxyOptions};
 use carrel_config::Environment;
 use carrel_domain::{Clock as _, Secret, SystemClock, VolumeId, WorkspaceId};
-use carrel_github::{GitHub, Settings as GitHubSettings};
+use carrel_github::{GitHub, GitHubSettings};
 use carrel_service::credentials::{SealingKey, Vault};
 use carrel_service::{Sweep, Tasks, Worker, WorkerEndpoint, WorkerOptions};
 use carrel_store::Store;
@@ -111,7 +111,7 @@ async fn serve(arguments: &ServeArguments, environment: &Environment) -> Result<
     let (console, token) =
         (loopback && own_tokens).then(|| ConsoleLink::new(SystemClock.now())).unzip();
     let here = (!arguments.no_worker).then(|| spaces.volume());
-    let others = backend.is_shared().then(|| others(&settings, &tasks, here));
+    let worker_proxy = backend.is_shared().then(|| worker_proxy(&settings, &tasks, here));
     let api = Api::new(ApiOptions {
         tasks: tasks.clone(),
         spaces: spaces.clone(),
@@ -120,17 +120,17 @@ async fn serve(arguments: &ServeArguments, environment: &Environment) -> Result<
         console,
         transport: if loopback { Transport::Loopback } else { Transport::Network },
         clock: Arc::new(SystemClock),
-        rates: RateOptions {
+        rates: RateLimitOptions {
             per_second: settings.rate,
             burst: settings.rate.saturating_mul(BURST),
-            ..RateOptions::default()
+            ..RateLimitOptions::default()
         },
         hosts: Arc::clone(&hosts),
         events: machine.events.clone(),
         credentials: credentials.clone(),
         github: github.clone(),
-        entrance: Entrance::Public,
-        others,
+        auth_mode: AuthMode::Public,
+        worker_proxy,
         slots: None,
         stop: stop.clone(),
     });
@@ -163,8 +163,8 @@ async fn serve(arguments: &ServeArguments, environment: &Environment) -> Result<
 }
 
 /// Knows the workers of other volumes.
-fn others(settings: &Settings, tasks: &Tasks, here: Option<VolumeId>) -> Arc<Others> {
-    Arc::new(Others::new(OthersOptions {
+fn worker_proxy(settings: &Settings, tasks: &Tasks, here: Option<VolumeId>) -> Arc<WorkerProxy> {
+    Arc::new(WorkerProxy::new(WorkerProxyOptions {
         here,
         token: settings.internal_token.clone(),
         fallback: settings.internal_url.clone(),

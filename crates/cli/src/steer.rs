@@ -98,11 +98,11 @@ async fn ask(command: &SteerCommand, environment: &Environment) -> Result<Value,
         SteerCommand::State(server) => return Ok(client(server, environment)?.conductor().await?),
         SteerCommand::Show(issue) => {
             let (client, issue) = about(issue)?;
-            return Ok(client.conducted_issue(&issue).await?);
+            return Ok(client.conductor_issue(&issue).await?);
         }
         SteerCommand::Runs(issue) | SteerCommand::Transcript(TranscriptArguments { issue, .. }) => {
             let (client, issue) = about(issue)?;
-            return Ok(client.conducted_runs(&issue).await?);
+            return Ok(client.conductor_runs(&issue).await?);
         }
         SteerCommand::Cancel(issue) => ("cancel", Err(issue)),
         SteerCommand::Retry(issue) => ("retry", Err(issue)),
@@ -110,7 +110,7 @@ async fn ask(command: &SteerCommand, environment: &Environment) -> Result<Value,
         SteerCommand::Answer(AnswerArguments { issue, answer }) => {
             let (client, issue) = about(issue)?;
             let body = json!({ "answer": answer });
-            return Ok(client.tell_conductor_about(&issue, "answer", Some(&body)).await?);
+            return Ok(client.send_issue_order(&issue, "answer", Some(&body)).await?);
         }
         SteerCommand::Pause(server) => ("pause", Ok(server)),
         SteerCommand::Drain(server) => ("drain", Ok(server)),
@@ -118,10 +118,10 @@ async fn ask(command: &SteerCommand, environment: &Environment) -> Result<Value,
         SteerCommand::Refresh(server) => ("refresh", Ok(server)),
     };
     match server {
-        Ok(server) => Ok(client(server, environment)?.tell_conductor(order).await?),
+        Ok(server) => Ok(client(server, environment)?.send_order(order).await?),
         Err(issue) => {
             let (client, issue) = about(issue)?;
-            Ok(client.tell_conductor_about(&issue, order, None).await?)
+            Ok(client.send_issue_order(&issue, order, None).await?)
         }
     }
 }

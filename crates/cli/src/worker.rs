@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use carrel_config::Environment;
 use carrel_config::environment::{DATABASE_URL, REDIS_URL};
-use carrel_github::{GitHub, Settings as GitHubSettings};
+use carrel_github::{GitHub, GitHubSettings};
 use carrel_service::limits::DRAIN;
 use carrel_service::{Worker, WorkerEndpoint, WorkerOptions};
 use tokio_util::sync::CancellationToken;

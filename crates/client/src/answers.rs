@@ -247,7 +247,7 @@ pub struct Written {
     pub more: Map<String, Value>,
 }
 
-/// A command that is over. Git answers the same and more.
+/// A command that is over. GitRequest answers the same and more.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CommandReply {
     /// It ended by itself with status 0.

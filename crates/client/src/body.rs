@@ -7,7 +7,7 @@ use carrel_domain::ByteSize;
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt as _, Empty, Full};
 
-use crate::connection::SendError;
+use crate::http_client::SendError;
 
 /// Why a body cannot be sent on.
 pub(crate) type BoxError = Box<dyn std::error::Error + Send + Sync>;
@@ -16,12 +16,12 @@ pub(crate) type BoxError = Box<dyn std::error::Error + Send + Sync>;
 pub type Body = UnsyncBoxBody<Bytes, BoxError>;
 
 /// Returns a body without anything in it.
-pub fn empty() -> Body {
+pub fn empty_body() -> Body {
     Empty::new().map_err(|never| match never {}).boxed_unsync()
 }
 
 /// Returns a body that is all there.
-pub fn whole(bytes: impl Into<Bytes>) -> Body {
+pub fn full_body(bytes: impl Into<Bytes>) -> Body {
     Full::new(bytes.into()).map_err(|never| match never {}).boxed_unsync()
 }
 
@@ -34,7 +34,7 @@ pub async fn read_all(
     let mut bytes = BytesMut::new();
     while let Some(piece) = next_piece(body, pause).await? {
         if (bytes.len() + piece.len()) as u64 > limit.as_u64() {
-            return Err(SendError::TooLong { limit });
+            return Err(SendError::TooLarge { limit });
         }
         bytes.extend_from_slice(&piece);
     }
@@ -48,9 +48,9 @@ pub(crate) async fn next_piece(
 ) -> Result<Option<Bytes>, SendError> {
     loop {
         let frame = tokio::time::timeout(pause, body.frame()).await;
-        match frame.map_err(|_| SendError::Late { within: pause })? {
+        match frame.map_err(|_| SendError::Timeout { within: pause })? {
             None => return Ok(None),
-            Some(Err(source)) => return Err(SendError::Broken(Box::new(source))),
+            Some(Err(source)) => return Err(SendError::Interrupted(Box::new(source))),
             // What is no data are trailers, which nobody here reads.
             Some(Ok(frame)) => {
                 if let Ok(data) = frame.into_data() {

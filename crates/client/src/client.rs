@@ -13,11 +13,11 @@ use hyper::{HeaderMap, Method, Request, Response};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::body::{Body, empty, read_all, whole};
-use crate::connection::Connections;
+use crate::body::{Body, empty_body, full_body, read_all};
 use crate::error::{ClientError, refusal};
-use crate::limits::{ANSWER_PATIENCE, BODY_PATIENCE, MAX_ANSWER, MAX_REFUSAL};
-use crate::server::Server;
+use crate::http_client::HttpClient;
+use crate::limits::{BODY_IDLE_TIMEOUT, MAX_ERROR_RESPONSE, MAX_RESPONSE, RESPONSE_TIMEOUT};
+use crate::server_url::ServerUrl;
 
 const WORKSPACE_HEADER: HeaderName = HeaderName::from_static("x-workspace-id");
 const INTERNAL_TOKEN_HEADER: HeaderName = HeaderName::from_static("x-internal-token");
@@ -40,22 +40,22 @@ pub enum Credentials {
 /// A client of the service's API. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct WorkspaceClient {
-    connections: Connections,
-    server: Arc<Server>,
+    connections: HttpClient,
+    server: Arc<ServerUrl>,
     headers: HeaderMap,
 }
 
 impl WorkspaceClient {
     /// Makes a client with connections of its own. A token that cannot stand in a header, which none of
     /// the service's are, is not sent.
-    pub fn new(server: Server, credentials: &Credentials) -> Self {
-        Self::over(Connections::new(), server, credentials)
+    pub fn new(server: ServerUrl, credentials: &Credentials) -> Self {
+        Self::over(HttpClient::new(), server, credentials)
     }
 
     /// Makes a client over connections that others use, too.
-    pub fn over(connections: Connections, server: Server, credentials: &Credentials) -> Self {
+    pub fn over(connections: HttpClient, server: ServerUrl, credentials: &Credentials) -> Self {
         let mut headers = HeaderMap::new();
-        let shown = match credentials {
+        let excerpt = match credentials {
             Credentials::None => None,
             Credentials::Bearer(token) => {
                 Some((AUTHORIZATION, secret_value(&format!("Bearer {}", token.expose()))))
@@ -64,7 +64,7 @@ impl WorkspaceClient {
                 Some((INTERNAL_TOKEN_HEADER, secret_value(token.expose())))
             }
         };
-        if let Some((name, Some(value))) = shown {
+        if let Some((name, Some(value))) = excerpt {
             headers.insert(name, value);
         }
         Self { connections, server: Arc::new(server), headers }
@@ -82,7 +82,7 @@ impl WorkspaceClient {
     /// Returns a client whose next change can be sent again without being made twice. It is for one
     /// change; a key that cannot stand in a header is not sent.
     #[must_use]
-    pub fn repeatable(mut self, key: &str) -> Self {
+    pub fn with_idempotency_key(mut self, key: &str) -> Self {
         if let Ok(value) = HeaderValue::from_str(key) {
             self.headers.insert(IDEMPOTENCY_KEY, value);
         }
@@ -90,7 +90,7 @@ impl WorkspaceClient {
     }
 
     /// Returns where the server is.
-    pub fn server(&self) -> &Server {
+    pub fn server(&self) -> &ServerUrl {
         &self.server
     }
 
@@ -99,8 +99,8 @@ impl WorkspaceClient {
         path: &str,
         query: &[(&str, String)],
     ) -> Result<T, ClientError> {
-        let asked = Asked { query, ..Asked::new(Method::GET, path) };
-        self.json(asked).await
+        let request = ApiRequest { query, ..ApiRequest::new(Method::GET, path) };
+        self.json(request).await
     }
 
     pub(crate) async fn post<T: DeserializeOwned>(
@@ -108,24 +108,27 @@ impl WorkspaceClient {
         path: &str,
         body: &impl Serialize,
     ) -> Result<T, ClientError> {
-        let asked = Asked::new(Method::POST, path).with(body);
-        self.json(asked).await
+        let request = ApiRequest::new(Method::POST, path).with(body);
+        self.json(request).await
     }
 
     /// Sends a request and reads its answer.
     pub(crate) async fn json<T: DeserializeOwned>(
         &self,
-        asked: Asked<'_>,
+        request: ApiRequest<'_>,
     ) -> Result<T, ClientError> {
-        let answer = self.send(asked).await?;
-        let bytes = self.bytes(answer, MAX_ANSWER).await?;
+        let answer = self.send(request).await?;
+        let bytes = self.bytes(answer, MAX_RESPONSE).await?;
         serde_json::from_slice(&bytes).map_err(|error| self.protocol(format!("{error}")))
     }
 
     /// Sends a request, and returns its answer if it is none of the refusals.
-    pub(crate) async fn send(&self, asked: Asked<'_>) -> Result<Response<Incoming>, ClientError> {
-        let within = asked.within;
-        let request = self.request(asked)?;
+    pub(crate) async fn send(
+        &self,
+        request: ApiRequest<'_>,
+    ) -> Result<Response<Incoming>, ClientError> {
+        let within = request.within;
+        let request = self.request(request)?;
         let unreachable = |source| self.unreachable(source);
         let answer = self.connections.send(request, within).await.map_err(unreachable)?;
         if answer.status().is_success() {
@@ -134,14 +137,14 @@ impl WorkspaceClient {
         let status = answer.status();
         if status.is_redirection() {
             let to = answer.headers().get(LOCATION).and_then(|value| value.to_str().ok());
-            let to = shown(to.unwrap_or("nowhere").as_bytes());
+            let to = excerpt(to.unwrap_or("nowhere").as_bytes());
             return Err(self.protocol(format!("{status} to {to}; redirects are not followed")));
         }
         let after = answer.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok());
         let after = after.and_then(|text| text.trim().parse().ok()).map(Duration::from_secs);
-        let body = self.bytes(answer, MAX_REFUSAL).await?;
+        let body = self.bytes(answer, MAX_ERROR_RESPONSE).await?;
         Err(refusal(status.as_u16(), after, &body)
-            .unwrap_or_else(|| self.protocol(format!("{status} with {}", shown(&body)))))
+            .unwrap_or_else(|| self.protocol(format!("{status} with {}", excerpt(&body)))))
     }
 
     /// Reads an answer to its end.
@@ -151,23 +154,25 @@ impl WorkspaceClient {
         limit: ByteSize,
     ) -> Result<Bytes, ClientError> {
         let mut body = answer.into_body();
-        read_all(&mut body, limit, BODY_PATIENCE).await.map_err(|source| self.unreachable(source))
+        read_all(&mut body, limit, BODY_IDLE_TIMEOUT)
+            .await
+            .map_err(|source| self.unreachable(source))
     }
 
-    fn request(&self, asked: Asked<'_>) -> Result<Request<Body>, ClientError> {
-        let uri = self.server.at(asked.path, asked.query);
-        let mut request = Request::builder().method(asked.method).uri(uri);
+    fn request(&self, call: ApiRequest<'_>) -> Result<Request<Body>, ClientError> {
+        let uri = self.server.at(call.path, call.query);
+        let mut request = Request::builder().method(call.method).uri(uri);
         if let Some(headers) = request.headers_mut() {
             headers.extend(self.headers.clone());
-            headers.insert(ACCEPT, HeaderValue::from_static(asked.accept));
-            if let Some(kind) = asked.kind {
+            headers.insert(ACCEPT, HeaderValue::from_static(call.accept));
+            if let Some(kind) = call.kind {
                 headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
             }
-            if let Some((name, value)) = asked.header {
+            if let Some((name, value)) = call.header {
                 headers.insert(name, value);
             }
         }
-        request.body(asked.body).map_err(|error| self.protocol(error.to_string()))
+        request.body(call.body).map_err(|error| self.protocol(error.to_string()))
     }
 
     pub(crate) fn unreachable(&self, source: crate::SendError) -> ClientError {
@@ -180,7 +185,7 @@ impl WorkspaceClient {
 }
 
 /// A request that is to be sent.
-pub(crate) struct Asked<'a> {
+pub(crate) struct ApiRequest<'a> {
     pub(crate) method: Method,
     pub(crate) path: &'a str,
     pub(crate) query: &'a [(&'a str, String)],
@@ -192,7 +197,7 @@ pub(crate) struct Asked<'a> {
     pub(crate) within: Duration,
 }
 
-impl<'a> Asked<'a> {
+impl<'a> ApiRequest<'a> {
     pub(crate) fn new(method: Method, path: &'a str) -> Self {
         Self {
             method,
@@ -201,15 +206,15 @@ impl<'a> Asked<'a> {
             header: None,
             accept: "application/json",
             kind: None,
-            body: empty(),
-            within: ANSWER_PATIENCE,
+            body: empty_body(),
+            within: RESPONSE_TIMEOUT,
         }
     }
 
     /// Adds a body of JSON.
     pub(crate) fn with(self, body: &impl Serialize) -> Self {
         let bytes = serde_json::to_vec(body).expect("a request is plain data");
-        Self { kind: Some("application/json"), body: whole(bytes), ..self }
+        Self { kind: Some("application/json"), body: full_body(bytes), ..self }
     }
 }
 
@@ -221,7 +226,7 @@ fn secret_value(text: &str) -> Option<HeaderValue> {
 }
 
 /// Returns the beginning of something strange, on one line.
-pub(crate) fn shown(bytes: &[u8]) -> String {
+pub(crate) fn excerpt(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes);
     let start: String = text.chars().take(SHOWN_CHARS).collect();
     format!("{start:?}")

@@ -7,9 +7,9 @@ use hyper::Method;
 use serde::Serialize;
 
 use crate::answers::CommandReply;
-use crate::client::{Asked, WorkspaceClient};
+use crate::client::{ApiRequest, WorkspaceClient};
 use crate::error::ClientError;
-use crate::limits::ANSWER_PATIENCE;
+use crate::limits::RESPONSE_TIMEOUT;
 use crate::workspaces::at;
 
 /// The longest that work over HTTP takes, which is five minutes, and the time around it.
@@ -17,7 +17,7 @@ pub(crate) const LONGEST_COMMAND: Duration = Duration::from_mins(6);
 
 /// A command that is to run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Exec {
+pub struct ExecRequest {
     /// The command line.
     pub command: String,
     /// Where it starts, relative to the workspace.
@@ -33,7 +33,7 @@ pub struct Exec {
 
 /// What git is to do.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Git {
+pub struct GitRequest {
     /// The operation, such as `status`.
     pub operation: String,
     /// Its arguments.
@@ -49,10 +49,10 @@ impl WorkspaceClient {
     pub async fn exec(
         &self,
         workspace: WorkspaceId,
-        command: &Exec,
+        command: &ExecRequest,
     ) -> Result<CommandReply, ClientError> {
         let within = command.timeout.map_or(LONGEST_COMMAND, |seconds| {
-            Duration::from_secs(seconds).saturating_add(ANSWER_PATIENCE)
+            Duration::from_secs(seconds).saturating_add(RESPONSE_TIMEOUT)
         });
         self.work(&at(workspace, "/exec"), command, within).await
     }
@@ -61,7 +61,7 @@ impl WorkspaceClient {
     pub async fn git(
         &self,
         workspace: WorkspaceId,
-        git: &Git,
+        git: &GitRequest,
     ) -> Result<CommandReply, ClientError> {
         self.work(&at(workspace, "/git"), git, LONGEST_COMMAND).await
     }
@@ -72,6 +72,6 @@ impl WorkspaceClient {
         body: &impl Serialize,
         within: Duration,
     ) -> Result<CommandReply, ClientError> {
-        self.json(Asked { within, ..Asked::new(Method::POST, path).with(body) }).await
+        self.json(ApiRequest { within, ..ApiRequest::new(Method::POST, path).with(body) }).await
     }
 }

@@ -4,9 +4,9 @@ use hyper::Method;
 use hyper::body::Bytes;
 use serde_json::Value;
 
-use crate::client::{Asked, WorkspaceClient};
+use crate::client::{ApiRequest, WorkspaceClient};
 use crate::error::ClientError;
-use crate::limits::MAX_ANSWER;
+use crate::limits::MAX_RESPONSE;
 
 /// The address of an issue that the query names, whatever it is called.
 const ISSUE: &str = "/api/v1/issue";
@@ -18,40 +18,40 @@ impl WorkspaceClient {
     }
 
     /// Returns where an issue stands.
-    pub async fn conducted_issue(&self, issue: &str) -> Result<Value, ClientError> {
+    pub async fn conductor_issue(&self, issue: &str) -> Result<Value, ClientError> {
         self.get(ISSUE, &[("identifier", issue.to_owned())]).await
     }
 
     /// Returns the last runs of an issue, the latest first.
-    pub async fn conducted_runs(&self, issue: &str) -> Result<Value, ClientError> {
+    pub async fn conductor_runs(&self, issue: &str) -> Result<Value, ClientError> {
         self.get(&format!("{ISSUE}/runs"), &[("identifier", issue.to_owned())]).await
     }
 
     /// Returns what was written down about a run, a JSON object a line.
     pub async fn transcript(&self, issue: &str, run: u64) -> Result<Bytes, ClientError> {
         let (path, query) = (format!("{ISSUE}/runs/{run}"), [("identifier", issue.to_owned())]);
-        let asked = Asked { query: &query, ..Asked::new(Method::GET, &path) };
-        let answer = self.send(asked).await?;
-        self.bytes(answer, MAX_ANSWER).await
+        let request = ApiRequest { query: &query, ..ApiRequest::new(Method::GET, &path) };
+        let answer = self.send(request).await?;
+        self.bytes(answer, MAX_RESPONSE).await
     }
 
     /// Gives an order for everything: `pause`, `drain`, `resume` or `refresh`.
-    pub async fn tell_conductor(&self, order: &str) -> Result<Value, ClientError> {
-        self.json(Asked::new(Method::POST, &format!("/api/v1/{order}"))).await
+    pub async fn send_order(&self, order: &str) -> Result<Value, ClientError> {
+        self.json(ApiRequest::new(Method::POST, &format!("/api/v1/{order}"))).await
     }
 
     /// Gives an order for an issue: `cancel`, `retry`, `unblock`, or `answer` with a body.
-    pub async fn tell_conductor_about(
+    pub async fn send_issue_order(
         &self,
         issue: &str,
         order: &str,
         body: Option<&Value>,
     ) -> Result<Value, ClientError> {
         let (path, query) = (format!("{ISSUE}/{order}"), [("identifier", issue.to_owned())]);
-        let asked = Asked { query: &query, ..Asked::new(Method::POST, &path) };
+        let request = ApiRequest { query: &query, ..ApiRequest::new(Method::POST, &path) };
         self.json(match body {
-            Some(body) => asked.with(body),
-            None => asked,
+            Some(body) => request.with(body),
+            None => request,
         })
         .await
     }

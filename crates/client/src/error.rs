@@ -1,4 +1,4 @@
-//! Why a request did not do what was asked.
+//! Why a request did not do what was request.
 
 use std::time::Duration;
 
@@ -6,11 +6,11 @@ use carrel_domain::{Code, Coded};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::connection::SendError;
+use crate::http_client::SendError;
 
 /// What a server said that refused something.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Refusal {
+pub struct ApiError {
     /// The status of the answer.
     pub status: u16,
     /// The stable name of the reason.
@@ -23,12 +23,12 @@ pub struct Refusal {
     pub retry_after: Option<Duration>,
 }
 
-/// Why a request did not do what was asked.
+/// Why a request did not do what was request.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
     /// The server said no, in the one envelope.
     #[error("{}", .0.message)]
-    Refused(Box<Refusal>),
+    Api(Box<ApiError>),
     /// There is no connection, or it did not last, or nothing came in time.
     #[error("{server} does not answer")]
     Unreachable {
@@ -50,12 +50,16 @@ pub enum ClientError {
 
 impl ClientError {
     /// Tells whether asking again later may help.
-    pub fn is_passing(&self) -> bool {
+    pub fn is_transient(&self) -> bool {
         match self {
-            Self::Refused(refusal) => matches!(refusal.status, 429 | 500..),
+            Self::Api(refusal) => matches!(refusal.status, 429 | 500..),
             Self::Unreachable { source, .. } => match source {
-                SendError::Connect(_) | SendError::Late { .. } | SendError::Broken(_) => true,
-                SendError::TooLong { .. } | SendError::NoAuthorities | SendError::Scheme => false,
+                SendError::Connect(_) | SendError::Timeout { .. } | SendError::Interrupted(_) => {
+                    true
+                }
+                SendError::TooLarge { .. }
+                | SendError::NoRootCertificates
+                | SendError::UnsupportedScheme => false,
             },
             Self::Protocol { .. } => false,
         }
@@ -64,7 +68,7 @@ impl ClientError {
     /// Returns how long the server wants to be left alone.
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
-            Self::Refused(refusal) => refusal.retry_after,
+            Self::Api(refusal) => refusal.retry_after,
             Self::Unreachable { .. } | Self::Protocol { .. } => None,
         }
     }
@@ -73,7 +77,7 @@ impl ClientError {
 impl Coded for ClientError {
     fn code(&self) -> Code {
         match self {
-            Self::Refused(refusal) => Code::named(&refusal.code).unwrap_or(match refusal.status {
+            Self::Api(refusal) => Code::named(&refusal.code).unwrap_or(match refusal.status {
                 401 => Code::Unauthenticated,
                 403 => Code::Forbidden,
                 404 => Code::NotFound,
@@ -88,7 +92,7 @@ impl Coded for ClientError {
 
     fn detail(&self) -> Value {
         match self {
-            Self::Refused(refusal) => refusal.detail.clone(),
+            Self::Api(refusal) => refusal.detail.clone(),
             Self::Unreachable { server, .. } | Self::Protocol { server, .. } => {
                 serde_json::json!({ "server": server })
             }
@@ -119,6 +123,6 @@ pub(crate) fn refusal(
     let Envelope { error } = serde_json::from_slice(body).ok()?;
     let Inside { code, message, detail } = error;
     let detail = Value::Object(detail);
-    let refusal = Refusal { status, code, message, detail, retry_after };
-    Some(ClientError::Refused(Box::new(refusal)))
+    let refusal = ApiError { status, code, message, detail, retry_after };
+    Some(ClientError::Api(Box::new(refusal)))
 }

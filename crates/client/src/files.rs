@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::answers::{Directory, FileContent, Matches, Written};
 use crate::body::Body;
-use crate::client::{Asked, WorkspaceClient};
+use crate::client::{ApiRequest, WorkspaceClient};
 use crate::commands::LONGEST_COMMAND;
 use crate::error::ClientError;
 use crate::workspaces::at;
@@ -16,7 +16,7 @@ const BYTES: &str = "application/octet-stream";
 
 /// What is to be searched for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Search {
+pub struct SearchQuery {
     /// The regular expression.
     pub pattern: String,
     /// Where, relative to the workspace.
@@ -55,8 +55,9 @@ impl WorkspaceClient {
     ) -> Result<Bytes, ClientError> {
         let query = [("path", path.to_owned())];
         let route = at(workspace, "/files/raw");
-        let asked = Asked { query: &query, accept: "*/*", ..Asked::new(Method::GET, &route) };
-        let answer = self.send(asked).await?;
+        let request =
+            ApiRequest { query: &query, accept: "*/*", ..ApiRequest::new(Method::GET, &route) };
+        let answer = self.send(request).await?;
         self.bytes(answer, limit).await
     }
 
@@ -80,21 +81,21 @@ impl WorkspaceClient {
     ) -> Result<Written, ClientError> {
         let query = [("path", path.to_owned())];
         let route = at(workspace, "/files/raw");
-        let asked = Asked {
+        let request = ApiRequest {
             query: &query,
             kind: Some(BYTES),
             body,
             within: LONGEST_COMMAND,
-            ..Asked::new(Method::PUT, &route)
+            ..ApiRequest::new(Method::PUT, &route)
         };
-        self.json(asked).await
+        self.json(request).await
     }
 
     /// Searches files with a regular expression.
     pub async fn search_files(
         &self,
         workspace: WorkspaceId,
-        search: &Search,
+        search: &SearchQuery,
     ) -> Result<Matches, ClientError> {
         let pairs = [
             ("pattern", Some(search.pattern.clone())),

@@ -26,13 +26,13 @@ impl WorkspaceClient {
     pub async fn repositories(
         &self,
         workspace: WorkspaceId,
-        asked: &RepositoryQuery,
+        request: &RepositoryQuery,
     ) -> Result<RepositoryList, ClientError> {
         let pairs = [
-            ("page", asked.page.map(|page| page.to_string())),
-            ("per_page", asked.per_page.map(|size| size.to_string())),
-            ("owner", asked.owner.clone()),
-            ("credential", asked.credential.clone()),
+            ("page", request.page.map(|page| page.to_string())),
+            ("per_page", request.per_page.map(|size| size.to_string())),
+            ("owner", request.owner.clone()),
+            ("credential", request.credential.clone()),
         ];
         let query: Vec<_> =
             pairs.into_iter().filter_map(|(name, value)| Some((name, value?))).collect();

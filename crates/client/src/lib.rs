@@ -1,43 +1,43 @@
 //! The service from the outside.
 //!
-//! [`Connections`] carries requests to servers and keeps connections open between them. It follows no
+//! [`HttpClient`] carries requests to servers and keeps connections open between them. It follows no
 //! redirect, so that what is sent to one server never reaches another. A [`WorkspaceClient`] speaks the
 //! service's API over it with types; [`follow`](WorkspaceClient::follow_task) reads the events of a task
-//! across broken connections, each once and in order. [`agent_answer`] says what came out in the words
+//! across broken connections, each once and in order. [`agent_reply`] says what came out in the words
 //! that agents know.
 #![forbid(unsafe_code)]
 
-mod agent;
+mod agent_reply;
 mod answers;
 mod body;
 mod client;
 mod commands;
 mod conductor;
-mod connection;
 mod error;
+mod event_follower;
 mod files;
-mod follow;
-mod frames;
 mod github;
+mod http_client;
 mod limits;
-mod server;
+mod server_url;
+mod sse;
 mod tasks;
 mod workspaces;
 
-pub use agent::agent_answer;
+pub use agent_reply::agent_reply;
 pub use answers::{
     Accepted, CancelReply, CommandReply, Directory, DirectoryEntry, FileContent, Matches,
     MatchingLine, NewWorkspace, Repository, RepositoryList, Submission, Task, TaskList, Usage,
     Workspace, WorkspaceList, Written,
 };
-pub use body::{Body, empty, read_all, whole};
+pub use body::{Body, empty_body, full_body, read_all};
 pub use client::{Credentials, WorkspaceClient};
-pub use commands::{Exec, Git};
-pub use connection::{Connections, SendError};
-pub use error::{ClientError, Refusal};
-pub use files::Search;
-pub use follow::{FollowOptions, TaskEvent, Told};
+pub use commands::{ExecRequest, GitRequest};
+pub use error::{ApiError, ClientError};
+pub use event_follower::{FollowOptions, TaskEvent, TaskUpdate};
+pub use files::SearchQuery;
 pub use github::RepositoryQuery;
+pub use http_client::{HttpClient, SendError};
 pub use limits::*;
-pub use server::{InvalidServer, Server, piece};
+pub use server_url::{InvalidServerUrl, ServerUrl, percent_encode};
 pub use tasks::TaskQuery;

@@ -4,7 +4,7 @@ use carrel_domain::{TaskId, TaskStatus};
 use hyper::Method;
 
 use crate::answers::{Accepted, CancelReply, Submission, Task, TaskList};
-use crate::client::{Asked, WorkspaceClient};
+use crate::client::{ApiRequest, WorkspaceClient};
 use crate::error::ClientError;
 
 /// Which tasks are to be listed.
@@ -27,12 +27,12 @@ impl WorkspaceClient {
     }
 
     /// Lists the tasks of a workspace, the latest first.
-    pub async fn tasks(&self, asked: &TaskQuery) -> Result<TaskList, ClientError> {
+    pub async fn tasks(&self, request: &TaskQuery) -> Result<TaskList, ClientError> {
         let pairs = [
-            ("status", asked.status.map(|status| status.to_string())),
-            ("task_type", asked.task_type.clone()),
-            ("limit", asked.limit.map(|limit| limit.to_string())),
-            ("offset", asked.offset.map(|offset| offset.to_string())),
+            ("status", request.status.map(|status| status.to_string())),
+            ("task_type", request.task_type.clone()),
+            ("limit", request.limit.map(|limit| limit.to_string())),
+            ("offset", request.offset.map(|offset| offset.to_string())),
         ];
         let query: Vec<_> =
             pairs.into_iter().filter_map(|(name, value)| Some((name, value?))).collect();
@@ -46,6 +46,6 @@ impl WorkspaceClient {
 
     /// Ends a task that waits, or tells the worker of one that runs.
     pub async fn cancel_task(&self, id: TaskId) -> Result<CancelReply, ClientError> {
-        self.json(Asked::new(Method::POST, &format!("/api/tasks/{id}/cancel"))).await
+        self.json(ApiRequest::new(Method::POST, &format!("/api/tasks/{id}/cancel"))).await
     }
 }

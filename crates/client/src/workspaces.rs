@@ -5,9 +5,9 @@ use hyper::Method;
 use serde_json::{Map, Value};
 
 use crate::answers::{NewWorkspace, Usage, Workspace, WorkspaceList};
-use crate::client::{Asked, WorkspaceClient};
+use crate::client::{ApiRequest, WorkspaceClient};
 use crate::error::ClientError;
-use crate::server::piece;
+use crate::server_url::percent_encode;
 
 /// Returns the path of something in a workspace.
 pub(crate) fn at(workspace: WorkspaceId, rest: &str) -> String {
@@ -16,8 +16,8 @@ pub(crate) fn at(workspace: WorkspaceId, rest: &str) -> String {
 
 impl WorkspaceClient {
     /// Makes a workspace.
-    pub async fn create_workspace(&self, asked: &NewWorkspace) -> Result<Workspace, ClientError> {
-        self.post("/api/workspaces", asked).await
+    pub async fn create_workspace(&self, request: &NewWorkspace) -> Result<Workspace, ClientError> {
+        self.post("/api/workspaces", request).await
     }
 
     /// Lists the workspaces that the token covers, behind one of them.
@@ -41,7 +41,7 @@ impl WorkspaceClient {
 
     /// Removes a workspace with all of its files and tasks.
     pub async fn remove_workspace(&self, id: WorkspaceId) -> Result<(), ClientError> {
-        self.send(Asked::new(Method::DELETE, &at(id, ""))).await.map(drop)
+        self.send(ApiRequest::new(Method::DELETE, &at(id, ""))).await.map(drop)
     }
 
     /// Lists every tool that can be called, as the server describes it.
@@ -56,8 +56,9 @@ impl WorkspaceClient {
         name: &str,
         arguments: &Map<String, Value>,
     ) -> Result<Value, ClientError> {
-        let path = at(workspace, &format!("/tools/{}", piece(name)));
+        let path = at(workspace, &format!("/tools/{}", percent_encode(name)));
         let within = crate::commands::LONGEST_COMMAND;
-        self.json(Asked { within, ..Asked::new(Method::POST, &path).with(arguments) }).await
+        self.json(ApiRequest { within, ..ApiRequest::new(Method::POST, &path).with(arguments) })
+            .await
     }
 }

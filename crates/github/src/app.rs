@@ -1,4 +1,4 @@
-//! Tokens of a GitHub App's installations.
+//! Tokens of a GitHub GitHubApp's installations.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,12 +10,12 @@ use hyper::header::AUTHORIZATION;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::api::{Api, Asked};
+use crate::app_signer::AppSigner;
 use crate::error::GitHubError;
 use crate::grants::{Grants, is_owner};
-use crate::repositories::Listing;
-use crate::signer::Signer;
-use crate::{Token, TokenSource, Wanted};
+use crate::provider_client::{ProviderClient, ProviderRequest};
+use crate::repository::Listing;
+use crate::{Token, TokenRequest, TokenSource};
 
 /// How long a token must still hold to be used again. A clone takes its time.
 const MARGIN: Duration = Duration::from_mins(10);
@@ -23,52 +23,52 @@ const MARGIN: Duration = Duration::from_mins(10);
 /// Tokens that are remembered.
 const MAX_TOKENS: usize = 1000;
 
-/// A GitHub App.
+/// A GitHub GitHubApp.
 #[derive(Debug)]
-pub(crate) struct App {
-    pub(crate) api: Api,
-    pub(crate) signer: Signer,
+pub(crate) struct GitHubApp {
+    pub(crate) api: ProviderClient,
+    pub(crate) signer: AppSigner,
     pub(crate) grants: Grants,
     pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) known: Mutex<HashMap<Purpose, Known>>,
+    pub(crate) known: Mutex<HashMap<CacheKey, CachedToken>>,
 }
 
 /// Whose repositories, and which of them.
-type Purpose = (String, Option<String>);
+type CacheKey = (String, Option<String>);
 
 #[derive(Clone, Debug)]
-pub(crate) struct Known {
+pub(crate) struct CachedToken {
     token: Secret,
     expires_at: Timestamp,
 }
 
 #[derive(Deserialize)]
-struct Made {
+struct InstallationToken {
     token: String,
     expires_at: Timestamp,
 }
 
 #[async_trait::async_trait]
-impl TokenSource for App {
+impl TokenSource for GitHubApp {
     fn name(&self) -> &'static str {
         "github_app"
     }
 
-    async fn token(&self, wanted: &Wanted) -> Result<Option<Token>, GitHubError> {
-        let Some(owner) = self.owner(wanted)? else { return Ok(None) };
-        let token = self.of_installation(owner, wanted.repository.clone()).await?;
+    async fn token(&self, request: &TokenRequest) -> Result<Option<Token>, GitHubError> {
+        let Some(owner) = self.owner(request)? else { return Ok(None) };
+        let token = self.of_installation(owner, request.repository.clone()).await?;
         Ok(token.map(|value| Token { value, listing: Listing::Installation }))
     }
 }
 
-impl App {
+impl GitHubApp {
     /// Returns whose repositories are meant, if the workspace may see them.
-    fn owner(&self, wanted: &Wanted) -> Result<Option<String>, GitHubError> {
-        if let Some(owner) = &wanted.owner {
-            let allowed = is_owner(owner) && self.grants.allow(wanted.workspace, owner);
+    fn owner(&self, request: &TokenRequest) -> Result<Option<String>, GitHubError> {
+        if let Some(owner) = &request.owner {
+            let allowed = is_owner(owner) && self.grants.allow(request.workspace, owner);
             return Ok(allowed.then(|| owner.to_ascii_lowercase()));
         }
-        let mut owners = self.grants.owners(wanted.workspace);
+        let mut owners = self.grants.owners(request.workspace);
         match owners.len() {
             0 => Ok(None),
             1 => Ok(owners.pop()),
@@ -93,7 +93,7 @@ impl App {
         let mut all = self.known();
         all.retain(|_, known| known.expires_at > soon);
         if all.len() < MAX_TOKENS {
-            all.insert(purpose, Known { token: token.clone(), expires_at: made.expires_at });
+            all.insert(purpose, CachedToken { token: token.clone(), expires_at: made.expires_at });
         }
         Ok(Some(token))
     }
@@ -105,7 +105,7 @@ impl App {
             match self.as_app(Method::GET, &path, None).await {
                 Ok(found) => {
                     let id = found["id"].as_u64();
-                    return id.map(Some).ok_or_else(|| self.api.strange("an installation"));
+                    return id.map(Some).ok_or_else(|| self.api.unexpected("an installation"));
                 }
                 Err(GitHubError::Refused { status: 404, .. }) => {}
                 Err(error) => return Err(error),
@@ -115,14 +115,18 @@ impl App {
     }
 
     /// Makes a token that can do what it is for, and no more.
-    async fn make(&self, installation: u64, repository: Option<&str>) -> Result<Made, GitHubError> {
+    async fn make(
+        &self,
+        installation: u64,
+        repository: Option<&str>,
+    ) -> Result<InstallationToken, GitHubError> {
         let body = match repository {
             Some(name) => json!({ "repositories": [name], "permissions": { "contents": "read" } }),
             None => json!({ "permissions": { "metadata": "read" } }),
         };
         let path = format!("/app/installations/{installation}/access_tokens");
         let made = self.as_app(Method::POST, &path, Some(body)).await?;
-        serde_json::from_value(made).map_err(|_| self.api.strange("a token"))
+        serde_json::from_value(made).map_err(|_| self.api.unexpected("a token"))
     }
 
     async fn as_app(
@@ -132,12 +136,12 @@ impl App {
         body: Option<Value>,
     ) -> Result<Value, GitHubError> {
         let signed = self.signer.sign(self.clock.now());
-        let signed = signed.ok_or_else(|| self.api.strange("a signature"))?;
-        let asked = Asked { method, path, secret: (AUTHORIZATION, &signed), body };
+        let signed = signed.ok_or_else(|| self.api.unexpected("a signature"))?;
+        let asked = ProviderRequest { method, path, secret: (AUTHORIZATION, &signed), body };
         self.api.ask(asked).await
     }
 
-    fn known(&self) -> MutexGuard<'_, HashMap<Purpose, Known>> {
+    fn known(&self) -> MutexGuard<'_, HashMap<CacheKey, CachedToken>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

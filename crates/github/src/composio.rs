@@ -1,4 +1,4 @@
-//! Connections that Composio keeps for workspaces.
+//! HttpClient that Composio keeps for workspaces.
 //!
 //! A workspace is an entity there, under its id. Who has connected it has said what it may see.
 
@@ -7,10 +7,10 @@ use hyper::Method;
 use hyper::header::HeaderName;
 use serde_json::{Value, json};
 
-use crate::api::{Api, Asked};
 use crate::error::GitHubError;
-use crate::repositories::{Listing, Page, Repository};
-use crate::{Token, TokenSource, Wanted};
+use crate::provider_client::{ProviderClient, ProviderRequest};
+use crate::repository::{Listing, PageRequest, Repository};
+use crate::{Token, TokenRequest, TokenSource};
 
 const API_KEY: HeaderName = HeaderName::from_static("x-api-key");
 
@@ -23,7 +23,7 @@ const WRAPPERS: [&str; 4] = ["data", "response_data", "items", "repositories"];
 /// Composio with the operator's key.
 #[derive(Debug)]
 pub(crate) struct Composio {
-    pub(crate) api: Api,
+    pub(crate) api: ProviderClient,
     pub(crate) key: Secret,
 }
 
@@ -33,8 +33,8 @@ impl TokenSource for Composio {
         "composio"
     }
 
-    async fn token(&self, wanted: &Wanted) -> Result<Option<Token>, GitHubError> {
-        let accounts = self.accounts(wanted).await?;
+    async fn token(&self, request: &TokenRequest) -> Result<Option<Token>, GitHubError> {
+        let accounts = self.accounts(request).await?;
         let tokens = accounts.iter().filter_map(|account| {
             let value = account.pointer("/state/val/access_token")?.as_str()?;
             // An account of which only a part is shown has no token to give.
@@ -47,19 +47,19 @@ impl TokenSource for Composio {
 
     async fn list(
         &self,
-        wanted: &Wanted,
-        page: Page,
+        request: &TokenRequest,
+        page: PageRequest,
     ) -> Result<Option<Vec<Repository>>, GitHubError> {
-        if self.accounts(wanted).await?.is_empty() {
+        if self.accounts(request).await?.is_empty() {
             return Ok(None);
         }
         let body = json!({
-            "user_id": wanted.workspace,
+            "user_id": request.workspace,
             "arguments": { "page": page.number, "per_page": page.size },
         });
         let path = format!("/api/v3/tools/execute/{LIST}");
         let secret = (API_KEY, &self.key);
-        let asked = Asked { method: Method::POST, path: &path, secret, body: Some(body) };
+        let asked = ProviderRequest { method: Method::POST, path: &path, secret, body: Some(body) };
         let done = self.api.ask(asked).await?;
         if done["successful"] != true {
             let message = done["error"].as_str().unwrap_or("the action failed");
@@ -72,14 +72,14 @@ impl TokenSource for Composio {
 
 impl Composio {
     /// Returns the connections of a workspace that can be used.
-    async fn accounts(&self, wanted: &Wanted) -> Result<Vec<Value>, GitHubError> {
-        let workspace = wanted.workspace;
+    async fn accounts(&self, request: &TokenRequest) -> Result<Vec<Value>, GitHubError> {
+        let workspace = request.workspace;
         let path = format!(
             "/api/v3/connected_accounts?user_ids={workspace}&toolkit_slugs=github&statuses=ACTIVE"
         );
-        let mut told = self.api.ask(Asked::get(&path, API_KEY, &self.key)).await?;
+        let mut told = self.api.ask(ProviderRequest::get(&path, API_KEY, &self.key)).await?;
         let Value::Array(items) = told["items"].take() else {
-            return Err(self.api.strange("a list of connections"));
+            return Err(self.api.unexpected("a list of connections"));
         };
         // The filter is the provider's; that it held is for us to see.
         let own = workspace.to_string();

@@ -31,7 +31,7 @@ pub enum GitHubError {
     },
     /// Too much was asked for.
     #[error("GitHub API error: the rate limit is used up")]
-    Limited {
+    RateLimited {
         /// When to ask again.
         retry_after: Duration,
     },
@@ -47,7 +47,7 @@ pub enum GitHubError {
     },
     /// The provider said something that is not understood.
     #[error("GitHub API error: {provider} answered with something that is not understood: {what}")]
-    Strange {
+    UnexpectedReply {
         /// Who said so.
         provider: &'static str,
         /// What is missing.
@@ -70,8 +70,8 @@ impl Coded for GitHubError {
             Self::NotConfigured => Code::NotConfigured,
             Self::NotConnected { .. } => Code::NotConnected,
             Self::OwnerNotChosen { .. } => Code::InvalidRequest,
-            Self::Limited { .. } => Code::UpstreamLimited,
-            Self::Refused { .. } | Self::Strange { .. } | Self::Unreachable { .. } => {
+            Self::RateLimited { .. } => Code::UpstreamLimited,
+            Self::Refused { .. } | Self::UnexpectedReply { .. } | Self::Unreachable { .. } => {
                 Code::UpstreamFailed
             }
         }
@@ -84,10 +84,10 @@ impl Coded for GitHubError {
             Self::Refused { provider, status, .. } => {
                 json!({ "provider": provider, "status": status })
             }
-            Self::Strange { provider, .. } | Self::Unreachable { provider, .. } => {
+            Self::UnexpectedReply { provider, .. } | Self::Unreachable { provider, .. } => {
                 json!({ "provider": provider })
             }
-            Self::NotConfigured | Self::Limited { .. } => json!({}),
+            Self::NotConfigured | Self::RateLimited { .. } => json!({}),
         }
     }
 }

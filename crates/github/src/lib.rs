@@ -1,36 +1,36 @@
 //! Repositories on GitHub: who may see them, and with which token.
 //!
-//! A [`TokenSource`] knows a token for a workspace: that of a GitHub App's installation, of a
+//! A [`TokenSource`] knows a token for a workspace: that of a GitHub GitHubApp's installation, of a
 //! connection at Composio, or the operator's own. [`GitHub`] asks them in this order. What an operator's
 //! sources may be used for stands in [`Grants`]: without an entry there, no workspace gets anything
 //! from them. Tokens travel in headers alone, and print as `***`.
 #![forbid(unsafe_code)]
 
-mod api;
 mod app;
+mod app_signer;
 mod composio;
 mod error;
 mod grants;
-mod operator;
-mod repositories;
+mod operator_token;
+mod provider_client;
+mod repository;
 mod settings;
-mod signer;
 
 use std::sync::Arc;
 
 use carrel_domain::{Secret, WorkspaceId};
 use tracing::warn;
 
-use self::api::Api;
-pub use self::api::MAX_PER_PAGE;
 pub use self::error::GitHubError;
 pub use self::grants::{Grants, InvalidGrant};
-pub use self::repositories::{Listing, Page, Repository};
-pub use self::settings::{Settings, SettingsError};
+pub use self::provider_client::MAX_PER_PAGE;
+use self::provider_client::ProviderClient;
+pub use self::repository::{Listing, PageRequest, Repository};
+pub use self::settings::{GitHubSettings, GitHubSettingsError};
 
-/// What a token is wanted for.
+/// What a token is request for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Wanted {
+pub struct TokenRequest {
     /// For whom.
     pub workspace: WorkspaceId,
     /// Whose repositories; whatever there is if none.
@@ -53,10 +53,14 @@ pub trait TokenSource: std::fmt::Debug + Send + Sync {
     fn name(&self) -> &'static str;
 
     /// Returns a token, or nothing if the source has none for this workspace.
-    async fn token(&self, wanted: &Wanted) -> Result<Option<Token>, GitHubError>;
+    async fn token(&self, request: &TokenRequest) -> Result<Option<Token>, GitHubError>;
 
     /// Lists repositories without a token that others see, if the source can.
-    async fn list(&self, _: &Wanted, _: Page) -> Result<Option<Vec<Repository>>, GitHubError> {
+    async fn list(
+        &self,
+        _: &TokenRequest,
+        _: PageRequest,
+    ) -> Result<Option<Vec<Repository>>, GitHubError> {
         Ok(None)
     }
 }
@@ -64,14 +68,14 @@ pub trait TokenSource: std::fmt::Debug + Send + Sync {
 /// GitHub, as far as workspaces have to do with it. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct GitHub {
-    api: Api,
+    api: ProviderClient,
     host: Arc<str>,
     sources: Arc<[Box<dyn TokenSource>]>,
 }
 
 impl GitHub {
     /// Takes the sources that the operator has set up.
-    pub fn new(settings: Settings) -> Self {
+    pub fn new(settings: GitHubSettings) -> Self {
         let host = settings.host.as_str().into();
         let (api, sources) = settings.into_sources();
         Self { api, host, sources: sources.into() }
@@ -86,37 +90,41 @@ impl GitHub {
     pub async fn list_with(
         &self,
         token: &Secret,
-        page: Page,
+        page: PageRequest,
     ) -> Result<Vec<Repository>, GitHubError> {
         self.api.repositories(token, Listing::User, page).await
     }
 
     /// Lists the repositories that a workspace may see.
-    pub async fn list(&self, wanted: &Wanted, page: Page) -> Result<Vec<Repository>, GitHubError> {
+    pub async fn list(
+        &self,
+        request: &TokenRequest,
+        page: PageRequest,
+    ) -> Result<Vec<Repository>, GitHubError> {
         if self.sources.is_empty() {
             return Err(GitHubError::NotConfigured);
         }
         for source in &*self.sources {
-            if let Some(listed) = source.list(wanted, page).await? {
+            if let Some(listed) = source.list(request, page).await? {
                 return Ok(listed);
             }
-            if let Some(token) = source.token(wanted).await? {
+            if let Some(token) = source.token(request).await? {
                 return self.api.repositories(&token.value, token.listing, page).await;
             }
         }
-        Err(GitHubError::NotConnected { workspace: wanted.workspace })
+        Err(GitHubError::NotConnected { workspace: request.workspace })
     }
 
     /// Returns a token to fetch a repository with, if a source has one. One that fails is no reason not
     /// to try: the repository may be public.
-    pub async fn token(&self, wanted: &Wanted) -> Option<Secret> {
+    pub async fn token(&self, request: &TokenRequest) -> Option<Secret> {
         for source in &*self.sources {
-            match source.token(wanted).await {
+            match source.token(request).await {
                 Ok(Some(token)) => return Some(token.value),
                 Ok(None) => {}
                 Err(error) => {
                     let error = carrel_domain::message_of(&error);
-                    let (source, workspace) = (source.name(), wanted.workspace);
+                    let (source, workspace) = (source.name(), request.workspace);
                     warn!(source, %workspace, %error, "no token for a repository");
                 }
             }

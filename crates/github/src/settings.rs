@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use carrel_client::{Connections, Server};
+use carrel_client::{HttpClient, ServerUrl};
 use carrel_config::Environment;
 use carrel_config::environment::{
     CARREL_COMPOSIO_URL, CARREL_GITHUB_ALLOW, CARREL_GITHUB_API_URL, CARREL_GITHUB_HOST,
@@ -12,12 +12,12 @@ use carrel_config::environment::{
 use carrel_domain::{Secret, SystemClock};
 
 use crate::TokenSource;
-use crate::api::Api;
-use crate::app::App;
+use crate::app::GitHubApp;
+use crate::app_signer::AppSigner;
 use crate::composio::Composio;
 use crate::grants::Grants;
-use crate::operator::Operator;
-use crate::signer::Signer;
+use crate::operator_token::OperatorToken;
+use crate::provider_client::ProviderClient;
 
 /// What [`CARREL_GITHUB_API_URL`] usually is.
 const GITHUB: &str = "https://api.github.com";
@@ -30,7 +30,7 @@ const COMPOSIO: &str = "https://backend.composio.dev";
 
 /// Why the settings cannot be used. No variant repeats a secret.
 #[derive(Debug, thiserror::Error)]
-pub enum SettingsError {
+pub enum GitHubSettingsError {
     /// An address is none that tokens may be sent to.
     #[error("{name} cannot be used; it is an https address, or http on this machine")]
     Address {
@@ -44,12 +44,12 @@ pub enum SettingsError {
     #[error(
         "{missing} is missing; an app needs GITHUB_APP_ID and GITHUB_APP_PRIVATE_KEY or GITHUB_APP_PRIVATE_KEY_FILE"
     )]
-    HalfAnApp {
+    IncompleteApp {
         /// The variable.
         missing: &'static str,
     },
     /// The key of the app cannot be read.
-    #[error("the key of the GitHub App cannot be read from {path}")]
+    #[error("the key of the GitHub GitHubApp cannot be read from {path}")]
     KeyFile {
         /// Where it should be.
         path: String,
@@ -58,30 +58,30 @@ pub enum SettingsError {
         source: std::io::Error,
     },
     /// The key of the app is none.
-    #[error("the key of the GitHub App is no RSA key in PEM, of 2048 bits or more")]
+    #[error("the key of the GitHub GitHubApp is no RSA key in PEM, of 2048 bits or more")]
     Key,
 }
 
 /// What the operator has set up.
 #[derive(Debug)]
-pub struct Settings {
+pub struct GitHubSettings {
     pub(crate) host: String,
-    github: Server,
-    composio: Option<(Server, Secret)>,
-    app: Option<Signer>,
+    github: ServerUrl,
+    composio: Option<(ServerUrl, Secret)>,
+    app: Option<AppSigner>,
     operator: Option<Secret>,
     grants: Grants,
 }
 
-impl Settings {
+impl GitHubSettings {
     /// Reads the environment.
-    pub fn read(environment: &Environment) -> Result<Self, SettingsError> {
+    pub fn read(environment: &Environment) -> Result<Self, GitHubSettingsError> {
         let text =
             |name| environment.get_str(name).map(str::trim).filter(|value| !value.is_empty());
         let server = |name: &'static str, usual| {
-            let server = text(name).unwrap_or(usual).parse::<Server>().ok();
-            let safe = server.filter(|server| !server.is_in_the_open());
-            safe.ok_or(SettingsError::Address { name })
+            let server = text(name).unwrap_or(usual).parse::<ServerUrl>().ok();
+            let safe = server.filter(|server| !server.is_cleartext_remote());
+            safe.ok_or(GitHubSettingsError::Address { name })
         };
         let key = text(COMPOSIO_API_KEY).map(Secret::new);
         let composio = server(CARREL_COMPOSIO_URL, COMPOSIO)?;
@@ -96,44 +96,46 @@ impl Settings {
     }
 
     /// Returns the sources in the order in which they are asked.
-    pub(crate) fn into_sources(self) -> (Api, Vec<Box<dyn TokenSource>>) {
-        let connections = Connections::new();
-        let github = Api::new(connections.clone(), self.github, "GitHub");
+    pub(crate) fn into_sources(self) -> (ProviderClient, Vec<Box<dyn TokenSource>>) {
+        let connections = HttpClient::new();
+        let github = ProviderClient::new(connections.clone(), self.github, "GitHub");
         let mut sources: Vec<Box<dyn TokenSource>> = Vec::new();
         if let Some(signer) = self.app {
             let (api, grants) = (github.clone(), self.grants.clone());
             let (clock, known) = (Arc::new(SystemClock), Mutex::default());
-            sources.push(Box::new(App { api, signer, grants, clock, known }));
+            sources.push(Box::new(GitHubApp { api, signer, grants, clock, known }));
         }
         if let Some((server, key)) = self.composio {
-            let api = Api::new(connections, server, "Composio");
+            let api = ProviderClient::new(connections, server, "Composio");
             sources.push(Box::new(Composio { api, key }));
         }
         // A token that no workspace may use is no source.
         if let Some(token) = self.operator.filter(|_| self.grants != Grants::default()) {
-            sources.push(Box::new(Operator { token, grants: self.grants }));
+            sources.push(Box::new(OperatorToken { token, grants: self.grants }));
         }
         (github, sources)
     }
 }
 
 #[expect(clippy::disallowed_methods, reason = "the operator's own file, in no workspace")]
-fn app(environment: &Environment) -> Result<Option<Signer>, SettingsError> {
+fn app(environment: &Environment) -> Result<Option<AppSigner>, GitHubSettingsError> {
     let text = |name| environment.get_str(name).map(str::trim).filter(|value| !value.is_empty());
     let key = match (text(GITHUB_APP_PRIVATE_KEY), text(GITHUB_APP_PRIVATE_KEY_FILE)) {
         (Some(key), _) => Some(key.to_owned()),
         (None, Some(path)) => Some(
             std::fs::read_to_string(path)
-                .map_err(|source| SettingsError::KeyFile { path: path.to_owned(), source })?,
+                .map_err(|source| GitHubSettingsError::KeyFile { path: path.to_owned(), source })?,
         ),
         (None, None) => None,
     };
     match (text(GITHUB_APP_ID), key.map(Secret::new)) {
         (Some(id), Some(key)) => {
-            Signer::new(id.to_owned(), &key).map(Some).ok_or(SettingsError::Key)
+            AppSigner::new(id.to_owned(), &key).map(Some).ok_or(GitHubSettingsError::Key)
         }
         (None, None) => Ok(None),
-        (Some(_), None) => Err(SettingsError::HalfAnApp { missing: GITHUB_APP_PRIVATE_KEY }),
-        (None, Some(_)) => Err(SettingsError::HalfAnApp { missing: GITHUB_APP_ID }),
+        (Some(_), None) => {
+            Err(GitHubSettingsError::IncompleteApp { missing: GITHUB_APP_PRIVATE_KEY })
+        }
+        (None, Some(_)) => Err(GitHubSettingsError::IncompleteApp { missing: GITHUB_APP_ID }),
     }
 }

@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicUsize;
 use std::time::{Duration, Instant};
 
 use carrel_domain::{Code, Coded as _, TaskStatus, Timestamp, message_of};
-use carrel_github::{GitHub, Wanted};
+use carrel_github::{GitHub, TokenRequest};
 use carrel_store::{
     Claim, EventKind, Finish, Finished, Heartbeat, NewEvent, Release, Released, Task,
 };
@@ -306,7 +306,7 @@ impl Execution {
         if host != github.host() || given.for_host("", &host).is_some() {
             return;
         }
-        let wanted = Wanted {
+        let wanted = TokenRequest {
             workspace: self.task.workspace,
             owner: Some(address.owner().to_owned()),
             repository: Some(address.name().to_owned()),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use carrel_client::{Connections, SendError, Server, empty, read_all, whole};
+use carrel_client::{HttpClient, SendError, ServerUrl, empty_body, full_body, read_all};
 use carrel_domain::{ByteSize, Clock as _, Secret, SystemClock};
 use hyper::header::{
     ACCEPT, CONTENT_TYPE, ETAG, HeaderName, HeaderValue, IF_NONE_MATCH, USER_AGENT,
@@ -35,8 +35,8 @@ const MESSAGE_CHARS: usize = 300;
 /// A server that is asked for JSON, with what it knows us by.
 #[derive(Clone)]
 pub(crate) struct Api {
-    connections: Connections,
-    server: Server,
+    connections: HttpClient,
+    server: ServerUrl,
     provider: &'static str,
     secret: (HeaderName, HeaderValue),
     /// What is never repeated, whoever says it.
@@ -106,16 +106,16 @@ impl Api {
     /// Makes an interface to a server that knows us by the value of a header. What is sent there must be
     /// protected on its way, unless it stays on this machine.
     pub(crate) fn new(
-        connections: &Connections,
+        connections: &HttpClient,
         server: (&'static str, &str),
         provider: &'static str,
         (header, value): (HeaderName, &Secret),
         headers: &'static [(&'static str, &'static str)],
     ) -> Result<Self, Fault> {
         let (setting, address) = server;
-        let server: Server =
+        let server: ServerUrl =
             address.parse().map_err(|error| Fault::setting(setting, &format!("is {error}")))?;
-        if server.is_in_the_open() {
+        if server.is_cleartext_remote() {
             return Err(Fault::setting(setting, "must begin with https://"));
         }
         let refused = || {
@@ -160,7 +160,7 @@ impl Api {
             return Err(Fault::limited(self.provider, left));
         }
         let exchange = tokio::time::timeout(WHOLE_PATIENCE, self.exchange(ask)).await;
-        exchange.unwrap_or(Err(SendError::Late { within: WHOLE_PATIENCE })).map_err(|error| {
+        exchange.unwrap_or(Err(SendError::Timeout { within: WHOLE_PATIENCE })).map_err(|error| {
             let why = chain(&error);
             let message = format!("{} does not answer: {why}", self.provider);
             Fault::new(FaultKind::Request, self.mask(&message))
@@ -168,7 +168,7 @@ impl Api {
     }
 
     async fn exchange(&self, ask: Ask) -> Result<Answer, SendError> {
-        let request = self.request(ask).ok_or(SendError::Scheme)?;
+        let request = self.request(ask).ok_or(SendError::UnsupportedScheme)?;
         let answer = self.connections.send(request, ANSWER_PATIENCE).await?;
         let (status, headers) = (answer.status().as_u16(), answer.headers().clone());
         let body = read_all(&mut answer.into_body(), MAX_ANSWER, PAUSE_PATIENCE).await?;
@@ -244,9 +244,9 @@ impl Api {
         let body = match ask.body {
             Some(body) => {
                 request = request.header(CONTENT_TYPE, "application/json");
-                whole(body.to_string())
+                full_body(body.to_string())
             }
-            None => empty(),
+            None => empty_body(),
         };
         request.body(body).ok()
     }

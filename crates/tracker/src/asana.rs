@@ -3,7 +3,7 @@
 mod record;
 mod tool;
 
-use carrel_client::{Connections, piece};
+use carrel_client::{HttpClient, percent_encode};
 use carrel_config::TrackerConfig;
 use carrel_domain::Secret;
 use hyper::HeaderMap;
@@ -50,7 +50,7 @@ pub(crate) struct Asana {
 }
 
 impl Asana {
-    pub(crate) fn new(config: &TrackerConfig, connections: &Connections) -> Result<Self, Fault> {
+    pub(crate) fn new(config: &TrackerConfig, connections: &HttpClient) -> Result<Self, Fault> {
         let settings = Settings(config);
         let token = settings.secret("api_key")?;
         let shown = Secret::new(format!("Bearer {}", token.expose()));
@@ -137,7 +137,7 @@ impl Tracker for Asana {
         let mut records = Records::default();
         let mut cursor = Cursor::new("Asana");
         loop {
-            let offset = cursor.at.as_ref().map(|at| format!("&offset={}", piece(at)));
+            let offset = cursor.at.as_ref().map(|at| format!("&offset={}", percent_encode(at)));
             let path = format!("{first}{}", offset.unwrap_or_default());
             let told = self.api.json(Ask::get(path)).await?;
             if !told["data"].is_array() {

@@ -3,7 +3,7 @@
 mod record;
 mod tool;
 
-use carrel_client::{Connections, piece};
+use carrel_client::{HttpClient, percent_encode};
 use carrel_config::TrackerConfig;
 use carrel_domain::Secret;
 use hyper::header::AUTHORIZATION;
@@ -55,7 +55,7 @@ impl Repository {
     }
 
     fn path(&self) -> String {
-        format!("/repos/{}/{}", piece(&self.owner), piece(&self.name))
+        format!("/repos/{}/{}", percent_encode(&self.owner), percent_encode(&self.name))
     }
 
     fn full_name(&self) -> String {
@@ -64,7 +64,7 @@ impl Repository {
 }
 
 impl Github {
-    pub(crate) fn new(config: &TrackerConfig, connections: &Connections) -> Result<Self, Fault> {
+    pub(crate) fn new(config: &TrackerConfig, connections: &HttpClient) -> Result<Self, Fault> {
         let settings = Settings(config);
         let token = settings.secret("token")?;
         let shown = Secret::new(format!("Bearer {}", token.expose()));

@@ -2,7 +2,7 @@
 
 mod tool;
 
-use carrel_client::{Connections, piece};
+use carrel_client::{HttpClient, percent_encode};
 use carrel_config::TrackerConfig;
 use hyper::header::HeaderName;
 use serde_json::{Value, json};
@@ -29,7 +29,7 @@ pub(crate) struct Gitlab {
 }
 
 impl Gitlab {
-    pub(crate) fn new(config: &TrackerConfig, connections: &Connections) -> Result<Self, Fault> {
+    pub(crate) fn new(config: &TrackerConfig, connections: &HttpClient) -> Result<Self, Fault> {
         let settings = Settings(config);
         let secret = (HeaderName::from_static("private-token"), settings.secret("api_key")?);
         let address = ("api_url", settings.text("api_url")?);
@@ -43,7 +43,7 @@ impl Gitlab {
     }
 
     fn list_path(&self, query: &str) -> String {
-        format!("/projects/{}/issues?{query}", piece(&self.project))
+        format!("/projects/{}/issues?{query}", percent_encode(&self.project))
     }
 
     fn records(&self, answer: &Answer) -> Result<Records, Fault> {

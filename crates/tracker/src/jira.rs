@@ -7,7 +7,7 @@ mod tool;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use carrel_client::Connections;
+use carrel_client::HttpClient;
 use carrel_config::TrackerConfig;
 use carrel_domain::Secret;
 use hyper::header::AUTHORIZATION;
@@ -50,7 +50,7 @@ pub(crate) struct Jira {
 }
 
 impl Jira {
-    pub(crate) fn new(config: &TrackerConfig, connections: &Connections) -> Result<Self, Fault> {
+    pub(crate) fn new(config: &TrackerConfig, connections: &HttpClient) -> Result<Self, Fault> {
         let settings = Settings(config);
         let (token, email) = (settings.secret("api_token")?, settings.text("email")?);
         let pair = Secret::new(STANDARD.encode(format!("{email}:{}", token.expose())));

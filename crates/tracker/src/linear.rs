@@ -8,7 +8,7 @@ mod tool;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use carrel_client::Connections;
+use carrel_client::HttpClient;
 use carrel_config::TrackerConfig;
 use carrel_domain::Secret;
 use hyper::header::AUTHORIZATION;
@@ -58,7 +58,7 @@ enum Assignee {
 }
 
 impl Linear {
-    pub(crate) fn new(config: &TrackerConfig, connections: &Connections) -> Result<Self, Fault> {
+    pub(crate) fn new(config: &TrackerConfig, connections: &HttpClient) -> Result<Self, Fault> {
         let settings = Settings(config);
         let key: &Secret = settings.secret("api_key")?;
         let endpoint = ("endpoint", settings.text("endpoint")?);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use carrel_client::Connections;
+use carrel_client::HttpClient;
 use carrel_config::{TrackerConfig, TrackerKind};
 
 use crate::fault::{Fault, FaultKind};
@@ -13,7 +13,7 @@ use crate::{Tracker, asana, github, gitlab, jira, linear};
 /// The embedded tracker is the caller's, who has the store that it lives in.
 pub fn from_config(
     config: &TrackerConfig,
-    connections: &Connections,
+    connections: &HttpClient,
     local: Option<Arc<dyn Tracker>>,
 ) -> Result<Arc<dyn Tracker>, Fault> {
     Ok(match config.kind {

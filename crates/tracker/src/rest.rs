@@ -6,7 +6,7 @@
 
 mod path;
 
-use carrel_client::piece;
+use carrel_client::percent_encode;
 use hyper::Method;
 use serde_json::{Map, Value, json};
 
@@ -109,7 +109,7 @@ impl Call {
         let mut target = path::join(&self.path);
         for (index, (name, value)) in self.query.iter().enumerate() {
             let mark = if index == 0 { "?" } else { "&" };
-            target.extend([mark, &piece(name), "=", &piece(value)]);
+            target.extend([mark, &percent_encode(name), "=", &percent_encode(value)]);
         }
         target
     }

@@ -8,12 +8,12 @@ use carrel_config::Environment;
 use carrel_domain::{Code, Coded, Secret, Timestamp};
 
 use super::caller::{Caller, Coverage};
-use super::claims::{Claims, Moment, Pins, Words, subject};
-use super::compact::{self, MAX_TOKEN_BYTES};
+use super::claims::{Claims, ExpectedClaims, NumericDate, StringOrList, subject};
 use super::error::AuthError;
-use super::key::{MIN_SECRET_BYTES, SigningKey};
+use super::jwt::{self, MAX_TOKEN_BYTES};
 use super::key_file::{self, KeyError, ServerSecret};
 use super::scope::{Scope, Scopes};
+use super::signing_key::{MIN_SECRET_BYTES, SigningKey};
 use super::ticket::Tickets;
 
 /// Something that tells who presents a token.
@@ -35,9 +35,9 @@ pub struct Grant {
     pub scopes: Scopes,
     /// For how long.
     pub ttl: Duration,
-    /// For whom it is, if not for the pinned audience.
+    /// For whom it is, if not for the expecting audience.
     pub audience: Option<String>,
-    /// From whom it is, if not from the pinned issuer.
+    /// From whom it is, if not from the expecting issuer.
     pub issuer: Option<String>,
 }
 
@@ -82,7 +82,7 @@ impl Coded for GrantError {
 #[derive(Clone, Debug)]
 pub struct Authority {
     key: SigningKey,
-    pins: Pins,
+    expected: ExpectedClaims,
 }
 
 impl Authority {
@@ -103,20 +103,23 @@ impl Authority {
     }
 
     /// Takes a secret that nobody knows, for a server that believes no tokens.
-    pub(crate) fn of_nobody() -> Self {
+    pub(crate) fn with_random_secret() -> Self {
         let mut secret = [0; MIN_SECRET_BYTES];
         getrandom::fill(&mut secret).expect("the system has random bytes");
-        Self { key: SigningKey::new(&secret), pins: Pins::default() }
+        Self { key: SigningKey::new(&secret), expected: ExpectedClaims::default() }
     }
 
     fn signing_with(secret: &Secret) -> Self {
-        Self { key: SigningKey::new(secret.expose().as_bytes()), pins: Pins::default() }
+        Self {
+            key: SigningKey::new(secret.expose().as_bytes()),
+            expected: ExpectedClaims::default(),
+        }
     }
 
     /// Asks for an audience and an issuer, and writes them into new tokens.
     #[must_use]
-    pub fn pinned(self, pins: Pins) -> Self {
-        Self { pins, ..self }
+    pub fn expecting(self, expected: ExpectedClaims) -> Self {
+        Self { expected, ..self }
     }
 
     /// Returns the tickets that follow from this secret.
@@ -127,21 +130,25 @@ impl Authority {
     /// Makes a token.
     pub fn issue(&self, grant: &Grant, now: Timestamp) -> Result<Secret, GrantError> {
         check(grant)?;
-        let seconds = |at: Timestamp| Moment(at.as_millis().div_euclid(1000));
+        let seconds = |at: Timestamp| NumericDate(at.as_millis().div_euclid(1000));
         let words: Vec<_> = grant.scopes.iter().map(Scope::as_str).collect();
         let mut claims = Claims {
             sub: grant.subject.clone(),
             exp: seconds(now.after(grant.ttl)),
             nbf: None,
             iat: Some(seconds(now)),
-            aud: grant.audience.clone().or_else(|| self.pins.audience.clone()).map(Words::One),
-            iss: grant.issuer.clone().or_else(|| self.pins.issuer.clone()),
-            scope: Some(Words::One(words.join(" "))),
+            aud: grant
+                .audience
+                .clone()
+                .or_else(|| self.expected.audience.clone())
+                .map(StringOrList::One),
+            iss: grant.issuer.clone().or_else(|| self.expected.issuer.clone()),
+            scope: Some(StringOrList::One(words.join(" "))),
             workspace_id: None,
             workspaces: None,
         };
         claims.cover(&grant.coverage);
-        let token = compact::seal(&self.key, &claims.payload());
+        let token = jwt::seal(&self.key, &claims.payload());
         if token.len() > MAX_TOKEN_BYTES {
             Err(GrantError::TooLong)
         } else {
@@ -152,8 +159,8 @@ impl Authority {
 
 impl Verifier for Authority {
     fn verify(&self, token: &str, now: Timestamp) -> Result<Caller, AuthError> {
-        compact::open::<Claims>(&self.key, token)
-            .and_then(|claims| claims.caller(&self.pins, now))
+        jwt::open::<Claims>(&self.key, token)
+            .and_then(|claims| claims.caller(&self.expected, now))
             .map_err(AuthError::unauthenticated)
     }
 }

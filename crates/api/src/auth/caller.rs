@@ -1,4 +1,4 @@
-//! Who asks, and where they may do what.
+//! Authenticated asks, and where they may do what.
 
 use std::collections::BTreeSet;
 

@@ -7,7 +7,7 @@ use carrel_domain::{Timestamp, WorkspaceId};
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::caller::{Caller, Coverage};
-use super::error::Reason;
+use super::error::RejectReason;
 use super::scope::{Scope, Scopes};
 
 /// How far the clock of whoever signed may be ahead of ours.
@@ -24,8 +24,8 @@ const LAST_SECOND: f64 = 253_402_300_799.0;
 
 /// From whom and for whom tokens have to be. What is absent is not asked for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Pins {
-    /// Who `aud` has to name. Without it, a token that names anybody is refused.
+pub struct ExpectedClaims {
+    /// Authenticated `aud` has to name. Without it, a token that names anybody is refused.
     pub audience: Option<String>,
     /// What `iss` has to be.
     pub issuer: Option<String>,
@@ -36,32 +36,32 @@ pub struct Pins {
 pub(super) struct Claims {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) sub: Option<String>,
-    pub(super) exp: Moment,
+    pub(super) exp: NumericDate,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) nbf: Option<Moment>,
+    pub(super) nbf: Option<NumericDate>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) iat: Option<Moment>,
+    pub(super) iat: Option<NumericDate>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) aud: Option<Words>,
+    pub(super) aud: Option<StringOrList>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) iss: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) scope: Option<Words>,
+    pub(super) scope: Option<StringOrList>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) workspace_id: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) workspaces: Option<Words>,
+    pub(super) workspaces: Option<StringOrList>,
 }
 
 /// One word or several.
 #[derive(Debug, Deserialize, Serialize)]
 #[serde(untagged)]
-pub(super) enum Words {
+pub(super) enum StringOrList {
     One(String),
     Many(Vec<String>),
 }
 
-impl Words {
+impl StringOrList {
     fn as_slice(&self) -> &[String] {
         match self {
             Self::One(word) => std::slice::from_ref(word),
@@ -73,15 +73,15 @@ impl Words {
 /// A time in seconds since the epoch, which may have a fraction.
 #[derive(Clone, Copy, Debug, Serialize)]
 #[serde(transparent)]
-pub(super) struct Moment(pub(super) i64);
+pub(super) struct NumericDate(pub(super) i64);
 
-impl Moment {
+impl NumericDate {
     fn timestamp(self) -> Timestamp {
         Timestamp::from_millis(self.0.saturating_mul(1000))
     }
 }
 
-impl<'de> Deserialize<'de> for Moment {
+impl<'de> Deserialize<'de> for NumericDate {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let seconds = f64::deserialize(deserializer)?;
         if !(0.0..=LAST_SECOND).contains(&seconds) {
@@ -94,44 +94,50 @@ impl<'de> Deserialize<'de> for Moment {
 
 impl Claims {
     /// Returns the caller that these claims describe at this time.
-    pub(super) fn caller(self, pins: &Pins, now: Timestamp) -> Result<Caller, Reason> {
+    pub(super) fn caller(
+        self,
+        expected: &ExpectedClaims,
+        now: Timestamp,
+    ) -> Result<Caller, RejectReason> {
         self.check_time(now)?;
-        self.check_pins(pins)?;
+        self.check_pins(expected)?;
         Ok(Caller {
-            coverage: self.coverage().ok_or(Reason::Claims)?,
+            coverage: self.coverage().ok_or(RejectReason::Claims)?,
             scopes: self.scopes()?,
             expires_at: self.exp.timestamp(),
             subject: self.sub.map(subject).transpose()?,
         })
     }
 
-    fn check_time(&self, now: Timestamp) -> Result<(), Reason> {
+    fn check_time(&self, now: Timestamp) -> Result<(), RejectReason> {
         if self.exp.timestamp() <= now {
-            return Err(Reason::Expired);
+            return Err(RejectReason::Expired);
         }
         let latest = now.after(CLOCK_SKEW);
         let early = [self.nbf, self.iat].into_iter().flatten().any(|at| at.timestamp() > latest);
-        if early { Err(Reason::Claims) } else { Ok(()) }
+        if early { Err(RejectReason::Claims) } else { Ok(()) }
     }
 
-    fn check_pins(&self, pins: &Pins) -> Result<(), Reason> {
-        if pins.issuer.is_some() && pins.issuer != self.iss {
-            return Err(Reason::Issuer);
+    fn check_pins(&self, expected: &ExpectedClaims) -> Result<(), RejectReason> {
+        if expected.issuer.is_some() && expected.issuer != self.iss {
+            return Err(RejectReason::Issuer);
         }
-        match (&pins.audience, &self.aud) {
+        match (&expected.audience, &self.aud) {
             (None, None) => Ok(()),
             (Some(pin), Some(named)) if named.as_slice().contains(pin) => Ok(()),
-            (Some(_), _) | (None, Some(_)) => Err(Reason::Audience),
+            (Some(_), _) | (None, Some(_)) => Err(RejectReason::Audience),
         }
     }
 
-    fn scopes(&self) -> Result<Scopes, Reason> {
+    fn scopes(&self) -> Result<Scopes, RejectReason> {
         let scopes = match &self.scope {
             None => Ok(Scopes::NONE),
-            Some(Words::One(words)) => Scopes::of_words(words),
-            Some(Words::Many(words)) => words.iter().map(|word| word.parse::<Scope>()).collect(),
+            Some(StringOrList::One(words)) => Scopes::of_words(words),
+            Some(StringOrList::Many(words)) => {
+                words.iter().map(|word| word.parse::<Scope>()).collect()
+            }
         };
-        scopes.map_err(|_| Reason::Claims)
+        scopes.map_err(|_| RejectReason::Claims)
     }
 
     /// Returns nothing for a token without a workspace, or with one that is no id.
@@ -139,9 +145,9 @@ impl Claims {
         let named = self.workspace_id.as_deref().map(str::parse::<WorkspaceId>).transpose().ok()?;
         let listed = match &self.workspaces {
             None => &[][..],
-            Some(Words::One(word)) if word == EVERY_WORKSPACE => return Some(Coverage::All),
-            Some(Words::One(_)) => return None,
-            Some(Words::Many(ids)) => ids,
+            Some(StringOrList::One(word)) if word == EVERY_WORKSPACE => return Some(Coverage::All),
+            Some(StringOrList::One(_)) => return None,
+            Some(StringOrList::Many(ids)) => ids,
         };
         let listed: BTreeSet<WorkspaceId> =
             listed.iter().map(|id| id.parse()).collect::<Result<_, _>>().ok()?;
@@ -157,20 +163,20 @@ impl Claims {
     /// Says which workspaces are covered.
     pub(super) fn cover(&mut self, coverage: &Coverage) {
         match coverage {
-            Coverage::All => self.workspaces = Some(Words::One(EVERY_WORKSPACE.to_owned())),
+            Coverage::All => self.workspaces = Some(StringOrList::One(EVERY_WORKSPACE.to_owned())),
             Coverage::Only(covered) if covered.len() == 1 => {
                 self.workspace_id = covered.first().map(ToString::to_string);
             }
             Coverage::Only(covered) => {
                 self.workspaces =
-                    Some(Words::Many(covered.iter().map(ToString::to_string).collect()));
+                    Some(StringOrList::Many(covered.iter().map(ToString::to_string).collect()));
             }
         }
     }
 }
 
 /// Takes a name that fits into one line of a log.
-pub(super) fn subject(name: String) -> Result<String, Reason> {
+pub(super) fn subject(name: String) -> Result<String, RejectReason> {
     let fits = name.len() <= MAX_SUBJECT_BYTES && !name.chars().any(char::is_control);
-    if fits { Ok(name) } else { Err(Reason::Claims) }
+    if fits { Ok(name) } else { Err(RejectReason::Claims) }
 }

@@ -11,7 +11,7 @@ pub const WORKSPACE_HEADER: &str = "x-workspace-id";
 /// Why credentials were not believed. It is for the log; a client is told nothing of it, so that
 /// nobody learns by trying how far a forgery got.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Reason {
+pub enum RejectReason {
     /// There were none.
     Missing,
     /// They are not in a form that is read here.
@@ -28,7 +28,7 @@ pub enum Reason {
     Claims,
 }
 
-impl Reason {
+impl RejectReason {
     /// Returns the word for it in the log.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -50,7 +50,7 @@ pub enum AuthError {
     #[error("the request carries no valid token")]
     Unauthenticated {
         /// Why, for the log.
-        reason: Reason,
+        reason: RejectReason,
     },
     /// Nobody can be told from anybody, as the keys of the provider are not there.
     #[error("the keys that the token would be verified with could not be fetched")]
@@ -79,12 +79,12 @@ pub enum AuthError {
 
 impl AuthError {
     /// Returns the error for credentials that are not believed.
-    pub const fn unauthenticated(reason: Reason) -> Self {
+    pub const fn unauthenticated(reason: RejectReason) -> Self {
         Self::Unauthenticated { reason }
     }
 
     /// Returns why the credentials were not believed, for the log.
-    pub const fn reason(&self) -> Option<Reason> {
+    pub const fn reason(&self) -> Option<RejectReason> {
         match self {
             Self::Unauthenticated { reason } => Some(*reason),
             Self::NoKeys
@@ -126,7 +126,7 @@ mod tests {
 
     #[test]
     fn a_client_is_told_the_same_whatever_was_wrong_with_its_token() {
-        use Reason::{Audience, Claims, Expired, Issuer, Malformed, Missing, Signature};
+        use RejectReason::{Audience, Claims, Expired, Issuer, Malformed, Missing, Signature};
         let told = |reason| ErrorEnvelope::of(&AuthError::unauthenticated(reason));
         for reason in [Malformed, Expired, Signature, Audience, Issuer, Claims] {
             assert_eq!(told(reason), told(Missing));

@@ -14,7 +14,7 @@ mod settings;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
-use carrel_client::Connections;
+use carrel_client::HttpClient;
 use carrel_domain::Timestamp;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
@@ -22,10 +22,10 @@ use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use self::set::{KeySet, UnknownKey};
-pub use self::settings::{ClaimNames, ProviderOptions, SettingsError};
+pub use self::settings::{ClaimNames, ProviderOptions, ProviderSettingsError};
 use super::caller::Caller;
-use super::compact::is_signed_with_a_secret;
-use super::error::{AuthError, Reason};
+use super::error::{AuthError, RejectReason};
+use super::jwt::is_signed_with_a_secret;
 
 /// How often the keys are fetched.
 pub const REFRESH: Duration = Duration::from_mins(5);
@@ -49,7 +49,7 @@ pub struct Provider {
 #[derive(Debug)]
 struct Inner {
     options: ProviderOptions,
-    connections: Connections,
+    connections: HttpClient,
     keys: RwLock<Option<Fetched>>,
     /// When the keys were last asked for. Held while they are.
     asked: Mutex<Option<Instant>>,
@@ -66,7 +66,7 @@ impl Provider {
     pub fn new(options: ProviderOptions) -> Self {
         let inner = Inner {
             options,
-            connections: Connections::new(),
+            connections: HttpClient::new(),
             keys: RwLock::default(),
             asked: Mutex::default(),
         };
@@ -90,7 +90,7 @@ impl Provider {
         }
         self.look_again().await;
         let known = self.verify_with_known(token, now)?;
-        known.ok_or(AuthError::unauthenticated(Reason::Signature))
+        known.ok_or(AuthError::unauthenticated(RejectReason::Signature))
     }
 
     /// Returns nothing if the key is not known.

@@ -11,8 +11,8 @@ use carrel_config::environment::{CARREL_CREDENTIAL_KEY, CARREL_TOKEN_SECRET};
 use carrel_domain::{Code, Coded, Secret};
 use carrel_fsroot::{Collision, Durability, Metadata, Problem, Root, WriteOptions};
 
-use super::key::MIN_SECRET_BYTES;
 use super::random::{hex, random};
+use super::signing_key::MIN_SECRET_BYTES;
 
 /// The file that holds the secret, in the data directory.
 pub const KEY_FILE: &str = "token.key";
@@ -62,7 +62,7 @@ pub enum KeyError {
         #[source]
         source: carrel_fsroot::Error,
     },
-    /// Others than its owner may use the file.
+    /// WorkerProxy than its owner may use the file.
     #[error(
         "other users may use {} (mode {mode:03o}); run chmod 600 on it, or remove it if somebody may have read it",
         path.display()
@@ -80,7 +80,7 @@ pub enum KeyError {
         path: PathBuf,
         /// Whose it is.
         owner: u32,
-        /// Who we are.
+        /// Authenticated we are.
         user: u32,
     },
     /// The secret is no text, or too short to be one.

@@ -8,7 +8,7 @@ use std::str::FromStr;
 pub enum Scope {
     /// Look at files, tasks and events.
     Read,
-    /// Change files and tasks.
+    /// IdempotentRequest files and tasks.
     Write,
     /// Run commands.
     Exec,

@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use carrel_domain::{Secret, TaskId, Timestamp, WorkspaceId};
 
-use super::compact::{decode, encode};
-use super::error::{AuthError, Reason};
-use super::key::{SIGNATURE_BYTES, SigningKey};
+use super::error::{AuthError, RejectReason};
+use super::jwt::{decode, encode};
+use super::signing_key::{SIGNATURE_BYTES, SigningKey};
 
 /// How long a ticket is good.
 pub const TICKET_LIFETIME: Duration = Duration::from_mins(1);
@@ -46,20 +46,18 @@ impl Tickets {
         now: Timestamp,
     ) -> Result<WorkspaceId, AuthError> {
         self.open(ticket, task)
-            .and_then(
-                |body| {
-                    if now < body.expires_at { Ok(body.workspace) } else { Err(Reason::Expired) }
-                },
-            )
+            .and_then(|body| {
+                if now < body.expires_at { Ok(body.workspace) } else { Err(RejectReason::Expired) }
+            })
             .map_err(AuthError::unauthenticated)
     }
 
-    fn open(&self, ticket: &str, task: TaskId) -> Result<Body, Reason> {
-        let (body, signature) = parts(ticket).ok_or(Reason::Malformed)?;
+    fn open(&self, ticket: &str, task: TaskId) -> Result<Body, RejectReason> {
+        let (body, signature) = parts(ticket).ok_or(RejectReason::Malformed)?;
         if self.key.has_signed(&body.signed(task), &signature) {
             Ok(body)
         } else {
-            Err(Reason::Signature)
+            Err(RejectReason::Signature)
         }
     }
 }
@@ -106,7 +104,7 @@ mod tests {
         Tickets::new(&SigningKey::new(b"0123456789abcdef0123456789abcdef"))
     }
 
-    fn reason(answer: Result<WorkspaceId, AuthError>) -> Option<Reason> {
+    fn reason(answer: Result<WorkspaceId, AuthError>) -> Option<RejectReason> {
         answer.err().and_then(|error| error.reason())
     }
 
@@ -120,7 +118,7 @@ mod tests {
         };
         assert_eq!(at(0), Ok(workspace));
         assert_eq!(at(59_999), Ok(workspace));
-        assert_eq!(reason(at(60_000)), Some(Reason::Expired));
+        assert_eq!(reason(at(60_000)), Some(RejectReason::Expired));
     }
 
     #[test]
@@ -129,12 +127,18 @@ mod tests {
         let now = Timestamp::from_millis(0);
         let ticket = tickets().issue(task, workspace, now);
         let other = tickets().verify(ticket.expose(), TaskId::generate(), now);
-        assert_eq!(reason(other), Some(Reason::Signature));
+        assert_eq!(reason(other), Some(RejectReason::Signature));
         let stranger = Tickets::new(&SigningKey::new(b"another"));
-        assert_eq!(reason(stranger.verify(ticket.expose(), task, now)), Some(Reason::Signature));
+        assert_eq!(
+            reason(stranger.verify(ticket.expose(), task, now)),
+            Some(RejectReason::Signature)
+        );
         // The key itself signs tokens, not tickets.
         let undivided = Tickets { key: SigningKey::new(b"0123456789abcdef0123456789abcdef") };
-        assert_eq!(reason(undivided.verify(ticket.expose(), task, now)), Some(Reason::Signature));
+        assert_eq!(
+            reason(undivided.verify(ticket.expose(), task, now)),
+            Some(RejectReason::Signature)
+        );
     }
 
     #[test]
@@ -152,7 +156,7 @@ mod tests {
         {
             assert_eq!(
                 reason(tickets().verify(text, task, now)),
-                Some(Reason::Malformed),
+                Some(RejectReason::Malformed),
                 "{text}"
             );
         }

@@ -1,4 +1,4 @@
-//! Which errors go together.
+//! IssueQuery errors go together.
 
 use carrel_domain::Code;
 

@@ -5,13 +5,13 @@ use carrel_service::repository::HOSTS_PLACEHOLDER;
 use serde_json::{Map, Value, json};
 
 use super::responses::{envelope, responses};
-use super::route::{Access, Body, Header, Route, Shape};
+use super::route::{Access, Body, Header, Route, SchemaFn};
 use super::schemas::{Schemas, tidy};
 use crate::auth::{BURST, REQUESTS_PER_SECOND};
+use crate::idempotency::MAX_KEY_CHARS;
 use crate::limits::{
-    BODY_READ_TIMEOUT, MAX_JSON_BODY, MAX_STREAMS_PER_WORKSPACE, MAX_UPLOADS, MAX_WORK,
+    BODY_READ_TIMEOUT, MAX_CONCURRENT_WORK, MAX_JSON_BODY, MAX_STREAMS_PER_WORKSPACE, MAX_UPLOADS,
 };
-use crate::repeat::MAX_KEY_CHARS;
 use crate::routes::{table, tool_names};
 
 /// Groups of routes.
@@ -75,7 +75,7 @@ fn introduction() -> String {
         "Workspaces for agents as a service. Every error has the shape of `Error`. A body is JSON of \
          at most {MAX_JSON_BODY} that arrives within {} seconds; a field that is not known is \
          refused. Each workspace may send {REQUESTS_PER_SECOND} requests a second, {BURST} at once \
-         after a pause, and have {MAX_STREAMS_PER_WORKSPACE} event streams open; {MAX_WORK} \
+         after a pause, and have {MAX_STREAMS_PER_WORKSPACE} event streams open; {MAX_CONCURRENT_WORK} \
          commands, searches and writes run at once, and {MAX_UPLOADS} raw files arrive. What is too much is answered with 429 and \
          `Retry-After`.",
         BODY_READ_TIMEOUT.as_secs()
@@ -113,7 +113,7 @@ fn operation(route: &Route, schemas: &mut Schemas) -> Value {
     operation
 }
 
-fn json_body(route: &Route, shape: Shape, schemas: &mut Schemas) -> Value {
+fn json_body(route: &Route, shape: SchemaFn, schemas: &mut Schemas) -> Value {
     let mut content = json!({ "schema": schemas.body(shape) });
     for example in &route.examples {
         content["examples"][example.name] =

@@ -1,4 +1,4 @@
-//! The answers of a route, errors among them.
+//! The answers of a route, errors with_errors them.
 
 use carrel_domain::Code;
 use serde_json::{Map, Value, json};

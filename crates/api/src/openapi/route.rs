@@ -11,7 +11,7 @@ use crate::auth::Scope;
 use crate::state::Api;
 
 /// Makes the schema of a type.
-pub(super) type Shape = fn(&mut SchemaGenerator) -> Schema;
+pub(super) type SchemaFn = fn(&mut SchemaGenerator) -> Schema;
 
 /// Headers that routes read, beside the one with the token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,7 +26,7 @@ pub(crate) enum Header {
     GitHubToken,
 }
 
-/// Who may ask.
+/// Authenticated may ask.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Access {
     /// Anybody.
@@ -40,7 +40,7 @@ pub(super) enum Access {
 /// What a body consists of.
 #[derive(Clone, Copy)]
 pub(super) enum Body {
-    Json(Shape),
+    Json(SchemaFn),
     Stream(&'static str),
 }
 
@@ -48,9 +48,9 @@ pub(super) enum Body {
 #[derive(Clone, Copy)]
 pub(super) enum Content {
     Nothing,
-    Json(Shape),
+    Json(SchemaFn),
     /// Events, each of this shape.
-    Events(Shape),
+    Events(SchemaFn),
     Bytes(&'static str),
 }
 
@@ -78,7 +78,7 @@ pub(crate) struct Route<S = Api> {
     pub(super) summary: &'static str,
     pub(super) description: &'static str,
     pub(super) access: Access,
-    pub(super) query: Option<Shape>,
+    pub(super) query: Option<SchemaFn>,
     pub(super) headers: Vec<Header>,
     pub(super) body: Option<Body>,
     pub(super) examples: Vec<Example>,
@@ -126,17 +126,17 @@ impl<S: Clone + Send + Sync + 'static> Route<S> {
     }
 
     /// Gives it a name for programs and one for people.
-    pub(crate) fn called(self, name: &'static str, summary: &'static str) -> Self {
+    pub(crate) fn name(self, name: &'static str, summary: &'static str) -> Self {
         Self { name, summary, ..self }
     }
 
     /// Says more about it.
-    pub(crate) fn says(self, description: &'static str) -> Self {
+    pub(crate) fn description(self, description: &'static str) -> Self {
         Self { description, ..self }
     }
 
-    /// Puts it among its like.
-    pub(crate) fn among(self, tag: &'static str) -> Self {
+    /// Puts it with_errors its like.
+    pub(crate) fn tag(self, tag: &'static str) -> Self {
         Self { tag, ..self }
     }
 
@@ -146,7 +146,7 @@ impl<S: Clone + Send + Sync + 'static> Route<S> {
     }
 
     /// Names the scope that it needs.
-    pub(crate) fn needs(self, scope: Scope) -> Self {
+    pub(crate) fn scope(self, scope: Scope) -> Self {
         Self { access: Access::Scope(scope), ..self }
     }
 
@@ -193,7 +193,7 @@ impl<S: Clone + Send + Sync + 'static> Route<S> {
     }
 
     /// Names an answer without a body.
-    pub(crate) fn nothing(self, status: u16, description: &'static str) -> Self {
+    pub(crate) fn no_content(self, status: u16, description: &'static str) -> Self {
         self.answer(status, description, Content::Nothing)
     }
 
@@ -203,13 +203,13 @@ impl<S: Clone + Send + Sync + 'static> Route<S> {
     }
 
     /// Names a route that the answer leads to: it takes what a field of the answer holds as the task.
-    pub(crate) fn leads_to(mut self, name: &'static str, field: &'static str) -> Self {
+    pub(crate) fn link(mut self, name: &'static str, field: &'static str) -> Self {
         self.links.push((name, field));
         self
     }
 
     /// Names errors beyond those that follow from what it takes.
-    pub(crate) fn fails(mut self, codes: &[Code]) -> Self {
+    pub(crate) fn errors(mut self, codes: &[Code]) -> Self {
         self.codes.extend(codes);
         self
     }

@@ -4,7 +4,7 @@ use schemars::generate::SchemaSettings;
 use schemars::{Schema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
-use super::route::Shape;
+use super::route::SchemaFn;
 
 /// Text without control characters.
 pub(crate) const NO_CONTROL: &str = r"^[^\u0000-\u001f\u007f-\u009f]*$";
@@ -33,17 +33,17 @@ impl Schemas {
     }
 
     /// Returns the schema of a body.
-    pub(super) fn body(&mut self, shape: Shape) -> Value {
+    pub(super) fn body(&mut self, shape: SchemaFn) -> Value {
         shape(&mut self.read).to_value()
     }
 
     /// Returns the schema of an answer.
-    pub(super) fn answer(&mut self, shape: Shape) -> Value {
+    pub(super) fn answer(&mut self, shape: SchemaFn) -> Value {
         shape(&mut self.written).to_value()
     }
 
     /// Returns the parameters that a type stands for.
-    pub(super) fn parameters(&mut self, shape: Shape) -> Vec<Value> {
+    pub(super) fn parameters(&mut self, shape: SchemaFn) -> Vec<Value> {
         let schema = shape(&mut self.read);
         let required: Vec<_> = list(&schema, "required");
         let properties = schema.get("properties").and_then(Value::as_object).cloned();

@@ -1,8 +1,8 @@
 //! `/api/v1`
 
 mod events;
+mod routes;
 mod runs;
-mod table;
 
 use std::collections::HashMap;
 
@@ -23,13 +23,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::{unknown, wrong_method};
-use crate::answer::{Answered, Failed, json_answer, ok};
 use crate::auth::Scope;
-use crate::conductor::{ConductorApi, Heard, check, unavailable};
-use crate::extract::{Params, Who, parse};
+use crate::conductor_api::{ConductorApi, WebhookCall, check, unavailable};
+use crate::extract::{Authenticated, QueryParams, parse};
 use crate::limits::BODY_READ_TIMEOUT;
 use crate::openapi::Route;
-use crate::trace::trace;
+use crate::request_span::span_request;
+use crate::response::{ErrorResponse, RouteResult, json_response, ok};
 
 /// Bytes of a body that are read. A tracker's call may be long; an answer is not.
 const MAX_BODY: usize = 1 << 20;
@@ -45,31 +45,31 @@ const BY_QUERY: &str = "issue";
 
 /// Returns the router of a conductor.
 pub(crate) fn router(api: ConductorApi) -> Router {
-    let routes = table::routes().into_iter().map(Route::into_handler);
+    let routes = routes::routes().into_iter().map(Route::into_handler);
     routes
         .fold(Router::new(), |router, (path, handler)| router.route(path, handler))
         .fallback(unknown)
         .method_not_allowed_fallback(wrong_method)
-        .layer(from_fn(trace))
+        .layer(from_fn(span_request))
         .with_state(api)
 }
 
 /// Returns the same routes for a server without a conductor, which says so.
 pub(super) fn away() -> Vec<Route> {
-    table::routes().into_iter().map(|route| route.handled_by(nobody)).collect()
+    routes::routes().into_iter().map(|route| route.handled_by(nobody)).collect()
 }
 
-async fn nobody(who: Result<Who, Failed>) -> Failed {
+async fn nobody(who: Result<Authenticated, ErrorResponse>) -> ErrorResponse {
     match who {
         Ok(_) => unavailable("this server has none; start one with `carrel run --port`"),
         Err(failed) => failed,
     }
 }
 
-/// Which issue, if its name in the path is that of something else.
+/// IssueQuery issue, if its name in the path is that of something else.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Which {
+struct IssueQuery {
     /// What the tracker knows the issue by; for `/api/v1/issue`.
     id: Option<String>,
     /// What people call the issue; for `/api/v1/issue`.
@@ -79,27 +79,27 @@ struct Which {
 /// What a request calls an issue.
 struct Asked {
     name: String,
-    which: Which,
+    which: IssueQuery,
 }
 
 impl Asked {
-    async fn of(parts: &mut Parts, api: &ConductorApi) -> Result<Self, Failed> {
-        let Who(_) = Who::from_request_parts(parts, api).await?;
+    async fn of(parts: &mut Parts, api: &ConductorApi) -> Result<Self, ErrorResponse> {
+        let Authenticated(_) = Authenticated::from_request_parts(parts, api).await?;
         let Path(mut pieces) = Path::<HashMap<String, String>>::from_request_parts(parts, api)
             .await
-            .map_err(|_| Failed::field("issue", "is text"))?;
-        let Params(which) = Params::<Which>::from_request_parts(parts, api).await?;
+            .map_err(|_| ErrorResponse::field("issue", "is text"))?;
+        let QueryParams(which) = QueryParams::<IssueQuery>::from_request_parts(parts, api).await?;
         Ok(Self { name: pieces.remove("issue").unwrap_or_default(), which })
     }
 
     /// Returns what the tracker, or else what people call it.
     fn words(&self) -> (Option<&str>, &str) {
         match &self.which {
-            Which { id: Some(id), .. } if self.name == BY_QUERY => (Some(id), id),
-            Which { identifier: Some(identifier), .. } if self.name == BY_QUERY => {
+            IssueQuery { id: Some(id), .. } if self.name == BY_QUERY => (Some(id), id),
+            IssueQuery { identifier: Some(identifier), .. } if self.name == BY_QUERY => {
                 (None, identifier)
             }
-            Which { .. } => (None, &self.name),
+            IssueQuery { .. } => (None, &self.name),
         }
     }
 
@@ -110,32 +110,42 @@ impl Asked {
         }
     }
 
-    fn unknown(&self, why: &str) -> Failed {
+    fn unknown(&self, why: &str) -> ErrorResponse {
         let name: String = self.words().1.chars().take(200).collect();
         let message = format!("nobody works on {name}, and {why}");
-        Failed::new(Code::IssueNotFound, message, json!({ "issue": name }))
+        ErrorResponse::new(Code::IssueNotFound, message, json!({ "issue": name }))
     }
 }
 
 /// The issue of a request.
-struct Named(IssueId);
+struct IssueParam(IssueId);
 
-impl FromRequestParts<ConductorApi> for Named {
-    type Rejection = Failed;
+impl FromRequestParts<ConductorApi> for IssueParam {
+    type Rejection = ErrorResponse;
 
-    async fn from_request_parts(parts: &mut Parts, api: &ConductorApi) -> Result<Self, Failed> {
+    async fn from_request_parts(
+        parts: &mut Parts,
+        api: &ConductorApi,
+    ) -> Result<Self, ErrorResponse> {
         let asked = Asked::of(parts, api).await?;
         let found = asked.find(&*api.state()?);
         found.map(Self).ok_or_else(|| asked.unknown("it waits for nothing here"))
     }
 }
 
-async fn state(State(api): State<ConductorApi>, Who(caller): Who) -> Answered {
+async fn state(
+    State(api): State<ConductorApi>,
+    Authenticated(caller): Authenticated,
+) -> RouteResult {
     check(&caller, Scope::Read)?;
     Ok(ok(&Snapshot::of(&*api.state()?, api.now())))
 }
 
-async fn show(State(api): State<ConductorApi>, Who(caller): Who, Named(id): Named) -> Answered {
+async fn show(
+    State(api): State<ConductorApi>,
+    Authenticated(caller): Authenticated,
+    IssueParam(id): IssueParam,
+) -> RouteResult {
     check(&caller, Scope::Read)?;
     let filter =
         RunFilter { issue: Some(id.0.clone()), limit: Some(MAX_RUNS), ..RunFilter::default() };
@@ -143,14 +153,14 @@ async fn show(State(api): State<ConductorApi>, Who(caller): Who, Named(id): Name
     let view =
         IssueView::of(&*api.state()?, &id, api.now(), runs.into_iter().map(runs::log).collect());
     let view = view.ok_or_else(|| {
-        Failed::new(Code::IssueNotFound, format!("{id} is gone by now"), json!({}))
+        ErrorResponse::new(Code::IssueNotFound, format!("{id} is gone by now"), json!({}))
     })?;
     Ok(ok(&view))
 }
 
 /// What follows from a call for a look at the tracker.
 #[derive(Serialize, JsonSchema)]
-struct Refreshing {
+struct RefreshReply {
     /// A look follows.
     queued: bool,
     /// One was under way or due already, so that it is one for both.
@@ -164,43 +174,45 @@ struct Refreshing {
 /// Somebody with a token, or the tracker itself, wants the tracker looked at.
 async fn refresh(
     State(api): State<ConductorApi>,
-    who: Result<Who, Failed>,
+    who: Result<Authenticated, ErrorResponse>,
     headers: HeaderMap,
     body: Body,
-) -> Answered {
+) -> RouteResult {
     let body = read(body).await?;
     match who {
-        Ok(Who(caller)) => check(&caller, Scope::Exec)?,
+        Ok(Authenticated(caller)) => check(&caller, Scope::Exec)?,
         Err(failed) if headers.contains_key(header::AUTHORIZATION) => return Err(failed),
-        Err(_) => match api.believe_webhook(&headers, &body).await? {
-            Heard::Wake => {}
-            Heard::Introduction(secret) => return introduced(&secret),
+        Err(_) => match api.verify_webhook(&headers, &body).await? {
+            WebhookCall::Wake => {}
+            WebhookCall::Handshake(secret) => return introduced(&secret),
         },
     }
     let requested_at = api.now();
     let coalesced = api.state()?.is_looking(requested_at);
     api.tell(Order::Refresh).await?;
     let operations = ["poll", "reconcile"];
-    let reply = Refreshing { queued: true, coalesced, requested_at, operations };
-    Ok(json_answer(StatusCode::ACCEPTED, &reply))
+    let reply = RefreshReply { queued: true, coalesced, requested_at, operations };
+    Ok(json_response(StatusCode::ACCEPTED, &reply))
 }
 
 /// Says to a tracker what it wants to hear.
-fn introduced(secret: &Secret) -> Answered {
+fn introduced(secret: &Secret) -> RouteResult {
     let value = HeaderValue::from_str(secret.expose());
-    let mut value = value.map_err(|_| Failed::field(ASANA_SECRET, "is text"))?;
+    let mut value = value.map_err(|_| ErrorResponse::field(ASANA_SECRET, "is text"))?;
     value.set_sensitive(true);
     Ok((StatusCode::NO_CONTENT, [(ASANA_SECRET, value)]).into_response())
 }
 
-async fn read(body: Body) -> Result<Bytes, Failed> {
+async fn read(body: Body) -> Result<Bytes, ErrorResponse> {
     match tokio::time::timeout(BODY_READ_TIMEOUT, axum::body::to_bytes(body, MAX_BODY)).await {
         Ok(Ok(bytes)) => Ok(bytes),
         Ok(Err(_)) => {
             let message = format!("the body is larger than {MAX_BODY} bytes");
-            Err(Failed::new(Code::TooLarge, message, json!({ "limit_bytes": MAX_BODY })))
+            Err(ErrorResponse::new(Code::TooLarge, message, json!({ "limit_bytes": MAX_BODY })))
         }
-        Err(_) => Err(Failed::new(Code::Timeout, "the body did not arrive in time", json!({}))),
+        Err(_) => {
+            Err(ErrorResponse::new(Code::Timeout, "the body did not arrive in time", json!({})))
+        }
     }
 }
 
@@ -213,52 +225,69 @@ struct ModeReply {
     agents: usize,
 }
 
-async fn change(api: &ConductorApi, Who(caller): &Who, order: Order) -> Answered {
+async fn change(
+    api: &ConductorApi,
+    Authenticated(caller): &Authenticated,
+    order: Order,
+) -> RouteResult {
     check(caller, Scope::Exec)?;
     api.tell(order).await?;
     let state = api.state()?;
     Ok(ok(&ModeReply { mode: state.ledger.mode, agents: state.agents() }))
 }
 
-async fn pause(State(api): State<ConductorApi>, who: Who) -> Answered {
+async fn pause(State(api): State<ConductorApi>, who: Authenticated) -> RouteResult {
     change(&api, &who, Order::Pause).await
 }
 
-async fn drain(State(api): State<ConductorApi>, who: Who) -> Answered {
+async fn drain(State(api): State<ConductorApi>, who: Authenticated) -> RouteResult {
     change(&api, &who, Order::Drain).await
 }
 
-async fn resume(State(api): State<ConductorApi>, who: Who) -> Answered {
+async fn resume(State(api): State<ConductorApi>, who: Authenticated) -> RouteResult {
     change(&api, &who, Order::Resume).await
 }
 
 async fn order(
     api: &ConductorApi,
-    Who(caller): &Who,
+    Authenticated(caller): &Authenticated,
     id: &IssueId,
     order: fn(IssueId) -> Order,
-) -> Answered {
+) -> RouteResult {
     check(caller, Scope::Exec)?;
     api.tell(order(id.clone())).await?;
     shown(api, id)
 }
 
 /// Answers with where an issue stands after an order.
-fn shown(api: &ConductorApi, id: &IssueId) -> Answered {
+fn shown(api: &ConductorApi, id: &IssueId) -> RouteResult {
     let view = IssueView::of(&*api.state()?, id, api.now(), Vec::new());
-    let gone = || Failed::new(Code::IssueNotFound, format!("{id} is gone by now"), json!({}));
+    let gone =
+        || ErrorResponse::new(Code::IssueNotFound, format!("{id} is gone by now"), json!({}));
     Ok(ok(&view.ok_or_else(gone)?))
 }
 
-async fn cancel(State(api): State<ConductorApi>, who: Who, Named(id): Named) -> Answered {
+async fn cancel(
+    State(api): State<ConductorApi>,
+    who: Authenticated,
+    IssueParam(id): IssueParam,
+) -> RouteResult {
     order(&api, &who, &id, Order::Cancel).await
 }
 
-async fn retry(State(api): State<ConductorApi>, who: Who, Named(id): Named) -> Answered {
+async fn retry(
+    State(api): State<ConductorApi>,
+    who: Authenticated,
+    IssueParam(id): IssueParam,
+) -> RouteResult {
     order(&api, &who, &id, Order::RetryNow).await
 }
 
-async fn unblock(State(api): State<ConductorApi>, who: Who, Named(id): Named) -> Answered {
+async fn unblock(
+    State(api): State<ConductorApi>,
+    who: Authenticated,
+    IssueParam(id): IssueParam,
+) -> RouteResult {
     order(&api, &who, &id, Order::Unblock).await
 }
 
@@ -273,15 +302,15 @@ struct AnswerBody {
 
 async fn answer(
     State(api): State<ConductorApi>,
-    Who(caller): Who,
-    Named(id): Named,
+    Authenticated(caller): Authenticated,
+    IssueParam(id): IssueParam,
     body: Body,
-) -> Answered {
+) -> RouteResult {
     check(&caller, Scope::Exec)?;
     let AnswerBody { answer } = parse(&read(body).await?)?;
     if answer.is_empty() || answer.chars().count() > MAX_ANSWER_CHARS {
         let rule = format!("has 1 to {MAX_ANSWER_CHARS} characters");
-        return Err(Failed::field("answer", &rule));
+        return Err(ErrorResponse::field("answer", &rule));
     }
     api.tell(Order::Answer(id.clone(), answer)).await?;
     shown(&api, &id)

@@ -10,28 +10,28 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::json;
 
-use crate::answer::{Answered, Failed, ok};
 use crate::auth::Scope;
-use crate::extract::{Id, Json, Who, word};
+use crate::extract::{Authenticated, Json, PathId, path_segment};
+use crate::idempotency::{IdempotentRequest, KeyScope};
 use crate::openapi::{Example, Header, Route, STORE, WORKSPACES};
-use crate::repeat::{Change, Place};
+use crate::response::{ErrorResponse, RouteResult, ok};
 use crate::state::Api;
 
 /// Every route of this module.
 pub(super) fn routes() -> Vec<Route> {
     let routes = vec![
         Route::get("/api/workspaces/{workspace_id}/credentials", list)
-            .called("list_credentials", "List credentials")
-            .says("Lists the names of the credentials that steps can name. No route returns what they hold.")
-            .needs(Scope::Read)
+            .name("list_credentials", "List credentials")
+            .description("Lists the names of the credentials that steps can name. No route returns what they hold.")
+            .scope(Scope::Read)
             .json::<CredentialNames>(200, "The names."),
         Route::put("/api/workspaces/{workspace_id}/credentials/{credential}", put)
-            .called("put_credential", "Keep a credential")
-            .says(
+            .name("put_credential", "Keep a credential")
+            .description(
                 "Keeps a credential, in place of one of the same name. It is sealed before it is stored; a \
                  step that names it in `credentials` gets it for as long as the step takes.",
             )
-            .needs(Scope::Write)
+            .scope(Scope::Write)
             .header(Header::IdempotencyKey)
             .body::<CredentialContent>()
             .example(Example {
@@ -50,13 +50,14 @@ pub(super) fn routes() -> Vec<Route> {
             })
             .json::<CredentialKept>(200, "It is kept."),
         Route::delete("/api/workspaces/{workspace_id}/credentials/{credential}", forget)
-            .called("delete_credential", "Forget a credential")
-            .says("Forgets a credential. A step that runs keeps what it got.")
-            .needs(Scope::Write)
-            .nothing(204, "It is gone."),
+            .name("delete_credential", "Forget a credential")
+            .description("Forgets a credential. A step that runs keeps what it got.")
+            .scope(Scope::Write)
+            .no_content(204, "It is gone."),
     ];
-    let among = |route: Route| route.fails(STORE).fails(WORKSPACES).fails(&[Code::SecretUnknown]);
-    routes.into_iter().map(among).collect()
+    let with_errors =
+        |route: Route| route.errors(STORE).errors(WORKSPACES).errors(&[Code::SecretUnknown]);
+    routes.into_iter().map(with_errors).collect()
 }
 
 /// The names of credentials.
@@ -76,29 +77,29 @@ struct CredentialKept {
 
 pub(super) async fn list(
     State(api): State<Api>,
-    Who(caller): Who,
-    Id(workspace): Id<WorkspaceId>,
-) -> Answered {
+    Authenticated(caller): Authenticated,
+    PathId(workspace): PathId<WorkspaceId>,
+) -> RouteResult {
     let workspace = api.workspace(&caller, Scope::Read, Some(workspace)).await?.id;
     Ok(ok(&CredentialNames { names: api.vault()?.names(workspace).await? }))
 }
 
 pub(super) async fn put(
     State(api): State<Api>,
-    Who(caller): Who,
-    Id(workspace): Id<WorkspaceId>,
+    Authenticated(caller): Authenticated,
+    PathId(workspace): PathId<WorkspaceId>,
     Path(parts): Path<Vec<(String, String)>>,
     headers: HeaderMap,
     Json(content, body): Json<CredentialContent>,
-) -> Answered {
+) -> RouteResult {
     let workspace = api.workspace(&caller, Scope::Write, Some(workspace)).await?.id;
     let (name, vault) = (named(parts)?, api.vault()?);
     content.check().map_err(ServiceError::from)?;
     // What is remembered of the request tells nobody what it held.
     let identity = vault.fingerprint(&[name.as_bytes(), b"\0", &body].concat());
-    let change = Change {
+    let request = IdempotentRequest {
         api: &api,
-        place: Place::Workspace(workspace),
+        scope: KeyScope::Workspace(workspace),
         route: "put_credential",
         headers: &headers,
         body: &identity,
@@ -107,22 +108,22 @@ pub(super) async fn put(
         vault.put(workspace, &name, &content, api.now()).await?;
         Ok((StatusCode::OK, json!(CredentialKept { name: name.clone(), kept: true })))
     };
-    change.once(work).await
+    request.run_once(work).await
 }
 
 pub(super) async fn forget(
     State(api): State<Api>,
-    Who(caller): Who,
-    Id(workspace): Id<WorkspaceId>,
+    Authenticated(caller): Authenticated,
+    PathId(workspace): PathId<WorkspaceId>,
     Path(parts): Path<Vec<(String, String)>>,
-) -> Answered {
+) -> RouteResult {
     let workspace = api.workspace(&caller, Scope::Write, Some(workspace)).await?.id;
     api.vault()?.delete(workspace, &named(parts)?).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
-fn named(parts: Vec<(String, String)>) -> Result<String, Failed> {
-    let name = word(parts, "credential");
+fn named(parts: Vec<(String, String)>) -> Result<String, ErrorResponse> {
+    let name = path_segment(parts, "credential");
     check_credential_name("credential", &name).map_err(ServiceError::from)?;
     Ok(name)
 }

@@ -1,6 +1,6 @@
 //! `/files` of a workspace.
 
-mod answers;
+mod replies;
 mod upload;
 
 use std::path::PathBuf;
@@ -13,66 +13,66 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::answer::{Answered, Failed, bytes_answer, ok};
 use crate::auth::Scope;
-use crate::extract::{Id, Json, Params, Who};
+use crate::extract::{Authenticated, Json, PathId, QueryParams};
+use crate::idempotency::{IdempotentRequest, KeyScope, WorkResult};
 use crate::openapi::{FILES, Header, RELATIVE_PATH, Route, SEARCH, STORE, WORKSPACES};
-use crate::repeat::{Change, Done, Place};
-use crate::routes::work::{Called, arguments, check_relative};
+use crate::response::{ErrorResponse, RouteResult, bytes_response, ok};
+use crate::routes::commands::{ToolCall, arguments, check_relative};
 use crate::state::Api;
 
-use self::answers::{Directory, FileContent, Found, Saved};
+use self::replies::{Directory, FileContent, Found, Saved};
 
 /// Every route of this module.
 pub(super) fn routes() -> Vec<Route> {
     let routes = vec![
         Route::get("/api/workspaces/{workspace_id}/files", list)
-            .called("list_files", "List a directory")
-            .says("Lists a directory: directories first, then by name; 500 entries at most.")
-            .needs(Scope::Read)
+            .name("list_files", "List a directory")
+            .description("Lists a directory: directories first, then by name; 500 entries at most.")
+            .scope(Scope::Read)
             .query::<PathParams>()
             .json::<Directory>(200, "The entries."),
         Route::get("/api/workspaces/{workspace_id}/files/content", content)
-            .called("read_file", "Read a file of text")
-            .says("Returns the text of a file of at most 2 MiB.")
-            .needs(Scope::Read)
+            .name("read_file", "Read a file of text")
+            .description("Returns the text of a file of at most 2 MiB.")
+            .scope(Scope::Read)
             .query::<FileParams>()
             .json::<FileContent>(200, "The file."),
         Route::get("/api/workspaces/{workspace_id}/files/raw", raw)
-            .called("read_raw_file", "Read a file as it is")
-            .says("Returns the bytes of a file of at most 2 MiB.")
-            .needs(Scope::Read)
+            .name("read_raw_file", "Read a file as it is")
+            .description("Returns the bytes of a file of at most 2 MiB.")
+            .scope(Scope::Read)
             .query::<FileParams>()
             .bytes("application/octet-stream", "The bytes."),
         Route::put("/api/workspaces/{workspace_id}/files/raw", upload::put)
-            .called("write_raw_file", "Write a file as it comes")
-            .says(
+            .name("write_raw_file", "Write a file as it comes")
+            .description(
                 "Makes a file, or replaces one, with the bytes of the body, as many as the workspace has \
                  room for. It is there when all of it has arrived, and not before. With a key, the body \
                  of a repeated request is read to its end and compared.",
             )
-            .needs(Scope::Write)
+            .scope(Scope::Write)
             .header(Header::IdempotencyKey)
             .query::<FileParams>()
             .stream("application/octet-stream")
             .json::<Saved>(200, "The file is written."),
         Route::get("/api/workspaces/{workspace_id}/files/grep", grep)
-            .called("search_files", "Search in files")
-            .says("Searches files with a regular expression, hidden and ignored ones included.")
-            .needs(Scope::Read)
+            .name("search_files", "Search in files")
+            .description("Searches files with a regular expression, hidden and ignored ones included.")
+            .scope(Scope::Read)
             .query::<GrepParams>()
             .json::<Found>(200, "The lines that match.")
-            .fails(SEARCH),
+            .errors(SEARCH),
         Route::post("/api/workspaces/{workspace_id}/files/write", write)
-            .called("write_file", "Write a file")
-            .says("Makes a file, or replaces all of its text. Directories are made as needed.")
-            .needs(Scope::Write)
+            .name("write_file", "Write a file")
+            .description("Makes a file, or replaces all of its text. Directories are made as needed.")
+            .scope(Scope::Write)
             .header(Header::IdempotencyKey)
             .body::<WriteBody>()
             .json::<Saved>(200, "The file is written."),
     ];
-    let among = |route: Route| route.fails(STORE).fails(WORKSPACES).fails(FILES);
-    routes.into_iter().map(among).collect()
+    let with_errors = |route: Route| route.errors(STORE).errors(WORKSPACES).errors(FILES);
+    routes.into_iter().map(with_errors).collect()
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -92,9 +92,9 @@ pub(super) struct FileParams {
 }
 
 impl FileParams {
-    fn required(self) -> Result<String, Failed> {
+    fn required(self) -> Result<String, ErrorResponse> {
         let path = self.path.filter(|path| !path.is_empty());
-        let path = path.ok_or_else(|| Failed::field("path", "is required"))?;
+        let path = path.ok_or_else(|| ErrorResponse::field("path", "is required"))?;
         check_relative("path", Some(&path))?;
         Ok(path)
     }
@@ -107,18 +107,18 @@ async fn look(
     workspace: WorkspaceId,
     tool: &str,
     asked: Value,
-) -> Result<Value, Failed> {
+) -> Result<Value, ErrorResponse> {
     let arguments = arguments(asked);
     let scope = Scope::Read;
-    Called { caller, workspace, scope, tool, arguments, network: None }.call(api).await
+    ToolCall { caller, workspace, scope, tool, arguments, network: None }.call(api).await
 }
 
 pub(super) async fn list(
     State(api): State<Api>,
-    Who(caller): Who,
-    Id(workspace): Id<WorkspaceId>,
-    Params(params): Params<PathParams>,
-) -> Answered {
+    Authenticated(caller): Authenticated,
+    PathId(workspace): PathId<WorkspaceId>,
+    QueryParams(params): QueryParams<PathParams>,
+) -> RouteResult {
     check_relative("path", params.path.as_deref())?;
     let asked = json!({ "path": params.path.filter(|path| !path.is_empty()) });
     Ok(ok(&look(&api, &caller, workspace, "workspace_list_dir", asked).await?))
@@ -126,10 +126,10 @@ pub(super) async fn list(
 
 pub(super) async fn content(
     State(api): State<Api>,
-    Who(caller): Who,
-    Id(workspace): Id<WorkspaceId>,
-    Params(params): Params<FileParams>,
-) -> Answered {
+    Authenticated(caller): Authenticated,
+    PathId(workspace): PathId<WorkspaceId>,
+    QueryParams(params): QueryParams<FileParams>,
+) -> RouteResult {
     let asked = json!({ "path": params.required()? });
     let mut file = look(&api, &caller, workspace, "workspace_read_file", asked).await?;
     file["success"] = json!(true);
@@ -154,15 +154,15 @@ pub(super) struct GrepParams {
 
 pub(super) async fn grep(
     State(api): State<Api>,
-    Who(caller): Who,
-    Id(workspace): Id<WorkspaceId>,
-    Params(params): Params<GrepParams>,
-) -> Answered {
+    Authenticated(caller): Authenticated,
+    PathId(workspace): PathId<WorkspaceId>,
+    QueryParams(params): QueryParams<GrepParams>,
+) -> RouteResult {
     check_relative("path", params.path.as_deref())?;
     let pattern = params.pattern.filter(|pattern| !pattern.is_empty());
-    let pattern = pattern.ok_or_else(|| Failed::field("pattern", "is required"))?;
+    let pattern = pattern.ok_or_else(|| ErrorResponse::field("pattern", "is required"))?;
     if params.max_results == Some(0) {
-        return Err(Failed::field("max_results", "is a number from 1 to 200"));
+        return Err(ErrorResponse::field("max_results", "is a number from 1 to 200"));
     }
     let asked = json!({
         "pattern": pattern,
@@ -186,22 +186,22 @@ pub(super) struct WriteBody {
 
 pub(super) async fn write(
     State(api): State<Api>,
-    Who(caller): Who,
-    Id(workspace): Id<WorkspaceId>,
+    Authenticated(caller): Authenticated,
+    PathId(workspace): PathId<WorkspaceId>,
     headers: HeaderMap,
     Json(asked, body): Json<WriteBody>,
-) -> Answered {
+) -> RouteResult {
     caller.check(Scope::Write, workspace)?;
     check_relative("path", Some(&asked.path))?;
-    let change = Change {
+    let request = IdempotentRequest {
         api: &api,
-        place: Place::Workspace(workspace),
+        scope: KeyScope::Workspace(workspace),
         route: "write",
         headers: &headers,
         body: &body,
     };
     let work = async {
-        let asking = Called {
+        let asking = ToolCall {
             caller: &caller,
             workspace,
             scope: Scope::Write,
@@ -209,31 +209,33 @@ pub(super) async fn write(
             arguments: arguments(json!({ "path": asked.path, "content": asked.content })),
             network: None,
         };
-        Done::Ok((StatusCode::OK, asking.call(&api).await?))
+        WorkResult::Ok((StatusCode::OK, asking.call(&api).await?))
     };
-    change.once(work).await
+    request.run_once(work).await
 }
 
 /// Returns a file as it is.
 pub(super) async fn raw(
     State(api): State<Api>,
-    Who(caller): Who,
-    Id(workspace): Id<WorkspaceId>,
-    Params(params): Params<FileParams>,
-) -> Answered {
+    Authenticated(caller): Authenticated,
+    PathId(workspace): PathId<WorkspaceId>,
+    QueryParams(params): QueryParams<FileParams>,
+) -> RouteResult {
     let path = PathBuf::from(params.required()?);
-    let space = api.space(&caller, Scope::Read, workspace).await?;
-    let _place = api.look_place().await?;
+    let space = api.open_workspace(&caller, Scope::Read, workspace).await?;
+    let _place = api.read_permit().await?;
     let read = move || space.named_workspace().files().browse().read(&path, MAX_READ_BYTES);
     let bytes = blocking(read).await?;
-    Ok(bytes_answer(StatusCode::OK, "application/octet-stream", bytes))
+    Ok(bytes_response(StatusCode::OK, "application/octet-stream", bytes))
 }
 
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, carrel_fsroot::Error> + Send + 'static,
-) -> Result<T, Failed> {
+) -> Result<T, ErrorResponse> {
     match tokio::task::spawn_blocking(work).await {
-        Ok(done) => done.map_err(|error| Failed::of(&error)),
-        Err(_) => Err(Failed::new(Code::Internal, "the server could not do this", json!({}))),
+        Ok(done) => done.map_err(|error| ErrorResponse::of(&error)),
+        Err(_) => {
+            Err(ErrorResponse::new(Code::Internal, "the server could not do this", json!({})))
+        }
     }
 }

@@ -3,7 +3,7 @@
 use axum::extract::State;
 use axum::http::HeaderMap;
 use carrel_domain::{Code, Coded as _, Secret, WorkspaceId};
-use carrel_github::{GitHubError, MAX_PER_PAGE, Page, Repository, Wanted};
+use carrel_github::{GitHubError, MAX_PER_PAGE, PageRequest, Repository, TokenRequest};
 use carrel_service::credentials::{CREDENTIAL_NAME, check_credential_name};
 use carrel_service::repository::{ADDRESS_PATTERN, BRANCH_PATTERN};
 use carrel_service::{ServiceError, TaskRequest};
@@ -11,11 +11,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::answer::{Answered, Failed, ok};
 use crate::auth::Scope;
-use crate::extract::{Id, Json, Params, Who};
+use crate::extract::{Authenticated, Json, PathId, QueryParams};
+use crate::idempotency;
 use crate::openapi::{Header, Route, STORE};
-use crate::repeat;
+use crate::response::{ErrorResponse, RouteResult, ok};
 use crate::routes::tasks::Accepted;
 use crate::state::Api;
 
@@ -23,17 +23,17 @@ use crate::state::Api;
 pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::get("/api/workspaces/{workspace_id}/github/repos", repositories)
-            .called("list_repositories", "List repositories on GitHub")
-            .says(
+            .name("list_repositories", "List repositories on GitHub")
+            .description(
                 "Lists the repositories that the workspace can reach, with the token in the request, with a \
                  stored credential, or with what the operator has set up.",
             )
-            .needs(Scope::Read)
+            .scope(Scope::Read)
             .header(Header::GitHubToken)
             .query::<RepositoryParams>()
             .json::<RepositoryList>(200, "A part of the list.")
-            .fails(STORE)
-            .fails(&[
+            .errors(STORE)
+            .errors(&[
                 Code::WorkspaceNotFound,
                 Code::Overloaded,
                 Code::SecretUnknown,
@@ -43,14 +43,14 @@ pub(super) fn routes() -> Vec<Route> {
                 Code::UpstreamLimited,
             ]),
         Route::post("/api/workspaces/{workspace_id}/github/clone", clone)
-            .called("clone_repository", "Clone a repository")
-            .says("Queues a task that brings a repository into `repos/`, or up to date if it is there.")
-            .needs(Scope::Exec)
+            .name("clone_repository", "Clone a repository")
+            .description("Queues a task that brings a repository into `repos/`, or up to date if it is there.")
+            .scope(Scope::Exec)
             .header(Header::IdempotencyKey)
             .body::<CloneBody>()
             .json::<Accepted>(200, "The task is queued.")
-            .fails(STORE)
-            .fails(&[Code::WorkspaceNotFound, Code::Overloaded, Code::QueueUnavailable]),
+            .errors(STORE)
+            .errors(&[Code::WorkspaceNotFound, Code::Overloaded, Code::QueueUnavailable]),
     ]
 }
 
@@ -72,11 +72,11 @@ pub(super) struct CloneBody {
 /// Queues a task that brings a repository.
 pub(super) async fn clone(
     State(api): State<Api>,
-    Who(caller): Who,
-    Id(workspace): Id<WorkspaceId>,
+    Authenticated(caller): Authenticated,
+    PathId(workspace): PathId<WorkspaceId>,
     headers: HeaderMap,
     Json(asked, _): Json<CloneBody>,
-) -> Answered {
+) -> RouteResult {
     let workspace = api.workspace(&caller, Scope::Exec, Some(workspace)).await?.id;
     let branch = asked.branch.filter(|branch| !branch.trim().is_empty());
     let description = format!("Clone {}", asked.repo_url);
@@ -88,8 +88,8 @@ pub(super) async fn clone(
         "credentials": asked.credential.as_slice(),
         "description": description,
     }]}))
-    .map_err(|error| Failed::field("body", &error.to_string()))?;
-    request.idempotency_key = repeat::key(&headers)?;
+    .map_err(|error| ErrorResponse::field("body", &error.to_string()))?;
+    request.idempotency_key = idempotency::key(&headers)?;
     let submit = request.check(workspace, &api.inner.hosts).map_err(ServiceError::from)?;
     let receipt = api.inner.tasks.submit(submit, "clone").await?;
     Ok(ok(&Accepted::new(&receipt.task, 1)))
@@ -104,7 +104,7 @@ const USUAL_PER_PAGE: u32 = 30;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RepositoryParams {
-    /// Which part of the list, counted from 1.
+    /// IssueQuery part of the list, counted from 1.
     #[schemars(range(min = 1, max = u32::MAX), extend("default" = 1))]
     page: Option<u32>,
     /// How many are in a part.
@@ -122,7 +122,7 @@ pub(super) struct RepositoryParams {
 #[derive(Serialize, JsonSchema)]
 struct RepositoryList {
     repos: Vec<Repository>,
-    /// Which part it is, counted from 1.
+    /// IssueQuery part it is, counted from 1.
     page: u32,
     /// How many are in a part; fewer mean that it is the last.
     per_page: u32,
@@ -131,27 +131,30 @@ struct RepositoryList {
 /// Lists repositories.
 pub(super) async fn repositories(
     State(api): State<Api>,
-    Who(caller): Who,
-    Id(workspace): Id<WorkspaceId>,
+    Authenticated(caller): Authenticated,
+    PathId(workspace): PathId<WorkspaceId>,
     headers: HeaderMap,
-    Params(params): Params<RepositoryParams>,
-) -> Answered {
+    QueryParams(params): QueryParams<RepositoryParams>,
+) -> RouteResult {
     let (page, per_page) = (params.page.unwrap_or(1), params.per_page.unwrap_or(USUAL_PER_PAGE));
     if page == 0 {
-        return Err(Failed::field("page", "is a number from 1"));
+        return Err(ErrorResponse::field("page", "is a number from 1"));
     }
     if !(1..=MAX_PER_PAGE).contains(&per_page) {
-        return Err(Failed::field("per_page", &format!("is a number from 1 to {MAX_PER_PAGE}")));
+        return Err(ErrorResponse::field(
+            "per_page",
+            &format!("is a number from 1 to {MAX_PER_PAGE}"),
+        ));
     }
     let workspace = api.workspace(&caller, Scope::Read, Some(workspace)).await?.id;
-    let part = Page { number: page, size: per_page };
+    let part = PageRequest { number: page, size: per_page };
     let github = &api.inner.github;
     let brought = token(&api, workspace, &headers, params.credential).await?;
     let listed = if let Some(token) = brought {
         github.list_with(&token, part).await
     } else {
-        let wanted = Wanted { workspace, owner: params.owner, repository: None };
-        github.list(&wanted, part).await
+        let request = TokenRequest { workspace, owner: params.owner, repository: None };
+        github.list(&request, part).await
     };
     let repos = listed.map_err(|error| failed(&error))?;
     Ok(ok(&RepositoryList { repos, page, per_page }))
@@ -163,12 +166,12 @@ async fn token(
     workspace: WorkspaceId,
     headers: &HeaderMap,
     credential: Option<String>,
-) -> Result<Option<Secret>, Failed> {
+) -> Result<Option<Secret>, ErrorResponse> {
     if let Some(value) = headers.get(TOKEN) {
         let plain =
             |text: &&str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic());
         let text = value.to_str().ok().map(str::trim).filter(plain);
-        let text = text.ok_or_else(|| Failed::field(TOKEN, "is a token of plain text"))?;
+        let text = text.ok_or_else(|| ErrorResponse::field(TOKEN, "is a token of plain text"))?;
         return Ok(Some(Secret::new(text)));
     }
     let Some(name) = credential else { return Ok(None) };
@@ -176,18 +179,18 @@ async fn token(
     let host = api.inner.github.host();
     let found = api.vault()?.git_token(workspace, &name, host).await?;
     let rule = format!("has no git_token for {host}");
-    found.map(Some).ok_or_else(|| Failed::field("credential", &rule))
+    found.map(Some).ok_or_else(|| ErrorResponse::field("credential", &rule))
 }
 
-fn failed(error: &GitHubError) -> Failed {
-    let failed = Failed::new(error.code(), carrel_domain::message_of(error), error.detail());
+fn failed(error: &GitHubError) -> ErrorResponse {
+    let failed = ErrorResponse::new(error.code(), carrel_domain::message_of(error), error.detail());
     match error {
-        GitHubError::Limited { retry_after } => failed.after(retry_after.as_secs().max(1)),
+        GitHubError::RateLimited { retry_after } => failed.after(retry_after.as_secs().max(1)),
         GitHubError::NotConfigured
         | GitHubError::NotConnected { .. }
         | GitHubError::OwnerNotChosen { .. }
         | GitHubError::Refused { .. }
-        | GitHubError::Strange { .. }
+        | GitHubError::UnexpectedReply { .. }
         | GitHubError::Unreachable { .. } => failed,
     }
 }

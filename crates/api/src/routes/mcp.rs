@@ -14,13 +14,13 @@ use carrel_tools::{CallOptions, Definition, Session, ToolContent, ToolResponse};
 use carrel_traces::TraceParent;
 use serde_json::{Map, Value, json};
 
-use crate::answer::{Answered, Failed};
+use crate::audit::McpToolCall;
 use crate::auth::{Caller, Coverage, Scope};
-use crate::extract::{Who, read_body};
+use crate::extract::{Authenticated, read_body};
 use crate::limits::MAX_PAGE;
-use crate::observe::AskedTool;
+use crate::response::{ErrorResponse, RouteResult};
+use crate::routes::commands::ToolCall;
 use crate::routes::tools::{check_asked_network, definitions, find, scope_of};
-use crate::routes::work::Called;
 use crate::state::Api;
 
 /// The tool that says which workspaces there are.
@@ -38,33 +38,39 @@ pub(crate) fn mounted(api: &Api) -> Mounted {
 
 /// Returns the route of the endpoint.
 pub(crate) fn route(mcp: Mounted) -> MethodRouter<Api> {
-    let serve =
-        async move |State(api): State<Api>, Who(caller): Who, request: Request| -> Answered {
-            check_origin(request.headers())?;
-            let mut request = within_bodies(&api, request).await?;
-            request.extensions_mut().insert(SessionOwner(caller.identity().into()));
-            request.extensions_mut().insert(caller);
-            Ok(mcp.serve(request).await)
-        };
+    let serve = async move |State(api): State<Api>,
+                            Authenticated(caller): Authenticated,
+                            request: Request|
+                -> RouteResult {
+        check_origin(request.headers())?;
+        let mut request = within_bodies(&api, request).await?;
+        request.extensions_mut().insert(SessionOwner(caller.identity().into()));
+        request.extensions_mut().insert(caller);
+        Ok(mcp.serve(request).await)
+    };
     any(serve)
 }
 
 /// Reads the body of a message, which takes its share of the room that bodies have together.
-async fn within_bodies(api: &Api, request: Request) -> Result<Request, Failed> {
+async fn within_bodies(api: &Api, request: Request) -> Result<Request, ErrorResponse> {
     let (parts, body) = request.into_parts();
     let body = read_body(body, api).await?;
     Ok(Request::from_parts(parts, body.into()))
 }
 
 /// Refuses pages of other servers.
-fn check_origin(headers: &HeaderMap) -> Result<(), Failed> {
+fn check_origin(headers: &HeaderMap) -> Result<(), ErrorResponse> {
     let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
     let Some(origin) = headers.get(ORIGIN) else { return Ok(()) };
     let origin = origin.to_str().ok().and_then(|origin| origin.split_once("://"));
     if origin.map(|(_, host)| host).is_some_and(|host| text(HOST) == Some(host)) {
         return Ok(());
     }
-    Err(Failed::new(Code::Forbidden, "pages of that Origin may not use this server", json!({})))
+    Err(ErrorResponse::new(
+        Code::Forbidden,
+        "pages of that Origin may not use this server",
+        json!({}),
+    ))
 }
 
 /// The tools, for whoever asks.
@@ -91,12 +97,12 @@ impl Offer for Tools {
         options: CallOptions,
     ) -> ToolResponse {
         let Some(caller) = head.get::<Caller>() else {
-            return refused(&Failed::new(Code::Unauthenticated, "nobody asks", json!({})));
+            return refused(&ErrorResponse::new(Code::Unauthenticated, "nobody asks", json!({})));
         };
         let workspace = arguments.get(WORKSPACE).and_then(|chosen| id(chosen).ok());
         // The protocol is spoken in a task of its own, where the span of the request is not known.
         let options = CallOptions { under: head.get::<TraceParent>().copied(), ..options };
-        let asked = AskedTool { head, caller, workspace, begun: Instant::now() };
+        let asked = McpToolCall { head, caller, workspace, begun: Instant::now() };
         let answer = self.called(caller, session, name, arguments, options).await;
         answer.unwrap_or_else(|failed| {
             asked.ended(&self.api, failed.status().as_u16());
@@ -129,7 +135,7 @@ impl Tools {
         name: &str,
         mut arguments: Map<String, Value>,
         options: CallOptions,
-    ) -> Result<ToolResponse, Failed> {
+    ) -> Result<ToolResponse, ErrorResponse> {
         let tool = find(name, "tools/list names them")?;
         let scope = scope_of(tool.about.class, tool.about.name);
         caller.check_scope(scope)?;
@@ -140,12 +146,12 @@ impl Tools {
         let workspace = caller.workspace(chosen.as_ref().map(id).transpose()?)?;
         check_asked_network(caller, &arguments)?;
         let (tool, network) = (tool.about.name, None);
-        let asking = Called { caller, workspace, scope, tool, arguments, network };
+        let asking = ToolCall { caller, workspace, scope, tool, arguments, network };
         asking.answer(&self.api, Arc::clone(session), options).await
     }
 
     /// Says which workspaces the caller may use.
-    async fn workspaces(&self, caller: &Caller) -> Result<ToolResponse, Failed> {
+    async fn workspaces(&self, caller: &Caller) -> Result<ToolResponse, ErrorResponse> {
         let ids: Vec<WorkspaceId> = match &caller.coverage {
             Coverage::Only(ids) => ids.iter().copied().take(MAX_PAGE as usize).collect(),
             Coverage::All => {
@@ -174,16 +180,16 @@ impl Tools {
 }
 
 /// Reads the id of a workspace.
-fn id(value: &Value) -> Result<WorkspaceId, Failed> {
+fn id(value: &Value) -> Result<WorkspaceId, ErrorResponse> {
     let text = value.as_str().unwrap_or_default();
     text.parse().map_err(|_| {
         let text: String = text.chars().take(100).collect();
         let message = format!("unknown workspace {text:?}; `workspaces` lists their ids");
-        Failed::new(Code::UnknownWorkspace, message, json!({ "workspace": text }))
+        ErrorResponse::new(Code::UnknownWorkspace, message, json!({ "workspace": text }))
     })
 }
 
-fn refused(failed: &Failed) -> ToolResponse {
+fn refused(failed: &ErrorResponse) -> ToolResponse {
     let structured = failed.body().clone();
     let message = structured["error"]["message"].as_str().unwrap_or_default().to_owned();
     ToolResponse {

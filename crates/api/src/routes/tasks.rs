@@ -1,7 +1,7 @@
 //! `/api/tasks`
 
-mod answers;
-mod table;
+mod replies;
+mod routes;
 
 use axum::extract::{FromRequestParts, State};
 use axum::http::request::Parts;
@@ -14,31 +14,31 @@ use futures_util::StreamExt as _;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::answer::{Answered, Failed, ok};
+use crate::audit;
 use crate::auth::{Caller, Scope};
-use crate::extract::{Id, Json, Params, Who, named_workspace};
-use crate::limits::{CANCEL_PATIENCE, DEFAULT_PAGE, MAX_PAGE};
-use crate::observe;
-use crate::repeat;
+use crate::event_stream::{StreamLimits, event_stream};
+use crate::extract::{Authenticated, Json, PathId, QueryParams, named_workspace};
+use crate::idempotency;
+use crate::limits::{CANCEL_WAIT, DEFAULT_PAGE, MAX_PAGE};
+use crate::response::{ErrorResponse, RouteResult, ok};
 use crate::state::Api;
-use crate::streams::{Until, event_stream};
 
-pub(super) use self::answers::Accepted;
-use self::answers::{CancelReply, TaskDetail, TaskItem, TaskList, TicketReply};
-pub(super) use self::table::routes;
+pub(super) use self::replies::Accepted;
+use self::replies::{CancelReply, TaskDetail, TaskItem, TaskList, TicketReply};
+pub(super) use self::routes::routes;
 
 /// The header with the last event that a reader has seen.
 const LAST_EVENT: &str = "last-event-id";
 
 pub(super) async fn submit(
     State(api): State<Api>,
-    Who(caller): Who,
+    Authenticated(caller): Authenticated,
     headers: HeaderMap,
     Json(mut request, _): Json<TaskRequest>,
-) -> Answered {
+) -> RouteResult {
     let asked = named_workspace(request.workspace_id, &headers)?;
     let workspace = api.workspace(&caller, Scope::Exec, asked).await?;
-    if let Some(key) = repeat::key(&headers)? {
+    if let Some(key) = idempotency::key(&headers)? {
         request.idempotency_key.get_or_insert(key);
     }
     let submit = request.check(workspace.id, &api.inner.hosts).map_err(ServiceError::from)?;
@@ -52,7 +52,7 @@ pub(super) async fn submit(
 pub(super) fn check_network(
     caller: &Caller,
     networks: impl IntoIterator<Item = Network>,
-) -> Result<(), Failed> {
+) -> Result<(), ErrorResponse> {
     let any = networks.into_iter().any(|network| network != Network::None);
     if any { Ok(caller.check_scope(Scope::Net)?) } else { Ok(()) }
 }
@@ -76,17 +76,17 @@ pub(super) struct ListParams {
 
 pub(super) async fn list(
     State(api): State<Api>,
-    Who(caller): Who,
+    Authenticated(caller): Authenticated,
     headers: HeaderMap,
-    Params(params): Params<ListParams>,
-) -> Answered {
+    QueryParams(params): QueryParams<ListParams>,
+) -> RouteResult {
     let limit = params.limit.unwrap_or(DEFAULT_PAGE);
     if !(1..=MAX_PAGE).contains(&limit) {
-        return Err(Failed::field("limit", &format!("is a number from 1 to {MAX_PAGE}")));
+        return Err(ErrorResponse::field("limit", &format!("is a number from 1 to {MAX_PAGE}")));
     }
     let offset = params.offset.unwrap_or(0);
     if i64::try_from(offset).is_err() {
-        return Err(Failed::field("offset", "is a number below 2^63"));
+        return Err(ErrorResponse::field("offset", "is a number below 2^63"));
     }
     let asked = named_workspace(params.workspace_id, &headers)?;
     let workspace = api.workspace(&caller, Scope::Read, asked).await?;
@@ -103,27 +103,31 @@ pub(super) async fn list(
 }
 
 /// Finds a task for a caller. That of another workspace is not found, like one that never was.
-async fn find(api: &Api, caller: &Caller, scope: Scope, id: TaskId) -> Result<Task, Failed> {
+async fn find(api: &Api, caller: &Caller, scope: Scope, id: TaskId) -> Result<Task, ErrorResponse> {
     let task = api.inner.tasks.find_any(id).await?;
     if !caller.coverage.covers(task.workspace) {
         return Err(ServiceError::NoTask { id }.into());
     }
-    observe::about(task.workspace);
+    audit::record_workspace(task.workspace);
     caller.check(scope, task.workspace)?;
-    api.pace(task.workspace)?;
+    api.check_rate_limit(task.workspace)?;
     Ok(task)
 }
 
-pub(super) async fn show(State(api): State<Api>, Who(caller): Who, Id(id): Id<TaskId>) -> Answered {
+pub(super) async fn show(
+    State(api): State<Api>,
+    Authenticated(caller): Authenticated,
+    PathId(id): PathId<TaskId>,
+) -> RouteResult {
     let task = find(&api, &caller, Scope::Read, id).await?;
     Ok(ok(&TaskDetail::new(&task)))
 }
 
 pub(super) async fn cancel(
     State(api): State<Api>,
-    Who(caller): Who,
-    Id(id): Id<TaskId>,
-) -> Answered {
+    Authenticated(caller): Authenticated,
+    PathId(id): PathId<TaskId>,
+) -> RouteResult {
     let task = find(&api, &caller, Scope::Exec, id).await?;
     if api.inner.tasks.cancel(id).await? == Cancelled::Done {
         let status = TaskStatus::Cancelled;
@@ -134,12 +138,12 @@ pub(super) async fn cancel(
         let mut events = std::pin::pin!(events);
         while events.next().await.is_some() {}
     };
-    let over = tokio::time::timeout(CANCEL_PATIENCE, ended).await.is_ok();
+    let over = tokio::time::timeout(CANCEL_WAIT, ended).await.is_ok();
     let task = api.inner.tasks.find_any(id).await?;
     let status = if over { StatusCode::OK } else { StatusCode::ACCEPTED };
     let cancel_requested = Some(task.cancel_requested);
     let body = CancelReply { id, status: task.status, cancel_requested };
-    Ok(crate::answer::json_answer(status, &body))
+    Ok(crate::response::json_response(status, &body))
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -154,19 +158,19 @@ pub(super) struct EventParams {
 
 pub(super) async fn events(
     State(api): State<Api>,
-    Id(id): Id<TaskId>,
-    Params(params): Params<EventParams>,
+    PathId(id): PathId<TaskId>,
+    QueryParams(params): QueryParams<EventParams>,
     headers: HeaderMap,
-    Maybe(who): Maybe,
-) -> Answered {
+    OptionalCaller(who): OptionalCaller,
+) -> RouteResult {
     let (task, expires) = match (&params.ticket, who) {
         (Some(ticket), _) => {
             let workspace = api.inner.tickets.verify(ticket, id, api.now())?;
             (api.inner.tasks.find(workspace, id).await?, crate::auth::SESSION_LIFETIME)
         }
-        (None, Ok(Who(caller))) => {
+        (None, Ok(Authenticated(caller))) => {
             let task = find(&api, &caller, Scope::Read, id).await?;
-            (task, api.left(&caller))
+            (task, api.credential_lifetime(&caller))
         }
         (None, Err(failed)) => return Err(failed),
     };
@@ -174,22 +178,24 @@ pub(super) async fn events(
     let after = match seen {
         None => params.last_event_id.unwrap_or(0),
         Some(Some(number)) => number,
-        Some(None) => return Err(Failed::field("Last-Event-ID", "is the number of an event")),
+        Some(None) => {
+            return Err(ErrorResponse::field("Last-Event-ID", "is the number of an event"));
+        }
     };
     if task.status.is_terminal() && after >= task.last_event {
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
     let place = Box::new(api.stream(task.workspace)?);
-    let until = Until { stop: api.inner.stop.clone(), expires, place };
+    let until = StreamLimits { stop: api.inner.stop.clone(), expires, place };
     let events = api.inner.tasks.follow(id, after);
     Ok(event_stream(events, until))
 }
 
 pub(super) async fn ticket(
     State(api): State<Api>,
-    Who(caller): Who,
-    Id(id): Id<TaskId>,
-) -> Answered {
+    Authenticated(caller): Authenticated,
+    PathId(id): PathId<TaskId>,
+) -> RouteResult {
     let task = find(&api, &caller, Scope::Read, id).await?;
     let ticket = api.inner.tickets.issue(id, task.workspace, api.now());
     Ok(ok(&TicketReply {
@@ -199,13 +205,13 @@ pub(super) async fn ticket(
     }))
 }
 
-/// Who asks, if anybody who is believed does.
-pub(super) struct Maybe(Result<Who, Failed>);
+/// Authenticated asks, if anybody who is believed does.
+pub(super) struct OptionalCaller(Result<Authenticated, ErrorResponse>);
 
-impl FromRequestParts<Api> for Maybe {
+impl FromRequestParts<Api> for OptionalCaller {
     type Rejection = std::convert::Infallible;
 
     async fn from_request_parts(parts: &mut Parts, api: &Api) -> Result<Self, Self::Rejection> {
-        Ok(Self(Who::from_request_parts(parts, api).await))
+        Ok(Self(Authenticated::from_request_parts(parts, api).await))
     }
 }

@@ -10,12 +10,12 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use crate::answer::{Answered, Failed, ok};
 use crate::auth::{Caller, Scope};
-use crate::extract::{Id, Json, Who, word};
+use crate::extract::{Authenticated, Json, PathId, path_segment};
+use crate::idempotency::{IdempotentRequest, KeyScope, WorkResult};
 use crate::openapi::{COMMANDS, FILES, Header, Route, SEARCH, STORE, TOOLS, WORKSPACES};
-use crate::repeat::{Change, Done, Place};
-use crate::routes::work::Called;
+use crate::response::{ErrorResponse, RouteResult, ok};
+use crate::routes::commands::ToolCall;
 use crate::state::Api;
 
 /// Tools hand out no secrets over this door.
@@ -25,27 +25,27 @@ const NOT_OVER_REST: [&str; 2] = ["secret", "secrets_available"];
 pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::get("/api/tools", list)
-            .called("list_tools", "List tools")
-            .says("Lists every tool that can be called, with the schemas of what it takes and returns.")
-            .needs(Scope::Read)
+            .name("list_tools", "List tools")
+            .description("Lists every tool that can be called, with the schemas of what it takes and returns.")
+            .scope(Scope::Read)
             .json::<ToolList>(200, "The tools."),
         Route::post("/api/workspaces/{workspace_id}/tools/{name}", call)
-            .called("call_tool", "Call a tool")
-            .says(
+            .name("call_tool", "Call a tool")
+            .description(
                 "Calls a tool. The body holds its arguments; `list_tools` says which. A tool of the class \
                  `write` needs the scope `write`, one of the class `execute` and those that run commands \
                  the scope `exec`.",
             )
-            .needs(Scope::Read)
+            .scope(Scope::Read)
             .header(Header::IdempotencyKey)
             .body::<ToolArguments>()
             .json::<ToolReply>(200, "What the tool returned.")
-            .fails(STORE)
-            .fails(WORKSPACES)
-            .fails(FILES)
-            .fails(SEARCH)
-            .fails(COMMANDS)
-            .fails(TOOLS),
+            .errors(STORE)
+            .errors(WORKSPACES)
+            .errors(FILES)
+            .errors(SEARCH)
+            .errors(COMMANDS)
+            .errors(TOOLS),
     ]
 }
 
@@ -84,7 +84,10 @@ struct ToolArguments(Map<String, Value>);
 #[expect(dead_code, reason = "the tool makes them")]
 struct ToolReply(Map<String, Value>);
 
-pub(super) async fn list(State(_): State<Api>, Who(caller): Who) -> Answered {
+pub(super) async fn list(
+    State(_): State<Api>,
+    Authenticated(caller): Authenticated,
+) -> RouteResult {
     static LIST: OnceLock<ToolList> = OnceLock::new();
     caller.check_scope(Scope::Read)?;
     let tools = LIST.get_or_init(|| ToolList { tools: definitions().map(shown).collect() });
@@ -92,11 +95,11 @@ pub(super) async fn list(State(_): State<Api>, Who(caller): Who) -> Answered {
 }
 
 /// Finds a tool by its name.
-pub(super) fn find(name: &str, hint: &str) -> Result<&'static Definition, Failed> {
+pub(super) fn find(name: &str, hint: &str) -> Result<&'static Definition, ErrorResponse> {
     definitions().find(|tool| tool.about.name == name).ok_or_else(|| {
         let name: String = name.chars().take(100).collect();
         let message = format!("unknown tool `{name}`; {hint}");
-        Failed::new(Code::UnknownTool, message, json!({ "tool": name }))
+        ErrorResponse::new(Code::UnknownTool, message, json!({ "tool": name }))
     })
 }
 
@@ -144,7 +147,7 @@ pub(super) fn scope_of(class: Class, name: &str) -> Scope {
 pub(super) fn check_asked_network(
     caller: &Caller,
     arguments: &Map<String, Value>,
-) -> Result<(), Failed> {
+) -> Result<(), ErrorResponse> {
     if arguments.get("network").is_some_and(|network| network != "none") {
         caller.check_scope(Scope::Net)?;
     }
@@ -153,31 +156,34 @@ pub(super) fn check_asked_network(
 
 pub(super) async fn call(
     State(api): State<Api>,
-    Who(caller): Who,
-    Id(workspace): Id<WorkspaceId>,
+    Authenticated(caller): Authenticated,
+    PathId(workspace): PathId<WorkspaceId>,
     Path(parts): Path<Vec<(String, String)>>,
     headers: HeaderMap,
     Json(arguments, body): Json<Map<String, Value>>,
-) -> Answered {
-    let name = word(parts, "name");
+) -> RouteResult {
+    let name = path_segment(parts, "name");
     let tool = find(&name, "GET /api/tools lists them")?;
     if arguments.contains_key("workspace") {
-        return Err(Failed::field("workspace", "is named in the path, not in the arguments"));
+        return Err(ErrorResponse::field(
+            "workspace",
+            "is named in the path, not in the arguments",
+        ));
     }
     check_asked_network(&caller, &arguments)?;
     let scope = scope_of(tool.about.class, tool.about.name);
     caller.check(scope, workspace)?;
-    let change = Change {
+    let request = IdempotentRequest {
         api: &api,
-        place: Place::Workspace(workspace),
+        scope: KeyScope::Workspace(workspace),
         route: tool.about.name,
         headers: &headers,
         body: &body,
     };
     let work = async {
         let asking =
-            Called { caller: &caller, workspace, scope, tool: &name, arguments, network: None };
-        Done::Ok((StatusCode::OK, asking.call(&api).await?))
+            ToolCall { caller: &caller, workspace, scope, tool: &name, arguments, network: None };
+        WorkResult::Ok((StatusCode::OK, asking.call(&api).await?))
     };
-    change.once(work).await
+    request.run_once(work).await
 }

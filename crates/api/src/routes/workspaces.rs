@@ -1,6 +1,6 @@
 //! `/api/workspaces`
 
-mod answers;
+mod replies;
 
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
@@ -12,64 +12,64 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::answer::{Answered, Failed, ok};
 use crate::auth::{Caller, Coverage, Scope};
-use crate::extract::{Id, Json, Params, Who};
-use crate::forward::ask;
+use crate::extract::{Authenticated, Json, PathId, QueryParams};
+use crate::idempotency::{IdempotentRequest, KeyScope};
 use crate::limits::{DEFAULT_PAGE, MAX_NAME_CHARS, MAX_PAGE};
 use crate::openapi::{Header, NO_CONTROL, Route, STORE, WORKSPACES};
-use crate::others::Location;
-use crate::repeat::{Change, Place};
+use crate::response::{ErrorResponse, RouteResult, ok};
 use crate::routes::tasks::check_network;
 use crate::state::Api;
+use crate::worker_proxy::Location;
+use crate::worker_proxy::forward::ask;
 
-use self::answers::{Usage, WorkspaceList, WorkspaceShown};
+use self::replies::{Usage, WorkspaceList, WorkspaceShown};
 
 /// Every route of this module.
 pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::get("/api/workspaces", list)
-            .called("list_workspaces", "List workspaces")
-            .says("Lists the workspaces that the token covers.")
-            .needs(Scope::Read)
+            .name("list_workspaces", "List workspaces")
+            .description("Lists the workspaces that the token covers.")
+            .scope(Scope::Read)
             .query::<ListParams>()
             .json::<WorkspaceList>(200, "A part of the list.")
-            .fails(STORE)
-            .fails(WORKSPACES),
+            .errors(STORE)
+            .errors(WORKSPACES),
         Route::post("/api/workspaces", create)
-            .called("create_workspace", "Create a workspace")
-            .says(
+            .name("create_workspace", "Create a workspace")
+            .description(
                 "Makes a workspace. A token that names its workspaces also needs the scope `admin`, and \
                  does not cover the new one.",
             )
-            .needs(Scope::Write)
+            .scope(Scope::Write)
             .header(Header::IdempotencyKey)
             .body::<NewWorkspace>()
             .json::<WorkspaceShown>(201, "The workspace.")
-            .fails(STORE)
-            .fails(WORKSPACES),
+            .errors(STORE)
+            .errors(WORKSPACES),
         Route::get("/api/workspaces/{workspace_id}", show)
-            .called("show_workspace", "Show a workspace")
-            .says("Returns a workspace. One that the token names and nobody has made is made.")
-            .needs(Scope::Read)
+            .name("show_workspace", "Show a workspace")
+            .description("Returns a workspace. One that the token names and nobody has made is made.")
+            .scope(Scope::Read)
             .json::<WorkspaceShown>(200, "The workspace.")
-            .fails(STORE)
-            .fails(WORKSPACES),
+            .errors(STORE)
+            .errors(WORKSPACES),
         Route::delete("/api/workspaces/{workspace_id}", remove)
-            .called("remove_workspace", "Remove a workspace")
-            .says("Removes a workspace with all of its files and tasks. None of them may wait or run.")
-            .needs(Scope::Admin)
-            .nothing(204, "It is gone.")
-            .fails(STORE)
-            .fails(WORKSPACES)
-            .fails(&[Code::WorkspaceDirty]),
+            .name("remove_workspace", "Remove a workspace")
+            .description("Removes a workspace with all of its files and tasks. None of them may wait or run.")
+            .scope(Scope::Admin)
+            .no_content(204, "It is gone.")
+            .errors(STORE)
+            .errors(WORKSPACES)
+            .errors(&[Code::WorkspaceDirty]),
         Route::get("/api/workspaces/{workspace_id}/usage", usage)
-            .called("show_usage", "Show what a workspace uses")
-            .says("Returns how much a workspace holds.")
-            .needs(Scope::Read)
+            .name("show_usage", "Show what a workspace uses")
+            .description("Returns how much a workspace holds.")
+            .scope(Scope::Read)
             .json::<Usage>(200, "What it uses.")
-            .fails(STORE)
-            .fails(WORKSPACES),
+            .errors(STORE)
+            .errors(WORKSPACES),
     ]
 }
 
@@ -96,10 +96,10 @@ fn tenant() -> Layout {
 
 pub(super) async fn create(
     State(api): State<Api>,
-    Who(caller): Who,
+    Authenticated(caller): Authenticated,
     headers: HeaderMap,
     Json(new, body): Json<NewWorkspace>,
-) -> Answered {
+) -> RouteResult {
     caller.check_scope(Scope::Write)?;
     if caller.coverage != Coverage::All {
         caller.check_scope(Scope::Admin)?;
@@ -107,17 +107,17 @@ pub(super) async fn create(
     let length = new.name.chars().count();
     if length == 0 || length > MAX_NAME_CHARS || new.name.contains(char::is_control) {
         let rule = format!("is 1 to {MAX_NAME_CHARS} characters without control characters");
-        return Err(Failed::field("name", &rule));
+        return Err(ErrorResponse::field("name", &rule));
     }
     let quota = new.quota_gb.map(|number| {
         let rule = format!("is a number from {MIN_QUOTA_GB} (1 MiB) to {MAX_QUOTA_GB}");
-        quota_from_gibibytes(number).ok_or_else(|| Failed::field("quota_gb", &rule))
+        quota_from_gibibytes(number).ok_or_else(|| ErrorResponse::field("quota_gb", &rule))
     });
     let quota = quota.transpose()?;
     check_network(&caller, new.network)?;
-    let change = Change {
+    let request = IdempotentRequest {
         api: &api,
-        place: Place::Caller(&caller),
+        scope: KeyScope::Caller(&caller),
         route: "create",
         headers: &headers,
         body: &body,
@@ -131,12 +131,12 @@ pub(super) async fn create(
             network: new.network,
         };
         let (made, _) = api.inner.spaces.provision(space).await?;
-        if api.inner.others.is_none() {
+        if api.inner.worker_proxy.is_none() {
             api.inner.spaces.open_workspace(made.id).await?;
         }
         Ok((StatusCode::CREATED, json!(shown(&api, &caller, &made).await?)))
     };
-    change.once(work).await
+    request.run_once(work).await
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -151,13 +151,13 @@ pub(super) struct ListParams {
 
 pub(super) async fn list(
     State(api): State<Api>,
-    Who(caller): Who,
-    Params(params): Params<ListParams>,
-) -> Answered {
+    Authenticated(caller): Authenticated,
+    QueryParams(params): QueryParams<ListParams>,
+) -> RouteResult {
     caller.check_scope(Scope::Read)?;
     let limit = params.limit.unwrap_or(DEFAULT_PAGE);
     if !(1..=MAX_PAGE).contains(&limit) {
-        return Err(Failed::field("limit", &format!("is a number from 1 to {MAX_PAGE}")));
+        return Err(ErrorResponse::field("limit", &format!("is a number from 1 to {MAX_PAGE}")));
     }
     let found = match &caller.coverage {
         Coverage::All => api.inner.tasks.store().workspaces(params.after, limit).await?,
@@ -181,18 +181,18 @@ pub(super) async fn list(
 
 pub(super) async fn show(
     State(api): State<Api>,
-    Who(caller): Who,
-    Id(id): Id<WorkspaceId>,
-) -> Answered {
+    Authenticated(caller): Authenticated,
+    PathId(id): PathId<WorkspaceId>,
+) -> RouteResult {
     let workspace = api.workspace(&caller, Scope::Read, Some(id)).await?;
     Ok(ok(&shown(&api, &caller, &workspace).await?))
 }
 
 pub(super) async fn usage(
     State(api): State<Api>,
-    Who(caller): Who,
-    Id(id): Id<WorkspaceId>,
-) -> Answered {
+    Authenticated(caller): Authenticated,
+    PathId(id): PathId<WorkspaceId>,
+) -> RouteResult {
     let workspace = api.workspace(&caller, Scope::Read, Some(id)).await?;
     let used = api.inner.spaces.usage(id).await?;
     let amount = used.as_ref().map(|measured| measured.amount).unwrap_or_default();
@@ -208,9 +208,9 @@ pub(super) async fn usage(
 
 pub(super) async fn remove(
     State(api): State<Api>,
-    Who(caller): Who,
-    Id(id): Id<WorkspaceId>,
-) -> Answered {
+    Authenticated(caller): Authenticated,
+    PathId(id): PathId<WorkspaceId>,
+) -> RouteResult {
     caller.check(Scope::Admin, id)?;
     api.inner.spaces.remove(id).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
@@ -221,14 +221,14 @@ async fn shown(
     api: &Api,
     caller: &Caller,
     workspace: &Workspace,
-) -> Result<WorkspaceShown, Failed> {
-    let location = match (&api.inner.others, workspace.volume) {
-        (Some(others), Some(_)) => others.locate(workspace).await,
+) -> Result<WorkspaceShown, ErrorResponse> {
+    let location = match (&api.inner.worker_proxy, workspace.volume) {
+        (Some(worker_proxy), Some(_)) => worker_proxy.locate(workspace).await,
         (Some(_) | None, _) => return shown_here(api, workspace).await,
     };
     let used = match location {
-        Ok(Location::Here) => return shown_here(api, workspace).await,
-        Ok(Location::There(far)) => {
+        Ok(Location::Local) => return shown_here(api, workspace).await,
+        Ok(Location::Remote(far)) => {
             ask(api, caller, &far, &format!("{}/usage", workspace.id)).await
         }
         Err(failed) => Err(failed),
@@ -240,7 +240,7 @@ async fn shown(
     Ok(described(workspace, state, usage))
 }
 
-async fn shown_here(api: &Api, workspace: &Workspace) -> Result<WorkspaceShown, Failed> {
+async fn shown_here(api: &Api, workspace: &Workspace) -> Result<WorkspaceShown, ErrorResponse> {
     let used = api.inner.spaces.usage(workspace.id).await?;
     let state = if used.is_some() { "ready" } else { "new" };
     Ok(described(workspace, state, used.map_or(0, |measured| measured.amount.bytes)))

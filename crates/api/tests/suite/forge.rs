@@ -2,7 +2,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use carrel_api::auth::{Authority, Pins};
+use carrel_api::auth::{Authority, ExpectedClaims};
 use carrel_domain::{Secret, Timestamp};
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::Sha256;
@@ -22,9 +22,9 @@ pub(crate) fn authority() -> Authority {
     Authority::from_secret(&Secret::new(SECRET)).unwrap()
 }
 
-pub(crate) fn pinned() -> Authority {
+pub(crate) fn expecting() -> Authority {
     let (audience, issuer) = (Some("carrel".to_owned()), Some("https://id.example".to_owned()));
-    authority().pinned(Pins { audience, issuer })
+    authority().expecting(ExpectedClaims { audience, issuer })
 }
 
 pub(crate) fn encode(bytes: impl AsRef<[u8]>) -> String {

@@ -1,14 +1,14 @@
 use carrel_api::auth::{
-    Authority, Caller, Coverage, MAX_TOKEN_BYTES, Reason, Scope, Scopes, Verifier,
+    Authority, Caller, Coverage, MAX_TOKEN_BYTES, RejectReason, Scope, Scopes, Verifier,
 };
 use carrel_domain::{Coded as _, ErrorEnvelope, Timestamp};
 use pretty_assertions::assert_eq;
 
 use crate::forge::{
-    NOW, OTHER, SECRET, WORKSPACE, authority, claims, encode, now, pinned, token, token_of,
+    NOW, OTHER, SECRET, WORKSPACE, authority, claims, encode, expecting, now, token, token_of,
 };
 
-fn reason(authority: &Authority, token: &str) -> Option<Reason> {
+fn reason(authority: &Authority, token: &str) -> Option<RejectReason> {
     let error = authority.verify(token, now()).err()?;
     assert_eq!(error.code().status(), 401);
     let told = serde_json::to_string(&ErrorEnvelope::of(&error)).unwrap();
@@ -30,7 +30,7 @@ fn a_plain_token_is_believed() {
 
 #[test]
 fn an_algorithm_or_key_of_the_tokens_own_choice_is_refused() {
-    use Reason::{Malformed, Signature};
+    use RejectReason::{Malformed, Signature};
     for (header, expected) in [
         (r#"{"alg":"none"}"#, Signature),
         (r#"{"alg":"None"}"#, Signature),
@@ -74,15 +74,15 @@ fn a_wrong_signature_is_refused() {
     for (forged, expected) in [
         (
             token_of("another secret of thirty-two bytes", r#"{"alg":"HS256"}"#, &claims("")),
-            Reason::Signature,
+            RejectReason::Signature,
         ),
-        (token_of("", r#"{"alg":"HS256"}"#, &claims("")), Reason::Signature),
-        (format!("{signed}."), Reason::Signature),
-        (format!("{signed}.{}", encode([0; 32])), Reason::Signature),
-        (format!("{signed}.{}", &signature[..signature.len() - 3]), Reason::Signature),
-        (format!("{signed}.{signature}="), Reason::Malformed),
-        (format!("{signed}./{}", &signature[1..]), Reason::Malformed),
-        (unsigned, Reason::Signature),
+        (token_of("", r#"{"alg":"HS256"}"#, &claims("")), RejectReason::Signature),
+        (format!("{signed}."), RejectReason::Signature),
+        (format!("{signed}.{}", encode([0; 32])), RejectReason::Signature),
+        (format!("{signed}.{}", &signature[..signature.len() - 3]), RejectReason::Signature),
+        (format!("{signed}.{signature}="), RejectReason::Malformed),
+        (format!("{signed}./{}", &signature[1..]), RejectReason::Malformed),
+        (unsigned, RejectReason::Signature),
     ] {
         assert_eq!(reason(&authority(), &forged), Some(expected), "{forged}");
     }
@@ -115,7 +115,7 @@ fn what_is_no_token_is_refused() {
         &"a.".repeat(1 << 20),
         &"[".repeat(MAX_TOKEN_BYTES),
     ] {
-        let expected = Some(Reason::Malformed);
+        let expected = Some(RejectReason::Malformed);
         assert_eq!(reason(&authority(), text), expected, "{:.80}", text);
     }
     for length in 0..good.len() {
@@ -130,22 +130,22 @@ fn times_are_kept() {
     for (payload, expected) in [
         (exp(&later(1)), None),
         (exp(&format!("{}.5", NOW + 1)), None),
-        (exp(&later(0)), Some(Reason::Expired)),
-        (exp(&later(-1)), Some(Reason::Expired)),
-        (exp("0"), Some(Reason::Expired)),
-        (exp("-1"), Some(Reason::Claims)),
-        (exp("1e300"), Some(Reason::Claims)),
-        (exp("1e999"), Some(Reason::Claims)),
-        (exp("18446744073709551615"), Some(Reason::Claims)),
-        (exp("null"), Some(Reason::Claims)),
-        (exp(&format!("\"{}\"", later(60))), Some(Reason::Claims)),
-        (exp("true"), Some(Reason::Claims)),
-        (format!(r#"{{"workspace_id":"{WORKSPACE}","scope":"read"}}"#), Some(Reason::Claims)),
+        (exp(&later(0)), Some(RejectReason::Expired)),
+        (exp(&later(-1)), Some(RejectReason::Expired)),
+        (exp("0"), Some(RejectReason::Expired)),
+        (exp("-1"), Some(RejectReason::Claims)),
+        (exp("1e300"), Some(RejectReason::Claims)),
+        (exp("1e999"), Some(RejectReason::Claims)),
+        (exp("18446744073709551615"), Some(RejectReason::Claims)),
+        (exp("null"), Some(RejectReason::Claims)),
+        (exp(&format!("\"{}\"", later(60))), Some(RejectReason::Claims)),
+        (exp("true"), Some(RejectReason::Claims)),
+        (format!(r#"{{"workspace_id":"{WORKSPACE}","scope":"read"}}"#), Some(RejectReason::Claims)),
         (claims(&format!(r#""nbf":{}"#, later(60))), None),
-        (claims(&format!(r#""nbf":{}"#, later(61))), Some(Reason::Claims)),
+        (claims(&format!(r#""nbf":{}"#, later(61))), Some(RejectReason::Claims)),
         (claims(&format!(r#""iat":{}"#, later(60))), None),
-        (claims(&format!(r#""iat":{}"#, later(61))), Some(Reason::Claims)),
-        (claims(r#""nbf":"soon""#), Some(Reason::Claims)),
+        (claims(&format!(r#""iat":{}"#, later(61))), Some(RejectReason::Claims)),
+        (claims(r#""nbf":"soon""#), Some(RejectReason::Claims)),
     ] {
         assert_eq!(reason(&authority(), &token(&payload)), expected, "{payload}");
     }
@@ -157,17 +157,17 @@ fn audience_and_issuer_are_pinned_when_they_are_configured() {
     for (more, expected) in [
         (format!("{aud},{iss}"), None),
         (format!(r#""aud":["other","carrel"],{iss}"#), None),
-        (iss.to_owned(), Some(Reason::Audience)),
-        (format!(r#""aud":"other",{iss}"#), Some(Reason::Audience)),
-        (format!(r#""aud":"CARREL",{iss}"#), Some(Reason::Audience)),
-        (format!(r#""aud":"carrel,other",{iss}"#), Some(Reason::Audience)),
-        (format!(r#""aud":[],{iss}"#), Some(Reason::Audience)),
-        (format!(r#""aud":{{"carrel":1}},{iss}"#), Some(Reason::Claims)),
-        (aud.to_owned(), Some(Reason::Issuer)),
-        (format!(r#"{aud},"iss":"https://id.example/""#), Some(Reason::Issuer)),
-        (format!(r#"{aud},"iss":["https://id.example"]"#), Some(Reason::Claims)),
+        (iss.to_owned(), Some(RejectReason::Audience)),
+        (format!(r#""aud":"other",{iss}"#), Some(RejectReason::Audience)),
+        (format!(r#""aud":"CARREL",{iss}"#), Some(RejectReason::Audience)),
+        (format!(r#""aud":"carrel,other",{iss}"#), Some(RejectReason::Audience)),
+        (format!(r#""aud":[],{iss}"#), Some(RejectReason::Audience)),
+        (format!(r#""aud":{{"carrel":1}},{iss}"#), Some(RejectReason::Claims)),
+        (aud.to_owned(), Some(RejectReason::Issuer)),
+        (format!(r#"{aud},"iss":"https://id.example/""#), Some(RejectReason::Issuer)),
+        (format!(r#"{aud},"iss":["https://id.example"]"#), Some(RejectReason::Claims)),
     ] {
-        assert_eq!(reason(&pinned(), &token(&claims(&more))), expected, "{more}");
+        assert_eq!(reason(&expecting(), &token(&claims(&more))), expected, "{more}");
     }
 }
 
@@ -175,7 +175,7 @@ fn audience_and_issuer_are_pinned_when_they_are_configured() {
 fn without_a_pin_a_token_for_somebody_else_is_still_refused() {
     assert_eq!(
         reason(&authority(), &token(&claims(r#""aud":"other-app""#))),
-        Some(Reason::Audience)
+        Some(RejectReason::Audience)
     );
     assert_eq!(reason(&authority(), &token(&claims(r#""iss":"anyone""#))), None);
 }
@@ -199,7 +199,11 @@ fn claims_that_say_two_things_or_nonsense_are_refused() {
         r#""sub":"a\nb""#.to_owned(),
         format!(r#""sub":"{}""#, "s".repeat(257)),
     ] {
-        assert_eq!(reason(&authority(), &token(&claims(&more))), Some(Reason::Claims), "{more}");
+        assert_eq!(
+            reason(&authority(), &token(&claims(&more))),
+            Some(RejectReason::Claims),
+            "{more}"
+        );
     }
 }
 
@@ -218,7 +222,7 @@ fn unknown_scopes_are_refused_and_no_scope_allows_nothing() {
         r#","scope":5"#,
         r#","scope":{"admin":true}"#,
     ] {
-        assert_eq!(reason(&authority(), &with(scope)), Some(Reason::Claims), "{scope}");
+        assert_eq!(reason(&authority(), &with(scope)), Some(RejectReason::Claims), "{scope}");
     }
     let scopes = |scope: &str| authority().verify(&with(scope), now()).unwrap().scopes;
     for scope in ["", r#","scope":"""#, r#","scope":[]"#, r#","scope":null"#] {

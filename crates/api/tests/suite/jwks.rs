@@ -6,7 +6,7 @@ mod rotation;
 mod server;
 
 use carrel_api::auth::jwks::{Provider, ProviderOptions};
-use carrel_api::auth::{AuthError, Caller, Reason};
+use carrel_api::auth::{AuthError, Caller, RejectReason};
 use carrel_config::Environment;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -67,6 +67,6 @@ async fn ready(signers: &[&Signer]) -> (Published, Provider) {
     (server, provider)
 }
 
-async fn reason(provider: &Provider, token: &str) -> Result<Caller, Option<Reason>> {
+async fn reason(provider: &Provider, token: &str) -> Result<Caller, Option<RejectReason>> {
     provider.verify(token, now()).await.map_err(|error: AuthError| error.reason())
 }

@@ -2,13 +2,13 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use carrel_api::auth::{
-    AuthError, Caller, ConsoleLink, Coverage, Grant, GrantError, Presented, Reason, Scope, Scopes,
-    Transport, Verifier as _, begin_session,
+    AuthError, Caller, ConsoleLink, Coverage, Grant, GrantError, PresentedToken, RejectReason,
+    Scope, Scopes, Transport, Verifier as _, begin_session,
 };
 use carrel_domain::{Secret, TaskId, Timestamp, WorkspaceId};
 use pretty_assertions::assert_eq;
 
-use crate::forge::{NOW, OTHER, WORKSPACE, authority, now, pinned};
+use crate::forge::{NOW, OTHER, WORKSPACE, authority, expecting, now};
 
 const HOUR: Duration = Duration::from_hours(1);
 
@@ -26,12 +26,12 @@ fn what_is_granted_is_what_is_believed() {
             scopes,
             ..Grant::new(coverage.clone(), HOUR)
         };
-        let token = pinned().issue(&grant, now()).unwrap();
+        let token = expecting().issue(&grant, now()).unwrap();
         let expires_at = Timestamp::from_millis((NOW + 3600) * 1000);
         let caller = Caller { subject: grant.subject, coverage, scopes, expires_at };
-        assert_eq!(pinned().verify(token.expose(), now()), Ok(caller));
-        let end = pinned().verify(token.expose(), expires_at).unwrap_err();
-        assert_eq!(end.reason(), Some(Reason::Expired));
+        assert_eq!(expecting().verify(token.expose(), now()), Ok(caller));
+        let end = expecting().verify(token.expose(), expires_at).unwrap_err();
+        assert_eq!(end.reason(), Some(RejectReason::Expired));
     }
     assert_eq!(Grant::new(Coverage::All, HOUR).scopes.to_string(), "read,write,exec");
 }
@@ -41,9 +41,9 @@ fn a_grant_may_name_another_audience_or_issuer_which_is_then_not_believed_here()
     let grant = Grant::new(Coverage::All, HOUR);
     let audience = Grant { audience: Some("other".to_owned()), ..grant.clone() };
     let issuer = Grant { issuer: Some("other".to_owned()), ..grant };
-    for (grant, reason) in [(audience, Reason::Audience), (issuer, Reason::Issuer)] {
-        let token = pinned().issue(&grant, now()).unwrap();
-        let error = pinned().verify(token.expose(), now()).unwrap_err();
+    for (grant, reason) in [(audience, RejectReason::Audience), (issuer, RejectReason::Issuer)] {
+        let token = expecting().issue(&grant, now()).unwrap();
+        let error = expecting().verify(token.expose(), now()).unwrap_err();
         assert_eq!(error.reason(), Some(reason));
     }
 }
@@ -80,12 +80,12 @@ fn a_very_long_lifetime_ends_with_the_calendar() {
 fn the_link_leads_to_a_session_that_the_browser_sends_back() {
     let (link, printed) = ConsoleLink::new(now());
     let caller = link.redeem(printed.expose(), now()).unwrap();
-    let token = pinned().issue(&Grant::session(&caller), now()).unwrap();
+    let token = expecting().issue(&Grant::session(&caller), now()).unwrap();
     let cookie = begin_session(&token, Transport::Loopback);
     let sent = cookie.expose().split(';').next().unwrap();
-    let presented = Presented::find([], [sent]).unwrap();
-    assert_eq!(presented, Presented::Cookie(token.expose()));
-    assert_eq!(pinned().verify(presented.token(), now()), Ok(caller));
+    let presented = PresentedToken::find([], [sent]).unwrap();
+    assert_eq!(presented, PresentedToken::Cookie(token.expose()));
+    assert_eq!(expecting().verify(presented.token(), now()), Ok(caller));
 }
 
 #[test]

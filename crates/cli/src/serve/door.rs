@@ -4,8 +4,8 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
 use carrel_api::auth::InternalToken;
-use carrel_api::{Api, Health, WorkerApiOptions, serve_worker};
-use carrel_client::Server;
+use carrel_api::{Api, WorkerApiOptions, WorkerHealth, serve_worker};
+use carrel_client::ServerUrl;
 use carrel_config::Environment;
 use carrel_config::environment::{CARREL_WORKER_URL, WORKER_BIND_HOST, WORKER_HEALTH_PORT};
 use carrel_domain::{Secret, SystemClock};
@@ -80,7 +80,7 @@ impl Door {
         stop: &CancellationToken,
     ) {
         let Inside { tasks, spaces, hosts, events, github } = inside;
-        let health = Health {
+        let health = WorkerHealth {
             worker: worker.id().clone(),
             volume: spaces.root().to_owned(),
             slots: worker.slots().clone(),
@@ -125,7 +125,7 @@ fn host(environment: &Environment, has_token: bool) -> Result<IpAddr, Failure> {
 
 fn named(environment: &Environment) -> Result<Option<String>, Failure> {
     let Some(text) = word(environment, CARREL_WORKER_URL) else { return Ok(None) };
-    let server: Server = text.parse().map_err(|error| Failure::Variable {
+    let server: ServerUrl = text.parse().map_err(|error| Failure::Variable {
         name: CARREL_WORKER_URL,
         value: text.clone(),
         expected: format!("an address: {error}"),

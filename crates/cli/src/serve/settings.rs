@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use carrel_client::Server;
+use carrel_client::ServerUrl;
 use carrel_config::Environment;
 use carrel_config::environment::{
     CARREL_DRAIN_SECONDS, CARREL_FREE_SPACE_FLOOR, CARREL_GIT_HOSTS, CARREL_LEASE_SECONDS,
@@ -68,7 +68,7 @@ pub(crate) struct Settings {
     /// The token that servers and workers share.
     pub(crate) internal_token: Option<Secret>,
     /// Where to ask if no worker has said where it is.
-    pub(crate) internal_url: Option<Server>,
+    pub(crate) internal_url: Option<ServerUrl>,
 }
 
 /// What several processes share.
@@ -165,7 +165,7 @@ pub(crate) fn secret(environment: &Environment, name: &str) -> Option<Secret> {
     word(environment, name).map(Secret::new)
 }
 
-fn internal_url(environment: &Environment) -> Result<Option<Server>, Failure> {
+fn internal_url(environment: &Environment) -> Result<Option<ServerUrl>, Failure> {
     let Some(text) = word(environment, WORKER_INTERNAL_URL) else { return Ok(None) };
     match text.parse() {
         Ok(server) => Ok(Some(server)),

@@ -17,7 +17,7 @@ pub(super) async fn print(
     format: Format,
 ) -> Result<(), Failure> {
     let latest = || async {
-        let runs = client.conducted_runs(issue).await?;
+        let runs = client.conductor_runs(issue).await?;
         Ok::<_, Failure>(runs["runs"][0]["run"].as_u64())
     };
     let run = if run.is_some() { run } else { latest().await? };

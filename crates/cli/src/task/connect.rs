@@ -1,6 +1,6 @@
 //! Which server is asked, and by whom.
 
-use carrel_client::{Credentials, Server, WorkspaceClient};
+use carrel_client::{Credentials, ServerUrl, WorkspaceClient};
 use carrel_config::Environment;
 use carrel_config::environment::{CARREL_SERVER, CARREL_TOKEN};
 use carrel_domain::Secret;
@@ -20,12 +20,12 @@ pub(crate) fn client(
 ) -> Result<WorkspaceClient, Failure> {
     let named = |name| environment.get_str(name).filter(|value: &&str| !value.is_empty());
     let server = arguments.server.as_deref().or(named(CARREL_SERVER)).unwrap_or(USUAL_SERVER);
-    let server: Server = server.parse()?;
+    let server: ServerUrl = server.parse()?;
     let token = match &arguments.token_file {
         Some(path) => read_token(path)?,
         None => named(CARREL_TOKEN).ok_or(Failure::NoToken)?.to_owned(),
     };
-    if server.is_in_the_open() {
+    if server.is_cleartext_remote() {
         warn!(%server, "the token and everything else goes over the network unprotected; use https");
     }
     let credentials = Credentials::Bearer(Secret::new(token.trim()));

@@ -3,7 +3,7 @@
 use std::pin::pin;
 use std::process::ExitCode;
 
-use carrel_client::{FollowOptions, TaskEvent, Told, WorkspaceClient};
+use carrel_client::{FollowOptions, TaskEvent, TaskUpdate, WorkspaceClient};
 use carrel_config::Environment;
 use carrel_domain::{TaskId, TaskStatus};
 use futures_util::StreamExt as _;
@@ -68,13 +68,15 @@ fn show(event: &TaskEvent, format: Format) -> Result<(), Failure> {
 }
 
 fn told(event: &TaskEvent) -> String {
-    match event.told() {
-        Told::Status(status) => format!("status  {status}"),
-        Told::Progress { step, total, description } => {
+    match event.update() {
+        TaskUpdate::Status(status) => format!("status  {status}"),
+        TaskUpdate::Progress { step, total, description } => {
             format!("step    {step}/{total} {description}")
         }
-        Told::Line { stream, line } => format!("{stream:<6}  {line}"),
-        Told::Error(error) => format!("error   {error}"),
-        Told::Other => format!("{}  {}", event.event, serde_json::Value::from(event.data.clone())),
+        TaskUpdate::Line { stream, line } => format!("{stream:<6}  {line}"),
+        TaskUpdate::Error(error) => format!("error   {error}"),
+        TaskUpdate::Other => {
+            format!("{}  {}", event.event, serde_json::Value::from(event.data.clone()))
+        }
     }
 }

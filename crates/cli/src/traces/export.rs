@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use carrel_client::{Body, Connections, SendError, read_all, whole};
+use carrel_client::{Body, HttpClient, SendError, full_body, read_all};
 use carrel_domain::{ByteSize, message_of};
 use carrel_traces::{MAX_BATCH, Queue, Span, lost, otlp, sent};
 use hyper::header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER};
@@ -33,7 +33,7 @@ const MAX_ANSWER: ByteSize = ByteSize::kib(64);
 pub(super) struct Exporter {
     settings: Settings,
     queue: Queue,
-    connections: Connections,
+    connections: HttpClient,
     stop: CancellationToken,
     outage: Outage,
     /// Requests that failed one after the other.
@@ -57,7 +57,7 @@ enum Again {
 
 impl Exporter {
     pub(super) fn new(settings: Settings, queue: Queue, stop: CancellationToken) -> Self {
-        let (connections, outage) = (Connections::new(), Outage::default());
+        let (connections, outage) = (HttpClient::new(), Outage::default());
         Self { settings, queue, connections, stop, outage, failures: 0, rests_until: None }
     }
 
@@ -149,7 +149,7 @@ impl Exporter {
     }
 
     fn request(&self, body: bytes::Bytes) -> Request<Body> {
-        let mut request = Request::new(whole(body));
+        let mut request = Request::new(full_body(body));
         *request.method_mut() = Method::POST;
         *request.uri_mut() = self.settings.endpoint.clone();
         *request.headers_mut() = self.settings.headers.clone();
@@ -162,10 +162,12 @@ impl Exporter {
 impl Refusal {
     fn unanswered(error: &SendError) -> Self {
         let again = match error {
-            SendError::Connect(_) | SendError::Late { .. } | SendError::Broken(_) => Again::Soon,
-            SendError::TooLong { .. } | SendError::NoAuthorities | SendError::Scheme => {
-                Again::Never
+            SendError::Connect(_) | SendError::Timeout { .. } | SendError::Interrupted(_) => {
+                Again::Soon
             }
+            SendError::TooLarge { .. }
+            | SendError::NoRootCertificates
+            | SendError::UnsupportedScheme => Again::Never,
         };
         Self { problem: message_of(error), again }
     }

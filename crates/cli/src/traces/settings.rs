@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
-use carrel_client::Server;
+use carrel_client::ServerUrl;
 use carrel_config::Environment;
 use carrel_config::environment as variable;
 use carrel_traces::{Sampler, otlp};
@@ -83,7 +83,7 @@ impl Reader<'_> {
             resource: self.resource(),
             sampler: self.sampler(),
         };
-        if endpoint.server.is_in_the_open() && !settings.headers.is_empty() {
+        if endpoint.server.is_cleartext_remote() && !settings.headers.is_empty() {
             let doubt =
                 "traces and the headers for them leave this machine unprotected; use https://";
             self.doubts.push(doubt.to_owned());
@@ -124,12 +124,14 @@ impl Reader<'_> {
         let names =
             [variable::OTEL_EXPORTER_OTLP_TRACES_ENDPOINT, variable::OTEL_EXPORTER_OTLP_ENDPOINT];
         let (name, text) = self.first(names)?;
-        let read = text.parse::<Server>().map_err(|error| error.to_string()).and_then(|server| {
-            // The one for spans alone is taken as it is.
-            let address = if name == names[0] { text } else { format!("{server}{}", otlp::PATH) };
-            let address = address.parse().map_err(|_| "not an address".to_owned())?;
-            Ok(Endpoint { address, server })
-        });
+        let read =
+            text.parse::<ServerUrl>().map_err(|error| error.to_string()).and_then(|server| {
+                // The one for spans alone is taken as it is.
+                let address =
+                    if name == names[0] { text } else { format!("{server}{}", otlp::PATH) };
+                let address = address.parse().map_err(|_| "not an address".to_owned())?;
+                Ok(Endpoint { address, server })
+            });
         // An address may hold a password, so that it is not repeated.
         read.map_err(|problem| self.doubt(name, problem, "no traces are sent")).ok()
     }
@@ -212,7 +214,7 @@ impl Reader<'_> {
 /// An address that takes spans.
 struct Endpoint {
     address: Uri,
-    server: Server,
+    server: ServerUrl,
 }
 
 fn new_instance() -> String {

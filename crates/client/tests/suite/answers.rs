@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use carrel_client::{ClientError, SendError, Submission, TaskQuery, whole};
+use carrel_client::{ClientError, SendError, Submission, TaskQuery, full_body};
 use carrel_domain::{Code, Coded as _, TaskId, TaskStatus, WorkspaceId};
 use pretty_assertions::assert_eq;
 use serde_json::json;
@@ -15,7 +15,7 @@ const ACCEPTED: &str = r#"{"task_id":"550e8400-e29b-41d4-a716-446655440000","sta
 async fn a_task_is_submitted_as_the_service_takes_it_and_nothing_of_the_answer_is_lost() {
     let script = Script::start(vec![Part::Say(json("200 OK", ACCEPTED))]).await;
     let workspace = WorkspaceId::generate();
-    let client = script.client().in_workspace(workspace).repeatable("key-1");
+    let client = script.client().in_workspace(workspace).with_idempotency_key("key-1");
     let accepted = client.submit_task(&Submission::of_commands(["ls"])).await.unwrap();
     assert_eq!(accepted.status, TaskStatus::Queued);
     assert_eq!(
@@ -57,7 +57,13 @@ async fn a_refusal_keeps_code_message_detail_and_when_to_ask_again() {
     let script = Script::start(vec![Part::Say(text)]).await;
     let error = script.client().task(TaskId::generate()).await.unwrap_err();
     assert_eq!(
-        (error.code(), error.to_string(), error.detail(), error.retry_after(), error.is_passing()),
+        (
+            error.code(),
+            error.to_string(),
+            error.detail(),
+            error.retry_after(),
+            error.is_transient()
+        ),
         (
             Code::Overloaded,
             "too much".to_owned(),
@@ -105,7 +111,7 @@ async fn an_endless_answer_is_given_up() {
     let script = Script::start(vec![Part::SayAndClose(text)]).await;
     let limit = carrel_domain::ByteSize::bytes(1000);
     let error = script.client().read_raw(WorkspaceId::generate(), "a", limit).await.unwrap_err();
-    let ClientError::Unreachable { source: SendError::TooLong { .. }, .. } = error else {
+    let ClientError::Unreachable { source: SendError::TooLarge { .. }, .. } = error else {
         panic!("{error:?}")
     };
 }
@@ -132,7 +138,7 @@ async fn a_server_that_says_nothing_is_given_up() {
     let script = Script::start(vec![Part::Hang]).await;
     let error = script.client().task(TaskId::generate()).await.unwrap_err();
     let ClientError::Unreachable { source, .. } = error else { panic!("{error:?}") };
-    assert!(matches!(source, SendError::Late { .. }) && !source.is_unsent(), "{source:?}");
+    assert!(matches!(source, SendError::Timeout { .. }) && !source.is_unsent(), "{source:?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -140,7 +146,7 @@ async fn a_server_that_stops_in_the_middle_is_given_up() {
     let text = "HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{".to_owned();
     let script = Script::start(vec![Part::Say(text), Part::Hang]).await;
     let error = script.client().task(TaskId::generate()).await.unwrap_err();
-    let ClientError::Unreachable { source: SendError::Late { .. }, .. } = error else {
+    let ClientError::Unreachable { source: SendError::Timeout { .. }, .. } = error else {
         panic!("{error:?}")
     };
 }
@@ -149,11 +155,11 @@ async fn a_server_that_stops_in_the_middle_is_given_up() {
 async fn a_client_does_not_print_its_token() {
     let script = Script::start(vec![]).await;
     let client = script.client();
-    let shown = format!(
+    let excerpt = format!(
         "{client:?} {:?}",
         carrel_client::Credentials::Internal(carrel_domain::Secret::new("s3cret"))
     );
-    assert!(!shown.contains("s3cret"), "{shown}");
+    assert!(!excerpt.contains("s3cret"), "{excerpt}");
 }
 
 #[tokio::test]
@@ -161,7 +167,7 @@ async fn bytes_are_sent_as_they_are() {
     let text = json("200 OK", r#"{"written":true,"path":"a b","size_bytes":3}"#);
     let script = Script::start(vec![Part::Say(text)]).await;
     let workspace = WorkspaceId::generate();
-    let written = script.client().write_raw(workspace, "a b", whole("abc")).await.unwrap();
+    let written = script.client().write_raw(workspace, "a b", full_body("abc")).await.unwrap();
     assert_eq!(written.size_bytes, 3);
     let line = format!("put /api/workspaces/{workspace}/files/raw?path=a%20b http/1.1");
     assert!(script.heard()[0].starts_with(&line), "{:?}", script.heard());

@@ -56,8 +56,8 @@ async fn each_event_comes_once_and_in_order_however_often_the_connection_breaks(
     assert_eq!(numbers(&events), (1..=9).collect::<Vec<_>>());
     assert_eq!(events.last().unwrap().as_ref().unwrap().ending(), Some(TaskStatus::Completed));
     let heard = script.heard();
-    let asked: Vec<_> = heard.iter().map(|head| last_seen(head)).collect();
-    assert_eq!(asked, ["0", "2", "4", "4", "4", "4"]);
+    let request: Vec<_> = heard.iter().map(|head| last_seen(head)).collect();
+    assert_eq!(request, ["0", "2", "4", "4", "4", "4"]);
 }
 
 #[tokio::test]
@@ -72,11 +72,11 @@ async fn a_reader_goes_on_behind_what_it_has_seen() {
 async fn a_reader_that_takes_its_time_uses_up_nobodys_patience() {
     let script =
         Script::start(vec![Part::SayAndClose(stream(1..=1, 3)), Part::Say(stream(2..=3, 3))]).await;
-    let patience = Duration::from_millis(300);
-    let options = FollowOptions { patience, ..FollowOptions::default() };
+    let retry_for = Duration::from_millis(300);
+    let options = FollowOptions { retry_for, ..FollowOptions::default() };
     let mut events = Box::pin(script.client().follow_task(TaskId::generate(), options));
     assert_eq!(events.next().await.unwrap().unwrap().id, 1);
-    tokio::time::sleep(patience * 2).await;
+    tokio::time::sleep(retry_for * 2).await;
     assert_eq!(numbers(&events.collect::<Vec<_>>().await), [2, 3]);
 }
 
@@ -123,7 +123,7 @@ async fn a_page_is_no_stream() {
 async fn a_server_that_stays_away_is_given_up_in_time() {
     let script = Script::start(vec![Part::SayAndClose(stream([1], 9))]).await;
     let options =
-        FollowOptions { patience: Duration::from_millis(500), ..FollowOptions::default() };
+        FollowOptions { retry_for: Duration::from_millis(500), ..FollowOptions::default() };
     let events = follow(&script, options).await;
     assert_eq!(events.len(), 2);
     assert!(events[1].is_err(), "{events:?}");

@@ -11,7 +11,7 @@ use ring::signature::{KeyPair as _, RSA_PKCS1_2048_8192_SHA256, RsaKeyPair, Unpa
 use serde_json::{Value, json};
 
 use crate::provider::{
-    OTHER, PAGE, Provider, REPOSITORY, WORKSPACE, github, json, settings, wanted,
+    OTHER, PAGE, Provider, REPOSITORY, WORKSPACE, github, json, request, settings,
 };
 
 /// A private key, in both forms of PEM.
@@ -69,7 +69,7 @@ async fn an_app_says_who_it_is_and_gets_a_token_that_can_do_what_it_is_for() {
     let provider = usual().await;
     let allow = format!("{WORKSPACE}=acme");
     let github = github(&variables(&provider, &allow));
-    let listed = github.list(&wanted(WORKSPACE, None, None), PAGE).await.unwrap();
+    let listed = github.list(&request(WORKSPACE, None, None), PAGE).await.unwrap();
     assert_eq!(
         serde_json::to_value(&listed).unwrap(),
         json!([{
@@ -78,7 +78,7 @@ async fn an_app_says_who_it_is_and_gets_a_token_that_can_do_what_it_is_for() {
             "updated_at": "2026-11-15T12:00:00Z",
         }])
     );
-    let token = github.token(&wanted(WORKSPACE, Some("Acme"), Some("app"))).await.unwrap();
+    let token = github.token(&request(WORKSPACE, Some("Acme"), Some("app"))).await.unwrap();
     assert_eq!(token.expose(), "ghs_acme");
     let heard = provider.heard();
     let bodies: Vec<Value> =
@@ -112,18 +112,18 @@ async fn no_workspace_gets_the_token_of_an_owner_that_was_not_given_to_it() {
     let provider = usual().await;
     let allow = format!("{WORKSPACE}=acme,{OTHER}=beta");
     let github = github(&variables(&provider, &allow));
-    assert!(github.token(&wanted(WORKSPACE, Some("acme"), Some("x"))).await.is_some());
-    assert!(github.token(&wanted(OTHER, Some("beta"), Some("x"))).await.is_some());
+    assert!(github.token(&request(WORKSPACE, Some("acme"), Some("x"))).await.is_some());
+    assert!(github.token(&request(OTHER, Some("beta"), Some("x"))).await.is_some());
     let before = provider.lines().len();
     for (workspace, owner) in
         [(OTHER, "acme"), (WORKSPACE, "beta"), (WORKSPACE, "acme/../beta"), (WORKSPACE, "")]
     {
         assert!(
-            github.token(&wanted(workspace, Some(owner), Some("x"))).await.is_none(),
+            github.token(&request(workspace, Some(owner), Some("x"))).await.is_none(),
             "{owner}"
         );
     }
-    let error = github.list(&wanted(OTHER, Some("acme"), None), PAGE).await.unwrap_err();
+    let error = github.list(&request(OTHER, Some("acme"), None), PAGE).await.unwrap_err();
     assert_eq!(error.code(), Code::NotConnected);
     assert_eq!(provider.lines().len(), before, "nobody was asked");
 }
@@ -133,7 +133,7 @@ async fn a_token_is_kept_for_its_purpose_until_shortly_before_its_end() {
     let provider = usual().await;
     let github = github(&variables(&provider, "*=*"));
     let asked = |github: carrel_github::GitHub, repository| async move {
-        github.token(&wanted(WORKSPACE, Some("acme"), Some(repository))).await.unwrap();
+        github.token(&request(WORKSPACE, Some("acme"), Some(repository))).await.unwrap();
     };
     asked(github.clone(), "a").await;
     asked(github.clone(), "a").await;
@@ -157,12 +157,12 @@ async fn whose_repositories_is_asked_for_where_there_are_several() {
     let provider = usual().await;
     let allow = format!("{WORKSPACE}=acme,{WORKSPACE}=beta,{OTHER}=nobody");
     let github = github(&variables(&provider, &allow));
-    let error = github.list(&wanted(WORKSPACE, None, None), PAGE).await.unwrap_err();
+    let error = github.list(&request(WORKSPACE, None, None), PAGE).await.unwrap_err();
     assert_eq!(error.code(), Code::InvalidRequest);
     assert!(error.to_string().contains("acme, beta"), "{error}");
-    assert!(github.list(&wanted(WORKSPACE, Some("beta"), None), PAGE).await.is_ok());
+    assert!(github.list(&request(WORKSPACE, Some("beta"), None), PAGE).await.is_ok());
     // The app is not installed there.
-    let error = github.list(&wanted(OTHER, None, None), PAGE).await.unwrap_err();
+    let error = github.list(&request(OTHER, None, None), PAGE).await.unwrap_err();
     assert_eq!(error.code(), Code::NotConnected);
 }
 

@@ -3,7 +3,7 @@
 
 /// Tokens of an app's installations.
 mod app;
-/// Connections at Composio, and the operator's own token.
-mod others;
+/// HttpClient at Composio, and the operator's own token.
+mod other_sources;
 /// GitHub and Composio, as far as they are needed.
 mod provider;

@@ -4,11 +4,11 @@ use std::sync::{Arc, Mutex};
 
 use carrel_config::Environment;
 use carrel_domain::WorkspaceId;
-use carrel_github::{GitHub, Page, Settings, SettingsError, Wanted};
+use carrel_github::{GitHub, GitHubSettings, GitHubSettingsError, PageRequest, TokenRequest};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
-pub(crate) const PAGE: Page = Page { number: 2, size: 5 };
+pub(crate) const PAGE: PageRequest = PageRequest { number: 2, size: 5 };
 
 pub(crate) const WORKSPACE: &str = "0198c0de-7a11-7000-8000-000000000001";
 pub(crate) const OTHER: &str = "0198c0de-7a11-7000-8000-000000000002";
@@ -93,18 +93,24 @@ pub(crate) fn json(status: &str, body: &str) -> String {
     )
 }
 
-pub(crate) fn settings(pairs: &[(&'static str, &str)]) -> Result<Settings, SettingsError> {
-    Settings::read(&Environment::from_pairs(pairs.iter().copied()))
+pub(crate) fn settings(
+    pairs: &[(&'static str, &str)],
+) -> Result<GitHubSettings, GitHubSettingsError> {
+    GitHubSettings::read(&Environment::from_pairs(pairs.iter().copied()))
 }
 
 pub(crate) fn github(pairs: &[(&'static str, &str)]) -> GitHub {
     GitHub::new(settings(pairs).unwrap())
 }
 
-pub(crate) fn wanted(workspace: &str, owner: Option<&str>, repository: Option<&str>) -> Wanted {
+pub(crate) fn request(
+    workspace: &str,
+    owner: Option<&str>,
+    repository: Option<&str>,
+) -> TokenRequest {
     let workspace: WorkspaceId = workspace.parse().unwrap();
     let own = |text: Option<&str>| text.map(str::to_owned);
-    Wanted { workspace, owner: own(owner), repository: own(repository) }
+    TokenRequest { workspace, owner: own(owner), repository: own(repository) }
 }
 
 pub(crate) const REPOSITORY: &str = r#"{"name":"app","full_name":"acme/app","clone_url":"https://github.com/acme/app.git","html_url":"https://github.com/acme/app","description":null,"default_branch":"main","private":true,"language":"Rust","updated_at":"2026-11-15T12:00:00Z","owner":{"login":"acme"}}"#;

@@ -150,7 +150,8 @@ impl Jira {
             return Err(Refusal::arguments("it names more than ten issues"));
         }
         for key in &judged.keys {
-            let path = format!("/rest/api/3/issue/{}?fields=project", carrel_client::piece(key));
+            let path =
+                format!("/rest/api/3/issue/{}?fields=project", carrel_client::percent_encode(key));
             let told = self.api.json(Ask::get(path)).await?;
             let project = text(&told, "/fields/project/key").unwrap_or_default();
             if !project.eq_ignore_ascii_case(&self.project) {

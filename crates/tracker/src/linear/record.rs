@@ -53,7 +53,7 @@ pub(super) fn read(node: &Value, rules: &Rules<'_>) -> Option<Issue> {
         identifier: text(node, "/identifier")?,
         title: text(node, "/title")?,
         description: text(node, "/description"),
-        priority: whole(&node["priority"]),
+        priority: full_body(&node["priority"]),
         state: text(node, "/state/name")?,
         branch_name: text(node, "/branchName"),
         url: link(node, "/url"),
@@ -69,7 +69,7 @@ pub(super) fn read(node: &Value, rules: &Rules<'_>) -> Option<Issue> {
 }
 
 /// Linear sends whole numbers as `2` or as `2.0`.
-fn whole(value: &Value) -> Option<i64> {
+fn full_body(value: &Value) -> Option<i64> {
     #[expect(clippy::cast_possible_truncation, reason = "it has no fraction and is small")]
     let rounded =
         |number: f64| (number.fract() == 0.0 && number.abs() < 1e6).then_some(number as i64);

@@ -1,6 +1,6 @@
 //! Paths, taken apart and put together again.
 
-use carrel_client::piece;
+use carrel_client::percent_encode;
 
 use crate::tool::Refusal;
 
@@ -65,7 +65,7 @@ fn unescape(part: &str) -> Option<String> {
 
 /// Puts a path together.
 pub(super) fn join(pieces: &[String]) -> String {
-    pieces.iter().flat_map(|part| ["/".to_owned(), piece(part)]).collect()
+    pieces.iter().flat_map(|part| ["/".to_owned(), percent_encode(part)]).collect()
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use carrel_client::Connections;
+use carrel_client::HttpClient;
 use carrel_config::{Environment, Scope, TrackerConfig, TrackerKind, Workflow, environment};
 use carrel_domain::Secret;
 use carrel_tracker::{
@@ -58,7 +58,7 @@ fn item_010_what_a_file_says_is_what_its_tracker_needs() {
             &[("ASANA_PAT", "k")],
         ),
     ] {
-        let tracker = from_config(&read(text, variables), &Connections::new(), None);
+        let tracker = from_config(&read(text, variables), &HttpClient::new(), None);
         assert_eq!(tracker.map(|_| ()), Ok(()), "{text}");
     }
 }
@@ -66,10 +66,10 @@ fn item_010_what_a_file_says_is_what_its_tracker_needs() {
 #[tokio::test]
 async fn the_embedded_tracker_is_the_caller_s() {
     let config = read("tracker: {kind: local}", &[]);
-    let fault = from_config(&config, &Connections::new(), None).unwrap_err();
+    let fault = from_config(&config, &HttpClient::new(), None).unwrap_err();
     assert_eq!(fault.kind, FaultKind::Config);
     let own = stage::<Github>(1).await.tracker;
-    let given = from_config(&config, &Connections::new(), Some(own.clone())).unwrap();
+    let given = from_config(&config, &HttpClient::new(), Some(own.clone())).unwrap();
     assert!(std::sync::Arc::ptr_eq(&own, &given));
 }
 

@@ -11,7 +11,7 @@
 
 use std::path::Path;
 
-use carrel_client::Connections;
+use carrel_client::HttpClient;
 use carrel_config::{Environment, Scope, Workflow};
 use carrel_tracker::{Issue, IssueId, from_config};
 use pretty_assertions::assert_eq;
@@ -29,7 +29,7 @@ async fn item_089_to_092_a_real_tracker_answers() {
     let file = environment.get_str(FILE).expect("CARREL_REAL_WORKFLOW names a workflow file");
     let workflow = Workflow::load(Path::new(file), &environment, Scope::Everything).unwrap();
     let config = workflow.config.conductor.unwrap().tracker;
-    let tracker = from_config(&config, &Connections::new(), None).unwrap();
+    let tracker = from_config(&config, &HttpClient::new(), None).unwrap();
 
     let listed = tracker.by_states(&config.active_states).await.unwrap();
     let known: Vec<_> = listed.iter().take(IDS).cloned().collect();

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use carrel_client::Connections;
+use carrel_client::HttpClient;
 use carrel_config::{Provider as Settings, TrackerConfig, TrackerKind};
 use carrel_domain::Secret;
 use carrel_tracker::{Fault, IssueId, Tracker, from_config};
@@ -110,7 +110,7 @@ pub(crate) fn config<P: Provider>(address: &str) -> TrackerConfig {
 }
 
 pub(crate) fn open(config: &TrackerConfig) -> Result<Arc<dyn Tracker>, Fault> {
-    from_config(config, &Connections::new(), None)
+    from_config(config, &HttpClient::new(), None)
 }
 
 pub(crate) fn ids<P: Provider>(numbers: impl IntoIterator<Item = usize>) -> Vec<IssueId> {

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use super::settings::{ClaimName, ProviderOptions};
 use crate::auth::caller::Caller;
 use crate::auth::claims::Claims;
-use crate::auth::error::Reason;
+use crate::auth::error::RejectReason;
 use crate::auth::scope::Scope;
 
 /// Claims that are the same everywhere.
@@ -17,7 +17,7 @@ pub(super) fn caller(
     payload: Map<String, Value>,
     options: &ProviderOptions,
     now: Timestamp,
-) -> Result<Caller, Reason> {
+) -> Result<Caller, RejectReason> {
     let names = &options.claims;
     let payload = Value::Object(payload);
     let mut claims: Map<String, Value> = REGISTERED
@@ -33,8 +33,8 @@ pub(super) fn caller(
     rename(&names.workspaces, "workspaces", Value::clone);
     rename(&names.scope, "scope", known_scopes);
     let claims: Claims =
-        serde_json::from_value(Value::Object(claims)).map_err(|_| Reason::Claims)?;
-    claims.caller(&options.pins(), now)
+        serde_json::from_value(Value::Object(claims)).map_err(|_| RejectReason::Claims)?;
+    claims.caller(&options.expected(), now)
 }
 
 /// Keeps the scopes that mean something here. A provider's tokens have those of others, too.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use carrel_client::{Connections, SendError, empty, read_all};
+use carrel_client::{HttpClient, SendError, empty_body, read_all};
 use carrel_domain::ByteSize;
 
 use super::set::KeySet;
@@ -29,10 +29,10 @@ pub(super) enum FetchError {
 }
 
 /// Asks for the keys once.
-pub(super) async fn keys(connections: &Connections, url: &str) -> Result<KeySet, FetchError> {
+pub(super) async fn keys(connections: &HttpClient, url: &str) -> Result<KeySet, FetchError> {
     let fetching = async {
         let request = axum::http::Request::get(url).header("accept", "application/json");
-        let request = request.body(empty()).map_err(|_| FetchError::Address)?;
+        let request = request.body(empty_body()).map_err(|_| FetchError::Address)?;
         let answer = connections.send(request, PATIENCE).await?;
         if answer.status() != 200 {
             return Err(FetchError::Status(answer.status().as_u16()));

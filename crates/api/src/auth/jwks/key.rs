@@ -5,7 +5,7 @@ use ring::signature::{
 };
 use serde::Deserialize;
 
-use crate::auth::compact::decode;
+use crate::auth::jwt::decode;
 
 /// A coordinate on the curve P-256.
 const P256_BYTES: usize = 32;

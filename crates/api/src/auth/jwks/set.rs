@@ -4,8 +4,8 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::key::{Key, RawKey};
-use crate::auth::compact::{Parts, decode, object};
-use crate::auth::error::Reason;
+use crate::auth::error::RejectReason;
+use crate::auth::jwt::{CompactToken, decode, object};
 
 /// Keys that are kept of a set. Providers have a handful.
 const MAX_KEYS: usize = 64;
@@ -67,19 +67,21 @@ impl KeySet {
     pub(super) fn open(
         &self,
         token: &str,
-    ) -> Result<Result<Map<String, Value>, Reason>, UnknownKey> {
-        let Some((parts, header)) = read(token) else { return Ok(Err(Reason::Malformed)) };
-        let Some(key) = self.find(&header)? else { return Ok(Err(Reason::Signature)) };
+    ) -> Result<Result<Map<String, Value>, RejectReason>, UnknownKey> {
+        let Some((parts, header)) = read(token) else { return Ok(Err(RejectReason::Malformed)) };
+        let Some(key) = self.find(&header)? else { return Ok(Err(RejectReason::Signature)) };
         // The key says which algorithm it is for; the token only repeats it.
         if header.alg != key.algorithm() {
-            return Ok(Err(Reason::Signature));
+            return Ok(Err(RejectReason::Signature));
         }
-        let Some(signature) = decode(parts.signature) else { return Ok(Err(Reason::Malformed)) };
+        let Some(signature) = decode(parts.signature) else {
+            return Ok(Err(RejectReason::Malformed));
+        };
         if !key.has_signed(parts.signed.as_bytes(), &signature) {
-            return Ok(Err(Reason::Signature));
+            return Ok(Err(RejectReason::Signature));
         }
         let payload = decode(parts.payload).and_then(|payload| object(&payload));
-        Ok(payload.ok_or(Reason::Claims))
+        Ok(payload.ok_or(RejectReason::Claims))
     }
 
     /// Finds the key of a token: the one that it names, or the only one there is.
@@ -95,8 +97,8 @@ impl KeySet {
     }
 }
 
-fn read(token: &str) -> Option<(Parts<'_>, Header)> {
-    let parts = Parts::of(token)?;
+fn read(token: &str) -> Option<(CompactToken<'_>, Header)> {
+    let parts = CompactToken::of(token)?;
     let header: Header = object(&decode(parts.header)?)?;
     header.is_plain().then_some((parts, header))
 }

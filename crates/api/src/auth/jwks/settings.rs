@@ -1,6 +1,6 @@
 //! What the environment says about a provider.
 
-use carrel_client::Server;
+use carrel_client::ServerUrl;
 use carrel_config::Environment;
 use carrel_config::environment::{
     CARREL_JWKS_URL, CARREL_JWT_AUDIENCE, CARREL_JWT_ISSUER, CARREL_JWT_SCOPE_CLAIM,
@@ -8,11 +8,11 @@ use carrel_config::environment::{
 };
 use serde_json::Value;
 
-use crate::auth::claims::Pins;
+use crate::auth::claims::ExpectedClaims;
 
 /// Why the settings of a provider cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum SettingsError {
+pub enum ProviderSettingsError {
     /// The address is not one that keys may come from.
     #[error(
         "CARREL_JWKS_URL={url} cannot be used; it is an https address, or http on this machine"
@@ -80,14 +80,16 @@ impl ProviderOptions {
     }
 
     /// Reads the settings; nothing if there is no provider.
-    pub fn read(environment: &Environment) -> Result<Option<Self>, SettingsError> {
+    pub fn read(environment: &Environment) -> Result<Option<Self>, ProviderSettingsError> {
         let text =
             |name| environment.get_str(name).map(str::trim).filter(|value| !value.is_empty());
         let exclusive = match text(CARREL_LOCAL_TOKENS) {
             None | Some("on") => false,
             Some("off") => true,
             Some(value) => {
-                return Err(SettingsError::LocalTokens { value: value.chars().take(40).collect() });
+                return Err(ProviderSettingsError::LocalTokens {
+                    value: value.chars().take(40).collect(),
+                });
             }
         };
         let Some(url) = text(CARREL_JWKS_URL) else {
@@ -100,11 +102,11 @@ impl ProviderOptions {
             ];
             let closed = exclusive.then_some(CARREL_LOCAL_TOKENS);
             let found = alone.into_iter().find(|name| text(name).is_some()).or(closed);
-            return found.map_or(Ok(None), |name| Err(SettingsError::Alone { name }));
+            return found.map_or(Ok(None), |name| Err(ProviderSettingsError::Alone { name }));
         };
         check_address(url)?;
         let required = |name: &'static str| {
-            text(name).map(str::to_owned).ok_or(SettingsError::Missing { name })
+            text(name).map(str::to_owned).ok_or(ProviderSettingsError::Missing { name })
         };
         let claim = |name, usual: &str| ClaimName(text(name).unwrap_or(usual).to_owned());
         Ok(Some(Self {
@@ -120,17 +122,17 @@ impl ProviderOptions {
         }))
     }
 
-    pub(super) fn pins(&self) -> Pins {
-        Pins { audience: Some(self.audience.clone()), issuer: Some(self.issuer.clone()) }
+    pub(super) fn expected(&self) -> ExpectedClaims {
+        ExpectedClaims { audience: Some(self.audience.clone()), issuer: Some(self.issuer.clone()) }
     }
 }
 
-fn check_address(url: &str) -> Result<(), SettingsError> {
+fn check_address(url: &str) -> Result<(), ProviderSettingsError> {
     let place = url.split_once('?').map_or(url, |(place, _)| place);
-    let server = place.parse::<Server>().ok().filter(|server| !server.is_in_the_open());
+    let server = place.parse::<ServerUrl>().ok().filter(|server| !server.is_cleartext_remote());
     // An address with a password in it is not repeated.
     let shown = if url.contains('@') { "***" } else { url };
-    server.map(drop).ok_or_else(|| SettingsError::Address { url: shown.to_owned() })
+    server.map(drop).ok_or_else(|| ProviderSettingsError::Address { url: shown.to_owned() })
 }
 
 #[cfg(test)]

@@ -12,11 +12,11 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::answer::{Answered, Failed};
 use crate::auth::Scope;
-use crate::conductor::{ConductorApi, check};
-use crate::extract::{Params, Who};
-use crate::streams::{Until, frame_stream};
+use crate::conductor_api::{ConductorApi, check};
+use crate::event_stream::{StreamLimits, frame_stream};
+use crate::extract::{Authenticated, QueryParams};
+use crate::response::{ErrorResponse, RouteResult};
 
 /// The header with the last event that a reader has seen.
 const LAST_EVENT: &str = "last-event-id";
@@ -31,21 +31,23 @@ pub(super) struct EventParams {
 
 pub(super) async fn events(
     State(api): State<ConductorApi>,
-    Who(caller): Who,
+    Authenticated(caller): Authenticated,
     headers: HeaderMap,
-    Params(params): Params<EventParams>,
-) -> Answered {
+    QueryParams(params): QueryParams<EventParams>,
+) -> RouteResult {
     check(&caller, Scope::Read)?;
     let seen = headers.get(LAST_EVENT).map(|value| value.to_str().ok()?.trim().parse().ok());
     let after = match seen {
         None => params.last_event_id.unwrap_or(0),
         Some(Some(number)) => number,
-        Some(None) => return Err(Failed::field("Last-Event-ID", "is the number of an event")),
+        Some(None) => {
+            return Err(ErrorResponse::field("Last-Event-ID", "is the number of an event"));
+        }
     };
     api.state()?;
     let place = Box::new(api.stream()?);
     let expires = api.now().age(caller.expires_at);
-    let until = Until { stop: api.stop().clone(), expires, place };
+    let until = StreamLimits { stop: api.stop().clone(), expires, place };
     Ok(frame_stream(follow(api.handle().clone(), after), until))
 }
 

@@ -9,7 +9,7 @@ use axum::extract::{FromRequestParts, Path, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse as _, Response};
-use carrel_client::piece;
+use carrel_client::percent_encode;
 use carrel_conductor::snapshot::SessionLog;
 use carrel_domain::Code;
 use carrel_store::{RunFilter, RunRecord};
@@ -21,10 +21,10 @@ use tokio::sync::OwnedSemaphorePermit;
 use tracing::warn;
 
 use super::{Asked, MAX_RUNS};
-use crate::answer::{Answered, Failed, ok};
 use crate::auth::Scope;
-use crate::conductor::{ConductorApi, check};
-use crate::extract::Who;
+use crate::conductor_api::{ConductorApi, check};
+use crate::extract::Authenticated;
+use crate::response::{ErrorResponse, RouteResult, ok};
 
 /// What a transcript is.
 pub(super) const TRANSCRIPT: &str = "application/x-ndjson";
@@ -33,12 +33,15 @@ pub(super) const TRANSCRIPT: &str = "application/x-ndjson";
 const PIECE_BYTES: u64 = 64 << 10;
 
 /// The runs of an issue that is, or was, worked on.
-pub(super) struct Past(Vec<RunRecord>);
+pub(super) struct RunHistory(Vec<RunRecord>);
 
-impl FromRequestParts<ConductorApi> for Past {
-    type Rejection = Failed;
+impl FromRequestParts<ConductorApi> for RunHistory {
+    type Rejection = ErrorResponse;
 
-    async fn from_request_parts(parts: &mut Parts, api: &ConductorApi) -> Result<Self, Failed> {
+    async fn from_request_parts(
+        parts: &mut Parts,
+        api: &ConductorApi,
+    ) -> Result<Self, ErrorResponse> {
         let asked = Asked::of(parts, api).await?;
         let known = asked.find(&*api.state()?);
         let filter = match (&known, asked.words()) {
@@ -71,16 +74,16 @@ pub(super) struct RunList {
 
 pub(super) async fn list(
     State(_): State<ConductorApi>,
-    Who(caller): Who,
-    Past(runs): Past,
-) -> Answered {
+    Authenticated(caller): Authenticated,
+    RunHistory(runs): RunHistory,
+) -> RouteResult {
     check(&caller, Scope::Read)?;
     Ok(ok(&RunList { runs: runs.into_iter().map(log).collect() }))
 }
 
 /// Shows what is remembered of a run.
 pub(super) fn log(run: RunRecord) -> SessionLog {
-    let at = || format!("/api/v1/issue/runs/{}?id={}", run.run, piece(&run.issue));
+    let at = || format!("/api/v1/issue/runs/{}?id={}", run.run, percent_encode(&run.issue));
     SessionLog {
         url: run.transcript.is_some().then(at),
         run: run.run,
@@ -96,15 +99,15 @@ pub(super) fn log(run: RunRecord) -> SessionLog {
 
 pub(super) async fn transcript(
     State(api): State<ConductorApi>,
-    Who(caller): Who,
-    Past(runs): Past,
+    Authenticated(caller): Authenticated,
+    RunHistory(runs): RunHistory,
     Path(pieces): Path<Vec<(String, String)>>,
-) -> Answered {
+) -> RouteResult {
     check(&caller, Scope::Read)?;
     let number = pieces.iter().find(|(name, _)| name == "run").map(|(_, text)| text.parse());
-    let Some(Ok(number)) = number else { return Err(Failed::field("run", "is a number")) };
+    let Some(Ok(number)) = number else { return Err(ErrorResponse::field("run", "is a number")) };
     let Some(run) = runs.into_iter().find(|run| run.run == number) else {
-        return Err(missing(number, "the issue has no such run among its last ones"));
+        return Err(missing(number, "the issue has no such run with_errors its last ones"));
     };
     let place = api.stream()?;
     match api.handle().transcript(&run).await {
@@ -112,13 +115,17 @@ pub(super) async fn transcript(
         Ok(None) => Err(missing(number, "its transcript is not kept any more")),
         Err(error) => {
             warn!(%error, run = number, "a transcript cannot be read");
-            Err(Failed::new(Code::Internal, "the transcript cannot be read", json!({})))
+            Err(ErrorResponse::new(Code::Internal, "the transcript cannot be read", json!({})))
         }
     }
 }
 
-fn missing(run: u64, why: &str) -> Failed {
-    Failed::new(Code::NotFound, format!("there is no transcript of run {run}: {why}"), json!({}))
+fn missing(run: u64, why: &str) -> ErrorResponse {
+    ErrorResponse::new(
+        Code::NotFound,
+        format!("there is no transcript of run {run}: {why}"),
+        json!({}),
+    )
 }
 
 /// Answers with as much of a file as there is now, piece by piece.

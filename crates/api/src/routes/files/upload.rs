@@ -13,11 +13,11 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::FileParams;
-use crate::answer::{Answered, Failed};
 use crate::auth::Scope;
-use crate::extract::{Id, Params, Who};
+use crate::extract::{Authenticated, PathId, QueryParams};
+use crate::idempotency::{IdempotentRequest, KeyScope};
 use crate::limits::{BODY_READ_TIMEOUT, MIN_UPLOAD_RATE};
-use crate::repeat::{Change, Place};
+use crate::response::{ErrorResponse, RouteResult};
 use crate::state::Api;
 
 /// Parts that wait for the disk. More make the sender wait.
@@ -25,25 +25,25 @@ const WAITING_PARTS: usize = 4;
 
 pub(super) async fn put(
     State(api): State<Api>,
-    Who(caller): Who,
-    Id(workspace): Id<WorkspaceId>,
-    Params(params): Params<FileParams>,
+    Authenticated(caller): Authenticated,
+    PathId(workspace): PathId<WorkspaceId>,
+    QueryParams(params): QueryParams<FileParams>,
     request: Request,
-) -> Answered {
+) -> RouteResult {
     caller.check(Scope::Write, workspace)?;
     let path = params.required()?;
     let (parts, body) = request.into_parts();
-    let space = api.space(&caller, Scope::Write, workspace).await?;
-    let _place = api.upload_place().await?;
+    let space = api.open_workspace(&caller, Scope::Write, workspace).await?;
+    let _place = api.upload_permit().await?;
     api.inner.spaces.check_quota(&space).await?;
     let upload = space.upload(&path, declared(&parts.headers)).await?;
     let upload = receive(upload, body).await?;
     let mut identity = path.into_bytes();
     identity.push(0);
     identity.extend(upload.digest());
-    let change = Change {
+    let request = IdempotentRequest {
         api: &api,
-        place: Place::Workspace(workspace),
+        scope: KeyScope::Workspace(workspace),
         route: "write_raw",
         headers: &parts.headers,
         body: &identity,
@@ -53,7 +53,7 @@ pub(super) async fn put(
         let body = json!({ "written": true, "path": arrived.path, "size_bytes": arrived.bytes });
         Ok((StatusCode::OK, body))
     };
-    change.once(work).await
+    request.run_once(work).await
 }
 
 fn declared(headers: &HeaderMap) -> Option<u64> {
@@ -61,7 +61,7 @@ fn declared(headers: &HeaderMap) -> Option<u64> {
 }
 
 /// Takes all of a body. Whoever sends it goes on no faster than the disk.
-async fn receive(upload: Upload, body: Body) -> Result<Upload, Failed> {
+async fn receive(upload: Upload, body: Body) -> Result<Upload, ErrorResponse> {
     let (sender, parts) = mpsc::channel(WAITING_PARTS);
     let writing = tokio::task::spawn_blocking(move || write(upload, parts));
     // Without all of its parts a file is dropped, on the thread that writes it.
@@ -94,7 +94,7 @@ fn write(mut upload: Upload, mut parts: mpsc::Receiver<Part>) -> Result<Option<U
     Ok(None)
 }
 
-async fn send(mut body: BodyDataStream, parts: mpsc::Sender<Part>) -> Result<(), Failed> {
+async fn send(mut body: BodyDataStream, parts: mpsc::Sender<Part>) -> Result<(), ErrorResponse> {
     let (begun, mut arrived) = (Instant::now(), 0_u64);
     loop {
         let patience = BODY_READ_TIMEOUT + Duration::from_secs(arrived / MIN_UPLOAD_RATE);
@@ -116,14 +116,14 @@ async fn send(mut body: BodyDataStream, parts: mpsc::Sender<Part>) -> Result<(),
     }
 }
 
-fn late() -> Failed {
-    Failed::new(Code::Timeout, "the body did not arrive in time", json!({}))
+fn late() -> ErrorResponse {
+    ErrorResponse::new(Code::Timeout, "the body did not arrive in time", json!({}))
 }
 
-fn broken_off() -> Failed {
-    Failed::field("body", "ended before all of it had arrived")
+fn broken_off() -> ErrorResponse {
+    ErrorResponse::field("body", "ended before all of it had arrived")
 }
 
-fn stopped() -> Failed {
-    Failed::new(Code::Internal, "the server could not do this", json!({}))
+fn stopped() -> ErrorResponse {
+    ErrorResponse::new(Code::Internal, "the server could not do this", json!({}))
 }

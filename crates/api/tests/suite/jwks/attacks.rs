@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use carrel_api::auth::jwks::Provider;
-use carrel_api::auth::{Caller, Coverage, Reason, Scope, Scopes};
+use carrel_api::auth::{Caller, Coverage, RejectReason, Scope, Scopes};
 use carrel_domain::Timestamp;
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
@@ -60,19 +60,19 @@ async fn claims_that_are_for_others_or_for_another_time_are_not_believed() {
     let signer = Signer::p256("e");
     let (_server, provider) = ready(&[&signer]).await;
     for (name, value, why) in [
-        ("iss", json!("https://id.example"), Reason::Issuer),
-        ("iss", Value::Null, Reason::Issuer),
-        ("aud", json!("another"), Reason::Audience),
-        ("aud", json!([]), Reason::Audience),
-        ("aud", Value::Null, Reason::Audience),
-        ("exp", json!(NOW), Reason::Expired),
-        ("exp", Value::Null, Reason::Claims),
-        ("exp", json!("never"), Reason::Claims),
-        ("nbf", json!(NOW + 61), Reason::Claims),
-        ("iat", json!(NOW + 3600), Reason::Claims),
-        ("workspace_id", Value::Null, Reason::Claims),
-        ("workspace_id", json!("*"), Reason::Claims),
-        ("sub", json!("a\nb"), Reason::Claims),
+        ("iss", json!("https://id.example"), RejectReason::Issuer),
+        ("iss", Value::Null, RejectReason::Issuer),
+        ("aud", json!("another"), RejectReason::Audience),
+        ("aud", json!([]), RejectReason::Audience),
+        ("aud", Value::Null, RejectReason::Audience),
+        ("exp", json!(NOW), RejectReason::Expired),
+        ("exp", Value::Null, RejectReason::Claims),
+        ("exp", json!("never"), RejectReason::Claims),
+        ("nbf", json!(NOW + 61), RejectReason::Claims),
+        ("iat", json!(NOW + 3600), RejectReason::Claims),
+        ("workspace_id", Value::Null, RejectReason::Claims),
+        ("workspace_id", json!("*"), RejectReason::Claims),
+        ("sub", json!("a\nb"), RejectReason::Claims),
     ] {
         let token = signer.sign(&claims_but(name, value.clone()));
         assert_eq!(reason(&provider, &token).await, Err(Some(why)), "{name} {value}");
@@ -107,74 +107,86 @@ async fn no_token_chooses_how_it_is_verified() {
         (
             "none",
             format!("{}.{}.", encode(header("none", "r").to_string()), encode(said.to_string())),
-            Reason::Signature,
+            RejectReason::Signature,
         ),
         (
             "none in capitals",
             format!("{}.{}.", encode(header("NONE", "e").to_string()), encode(said.to_string())),
-            Reason::Signature,
+            RejectReason::Signature,
         ),
-        ("no signature", format!("{signed}."), Reason::Signature),
-        ("the public key as a secret", hmac(&rsa.public(), "r"), Reason::Signature),
+        ("no signature", format!("{signed}."), RejectReason::Signature),
+        ("the public key as a secret", hmac(&rsa.public(), "r"), RejectReason::Signature),
         (
             "the published text as a secret",
             hmac(rsa.published().to_string().as_bytes(), "r"),
-            Reason::Signature,
+            RejectReason::Signature,
         ),
-        ("the point as a secret", hmac(&p256.public(), "e"), Reason::Signature),
+        ("the point as a secret", hmac(&p256.public(), "e"), RejectReason::Signature),
         (
             "the other key's algorithm",
             p256.sign_as(&header("RS256", "e"), &said),
-            Reason::Signature,
+            RejectReason::Signature,
         ),
-        ("the other key's name", p256.sign_as(&header("ES256", "r"), &said), Reason::Signature),
-        ("a stronger algorithm", rsa.sign_as(&header("RS512", "r"), &said), Reason::Signature),
-        ("padding of another kind", rsa.sign_as(&header("PS256", "r"), &said), Reason::Signature),
-        ("a stranger with a known name", stranger.sign(&said), Reason::Signature),
+        (
+            "the other key's name",
+            p256.sign_as(&header("ES256", "r"), &said),
+            RejectReason::Signature,
+        ),
+        (
+            "a stronger algorithm",
+            rsa.sign_as(&header("RS512", "r"), &said),
+            RejectReason::Signature,
+        ),
+        (
+            "padding of another kind",
+            rsa.sign_as(&header("PS256", "r"), &said),
+            RejectReason::Signature,
+        ),
+        ("a stranger with a known name", stranger.sign(&said), RejectReason::Signature),
         (
             "no name among several",
             p256.sign_as(&json!({ "alg": "ES256" }), &said),
-            Reason::Signature,
+            RejectReason::Signature,
         ),
-        ("a key in the token", stranger.sign_as(&with("jwk", jwk), &said), Reason::Malformed),
+        ("a key in the token", stranger.sign_as(&with("jwk", jwk), &said), RejectReason::Malformed),
         (
             "a place of keys in the token",
             stranger.sign_as(&with("jku", json!("http://127.0.0.1:1/")), &said),
-            Reason::Malformed,
+            RejectReason::Malformed,
         ),
         (
             "a certificate in the token",
             stranger.sign_as(&with("x5c", json!(["x"])), &said),
-            Reason::Malformed,
+            RejectReason::Malformed,
         ),
         (
             "something that must be understood",
             p256.sign_as(&with("crit", json!(["exp"])), &said),
-            Reason::Malformed,
+            RejectReason::Malformed,
         ),
         (
             "another kind of token",
             p256.sign_as(&with("typ", json!("secevent+jwt")), &said),
-            Reason::Malformed,
+            RejectReason::Malformed,
         ),
-        ("a signature of another form", p256.sign_with_asn1(&said), Reason::Signature),
+        ("a signature of another form", p256.sign_with_asn1(&said), RejectReason::Signature),
         (
             "a changed payload",
             good.replace(
                 &encode(said.to_string()),
                 &encode(claims_but("scope", json!("admin")).to_string()),
             ),
-            Reason::Signature,
+            RejectReason::Signature,
         ),
-        ("no token", "nonsense".to_owned(), Reason::Malformed),
-        ("five parts", format!("{good}.a.b"), Reason::Malformed),
-        ("too long", format!("{good}{}", "A".repeat(9000)), Reason::Malformed),
+        ("no token", "nonsense".to_owned(), RejectReason::Malformed),
+        ("five parts", format!("{good}.a.b"), RejectReason::Malformed),
+        ("too long", format!("{good}{}", "A".repeat(9000)), RejectReason::Malformed),
         (
             "a name that nobody has",
             p256.sign_as(&header("ES256", "../e"), &said),
-            Reason::Signature,
+            RejectReason::Signature,
         ),
-        ("an empty name", p256.sign_as(&header("ES256", ""), &said), Reason::Signature),
+        ("an empty name", p256.sign_as(&header("ES256", ""), &said), RejectReason::Signature),
     ] {
         assert_eq!(reason(&provider, &token).await, Err(Some(why)), "{name}");
     }

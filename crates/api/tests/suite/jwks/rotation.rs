@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use carrel_api::auth::jwks::{MAX_STALE, REFRESH, UNKNOWN_KEY_PAUSE};
-use carrel_api::auth::{AuthError, Reason};
+use carrel_api::auth::{AuthError, RejectReason};
 use pretty_assertions::assert_eq;
 use serde_json::json;
 
@@ -23,7 +23,7 @@ async fn a_new_key_is_found_by_its_first_token_and_strangers_do_not_make_us_ask_
     let asked = server.asked();
     for _ in 0..50 {
         let stranger = Signer::p256("stranger").sign(&claims());
-        assert_eq!(reason(&provider, &stranger).await, Err(Some(Reason::Signature)));
+        assert_eq!(reason(&provider, &stranger).await, Err(Some(RejectReason::Signature)));
     }
     assert_eq!(server.asked(), asked);
     pass(UNKNOWN_KEY_PAUSE).await;
@@ -44,7 +44,7 @@ async fn a_key_that_is_withdrawn_is_not_believed_after_the_next_look() {
     until(|| server.asked() > 1).await;
     // The answer is on its way.
     tokio::time::sleep(Duration::from_millis(50)).await;
-    assert_eq!(reason(&provider, &token).await, Err(Some(Reason::Signature)));
+    assert_eq!(reason(&provider, &token).await, Err(Some(RejectReason::Signature)));
     assert!(provider.verify(&new.sign(&claims()), now()).await.is_ok());
 }
 
@@ -126,5 +126,5 @@ async fn a_provider_that_hangs_holds_nobody_up_for_long() {
     // Those with a known key do not wait.
     assert!(provider.verify(&signer.sign(&claims()), now()).await.is_ok());
     pass(Duration::from_secs(5)).await;
-    assert_eq!(waiting.await.unwrap(), Err(Some(Reason::Signature)));
+    assert_eq!(waiting.await.unwrap(), Err(Some(RejectReason::Signature)));
 }

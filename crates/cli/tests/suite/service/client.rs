@@ -1,7 +1,8 @@
 //! The client crate with a real server: every shape that it reads is one that the server writes.
 
 use carrel_client::{
-    ClientError, Credentials, Exec, Git, NewWorkspace, Search, WorkspaceClient, agent_answer,
+    ClientError, Credentials, ExecRequest, GitRequest, NewWorkspace, SearchQuery, WorkspaceClient,
+    agent_reply,
 };
 use carrel_domain::{ByteSize, Code, Coded as _, Secret, WorkspaceId};
 use pretty_assertions::assert_eq;
@@ -26,8 +27,10 @@ fn workspaces_files_commands_and_tools_are_read_with_their_types() {
     let client = typed(&service.operator());
     wait(async {
         let asked = NewWorkspace { name: "mine".to_owned(), ..NewWorkspace::default() };
-        let made = client.clone().repeatable("make").create_workspace(&asked).await.unwrap();
-        let again = client.clone().repeatable("make").create_workspace(&asked).await.unwrap();
+        let made =
+            client.clone().with_idempotency_key("make").create_workspace(&asked).await.unwrap();
+        let again =
+            client.clone().with_idempotency_key("make").create_workspace(&asked).await.unwrap();
         assert_eq!(made, again);
         let id = made.id;
         let listed = client.workspaces(None).await.unwrap();
@@ -42,13 +45,13 @@ fn workspaces_files_commands_and_tools_are_read_with_their_types() {
         assert_eq!(&raw[..], b"one\ntwo\n");
         let files = client.list_files(id, "a b").await.unwrap();
         assert_eq!(files.entries[0].path, path);
-        let search = Search { pattern: "t.o".to_owned(), ..Search::default() };
+        let search = SearchQuery { pattern: "t.o".to_owned(), ..SearchQuery::default() };
         assert_eq!(client.search_files(id, &search).await.unwrap().matches[0].line, 2);
 
-        let exec = Exec { command: "echo hi; exit 3".to_owned(), ..Exec::default() };
+        let exec = ExecRequest { command: "echo hi; exit 3".to_owned(), ..ExecRequest::default() };
         let done = client.exec(id, &exec).await.unwrap();
         assert_eq!((done.exit_code, done.stdout.as_str(), done.success), (3, "hi\n", false));
-        let git = Git { operation: "status".to_owned(), ..Git::default() };
+        let git = GitRequest { operation: "status".to_owned(), ..GitRequest::default() };
         let outside = client.git(id, &git).await;
         assert!(outside.is_err() || !outside.unwrap().success, "there is no repository");
         assert!(client.tools().await.unwrap()["tools"].as_array().unwrap().len() > 5);
@@ -59,9 +62,9 @@ fn workspaces_files_commands_and_tools_are_read_with_their_types() {
         client.remove_workspace(id).await.unwrap();
         let error = client.workspace(id).await.unwrap_err();
         assert_eq!(error.code(), Code::WorkspaceNotFound);
-        let ClientError::Refused(refusal) = &error else { panic!("{error:?}") };
+        let ClientError::Api(refusal) = &error else { panic!("{error:?}") };
         assert_eq!(refusal.status, 404);
-        let told = agent_answer("read_file", Err(error));
+        let told = agent_reply("read_file", Err(error));
         assert_eq!((&told["success"], &told["status_code"]), (&json!(false), &json!(404)));
         let foreign = client.workspace(WorkspaceId::generate()).await.unwrap_err();
         assert_eq!(foreign.code(), Code::WorkspaceNotFound);

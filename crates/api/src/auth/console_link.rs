@@ -1,0 +1,127 @@
+//! The link to the browser page that a server prints when it starts.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use carrel_domain::{Secret, Timestamp};
+
+use super::authority::Grant;
+use super::caller::{Caller, Coverage};
+use super::fingerprint::Fingerprint;
+use super::random::{hex, random};
+use super::scope::Scopes;
+use super::session_cookie::SESSION_LIFETIME;
+
+/// How long the link is good.
+pub const LINK_LIFETIME: Duration = Duration::from_mins(10);
+
+/// What the log calls whoever followed the link.
+const SUBJECT: &str = "console";
+
+/// A token that opens everything, once.
+#[derive(Debug)]
+pub struct ConsoleLink {
+    waiting: Mutex<Option<Waiting>>,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    token: Fingerprint,
+    expires_at: Timestamp,
+}
+
+impl ConsoleLink {
+    /// Makes a token of 128 random bits, to be printed and not kept.
+    pub fn new(now: Timestamp) -> (Self, Secret) {
+        let token = hex(&random::<16>());
+        let waiting = Waiting {
+            token: Fingerprint::of(token.as_bytes()),
+            expires_at: now.after(LINK_LIFETIME),
+        };
+        (Self { waiting: Mutex::new(Some(waiting)) }, Secret::new(token))
+    }
+
+    /// Returns a caller who may do everything everywhere, for the right token, in time, once.
+    ///
+    /// A wrong token leaves the link as it is: whoever guesses cannot take it from the operator.
+    pub fn redeem(&self, token: &str, now: Timestamp) -> Option<Caller> {
+        let mut slot = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        slot.take_if(|waiting| now >= waiting.expires_at);
+        slot.take_if(|waiting| waiting.token.matches(token.as_bytes()))?;
+        Some(Caller {
+            subject: Some(SUBJECT.to_owned()),
+            coverage: Coverage::All,
+            scopes: Scopes::ALL,
+            expires_at: now.after(SESSION_LIFETIME),
+        })
+    }
+}
+
+impl Grant {
+    /// Returns the grant for the session cookie of whoever followed the link.
+    pub fn session(caller: &Caller) -> Self {
+        Self {
+            subject: caller.subject.clone(),
+            scopes: caller.scopes,
+            ..Self::new(caller.coverage.clone(), SESSION_LIFETIME)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pretty_assertions::assert_eq;
+
+    const START: i64 = 1_700_000_000_000;
+
+    fn at(seconds: u64) -> Timestamp {
+        Timestamp::from_millis(START).after(Duration::from_secs(seconds))
+    }
+
+    #[test]
+    fn a_link_opens_everything_once() {
+        let (link, token) = ConsoleLink::new(at(0));
+        assert_eq!(token.expose().len(), 32);
+        let caller = link.redeem(token.expose(), at(599)).unwrap();
+        assert_eq!((caller.coverage, caller.scopes), (Coverage::All, Scopes::ALL));
+        assert_eq!(caller.expires_at, at(599 + 12 * 3600));
+        assert_eq!(link.redeem(token.expose(), at(599)), None);
+    }
+
+    #[test]
+    fn a_link_ends_after_ten_minutes_for_good() {
+        let (link, token) = ConsoleLink::new(at(0));
+        assert_eq!(link.redeem(token.expose(), at(600)), None);
+        assert_eq!(link.redeem(token.expose(), at(1)), None, "a clock that goes back");
+    }
+
+    #[test]
+    fn guessing_neither_opens_nor_ends_a_link() {
+        let (link, token) = ConsoleLink::new(at(0));
+        let (_, other) = ConsoleLink::new(at(0));
+        for guess in ["", "0", other.expose(), &token.expose()[1..], &token.expose().to_uppercase()]
+        {
+            if guess != token.expose() {
+                assert_eq!(link.redeem(guess, at(1)), None, "{guess}");
+            }
+        }
+        assert!(link.redeem(token.expose(), at(1)).is_some());
+        assert!(!format!("{link:?}").contains(token.expose()));
+    }
+
+    #[test]
+    fn of_many_who_follow_a_link_at_once_one_gets_in() {
+        let (link, token) = ConsoleLink::new(at(0));
+        let barrier = std::sync::Barrier::new(8);
+        let follow = || {
+            barrier.wait();
+            link.redeem(token.expose(), at(1)).is_some()
+        };
+        let admitted = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..8).map(|_| scope.spawn(follow)).collect();
+            threads.into_iter().map(|thread| usize::from(thread.join().unwrap())).sum::<usize>()
+        });
+        assert_eq!(admitted, 1);
+    }
+}

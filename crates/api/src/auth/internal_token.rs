@@ -1,0 +1,73 @@
+//! The token that servers and workers of one installation share.
+
+use carrel_domain::Secret;
+
+use super::error::{AuthError, RejectReason};
+use super::fingerprint::Fingerprint;
+
+/// The header that carries it.
+pub const INTERNAL_TOKEN_HEADER: &str = "x-internal-token";
+
+/// The token of a worker's own API. An empty one matches nothing, so that a variable that was set
+/// to nothing opens no door.
+#[derive(Clone, Debug)]
+pub struct InternalToken(Option<Fingerprint>);
+
+impl InternalToken {
+    /// Takes the token that callers have to send.
+    pub fn new(token: &Secret) -> Self {
+        let text = token.expose().as_bytes();
+        Self((!text.is_empty()).then(|| Fingerprint::of(text)))
+    }
+
+    /// Lets a request through whose one [`INTERNAL_TOKEN_HEADER`] holds the token.
+    pub fn check<'a, H>(&self, values: impl IntoIterator<Item = &'a H>) -> Result<(), AuthError>
+    where
+        H: AsRef<[u8]> + ?Sized + 'a,
+    {
+        let mut values = values.into_iter();
+        let reason = match (values.next(), values.next()) {
+            (None, _) => RejectReason::Missing,
+            (Some(_), Some(_)) => RejectReason::Malformed,
+            (Some(value), None) if self.matches(value.as_ref()) => return Ok(()),
+            (Some(_), None) => RejectReason::Signature,
+        };
+        Err(AuthError::unauthenticated(reason))
+    }
+
+    fn matches(&self, value: &[u8]) -> bool {
+        self.0.as_ref().is_some_and(|token| token.matches(value))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(token: &str, values: &[&str]) -> Option<RejectReason> {
+        let answer = InternalToken::new(&Secret::new(token)).check(values.iter().copied());
+        answer.err().and_then(|error| error.reason())
+    }
+
+    #[test]
+    fn one_header_with_the_whole_token_is_let_through() {
+        assert_eq!(check("t0ken", &["t0ken"]), None);
+        for (values, reason) in [
+            (&[][..], RejectReason::Missing),
+            (&["t0ken", "t0ken"], RejectReason::Malformed),
+            (&["t0ke"], RejectReason::Signature),
+            (&["T0KEN"], RejectReason::Signature),
+            (&["t0ken "], RejectReason::Signature),
+            (&[""], RejectReason::Signature),
+        ] {
+            assert_eq!(check("t0ken", values), Some(reason), "{values:?}");
+        }
+    }
+
+    #[test]
+    fn an_empty_token_matches_nothing() {
+        assert_eq!(check("", &[""]), Some(RejectReason::Signature));
+        assert_eq!(check("", &["x"]), Some(RejectReason::Signature));
+        assert_eq!(check("", &[]), Some(RejectReason::Missing));
+    }
+}

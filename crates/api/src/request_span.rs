@@ -1,0 +1,59 @@
+//! The span of a request. Like what an auditor is told, it has the route and not what the caller wrote into it.
+
+use axum::extract::{MatchedPath, Request};
+use axum::http::HeaderMap;
+use axum::middleware::Next;
+use axum::response::Response;
+use carrel_traces::TraceParent;
+use tracing::field::Empty;
+use tracing::{Instrument as _, Span};
+
+use crate::audit::method_name;
+
+/// The header that names the span which a request is a part of.
+pub(crate) const TRACE_PARENT: &str = "traceparent";
+
+/// Puts a span around a request. Whoever serves it elsewhere finds the span with_errors its extensions.
+pub(crate) async fn span_request(mut request: Request, next: Next) -> Response {
+    let span = begin(&request);
+    if let Some(here) = span.in_scope(carrel_traces::here) {
+        request.extensions_mut().insert(here);
+    }
+    let response = next.run(request).instrument(span.clone()).await;
+    let status = response.status();
+    span.record("http.response.status_code", status.as_u16());
+    if status.is_server_error() {
+        span.record("otel.status_code", "ERROR");
+        span.record("error.type", status.as_str());
+    }
+    response
+}
+
+fn begin(request: &Request) -> Span {
+    let route = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str);
+    let method = method_name(request.method());
+    // What OpenTelemetry calls a method that is none of the known, and such a span.
+    let (method, verb) = if method == "OTHER" { ("_OTHER", "HTTP") } else { (method, method) };
+    carrel_traces::span!(
+        parent(request.headers()),
+        "request",
+        otel.name = %route.map_or_else(|| verb.to_owned(), |route| format!("{verb} {route}")),
+        otel.kind = "server",
+        otel.status_code = Empty,
+        http.request.method = method,
+        http.route = route,
+        http.response.status_code = Empty,
+        url.scheme = "http",
+        carrel.request.id = Empty,
+        carrel.workspace.id = Empty,
+        carrel.task.id = Empty,
+        "error.type" = Empty,
+    )
+}
+
+/// Returns the span that a caller names. One that makes no sense is none.
+fn parent(headers: &HeaderMap) -> Option<TraceParent> {
+    let mut named = headers.get_all(TRACE_PARENT).iter();
+    let (first, None) = (named.next()?, named.next()) else { return None };
+    first.to_str().ok()?.trim().parse().ok()
+}

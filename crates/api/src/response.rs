@@ -1,0 +1,180 @@
+//! What is answered: a value, or the one error envelope.
+
+use axum::body::Body;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use carrel_domain::{Code, Coded, ErrorEnvelope};
+use carrel_service::credentials::CredentialError;
+use carrel_service::{InvalidRequest, ServiceError};
+use carrel_store::StoreError;
+use carrel_tools::{Failure, ToolResponse};
+use serde::Serialize;
+use serde_json::{Value, json};
+use tracing::error;
+
+use crate::auth::{AuthError, RetryAfter};
+
+/// How long a client waits that was turned away for lack of room, if nothing is known, in seconds.
+const RETRY_SECONDS: u64 = 1;
+
+/// An error on its way to a client.
+#[derive(Debug)]
+pub(crate) struct ErrorResponse {
+    code: Code,
+    envelope: Value,
+    retry_after: Option<u64>,
+}
+
+/// Tells whether a failure is the server's, and nobody else has told of it yet. A full workspace, or
+/// something that the operator has not set up, is none.
+fn is_our_failure(code: Code) -> bool {
+    let reported = [Code::StoreUnavailable, Code::QuotaExceeded, Code::NotConfigured];
+    code.status() >= 500 && !reported.contains(&code)
+}
+
+/// What a route answers.
+pub(crate) type RouteResult = Result<Response, ErrorResponse>;
+
+impl ErrorResponse {
+    pub(crate) fn new(code: Code, message: impl Into<String>, detail: Value) -> Self {
+        let retry_after = match code.status() {
+            429 | 503 => Some(RETRY_SECONDS),
+            _ => None,
+        };
+        Self { code, envelope: json!(ErrorEnvelope::new(code, message, detail)), retry_after }
+    }
+
+    pub(crate) fn of(error: &(impl Coded + ?Sized)) -> Self {
+        let code = error.code();
+        if is_our_failure(code) {
+            error!(error = %carrel_domain::message_of(error), "a request failed");
+        }
+        if code == Code::Internal {
+            // What went wrong inside is for the log.
+            return Self::new(code, "the server could not do this", json!({}));
+        }
+        Self::new(code, carrel_domain::message_of(error), error.detail())
+    }
+
+    /// Says that a field is not what it should be.
+    pub(crate) fn field(field: &str, rule: &str) -> Self {
+        Self::of(&ServiceError::Invalid(InvalidRequest::new(field, rule)))
+    }
+
+    /// Returns the failure of a tool.
+    pub(crate) fn of_tool(answer: &ToolResponse) -> Self {
+        let name = answer.structured["error"]["code"].as_str().unwrap_or_default();
+        let code = Code::ALL.iter().copied().find(|code| code.name() == name);
+        let retry_after = (code == Some(Code::TooManyJobs)).then_some(RETRY_SECONDS);
+        let code = code.unwrap_or(Code::Internal);
+        Self { code, envelope: answer.structured.clone(), retry_after }
+    }
+
+    /// Says when to ask again.
+    pub(crate) fn after(mut self, seconds: u64) -> Self {
+        self.retry_after = Some(seconds);
+        self
+    }
+
+    /// Returns the failure that another server answered with.
+    pub(crate) fn passed_on(envelope: Value) -> Self {
+        let name = envelope["error"]["code"].as_str().unwrap_or_default();
+        match Code::named(name) {
+            Some(code) => Self { code, envelope, retry_after: None },
+            None => Self::new(Code::WorkerUnreachable, "a worker answers strangely", json!({})),
+        }
+    }
+
+    /// Returns the body.
+    pub(crate) fn body(&self) -> &Value {
+        &self.envelope
+    }
+
+    pub(crate) fn status(&self) -> StatusCode {
+        StatusCode::from_u16(self.code.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
+    }
+}
+
+impl IntoResponse for ErrorResponse {
+    fn into_response(self) -> Response {
+        let mut response = json_response(self.status(), &self.envelope);
+        let headers = response.headers_mut();
+        if let Some(seconds) = self.retry_after {
+            headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        if self.code == Code::Unauthenticated {
+            headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        response
+    }
+}
+
+impl From<ServiceError> for ErrorResponse {
+    fn from(error: ServiceError) -> Self {
+        Self::of(&error)
+    }
+}
+
+impl From<StoreError> for ErrorResponse {
+    fn from(error: StoreError) -> Self {
+        Self::of(&error)
+    }
+}
+
+impl From<CredentialError> for ErrorResponse {
+    fn from(error: CredentialError) -> Self {
+        Self::of(&error)
+    }
+}
+
+impl From<Failure> for ErrorResponse {
+    fn from(failure: Failure) -> Self {
+        Self::new(failure.code, failure.message, failure.detail)
+    }
+}
+
+impl From<AuthError> for ErrorResponse {
+    fn from(error: AuthError) -> Self {
+        Self::of(&error)
+    }
+}
+
+impl From<RetryAfter> for ErrorResponse {
+    fn from(wait: RetryAfter) -> Self {
+        let message = "the rate limit of the workspace is used up";
+        let mut failed = Self::new(Code::Overloaded, message, json!({}));
+        failed.retry_after = Some(wait.seconds());
+        failed
+    }
+}
+
+/// Answers with a value.
+pub(crate) fn json_response(status: StatusCode, value: &impl Serialize) -> Response {
+    match serde_json::to_vec(value) {
+        Ok(bytes) => bytes_response(status, "application/json", bytes),
+        Err(error) => {
+            error!(%error, "could not encode an answer");
+            bytes_response(StatusCode::INTERNAL_SERVER_ERROR, "application/json", Vec::new())
+        }
+    }
+}
+
+/// Answers with a value and the usual status.
+pub(crate) fn ok(value: &impl Serialize) -> Response {
+    json_response(StatusCode::OK, value)
+}
+
+/// Answers with bytes.
+pub(crate) fn bytes_response(
+    status: StatusCode,
+    kind: &'static str,
+    bytes: impl Into<Body>,
+) -> Response {
+    let mut response = Response::new(bytes.into());
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    response
+}

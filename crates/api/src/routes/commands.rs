@@ -1,0 +1,267 @@
+//! `/exec` and `/git` of a workspace.
+
+mod replies;
+mod schema;
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use carrel_domain::{Code, Network, WorkspaceId, json_integer};
+use carrel_tools::{CallOptions, CommandSettings, Interface, Session, ToolResponse};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use tokio_util::sync::CancellationToken;
+
+use crate::auth::{Caller, Scope};
+use crate::extract::{Authenticated, Json, PathId};
+use crate::idempotency::{IdempotentRequest, KeyScope, WorkResult};
+use crate::limits::{EXEC_SECONDS, MAX_COMMAND_CHARS};
+use crate::openapi::{COMMANDS, FILES, Header, RELATIVE_PATH, Route, STORE, WORKSPACES};
+use crate::response::{ErrorResponse, RouteResult};
+use crate::routes::tasks::check_network;
+use crate::state::Api;
+
+use self::replies::{CommandReply, GitReply};
+use self::schema::{COMMAND_LINE, GitArguments, operation_schema};
+
+/// Every route of this module.
+pub(super) fn routes() -> Vec<Route> {
+    let routes = vec![
+        Route::post("/api/workspaces/{workspace_id}/exec", exec)
+            .name("run_command", "Run a command")
+            .description(
+                "Runs a command line and returns what it printed. Only commands of the allow-list pass. \
+                 A command that fails is an answer, not an error. A network other than `none` also \
+                 needs the scope `net`.",
+            )
+            .scope(Scope::Exec)
+            .header(Header::IdempotencyKey)
+            .body::<ExecBody>()
+            .json::<CommandReply>(200, "The command is over."),
+        Route::post("/api/workspaces/{workspace_id}/git", git)
+            .name("run_git", "Run git")
+            .description(
+                "Runs one operation of git. Each argument is checked against what the operation takes; \
+                 no program that the repository configures is run.",
+            )
+            .scope(Scope::Exec)
+            .header(Header::IdempotencyKey)
+            .body::<GitBody>()
+            .json::<GitReply>(200, "Git is done."),
+    ];
+    let with_errors =
+        |route: Route| route.errors(STORE).errors(WORKSPACES).errors(FILES).errors(COMMANDS);
+    routes.into_iter().map(with_errors).collect()
+}
+
+/// A tool that a route calls.
+pub(super) struct ToolCall<'a> {
+    pub(super) caller: &'a Caller,
+    pub(super) workspace: WorkspaceId,
+    pub(super) scope: Scope,
+    pub(super) tool: &'a str,
+    pub(super) arguments: Map<String, Value>,
+    pub(super) network: Option<Network>,
+}
+
+impl ToolCall<'_> {
+    /// Calls the tool, and returns what programs are told. A client that goes away ends it.
+    pub(super) async fn call(self, api: &Api) -> Result<Value, ErrorResponse> {
+        let cancel = CancellationToken::new();
+        let _gone = cancel.clone().drop_guard();
+        let session =
+            Session::new(self.caller.subject.clone().unwrap_or_else(|| "rest".to_owned()));
+        let options = CallOptions { cancel, ..CallOptions::new(Interface::Rest) };
+        let answer = self.answer(api, session, options).await?;
+        if answer.is_error {
+            return Err(ErrorResponse::of_tool(&answer));
+        }
+        let text = answer.text();
+        Ok(answer.data.unwrap_or_else(|| json!({ "content": text, "facts": answer.structured })))
+    }
+
+    /// Calls the tool. It takes a place, and needs room in the workspace if it may fill it.
+    pub(super) async fn answer(
+        self,
+        api: &Api,
+        session: Arc<Session>,
+        mut options: CallOptions,
+    ) -> Result<ToolResponse, ErrorResponse> {
+        let space = api.open_workspace(self.caller, self.scope, self.workspace).await?;
+        let writes = self.scope != Scope::Read;
+        let place = if writes { api.work_permit().await? } else { api.read_permit().await? };
+        // A full workspace is emptied with it.
+        if writes && self.tool != "Delete" {
+            api.inner.spaces.check_quota(&space).await?;
+        }
+        options.command_settings =
+            CommandSettings { network: self.network, ..CommandSettings::default() };
+        let (tool, arguments) = (self.tool.to_owned(), self.arguments);
+        // A request that is dropped drops no command: whoever waits for it has to end it, and its
+        // place is free when it is over.
+        let calling = tokio::spawn(async move {
+            let answer = space.call(&session, &tool, arguments, options).await;
+            if writes {
+                space.expect_changes();
+            }
+            drop(place);
+            answer
+        });
+        calling.await.map_err(|_| {
+            ErrorResponse::new(Code::Internal, "the server could not do this", json!({}))
+        })
+    }
+}
+
+/// Makes arguments of what is not null.
+pub(super) fn arguments(value: Value) -> Map<String, Value> {
+    match value {
+        Value::Object(mut fields) => {
+            fields.retain(|_, value| !value.is_null());
+            fields
+        }
+        _ => Map::new(),
+    }
+}
+
+/// A command that is to run.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ExecBody {
+    /// The command line.
+    #[schemars(length(min = 1, max = MAX_COMMAND_CHARS), regex(pattern = COMMAND_LINE))]
+    command: String,
+    /// Where it starts, relative to the workspace.
+    #[schemars(regex(pattern = RELATIVE_PATH))]
+    cwd: Option<String>,
+    /// Seconds until it is ended.
+    #[serde(default, deserialize_with = "json_integer::optional")]
+    #[schemars(range(min = 1, max = EXEC_SECONDS.1), extend("default" = EXEC_SECONDS.0))]
+    timeout: Option<u64>,
+    /// What it can reach; the workspace's usual if none.
+    network: Option<Network>,
+}
+
+pub(super) async fn exec(
+    State(api): State<Api>,
+    Authenticated(caller): Authenticated,
+    PathId(workspace): PathId<WorkspaceId>,
+    headers: HeaderMap,
+    Json(asked, body): Json<ExecBody>,
+) -> RouteResult {
+    caller.check(Scope::Exec, workspace)?;
+    let length = asked.command.chars().count();
+    if asked.command.trim().is_empty() || length > MAX_COMMAND_CHARS {
+        return Err(ErrorResponse::field(
+            "command",
+            &format!("is 1 to {MAX_COMMAND_CHARS} characters"),
+        ));
+    }
+    let (usual, longest) = EXEC_SECONDS;
+    let timeout = asked.timeout.unwrap_or(usual);
+    if !(1..=longest).contains(&timeout) {
+        return Err(ErrorResponse::field(
+            "timeout",
+            &format!("is a number of seconds from 1 to {longest}"),
+        ));
+    }
+    check_relative("cwd", asked.cwd.as_deref())?;
+    check_network(&caller, asked.network)?;
+    let request = IdempotentRequest {
+        api: &api,
+        scope: KeyScope::Workspace(workspace),
+        route: "exec",
+        headers: &headers,
+        body: &body,
+    };
+    let work = async {
+        let arguments =
+            arguments(json!({ "command": asked.command, "cwd": asked.cwd, "timeout": timeout }));
+        let asking = ToolCall {
+            caller: &caller,
+            workspace,
+            scope: Scope::Exec,
+            tool: "workspace_exec",
+            arguments,
+            network: asked.network,
+        };
+        WorkResult::Ok((StatusCode::OK, asking.call(&api).await?))
+    };
+    request.run_once(work).await
+}
+
+/// Refuses an absolute path: over this door all are relative to the workspace.
+pub(super) fn check_relative(field: &str, path: Option<&str>) -> Result<(), ErrorResponse> {
+    match path {
+        Some(path) if path.starts_with('/') => {
+            let message =
+                format!("{field} is absolute: {path}; paths are relative to the workspace");
+            let code = Code::SandboxViolation;
+            Err(ErrorResponse::new(code, message, json!({ "path": path })))
+        }
+        Some(path) if path.contains('\0') => {
+            let code = Code::InvalidPath;
+            Err(ErrorResponse::new(code, format!("{field} holds a NUL byte"), json!({})))
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// What git is to do.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(extend("anyOf" = [
+    { "properties": { "args": { "type": "null" } } },
+    { "properties": { "branch": { "type": "null" } } },
+]))]
+pub(super) struct GitBody {
+    /// The operation.
+    #[schemars(schema_with = "operation_schema")]
+    operation: String,
+    /// Its arguments: one text, which is split as a shell would without expanding anything, or words.
+    #[schemars(with = "Option<GitArguments>")]
+    args: Option<Value>,
+    /// Where, relative to the workspace.
+    #[schemars(regex(pattern = RELATIVE_PATH))]
+    cwd: Option<String>,
+    /// The same as the only word of `args`.
+    branch: Option<String>,
+}
+
+pub(super) async fn git(
+    State(api): State<Api>,
+    Authenticated(caller): Authenticated,
+    PathId(workspace): PathId<WorkspaceId>,
+    headers: HeaderMap,
+    Json(asked, body): Json<GitBody>,
+) -> RouteResult {
+    caller.check(Scope::Exec, workspace)?;
+    check_relative("cwd", asked.cwd.as_deref())?;
+    if asked.branch.is_some() && asked.args.is_some() {
+        return Err(ErrorResponse::field("branch", "is a word of `args` when there are any"));
+    }
+    let args = asked.args.or_else(|| asked.branch.map(|branch| json!([branch])));
+    let request = IdempotentRequest {
+        api: &api,
+        scope: KeyScope::Workspace(workspace),
+        route: "git",
+        headers: &headers,
+        body: &body,
+    };
+    let work = async {
+        let arguments =
+            arguments(json!({ "operation": asked.operation, "args": args, "cwd": asked.cwd }));
+        let asking = ToolCall {
+            caller: &caller,
+            workspace,
+            scope: Scope::Exec,
+            tool: "workspace_git",
+            arguments,
+            network: None,
+        };
+        WorkResult::Ok((StatusCode::OK, asking.call(&api).await?))
+    };
+    request.run_once(work).await
+}

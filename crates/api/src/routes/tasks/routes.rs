@@ -1,0 +1,99 @@
+//! The routes of tasks.
+
+use carrel_domain::Code;
+use carrel_service::TaskRequest;
+use serde_json::json;
+
+use super::replies::{Accepted, CancelReply, TaskDetail, TaskEvent, TaskList, TicketReply};
+use super::{EventParams, ListParams, cancel, events, list, show, submit, ticket};
+use crate::auth::Scope;
+use crate::openapi::{Example, Header, Route, STORE};
+
+/// Every route of this module.
+pub(in crate::routes) fn routes() -> Vec<Route> {
+    vec![
+        Route::post("/api/tasks/submit", submit)
+            .name("submit_task", "Submit a task")
+            .description(
+                "Queues a task. When this answers, the task will run whatever happens to the server. \
+                 The workspace is that of the token, of `workspace_id` or of `X-Workspace-ID`. A \
+                 network other than `none` also needs the scope `net`.",
+            )
+            .scope(Scope::Exec)
+            .header(Header::Workspace)
+            .header(Header::IdempotencyKey)
+            .body::<TaskRequest>()
+            .example(Example {
+                name: "command",
+                summary: "Run a command",
+                value: json!({ "steps": [{ "action": "shell", "command": "echo hello; ls -la" }] }),
+            })
+            .example(Example {
+                name: "repository",
+                summary: "Bring a repository and test it",
+                value: json!({
+                    "steps": [
+                        { "action": "git_clone", "repo": "https://github.com/org/repo.git", "branch": "main" },
+                        { "action": "execute_command", "command": "pytest tests/", "cwd": "repos/repo", "timeout": 120 },
+                    ],
+                    "priority": "normal",
+                    "timeout_seconds": 300,
+                }),
+            })
+            .json::<Accepted>(200, "The task is queued.")
+            .link("show_task", "task_id")
+            .link("cancel_task", "task_id")
+            .link("follow_task", "task_id")
+            .link("open_task_events", "task_id")
+            .errors(STORE)
+            .errors(&[Code::WorkspaceNotFound, Code::Overloaded, Code::QueueUnavailable]),
+        Route::get("/api/tasks", list)
+            .name("list_tasks", "List tasks")
+            .description("Lists the tasks of a workspace, the latest first.")
+            .scope(Scope::Read)
+            .query::<ListParams>()
+            .header(Header::Workspace)
+            .json::<TaskList>(200, "A part of the list.")
+            .errors(STORE)
+            .errors(&[Code::WorkspaceNotFound, Code::Overloaded]),
+        Route::get("/api/tasks/{task_id}", show)
+            .name("show_task", "Show a task")
+            .description("Returns a task with its steps and, when it is over, what came out.")
+            .scope(Scope::Read)
+            .json::<TaskDetail>(200, "The task.")
+            .link("cancel_task", "id")
+            .link("follow_task", "id")
+            .errors(STORE)
+            .errors(&[Code::TaskNotFound]),
+        Route::post("/api/tasks/{task_id}/cancel", cancel)
+            .name("cancel_task", "Cancel a task")
+            .description("Ends a task that waits, or tells the worker of one that runs.")
+            .scope(Scope::Exec)
+            .json::<CancelReply>(200, "The task is over.")
+            .json::<CancelReply>(202, "The worker has been told and is not done yet.")
+            .errors(STORE)
+            .errors(&[Code::TaskNotFound, Code::TaskFinished]),
+        Route::get("/api/tasks/{task_id}/events", events)
+            .name("follow_task", "Follow a task")
+            .description(
+                "Streams the events of a task as server-sent events: `id` is the number of the event, \
+                 `event` is `status_changed`, `progress_update`, `log_line` or `error`, `data` is JSON. \
+                 The stream begins with the first event, or behind the one that was seen last, and ends \
+                 behind the last. A ticket stands for a token.",
+            )
+            .scope(Scope::Read)
+            .query::<EventParams>()
+            .header(Header::LastEvent)
+            .events::<TaskEvent>("The events.")
+            .no_content(204, "The task is over and its last event was seen.")
+            .errors(STORE)
+            .errors(&[Code::TaskNotFound, Code::Overloaded]),
+        Route::post("/api/tasks/{task_id}/events/ticket", ticket)
+            .name("open_task_events", "Get a ticket for events")
+            .description("Returns a ticket that opens the events of a task to a browser, for a short time.")
+            .scope(Scope::Read)
+            .json::<TicketReply>(200, "The ticket.")
+            .errors(STORE)
+            .errors(&[Code::TaskNotFound]),
+    ]
+}

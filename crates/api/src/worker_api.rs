@@ -1,0 +1,106 @@
+//! The API of a worker, for other servers of the same installation.
+
+use std::path::PathBuf;
+
+use axum::Router;
+use axum::middleware::from_fn;
+use axum::routing::get;
+use carrel_mcp::{ConnectionOptions, Connections, Mounted};
+use carrel_service::{BusHealth, Slots};
+use carrel_store::WorkerId;
+use serde::Serialize;
+use serde_json::Value;
+use std::sync::Arc;
+use tokio::net::TcpListener;
+use tokio::time::Instant;
+use tracing::warn;
+
+use crate::limits::{HEADER_READ_TIMEOUT, MAX_CONNECTIONS, SHUTDOWN_GRACE, WRITE_STALL};
+use crate::request_span::span_request;
+use crate::response::ok;
+use crate::routes::{mcp, mcp_route, table, unknown, wrong_method};
+use crate::state::Api;
+use crate::worker_proxy::forward::{MCP, internal_path};
+
+/// What a worker says about itself to anybody.
+#[derive(Clone, Debug)]
+pub struct WorkerHealth {
+    /// Its name.
+    pub worker: WorkerId,
+    /// The directory with its workspaces.
+    pub volume: PathBuf,
+    /// Its places for work.
+    pub slots: Slots,
+    /// What holds on its machine, as `carrel doctor` says it.
+    pub sandbox: Value,
+}
+
+#[derive(Serialize)]
+struct Shown<'a> {
+    status: &'static str,
+    worker_id: &'a str,
+    active_tasks: usize,
+    concurrency: usize,
+    volume_path: String,
+    store: &'static str,
+    queue: &'static str,
+    sandbox: &'a Value,
+}
+
+/// Serves a worker's API from a listener until it is told to stop.
+pub async fn serve_worker(listener: TcpListener, api: Api, health: WorkerHealth) {
+    let options = ConnectionOptions {
+        header_read_timeout: HEADER_READ_TIMEOUT,
+        write_stall: WRITE_STALL,
+        max_connections: MAX_CONNECTIONS,
+    };
+    let stop = api.inner.stop.clone();
+    let mcp = mcp(&api);
+    let connections = Connections::new(options, router(api, health, mcp.clone()));
+    tokio::select! {
+        () = connections.accept(&listener) => {}
+        () = mcp.run() => {}
+        () = stop.cancelled() => {}
+    }
+    drop(listener);
+    let deadline = Instant::now() + SHUTDOWN_GRACE;
+    let (closed, ()) = tokio::join!(connections.close(deadline), mcp.run());
+    if !closed {
+        warn!("stopped before every request had ended");
+    }
+}
+
+/// Returns the routes that need a directory, and `/health`.
+fn router(api: Api, health: WorkerHealth, mcp: Mounted) -> Router {
+    let health = Arc::new(health);
+    let shown = {
+        let api = api.clone();
+        move || show(api.clone(), Arc::clone(&health))
+    };
+    let routes = table().into_iter().map(crate::openapi::Route::into_handler);
+    let own = routes.filter_map(|(path, handler)| Some((internal_path(path)?, handler)));
+    own.fold(Router::new(), |router, (path, handler)| router.route(&path, handler))
+        .route("/health", get(shown))
+        .route(MCP, mcp_route(mcp))
+        .fallback(unknown)
+        .method_not_allowed_fallback(wrong_method)
+        .layer(from_fn(span_request))
+        .with_state(api)
+}
+
+async fn show(api: Api, health: Arc<WorkerHealth>) -> axum::response::Response {
+    let tasks = &api.inner.tasks;
+    let store = tasks.store().ping().await.is_ok();
+    let queue = tasks.bus().health() == BusHealth::Available;
+    let word = |well| if well { "ok" } else { "away" };
+    ok(&Shown {
+        status: if store && queue { "healthy" } else { "degraded" },
+        worker_id: &health.worker.0,
+        active_tasks: tasks.hub().running_here().len(),
+        concurrency: health.slots.total(),
+        volume_path: health.volume.display().to_string(),
+        store: word(store),
+        queue: word(queue),
+        sandbox: &health.sandbox,
+    })
+}
