@@ -4,13 +4,10 @@ use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use carrel_config::{Environment, Scope, Workflow};
 use carrel_domain::{ByteSize, Identifier, SystemClock};
-use carrel_workspace::{
-    Commands, Create, Created, Hooks, Options, Quota, Remove, Target, Workspaces,
-};
+use carrel_exec::LazySpawner;
+use carrel_workspace::{Create, Created, Hooks, Quota, Remove, RootOptions, Target, Workspaces};
 use tokio::runtime::Runtime;
-use tokio_util::sync::CancellationToken;
 
 use crate::Fault;
 use crate::pace::Pace;
@@ -31,7 +28,7 @@ impl Ground {
     pub(crate) fn prepare(scratch: &Path, pace: Pace) -> Result<Self, Fault> {
         let scratch = scratch.to_owned();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        let options = Options {
+        let options = RootOptions {
             root: scratch.join("root"),
             home: None,
             quota: QUOTA,
@@ -69,9 +66,5 @@ impl Ground {
 }
 
 fn no_hooks() -> Result<Hooks, Fault> {
-    let environment = Environment::from_pairs([("PATH", "/usr/bin:/bin")]);
-    let path = Path::new("WORKFLOW.md");
-    let workflow = Workflow::parse(b"", path, &environment, Scope::WorkspaceAndHooks)?;
-    let commands = Commands::new(std::env::current_exe()?);
-    Ok(Hooks::of(&workflow, &environment, commands, CancellationToken::new()))
+    Ok(Hooks::none(LazySpawner::new(std::env::current_exe()?)))
 }

@@ -1,4 +1,4 @@
-//! Commands behind walls, against plain ones and against other sandboxes with the same walls.
+//! LazySpawner behind walls, against plain ones and against other sandboxes with the same walls.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -9,11 +9,11 @@ use std::process::{Command, Stdio};
 
 use carrel_config::{Environment, OperatorPolicy, TierChoice};
 use carrel_domain::{Network, Tier};
-use carrel_exec::Captured;
-use carrel_sandbox::{Reporting, SeccompFilter};
-use carrel_workspace::{
-    Boundary, CommandForm, Commands, Desk, Purpose, RunRequest, Runner, RunnerOptions,
+use carrel_exec::{Captured, LazySpawner};
+use carrel_runner::{
+    CommandForm, RunRequest, Runner, RunnerMode, RunnerOptions, SandboxMode, WorkspaceHandle,
 };
+use carrel_sandbox::{Reporting, SeccompFilter};
 use rustix::io::{FdFlags, fcntl_setfd};
 use tokio_util::sync::CancellationToken;
 
@@ -127,7 +127,7 @@ fn against_firejail(ground: &Ground, full: &Walled) -> Result<Vec<Row>, Fault> {
 /// A running Carrel with one workspace.
 struct Walled {
     runner: Runner,
-    desk: Desk,
+    desk: WorkspaceHandle,
     workspace: PathBuf,
 }
 
@@ -140,14 +140,14 @@ impl Walled {
             chown(&workspace, Some(SOMEBODY), Some(SOMEBODY))?;
         }
         let runner = Runner::new(RunnerOptions {
-            commands: Commands::new(std::env::current_exe()?),
+            spawner: LazySpawner::new(std::env::current_exe()?),
             policy: OperatorPolicy::default(),
             environment: Environment::process(),
-            boundary: Boundary::Walls(TierChoice::Only(tier)),
-            without: Vec::new(),
-            purpose: Purpose::ManyCommands,
+            sandbox: SandboxMode::Enforced(TierChoice::Only(tier)),
+            disabled: Vec::new(),
+            mode: RunnerMode::Server,
         });
-        let desk = Desk::named(&workspace, &home.join("state"))?;
+        let desk = WorkspaceHandle::for_directory(&workspace, &home.join("state"))?;
         Ok(Self { runner, desk, workspace })
     }
 

@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use carrel_config::{Environment, OperatorPolicy, TierChoice};
 use carrel_domain::WorkspaceAccess;
+use carrel_exec::LazySpawner;
+use carrel_runner::{Runner, RunnerOptions, SandboxMode, WorkspaceHandle};
 use carrel_tools::{
     AuditLog, CallOptions, GitOptions, Interface, NamedWorkspace, Registry, Secrets, Session,
     ToolResponse, Toolbox, ToolboxOptions, Toolset, WorkspaceEntry, Workspaces,
 };
-use carrel_workspace::{Boundary, Commands, Desk, Runner, RunnerOptions};
 use serde_json::{Map, Value, json};
 
 use crate::Fault;
@@ -50,18 +51,19 @@ impl<'a> Tools<'a> {
         let environment = Environment::process();
         let access = WorkspaceAccess::ReadWrite;
         let entry = WorkspaceEntry { name: "main".into(), path: corpus.path.clone(), access };
-        let place = NamedWorkspace::new(entry, Desk::named(&corpus.path, &state)?);
+        let place =
+            NamedWorkspace::new(entry, WorkspaceHandle::for_directory(&corpus.path, &state)?);
         let toolbox = Toolbox::new(ToolboxOptions {
             workspaces: Workspaces::new(vec![place])?,
             secrets: Secrets::new(&environment, None),
             events: AuditLog::to_file(&state.join("events.jsonl"))?,
             runner: Runner::new(RunnerOptions {
-                commands: Commands::new(std::env::current_exe()?),
+                spawner: LazySpawner::new(std::env::current_exe()?),
                 policy: OperatorPolicy::default(),
                 environment,
-                boundary: Boundary::Walls(TierChoice::Auto),
-                without: Vec::new(),
-                purpose: carrel_workspace::Purpose::ManyCommands,
+                sandbox: SandboxMode::Enforced(TierChoice::Auto),
+                disabled: Vec::new(),
+                mode: carrel_runner::RunnerMode::Server,
             }),
             access,
             network: None,

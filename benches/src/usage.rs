@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use carrel_domain::{Identifier, WorkspaceKey};
-use carrel_workspace::{Freshness, Measured};
+use carrel_workspace::{Freshness, MeasuredUsage};
 
 use crate::Fault;
 use crate::ground::Ground;
@@ -50,7 +50,7 @@ pub(crate) fn rows(ground: &Ground) -> Result<Vec<Row>, Fault> {
     ])
 }
 
-fn usage(ground: &Ground, key: &WorkspaceKey) -> Result<Measured, Fault> {
+fn usage(ground: &Ground, key: &WorkspaceKey) -> Result<MeasuredUsage, Fault> {
     let measured = ground.wait(ground.workspaces.usage(key, Freshness::Cached))?;
     measured.ok_or_else(|| "the workspace is not there".into())
 }

@@ -77,7 +77,7 @@ impl Agent for Acp {
             rpc: Connection::new(process, Dialect::Full, self.patience),
             site,
             approvals: self.approvals,
-            is_walled: opening.runner.is_walled(),
+            is_walled: opening.runner.is_sandboxed(),
             patience: self.patience,
             silence: self.silence,
             reporter: Reporter::new(opening.events.clone()),

@@ -81,7 +81,7 @@ impl Agent for Codex {
         let process = self.launcher.start(&site, Input::Told).await?;
         let mut working = Working {
             rpc: Connection::new(process, Dialect::Bare, self.patience),
-            settings: self.settings.bound(&site, opening.runner.is_walled()),
+            settings: self.settings.bound(&site, opening.runner.is_sandboxed()),
             site,
             silence: self.silence,
             patience: self.patience,

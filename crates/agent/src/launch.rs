@@ -11,7 +11,8 @@ use std::time::Duration;
 
 use carrel_config::{ConductorConfig, environment as variable, withheld_variables};
 use carrel_domain::{Network, WorkspaceAccess, message_of};
-use carrel_workspace::{CommandForm, Desk, Grants, LimitRequest, RunRequest, Runner, Workspace};
+use carrel_runner::{CommandForm, Grants, LimitRequest, RunRequest, Runner, WorkspaceHandle};
+use carrel_workspace::Workspace;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 use tracing::warn;
@@ -51,7 +52,7 @@ pub(crate) struct Launcher {
 pub(crate) struct Site {
     runner: Arc<Runner>,
     workspace: Arc<Workspace>,
-    desk: Arc<Desk>,
+    desk: Arc<WorkspaceHandle>,
     environment: Vec<(String, String)>,
     /// Tools for an agent that takes them over MCP.
     offer: Option<Offer>,
@@ -60,7 +61,7 @@ pub(crate) struct Site {
 impl Site {
     /// Looks at the workspace a last time and takes it into use.
     pub(crate) async fn open(opening: &Opening) -> Result<Self, Failure> {
-        let desk = opening.workspace.desk().await;
+        let desk = WorkspaceHandle::open(&opening.workspace).await;
         let desk = desk.map_err(|error| Failure::new(FailureKind::Launch, message_of(&error)))?;
         Ok(Self {
             runner: Arc::clone(&opening.runner),
@@ -192,7 +193,7 @@ impl Launcher {
 
     /// Returns what the agent is told about its place.
     fn told(site: &Site) -> impl Iterator<Item = (String, String)> {
-        let walls = INSIDE_WALLS.iter().filter(|_| site.runner.is_walled());
+        let walls = INSIDE_WALLS.iter().filter(|_| site.runner.is_sandboxed());
         let walls = walls.map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
         // Keeps git from taking a repository around the root for the workspace's own.
         let root = site.path().parent().map(|root| root.to_string_lossy().into_owned());

@@ -32,7 +32,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use carrel_config::{AgentKind, ConductorConfig};
-use carrel_workspace::{Runner, Workspace};
+use carrel_runner::Runner;
+use carrel_workspace::Workspace;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 

@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use carrel_domain::message_of;
 use carrel_exec::{
-    CaptureLimits, End, Output, Piece, SpawnError, Started, Stdin, Stop, StreamName,
+    CaptureLimits, ExitStatus, Output, Piece, SpawnError, Started, Stdin, Stop, StreamName,
 };
-use carrel_workspace::{Completed, Desk, LimitReached, RunError, RunRequest, Runner};
+use carrel_runner::{Completed, LimitReached, RunError, RunRequest, Runner, WorkspaceHandle};
 use rustix::pipe::{PipeFlags, pipe_with};
 use tokio::io::AsyncWriteExt;
 use tokio::net::unix::pipe::Sender;
@@ -85,7 +85,7 @@ impl Process {
     /// Starts what is asked for, and returns when it runs.
     pub(crate) async fn start(
         runner: Arc<Runner>,
-        desk: Arc<Desk>,
+        desk: Arc<WorkspaceHandle>,
         mut request: RunRequest,
         input: Input,
     ) -> Result<Self, Failure> {
@@ -98,7 +98,7 @@ impl Process {
         request.started = Some(starting);
         let stop = CancellationToken::new();
         // Behind walls processes are numbered from one.
-        let is_numbered = !runner.is_walled();
+        let is_numbered = !runner.is_sandboxed();
         let running = tokio::spawn({
             let stop = stop.clone();
             async move { runner.run(&desk, request, &stop).await }
@@ -228,13 +228,15 @@ impl Ending {
                 let limit = limit.as_str().unwrap_or_default();
                 format!("it reached the limit for {limit}, which policy.toml sets")
             }
-            (None, None, End::Exited(status)) => format!("it exited with status {status}"),
-            (None, None, End::Signaled(signal)) => format!("it was ended by signal {signal}"),
-            (None, None, End::Lost) => "nobody saw how".to_owned(),
+            (None, None, ExitStatus::Exited(status)) => format!("it exited with status {status}"),
+            (None, None, ExitStatus::Signaled(signal)) => {
+                format!("it was ended by signal {signal}")
+            }
+            (None, None, ExitStatus::Lost) => "nobody saw how".to_owned(),
         };
         let status = match (outcome.stop, outcome.end) {
-            (None, End::Exited(status)) => Some(status),
-            (Some(_), _) | (None, End::Signaled(_) | End::Lost) => None,
+            (None, ExitStatus::Exited(status)) => Some(status),
+            (Some(_), _) | (None, ExitStatus::Signaled(_) | ExitStatus::Lost) => None,
         };
         let complaint = outcome.stderr.to_text(MAX_COMPLAINT_BYTES);
         let refused = completed.denials.iter().find_map(|denial| {

@@ -8,7 +8,7 @@
 use std::path::{Path, PathBuf};
 
 use carrel_config::Environment;
-use carrel_workspace::Runner;
+use carrel_runner::Runner;
 use rustix::fs::{Access, AtFlags, CWD, accessat};
 
 /// The directory that npm installs packages into.

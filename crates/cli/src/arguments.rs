@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use carrel_api::auth::Scopes;
 use carrel_config::TierChoice;
 use carrel_domain::{Age, ByteSize, Network, UnknownPolicyValue, WorkspaceId};
+use carrel_runner::Feature;
 use carrel_shell::Preset;
-use carrel_workspace::Feature;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::check::CheckArguments;
@@ -465,7 +465,7 @@ fn feature(text: &str) -> Result<Feature, String> {
         "user_namespaces" => Ok(Feature::UserNamespaces),
         "landlock" => Ok(Feature::Landlock),
         "seccomp" => Ok(Feature::Seccomp),
-        "groups" => Ok(Feature::Groups),
+        "groups" => Ok(Feature::Cgroups),
         _ => Err("write user_namespaces, landlock, seccomp or groups".to_owned()),
     }
 }

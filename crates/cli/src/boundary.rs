@@ -3,10 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use carrel_config::{Environment, LoadedPolicy, OperatorPolicy, Scope, TierChoice, Workflow};
-use carrel_workspace::{
-    Amount, Boundary, Commands, Desk, Options, Purpose, Runner, RunnerOptions, Workspaces,
-    state_directory,
+use carrel_exec::LazySpawner;
+use carrel_runner::{
+    Runner, RunnerMode, RunnerOptions, SandboxMode, WorkspaceHandle, state_directory,
 };
+use carrel_workspace::{Amount, RootOptions, Workspaces};
 use tracing::warn;
 
 use crate::arguments::BoundaryArguments;
@@ -31,10 +32,10 @@ pub(crate) fn policy(
 }
 
 /// Returns the walls that the arguments ask for, and those of the policy otherwise.
-pub(crate) fn asked_for(arguments: &BoundaryArguments, policy: TierChoice) -> Boundary {
+pub(crate) fn asked_for(arguments: &BoundaryArguments, policy: TierChoice) -> SandboxMode {
     match arguments.sandbox {
-        Some(_) => Boundary::Off,
-        None => Boundary::Walls(arguments.tier.unwrap_or(policy)),
+        Some(_) => SandboxMode::Off,
+        None => SandboxMode::Enforced(arguments.tier.unwrap_or(policy)),
     }
 }
 
@@ -43,16 +44,16 @@ pub(crate) fn runner(
     arguments: &BoundaryArguments,
     policy: OperatorPolicy,
     environment: &Environment,
-    purpose: Purpose,
+    purpose: RunnerMode,
 ) -> Result<Runner, Failure> {
     let boundary = asked_for(arguments, policy.tier);
     Ok(Runner::new(RunnerOptions {
-        commands: Commands::new(own_program()?),
+        spawner: LazySpawner::new(own_program()?),
         policy,
         environment: environment.clone(),
-        boundary,
-        without: arguments.without.clone(),
-        purpose,
+        sandbox: boundary,
+        disabled: arguments.without.clone(),
+        mode: purpose,
     }))
 }
 
@@ -61,7 +62,7 @@ pub(crate) async fn desk(
     named: Option<&Path>,
     loaded: &LoadedPolicy,
     environment: &Environment,
-) -> Result<Desk, Failure> {
+) -> Result<WorkspaceHandle, Failure> {
     let path = real_path(named.unwrap_or(Path::new(".")))?;
     if path.components().any(|part| part.as_os_str() == OWN_DIRECTORY) {
         return Err(Failure::OwnDirectory { path: path.display().to_string() });
@@ -73,7 +74,7 @@ pub(crate) async fn desk(
     }
     match of_root(&path, environment).await? {
         Some(desk) => Ok(desk),
-        None => Ok(Desk::named(&path, &state(environment)?)?),
+        None => Ok(WorkspaceHandle::for_directory(&path, &state(environment)?)?),
     }
 }
 
@@ -101,21 +102,24 @@ pub(crate) fn state(environment: &Environment) -> Result<PathBuf, Failure> {
 }
 
 /// Takes a workspace of a root; none if the directory is not one.
-async fn of_root(path: &Path, environment: &Environment) -> Result<Option<Desk>, Failure> {
+async fn of_root(
+    path: &Path,
+    environment: &Environment,
+) -> Result<Option<WorkspaceHandle>, Failure> {
     let Some(root) = path.parent().filter(|root| root.join(OWN_DIRECTORY).is_dir()) else {
         return Ok(None);
     };
     // The settings of no file: what they say about the root is replaced, and records have the rest.
     let scope = Scope::WorkspaceAndHooks;
     let defaults = Workflow::parse(b"", Path::new("defaults"), environment, scope)?;
-    let options = Options { root: root.to_owned(), ..Options::of(&defaults, environment) };
+    let options = RootOptions { root: root.to_owned(), ..RootOptions::of(&defaults, environment) };
     let Some(workspaces) = Workspaces::open_existing(&options)? else { return Ok(None) };
     let workspace = workspaces.open_at(path).await?;
     let key = workspace.record().key.clone();
     let measured = workspaces.check_quota(&key, carrel_workspace::Freshness::Cached).await?;
     workspaces.touch(&key).await?;
     let used = measured.map_or(Amount { bytes: 0, files: 0 }, |measured| measured.amount);
-    Ok(Some(Desk::of(workspace, workspaces.path(), used)?))
+    Ok(Some(WorkspaceHandle::for_workspace(workspace, used)?))
 }
 
 #[expect(clippy::disallowed_methods, reason = "an operator names a directory of the host")]

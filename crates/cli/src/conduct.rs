@@ -15,9 +15,10 @@ use carrel_client::HttpClient;
 use carrel_conductor::drive::{Conductor, Lasting, Makers, Options, Report, scope_of};
 use carrel_config::{ConductorConfig, Environment, Scope, Workflow};
 use carrel_domain::{Clock, SystemClock};
+use carrel_exec::LazySpawner;
+use carrel_runner::RunnerMode;
 use carrel_store::IssueStore;
 use carrel_tracker::{Local, Tracker};
-use carrel_workspace::{Commands, Purpose};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
@@ -75,7 +76,7 @@ async fn conduct(
 ) -> Result<Report, Failure> {
     let loaded = boundary::policy(&arguments.boundary, environment)?;
     let runner =
-        boundary::runner(&arguments.boundary, loaded.policy, environment, Purpose::ManyCommands)?;
+        boundary::runner(&arguments.boundary, loaded.policy, environment, RunnerMode::Server)?;
     let temporary = environment.temp_dir();
     tokio::task::spawn_blocking(move || carrel_agent::sweep(&temporary));
     let data = data::make(&arguments.data)?;
@@ -98,7 +99,7 @@ async fn conduct(
         tracker_name,
         clock,
         runner: Arc::new(runner),
-        commands: Commands::new(own_program()?),
+        commands: LazySpawner::new(own_program()?),
         data: data.clone(),
         lasting: if arguments.once { Lasting::Once } else { Lasting::Forever },
         stop: stop.clone(),

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use carrel_config::Environment;
-use carrel_workspace::{Diagnosis, Purpose, diagnose};
+use carrel_runner::{Diagnosis, RunnerMode, diagnose};
 
 use crate::arguments::DoctorArguments;
 use crate::boundary;
@@ -18,7 +18,7 @@ pub(crate) fn run(
 ) -> Result<ExitCode, Failure> {
     let loaded = boundary::policy(&arguments.boundary, environment)?;
     let state = boundary::state(environment)?;
-    let (policy, purpose) = (loaded.policy, Purpose::ManyCommands);
+    let (policy, purpose) = (loaded.policy, RunnerMode::Server);
     let runner = boundary::runner(&arguments.boundary, policy, environment, purpose)?;
     let runtime = crate::runtime()?;
     let diagnosis = runtime.block_on(diagnose(&runner, &state))?;

@@ -12,8 +12,8 @@ use std::time::Duration;
 use carrel_config::{Environment, TierChoice};
 use carrel_domain::WorkspaceAccess;
 use carrel_exec::{Piece, Stdin, StreamName};
-use carrel_workspace::{
-    Boundary, CommandForm, Completed, Early, LimitRequest, Purpose, RunRequest,
+use carrel_runner::{
+    CommandForm, Completed, LimitRequest, Prefork, RunRequest, RunnerMode, SandboxMode,
 };
 use rustix::fs::FileType;
 use tokio::sync::mpsc;
@@ -34,7 +34,7 @@ const WAITING_PIECES: usize = 4;
 const ABOUT_WALLS: [&str; 5] = ["--tier", "--sandbox", "--without", "--help", "-h"];
 
 /// Begins even before the arguments are understood, which takes a while, if none of them is about walls.
-pub(crate) fn begin_at_once(arguments: &[OsString]) -> Option<Early> {
+pub(crate) fn begin_at_once(arguments: &[OsString]) -> Option<Prefork> {
     let mut own = arguments.iter().skip(1).take_while(|argument| *argument != "--");
     let is_exec = own.next()? == "exec";
     let is_about_walls = |argument: &OsString| {
@@ -42,19 +42,19 @@ pub(crate) fn begin_at_once(arguments: &[OsString]) -> Option<Early> {
         ABOUT_WALLS.iter().any(|option| bytes.starts_with(option.as_bytes()))
     };
     let begins = is_exec && !own.any(is_about_walls);
-    begins.then(|| Early::begin(Boundary::Walls(TierChoice::Auto), &[]))
+    begins.then(|| Prefork::begin(SandboxMode::Enforced(TierChoice::Auto), &[]))
 }
 
 /// Begins what has to come before anything is read, the operator's policy and environment included.
-pub(crate) fn begin(arguments: &ExecArguments) -> Early {
+pub(crate) fn begin(arguments: &ExecArguments) -> Prefork {
     let BoundaryArguments { without, .. } = &arguments.boundary;
-    Early::begin(boundary::asked_for(&arguments.boundary, TierChoice::Auto), without)
+    Prefork::begin(boundary::asked_for(&arguments.boundary, TierChoice::Auto), without)
 }
 
 /// Runs a command and ends as it does.
 pub(crate) fn run(
     arguments: ExecArguments,
-    early: Early,
+    early: Prefork,
     format: Format,
     environment: &Environment,
 ) -> ExitCode {
@@ -69,7 +69,7 @@ pub(crate) fn run(
 
 fn execute(
     arguments: ExecArguments,
-    early: Early,
+    early: Prefork,
     format: Format,
     environment: &Environment,
 ) -> Result<ExitCode, Failure> {
@@ -81,12 +81,12 @@ fn execute(
 
 async fn work(
     arguments: ExecArguments,
-    early: Early,
+    early: Prefork,
     format: Format,
     environment: &Environment,
 ) -> Result<Completed, Failure> {
     let loaded = boundary::policy(&arguments.boundary, environment)?;
-    let (policy, purpose) = (loaded.policy.clone(), Purpose::OneCommand(early));
+    let (policy, purpose) = (loaded.policy.clone(), RunnerMode::SingleCommand(early));
     let runner = boundary::runner(&arguments.boundary, policy, environment, purpose)?;
     let desk = boundary::desk(arguments.workspace.as_deref(), &loaded, environment).await?;
     let mut request = request(arguments)?;

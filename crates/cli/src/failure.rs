@@ -7,8 +7,8 @@ use std::process::ExitCode;
 use carrel_config::{PathError, PolicyError, WorkflowError};
 use carrel_domain::{Code, Coded, ErrorEnvelope};
 use carrel_mcp::{HttpError, OptionsError, StdioError, TokenError};
+use carrel_runner::RunError;
 use carrel_tools::WorkspaceListError;
-use carrel_workspace::RunError;
 use serde_json::json;
 
 use crate::output::{Format, printable};

@@ -37,7 +37,7 @@ use std::process::ExitCode;
 
 use arguments::{Arguments, Command};
 use carrel_config::Environment;
-use carrel_workspace::Early;
+use carrel_runner::Prefork;
 use clap::{CommandFactory, Parser};
 use failure::Failure;
 use output::Format;
@@ -59,11 +59,11 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(arguments: Arguments, early: Option<Early>) -> ExitCode {
+fn run(arguments: Arguments, early: Option<Prefork>) -> ExitCode {
     let early = match (&arguments.command, early) {
         (Command::Exec(_), Some(early)) => early,
         (Command::Exec(command), None) => exec::begin(command),
-        _ => Early::default(),
+        _ => Prefork::default(),
     };
     let environment = Environment::process();
     let format = arguments.format();

@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use carrel_config::Environment;
 use carrel_domain::WorkspaceAccess;
+use carrel_runner::RunnerMode;
 use carrel_tools::{
     AuditLog, GitOptions, NamedWorkspace, Registry, Secrets, Toolbox, ToolboxOptions,
     WorkspaceEntry, Workspaces, parse_workspaces,
 };
-use carrel_workspace::Purpose;
 use tracing::warn;
 
 use crate::arguments::ToolboxArguments;
@@ -35,7 +35,7 @@ pub(crate) async fn registry(
         places.push(NamedWorkspace::new(named_after(entry, desk.path()), desk));
     }
     let workspaces = Workspaces::new(places)?;
-    let purpose = Purpose::ManyCommands;
+    let purpose = RunnerMode::Server;
     let toolbox = Toolbox::new(ToolboxOptions {
         workspaces,
         runner: boundary::runner(&arguments.boundary, loaded.policy, environment, purpose)?,

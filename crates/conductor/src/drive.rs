@@ -35,9 +35,11 @@ use std::sync::Arc;
 use carrel_agent::{Agent, Tools};
 use carrel_config::{ConductorConfig, Environment, Workflow};
 use carrel_domain::Clock;
+use carrel_exec::LazySpawner;
+use carrel_runner::Runner;
 use carrel_store::Journal;
 use carrel_tracker::{Fault, Tracker};
-use carrel_workspace::{Commands, Runner, TrackerName, Workspace};
+use carrel_workspace::{TrackerName, Workspace};
 use futures_util::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 
@@ -62,7 +64,7 @@ pub struct Options {
     /// What runs agents.
     pub runner: Arc<Runner>,
     /// What runs hooks.
-    pub commands: Commands,
+    pub commands: LazySpawner,
     /// What makes trackers and agents of settings.
     pub makers: Makers,
     /// What the workspaces of the tracker's issues are known by.

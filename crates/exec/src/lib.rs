@@ -20,22 +20,23 @@
 
 mod capture;
 mod cell;
+mod cgroups;
 mod control;
 mod detached;
 mod error;
-mod groups;
 mod helper;
 mod jobs;
+mod lazy_spawner;
 mod link;
-mod live;
+mod live_output;
 mod log;
 mod login;
 mod memory_file;
 mod outcome;
+mod preforked_cell;
 mod protocol;
 mod reader;
 mod running;
-mod seed;
 mod socket;
 mod spawner;
 mod spec;
@@ -44,20 +45,21 @@ mod terminal;
 
 pub use capture::{CaptureLimits, Captured};
 pub use cell::Cell;
+pub use cgroups::{Cgroup, CgroupReport, Cgroups};
 pub use detached::start_detached;
 pub use error::{CellError, SpawnError};
-pub use groups::{Group, GroupReport, Groups};
 pub use helper::run_helper;
 pub use jobs::{
-    InvalidJobId, Job, JobError, JobId, JobLimits, JobStatus, Jobs, Keep, Owner, Place, Wake,
+    InvalidJobId, Job, JobError, JobId, JobLimits, JobSlot, JobStatus, Jobs, Keep, Owner, Wake,
 };
-pub use live::{Live, Piece, StreamName};
+pub use lazy_spawner::LazySpawner;
+pub use live_output::{LiveOutput, Piece, StreamName};
 pub use log::{LogEnd, LogFile};
 pub use login::{HookCommand, Receipt};
-pub use outcome::{Cost, End, Excess, Outcome, Stop};
+pub use outcome::{ExceededLimit, ExitStatus, Outcome, ResourceUsage, Stop};
+pub use preforked_cell::PreforkedCell;
 pub use reader::{Chunk, Cursor, LogReader, MAX_READ_BYTES, ReadError};
-pub use running::{Killer, Running, Started};
-pub use seed::Seed;
+pub use running::{KillHandle, Running, Started};
 pub use spawner::Spawner;
-pub use spec::{CommandSpec, Directory, Limits, Output, Stdin, Watch};
+pub use spec::{CommandSpec, Directory, Limits, Output, SampledLimits, Stdin};
 pub use terminal::{Terminal, TerminalError, TerminalSize};

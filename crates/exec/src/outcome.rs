@@ -14,7 +14,7 @@ use crate::log::LogEnd;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
     /// How its main process ended.
-    pub end: End,
+    pub end: ExitStatus,
     /// Why Carrel stopped it, if it did.
     pub stop: Option<Stop>,
     /// What it wrote to stdout; with combined output or a terminal, to either stream.
@@ -26,19 +26,19 @@ pub struct Outcome {
     /// The time from the request to the end of the last process.
     pub wall: Duration,
     /// What its processes used.
-    pub cost: Cost,
+    pub cost: ResourceUsage,
     /// How many processes were still running when the main one ended. They were ended too.
     pub left_running: usize,
     /// System calls that it was refused, each kind once.
     pub refused: Vec<DeniedCall>,
     /// What its processes together used too much of, so that they were killed.
-    pub excess: Option<Excess>,
+    pub excess: Option<ExceededLimit>,
 }
 
 impl Outcome {
     /// Returns whether the command ended by itself with status zero.
     pub fn succeeded(&self) -> bool {
-        self.stop.is_none() && self.excess.is_none() && self.end == End::Exited(0)
+        self.stop.is_none() && self.excess.is_none() && self.end == ExitStatus::Exited(0)
     }
 
     /// Returns whether the command was stopped at its deadline.
@@ -50,7 +50,7 @@ impl Outcome {
 /// What the processes of a command used too much of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Excess {
+pub enum ExceededLimit {
     /// Memory.
     Memory,
     /// Processes and threads.
@@ -62,7 +62,7 @@ pub enum Excess {
 /// How a process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum End {
+pub enum ExitStatus {
     /// It exited with this status.
     Exited(i32),
     /// This signal ended it.
@@ -71,7 +71,7 @@ pub enum End {
     Lost,
 }
 
-impl End {
+impl ExitStatus {
     /// Reads what `wait` says about a process that is over.
     pub(crate) fn of(status: WaitStatus) -> Self {
         match (status.exit_status(), status.terminating_signal()) {
@@ -94,7 +94,7 @@ pub enum Stop {
 
 /// What the processes of a command used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Cost {
+pub struct ResourceUsage {
     /// CPU time spent in the programs.
     pub user: Duration,
     /// CPU time spent in the kernel on their behalf.
@@ -108,7 +108,7 @@ pub struct Cost {
     pub written: ByteSize,
 }
 
-impl From<Usage> for Cost {
+impl From<Usage> for ResourceUsage {
     fn from(usage: Usage) -> Self {
         let Usage { user, system, peak_memory, read, written } = usage;
         Self { user, system, peak_memory, read, written }

@@ -16,9 +16,9 @@ use carrel_sandbox::{DeniedCall, Plan, SetupError};
 use serde::{Deserialize, Serialize};
 
 use crate::memory_file;
-use crate::outcome::{Cost, End, Excess};
+use crate::outcome::{ExceededLimit, ExitStatus, ResourceUsage};
 use crate::socket::Packet;
-use crate::spec::{Limits, Watch};
+use crate::spec::{Limits, SampledLimits};
 use crate::terminal::TerminalSize;
 
 /// The largest request that travels inside a packet; a larger one travels as a file in memory.
@@ -76,7 +76,7 @@ pub(crate) struct Terms {
     pub(crate) inside: Option<Inside>,
     pub(crate) grace: Duration,
     pub(crate) limits: Limits,
-    pub(crate) watch: Watch,
+    pub(crate) watch: SampledLimits,
     /// The size of its terminal, if it is to have one instead of input and output from the server.
     pub(crate) terminal: Option<TerminalSize>,
     /// How many of the descriptors stay with the init.
@@ -127,11 +127,11 @@ pub(crate) enum Report {
     Failed { step: Step, errno: i32 },
     /// The program and everything it started is gone.
     Ended {
-        end: End,
-        cost: Cost,
+        end: ExitStatus,
+        cost: ResourceUsage,
         left_running: usize,
         refused: Vec<DeniedCall>,
-        excess: Option<Excess>,
+        excess: Option<ExceededLimit>,
     },
     /// The cell is ready for commands.
     CellReady,
@@ -336,7 +336,7 @@ mod tests {
                 inside: Some(Inside(OsString::from_vec(b"a\xff".to_vec()).into())),
                 grace: Duration::from_millis(500),
                 limits: Limits { data: Some(ByteSize::mib(1)), ..Limits::default() },
-                watch: Watch { processes: Some(7), ..Watch::default() },
+                watch: SampledLimits { processes: Some(7), ..SampledLimits::default() },
                 terminal: Some(TerminalSize::default()),
                 held: 2,
                 groups: 1,

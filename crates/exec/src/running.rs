@@ -9,8 +9,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::control::Control;
 use crate::link::Link;
-use crate::live::{Live, Patience, Piece};
-use crate::outcome::{Cost, End, Outcome, Stop};
+use crate::live_output::{LiveOutput, Patience, Piece};
+use crate::outcome::{ExitStatus, Outcome, ResourceUsage, Stop};
 use crate::protocol::{Order, Report};
 use crate::reader::LogReader;
 use crate::streams::Streams;
@@ -96,19 +96,19 @@ impl Running {
     ///
     /// A slow reader slows the command down; it delays neither the deadline nor a cancellation, and
     /// once the command is over it is waited for no longer than a second.
-    pub fn live(&mut self) -> Live {
+    pub fn live(&mut self) -> LiveOutput {
         self.streams.live(Patience::Second)
     }
 
     /// Does as [`Running::live`] does, but waits for the reader as long as it takes, so that it misses
     /// nothing.
-    pub fn live_patiently(&mut self) -> Live {
+    pub fn live_patiently(&mut self) -> LiveOutput {
         self.streams.live(Patience::Unlimited)
     }
 
     /// Returns what kills the command at once, without asking it first.
-    pub fn killer(&self) -> Killer {
-        Killer(Arc::clone(&self.control))
+    pub fn killer(&self) -> KillHandle {
+        KillHandle(Arc::clone(&self.control))
     }
 
     /// Waits as [`Running::wait`] does and shows each piece of output to `sink`, in the order of
@@ -176,7 +176,7 @@ impl Running {
             Some(Report::Ended { end, cost, left_running, refused, excess }) => {
                 (end, cost, left_running, refused, excess)
             }
-            _ => (End::Lost, Cost::default(), 0, Vec::new(), None),
+            _ => (ExitStatus::Lost, ResourceUsage::default(), 0, Vec::new(), None),
         };
         let wall = self.begun.elapsed();
         let (stdout, stderr, log) = self.streams.finish();
@@ -186,9 +186,9 @@ impl Running {
 
 /// Kills a command at once. It keeps nothing alive but a socket.
 #[derive(Clone, Debug)]
-pub struct Killer(Arc<Control>);
+pub struct KillHandle(Arc<Control>);
 
-impl Killer {
+impl KillHandle {
     /// Kills the command with everything it started; the outcome says how it ended.
     pub fn kill(&self) {
         self.0.order(&Order::Kill);

@@ -24,9 +24,9 @@ use crate::helper::{self, FIRST_DESCRIPTOR};
 use crate::link::Link;
 use crate::memory_file;
 use crate::outcome::Outcome;
+use crate::preforked_cell::PreforkedCell;
 use crate::protocol::{Descriptors, Inside, Report, Request, Standard, Start, Terms};
 use crate::running::{PATIENCE, Running};
-use crate::seed::Seed;
 use crate::spec::{CommandSpec, Directory, Stdin};
 use crate::streams::{Streams, Writers};
 use crate::terminal::Screen;
@@ -58,9 +58,9 @@ impl Spawner {
     }
 
     /// Takes a process that was started before, inside a tokio runtime. `program` has the other helpers.
-    pub fn of_seed(seed: Seed, program: &Path) -> io::Result<Self> {
+    pub fn from_preforked(seed: PreforkedCell, program: &Path) -> io::Result<Self> {
         let program = std::path::absolute(program)?;
-        let Seed { child, requests, life } = seed;
+        let PreforkedCell { child, requests, life } = seed;
         let link = Link::over(requests)?;
         let gone = watch_over(life, move || wait_for(child))?;
         Ok(Self { link: Arc::new(link), program: program.into(), gone })

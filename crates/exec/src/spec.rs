@@ -37,7 +37,7 @@ pub struct CommandSpec {
     /// What each process of the command may use.
     pub limits: Limits,
     /// What all of them together may use, as far as looking from time to time can tell.
-    pub watch: Watch,
+    pub watch: SampledLimits,
     /// After this time the command is stopped.
     pub deadline: Option<Duration>,
     /// How long processes that are asked to end have until they are killed.
@@ -127,7 +127,7 @@ impl Output {
 
 /// What all processes of a command together may use, where no control group limits them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Watch {
+pub struct SampledLimits {
     /// Memory that is no file's.
     pub memory: Option<ByteSize>,
     /// Processes and threads.
@@ -137,7 +137,7 @@ pub struct Watch {
     pub disk: Option<ByteSize>,
 }
 
-impl Watch {
+impl SampledLimits {
     /// Returns whether there is anything to look at.
     pub(crate) fn is_empty(&self) -> bool {
         *self == Self::default()
@@ -189,7 +189,7 @@ impl CommandSpec {
             held: Vec::new(),
             groups: Vec::new(),
             limits: Limits::default(),
-            watch: Watch::default(),
+            watch: SampledLimits::default(),
             deadline: None,
             grace: Self::DEFAULT_GRACE,
             log: None,

@@ -11,7 +11,7 @@ use tokio::net::unix::pipe::Receiver;
 use tokio::time::{Instant, timeout_at};
 
 use crate::capture::{Capture, CaptureLimits, Captured};
-use crate::live::{Feed, Live, Patience, StreamName};
+use crate::live_output::{Feed, LiveOutput, Patience, StreamName};
 use crate::log::{Log, LogEnd, LogFile};
 use crate::reader::LogReader;
 use crate::spec::Output;
@@ -116,7 +116,7 @@ impl Streams {
     }
 
     /// Hands on output from here on, to this reader alone.
-    pub(crate) fn live(&mut self, patience: Patience) -> Live {
+    pub(crate) fn live(&mut self, patience: Patience) -> LiveOutput {
         let (feed, live) = Feed::open();
         self.feed = Some(feed);
         self.patience = patience;

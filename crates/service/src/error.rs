@@ -21,7 +21,7 @@ pub enum ServiceError {
     Workspace(#[from] carrel_workspace::Error),
     /// The workspace could not be opened for commands.
     #[error(transparent)]
-    Run(#[from] carrel_workspace::RunError),
+    Run(#[from] carrel_runner::RunError),
     /// A credential could not be kept or used.
     #[error(transparent)]
     Credential(#[from] CredentialError),

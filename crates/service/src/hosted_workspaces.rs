@@ -4,24 +4,23 @@ use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use carrel_config::{Environment, HooksConfig};
+use carrel_config::Environment;
 use carrel_domain::{
     ByteSize, Clock, Identifier, Layout, Network, TaskStatus, VolumeId, WorkspaceAccess,
     WorkspaceId, WorkspaceKey,
 };
-use carrel_exec::{JobStatus, Owner};
+use carrel_exec::{JobStatus, LazySpawner, Owner};
 use carrel_fsroot::{Capacity, Root};
+use carrel_runner::{RunError, Runner, WorkspaceHandle};
 use carrel_store::{Store, TaskFilter, Workspace};
 use carrel_tools::{
     AuditLog, CallOptions, Failure, GitOptions, NamedWorkspace, Registry, Secrets, Session,
     ToolResponse, Toolbox, ToolboxOptions, Toolset, Upload, UploadedFile, WorkspaceEntry,
 };
 use carrel_workspace::{
-    Amount, Commands, Create, Desk, Freshness, HookSettings, Hooks, Measured, Options, Quota,
-    Remove, RunError, Runner, Target, Workspaces,
+    Amount, Create, Freshness, Hooks, MeasuredUsage, Quota, Remove, RootOptions, Target, Workspaces,
 };
 use serde_json::{Map, Value};
-use tokio_util::sync::CancellationToken;
 use tracing::debug;
 
 use crate::error::ServiceError;
@@ -43,7 +42,7 @@ pub struct HostedWorkspacesOptions {
     /// What runs commands.
     pub runner: Runner,
     /// What starts processes.
-    pub commands: Commands,
+    pub commands: LazySpawner,
     /// The operator's environment.
     pub environment: Environment,
     /// Where events go.
@@ -129,14 +128,13 @@ impl HostedWorkspaces {
         options: HostedWorkspacesOptions,
         store: Arc<dyn Store>,
     ) -> Result<Self, ServiceError> {
-        let workspaces = Workspaces::open_or_create(&Options {
+        let workspaces = Workspaces::open_or_create(&RootOptions {
             root: options.root.clone(),
             home: None,
             quota: options.quota,
             clock: Arc::clone(&options.clock),
         })?;
-        let settings = HookSettings::new(HooksConfig::none(), &options.environment, Vec::new());
-        let hooks = Hooks::new(settings, options.commands.clone(), CancellationToken::new());
+        let hooks = Hooks::none(options.commands.clone());
         let disk = Root::open(workspaces.path()).map_err(RunError::Workspace)?;
         let (open, leaving) = (Mutex::default(), Mutex::default());
         let volume = options.volume.map_or_else(|| workspaces.volume(), Ok)?;
@@ -252,7 +250,7 @@ impl HostedWorkspaces {
         self.check_free_space()?;
         let used = match space.books.still_fits()? {
             Some(used) => {
-                space.place.handle().now_uses(used);
+                space.place.handle().set_used(used);
                 used
             }
             None => self.recheck_quota(space).await?,
@@ -264,16 +262,16 @@ impl HostedWorkspaces {
     /// Counts a workspace, and looks whether it is within its quota.
     pub async fn recheck_quota(&self, space: &OpenWorkspace) -> Result<Amount, ServiceError> {
         let counting = space.books.begin_count()?;
-        // Commands of another server that has it open as well are in no count of ours.
-        let counted = self.inner.workspaces.hold_checked(&space.key).await?;
+        // LazySpawner of another server that has it open as well are in no count of ours.
+        let counted = self.inner.workspaces.mark_in_use_and_check_quota(&space.key).await?;
         let Some(counted) = counted else { return Ok(Amount::default()) };
         space.books.end_count(counting, counted);
-        space.place.handle().now_uses(counted.amount);
+        space.place.handle().set_used(counted.amount);
         Ok(counted.amount)
     }
 
     /// Returns what a workspace uses; nothing if it has no directory yet.
-    pub async fn usage(&self, id: WorkspaceId) -> Result<Option<Measured>, ServiceError> {
+    pub async fn usage(&self, id: WorkspaceId) -> Result<Option<MeasuredUsage>, ServiceError> {
         let Some(space) = self.opened().get(&id).cloned() else {
             let key = self.inner.workspaces.key(&identifier(id)?)?;
             return Ok(self.inner.workspaces.usage(&key, Freshness::Cached).await?);
@@ -305,11 +303,11 @@ impl HostedWorkspaces {
         if let Some(space) = space {
             space.code.toolbox().jobs.stop_all().await;
         }
-        let doomed = inner.workspaces.doom(identifier(id)?).await?;
+        let doomed = inner.workspaces.lock_for_removal(identifier(id)?).await?;
         if !inner.store.delete_workspace(id).await? {
             return Err(ServiceError::WorkspaceBusy { id });
         }
-        if let Err(error) = inner.workspaces.remove_doomed(doomed, false, &inner.hooks).await {
+        if let Err(error) = inner.workspaces.remove_locked(doomed, false, &inner.hooks).await {
             // What is still there has to be known, or nobody could remove it later.
             inner.store.add_workspace(workspace).await?;
             return Err(error.into());
@@ -400,11 +398,11 @@ impl Inner {
         };
         let made = self.workspaces.create(create, &self.hooks).await?;
         let key = made.record.key.clone();
-        let counted = self.workspaces.hold_counted(&key).await?;
+        let counted = self.workspaces.mark_in_use_and_measure(&key).await?;
         let counted = counted.ok_or(ServiceError::NoWorkspace { id: workspace.id })?;
         let opened = self.workspaces.open(&identifier).await?;
-        let desk = Desk::of(opened, self.workspaces.path(), counted.amount)?;
-        let watcher = desk.watcher()?.expect("every workspace of the service has a quota");
+        let desk = WorkspaceHandle::for_workspace(opened, counted.amount)?;
+        let watcher = desk.quota_watcher()?.expect("every workspace of the service has a quota");
         let books = UsageCache::new(watcher, counted);
         let entry = WorkspaceEntry {
             name: workspace.id.to_string(),

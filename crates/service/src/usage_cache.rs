@@ -3,7 +3,8 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use carrel_workspace::{Amount, Measured, Walk, Watcher};
+use carrel_runner::{QuotaWatcher, UsageWalk};
+use carrel_workspace::{Amount, MeasuredUsage};
 
 use crate::error::ServiceError;
 
@@ -13,9 +14,9 @@ use crate::error::ServiceError;
 /// ten times as long as it took, if the disk has not lost what was left of the quota.
 #[derive(Debug)]
 pub(crate) struct UsageCache {
-    watcher: Mutex<Watcher>,
+    watcher: Mutex<QuotaWatcher>,
     /// The last count that was finished, and how many changes there had been when it began.
-    counted: Mutex<(Measured, u64)>,
+    counted: Mutex<(MeasuredUsage, u64)>,
     /// How often something may have been written.
     changes: AtomicU64,
 }
@@ -23,12 +24,12 @@ pub(crate) struct UsageCache {
 /// A count that is being made.
 #[derive(Debug)]
 pub(crate) struct Counting {
-    walk: Walk,
+    walk: UsageWalk,
     changes: u64,
 }
 
 impl UsageCache {
-    pub(crate) fn new(watcher: Watcher, counted: Measured) -> Self {
+    pub(crate) fn new(watcher: QuotaWatcher, counted: MeasuredUsage) -> Self {
         let (watcher, counted) = (Mutex::new(watcher), Mutex::new((counted, 0)));
         Self { watcher, counted, changes: AtomicU64::new(0) }
     }
@@ -39,7 +40,7 @@ impl UsageCache {
     }
 
     /// Returns what was counted, if nothing can have changed since.
-    pub(crate) fn unchanged(&self) -> Option<Measured> {
+    pub(crate) fn unchanged(&self) -> Option<MeasuredUsage> {
         let (counted, changes) = *lock(&self.counted);
         (changes == self.changes.load(Ordering::SeqCst)).then_some(counted)
     }
@@ -52,7 +53,7 @@ impl UsageCache {
     }
 
     /// Says what that count came to.
-    pub(crate) fn end_count(&self, Counting { walk, changes }: Counting, counted: Measured) {
+    pub(crate) fn end_count(&self, Counting { walk, changes }: Counting, counted: MeasuredUsage) {
         *lock(&self.counted) = (counted, changes);
         lock(&self.watcher).end_walk(walk, counted.amount);
     }

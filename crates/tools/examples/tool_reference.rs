@@ -5,11 +5,12 @@ use std::path::Path;
 
 use carrel_config::{Environment, OperatorPolicy};
 use carrel_domain::WorkspaceAccess;
+use carrel_exec::LazySpawner;
+use carrel_runner::{Runner, RunnerMode, RunnerOptions, SandboxMode, WorkspaceHandle};
 use carrel_tools::{
     AuditLog, GitOptions, NamedWorkspace, Registry, Secrets, Toolbox, ToolboxOptions, Toolset,
     WorkspaceEntry, Workspaces, tool_reference_markdown,
 };
-use carrel_workspace::{Boundary, Commands, Desk, Purpose, Runner, RunnerOptions};
 
 fn main() -> io::Result<()> {
     let (code, service) = (registry(Toolset::Code)?, registry(Toolset::Workspace)?);
@@ -22,7 +23,7 @@ fn registry(toolset: Toolset) -> io::Result<Registry> {
     let environment = Environment::default();
     let policy = OperatorPolicy::default();
     let path = Path::new(".");
-    let handle = Desk::named(path, path).map_err(io::Error::other)?;
+    let handle = WorkspaceHandle::for_directory(path, path).map_err(io::Error::other)?;
     let entry = WorkspaceEntry {
         name: "main".into(),
         path: path.into(),
@@ -33,12 +34,12 @@ fn registry(toolset: Toolset) -> io::Result<Registry> {
     let toolbox = Toolbox::new(ToolboxOptions {
         workspaces,
         runner: Runner::new(RunnerOptions {
-            commands: Commands::new("carrel".into()),
-            boundary: Boundary::Walls(policy.tier),
+            spawner: LazySpawner::new("carrel".into()),
+            sandbox: SandboxMode::Enforced(policy.tier),
             policy,
             environment: environment.clone(),
-            without: Vec::new(),
-            purpose: Purpose::ManyCommands,
+            disabled: Vec::new(),
+            mode: RunnerMode::Server,
         }),
         secrets: Secrets::new(&environment, None),
         events: AuditLog::none(),

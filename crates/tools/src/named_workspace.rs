@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use carrel_domain::{Code, WorkspaceAccess};
 use carrel_fsroot::Root;
-use carrel_workspace::{Desk, RunError, Writing};
+use carrel_runner::{RunError, WorkspaceHandle, WriteGuard};
 use serde_json::json;
 
 use crate::failure::Failure;
@@ -16,7 +16,7 @@ use crate::workspace_list::{WorkspaceEntry, WorkspaceListError};
 #[derive(Debug)]
 pub struct NamedWorkspace {
     name: String,
-    handle: Desk,
+    handle: WorkspaceHandle,
     access: WorkspaceAccess,
     /// The directory as the operator wrote it, which may lead through links.
     given: PathBuf,
@@ -26,7 +26,7 @@ pub struct NamedWorkspace {
 
 impl NamedWorkspace {
     /// Puts a workspace under a name.
-    pub fn new(entry: WorkspaceEntry, handle: Desk) -> Self {
+    pub fn new(entry: WorkspaceEntry, handle: WorkspaceHandle) -> Self {
         let WorkspaceEntry { name, path: given, access } = entry;
         Self { name, handle, access, given, said_unlocked: AtomicBool::new(false) }
     }
@@ -38,7 +38,7 @@ impl NamedWorkspace {
             path: self.path().join(path),
             access: self.access,
         };
-        Ok(Self::new(entry, self.handle.below(path)?))
+        Ok(Self::new(entry, self.handle.subdirectory(path)?))
     }
 
     /// Returns its name.
@@ -57,14 +57,14 @@ impl NamedWorkspace {
     }
 
     /// Returns where its commands run.
-    pub fn handle(&self) -> &Desk {
+    pub fn handle(&self) -> &WorkspaceHandle {
         &self.handle
     }
 
     /// Lets one call at a time write files, of this process and of others. It is held on threads that
     /// may wait, never across an await.
-    pub(crate) fn writing(&self) -> Result<Writing<'_>, Failure> {
-        Ok(self.handle.writing()?)
+    pub(crate) fn writing(&self) -> Result<WriteGuard<'_>, Failure> {
+        Ok(self.handle.lock_for_writing()?)
     }
 
     /// Returns why other processes that write here are not waited for, the first time it is asked

@@ -5,8 +5,8 @@ use std::sync::RwLock;
 
 use carrel_domain::{Network, WorkspaceAccess};
 use carrel_exec::{JobLimits, Jobs};
+use carrel_runner::Runner;
 use carrel_verify::ProfileCache;
-use carrel_workspace::Runner;
 use serde_json::Value;
 
 use crate::audit_log::AuditLog;

@@ -3,9 +3,7 @@
 use crate::error::Error;
 
 /// Runs file work on a thread that may wait for the disk.
-pub(crate) async fn blocking<T, E>(
-    work: impl FnOnce() -> Result<T, E> + Send + 'static,
-) -> Result<T, E>
+pub async fn blocking<T, E>(work: impl FnOnce() -> Result<T, E> + Send + 'static) -> Result<T, E>
 where
     T: Send + 'static,
     E: From<Error> + Send + 'static,

@@ -7,13 +7,13 @@ use carrel_fsroot::{Durability, Problem, Root};
 use tracing::{debug, error, info, warn};
 
 use crate::blocking::blocking;
+use crate::condition::Condition;
 use crate::error::{CwdReason, Error};
 use crate::hooks::{Hook, HookContext, Hooks, Site};
-use crate::inspect::Condition;
 use crate::lock::{self, Lock, Mode};
-use crate::manager::{Inner, Workspaces};
 use crate::quota::Quota;
 use crate::record::{Record, State, TrackerName};
+use crate::workspaces::{Inner, Workspaces};
 
 /// The mode of a workspace directory.
 const WORKSPACE_MODE: u32 = 0o700;
@@ -122,7 +122,7 @@ impl Workspaces {
     }
 
     fn created(&self, created: bool, record: Record) -> Created {
-        let path = self.inner.place(&record.key).workspace;
+        let path = self.inner.location(&record.key).workspace;
         Created { created, record, path }
     }
 
@@ -131,7 +131,7 @@ impl Workspaces {
             issue_id: record.issue_id().to_owned(),
             identifier: record.identifier.clone(),
             key: record.key.clone(),
-            workspace: self.inner.place(&record.key).workspace,
+            workspace: self.inner.location(&record.key).workspace,
             root: self.inner.root.path().to_owned(),
             attempt,
         }
@@ -170,9 +170,10 @@ impl Inner {
         let record = self.records().read(key)?;
         match record.as_ref().and_then(|record| record.foreign_to(request.tracker.as_ref())) {
             // One that was removed by hand is nobody's.
-            Some(there) if self.open_directory(key)?.is_some() => {
-                Err(Error::ForeignTracker { there: there.place.clone(), place: self.place(key) })
-            }
+            Some(there) if self.open_directory(key)?.is_some() => Err(Error::ForeignTracker {
+                there: there.location.clone(),
+                location: self.location(key),
+            }),
             Some(_) | None => Ok(()),
         }
     }
@@ -258,7 +259,7 @@ impl Inner {
                 return Ok(Begun::Reused(reused.unwrap_or(record)));
             }
             (Condition::HalfMade | Condition::HalfRemoved, Some(directory)) => {
-                let workspace = self.place(&key).workspace;
+                let workspace = self.location(&key).workspace;
                 let issue_identifier = record.identifier.as_str();
                 let workspace = workspace.display();
                 warn!(issue_identifier, %workspace, "Workspace was left half-way, starting afresh");
@@ -278,7 +279,7 @@ impl Inner {
         directory: &Root,
     ) -> Result<Record, Error> {
         self.refuse_foreign(&key, directory)?;
-        let workspace = self.place(&key).workspace;
+        let workspace = self.location(&key).workspace;
         warn!(workspace = %workspace.display(), "Workspace directory without a record was adopted");
         let record = self.new_record(request, key, State::Ready);
         ensure_layout(directory, record.layout)?;
@@ -323,7 +324,7 @@ impl Inner {
     }
 
     fn make_directory(&self, key: &WorkspaceKey) -> Result<(), Error> {
-        let workspace = self.place(key).workspace;
+        let workspace = self.location(key).workspace;
         let made = self.root.directory.create_directory(Path::new(key.as_str()), WORKSPACE_MODE);
         made.map_err(|error| match error.problem() {
             // It appeared since we looked: whoever put it there is not one of us.

@@ -15,48 +15,48 @@ pub enum Error {
     #[error(transparent)]
     Identifier(#[from] InvalidIdentifier),
     /// The path is not one where a workspace can be.
-    #[error("{rule}: {}", place.workspace.display())]
+    #[error("{rule}: {}", location.workspace.display())]
     Misplaced {
         /// The rule that the path breaks.
-        rule: PlaceRule,
+        rule: LocationRule,
         /// Which workspace, and below which root.
-        place: Place,
+        location: WorkspaceLocation,
     },
     /// A command may not start there.
-    #[error("a command cannot start in {}: {reason}", place.workspace.display())]
+    #[error("a command cannot start in {}: {reason}", location.workspace.display())]
     InvalidCwd {
         /// Why not.
         reason: CwdReason,
         /// Which workspace, and below which root.
-        place: Place,
+        location: WorkspaceLocation,
     },
     /// Something else stands where the workspace belongs.
-    #[error("a {kind} stands where the workspace belongs: {}", place.workspace.display())]
+    #[error("a {kind} stands where the workspace belongs: {}", location.workspace.display())]
     Occupied {
         /// What it is.
         kind: FileKind,
         /// Which workspace, and below which root.
-        place: Place,
+        location: WorkspaceLocation,
     },
     /// The directory belongs to somebody else.
-    #[error("the directory belongs to user {owner}: {}", place.workspace.display())]
+    #[error("the directory belongs to user {owner}: {}", location.workspace.display())]
     ForeignOwner {
         /// The user number of the owner.
         owner: u32,
         /// Which workspace, and below which root.
-        place: Place,
+        location: WorkspaceLocation,
     },
     /// It is for an issue of the same name in another tracker.
     #[error(
         "{} is the workspace of an issue of the same name in another tracker ({there}); give this one \
          a workspace.root of its own, or remove that workspace with `carrel workspace rm` if it is of no use any more",
-        place.workspace.display()
+        location.workspace.display()
     )]
     ForeignTracker {
         /// Whose it is, in words.
         there: String,
         /// Which workspace, and below which root.
-        place: Place,
+        location: WorkspaceLocation,
     },
     /// There is no such workspace.
     #[error("no workspace {name:?} in {}", root.display())]
@@ -155,7 +155,7 @@ pub enum Error {
 
 /// A workspace and the root it should lie in.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct WorkspaceLocation {
     /// The path of the workspace.
     pub workspace: PathBuf,
     /// The path of the root.
@@ -164,7 +164,7 @@ pub struct Place {
 
 /// The rules about where a workspace lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum PlaceRule {
+pub enum LocationRule {
     /// It is not the root itself.
     #[error("the path is the root itself, not a workspace in it")]
     NotTheRoot,
@@ -217,17 +217,17 @@ impl Error {
     /// the root itself, and `..` is outside.
     pub fn of_identifier(error: InvalidIdentifier, root: &Path) -> Self {
         let (rule, name) = match &error {
-            InvalidIdentifier::Empty => (PlaceRule::NotTheRoot, "."),
-            InvalidIdentifier::Reserved(name) if name == "." => (PlaceRule::NotTheRoot, "."),
-            InvalidIdentifier::Reserved(_) => (PlaceRule::DirectChild, ".."),
+            InvalidIdentifier::Empty => (LocationRule::NotTheRoot, "."),
+            InvalidIdentifier::Reserved(name) if name == "." => (LocationRule::NotTheRoot, "."),
+            InvalidIdentifier::Reserved(_) => (LocationRule::DirectChild, ".."),
             InvalidIdentifier::TooLong(_) => return Self::Identifier(error),
         };
-        let place = Place { workspace: root.join(name), root: root.to_owned() };
-        Self::Misplaced { rule, place }
+        let location = WorkspaceLocation { workspace: root.join(name), root: root.to_owned() };
+        Self::Misplaced { rule, location }
     }
 
     /// Wraps a file error with what was being done.
-    pub(crate) fn files(doing: impl Into<String>) -> impl FnOnce(carrel_fsroot::Error) -> Self {
+    pub fn files(doing: impl Into<String>) -> impl FnOnce(carrel_fsroot::Error) -> Self {
         let doing = doing.into();
         |source| Self::Files { doing, source }
     }
@@ -237,9 +237,9 @@ impl Coded for Error {
     fn code(&self) -> Code {
         match self {
             Self::Identifier(_) | Self::NoKeyLeft { .. } => Code::InvalidIdentifier,
-            Self::Misplaced { rule: PlaceRule::NotTheRoot, .. } => Code::WorkspaceEqualsRoot,
-            Self::Misplaced { rule: PlaceRule::DirectChild, .. } => Code::WorkspaceOutsideRoot,
-            Self::Misplaced { rule: PlaceRule::NoLinks, .. } => Code::WorkspaceSymlinkEscape,
+            Self::Misplaced { rule: LocationRule::NotTheRoot, .. } => Code::WorkspaceEqualsRoot,
+            Self::Misplaced { rule: LocationRule::DirectChild, .. } => Code::WorkspaceOutsideRoot,
+            Self::Misplaced { rule: LocationRule::NoLinks, .. } => Code::WorkspaceSymlinkEscape,
             Self::InvalidCwd { .. } => Code::InvalidWorkspaceCwd,
             Self::Occupied { .. } => Code::WorkspaceOccupied,
             Self::ForeignOwner { .. } => Code::WorkspaceForeignOwner,
@@ -260,12 +260,12 @@ impl Coded for Error {
 
     fn detail(&self) -> Value {
         match self {
-            Self::Misplaced { place, .. }
-            | Self::Occupied { place, .. }
-            | Self::ForeignOwner { place, .. }
-            | Self::ForeignTracker { place, .. } => place_detail(place),
-            Self::InvalidCwd { place, reason } => {
-                let mut detail = place_detail(place);
+            Self::Misplaced { location, .. }
+            | Self::Occupied { location, .. }
+            | Self::ForeignOwner { location, .. }
+            | Self::ForeignTracker { location, .. } => location_detail(location),
+            Self::InvalidCwd { location, reason } => {
+                let mut detail = location_detail(location);
                 detail["reason"] = reason.as_str().into();
                 detail
             }
@@ -291,8 +291,8 @@ impl Coded for Error {
     }
 }
 
-fn place_detail(place: &Place) -> Value {
-    json!({ "workspace": shown(&place.workspace), "root": shown(&place.root) })
+fn location_detail(location: &WorkspaceLocation) -> Value {
+    json!({ "workspace": shown(&location.workspace), "root": shown(&location.root) })
 }
 
 fn shown(path: &Path) -> String {

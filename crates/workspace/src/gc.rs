@@ -10,13 +10,13 @@ use serde::Serialize;
 use tracing::{info, warn};
 
 use crate::blocking::blocking;
+use crate::condition::Condition;
 use crate::error::Error;
-use crate::git::VIEWS;
+use crate::git_state::VIEWS;
 use crate::hooks::Hooks;
-use crate::inspect::Condition;
 use crate::lock::Mode;
-use crate::manager::{Inner, Workspaces};
-use crate::remove::{Doomed, Look};
+use crate::remove::{Look, RemovalLock};
+use crate::workspaces::{Inner, Workspaces};
 
 /// How old an unfinished file must be before it counts as left behind. Its writer
 /// may live in another container, where its number means another process.
@@ -170,15 +170,15 @@ impl Workspaces {
         hooks: &Hooks,
     ) -> Result<Option<GcAction>, Error> {
         let (inner, name) = (self.inner.clone(), key.clone());
-        let Some((action, doomed)) = blocking(move || inner.examine(name, options)).await? else {
+        let Some((action, target)) = blocking(move || inner.examine(name, options)).await? else {
             return Ok(None);
         };
-        let Some(doomed) = doomed else { return Ok(Some(action)) };
+        let Some(target) = target else { return Ok(Some(action)) };
         if matches!(action, GcAction::RemoveUnused { .. }) {
-            self.remove_doomed(doomed, options.keep_if_dirty, hooks).await?;
+            self.remove_locked(target, options.keep_if_dirty, hooks).await?;
         } else {
             let inner = self.inner.clone();
-            blocking(move || inner.bury(doomed)).await?;
+            blocking(move || inner.remove_now(target)).await?;
         }
         Ok(Some(action))
     }
@@ -222,7 +222,7 @@ impl Inner {
         &self,
         key: WorkspaceKey,
         options: Gc,
-    ) -> Result<Option<(GcAction, Option<Doomed>)>, Error> {
+    ) -> Result<Option<(GcAction, Option<RemovalLock>)>, Error> {
         let lock = if options.dry_run {
             // Only looking must not leave a lock file behind.
             None
@@ -234,7 +234,7 @@ impl Inner {
         }
         let found = self.look(&key)?;
         let action = self.action_for(&key, &found, options);
-        Ok(action.map(|action| (action, lock.map(|lock| found.into_doomed(key, lock)))))
+        Ok(action.map(|action| (action, lock.map(|lock| found.into_removal_lock(key, lock)))))
     }
 
     fn action_for(&self, key: &WorkspaceKey, found: &Look, options: Gc) -> Option<GcAction> {

@@ -1,15 +1,17 @@
 //! The operator's scripts at the turning points of a workspace's life.
 
-mod environment;
 mod error;
 mod history;
-mod run;
+mod runner;
+mod sandbox;
+mod settings;
 
-pub use environment::HookSettings;
 pub use error::HookError;
 pub use history::{HookEnd, HookRun};
-pub use run::Hooks;
-pub(crate) use run::{HookContext, Site};
+pub use runner::Hooks;
+pub(crate) use runner::{HookContext, Site};
+pub use sandbox::{HookSandbox, HookSandboxError, SandboxedHook};
+pub use settings::HookSettings;
 
 use serde::{Deserialize, Serialize};
 

@@ -11,54 +11,43 @@
 #![forbid(unsafe_code)]
 
 mod blocking;
-mod commands;
+mod condition;
 mod create;
 mod error;
 mod gc;
-mod git;
+mod git_state;
+mod hook_log;
 mod hooks;
-mod inspect;
-mod json;
-mod launch;
-mod list;
-mod live;
+mod json_file;
+mod listing;
 mod lock;
-mod log;
-mod manager;
 mod quota;
 mod record;
 mod remove;
-mod reserve;
 mod root;
-mod run;
 mod trash;
-mod trust;
 mod usage;
 mod verify;
 mod volume;
-mod watch;
+mod workspace;
+mod workspaces;
 
-pub use commands::Commands;
+pub use blocking::blocking;
 pub use create::{Create, Created};
-pub use error::{CwdReason, Error, Place, PlaceRule};
+pub use error::{CwdReason, Error, LocationRule, WorkspaceLocation};
 pub use gc::{Gc, GcAction, GcReport};
-pub use git::GitState;
-pub use hooks::{Hook, HookEnd, HookError, HookRun, HookSettings, Hooks};
-pub use launch::Workspace;
-pub use list::{Listing, ListingState};
-pub use live::Live;
-pub use manager::{Options, Workspaces};
+pub use git_state::GitState;
+pub use hooks::{
+    Hook, HookEnd, HookError, HookRun, HookSandbox, HookSandboxError, HookSettings, Hooks,
+    SandboxedHook,
+};
+pub use listing::{ListingState, WorkspaceListing};
+pub use lock::LOCK_TIMEOUT;
 pub use quota::{Amount, Exceeded, Quota};
 pub use record::{Record, State, TrackerName};
-pub use remove::{Doomed, Remove, Removed, Target};
-pub use reserve::Reservation;
-pub use run::{
-    Artifact, ArtifactRequest, Artifacts, Boundary, CommandForm, Completed, Desk, Diagnosis, Early,
-    Feature, Grants, Layer, LimitReached, LimitRequest, Purpose, RunError, RunRequest, Runner,
-    RunnerOptions, Walls, WriteLock, Writing, diagnose, state_directory,
-};
+pub use remove::{RemovalLock, Remove, Removed, Target};
 pub use trash::Sweep;
-pub use trust::{ChangeKind, MAX_CHANGES, OnChange, Settled, Trust, TrustChange};
-pub use usage::{Freshness, Measured};
-pub use verify::{Finding, Severity, verify};
-pub use watch::{Overrun, Walk, Watcher};
+pub use usage::{Freshness, MeasuredUsage};
+pub use verify::{RootFinding, Severity, verify};
+pub use workspace::Workspace;
+pub use workspaces::{RootOptions, Workspaces};

@@ -12,8 +12,8 @@ use carrel_fsroot::Root;
 
 use crate::error::Error;
 
-/// How long an operation waits for another process before it says so.
-pub(crate) const WAIT: Duration = Duration::from_secs(10);
+/// The longest wait for a lock of another process; then the operation fails with [`Error::Busy`].
+pub const LOCK_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The longest pause between two tries. The kernel's lock has no deadline of its own.
 const MAX_PAUSE: Duration = Duration::from_millis(20);
@@ -71,7 +71,7 @@ pub(crate) struct Locks<'a> {
 impl Locks<'_> {
     /// Takes a lock, waiting for a bounded time.
     pub(crate) fn take(self, name: &str, mode: Mode) -> Result<Lock, Error> {
-        let deadline = Instant::now() + WAIT;
+        let deadline = Instant::now() + LOCK_TIMEOUT;
         let mut pause = Duration::from_micros(100);
         loop {
             if let Some(lock) = self.attempt(name, mode)? {

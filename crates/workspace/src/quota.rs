@@ -58,25 +58,30 @@ impl Quota {
     }
 
     /// Returns the point from which counting further changes nothing.
-    pub(crate) fn counting_limit(&self) -> UsageLimit {
+    pub fn counting_limit(&self) -> UsageLimit {
         UsageLimit { bytes: self.bytes.as_u64(), inodes: self.files.unwrap_or(u64::MAX) }
     }
 }
 
 impl Amount {
-    pub(crate) fn plus(self, other: Self) -> Self {
+    /// Adds two amounts, saturating.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
         Self {
             bytes: self.bytes.saturating_add(other.bytes),
             files: self.files.saturating_add(other.files),
         }
     }
 
-    /// Returns what is in both.
-    pub(crate) fn least(self, other: Self) -> Self {
+    /// Returns the smaller value of each component.
+    #[must_use]
+    pub fn min(self, other: Self) -> Self {
         Self { bytes: self.bytes.min(other.bytes), files: self.files.min(other.files) }
     }
 
-    pub(crate) fn minus(self, other: Self) -> Self {
+    /// Subtracts an amount, down to zero.
+    #[must_use]
+    pub fn minus(self, other: Self) -> Self {
         Self {
             bytes: self.bytes.saturating_sub(other.bytes),
             files: self.files.saturating_sub(other.files),

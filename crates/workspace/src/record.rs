@@ -8,11 +8,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
 use crate::hooks::HookRun;
-use crate::json;
+use crate::json_file;
 use crate::lock::{self, Mode};
-use crate::manager::Inner;
 use crate::quota::Quota;
 use crate::root::{SCHEMA, refuse_newer};
+use crate::workspaces::Inner;
 
 /// How far a workspace has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -32,7 +32,7 @@ pub struct TrackerName {
     /// What no other tracker is called.
     pub name: String,
     /// Where people find it.
-    pub place: String,
+    pub location: String,
 }
 
 impl PartialEq for TrackerName {
@@ -150,7 +150,7 @@ pub(crate) struct Records<'a> {
 impl Records<'_> {
     pub(crate) fn read(self, key: &WorkspaceKey) -> Result<Option<Record>, Error> {
         let file = file(key);
-        let record: Option<Record> = json::read(self.own, &file)?;
+        let record: Option<Record> = json_file::read(self.own, &file)?;
         if let Some(record) = &record {
             refuse_newer(self.own, &file, record.schema)?;
             if record.key != *key {
@@ -162,11 +162,11 @@ impl Records<'_> {
     }
 
     pub(crate) fn write(self, record: &Record, durability: Durability) -> Result<(), Error> {
-        json::write_with(self.own, &file(&record.key), record, durability)
+        json_file::write_with(self.own, &file(&record.key), record, durability)
     }
 
     pub(crate) fn remove(self, key: &WorkspaceKey) -> Result<(), Error> {
-        json::remove(self.own, &file(key))
+        json_file::remove(self.own, &file(key))
     }
 
     /// Lists the keys that have a record.

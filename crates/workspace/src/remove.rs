@@ -9,11 +9,11 @@ use tracing::{info, warn};
 
 use crate::blocking::blocking;
 use crate::error::Error;
-use crate::git::GitState;
+use crate::git_state::GitState;
 use crate::hooks::{Hook, Hooks, Site};
 use crate::lock::{Lock, Mode};
-use crate::manager::{Inner, Workspaces};
 use crate::record::{Record, State};
+use crate::workspaces::{Inner, Workspaces};
 
 /// Which workspace to remove.
 #[derive(Clone, Debug)]
@@ -57,7 +57,7 @@ pub struct Removed {
 
 /// A workspace that is locked for removal: nobody uses it, and nobody makes it.
 #[derive(Debug)]
-pub struct Doomed {
+pub struct RemovalLock {
     pub(crate) key: WorkspaceKey,
     pub(crate) record: Option<Record>,
     pub(crate) directory: Option<Root>,
@@ -71,8 +71,8 @@ pub(crate) struct Look {
 }
 
 impl Look {
-    pub(crate) fn into_doomed(self, key: WorkspaceKey, lock: Lock) -> Doomed {
-        Doomed { key, record: self.record, directory: self.directory, lock }
+    pub(crate) fn into_removal_lock(self, key: WorkspaceKey, lock: Lock) -> RemovalLock {
+        RemovalLock { key, record: self.record, directory: self.directory, lock }
     }
 }
 
@@ -81,8 +81,8 @@ impl Workspaces {
     /// whatever its size; [`Workspaces::sweep`] deletes it later.
     pub async fn remove(&self, request: Remove, hooks: &Hooks) -> Result<Removed, Error> {
         let (inner, target) = (self.inner.clone(), request.target.clone());
-        let result = match blocking(move || inner.doom(&target)).await {
-            Ok(doomed) => self.remove_doomed(doomed, request.keep_if_dirty, hooks).await,
+        let result = match blocking(move || inner.lock_target(&target)).await {
+            Ok(target) => self.remove_locked(target, request.keep_if_dirty, hooks).await,
             Err(error) => Err(error),
         };
         if let Err(error) = &result {
@@ -92,9 +92,9 @@ impl Workspaces {
     }
 
     /// Locks a workspace that is to be removed. It need not be there.
-    pub async fn doom(&self, identifier: Identifier) -> Result<Doomed, Error> {
+    pub async fn lock_for_removal(&self, identifier: Identifier) -> Result<RemovalLock, Error> {
         let inner = self.inner.clone();
-        blocking(move || inner.doom_identifier(&identifier)).await
+        blocking(move || inner.lock_identifier(&identifier)).await
     }
 
     fn log_refused(&self, target: &Target, error: &Error) {
@@ -103,7 +103,7 @@ impl Workspaces {
             Target::Path(path) => (None, Some(path.clone())),
             Target::Identifier(identifier) => {
                 let key = self.key(identifier).ok();
-                (Some(identifier.as_str()), key.map(|key| self.inner.place(&key).workspace))
+                (Some(identifier.as_str()), key.map(|key| self.inner.location(&key).workspace))
             }
         };
         let workspace = path.map(|path| path.display().to_string());
@@ -112,23 +112,23 @@ impl Workspaces {
     }
 
     /// Removes a workspace that is locked already.
-    pub async fn remove_doomed(
+    pub async fn remove_locked(
         &self,
-        mut doomed: Doomed,
+        mut target: RemovalLock,
         keep_if_dirty: bool,
         hooks: &Hooks,
     ) -> Result<Removed, Error> {
         if keep_if_dirty || hooks.has(Hook::BeforeRemove) {
-            doomed.lock.note("removing");
+            target.lock.note("removing");
         }
-        if let (true, Some(directory)) = (keep_if_dirty, &doomed.directory) {
-            self.refuse_if_dirty(&doomed.key, directory, hooks).await?;
+        if let (true, Some(directory)) = (keep_if_dirty, &target.directory) {
+            self.refuse_if_dirty(&target.key, directory, hooks).await?;
         }
-        if hooks.has(Hook::BeforeRemove) && doomed.directory.is_some() {
-            doomed = self.run_before_remove(doomed, hooks).await?;
+        if hooks.has(Hook::BeforeRemove) && target.directory.is_some() {
+            target = self.run_before_remove(target, hooks).await?;
         }
         let inner = self.inner.clone();
-        let removed = blocking(move || inner.bury(doomed)).await?;
+        let removed = blocking(move || inner.remove_now(target)).await?;
         let issue_identifier = removed.identifier.as_ref().map(Identifier::as_str);
         let issue_id = removed.issue_id.as_deref().or(issue_identifier);
         let workspace = removed.path.display();
@@ -142,7 +142,7 @@ impl Workspaces {
         directory: &Root,
         hooks: &Hooks,
     ) -> Result<(), Error> {
-        let states = self.repositories(directory, hooks.commands()).await?;
+        let states = self.repositories(directory, hooks.spawner()).await?;
         let reasons: Vec<String> = states.iter().flat_map(GitState::unsaved).collect();
         if reasons.is_empty() {
             return Ok(());
@@ -152,40 +152,44 @@ impl Workspaces {
 
     /// Writes down that removal has begun, because the hook may take things apart.
     /// A failed hook is logged and does not stop the removal.
-    async fn run_before_remove(&self, doomed: Doomed, hooks: &Hooks) -> Result<Doomed, Error> {
+    async fn run_before_remove(
+        &self,
+        target: RemovalLock,
+        hooks: &Hooks,
+    ) -> Result<RemovalLock, Error> {
         let inner = self.inner.clone();
-        let doomed = blocking(move || Ok::<_, Error>(inner.mark_removing(doomed))).await?;
-        if let (Some(record), Some(directory)) = (&doomed.record, &doomed.directory) {
+        let target = blocking(move || Ok::<_, Error>(inner.mark_removing(target))).await?;
+        if let (Some(record), Some(directory)) = (&target.record, &target.directory) {
             let context = self.hook_context(record, None);
-            let site = Site { context, directory, lock: &doomed.lock, inner: &self.inner };
+            let site = Site { context, directory, lock: &target.lock, inner: &self.inner };
             // Logged where it happened.
             let _ = hooks.run(Hook::BeforeRemove, site).await;
         }
-        Ok(doomed)
+        Ok(target)
     }
 }
 
 impl Inner {
-    fn doom(&self, target: &Target) -> Result<Doomed, Error> {
-        let doomed = match target {
-            Target::Path(path) => self.lock_for_removal(self.locate(path)?)?,
-            Target::Identifier(identifier) => self.doom_identifier(identifier)?,
+    fn lock_target(&self, target: &Target) -> Result<RemovalLock, Error> {
+        let locked = match target {
+            Target::Path(path) => self.lock_key(self.locate(path)?)?,
+            Target::Identifier(identifier) => self.lock_identifier(identifier)?,
         };
-        if doomed.record.is_none() && doomed.directory.is_none() {
+        if locked.record.is_none() && locked.directory.is_none() {
             let root = self.root.path().to_owned();
             return Err(Error::NotFound { name: target.to_string(), root });
         }
-        Ok(doomed)
+        Ok(locked)
     }
 
-    fn doom_identifier(&self, identifier: &Identifier) -> Result<Doomed, Error> {
+    fn lock_identifier(&self, identifier: &Identifier) -> Result<RemovalLock, Error> {
         let (key, lock) = self.lock_of(identifier, Mode::Exclusive)?;
-        self.look(&key).map(|look| look.into_doomed(key, lock))
+        self.look(&key).map(|look| look.into_removal_lock(key, lock))
     }
 
-    fn lock_for_removal(&self, key: WorkspaceKey) -> Result<Doomed, Error> {
+    fn lock_key(&self, key: WorkspaceKey) -> Result<RemovalLock, Error> {
         let lock = self.locks().take(key.as_str(), Mode::Exclusive)?;
-        self.look(&key).map(|look| look.into_doomed(key, lock))
+        self.look(&key).map(|look| look.into_removal_lock(key, lock))
     }
 
     /// Looks at record and directory of a workspace.
@@ -193,27 +197,27 @@ impl Inner {
         Ok(Look { record: self.records().read(key)?, directory: self.open_directory(key)? })
     }
 
-    fn mark_removing(&self, mut doomed: Doomed) -> Doomed {
-        if let Some(record) = &mut doomed.record {
+    fn mark_removing(&self, mut target: RemovalLock) -> RemovalLock {
+        if let Some(record) = &mut target.record {
             record.state = State::Removing;
             if let Err(error) = self.records().write(record, Durability::Synced) {
                 // A full disk must not keep anybody from making room.
-                warn!(key = %doomed.key, %error, "Workspace could not be marked as being removed");
+                warn!(key = %target.key, %error, "Workspace could not be marked as being removed");
             }
         }
-        doomed
+        target
     }
 
     /// Moves the directory away first: a record without a directory is harmless.
-    pub(crate) fn bury(&self, doomed: Doomed) -> Result<Removed, Error> {
-        if let Some(directory) = &doomed.directory {
-            self.discard(&doomed.key, directory)?;
+    pub(crate) fn remove_now(&self, target: RemovalLock) -> Result<Removed, Error> {
+        if let Some(directory) = &target.directory {
+            self.discard(&target.key, directory)?;
         }
-        self.accounts().forget(&doomed.key)?;
-        self.records().remove(&doomed.key)?;
-        let path = self.place(&doomed.key).workspace;
+        self.accounts().forget(&target.key)?;
+        self.records().remove(&target.key)?;
+        let path = self.location(&target.key).workspace;
         let (identifier, issue_id) =
-            doomed.record.map(|record| (record.identifier, record.issue_id)).unzip();
-        Ok(Removed { identifier, issue_id: issue_id.flatten(), key: doomed.key, path })
+            target.record.map(|record| (record.identifier, record.issue_id)).unzip();
+        Ok(Removed { identifier, issue_id: issue_id.flatten(), key: target.key, path })
     }
 }

@@ -8,7 +8,7 @@ use rustix::process::geteuid;
 use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
-use crate::git::VIEWS;
+use crate::git_state::VIEWS;
 
 /// The schema that this version writes.
 pub(crate) const SCHEMA: u64 = 1;
@@ -171,8 +171,8 @@ fn open_own(directory: &Root) -> Result<Root, Error> {
 /// Reads the schema of the root's records, or writes it into a new root.
 fn check_schema(own: &Root) -> Result<(), Error> {
     let file = Path::new(SCHEMA_FILE);
-    match crate::json::read::<Schema>(own, file)? {
-        None => crate::json::write(own, file, &Schema { schema: SCHEMA }),
+    match crate::json_file::read::<Schema>(own, file)? {
+        None => crate::json_file::write(own, file, &Schema { schema: SCHEMA }),
         Some(found) => refuse_newer(own, file, found.schema),
     }
 }

@@ -9,7 +9,7 @@ use tracing::{debug, warn};
 
 use crate::error::Error;
 use crate::lock::Mode;
-use crate::manager::{Inner, Workspaces};
+use crate::workspaces::{Inner, Workspaces};
 
 const TRASH: &str = "trash";
 
@@ -38,7 +38,7 @@ impl Inner {
         let target = Path::new(TRASH).join(name);
         let source = Path::new(key.as_str());
         let doing =
-            || format!("could not move {} into the trash", self.place(key).workspace.display());
+            || format!("could not move {} into the trash", self.location(key).workspace.display());
         opened.map_err(Error::files(doing()))?;
         self.root
             .directory

@@ -9,9 +9,9 @@ use tracing::debug;
 
 use crate::blocking::blocking;
 use crate::error::Error;
-use crate::json;
-use crate::manager::{Inner, Workspaces};
+use crate::json_file;
 use crate::quota::Amount;
+use crate::workspaces::{Inner, Workspaces};
 
 /// Whether an older count will do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -25,7 +25,7 @@ pub enum Freshness {
 
 /// What a workspace uses, and when that was counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Measured {
+pub struct MeasuredUsage {
     /// Bytes and files in use.
     pub amount: Amount,
     /// When they were counted.
@@ -66,7 +66,7 @@ const MAX_MARK_FILE_BYTES: u64 = 256;
 
 impl Accounts<'_> {
     /// Notes that the workspace may change at any time.
-    pub(crate) fn hold(self, key: &WorkspaceKey) -> Result<(), Error> {
+    pub(crate) fn mark_in_use(self, key: &WorkspaceKey) -> Result<(), Error> {
         self.leave_mark(key, HELD)
     }
 
@@ -84,8 +84,8 @@ impl Accounts<'_> {
 
     /// Drops what is known, for a workspace that is new or gone.
     pub(crate) fn forget(self, key: &WorkspaceKey) -> Result<(), Error> {
-        json::remove(self.own, &scan_file(key))?;
-        json::remove(self.own, &mark_file(key))
+        json_file::remove(self.own, &scan_file(key))?;
+        json_file::remove(self.own, &mark_file(key))
     }
 
     /// Returns the mark, an empty one if none was ever left. One that is not whole is nothing: whoever
@@ -98,13 +98,13 @@ impl Accounts<'_> {
     }
 
     fn clean_scan(self, key: &WorkspaceKey) -> Option<Scan> {
-        let scan: Scan = json::read(self.own, &scan_file(key)).ok().flatten()?;
+        let scan: Scan = json_file::read(self.own, &scan_file(key)).ok().flatten()?;
         (scan.mark != HELD && Some(&scan.mark) == self.mark(key).as_ref()).then_some(scan)
     }
 
     /// Remembers a scan. It only saves work later, so a full disk is no reason to fail.
     fn remember(self, key: &WorkspaceKey, scan: &Scan) {
-        let kept = json::write_with(self.own, &scan_file(key), scan, Durability::Buffered);
+        let kept = json_file::write_with(self.own, &scan_file(key), scan, Durability::Buffered);
         if let Err(error) = kept {
             debug!(%key, %error, "the count could not be kept");
         }
@@ -125,7 +125,7 @@ impl Inner {
         key: &WorkspaceKey,
         directory: &Root,
         freshness: Freshness,
-    ) -> Result<Measured, Error> {
+    ) -> Result<MeasuredUsage, Error> {
         let accounts = self.accounts();
         if freshness == Freshness::Cached
             && let Some(scan) = accounts.clean_scan(key)
@@ -152,7 +152,7 @@ impl Inner {
     }
 }
 
-impl From<Scan> for Measured {
+impl From<Scan> for MeasuredUsage {
     fn from(scan: Scan) -> Self {
         let amount = Amount { bytes: scan.bytes, files: scan.files };
         Self { amount, as_of: scan.as_of, incomplete: scan.incomplete }
@@ -165,7 +165,7 @@ impl Workspaces {
         &self,
         key: &WorkspaceKey,
         freshness: Freshness,
-    ) -> Result<Option<Measured>, Error> {
+    ) -> Result<Option<MeasuredUsage>, Error> {
         let (inner, key) = (self.inner.clone(), key.clone());
         blocking(move || match inner.open_directory(&key)? {
             Some(directory) => inner.measure(&key, &directory, freshness).map(Some),
@@ -182,18 +182,21 @@ impl Workspaces {
 
     /// Notes that a workspace may change at any time, until it is touched. It is counted each time that
     /// somebody asks.
-    pub async fn hold(&self, key: &WorkspaceKey) -> Result<(), Error> {
+    pub async fn mark_in_use(&self, key: &WorkspaceKey) -> Result<(), Error> {
         let (inner, key) = (self.inner.clone(), key.clone());
-        blocking(move || inner.accounts().hold(&key)).await
+        blocking(move || inner.accounts().mark_in_use(&key)).await
     }
 
     /// Holds a workspace, and returns what it uses as of now; `None` when it has no directory.
-    pub async fn hold_counted(&self, key: &WorkspaceKey) -> Result<Option<Measured>, Error> {
+    pub async fn mark_in_use_and_measure(
+        &self,
+        key: &WorkspaceKey,
+    ) -> Result<Option<MeasuredUsage>, Error> {
         let (inner, key) = (self.inner.clone(), key.clone());
         blocking(move || {
             let Some(directory) = inner.open_directory(&key)? else { return Ok(None) };
             let known = inner.accounts().clean_scan(&key);
-            inner.accounts().hold(&key)?;
+            inner.accounts().mark_in_use(&key)?;
             let count = || inner.measure(&key, &directory, Freshness::Recount);
             known.map_or_else(count, |scan| Ok(scan.into())).map(Some)
         })
@@ -201,10 +204,13 @@ impl Workspaces {
     }
 
     /// Holds a workspace, and checks it against its quota; `None` when it has no directory.
-    pub async fn hold_checked(&self, key: &WorkspaceKey) -> Result<Option<Measured>, Error> {
+    pub async fn mark_in_use_and_check_quota(
+        &self,
+        key: &WorkspaceKey,
+    ) -> Result<Option<MeasuredUsage>, Error> {
         let (inner, key) = (self.inner.clone(), key.clone());
         blocking(move || {
-            inner.accounts().hold(&key)?;
+            inner.accounts().mark_in_use(&key)?;
             inner.check_quota(&key, Freshness::Recount)
         })
         .await
@@ -215,7 +221,7 @@ impl Workspaces {
         &self,
         key: &WorkspaceKey,
         freshness: Freshness,
-    ) -> Result<Option<Measured>, Error> {
+    ) -> Result<Option<MeasuredUsage>, Error> {
         let (inner, key) = (self.inner.clone(), key.clone());
         blocking(move || inner.check_quota(&key, freshness)).await
     }
@@ -226,7 +232,7 @@ impl Inner {
         &self,
         key: &WorkspaceKey,
         freshness: Freshness,
-    ) -> Result<Option<Measured>, Error> {
+    ) -> Result<Option<MeasuredUsage>, Error> {
         let record = self.records().read(key)?;
         let quota = record.map_or(self.quota, |record| record.quota);
         let Some(directory) = self.open_directory(key)? else { return Ok(None) };

@@ -7,10 +7,10 @@ use carrel_fsroot::{FileKind, Metadata, Root};
 use rustix::process::geteuid;
 use serde::Serialize;
 
+use crate::condition::Condition;
 use crate::error::Error;
-use crate::inspect::Condition;
-use crate::manager::{Inner, Options, Workspaces};
 use crate::root::{metadata_of, who_else_may_write};
+use crate::workspaces::{Inner, RootOptions, Workspaces};
 
 /// How much a finding matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -26,7 +26,7 @@ pub enum Severity {
 
 /// Something that is not as it should be.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Finding {
+pub struct RootFinding {
     /// How much it matters.
     pub severity: Severity,
     /// What it is, in one word that programs may rely on.
@@ -41,7 +41,7 @@ pub struct Finding {
 }
 
 /// Looks at a root, which may be missing or refused, and at everything in it.
-pub fn verify(options: &Options) -> Result<Vec<Finding>, Error> {
+pub fn verify(options: &RootOptions) -> Result<Vec<RootFinding>, Error> {
     let mut findings = Vec::new();
     let directory = match Root::open(&options.root) {
         Ok(directory) => directory,
@@ -71,12 +71,12 @@ fn finding(
     path: &Path,
     message: impl Into<String>,
     fix: impl Into<String>,
-) -> Finding {
-    Finding { severity, check, path: path.to_owned(), message: message.into(), fix: fix.into() }
+) -> RootFinding {
+    RootFinding { severity, check, path: path.to_owned(), message: message.into(), fix: fix.into() }
 }
 
 /// Looks at who may change the root, or put another in its place from above.
-fn check_permissions(directory: &Root, findings: &mut Vec<Finding>) -> Result<(), Error> {
+fn check_permissions(directory: &Root, findings: &mut Vec<RootFinding>) -> Result<(), Error> {
     let user = geteuid().as_raw();
     let metadata = metadata_of(directory)?;
     let path = directory.path();
@@ -98,7 +98,7 @@ fn check_permissions(directory: &Root, findings: &mut Vec<Finding>) -> Result<()
     Ok(())
 }
 
-fn owner_of(path: &Path, metadata: &Metadata) -> Finding {
+fn owner_of(path: &Path, metadata: &Metadata) -> RootFinding {
     let message = format!("owned by user {}, mode {:04o}", metadata.uid, metadata.mode);
     finding(Severity::Note, "owner", path, message, "none needed")
 }
@@ -113,7 +113,7 @@ fn who_may_rename_below(metadata: &Metadata, user: u32) -> Option<String> {
 }
 
 impl Inner {
-    fn verify(&self, findings: &mut Vec<Finding>) -> Result<(), Error> {
+    fn verify(&self, findings: &mut Vec<RootFinding>) -> Result<(), Error> {
         if let Some(repository) = &self.root.enclosing_repository {
             let message =
                 format!("the root lies inside the git work tree {}", repository.display());
@@ -139,8 +139,8 @@ impl Inner {
     }
 
     /// Compares a record with what is on disk.
-    fn verify_record(&self, key: &WorkspaceKey) -> Option<Finding> {
-        let path = self.place(key).workspace;
+    fn verify_record(&self, key: &WorkspaceKey) -> Option<RootFinding> {
+        let path = self.location(key).workspace;
         let record = match self.records().read(key) {
             Ok(record) => record?,
             Err(error) => {
@@ -177,7 +177,7 @@ impl Inner {
     fn verify_entries(
         &self,
         keys: &[WorkspaceKey],
-        findings: &mut Vec<Finding>,
+        findings: &mut Vec<RootFinding>,
     ) -> Result<(), Error> {
         for name in self.stray_directories(keys)? {
             let path = self.root.path().join(&name);

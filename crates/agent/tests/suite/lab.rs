@@ -8,15 +8,12 @@ use std::time::Duration;
 use carrel_agent::{
     Event, Failure, NotOpened, Opening, Remains, Session, ToolAnswer, ToolCall, Tools,
 };
-use carrel_config::{
-    ConductorConfig, Environment, HooksConfig, OperatorPolicy, Scope, TierChoice, Workflow,
-};
+use carrel_config::{ConductorConfig, Environment, OperatorPolicy, Scope, TierChoice, Workflow};
 use carrel_domain::{ByteSize, Identifier, SystemClock, Tier};
+use carrel_exec::LazySpawner;
+use carrel_runner::{Runner, RunnerMode, RunnerOptions, SandboxMode};
 use carrel_testkit::processes::processes_with;
-use carrel_workspace::{
-    Boundary, Commands, Create, HookSettings, Hooks, Options, Purpose, Quota, Runner,
-    RunnerOptions, Workspace, Workspaces,
-};
+use carrel_workspace::{Create, Hooks, Quota, RootOptions, Workspace, Workspaces};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -59,24 +56,23 @@ impl Lab {
         ];
         let more = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
         let environment = Environment::from_pairs(usual.into_iter().chain(more));
-        let commands = Commands::new(spawner());
+        let commands = LazySpawner::new(spawner());
         let runner = Runner::new(RunnerOptions {
-            commands: commands.clone(),
+            spawner: commands.clone(),
             policy: OperatorPolicy::default(),
             environment: environment.clone(),
-            boundary: Boundary::Walls(tier),
-            without: Vec::new(),
-            purpose: Purpose::ManyCommands,
+            sandbox: SandboxMode::Enforced(tier),
+            disabled: Vec::new(),
+            mode: RunnerMode::Server,
         });
-        let options = Options {
+        let options = RootOptions {
             root: directory.path().join("root"),
             home: None,
             quota: Quota { bytes: ByteSize::mib(100), files: Some(10_000) },
             clock: Arc::new(SystemClock),
         };
         let workspaces = Workspaces::open_or_create(&options).unwrap();
-        let hooks = HookSettings::new(HooksConfig::none(), &environment, Vec::new());
-        let hooks = Hooks::new(hooks, commands, CancellationToken::new());
+        let hooks = Hooks::none(commands);
         let identifier = Identifier::parse("CAR-1").unwrap();
         workspaces.create(Create::new(identifier.clone()), &hooks).await.unwrap();
         let workspace = Arc::new(workspaces.open(&identifier).await.unwrap());

@@ -65,10 +65,10 @@ impl Keeping {
         if let Some(tracker) = tracker.filter(|tracker| tracker.kind != TrackerKind::Local) {
             // Every repository has an issue 1, and every Jira may have a WEB-1.
             let scope = scope_of(tracker);
-            return Ok(TrackerName { name: scope.clone(), place: scope });
+            return Ok(TrackerName { name: scope.clone(), location: scope });
         }
         let name = format!("local:{}", self.issues.tracker_name().await?);
-        Ok(TrackerName { name, place: format!("data directory {}", data.display()) })
+        Ok(TrackerName { name, location: format!("data directory {}", data.display()) })
     }
 
     /// Opens the way for hooks to issues of a database, if they are in one.

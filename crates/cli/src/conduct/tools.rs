@@ -11,13 +11,13 @@ use carrel_conductor::drive::{Bench, ToolsMaker};
 use carrel_config::{AgentToolset, ConductorConfig, Workflow};
 use carrel_domain::{Network, WorkspaceAccess, message_of};
 use carrel_mcp::{content_for, plain_tool};
+use carrel_runner::{Runner, WorkspaceHandle};
 use carrel_tools::{
     AuditLog, CallOptions, CommandSettings, GitOptions, Interface, NamedWorkspace, Progress,
     Registry, SECRET_TOOLS, Secrets, Session, Toolbox, ToolboxOptions, Toolset, WorkspaceEntry,
     Workspaces,
 };
 use carrel_traces::TraceParent;
-use carrel_workspace::Runner;
 use futures_util::FutureExt as _;
 use serde_json::Value;
 use tracing::warn;
@@ -69,9 +69,9 @@ impl OwnTools {
         events: AuditLog,
     ) -> Result<Self, String> {
         let Bench { workflow, runner, workspace } = bench;
-        let desk = workspace.desk().await.map_err(|error| message_of(&error))?;
+        let desk = WorkspaceHandle::open(&workspace).await.map_err(|error| message_of(&error))?;
         // What the agent changes later is not to be trusted, whichever way it is changed.
-        runner.take_trust(&desk).await.map_err(|error| message_of(&error))?;
+        runner.record_trust(&desk).await.map_err(|error| message_of(&error))?;
         let key = workspace.record().key.to_string();
         let name = if carrel_tools::is_workspace_name(&key) { key } else { UNNAMED.to_owned() };
         let (path, access) = (desk.path().to_owned(), access(config));

@@ -3,9 +3,9 @@
 use std::io;
 use std::process::ExitCode;
 
-use carrel_exec::{Captured, End, Outcome};
+use carrel_exec::{Captured, ExitStatus, Outcome};
+use carrel_runner::Completed;
 use carrel_tools::CommandFacts;
-use carrel_workspace::Completed;
 use serde_json::{Value, json};
 
 use crate::failure::Failure;
@@ -32,9 +32,9 @@ fn status(outcome: &Outcome) -> u8 {
         return TIMED_OUT;
     }
     let status = match outcome.end {
-        End::Exited(status) => status,
-        End::Signaled(signal) => SIGNAL_OFFSET + signal,
-        End::Lost => SIGNAL_OFFSET + 9,
+        ExitStatus::Exited(status) => status,
+        ExitStatus::Signaled(signal) => SIGNAL_OFFSET + signal,
+        ExitStatus::Lost => SIGNAL_OFFSET + 9,
     };
     u8::try_from(status & 0xff).unwrap_or(u8::MAX)
 }

@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use carrel_config::Environment;
 use carrel_domain::{SystemClock, VolumeId};
+use carrel_exec::LazySpawner;
+use carrel_runner::{Runner, RunnerMode, diagnose};
 use carrel_service::{HostedWorkspaces, HostedWorkspacesOptions};
 use carrel_tools::{AuditLog, GitOptions};
-use carrel_workspace::{Commands, Purpose, Runner, diagnose};
 use serde_json::{Value, json};
 
 use super::backend::Backend;
@@ -41,7 +42,7 @@ pub(crate) fn open(
     backend: &Backend,
 ) -> Result<Machine, Failure> {
     let loaded = boundary::policy(arguments, environment)?;
-    let runner = boundary::runner(arguments, loaded.policy, environment, Purpose::ManyCommands)?;
+    let runner = boundary::runner(arguments, loaded.policy, environment, RunnerMode::Server)?;
     let beside = || data.unwrap_or(Path::new(".")).join("workspaces");
     let root = settings.volume.clone().unwrap_or_else(beside);
     let events = data.map_or_else(AuditLog::none, toolbox::events_in);
@@ -50,7 +51,7 @@ pub(crate) fn open(
         volume: (!backend.is_shared()).then(|| VolumeId::from_bytes(ONLY)),
         quota: settings.quota,
         runner: runner.clone(),
-        commands: Commands::new(own_program()?),
+        commands: LazySpawner::new(own_program()?),
         environment: environment.clone(),
         events: events.clone(),
         reserve: settings.floor,

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use carrel_config::Environment;
 use carrel_domain::{Age, ByteSize, Clock, SystemClock, Timestamp};
 use carrel_workspace::{
-    Finding, Freshness, GitState, Hooks, Listing, ListingState, Severity, Workspaces,
+    Freshness, GitState, Hooks, ListingState, RootFinding, Severity, WorkspaceListing, Workspaces,
     verify as look_for_faults,
 };
 use serde_json::{Value, json};
@@ -44,7 +44,7 @@ fn freshness(recount: bool) -> Freshness {
     if recount { Freshness::Recount } else { Freshness::Cached }
 }
 
-fn summary(listing: &Listing) -> Value {
+fn summary(listing: &WorkspaceListing) -> Value {
     let record = &listing.record;
     json!({
         "identifier": record.identifier,
@@ -59,7 +59,7 @@ fn summary(listing: &Listing) -> Value {
     })
 }
 
-fn table(listings: &[Listing]) -> String {
+fn table(listings: &[WorkspaceListing]) -> String {
     let now = SystemClock.now();
     let heading = ["IDENTIFIER", "KEY", "STATE", "SIZE", "FILES", "AGE", "LAST USED"];
     let mut rows = vec![heading.map(str::to_owned)];
@@ -67,7 +67,7 @@ fn table(listings: &[Listing]) -> String {
     output::table(&rows)
 }
 
-fn row(listing: &Listing, now: Timestamp) -> [String; 7] {
+fn row(listing: &WorkspaceListing, now: Timestamp) -> [String; 7] {
     let record = &listing.record;
     let age = |at: Timestamp| Age(at.age(now)).to_string();
     let dash = || "-".to_owned();
@@ -118,17 +118,17 @@ pub(super) async fn show(
 /// There is nothing to ask git about while a workspace is missing, half-made or on its way out.
 async fn repositories(
     workspaces: &Workspaces,
-    listing: &Listing,
+    listing: &WorkspaceListing,
     hooks: &Hooks,
 ) -> Result<Vec<GitState>, Failure> {
     if listing.state != ListingState::Ready {
         return Ok(Vec::new());
     }
     let workspace = workspaces.open(&listing.record.identifier).await?;
-    Ok(workspaces.repositories(workspace.files(), hooks.commands()).await?)
+    Ok(workspaces.repositories(workspace.files(), hooks.spawner()).await?)
 }
 
-fn details(listing: &Listing, git: &[GitState]) -> Value {
+fn details(listing: &WorkspaceListing, git: &[GitState]) -> Value {
     let record = &listing.record;
     let mut value = summary(listing);
     value["issue_id"] = json!(record.issue_id);
@@ -143,7 +143,7 @@ fn details(listing: &Listing, git: &[GitState]) -> Value {
     value
 }
 
-fn describe(listing: &Listing, git: &[GitState]) -> String {
+fn describe(listing: &WorkspaceListing, git: &[GitState]) -> String {
     let record = &listing.record;
     let mut rows = vec![
         ["identifier".to_owned(), record.identifier.to_string()],
@@ -164,7 +164,7 @@ fn describe(listing: &Listing, git: &[GitState]) -> String {
     output::table(&rows)
 }
 
-fn usage_text(listing: &Listing) -> String {
+fn usage_text(listing: &WorkspaceListing) -> String {
     let quota = listing.record.quota;
     match listing.usage {
         None => format!("none of {}", quota.bytes),
@@ -207,12 +207,12 @@ pub(super) fn verify(
     if count > 0 { Err(Failure::Verify { count }) } else { Ok(ExitCode::SUCCESS) }
 }
 
-fn findings_text(findings: &[Finding]) -> String {
+fn findings_text(findings: &[RootFinding]) -> String {
     findings.iter().map(finding_text).collect()
 }
 
-fn finding_text(finding: &Finding) -> String {
-    let Finding { check, path, message, fix, severity } = finding;
+fn finding_text(finding: &RootFinding) -> String {
+    let RootFinding { check, path, message, fix, severity } = finding;
     let severity = match severity {
         Severity::Note => "note",
         Severity::Warning => "warning",

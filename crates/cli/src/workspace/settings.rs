@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 
 use carrel_config::{Environment, RootOrigin, Scope, Workflow};
 use carrel_domain::Identifier;
-use carrel_workspace::{Commands, Hooks, Options, Workspaces};
+use carrel_exec::LazySpawner;
+use carrel_runner::SandboxedHooks;
+use carrel_workspace::{Hooks, RootOptions, Workspaces};
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
@@ -18,7 +20,7 @@ const DEFAULT_FILE: &str = "WORKFLOW.md";
 
 /// What all commands about workspaces need to know.
 pub(crate) struct Settings {
-    pub(crate) options: Options,
+    pub(crate) options: RootOptions,
     pub(crate) hooks: Hooks,
 }
 
@@ -32,12 +34,13 @@ impl Settings {
         for warning in &workflow.warnings {
             warn!("{}", warning.located(&workflow.path));
         }
-        let mut options = Options::of(&workflow, environment);
+        let mut options = RootOptions::of(&workflow, environment);
         if let Some(value) = &arguments.root {
             options.root = root_of_command_line(value, environment)?;
         }
-        let commands = Commands::new(own_program()?);
-        let hooks = Hooks::of(&workflow, environment, commands, CancellationToken::new());
+        let commands = LazySpawner::new(own_program()?);
+        let hooks =
+            SandboxedHooks::of_workflow(&workflow, environment, commands, CancellationToken::new());
         Ok(Self { options, hooks })
     }
 

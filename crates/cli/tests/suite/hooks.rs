@@ -3,7 +3,9 @@ use std::time::Duration;
 
 use carrel_config::{Environment, Scope, Workflow};
 use carrel_domain::{Code, Coded, Identifier};
-use carrel_workspace::{Commands, Create, Hook, HookEnd, Hooks, Options, Workspaces};
+use carrel_exec::LazySpawner;
+use carrel_runner::SandboxedHooks;
+use carrel_workspace::{Create, Hook, HookEnd, Hooks, RootOptions, Workspaces};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
@@ -31,9 +33,9 @@ impl World {
         ]);
         let file = self.path("WORKFLOW.md");
         let workflow = Workflow::load(&file, &environment, Scope::WorkspaceAndHooks).unwrap();
-        let commands = Commands::new(env!("CARGO_BIN_EXE_carrel").into());
-        let hooks = Hooks::of(&workflow, &environment, commands, cancel.clone());
-        (Workspaces::open_or_create(&Options::of(&workflow, &environment)).unwrap(), hooks)
+        let commands = LazySpawner::new(env!("CARGO_BIN_EXE_carrel").into());
+        let hooks = SandboxedHooks::of_workflow(&workflow, &environment, commands, cancel.clone());
+        (Workspaces::open_or_create(&RootOptions::of(&workflow, &environment)).unwrap(), hooks)
     }
 }
 

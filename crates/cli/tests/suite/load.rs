@@ -11,8 +11,9 @@ use std::time::{Duration, Instant};
 
 use carrel_config::{Environment, OperatorPolicy, TierChoice};
 use carrel_domain::Tier;
-use carrel_workspace::{
-    Boundary, CommandForm, Commands, Desk, Purpose, RunRequest, Runner, RunnerOptions,
+use carrel_exec::LazySpawner;
+use carrel_runner::{
+    CommandForm, RunRequest, Runner, RunnerMode, RunnerOptions, SandboxMode, WorkspaceHandle,
 };
 use pretty_assertions::assert_eq;
 use rustix::process::geteuid;
@@ -86,25 +87,25 @@ fn tree_size(directory: &Path) -> usize {
 
 fn runner(tier: Tier) -> Runner {
     Runner::new(RunnerOptions {
-        commands: Commands::new(env!("CARGO_BIN_EXE_carrel").into()),
+        spawner: LazySpawner::new(env!("CARGO_BIN_EXE_carrel").into()),
         policy: OperatorPolicy::default(),
         environment: Environment::from_pairs([("PATH", "/usr/bin:/bin")]),
-        boundary: Boundary::Walls(TierChoice::Only(tier)),
-        without: Vec::new(),
-        purpose: Purpose::ManyCommands,
+        sandbox: SandboxMode::Enforced(TierChoice::Only(tier)),
+        disabled: Vec::new(),
+        mode: RunnerMode::Server,
     })
 }
 
-fn desk(home: &Path, number: usize, tier: Tier) -> Arc<Desk> {
+fn desk(home: &Path, number: usize, tier: Tier) -> Arc<WorkspaceHandle> {
     let workspace = home.join(format!("workspace{number}"));
     std::fs::create_dir(&workspace).unwrap();
     if tier == Tier::Landlock && geteuid().is_root() {
         chown(&workspace, Some(2_000_000_000), Some(2_000_000_000)).unwrap();
     }
-    Arc::new(Desk::named(&workspace, &home.join("state")).unwrap())
+    Arc::new(WorkspaceHandle::for_directory(&workspace, &home.join("state")).unwrap())
 }
 
-async fn run(runner: Runner, desk: Arc<Desk>, line: &str) {
+async fn run(runner: Runner, desk: Arc<WorkspaceHandle>, line: &str) {
     let request = RunRequest::new(CommandForm::Line(line.to_owned()));
     let completed = runner.run(&desk, request, &CancellationToken::new()).await.unwrap();
     assert!(completed.outcome.succeeded(), "{completed:?}");
@@ -139,7 +140,7 @@ async fn leaves_nothing(tier: Tier) {
 }
 
 /// Runs so many commands, as many at once as may be.
-async fn start(runner: &Runner, desks: &[Arc<Desk>], starts: usize) {
+async fn start(runner: &Runner, desks: &[Arc<WorkspaceHandle>], starts: usize) {
     let slots = Arc::new(Semaphore::new(AT_ONCE));
     let mut commands = JoinSet::new();
     for number in 0..starts {

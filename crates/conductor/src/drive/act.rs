@@ -157,7 +157,7 @@ async fn clean(setup: &Setup, issue: &Issue, workspace: Option<PathBuf>) -> Resu
         let issue_identifier = issue.identifier.as_str();
         warn!(
             issue_identifier,
-            there = there.place,
+            there = there.location,
             "The workspace of an issue of another tracker stays"
         );
         return Ok(());

@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 
 use carrel_config::Reloader;
 use carrel_domain::{Clock, Timestamp};
+use carrel_runner::Runner;
 use carrel_store::{Journal, Tenure, TenureOutcome};
 use carrel_tracker::IssueId;
-use carrel_workspace::Runner;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;

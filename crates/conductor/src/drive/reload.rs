@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use carrel_config::{Check, Environment, Reloader, Workflow};
 use carrel_domain::message_of;
-use carrel_workspace::{Commands, TrackerName};
+use carrel_exec::LazySpawner;
+use carrel_workspace::TrackerName;
 use tokio::sync::mpsc;
 use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
@@ -34,7 +35,7 @@ pub(super) struct Follower {
     pub(super) reloader: Reloader,
     pub(super) environment: fn() -> Environment,
     pub(super) makers: Makers,
-    pub(super) commands: Commands,
+    pub(super) commands: LazySpawner,
     pub(super) data: PathBuf,
     pub(super) tracker_name: TrackerName,
     pub(super) scope: String,

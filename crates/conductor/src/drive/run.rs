@@ -10,7 +10,8 @@ use std::sync::Arc;
 
 use carrel_agent::{Failure, FailureKind, NotOpened, Opening, Remains, Tools};
 use carrel_domain::{Clock, Identifier, message_of};
-use carrel_workspace::{Create, Hook, Hooks, Runner, Workspace, Workspaces};
+use carrel_runner::Runner;
+use carrel_workspace::{Create, Hook, Hooks, Workspace, Workspaces};
 use serde_json::json;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;

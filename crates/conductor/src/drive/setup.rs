@@ -7,10 +7,10 @@ use carrel_agent::Agent;
 use carrel_config::environment::{CARREL, CARREL_DATA};
 use carrel_config::{ConductorConfig, Environment, TrackerConfig, Workflow};
 use carrel_domain::Secret;
+use carrel_exec::LazySpawner;
+use carrel_runner::SandboxedHooks;
 use carrel_tracker::Tracker;
-use carrel_workspace::{
-    Commands, HookSettings, Hooks, Options as RootOptions, TrackerName, Workspaces,
-};
+use carrel_workspace::{HookSettings, Hooks, RootOptions, TrackerName, Workspaces};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
@@ -57,7 +57,7 @@ impl Setup {
         workflow: Arc<Workflow>,
         environment: &Environment,
         makers: &Makers,
-        commands: &Commands,
+        commands: &LazySpawner,
         data: &Path,
         tracker_name: TrackerName,
     ) -> Result<Self, StartError> {
@@ -71,7 +71,8 @@ impl Setup {
         let hooks = workflow.config.hooks.clone();
         let hooks = HookSettings::new(hooks, environment, secrets.clone());
         let hooks = hooks.with(CARREL, commands.program()).with(CARREL_DATA, data);
-        let hooks = Hooks::new(hooks, commands.clone(), CancellationToken::new());
+        let sandbox = SandboxedHooks::new(environment, commands);
+        let hooks = Hooks::new(hooks, commands.clone(), sandbox, CancellationToken::new());
         Ok(Self { workflow, workspaces, hooks, tracker, tracker_name, agent, tools, secrets, root })
     }
 

@@ -77,7 +77,7 @@ async fn settle_run(setup: &Setup, run: &RunRecord) -> Result<(), Error> {
 
 /// Waits, for a bounded time, until nobody uses a workspace.
 pub(super) async fn settle(workspaces: &Workspaces, identifier: &Identifier) -> Result<(), Error> {
-    match workspaces.doom(identifier.clone()).await {
+    match workspaces.lock_for_removal(identifier.clone()).await {
         Err(error @ Error::Busy { .. }) => Err(error),
         // Whatever else is wrong with it will be said when it is used.
         Ok(_) | Err(_) => Ok(()),

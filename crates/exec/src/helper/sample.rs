@@ -9,20 +9,20 @@ use carrel_domain::ByteSize;
 
 use super::proc::{self, Process};
 use super::tree;
-use crate::outcome::Excess;
-use crate::spec::Watch;
+use crate::outcome::ExceededLimit;
+use crate::spec::SampledLimits;
 
 /// How often. A tree that grows faster than this overshoots; what is left of it is ended all the same.
 pub(super) const SAMPLE_EVERY: Duration = Duration::from_millis(100);
 
 /// Looks at the tree of this process. Returns what it uses too much of.
-pub(super) fn look(watch: &Watch) -> io::Result<Option<Excess>> {
+pub(super) fn look(watch: &SampledLimits) -> io::Result<Option<ExceededLimit>> {
     if watch.processes.is_none() && watch.memory.is_none() {
         return Ok(None);
     }
     let running = tree::running(&HashSet::new())?;
     if watch.processes.is_some_and(|limit| threads(&running) > limit) {
-        return Ok(Some(Excess::Processes));
+        return Ok(Some(ExceededLimit::Processes));
     }
     let over = watch.memory.is_some_and(|limit| {
         let files = memory_files(&running);
@@ -30,7 +30,7 @@ pub(super) fn look(watch: &Watch) -> io::Result<Option<Excess>> {
         // The first sum counts what processes share once for each; the second is dearer.
         beside(own_memory) > limit && beside(fair_memory) > limit
     });
-    Ok(over.then_some(Excess::Memory))
+    Ok(over.then_some(ExceededLimit::Memory))
 }
 
 fn threads(running: &[Process]) -> u64 {
@@ -84,7 +84,7 @@ impl Disk {
 
     /// Looks at the tree of this process, but only when the disk has lost more than the command may
     /// take.
-    pub(super) fn look(&self) -> io::Result<Option<Excess>> {
+    pub(super) fn look(&self) -> io::Result<Option<ExceededLimit>> {
         let lost = self.free_at_start.saturating_sub(free(&self.path)?);
         if lost <= self.room {
             return Ok(None);
@@ -98,7 +98,7 @@ impl Disk {
             running.iter().flat_map(|process| proc::mapped_unlinked_files(process.pid)).collect();
         let mapped = mapped.into_values().fold(0, u64::saturating_add);
         let taken = open.max(mapped);
-        Ok((taken > self.room).then_some(Excess::Disk))
+        Ok((taken > self.room).then_some(ExceededLimit::Disk))
     }
 }
 

@@ -98,7 +98,7 @@ enum CellOrigin {
     Spawner { pid: Pid, companion: Option<OwnedFd>, parts: SharedMounts },
     /// A process that was started for this cell and its only command, and what it has made before. It
     /// sees the end of the server by itself.
-    Seed(Option<Box<PreparedNamespaces>>),
+    Preforked(Option<Box<PreparedNamespaces>>),
 }
 
 /// What a new child is to become.
@@ -263,7 +263,7 @@ impl Spawner {
         let Request::Cell(make) = Request::from_packet(&mut packet)? else { return Ok(Role::Done) };
         let descriptors = CellDescriptors::from_received(packet.descriptors)?;
         let Self { signals, .. } = self;
-        Ok(Role::Cell { make, descriptors, origin: CellOrigin::Seed(ahead), signals })
+        Ok(Role::Cell { make, descriptors, origin: CellOrigin::Preforked(ahead), signals })
     }
 
     fn wait(&self) -> io::Result<[bool; 2]> {
@@ -432,7 +432,7 @@ fn become_cell(
         CellOrigin::Spawner { pid, companion, parts } => {
             (Some(pid), companion, parts, None, CellLifetime::ManyCommands)
         }
-        CellOrigin::Seed(ahead) => (
+        CellOrigin::Preforked(ahead) => (
             None,
             None,
             SharedMounts::default(),

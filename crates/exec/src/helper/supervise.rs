@@ -17,10 +17,10 @@ use super::init::{END, Origin, report};
 use super::sample::Disk;
 use super::terminal::Ends;
 use super::{children, ready, sample, tree};
-use crate::outcome::{Cost, End, Excess};
+use crate::outcome::{ExceededLimit, ExitStatus, ResourceUsage};
 use crate::protocol::{MAX_CONTROL_BYTES, Order, Report, to_json};
 use crate::socket;
-use crate::spec::Watch;
+use crate::spec::SampledLimits;
 
 /// How long a tree may take to end by itself after its main process, before it counts as left
 /// running. Something like `tee` behind a process substitution finishes its work in this time.
@@ -67,13 +67,13 @@ enum Cause {
     /// The server wants it dead.
     Killed,
     /// Its processes use too much of something.
-    Excess(Excess),
+    Excess(ExceededLimit),
 }
 
 /// The process of the command itself.
 pub(super) struct Main {
     pid: Pid,
-    end: Option<End>,
+    end: Option<ExitStatus>,
 }
 
 impl Main {
@@ -84,7 +84,7 @@ impl Main {
     /// Remembers how it ended, if it is the one that did.
     fn note(&mut self, pid: Pid, status: WaitStatus) {
         if pid == self.pid {
-            self.end = Some(End::of(status));
+            self.end = Some(ExitStatus::of(status));
         }
     }
 }
@@ -95,7 +95,7 @@ pub(super) struct Supervisor {
     pub(super) signals: SignalQueue,
     pub(super) main: Main,
     pub(super) grace: Duration,
-    pub(super) watch: Watch,
+    pub(super) watch: SampledLimits,
     pub(super) enclosure: SignalScope,
     pub(super) refusals: Refusals,
     /// When the server is to be told that the program runs; none when it has been.
@@ -176,8 +176,8 @@ impl Supervisor {
                 return Ok(());
             }
         };
-        let end = self.main.end.unwrap_or(End::Lost);
-        let cost = Cost::from(usage_of_children()?);
+        let end = self.main.end.unwrap_or(ExitStatus::Lost);
+        let cost = ResourceUsage::from(usage_of_children()?);
         let refused = mem::take(&mut self.refusals.seen);
         report(&self.control, &Report::Ended { end, cost, left_running, refused, excess });
         // The kernel lets the server run where this process does, as soon as it sleeps: ending takes

@@ -40,7 +40,7 @@ pub struct Jobs {
 #[derive(Debug, Default)]
 struct State {
     last: u64,
-    places: BTreeMap<JobId, Taken>,
+    slots: BTreeMap<JobId, Taken>,
     tasks: JoinSet<()>,
 }
 
@@ -54,7 +54,7 @@ enum Taken {
 
 /// A place for a job that is about to start. Dropping it gives the place back.
 #[derive(Debug)]
-pub struct Place<'jobs> {
+pub struct JobSlot<'jobs> {
     jobs: &'jobs Jobs,
     id: JobId,
     owner: Owner,
@@ -69,22 +69,22 @@ impl Jobs {
 
     /// Takes a place for a job in the background, before its command is started: what is refused has
     /// done nothing.
-    pub fn reserve(&self, owner: Owner) -> Result<Place<'_>, JobError> {
+    pub fn reserve(&self, owner: Owner) -> Result<JobSlot<'_>, JobError> {
         self.reserve_for(owner, Keep::First)
     }
 
     /// Takes a place for a job that somebody waits for. Those in the background take none of these.
-    pub fn reserve_awaited(&self, owner: Owner) -> Result<Place<'_>, JobError> {
+    pub fn reserve_awaited(&self, owner: Owner) -> Result<JobSlot<'_>, JobError> {
         self.reserve_for(owner, Keep::WhileThereIsRoom)
     }
 
-    fn reserve_for(&self, owner: Owner, keep: Keep) -> Result<Place<'_>, JobError> {
+    fn reserve_for(&self, owner: Owner, keep: Keep) -> Result<JobSlot<'_>, JobError> {
         let mut state = self.state();
         state.check(&owner, keep, &self.limits)?;
         state.last += 1;
         let id = JobId(state.last);
-        state.places.insert(id, Taken::Reserved(owner.clone(), keep));
-        Ok(Place { jobs: self, id, owner, keep })
+        state.slots.insert(id, Taken::Reserved(owner.clone(), keep));
+        Ok(JobSlot { jobs: self, id, owner, keep })
     }
 
     /// Returns every job that runs or can still be read, in the order in which they started.
@@ -99,7 +99,7 @@ impl Jobs {
 
     /// Returns a job, whoever owns it.
     pub fn get(&self, id: JobId) -> Result<Job, JobError> {
-        match self.state().places.get(&id) {
+        match self.state().slots.get(&id) {
             Some(Taken::Job(job)) => Ok(job.clone()),
             Some(Taken::Reserved(..)) | None => Err(JobError::NotFound { id }),
         }
@@ -140,7 +140,7 @@ async fn stop(mut jobs: Vec<Job>) -> Vec<Job> {
     jobs
 }
 
-impl Place<'_> {
+impl JobSlot<'_> {
     /// Returns the id that the job will have, for example to name its log.
     pub fn id(&self) -> JobId {
         self.id
@@ -174,7 +174,7 @@ impl Place<'_> {
         let identity = Identity { id: self.id, name, owner: self.owner.clone(), keep: self.keep };
         let (job, task) = Job::new(identity, started, cancel, waiting)?;
         let mut state = self.jobs.state();
-        state.places.insert(self.id, Taken::Job(job.clone()));
+        state.slots.insert(self.id, Taken::Job(job.clone()));
         state.launch(task);
         Ok(job)
     }
@@ -185,18 +185,18 @@ impl Place<'_> {
     }
 }
 
-impl Drop for Place<'_> {
+impl Drop for JobSlot<'_> {
     fn drop(&mut self) {
         let mut state = self.jobs.state();
-        if let Some(Taken::Reserved(..)) = state.places.get(&self.id) {
-            state.places.remove(&self.id);
+        if let Some(Taken::Reserved(..)) = state.slots.get(&self.id) {
+            state.slots.remove(&self.id);
         }
     }
 }
 
 impl State {
     fn jobs(&self) -> impl Iterator<Item = &Job> {
-        self.places.values().filter_map(|taken| match taken {
+        self.slots.values().filter_map(|taken| match taken {
             Taken::Reserved(..) => None,
             Taken::Job(job) => Some(job),
         })
@@ -205,7 +205,7 @@ impl State {
     /// Refuses another job when enough of its kind run or are about to.
     fn check(&self, owner: &Owner, keep: Keep, limits: &JobLimits) -> Result<(), JobError> {
         let running = || {
-            let all = self.places.values().filter_map(Taken::running_for);
+            let all = self.slots.values().filter_map(Taken::running_for);
             all.filter(|(_, kind)| *kind == keep).map(|(owner, _)| owner)
         };
         if running().filter(|other| *other == owner).count() >= limits.running_per_owner {
@@ -231,7 +231,7 @@ impl State {
                 *of_owner += 1;
                 total += 1;
             } else {
-                self.places.remove(&job.id());
+                self.slots.remove(&job.id());
             }
         }
     }

@@ -1,8 +1,8 @@
 //! Terminals of commands in cells, in both tiers.
 
 use carrel_domain::Tier;
-use carrel_exec::{CommandSpec, End};
-use carrel_sandbox::DeniedCall;
+use carrel_exec::{CommandSpec, ExitStatus};
+use carrel_sandbox::Refused;
 use pretty_assertions::assert_eq;
 use tokio_util::sync::CancellationToken;
 
@@ -28,7 +28,7 @@ async fn a_command_in_a_cell_can_have_a_terminal() {
         typist.see("<hello>").await;
         typist.enter("\x03").await;
         let outcome = typist.leave().await;
-        assert_eq!(outcome.end, End::Exited(3), "{tier}");
+        assert_eq!(outcome.end, ExitStatus::Exited(3), "{tier}");
     }
 }
 
@@ -74,7 +74,7 @@ for path in [name, os.ttyname(0), '/dev/ptmx']:
         pass
 ";
     let outcome = cell.run(at_terminal(python(script)), &CancellationToken::new()).await.unwrap();
-    assert_eq!((printed(&outcome).as_str(), outcome.end), ("", End::Exited(0)));
+    assert_eq!((printed(&outcome).as_str(), outcome.end), ("", ExitStatus::Exited(0)));
     other.enter("\n").await;
     assert!(other.leave().await.succeeded());
 }

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use carrel_domain::{Network, Tier, WorkspaceAccess};
-use carrel_exec::{Cell, CellError, CommandSpec, End, Outcome, SpawnError, Spawner};
+use carrel_exec::{Cell, CellError, CommandSpec, ExitStatus, Outcome, SpawnError, Spawner};
 use carrel_sandbox::{GIT_SETTINGS_TEXT, GitDirectory, Host, Owner, Plan, Policy, UserRange};
 use rustix::process::geteuid;
 use tempfile::TempDir;
@@ -100,7 +100,11 @@ async fn what_a_command_writes_belongs_to_the_owner_of_the_workspace() {
         let (desk, spawner) = (Desk::new(tier), spawner());
         let cell = desk.cell(&spawner, tier).await;
         let outcome = run(&cell, "mkdir -p a/b && echo hi > a/b/c && cat a/b/c").await;
-        assert_eq!((outcome.end, printed(&outcome).as_str()), (End::Exited(0), "hi\n"), "{tier}");
+        assert_eq!(
+            (outcome.end, printed(&outcome).as_str()),
+            (ExitStatus::Exited(0), "hi\n"),
+            "{tier}"
+        );
         let owner = fs::metadata(desk.workspace()).unwrap().uid();
         assert_eq!(fs::metadata(desk.workspace().join("a/b/c")).unwrap().uid(), owner, "{tier}");
     }
@@ -257,6 +261,6 @@ async fn cells_that_were_made_from_the_same_parts_know_nothing_of_each_other() {
                       stat -c '%F %a %t:%T' /dev/null /dev/urandom && cat /dev/shm/own/file";
         let outcome = run(cell, script).await;
         let expected = "3\ncharacter special file 666 1:3\ncharacter special file 666 1:9\nkept\n";
-        assert_eq!((outcome.end, printed(&outcome).as_str()), (End::Exited(0), expected));
+        assert_eq!((outcome.end, printed(&outcome).as_str()), (ExitStatus::Exited(0), expected));
     }
 }

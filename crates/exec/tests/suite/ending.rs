@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use carrel_exec::{CommandSpec, End, Stop};
+use carrel_exec::{CommandSpec, ExitStatus, Stop};
 use pretty_assertions::assert_eq;
 use rustix::process::Signal;
 use tokio_util::sync::CancellationToken;
@@ -29,7 +29,7 @@ const MARGIN: Duration = Duration::from_secs(3);
 async fn the_exit_status_is_reported() {
     for code in [0, 1, 126, 255] {
         let outcome = run(shell(&format!("exit {code}"))).await;
-        assert_eq!((outcome.end, outcome.stop), (End::Exited(code), None));
+        assert_eq!((outcome.end, outcome.stop), (ExitStatus::Exited(code), None));
     }
 }
 
@@ -37,7 +37,7 @@ async fn the_exit_status_is_reported() {
 async fn the_signal_that_ended_a_command_is_reported() {
     for signal in [Signal::KILL, Signal::TERM, Signal::SEGV] {
         let outcome = run(shell(&format!("kill -{} $$", signal.as_raw()))).await;
-        assert_eq!((outcome.end, outcome.stop), (End::Signaled(signal.as_raw()), None));
+        assert_eq!((outcome.end, outcome.stop), (ExitStatus::Signaled(signal.as_raw()), None));
     }
 }
 
@@ -57,7 +57,7 @@ async fn the_deadline_ends_the_whole_tree_and_keeps_the_output() {
     let outcome = run(mark.put_on(spec)).await;
     assert_eq!(mark.alive(), [0; 0]);
     assert_eq!((outcome.stop, stdout(&outcome).as_str()), (Some(Stop::Deadline), "started\n"));
-    assert_eq!(outcome.end, End::Signaled(Signal::TERM.as_raw()));
+    assert_eq!(outcome.end, ExitStatus::Signaled(Signal::TERM.as_raw()));
     assert!(outcome.wall < deadline + CommandSpec::DEFAULT_GRACE + MARGIN, "{:?}", outcome.wall);
 }
 
@@ -70,7 +70,7 @@ async fn a_command_that_ends_when_asked_is_not_kept_waiting_for_the_grace() {
         ..shell(script)
     };
     let outcome = run(spec).await;
-    assert_eq!((outcome.end, stdout(&outcome).as_str()), (End::Exited(7), "ready\nbye\n"));
+    assert_eq!((outcome.end, stdout(&outcome).as_str()), (ExitStatus::Exited(7), "ready\nbye\n"));
     assert!(outcome.timed_out() && outcome.wall < Duration::from_secs(30));
 }
 
@@ -104,7 +104,7 @@ async fn processes_left_in_the_background_are_reported_and_ended() {
     let script = "sleep 1000 & setsid sleep 1000 & echo ok";
     let outcome = run(mark.put_on(shell(script))).await;
     assert_eq!(mark.alive(), [0; 0]);
-    assert_eq!((outcome.end, outcome.left_running), (End::Exited(0), 2));
+    assert_eq!((outcome.end, outcome.left_running), (ExitStatus::Exited(0), 2));
     assert_eq!(stdout(&outcome), "ok\n");
     assert!(outcome.wall < MARGIN, "{:?}", outcome.wall);
 }
@@ -130,14 +130,14 @@ async fn a_stopped_command_is_asked_to_end_like_any_other() {
         ..shell("kill -STOP $$")
     };
     let outcome = run(spec).await;
-    assert_eq!(outcome.end, End::Signaled(Signal::TERM.as_raw()));
+    assert_eq!(outcome.end, ExitStatus::Signaled(Signal::TERM.as_raw()));
     assert!(outcome.timed_out() && outcome.wall < Duration::from_secs(30));
 }
 
 #[tokio::test]
 async fn a_command_that_signals_its_own_group_does_not_reach_its_supervisor() {
     let outcome = run(shell("kill -KILL 0")).await;
-    assert_eq!(outcome.end, End::Signaled(Signal::KILL.as_raw()));
+    assert_eq!(outcome.end, ExitStatus::Signaled(Signal::KILL.as_raw()));
 }
 
 #[tokio::test]
@@ -199,8 +199,8 @@ async fn limits_hold_for_each_process() {
     let limits =
         carrel_exec::Limits { data, cpu: Some(Duration::from_secs(1)), ..Default::default() };
     let spinning = CommandSpec { limits, ..shell("while :; do :; done") };
-    assert_eq!(run(spinning).await.end, End::Signaled(24));
+    assert_eq!(run(spinning).await.end, ExitStatus::Signaled(24));
     let script = "x=xxxxxxxxxxxxxxxx; while :; do x=$x$x$x$x; done";
     let growing = CommandSpec { limits, ..shell(script) };
-    assert_ne!(run(growing).await.end, End::Exited(0));
+    assert_ne!(run(growing).await.end, ExitStatus::Exited(0));
 }

@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use carrel_domain::{ByteSize, Code, Coded};
 use carrel_exec::{
-    CaptureLimits, CommandSpec, Cursor, End, Job, JobError, JobId, JobLimits, JobStatus, Jobs,
-    LogFile, Outcome, Output, Owner, Spawner, Stop, TerminalError, Wake,
+    CaptureLimits, CommandSpec, Cursor, ExitStatus, Job, JobError, JobId, JobLimits, JobStatus,
+    Jobs, LogFile, Outcome, Output, Owner, Spawner, Stop, TerminalError, Wake,
 };
 use pretty_assertions::assert_eq;
 
@@ -71,7 +71,7 @@ async fn a_job_runs_by_itself_and_can_be_read_after_its_end() {
     let job = start(&jobs, &spawner, "a", spec).await;
     assert_eq!((job.status(), job.name()), (JobStatus::Running, "a job"));
     let outcome = outcome(job.over().await);
-    assert_eq!((outcome.end, outcome.stop), (End::Exited(3), None));
+    assert_eq!((outcome.end, outcome.stop), (ExitStatus::Exited(3), None));
     assert_eq!((outcome.stdout.head, outcome.stderr.head), (b"out\n".into(), b"err\n".into()));
     let again = jobs.get("job_1".parse().unwrap()).unwrap();
     let chunk = again.read(Cursor(4), 100).await.unwrap();

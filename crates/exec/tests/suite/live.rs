@@ -3,7 +3,9 @@
 use std::time::{Duration, Instant};
 
 use carrel_domain::ByteSize;
-use carrel_exec::{CaptureLimits, CommandSpec, Live, LogEnd, LogFile, Output, Piece, StreamName};
+use carrel_exec::{
+    CaptureLimits, CommandSpec, LiveOutput, LogEnd, LogFile, Output, Piece, StreamName,
+};
 use pretty_assertions::assert_eq;
 use tokio_util::sync::CancellationToken;
 
@@ -20,7 +22,7 @@ fn piece(stream: StreamName, text: &str) -> Piece {
 }
 
 /// Takes everything, with a pause after each piece, and returns how many bytes there were.
-async fn take_slowly(mut live: Live, pause: Duration) -> u64 {
+async fn take_slowly(mut live: LiveOutput, pause: Duration) -> u64 {
     let mut total = 0;
     while let Some(piece) = live.next().await {
         total += piece.bytes.len() as u64;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use carrel_domain::ByteSize;
-use carrel_exec::{CommandSpec, End, Excess, Spawner, Stop, Watch};
+use carrel_exec::{CommandSpec, ExceededLimit, ExitStatus, SampledLimits, Spawner, Stop};
 use pretty_assertions::assert_eq;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
@@ -76,16 +76,16 @@ x = mmap.mmap(-1, 192 << 20); x.write(bytes(192 << 20))
 time.sleep(1000)'";
     let disk = Some(ByteSize::mib(4));
     for (script, watch, excess) in [
-        (hidden, Watch { disk, ..Watch::default() }, Excess::Disk),
-        (shared, Watch { memory, ..Watch::default() }, Excess::Memory),
-        (many, Watch { processes, ..Watch::default() }, Excess::Processes),
-        (much, Watch { memory, ..Watch::default() }, Excess::Memory),
+        (hidden, SampledLimits { disk, ..SampledLimits::default() }, ExceededLimit::Disk),
+        (shared, SampledLimits { memory, ..SampledLimits::default() }, ExceededLimit::Memory),
+        (many, SampledLimits { processes, ..SampledLimits::default() }, ExceededLimit::Processes),
+        (much, SampledLimits { memory, ..SampledLimits::default() }, ExceededLimit::Memory),
     ] {
         let deadline = Some(Duration::from_mins(1));
         let spec = CommandSpec { watch, deadline, ..shell(script) };
         let outcome = spawner().run(spec, &CancellationToken::new()).await.unwrap();
         assert_eq!((outcome.excess, outcome.stop), (Some(excess), None));
-        assert_eq!(outcome.end, End::Signaled(9));
+        assert_eq!(outcome.end, ExitStatus::Signaled(9));
     }
 }
 
@@ -96,9 +96,9 @@ import os, time
 x = bytearray(64 << 20)
 for _ in range(4): os.fork()
 time.sleep(0.5)'";
-    let watch = Watch { memory: Some(ByteSize::mib(160)), ..Watch::default() };
+    let watch = SampledLimits { memory: Some(ByteSize::mib(160)), ..SampledLimits::default() };
     let spec = CommandSpec { watch, ..shell(script) };
     let outcome = spawner().run(spec, &CancellationToken::new()).await.unwrap();
     // Four forks make sixteen processes, which share the array.
-    assert_eq!((outcome.excess, outcome.end), (None, End::Exited(0)));
+    assert_eq!((outcome.excess, outcome.end), (None, ExitStatus::Exited(0)));
 }

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use carrel_domain::Secret;
-use carrel_exec::{End, HookCommand, Outcome};
+use carrel_exec::{ExitStatus, HookCommand, Outcome};
 use pretty_assertions::assert_eq;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
@@ -44,7 +44,7 @@ async fn a_profile_that_exits_is_told_from_a_script_that_ran() {
     let (home, workspace) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     fs::write(home.path().join(".profile"), "exit 0").unwrap();
     let outcome = run_hook(home.path(), &workspace, "echo ran").await;
-    assert_eq!((stdout(&outcome).as_str(), outcome.end), ("", End::Exited(0)));
+    assert_eq!((stdout(&outcome).as_str(), outcome.end), ("", ExitStatus::Exited(0)));
 }
 
 #[tokio::test]
@@ -64,7 +64,7 @@ async fn a_hook_sees_what_the_profile_exports_except_secrets() {
     let text = stdout(&outcome);
     let pid = text.split('/').nth(2).unwrap();
     assert_eq!(text.replace(&format!("/{pid}/"), "/PID/"), expected);
-    assert_eq!(outcome.end, End::Exited(0));
+    assert_eq!(outcome.end, ExitStatus::Exited(0));
 }
 
 #[tokio::test]
@@ -72,7 +72,7 @@ async fn a_hook_cannot_read_what_its_helper_was_told() {
     let (home, workspace) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let script = "ls /proc/$$/fd | grep -E '^10[01]$'; exit 0";
     let outcome = run_hook(home.path(), &workspace, script).await;
-    assert_eq!((stdout(&outcome).as_str(), outcome.end), ("", End::Exited(0)));
+    assert_eq!((stdout(&outcome).as_str(), outcome.end), ("", ExitStatus::Exited(0)));
 }
 
 #[tokio::test]
@@ -86,19 +86,19 @@ async fn what_the_profile_left_running_finds_no_secret_in_its_descriptor() {
     fs::write(home.path().join(".profile"), profile).unwrap();
     let script = ": > \"$HOME/go\"; until [ -e \"$HOME/done\" ]; do sleep 0.01; done";
     let outcome = run_hook(home.path(), &workspace, script).await;
-    assert_eq!((stdout(&outcome).as_str(), outcome.end), ("0\n", End::Exited(0)));
+    assert_eq!((stdout(&outcome).as_str(), outcome.end), ("0\n", ExitStatus::Exited(0)));
 }
 
 #[tokio::test]
 async fn a_script_that_begins_with_a_dash_is_no_option() {
     let (home, workspace) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let outcome = run_hook(home.path(), &workspace, "-e; exit 3").await;
-    assert_eq!(outcome.end, End::Exited(3));
+    assert_eq!(outcome.end, ExitStatus::Exited(3));
 }
 
 #[tokio::test]
 async fn a_hook_reads_the_end_of_file_and_reports_its_status() {
     let (home, workspace) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let outcome = run_hook(home.path(), &workspace, "cat; exit 5").await;
-    assert_eq!((stdout(&outcome).as_str(), outcome.end), ("", End::Exited(5)));
+    assert_eq!((stdout(&outcome).as_str(), outcome.end), ("", ExitStatus::Exited(5)));
 }

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
 use carrel_domain::{Code, Coded};
-use carrel_exec::{CommandSpec, End, SpawnError, Stdin};
+use carrel_exec::{CommandSpec, ExitStatus, SpawnError, Stdin};
 use pretty_assertions::assert_eq;
 use tokio_util::sync::CancellationToken;
 
@@ -13,7 +13,7 @@ use crate::support::{command, directory, run, shell, spawner, stdout, variable};
 #[tokio::test]
 async fn a_command_without_input_reads_the_end_of_file() {
     let outcome = run(command(&["cat"])).await;
-    assert_eq!((outcome.end, outcome.stdout.total_bytes), (End::Exited(0), 0));
+    assert_eq!((outcome.end, outcome.stdout.total_bytes), (ExitStatus::Exited(0), 0));
 }
 
 #[tokio::test]
@@ -77,7 +77,7 @@ async fn a_command_starts_with_no_signal_blocked_or_ignored() {
 async fn an_argument_of_a_hundred_kibibytes_arrives() {
     let script = format!("echo {}", "x".repeat(100 << 10));
     let outcome = run(shell(&script)).await;
-    assert_eq!((outcome.end, outcome.stdout.total_bytes), (End::Exited(0), (100 << 10) + 1));
+    assert_eq!((outcome.end, outcome.stdout.total_bytes), (ExitStatus::Exited(0), (100 << 10) + 1));
 }
 
 #[tokio::test]

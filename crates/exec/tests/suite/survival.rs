@@ -3,7 +3,7 @@
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use carrel_exec::{CommandSpec, End, SpawnError, Stop};
+use carrel_exec::{CommandSpec, ExitStatus, SpawnError, Stop};
 use pretty_assertions::assert_eq;
 use rustix::process::Signal;
 use tokio_util::sync::CancellationToken;
@@ -37,7 +37,7 @@ async fn a_killed_init_takes_its_tree_along_and_spares_the_others() {
     send(parent_of(running.pid()).unwrap(), Signal::KILL);
     gone_promptly(&mark).await;
     let outcome = running.wait(&cancel).await;
-    assert_eq!((outcome.end, outcome.stop), (End::Lost, None));
+    assert_eq!((outcome.end, outcome.stop), (ExitStatus::Lost, None));
     assert_eq!(other_mark.alive().len(), TREE_COUNT);
     drop(other);
     assert!(spawner.run(command(&["true"]), &cancel).await.unwrap().succeeded());
@@ -51,7 +51,7 @@ async fn an_init_that_is_stopped_cannot_keep_a_command_alive() {
     let running = spawner().spawn(spec).await.unwrap();
     send(parent_of(running.pid()).unwrap(), Signal::STOP);
     let outcome = running.wait(&CancellationToken::new()).await;
-    assert_eq!((outcome.end, outcome.stop), (End::Lost, Some(Stop::Deadline)));
+    assert_eq!((outcome.end, outcome.stop), (ExitStatus::Lost, Some(Stop::Deadline)));
     gone_promptly(&mark).await;
 }
 
@@ -78,7 +78,7 @@ async fn a_killed_spawner_takes_every_tree_along_and_is_noticed() {
     mark.until_alive(TREE_COUNT).await;
     send(children_of(this_process())[0], Signal::KILL);
     gone_promptly(&mark).await;
-    assert_eq!(running.wait(&cancel).await.end, End::Lost);
+    assert_eq!(running.wait(&cancel).await.end, ExitStatus::Lost);
     spawner.gone().await;
     let error = spawner.run(command(&["true"]), &cancel).await.unwrap_err();
     assert!(matches!(error, SpawnError::SpawnerGone), "{error:?}");

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use carrel_domain::ByteSize;
 use carrel_exec::{
-    CaptureLimits, CommandSpec, End, LogEnd, LogFile, Output, SpawnError, Spawner, Stdin, Stop,
-    TerminalError, TerminalSize,
+    CaptureLimits, CommandSpec, ExitStatus, LogEnd, LogFile, Output, SpawnError, Spawner, Stdin,
+    Stop, TerminalError, TerminalSize,
 };
 use pretty_assertions::assert_eq;
 use rustix::process::Signal;
@@ -34,7 +34,7 @@ assert os.getpid() == os.getsid(0) == os.tcgetpgrp(0) == os.tcgetpgrp(own)
 os.write(own, b'fine')
 ";
     let outcome = run(at_terminal(command(&["python3", "-c", script]))).await;
-    assert_eq!((stdout(&outcome).as_str(), outcome.end), ("fine", End::Exited(0)));
+    assert_eq!((stdout(&outcome).as_str(), outcome.end), ("fine", ExitStatus::Exited(0)));
 }
 
 #[tokio::test]
@@ -53,7 +53,7 @@ async fn the_size_is_what_was_asked_for_and_can_be_changed() {
     typist.terminal.resize(TerminalSize { rows: 50, columns: 132 }).unwrap();
     typist.see("50 132\r\n").await;
     typist.enter("\x03").await;
-    assert_eq!(typist.leave().await.end, End::Exited(3));
+    assert_eq!(typist.leave().await.end, ExitStatus::Exited(3));
 }
 
 #[tokio::test]
@@ -85,7 +85,7 @@ print('ended by', os.WTERMSIG(os.waitpid(child, 0)[1]))
 async fn the_interrupt_key_reaches_the_foreground_processes_and_no_others() {
     let typist = Typist::sit_down(&spawner(), command(&["sleep", "1000"])).await;
     typist.enter("\x03").await;
-    assert_eq!(typist.leave().await.end, End::Signaled(Signal::INT.as_raw()));
+    assert_eq!(typist.leave().await.end, ExitStatus::Signaled(Signal::INT.as_raw()));
 
     let program = command(&["python3", "-c", FOREGROUND]);
     let mut typist = Typist::sit_down(&spawner(), program).await;
@@ -171,7 +171,7 @@ async fn processes_left_with_the_terminal_do_not_delay_the_end() {
     let script = "( trap '' HUP; exec sleep 1000 ) & setsid sleep 1000 & sleep 0.1; echo ok";
     let outcome = run(mark.put_on(at_terminal(shell(script)))).await;
     assert_eq!(mark.alive(), [0; 0]);
-    assert_eq!((outcome.end, outcome.left_running), (End::Exited(0), 2));
+    assert_eq!((outcome.end, outcome.left_running), (ExitStatus::Exited(0), 2));
     assert_eq!(stdout(&outcome), "ok\r\n");
     assert!(outcome.wall < MARGIN, "{:?}", outcome.wall);
 }
@@ -215,7 +215,7 @@ async fn stand_in_for_a_server_in_a_terminal() {
     }
     std::fs::File::open("/dev/tty").unwrap();
     let outcome = run(shell(": < /dev/tty")).await;
-    assert_ne!(outcome.end, End::Exited(0));
+    assert_ne!(outcome.end, ExitStatus::Exited(0));
     let own = std::fs::read_link("/proc/self/fd/0").unwrap();
     let outcome = run(at_terminal(command(&["tty"]))).await;
     assert_ne!(stdout(&outcome).trim_end(), own.to_str().unwrap());

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use carrel_exec::{
-    CaptureLimits, CommandSpec, Live, Outcome, Output, Spawner, Terminal, TerminalSize,
+    CaptureLimits, CommandSpec, LiveOutput, Outcome, Output, Spawner, Terminal, TerminalSize,
 };
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -22,7 +22,7 @@ pub(crate) fn at_terminal(spec: CommandSpec) -> CommandSpec {
 /// Sees what a command prints and types what it reads.
 pub(crate) struct Typist {
     pub(crate) terminal: Terminal,
-    live: Live,
+    live: LiveOutput,
     /// What was seen and not yet looked for.
     screen: String,
     waiting: JoinHandle<Outcome>,

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use carrel_config::{Environment, OperatorPolicy, TierChoice};
 use carrel_domain::{ByteSize, SystemClock, TaskId, WorkspaceId};
+use carrel_exec::LazySpawner;
+use carrel_runner::{Runner, RunnerMode, RunnerOptions, SandboxMode};
 use carrel_service::repository::DEFAULT_HOSTS;
 use carrel_service::{
     BusHealth, EventHub, FollowItem, FreeSpaceReserve, HostedWorkspaces, HostedWorkspacesOptions,
@@ -12,7 +14,7 @@ use carrel_service::{
 };
 use carrel_store::{Event, EventKind, Sqlite, SqliteOptions, Store, Task};
 use carrel_tools::{AuditLog, GitOptions};
-use carrel_workspace::{Boundary, Commands, Purpose, Quota, Runner, RunnerOptions};
+use carrel_workspace::Quota;
 use futures_util::StreamExt as _;
 use serde_json::Value;
 use tokio::task::JoinHandle;
@@ -67,14 +69,14 @@ impl Lab {
         let clock = Arc::new(SystemClock);
         let home = std::env::var("HOME").unwrap_or_default();
         let environment = Environment::from_pairs([("HOME".to_owned(), home)]);
-        let commands = Commands::new(env!("CARGO_BIN_EXE_carrel-service-spawner").into());
+        let commands = LazySpawner::new(env!("CARGO_BIN_EXE_carrel-service-spawner").into());
         let runner = Runner::new(RunnerOptions {
-            commands: commands.clone(),
+            spawner: commands.clone(),
             policy: OperatorPolicy::default(),
             environment: environment.clone(),
-            boundary: Boundary::Walls(TierChoice::Auto),
-            without: Vec::new(),
-            purpose: Purpose::ManyCommands,
+            sandbox: SandboxMode::Enforced(TierChoice::Auto),
+            disabled: Vec::new(),
+            mode: RunnerMode::Server,
         });
         let options = HostedWorkspacesOptions {
             root: directory.path().join("workspaces"),

@@ -10,7 +10,8 @@ use carrel_edit::{Content, Document};
 use carrel_fsroot::{
     AtomicFile, Durability, Error, Metadata, OpenedFile, Problem, Root, WriteOptions,
 };
-use carrel_workspace::{Amount, Runner, Writing};
+use carrel_runner::{Runner, WriteGuard};
+use carrel_workspace::Amount;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -98,7 +99,7 @@ impl WorkspaceFiles {
     }
 
     /// Lets one call at a time write files.
-    pub(crate) fn writing(&self) -> Result<Writing<'_>, Failure> {
+    pub(crate) fn writing(&self) -> Result<WriteGuard<'_>, Failure> {
         self.workspace.writing()
     }
 
@@ -175,13 +176,13 @@ impl WorkspaceFiles {
         path: &Path,
         bytes: Option<&[u8]>,
     ) -> Result<(), Failure> {
-        let forbidden = self.runner.forbids_file(self.workspace.handle(), path, bytes);
+        let forbidden = self.runner.denies_write(self.workspace.handle(), path, bytes);
         forbidden.map_or(Ok(()), |what| Err(runs_later(path, &what)))
     }
 
     /// Refuses to move something to where it would run later.
     pub(crate) fn check_move(&self, from: &Path, to: &Path) -> Result<(), Failure> {
-        let forbidden = self.runner.forbids_move(self.workspace.handle(), from, to)?;
+        let forbidden = self.runner.denies_move(self.workspace.handle(), from, to)?;
         forbidden.map_or(Ok(()), |what| Err(runs_later(to, &what)))
     }
 
@@ -240,7 +241,7 @@ impl WorkspaceFiles {
         bytes: usize,
         replaced: Option<&Metadata>,
     ) -> Result<(), Failure> {
-        Ok(self.workspace.handle().room_for(growth(bytes, replaced))?)
+        Ok(self.workspace.handle().check_room(growth(bytes, replaced))?)
     }
 
     /// Makes the directories on the way to a file, none of which may hold credentials.

@@ -11,7 +11,7 @@ use carrel_edit::replace::{
     self, EditError, EditProblem, EditedDocument, Limits, Occurrences, Request,
 };
 use carrel_fsroot::{AtomicFile, Metadata};
-use carrel_workspace::Writing;
+use carrel_runner::WriteGuard;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -244,7 +244,7 @@ impl Asked<'_> {
     /// has just written counts as seen, and for the end. What takes long is between.
     fn attempt<'l>(
         &self,
-        lock: impl Fn() -> Result<Option<Writing<'l>>, Failure>,
+        lock: impl Fn() -> Result<Option<WriteGuard<'l>>, Failure>,
     ) -> Result<Option<(Reply<EditFacts>, Left)>, Failure> {
         let Self { files, path, file_path, .. } = self;
         let reading = lock()?;

@@ -190,7 +190,7 @@ fn check_room(files: &WorkspaceFiles, before: &Before, after: &After) -> Result<
         let more = growth(new.bytes.len(), existing(before, files, path).map(|old| &old.metadata));
         all = Amount { bytes: all.bytes + more.bytes, files: all.files + more.files };
     }
-    Ok(files.workspace.handle().room_for(all)?)
+    Ok(files.workspace.handle().check_room(all)?)
 }
 
 /// A change that is ready and not yet visible.

@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use carrel_fsroot::{AtomicFile, WriteOptions};
-use carrel_workspace::{Amount, Reservation};
+use carrel_runner::Reservation;
+use carrel_workspace::Amount;
 use sha2::{Digest as _, Sha256};
 
 use super::common::{WorkspaceFiles, check_name, shown};
@@ -58,7 +59,7 @@ impl Upload {
         path: &str,
         expected: Option<u64>,
     ) -> Result<Self, Failure> {
-        toolbox.runner.take_trust(workspace.handle()).await?;
+        toolbox.runner.record_trust(workspace.handle()).await?;
         let path = workspace.relative(path);
         let files = WorkspaceFiles::new(toolbox, Arc::clone(workspace), Session::new("upload"));
         blocking(move || begin(&files, path, expected.unwrap_or(0))).await
@@ -100,7 +101,7 @@ impl Upload {
     pub async fn finish(self, toolbox: &Toolbox) -> Result<UploadedFile, Failure> {
         let (runner, workspace) = (toolbox.runner.clone(), Arc::clone(&self.files.workspace));
         let arrived = blocking(move || self.commit()).await?;
-        check_restored(&runner.settle_trust(workspace.handle()).await?)?;
+        check_restored(&runner.check_trust(workspace.handle()).await?)?;
         Ok(arrived)
     }
 

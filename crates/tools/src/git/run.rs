@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use carrel_domain::{ByteSize, Code, Network, WorkspaceAccess};
-use carrel_exec::{CaptureLimits, End, Output};
+use carrel_exec::{CaptureLimits, ExitStatus, Output};
+use carrel_runner::{CommandForm, LimitRequest, RunRequest};
 use carrel_shell::Preset;
-use carrel_workspace::{CommandForm, LimitRequest, RunRequest};
 
 use super::address::Address;
 use super::check::{Checked, Peer, Shape, check};
@@ -390,9 +390,11 @@ impl<'a> Site<'a> {
             self.context.toolbox.runner.run(handle, request, self.context.cancel()).await?;
         let outcome = completed.outcome;
         Ok(match outcome.end {
-            End::Exited(0) if outcome.stdout.truncated() => Err("it is too large".to_owned()),
-            End::Exited(0) => Ok([outcome.stdout.head, outcome.stdout.tail].concat()),
-            End::Exited(_) | End::Signaled(_) | End::Lost => {
+            ExitStatus::Exited(0) if outcome.stdout.truncated() => {
+                Err("it is too large".to_owned())
+            }
+            ExitStatus::Exited(0) => Ok([outcome.stdout.head, outcome.stdout.tail].concat()),
+            ExitStatus::Exited(_) | ExitStatus::Signaled(_) | ExitStatus::Lost => {
                 Err(scrubbed(&outcome.stderr.to_text(1024)).trim().to_owned())
             }
         })

@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use carrel_exec::End;
-use carrel_workspace::Completed;
+use carrel_exec::ExitStatus;
+use carrel_runner::Completed;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -149,10 +149,10 @@ fn remarks(text: &mut String, ran: &Ran<'_>, stderr: &str) {
     }
     match outcome.end {
         _ if outcome.timed_out() => {}
-        End::Exited(0) => {}
-        End::Exited(code) => line(text, &format!("exit: {code}")),
-        End::Signaled(signal) => line(text, &format!("ended by signal {signal}")),
-        End::Lost => line(text, "ended with the sandbox"),
+        ExitStatus::Exited(0) => {}
+        ExitStatus::Exited(code) => line(text, &format!("exit: {code}")),
+        ExitStatus::Signaled(signal) => line(text, &format!("ended by signal {signal}")),
+        ExitStatus::Lost => line(text, "ended with the sandbox"),
     }
 }
 

@@ -5,7 +5,7 @@
 
 use carrel_config::Trust;
 use carrel_domain::Code;
-use carrel_workspace::{Settled, TrustChange};
+use carrel_runner::{TrustChange, TrustReport};
 use serde_json::{Map, Value, json};
 
 use super::erased::{Entry, guarded};
@@ -25,12 +25,12 @@ pub(super) async fn kept(
     arguments: Map<String, Value>,
 ) -> Result<ToolResponse, Failure> {
     let (runner, handle) = (&context.toolbox.runner, context.workspace().handle());
-    runner.take_trust(handle).await?;
+    runner.record_trust(handle).await?;
     let answered = guarded(entry, context, arguments).await;
     if CHECKED_AHEAD.contains(&context.tool) && runner.policy().trust == Trust::Restore {
         return answered;
     }
-    let settled = runner.settle_trust(handle).await?;
+    let settled = runner.check_trust(handle).await?;
     if settled.is_empty() {
         return answered;
     }
@@ -45,12 +45,12 @@ pub(super) async fn kept(
 }
 
 /// Refuses what had to be put back.
-pub(crate) fn check_restored(settled: &Settled) -> Result<(), Failure> {
+pub(crate) fn check_restored(settled: &TrustReport) -> Result<(), Failure> {
     let restored = settled.trust_changes.iter().any(|change| change.restored);
     if restored { Err(refused(settled)) } else { Ok(()) }
 }
 
-fn refused(settled: &Settled) -> Failure {
+fn refused(settled: &TrustReport) -> Failure {
     let changes: Vec<_> = settled.trust_changes.iter().map(shown).collect();
     let message = format!(
         "{}; that would run later, outside the sandbox. It was put back, and everything else was \

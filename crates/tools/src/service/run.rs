@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use carrel_runner::CommandForm;
 use carrel_shell::Preset;
-use carrel_workspace::CommandForm;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use carrel_domain::Network;
-use carrel_exec::End;
-use carrel_workspace::{CommandForm, Completed};
+use carrel_exec::ExitStatus;
+use carrel_runner::{CommandForm, Completed};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -181,8 +181,8 @@ pub(crate) fn exit_code(completed: &Completed) -> i32 {
         return TIMED_OUT;
     }
     match outcome.end {
-        End::Exited(code) => code,
-        End::Signaled(signal) => SIGNAL_OFFSET + signal,
-        End::Lost => SIGNAL_OFFSET + 9,
+        ExitStatus::Exited(code) => code,
+        ExitStatus::Signaled(signal) => SIGNAL_OFFSET + signal,
+        ExitStatus::Lost => SIGNAL_OFFSET + 9,
     }
 }

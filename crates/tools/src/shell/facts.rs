@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use carrel_exec::{End, Outcome};
+use carrel_exec::{ExitStatus, Outcome};
+use carrel_runner::{Completed, LimitReached, SandboxReport, TrustChange};
 use carrel_sandbox::{Certainty, Denial};
-use carrel_workspace::{Completed, LimitReached, TrustChange, Walls};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -75,11 +75,11 @@ pub struct SandboxFacts {
 impl CommandFacts {
     /// Collects the facts.
     pub fn of(completed: &Completed) -> Self {
-        let Completed { outcome, limit, denials, trust, walls, artifacts: _ } = completed;
+        let Completed { outcome, limit, denials, trust, sandbox: report, artifacts: _ } = completed;
         let (exit_code, signal) = match outcome.end {
-            End::Exited(status) => (Some(status), None),
-            End::Signaled(signal) => (None, Some(signal)),
-            End::Lost => (None, None),
+            ExitStatus::Exited(status) => (Some(status), None),
+            ExitStatus::Signaled(signal) => (None, Some(signal)),
+            ExitStatus::Lost => (None, None),
         };
         Self {
             exit_code,
@@ -94,7 +94,7 @@ impl CommandFacts {
             denials: denials.clone(),
             trust_changes: trust.trust_changes.clone(),
             cost: cost(outcome),
-            sandbox: sandbox(walls),
+            sandbox: sandbox(report),
         }
     }
 }
@@ -132,13 +132,13 @@ fn milliseconds(time: Duration) -> f64 {
     (time.as_secs_f64() * 1e6).round() / 1e3
 }
 
-fn sandbox(walls: &Walls) -> SandboxFacts {
+fn sandbox(report: &SandboxReport) -> SandboxFacts {
     let names = |holds| {
-        let guarantees = walls.guarantees.iter().filter(move |one| one.holds == holds);
+        let guarantees = report.guarantees.iter().filter(move |one| one.holds == holds);
         guarantees.map(|guarantee| guarantee.name).collect()
     };
     SandboxFacts {
-        tier: walls.tier.map_or("off", |tier| tier.as_str()),
+        tier: report.tier.map_or("off", |tier| tier.as_str()),
         enforced: names(true),
         not_enforced: names(false),
     }

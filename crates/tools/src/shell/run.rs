@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use carrel_domain::{Code, Network};
 use carrel_exec::Captured;
-use carrel_workspace::{CommandForm, Completed};
+use carrel_runner::{CommandForm, Completed};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

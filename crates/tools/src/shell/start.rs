@@ -12,10 +12,8 @@ use carrel_exec::{
     CaptureLimits, Captured, Cursor, Job, JobId, JobStatus, LogFile, Outcome, Output, Piece,
     Started,
 };
+use carrel_runner::{ArtifactRequest, CommandForm, Completed, LimitRequest, RunError, RunRequest};
 use carrel_shell::Preset;
-use carrel_workspace::{
-    ArtifactRequest, CommandForm, Completed, LimitRequest, RunError, RunRequest,
-};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, interval_at};
 use tokio_util::sync::CancellationToken;
@@ -389,9 +387,11 @@ impl Shell {
             JobStatus::Lost => "lost".into(),
             JobStatus::Ended(outcome) => match outcome.end {
                 _ if outcome.timed_out() => "completed (timed out)".into(),
-                carrel_exec::End::Exited(code) => format!("completed (exit {code})"),
-                carrel_exec::End::Signaled(signal) => format!("completed (signal {signal})"),
-                carrel_exec::End::Lost => "lost".into(),
+                carrel_exec::ExitStatus::Exited(code) => format!("completed (exit {code})"),
+                carrel_exec::ExitStatus::Signaled(signal) => {
+                    format!("completed (signal {signal})")
+                }
+                carrel_exec::ExitStatus::Lost => "lost".into(),
             },
         }
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use carrel_domain::{Code, Network};
-use carrel_workspace::CommandForm;
+use carrel_runner::CommandForm;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;

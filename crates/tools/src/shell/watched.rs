@@ -163,9 +163,9 @@ impl Watched {
         drop(pieces);
         let exit_code = match job.over().await {
             carrel_exec::JobStatus::Ended(outcome) => match outcome.end {
-                carrel_exec::End::Exited(code) => code,
-                carrel_exec::End::Signaled(signal) => 128 + signal,
-                carrel_exec::End::Lost => -1,
+                carrel_exec::ExitStatus::Exited(code) => code,
+                carrel_exec::ExitStatus::Signaled(signal) => 128 + signal,
+                carrel_exec::ExitStatus::Lost => -1,
             },
             carrel_exec::JobStatus::Running | carrel_exec::JobStatus::Lost => -1,
         };

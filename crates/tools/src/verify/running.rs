@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use carrel_domain::{ByteSize, Code, Network};
-use carrel_exec::{CaptureLimits, Captured, End};
+use carrel_exec::{CaptureLimits, Captured, ExitStatus};
+use carrel_runner::{ArtifactRequest, CommandForm, Completed};
 use carrel_shell::Preset;
 use carrel_verify::parse::{ArtifactFile, Outcome, Termination, project_artifacts};
 use carrel_verify::plan::{ARTIFACTS, Artifact, Invocation};
-use carrel_workspace::{ArtifactRequest, CommandForm, Completed};
 
 use crate::failure::Failure;
 use crate::shell::{CommandFacts, Launch, Shell, exit_code};
@@ -100,7 +100,7 @@ pub(super) async fn run(
     Ok(ran)
 }
 
-fn private(artifact: &carrel_workspace::Artifact) -> ArtifactFile {
+fn private(artifact: &carrel_runner::Artifact) -> ArtifactFile {
     ArtifactFile { name: artifact.name.clone(), contents: artifact.contents.clone() }
 }
 
@@ -139,9 +139,9 @@ fn ran(
     let outcome = &completed.outcome;
     let ended = match outcome.end {
         _ if outcome.timed_out() => Termination::TimedOut(bounds.timeout),
-        End::Exited(code) => Termination::Exited(code),
-        End::Signaled(signal) => Termination::Signal(signal),
-        End::Lost => Termination::NotStarted("it was ended with the server".into()),
+        ExitStatus::Exited(code) => Termination::Exited(code),
+        ExitStatus::Signaled(signal) => Termination::Signal(signal),
+        ExitStatus::Lost => Termination::NotStarted("it was ended with the server".into()),
     };
     Ran {
         argv: shown(invocation, completed.artifacts.directory.as_deref()),

@@ -6,11 +6,12 @@ use std::sync::mpsc::Receiver;
 
 use carrel_config::{Environment, OperatorPolicy, TierChoice};
 use carrel_domain::WorkspaceAccess;
+use carrel_exec::LazySpawner;
+use carrel_runner::{Runner, RunnerMode, RunnerOptions, SandboxMode, WorkspaceHandle};
 use carrel_tools::{
     AuditLog, AuditRecord, CallOptions, GitOptions, Interface, NamedWorkspace, Registry, Secrets,
     Session, ToolResponse, Toolbox, ToolboxOptions, Toolset, WorkspaceEntry, Workspaces,
 };
-use carrel_workspace::{Boundary, Commands, Desk, Purpose, Runner, RunnerOptions};
 use serde_json::{Map, Value};
 
 /// Workspaces in a directory of their own, with everything that serves them.
@@ -76,16 +77,16 @@ impl Lab {
         let environment = Environment::from_pairs(variables);
         let secrets = Secrets::new(&environment, None);
         let runner = Runner::new(RunnerOptions {
-            commands: Commands::new(env!("CARGO_BIN_EXE_carrel-tools-spawner").into()),
+            spawner: LazySpawner::new(env!("CARGO_BIN_EXE_carrel-tools-spawner").into()),
             policy: setting.policy,
             environment,
-            boundary: Boundary::Walls(setting.tier),
-            without: Vec::new(),
-            purpose: Purpose::ManyCommands,
+            sandbox: SandboxMode::Enforced(setting.tier),
+            disabled: Vec::new(),
+            mode: RunnerMode::Server,
         });
         let workspace = |name: &&str| {
             let path = top.join(name);
-            let handle = Desk::named(&path, &state).unwrap();
+            let handle = WorkspaceHandle::for_directory(&path, &state).unwrap();
             let access = WorkspaceAccess::ReadWrite;
             NamedWorkspace::new(WorkspaceEntry { name: (*name).to_owned(), path, access }, handle)
         };

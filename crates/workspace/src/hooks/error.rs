@@ -4,11 +4,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use carrel_domain::{Code, Coded};
-use carrel_exec::{End, SpawnError};
+use carrel_exec::{ExitStatus, SpawnError};
 use serde_json::{Value, json};
 
-use super::Hook;
-use crate::run::RunError;
+use super::{Hook, HookSandboxError};
 
 /// Why a hook did not succeed.
 #[derive(Debug, thiserror::Error)]
@@ -19,7 +18,7 @@ pub enum HookError {
         /// Which hook.
         hook: Hook,
         /// How its shell ended.
-        end: End,
+        end: ExitStatus,
         /// The beginning and end of what it printed.
         output: String,
         /// The file with all that it printed.
@@ -75,23 +74,23 @@ pub enum HookError {
     },
     /// The operator wants hooks confined, and that cannot be done.
     #[error("hook {} must run confined (hooks.sandbox) and could not", hook.as_str())]
-    Confined {
+    Sandbox {
         /// Which hook.
         hook: Hook,
         /// Why not.
         #[source]
-        source: Box<RunError>,
+        source: HookSandboxError,
     },
 }
 
 /// How much of the output a message repeats.
 const MAX_MESSAGE_LINE: usize = 200;
 
-fn ending(end: End, output: &str) -> String {
+fn ending(end: ExitStatus, output: &str) -> String {
     let ended = match end {
-        End::Exited(status) => format!("failed with status {status}"),
-        End::Signaled(signal) => format!("was ended by signal {signal}"),
-        End::Lost => "was killed together with its supervisor".to_owned(),
+        ExitStatus::Exited(status) => format!("failed with status {status}"),
+        ExitStatus::Signaled(signal) => format!("was ended by signal {signal}"),
+        ExitStatus::Lost => "was killed together with its supervisor".to_owned(),
     };
     match output.lines().rev().find(|line| !line.trim().is_empty()) {
         Some(line) => {
@@ -110,7 +109,7 @@ impl HookError {
             | Self::Cancelled { hook }
             | Self::Start { hook, .. }
             | Self::Prepare { hook, .. }
-            | Self::Confined { hook, .. } => *hook,
+            | Self::Sandbox { hook, .. } => *hook,
         }
     }
 }
@@ -124,7 +123,7 @@ impl Coded for HookError {
             Self::TimedOut { .. } => Code::HookTimeout,
             Self::Start { .. } => Code::SpawnFailed,
             Self::Prepare { code, .. } => *code,
-            Self::Confined { source, .. } => source.code(),
+            Self::Sandbox { source, .. } => source.code(),
         }
     }
 
@@ -145,7 +144,7 @@ impl Coded for HookError {
             Self::Cancelled { .. }
             | Self::Start { .. }
             | Self::Prepare { .. }
-            | Self::Confined { .. } => {}
+            | Self::Sandbox { .. } => {}
         }
         detail
     }

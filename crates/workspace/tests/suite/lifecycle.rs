@@ -3,7 +3,9 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::sync::Arc;
 
 use carrel_domain::{Clock, Code, Coded, FixedClock, SystemClock, Timestamp};
-use carrel_workspace::{Create, Freshness, Gc, GcAction, ListingState, Options, State, Workspaces};
+use carrel_workspace::{
+    Create, Freshness, Gc, GcAction, ListingState, RootOptions, State, Workspaces,
+};
 
 use crate::{World, identifier, no_hooks, open, options};
 
@@ -328,7 +330,7 @@ async fn retention_removes_what_nobody_used_for_long() {
     let now = SystemClock.now().as_millis();
     let later = Timestamp::from_millis(now + i64::try_from(days(20).as_millis()).unwrap());
     let options =
-        Options { clock: Arc::new(FixedClock(later)), ..options(world.workspaces.path()) };
+        RootOptions { clock: Arc::new(FixedClock(later)), ..options(world.workspaces.path()) };
     let workspaces = Workspaces::open_or_create(&options).unwrap();
     workspaces.create(Create::new(identifier("new")), &no_hooks()).await.unwrap();
     for (limit, removed) in [(days(30), 0), (days(10), 1)] {

@@ -10,30 +10,19 @@
 /// Create, reuse, repair, remove.
 mod lifecycle;
 /// Where a workspace may be.
-mod places;
-/// Counting, limits, the watcher.
+mod locations;
+/// Counting and limits.
 mod quotas;
-/// Live changes of the workflow file.
-mod reload;
 /// Which directories can be roots.
 mod roots;
-/// Files that run later, outside.
-mod trust;
-/// The same against a command that fights back.
-mod trust_hostile;
-/// Links in the place of directories, and what is moved away and back.
-mod trust_links;
-
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use carrel_config::{Environment, Scope, Workflow};
 use carrel_domain::{ByteSize, Identifier, SystemClock};
+use carrel_exec::LazySpawner;
 use carrel_workspace::{
-    Commands, Create, Created, Error, HookSettings, Hooks, Options, Quota, Remove, Removed, Target,
-    Workspaces,
+    Create, Created, Error, Hooks, Quota, Remove, Removed, RootOptions, Target, Workspaces,
 };
-use tokio_util::sync::CancellationToken;
 
 /// A root in a directory of its own.
 struct World {
@@ -73,9 +62,9 @@ impl World {
     }
 }
 
-fn options(root: &Path) -> Options {
+fn options(root: &Path) -> RootOptions {
     let quota = Quota { bytes: ByteSize::mib(10), files: Some(1000) };
-    Options { root: root.to_owned(), home: None, quota, clock: Arc::new(SystemClock) }
+    RootOptions { root: root.to_owned(), home: None, quota, clock: Arc::new(SystemClock) }
 }
 
 fn open(root: &Path) -> Result<Workspaces, Error> {
@@ -87,9 +76,5 @@ fn identifier(text: &str) -> Identifier {
 }
 
 fn no_hooks() -> Hooks {
-    let environment = Environment::from_pairs([("PATH", "/usr/bin:/bin")]);
-    let path = Path::new("WORKFLOW.md");
-    let workflow = Workflow::parse(b"", path, &environment, Scope::WorkspaceAndHooks).unwrap();
-    let settings = HookSettings::new(workflow.config.hooks.clone(), &environment, Vec::new());
-    Hooks::new(settings, Commands::new("/nonexistent".into()), CancellationToken::new())
+    Hooks::none(LazySpawner::new("/nonexistent".into()))
 }

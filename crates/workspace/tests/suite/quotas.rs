@@ -1,11 +1,7 @@
-use std::io::Write;
-use std::time::Duration;
+use carrel_domain::{Code, Coded};
+use carrel_workspace::Freshness;
 
-use carrel_domain::{ByteSize, Code, Coded};
-use carrel_workspace::{Amount, Freshness, Quota, Watcher};
-use tokio_util::sync::CancellationToken;
-
-use crate::{World, identifier};
+use crate::World;
 
 #[tokio::test]
 async fn usage_is_counted_again_only_after_a_write_through_carrel() {
@@ -36,7 +32,7 @@ async fn a_workspace_that_is_held_is_counted_each_time() {
         usage.unwrap().amount.files
     };
     assert_eq!(files().await, 0);
-    world.workspaces.hold(key).await.unwrap();
+    world.workspaces.mark_in_use(key).await.unwrap();
     for count in 1..3 {
         std::fs::write(made.path.join(count.to_string()), "x").unwrap();
         assert_eq!(files().await, count);
@@ -45,31 +41,6 @@ async fn a_workspace_that_is_held_is_counted_each_time() {
     assert_eq!(files().await, 2);
     std::fs::write(made.path.join("behind"), "x").unwrap();
     assert_eq!(files().await, 2, "counts serve again when nobody holds it");
-}
-
-#[tokio::test]
-async fn a_count_serves_until_the_disk_has_lost_what_was_left() {
-    let world = World::new();
-    let made = world.create("A").await.unwrap();
-    let directory = carrel_fsroot::Root::open(&made.path).unwrap();
-    let quota = Quota { bytes: ByteSize::mib(1), files: None };
-    let used = Amount { bytes: 1000, files: 1 };
-    let mut watcher = Watcher::new(directory, quota, used).unwrap();
-    assert_eq!(watcher.still_fits(false).unwrap().map(|used| used.files), Some(1));
-    assert_eq!(
-        watcher.still_fits(true).unwrap(),
-        None,
-        "after a change it is counted if that is cheap"
-    );
-    // More than what is left, and more than others on this disk are likely to free meanwhile.
-    let mut big = std::fs::File::create(made.path.join("big")).unwrap();
-    big.write_all(&vec![1; 256 << 20]).unwrap();
-    big.sync_all().unwrap();
-    assert_eq!(watcher.still_fits(false).unwrap(), None);
-    let walk = watcher.begin_walk().unwrap();
-    watcher.end_walk(walk, used);
-    let fits = watcher.still_fits(false).unwrap();
-    assert!(fits.is_some(), "what was counted is known");
 }
 
 #[tokio::test]
@@ -128,42 +99,4 @@ async fn what_hides_from_being_counted_counts_as_too_much() {
         world.workspaces.check_quota(&made.record.key, Freshness::Cached).await.unwrap_err();
     assert_eq!(error.code(), Code::QuotaExceeded);
     assert!(error.to_string().contains("cannot be read"), "{error}");
-}
-
-#[tokio::test]
-async fn the_watcher_tells_of_a_writer_that_passes_the_quota() {
-    let world = World::new();
-    let made = world.create("A").await.unwrap();
-    let workspace = world.workspaces.open(&identifier("A")).await.unwrap();
-    let quota = Quota { bytes: ByteSize::mib(8), files: None };
-    let directory = workspace.files().try_clone().unwrap();
-    let watcher = Watcher::new(directory, quota, Amount::default()).unwrap();
-    let stop = CancellationToken::new();
-    let watching = tokio::spawn({
-        let stop = stop.clone();
-        async move { watcher.watch(&stop).await }
-    });
-    let mut file = std::fs::File::create(made.path.join("growing")).unwrap();
-    let mut written = 0;
-    while !watching.is_finished() && written < 4096 {
-        file.write_all(&vec![7; 1 << 20]).unwrap();
-        file.sync_data().unwrap();
-        written += 1;
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
-    let overrun = watching.await.unwrap().unwrap().expect("the writer went beyond the quota");
-    assert!(overrun.used.bytes > quota.bytes.as_u64());
-}
-
-#[tokio::test]
-async fn the_watcher_stops_when_it_is_told_to() {
-    let world = World::new();
-    world.create("A").await.unwrap();
-    let workspace = world.workspaces.open(&identifier("A")).await.unwrap();
-    let quota = Quota { bytes: ByteSize::mib(8), files: None };
-    let directory = workspace.files().try_clone().unwrap();
-    let watcher = Watcher::new(directory, quota, Amount::default()).unwrap();
-    let stop = CancellationToken::new();
-    stop.cancel();
-    assert_eq!(watcher.watch(&stop).await.unwrap(), None);
 }

@@ -3,7 +3,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
 
 use carrel_domain::{Code, Coded};
-use carrel_workspace::{Options, Severity, Workspaces, verify};
+use carrel_workspace::{RootOptions, Severity, Workspaces, verify};
 
 use crate::{open, options};
 
@@ -53,7 +53,7 @@ fn a_link_does_not_smuggle_in_a_directory_of_the_system() {
 fn home_itself_is_refused_and_a_directory_in_it_is_not() {
     let home = tempfile::tempdir().unwrap();
     let at_home = |root: &Path| {
-        Workspaces::open_or_create(&Options { home: Some(home.path().into()), ..options(root) })
+        Workspaces::open_or_create(&RootOptions { home: Some(home.path().into()), ..options(root) })
     };
     assert_eq!(at_home(home.path()).unwrap_err().code(), Code::RootRefused);
     assert!(at_home(&home.path().join("carrel")).is_ok());

@@ -11,12 +11,14 @@ use carrel_conductor::drive::{Conductor, Handle, Lasting, Makers, Options, Repor
 use carrel_conductor::{IssueId, Stage, State};
 use carrel_config::{Environment, OperatorPolicy, Scope, Workflow};
 use carrel_domain::{SystemClock, Timestamp};
+use carrel_exec::LazySpawner;
+use carrel_runner::{Runner, RunnerMode, RunnerOptions, SandboxMode};
 use carrel_store::{
     IssueChange, Journal, JournalRecord, NewIssue, RunFilter, RunRecord, Sqlite, SqliteOptions,
     StoreError, Tenure, TenureOutcome,
 };
 use carrel_tracker::{Fault, FaultKind, Issue, Local, Tool, ToolReply, Tracker};
-use carrel_workspace::{Boundary, Commands, Purpose, Runner, RunnerOptions, TrackerName};
+use carrel_workspace::TrackerName;
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio::task::JoinHandle;
@@ -389,14 +391,14 @@ impl World {
         let environment = Environment::process();
         let workflow =
             Workflow::load(&self.path("WORKFLOW.md"), &environment, Scope::Everything).unwrap();
-        let commands = Commands::new("/nonexistent".into());
+        let commands = LazySpawner::new("/nonexistent".into());
         let runner = Runner::new(RunnerOptions {
-            commands: commands.clone(),
+            spawner: commands.clone(),
             policy: OperatorPolicy::default(),
             environment,
-            boundary: Boundary::Off,
-            without: Vec::new(),
-            purpose: Purpose::ManyCommands,
+            sandbox: SandboxMode::Off,
+            disabled: Vec::new(),
+            mode: RunnerMode::Server,
         });
         let store = self.store();
         let (issues, away) = (Arc::clone(&store), Arc::clone(&self.away));
@@ -423,7 +425,7 @@ impl World {
                 stuck: Arc::clone(&self.stuck),
                 closed: Arc::clone(&self.closed),
             }),
-            tracker_name: TrackerName { name: self.name.clone(), place: "here".to_owned() },
+            tracker_name: TrackerName { name: self.name.clone(), location: "here".to_owned() },
             clock: Arc::new(SystemClock),
             runner: Arc::new(runner),
             commands,

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use carrel_config::TierChoice;
 use carrel_domain::{Secret, Tier};
+use carrel_runner::{CommandForm, RunRequest};
 use carrel_tools::{CallOptions, Credential, CredentialSource, GitOptions, Interface};
-use carrel_workspace::{CommandForm, RunRequest};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 

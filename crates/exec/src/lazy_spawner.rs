@@ -1,0 +1,38 @@
+//! A spawner that is started when the first command needs it.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::spawner::Spawner;
+
+/// A [`Spawner`] that is started on first use and started again when its process has died. Clones
+/// share one process.
+#[derive(Clone, Debug)]
+pub struct LazySpawner {
+    program: Arc<Path>,
+    current: Arc<Mutex<Option<Spawner>>>,
+}
+
+impl LazySpawner {
+    /// Names the program to start, which must call [`crate::run_helper`] first thing in its `main`.
+    /// Starts nothing.
+    pub fn new(program: PathBuf) -> Self {
+        Self { program: program.into(), current: Arc::default() }
+    }
+
+    /// Returns the program.
+    pub fn program(&self) -> &Path {
+        &self.program
+    }
+
+    /// Returns the spawner, inside a tokio runtime. A command that is in a spawner when it dies is
+    /// lost; only later ones get the new process.
+    pub fn get(&self) -> io::Result<Spawner> {
+        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*current {
+            Some(spawner) if !spawner.is_gone() => Ok(spawner.clone()),
+            _ => Ok(current.insert(Spawner::start(&self.program)?).clone()),
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! The variables that a command sees.
+
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
+
+use carrel_domain::Network;
+
+use crate::request::RunRequest;
+use crate::runner::Inner;
+use crate::sandbox_cell::Walled;
+use crate::workspace_handle::WorkspaceHandle;
+
+/// Where programs of the system are.
+const SYSTEM_PATH: [&str; 3] = ["/usr/local/bin", "/usr/bin", "/bin"];
+
+/// Without a terminal, or with one that nobody named.
+const PLAIN_TERMINAL: &str = "dumb";
+
+/// Text is UTF-8 everywhere, and nothing depends on the operator's language.
+const LANGUAGE: &str = "C.UTF-8";
+
+impl Inner {
+    /// Builds the environment of a command from nothing. Later ones win: the toolchains', the
+    /// operator's, those of the request.
+    pub(crate) fn environment(
+        &self,
+        workspace: &WorkspaceHandle,
+        request: &RunRequest,
+        walled: &Walled,
+        network: Network,
+    ) -> Vec<(OsString, OsString)> {
+        let policy = &self.options.policy;
+        let toolchains = &self.toolchains;
+        let system = SYSTEM_PATH.map(OsStr::new);
+        let path: Vec<&OsStr> = self.programs().map(Path::as_os_str).chain(system).collect();
+        let mut variables = Variables::default();
+        variables.set("PATH", path.join(OsStr::new(":")));
+        variables.set("HOME", workspace.path());
+        variables.set("LANG", LANGUAGE);
+        variables.set("TERM", PLAIN_TERMINAL);
+        variables.set("TMPDIR", walled.temporary());
+        if let Some(plan) = walled.plan() {
+            variables.set("GIT_CONFIG_GLOBAL", plan.git_settings());
+        }
+        for (name, value) in toolchains.environment(network) {
+            variables.set(name, value);
+        }
+        for (name, value) in policy.environment.iter() {
+            variables.set(name, value);
+        }
+        for (name, value) in &request.environment {
+            variables.set(name, value);
+        }
+        variables.0
+    }
+}
+
+/// Variables, each once.
+#[derive(Default)]
+struct Variables(Vec<(OsString, OsString)>);
+
+impl Variables {
+    fn set(&mut self, name: impl AsRef<OsStr>, value: impl AsRef<OsStr>) {
+        let (name, value) = (name.as_ref(), value.as_ref().to_owned());
+        match self.0.iter_mut().find(|(known, _)| known == name) {
+            Some((_, known)) => *known = value,
+            None => self.0.push((name.to_owned(), value)),
+        }
+    }
+}

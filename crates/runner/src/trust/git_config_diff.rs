@@ -1,0 +1,203 @@
+//! Comparing two git configurations by the entries that count, and taking those of
+//! one back into the other.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use super::git_config::{Entry, Malformed, Parsed, parse};
+use super::git_config_keys;
+use super::report::ChangeKind;
+
+/// A configuration and its entries that count.
+#[derive(Debug)]
+pub(super) struct Config<'a> {
+    bytes: &'a [u8],
+    parsed: Parsed,
+    depth: usize,
+}
+
+/// The entries that count, by name; a name may have several values.
+type Counting<'a> = BTreeMap<&'a [u8], Vec<&'a Entry>>;
+
+impl<'a> Config<'a> {
+    /// Reads a configuration that lies in a directory `depth` names below the workspace.
+    pub(super) fn read(bytes: &'a [u8], depth: usize) -> Result<Self, Malformed> {
+        Ok(Self { bytes, parsed: parse(bytes)?, depth })
+    }
+
+    /// Returns all values of the names that `wanted` accepts.
+    pub(super) fn values(&self, wanted: impl Fn(&[u8]) -> bool) -> Vec<&[u8]> {
+        let entries = self.parsed.entries.iter().filter(|entry| wanted(&entry.key));
+        entries.filter_map(|entry| entry.value.as_deref()).collect()
+    }
+
+    /// Tells whether any entry counts.
+    pub(super) fn counts(&self) -> bool {
+        self.parsed.entries.iter().any(|entry| self.is_counted(entry))
+    }
+
+    /// Names what differs between a trusted configuration and this one.
+    pub(super) fn changes(&self, trusted: &Config<'_>) -> Vec<(ChangeKind, String)> {
+        let (old, new) = (trusted.counting(), self.counting());
+        let mut changes = Vec::new();
+        for (key, entries) in &old {
+            match new.get(key) {
+                None => changes.push((ChangeKind::Removed, trusted.shown(entries))),
+                Some(now) if !same(entries, now) => {
+                    changes.push((ChangeKind::Changed, self.shown(now)));
+                }
+                Some(_) => {}
+            }
+        }
+        let added = new.iter().filter(|(key, _)| !old.contains_key(*key));
+        changes.extend(added.map(|(_, entries)| (ChangeKind::Added, self.shown(entries))));
+        changes
+    }
+
+    /// Returns this configuration with the counting entries of a trusted one, and all
+    /// else byte for byte as it is.
+    pub(super) fn with_entries_of(&self, trusted: &Config<'_>) -> Vec<u8> {
+        // Nothing else changed, so the trusted file itself is the answer, order and all.
+        if self.innocent() == trusted.innocent() {
+            return trusted.bytes.to_vec();
+        }
+        let text = self.rewritten(trusted);
+        match Config::read(&text, self.depth) {
+            Ok(result) if result.changes(trusted).is_empty() => text,
+            // No known text gets here; trust is worth more than what else was written.
+            _ => trusted.bytes.to_vec(),
+        }
+    }
+
+    fn rewritten(&self, trusted: &Config<'_>) -> Vec<u8> {
+        let (old, new) = (trusted.counting(), self.counting());
+        let mut edits: Vec<(Range<usize>, &[u8])> = Vec::new();
+        let mut missing: Vec<&Entry> = Vec::new();
+        for (key, entries) in &new {
+            let before = old.get(key).map_or(&[][..], Vec::as_slice);
+            for (index, entry) in entries.iter().enumerate() {
+                match before.get(index) {
+                    Some(was) if was.value == entry.value => {}
+                    Some(was) => edits.push((entry.span.clone(), trusted.text(was))),
+                    None => edits.push((line(self.bytes, &entry.span), b"")),
+                }
+            }
+        }
+        for (key, entries) in &old {
+            let there = new.get(key).map_or(0, Vec::len);
+            missing.extend(entries.iter().skip(there));
+        }
+        let mut text = replaced(self.bytes, edits);
+        for entry in missing {
+            append(&mut text, entry, trusted.text(entry));
+        }
+        text
+    }
+
+    /// What is left without the entries that count and without sections that hold nothing else.
+    fn innocent(&self) -> Vec<u8> {
+        let counted = self.parsed.entries.iter().filter(|entry| self.is_counted(entry));
+        let mut cuts: Vec<_> = counted.map(|entry| line(self.bytes, &entry.span)).collect();
+        for (index, header) in self.parsed.sections.iter().enumerate() {
+            let mut entries = self.parsed.entries.iter();
+            if !entries.any(|entry| entry.section == Some(index) && !self.is_counted(entry)) {
+                cuts.push(line(self.bytes, header));
+            }
+        }
+        replaced(self.bytes, cuts.into_iter().map(|cut| (cut, &b""[..])).collect())
+    }
+
+    fn is_counted(&self, entry: &Entry) -> bool {
+        git_config_keys::counts(&entry.key, entry.value.as_deref(), self.depth)
+    }
+
+    fn counting(&self) -> Counting<'_> {
+        let mut counting = Counting::new();
+        for entry in self.parsed.entries.iter().filter(|entry| self.is_counted(entry)) {
+            counting.entry(&entry.key).or_default().push(entry);
+        }
+        counting
+    }
+
+    fn text(&self, entry: &Entry) -> &[u8] {
+        &self.bytes[entry.span.clone()]
+    }
+
+    /// The name with its last part as it is written in the file.
+    fn shown(&self, entries: &[&Entry]) -> String {
+        let Some(entry) = entries.first() else { return String::new() };
+        let length = last_part(&entry.key).len();
+        let written = self.text(entry).get(..length).unwrap_or_default();
+        let mut key = entry.key[..entry.key.len() - length].to_vec();
+        key.extend_from_slice(written);
+        String::from_utf8_lossy(&key).into_owned()
+    }
+}
+
+fn same(old: &[&Entry], new: &[&Entry]) -> bool {
+    old.iter().map(|entry| &entry.value).eq(new.iter().map(|entry| &entry.value))
+}
+
+fn last_part(key: &[u8]) -> &[u8] {
+    key.rsplit(|byte| *byte == b'.').next().unwrap_or_default()
+}
+
+/// Widens a place to its whole line, if nothing but white space stands before it.
+fn line(bytes: &[u8], span: &Range<usize>) -> Range<usize> {
+    let before = &bytes[..span.start];
+    let blank = before.iter().rev().take_while(|byte| matches!(byte, b' ' | b'\t')).count();
+    let start = span.start - blank;
+    if start > 0 && bytes[start - 1] != b'\n' {
+        return span.clone();
+    }
+    match &bytes[span.end..] {
+        [b'\r', b'\n', ..] => start..span.end + 2,
+        [b'\n', ..] => start..span.end + 1,
+        [] => start..span.end,
+        // A header with something behind it on its line.
+        _ => span.clone(),
+    }
+}
+
+fn replaced(bytes: &[u8], mut edits: Vec<(Range<usize>, &[u8])>) -> Vec<u8> {
+    edits.sort_by_key(|(range, _)| range.start);
+    let mut text = Vec::with_capacity(bytes.len());
+    let mut at = 0;
+    for (range, with) in edits {
+        text.extend_from_slice(&bytes[at..range.start]);
+        text.extend_from_slice(with);
+        at = range.end;
+    }
+    text.extend_from_slice(&bytes[at..]);
+    text
+}
+
+/// Writes an entry at the end, below a header of its own.
+fn append(text: &mut Vec<u8>, entry: &Entry, written: &[u8]) {
+    let name = last_part(&entry.key);
+    let base = &entry.key[..entry.key.len() - name.len()];
+    let base = base.strip_suffix(b".").unwrap_or(base);
+    let mut parts = base.splitn(2, |byte| *byte == b'.');
+    if !text.is_empty() && !text.ends_with(b"\n") {
+        text.push(b'\n');
+    }
+    text.push(b'[');
+    text.extend_from_slice(parts.next().unwrap_or_default());
+    if let Some(subsection) = parts.next() {
+        text.extend_from_slice(b" \"");
+        for byte in subsection {
+            if matches!(byte, b'"' | b'\\') {
+                text.push(b'\\');
+            }
+            text.push(*byte);
+        }
+        text.push(b'"');
+    }
+    text.extend_from_slice(b"]\n\t");
+    text.extend_from_slice(written);
+    text.push(b'\n');
+}
+
+#[cfg(test)]
+#[path = "git_config_diff_tests.rs"]
+mod tests;

@@ -1,0 +1,136 @@
+//! What a hook is given: its script, its time and its variables.
+
+use std::ffi::{OsStr, OsString};
+use std::time::Duration;
+
+use carrel_config::{Environment, HooksConfig};
+use carrel_domain::Secret;
+use carrel_exec::Captured;
+
+use super::{Hook, HookContext};
+
+/// Variables of the operator that every hook gets.
+const PASSED: [&str; 7] = ["PATH", "HOME", "USER", "LANG", "TERM", "TMPDIR", "SSH_AUTH_SOCK"];
+
+/// Passed whole: the parts of the locale.
+const PASSED_PREFIX: &str = "LC_";
+
+/// Used when the operator's environment has no search path.
+const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+
+/// The operator's scripts and what they may see.
+#[derive(Debug)]
+pub struct HookSettings {
+    config: HooksConfig,
+    variables: Vec<(OsString, OsString)>,
+    /// Further variables of Carrel's own.
+    own: Vec<(OsString, OsString)>,
+    secrets: Vec<Secret>,
+}
+
+impl HookSettings {
+    /// Takes the scripts of a workflow file, and from the operator's environment
+    /// what hooks may see. No variable that holds one of the secrets is passed on.
+    pub fn new(config: HooksConfig, environment: &Environment, secrets: Vec<Secret>) -> Self {
+        let wanted = |name: &OsStr| {
+            name.to_str().is_some_and(|name| {
+                PASSED.contains(&name)
+                    || name.starts_with(PASSED_PREFIX)
+                    || config.env.iter().any(|extra| extra == name)
+            })
+        };
+        let secret = |value: &OsStr| secrets.iter().any(|secret| value == secret.expose());
+        let mut variables: Vec<_> = environment
+            .iter()
+            .filter(|(name, value)| wanted(name) && !secret(value))
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .collect();
+        if !variables.iter().any(|(name, _)| name == "PATH") {
+            variables.push(("PATH".into(), DEFAULT_PATH.into()));
+        }
+        Self { config, variables, own: Vec::new(), secrets }
+    }
+
+    /// Gives every hook one more variable of Carrel's own.
+    #[must_use]
+    pub fn with(mut self, name: &str, value: impl Into<OsString>) -> Self {
+        self.own.push((name.into(), value.into()));
+        self
+    }
+
+    /// Returns the script of a hook.
+    pub(crate) fn script(&self, hook: Hook) -> Option<&str> {
+        match hook {
+            Hook::AfterCreate => self.config.after_create.as_deref(),
+            Hook::BeforeRun => self.config.before_run.as_deref(),
+            Hook::AfterRun => self.config.after_run.as_deref(),
+            Hook::BeforeRemove => self.config.before_remove.as_deref(),
+        }
+    }
+
+    pub(crate) fn timeout(&self) -> Duration {
+        self.config.timeout
+    }
+
+    /// Tells whether the operator wants hooks confined.
+    pub(crate) fn is_sandboxed(&self) -> bool {
+        self.config.sandbox
+    }
+
+    pub(crate) fn secrets(&self) -> &[Secret] {
+        &self.secrets
+    }
+
+    /// Returns all variables of one run.
+    pub(crate) fn variables(&self, hook: Hook, context: &HookContext) -> Vec<(OsString, OsString)> {
+        let own = self.own.iter().cloned().chain(own_variables(hook, context));
+        self.variables.iter().cloned().chain(own).collect()
+    }
+
+    /// Returns the variables of one run that is confined, besides those that every command has.
+    pub(crate) fn sandboxed_variables(
+        &self,
+        hook: Hook,
+        context: &HookContext,
+    ) -> Vec<(OsString, OsString)> {
+        let named = |name: &OsStr| self.config.env.iter().any(|extra| name == extra.as_str());
+        let asked_for = self.variables.iter().filter(|(name, _)| named(name)).cloned();
+        let own = self.own.iter().cloned().chain(own_variables(hook, context));
+        asked_for.chain(own).collect()
+    }
+
+    /// Returns the beginning and the end of what a hook printed, with known secrets
+    /// blanked out. They are blanked out before the cut, which could leave half of one.
+    pub(crate) fn excerpt(&self, printed: &Captured, limit: usize) -> String {
+        let mask = |bytes: &[u8]| {
+            let text = String::from_utf8_lossy(bytes).into_owned();
+            self.secrets.iter().fold(text, |text, secret| secret.mask(&text)).into_bytes()
+        };
+        let whole = printed.omitted() == 0;
+        let (head, tail) = if whole {
+            (mask(&[printed.head.as_slice(), &printed.tail].concat()), Vec::new())
+        } else {
+            (mask(&printed.head), mask(&printed.tail))
+        };
+        let total_bytes = (head.len() + tail.len()) as u64 + printed.omitted();
+        Captured { head, tail, total_bytes }.to_text(limit)
+    }
+}
+
+/// The variables that tell a hook about its workspace.
+fn own_variables(
+    hook: Hook,
+    context: &HookContext,
+) -> impl Iterator<Item = (OsString, OsString)> + use<> {
+    let attempt = context.attempt.map(|attempt| attempt.to_string()).unwrap_or_default();
+    let own: [(&str, OsString); 6] = [
+        ("CARREL_HOOK", hook.as_str().into()),
+        ("CARREL_ISSUE_ID", (&context.issue_id).into()),
+        ("CARREL_ISSUE_IDENTIFIER", context.identifier.as_str().into()),
+        ("CARREL_WORKSPACE", (&context.workspace).into()),
+        ("CARREL_ATTEMPT", attempt.into()),
+        // Keeps git from taking a repository around the root for the workspace's own.
+        ("GIT_CEILING_DIRECTORIES", (&context.root).into()),
+    ];
+    own.into_iter().map(|(name, value)| (name.into(), value))
+}

@@ -1,0 +1,167 @@
+//! The handle on a root and everything in it.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use carrel_config::{Environment, Workflow};
+use carrel_domain::{
+    Clock, Identifier, KeyCandidates, KeyChoice, SystemClock, VolumeId, WorkspaceKey,
+};
+use tracing::warn;
+
+use crate::error::{Error, WorkspaceLocation};
+use crate::lock::{Lock, Locks, Mode};
+use crate::quota::Quota;
+use crate::record::{Record, Records};
+use crate::root::WorkspaceRoot;
+use crate::usage::Accounts;
+
+/// How a root is opened.
+#[derive(Clone, Debug)]
+pub struct RootOptions {
+    /// The directory that holds the workspaces, absolute.
+    pub root: PathBuf,
+    /// The operator's home directory, which is never a root.
+    pub home: Option<PathBuf>,
+    /// The quota of workspaces that are made without one of their own.
+    pub quota: Quota,
+    /// Where the time comes from.
+    pub clock: Arc<dyn Clock>,
+}
+
+impl RootOptions {
+    /// Reads root and quota from a workflow file, and the home directory from the environment.
+    pub fn of(workflow: &Workflow, environment: &Environment) -> Self {
+        let config = &workflow.config.workspace;
+        Self {
+            root: config.root.path.clone(),
+            home: environment.home(),
+            quota: Quota { bytes: config.quota, files: Some(config.quota_files) },
+            clock: Arc::new(SystemClock),
+        }
+    }
+}
+
+/// A root and the workspaces in it. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Workspaces {
+    pub(crate) inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Inner {
+    pub(crate) root: WorkspaceRoot,
+    pub(crate) quota: Quota,
+    pub(crate) clock: Arc<dyn Clock>,
+}
+
+impl Workspaces {
+    /// Opens a root and makes it, owner-only, if it is missing.
+    pub fn open_or_create(options: &RootOptions) -> Result<Self, Error> {
+        let root = WorkspaceRoot::open_or_create(&options.root, options.home.as_deref())?;
+        Ok(Self::new(root, options))
+    }
+
+    /// Opens a root that is in use already; `None` when nothing was ever made in it.
+    pub fn open_existing(options: &RootOptions) -> Result<Option<Self>, Error> {
+        let root = WorkspaceRoot::open_existing(&options.root, options.home.as_deref())?;
+        Ok(root.map(|root| Self::new(root, options)))
+    }
+
+    fn new(root: WorkspaceRoot, options: &RootOptions) -> Self {
+        if let Some(repository) = &root.enclosing_repository {
+            warn!(
+                root = %root.path().display(),
+                repository = %repository.display(),
+                "Workspace root lies inside a git work tree"
+            );
+        }
+        let (quota, clock) = (options.quota, Arc::clone(&options.clock));
+        Self { inner: Arc::new(Inner { root, quota, clock }) }
+    }
+
+    /// Returns the real path of the root.
+    pub fn path(&self) -> &Path {
+        self.inner.root.path()
+    }
+
+    /// Returns the name of the root, which everybody who opens it finds.
+    pub fn volume(&self) -> Result<VolumeId, Error> {
+        crate::volume::volume(&self.inner.root.own)
+    }
+
+    /// Returns the key an identifier has, or would get.
+    pub fn key(&self, identifier: &Identifier) -> Result<WorkspaceKey, Error> {
+        match self.inner.choose(identifier)? {
+            KeyChoice::Held(key) | KeyChoice::Free(key) => Ok(key),
+        }
+    }
+
+    /// Returns the record of an identifier's workspace.
+    pub fn record(&self, identifier: &Identifier) -> Result<Record, Error> {
+        self.inner.held_record(identifier)
+    }
+}
+
+impl Inner {
+    pub(crate) fn records(&self) -> Records<'_> {
+        Records { own: &self.root.own }
+    }
+
+    pub(crate) fn locks(&self) -> Locks<'_> {
+        Locks { own: &self.root.own }
+    }
+
+    pub(crate) fn accounts(&self) -> Accounts<'_> {
+        Accounts { own: &self.root.own }
+    }
+
+    pub(crate) fn choose(&self, identifier: &Identifier) -> Result<KeyChoice, Error> {
+        let holder = |key: &WorkspaceKey| {
+            Ok::<_, Error>(self.records().read(key)?.map(|record| record.identifier))
+        };
+        let choice = KeyCandidates::of(identifier).choose(identifier, holder)?;
+        choice.ok_or_else(|| self.no_key_left(identifier))
+    }
+
+    pub(crate) fn no_key_left(&self, identifier: &Identifier) -> Error {
+        Error::NoKeyLeft { identifier: identifier.clone(), root: self.root.path().to_owned() }
+    }
+
+    pub(crate) fn held_record(&self, identifier: &Identifier) -> Result<Record, Error> {
+        let record = match self.choose(identifier)? {
+            KeyChoice::Held(key) => self.records().read(&key)?,
+            KeyChoice::Free(_) => None,
+        };
+        record.ok_or_else(|| self.not_found(identifier))
+    }
+
+    /// Locks the workspace of an identifier, or the key it would get.
+    ///
+    /// The key is chosen again under the lock: the one that was awaited may belong to
+    /// somebody else by then.
+    pub(crate) fn lock_of(
+        &self,
+        identifier: &Identifier,
+        mode: Mode,
+    ) -> Result<(WorkspaceKey, Lock), Error> {
+        let (KeyChoice::Held(mut key) | KeyChoice::Free(mut key)) = self.choose(identifier)?;
+        loop {
+            let lock = self.locks().take(key.as_str(), mode)?;
+            let (KeyChoice::Held(now) | KeyChoice::Free(now)) = self.choose(identifier)?;
+            if now == key {
+                return Ok((key, lock));
+            }
+            key = now;
+        }
+    }
+
+    pub(crate) fn not_found(&self, identifier: &Identifier) -> Error {
+        Error::NotFound { name: identifier.to_string(), root: self.root.path().to_owned() }
+    }
+
+    pub(crate) fn location(&self, key: &WorkspaceKey) -> WorkspaceLocation {
+        let root = self.root.path().to_owned();
+        WorkspaceLocation { workspace: root.join(key.as_str()), root }
+    }
+}
