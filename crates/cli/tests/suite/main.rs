@@ -60,6 +60,8 @@ mod service;
 mod settings;
 /// `kill -9` of Carrel's processes while commands run.
 mod survival;
+/// The `console` blocks of README and the guides, typed as printed.
+mod transcripts;
 /// Several processes that write the same files.
 mod writers;
 
@@ -71,6 +73,11 @@ use serde_json::Value;
 
 /// How long a condition may take to come true on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Returns the directory that holds the workspace's manifest.
+fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+}
 
 /// A root, a home and a workflow file of their own.
 struct World {
