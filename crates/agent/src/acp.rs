@@ -14,14 +14,14 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use crate::event::{Event, Tokens};
-use crate::failure::{Failure, FailureKind, unless_stopped};
-use crate::launch::{Launcher, Site};
-use crate::pace::Pace;
+use crate::failure::{AgentFailure, FailureKind, unless_stopped};
+use crate::launch::{AgentWorkspace, Launcher};
 use crate::process::Input;
 use crate::reporter::Reporter;
 use crate::rpc::{Connection, Dialect, Message, Refusal, UNKNOWN_METHOD, is_about_limits};
-use crate::usage;
-use crate::{Agent, NotOpened, Opening, Remains, Session};
+use crate::throttle::Throttle;
+use crate::token_usage;
+use crate::{Agent, OpenError, OpenRequest, Session, Teardown};
 use permission::Decision;
 use update::Update;
 
@@ -70,10 +70,10 @@ impl Acp {
 
 #[async_trait::async_trait]
 impl Agent for Acp {
-    async fn open(&self, opening: Opening) -> Result<Box<dyn Session>, NotOpened> {
-        let site = Site::open(&opening).await?.offering(&opening);
-        let process = self.launcher.start(&site, Input::Told).await?;
-        let mut working = Working {
+    async fn open(&self, opening: OpenRequest) -> Result<Box<dyn Session>, OpenError> {
+        let site = AgentWorkspace::open(&opening).await?.offering(&opening);
+        let process = self.launcher.start(&site, Input::Pipe).await?;
+        let mut working = AcpSession {
             rpc: Connection::new(process, Dialect::Full, self.patience),
             site,
             approvals: self.approvals,
@@ -86,22 +86,22 @@ impl Agent for Acp {
             is_lasting: false,
             turns: 0,
             prompt: None,
-            said: Said::default(),
+            said: LastMessage::default(),
             used: Tokens::default(),
-            pace: Pace::default(),
+            pace: Throttle::default(),
         };
         let begin = working.begin(opening.thread.as_deref());
         match unless_stopped(&opening.stop, begin).await {
             Ok(()) => Ok(Box::new(working)),
-            Err(failure) => Err(NotOpened { failure, remains: working.end().await }),
+            Err(failure) => Err(OpenError { failure, remains: working.end().await }),
         }
     }
 }
 
 /// An agent at work.
-struct Working {
+struct AcpSession {
     rpc: Connection,
-    site: Site,
+    site: AgentWorkspace,
     approvals: Approvals,
     is_walled: bool,
     patience: Duration,
@@ -114,14 +114,14 @@ struct Working {
     turns: u64,
     /// The id of the prompt that is not answered yet.
     prompt: Option<u64>,
-    said: Said,
+    said: LastMessage,
     used: Tokens,
-    pace: Pace,
+    pace: Throttle,
 }
 
 /// What the agent has said last.
 #[derive(Default)]
-struct Said {
+struct LastMessage {
     text: String,
     /// Which message it is of, where the agent tells.
     message: Option<String>,
@@ -130,20 +130,20 @@ struct Said {
 }
 
 #[async_trait::async_trait]
-impl Session for Working {
+impl Session for AcpSession {
     fn thread(&self) -> Option<String> {
         self.is_lasting.then(|| self.session.clone())
     }
 
-    async fn turn(&mut self, prompt: &str) -> Result<String, Failure> {
+    async fn turn(&mut self, prompt: &str) -> Result<String, AgentFailure> {
         let stop = self.stop.clone();
         if stop.is_cancelled() {
-            return Err(Failure::stopped());
+            return Err(AgentFailure::stopped());
         }
         unless_stopped(&stop, self.take_turn(prompt)).await
     }
 
-    async fn close(mut self: Box<Self>) -> Remains {
+    async fn close(mut self: Box<Self>) -> Teardown {
         if self.prompt.is_some() {
             // What the agent has done so far is written down before it is ended.
             let _ = timeout(CANCEL_PATIENCE, self.cancel()).await;
@@ -152,9 +152,9 @@ impl Session for Working {
     }
 }
 
-impl Working {
+impl AcpSession {
     /// Introduces itself, and opens a session or takes one up again.
-    async fn begin(&mut self, earlier: Option<&str>) -> Result<(), Failure> {
+    async fn begin(&mut self, earlier: Option<&str>) -> Result<(), AgentFailure> {
         let introduction = json!({
             "protocolVersion": VERSION,
             "clientInfo": { "name": "carrel", "title": "Carrel", "version": env!("CARGO_PKG_VERSION") },
@@ -169,7 +169,7 @@ impl Working {
             let spoken = &agent["protocolVersion"];
             let message =
                 format!("the agent speaks version {spoken} of the protocol, not {VERSION}");
-            return Err(Failure::new(FailureKind::ResponseError, message));
+            return Err(AgentFailure::new(FailureKind::ResponseError, message));
         }
         let again = way_back(&agent);
         self.is_lasting = again.is_some();
@@ -182,20 +182,23 @@ impl Working {
         let opened = self.rpc.request_within("session/new", self.place(), limit).await?;
         let session = opened["sessionId"].as_str().map(str::to_owned);
         self.session = session.ok_or_else(|| {
-            Failure::new(FailureKind::ResponseError, "the answer to session/new names no session")
+            AgentFailure::new(
+                FailureKind::ResponseError,
+                "the answer to session/new names no session",
+            )
         })?;
         self.choose_mode(&opened).await
     }
 
     /// Tells the agent that it need not confine itself, if it has a word for that. Behind walls it could
     /// not make any of its own.
-    async fn choose_mode(&mut self, opened: &Value) -> Result<(), Failure> {
+    async fn choose_mode(&mut self, opened: &Value) -> Result<(), AgentFailure> {
         let needs_none = self.is_walled && self.approvals == Approvals::Accept;
         let Some(mode) = unconfined_mode(opened).filter(|_| needs_none) else { return Ok(()) };
         let params = json!({ "sessionId": self.session, "modeId": mode });
         match self.rpc.request("session/set_mode", params).await {
             Ok(_) => Ok(()),
-            Err(Failure { kind: FailureKind::ResponseError, message }) => {
+            Err(AgentFailure { kind: FailureKind::ResponseError, message }) => {
                 self.reporter.something("mode_not_set", Some(&message)).await;
                 Ok(())
             }
@@ -208,7 +211,7 @@ impl Working {
     }
 
     /// Takes a session up again, and tells whether that worked.
-    async fn take_up(&mut self, method: &str, session: &str) -> Result<bool, Failure> {
+    async fn take_up(&mut self, method: &str, session: &str) -> Result<bool, AgentFailure> {
         let mut params = self.place();
         params["sessionId"] = session.into();
         let limit = self.patience.saturating_add(START_PATIENCE);
@@ -221,7 +224,7 @@ impl Working {
                 self.choose_mode(&opened).await?;
                 Ok(true)
             }
-            Err(Failure { kind: FailureKind::ResponseError, message }) => {
+            Err(AgentFailure { kind: FailureKind::ResponseError, message }) => {
                 self.reporter.something("thread_not_resumed", Some(&message)).await;
                 Ok(false)
             }
@@ -229,13 +232,13 @@ impl Working {
         }
     }
 
-    async fn take_turn(&mut self, prompt: &str) -> Result<String, Failure> {
+    async fn take_turn(&mut self, prompt: &str) -> Result<String, AgentFailure> {
         let params = json!({
             "sessionId": self.session,
             "prompt": [{ "type": "text", "text": prompt }],
         });
         let id = self.rpc.ask("session/prompt", params).await?;
-        (self.prompt, self.said) = (Some(id), Said::default());
+        (self.prompt, self.said) = (Some(id), LastMessage::default());
         self.turns += 1;
         let session = format!("{}-{}", self.session, self.turns);
         let (thread, pid) = (self.session.clone(), self.rpc.pid());
@@ -258,10 +261,10 @@ impl Working {
     }
 
     /// Says how the turn went.
-    async fn conclude(&mut self, result: Result<Value, Refusal>) -> Result<String, Failure> {
+    async fn conclude(&mut self, result: Result<Value, Refusal>) -> Result<String, AgentFailure> {
         let ended = match result {
             Ok(result) => {
-                if let Some(tokens) = usage::tokens(&result["usage"]) {
+                if let Some(tokens) = token_usage::tokens(&result["usage"]) {
                     self.used = self.used.plus(tokens);
                     self.reporter.usage(self.used).await;
                 }
@@ -294,7 +297,12 @@ impl Working {
     }
 
     /// Answers a request.
-    async fn serve(&mut self, id: &Value, method: &str, params: &Value) -> Result<(), Failure> {
+    async fn serve(
+        &mut self,
+        id: &Value,
+        method: &str,
+        params: &Value,
+    ) -> Result<(), AgentFailure> {
         match method {
             "session/request_permission" => match permission::decide(params, self.approvals) {
                 Decision::Allow { answer, about } => {
@@ -303,13 +311,13 @@ impl Working {
                 }
                 Decision::Stop { answer, about } => {
                     let message = format!("approval is asked for: {about}");
-                    let failure = Failure::new(FailureKind::ApprovalRequired, message);
+                    let failure = AgentFailure::new(FailureKind::ApprovalRequired, message);
                     self.stop_for(id, answer, failure).await
                 }
             },
             "elicitation/create" => {
                 let question = params["message"].as_str().unwrap_or("the agent asks for input");
-                let failure = Failure::new(FailureKind::InputRequired, question);
+                let failure = AgentFailure::new(FailureKind::InputRequired, question);
                 self.stop_for(id, json!({ "action": "cancel" }), failure).await
             }
             _ => {
@@ -324,15 +332,15 @@ impl Working {
         &mut self,
         id: &Value,
         answer: Value,
-        failure: Failure,
-    ) -> Result<(), Failure> {
+        failure: AgentFailure,
+    ) -> Result<(), AgentFailure> {
         self.reporter.something(failure.kind.name(), Some(&failure.message)).await;
         self.rpc.answer(id, answer).await?;
         Err(failure)
     }
 
     /// Cancels the turn, and waits until the agent says that it has stopped.
-    async fn cancel(&mut self) -> Result<(), Failure> {
+    async fn cancel(&mut self) -> Result<(), AgentFailure> {
         self.rpc.notify("session/cancel", json!({ "sessionId": self.session })).await?;
         while let Some(prompt) = self.prompt {
             match self.rpc.next(CANCEL_PATIENCE).await? {
@@ -350,14 +358,14 @@ impl Working {
         Ok(())
     }
 
-    async fn end(self) -> Remains {
+    async fn end(self) -> Teardown {
         let remains = self.rpc.close(END_PATIENCE).await;
         self.site.leave().await;
         remains
     }
 }
 
-impl Said {
+impl LastMessage {
     /// Adds a piece. Another message, or one after something else, takes the place of the last.
     fn add(&mut self, text: &str, message: Option<&str>) {
         if self.is_over || self.message.as_deref() != message {
@@ -387,26 +395,26 @@ fn way_back(agent: &Value) -> Option<&'static str> {
 }
 
 /// Says how a turn went that the agent has answered.
-fn judge(result: &Value, said: &str) -> Result<(), Failure> {
+fn judge(result: &Value, said: &str) -> Result<(), AgentFailure> {
     if was_without_model(result) {
         let limited = FailureKind::RateLimited { retry_after: None };
         let kind = if is_about_limits(said) { limited } else { FailureKind::TurnFailed };
-        return Err(Failure::new(kind, format!("the turn failed: {}", said.trim())));
+        return Err(AgentFailure::new(kind, format!("the turn failed: {}", said.trim())));
     }
     match result["stopReason"].as_str() {
         // A turn that was cut short by a limit of the agent's can be gone on with.
         Some("end_turn" | "max_tokens" | "max_turn_requests") => Ok(()),
         Some("cancelled") => {
-            Err(Failure::new(FailureKind::TurnCancelled, "the turn was cancelled"))
+            Err(AgentFailure::new(FailureKind::TurnCancelled, "the turn was cancelled"))
         }
-        Some("refusal") => Err(Failure::new(
+        Some("refusal") => Err(AgentFailure::new(
             FailureKind::TurnFailed,
             "the turn failed: the model refuses to go on",
         )),
         reason => {
             let message =
                 format!("the turn failed: it ended with {}", reason.unwrap_or("no reason"));
-            Err(Failure::new(FailureKind::TurnFailed, message))
+            Err(AgentFailure::new(FailureKind::TurnFailed, message))
         }
     }
 }
@@ -418,19 +426,19 @@ fn was_without_model(result: &Value) -> bool {
     is_null("/usage") && is_null("/_meta/quota/token_count")
 }
 
-fn failure_of(refusal: &Refusal) -> Failure {
+fn failure_of(refusal: &Refusal) -> AgentFailure {
     let message = format!("the turn failed: {}", refusal.told());
     let kind = match refusal {
         Refusal { code: NOT_LOGGED_IN, .. } => {
             let message = format!(
                 "{message}; log the agent in on this machine, or list the variable with its key in agent.env"
             );
-            return Failure::new(FailureKind::TurnFailed, message);
+            return AgentFailure::new(FailureKind::TurnFailed, message);
         }
         refusal if refusal.is_limit() => FailureKind::RateLimited { retry_after: None },
         _ => FailureKind::TurnFailed,
     };
-    Failure::new(kind, message)
+    AgentFailure::new(kind, message)
 }
 
 #[cfg(test)]
@@ -440,7 +448,7 @@ mod tests {
 
     #[test]
     fn the_answer_is_the_last_message() {
-        let mut said = Said::default();
+        let mut said = LastMessage::default();
         for (text, message) in [("Let me ", None), ("see.", None)] {
             said.add(text, message);
         }

@@ -4,11 +4,11 @@
 //! asks back: for approval, for input, for tools. Every request of its is answered, if only with an error,
 //! so that it never waits for what does not come.
 
-mod phrase;
-mod question;
+mod notification;
+mod server_request;
 mod settings;
-mod spending;
-mod verdict;
+mod turn_end;
+mod usage_tracker;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,18 +20,18 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use crate::event::Event;
-use crate::failure::{Failure, FailureKind, unless_stopped};
-use crate::launch::{Launcher, Site};
-use crate::pace::Pace;
+use crate::failure::{AgentFailure, FailureKind, unless_stopped};
+use crate::launch::{AgentWorkspace, Launcher};
 use crate::process::Input;
 use crate::reporter::Reporter;
 use crate::rpc::{Connection, Dialect, Message, UNKNOWN_METHOD};
-use crate::toolbox::{Toolbox, Used};
+use crate::session_tools::{SessionTools, ToolOutcome};
+use crate::throttle::Throttle;
 use crate::tools::ToolCall;
-use crate::{Agent, NotOpened, Opening, Remains, Session};
-use question::Verdict;
+use crate::{Agent, OpenError, OpenRequest, Session, Teardown};
+use server_request::RequestDecision;
 use settings::Settings;
-use spending::Spending;
+use usage_tracker::UsageTracker;
 
 /// How much longer the first answer may take: a login shell and the server have to start.
 const START_PATIENCE: Duration = Duration::from_secs(30);
@@ -76,42 +76,42 @@ impl Codex {
 
 #[async_trait::async_trait]
 impl Agent for Codex {
-    async fn open(&self, opening: Opening) -> Result<Box<dyn Session>, NotOpened> {
-        let site = Site::open(&opening).await?;
-        let process = self.launcher.start(&site, Input::Told).await?;
-        let mut working = Working {
+    async fn open(&self, opening: OpenRequest) -> Result<Box<dyn Session>, OpenError> {
+        let site = AgentWorkspace::open(&opening).await?;
+        let process = self.launcher.start(&site, Input::Pipe).await?;
+        let mut working = CodexSession {
             rpc: Connection::new(process, Dialect::Bare, self.patience),
             settings: self.settings.bound(&site, opening.runner.is_sandboxed()),
             site,
             silence: self.silence,
             patience: self.patience,
-            tools: Toolbox::new(Arc::clone(&opening.tools), &opening.stop),
+            tools: SessionTools::new(Arc::clone(&opening.tools), &opening.stop),
             calls: JoinSet::new(),
             reporter: Reporter::new(opening.events.clone()),
             stop: opening.stop.clone(),
             thread: String::new(),
             turn: None,
             answer: String::new(),
-            spending: Spending::default(),
-            pace: Pace::default(),
+            spending: UsageTracker::default(),
+            pace: Throttle::default(),
         };
         match unless_stopped(&opening.stop, working.begin(&opening)).await {
             Ok(()) => Ok(Box::new(working)),
-            Err(failure) => Err(NotOpened { failure, remains: working.end().await }),
+            Err(failure) => Err(OpenError { failure, remains: working.end().await }),
         }
     }
 }
 
 /// A server at work.
-struct Working {
+struct CodexSession {
     rpc: Connection,
-    site: Site,
-    settings: settings::Bound,
+    site: AgentWorkspace,
+    settings: settings::SessionSettings,
     silence: Duration,
     patience: Duration,
-    tools: Arc<Toolbox>,
+    tools: Arc<SessionTools>,
     /// Tools that the server waits for, each with the id of its request.
-    calls: JoinSet<(Value, Used)>,
+    calls: JoinSet<(Value, ToolOutcome)>,
     reporter: Reporter,
     stop: CancellationToken,
     thread: String,
@@ -119,25 +119,25 @@ struct Working {
     turn: Option<String>,
     /// What was said last in it.
     answer: String,
-    spending: Spending,
-    pace: Pace,
+    spending: UsageTracker,
+    pace: Throttle,
 }
 
 #[async_trait::async_trait]
-impl Session for Working {
+impl Session for CodexSession {
     fn thread(&self) -> Option<String> {
         Some(self.thread.clone())
     }
 
-    async fn turn(&mut self, prompt: &str) -> Result<String, Failure> {
+    async fn turn(&mut self, prompt: &str) -> Result<String, AgentFailure> {
         let stop = self.stop.clone();
         if stop.is_cancelled() {
-            return Err(Failure::stopped());
+            return Err(AgentFailure::stopped());
         }
         unless_stopped(&stop, self.take_turn(prompt)).await
     }
 
-    async fn close(mut self: Box<Self>) -> Remains {
+    async fn close(mut self: Box<Self>) -> Teardown {
         if let Some(turn) = self.turn.take() {
             // A turn that is interrupted is written down as that, and can be gone on with.
             let _ = timeout(INTERRUPT_PATIENCE, self.interrupt(turn)).await;
@@ -146,9 +146,9 @@ impl Session for Working {
     }
 }
 
-impl Working {
+impl CodexSession {
     /// Introduces itself, and begins a thread or takes one up again.
-    async fn begin(&mut self, opening: &Opening) -> Result<(), Failure> {
+    async fn begin(&mut self, opening: &OpenRequest) -> Result<(), AgentFailure> {
         let version = env!("CARGO_PKG_VERSION");
         let introduction = json!({
             "clientInfo": { "name": "carrel", "title": "Carrel", "version": version },
@@ -173,7 +173,7 @@ impl Working {
     }
 
     /// Takes a thread up again, and tells whether that worked.
-    async fn resume(&mut self, thread: &str) -> Result<bool, Failure> {
+    async fn resume(&mut self, thread: &str) -> Result<bool, AgentFailure> {
         let mut params = self.settings.thread();
         params["threadId"] = thread.into();
         params["excludeTurns"] = true.into();
@@ -184,7 +184,7 @@ impl Working {
                 self.reporter.something("thread_resumed", None).await;
                 Ok(true)
             }
-            Err(Failure { kind: FailureKind::ResponseError, message }) => {
+            Err(AgentFailure { kind: FailureKind::ResponseError, message }) => {
                 self.reporter.something("thread_not_resumed", Some(&message)).await;
                 Ok(false)
             }
@@ -192,7 +192,7 @@ impl Working {
         }
     }
 
-    async fn take_turn(&mut self, prompt: &str) -> Result<String, Failure> {
+    async fn take_turn(&mut self, prompt: &str) -> Result<String, AgentFailure> {
         let mut params = self.settings.turn();
         params["threadId"] = self.thread.as_str().into();
         params["input"] = json!([{ "type": "text", "text": prompt }]);
@@ -227,7 +227,7 @@ impl Working {
     }
 
     /// Does what a message asks for. Returns the answer once the turn is over.
-    async fn heed(&mut self, message: Message) -> Result<Option<String>, Failure> {
+    async fn heed(&mut self, message: Message) -> Result<Option<String>, AgentFailure> {
         match message {
             Message::Notice { method, params } => return self.note(&method, &params).await,
             Message::Request { id, method, params } => self.serve(&id, &method, &params).await?,
@@ -239,7 +239,7 @@ impl Working {
         Ok(None)
     }
 
-    async fn note(&mut self, method: &str, params: &Value) -> Result<Option<String>, Failure> {
+    async fn note(&mut self, method: &str, params: &Value) -> Result<Option<String>, AgentFailure> {
         if let Some(tokens) = self.spending.tokens(method, params) {
             self.reporter.usage(tokens).await;
         }
@@ -247,19 +247,19 @@ impl Working {
             self.reporter.tell(Event::RateLimits { limits }).await;
         }
         if self.is_own(params) {
-            if let Some(text) = phrase::message_of(method, params) {
+            if let Some(text) = notification::message_of(method, params) {
                 text.clone_into(&mut self.answer);
             }
-            if let Some(ended) = verdict::of(method, params, &self.spending) {
+            if let Some(ended) = turn_end::of(method, params, &self.spending) {
                 self.turn = None;
-                let kind = verdict::name(&ended);
+                let kind = turn_end::name(&ended);
                 let message = ended.as_ref().err().map(|failure| failure.message.clone());
                 self.reporter.something(kind, message.as_deref()).await;
                 return ended.map(|()| Some(std::mem::take(&mut self.answer)));
             }
         }
-        if !phrase::is_piece(method) || self.pace.is_due() {
-            self.reporter.something(method, Some(&phrase::of(method, params))).await;
+        if !notification::is_piece(method) || self.pace.is_due() {
+            self.reporter.something(method, Some(&notification::of(method, params))).await;
         }
         Ok(None)
     }
@@ -273,28 +273,33 @@ impl Working {
     }
 
     fn ends(&self, method: &str, params: &Value) -> bool {
-        self.is_own(params) && verdict::of(method, params, &self.spending).is_some()
+        self.is_own(params) && turn_end::of(method, params, &self.spending).is_some()
     }
 
     /// Answers a request.
-    async fn serve(&mut self, id: &Value, method: &str, params: &Value) -> Result<(), Failure> {
-        match question::judge(method, params, self.settings.accepts()) {
-            Verdict::Accept { answer, about } => {
+    async fn serve(
+        &mut self,
+        id: &Value,
+        method: &str,
+        params: &Value,
+    ) -> Result<(), AgentFailure> {
+        match server_request::decide(method, params, self.settings.accepts()) {
+            RequestDecision::Accept { answer, about } => {
                 self.reporter.something("approval_auto_approved", Some(&about)).await;
                 self.rpc.answer(id, answer).await
             }
-            Verdict::PassOver { answer, about } => {
+            RequestDecision::PassOver { answer, about } => {
                 self.reporter.something("input_not_given", Some(&about)).await;
                 self.rpc.answer(id, answer).await
             }
-            Verdict::Stop { answer, failure } => {
+            RequestDecision::Stop { answer, failure } => {
                 self.reporter
-                    .something(verdict::name(&Err(failure.clone())), Some(&failure.message))
+                    .something(turn_end::name(&Err(failure.clone())), Some(&failure.message))
                     .await;
                 self.rpc.answer(id, answer).await?;
                 Err(failure)
             }
-            Verdict::Use { tool, arguments } => {
+            RequestDecision::Use { tool, arguments } => {
                 let call = ToolCall {
                     client: Some(CLIENT.to_owned()),
                     ..ToolCall::new(tool, arguments, self.tools.cancellation())
@@ -303,7 +308,7 @@ impl Working {
                 self.calls.spawn(async move { (id, call.await) });
                 Ok(())
             }
-            Verdict::Unknown => {
+            RequestDecision::Unknown => {
                 self.reporter.something("unknown_request", Some(method)).await;
                 let message = format!("{method} is not known here");
                 self.rpc.refuse(id, UNKNOWN_METHOD, &message).await
@@ -312,9 +317,12 @@ impl Working {
     }
 
     /// Tells the server what came of a tool.
-    async fn answer_call(&mut self, done: Result<(Value, Used), JoinError>) -> Result<(), Failure> {
+    async fn answer_call(
+        &mut self,
+        done: Result<(Value, ToolOutcome), JoinError>,
+    ) -> Result<(), AgentFailure> {
         let lost =
-            |error| Failure::new(FailureKind::TurnFailed, format!("a tool is lost: {error}"));
+            |error| AgentFailure::new(FailureKind::TurnFailed, format!("a tool is lost: {error}"));
         let (id, used) = done.map_err(lost)?;
         self.reporter.something(used.event, Some(&used.tool)).await;
         let items: Vec<Value> = used.answer.content.iter().map(item_of).collect();
@@ -324,7 +332,7 @@ impl Working {
     }
 
     /// Interrupts a turn, and waits until it is over.
-    async fn interrupt(&mut self, turn: String) -> Result<(), Failure> {
+    async fn interrupt(&mut self, turn: String) -> Result<(), AgentFailure> {
         let params = json!({ "threadId": self.thread, "turnId": turn });
         self.turn = Some(turn);
         self.rpc.ask("turn/interrupt", params).await?;
@@ -343,7 +351,7 @@ impl Working {
         Ok(())
     }
 
-    async fn end(self) -> Remains {
+    async fn end(self) -> Teardown {
         let remains = self.rpc.close(END_PATIENCE).await;
         self.tools.close().await;
         self.site.leave().await;
@@ -365,13 +373,13 @@ fn text<'a>(value: &'a Value, path: &str) -> Option<&'a str> {
     value.pointer(path).and_then(Value::as_str)
 }
 
-fn thread_of(reply: &Value, method: &str) -> Result<String, Failure> {
+fn thread_of(reply: &Value, method: &str) -> Result<String, AgentFailure> {
     text(reply, "/thread/id").map(str::to_owned).ok_or_else(|| nameless(method))
 }
 
-fn nameless(method: &str) -> Failure {
+fn nameless(method: &str) -> AgentFailure {
     let message = format!("the answer to {method} names nothing");
-    Failure::new(FailureKind::ResponseError, message)
+    AgentFailure::new(FailureKind::ResponseError, message)
 }
 
 /// Describes a tool as the server wants it.

@@ -12,13 +12,13 @@ use std::path::{Path, PathBuf};
 use carrel_config::Environment;
 use tracing::warn;
 
-use crate::program;
+use crate::program_lookup;
 
 /// The directory of its own that an agent gets.
 const OWN: &str = "carrel";
 
 /// How a known agent keeps what is its own.
-struct Known {
+struct KnownAgent {
     /// How its programs begin.
     program: &'static str,
     /// The variable that says where it is.
@@ -31,15 +31,15 @@ struct Known {
     read: &'static [&'static str],
 }
 
-const KNOWN: [Known; 2] = [
-    Known {
+const KNOWN: [KnownAgent; 2] = [
+    KnownAgent {
         program: "codex",
         variable: "CODEX_HOME",
         directory: ".codex",
         renewed: &["auth.json"],
         read: &["config.toml", "AGENTS.md", "prompts", "rules", "skills"],
     },
-    Known {
+    KnownAgent {
         program: "claude",
         variable: "CLAUDE_CONFIG_DIR",
         directory: ".claude",
@@ -73,10 +73,10 @@ pub(crate) fn of(command: &str, environment: &Environment) -> Credentials {
     }
 }
 
-impl Known {
+impl KnownAgent {
     /// Tells whether a command line runs one of its programs or packages.
     fn is_in(&self, command: &str) -> bool {
-        program::names(command).any(|name| name.starts_with(self.program))
+        program_lookup::names(command).any(|name| name.starts_with(self.program))
     }
 
     fn home(&self, environment: &Environment) -> Option<PathBuf> {

@@ -24,7 +24,7 @@ pub enum Event {
         limits: Value,
     },
     /// Anything else.
-    Something {
+    Other {
         /// What kind of event it was.
         kind: String,
         /// What it said, in a line for people.

@@ -7,14 +7,14 @@ use tokio_util::sync::CancellationToken;
 /// Why an agent did not do what it was asked.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
-pub struct Failure {
+pub struct AgentFailure {
     /// What kind of failure it is.
     pub kind: FailureKind,
     /// What is wrong, without any secret.
     pub message: String,
 }
 
-impl Failure {
+impl AgentFailure {
     pub(crate) fn new(kind: FailureKind, message: impl Into<String>) -> Self {
         Self { kind, message: message.into() }
     }
@@ -27,12 +27,12 @@ impl Failure {
 /// Works until somebody stops it. What is done by then counts.
 pub(crate) async fn unless_stopped<T>(
     stop: &CancellationToken,
-    work: impl Future<Output = Result<T, Failure>>,
-) -> Result<T, Failure> {
+    work: impl Future<Output = Result<T, AgentFailure>>,
+) -> Result<T, AgentFailure> {
     tokio::select! {
         biased;
         done = work => done,
-        () = stop.cancelled() => Err(Failure::stopped()),
+        () = stop.cancelled() => Err(AgentFailure::stopped()),
     }
 }
 

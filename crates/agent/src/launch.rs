@@ -17,14 +17,14 @@ use serde_json::{Value, json};
 use tokio::time::timeout;
 use tracing::warn;
 
-use crate::Opening;
+use crate::OpenRequest;
 use crate::credentials;
-use crate::failure::{Failure, FailureKind};
-use crate::offer::Offer;
+use crate::failure::{AgentFailure, FailureKind};
 use crate::process::{Input, Process};
-use crate::program;
+use crate::program_lookup;
 use crate::reporter::Reporter;
-use crate::toolbox::Toolbox;
+use crate::session_tools::SessionTools;
+use crate::tool_relay::ToolSocket;
 
 /// Says to agents that somebody else confines them, so that they need not: ours, and what Claude Code and
 /// Gemini CLI look at.
@@ -49,20 +49,21 @@ pub(crate) struct Launcher {
 
 /// A workspace that an agent works in.
 #[derive(Debug)]
-pub(crate) struct Site {
+pub(crate) struct AgentWorkspace {
     runner: Arc<Runner>,
     workspace: Arc<Workspace>,
     desk: Arc<WorkspaceHandle>,
     environment: Vec<(String, String)>,
     /// Tools for an agent that takes them over MCP.
-    offer: Option<Offer>,
+    offer: Option<ToolSocket>,
 }
 
-impl Site {
+impl AgentWorkspace {
     /// Looks at the workspace a last time and takes it into use.
-    pub(crate) async fn open(opening: &Opening) -> Result<Self, Failure> {
+    pub(crate) async fn open(opening: &OpenRequest) -> Result<Self, AgentFailure> {
         let desk = WorkspaceHandle::open(&opening.workspace).await;
-        let desk = desk.map_err(|error| Failure::new(FailureKind::Launch, message_of(&error)))?;
+        let desk =
+            desk.map_err(|error| AgentFailure::new(FailureKind::Launch, message_of(&error)))?;
         Ok(Self {
             runner: Arc::clone(&opening.runner),
             workspace: Arc::clone(&opening.workspace),
@@ -73,14 +74,14 @@ impl Site {
     }
 
     /// Offers the tools over MCP, if there are any.
-    pub(crate) fn offering(mut self, opening: &Opening) -> Self {
-        let tools = Toolbox::new(Arc::clone(&opening.tools), &opening.stop);
+    pub(crate) fn offering(mut self, opening: &OpenRequest) -> Self {
+        let tools = SessionTools::new(Arc::clone(&opening.tools), &opening.stop);
         if tools.list().is_empty() {
             return self;
         }
         let temporary = self.runner.environment().temp_dir();
         let reporter = Reporter::new(opening.events.clone());
-        match Offer::open(&temporary, tools, reporter) {
+        match ToolSocket::open(&temporary, tools, reporter) {
             Ok(offer) => self.offer = Some(offer),
             Err(error) => warn!(
                 %error,
@@ -93,7 +94,7 @@ impl Site {
 
     /// Describes the servers that an agent gets its tools from, as editors do.
     pub(crate) fn servers(&self) -> Vec<Value> {
-        let describe = |offer: &Offer| {
+        let describe = |offer: &ToolSocket| {
             let socket = offer.socket();
             let variable =
                 json!({ "name": variable::CARREL_TOOLS, "value": socket.to_string_lossy() });
@@ -156,14 +157,18 @@ impl Launcher {
     }
 
     /// Starts the agent.
-    pub(crate) async fn start(&self, site: &Site, input: Input) -> Result<Process, Failure> {
+    pub(crate) async fn start(
+        &self,
+        site: &AgentWorkspace,
+        input: Input,
+    ) -> Result<Process, AgentFailure> {
         let request = self.request(site);
         Process::start(Arc::clone(&site.runner), Arc::clone(&site.desk), request, input).await
     }
 
-    fn request(&self, site: &Site) -> RunRequest {
+    fn request(&self, site: &AgentWorkspace) -> RunRequest {
         let operator = site.runner.environment();
-        let found = program::find(&self.command, &site.runner);
+        let found = program_lookup::find(&self.command, &site.runner);
         let own = credentials::of(&self.command, operator);
         let mut grants = self.grants.clone();
         grants.readable.extend(found.readable);
@@ -192,7 +197,7 @@ impl Launcher {
     }
 
     /// Returns what the agent is told about its place.
-    fn told(site: &Site) -> impl Iterator<Item = (String, String)> {
+    fn told(site: &AgentWorkspace) -> impl Iterator<Item = (String, String)> {
         let walls = INSIDE_WALLS.iter().filter(|_| site.runner.is_sandboxed());
         let walls = walls.map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
         // Keeps git from taking a repository around the root for the workspace's own.

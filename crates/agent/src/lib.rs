@@ -1,32 +1,32 @@
 //! Coding agents, each spoken to in its own way and heard in the same words.
 //!
 //! An [`Agent`] opens a [`Session`] in a workspace; a session takes one turn after the other until it is
-//! closed. What happens meanwhile is told as [`Event`]s, and what goes wrong as a [`Failure`].
+//! closed. What happens meanwhile is told as [`Event`]s, and what goes wrong as a [`AgentFailure`].
 #![forbid(unsafe_code)]
 
 mod acp;
-mod brief;
 mod codex;
-mod command;
+mod command_agent;
 mod credentials;
 mod event;
 mod failure;
 mod launch;
-mod lines;
-mod offer;
-mod pace;
+mod line_splitter;
+mod one_line;
 mod process;
-mod program;
+mod program_lookup;
 mod reporter;
 mod rpc;
-mod toolbox;
+mod session_tools;
+mod throttle;
+mod token_usage;
+mod tool_relay;
 mod tools;
-mod usage;
 
 pub use event::{Event, Tokens};
-pub use failure::{Failure, FailureKind};
-pub use offer::{relay, sweep};
-pub use tools::{Progress, ToolAnswer, ToolCall, Tools};
+pub use failure::{AgentFailure, FailureKind};
+pub use tool_relay::{relay, remove_stale_sockets};
+pub use tools::{Progress, ToolCall, ToolResult, Tools};
 
 use std::fmt;
 use std::sync::Arc;
@@ -39,7 +39,7 @@ use tokio_util::sync::CancellationToken;
 
 use acp::Acp;
 use codex::Codex;
-use command::Command;
+use command_agent::CommandAgent;
 use launch::Launcher;
 
 /// Returns the agent that a workflow file asks for.
@@ -48,7 +48,7 @@ pub fn from_config(config: &ConductorConfig) -> Arc<dyn Agent> {
     let silence = config.codex.turn_timeout;
     match config.agent.kind {
         AgentKind::Command => {
-            Arc::new(Command { launcher: Launcher::new(config, command), silence })
+            Arc::new(CommandAgent { launcher: Launcher::new(config, command), silence })
         }
         AgentKind::Codex => Arc::new(Codex::new(config)),
         AgentKind::Acp => Arc::new(Acp::new(config)),
@@ -67,7 +67,7 @@ pub fn reads_only(config: &ConductorConfig) -> bool {
 #[async_trait::async_trait]
 pub trait Agent: fmt::Debug + Send + Sync {
     /// Starts the agent in a workspace and makes it ready for its first turn.
-    async fn open(&self, opening: Opening) -> Result<Box<dyn Session>, NotOpened>;
+    async fn open(&self, opening: OpenRequest) -> Result<Box<dyn Session>, OpenError>;
 }
 
 /// An agent at work in a workspace.
@@ -79,41 +79,41 @@ pub trait Session: Send {
     /// Takes a turn, and returns what the agent said at last.
     ///
     /// When the turn fails the session is of no further use but to be closed.
-    async fn turn(&mut self, prompt: &str) -> Result<String, Failure>;
+    async fn turn(&mut self, prompt: &str) -> Result<String, AgentFailure>;
 
     /// Ends the agent and everything that it started, within a bounded time, whatever the agent does.
-    async fn close(self: Box<Self>) -> Remains;
+    async fn close(self: Box<Self>) -> Teardown;
 }
 
 /// Why there is no session, and what there is of its agent.
 #[derive(Debug)]
-pub struct NotOpened {
+pub struct OpenError {
     /// Why.
-    pub failure: Failure,
+    pub failure: AgentFailure,
     /// What is left.
-    pub remains: Remains,
+    pub remains: Teardown,
 }
 
-impl From<Failure> for NotOpened {
+impl From<AgentFailure> for OpenError {
     /// Says that no agent was started.
-    fn from(failure: Failure) -> Self {
-        Self { failure, remains: Remains::Nothing }
+    fn from(failure: AgentFailure) -> Self {
+        Self { failure, remains: Teardown::Complete }
     }
 }
 
 /// What there is of an agent whose session was closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
-pub enum Remains {
+pub enum Teardown {
     /// Nothing.
-    Nothing,
+    Complete,
     /// A process that does not end although it was killed, since the kernel does something for it.
-    Something,
+    Incomplete,
 }
 
 /// What a session is opened with.
 #[derive(Debug)]
-pub struct Opening {
+pub struct OpenRequest {
     /// What starts processes in workspaces.
     pub runner: Arc<Runner>,
     /// Where the agent works.

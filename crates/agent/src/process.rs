@@ -19,9 +19,9 @@ use tokio::time::timeout;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tracing::{debug, warn};
 
-use crate::Remains;
-use crate::failure::{Failure, FailureKind};
-use crate::lines::{Line, Splitter};
+use crate::Teardown;
+use crate::failure::{AgentFailure, FailureKind};
+use crate::line_splitter::{LineSplitter, OutputLine};
 
 /// How many lines wait to be heard. Each may be long; an agent that talks faster waits.
 const MAX_WAITING_LINES: usize = 4;
@@ -43,18 +43,18 @@ const KEPT_STDOUT: CaptureLimits =
 
 /// Something that a process was heard to do.
 #[derive(Debug)]
-pub(crate) enum Heard {
+pub(crate) enum ProcessEvent {
     /// It wrote a line to stdout.
-    Line(Line),
+    Stdout(OutputLine),
     /// It wrote a line to stderr.
-    Noise(Line),
+    Stderr(OutputLine),
     /// Nothing of it is left.
-    Ended(Ending),
+    Exited(ExitReport),
 }
 
 /// How a process ended.
 #[derive(Clone, Debug)]
-pub(crate) struct Ending {
+pub(crate) struct ExitReport {
     /// The status that it exited with, if it did so by itself.
     pub(crate) status: Option<i32>,
     /// Why, for people.
@@ -67,7 +67,7 @@ pub(crate) enum Input {
     /// This, and then the end.
     Text(String),
     /// What it is told while it runs.
-    Told,
+    Pipe,
 }
 
 /// A process of an agent with everything that it starts. Dropping this ends it soon.
@@ -76,7 +76,7 @@ pub(crate) struct Process {
     /// Its number, if that means anything outside its walls.
     pub(crate) pid: Option<u32>,
     told: Option<mpsc::Sender<Vec<u8>>>,
-    heard: mpsc::Receiver<Heard>,
+    heard: mpsc::Receiver<ProcessEvent>,
     stop: DropGuard,
     over: JoinHandle<()>,
 }
@@ -88,7 +88,7 @@ impl Process {
         desk: Arc<WorkspaceHandle>,
         mut request: RunRequest,
         input: Input,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, AgentFailure> {
         let (stdin, told) = input.open().map_err(|error| launch_failed(message_of(&error)))?;
         let (pieces, printed) = mpsc::channel(1);
         let (starting, started) = oneshot::channel();
@@ -115,18 +115,22 @@ impl Process {
 
     /// Waits for what the process does next; nothing once it was heard to end. Nothing is lost if the
     /// wait is given up.
-    pub(crate) async fn next(&mut self) -> Option<Heard> {
+    pub(crate) async fn next(&mut self) -> Option<ProcessEvent> {
         self.heard.recv().await
     }
 
     /// Tells it something, a line as a rule. That it reads it is not waited for, unless it has not read
     /// much for long.
-    pub(crate) async fn tell(&self, bytes: Vec<u8>, patience: Duration) -> Result<(), Failure> {
+    pub(crate) async fn tell(
+        &self,
+        bytes: Vec<u8>,
+        patience: Duration,
+    ) -> Result<(), AgentFailure> {
         let Some(told) = &self.told else { return Ok(()) };
         match timeout(patience, told.send(bytes)).await {
             // It has closed its input; how it goes on is heard, not told.
             Ok(_) => Ok(()),
-            Err(_) => Err(Failure::new(
+            Err(_) => Err(AgentFailure::new(
                 FailureKind::ResponseTimeout,
                 "the agent does not read what it is told",
             )),
@@ -135,22 +139,22 @@ impl Process {
 
     /// Ends the process and everything it started: its input ends, and when it is not gone after
     /// `patience` it is asked to end, and then killed.
-    pub(crate) async fn close(self, patience: Duration) -> Remains {
+    pub(crate) async fn close(self, patience: Duration) -> Teardown {
         let Self { told, heard, stop, mut over, .. } = self;
         drop((told, heard));
         if timeout(patience, &mut over).await.is_ok() {
-            return Remains::Nothing;
+            return Teardown::Complete;
         }
         drop(stop);
         match timeout(KILL_PATIENCE, over).await {
-            Ok(Ok(())) => Remains::Nothing,
+            Ok(Ok(())) => Teardown::Complete,
             Ok(Err(error)) => {
                 debug!(%error, "could not wait for an agent");
-                Remains::Nothing
+                Teardown::Complete
             }
             Err(_) => {
                 warn!("an agent was killed and is still there");
-                Remains::Something
+                Teardown::Incomplete
             }
         }
     }
@@ -160,7 +164,7 @@ impl Input {
     fn open(self) -> io::Result<(Stdin, Option<mpsc::Sender<Vec<u8>>>)> {
         match self {
             Self::Text(text) => Ok((Stdin::Bytes(text.into_bytes()), None)),
-            Self::Told => {
+            Self::Pipe => {
                 let (far, near) = pipe_with(PipeFlags::CLOEXEC)?;
                 let (sender, messages) = mpsc::channel(MAX_WAITING_MESSAGES);
                 tokio::spawn(pass_on(messages, sender_of(near)?));
@@ -190,32 +194,33 @@ async fn pass_on(mut messages: mpsc::Receiver<Vec<u8>>, mut pipe: Sender) {
 async fn hear(
     mut printed: mpsc::Receiver<Piece>,
     running: JoinHandle<Result<Completed, RunError>>,
-    hearing: mpsc::Sender<Heard>,
+    hearing: mpsc::Sender<ProcessEvent>,
 ) {
-    let (mut stdout, mut stderr) = (Splitter::default(), Splitter::default());
+    let (mut stdout, mut stderr) = (LineSplitter::default(), LineSplitter::default());
     // Nobody need listen: then what is printed is read all the same, so that the process can end.
     while let Some(Piece { stream, bytes }) = printed.recv().await {
-        let (splitter, kind): (_, fn(Line) -> Heard) = match stream {
-            StreamName::Stdout => (&mut stdout, Heard::Line),
-            StreamName::Stderr => (&mut stderr, Heard::Noise),
+        let (splitter, kind): (_, fn(OutputLine) -> ProcessEvent) = match stream {
+            StreamName::Stdout => (&mut stdout, ProcessEvent::Stdout),
+            StreamName::Stderr => (&mut stderr, ProcessEvent::Stderr),
         };
         for line in splitter.push(&bytes) {
             let _ = hearing.send(kind(line)).await;
         }
     }
-    let last = [stdout.finish().map(Heard::Line), stderr.finish().map(Heard::Noise)];
+    let last =
+        [stdout.finish().map(ProcessEvent::Stdout), stderr.finish().map(ProcessEvent::Stderr)];
     for heard in last.into_iter().flatten() {
         let _ = hearing.send(heard).await;
     }
     let ending = match running.await {
-        Ok(Ok(completed)) => Ending::of(&completed),
-        Ok(Err(error)) => Ending { status: None, account: message_of(&error) },
-        Err(error) => Ending { status: None, account: error.to_string() },
+        Ok(Ok(completed)) => ExitReport::of(&completed),
+        Ok(Err(error)) => ExitReport { status: None, account: message_of(&error) },
+        Err(error) => ExitReport { status: None, account: error.to_string() },
     };
-    let _ = hearing.send(Heard::Ended(ending)).await;
+    let _ = hearing.send(ProcessEvent::Exited(ending)).await;
 }
 
-impl Ending {
+impl ExitReport {
     fn of(completed: &Completed) -> Self {
         let outcome = &completed.outcome;
         let how = match (outcome.stop, completed.limit, outcome.end) {
@@ -255,19 +260,19 @@ impl Ending {
 /// How much of stderr is in a message about a failure.
 const MAX_COMPLAINT_BYTES: usize = 2000;
 
-fn launch_failed(message: impl Into<String>) -> Failure {
-    Failure::new(FailureKind::Launch, message)
+fn launch_failed(message: impl Into<String>) -> AgentFailure {
+    AgentFailure::new(FailureKind::Launch, message)
 }
 
 /// Says why a process did not start.
-fn refusal(ran: Result<Result<Completed, RunError>, tokio::task::JoinError>) -> Failure {
+fn refusal(ran: Result<Result<Completed, RunError>, tokio::task::JoinError>) -> AgentFailure {
     match ran {
         Ok(Err(RunError::Spawn(error @ SpawnError::NotFound { .. }))) => {
-            Failure::new(FailureKind::NotFound, message_of(&error))
+            AgentFailure::new(FailureKind::NotFound, message_of(&error))
         }
         Ok(Err(error)) => launch_failed(message_of(&error)),
         // It has run, and nobody was told that it had started.
-        Ok(Ok(completed)) => launch_failed(Ending::of(&completed).account),
+        Ok(Ok(completed)) => launch_failed(ExitReport::of(&completed).account),
         Err(error) => launch_failed(error.to_string()),
     }
 }

@@ -2,8 +2,8 @@
 
 use tokio::sync::mpsc;
 
-use crate::brief::brief;
 use crate::event::{Event, Tokens};
+use crate::one_line::one_line;
 
 /// Tells others what an agent does. Nobody need listen; who does is waited for.
 #[derive(Clone, Debug)]
@@ -26,7 +26,7 @@ impl Reporter {
 
     /// Tells anything that has a name, with a text for people that is cut to a line.
     pub(crate) async fn something(&self, kind: &str, message: Option<&str>) {
-        let message = message.map(brief).filter(|message| !message.is_empty());
-        self.tell(Event::Something { kind: kind.to_owned(), message }).await;
+        let message = message.map(one_line).filter(|message| !message.is_empty());
+        self.tell(Event::Other { kind: kind.to_owned(), message }).await;
     }
 }

@@ -12,10 +12,10 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, sleep, timeout};
 use tracing::debug;
 
-use crate::Remains;
-use crate::failure::{Failure, FailureKind};
-use crate::lines::Line;
-use crate::process::{Ending, Heard, Process};
+use crate::Teardown;
+use crate::failure::{AgentFailure, FailureKind};
+use crate::line_splitter::OutputLine;
+use crate::process::{ExitReport, Process, ProcessEvent};
 pub(crate) use message::{Message, Refusal, is_about_limits};
 
 /// How much may arrive while a reply is waited for.
@@ -72,7 +72,11 @@ impl Connection {
     }
 
     /// Sends a request and waits for its reply. A refusal is a failure that names the request.
-    pub(crate) async fn request(&mut self, method: &str, params: Value) -> Result<Value, Failure> {
+    pub(crate) async fn request(
+        &mut self,
+        method: &str,
+        params: Value,
+    ) -> Result<Value, AgentFailure> {
         self.request_within(method, params, self.patience).await
     }
 
@@ -82,7 +86,7 @@ impl Connection {
         method: &str,
         params: Value,
         limit: Duration,
-    ) -> Result<Value, Failure> {
+    ) -> Result<Value, AgentFailure> {
         let mut pause = FIRST_WAIT;
         for _ in 0..MAX_REPEATS {
             let id = self.ask(method, params.clone()).await?;
@@ -97,11 +101,11 @@ impl Connection {
             }
         }
         let message = format!("{method}: the agent is overloaded");
-        Err(Failure::new(FailureKind::RateLimited { retry_after: None }, message))
+        Err(AgentFailure::new(FailureKind::RateLimited { retry_after: None }, message))
     }
 
     /// Sends a request, and returns the id that its reply will have.
-    pub(crate) async fn ask(&mut self, method: &str, params: Value) -> Result<u64, Failure> {
+    pub(crate) async fn ask(&mut self, method: &str, params: Value) -> Result<u64, AgentFailure> {
         let id = self.next_id;
         self.next_id += 1;
         self.send(json!({ "id": id, "method": method, "params": params })).await?;
@@ -109,12 +113,12 @@ impl Connection {
     }
 
     /// Sends a notice.
-    pub(crate) async fn notify(&mut self, method: &str, params: Value) -> Result<(), Failure> {
+    pub(crate) async fn notify(&mut self, method: &str, params: Value) -> Result<(), AgentFailure> {
         self.send(json!({ "method": method, "params": params })).await
     }
 
     /// Answers a request of the peer.
-    pub(crate) async fn answer(&mut self, id: &Value, result: Value) -> Result<(), Failure> {
+    pub(crate) async fn answer(&mut self, id: &Value, result: Value) -> Result<(), AgentFailure> {
         self.send(json!({ "id": id, "result": result })).await
     }
 
@@ -124,11 +128,11 @@ impl Connection {
         id: &Value,
         code: i64,
         message: &str,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), AgentFailure> {
         self.send(json!({ "id": id, "error": { "code": code, "message": message } })).await
     }
 
-    async fn send(&mut self, mut message: Value) -> Result<(), Failure> {
+    async fn send(&mut self, mut message: Value) -> Result<(), AgentFailure> {
         if self.dialect == Dialect::Full {
             message["jsonrpc"] = "2.0".into();
         }
@@ -142,7 +146,7 @@ impl Connection {
         id: u64,
         method: &str,
         limit: Duration,
-    ) -> Result<Result<Value, Refusal>, Failure> {
+    ) -> Result<Result<Value, Refusal>, AgentFailure> {
         let last = Instant::now() + limit * MAX_EXTENSION;
         loop {
             let until = (Instant::now() + limit).min(last);
@@ -150,7 +154,7 @@ impl Connection {
                 let limit = limit.as_millis();
                 let message =
                     format!("{method} was not answered within {limit} ms (codex.read_timeout_ms)");
-                return Err(Failure::new(FailureKind::ResponseTimeout, message));
+                return Err(AgentFailure::new(FailureKind::ResponseTimeout, message));
             };
             match arrived? {
                 (Message::Reply { id: about, result }, _) if about == id => return Ok(result),
@@ -159,14 +163,14 @@ impl Connection {
         }
     }
 
-    fn keep(&mut self, message: Message, bytes: usize) -> Result<(), Failure> {
+    fn keep(&mut self, message: Message, bytes: usize) -> Result<(), AgentFailure> {
         self.backlog_bytes += bytes;
         self.backlog.push_back(message);
         if self.backlog_bytes <= MAX_BACKLOG_BYTES {
             return Ok(());
         }
         let message = "the agent says too much while an answer is waited for";
-        Err(Failure::new(FailureKind::ResponseError, message))
+        Err(AgentFailure::new(FailureKind::ResponseError, message))
     }
 
     /// Forgets the notices that have arrived while a reply was waited for.
@@ -175,7 +179,7 @@ impl Connection {
     }
 
     /// Waits for what arrives next, for a limited time. Nothing is lost if the wait is given up.
-    pub(crate) async fn next(&mut self, silence: Duration) -> Result<Message, Failure> {
+    pub(crate) async fn next(&mut self, silence: Duration) -> Result<Message, AgentFailure> {
         if let Some(message) = self.backlog.pop_front() {
             if self.backlog.is_empty() {
                 self.backlog_bytes = 0;
@@ -185,41 +189,43 @@ impl Connection {
         let Ok(arrived) = timeout(silence, self.arrive()).await else {
             let limit = silence.as_millis();
             let message = format!("the agent was silent for {limit} ms (codex.turn_timeout_ms)");
-            return Err(Failure::new(FailureKind::TurnTimeout, message));
+            return Err(AgentFailure::new(FailureKind::TurnTimeout, message));
         };
         arrived.map(|(message, _)| message)
     }
 
     /// Waits for a message, however long that takes. What is written to stderr is none.
-    async fn arrive(&mut self) -> Result<(Message, usize), Failure> {
+    async fn arrive(&mut self) -> Result<(Message, usize), AgentFailure> {
         loop {
             match self.process.next().await {
-                Some(Heard::Line(Line::Text(text))) if text.trim().is_empty() => {}
-                Some(Heard::Line(Line::Text(text))) => {
+                Some(ProcessEvent::Stdout(OutputLine::Text(text))) if text.trim().is_empty() => {}
+                Some(ProcessEvent::Stdout(OutputLine::Text(text))) => {
                     return Ok((Message::of(&text), text.len()));
                 }
-                Some(Heard::Line(Line::TooLong { bytes })) => {
+                Some(ProcessEvent::Stdout(OutputLine::TooLong { bytes })) => {
                     return Ok((Message::Malformed(format!("a line of {bytes} bytes")), 0));
                 }
-                Some(Heard::Noise(Line::Text(text))) => debug!(text, "an agent wrote to stderr"),
-                Some(Heard::Noise(Line::TooLong { .. })) => {}
-                Some(Heard::Ended(ending)) => return Err(gone(&ending)),
-                None => return Err(Failure::new(FailureKind::Exited, "the agent is gone")),
+                Some(ProcessEvent::Stderr(OutputLine::Text(text))) => {
+                    debug!(text, "an agent wrote to stderr")
+                }
+                Some(ProcessEvent::Stderr(OutputLine::TooLong { .. })) => {}
+                Some(ProcessEvent::Exited(ending)) => return Err(gone(&ending)),
+                None => return Err(AgentFailure::new(FailureKind::Exited, "the agent is gone")),
             }
         }
     }
 
     /// Ends the process and everything it started.
-    pub(crate) async fn close(self, patience: Duration) -> Remains {
+    pub(crate) async fn close(self, patience: Duration) -> Teardown {
         self.process.close(patience).await
     }
 }
 
 /// Says that the process has ended where it was not to.
-fn gone(ending: &Ending) -> Failure {
+fn gone(ending: &ExitReport) -> AgentFailure {
     let kind = match ending.status {
         Some(NOT_FOUND) => FailureKind::NotFound,
         Some(_) | None => FailureKind::Exited,
     };
-    Failure::new(kind, format!("the agent is gone: {}", ending.account))
+    AgentFailure::new(kind, format!("the agent is gone: {}", ending.account))
 }

@@ -13,7 +13,7 @@ pub trait Tools: fmt::Debug + Send + Sync {
     fn list(&self) -> Vec<Value>;
 
     /// Uses one. Whatever happens is in the answer.
-    async fn call(&self, call: ToolCall) -> ToolAnswer;
+    async fn call(&self, call: ToolCall) -> ToolResult;
 
     /// Ends what calls have left running. Nothing of it is left when this returns.
     async fn close(&self) {}
@@ -64,7 +64,7 @@ impl Progress {
 
 /// What an agent is told.
 #[derive(Clone, Debug, PartialEq)]
-pub struct ToolAnswer {
+pub struct ToolResult {
     /// Pieces of text and pictures, in the words of MCP.
     pub content: Vec<Value>,
     /// The same for programs, if the agent does not take it for all there is.
@@ -73,7 +73,7 @@ pub struct ToolAnswer {
     pub is_error: bool,
 }
 
-impl ToolAnswer {
+impl ToolResult {
     /// Tells what came of it.
     pub fn done(text: impl Into<String>) -> Self {
         Self::text(text, false)

@@ -7,8 +7,8 @@ use axum::body::Bytes;
 use axum::extract::FromRequestParts;
 use axum::http::HeaderMap;
 use axum::http::request::Parts;
-use carrel_conductor::drive::{Gone, Handle, Told};
-use carrel_conductor::{Order, Refused, State};
+use carrel_conductor::drive::{CommandError, Handle, SecretReceipt};
+use carrel_conductor::{CommandRejection, OperatorCommand, State};
 use carrel_config::TrackerKind;
 use carrel_domain::{Clock, Code, Secret, Timestamp};
 use carrel_mcp::{ConnectionOptions, Connections};
@@ -89,12 +89,12 @@ impl ConductorApi {
     }
 
     /// Gives an order.
-    pub(crate) async fn tell(&self, order: Order) -> Result<(), ErrorResponse> {
-        let told = tokio::time::timeout(PATIENCE, self.handle().tell(order)).await;
+    pub(crate) async fn tell(&self, order: OperatorCommand) -> Result<(), ErrorResponse> {
+        let told = tokio::time::timeout(PATIENCE, self.handle().send(order)).await;
         match told {
             Ok(Ok(())) => Ok(()),
-            Ok(Err(Gone::Ended)) => Err(unavailable("it has ended")),
-            Ok(Err(Gone::Refused(refused))) => Err(refusal(&refused)),
+            Ok(Err(CommandError::ConductorStopped)) => Err(unavailable("it has ended")),
+            Ok(Err(CommandError::Rejected(refused))) => Err(refusal(&refused)),
             Err(_) => Err(unavailable("it does not answer in time; its journal may be stuck")),
         }
     }
@@ -136,12 +136,12 @@ impl ConductorApi {
 
     /// Keeps the secret that the tracker has chosen, before that is acknowledged.
     async fn keep_webhook_secret(&self, secret: Secret) -> Result<WebhookCall, ErrorResponse> {
-        match self.handle().keep_webhook_secret(secret.clone()).await {
-            Ok(Told::Kept) => {
+        match self.handle().store_webhook_secret(secret.clone()).await {
+            Ok(SecretReceipt::Accepted) => {
                 info!("The tracker has made a webhook");
                 Ok(WebhookCall::Handshake(secret))
             }
-            Ok(Told::Refused) => {
+            Ok(SecretReceipt::Rejected) => {
                 warn!("A webhook is refused: there is another one, or its secret makes no sense");
                 let message = "the secret of another webhook is kept; to take this one, remove the \
                                file webhook-secret from the directory of the conductor";
@@ -170,10 +170,10 @@ pub(crate) fn unavailable(why: &str) -> ErrorResponse {
     ErrorResponse::new(Code::ConductorUnavailable, message, json!({}))
 }
 
-fn refusal(refused: &Refused) -> ErrorResponse {
+fn refusal(refused: &CommandRejection) -> ErrorResponse {
     let code = match refused {
-        Refused::Unknown(_) => Code::IssueNotFound,
-        Refused::Conflict { .. } => Code::IssueConflict,
+        CommandRejection::UnknownIssue(_) => Code::IssueNotFound,
+        CommandRejection::Conflict { .. } => Code::IssueConflict,
     };
     ErrorResponse::new(code, refused.to_string(), json!({}))
 }

@@ -12,13 +12,13 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use carrel_client::HttpClient;
-use carrel_conductor::drive::{Conductor, Lasting, Makers, Options, Report, scope_of};
+use carrel_conductor::drive::{Conductor, Factories, Options, PollMode, Report, scope_of};
 use carrel_config::{ConductorConfig, Environment, Scope, Workflow};
 use carrel_domain::{Clock, SystemClock};
 use carrel_exec::LazySpawner;
 use carrel_runner::RunnerMode;
 use carrel_store::IssueStore;
-use carrel_tracker::{Local, Tracker};
+use carrel_tracker::{LocalTracker, Tracker};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
@@ -78,7 +78,7 @@ async fn conduct(
     let runner =
         boundary::runner(&arguments.boundary, loaded.policy, environment, RunnerMode::Server)?;
     let temporary = environment.temp_dir();
-    tokio::task::spawn_blocking(move || carrel_agent::sweep(&temporary));
+    tokio::task::spawn_blocking(move || carrel_agent::remove_stale_sockets(&temporary));
     let data = data::make(&arguments.data)?;
     let keeping = Keeping::open(environment, &data)?;
     let stop = CancellationToken::new();
@@ -95,13 +95,13 @@ async fn conduct(
         workflow,
         environment: Environment::process,
         journal: Arc::clone(&keeping.journal),
-        makers: makers(&keeping.issues, &clock, &data),
+        factories: factories(&keeping.issues, &clock, &data),
         tracker_name,
         clock,
         runner: Arc::new(runner),
         commands: LazySpawner::new(own_program()?),
         data: data.clone(),
-        lasting: if arguments.once { Lasting::Once } else { Lasting::Forever },
+        poll_mode: if arguments.once { PollMode::Once } else { PollMode::Continuous },
         stop: stop.clone(),
     });
     let conductor = conductor.await?;
@@ -151,19 +151,20 @@ async fn conduct(
     Ok(report)
 }
 
-fn makers(issues: &Arc<dyn IssueStore>, clock: &Arc<dyn Clock>, data: &Path) -> Makers {
+fn factories(issues: &Arc<dyn IssueStore>, clock: &Arc<dyn Clock>, data: &Path) -> Factories {
     let (issues, clock) = (Arc::clone(issues), Arc::clone(clock));
     let connections = HttpClient::new();
     let tracker = move |config: &ConductorConfig| {
         let config = &config.tracker;
-        let local = Local::new(Arc::clone(&issues), Arc::clone(&clock), &config.terminal_states);
+        let local =
+            LocalTracker::new(Arc::clone(&issues), Arc::clone(&clock), &config.terminal_states);
         let local = Arc::new(local) as Arc<dyn Tracker>;
         carrel_tracker::from_config(config, &connections, Some(local))
     };
-    Makers {
+    Factories {
         tracker: Arc::new(tracker),
         agent: Arc::new(carrel_agent::from_config),
-        tools: tools::maker(data),
+        tools: tools::factory(data),
     }
 }
 

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use carrel_config::Environment;
 use carrel_domain::SystemClock;
 use carrel_store::IssueStore;
-use carrel_tracker::Local;
+use carrel_tracker::LocalTracker;
 
 use self::arguments::DataArguments;
 pub(crate) use self::arguments::IssueCommand;
@@ -55,10 +55,10 @@ async fn open(
     data: &DataArguments,
     missing: Missing,
     environment: &Environment,
-) -> Result<Local, Failure> {
+) -> Result<LocalTracker, Failure> {
     let issues = issues(&data.directory(environment), missing, environment).await?;
     // Which states are final is a matter of the workflow file; nothing here depends on it.
-    Ok(Local::new(issues, Arc::new(SystemClock), &[]))
+    Ok(LocalTracker::new(issues, Arc::new(SystemClock), &[]))
 }
 
 async fn issues(

@@ -6,11 +6,11 @@
 mod frame;
 mod painter;
 mod sections;
-mod words;
+mod terminal_text;
 
-pub use frame::{Frame, Line, Look, Span};
+pub use frame::{Frame, Style, StyledLine, StyledSpan};
 pub use painter::Painter;
-pub use words::{clean, link};
+pub use terminal_text::{strip_control, web_link};
 
 use crate::snapshot::Snapshot;
 
@@ -22,8 +22,8 @@ pub fn render(snapshot: &Snapshot, width: usize, height: usize) -> Frame {
     let width = width.max(MIN_WIDTH);
     let head = sections::head(snapshot);
     let mut sections = sections::all(snapshot);
-    let room = height.saturating_sub(head.len());
-    sections::share(&mut sections, room);
+    let body_height = height.saturating_sub(head.len());
+    sections::fit_height(&mut sections, body_height);
     let lines = head.into_iter().chain(sections.into_iter().flat_map(sections::Section::draw));
     Frame { lines: lines.take(height).map(|line| line.fit(width)).collect() }
 }

@@ -10,24 +10,24 @@
 //! command ends with its owner; the next one waits until their workspaces are free before it begins
 //! anything there.
 
-mod act;
+mod agent_run;
 mod conductor;
-mod error;
+mod conductor_directory;
+mod effects;
+mod event_loop;
 mod handle;
-mod home;
-mod log;
-mod mask;
-mod memory;
-mod once;
-mod reload;
-mod run;
+mod issue_tools;
+mod journal;
+mod notice_log;
+mod redaction;
+mod report;
 mod setup;
+mod start_error;
 mod takeover;
-mod tools;
-mod trace;
 mod transcript;
-mod webhook;
-mod work;
+mod turn_fingerprint;
+mod webhook_secret;
+mod workflow_watcher;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -38,17 +38,17 @@ use carrel_domain::Clock;
 use carrel_exec::LazySpawner;
 use carrel_runner::Runner;
 use carrel_store::Journal;
-use carrel_tracker::{Fault, Tracker};
+use carrel_tracker::{Tracker, TrackerError};
 use carrel_workspace::{TrackerName, Workspace};
 use futures_util::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 
 pub use conductor::Conductor;
-pub use error::StartError;
-pub use handle::{Announced, Gone, Handle};
-pub use once::Report;
+pub use handle::{CommandError, Handle, TimedNotice};
+pub use report::Report;
 pub use setup::scope_of;
-pub use webhook::Told;
+pub use start_error::StartError;
+pub use webhook_secret::SecretReceipt;
 
 /// What a conductor is made from.
 #[derive(Debug)]
@@ -66,50 +66,52 @@ pub struct Options {
     /// What runs hooks.
     pub commands: LazySpawner,
     /// What makes trackers and agents of settings.
-    pub makers: Makers,
+    pub factories: Factories,
     /// What the workspaces of the tracker's issues are known by.
     pub tracker_name: TrackerName,
     /// The directory for locks and transcripts. It exists.
     pub data: PathBuf,
     /// How long to go on.
-    pub lasting: Lasting,
+    pub poll_mode: PollMode,
     /// Ends everything in an orderly way.
     pub stop: CancellationToken,
 }
 
 /// How long a conductor goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Lasting {
+pub enum PollMode {
     /// Until it is told to stop.
-    Forever,
+    Continuous,
     /// Until everything that one look at the tracker dispatched has had its turn.
     Once,
 }
 
 /// What makes trackers and agents of settings, whenever those change.
 #[derive(Clone)]
-pub struct Makers {
+pub struct Factories {
     /// Makes the tracker.
-    pub tracker: Arc<TrackerMaker>,
+    pub tracker: Arc<TrackerFactory>,
     /// Makes the agent.
-    pub agent: Arc<AgentMaker>,
+    pub agent: Arc<AgentFactory>,
     /// Makes Carrel's own tools for an agent.
-    pub tools: Arc<ToolsMaker>,
+    pub tools: Arc<ToolsFactory>,
 }
 
 /// Makes a tracker of settings.
-pub type TrackerMaker = dyn Fn(&ConductorConfig) -> Result<Arc<dyn Tracker>, Fault> + Send + Sync;
+pub type TrackerFactory =
+    dyn Fn(&ConductorConfig) -> Result<Arc<dyn Tracker>, TrackerError> + Send + Sync;
 
 /// Makes an agent of settings.
-pub type AgentMaker = dyn Fn(&ConductorConfig) -> Arc<dyn Agent> + Send + Sync;
+pub type AgentFactory = dyn Fn(&ConductorConfig) -> Arc<dyn Agent> + Send + Sync;
 
 /// Makes Carrel's own tools for the agent of an issue; none if the settings ask for none.
-pub type ToolsMaker =
-    dyn Fn(Bench) -> BoxFuture<'static, Result<Option<Arc<dyn Tools>>, String>> + Send + Sync;
+pub type ToolsFactory = dyn Fn(ToolsRequest) -> BoxFuture<'static, Result<Option<Arc<dyn Tools>>, String>>
+    + Send
+    + Sync;
 
 /// Where the agent of an issue works.
 #[derive(Clone, Debug)]
-pub struct Bench {
+pub struct ToolsRequest {
     /// The settings that its run began with.
     pub workflow: Arc<Workflow>,
     /// What runs commands.
@@ -118,7 +120,7 @@ pub struct Bench {
     pub workspace: Arc<Workspace>,
 }
 
-impl std::fmt::Debug for Makers {
+impl std::fmt::Debug for Factories {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Makers").finish_non_exhaustive()
     }

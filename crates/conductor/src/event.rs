@@ -1,150 +1,98 @@
-//! What the loop hears, and what it wants done.
+//! Inputs of [`crate::decide`]: results of effects, agent updates and operator commands.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::entry::{Reason, RunId, Trace};
-use crate::notice::Notice;
+use crate::claimed_issue::{BlockReason, RunId, TurnFingerprint};
 use crate::rules::Rules;
 use crate::spend::Spend;
-use crate::state::Question;
-use carrel_tracker::{Fault, Issue, IssueId};
+use crate::state::QueryId;
+use carrel_tracker::{Issue, IssueId, TrackerError};
 
-/// Something that happened outside.
+/// An input of [`crate::decide`].
 #[derive(Clone, Debug)]
 pub enum Event {
-    /// A time has come that [`crate::State::next_due`] named, or it is the beginning.
+    /// The time that [`crate::State::next_due`] returned has come, or the conductor starts.
     Due,
-    /// The tracker's issues in active states.
-    Polled(Question, Result<Vec<Issue>, Fault>),
-    /// Issues that were asked for by id. Those that are not there are gone from our sight.
-    Read(Question, Vec<IssueId>, Result<Vec<Issue>, Fault>),
-    /// An agent has its workspace.
-    Placed(RunId, PathBuf),
-    /// An agent shows a sign of life.
-    Heard(RunId, News),
-    /// An agent and everything that it started are gone.
-    Ended(RunId, End),
-    /// A workspace is removed, or could not be.
+    /// The result of [`crate::Effect::Poll`]: the tracker's issues in active states.
+    Polled(QueryId, Result<Vec<Issue>, TrackerError>),
+    /// The result of [`crate::Effect::Read`], with the ids that were requested. An id without an issue
+    /// is no longer visible.
+    Read(QueryId, Vec<IssueId>, Result<Vec<Issue>, TrackerError>),
+    /// The workspace of a run exists and is locked.
+    WorkspaceReady(RunId, PathBuf),
+    /// The agent of a run sent an event.
+    AgentUpdated(RunId, AgentUpdate),
+    /// The agent and every process that it started have ended.
+    RunEnded(RunId, RunEnd),
+    /// The result of [`crate::Effect::Clean`].
     Cleaned(IssueId, Result<(), String>),
-    /// The workflow file was changed.
-    Changed(Box<Rules>),
-    /// The workflow file cannot be used, for this reason.
-    Broken(String),
-    /// Somebody wants something.
-    Told(Order),
+    /// The workflow file changed and is valid.
+    WorkflowChanged(Box<Rules>),
+    /// The workflow file changed and is invalid, with the reason.
+    WorkflowInvalid(String),
+    /// An operator's command.
+    Command(OperatorCommand),
 }
 
-/// A sign of life.
+/// The part of an agent's event that the conductor decides on. Each one resets the stall timeout.
 #[derive(Clone, Debug, PartialEq)]
-pub enum News {
-    /// There is a session, in a conversation that can be taken up again.
-    Session {
-        /// The session.
+pub enum AgentUpdate {
+    /// A turn has started in a session.
+    SessionStarted {
+        /// The session, which names one turn.
         session: String,
-        /// The conversation.
+        /// The conversation, which a later run can resume.
         thread: String,
     },
-    /// Tokens that the run has used up so far. What a conversation cost before this run is not its.
+    /// Tokens that the run has used so far, as a total. Turns of the same conversation in earlier runs
+    /// are excluded.
     Usage(Spend),
-    /// What the provider says about its limits.
+    /// The provider's report about its rate limits, in the provider's format.
     RateLimits(Value),
-    /// A turn is over and went well.
-    TurnEnded(Option<Trace>),
-    /// Something else.
-    Something {
-        /// What kind of event it was.
+    /// A turn succeeded; `None` if the workspace was too large for a fingerprint.
+    TurnEnded(Option<TurnFingerprint>),
+    /// Any other event.
+    Other {
+        /// The agent's name for the kind of event.
         event: String,
-        /// What it said.
+        /// The text of the event.
         message: Option<String>,
     },
 }
 
-/// How a run ended.
+/// The result of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum End {
-    /// As it was meant to.
-    Well,
-    /// By a failure.
+pub enum RunEnd {
+    /// The conductor finished the run after its last turn.
+    Completed,
+    /// The run failed or was stopped during a turn.
     Failed(String),
-    /// Because the provider wants fewer requests.
+    /// The provider answered with a rate limit, with the wait if it named one.
     RateLimited(Option<Duration>),
-    /// Because somebody has to do something.
-    Blocked(Reason),
+    /// The agent cannot continue without an operator.
+    Blocked(BlockReason),
 }
 
-/// What somebody wants.
+/// A command of an operator, from the command line or the API.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Order {
-    /// Look at the tracker now.
+pub enum OperatorCommand {
+    /// Poll the tracker now.
     Refresh,
-    /// Begin nothing.
+    /// Dispatch nothing; runs continue.
     Pause,
-    /// Begin nothing, and let what runs end after its turn.
+    /// Dispatch nothing, and end runs after their current turn.
     Drain,
-    /// Go on.
+    /// Dispatch again.
     Resume,
-    /// End the work on an issue, and leave it until somebody says otherwise.
+    /// Stop the run of an issue and block it until it is unblocked.
     Cancel(IssueId),
-    /// Take an issue up again at once.
+    /// Retry an issue without waiting for its back-off.
     RetryNow(IssueId),
-    /// Lift what holds an issue up, a used-up budget included, and take it up again.
+    /// Lift the block of an issue, an exhausted budget included, and retry it.
     Unblock(IssueId),
-    /// Answer the question of an issue's agent.
+    /// Answer the question of an issue's agent and retry the issue.
     Answer(IssueId, String),
-}
-
-/// Something to be done outside.
-///
-/// Each [`Effect::Poll`], [`Effect::Read`] and [`Effect::Clean`] is answered once, and each
-/// [`Effect::Start`] by one [`Event::Ended`], whatever goes wrong. What is to be saved or erased is on
-/// the disk before anything behind it is done.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Effect {
-    /// Read the issues in active states.
-    Poll(Question),
-    /// Read issues by id.
-    Read(Question, Vec<IssueId>),
-    /// Start an agent.
-    Start(Box<Start>),
-    /// Begin another turn in the same conversation.
-    NextTurn {
-        /// The run.
-        run: RunId,
-        /// The number of the turn.
-        turn: u64,
-    },
-    /// End a session in peace: its turns are over, and went well.
-    Finish(RunId),
-    /// End an agent and everything that it started.
-    Stop(RunId),
-    /// Remove the workspace of an issue.
-    Clean(Box<Issue>, Option<PathBuf>),
-    /// Remember an entry as it stands.
-    Save(IssueId),
-    /// Forget an entry.
-    Erase(IssueId),
-    /// Remember [`crate::State::ledger`] as it stands.
-    SaveLedger,
-    /// Tell people.
-    Say(Notice),
-}
-
-/// An agent that is to start.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Start {
-    /// The number of its run.
-    pub run: RunId,
-    /// What it works on.
-    pub issue: Issue,
-    /// Which attempt it is; none for the first.
-    pub attempt: Option<u32>,
-    /// The conversation to take up again.
-    pub thread: Option<String>,
-    /// What somebody answered to the question that the last run ended with.
-    pub answer: Option<String>,
-    /// Where it was worked on before.
-    pub workspace: Option<PathBuf>,
 }

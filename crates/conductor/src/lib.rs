@@ -1,40 +1,44 @@
 //! The conductor: one workspace and one agent for each issue of a tracker.
 //!
-//! [`decide`] is the loop: a pure function from a [`State`] and an [`Event`] to the next state and the
-//! [`Effect`]s that follow. Whoever runs it does the effects, never waits for one inside the loop, and
-//! hands in what comes of them as further events.
+//! [`decide`] is the whole policy, a pure function from a [`State`] and an [`Event`] to the next state and
+//! the [`Effect`]s that follow. [`drive`] owns the state, writes the effects' journal entries, performs
+//! the effects in tasks of their own and feeds their results back as events; it takes no decisions.
+//! [`snapshot`] and [`dashboard`] are read-only projections of the state for the API and the terminal.
 //!
 //! ```text
-//! tracker ──► Polled, Read ──►┐                ┌──► Poll, Read ──► tracker
-//! agents  ──► Heard, Ended ──►┤ State ► decide ├──► Start, NextTurn, Stop ──► agents
-//! people  ──► Told         ──►┘                └──► Save, Clean, Say
+//! tracker   ──► Polled, Read            ──►┐                ┌──► Poll, Read ──► tracker
+//! agents    ──► AgentUpdated, RunEnded  ──►┤ State ► decide ├──► Dispatch, NextTurn, Stop ──► agents
+//! operators ──► Command                 ──►┘                └──► Save, Clean, Notify
 //! ```
 #![forbid(unsafe_code)]
 
 mod backoff;
+mod claimed_issue;
+mod command_rejection;
 pub mod dashboard;
+mod deadlines;
 mod decide;
 pub mod drive;
-mod due;
-mod entry;
+mod effect;
 mod event;
-mod limits;
 mod notice;
-mod refusal;
+mod provider_limits;
 mod rules;
 pub mod snapshot;
 mod spend;
 mod state;
-mod text;
+mod truncate;
 
-pub use carrel_tracker::{Blocker, Fault, FaultKind, Issue, IssueId};
-pub use decide::decide;
-pub use entry::{
-    BetweenTurns, Block, Entry, Reason, Retry, Run, RunId, Said, Stage, Then, Trace, Why,
+pub use carrel_tracker::{Blocker, Issue, IssueId, TrackerError, TrackerErrorKind};
+pub use claimed_issue::{
+    AgentEvent, BetweenTurns, Block, BlockReason, ClaimedIssue, FollowUp, Retry, RetryReason, Run,
+    RunId, Stage, TurnFingerprint,
 };
-pub use event::{Effect, End, Event, News, Order, Start};
-pub use notice::{Notice, Outcome, Subject};
-pub use refusal::Refused;
-pub use rules::{Rules, Standing, order};
-pub use spend::{Day, Spend};
-pub use state::{Hold, Ledger, Mode, Poll, Question, State, Told};
+pub use command_rejection::CommandRejection;
+pub use decide::decide;
+pub use effect::{Dispatch, Effect};
+pub use event::{AgentUpdate, Event, OperatorCommand, RunEnd};
+pub use notice::{IssueRef, Notice, RunOutcome};
+pub use rules::{Disposition, Rules, dispatch_order};
+pub use spend::{DailySpend, Spend};
+pub use state::{Ledger, Mode, NumberedNotice, PollState, QueryId, RateLimitedUntil, State};

@@ -6,13 +6,13 @@ use carrel_domain::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::entry::{Reason, RunId, Why};
+use crate::claimed_issue::{BlockReason, RetryReason, RunId};
 use crate::state::Mode;
 use carrel_tracker::IssueId;
 
 /// What a notice is about.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Subject {
+pub struct IssueRef {
     /// What the tracker knows the issue by.
     #[serde(rename = "issue_id")]
     pub id: IssueId,
@@ -28,7 +28,7 @@ pub struct Subject {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(rename = "RunOutcome")]
-pub enum Outcome {
+pub enum RunOutcome {
     /// As it was meant to.
     Success,
     /// By a failure.
@@ -55,7 +55,7 @@ pub enum Notice {
     Dispatched {
         /// The issue.
         #[serde(flatten)]
-        issue: Subject,
+        issue: IssueRef,
         /// Its run.
         run: RunId,
         /// Which attempt it is.
@@ -65,7 +65,7 @@ pub enum Notice {
     SessionStarted {
         /// The issue.
         #[serde(flatten)]
-        issue: Subject,
+        issue: IssueRef,
         /// Its run.
         run: RunId,
     },
@@ -73,7 +73,7 @@ pub enum Notice {
     TurnBegan {
         /// The issue.
         #[serde(flatten)]
-        issue: Subject,
+        issue: IssueRef,
         /// Which turn it is.
         turn: u64,
         /// How many there may be.
@@ -83,7 +83,7 @@ pub enum Notice {
     Skipped {
         /// The issue.
         #[serde(flatten)]
-        issue: Subject,
+        issue: IssueRef,
         /// Why.
         why: String,
     },
@@ -91,7 +91,7 @@ pub enum Notice {
     Stopped {
         /// The issue.
         #[serde(flatten)]
-        issue: Subject,
+        issue: IssueRef,
         /// Why.
         why: String,
     },
@@ -99,11 +99,11 @@ pub enum Notice {
     RunEnded {
         /// The issue.
         #[serde(flatten)]
-        issue: Subject,
+        issue: IssueRef,
         /// Its run.
         run: RunId,
         /// How it ended.
-        outcome: Outcome,
+        outcome: RunOutcome,
         /// What went wrong.
         error: Option<String>,
     },
@@ -111,11 +111,11 @@ pub enum Notice {
     WillRetry {
         /// The issue.
         #[serde(flatten)]
-        issue: Subject,
+        issue: IssueRef,
         /// Which attempt it will be.
         attempt: u32,
         /// What it waits for.
-        why: Why,
+        why: RetryReason,
         /// In how many milliseconds.
         delay_ms: u64,
         /// What went wrong.
@@ -125,28 +125,28 @@ pub enum Notice {
     Blocked {
         /// The issue.
         #[serde(flatten)]
-        issue: Subject,
+        issue: IssueRef,
         /// What.
         #[serde(flatten)]
-        reason: Reason,
+        reason: BlockReason,
     },
     /// The issue is nobody's any more.
     Released {
         /// The issue.
         #[serde(flatten)]
-        issue: Subject,
+        issue: IssueRef,
     },
     /// The workspace of a finished issue is gone.
     Cleaned {
         /// The issue.
         #[serde(flatten)]
-        issue: Subject,
+        issue: IssueRef,
     },
     /// A workspace could not be removed.
     CleanupFailed {
         /// The issue.
         #[serde(flatten)]
-        issue: Subject,
+        issue: IssueRef,
         /// Why.
         error: String,
     },
@@ -207,7 +207,7 @@ impl Notice {
     }
 
     /// Returns what it is about.
-    pub fn issue(&self) -> Option<&Subject> {
+    pub fn issue(&self) -> Option<&IssueRef> {
         match self {
             Self::Dispatched { issue, .. }
             | Self::SessionStarted { issue, .. }
@@ -240,7 +240,7 @@ fn length(millis: u64) -> String {
     }
 }
 
-impl fmt::Display for Why {
+impl fmt::Display for RetryReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Continuation => "to go on",
@@ -255,7 +255,7 @@ impl fmt::Display for Why {
     }
 }
 
-impl fmt::Display for Outcome {
+impl fmt::Display for RunOutcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Success => "well",
@@ -321,7 +321,7 @@ impl fmt::Display for Notice {
     }
 }
 
-impl fmt::Display for Subject {
+impl fmt::Display for IssueRef {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.identifier)
     }

@@ -1,4 +1,5 @@
-//! What a workflow file says about which issues are worked on, how many at once and for how long.
+//! The part of a workflow file that decides which issues are dispatched, how many at once and in which
+//! order.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
@@ -9,44 +10,46 @@ use carrel_domain::Timestamp;
 
 use carrel_tracker::{Issue, normal};
 
-/// The rules of the loop, in force from the moment that it hears of them.
+/// Dispatch rules. Changed rules apply from the next decision on, also to runs in progress.
+///
+/// Names of states and labels are in the form of [`normal`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rules {
     /// States in which an issue is worked on.
     pub active: BTreeSet<String>,
-    /// States in which an issue is finished.
+    /// States in which an issue is finished and its workspace is removed.
     pub terminal: BTreeSet<String>,
-    /// Labels that an issue must all have.
+    /// Labels that an issue must have, all of them.
     pub required_labels: BTreeSet<String>,
-    /// How many agents run at once.
-    pub agents: usize,
-    /// How many agents run at once for issues in a state.
-    pub agents_by_state: BTreeMap<String, usize>,
-    /// How many turns one run may take.
-    pub turns: u64,
-    /// The longest wait between two attempts.
-    pub longest_wait: Duration,
-    /// How long an agent may show no sign of life.
-    pub stall: Option<Duration>,
-    /// The time between two looks at the tracker.
-    pub interval: Duration,
-    /// What may be spent.
+    /// Agent slots in all.
+    pub max_agents: usize,
+    /// Agent slots for issues in a state; states that are not listed share [`Self::max_agents`].
+    pub max_agents_by_state: BTreeMap<String, usize>,
+    /// Turns of one run.
+    pub max_turns: u64,
+    /// The upper bound of the retry back-off.
+    pub max_backoff: Duration,
+    /// The time without an agent event after which a run has stalled.
+    pub stall_timeout: Option<Duration>,
+    /// The time between two polls of the tracker.
+    pub poll_interval: Duration,
+    /// Limits of turns, runs, issues and days.
     pub budgets: Budgets,
 }
 
-/// What becomes of an issue that somebody works on.
+/// The consequence of an issue's state, labels and assignment for its claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
-    /// It is finished.
+pub enum Disposition {
+    /// Finished: its run stops and its workspace is removed.
     Terminal,
-    /// It is to be worked on.
+    /// To be worked on.
     Active,
-    /// It is neither, or not for us.
-    Elsewhere,
+    /// Neither: its run stops and its workspace is kept.
+    Inactive,
 }
 
 impl Rules {
-    /// Takes them from a workflow file.
+    /// Reads the rules from a workflow file's configuration.
     pub fn of(config: &ConductorConfig) -> Self {
         let words = |words: &[String]| words.iter().map(|word| normal(word)).collect();
         let count = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
@@ -56,52 +59,55 @@ impl Rules {
             active: words(&config.tracker.active_states),
             terminal: words(&config.tracker.terminal_states),
             required_labels: words(&config.tracker.required_labels),
-            agents: count(agent.max_concurrent_agents),
-            agents_by_state: by_state.map(|(state, most)| (normal(state), count(*most))).collect(),
-            turns: agent.max_turns,
-            longest_wait: agent.max_retry_backoff,
-            stall: config.codex.stall_timeout,
-            interval: config.poll_interval,
+            max_agents: count(agent.max_concurrent_agents),
+            max_agents_by_state: by_state
+                .map(|(state, most)| (normal(state), count(*most)))
+                .collect(),
+            max_turns: agent.max_turns,
+            max_backoff: agent.max_retry_backoff,
+            stall_timeout: config.codex.stall_timeout,
+            poll_interval: config.poll_interval,
             budgets: config.budgets,
         }
     }
 
-    /// Says what becomes of an issue that somebody works on.
-    pub fn standing(&self, issue: &Issue) -> Standing {
+    /// Returns the disposition of an issue. A terminal state wins over missing labels.
+    pub fn classify(&self, issue: &Issue) -> Disposition {
         let state = issue.normal_state();
         if self.terminal.contains(&state) {
-            Standing::Terminal
-        } else if self.is_ours(issue) && self.active.contains(&state) {
-            Standing::Active
+            Disposition::Terminal
+        } else if self.matches_filters(issue) && self.active.contains(&state) {
+            Disposition::Active
         } else {
-            Standing::Elsewhere
+            Disposition::Inactive
         }
     }
 
-    /// Tells whether somebody may begin to work on an issue, if there is room.
+    /// Returns true if an issue may be dispatched when a slot is free.
     pub fn is_eligible(&self, issue: &Issue) -> bool {
-        issue.is_well_formed() && self.standing(issue) == Standing::Active
+        issue.is_well_formed() && self.classify(issue) == Disposition::Active
     }
 
-    fn is_ours(&self, issue: &Issue) -> bool {
+    fn matches_filters(&self, issue: &Issue) -> bool {
         let labels: BTreeSet<String> = issue.labels.iter().map(|label| normal(label)).collect();
         issue.dispatchable && self.required_labels.is_subset(&labels)
     }
 
-    /// Returns how many agents may run for issues in a state.
-    pub(crate) fn agents_in(&self, state: &str) -> usize {
-        self.agents_by_state.get(state).copied().unwrap_or(self.agents)
+    /// Returns the slots for issues in a state.
+    pub(crate) fn max_agents_in(&self, state: &str) -> usize {
+        self.max_agents_by_state.get(state).copied().unwrap_or(self.max_agents)
     }
 }
 
-/// Orders issues: the most urgent, then the oldest, then by name.
-pub fn order(one: &Issue, other: &Issue) -> Ordering {
+/// Compares two issues for dispatch: by priority, then the oldest first, then by identifier.
+pub fn dispatch_order(one: &Issue, other: &Issue) -> Ordering {
     let age = |issue: &Issue| issue.created_at.map_or(i64::MAX, Timestamp::as_millis);
-    let key = |issue: &Issue| (urgency(issue), age(issue));
+    let key = |issue: &Issue| (priority_rank(issue), age(issue));
     key(one).cmp(&key(other)).then_with(|| one.identifier.cmp(&other.identifier))
 }
 
-/// Returns how urgent an issue is; the smallest number comes first.
-pub(crate) fn urgency(issue: &Issue) -> i64 {
+/// Returns the rank of an issue's priority, 1 for the most urgent to 4, and 5 for none or any other
+/// number.
+pub(crate) fn priority_rank(issue: &Issue) -> i64 {
     issue.priority.filter(|priority| (1..=4).contains(priority)).unwrap_or(5)
 }

@@ -2,10 +2,10 @@
 //!
 //! Looking changes nothing: a [`Snapshot`] is a copy, and whoever draws it cannot disturb the work.
 
-mod issue;
+mod issue_view;
 mod rows;
 
-pub use issue::{Attempts, IssueView, Logs, SessionLog, Status, WorkspaceView};
+pub use issue_view::{Attempts, IssueView, Logs, SessionLog, Status, WorkspaceView};
 pub use rows::{
     BlockedRow, CleaningRow, EventRow, Phase, RetryRow, RunningRow, TokenCounts, WaitingRow,
 };
@@ -17,9 +17,9 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::notice::{Notice, Outcome};
+use crate::notice::{Notice, RunOutcome};
 use crate::spend::Spend;
-use crate::state::{Mode, Poll, State, Told};
+use crate::state::{Mode, NumberedNotice, PollState, State};
 use rows::entries;
 
 /// Everything that there is to see, at one moment.
@@ -31,7 +31,7 @@ pub struct Snapshot {
     /// Whether work is begun.
     pub mode: Mode,
     /// How many issues are where.
-    pub counts: Counts,
+    pub counts: IssueCounts,
     /// Issues that take a place: about to start, at work, or about to end.
     pub running: Vec<RunningRow>,
     /// Issues that will be taken up again, the next one first.
@@ -57,7 +57,7 @@ pub struct Snapshot {
     /// Why the workflow file cannot be used, while it cannot.
     pub workflow_error: Option<String>,
     /// How runs ended since the start.
-    pub outcomes: BTreeMap<Outcome, u64>,
+    pub outcomes: BTreeMap<RunOutcome, u64>,
     /// What was last told, the latest last.
     pub recent_events: Vec<NoticeRow>,
 }
@@ -66,7 +66,7 @@ pub struct Snapshot {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[expect(missing_docs, reason = "each is the length of the list of the same name")]
 #[schemars(rename = "ConductorCounts")]
-pub struct Counts {
+pub struct IssueCounts {
     pub running: usize,
     pub retrying: usize,
     pub blocked: usize,
@@ -132,7 +132,7 @@ impl Snapshot {
             entries(state).filter_map(|entry| RunningRow::of(entry, now)).collect();
         let waiting = WaitingRow::all(state);
         let cleaning: Vec<_> = entries(state).filter_map(CleaningRow::of).collect();
-        let counts = Counts {
+        let counts = IssueCounts {
             running: running.len(),
             retrying: retrying.len(),
             blocked: blocked.len(),
@@ -152,9 +152,9 @@ impl Snapshot {
             today: Totals::of(state.spent_today(now)),
             rate_limits: state.rate_limits.clone(),
             polling: Polling::of(state, now),
-            max_concurrent_agents: state.rules.agents,
-            held_until: state.ledger.hold.until(now),
-            workflow_error: state.broken.clone(),
+            max_concurrent_agents: state.rules.max_agents,
+            held_until: state.ledger.rate_limited.until(now),
+            workflow_error: state.workflow_error.clone(),
             outcomes: state.outcomes.clone(),
             recent_events: state.notices.iter().map(|told| NoticeRow::of(told)).collect(),
         }
@@ -179,20 +179,26 @@ impl Polling {
         let millis =
             |time: std::time::Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
         let next = match state.poll {
-            Poll::Waiting { due } => Some(millis(now.age(due))),
-            Poll::Fresh | Poll::Sweeping { .. } | Poll::Asked { .. } | Poll::Over => None,
+            PollState::Waiting { due } => Some(millis(now.age(due))),
+            PollState::NotStarted
+            | PollState::StartupCleanup { .. }
+            | PollState::InFlight { .. }
+            | PollState::Finished => None,
         };
         Self {
-            checking: matches!(state.poll, Poll::Asked { .. } | Poll::Sweeping { .. }),
+            checking: matches!(
+                state.poll,
+                PollState::InFlight { .. } | PollState::StartupCleanup { .. }
+            ),
             next_poll_in_ms: next,
-            poll_interval_ms: millis(state.rules.interval),
+            poll_interval_ms: millis(state.rules.poll_interval),
         }
     }
 }
 
 impl NoticeRow {
     /// Puts a notice into words.
-    pub fn of(told: &Told) -> Self {
+    pub fn of(told: &NumberedNotice) -> Self {
         Self {
             number: told.number,
             at: told.at,

@@ -1,4 +1,9 @@
-//! What agents use up, and what they may.
+//! Consumption of agents, and its comparison with budgets.
+//!
+//! A [`Spend`] is kept per turn, run, issue, day and conductor, and only grows. Turns and attempts are
+//! counted when they begin, tokens as the agent reports them, and time when a run ends; the time of runs
+//! in progress is added where a total is needed. So a budget of N turns allows exactly N to begin, while
+//! tokens and minutes can be exceeded by what one report covers.
 
 use std::ops::Add;
 use std::time::Duration;
@@ -7,22 +12,22 @@ use carrel_config::Budget;
 use carrel_domain::Timestamp;
 use serde::{Deserialize, Serialize};
 
-const DAY: i64 = 24 * 60 * 60 * 1000;
+const DAY_MILLIS: i64 = 24 * 60 * 60 * 1000;
 
-/// What was used up.
+/// An amount of consumption.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Spend {
-    /// Tokens that were read.
+    /// Input tokens.
     pub input_tokens: u64,
-    /// Tokens that were written.
+    /// Output tokens.
     pub output_tokens: u64,
-    /// All tokens, as the agent counts them.
+    /// All tokens as the agent counts them, which need not be the sum of the other two.
     pub total_tokens: u64,
-    /// Turns that were begun.
+    /// Turns that began.
     pub turns: u64,
-    /// Runs that were begun.
+    /// Runs that began.
     pub attempts: u64,
-    /// Time that agents ran.
+    /// Running time of agents.
     pub time: Duration,
 }
 
@@ -42,17 +47,18 @@ impl Add for Spend {
 }
 
 impl Spend {
-    /// Leaves out everything but tokens.
+    /// Returns the token counts alone.
     pub(crate) fn tokens(self) -> Self {
         Self { time: Duration::ZERO, ..self.tokens_and_time() }
     }
 
-    /// Leaves out what is counted when it begins, so that what was begun may be ended.
+    /// Returns the amount without turns and attempts. These are counted at their beginning, and reaching
+    /// their limit must not stop the turn or run that reached it.
     pub(crate) fn tokens_and_time(self) -> Self {
         Self { turns: 0, attempts: 0, ..self }
     }
 
-    /// Returns what came on top of an earlier amount.
+    /// Returns the difference to an earlier amount.
     pub(crate) fn since(self, earlier: Self) -> Self {
         Self {
             input_tokens: self.input_tokens.saturating_sub(earlier.input_tokens),
@@ -64,7 +70,7 @@ impl Spend {
         }
     }
 
-    /// Says which limit is reached, if one is: nothing more may be begun.
+    /// Returns the description of the first limit of a budget that is reached.
     pub(crate) fn reached(&self, budget: &Budget) -> Option<String> {
         let minutes = self.time.as_secs() / 60;
         let limits = [
@@ -80,37 +86,38 @@ impl Spend {
     }
 }
 
-/// What was used up on one day, in UTC.
+/// Consumption on one day in UTC.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Day {
-    /// The number of the day since 1970.
+pub struct DailySpend {
+    /// The number of the day since 1970-01-01.
     pub number: i64,
-    /// What was used up on it.
+    /// Consumption on that day.
     pub spent: Spend,
 }
 
-impl Day {
-    /// Adds to the day that it is now; an earlier one is over.
+impl DailySpend {
+    /// Adds an amount to the day of `now`.
     pub(crate) fn add(&mut self, more: Spend, now: Timestamp) {
         self.turn_to(now);
         self.spent = self.spent + more;
     }
 
-    /// Begins a new day if it is one. A clock that goes back does not bring an old one back.
+    /// Starts from zero if `now` is on a later day. A clock that goes back does not bring back a day,
+    /// so that it cannot be spent twice.
     pub(crate) fn turn_to(&mut self, now: Timestamp) {
-        let number = now.as_millis().div_euclid(DAY);
+        let number = now.as_millis().div_euclid(DAY_MILLIS);
         if number > self.number {
             *self = Self { number, spent: Spend::default() };
         }
     }
 
-    /// Returns when it began.
+    /// Returns the first millisecond of the day.
     pub(crate) fn begin(&self) -> Timestamp {
-        Timestamp::from_millis(self.number.saturating_mul(DAY))
+        Timestamp::from_millis(self.number.saturating_mul(DAY_MILLIS))
     }
 
-    /// Returns when the next one begins.
+    /// Returns the first millisecond of the day after `now`.
     pub(crate) fn next(now: Timestamp) -> Timestamp {
-        Timestamp::from_millis((now.as_millis().div_euclid(DAY) + 1) * DAY)
+        Timestamp::from_millis((now.as_millis().div_euclid(DAY_MILLIS) + 1) * DAY_MILLIS)
     }
 }

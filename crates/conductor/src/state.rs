@@ -1,4 +1,9 @@
-//! What the loop remembers.
+//! The whole state of the conductor's loop.
+//!
+//! [`State`] has one owner, the drive loop, and only [`crate::decide`] changes it. Three parts of it
+//! survive a restart: [`State::issues`] and [`State::ledger`], which the journal stores as JSON, and the
+//! last run number. Everything else (the queue of eligible issues, notices, the poll state) is rebuilt
+//! from the tracker by the first poll.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -8,274 +13,280 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::entry::{Entry, RunId};
-use crate::notice::{Notice, Outcome, Subject};
+use crate::claimed_issue::{ClaimedIssue, RunId, Stage};
+use crate::notice::{IssueRef, Notice, RunOutcome};
 use crate::rules::Rules;
-use crate::spend::{Day, Spend};
+use crate::spend::{DailySpend, Spend};
 use carrel_tracker::{Issue, IssueId};
 
-/// Notices that are kept for people to see.
-const MOST_NOTICES: usize = 100;
+/// Notices in [`State::notices`]; a subscriber that is further behind misses the older ones.
+const MAX_NOTICES: usize = 100;
 
-/// A question to the tracker. Later ones have greater numbers, so an answer to an old one is known as such.
+/// The number of a request to the tracker. Later requests have greater numbers, so that the result of an
+/// overtaken one is recognised.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Question(pub u64);
+pub struct QueryId(pub u64);
 
-/// Everything that the loop knows. It has one owner, and changes by [`crate::decide`] alone.
+/// The state of the conductor's loop.
 #[derive(Clone, Debug)]
 pub struct State {
-    /// What is in force.
+    /// The rules of the workflow file in force.
     pub rules: Rules,
-    /// Why the workflow file cannot be used, while it cannot. Nothing is begun then.
-    pub broken: Option<String>,
-    /// Every issue that somebody works on, is to work on again, or cleans up after.
-    pub entries: BTreeMap<IssueId, Entry>,
-    /// Issues that could be begun if there were a place, and since when.
+    /// The error of an invalid workflow file. While it is set nothing is dispatched; runs continue with
+    /// the last valid rules.
+    pub workflow_error: Option<String>,
+    /// Claimed issues in every stage, and released ones whose workspace still exists.
+    pub issues: BTreeMap<IssueId, ClaimedIssue>,
+    /// Eligible issues that wait for a slot, with the time since which they were eligible.
     pub waiting: BTreeMap<IssueId, (Timestamp, Issue)>,
-    /// The next look at the tracker.
-    pub poll: Poll,
-    /// What is remembered beside the entries.
+    /// The poll of the tracker.
+    pub poll: PollState,
+    /// The durable values that belong to no single issue.
     pub ledger: Ledger,
-    /// What an agent last said about the limits of its provider.
+    /// The latest rate limits that an agent reported, in the provider's format.
     pub rate_limits: Option<Value>,
-    /// How runs ended since the beginning.
-    pub outcomes: BTreeMap<Outcome, u64>,
-    /// What people were last told.
-    pub notices: VecDeque<Arc<Told>>,
-    /// How often people were told something since the beginning.
-    pub told: u64,
-    /// Only what one look at the tracker finds is worked on, each issue once.
-    pub(crate) once: Option<Once>,
+    /// Ended runs since the start, by outcome.
+    pub outcomes: BTreeMap<RunOutcome, u64>,
+    /// The latest notices, oldest first, at most 100.
+    pub notices: VecDeque<Arc<NumberedNotice>>,
+    /// Notices since the start; the number of the latest.
+    pub notice_count: u64,
+    /// Set when the conductor polls once and then ends.
+    pub(crate) single_pass: Option<SinglePass>,
     pub(crate) next_run: u64,
-    pub(crate) next_question: u64,
-    /// The last of those that rest and were asked about, so that all have their turn.
-    pub(crate) rested: Option<IssueId>,
+    pub(crate) next_query: u64,
+    /// The last resting issue that was read. Resting issues are read in rotation, 50 per poll.
+    pub(crate) last_resting_read: Option<IssueId>,
 }
 
-/// Something that people were told.
+/// A notice with the number that API subscribers use as their cursor.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Told {
-    /// Its number, from one on.
+pub struct NumberedNotice {
+    /// The number, from 1 since the start of the conductor.
     pub number: u64,
-    /// When.
+    /// The time of the decision.
     pub at: Timestamp,
-    /// What.
+    /// The notice.
     #[serde(flatten)]
     pub notice: Notice,
 }
 
-/// What is remembered beside the entries.
+/// Durable values that belong to no single issue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Ledger {
-    /// Whether work is begun.
+    /// The mode that an operator last set.
     pub mode: Mode,
-    /// What was spent on all issues.
+    /// Consumption of all issues, finished ones included.
     pub spent: Spend,
-    /// What was spent today.
-    pub today: Day,
-    /// Who wants to be left alone, and until when.
-    pub hold: Hold,
+    /// Consumption of the current day.
+    pub today: DailySpend,
+    /// Rate limits in force.
+    pub rate_limited: RateLimitedUntil,
 }
 
-/// Who wants to be left alone, and until when.
+/// The ends of the rate limits in force.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Hold {
-    /// The tracker: it is not asked, so nothing is begun.
+pub struct RateLimitedUntil {
+    /// The tracker's: no polls, and no dispatches, since each needs a read.
     pub tracker: Option<Timestamp>,
-    /// The provider of the agents: nothing is begun.
+    /// The agents' provider's: no dispatches.
     pub agents: Option<Timestamp>,
 }
 
-/// One look at the tracker and no more.
+/// State of `carrel run --once`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Once {
-    /// When the tracker answered. What is to be retried later than that is left for another time.
-    pub(crate) looked_at: Option<Timestamp>,
+pub(crate) struct SinglePass {
+    /// The time of the poll result. Retries that are due later are left to the next conductor.
+    pub(crate) polled_at: Option<Timestamp>,
 }
 
-/// Whether work is begun.
+/// The operator's setting for dispatches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(rename = "ConductorMode")]
 pub enum Mode {
-    /// Whatever can be begun is begun.
+    /// Eligible issues are dispatched.
     #[default]
     Working,
-    /// Nothing is begun; what runs goes on.
+    /// Nothing is dispatched; runs continue.
     Paused,
-    /// Nothing is begun; what runs ends after its turn.
+    /// Nothing is dispatched; runs end after their current turn.
     Draining,
 }
 
-/// The next look at the tracker.
+/// The poll of the tracker.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Poll {
-    /// Nothing has happened yet.
-    Fresh,
-    /// What finished issues left behind is cleaned up first.
-    Sweeping {
-        /// The question that is out, until it is answered.
-        asked: Option<Question>,
+pub enum PollState {
+    /// No event has been decided yet.
+    NotStarted,
+    /// Issues of the journal are read and workspaces of finished ones removed, before the first poll.
+    StartupCleanup {
+        /// The read of all journaled issues, while it is in flight.
+        query: Option<QueryId>,
     },
-    /// It comes then.
+    /// The next poll is scheduled.
     Waiting {
-        /// When.
+        /// The time of the poll.
         due: Timestamp,
     },
-    /// It is under way.
-    Asked {
-        /// The question.
-        question: Question,
-        /// Somebody wants another one right after it.
-        again: bool,
+    /// A poll is in flight.
+    InFlight {
+        /// The query of the poll.
+        query: QueryId,
+        /// An operator requested a refresh meanwhile; the next poll follows immediately.
+        repeat: bool,
     },
-    /// There was one, and there will be no other.
-    Over,
+    /// The only poll of a single pass is done.
+    Finished,
 }
 
-impl Hold {
-    /// Returns when everybody may be asked again, if somebody may not be now.
+impl RateLimitedUntil {
+    /// Returns the time at which the last rate limit in force ends.
     pub fn until(&self, now: Timestamp) -> Option<Timestamp> {
         self.tracker.max(self.agents).filter(|until| *until > now)
     }
 
-    /// Forgets what is over.
-    pub(crate) fn pass(&mut self, now: Timestamp) {
+    /// Clears rate limits that have ended.
+    pub(crate) fn expire(&mut self, now: Timestamp) {
         self.tracker = self.tracker.filter(|until| *until > now);
         self.agents = self.agents.filter(|until| *until > now);
     }
 }
 
 impl State {
-    /// Begins with what was remembered. Whatever ran then runs no more.
-    pub fn begin(rules: Rules, mut entries: BTreeMap<IssueId, Entry>, ledger: Ledger) -> Self {
-        // Questions are counted anew.
-        for entry in entries.values_mut() {
-            entry.read = Question::default();
+    /// Creates the initial state from the journal. Runs in it were ended by their conductor's death; the
+    /// first decision turns them into retries.
+    pub fn begin(
+        rules: Rules,
+        mut issues: BTreeMap<IssueId, ClaimedIssue>,
+        ledger: Ledger,
+    ) -> Self {
+        // Query numbers start from 0 again.
+        for issue in issues.values_mut() {
+            issue.read = QueryId::default();
         }
-        let runs = entries.values().filter_map(|entry| entry.stage.run());
+        let runs = issues.values().filter_map(|issue| issue.stage.run());
         let next_run = runs.map(|run| run.id.0).max().unwrap_or_default();
         Self {
             rules,
-            broken: None,
-            entries,
+            workflow_error: None,
+            issues,
             waiting: BTreeMap::new(),
-            poll: Poll::Fresh,
+            poll: PollState::NotStarted,
             ledger,
             rate_limits: None,
             outcomes: BTreeMap::new(),
             notices: VecDeque::new(),
-            told: 0,
-            once: None,
+            notice_count: 0,
+            single_pass: None,
             next_run,
-            next_question: 0,
-            rested: None,
+            next_query: 0,
+            last_resting_read: None,
         }
     }
 
-    /// Numbers runs from here on, so that none has a number that was given before.
+    /// Numbers further runs after `last`, the greatest run number in the journal.
     #[must_use]
     pub fn after_run(self, last: RunId) -> Self {
         Self { next_run: last.0.max(self.next_run), ..self }
     }
 
-    /// Looks at the tracker once: what that finds is worked on once, as places become free.
+    /// Makes the conductor poll once, dispatch each issue of that poll once, and end.
     #[must_use]
     pub fn once(self) -> Self {
-        Self { once: Some(Once::default()), ..self }
+        Self { single_pass: Some(SinglePass::default()), ..self }
     }
 
-    /// Tells whether one look at the tracker was to be taken, and all that follows from it is done.
+    /// Returns true if this is a single pass and all its work is done.
     pub fn is_over(&self) -> bool {
-        let at_work = |entry: &Entry| {
-            let removing = matches!(entry.stage, crate::entry::Stage::Cleaning { due: None, .. });
-            entry.stage.has_place() || removing || self.is_wanted_once(entry)
+        let at_work = |issue: &ClaimedIssue| {
+            let removing = matches!(issue.stage, Stage::Cleaning { due: None, .. });
+            let dispatched_later =
+                self.ledger.mode == Mode::Working && self.is_due_in_single_pass(issue);
+            issue.stage.holds_slot() || removing || dispatched_later
         };
         let waits = !self.waiting.is_empty() && self.ledger.mode == Mode::Working;
-        self.poll == Poll::Over && !waits && !self.entries.values().any(at_work)
+        self.poll == PollState::Finished && !waits && !self.issues.values().any(at_work)
     }
 
-    fn is_wanted_once(&self, entry: &Entry) -> bool {
-        self.ledger.mode == Mode::Working && self.is_due_once(entry)
+    /// Returns true if a retry was due at the time of the single poll.
+    pub(crate) fn is_due_in_single_pass(&self, issue: &ClaimedIssue) -> bool {
+        let polled_at = self.single_pass.and_then(|pass| pass.polled_at);
+        matches!((&issue.stage, polled_at),
+            (Stage::Retrying(retry), Some(polled_at)) if retry.due <= polled_at)
     }
 
-    /// Tells whether an attempt was due when the tracker was looked at, the one time.
-    pub(crate) fn is_due_once(&self, entry: &Entry) -> bool {
-        let looked_at = self.once.and_then(|once| once.looked_at);
-        matches!((&entry.stage, looked_at),
-            (crate::entry::Stage::Retrying(retry), Some(looked_at)) if retry.due <= looked_at)
-    }
-
-    /// Counts the agents at work, those about to start and those about to end.
+    /// Returns the number of slots that are taken.
     pub fn agents(&self) -> usize {
-        self.entries.values().filter(|entry| entry.stage.has_place()).count()
+        self.issues.values().filter(|issue| issue.stage.holds_slot()).count()
     }
 
-    /// Returns what was spent in all, that of agents that are still at work included.
+    /// Returns the consumption of all issues, the time of runs in progress included.
     pub fn spent(&self, now: Timestamp) -> Spend {
-        let runs = self.entries.values().filter_map(|entry| entry.stage.run());
+        let runs = self.issues.values().filter_map(|issue| issue.stage.run());
         let live = runs.map(|run| run.started_at.age(now)).sum();
         self.ledger.spent + Spend { time: live, ..Spend::default() }
     }
 
-    /// Returns what was spent today, that of agents that are still at work included.
+    /// Returns today's consumption, the time of runs in progress since midnight UTC included.
     pub fn spent_today(&self, now: Timestamp) -> Spend {
         let today = self.ledger.today;
-        let runs = self.entries.values().filter_map(|entry| entry.stage.run());
+        let runs = self.issues.values().filter_map(|issue| issue.stage.run());
         let live = runs.map(|run| run.started_at.max(today.begin()).age(now)).sum();
         today.spent + Spend { time: live, ..Spend::default() }
     }
 
-    /// Returns what an issue is called, for people.
-    pub fn subject(&self, id: &IssueId) -> Subject {
-        let entry = self.entries.get(id);
+    /// Returns the reference to an issue that notices carry. An unknown issue is identified by its id.
+    pub fn issue_ref(&self, id: &IssueId) -> IssueRef {
+        let claimed = self.issues.get(id);
         let waiting = self.waiting.get(id).map(|(_, issue)| issue);
-        let issue = entry.map(|entry| &entry.issue).or(waiting);
-        let session = entry.and_then(|entry| entry.stage.run()).and_then(|run| run.session.clone());
-        Subject {
+        let issue = claimed.map(|claimed| &claimed.issue).or(waiting);
+        let session = claimed.and_then(|claimed| claimed.stage.run()?.session.clone());
+        IssueRef {
             id: id.clone(),
             identifier: issue.map_or_else(|| id.0.clone(), |issue| issue.identifier.clone()),
             session,
         }
     }
 
-    /// Returns what people were told after a number, as far as it is kept. A number that was never given
-    /// is one of an earlier time, before which everything is new.
-    pub fn told_after(&self, number: u64) -> impl Iterator<Item = &Arc<Told>> {
-        let after = if number > self.told { 0 } else { number };
-        self.notices.iter().filter(move |told| told.number > after)
+    /// Returns the kept notices after a cursor. A cursor beyond the latest number is one of an earlier
+    /// conductor, and all kept notices follow it.
+    pub fn notices_after(&self, cursor: u64) -> impl Iterator<Item = &Arc<NumberedNotice>> {
+        let after = if cursor > self.notice_count { 0 } else { cursor };
+        self.notices.iter().filter(move |notice| notice.number > after)
     }
 
-    /// Tells whether a look at the tracker is under way or about to be, so that another changes nothing.
-    pub fn is_looking(&self, now: Timestamp) -> bool {
+    /// Returns true if a poll is due or in flight, so that a refresh adds nothing.
+    pub fn is_polling(&self, now: Timestamp) -> bool {
         match self.poll {
-            Poll::Waiting { due } => due <= now,
-            Poll::Fresh | Poll::Sweeping { .. } | Poll::Asked { .. } => true,
-            Poll::Over => false,
+            PollState::Waiting { due } => due <= now,
+            PollState::NotStarted
+            | PollState::StartupCleanup { .. }
+            | PollState::InFlight { .. } => true,
+            PollState::Finished => false,
         }
     }
 
-    pub(crate) fn keep(&mut self, now: Timestamp, notice: Notice) {
-        if self.notices.len() == MOST_NOTICES {
+    pub(crate) fn record_notice(&mut self, now: Timestamp, notice: Notice) {
+        if self.notices.len() == MAX_NOTICES {
             self.notices.pop_front();
         }
-        self.told += 1;
-        self.notices.push_back(Arc::new(Told { number: self.told, at: now, notice }));
+        self.notice_count += 1;
+        let number = self.notice_count;
+        self.notices.push_back(Arc::new(NumberedNotice { number, at: now, notice }));
     }
 
-    pub(crate) fn ask(&mut self) -> Question {
-        self.next_question += 1;
-        Question(self.next_question)
+    pub(crate) fn new_query(&mut self) -> QueryId {
+        self.next_query += 1;
+        QueryId(self.next_query)
     }
 
     /// Returns the issue of a run that has not ended.
     pub(crate) fn issue_of(&self, run: RunId) -> Option<IssueId> {
-        let found = self
-            .entries
-            .iter()
-            .find(|(_, entry)| entry.stage.run().is_some_and(|there| there.id == run));
+        let is_run = |claimed: &ClaimedIssue| claimed.stage.run().is_some_and(|it| it.id == run);
+        let found = self.issues.iter().find(|(_, claimed)| is_run(claimed));
         found.map(|(id, _)| id.clone())
     }
 }

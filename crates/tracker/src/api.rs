@@ -13,9 +13,8 @@ use hyper::header::{
 use hyper::{HeaderMap, Method, Request};
 use serde_json::Value;
 
-use crate::fault::{Fault, FaultKind};
-use crate::gate::Gate;
-use crate::patience;
+use crate::error::{TrackerError, TrackerErrorKind};
+use crate::rate_limit::{self, RateLimit};
 
 /// How long a tracker may take to begin its answer.
 const ANSWER_PATIENCE: Duration = Duration::from_secs(30);
@@ -42,7 +41,7 @@ pub(crate) struct Api {
     /// What is never repeated, whoever says it.
     hidden: Vec<Secret>,
     headers: &'static [(&'static str, &'static str)],
-    gate: Arc<Gate>,
+    rate_limit: Arc<RateLimit>,
 }
 
 impl fmt::Debug for Api {
@@ -53,7 +52,7 @@ impl fmt::Debug for Api {
 
 /// What is asked.
 #[derive(Clone, Debug)]
-pub(crate) struct Ask {
+pub(crate) struct ApiRequest {
     pub(crate) method: Method,
     /// Path and query; everything in it is percent-encoded.
     pub(crate) path: String,
@@ -62,7 +61,7 @@ pub(crate) struct Ask {
     pub(crate) known: Option<String>,
 }
 
-impl Ask {
+impl ApiRequest {
     pub(crate) fn get(path: impl Into<String>) -> Self {
         Self { method: Method::GET, path: path.into(), body: None, known: None }
     }
@@ -74,13 +73,13 @@ impl Ask {
 
 /// What was answered, whatever it says.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct ApiResponse {
     pub(crate) status: u16,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Bytes,
 }
 
-impl Answer {
+impl ApiResponse {
     /// Returns the version of what was answered.
     pub(crate) fn version(&self) -> Option<String> {
         Some(self.headers.get(ETAG)?.to_str().ok()?.to_owned())
@@ -111,24 +110,33 @@ impl Api {
         provider: &'static str,
         (header, value): (HeaderName, &Secret),
         headers: &'static [(&'static str, &'static str)],
-    ) -> Result<Self, Fault> {
+    ) -> Result<Self, TrackerError> {
         let (setting, address) = server;
-        let server: ServerUrl =
-            address.parse().map_err(|error| Fault::setting(setting, &format!("is {error}")))?;
+        let server: ServerUrl = address
+            .parse()
+            .map_err(|error| TrackerError::setting(setting, &format!("is {error}")))?;
         if server.is_cleartext_remote() {
-            return Err(Fault::setting(setting, "must begin with https://"));
+            return Err(TrackerError::setting(setting, "must begin with https://"));
         }
         let refused = || {
-            Fault::new(
-                FaultKind::Secret,
+            TrackerError::new(
+                TrackerErrorKind::Secret,
                 format!("the secret of {provider} is no text of one line"),
             )
         };
         let mut shown = HeaderValue::from_str(value.expose()).map_err(|_| refused())?;
         shown.set_sensitive(true);
         let connections = connections.clone();
-        let (hidden, gate) = (vec![value.clone()], Arc::default());
-        Ok(Self { connections, server, provider, secret: (header, shown), hidden, headers, gate })
+        let (hidden, rate_limit) = (vec![value.clone()], Arc::default());
+        Ok(Self {
+            connections,
+            server,
+            provider,
+            secret: (header, shown),
+            hidden,
+            headers,
+            rate_limit,
+        })
     }
 
     /// Never repeats this either.
@@ -139,7 +147,7 @@ impl Api {
     }
 
     /// Asks another place in the same name.
-    pub(crate) fn elsewhere(&self, address: &str) -> Result<Self, Fault> {
+    pub(crate) fn elsewhere(&self, address: &str) -> Result<Self, TrackerError> {
         let server = address.parse().map_err(|_| self.strange("an address"))?;
         Ok(Self { server, ..self.clone() })
     }
@@ -155,28 +163,28 @@ impl Api {
     }
 
     /// Asks, and returns the answer whatever it says. A tracker that wants to be left alone is not asked.
-    pub(crate) async fn send(&self, ask: Ask) -> Result<Answer, Fault> {
-        if let Some(left) = self.gate.remaining(Instant::now()) {
-            return Err(Fault::limited(self.provider, left));
+    pub(crate) async fn send(&self, ask: ApiRequest) -> Result<ApiResponse, TrackerError> {
+        if let Some(left) = self.rate_limit.remaining(Instant::now()) {
+            return Err(TrackerError::limited(self.provider, left));
         }
         let exchange = tokio::time::timeout(WHOLE_PATIENCE, self.exchange(ask)).await;
         exchange.unwrap_or(Err(SendError::Timeout { within: WHOLE_PATIENCE })).map_err(|error| {
             let why = chain(&error);
             let message = format!("{} does not answer: {why}", self.provider);
-            Fault::new(FaultKind::Request, self.mask(&message))
+            TrackerError::new(TrackerErrorKind::Request, self.mask(&message))
         })
     }
 
-    async fn exchange(&self, ask: Ask) -> Result<Answer, SendError> {
+    async fn exchange(&self, ask: ApiRequest) -> Result<ApiResponse, SendError> {
         let request = self.request(ask).ok_or(SendError::UnsupportedScheme)?;
         let answer = self.connections.send(request, ANSWER_PATIENCE).await?;
         let (status, headers) = (answer.status().as_u16(), answer.headers().clone());
         let body = read_all(&mut answer.into_body(), MAX_ANSWER, PAUSE_PATIENCE).await?;
-        Ok(Answer { status, headers, body })
+        Ok(ApiResponse { status, headers, body })
     }
 
     /// Asks, and returns the answer if it is what was asked for, or says that nothing has changed.
-    pub(crate) async fn ask(&self, ask: Ask) -> Result<Answer, Fault> {
+    pub(crate) async fn ask(&self, ask: ApiRequest) -> Result<ApiResponse, TrackerError> {
         let (method, path) = (ask.method.clone(), ask.path.clone());
         let known = ask.known.is_some();
         let answer = self.send(ask).await?;
@@ -188,18 +196,19 @@ impl Api {
     }
 
     /// Asks, and returns the JSON that is the answer.
-    pub(crate) async fn json(&self, ask: Ask) -> Result<Value, Fault> {
+    pub(crate) async fn json(&self, ask: ApiRequest) -> Result<Value, TrackerError> {
         self.ask(ask).await?.json().ok_or_else(|| self.strange("JSON"))
     }
 
     /// Says why an answer is not what was asked for.
-    pub(crate) fn refusal(&self, answer: &Answer, asked: &str) -> Fault {
+    pub(crate) fn refusal(&self, answer: &ApiResponse, asked: &str) -> TrackerError {
         let told = self.mask(&message(&answer.body));
-        if patience::is_limit(answer.status, &answer.headers, &told) {
+        if rate_limit::is_limit(answer.status, &answer.headers, &told) {
             return self.limited(&answer.headers);
         }
         let (provider, status) = (self.provider, answer.status);
-        let kind = if status == 401 { FaultKind::Secret } else { FaultKind::Status(status) };
+        let kind =
+            if status == 401 { TrackerErrorKind::Secret } else { TrackerErrorKind::Status(status) };
         let way_out = match status {
             300..=399 => "; redirects are not followed, so name the place it has moved to",
             401 => "; check that the secret is whole and still valid",
@@ -208,19 +217,19 @@ impl Api {
             _ => "",
         };
         let message = format!("{provider} answered {status} to {asked}: {told}{way_out}");
-        Fault::new(kind, message)
+        TrackerError::new(kind, message)
     }
 
     /// Says that there were too many requests, and sends no more until it is time again.
-    pub(crate) fn limited(&self, headers: &HeaderMap) -> Fault {
-        let wait = patience::wait(headers, SystemClock.now());
-        self.gate.close(Instant::now(), wait);
-        Fault::limited(self.provider, wait)
+    pub(crate) fn limited(&self, headers: &HeaderMap) -> TrackerError {
+        let wait = rate_limit::wait(headers, SystemClock.now());
+        self.rate_limit.extend(Instant::now(), wait);
+        TrackerError::limited(self.provider, wait)
     }
 
     /// Says that an answer makes no sense.
-    pub(crate) fn strange(&self, what: &str) -> Fault {
-        Fault::strange(self.provider, what)
+    pub(crate) fn strange(&self, what: &str) -> TrackerError {
+        TrackerError::strange(self.provider, what)
     }
 
     /// Takes what is secret out of a text.
@@ -228,7 +237,7 @@ impl Api {
         self.hidden.iter().fold(text.to_owned(), |text, secret| secret.mask(&text))
     }
 
-    fn request(&self, ask: Ask) -> Option<Request<carrel_client::Body>> {
+    fn request(&self, ask: ApiRequest) -> Option<Request<carrel_client::Body>> {
         let mut request = Request::builder()
             .method(ask.method)
             .uri(format!("{}{}", self.server, ask.path))

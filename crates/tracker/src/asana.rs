@@ -1,7 +1,7 @@
 //! Asana.
 
-mod record;
-mod tool;
+mod agent_tool;
+mod issue_fields;
 
 use carrel_client::{HttpClient, percent_encode};
 use carrel_config::TrackerConfig;
@@ -10,14 +10,14 @@ use hyper::HeaderMap;
 use hyper::header::{AUTHORIZATION, HeaderName, HeaderValue};
 use serde_json::{Value, json};
 
-use crate::api::{Answer, Api, Ask};
-use crate::fault::Fault;
+use crate::api::{Api, ApiRequest, ApiResponse};
+use crate::error::TrackerError;
 use crate::issue::{Issue, IssueId, normal};
+use crate::issue_records::{IssueRecords, is_number, list, plausible, text};
 use crate::pages::Cursor;
-use crate::record::{Records, is_number, list, plausible, text};
 use crate::settings::Settings;
-use crate::tool::{Refusal, Tool, ToolReply};
-use crate::{Tracker, rest};
+use crate::tool::{Tool, ToolRefusal, ToolReply};
+use crate::{Tracker, rest_tool};
 
 /// How many tasks are asked for on a page. Asana gives no more.
 const PAGE: usize = 100;
@@ -50,7 +50,10 @@ pub(crate) struct Asana {
 }
 
 impl Asana {
-    pub(crate) fn new(config: &TrackerConfig, connections: &HttpClient) -> Result<Self, Fault> {
+    pub(crate) fn new(
+        config: &TrackerConfig,
+        connections: &HttpClient,
+    ) -> Result<Self, TrackerError> {
         let settings = Settings(config);
         let token = settings.secret("api_key")?;
         let shown = Secret::new(format!("Bearer {}", token.expose()));
@@ -59,23 +62,25 @@ impl Asana {
             Api::new(connections, address, "Asana", (AUTHORIZATION, &shown), &[])?.hiding(token);
         let project = settings.text("project_gid")?.to_owned();
         if !is_number(&project) {
-            return Err(Fault::setting("project_gid", "is no gid, which is a number"));
+            return Err(TrackerError::setting("project_gid", "is no gid, which is a number"));
         }
         let active = config.active_states.iter().map(|state| normal(state)).collect();
         Ok(Self { api, project, active })
     }
 
     /// Asks for tasks by their gids, all at once.
-    async fn batch(&self, gids: &[&str]) -> Result<Records, Fault> {
+    async fn batch(&self, gids: &[&str]) -> Result<IssueRecords, TrackerError> {
         let action = |gid: &&str| json!({ "method": "get", "relative_path": format!("/tasks/{gid}"), "options": { "fields": FIELDS } });
         let actions: Vec<Value> = gids.iter().map(action).collect();
-        let told =
-            self.api.json(Ask::post("/batch", json!({ "data": { "actions": actions } }))).await?;
+        let told = self
+            .api
+            .json(ApiRequest::post("/batch", json!({ "data": { "actions": actions } })))
+            .await?;
         let answers = list(&told, "/data");
         if answers.len() != gids.len() {
             return Err(self.api.strange("an answer to each action"));
         }
-        let mut records = Records::default();
+        let mut records = IssueRecords::default();
         for answer in answers {
             match answer["status_code"].as_u64() {
                 Some(200) => self.take(&mut records, &answer["body"]["data"]),
@@ -88,19 +93,19 @@ impl Asana {
         Ok(records)
     }
 
-    async fn use_tool(&self, issue: &Issue, arguments: Value) -> Result<ToolReply, Refusal> {
-        let judged = tool::judge(arguments, &self.project, issue)?;
+    async fn use_tool(&self, issue: &Issue, arguments: Value) -> Result<ToolReply, ToolRefusal> {
+        let judged = agent_tool::judge(arguments, &self.project, issue)?;
         self.look_up(&judged).await?;
-        Ok(rest::send(&self.api, &judged.call).await)
+        Ok(rest_tool::send(&self.api, &judged.call).await)
     }
 
-    fn take(&self, records: &mut Records, task: &Value) {
-        if !record::is_elsewhere(task, &self.project) {
-            records.add(record::read(task, &self.project));
+    fn take(&self, records: &mut IssueRecords, task: &Value) {
+        if !issue_fields::is_elsewhere(task, &self.project) {
+            records.add(issue_fields::read(task, &self.project));
         }
     }
 
-    fn refused(&self, status: u64, told: &Value) -> Fault {
+    fn refused(&self, status: u64, told: &Value) -> TrackerError {
         let pair = |(name, value): (&String, &Value)| {
             let name = HeaderName::from_bytes(name.as_bytes()).ok()?;
             let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
@@ -108,7 +113,7 @@ impl Asana {
         };
         let headers: HeaderMap =
             told["headers"].as_object().into_iter().flatten().filter_map(pair).collect();
-        let answer = Answer {
+        let answer = ApiResponse {
             status: u16::try_from(status).unwrap_or(500),
             headers,
             body: told["body"].to_string().into(),
@@ -127,24 +132,24 @@ impl Asana {
 
 #[async_trait::async_trait]
 impl Tracker for Asana {
-    async fn by_states(&self, states: &[String]) -> Result<Vec<Issue>, Fault> {
+    async fn by_states(&self, states: &[String]) -> Result<Vec<Issue>, TrackerError> {
         let states: Vec<String> =
             states.iter().map(|state| normal(state)).filter(|state| !state.is_empty()).collect();
         if states.is_empty() {
             return Ok(Vec::new());
         }
         let first = format!("/projects/{}/tasks?{}", self.project, self.query(&states));
-        let mut records = Records::default();
+        let mut records = IssueRecords::default();
         let mut cursor = Cursor::new("Asana");
         loop {
             let offset = cursor.at.as_ref().map(|at| format!("&offset={}", percent_encode(at)));
             let path = format!("{first}{}", offset.unwrap_or_default());
-            let told = self.api.json(Ask::get(path)).await?;
+            let told = self.api.json(ApiRequest::get(path)).await?;
             if !told["data"].is_array() {
                 return Err(self.api.strange("a list of tasks"));
             }
             for task in list(&told, "/data") {
-                let state = record::state(task, &self.project);
+                let state = issue_fields::state(task, &self.project);
                 if state.is_none_or(|state| states.contains(&normal(&state))) {
                     self.take(&mut records, task);
                 }
@@ -156,8 +161,8 @@ impl Tracker for Asana {
         }
     }
 
-    async fn by_ids(&self, ids: &[IssueId]) -> Result<Vec<Issue>, Fault> {
-        let mut records = Records::default();
+    async fn by_ids(&self, ids: &[IssueId]) -> Result<Vec<Issue>, TrackerError> {
+        let mut records = IssueRecords::default();
         for batch in plausible(ids, is_number).chunks(BATCH) {
             records.append(self.batch(batch).await?);
         }
@@ -165,11 +170,11 @@ impl Tracker for Asana {
     }
 
     fn tools(&self) -> Vec<Tool> {
-        vec![tool::tool(&self.project)]
+        vec![agent_tool::tool(&self.project)]
     }
 
     async fn call(&self, issue: &Issue, name: &str, arguments: Value) -> ToolReply {
-        if name != tool::NAME {
+        if name != agent_tool::NAME {
             return ToolReply::unknown(name, &self.tools());
         }
         self.use_tool(issue, arguments).await.unwrap_or_else(ToolReply::from)

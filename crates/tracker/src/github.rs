@@ -1,7 +1,7 @@
 //! Issues on GitHub.
 
-mod record;
-mod tool;
+mod agent_tool;
+mod issue_fields;
 
 use carrel_client::{HttpClient, percent_encode};
 use carrel_config::TrackerConfig;
@@ -9,14 +9,14 @@ use carrel_domain::Secret;
 use hyper::header::AUTHORIZATION;
 use serde_json::{Value, json};
 
-use crate::api::{Answer, Api};
-use crate::fault::{Fault, FaultKind};
+use crate::api::{Api, ApiResponse};
+use crate::error::{TrackerError, TrackerErrorKind};
 use crate::issue::{Issue, IssueId, normal};
-use crate::pages::{Page, Remembered, next_page};
-use crate::record::{Records, is_number, list, plausible};
+use crate::issue_records::{IssueRecords, is_number, list, plausible};
+use crate::pages::{IssuePage, PageCache, next_page};
 use crate::settings::Settings;
 use crate::tool::{Tool, ToolReply};
-use crate::{Tracker, graphql, rest};
+use crate::{Tracker, graphql, rest_tool};
 
 /// How many issues are asked for at once. GitHub gives no more on a page.
 const BATCH: usize = 100;
@@ -30,7 +30,7 @@ pub(crate) struct Github {
     /// Where questions in GraphQL go.
     questions: Api,
     repository: Repository,
-    remembered: Remembered,
+    remembered: PageCache,
 }
 
 /// A repository.
@@ -41,7 +41,7 @@ pub(crate) struct Repository {
 }
 
 impl Repository {
-    fn parse(text: &str) -> Result<Self, Fault> {
+    fn parse(text: &str) -> Result<Self, TrackerError> {
         let word = |word: &str| {
             let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
             !word.is_empty() && word != "." && word != ".." && word.bytes().all(fits)
@@ -50,7 +50,7 @@ impl Repository {
             Some((owner, name)) if word(owner) && word(name) => {
                 Ok(Self { owner: owner.to_owned(), name: name.to_owned() })
             }
-            _ => Err(Fault::setting("repo", "is not of the form owner/name")),
+            _ => Err(TrackerError::setting("repo", "is not of the form owner/name")),
         }
     }
 
@@ -64,7 +64,10 @@ impl Repository {
 }
 
 impl Github {
-    pub(crate) fn new(config: &TrackerConfig, connections: &HttpClient) -> Result<Self, Fault> {
+    pub(crate) fn new(
+        config: &TrackerConfig,
+        connections: &HttpClient,
+    ) -> Result<Self, TrackerError> {
         let settings = Settings(config);
         let token = settings.secret("token")?;
         let shown = Secret::new(format!("Bearer {}", token.expose()));
@@ -79,12 +82,12 @@ impl Github {
         let api = api.hiding(token);
         let questions = api.elsewhere(&question_address(&api.address()))?;
         let repository = Repository::parse(settings.text("repo")?)?;
-        Ok(Self { api, questions, repository, remembered: Remembered::default() })
+        Ok(Self { api, questions, repository, remembered: PageCache::default() })
     }
 
     /// Asks for issues by their numbers, all in one question.
-    async fn batch(&self, numbers: &[&str]) -> Result<Records, Fault> {
-        let question = record::question(numbers);
+    async fn batch(&self, numbers: &[&str]) -> Result<IssueRecords, TrackerError> {
+        let question = issue_fields::question(numbers);
         let Repository { owner, name } = &self.repository;
         let variables = json!({ "owner": owner, "name": name });
         let reply = graphql::ask(&self.questions, "", &question, variables).await?;
@@ -95,30 +98,30 @@ impl Github {
         }
         let found = reply.data["repository"].as_object();
         let found = found.ok_or_else(|| self.questions.strange("a repository"))?;
-        let mut records = Records::default();
+        let mut records = IssueRecords::default();
         for node in found.values().filter(|node| !node.is_null()) {
-            records.add(record::from_question(node, &self.repository));
+            records.add(issue_fields::from_question(node, &self.repository));
         }
         Ok(records)
     }
 
-    fn unseen(&self) -> Fault {
+    fn unseen(&self) -> TrackerError {
         let name = self.repository.full_name();
         let message = format!(
             "GitHub shows no repository {name}; check tracker.provider.repo and what the token allows"
         );
-        Fault::new(FaultKind::Status(404), message)
+        TrackerError::new(TrackerErrorKind::Status(404), message)
     }
 
-    fn page(&self, answer: &Answer) -> Result<Page, Fault> {
+    fn page(&self, answer: &ApiResponse) -> Result<IssuePage, TrackerError> {
         let told = answer.json().filter(Value::is_array);
         let told = told.ok_or_else(|| self.api.strange("a list of issues"))?;
-        let mut records = Records::default();
-        for entry in list(&told, "").iter().filter(|entry| !record::is_pull_request(entry)) {
-            records.add(record::from_list(entry, &self.repository));
+        let mut records = IssueRecords::default();
+        for entry in list(&told, "").iter().filter(|entry| !issue_fields::is_pull_request(entry)) {
+            records.add(issue_fields::from_list(entry, &self.repository));
         }
         let next = answer.header("link").and_then(next_page);
-        Ok(Page { records, next: next.map(|page| self.list_path(&page)) })
+        Ok(IssuePage { records, next: next.map(|page| self.list_path(&page)) })
     }
 
     fn list_path(&self, query: &str) -> String {
@@ -152,7 +155,7 @@ fn unseen(error: &Value) -> Option<Unseen> {
 
 #[async_trait::async_trait]
 impl Tracker for Github {
-    async fn by_states(&self, states: &[String]) -> Result<Vec<Issue>, Fault> {
+    async fn by_states(&self, states: &[String]) -> Result<Vec<Issue>, TrackerError> {
         let asked = |name: &str| states.iter().any(|state| normal(state) == name);
         let state = match (asked("open"), asked("closed")) {
             (false, false) => return Ok(Vec::new()),
@@ -167,8 +170,8 @@ impl Tracker for Github {
         Ok(records.forgiving("GitHub"))
     }
 
-    async fn by_ids(&self, ids: &[IssueId]) -> Result<Vec<Issue>, Fault> {
-        let mut records = Records::default();
+    async fn by_ids(&self, ids: &[IssueId]) -> Result<Vec<Issue>, TrackerError> {
+        let mut records = IssueRecords::default();
         for batch in plausible(ids, is_issue_number).chunks(BATCH) {
             records.append(self.batch(batch).await?);
         }
@@ -176,15 +179,15 @@ impl Tracker for Github {
     }
 
     fn tools(&self) -> Vec<Tool> {
-        vec![tool::tool(&self.repository)]
+        vec![agent_tool::tool(&self.repository)]
     }
 
     async fn call(&self, issue: &Issue, name: &str, arguments: Value) -> ToolReply {
-        if name != tool::NAME {
+        if name != agent_tool::NAME {
             return ToolReply::unknown(name, &self.tools());
         }
-        match tool::judge(arguments, &self.repository, issue) {
-            Ok(call) => rest::send(&self.api, &call).await,
+        match agent_tool::judge(arguments, &self.repository, issue) {
+            Ok(call) => rest_tool::send(&self.api, &call).await,
             Err(refusal) => refusal.into(),
         }
     }

@@ -1,20 +1,22 @@
 //! Issues on GitLab.
 
-mod tool;
+mod agent_tool;
 
 use carrel_client::{HttpClient, percent_encode};
 use carrel_config::TrackerConfig;
 use hyper::header::HeaderName;
 use serde_json::{Value, json};
 
-use crate::api::{Answer, Api, Ask};
-use crate::fault::Fault;
+use crate::api::{Api, ApiRequest, ApiResponse};
+use crate::error::TrackerError;
 use crate::issue::{Issue, IssueId, normal};
-use crate::pages::{Page, Remembered, next_page};
-use crate::record::{Records, is_number, labels, link, list, plausible, text, time, word};
+use crate::issue_records::{
+    IssueRecords, is_number, labels, link, list, plausible, text, time, word,
+};
+use crate::pages::{IssuePage, PageCache, next_page};
 use crate::settings::Settings;
 use crate::tool::{Tool, ToolReply};
-use crate::{Tracker, rest};
+use crate::{Tracker, rest_tool};
 
 /// How many issues are asked for at once. GitLab gives no more on a page.
 const BATCH: usize = 100;
@@ -25,11 +27,14 @@ pub(crate) struct Gitlab {
     api: Api,
     /// Such as `group/project`.
     project: String,
-    remembered: Remembered,
+    remembered: PageCache,
 }
 
 impl Gitlab {
-    pub(crate) fn new(config: &TrackerConfig, connections: &HttpClient) -> Result<Self, Fault> {
+    pub(crate) fn new(
+        config: &TrackerConfig,
+        connections: &HttpClient,
+    ) -> Result<Self, TrackerError> {
         let settings = Settings(config);
         let secret = (HeaderName::from_static("private-token"), settings.secret("api_key")?);
         let address = ("api_url", settings.text("api_url")?);
@@ -37,36 +42,39 @@ impl Gitlab {
         let project = settings.text("project_path")?.trim_matches('/').to_owned();
         let fits = |name: &str| !name.is_empty() && name != "." && name != "..";
         if !project.split('/').all(fits) {
-            return Err(Fault::setting("project_path", "is not of the form group/project"));
+            return Err(TrackerError::setting("project_path", "is not of the form group/project"));
         }
-        Ok(Self { api, project, remembered: Remembered::default() })
+        Ok(Self { api, project, remembered: PageCache::default() })
     }
 
     fn list_path(&self, query: &str) -> String {
         format!("/projects/{}/issues?{query}", percent_encode(&self.project))
     }
 
-    fn records(&self, answer: &Answer) -> Result<Records, Fault> {
+    fn records(&self, answer: &ApiResponse) -> Result<IssueRecords, TrackerError> {
         let told = answer.json().filter(Value::is_array);
         let told = told.ok_or_else(|| self.api.strange("a list of issues"))?;
-        let mut records = Records::default();
+        let mut records = IssueRecords::default();
         for entry in list(&told, "") {
             records.add(read(entry, &self.project));
         }
         Ok(records)
     }
 
-    fn page(&self, answer: &Answer, query: &str) -> Result<Page, Fault> {
+    fn page(&self, answer: &ApiResponse, query: &str) -> Result<IssuePage, TrackerError> {
         let number = answer.header("x-next-page").filter(|page| is_number(page));
         let numbered = number.map(|page| format!("{query}&page={page}"));
         let next = numbered.or_else(|| answer.header("link").and_then(next_page));
-        Ok(Page { records: self.records(answer)?, next: next.map(|next| self.list_path(&next)) })
+        Ok(IssuePage {
+            records: self.records(answer)?,
+            next: next.map(|next| self.list_path(&next)),
+        })
     }
 }
 
 #[async_trait::async_trait]
 impl Tracker for Gitlab {
-    async fn by_states(&self, states: &[String]) -> Result<Vec<Issue>, Fault> {
+    async fn by_states(&self, states: &[String]) -> Result<Vec<Issue>, TrackerError> {
         let asked = |name: &str| states.iter().any(|state| normal(state) == name);
         let state = match (asked("opened"), asked("closed")) {
             (false, false) => return Ok(Vec::new()),
@@ -75,31 +83,31 @@ impl Tracker for Gitlab {
             (true, true) => "all",
         };
         let query = format!("state={state}&order_by=created_at&sort=asc&per_page={BATCH}");
-        let read = |answer: &Answer| self.page(answer, &query);
+        let read = |answer: &ApiResponse| self.page(answer, &query);
         let records = self.remembered.read_all(&self.api, self.list_path(&query), read).await?;
         Ok(records.forgiving("GitLab"))
     }
 
-    async fn by_ids(&self, ids: &[IssueId]) -> Result<Vec<Issue>, Fault> {
-        let mut records = Records::default();
+    async fn by_ids(&self, ids: &[IssueId]) -> Result<Vec<Issue>, TrackerError> {
+        let mut records = IssueRecords::default();
         for batch in plausible(ids, is_number).chunks(BATCH) {
             let asked = batch.join("&iids%5B%5D=");
             let path = self.list_path(&format!("per_page={BATCH}&iids%5B%5D={asked}"));
-            records.append(self.records(&self.api.ask(Ask::get(path)).await?)?);
+            records.append(self.records(&self.api.ask(ApiRequest::get(path)).await?)?);
         }
         records.exacting("GitLab", ids)
     }
 
     fn tools(&self) -> Vec<Tool> {
-        vec![tool::tool(&self.project)]
+        vec![agent_tool::tool(&self.project)]
     }
 
     async fn call(&self, issue: &Issue, name: &str, arguments: Value) -> ToolReply {
-        if name != tool::NAME {
+        if name != agent_tool::NAME {
             return ToolReply::unknown(name, &self.tools());
         }
-        match tool::judge(arguments, &self.project, issue) {
-            Ok(call) => rest::send(&self.api, &call).await,
+        match agent_tool::judge(arguments, &self.project, issue) {
+            Ok(call) => rest_tool::send(&self.api, &call).await,
             Err(refusal) => refusal.into(),
         }
     }

@@ -1,17 +1,17 @@
 //! Questions in GraphQL.
 
 pub(crate) mod document;
-mod lex;
-mod parse;
+mod lexer;
+mod parser;
 
-pub(crate) use parse::parse;
+pub(crate) use parser::parse;
 
 use hyper::HeaderMap;
 use serde_json::{Value, json};
 
-use crate::api::{Answer, Api, Ask, line};
-use crate::fault::{Fault, FaultKind};
-use crate::record::{list, text};
+use crate::api::{Api, ApiRequest, ApiResponse, line};
+use crate::error::{TrackerError, TrackerErrorKind};
+use crate::issue_records::{list, text};
 
 /// What was answered to a question.
 #[derive(Debug)]
@@ -34,9 +34,9 @@ pub(crate) async fn ask(
     path: &str,
     query: &str,
     variables: Value,
-) -> Result<Reply, Fault> {
+) -> Result<Reply, TrackerError> {
     let body = json!({ "query": query, "variables": variables });
-    let answer = api.send(Ask::post(path, body)).await?;
+    let answer = api.send(ApiRequest::post(path, body)).await?;
     let told = answer.json();
     let errors = told.as_ref().map(|told| list(told, "/errors").to_vec()).unwrap_or_default();
     if let Some(fault) = complaint(api, &answer.headers, &errors) {
@@ -56,7 +56,7 @@ pub(crate) async fn ask_whole(
     path: &str,
     query: &str,
     variables: Value,
-) -> Result<Value, Fault> {
+) -> Result<Value, TrackerError> {
     let reply = ask(api, path, query, variables).await?;
     match reply.errors.first() {
         None => Ok(reply.data),
@@ -65,17 +65,17 @@ pub(crate) async fn ask_whole(
 }
 
 /// Says that a question was refused.
-pub(crate) fn refused(api: &Api, error: &Value) -> Fault {
+pub(crate) fn refused(api: &Api, error: &Value) -> TrackerError {
     let told = text(error, "/message").unwrap_or_else(|| "no reason".to_owned());
     let message = format!("{} refused a question: {}", api.provider(), line(&told));
-    Fault::new(FaultKind::Response, api.mask(&message))
+    TrackerError::new(TrackerErrorKind::Response, api.mask(&message))
 }
 
-fn is_success(answer: &Answer) -> bool {
+fn is_success(answer: &ApiResponse) -> bool {
     (200..300).contains(&answer.status)
 }
 
-fn complaint(api: &Api, headers: &HeaderMap, errors: &[Value]) -> Option<Fault> {
+fn complaint(api: &Api, headers: &HeaderMap, errors: &[Value]) -> Option<TrackerError> {
     let complaints: Vec<Complaint> = errors.iter().map(kind).collect();
     if complaints.contains(&Complaint::Limit) {
         return Some(api.limited(headers));
@@ -83,7 +83,7 @@ fn complaint(api: &Api, headers: &HeaderMap, errors: &[Value]) -> Option<Fault> 
     let secret = complaints.contains(&Complaint::Secret);
     secret.then(|| {
         let message = format!("{} does not take the secret", api.provider());
-        Fault::new(FaultKind::Secret, message)
+        TrackerError::new(TrackerErrorKind::Secret, message)
     })
 }
 

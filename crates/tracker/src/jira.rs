@@ -1,9 +1,9 @@
 //! Jira Cloud.
 
-mod document;
+mod agent_tool;
+mod issue_fields;
 mod jql;
-mod record;
-mod tool;
+mod rich_text;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -13,14 +13,14 @@ use carrel_domain::Secret;
 use hyper::header::AUTHORIZATION;
 use serde_json::{Value, json};
 
-use crate::api::{Api, Ask, line};
-use crate::fault::{Fault, FaultKind};
+use crate::api::{Api, ApiRequest, line};
+use crate::error::{TrackerError, TrackerErrorKind};
 use crate::issue::{Issue, IssueId};
+use crate::issue_records::{IssueRecords, is_number, list, plausible, text};
 use crate::pages::Cursor;
-use crate::record::{Records, is_number, list, plausible, text};
 use crate::settings::Settings;
-use crate::tool::{Refusal, Tool, ToolReply};
-use crate::{Tracker, rest};
+use crate::tool::{Tool, ToolRefusal, ToolReply};
+use crate::{Tracker, rest_tool};
 
 /// How many issues are asked for on a page. Jira gives as many of them as it likes.
 const PAGE: usize = 250;
@@ -50,7 +50,10 @@ pub(crate) struct Jira {
 }
 
 impl Jira {
-    pub(crate) fn new(config: &TrackerConfig, connections: &HttpClient) -> Result<Self, Fault> {
+    pub(crate) fn new(
+        config: &TrackerConfig,
+        connections: &HttpClient,
+    ) -> Result<Self, TrackerError> {
         let settings = Settings(config);
         let (token, email) = (settings.secret("api_token")?, settings.text("email")?);
         let pair = Secret::new(STANDARD.encode(format!("{email}:{}", token.expose())));
@@ -60,34 +63,37 @@ impl Jira {
         let api = api.hiding(&pair).hiding(token);
         let project = settings.text("project_key")?.to_ascii_uppercase();
         if !project.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_') {
-            return Err(Fault::setting("project_key", "is no key of a project, such as ABC"));
+            return Err(TrackerError::setting(
+                "project_key",
+                "is no key of a project, such as ABC",
+            ));
         }
         Ok(Self { api, project, terminal: settings.terminal() })
     }
 
-    async fn use_tool(&self, issue: &Issue, arguments: Value) -> Result<ToolReply, Refusal> {
-        let judged = tool::judge(arguments, &self.project, issue)?;
+    async fn use_tool(&self, issue: &Issue, arguments: Value) -> Result<ToolReply, ToolRefusal> {
+        let judged = agent_tool::judge(arguments, &self.project, issue)?;
         self.look_up(&judged).await?;
-        Ok(rest::send(&self.api, &judged.call).await)
+        Ok(rest_tool::send(&self.api, &judged.call).await)
     }
 
     fn read(&self, told: &Value) -> Option<Issue> {
-        record::read(told, &self.api.address(), &self.terminal)
+        issue_fields::read(told, &self.api.address(), &self.terminal)
     }
 
-    async fn batch(&self, ids: &[&str]) -> Result<Records, Fault> {
+    async fn batch(&self, ids: &[&str]) -> Result<IssueRecords, TrackerError> {
         let body = json!({ "issueIdsOrKeys": ids, "fields": FIELDS });
-        let told = self.api.json(Ask::post("/rest/api/3/issue/bulkfetch", body)).await?;
+        let told = self.api.json(ApiRequest::post("/rest/api/3/issue/bulkfetch", body)).await?;
         // Issues that cannot be seen are not listed here: these could be had another time.
         if let Some(error) = list(&told, "/issueErrors").first() {
             let why = text(error, "/errorMessage").unwrap_or_else(|| "no reason".to_owned());
             let message = format!("Jira did not give issue {}: {}", error["id"], line(&why));
-            return Err(Fault::new(FaultKind::Response, self.api.mask(&message)));
+            return Err(TrackerError::new(TrackerErrorKind::Response, self.api.mask(&message)));
         }
         if !told["issues"].is_array() {
             return Err(self.api.strange("a list of issues"));
         }
-        let mut records = Records::default();
+        let mut records = IssueRecords::default();
         for issue in list(&told, "/issues") {
             match text(issue, "/fields/project/key") {
                 Some(key) if key.eq_ignore_ascii_case(&self.project) => {
@@ -108,7 +114,7 @@ fn quoted(text: &str) -> String {
 
 #[async_trait::async_trait]
 impl Tracker for Jira {
-    async fn by_states(&self, states: &[String]) -> Result<Vec<Issue>, Fault> {
+    async fn by_states(&self, states: &[String]) -> Result<Vec<Issue>, TrackerError> {
         let names: Vec<String> = states
             .iter()
             .map(|state| state.trim())
@@ -123,14 +129,14 @@ impl Tracker for Jira {
             "project = {project} AND status in ({}) ORDER BY created ASC",
             names.join(", ")
         );
-        let mut records = Records::default();
+        let mut records = IssueRecords::default();
         let mut cursor = Cursor::new("Jira");
         loop {
             let mut body = json!({ "jql": jql, "maxResults": PAGE, "fields": FIELDS });
             if let Some(token) = &cursor.at {
                 body["nextPageToken"] = json!(token);
             }
-            let told = self.api.json(Ask::post("/rest/api/3/search/jql", body)).await?;
+            let told = self.api.json(ApiRequest::post("/rest/api/3/search/jql", body)).await?;
             if !told["issues"].is_array() {
                 return Err(self.api.strange("a list of issues"));
             }
@@ -145,8 +151,8 @@ impl Tracker for Jira {
         }
     }
 
-    async fn by_ids(&self, ids: &[IssueId]) -> Result<Vec<Issue>, Fault> {
-        let mut records = Records::default();
+    async fn by_ids(&self, ids: &[IssueId]) -> Result<Vec<Issue>, TrackerError> {
+        let mut records = IssueRecords::default();
         for batch in plausible(ids, is_number).chunks(BATCH) {
             records.append(self.batch(batch).await?);
         }
@@ -154,11 +160,11 @@ impl Tracker for Jira {
     }
 
     fn tools(&self) -> Vec<Tool> {
-        vec![tool::tool(&self.project)]
+        vec![agent_tool::tool(&self.project)]
     }
 
     async fn call(&self, issue: &Issue, name: &str, arguments: Value) -> ToolReply {
-        if name != tool::NAME {
+        if name != agent_tool::NAME {
             return ToolReply::unknown(name, &self.tools());
         }
         self.use_tool(issue, arguments).await.unwrap_or_else(ToolReply::from)

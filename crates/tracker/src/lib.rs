@@ -1,34 +1,34 @@
-//! Issue trackers, each made to tell of its issues in the same words.
+//! Issue trackers behind one trait.
 //!
-//! A [`Tracker`] is asked for the issues in some states, and for some issues again. Every one of them
-//! becomes an [`Issue`]; what does not answer becomes a [`Fault`] that says whose it is and how long to
-//! wait. Nothing here writes to a tracker but the [`Tool`]s that agents are given.
+//! A [`Tracker`] returns the issues in some states, and issues by id. Each provider's records become an
+//! [`Issue`] with the same fields and the same spelling of states and labels; each failure becomes a
+//! [`TrackerError`] with a kind and, for rate limits, the time to wait. The trait only reads: writes to a
+//! tracker are made by agents through its [`Tool`]s, which are confined to the configured project.
 #![forbid(unsafe_code)]
 
 mod api;
 mod asana;
-mod fault;
-mod gate;
+mod error;
+mod from_config;
 mod github;
 mod gitlab;
 mod graphql;
 mod issue;
+mod issue_records;
 mod jira;
 mod linear;
 mod local;
-mod open;
 mod pages;
-mod patience;
-mod record;
-mod rest;
+mod rate_limit;
+mod rest_tool;
 mod settings;
 mod tool;
 mod webhook;
 
-pub use fault::{Fault, FaultKind};
+pub use error::{TrackerError, TrackerErrorKind};
+pub use from_config::from_config;
 pub use issue::{Blocker, Issue, IssueId, normal};
-pub use local::{Local, LocalError, MAX_TEXT_BYTES, numbers_of};
-pub use open::from_config;
+pub use local::{LocalError, LocalTracker, MAX_TEXT_BYTES, numbers_of};
 pub use tool::{Tool, ToolReply};
 pub use webhook::{
     ASANA_SECRET, ASANA_SIGNATURE, GITHUB_SIGNATURE, GITLAB_TOKEN, JIRA_SIGNATURE,
@@ -39,28 +39,29 @@ use std::fmt;
 
 use serde_json::Value;
 
-/// Where issues come from.
+/// A source of issues.
 ///
-/// An answer is whole or a [`Fault`]: a page that cannot be had makes all of it worthless.
+/// A list is complete or an error: if one page fails, no issues are returned, since the conductor would
+/// take the missing ones for removed.
 #[async_trait::async_trait]
 pub trait Tracker: fmt::Debug + Send + Sync {
-    /// Returns the issues in the named states. No names are no issues, and no request.
+    /// Returns the issues in the named states. Without states it returns none and sends no request.
     ///
-    /// A record that makes no sense is left out and counted in the log.
-    async fn by_states(&self, states: &[String]) -> Result<Vec<Issue>, Fault>;
+    /// Malformed records are skipped, and their number is logged.
+    async fn by_states(&self, states: &[String]) -> Result<Vec<Issue>, TrackerError>;
 
-    /// Returns the issues with these ids, in the order of the ids. Those that cannot be seen are left
-    /// out. No ids are no issues, and no request.
+    /// Returns the issues with these ids, in the order of the ids, without the ones that do not exist or
+    /// are not visible. Without ids it returns none and sends no request.
     ///
-    /// A record that makes no sense is a [`Fault`]: nothing is to be concluded from it.
-    async fn by_ids(&self, ids: &[IssueId]) -> Result<Vec<Issue>, Fault>;
+    /// A malformed record is an error here: a claimed issue must not disappear because of it.
+    async fn by_ids(&self, ids: &[IssueId]) -> Result<Vec<Issue>, TrackerError>;
 
-    /// Returns the tools that an agent is given for its issue.
+    /// Returns the tools that an agent receives for its issue.
     fn tools(&self) -> Vec<Tool> {
         Vec::new()
     }
 
-    /// Uses a tool for the agent of an issue.
+    /// Calls a tool for the agent of an issue. Failures are in the reply.
     async fn call(&self, _: &Issue, tool: &str, _: Value) -> ToolReply {
         ToolReply::unknown(tool, &self.tools())
     }

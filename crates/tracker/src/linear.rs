@@ -1,10 +1,10 @@
 //! Linear.
 
-mod question;
-mod record;
+mod agent_tool;
+mod issue_fields;
+mod queries;
 mod schema;
 mod scope;
-mod tool;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -16,14 +16,14 @@ use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 
 use crate::api::Api;
-use crate::fault::{Fault, FaultKind};
+use crate::error::{TrackerError, TrackerErrorKind};
 use crate::issue::{Issue, IssueId, normal};
+use crate::issue_records::{IssueRecords, list, plausible, text};
 use crate::pages::Cursor;
-use crate::record::{Records, list, plausible, text};
 use crate::settings::Settings;
 use crate::tool::{Tool, ToolReply};
 use crate::{Tracker, graphql};
-use record::Rules;
+use issue_fields::DispatchRules;
 
 /// How many ids are asked for at once.
 const BATCH: usize = 50;
@@ -52,20 +52,23 @@ pub(crate) struct Linear {
 /// Whose issues are worked on.
 #[derive(Debug)]
 enum Assignee {
-    Named(String),
+    ReferencedIds(String),
     /// Whoever the secret belongs to, once that is known.
     Me(OnceCell<String>),
 }
 
 impl Linear {
-    pub(crate) fn new(config: &TrackerConfig, connections: &HttpClient) -> Result<Self, Fault> {
+    pub(crate) fn new(
+        config: &TrackerConfig,
+        connections: &HttpClient,
+    ) -> Result<Self, TrackerError> {
         let settings = Settings(config);
         let key: &Secret = settings.secret("api_key")?;
         let endpoint = ("endpoint", settings.text("endpoint")?);
         let api = Api::new(connections, endpoint, "Linear", (AUTHORIZATION, key), &[])?;
         let assignee = settings.find("assignee").map(|name| match normal(name).as_str() {
             "me" => Assignee::Me(OnceCell::new()),
-            _ => Assignee::Named(name.to_owned()),
+            _ => Assignee::ReferencedIds(name.to_owned()),
         });
         let project = settings.text("project_slug")?.to_owned();
         let last = AtomicUsize::new(LARGEST_PAGE);
@@ -73,36 +76,37 @@ impl Linear {
         Ok(Self { api, project, assignee, terminal, last, project_id: OnceCell::new() })
     }
 
-    async fn ask(&self, question: &str, variables: Value) -> Result<Value, Fault> {
+    async fn ask(&self, question: &str, variables: Value) -> Result<Value, TrackerError> {
         graphql::ask_whole(&self.api, "", question, variables).await
     }
 
     /// Returns what decides whether an issue is worked on.
-    async fn rules(&self) -> Result<Rules<'_>, Fault> {
+    async fn rules(&self) -> Result<DispatchRules<'_>, TrackerError> {
         let assignee = match &self.assignee {
             None => None,
-            Some(Assignee::Named(id)) => Some(id.as_str()),
+            Some(Assignee::ReferencedIds(id)) => Some(id.as_str()),
             Some(Assignee::Me(known)) => {
                 Some(known.get_or_try_init(|| self.viewer()).await?.as_str())
             }
         };
-        Ok(Rules { assignee, terminal: &self.terminal })
+        Ok(DispatchRules { assignee, terminal: &self.terminal })
     }
 
-    async fn viewer(&self) -> Result<String, Fault> {
-        let told = self.ask(question::VIEWER, json!({})).await?;
+    async fn viewer(&self) -> Result<String, TrackerError> {
+        let told = self.ask(queries::VIEWER, json!({})).await?;
         let message = "Linear does not say whose the secret is; name the assignee by id";
-        text(&told, "/viewer/id").ok_or_else(|| Fault::new(FaultKind::Response, message))
+        text(&told, "/viewer/id")
+            .ok_or_else(|| TrackerError::new(TrackerErrorKind::Response, message))
     }
 
     /// Reads every page of what a filter lets through.
-    async fn read(&self, filter: &Value, size: usize) -> Result<Records, Fault> {
+    async fn read(&self, filter: &Value, size: usize) -> Result<IssueRecords, TrackerError> {
         let rules = self.rules().await?;
-        let mut records = Records::default();
+        let mut records = IssueRecords::default();
         let mut cursor = Cursor::new("Linear");
         loop {
             let variables = json!({ "filter": filter, "first": size, "after": cursor.at });
-            let mut told = self.ask(question::ISSUES, variables).await?;
+            let mut told = self.ask(queries::ISSUES, variables).await?;
             let page = told.get_mut("issues").map(Value::take).unwrap_or_default();
             if !page["nodes"].is_array() {
                 return Err(self.api.strange("a list of issues"));
@@ -118,22 +122,26 @@ impl Linear {
     }
 
     /// Reads an issue, and asks for what of it did not fit on the page.
-    async fn issue(&self, node: &Value, rules: &Rules<'_>) -> Result<Option<Issue>, Fault> {
-        if !record::is_cut(node) {
-            return Ok(record::read(node, rules));
+    async fn issue(
+        &self,
+        node: &Value,
+        rules: &DispatchRules<'_>,
+    ) -> Result<Option<Issue>, TrackerError> {
+        if !issue_fields::is_cut(node) {
+            return Ok(issue_fields::read(node, rules));
         }
         let mut node = node.clone();
-        let rest = self.ask(question::REST, json!({ "id": node["id"] })).await?;
+        let rest = self.ask(queries::REST, json!({ "id": node["id"] })).await?;
         for part in ["labels", "inverseRelations"] {
             node[part] = rest["issue"][part].clone();
         }
-        Ok(record::read(&node, rules))
+        Ok(issue_fields::read(&node, rules))
     }
 }
 
 #[async_trait::async_trait]
 impl Tracker for Linear {
-    async fn by_states(&self, states: &[String]) -> Result<Vec<Issue>, Fault> {
+    async fn by_states(&self, states: &[String]) -> Result<Vec<Issue>, TrackerError> {
         let named = |state: &String| json!({ "name": { "eqIgnoreCase": state.trim() } });
         let states: Vec<Value> =
             states.iter().filter(|state| !state.trim().is_empty()).map(named).collect();
@@ -150,9 +158,9 @@ impl Tracker for Linear {
         Ok(records.forgiving("Linear"))
     }
 
-    async fn by_ids(&self, ids: &[IssueId]) -> Result<Vec<Issue>, Fault> {
-        let mut records = Records::default();
-        for batch in plausible(ids, record::is_id).chunks(BATCH) {
+    async fn by_ids(&self, ids: &[IssueId]) -> Result<Vec<Issue>, TrackerError> {
+        let mut records = IssueRecords::default();
+        for batch in plausible(ids, issue_fields::is_id).chunks(BATCH) {
             let filter = json!({
                 "project": { "slugId": { "eq": self.project } },
                 "id": { "in": batch },
@@ -163,11 +171,11 @@ impl Tracker for Linear {
     }
 
     fn tools(&self) -> Vec<Tool> {
-        vec![tool::tool()]
+        vec![agent_tool::tool()]
     }
 
     async fn call(&self, issue: &Issue, name: &str, arguments: Value) -> ToolReply {
-        if name != tool::NAME {
+        if name != agent_tool::NAME {
             return ToolReply::unknown(name, &self.tools());
         }
         self.use_tool(issue, arguments).await.unwrap_or_else(ToolReply::from)

@@ -1,8 +1,8 @@
 //! The tracker that is built in: issues in Carrel's own database, and no account anywhere.
 
-mod draft;
+mod agent_tools;
 mod error;
-mod tools;
+mod validation;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,10 +14,12 @@ use carrel_store::{
 };
 use serde_json::Value;
 
-pub use draft::MAX_TEXT_BYTES;
 pub use error::LocalError;
+pub use validation::MAX_TEXT_BYTES;
 
-use crate::{Blocker, Fault, FaultKind, Issue, IssueId, Tool, ToolReply, Tracker, normal};
+use crate::{
+    Blocker, Issue, IssueId, Tool, ToolReply, Tracker, TrackerError, TrackerErrorKind, normal,
+};
 
 /// How the identifiers of issues begin.
 const PREFIX: &str = "CAR-";
@@ -27,14 +29,14 @@ const MAX_COMMENTS: u32 = 100;
 
 /// The tracker that is built in.
 #[derive(Clone, Debug)]
-pub struct Local {
+pub struct LocalTracker {
     issues: Arc<dyn IssueStore>,
     clock: Arc<dyn Clock>,
     /// States in which an issue is finished, and blocks no other.
     terminal: Vec<String>,
 }
 
-impl Local {
+impl LocalTracker {
     /// Tells of the issues in a store. What has to be done first is done in one of these states.
     pub fn new(issues: Arc<dyn IssueStore>, clock: Arc<dyn Clock>, terminal: &[String]) -> Self {
         let terminal = terminal.iter().map(|state| normal(state)).collect();
@@ -43,7 +45,7 @@ impl Local {
 
     /// Adds an issue.
     pub async fn add(&self, new: NewIssue) -> Result<Issue, LocalError> {
-        let new = draft::checked(new)?;
+        let new = validation::checked(new)?;
         self.answered(self.issues.add_issue(new, self.clock.now()).await?)
     }
 
@@ -65,7 +67,7 @@ impl Local {
     /// Changes an issue.
     pub async fn change(&self, identifier: &str, change: IssueChange) -> Result<Issue, LocalError> {
         let number = number_of(identifier)?;
-        let change = draft::checked_change(number, change)?;
+        let change = validation::checked_change(number, change)?;
         self.answered(self.issues.change_issue(number, change, self.clock.now()).await?)
     }
 
@@ -77,7 +79,7 @@ impl Local {
         body: &str,
     ) -> Result<Comment, LocalError> {
         let number = number_of(identifier)?;
-        let body = draft::text("the comment", body)?;
+        let body = validation::text("the comment", body)?;
         let comment = NewComment { author: author.to_owned(), body };
         let made = self.issues.comment(number, comment, self.clock.now()).await?;
         made.ok_or(LocalError::Unknown { number })
@@ -132,15 +134,15 @@ impl Local {
 }
 
 #[async_trait::async_trait]
-impl Tracker for Local {
-    async fn by_states(&self, states: &[String]) -> Result<Vec<Issue>, Fault> {
+impl Tracker for LocalTracker {
+    async fn by_states(&self, states: &[String]) -> Result<Vec<Issue>, TrackerError> {
         if states.is_empty() {
             return Ok(Vec::new());
         }
         self.list(states).await.map_err(|error| fault(&error))
     }
 
-    async fn by_ids(&self, ids: &[IssueId]) -> Result<Vec<Issue>, Fault> {
+    async fn by_ids(&self, ids: &[IssueId]) -> Result<Vec<Issue>, TrackerError> {
         if ids.is_empty() {
             return Ok(Vec::new());
         }
@@ -151,7 +153,7 @@ impl Tracker for Local {
     }
 
     fn tools(&self) -> Vec<Tool> {
-        tools::all()
+        agent_tools::all()
     }
 
     async fn call(&self, issue: &Issue, tool: &str, arguments: Value) -> ToolReply {
@@ -159,8 +161,8 @@ impl Tracker for Local {
     }
 }
 
-fn fault(error: &(impl std::error::Error + ?Sized)) -> Fault {
-    Fault::new(FaultKind::Request, carrel_domain::message_of(error))
+fn fault(error: &(impl std::error::Error + ?Sized)) -> TrackerError {
+    TrackerError::new(TrackerErrorKind::Request, carrel_domain::message_of(error))
 }
 
 /// Returns what people know an issue by.

@@ -5,9 +5,9 @@ use std::sync::Mutex;
 
 use carrel_domain::ByteSize;
 
-use crate::api::{Answer, Api, Ask};
-use crate::fault::Fault;
-use crate::record::Records;
+use crate::api::{Api, ApiRequest, ApiResponse};
+use crate::error::TrackerError;
+use crate::issue_records::IssueRecords;
 
 /// How many pages a list may have. A tracker that never stops saying "more" is not followed forever.
 const MAX_PAGES: usize = 1_000;
@@ -21,33 +21,33 @@ const MAX_REMEMBERED_BYTES: usize = 16 * 1024 * 1024;
 
 /// A page as it was when it was last read.
 #[derive(Clone, Debug)]
-pub(crate) struct Page {
-    pub(crate) records: Records,
+pub(crate) struct IssuePage {
+    pub(crate) records: IssueRecords,
     /// Where the rest is.
     pub(crate) next: Option<String>,
 }
 
 /// Pages by where they were read.
 #[derive(Debug, Default)]
-pub(crate) struct Remembered(Mutex<HashMap<String, Known>>);
+pub(crate) struct PageCache(Mutex<HashMap<String, CachedPage>>);
 
 /// A page that is kept, its version, and how long it was.
 #[derive(Clone, Debug)]
-struct Known {
+struct CachedPage {
     version: String,
-    page: Page,
+    page: IssuePage,
     bytes: usize,
 }
 
-impl Remembered {
+impl PageCache {
     /// Reads a list from its first page to its last. A page that has not changed is not sent again.
     pub(crate) async fn read_all(
         &self,
         api: &Api,
         first: String,
-        read: impl Fn(&Answer) -> Result<Page, Fault>,
-    ) -> Result<Records, Fault> {
-        let mut records = Records::default();
+        read: impl Fn(&ApiResponse) -> Result<IssuePage, TrackerError>,
+    ) -> Result<IssueRecords, TrackerError> {
+        let mut records = IssueRecords::default();
         let mut cursor = Cursor::new(api.provider());
         loop {
             let path = cursor.at.clone().unwrap_or_else(|| first.clone());
@@ -63,23 +63,24 @@ impl Remembered {
         &self,
         api: &Api,
         path: String,
-        read: impl Fn(&Answer) -> Result<Page, Fault>,
-    ) -> Result<Page, Fault> {
+        read: impl Fn(&ApiResponse) -> Result<IssuePage, TrackerError>,
+    ) -> Result<IssuePage, TrackerError> {
         let known = self.lock().get(&path).cloned();
         let version = known.as_ref().map(|known| known.version.clone());
-        let answer = api.ask(Ask { known: version, ..Ask::get(path.clone()) }).await?;
+        let answer =
+            api.ask(ApiRequest { known: version, ..ApiRequest::get(path.clone()) }).await?;
         if let (true, Some(known)) = (answer.is_unchanged(), known) {
             return Ok(known.page);
         }
         let page = read(&answer)?;
         if let Some(version) = answer.version() {
-            self.keep(path, Known { version, page: page.clone(), bytes: answer.body.len() });
+            self.keep(path, CachedPage { version, page: page.clone(), bytes: answer.body.len() });
         }
         Ok(page)
     }
 
     /// Keeps a page. Where there is no room, those that were kept before give way.
-    fn keep(&self, path: String, known: Known) {
+    fn keep(&self, path: String, known: CachedPage) {
         let mut pages = self.lock();
         pages.remove(&path);
         let kept: usize = pages.values().map(|known| known.bytes).sum();
@@ -91,7 +92,7 @@ impl Remembered {
         }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, Known>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, CachedPage>> {
         self.0.lock().expect("nothing panics while pages are looked up")
     }
 }
@@ -113,21 +114,28 @@ impl Cursor {
     /// Goes on to the next page if there is one. `field` is what would say where it is.
     pub(crate) fn advance(
         &mut self,
-        so_far: &Records,
+        so_far: &IssueRecords,
         more: bool,
         next: Option<String>,
         field: &str,
-    ) -> Result<bool, Fault> {
+    ) -> Result<bool, TrackerError> {
         if !more {
             return Ok(false);
         }
-        let missing = || Fault::lost(self.provider, &format!("not where: there is no {field}"));
+        let missing =
+            || TrackerError::lost(self.provider, &format!("not where: there is no {field}"));
         let next = next.ok_or_else(missing)?;
         if self.at.as_ref() == Some(&next) {
-            return Err(Fault::lost(self.provider, &format!("it gives the same {field} again")));
+            return Err(TrackerError::lost(
+                self.provider,
+                &format!("it gives the same {field} again"),
+            ));
         }
         if so_far.bytes() > MAX_LIST.as_u64() {
-            return Err(Fault::lost(self.provider, &format!("it has said {MAX_LIST} already")));
+            return Err(TrackerError::lost(
+                self.provider,
+                &format!("it has said {MAX_LIST} already"),
+            ));
         }
         self.at = Some(next);
         self.pages += 1;
@@ -135,8 +143,8 @@ impl Cursor {
     }
 }
 
-fn too_long(provider: &str) -> Fault {
-    Fault::lost(provider, &format!("it has said so {MAX_PAGES} times"))
+fn too_long(provider: &str) -> TrackerError {
+    TrackerError::lost(provider, &format!("it has said so {MAX_PAGES} times"))
 }
 
 /// Returns the query of the next page, as a `Link` header gives it.
@@ -158,10 +166,10 @@ mod tests {
 
     #[test]
     fn what_is_kept_is_bounded() {
-        let remembered = Remembered::default();
+        let remembered = PageCache::default();
         let keep = |name: usize, bytes| {
-            let page = Page { records: Records::default(), next: None };
-            remembered.keep(name.to_string(), Known { version: "v".to_owned(), page, bytes });
+            let page = IssuePage { records: IssueRecords::default(), next: None };
+            remembered.keep(name.to_string(), CachedPage { version: "v".to_owned(), page, bytes });
         };
         for name in 0..100 {
             keep(name, MAX_REMEMBERED_BYTES / 10);
@@ -181,9 +189,9 @@ mod tests {
             "blocked_by": [], "dispatchable": true, "description": description,
         });
         let issue: crate::Issue = serde_json::from_value(issue).unwrap();
-        let (mut records, mut page) = (Records::default(), 0);
+        let (mut records, mut page) = (IssueRecords::default(), 0);
         let refused = loop {
-            let mut more = Records::default();
+            let mut more = IssueRecords::default();
             more.add(Some(issue.clone()));
             records.append(more);
             page += 1;

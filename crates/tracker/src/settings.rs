@@ -4,7 +4,7 @@ use carrel_config::TrackerConfig;
 use carrel_domain::Secret;
 use serde_json::Value;
 
-use crate::fault::{Fault, FaultKind};
+use crate::error::{TrackerError, TrackerErrorKind};
 use crate::issue::normal;
 
 /// What a tracker is told in the workflow file.
@@ -19,15 +19,15 @@ impl<'a> Settings<'a> {
     }
 
     /// Returns a setting that nothing works without.
-    pub(crate) fn text(self, name: &str) -> Result<&'a str, Fault> {
-        self.find(name).ok_or_else(|| Fault::setting(name, "is missing"))
+    pub(crate) fn text(self, name: &str) -> Result<&'a str, TrackerError> {
+        self.find(name).ok_or_else(|| TrackerError::setting(name, "is missing"))
     }
 
     /// Returns the secret that nothing works without.
-    pub(crate) fn secret(self, name: &str) -> Result<&'a Secret, Fault> {
+    pub(crate) fn secret(self, name: &str) -> Result<&'a Secret, TrackerError> {
         let secret = self.0.provider.secrets.get(name).filter(|secret| !secret.expose().is_empty());
         let message = format!("tracker.provider.{name} is missing; write it as $NAME");
-        secret.ok_or_else(|| Fault::new(FaultKind::Secret, message))
+        secret.ok_or_else(|| TrackerError::new(TrackerErrorKind::Secret, message))
     }
 
     /// Returns the states in which an issue is finished, as they are compared.

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::fault::{Fault, whole_seconds};
+use crate::error::{TrackerError, whole_seconds};
 
 /// A tool that an agent is told of.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -28,16 +28,16 @@ pub struct ToolReply {
 
 /// Why a tool was not used.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Refusal {
+pub(crate) enum ToolRefusal {
     /// The arguments make no sense.
     Arguments(String),
     /// The request leaves the project.
     Scope(String),
     /// The tracker did not answer.
-    Fault(Fault),
+    TrackerError(TrackerError),
 }
 
-impl Refusal {
+impl ToolRefusal {
     pub(crate) fn arguments(message: impl Into<String>) -> Self {
         Self::Arguments(message.into())
     }
@@ -47,18 +47,20 @@ impl Refusal {
     }
 }
 
-impl From<Fault> for Refusal {
-    fn from(fault: Fault) -> Self {
-        Self::Fault(fault)
+impl From<TrackerError> for ToolRefusal {
+    fn from(fault: TrackerError) -> Self {
+        Self::TrackerError(fault)
     }
 }
 
-impl From<Refusal> for ToolReply {
-    fn from(refusal: Refusal) -> Self {
+impl From<ToolRefusal> for ToolReply {
+    fn from(refusal: ToolRefusal) -> Self {
         let (code, message, retry_after) = match refusal {
-            Refusal::Arguments(message) => ("invalid_arguments", message, None),
-            Refusal::Scope(message) => ("out_of_scope", message, None),
-            Refusal::Fault(fault) => (fault.kind.name(), fault.message, fault.retry_after),
+            ToolRefusal::Arguments(message) => ("invalid_arguments", message, None),
+            ToolRefusal::Scope(message) => ("out_of_scope", message, None),
+            ToolRefusal::TrackerError(fault) => {
+                (fault.kind.name(), fault.message, fault.retry_after)
+            }
         };
         let mut error = json!({ "code": code, "message": message });
         if let Some(wait) = retry_after {

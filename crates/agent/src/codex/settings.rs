@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use carrel_config::{ConductorConfig, Network};
 use serde_json::{Map, Value, json};
 
-use crate::launch::Site;
+use crate::launch::AgentWorkspace;
 
 /// What a workflow file says.
 #[derive(Clone, Debug)]
@@ -21,7 +21,7 @@ pub(super) struct Settings {
 
 /// The same in a place.
 #[derive(Debug)]
-pub(super) struct Bound {
+pub(super) struct SessionSettings {
     settings: Settings,
     walled: bool,
     workspace: PathBuf,
@@ -44,12 +44,12 @@ impl Settings {
         self.thread_sandbox == "read-only" || turn.is_some_and(|kind| kind == "readOnly")
     }
 
-    pub(super) fn bound(&self, site: &Site, walled: bool) -> Bound {
-        Bound { settings: self.clone(), walled, workspace: site.path().to_owned() }
+    pub(super) fn bound(&self, site: &AgentWorkspace, walled: bool) -> SessionSettings {
+        SessionSettings { settings: self.clone(), walled, workspace: site.path().to_owned() }
     }
 }
 
-impl Bound {
+impl SessionSettings {
     /// Tells whether whatever the server asks for is allowed.
     pub(super) fn accepts(&self) -> bool {
         self.settings.approval == "never"
@@ -112,14 +112,14 @@ mod tests {
     use super::*;
     use pretty_assertions::assert_eq;
 
-    fn bound(walled: bool, thread: &str, turn: Option<Value>) -> Bound {
+    fn bound(walled: bool, thread: &str, turn: Option<Value>) -> SessionSettings {
         let settings = Settings {
             approval: approval(&json!("never")),
             thread_sandbox: thread.to_owned(),
             turn_sandbox: turn,
             network: Network::Full,
         };
-        Bound { settings, walled, workspace: "/w".into() }
+        SessionSettings { settings, walled, workspace: "/w".into() }
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::failure::{Failure, FailureKind};
+use crate::failure::{AgentFailure, FailureKind};
 
 /// A message of the peer.
 #[derive(Clone, Debug, PartialEq)]
@@ -97,9 +97,9 @@ impl Refusal {
     }
 
     /// Says that a request was refused.
-    pub(crate) fn to(&self, method: &str) -> Failure {
+    pub(crate) fn to(&self, method: &str) -> AgentFailure {
         let message = format!("the agent refused {method}: {} ({})", self.told(), self.code);
-        Failure::new(FailureKind::ResponseError, message)
+        AgentFailure::new(FailureKind::ResponseError, message)
     }
 }
 

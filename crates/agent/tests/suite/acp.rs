@@ -1,14 +1,14 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use carrel_agent::{Failure, FailureKind};
+use carrel_agent::{AgentFailure, FailureKind};
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
 
 use crate::conformance::Kind;
-use crate::lab::{Heard, Lab, NoTools, Notes};
+use crate::lab::{Lab, NoTools, Notes, ProcessEvent};
 
-async fn turn(scenario: &str) -> (Result<String, Failure>, Heard, Lab) {
+async fn turn(scenario: &str) -> (Result<String, AgentFailure>, ProcessEvent, Lab) {
     let lab = Kind::Acp.lab().await;
     let mut opened = Kind::Acp.open(&lab, scenario, "").await.unwrap();
     let ended = opened.session.turn("the prompt").await;

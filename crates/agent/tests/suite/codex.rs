@@ -6,13 +6,16 @@ use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
 
 use crate::conformance::Kind;
-use crate::lab::{Heard, Lab, Notes, Opened};
+use crate::lab::{Lab, Notes, Opened, ProcessEvent};
 
 async fn open(lab: &Lab, scenario: &str, more: &str) -> Opened {
     Kind::Codex.open(lab, scenario, more).await.unwrap()
 }
 
-async fn turn(scenario: &str, more: &str) -> (Result<String, carrel_agent::Failure>, Heard, Lab) {
+async fn turn(
+    scenario: &str,
+    more: &str,
+) -> (Result<String, carrel_agent::AgentFailure>, ProcessEvent, Lab) {
     let lab = Kind::Codex.lab().await;
     let mut opened = open(&lab, scenario, more).await;
     let ended = opened.session.turn("the prompt").await;
@@ -226,7 +229,9 @@ async fn a_thread_is_taken_up_again_or_begun_anew() {
     }
 }
 
-async fn turn_with_tools(scenario: &str) -> (Result<String, carrel_agent::Failure>, Heard, Lab) {
+async fn turn_with_tools(
+    scenario: &str,
+) -> (Result<String, carrel_agent::AgentFailure>, ProcessEvent, Lab) {
     let lab = Kind::Codex.lab().await;
     let notes = Arc::new(Notes::default());
     let yaml = format!("{}}}", Kind::Codex.plays(scenario));

@@ -2,13 +2,13 @@
 
 use std::time::{Duration, Instant};
 
-use carrel_agent::{Event, Failure, FailureKind};
+use carrel_agent::{AgentFailure, Event, FailureKind};
 use carrel_config::TierChoice;
 use carrel_testkit::agents;
 use carrel_testkit::processes::processes_with;
 use pretty_assertions::assert_eq;
 
-use crate::lab::{Heard, Lab, Opened, config, until_there_is};
+use crate::lab::{Lab, Opened, ProcessEvent, config, until_there_is};
 
 /// A kind of agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,30 +60,34 @@ impl Kind {
         lab: &Lab,
         scenario: &str,
         more: &str,
-    ) -> Result<Opened, Failure> {
+    ) -> Result<Opened, AgentFailure> {
         lab.open(&format!("{}{more}}}", self.plays(scenario))).await
     }
 
     /// Takes one turn and closes the session.
-    async fn turn(self, scenario: &str) -> (Result<String, Failure>, Heard, Lab) {
+    async fn turn(self, scenario: &str) -> (Result<String, AgentFailure>, ProcessEvent, Lab) {
         let lab = self.lab().await;
         let (ended, heard) = self.turn_in(&lab, scenario).await;
         (ended, heard, lab)
     }
 
-    async fn turn_in(self, lab: &Lab, scenario: &str) -> (Result<String, Failure>, Heard) {
+    async fn turn_in(
+        self,
+        lab: &Lab,
+        scenario: &str,
+    ) -> (Result<String, AgentFailure>, ProcessEvent) {
         one_turn(self.open(lab, scenario, "").await.unwrap()).await
     }
 
     /// Takes one turn of an agent that may be silent for as many milliseconds.
-    async fn impatient_turn(self, scenario: &str, silence: u32) -> Result<String, Failure> {
+    async fn impatient_turn(self, scenario: &str, silence: u32) -> Result<String, AgentFailure> {
         let lab = self.lab().await;
         let yaml = format!("{}}}", self.plays_for(scenario, silence));
         one_turn(lab.open(&yaml).await.unwrap()).await.0
     }
 }
 
-async fn one_turn(mut opened: Opened) -> (Result<String, Failure>, Heard) {
+async fn one_turn(mut opened: Opened) -> (Result<String, AgentFailure>, ProcessEvent) {
     let ended = opened.session.turn("the prompt").await;
     (ended, opened.close().await)
 }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use carrel_agent::{
-    Event, Failure, NotOpened, Opening, Remains, Session, ToolAnswer, ToolCall, Tools,
+    AgentFailure, Event, OpenError, OpenRequest, Session, Teardown, ToolCall, ToolResult, Tools,
 };
 use carrel_config::{ConductorConfig, Environment, OperatorPolicy, Scope, TierChoice, Workflow};
 use carrel_domain::{ByteSize, Identifier, SystemClock, Tier};
@@ -31,14 +31,14 @@ pub(crate) struct Lab {
 /// A session with what was heard of it.
 pub(crate) struct Opened {
     pub(crate) session: Box<dyn Session>,
-    pub(crate) heard: Heard,
+    pub(crate) heard: ProcessEvent,
     pub(crate) stop: CancellationToken,
     listening: tokio::task::JoinHandle<()>,
 }
 
 /// Events as they arrive.
 #[derive(Clone, Default)]
-pub(crate) struct Heard(Arc<Mutex<Vec<Event>>>);
+pub(crate) struct ProcessEvent(Arc<Mutex<Vec<Event>>>);
 
 impl Lab {
     pub(crate) async fn new() -> Self {
@@ -119,11 +119,14 @@ impl Lab {
     }
 
     /// Opens a session with an agent that a workflow file describes.
-    pub(crate) async fn open(&self, yaml: &str) -> Result<Opened, Failure> {
+    pub(crate) async fn open(&self, yaml: &str) -> Result<Opened, AgentFailure> {
         self.open_with(yaml, Arc::new(NoTools), None).await
     }
 
-    pub(crate) async fn open_config(&self, config: &ConductorConfig) -> Result<Opened, Failure> {
+    pub(crate) async fn open_config(
+        &self,
+        config: &ConductorConfig,
+    ) -> Result<Opened, AgentFailure> {
         self.open_agent(config, Arc::new(NoTools), None).await
     }
 
@@ -132,7 +135,7 @@ impl Lab {
         yaml: &str,
         tools: Arc<dyn Tools>,
         thread: Option<String>,
-    ) -> Result<Opened, Failure> {
+    ) -> Result<Opened, AgentFailure> {
         self.open_agent(&config(yaml), tools, thread).await
     }
 
@@ -141,10 +144,10 @@ impl Lab {
         config: &ConductorConfig,
         tools: Arc<dyn Tools>,
         thread: Option<String>,
-    ) -> Result<Opened, Failure> {
+    ) -> Result<Opened, AgentFailure> {
         let agent = carrel_agent::from_config(config);
         let (events, mut arriving) = mpsc::channel(16);
-        let heard = Heard::default();
+        let heard = ProcessEvent::default();
         let keeping = heard.clone();
         let listening = tokio::spawn(async move {
             while let Some(event) = arriving.recv().await {
@@ -152,7 +155,7 @@ impl Lab {
             }
         });
         let stop = CancellationToken::new();
-        let opening = Opening {
+        let opening = OpenRequest {
             runner: Arc::clone(&self.runner),
             workspace: Arc::clone(&self.workspace),
             title: "CAR-1: A title".to_owned(),
@@ -163,15 +166,18 @@ impl Lab {
             stop: stop.clone(),
         };
         let opened = agent.open(opening).await;
-        let session = opened.map_err(|NotOpened { failure, remains }| {
-            assert_eq!(remains, Remains::Nothing);
+        let session = opened.map_err(|OpenError { failure, remains }| {
+            assert_eq!(remains, Teardown::Complete);
             failure
         })?;
         Ok(Opened { session, heard, stop, listening })
     }
 
     /// Takes one turn with a plain command, closes the session, and returns what came of it.
-    pub(crate) async fn command(&self, script: &str) -> (Result<String, Failure>, Heard) {
+    pub(crate) async fn command(
+        &self,
+        script: &str,
+    ) -> (Result<String, AgentFailure>, ProcessEvent) {
         let mut opened = self.open(&command(script, "")).await.unwrap();
         let ended = opened.session.turn("the prompt").await;
         (ended, opened.close().await)
@@ -180,14 +186,14 @@ impl Lab {
 
 impl Opened {
     /// Closes the session, and returns all that was heard of it.
-    pub(crate) async fn close(self) -> Heard {
-        assert_eq!(self.session.close().await, Remains::Nothing);
+    pub(crate) async fn close(self) -> ProcessEvent {
+        assert_eq!(self.session.close().await, Teardown::Complete);
         self.listening.await.unwrap();
         self.heard
     }
 }
 
-impl Heard {
+impl ProcessEvent {
     pub(crate) fn all(&self) -> Vec<Event> {
         self.0.lock().unwrap().clone()
     }
@@ -196,9 +202,7 @@ impl Heard {
     pub(crate) fn said(&self, wanted: &str) -> Vec<String> {
         let all = self.all().into_iter();
         all.filter_map(|event| match event {
-            Event::Something { kind, message } if kind == wanted => {
-                Some(message.unwrap_or_default())
-            }
+            Event::Other { kind, message } if kind == wanted => Some(message.unwrap_or_default()),
             _ => None,
         })
         .collect()
@@ -265,8 +269,8 @@ impl Tools for NoTools {
         Vec::new()
     }
 
-    async fn call(&self, call: ToolCall) -> ToolAnswer {
-        ToolAnswer::failed(format!("there is no tool {}", call.name))
+    async fn call(&self, call: ToolCall) -> ToolResult {
+        ToolResult::failed(format!("there is no tool {}", call.name))
     }
 }
 
@@ -298,19 +302,19 @@ impl Tools for Notes {
         tools
     }
 
-    async fn call(&self, call: ToolCall) -> ToolAnswer {
+    async fn call(&self, call: ToolCall) -> ToolResult {
         match call.name.as_str() {
-            "fail" => ToolAnswer::failed(json!({"error": {"code": "bad_arguments"}}).to_string()),
+            "fail" => ToolResult::failed(json!({"error": {"code": "bad_arguments"}}).to_string()),
             "wait" => {
                 self.waiting.fetch_add(1, Ordering::SeqCst);
                 call.cancel.cancelled().await;
                 self.waiting.fetch_sub(1, Ordering::SeqCst);
                 self.waited.fetch_add(1, Ordering::SeqCst);
-                ToolAnswer::failed("cancelled")
+                ToolResult::failed("cancelled")
             }
             _ => {
                 self.kept.lock().unwrap().push(call.arguments);
-                ToolAnswer::done("noted as number 7")
+                ToolResult::done("noted as number 7")
             }
         }
     }

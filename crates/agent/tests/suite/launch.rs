@@ -136,7 +136,7 @@ async fn what_outlives_the_command_is_gone_when_the_session_is_closed() {
     let (heard, stop) = (opened.heard.clone(), opened.stop.clone());
     let stopping = async {
         heard
-            .wait_for(|event| matches!(event, Event::Something { kind, .. } if kind == "message"))
+            .wait_for(|event| matches!(event, Event::Other { kind, .. } if kind == "message"))
             .await;
         assert!(processes_with(&word) > 0);
         stop.cancel();

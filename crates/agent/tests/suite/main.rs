@@ -11,16 +11,16 @@ mod acp;
 /// What is particular to the Codex app server.
 mod codex;
 /// What is particular to plain commands.
-mod command;
+mod command_agent;
 /// What every kind of agent promises.
 mod conformance;
 /// A root with a workspace, and sessions in it.
 mod lab;
 /// How agents are started and ended.
 mod launch;
-/// Tools over a relay, several at once.
-mod offer;
 /// A real agent for the Agent Client Protocol, with a model that follows a script.
 mod real_acp;
 /// The Codex app server as it is installed, with a model that follows a script.
 mod real_codex;
+/// Tools over a relay, several at once.
+mod tool_relay;

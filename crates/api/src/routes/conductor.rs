@@ -14,7 +14,7 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::middleware::from_fn;
 use axum::response::IntoResponse as _;
 use carrel_conductor::snapshot::{IssueView, Snapshot};
-use carrel_conductor::{IssueId, Mode, Order};
+use carrel_conductor::{IssueId, Mode, OperatorCommand};
 use carrel_domain::{Code, Secret, Timestamp};
 use carrel_store::RunFilter;
 use carrel_tracker::ASANA_SECRET;
@@ -188,8 +188,8 @@ async fn refresh(
         },
     }
     let requested_at = api.now();
-    let coalesced = api.state()?.is_looking(requested_at);
-    api.tell(Order::Refresh).await?;
+    let coalesced = api.state()?.is_polling(requested_at);
+    api.tell(OperatorCommand::Refresh).await?;
     let operations = ["poll", "reconcile"];
     let reply = RefreshReply { queued: true, coalesced, requested_at, operations };
     Ok(json_response(StatusCode::ACCEPTED, &reply))
@@ -228,7 +228,7 @@ struct ModeReply {
 async fn change(
     api: &ConductorApi,
     Authenticated(caller): &Authenticated,
-    order: Order,
+    order: OperatorCommand,
 ) -> RouteResult {
     check(caller, Scope::Exec)?;
     api.tell(order).await?;
@@ -237,22 +237,22 @@ async fn change(
 }
 
 async fn pause(State(api): State<ConductorApi>, who: Authenticated) -> RouteResult {
-    change(&api, &who, Order::Pause).await
+    change(&api, &who, OperatorCommand::Pause).await
 }
 
 async fn drain(State(api): State<ConductorApi>, who: Authenticated) -> RouteResult {
-    change(&api, &who, Order::Drain).await
+    change(&api, &who, OperatorCommand::Drain).await
 }
 
 async fn resume(State(api): State<ConductorApi>, who: Authenticated) -> RouteResult {
-    change(&api, &who, Order::Resume).await
+    change(&api, &who, OperatorCommand::Resume).await
 }
 
 async fn order(
     api: &ConductorApi,
     Authenticated(caller): &Authenticated,
     id: &IssueId,
-    order: fn(IssueId) -> Order,
+    order: fn(IssueId) -> OperatorCommand,
 ) -> RouteResult {
     check(caller, Scope::Exec)?;
     api.tell(order(id.clone())).await?;
@@ -272,7 +272,7 @@ async fn cancel(
     who: Authenticated,
     IssueParam(id): IssueParam,
 ) -> RouteResult {
-    order(&api, &who, &id, Order::Cancel).await
+    order(&api, &who, &id, OperatorCommand::Cancel).await
 }
 
 async fn retry(
@@ -280,7 +280,7 @@ async fn retry(
     who: Authenticated,
     IssueParam(id): IssueParam,
 ) -> RouteResult {
-    order(&api, &who, &id, Order::RetryNow).await
+    order(&api, &who, &id, OperatorCommand::RetryNow).await
 }
 
 async fn unblock(
@@ -288,7 +288,7 @@ async fn unblock(
     who: Authenticated,
     IssueParam(id): IssueParam,
 ) -> RouteResult {
-    order(&api, &who, &id, Order::Unblock).await
+    order(&api, &who, &id, OperatorCommand::Unblock).await
 }
 
 /// An answer to the question of an agent.
@@ -312,6 +312,6 @@ async fn answer(
         let rule = format!("has 1 to {MAX_ANSWER_CHARS} characters");
         return Err(ErrorResponse::field("answer", &rule));
     }
-    api.tell(Order::Answer(id.clone(), answer)).await?;
+    api.tell(OperatorCommand::Answer(id.clone(), answer)).await?;
     shown(&api, &id)
 }

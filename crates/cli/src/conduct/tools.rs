@@ -6,8 +6,8 @@
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
-use carrel_agent::{ToolAnswer, ToolCall, Tools};
-use carrel_conductor::drive::{Bench, ToolsMaker};
+use carrel_agent::{ToolCall, ToolResult, Tools};
+use carrel_conductor::drive::{ToolsFactory, ToolsRequest};
 use carrel_config::{AgentToolset, ConductorConfig, Workflow};
 use carrel_domain::{Network, WorkspaceAccess, message_of};
 use carrel_mcp::{content_for, plain_tool};
@@ -25,17 +25,17 @@ use tracing::warn;
 use crate::toolbox::{self, UNNAMED};
 
 /// Makes tools for agents. Their events go to the data directory, once there are any.
-pub(super) fn maker(data: &Path) -> Arc<ToolsMaker> {
+pub(super) fn factory(data: &Path) -> Arc<ToolsFactory> {
     let (data, events) = (data.to_owned(), Arc::new(OnceLock::<AuditLog>::new()));
-    Arc::new(move |bench: Bench| {
-        let config = bench.workflow.config.conductor.as_ref();
+    Arc::new(move |request: ToolsRequest| {
+        let config = request.workflow.config.conductor.as_ref();
         let toolset = config.and_then(|config| toolset(config.agent.toolset));
         let (Some(toolset), Some(config)) = (toolset, config.cloned()) else {
             return async { Ok(None) }.boxed();
         };
         let events = events.get_or_init(|| toolbox::events_in(&data)).clone();
         let made = async move {
-            let tools = OwnTools::make(bench, &config, toolset, events).await?;
+            let tools = OwnTools::make(request, &config, toolset, events).await?;
             Ok(Some(Arc::new(tools) as Arc<dyn Tools>))
         };
         made.boxed()
@@ -63,12 +63,12 @@ struct OwnTools {
 
 impl OwnTools {
     async fn make(
-        bench: Bench,
+        request: ToolsRequest,
         config: &ConductorConfig,
         toolset: Toolset,
         events: AuditLog,
     ) -> Result<Self, String> {
-        let Bench { workflow, runner, workspace } = bench;
+        let ToolsRequest { workflow, runner, workspace } = request;
         let desk = WorkspaceHandle::open(&workspace).await.map_err(|error| message_of(&error))?;
         // What the agent changes later is not to be trusted, whichever way it is changed.
         runner.record_trust(&desk).await.map_err(|error| message_of(&error))?;
@@ -132,10 +132,10 @@ impl Tools for OwnTools {
         self.registry.definitions().map(plain_tool).collect()
     }
 
-    async fn call(&self, call: ToolCall) -> ToolAnswer {
+    async fn call(&self, call: ToolCall) -> ToolResult {
         let ToolCall { name, arguments, cancel, client, progress } = call;
         let Value::Object(arguments) = arguments else {
-            return ToolAnswer::failed(format!("the arguments of {name} have to be an object"));
+            return ToolResult::failed(format!("the arguments of {name} have to be an object"));
         };
         let (command_settings, under) = (self.command_settings.clone(), self.under);
         let progress = progress.map(|news| Arc::new(Listener(news)) as Arc<dyn Progress>);
@@ -144,7 +144,7 @@ impl Tools for OwnTools {
         let answer = self.registry.call(&self.session, &name, arguments, options).await;
         let is_error = answer.is_error;
         let (content, facts) = content_for(client.as_deref(), answer);
-        ToolAnswer { content, facts, is_error }
+        ToolResult { content, facts, is_error }
     }
 
     async fn close(&self) {

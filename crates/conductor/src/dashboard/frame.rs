@@ -2,36 +2,36 @@
 
 use std::fmt::Write as _;
 
-use super::words::{clean, columns_of};
+use super::terminal_text::{char_width, strip_control};
 
 /// What a terminal shows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Frame {
     /// From top to bottom.
-    pub lines: Vec<Line>,
+    pub lines: Vec<StyledLine>,
 }
 
 /// One line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Line {
+pub struct StyledLine {
     /// From left to right.
-    pub spans: Vec<Span>,
+    pub spans: Vec<StyledSpan>,
 }
 
 /// Text with one look.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Span {
+pub struct StyledSpan {
     /// What it says. Holds no control character.
     pub text: String,
     /// How it looks.
-    pub look: Look,
+    pub style: Style,
     /// Where it leads. Always an address that a browser opens as a page.
     pub link: Option<String>,
 }
 
 /// How text looks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Look {
+pub enum Style {
     /// Like other text.
     #[default]
     Plain,
@@ -47,7 +47,7 @@ pub enum Look {
     Bad,
 }
 
-impl Look {
+impl Style {
     fn code(self) -> &'static str {
         match self {
             Self::Plain => "",
@@ -67,29 +67,29 @@ impl Frame {
     }
 }
 
-impl Line {
+impl StyledLine {
     /// Begins a line with text of one look.
-    pub fn of(text: &str, look: Look) -> Self {
-        Self::default().with(text, look)
+    pub fn of(text: &str, style: Style) -> Self {
+        Self::default().with(text, style)
     }
 
     /// Adds text.
     #[must_use]
-    pub fn with(mut self, text: &str, look: Look) -> Self {
-        self.spans.push(Span { text: clean(text), look, link: None });
+    pub fn with(mut self, text: &str, style: Style) -> Self {
+        self.spans.push(StyledSpan { text: strip_control(text), style, link: None });
         self
     }
 
     /// Adds text that takes exactly so many columns, and a space.
     #[must_use]
-    pub fn column(self, text: &str, columns: usize, look: Look) -> Self {
-        let text = pad(&cut(&clean(text), columns), columns);
-        self.with(&(text + " "), look)
+    pub fn column(self, text: &str, columns: usize, style: Style) -> Self {
+        let text = pad(&cut(&strip_control(text), columns), columns);
+        self.with(&(text + " "), style)
     }
 
     /// Makes the last text lead somewhere.
     #[must_use]
-    pub fn leading_to(mut self, link: Option<&str>) -> Self {
+    pub fn with_link(mut self, link: Option<&str>) -> Self {
         if let Some(span) = self.spans.last_mut() {
             span.link = link.map(str::to_owned);
         }
@@ -116,11 +116,11 @@ impl Line {
     }
 
     /// Returns the text as a terminal takes it.
-    pub fn ansi(&self, colours: bool) -> String {
+    pub fn ansi(&self, colors: bool) -> String {
         let mut text = String::new();
         for span in &self.spans {
-            let code = if colours { span.look.code() } else { "" };
-            let link = span.link.as_deref().filter(|_| colours);
+            let code = if colors { span.style.code() } else { "" };
+            let link = span.link.as_deref().filter(|_| colors);
             let words = span.text.trim_end_matches(' ');
             let rest = &span.text[words.len()..];
             if let Some(link) = link {
@@ -142,7 +142,7 @@ impl Line {
 
 /// Returns how many columns a text takes.
 pub(super) fn width(text: &str) -> usize {
-    text.chars().map(columns_of).sum()
+    text.chars().map(char_width).sum()
 }
 
 /// Cuts a text to so many columns.
@@ -152,7 +152,7 @@ pub(super) fn cut(text: &str, columns: usize) -> String {
     }
     let mut left = columns.saturating_sub(1);
     let fits = |c: &char| {
-        let wide = columns_of(*c);
+        let wide = char_width(*c);
         let fits = wide <= left;
         left -= wide.min(left);
         fits

@@ -15,13 +15,13 @@ const CLOSE: &str = "\x1b[?25h\x1b[?1049l";
 pub struct Painter {
     shown: Vec<String>,
     size: (usize, usize),
-    colours: bool,
+    colors: bool,
 }
 
 impl Painter {
     /// Begins with a terminal that shows something else.
-    pub fn new(colours: bool) -> Self {
-        Self { shown: Vec::new(), size: (0, 0), colours }
+    pub fn new(colors: bool) -> Self {
+        Self { shown: Vec::new(), size: (0, 0), colors }
     }
 
     /// Returns what makes a terminal ready.
@@ -42,7 +42,7 @@ impl Painter {
             self.shown.clear();
             self.size = size;
         }
-        let lines: Vec<String> = frame.lines.iter().map(|line| line.ansi(self.colours)).collect();
+        let lines: Vec<String> = frame.lines.iter().map(|line| line.ansi(self.colors)).collect();
         let count = lines.len().max(self.shown.len());
         for row in 0..count {
             let (line, shown) = (lines.get(row), self.shown.get(row));
@@ -58,11 +58,11 @@ impl Painter {
 
 #[cfg(test)]
 mod tests {
-    use super::super::frame::{Line, Look};
+    use super::super::frame::{Style, StyledLine};
     use super::*;
 
     fn frame(lines: &[&str]) -> Frame {
-        Frame { lines: lines.iter().map(|line| Line::of(line, Look::Plain)).collect() }
+        Frame { lines: lines.iter().map(|line| StyledLine::of(line, Style::Plain)).collect() }
     }
 
     #[test]

@@ -1,18 +1,18 @@
 //! What agents may spend.
 
-use crate::entry::{Entry, Reason, Run, Stage, Then, Why};
+use crate::claimed_issue::{BlockReason, ClaimedIssue, FollowUp, RetryReason, Run, Stage};
 use crate::spend::Spend;
 use carrel_tracker::IssueId;
 
-use super::Step;
+use super::Transition;
 
-impl Step {
+impl Transition {
     /// Counts what was spent on an issue, and what of it today.
     pub(super) fn spend_on(&mut self, id: &IssueId, more: Spend, today: Spend) {
         let ledger = &mut self.state.ledger;
         ledger.spent = ledger.spent + more;
         ledger.today.add(today, self.now);
-        if let Some(entry) = self.state.entries.get_mut(id) {
+        if let Some(entry) = self.state.issues.get_mut(id) {
             entry.spent = entry.spent + more;
             self.changed.insert(id.clone());
         }
@@ -20,10 +20,10 @@ impl Step {
 
     /// Keeps an issue whose budget is used up from being begun, and sees to what becomes of it.
     pub(super) fn may_not_start(&mut self, id: &IssueId) -> bool {
-        let Some(entry) = self.state.entries.get(id) else { return true };
+        let Some(entry) = self.state.issues.get(id) else { return true };
         let budgets = &self.state.rules.budgets;
         if let Some(reached) = entry.spent_of_budget().reached(&budgets.issue) {
-            self.block(id, Reason::Budget(format!("for the issue, {reached}")), None);
+            self.block(id, BlockReason::Budget(format!("for the issue, {reached}")), None);
             return true;
         }
         let used_up = self.state.spent_today(self.now).reached(&budgets.day).is_some();
@@ -35,21 +35,22 @@ impl Step {
 
     /// Ends a run whose turn is over if it may not have another.
     pub(super) fn may_not_go_on(&mut self, id: &IssueId) -> bool {
-        let Some(Entry { stage: Stage::Running(run), .. }) = self.state.entries.get(id) else {
+        let Some(ClaimedIssue { stage: Stage::Running(run), .. }) = self.state.issues.get(id)
+        else {
             return true;
         };
         let begun = |spent: Spend| Spend { attempts: 0, ..spent };
         let budgets = &self.state.rules.budgets;
-        let entry = &self.state.entries[id];
+        let entry = &self.state.issues[id];
         let time = Spend { time: run.started_at.age(self.now), ..Spend::default() };
         let of_issue = begun(entry.spent_of_budget()) + time;
         if let Some(reached) = of_issue.reached(&budgets.issue) {
             let reason = format!("for the issue, {reached}");
-            self.stop(id, Then::Block(Reason::Budget(reason.clone())), &reason);
+            self.stop(id, FollowUp::Block(BlockReason::Budget(reason.clone())), &reason);
             return true;
         }
         if let Some(reached) = begun(self.state.spent_today(self.now)).reached(&budgets.day) {
-            self.stop(id, Then::Tomorrow, &format!("for the day, {reached}"));
+            self.stop(id, FollowUp::Tomorrow, &format!("for the day, {reached}"));
             return true;
         }
         let over = (begun(run.spent) + time).reached(&budgets.run).is_some();
@@ -63,7 +64,7 @@ impl Step {
     pub(super) fn watch_agents(&mut self) {
         let today = self.state.spent_today(self.now).tokens_and_time();
         for id in self.ids(|entry| matches!(entry.stage, Stage::Running(_))) {
-            let entry = &self.state.entries[&id];
+            let entry = &self.state.issues[&id];
             let Stage::Running(run) = &entry.stage else { continue };
             if let Some((then, why)) = self.excess(run, entry.spent_of_budget(), today) {
                 self.stop(&id, then, &why);
@@ -71,19 +72,19 @@ impl Step {
         }
     }
 
-    fn excess(&self, run: &Run, issue: Spend, today: Spend) -> Option<(Then, String)> {
+    fn excess(&self, run: &Run, issue: Spend, today: Spend) -> Option<(FollowUp, String)> {
         let rules = &self.state.rules;
         let budgets = &rules.budgets;
-        let silent = run.heard_at.age(self.now);
+        let silent = run.last_event_at.age(self.now);
         // Between two turns it is the tracker that everybody waits for.
         let in_turn = run.between_turns.is_none();
-        if in_turn && rules.stall.is_some_and(|most| silent > most) {
+        if in_turn && rules.stall_timeout.is_some_and(|most| silent > most) {
             let error = format!("stalled for {} ms without agent activity", silent.as_millis());
-            return Some((Then::Fail(Why::Stall, error.clone()), error));
+            return Some((FollowUp::Fail(RetryReason::Stall, error.clone()), error));
         }
         let blocked = |span: &str, reached: String| {
             let reason = format!("for the {span}, {reached}");
-            (Then::Block(Reason::Budget(reason.clone())), reason)
+            (FollowUp::Block(BlockReason::Budget(reason.clone())), reason)
         };
         let since = |begin: carrel_domain::Timestamp| Spend {
             time: begin.age(self.now),
@@ -100,13 +101,13 @@ impl Step {
             return Some(blocked("issue", reached));
         }
         if let Some(reached) = today.reached(&budgets.day) {
-            return Some((Then::Tomorrow, format!("for the day, {reached}")));
+            return Some((FollowUp::Tomorrow, format!("for the day, {reached}")));
         }
         if !run.is_in_turn() {
             return None;
         }
         let reached = (run.spent.tokens() + time).reached(&budgets.run)?;
         let error = format!("for the run, {reached}");
-        Some((Then::Fail(Why::RunBudget, error.clone()), error))
+        Some((FollowUp::Fail(RetryReason::RunBudget, error.clone()), error))
     }
 }

@@ -1,23 +1,23 @@
 //! Removing the workspaces of finished issues.
 
 use crate::backoff;
-use crate::entry::{Entry, Stage};
-use crate::event::Effect;
+use crate::claimed_issue::{ClaimedIssue, Stage};
+use crate::effect::Effect;
 use crate::notice::Notice;
-use crate::rules::Standing;
-use crate::state::Poll;
-use crate::text::{MAX_ERROR, bounded};
+use crate::rules::Disposition;
+use crate::state::PollState;
+use crate::truncate::{MAX_ERROR, truncated};
 use carrel_tracker::IssueId;
 
-use super::Step;
+use super::Transition;
 
-impl Step {
+impl Transition {
     /// Removes the workspace of a finished issue, unless it has been taken up again since. Nobody may
     /// be at work in it.
     pub(super) fn clean(&mut self, id: &IssueId) {
-        let Some(entry) = self.state.entries.get(id) else { return };
+        let Some(entry) = self.state.issues.get(id) else { return };
         debug_assert!(entry.stage.run().is_none(), "an agent works in {id}");
-        if self.state.rules.standing(&entry.issue) != Standing::Terminal {
+        if self.state.rules.classify(&entry.issue) != Disposition::Terminal {
             return self.release(id);
         }
         let (issue, workspace) = (Box::new(entry.issue.clone()), entry.workspace.clone());
@@ -30,12 +30,13 @@ impl Step {
     }
 
     pub(super) fn cleaned(&mut self, id: &IssueId, result: Result<(), String>) {
-        let Some(Entry { stage: Stage::Cleaning { failures, due: None }, .. }) = self.entry(id)
+        let Some(ClaimedIssue { stage: Stage::Cleaning { failures, due: None }, .. }) =
+            self.entry(id)
         else {
             return;
         };
         let failures = failures.saturating_add(1);
-        let issue = self.subject(id);
+        let issue = self.issue_ref(id);
         match result {
             Ok(()) => {
                 self.forget(id);
@@ -43,9 +44,9 @@ impl Step {
             }
             Err(error) => {
                 let due =
-                    self.now.after(backoff::before(failures, id, self.state.rules.longest_wait));
+                    self.now.after(backoff::before(failures, id, self.state.rules.max_backoff));
                 self.put(id, Stage::Cleaning { failures, due: Some(due) });
-                self.say(Notice::CleanupFailed { issue, error: bounded(error, MAX_ERROR) });
+                self.say(Notice::CleanupFailed { issue, error: truncated(error, MAX_ERROR) });
             }
         }
         self.end_sweep();
@@ -57,7 +58,7 @@ impl Step {
             return;
         }
         let now = self.now;
-        let is_due = |entry: &Entry| matches!(entry.stage, Stage::Cleaning { due: Some(due), .. } if due <= now);
+        let is_due = |entry: &ClaimedIssue| matches!(entry.stage, Stage::Cleaning { due: Some(due), .. } if due <= now);
         for id in self.ids(is_due) {
             self.clean(&id);
         }
@@ -65,7 +66,8 @@ impl Step {
 
     /// Goes on with removals that were under way when Carrel was stopped.
     pub(super) fn clean_what_was_left(&mut self) {
-        let left = |entry: &Entry| matches!(entry.stage, Stage::Cleaning { due: Some(_), .. });
+        let left =
+            |entry: &ClaimedIssue| matches!(entry.stage, Stage::Cleaning { due: Some(_), .. });
         for id in self.ids(left) {
             self.clean(&id);
         }
@@ -73,9 +75,12 @@ impl Step {
 
     /// Begins with the tracker when nothing is left to be cleaned up.
     pub(super) fn end_sweep(&mut self) {
-        let cleaning = |entry: &Entry| matches!(entry.stage, Stage::Cleaning { due: None, .. });
-        if self.state.poll == (Poll::Sweeping { asked: None }) && self.ids(cleaning).is_empty() {
-            self.state.poll = Poll::Waiting { due: self.now };
+        let cleaning =
+            |entry: &ClaimedIssue| matches!(entry.stage, Stage::Cleaning { due: None, .. });
+        if self.state.poll == (PollState::StartupCleanup { query: None })
+            && self.ids(cleaning).is_empty()
+        {
+            self.state.poll = PollState::Waiting { due: self.now };
             self.poll_after_hold();
         }
     }

@@ -3,26 +3,26 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use crate::entry::{Entry, Retry, Run, Stage, Why};
-use crate::event::Effect;
+use crate::claimed_issue::{ClaimedIssue, Retry, RetryReason, Run, Stage};
+use crate::effect::Effect;
 use crate::notice::Notice;
 use crate::spend::Spend;
-use crate::state::{Poll, Question};
-use crate::text::{MAX_ERROR, bounded};
-use carrel_tracker::{Fault, Issue, IssueId};
+use crate::state::{PollState, QueryId};
+use crate::truncate::{MAX_ERROR, truncated};
+use carrel_tracker::{Issue, IssueId, TrackerError};
 
-use super::Step;
+use super::Transition;
 
 /// Resting issues that are asked about at once.
 const RESTING_AT_ONCE: usize = 50;
 
-impl Step {
+impl Transition {
     /// Sees to what was remembered, once and before anything else: whatever ran then runs no more.
     pub(super) fn begin(&mut self) {
-        if self.state.poll != Poll::Fresh {
+        if self.state.poll != PollState::NotStarted {
             return;
         }
-        self.state.poll = Poll::Sweeping { asked: None };
+        self.state.poll = PollState::StartupCleanup { query: None };
         for id in self.ids(|_| true) {
             self.take_over(&id);
         }
@@ -30,28 +30,28 @@ impl Step {
         if all.is_empty() {
             return self.end_sweep();
         }
-        let question = self.state.ask();
-        self.state.poll = Poll::Sweeping { asked: Some(question) };
-        self.effects.push(Effect::Read(question, all));
+        let query = self.state.new_query();
+        self.state.poll = PollState::StartupCleanup { query: Some(query) };
+        self.effects.push(Effect::Read(query, all));
     }
 
     fn take_over(&mut self, id: &IssueId) {
-        let Some(entry) = self.state.entries.get(id) else { return };
+        let Some(entry) = self.state.issues.get(id) else { return };
         match entry.stage.clone() {
             // It had not begun, so it is not ours.
             Stage::Checking { retry: None, .. } => self.release(id),
             Stage::Checking { retry: Some(retry), .. } => self.put(id, Stage::Retrying(retry)),
             Stage::Running(run) => {
                 self.count_time_of(id, &run);
-                let why = Why::Interrupted;
-                let retry = Retry { due: self.now, why, error: None, no_slot: false };
+                let reason = RetryReason::Interrupted;
+                let retry = Retry { due: self.now, reason, error: None, no_slot: false };
                 self.put(id, Stage::Retrying(retry));
             }
             // Nothing of the run is left, so what was to follow follows.
             Stage::Stopping { run, then } => {
                 self.count_time_of(id, &run);
                 self.put(id, Stage::Resting);
-                if then == crate::entry::Then::Clean {
+                if then == crate::claimed_issue::FollowUp::Clean {
                     self.put(id, Stage::Cleaning { failures: 0, due: Some(self.now) });
                 } else {
                     self.follow(id, then, run.session);
@@ -70,38 +70,38 @@ impl Step {
 
     /// Counts the time of a run whose end nobody saw, up to its last known sign of life.
     fn count_time_of(&mut self, id: &IssueId, run: &Run) {
-        let time = run.started_at.age(run.heard_at);
+        let time = run.started_at.age(run.last_event_at);
         let spent = Spend { time, ..Spend::default() };
         let begin = self.state.ledger.today.begin();
-        let today = run.started_at.max(begin).age(run.heard_at);
+        let today = run.started_at.max(begin).age(run.last_event_at);
         self.spend_on(id, spent, Spend { time: today, ..spent });
     }
 
     /// Asks the tracker for issues if it is time.
     pub(super) fn look_at_tracker(&mut self) {
-        if matches!(self.state.poll, Poll::Waiting { due } if due <= self.now) {
-            let question = self.state.ask();
-            self.state.poll = Poll::Asked { question, again: false };
-            self.effects.push(Effect::Poll(question));
+        if matches!(self.state.poll, PollState::Waiting { due } if due <= self.now) {
+            let query = self.state.new_query();
+            self.state.poll = PollState::InFlight { query, repeat: false };
+            self.effects.push(Effect::Poll(query));
         }
     }
 
-    pub(super) fn polled(&mut self, question: Question, result: Result<Vec<Issue>, Fault>) {
-        let Poll::Asked { question: asked, again } = self.state.poll else { return };
-        if asked != question {
+    pub(super) fn polled(&mut self, query: QueryId, result: Result<Vec<Issue>, TrackerError>) {
+        let PollState::InFlight { query: expected, repeat } = self.state.poll else { return };
+        if query != expected {
             return;
         }
-        let wait = if again { Duration::ZERO } else { self.state.rules.interval };
-        self.state.poll = Poll::Waiting { due: self.now.after(wait) };
-        if let Some(once) = &mut self.state.once {
-            once.looked_at = Some(self.now);
-            self.state.poll = Poll::Over;
+        let wait = if repeat { Duration::ZERO } else { self.state.rules.poll_interval };
+        self.state.poll = PollState::Waiting { due: self.now.after(wait) };
+        if let Some(once) = &mut self.state.single_pass {
+            once.polled_at = Some(self.now);
+            self.state.poll = PollState::Finished;
         }
         match result {
-            Ok(found) => self.found(question, found),
+            Ok(found) => self.found(query, found),
             Err(fault) => {
                 self.hold_tracker(&fault);
-                let error = bounded(fault.message, MAX_ERROR);
+                let error = truncated(fault.message, MAX_ERROR);
                 self.say(Notice::TrackerFailed { doing: "poll", error });
                 // The agents that run may still be in step by another kind of question.
                 self.want_unseen(&BTreeSet::new());
@@ -109,9 +109,9 @@ impl Step {
         }
     }
 
-    fn found(&mut self, question: Question, found: Vec<Issue>) {
+    fn found(&mut self, query: QueryId, found: Vec<Issue>) {
         for issue in &found {
-            self.refresh(question, &issue.id, Some(issue.clone()));
+            self.refresh(query, &issue.id, Some(issue.clone()));
         }
         let seen = found.iter().map(|issue| issue.id.clone()).collect();
         self.want_unseen(&seen);
@@ -120,7 +120,7 @@ impl Step {
 
     /// Reads those of ours that the tracker did not list, since they may have moved on.
     fn want_unseen(&mut self, seen: &BTreeSet<IssueId>) {
-        if self.state.ledger.hold.tracker.is_some() {
+        if self.state.ledger.rate_limited.tracker.is_some() {
             return;
         }
         let unseen = |step: &Self, wanted: fn(&Stage) -> bool| {
@@ -138,10 +138,10 @@ impl Step {
             | Stage::Cleaning { due: Some(_), .. } => true,
         });
         let resting = unseen(self, |stage| *stage == Stage::Resting);
-        let after = self.state.rested.take();
+        let after = self.state.last_resting_read.take();
         let next = resting.iter().position(|id| Some(id) > after.as_ref()).unwrap_or_default();
         let turn: Vec<_> = resting.into_iter().skip(next).take(RESTING_AT_ONCE).collect();
-        self.state.rested = turn.last().cloned();
+        self.state.last_resting_read = turn.last().cloned();
         for id in ours.into_iter().chain(turn) {
             self.want(id);
         }
@@ -151,8 +151,8 @@ impl Step {
     fn queue(&mut self, found: Vec<Issue>) {
         let before = std::mem::take(&mut self.state.waiting);
         for issue in found {
-            let known = self.state.entries.get(&issue.id);
-            let free = known.is_none_or(|entry: &Entry| entry.stage == Stage::Resting);
+            let known = self.state.issues.get(&issue.id);
+            let free = known.is_none_or(|entry: &ClaimedIssue| entry.stage == Stage::Resting);
             if free && self.state.rules.is_eligible(&issue) {
                 let since = before.get(&issue.id).map_or(self.now, |(since, _)| *since);
                 self.state.waiting.insert(issue.id.clone(), (since, issue));

@@ -5,15 +5,15 @@ use std::collections::BTreeMap;
 
 use carrel_domain::Timestamp;
 
-use crate::entry::{Entry, Retry, Stage};
-use crate::rules::{Rules, order, urgency};
+use crate::claimed_issue::{ClaimedIssue, Retry, Stage};
+use crate::rules::{Rules, dispatch_order, priority_rank};
 use crate::state::{Mode, State};
 use carrel_tracker::{Issue, IssueId};
 
-use super::Step;
+use super::Transition;
 
 /// An issue that wants a place.
-struct Applicant<'a> {
+struct Candidate<'a> {
     /// Since when it could be worked on.
     since: Timestamp,
     issue: &'a Issue,
@@ -22,20 +22,20 @@ struct Applicant<'a> {
 }
 
 /// Places that are taken.
-struct Places {
+struct SlotUsage {
     all: usize,
     by_state: BTreeMap<String, usize>,
 }
 
-impl Step {
+impl Transition {
     /// Gives free places to those that wait. Waiting is no failure.
     pub(super) fn fill_places(&mut self) {
-        let begins = self.state.ledger.mode == Mode::Working && self.state.broken.is_none();
+        let begins = self.state.ledger.mode == Mode::Working && self.state.workflow_error.is_none();
         if !begins || self.state.is_sweeping() || self.is_held() {
             return;
         }
-        let mut places = Places::taken(&self.state);
-        if places.all >= self.state.rules.agents {
+        let mut places = SlotUsage::taken(&self.state);
+        if places.all >= self.state.rules.max_agents {
             return self.all_have_to_wait();
         }
         let mut chosen = Vec::new();
@@ -56,19 +56,19 @@ impl Step {
     /// Returns who wants a place, in order. New issues stand in theirs; those that are taken up again, by
     /// urgency and then by how long they have waited. Of the two that are first the same decides, so that
     /// issues that are continued for ever leave room for others.
-    fn applicants(&self) -> Vec<Applicant<'_>> {
-        let due = self.state.entries.values().filter_map(|entry| match &entry.stage {
+    fn applicants(&self) -> Vec<Candidate<'_>> {
+        let due = self.state.issues.values().filter_map(|entry| match &entry.stage {
             Stage::Retrying(retry) if retry.due <= self.now && self.state.takes_up(entry) => {
-                Some(Applicant { since: retry.due, issue: &entry.issue, again: true })
+                Some(Candidate { since: retry.due, issue: &entry.issue, again: true })
             }
             _ => None,
         });
         let mut due: Vec<_> = due.collect();
-        due.sort_by(Applicant::compare);
+        due.sort_by(Candidate::compare);
         let new = self.state.waiting.values();
-        let new = new.map(|(since, issue)| Applicant { since: *since, issue, again: false });
+        let new = new.map(|(since, issue)| Candidate { since: *since, issue, again: false });
         let mut new: Vec<_> = new.collect();
-        new.sort_by(|one, other| order(one.issue, other.issue));
+        new.sort_by(|one, other| dispatch_order(one.issue, other.issue));
         let (mut due, mut new) = (due.into_iter().peekable(), new.into_iter().peekable());
         let merged = std::iter::from_fn(|| match (due.peek(), new.peek()) {
             (Some(again), Some(first)) if first.compare(again).is_gt() => due.next(),
@@ -80,20 +80,20 @@ impl Step {
 
     /// Takes a place for an issue, which is read once more before its agent starts.
     fn take(&mut self, id: &IssueId, again: bool) {
-        let asked = self.want(id.clone());
+        let query = self.want(id.clone());
         if let Some((_, issue)) = self.state.waiting.remove(id)
             && !again
         {
-            match self.state.entries.get_mut(id) {
+            match self.state.issues.get_mut(id) {
                 Some(entry) => entry.issue = issue,
-                None => drop(self.state.entries.insert(id.clone(), Entry::new(issue))),
+                None => drop(self.state.issues.insert(id.clone(), ClaimedIssue::new(issue))),
             }
         }
-        let retry = match self.state.entries.get(id).map(|entry| &entry.stage) {
+        let retry = match self.state.issues.get(id).map(|entry| &entry.stage) {
             Some(Stage::Retrying(retry)) => Some(Retry { no_slot: false, ..retry.clone() }),
             _ => None,
         };
-        self.put(id, Stage::Checking { retry, asked });
+        self.put(id, Stage::Checking { retry, query });
     }
 
     /// Nobody can be begun, so that who would be first does not matter.
@@ -110,7 +110,8 @@ impl Step {
     }
 
     fn has_to_wait(&mut self, id: &IssueId) {
-        let Some(Entry { stage: Stage::Retrying(retry), .. }) = self.state.entries.get(id) else {
+        let Some(ClaimedIssue { stage: Stage::Retrying(retry), .. }) = self.state.issues.get(id)
+        else {
             return;
         };
         if !retry.no_slot {
@@ -120,18 +121,18 @@ impl Step {
     }
 }
 
-impl Applicant<'_> {
+impl Candidate<'_> {
     fn compare(&self, other: &Self) -> Ordering {
-        let key = |applicant: &Self| (urgency(applicant.issue), applicant.since);
-        key(self).cmp(&key(other)).then_with(|| order(self.issue, other.issue))
+        let key = |applicant: &Self| (priority_rank(applicant.issue), applicant.since);
+        key(self).cmp(&key(other)).then_with(|| dispatch_order(self.issue, other.issue))
     }
 }
 
-impl Places {
+impl SlotUsage {
     fn taken(state: &State) -> Self {
         let mut by_state = BTreeMap::new();
         let mut all = 0;
-        for entry in state.entries.values().filter(|entry| entry.stage.has_place()) {
+        for entry in state.issues.values().filter(|entry| entry.stage.holds_slot()) {
             all += 1;
             *by_state.entry(entry.issue.normal_state()).or_default() += 1;
         }
@@ -140,11 +141,11 @@ impl Places {
 
     /// Takes one for an issue, if there is one.
     fn take(&mut self, rules: &Rules, issue: &Issue) -> bool {
-        if self.all >= rules.agents {
+        if self.all >= rules.max_agents {
             return false;
         }
         let state = issue.normal_state();
-        let most = rules.agents_in(&state);
+        let most = rules.max_agents_in(&state);
         let there = self.by_state.entry(state).or_default();
         let free = *there < most;
         if free {

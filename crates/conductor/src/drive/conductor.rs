@@ -14,17 +14,17 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use super::act::Active;
-use super::error::StartError;
-use super::handle::{self, Desk, Handle};
-use super::home::{self, Home};
-use super::once::Report;
-use super::reload::Follower;
+use super::conductor_directory::{self, ConductorDirectory};
+use super::effects::ActiveRun;
+use super::event_loop::Message;
+use super::handle::{self, Handle, HandleBackend};
+use super::report::Report;
 use super::setup::{Setup, conductor, scope_of};
-use super::transcript::Scribe;
-use super::work::Message;
-use super::{Lasting, Options, memory, takeover};
-use crate::entry::{Retry, RunId, Stage, Why};
+use super::start_error::StartError;
+use super::transcript::TranscriptWriter;
+use super::workflow_watcher::WorkflowWatcher;
+use super::{Options, PollMode, journal, takeover};
+use crate::claimed_issue::{Retry, RetryReason, RunId, Stage};
 use crate::rules::Rules;
 use crate::state::{Mode, State};
 
@@ -42,9 +42,9 @@ pub struct Conductor {
     pub(super) runner: Arc<Runner>,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) inbox: mpsc::Sender<Message>,
-    pub(super) scribe: Scribe,
+    pub(super) transcripts: TranscriptWriter,
     /// Runs that are not over.
-    pub(super) active: HashMap<RunId, Active>,
+    pub(super) active: HashMap<RunId, ActiveRun>,
     /// Issues in whose workspaces something of an earlier conductor may be left.
     pub(super) unsettled: BTreeSet<IssueId>,
     /// Questions to the tracker. They are given up in the end.
@@ -54,16 +54,16 @@ pub struct Conductor {
     pub(super) queue: mpsc::Receiver<Message>,
     pub(super) journal: Arc<dyn Journal>,
     pub(super) tenure: Tenure,
-    pub(super) follower: Option<Follower>,
+    pub(super) workflow_watcher: Option<WorkflowWatcher>,
     pub(super) handle: Handle,
-    pub(super) desk: Desk,
+    pub(super) handle_backend: HandleBackend,
     pub(super) report: Report,
     /// When the state was last shown.
     pub(super) published: Option<Instant>,
     /// Everything is coming to its end.
     pub(super) ending: bool,
     pub(super) stop: CancellationToken,
-    _home: Home,
+    _directory: ConductorDirectory,
 }
 
 impl Conductor {
@@ -72,47 +72,52 @@ impl Conductor {
     pub async fn open(options: Options) -> Result<Self, StartError> {
         let Options { workflow, environment, journal, clock, runner, commands, .. } = options;
         let scope = scope_of(&conductor(&workflow)?.tracker);
-        let home = Home::take(&options.data, &scope)?;
-        let holder = home::holder(&options.data);
+        let directory = ConductorDirectory::take(&options.data, &scope)?;
+        let holder = conductor_directory::describe_holder(&options.data);
         let tenure = match journal.acquire(&scope, &holder, clock.now()).await? {
             TenureOutcome::Acquired(tenure) => tenure,
             TenureOutcome::Held { by } => return Err(StartError::Held { scope, by }),
         };
         let reloader = Reloader::new(workflow);
-        let makers = options.makers;
+        let factories = options.factories;
         let (current, data) = (reloader.current(), options.data);
         let name = options.tracker_name;
         let setup =
-            Setup::of(current, &environment(), &makers, &commands, &data, name).map(Arc::new)?;
+            Setup::of(current, &environment(), &factories, &commands, &data, name).map(Arc::new)?;
         let mut unsettled = takeover::settle_all(&*journal, &tenure, &setup, &*clock).await?;
         let now = clock.now();
         let long_ago = now.as_millis() - i64::try_from(KEEP_RUNS.as_millis()).unwrap_or(i64::MAX);
         journal.delete_runs(&tenure, Timestamp::from_millis(long_ago)).await?;
-        let remembered = memory::recall(&*journal, &scope).await?;
-        info!(scope, issues = remembered.entries.len(), "Conductor starts");
+        let remembered = journal::recall(&*journal, &scope).await?;
+        info!(scope, issues = remembered.issues.len(), "Conductor starts");
         if remembered.ledger.mode != Mode::Working {
             let mode = serde_json::json!(remembered.ledger.mode);
             warn!(%mode, "Nothing is begun, as somebody said before; `carrel conductor resume` changes that");
         }
         // A run that was over may have left a process that could not be ended.
-        unsettled.extend(remembered.entries.keys().cloned());
+        unsettled.extend(remembered.issues.keys().cloned());
         let rules = Rules::of(setup.config());
-        let mut state = State::begin(rules, remembered.entries, remembered.ledger)
+        let mut state = State::begin(rules, remembered.issues, remembered.ledger)
             .after_run(remembered.last_run);
-        if options.lasting == Lasting::Once {
-            let stages = state.entries.values_mut().map(|entry| &mut entry.stage);
+        if options.poll_mode == PollMode::Once {
+            let stages = state.issues.values_mut().map(|entry| &mut entry.stage);
             stages.for_each(|stage| take_up_now(stage, now));
             state = state.once();
         }
         let workflow = Arc::clone(&setup.workflow);
-        let (handle, desk) =
-            handle::pair(&state, workflow, Arc::clone(&journal), &scope, Arc::clone(home.files()));
+        let (handle, handle_backend) = handle::pair(
+            &state,
+            workflow,
+            Arc::clone(&journal),
+            &scope,
+            Arc::clone(directory.files()),
+        );
         let (inbox, queue) = mpsc::channel(WAITING_MESSAGES);
-        let scribe = Scribe::start(&home).map_err(StartError::Thread)?;
-        let follower = Follower {
+        let transcripts = TranscriptWriter::start(&directory).map_err(StartError::Thread)?;
+        let workflow_watcher = WorkflowWatcher {
             reloader,
             environment,
-            makers,
+            factories,
             commands,
             data,
             tracker_name: setup.tracker_name.clone(),
@@ -125,7 +130,7 @@ impl Conductor {
             runner,
             clock,
             inbox,
-            scribe,
+            transcripts,
             active: HashMap::new(),
             unsettled,
             questions: JoinSet::new(),
@@ -133,14 +138,14 @@ impl Conductor {
             queue,
             journal,
             tenure,
-            follower: Some(follower),
+            workflow_watcher: Some(workflow_watcher),
             handle,
-            desk,
+            handle_backend,
             report: Report::default(),
             published: None,
             ending: false,
             stop: options.stop,
-            _home: home,
+            _directory: directory,
         })
     }
 
@@ -152,8 +157,8 @@ impl Conductor {
 
 /// Makes a further attempt due, because somebody wants to see one, unless it waits for money.
 fn take_up_now(stage: &mut Stage, now: Timestamp) {
-    if let Stage::Retrying(Retry { due, why, .. }) = stage
-        && !matches!(why, Why::DayBudget | Why::RateLimited)
+    if let Stage::Retrying(Retry { due, reason, .. }) = stage
+        && !matches!(reason, RetryReason::DayBudget | RetryReason::RateLimited)
     {
         *due = now.min(*due);
     }

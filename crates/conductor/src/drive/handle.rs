@@ -13,10 +13,10 @@ use serde::Serialize;
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 
 use super::transcript;
-use super::webhook::{Keeper, Told};
-use crate::event::Order;
+use super::webhook_secret::{SecretReceipt, WebhookSecretStore};
+use crate::command_rejection::CommandRejection;
+use crate::event::OperatorCommand;
 use crate::notice::Notice;
-use crate::refusal::Refused;
 use crate::state::State;
 
 /// Notices that somebody who listens may be behind.
@@ -31,16 +31,16 @@ pub struct Handle {
     state: watch::Receiver<Arc<State>>,
     workflow: Arc<ArcSwap<Workflow>>,
     orders: mpsc::Sender<Request>,
-    said: broadcast::Sender<Arc<Announced>>,
+    said: broadcast::Sender<Arc<TimedNotice>>,
     journal: Arc<dyn Journal>,
     scope: Arc<str>,
     files: Arc<Root>,
-    keeper: Keeper,
+    webhook_secret: WebhookSecretStore,
 }
 
 /// Something that people were told.
 #[derive(Clone, Debug, Serialize)]
-pub struct Announced {
+pub struct TimedNotice {
     /// When.
     pub at: Timestamp,
     /// What.
@@ -50,25 +50,25 @@ pub struct Announced {
 
 /// An order is not carried out.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Gone {
+pub enum CommandError {
     /// It makes no sense as things stand.
     #[error(transparent)]
-    Refused(#[from] Refused),
+    Rejected(#[from] CommandRejection),
     /// The conductor has ended.
     #[error("the conductor has ended")]
-    Ended,
+    ConductorStopped,
 }
 
 /// An order with the way back.
-pub(super) type Request = (Order, oneshot::Sender<Result<(), Gone>>);
+pub(super) type Request = (OperatorCommand, oneshot::Sender<Result<(), CommandError>>);
 
 /// The conductor's side of the handles.
 #[derive(Debug)]
-pub(super) struct Desk {
+pub(super) struct HandleBackend {
     state: watch::Sender<Arc<State>>,
     pub(super) workflow: Arc<ArcSwap<Workflow>>,
     pub(super) orders: mpsc::Receiver<Request>,
-    said: broadcast::Sender<Arc<Announced>>,
+    said: broadcast::Sender<Arc<TimedNotice>>,
 }
 
 /// Makes both sides.
@@ -78,7 +78,7 @@ pub(super) fn pair(
     journal: Arc<dyn Journal>,
     scope: &str,
     files: Arc<Root>,
-) -> (Handle, Desk) {
+) -> (Handle, HandleBackend) {
     let (published, seen) = watch::channel(Arc::new(state.clone()));
     let (orders, queue) = mpsc::channel(WAITING);
     let (said, _) = broadcast::channel(BEHIND);
@@ -90,13 +90,13 @@ pub(super) fn pair(
         said: said.clone(),
         journal,
         scope: scope.into(),
-        keeper: Keeper::new(Arc::clone(&files)),
+        webhook_secret: WebhookSecretStore::new(Arc::clone(&files)),
         files,
     };
-    (handle, Desk { state: published, workflow, orders: queue, said })
+    (handle, HandleBackend { state: published, workflow, orders: queue, said })
 }
 
-impl Desk {
+impl HandleBackend {
     /// Shows how things stand.
     pub(super) fn publish(&self, state: &State) {
         self.state.send_replace(Arc::new(state.clone()));
@@ -105,7 +105,7 @@ impl Desk {
     /// Tells whoever listens.
     pub(super) fn say(&self, at: Timestamp, notice: Notice) {
         // Nobody need listen.
-        let _ = self.said.send(Arc::new(Announced { at, notice }));
+        let _ = self.said.send(Arc::new(TimedNotice { at, notice }));
     }
 }
 
@@ -126,10 +126,10 @@ impl Handle {
     }
 
     /// Gives an order, and returns when it is carried out or refused.
-    pub async fn tell(&self, order: Order) -> Result<(), Gone> {
+    pub async fn send(&self, order: OperatorCommand) -> Result<(), CommandError> {
         let (reply, answer) = oneshot::channel();
-        self.orders.send((order, reply)).await.map_err(|_| Gone::Ended)?;
-        answer.await.map_err(|_| Gone::Ended)?
+        self.orders.send((order, reply)).await.map_err(|_| CommandError::ConductorStopped)?;
+        answer.await.map_err(|_| CommandError::ConductorStopped)?
     }
 
     /// Tells whether the conductor has ended.
@@ -138,7 +138,7 @@ impl Handle {
     }
 
     /// Listens to what people are told from now on.
-    pub fn subscribe(&self) -> broadcast::Receiver<Arc<Announced>> {
+    pub fn subscribe(&self) -> broadcast::Receiver<Arc<TimedNotice>> {
         self.said.subscribe()
     }
 
@@ -149,14 +149,14 @@ impl Handle {
 
     /// Returns the secret that the tracker chose for its webhook, if it did.
     pub async fn webhook_secret(&self) -> Option<Secret> {
-        let keeper = self.keeper.clone();
-        tokio::task::spawn_blocking(move || keeper.secret()).await.ok().flatten()
+        let webhook_secret = self.webhook_secret.clone();
+        tokio::task::spawn_blocking(move || webhook_secret.secret()).await.ok().flatten()
     }
 
     /// Keeps the secret that the tracker chose for its webhook. It is on the disk when this returns.
-    pub async fn keep_webhook_secret(&self, secret: Secret) -> io::Result<Told> {
-        let keeper = self.keeper.clone();
-        let kept = tokio::task::spawn_blocking(move || keeper.keep(&secret)).await;
+    pub async fn store_webhook_secret(&self, secret: Secret) -> io::Result<SecretReceipt> {
+        let webhook_secret = self.webhook_secret.clone();
+        let kept = tokio::task::spawn_blocking(move || webhook_secret.keep(&secret)).await;
         kept.map_err(io::Error::other)?.map_err(io::Error::other)
     }
 

@@ -15,8 +15,8 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
-use super::error::StartError;
-use super::{Makers, ToolsMaker};
+use super::start_error::StartError;
+use super::{Factories, ToolsFactory};
 
 /// The settings that say whose issues a tracker tells of.
 const SCOPING: [&str; 8] = [
@@ -39,7 +39,7 @@ pub(super) struct Setup {
     /// What the workspaces of its issues are known by.
     pub(super) tracker_name: TrackerName,
     pub(super) agent: Arc<dyn Agent>,
-    pub(super) tools: Arc<ToolsMaker>,
+    pub(super) tools: Arc<ToolsFactory>,
     /// What is blanked out of every text.
     pub(super) secrets: Vec<Secret>,
     root: RootOptions,
@@ -56,15 +56,15 @@ impl Setup {
     pub(super) fn of(
         workflow: Arc<Workflow>,
         environment: &Environment,
-        makers: &Makers,
+        factories: &Factories,
         commands: &LazySpawner,
         data: &Path,
         tracker_name: TrackerName,
     ) -> Result<Self, StartError> {
         let config = conductor(&workflow)?;
-        let tracker = (makers.tracker)(config).map_err(StartError::Tracker)?;
-        let agent = (makers.agent)(config);
-        let tools = Arc::clone(&makers.tools);
+        let tracker = (factories.tracker)(config).map_err(StartError::Tracker)?;
+        let agent = (factories.agent)(config);
+        let tools = Arc::clone(&factories.tools);
         let root = RootOptions::of(&workflow, environment);
         let workspaces = Workspaces::open_or_create(&root)?;
         let secrets = workflow.known_secrets();

@@ -12,9 +12,9 @@ use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
 use tracing::warn;
 
-use super::home::Home;
-use crate::entry::RunId;
-use crate::event::Start;
+use super::conductor_directory::ConductorDirectory;
+use crate::claimed_issue::RunId;
+use crate::effect::Dispatch;
 
 /// How much one run may say.
 const MAX_BYTES: usize = 16 << 20;
@@ -23,53 +23,56 @@ const MAX_BYTES: usize = 16 << 20;
 const MAX_LINE_BYTES: usize = 256 << 10;
 
 /// How many runs of an issue keep their transcripts.
-const KEPT: usize = 20;
+const MAX_KEPT: usize = 20;
 
 /// Lines that may wait for the disk. Whoever says more waits.
-const WAITING: usize = 256;
+const QUEUED_LINES: usize = 256;
 
 /// What writes transcripts: one thread for all runs, which ends with the last of them.
 #[derive(Clone, Debug)]
-pub(super) struct Scribe {
-    orders: mpsc::Sender<Order>,
+pub(super) struct TranscriptWriter {
+    requests: mpsc::Sender<WriteRequest>,
     directory: Arc<Path>,
 }
 
 #[derive(Debug)]
-enum Order {
+enum WriteRequest {
     Begin(u64, PathBuf),
     Line(u64, String),
     /// Answered when everything is written.
-    End(u64, oneshot::Sender<()>),
+    Close(u64, oneshot::Sender<()>),
 }
 
-impl Scribe {
+impl TranscriptWriter {
     /// Starts the thread.
-    pub(super) fn start(home: &Home) -> io::Result<Self> {
-        let (orders, queue) = mpsc::channel(WAITING);
-        let shelf = Shelf { files: Arc::clone(home.files()), books: HashMap::new() };
+    pub(super) fn start(home: &ConductorDirectory) -> io::Result<Self> {
+        let (requests, queue) = mpsc::channel(QUEUED_LINES);
+        let writer = WriterThread { files: Arc::clone(home.files()), open: HashMap::new() };
         std::thread::Builder::new()
             .name("transcripts".to_owned())
-            .spawn(move || shelf.keep(queue))?;
-        Ok(Self { orders, directory: home.path().into() })
+            .spawn(move || writer.run(queue))?;
+        Ok(Self { requests, directory: home.path().into() })
     }
 
     /// Returns the file of a run.
     pub(super) fn path(&self, identifier: &str, run: RunId) -> PathBuf {
-        self.directory.join(relative(identifier, run.0))
+        self.directory.join(relative_path(identifier, run.0))
     }
 
     /// Begins the transcript of a run. What cannot be written is missing, and said once.
     pub(super) async fn begin(
         &self,
-        start: &Start,
+        start: &Dispatch,
         secrets: Vec<Secret>,
         clock: Arc<dyn Clock>,
     ) -> Transcript {
         let run = start.run.0;
         // If nobody writes any more, that has been said.
-        let _ = self.orders.send(Order::Begin(run, relative(&start.issue.identifier, run))).await;
-        Transcript { run, orders: self.orders.clone(), secrets, clock }
+        let _ = self
+            .requests
+            .send(WriteRequest::Begin(run, relative_path(&start.issue.identifier, run)))
+            .await;
+        Transcript { run, requests: self.requests.clone(), secrets, clock }
     }
 }
 
@@ -79,7 +82,7 @@ pub(super) fn open(
     identifier: &str,
     run: u64,
 ) -> Result<Option<(File, u64)>, carrel_fsroot::Error> {
-    match files.open_file(&relative(identifier, run)) {
+    match files.open_file(&relative_path(identifier, run)) {
         Ok((file, metadata)) => Ok(Some((file, metadata.size))),
         Err(error) if error.is_not_found() => Ok(None),
         Err(error) => Err(error),
@@ -87,7 +90,7 @@ pub(super) fn open(
 }
 
 /// Returns the file of a run below the conductor's own directory.
-fn relative(identifier: &str, run: u64) -> PathBuf {
+fn relative_path(identifier: &str, run: u64) -> PathBuf {
     let identifier = Identifier::parse(identifier);
     let key = identifier.map(|identifier| WorkspaceKey::derive(&identifier).to_string());
     let key = key.unwrap_or_else(|_| "issue".to_owned());
@@ -98,7 +101,7 @@ fn relative(identifier: &str, run: u64) -> PathBuf {
 #[derive(Debug)]
 pub(super) struct Transcript {
     run: u64,
-    orders: mpsc::Sender<Order>,
+    requests: mpsc::Sender<WriteRequest>,
     secrets: Vec<Secret>,
     clock: Arc<dyn Clock>,
 }
@@ -113,19 +116,19 @@ impl Transcript {
             other => line["detail"] = other,
         }
         let line = self.secrets.iter().fold(line.to_string(), |text, secret| secret.mask(&text));
-        let _ = self.orders.send(Order::Line(self.run, cut(line, event))).await;
+        let _ = self.requests.send(WriteRequest::Line(self.run, truncate_line(line, event))).await;
     }
 
     /// Waits until everything is written.
     pub(super) async fn close(&self) {
         let (done, written) = oneshot::channel();
-        let _ = self.orders.send(Order::End(self.run, done)).await;
+        let _ = self.requests.send(WriteRequest::Close(self.run, done)).await;
         let _ = written.await;
     }
 }
 
 /// Replaces a line that is too long.
-fn cut(line: String, event: &str) -> String {
+fn truncate_line(line: String, event: &str) -> String {
     if line.len() <= MAX_LINE_BYTES {
         return line;
     }
@@ -134,35 +137,38 @@ fn cut(line: String, event: &str) -> String {
 }
 
 /// The transcripts that are being written.
-struct Shelf {
+struct WriterThread {
     files: Arc<Root>,
-    books: HashMap<u64, Book>,
+    open: HashMap<u64, OpenTranscript>,
 }
 
-struct Book {
+struct OpenTranscript {
     file: BufWriter<File>,
     left: usize,
 }
 
-impl Shelf {
-    fn keep(mut self, mut orders: mpsc::Receiver<Order>) {
-        while let Some(order) = orders.blocking_recv() {
-            match order {
-                Order::Begin(run, path) => match self.open(&path) {
+impl WriterThread {
+    fn run(mut self, mut requests: mpsc::Receiver<WriteRequest>) {
+        while let Some(request) = requests.blocking_recv() {
+            match request {
+                WriteRequest::Begin(run, path) => match self.open(&path) {
                     Ok(file) => {
-                        self.books.insert(run, Book { file, left: MAX_BYTES });
+                        self.open.insert(run, OpenTranscript { file, left: MAX_BYTES });
                     }
-                    Err(error) => complain(run, &error),
+                    Err(error) => log_failure(run, &error),
                 },
-                Order::Line(run, line) => {
-                    let book = self.books.get_mut(&run);
-                    let written = book.map_or(Ok(()), |book| book.write(&line, orders.is_empty()));
-                    self.judge(run, written);
+                WriteRequest::Line(run, line) => {
+                    let transcript = self.open.get_mut(&run);
+                    let written = transcript
+                        .map_or(Ok(()), |transcript| transcript.write(&line, requests.is_empty()));
+                    self.drop_if_failed(run, written);
                 }
-                Order::End(run, done) => {
-                    let written =
-                        self.books.remove(&run).map_or(Ok(()), |mut book| book.file.flush());
-                    self.judge(run, written);
+                WriteRequest::Close(run, done) => {
+                    let written = self
+                        .open
+                        .remove(&run)
+                        .map_or(Ok(()), |mut transcript| transcript.file.flush());
+                    self.drop_if_failed(run, written);
                     let _ = done.send(());
                 }
             }
@@ -172,24 +178,24 @@ impl Shelf {
     fn open(&self, path: &Path) -> Result<BufWriter<File>, carrel_fsroot::Error> {
         let directory = path.parent().unwrap_or(Path::new("runs"));
         self.files.create_directories(directory, 0o700)?;
-        forget_old(&self.files, directory);
+        remove_oldest(&self.files, directory);
         self.files.open_or_create(path, 0o600).map(BufWriter::new)
     }
 
     /// Gives a transcript up that cannot be written.
-    fn judge(&mut self, run: u64, written: io::Result<()>) {
+    fn drop_if_failed(&mut self, run: u64, written: io::Result<()>) {
         if let Err(error) = written {
-            self.books.remove(&run);
-            complain(run, &error);
+            self.open.remove(&run);
+            log_failure(run, &error);
         }
     }
 }
 
-fn complain(run: u64, error: &dyn std::fmt::Display) {
+fn log_failure(run: u64, error: &dyn std::fmt::Display) {
     warn!(run, %error, "A transcript cannot be written");
 }
 
-impl Book {
+impl OpenTranscript {
     fn write(&mut self, line: &str, nothing_waits: bool) -> io::Result<()> {
         if self.left == 0 {
             return Ok(());
@@ -206,7 +212,7 @@ impl Book {
 }
 
 /// Removes the oldest transcripts of an issue. What cannot be removed is tried again at the next run.
-fn forget_old(files: &Root, directory: &Path) {
+fn remove_oldest(files: &Root, directory: &Path) {
     let Ok(entries) = files.list(directory) else { return };
     let mut runs: Vec<(u64, PathBuf)> = entries
         .iter()
@@ -216,7 +222,7 @@ fn forget_old(files: &Root, directory: &Path) {
         })
         .collect();
     runs.sort_unstable();
-    let surplus = (runs.len() + 1).saturating_sub(KEPT);
+    let surplus = (runs.len() + 1).saturating_sub(MAX_KEPT);
     for (_, path) in runs.into_iter().take(surplus) {
         let _ = files.remove_file(&path);
     }

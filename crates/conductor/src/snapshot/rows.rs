@@ -4,7 +4,7 @@ use carrel_domain::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::entry::{Entry, Run, Said, Stage, Why};
+use crate::claimed_issue::{AgentEvent, ClaimedIssue, RetryReason, Run, Stage};
 use crate::spend::Spend;
 use crate::state::State;
 use carrel_tracker::Issue;
@@ -94,7 +94,7 @@ pub struct RetryRow {
     /// When it may begin.
     pub due_at: Timestamp,
     /// What it waits for.
-    pub why: Why,
+    pub why: RetryReason,
     /// It is due, and there is no place for it.
     pub waits_for_slot: bool,
     /// What went wrong.
@@ -182,14 +182,14 @@ pub struct EventRow {
 }
 
 /// Returns entries in the order of what people call them.
-pub(super) fn entries(state: &State) -> impl Iterator<Item = &Entry> {
-    let mut all: Vec<_> = state.entries.values().collect();
+pub(super) fn entries(state: &State) -> impl Iterator<Item = &ClaimedIssue> {
+    let mut all: Vec<_> = state.issues.values().collect();
     all.sort_by(|one, other| one.issue.identifier.cmp(&other.issue.identifier));
     all.into_iter()
 }
 
 impl RunningRow {
-    pub(super) fn of(entry: &Entry, now: Timestamp) -> Option<Self> {
+    pub(super) fn of(entry: &ClaimedIssue, now: Timestamp) -> Option<Self> {
         let phase = Phase::of(entry)?;
         let run = entry.stage.run();
         let issue = &entry.issue;
@@ -209,7 +209,7 @@ impl RunningRow {
             last_event: last.map(|said| said.event.clone()),
             last_message: last_message(entry),
             started_at: run.map(|run| run.started_at),
-            last_event_at: run.map(|run| run.heard_at),
+            last_event_at: run.map(|run| run.last_event_at),
             runtime_seconds: run.map_or(0, |run| run.started_at.age(now).as_secs()),
             tokens: run.map(|run| TokenCounts::of(run.spent)).unwrap_or_default(),
         })
@@ -217,7 +217,7 @@ impl RunningRow {
 }
 
 impl Phase {
-    fn of(entry: &Entry) -> Option<Self> {
+    fn of(entry: &ClaimedIssue) -> Option<Self> {
         match &entry.stage {
             Stage::Checking { .. } => Some(Self::Checking),
             Stage::Stopping { .. } => Some(Self::Stopping),
@@ -228,7 +228,7 @@ impl Phase {
         }
     }
 
-    fn of_run(entry: &Entry, run: &Run) -> Self {
+    fn of_run(entry: &ClaimedIssue, run: &Run) -> Self {
         if run.finishing {
             Self::Finishing
         } else if run.between_turns.is_some() {
@@ -254,7 +254,7 @@ impl TokenCounts {
 }
 
 impl RetryRow {
-    pub(super) fn of(entry: &Entry) -> Option<Self> {
+    pub(super) fn of(entry: &ClaimedIssue) -> Option<Self> {
         let Stage::Retrying(retry) = &entry.stage else { return None };
         let issue = &entry.issue;
         let no_slot = retry.no_slot.then(|| "no place for another agent".to_owned());
@@ -264,7 +264,7 @@ impl RetryRow {
             issue_url: issue.url.clone(),
             attempt: entry.attempt,
             due_at: retry.due,
-            why: retry.why,
+            why: retry.reason,
             waits_for_slot: retry.no_slot,
             error: retry.error.clone().or(no_slot),
             worker_host: None,
@@ -274,7 +274,7 @@ impl RetryRow {
 }
 
 impl BlockedRow {
-    pub(super) fn of(entry: &Entry) -> Option<Self> {
+    pub(super) fn of(entry: &ClaimedIssue) -> Option<Self> {
         let Stage::Blocked(block) = &entry.stage else { return None };
         let issue = &entry.issue;
         let last = entry.recent.back();
@@ -300,7 +300,7 @@ impl BlockedRow {
 impl WaitingRow {
     pub(super) fn all(state: &State) -> Vec<Self> {
         let mut waiting: Vec<_> = state.waiting.values().collect();
-        waiting.sort_by(|(_, one), (_, other)| crate::rules::order(one, other));
+        waiting.sort_by(|(_, one), (_, other)| crate::rules::dispatch_order(one, other));
         waiting.into_iter().map(|(since, issue)| Self::of(*since, issue)).collect()
     }
 
@@ -317,7 +317,7 @@ impl WaitingRow {
 }
 
 impl CleaningRow {
-    pub(super) fn of(entry: &Entry) -> Option<Self> {
+    pub(super) fn of(entry: &ClaimedIssue) -> Option<Self> {
         let Stage::Cleaning { failures, due } = entry.stage else { return None };
         Some(Self {
             issue_id: entry.issue.id.0.clone(),
@@ -330,16 +330,16 @@ impl CleaningRow {
 }
 
 impl EventRow {
-    pub(super) fn of(said: &Said) -> Self {
+    pub(super) fn of(said: &AgentEvent) -> Self {
         Self { at: said.at, event: said.event.clone(), message: said.message.clone() }
     }
 }
 
-pub(super) fn path(entry: &Entry) -> Option<String> {
+pub(super) fn path(entry: &ClaimedIssue) -> Option<String> {
     entry.workspace.as_ref().map(|path| path.to_string_lossy().into_owned())
 }
 
 /// Returns the last thing that was said, which may be older than the last event.
-fn last_message(entry: &Entry) -> Option<String> {
+fn last_message(entry: &ClaimedIssue) -> Option<String> {
     entry.recent.iter().rev().find_map(|said| said.message.clone())
 }

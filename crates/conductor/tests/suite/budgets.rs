@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use carrel_conductor::{
-    Effect, End, News, Notice, Order, Outcome, Reason, RunId, Spend, Stage, Trace, Why,
+    AgentUpdate, BlockReason, Effect, Notice, OperatorCommand, RetryReason, RunEnd, RunId,
+    RunOutcome, Spend, Stage, TurnFingerprint,
 };
 use carrel_config::{Budget, Budgets};
 use carrel_domain::Timestamp;
@@ -16,17 +17,17 @@ const MINUTE: i64 = 60_000;
 fn with(budgets: Budgets) -> Loop {
     let mut rules = rules();
     rules.budgets = budgets;
-    rules.stall = None;
+    rules.stall_timeout = None;
     Loop::with(rules)
 }
 
-fn tokens(count: u64) -> News {
-    News::Usage(Spend { total_tokens: count, ..Spend::default() })
+fn tokens(count: u64) -> AgentUpdate {
+    AgentUpdate::Usage(Spend { total_tokens: count, ..Spend::default() })
 }
 
 /// Ends a turn, after which the issue is still to be worked on.
 fn turn(it: &mut Loop, run: RunId) {
-    it.hears(run, News::TurnEnded(None));
+    it.hears(run, AgentUpdate::TurnEnded(None));
     if it.question_of_read().is_some() {
         it.reads(&[issue(0)]);
     }
@@ -35,7 +36,7 @@ fn turn(it: &mut Loop, run: RunId) {
 fn budget_of(it: &Loop) -> String {
     match it.stage(&issue(0)) {
         Some(Stage::Blocked(block)) => match &block.reason {
-            Reason::Budget(text) => text.clone(),
+            BlockReason::Budget(text) => text.clone(),
             other => panic!("{other:?}"),
         },
         other => panic!("{other:?}"),
@@ -53,9 +54,9 @@ fn a_turn_that_uses_too_much_is_ended_and_its_issue_blocked() {
     assert!(!it.stops(run), "each turn counts by itself");
     it.hears(run, tokens(190));
     assert!(it.stops(run));
-    it.ends(run, End::Failed("stopped".to_owned()));
+    it.ends(run, RunEnd::Failed("stopped".to_owned()));
     assert_eq!(budget_of(&it), "for the turn, 100 of 100 tokens are used up");
-    assert_eq!(it.state.outcomes[&Outcome::BudgetExceeded], 1);
+    assert_eq!(it.state.outcomes[&RunOutcome::BudgetExceeded], 1);
 
     let mut it = with(Budgets { turn: turn_budget, ..Budgets::default() });
     let run = it.begins(&issue(0));
@@ -71,9 +72,9 @@ fn a_turn_that_uses_too_much_is_ended_and_its_issue_blocked() {
 fn the_wait_for_the_tracker_between_two_turns_is_nobodys_stall_and_no_turn() {
     let turn_budget = Budget { minutes: Some(1), ..Budget::default() };
     let mut it = with(Budgets { turn: turn_budget, ..Budgets::default() });
-    it.state.rules.stall = Some(Duration::from_secs(30));
+    it.state.rules.stall_timeout = Some(Duration::from_secs(30));
     let run = it.begins(&issue(0));
-    it.hears(run, News::TurnEnded(None));
+    it.hears(run, AgentUpdate::TurnEnded(None));
     it.fails_to_read();
     it.after(2 * MINUTE);
     assert!(!it.stops(run));
@@ -88,9 +89,9 @@ fn a_run_that_uses_too_much_is_ended_and_tried_again_after_a_wait() {
     let run = it.begins(&issue(0));
     it.hears(run, tokens(100));
     assert!(it.stops(run));
-    it.ends(run, End::Failed("stopped".to_owned()));
+    it.ends(run, RunEnd::Failed("stopped".to_owned()));
     let Some(Stage::Retrying(retry)) = it.stage(&issue(0)) else { panic!("{:?}", it.effects) };
-    assert_eq!(retry.why, Why::RunBudget);
+    assert_eq!(retry.reason, RetryReason::RunBudget);
     assert!(retry.due.as_millis() - it.now >= 10_000);
 }
 
@@ -98,7 +99,7 @@ fn a_run_that_uses_too_much_is_ended_and_tried_again_after_a_wait() {
 fn a_run_takes_no_more_turns_than_its_budget_and_ends_in_peace() {
     let run_budget = Budget { turns: Some(2), ..Budget::default() };
     let mut it = with(Budgets { run: run_budget, ..Budgets::default() });
-    it.state.rules.turns = 20;
+    it.state.rules.max_turns = 20;
     let run = it.begins(&issue(0));
     turn(&mut it, run);
     assert!(it.effects.contains(&Effect::NextTurn { run, turn: 2 }));
@@ -111,18 +112,18 @@ fn an_issue_is_blocked_when_its_attempts_are_used_up_and_goes_on_when_somebody_u
     let of_issue = Budget { attempts: Some(2), ..Budget::default() };
     let mut it = with(Budgets { issue: of_issue, ..Budgets::default() });
     let mut run = it.begins(&issue(0));
-    it.ends(run, End::Failed("it broke".to_owned()));
+    it.ends(run, RunEnd::Failed("it broke".to_owned()));
     it.after(11_000);
     it.reads(&[issue(0)]);
     run = it.start().expect("the second attempt").run;
     turn(&mut it, run);
     assert!(it.effects.contains(&Effect::NextTurn { run, turn: 2 }), "it may take its turns");
-    it.ends(run, End::Failed("it broke".to_owned()));
+    it.ends(run, RunEnd::Failed("it broke".to_owned()));
     it.after(23_000);
     it.reads(&[issue(0)]);
     assert!(it.start().is_none());
     assert_eq!(budget_of(&it), "for the issue, 2 of 2 attempts are used up");
-    it.tell(Order::Unblock(issue(0).id));
+    it.tell(OperatorCommand::Unblock(issue(0).id));
     it.reads(&[issue(0)]);
     assert!(it.start().is_some(), "as much again");
     assert_eq!(it.entry(&issue(0)).spent.attempts, 3, "and nothing is forgotten");
@@ -136,14 +137,14 @@ fn an_issue_is_blocked_when_its_turns_or_minutes_are_used_up() {
     turn(&mut it, run);
     turn(&mut it, run);
     assert!(it.effects.contains(&Effect::Finish(run)), "in peace, since its turn is over");
-    it.ends(run, End::Well);
+    it.ends(run, RunEnd::Completed);
     assert_eq!(budget_of(&it), "for the issue, 2 of 2 turns are used up");
 
     let of_issue = Budget { minutes: Some(3), ..Budget::default() };
     let mut it = with(Budgets { issue: of_issue, ..Budgets::default() });
     let run = it.begins(&issue(0));
     it.now += 2 * MINUTE;
-    it.ends(run, End::Well);
+    it.ends(run, RunEnd::Completed);
     it.after(1000);
     it.reads(&[issue(0)]);
     let run = it.start().expect("a minute is left").run;
@@ -167,12 +168,12 @@ fn a_day_that_is_used_up_waits_for_the_next() {
     it.after(1);
     let stopped = it.effects.iter().filter(|effect| matches!(effect, Effect::Stop(_)));
     assert_eq!(stopped.count(), 2, "two agents for two minutes are four");
-    let runs: Vec<_> = it.state.entries.values().filter_map(|entry| entry.stage.run()).collect();
+    let runs: Vec<_> = it.state.issues.values().filter_map(|entry| entry.stage.run()).collect();
     for run in runs.iter().map(|run| run.id).collect::<Vec<_>>() {
-        it.ends(run, End::Failed("stopped".to_owned()));
+        it.ends(run, RunEnd::Failed("stopped".to_owned()));
     }
     let Some(Stage::Retrying(retry)) = it.stage(&issue(0)) else { panic!("{:?}", it.effects) };
-    assert_eq!(retry.why, Why::DayBudget);
+    assert_eq!(retry.reason, RetryReason::DayBudget);
     assert_eq!(retry.due.as_millis() % (24 * 60 * MINUTE), 0, "at midnight");
     assert_eq!(it.entry(&issue(0)).attempt, 0, "that is no failure");
     it.now = retry.due.as_millis();
@@ -186,7 +187,7 @@ fn a_clock_that_goes_back_does_not_bring_the_budget_of_a_day_back() {
     let day = Budget { attempts: Some(1), ..Budget::default() };
     let mut it = with(Budgets { day, ..Budgets::default() });
     let run = it.begins(&issue(0));
-    it.ends(run, End::Well);
+    it.ends(run, RunEnd::Completed);
     it.now -= 24 * 60 * MINUTE;
     it.hear(carrel_conductor::Event::Due);
     assert_eq!(it.state.ledger.today.spent.attempts, 1);
@@ -194,25 +195,30 @@ fn a_clock_that_goes_back_does_not_bring_the_budget_of_a_day_back() {
 
 #[test]
 fn two_turns_that_leave_the_same_behind_block_the_issue_even_in_two_runs() {
-    let same = || News::TurnEnded(Some(Trace { tree: "a".to_owned(), answer: "done".to_owned() }));
+    let same = || {
+        AgentUpdate::TurnEnded(Some(TurnFingerprint {
+            tree: "a".to_owned(),
+            answer: "done".to_owned(),
+        }))
+    };
     let mut it = with(Budgets::default());
-    it.state.rules.turns = 1;
+    it.state.rules.max_turns = 1;
     let run = it.begins(&issue(0));
     it.hears(run, same());
-    it.ends(run, End::Well);
+    it.ends(run, RunEnd::Completed);
     it.after(1000);
     it.reads(&[issue(0)]);
     let run = it.start().expect("it goes on").run;
     it.hears(run, same());
     assert!(it.effects.contains(&Effect::Finish(run)));
-    it.ends(run, End::Well);
+    it.ends(run, RunEnd::Completed);
     let Some(Stage::Blocked(block)) = it.stage(&issue(0)) else { panic!("{:?}", it.effects) };
-    assert_eq!(block.reason, Reason::NoProgress);
-    it.tell(Order::Unblock(issue(0).id));
+    assert_eq!(block.reason, BlockReason::NoProgress);
+    it.tell(OperatorCommand::Unblock(issue(0).id));
     it.reads(&[issue(0)]);
     let run = it.start().expect("somebody wants it").run;
     it.hears(run, same());
-    it.ends(run, End::Well);
+    it.ends(run, RunEnd::Completed);
     assert!(matches!(it.stage(&issue(0)), Some(Stage::Retrying(_))), "the guard begins anew");
 }
 
@@ -220,22 +226,22 @@ fn two_turns_that_leave_the_same_behind_block_the_issue_even_in_two_runs() {
 fn a_provider_that_wants_fewer_requests_holds_everybody_and_is_asked_less_each_time() {
     let mut it = with(Budgets::default());
     let run = it.begins(&issue(0));
-    it.ends(run, End::RateLimited(Some(Duration::from_secs(20))));
+    it.ends(run, RunEnd::RateLimited(Some(Duration::from_secs(20))));
     let Some(Stage::Retrying(retry)) = it.stage(&issue(0)) else { panic!("{:?}", it.effects) };
-    assert_eq!((retry.why, retry.due.as_millis()), (Why::RateLimited, it.now + 20_000));
+    assert_eq!((retry.reason, retry.due.as_millis()), (RetryReason::RateLimited, it.now + 20_000));
     assert_eq!(it.entry(&issue(0)).attempt, 0, "that is no failure");
     it.now += 10_000;
-    it.tell(Order::Refresh);
+    it.tell(OperatorCommand::Refresh);
     it.lists(&[issue(0), issue(1)]);
     assert!(it.taken().is_empty(), "nobody is begun meanwhile");
     it.after(10_000);
     assert_eq!(it.taken(), ["id-1", "id-0"], "in the order in which they could have been begun");
     it.reads(&[issue(0)]);
     let run = it.start().expect("it goes on").run;
-    it.ends(run, End::RateLimited(None));
+    it.ends(run, RunEnd::RateLimited(None));
     let Some(Stage::Retrying(retry)) = it.stage(&issue(0)) else { panic!("{:?}", it.effects) };
     assert!(retry.due.as_millis() - it.now >= 20_000, "the second time in a row");
-    it.tell(Order::Resume);
-    assert_eq!(it.state.ledger.hold.agents, None, "somebody knows better");
+    it.tell(OperatorCommand::Resume);
+    assert_eq!(it.state.ledger.rate_limited.agents, None, "somebody knows better");
     assert!(it.notices().iter().all(|notice| !matches!(notice, Notice::Refused { .. })));
 }

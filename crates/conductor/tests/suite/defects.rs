@@ -1,6 +1,8 @@
 //! The defects of the reference (its 4.10), each with the history that shows it.
 
-use carrel_conductor::{Effect, End, Event, News, Order, Reason, Stage, Why};
+use carrel_conductor::{
+    AgentUpdate, BlockReason, Effect, Event, OperatorCommand, RetryReason, RunEnd, Stage,
+};
 
 use crate::stage::Loop;
 use crate::world::{issue, rules};
@@ -10,17 +12,17 @@ fn defect_1_a_question_blocks_whatever_is_heard_after_it() {
     let mut it = Loop::new();
     let run = it.begins(&issue(0));
     for event in ["turn_input_required", "turn_ended_with_error"] {
-        let news = News::Something { event: event.to_owned(), message: None };
+        let news = AgentUpdate::Other { event: event.to_owned(), message: None };
         it.hears(run, news);
     }
-    it.ends(run, End::Blocked(Reason::Input("which one?".to_owned())));
+    it.ends(run, RunEnd::Blocked(BlockReason::Input("which one?".to_owned())));
     let blocked = |it: &Loop| matches!(it.stage(&issue(0)), Some(Stage::Blocked(_)));
     assert!(blocked(&it));
     for _ in 0..20 {
         it.polls(&[issue(0)]);
         assert!(blocked(&it) && it.taken().is_empty(), "nobody tries again by themselves");
     }
-    it.tell(Order::Answer(issue(0).id, "the first".to_owned()));
+    it.tell(OperatorCommand::Answer(issue(0).id, "the first".to_owned()));
     it.reads(&[issue(0)]);
     assert_eq!(it.start().and_then(|start| start.answer.as_deref()), Some("the first"));
 }
@@ -31,7 +33,7 @@ fn defect_1_a_question_that_is_heard_while_the_agent_is_ended_for_silence_blocks
     let run = it.begins(&issue(0));
     it.after(60_001);
     assert!(it.stops(run));
-    it.ends(run, End::Blocked(Reason::Approval("rm -r build".to_owned())));
+    it.ends(run, RunEnd::Blocked(BlockReason::Approval("rm -r build".to_owned())));
     assert!(matches!(it.stage(&issue(0)), Some(Stage::Blocked(_))));
 }
 
@@ -41,7 +43,7 @@ fn defect_2_a_stall_keeps_the_claim_and_its_backoff() {
     let run = it.begins(&issue(0));
     it.after(60_001);
     let poll = it.question_of_poll();
-    it.ends(run, End::Failed("stopped".to_owned()));
+    it.ends(run, RunEnd::Failed("stopped".to_owned()));
     if let Some(poll) = poll {
         it.hear(Event::Polled(poll, Ok(vec![issue(0)])));
     }
@@ -58,11 +60,11 @@ fn defect_2_a_stall_keeps_the_claim_and_its_backoff() {
 fn defect_3_an_agent_that_cannot_be_started_keeps_the_claim_and_its_backoff() {
     let mut it = Loop::new();
     let run = it.begins(&issue(0));
-    it.ends(run, End::Failed("no such program".to_owned()));
-    it.tell(Order::Refresh);
+    it.ends(run, RunEnd::Failed("no such program".to_owned()));
+    it.tell(OperatorCommand::Refresh);
     it.lists(&[issue(0)]);
     assert!(
-        matches!(it.stage(&issue(0)), Some(Stage::Retrying(retry)) if retry.why == Why::Failure)
+        matches!(it.stage(&issue(0)), Some(Stage::Retrying(retry)) if retry.reason == RetryReason::Failure)
     );
     assert!(it.taken().is_empty() && it.state.waiting.is_empty());
 }
@@ -71,20 +73,20 @@ fn defect_3_an_agent_that_cannot_be_started_keeps_the_claim_and_its_backoff() {
 fn defect_4_an_issue_whose_place_vanishes_before_it_starts_is_not_lost() {
     let mut it = Loop::new();
     let run = it.begins(&issue(0));
-    it.ends(run, End::Failed("it broke".to_owned()));
+    it.ends(run, RunEnd::Failed("it broke".to_owned()));
     it.after(11_000);
     assert_eq!(it.taken(), ["id-0"]);
-    let question = it.question_of_read();
+    let query = it.question_of_read();
     let mut fewer = rules();
-    fewer.agents_by_state.insert("todo".to_owned(), 0);
-    it.hear(Event::Changed(Box::new(fewer)));
-    let (question, ids) = question.unwrap();
-    it.hear(Event::Read(question, ids, Ok(vec![issue(0)])));
+    fewer.max_agents_by_state.insert("todo".to_owned(), 0);
+    it.hear(Event::WorkflowChanged(Box::new(fewer)));
+    let (query, ids) = query.unwrap();
+    it.hear(Event::Read(query, ids, Ok(vec![issue(0)])));
     assert!(it.start().is_none());
     let Some(Stage::Retrying(retry)) = it.stage(&issue(0)) else { panic!("{:?}", it.effects) };
     assert!(retry.no_slot);
-    assert_eq!((retry.why, retry.error.as_deref()), (Why::Failure, Some("it broke")));
-    it.hear(Event::Changed(Box::new(rules())));
+    assert_eq!((retry.reason, retry.error.as_deref()), (RetryReason::Failure, Some("it broke")));
+    it.hear(Event::WorkflowChanged(Box::new(rules())));
     assert_eq!(it.taken(), ["id-0"], "it is there when there is a place again");
     it.reads(&[issue(0)]);
     assert_eq!(it.start().and_then(|start| start.attempt), Some(1));
@@ -94,13 +96,13 @@ fn defect_4_an_issue_whose_place_vanishes_before_it_starts_is_not_lost() {
 fn defect_4_the_same_holds_for_an_issue_that_was_never_begun() {
     let mut it = Loop::new();
     it.lists(&[issue(0)]);
-    let (question, ids) = it.question_of_read().unwrap();
+    let (query, ids) = it.question_of_read().unwrap();
     let mut fewer = rules();
-    fewer.agents = 0;
-    it.hear(Event::Changed(Box::new(fewer)));
-    it.hear(Event::Read(question, ids, Ok(vec![issue(0)])));
+    fewer.max_agents = 0;
+    it.hear(Event::WorkflowChanged(Box::new(fewer)));
+    it.hear(Event::Read(query, ids, Ok(vec![issue(0)])));
     assert!(it.start().is_none() && it.state.agents() == 0);
-    it.hear(Event::Changed(Box::new(rules())));
+    it.hear(Event::WorkflowChanged(Box::new(rules())));
     it.reads(&[issue(0)]);
-    assert!(it.effects.iter().any(|effect| matches!(effect, Effect::Start(_))));
+    assert!(it.effects.iter().any(|effect| matches!(effect, Effect::Dispatch(_))));
 }

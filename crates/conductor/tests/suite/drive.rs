@@ -2,9 +2,9 @@
 
 /// Runs from their start to their end.
 mod course;
+/// What is remembered, and what a start makes of it.
+mod journal;
 /// Many issues and many agents.
 mod load;
-/// What is remembered, and what a start makes of it.
-mod memory;
 /// Agents, trackers and a place for them.
 mod stage;

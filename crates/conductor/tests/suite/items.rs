@@ -6,8 +6,8 @@ use std::time::Duration;
 use carrel_conductor::dashboard::render;
 use carrel_conductor::snapshot::Snapshot;
 use carrel_conductor::{
-    Effect, End, Event, Fault, FaultKind, Issue, Mode, News, Notice, Order, Poll, Rules, Spend,
-    Stage, Why,
+    AgentUpdate, Effect, Event, Issue, Mode, Notice, OperatorCommand, PollState, RetryReason,
+    Rules, RunEnd, Spend, Stage, TrackerError, TrackerErrorKind,
 };
 use carrel_config::{Budgets, Environment, Scope, Workflow};
 use carrel_domain::Timestamp;
@@ -28,7 +28,7 @@ fn item_041_issues_are_begun_by_priority_and_then_by_age() {
         ..issue(number)
     };
     let mut rules = rules();
-    rules.agents = 10;
+    rules.max_agents = 10;
     let mut it = Loop::with(rules);
     it.lists(&[
         of(0, None, Some(1)),
@@ -48,7 +48,7 @@ fn item_041_issues_are_begun_by_priority_and_then_by_age() {
 fn item_041_an_older_issue_that_is_seen_later_goes_before_a_younger_one() {
     let of = |number, age| Issue { created_at: Some(after(age)), ..issue(number) };
     let mut rules = rules();
-    rules.agents = 1;
+    rules.max_agents = 1;
     let mut it = Loop::with(rules);
     let run = it.begins(&of(0, 0));
     it.polls(&[of(0, 0), of(1, 9)]);
@@ -56,14 +56,14 @@ fn item_041_an_older_issue_that_is_seen_later_goes_before_a_younger_one() {
     let waiting = Snapshot::of(&it.state, Timestamp::from_millis(it.now)).waiting;
     let waiting: Vec<_> = waiting.into_iter().map(|row| row.issue_identifier).collect();
     assert_eq!(waiting, ["CAR-2", "CAR-1"]);
-    it.ends(run, End::Well);
+    it.ends(run, RunEnd::Completed);
     assert_eq!(it.taken(), ["id-2"]);
 }
 
 #[test]
 fn item_041_an_issue_that_is_continued_for_ever_leaves_room_for_others() {
     let mut rules = rules();
-    rules.agents = 1;
+    rules.max_agents = 1;
     let mut it = Loop::with(rules);
     let all = [0, 1, 2, 3].map(issue);
     let mut run = it.begins(&all[0]);
@@ -71,12 +71,12 @@ fn item_041_an_issue_that_is_continued_for_ever_leaves_room_for_others() {
     it.polls(&all[..3]);
     for round in 0..5 {
         if round == 2 {
-            it.tell(Order::Refresh);
+            it.tell(OperatorCommand::Refresh);
             it.lists(&all);
         }
         // Whoever was continued is due by then.
         it.now += 5000;
-        it.ends(run, End::Well);
+        it.ends(run, RunEnd::Completed);
         begun.extend(it.taken());
         it.reads(&all);
         run = it.start().expect("somebody has the place").run;
@@ -88,8 +88,8 @@ fn item_041_an_issue_that_is_continued_for_ever_leaves_room_for_others() {
 #[test]
 fn item_014_no_more_agents_run_for_a_state_than_it_may_have() {
     let mut rules = rules();
-    rules.agents = 10;
-    rules.agents_by_state = [("todo".to_owned(), 2)].into();
+    rules.max_agents = 10;
+    rules.max_agents_by_state = [("todo".to_owned(), 2)].into();
     let mut it = Loop::with(rules);
     let spelled = |number, state: &str| moved(&issue(number), state);
     it.lists(&[
@@ -122,12 +122,12 @@ fn item_014_043_050_052_and_106_the_rules_of_the_loop_are_those_of_the_file() {
         active: words("to do"),
         terminal: words("done"),
         required_labels: words("agent"),
-        agents: 4,
-        agents_by_state: [("to do".to_owned(), 2)].into(),
-        turns: 6,
-        longest_wait: Duration::from_secs(7),
-        stall: Some(Duration::from_secs(8)),
-        interval: Duration::from_secs(9),
+        max_agents: 4,
+        max_agents_by_state: [("to do".to_owned(), 2)].into(),
+        max_turns: 6,
+        max_backoff: Duration::from_secs(7),
+        stall_timeout: Some(Duration::from_secs(8)),
+        poll_interval: Duration::from_secs(9),
         budgets,
     };
     assert_eq!(Rules::of(&config), expected);
@@ -143,7 +143,7 @@ fn item_042_what_the_tracker_keeps_back_is_never_begun() {
     it.polls(&[issue(0)]);
     it.reads(&[kept]);
     assert!(it.start().is_none());
-    assert!(it.state.entries.is_empty());
+    assert!(it.state.issues.is_empty());
 }
 
 #[test]
@@ -183,11 +183,11 @@ fn item_045_and_107_a_state_that_is_not_active_stops_the_agent_and_keeps_the_wor
     for elsewhere in [Some(moved(&issue(0), "Review")), None] {
         let mut it = Loop::new();
         let run = it.begins(&issue(0));
-        it.hear(Event::Placed(run, PathBuf::from("/root/CAR-0")));
+        it.hear(Event::WorkspaceReady(run, PathBuf::from("/root/CAR-0")));
         it.polls(&[]);
         it.reads(elsewhere.as_slice());
         assert!(it.stops(run) && !it.cleans());
-        it.ends(run, End::Failed("stopped".to_owned()));
+        it.ends(run, RunEnd::Failed("stopped".to_owned()));
         assert_eq!(it.stage(&issue(0)), Some(&Stage::Resting));
         assert!(!it.cleans() && it.start().is_none());
         assert_eq!(it.entry(&issue(0)).workspace, Some(PathBuf::from("/root/CAR-0")));
@@ -198,17 +198,17 @@ fn item_045_and_107_a_state_that_is_not_active_stops_the_agent_and_keeps_the_wor
 fn item_046_and_107_a_terminal_state_stops_the_agent_and_then_cleans_up() {
     let mut it = Loop::new();
     let run = it.begins(&issue(0));
-    it.hear(Event::Placed(run, PathBuf::from("/root/CAR-0")));
+    it.hear(Event::WorkspaceReady(run, PathBuf::from("/root/CAR-0")));
     it.polls(&[]);
     let done = moved(&issue(0), "Done");
     it.reads(std::slice::from_ref(&done));
     assert!(it.stops(run));
     assert!(!it.cleans(), "not while the agent lives");
-    it.ends(run, End::Failed("stopped".to_owned()));
+    it.ends(run, RunEnd::Failed("stopped".to_owned()));
     let clean = Effect::Clean(Box::new(done.clone()), Some(PathBuf::from("/root/CAR-0")));
     assert!(it.effects.contains(&clean));
     it.hear(Event::Cleaned(done.id.clone(), Ok(())));
-    assert!(it.state.entries.is_empty() && it.effects.contains(&Effect::Erase(done.id)));
+    assert!(it.state.issues.is_empty() && it.effects.contains(&Effect::Erase(done.id)));
 }
 
 #[test]
@@ -222,10 +222,10 @@ fn item_047_with_nothing_running_there_is_nothing_to_reconcile() {
 fn item_048_and_105_a_run_that_ends_well_is_continued_after_a_second_as_attempt_one() {
     let mut it = Loop::new();
     let run = it.begins(&issue(0));
-    assert_eq!(it.state.entries[&issue(0).id].attempt, 0);
-    it.ends(run, End::Well);
+    assert_eq!(it.state.issues[&issue(0).id].attempt, 0);
+    it.ends(run, RunEnd::Completed);
     let Some(Stage::Retrying(retry)) = it.stage(&issue(0)) else { panic!("{:?}", it.effects) };
-    assert_eq!((retry.why, retry.due), (Why::Continuation, after(1)));
+    assert_eq!((retry.reason, retry.due), (RetryReason::Continuation, after(1)));
     it.after(1000);
     it.reads(&[issue(0)]);
     let start = it.start().expect("it goes on");
@@ -235,10 +235,10 @@ fn item_048_and_105_a_run_that_ends_well_is_continued_after_a_second_as_attempt_
 #[test]
 fn item_049_and_105_failures_are_retried_after_10_s_and_then_twice_as_long_each_time() {
     let mut it = Loop::new();
-    it.state.rules.longest_wait = Duration::from_mins(5);
+    it.state.rules.max_backoff = Duration::from_mins(5);
     let mut run = it.begins(&issue(0));
     for (attempt, seconds) in [(1, 10), (2, 20), (3, 40), (4, 80), (5, 160)] {
-        it.ends(run, End::Failed("it broke".to_owned()));
+        it.ends(run, RunEnd::Failed("it broke".to_owned()));
         let Some(Stage::Retrying(retry)) = it.stage(&issue(0)) else { panic!("{:?}", it.effects) };
         let wait = retry.due.as_millis() - it.now;
         assert!((seconds * 1000..=seconds * 1100).contains(&wait), "{attempt}: {wait}");
@@ -255,10 +255,10 @@ fn item_049_and_105_failures_are_retried_after_10_s_and_then_twice_as_long_each_
 #[test]
 fn item_050_and_106_the_longest_wait_is_the_one_of_the_workflow_file() {
     let mut it = Loop::new();
-    it.state.rules.longest_wait = Duration::from_secs(15);
+    it.state.rules.max_backoff = Duration::from_secs(15);
     let mut run = it.begins(&issue(0));
     for attempt in 1..9 {
-        it.ends(run, End::Failed("it broke".to_owned()));
+        it.ends(run, RunEnd::Failed("it broke".to_owned()));
         let Some(Stage::Retrying(retry)) = it.stage(&issue(0)) else { panic!("{:?}", it.effects) };
         let wait = retry.due.as_millis() - it.now;
         // Those that wait as long as they may are a tenth apart, too.
@@ -274,7 +274,7 @@ fn item_050_and_106_the_longest_wait_is_the_one_of_the_workflow_file() {
 fn item_051_a_retry_knows_its_attempt_due_time_name_and_error() {
     let mut it = Loop::new();
     let run = it.begins(&issue(0));
-    it.ends(run, End::Failed("it broke".to_owned()));
+    it.ends(run, RunEnd::Failed("it broke".to_owned()));
     let entry = it.entry(&issue(0));
     let Stage::Retrying(retry) = &entry.stage else { panic!("{entry:?}") };
     assert_eq!((entry.attempt, entry.issue.identifier.as_str()), (1, "CAR-0"));
@@ -291,22 +291,22 @@ fn item_052_a_stalled_agent_is_ended_and_its_issue_retried() {
     assert!(!it.stops(run), "silence is allowed for so long");
     it.after(1);
     assert!(it.stops(run));
-    it.ends(run, End::Failed("stopped".to_owned()));
+    it.ends(run, RunEnd::Failed("stopped".to_owned()));
     let Some(Stage::Retrying(retry)) = it.stage(&issue(0)) else { panic!("{:?}", it.effects) };
-    assert_eq!(retry.why, Why::Stall);
+    assert_eq!(retry.reason, RetryReason::Stall);
     assert_eq!(retry.error.as_deref(), Some("stalled for 60001 ms without agent activity"));
 }
 
 #[test]
 fn item_053_a_retry_without_a_place_waits_and_says_so_and_is_no_failure() {
     let mut rules = rules();
-    rules.agents = 1;
+    rules.max_agents = 1;
     let mut it = Loop::with(rules);
     let run = it.begins(&issue(0));
-    it.ends(run, End::Failed("it broke".to_owned()));
+    it.ends(run, RunEnd::Failed("it broke".to_owned()));
     // Another one takes the place meanwhile.
     it.now += 500;
-    it.tell(Order::Refresh);
+    it.tell(OperatorCommand::Refresh);
     it.lists(&[issue(0), issue(1)]);
     it.reads(&[issue(1)]);
     let other = it.start().expect("the other is begun").run;
@@ -320,7 +320,7 @@ fn item_053_a_retry_without_a_place_waits_and_says_so_and_is_no_failure() {
     let screen = render(&seen, 120, 40).plain();
     assert!(screen.contains("waits for a place"), "{screen}");
     assert_eq!(it.state.next_due().map(|due| due > after(11)), Some(true), "it does not spin");
-    it.ends(other, End::Failed("too".to_owned()));
+    it.ends(other, RunEnd::Failed("too".to_owned()));
     assert_eq!(it.taken(), ["id-0"], "it has waited longest");
     it.reads(&[issue(0)]);
     assert_eq!(it.start().and_then(|start| start.attempt), Some(1));
@@ -337,7 +337,7 @@ fn item_080_sums_of_tokens_stay_right_over_repeated_reports() {
     let mut it = Loop::new();
     let run = it.begins(&issue(0));
     for (input, output) in [(10, 1), (10, 1), (30, 5), (20, 4), (30, 5)] {
-        it.hears(run, News::Usage(used(input, output)));
+        it.hears(run, AgentUpdate::Usage(used(input, output)));
     }
     let sum = |it: &Loop| {
         let spent = it.state.spent(Timestamp::from_millis(it.now));
@@ -347,11 +347,11 @@ fn item_080_sums_of_tokens_stay_right_over_repeated_reports() {
     it.now += 5000;
     let live = it.state.spent(Timestamp::from_millis(it.now)).time;
     assert_eq!(live, Duration::from_secs(5), "agents at work count");
-    it.ends(run, End::Well);
+    it.ends(run, RunEnd::Completed);
     it.after(1000);
     it.reads(&[issue(0)]);
     let run = it.start().expect("it goes on").run;
-    it.hears(run, News::Usage(used(7, 1)));
+    it.hears(run, AgentUpdate::Usage(used(7, 1)));
     assert_eq!(sum(&it), (37, 6, 43), "a new run counts from nothing");
     let spent = it.state.spent(Timestamp::from_millis(it.now)).time;
     assert_eq!(spent, Duration::from_secs(5), "and nothing is counted twice");
@@ -361,15 +361,15 @@ fn item_080_sums_of_tokens_stay_right_over_repeated_reports() {
 fn item_080_the_latest_rate_limits_win_and_a_used_up_one_holds_what_is_to_be_begun() {
     let mut it = Loop::new();
     let run = it.begins(&issue(0));
-    it.hears(run, News::RateLimits(json!({ "primary": { "usedPercent": 10 } })));
+    it.hears(run, AgentUpdate::RateLimits(json!({ "primary": { "usedPercent": 10 } })));
     let full = json!({ "primary": { "usedPercent": 100, "resetsInSeconds": 90 } });
-    it.hears(run, News::RateLimits(full.clone()));
+    it.hears(run, AgentUpdate::RateLimits(full.clone()));
     assert_eq!(it.state.rate_limits, Some(full));
     it.polls(&[issue(0), issue(1)]);
     assert!(it.taken().is_empty(), "nothing is begun");
     assert_eq!(it.state.next_due().map(|due| due <= after(90)), Some(true));
-    it.state.rules.stall = None;
-    it.state.poll = Poll::Waiting { due: after(100_000) };
+    it.state.rules.stall_timeout = None;
+    it.state.poll = PollState::Waiting { due: after(100_000) };
     assert_eq!(it.state.next_due(), Some(after(90)), "but then it is");
     it.after(60_000);
     assert_eq!(it.taken(), ["id-1"]);
@@ -379,7 +379,10 @@ fn item_080_the_latest_rate_limits_win_and_a_used_up_one_holds_what_is_to_be_beg
 fn item_125_a_restart_never_overlaps_two_agents_for_one_issue() {
     let mut it = Loop::new();
     let run = it.begins(&issue(0));
-    it.hears(run, News::Session { session: "t-1".to_owned(), thread: "t".to_owned() });
+    it.hears(
+        run,
+        AgentUpdate::SessionStarted { session: "t-1".to_owned(), thread: "t".to_owned() },
+    );
     it.restart();
     it.hear(Event::Due);
     assert!(it.start().is_none(), "first it is read");
@@ -392,7 +395,7 @@ fn item_125_a_restart_never_overlaps_two_agents_for_one_issue() {
     assert_eq!(start.thread.as_deref(), Some("t"), "in the same conversation");
     it.hear(Event::Polled(poll, Ok(vec![issue(0)])));
     assert!(it.start().is_none() && it.taken().is_empty());
-    it.ends(run, End::Well);
+    it.ends(run, RunEnd::Completed);
     assert!(matches!(it.stage(&issue(0)), Some(Stage::Running(now)) if now.id == start.run));
 }
 
@@ -403,13 +406,13 @@ fn item_126_late_answers_and_timers_are_ignored_and_refreshes_come_together() {
     it.lists(&[]);
     it.hear(Event::Polled(first, Ok(vec![issue(0)])));
     assert_eq!(it.effects, [], "that question was answered");
-    it.tell(Order::Refresh);
+    it.tell(OperatorCommand::Refresh);
     let second = it.question_of_poll().expect("a refresh asks at once");
     for _ in 0..3 {
-        it.tell(Order::Refresh);
+        it.tell(OperatorCommand::Refresh);
         assert_eq!(it.effects, []);
     }
-    assert_eq!(it.state.poll, Poll::Asked { question: second, again: true });
+    assert_eq!(it.state.poll, PollState::InFlight { query: second, repeat: true });
     it.hear(Event::Polled(second, Ok(vec![])));
     let third = it.question_of_poll().expect("one more for all of them");
     it.hear(Event::Polled(third, Ok(vec![])));
@@ -425,14 +428,14 @@ fn item_126_an_answer_from_before_the_end_of_a_turn_begins_no_other() {
     it.now += 30_000;
     it.hear(Event::Due);
     let poll = it.question_of_poll().unwrap();
-    it.hears(run, News::TurnEnded(None));
+    it.hears(run, AgentUpdate::TurnEnded(None));
     let done = moved(&issue(0), "Done");
-    let (question, ids) = it.question_of_read().unwrap();
+    let (query, ids) = it.question_of_read().unwrap();
     it.hear(Event::Polled(poll, Ok(vec![issue(0)])));
     assert!(!it.effects.iter().any(|effect| matches!(effect, Effect::NextTurn { .. })));
-    it.hear(Event::Read(question, ids, Ok(vec![done])));
+    it.hear(Event::Read(query, ids, Ok(vec![done])));
     assert_eq!(it.effects.iter().filter(|effect| **effect == Effect::Finish(run)).count(), 1);
-    it.ends(run, End::Well);
+    it.ends(run, RunEnd::Completed);
     assert!(it.cleans());
 }
 
@@ -451,13 +454,13 @@ fn item_126_an_answer_that_is_overtaken_by_a_later_one_says_nothing() {
 #[test]
 fn item_125_an_issue_that_waits_for_a_place_is_not_begun_while_its_workspace_is_removed() {
     let mut rules = rules();
-    rules.agents = 1;
+    rules.max_agents = 1;
     let mut it = Loop::with(rules);
     let run = it.begins(&issue(0));
-    it.hear(Event::Placed(run, PathBuf::from("/root/CAR-0")));
+    it.hear(Event::WorkspaceReady(run, PathBuf::from("/root/CAR-0")));
     it.polls(&[]);
     it.reads(&[]);
-    it.ends(run, End::Failed("stopped".to_owned()));
+    it.ends(run, RunEnd::Failed("stopped".to_owned()));
     // Another one has the place while the first may be worked on again, and then is finished.
     it.polls(&[Issue { priority: Some(1), ..issue(1) }, issue(0)]);
     it.reads(&[issue(1)]);
@@ -466,10 +469,10 @@ fn item_125_an_issue_that_waits_for_a_place_is_not_begun_while_its_workspace_is_
     it.now += 30_000;
     it.hear(Event::Due);
     let poll = it.question_of_poll().unwrap();
-    it.hear(Event::Polled(poll, Err(Fault::new(FaultKind::Request, "no answer"))));
+    it.hear(Event::Polled(poll, Err(TrackerError::new(TrackerErrorKind::Request, "no answer"))));
     it.reads(&[issue(1), moved(&issue(0), "Done")]);
     assert!(it.cleans());
-    it.ends(other, End::Well);
+    it.ends(other, RunEnd::Completed);
     assert!(it.taken().is_empty() && it.start().is_none());
 }
 
@@ -477,9 +480,9 @@ fn item_125_an_issue_that_waits_for_a_place_is_not_begun_while_its_workspace_is_
 fn item_004_a_broken_workflow_file_begins_nothing_and_the_rest_goes_on() {
     let mut it = Loop::new();
     let run = it.begins(&issue(0));
-    it.hear(Event::Broken("front matter is not a map".to_owned()));
+    it.hear(Event::WorkflowInvalid("front matter is not a map".to_owned()));
     assert!(matches!(it.notices()[..], [Notice::WorkflowBroken { .. }]));
-    it.hear(Event::Broken("front matter is not a map".to_owned()));
+    it.hear(Event::WorkflowInvalid("front matter is not a map".to_owned()));
     assert!(it.notices().is_empty(), "it is said once");
     let seen = Snapshot::of(&it.state, Timestamp::from_millis(it.now));
     assert_eq!(seen.workflow_error.as_deref(), Some("front matter is not a map"));
@@ -490,7 +493,7 @@ fn item_004_a_broken_workflow_file_begins_nothing_and_the_rest_goes_on() {
     it.polls(&[issue(1)]);
     it.reads(&[moved(&issue(0), "Review")]);
     assert!(it.stops(run), "what runs is still kept in step");
-    it.hear(Event::Changed(Box::new(rules())));
+    it.hear(Event::WorkflowChanged(Box::new(rules())));
     assert_eq!(it.taken(), ["id-1"]);
     assert_eq!(it.state.ledger.mode, Mode::Working);
 }

@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use carrel_conductor::{Effect, End, Event, News, Notice, Poll, Spend, Stage, Why};
+use carrel_conductor::{
+    AgentUpdate, Effect, Event, Notice, PollState, RetryReason, RunEnd, Spend, Stage,
+};
 
 use crate::stage::{Loop, moved};
 use crate::world::issue;
@@ -13,9 +15,9 @@ fn with_something_left() -> Loop {
     let mut it = Loop::new();
     it.lists(&[issue(0), issue(1)]);
     it.reads(&[issue(0), issue(1)]);
-    let runs: Vec<_> = it.state.entries.values().filter_map(|entry| entry.stage.run()).collect();
+    let runs: Vec<_> = it.state.issues.values().filter_map(|entry| entry.stage.run()).collect();
     for run in runs.iter().map(|run| run.id).collect::<Vec<_>>() {
-        it.hear(Event::Placed(run, PathBuf::from("/root/there")));
+        it.hear(Event::WorkspaceReady(run, PathBuf::from("/root/there")));
     }
     it.restart();
     it.hear(Event::Due);
@@ -75,13 +77,13 @@ fn an_order_that_comes_first_does_not_begin_a_removal_twice() {
     it.reads(&[moved(&issue(0), "Done"), issue(1)]);
     it.hear(Event::Cleaned(issue(0).id, Err("busy".to_owned())));
     it.restart();
-    it.tell(carrel_conductor::Order::RetryNow(issue(0).id));
+    it.tell(carrel_conductor::OperatorCommand::RetryNow(issue(0).id));
     assert!(it.cleans());
-    let (question, ids) = it.question_of_read().expect("the sweep begins with the first event");
+    let (query, ids) = it.question_of_read().expect("the sweep begins with the first event");
     it.hear(Event::Due);
     assert_eq!(it.effects, []);
     let read = vec![moved(&issue(0), "Done"), issue(1)];
-    it.hear(Event::Read(question, ids, Ok(read)));
+    it.hear(Event::Read(query, ids, Ok(read)));
     assert!(!it.cleans());
 }
 
@@ -89,11 +91,11 @@ fn an_order_that_comes_first_does_not_begin_a_removal_twice() {
 fn an_issue_that_is_reopened_while_its_agent_ends_keeps_its_workspace() {
     let mut it = Loop::new();
     let run = it.begins(&issue(0));
-    it.hear(Event::Placed(run, PathBuf::from("/root/CAR-0")));
+    it.hear(Event::WorkspaceReady(run, PathBuf::from("/root/CAR-0")));
     it.polls(&[]);
     it.reads(&[moved(&issue(0), "Done")]);
     it.polls(&[issue(0)]);
-    it.ends(run, End::Failed("stopped".to_owned()));
+    it.ends(run, RunEnd::Failed("stopped".to_owned()));
     assert!(!it.cleans());
     assert_eq!(it.stage(&issue(0)), Some(&Stage::Resting));
 }
@@ -107,7 +109,7 @@ fn a_failure_that_was_decided_before_the_end_keeps_its_backoff() {
     it.restart();
     it.hear(Event::Due);
     let Some(Stage::Retrying(retry)) = it.stage(&issue(0)) else { panic!("{:?}", it.effects) };
-    assert_eq!(retry.why, Why::Stall);
+    assert_eq!(retry.reason, RetryReason::Stall);
     assert!(retry.due.as_millis() >= it.now + 10_000);
     assert_eq!(it.entry(&issue(0)).attempt, 1);
 }
@@ -117,25 +119,27 @@ fn item_113_attempts_due_times_blocks_and_spending_survive() {
     let mut it = Loop::new();
     it.lists(&[issue(0), issue(1), issue(2)]);
     it.reads(&[issue(0), issue(1), issue(2)]);
-    let runs: Vec<_> = it.state.entries.values().filter_map(|entry| entry.stage.run()).collect();
+    let runs: Vec<_> = it.state.issues.values().filter_map(|entry| entry.stage.run()).collect();
     let runs: Vec<_> = runs.iter().map(|run| run.id).collect();
-    it.ends(runs[0], End::Failed("it broke".to_owned()));
-    it.ends(runs[1], End::Blocked(carrel_conductor::Reason::Input("which?".to_owned())));
+    it.ends(runs[0], RunEnd::Failed("it broke".to_owned()));
+    it.ends(runs[1], RunEnd::Blocked(carrel_conductor::BlockReason::Input("which?".to_owned())));
     it.now += 7000;
-    it.hears(runs[2], News::Usage(Spend { total_tokens: 50, ..Spend::default() }));
+    it.hears(runs[2], AgentUpdate::Usage(Spend { total_tokens: 50, ..Spend::default() }));
     let before = it.state.clone();
     it.restart();
     it.hear(Event::Due);
     for number in 0..2 {
         let id = issue(number).id;
         let known = |state: &carrel_conductor::State| {
-            let entry = &state.entries[&id];
+            let entry = &state.issues[&id];
             (entry.stage.clone(), entry.attempt, entry.spent)
         };
         assert_eq!(known(&it.state), known(&before));
     }
     let third = it.entry(&issue(2));
-    assert!(matches!(&third.stage, Stage::Retrying(retry) if retry.why == Why::Interrupted));
+    assert!(
+        matches!(&third.stage, Stage::Retrying(retry) if retry.reason == RetryReason::Interrupted)
+    );
     assert_eq!(third.spent.total_tokens, 50);
     assert_eq!(third.spent.time, Duration::from_secs(7), "up to its last sign of life");
     assert_eq!(it.state.ledger.spent.total_tokens, 50);
@@ -152,5 +156,5 @@ fn effects_that_remember_come_before_those_that_act() {
     let acting = it.effects.iter().position(|effect| !writing(effect)).unwrap();
     assert!(it.effects[..acting].contains(&Effect::Save(issue(0).id)));
     assert!(it.effects[acting..].iter().all(|effect| !writing(effect)));
-    assert!(!matches!(it.state.poll, Poll::Fresh));
+    assert!(!matches!(it.state.poll, PollState::NotStarted));
 }

@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use carrel_conductor::{Event, Order, Rules, Stage};
+use carrel_conductor::{Event, OperatorCommand, Rules, Stage};
 use carrel_config::Budget;
 use fastrand::Rng;
 
@@ -64,11 +64,11 @@ fn history(mut world: World) {
 
 fn any_rules(rng: &mut Rng) -> Rules {
     let mut rules = rules();
-    rules.agents = rng.usize(1..5);
-    rules.turns = rng.u64(1..5);
-    rules.stall = rng.bool().then_some(Duration::from_mins(1));
+    rules.max_agents = rng.usize(1..5);
+    rules.max_turns = rng.u64(1..5);
+    rules.stall_timeout = rng.bool().then_some(Duration::from_mins(1));
     if rng.bool() {
-        rules.agents_by_state.insert("todo".to_owned(), rng.usize(1..3));
+        rules.max_agents_by_state.insert("todo".to_owned(), rng.usize(1..3));
     }
     if rng.u8(..3) == 0 {
         let mut budget = |most: u64| Budget {
@@ -100,19 +100,19 @@ fn disturb(world: &mut World) {
         6 => {
             world.tracker.insert(id, issue(number));
         }
-        7 => world.tell(Order::RetryNow(id)),
-        8 => world.tell(Order::Cancel(id)),
-        9 => world.tell(Order::Answer(id, "the first".to_owned())),
-        10 => world.tell(Order::Pause),
-        11 => world.tell(Order::Drain),
-        12..15 => world.tell(Order::Resume),
-        15 => world.tell(Order::Refresh),
-        16 => world.tell(Order::Unblock(id)),
+        7 => world.tell(OperatorCommand::RetryNow(id)),
+        8 => world.tell(OperatorCommand::Cancel(id)),
+        9 => world.tell(OperatorCommand::Answer(id, "the first".to_owned())),
+        10 => world.tell(OperatorCommand::Pause),
+        11 => world.tell(OperatorCommand::Drain),
+        12..15 => world.tell(OperatorCommand::Resume),
+        15 => world.tell(OperatorCommand::Refresh),
+        16 => world.tell(OperatorCommand::Unblock(id)),
         17 => {
             let rules = any_rules(&mut world.rng);
-            world.hear(Event::Changed(Box::new(rules)));
+            world.hear(Event::WorkflowChanged(Box::new(rules)));
         }
-        18 => world.hear(Event::Broken("no front matter".to_owned())),
+        18 => world.hear(Event::WorkflowInvalid("no front matter".to_owned())),
         19..22 => world.dies_after = Some(world.rng.usize(..4)),
         _ => {}
     }
@@ -123,13 +123,13 @@ fn disturb(world: &mut World) {
 fn finish(world: &mut World) {
     world.faults = 0;
     world.dies_after = None;
-    world.hear(Event::Changed(Box::new(rules())));
+    world.hear(Event::WorkflowChanged(Box::new(rules())));
     world.pass(200);
-    world.tell(Order::Resume);
+    world.tell(OperatorCommand::Resume);
     for number in 0..ISSUES {
         world.tracker.insert(id(number), issue(number));
         // Whoever is asked for something does it.
-        world.tell(Order::RetryNow(id(number)));
+        world.tell(OperatorCommand::RetryNow(id(number)));
     }
     let begun = |world: &World| -> Vec<u64> {
         let accounts = (0..ISSUES).map(|number| world.books.accounts.get(&id(number)));
@@ -146,6 +146,6 @@ fn finish(world: &mut World) {
         world.move_to(number, "Done");
     }
     world.pass(400);
-    assert!(world.state.entries.is_empty(), "left over: {:?}", world.state.entries);
+    assert!(world.state.issues.is_empty(), "left over: {:?}", world.state.issues);
     assert!(world.workspaces.is_empty(), "not removed: {:?}", world.workspaces);
 }

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use carrel_conductor::{
-    Effect, End, Entry, Event, Fault, FaultKind, Issue, IssueId, Ledger, News, Notice, Order,
-    Question, Rules, RunId, Stage, Start, State, decide,
+    AgentUpdate, ClaimedIssue, Dispatch, Effect, Event, Issue, IssueId, Ledger, Notice,
+    OperatorCommand, QueryId, Rules, RunEnd, RunId, Stage, State, TrackerError, TrackerErrorKind,
+    decide,
 };
 use carrel_domain::Timestamp;
 
@@ -39,8 +40,8 @@ impl Loop {
         self.effects = effects;
     }
 
-    pub(crate) fn tell(&mut self, order: Order) {
-        self.hear(Event::Told(order));
+    pub(crate) fn tell(&mut self, order: OperatorCommand) {
+        self.hear(Event::Command(order));
     }
 
     /// Lets time pass, and the loop notice it.
@@ -51,48 +52,52 @@ impl Loop {
 
     /// Ends the program, and begins again with what it wrote down.
     pub(crate) fn restart(&mut self) {
-        let text = serde_json::to_string(&self.state.entries).unwrap();
+        let text = serde_json::to_string(&self.state.issues).unwrap();
         let entries = serde_json::from_str(&text).unwrap();
         let ledger = serde_json::from_str(&serde_json::to_string(&self.state.ledger).unwrap());
         self.state = State::begin(self.state.rules.clone(), entries, ledger.unwrap());
         self.effects.clear();
     }
 
-    pub(crate) fn question_of_poll(&self) -> Option<Question> {
+    pub(crate) fn question_of_poll(&self) -> Option<QueryId> {
         self.effects.iter().find_map(|effect| match effect {
-            Effect::Poll(question) => Some(*question),
+            Effect::Poll(query) => Some(*query),
             _ => None,
         })
     }
 
-    pub(crate) fn question_of_read(&self) -> Option<(Question, Vec<IssueId>)> {
+    pub(crate) fn question_of_read(&self) -> Option<(QueryId, Vec<IssueId>)> {
         self.effects.iter().find_map(|effect| match effect {
-            Effect::Read(question, ids) => Some((*question, ids.clone())),
+            Effect::Read(query, ids) => Some((*query, ids.clone())),
             _ => None,
         })
     }
 
     /// Answers the question for issues that was just asked.
     pub(crate) fn lists(&mut self, issues: &[Issue]) {
-        let question = self.question_of_poll().expect("the tracker is asked");
-        self.hear(Event::Polled(question, Ok(issues.to_vec())));
+        let query = self.question_of_poll().expect("the tracker is asked");
+        self.hear(Event::Polled(query, Ok(issues.to_vec())));
     }
 
     /// Answers the question for single issues that was just asked, with those that are known.
     pub(crate) fn reads(&mut self, issues: &[Issue]) {
-        let (question, ids) = self.question_of_read().expect("issues are read");
+        let (query, ids) = self.question_of_read().expect("issues are read");
         let found = issues.iter().filter(|issue| ids.contains(&issue.id)).cloned().collect();
-        self.hear(Event::Read(question, ids, Ok(found)));
+        self.hear(Event::Read(query, ids, Ok(found)));
     }
 
     pub(crate) fn fails_to_read(&mut self) {
-        let (question, ids) = self.question_of_read().expect("issues are read");
-        self.hear(Event::Read(question, ids, Err(Fault::new(FaultKind::Request, "no answer"))));
+        let (query, ids) = self.question_of_read().expect("issues are read");
+        self.hear(Event::Read(
+            query,
+            ids,
+            Err(TrackerError::new(TrackerErrorKind::Request, "no answer")),
+        ));
     }
 
     /// Goes on to the next look at the tracker, which lists these.
     pub(crate) fn polls(&mut self, issues: &[Issue]) {
-        self.now += i64::try_from(self.state.rules.interval.as_millis()).unwrap();
+        self.now += i64::try_from(self.state.rules.poll_interval.as_millis()).unwrap();
         self.hear(Event::Due);
         self.lists(issues);
     }
@@ -104,32 +109,32 @@ impl Loop {
         self.start().expect("it is begun").run
     }
 
-    pub(crate) fn start(&self) -> Option<&Start> {
+    pub(crate) fn start(&self) -> Option<&Dispatch> {
         self.effects.iter().find_map(|effect| match effect {
-            Effect::Start(start) => Some(&**start),
+            Effect::Dispatch(start) => Some(&**start),
             _ => None,
         })
     }
 
-    pub(crate) fn ends(&mut self, run: RunId, end: End) {
-        self.hear(Event::Ended(run, end));
+    pub(crate) fn ends(&mut self, run: RunId, end: RunEnd) {
+        self.hear(Event::RunEnded(run, end));
     }
 
-    pub(crate) fn hears(&mut self, run: RunId, news: News) {
-        self.hear(Event::Heard(run, news));
+    pub(crate) fn hears(&mut self, run: RunId, news: AgentUpdate) {
+        self.hear(Event::AgentUpdated(run, news));
     }
 
-    pub(crate) fn entry(&self, issue: &Issue) -> &Entry {
-        &self.state.entries[&issue.id]
+    pub(crate) fn entry(&self, issue: &Issue) -> &ClaimedIssue {
+        &self.state.issues[&issue.id]
     }
 
     pub(crate) fn stage(&self, issue: &Issue) -> Option<&Stage> {
-        self.state.entries.get(&issue.id).map(|entry| &entry.stage)
+        self.state.issues.get(&issue.id).map(|entry| &entry.stage)
     }
 
     pub(crate) fn notices(&self) -> Vec<&Notice> {
         let notices = self.effects.iter().filter_map(|effect| match effect {
-            Effect::Say(notice) => Some(notice),
+            Effect::Notify(notice) => Some(notice),
             _ => None,
         });
         notices.collect()

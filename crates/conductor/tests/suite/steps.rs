@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use carrel_conductor::{Event, Notice, Order, Poll, Reason, Stage, Why};
+use carrel_conductor::{
+    BlockReason, Event, Notice, OperatorCommand, PollState, RetryReason, Stage,
+};
 
 use crate::world::World;
 
@@ -17,7 +19,7 @@ fn an_active_issue_is_worked_on_until_it_is_done_and_then_cleaned_up() {
     assert!(running(&world, 0));
     world.move_to(0, "Done");
     world.pass(60);
-    assert!(world.state.entries.is_empty());
+    assert!(world.state.issues.is_empty());
     assert!(world.workspaces.is_empty());
 }
 
@@ -44,7 +46,7 @@ fn no_more_agents_run_than_may_and_the_others_wait() {
 #[test]
 fn a_stalled_agent_is_retried_after_a_wait_and_not_at_once() {
     let mut world = World::new(4, 1);
-    world.state.rules.stall = Some(Duration::from_secs(2));
+    world.state.rules.stall_timeout = Some(Duration::from_secs(2));
     // An agent of this world is silent for up to three seconds.
     for _ in 0..400 {
         let until = world.now + 1000;
@@ -52,14 +54,17 @@ fn a_stalled_agent_is_retried_after_a_wait_and_not_at_once() {
         if world
             .notices
             .iter()
-            .any(|notice| matches!(notice, Notice::WillRetry { why: Why::Stall, .. }))
+            .any(|notice| matches!(notice, Notice::WillRetry { why: RetryReason::Stall, .. }))
         {
             break;
         }
     }
     let started = world.started;
     let entry = world.entry(0).expect("it stays claimed");
-    assert!(matches!(&entry.stage, Stage::Retrying(retry) if retry.why == Why::Stall), "{entry:?}");
+    assert!(
+        matches!(&entry.stage, Stage::Retrying(retry) if retry.reason == RetryReason::Stall),
+        "{entry:?}"
+    );
     world.pass(8);
     assert_eq!(world.started, started, "the back-off holds");
     world.pass(10);
@@ -71,15 +76,15 @@ fn a_question_keeps_the_issue_until_it_is_answered() {
     let mut world = World::new(5, 1);
     world.pass(5);
     let run = world.entry(0).and_then(|entry| entry.stage.run()).expect("it runs").id;
-    let end = carrel_conductor::End::Blocked(Reason::Input("which one?".to_owned()));
-    world.hear(Event::Told(Order::Pause));
+    let end = carrel_conductor::RunEnd::Blocked(BlockReason::Input("which one?".to_owned()));
+    world.hear(Event::Command(OperatorCommand::Pause));
     world.kill(run, end);
-    world.hear(Event::Told(Order::Resume));
+    world.hear(Event::Command(OperatorCommand::Resume));
     let started = world.started;
     world.pass(600);
     assert_eq!(world.started, started, "nobody tries again by themselves");
     let id = crate::world::id(0);
-    world.hear(Event::Told(Order::Answer(id, "the first".to_owned())));
+    world.hear(Event::Command(OperatorCommand::Answer(id, "the first".to_owned())));
     world.pass(10);
     assert_eq!(world.started, started + 1);
 }
@@ -91,7 +96,7 @@ fn a_restart_takes_up_again_what_ran_and_keeps_what_waits() {
     let thread = world.entry(0).and_then(|entry| entry.thread.clone());
     assert!(thread.is_some());
     world.crash();
-    assert_eq!(world.state.poll, Poll::Fresh);
+    assert_eq!(world.state.poll, PollState::NotStarted);
     world.pass(20);
     assert!(running(&world, 0) && running(&world, 1));
     assert_eq!(world.entry(0).map(|entry| entry.spent.attempts), Some(2));
@@ -102,8 +107,8 @@ fn a_refresh_during_a_look_at_the_tracker_makes_one_more_and_not_two() {
     let mut world = World::new(7, 0);
     world.step(world.now);
     world.step(world.now);
-    assert!(matches!(world.state.poll, Poll::Asked { .. }), "{:?}", world.state.poll);
-    world.hear(Event::Told(Order::Refresh));
-    world.hear(Event::Told(Order::Refresh));
-    assert!(matches!(world.state.poll, Poll::Asked { again: true, .. }));
+    assert!(matches!(world.state.poll, PollState::InFlight { .. }), "{:?}", world.state.poll);
+    world.hear(Event::Command(OperatorCommand::Refresh));
+    world.hear(Event::Command(OperatorCommand::Refresh));
+    assert!(matches!(world.state.poll, PollState::InFlight { repeat: true, .. }));
 }

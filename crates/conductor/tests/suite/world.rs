@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use carrel_conductor::{
-    Effect, Entry, Event, Fault, FaultKind, Issue, IssueId, Ledger, Notice, Order, Poll, Rules,
-    RunId, State, decide,
+    ClaimedIssue, Effect, Event, Issue, IssueId, Ledger, Notice, OperatorCommand, PollState, Rules,
+    RunId, State, TrackerError, TrackerErrorKind, decide,
 };
 use carrel_config::Budgets;
 use carrel_domain::Timestamp;
@@ -35,12 +35,12 @@ fn empty_rules() -> Rules {
         active: BTreeSet::new(),
         terminal: BTreeSet::new(),
         required_labels: BTreeSet::new(),
-        agents: 3,
-        agents_by_state: BTreeMap::new(),
-        turns: 3,
-        longest_wait: Duration::from_mins(1),
-        stall: Some(Duration::from_mins(1)),
-        interval: Duration::from_secs(30),
+        max_agents: 3,
+        max_agents_by_state: BTreeMap::new(),
+        max_turns: 3,
+        max_backoff: Duration::from_mins(1),
+        stall_timeout: Some(Duration::from_mins(1)),
+        poll_interval: Duration::from_secs(30),
         budgets: Budgets::default(),
     }
 }
@@ -85,7 +85,7 @@ enum What {
     /// An agent does something.
     Act(RunId),
     /// An agent is gone.
-    End(RunId, carrel_conductor::End),
+    RunEnd(RunId, carrel_conductor::RunEnd),
     /// A workspace is removed.
     Remove(IssueId),
     /// Something is heard that was heard before.
@@ -97,7 +97,7 @@ pub(crate) struct World {
     pub(crate) now: i64,
     pub(crate) state: State,
     pub(crate) tracker: BTreeMap<IssueId, Issue>,
-    pub(crate) saved: BTreeMap<IssueId, Entry>,
+    pub(crate) saved: BTreeMap<IssueId, ClaimedIssue>,
     pub(crate) ledger: Ledger,
     pub(crate) workspaces: BTreeSet<IssueId>,
     pub(crate) notices: Vec<Notice>,
@@ -167,8 +167,8 @@ impl World {
         Timestamp::from_millis(self.now)
     }
 
-    pub(crate) fn tell(&mut self, order: Order) {
-        self.hear(Event::Told(order));
+    pub(crate) fn tell(&mut self, order: OperatorCommand) {
+        self.hear(Event::Command(order));
     }
 
     /// Lets the loop hear something, and does what follows.
@@ -196,9 +196,9 @@ impl World {
     /// Something was written down as done, and then it was not done.
     fn miss(&mut self, effect: Effect) {
         match effect {
-            Effect::Start(start) => self.books.start(&start),
+            Effect::Dispatch(start) => self.books.start(&start),
             Effect::NextTurn { run, .. } => self.next_turn(run),
-            Effect::Say(notice) => self.books.note(&notice, self.now),
+            Effect::Notify(notice) => self.books.note(&notice, self.now),
             _ => {}
         }
     }
@@ -213,7 +213,7 @@ impl World {
     fn perform(&mut self, effect: Effect) {
         match effect {
             Effect::Poll(_) | Effect::Read(..) => self.soon(What::Answer(effect)),
-            Effect::Start(start) => {
+            Effect::Dispatch(start) => {
                 self.check_start(&start);
                 self.started += 1;
                 self.books.start(&start);
@@ -223,9 +223,9 @@ impl World {
                 self.next_turn(run);
                 self.soon(What::Act(run));
             }
-            Effect::Finish(run) => self.end(run, carrel_conductor::End::Well),
+            Effect::Finish(run) => self.end(run, carrel_conductor::RunEnd::Completed),
             Effect::Stop(run) => {
-                self.end(run, carrel_conductor::End::Failed("stopped".to_owned()));
+                self.end(run, carrel_conductor::RunEnd::Failed("stopped".to_owned()));
             }
             Effect::Clean(issue, _) => {
                 self.check_clean(&issue);
@@ -233,14 +233,14 @@ impl World {
                 self.soon(What::Remove(issue.id));
             }
             Effect::Save(id) => {
-                self.saved.insert(id.clone(), self.state.entries[&id].clone());
+                self.saved.insert(id.clone(), self.state.issues[&id].clone());
             }
             Effect::Erase(id) => {
                 self.saved.remove(&id);
                 self.books.forget(&id);
             }
             Effect::SaveLedger => self.ledger = self.state.ledger,
-            Effect::Say(notice) => {
+            Effect::Notify(notice) => {
                 self.books.note(&notice, self.now);
                 self.notices.push(notice);
             }
@@ -269,7 +269,7 @@ impl World {
     /// Time moves on: when a moment has come and been heard, another is named.
     fn hear_due(&mut self) {
         self.hear(Event::Due);
-        let due = self.state.next_due().filter(|_| self.state.poll != Poll::Fresh);
+        let due = self.state.next_due().filter(|_| self.state.poll != PollState::NotStarted);
         assert!(due.is_none_or(|due| due > self.time()), "it would be due for ever: {due:?}");
     }
 
@@ -281,25 +281,25 @@ impl World {
 
     fn happen(&mut self, what: What) {
         match what {
-            What::Answer(Effect::Poll(question)) => {
+            What::Answer(Effect::Poll(query)) => {
                 let active = &self.state.rules.active;
                 let found = self.tracker.values();
                 let found = found.filter(|issue| active.contains(&issue.normal_state())).cloned();
                 let found = found.collect();
                 let answer = if self.goes_wrong() { Err(self.fault()) } else { Ok(found) };
-                self.hear_twice(Event::Polled(question, answer));
+                self.hear_twice(Event::Polled(query, answer));
             }
-            What::Answer(Effect::Read(question, ids)) => {
+            What::Answer(Effect::Read(query, ids)) => {
                 let found = ids.iter().filter_map(|id| self.tracker.get(id)).cloned().collect();
                 let answer = if self.goes_wrong() { Err(self.fault()) } else { Ok(found) };
-                self.hear_twice(Event::Read(question, ids, answer));
+                self.hear_twice(Event::Read(query, ids, answer));
             }
             What::Answer(other) => panic!("{other:?} has no answer"),
             What::Begin(run, id) => self.begin(run, &id),
             What::Act(run) => self.act(run),
-            What::End(run, end) => {
+            What::RunEnd(run, end) => {
                 self.agents.remove(&run);
-                self.hear_twice(Event::Ended(run, end));
+                self.hear_twice(Event::RunEnded(run, end));
             }
             What::Remove(id) => self.remove(id),
             What::Echo(event) => self.hear(event),
@@ -327,9 +327,9 @@ impl World {
         self.hear(Event::Cleaned(id, result));
     }
 
-    fn fault(&mut self) -> Fault {
+    fn fault(&mut self) -> TrackerError {
         let retry_after = self.rng.bool().then(|| Duration::from_secs(self.rng.u64(1..120)));
-        Fault { retry_after, ..Fault::new(FaultKind::Request, "no answer") }
+        TrackerError { retry_after, ..TrackerError::new(TrackerErrorKind::Request, "no answer") }
     }
 
     /// Ends the program and everything that it started, and begins again with what was remembered.
@@ -342,8 +342,8 @@ impl World {
         self.now += self.rng.i64(1..60_000);
     }
 
-    pub(crate) fn entry(&self, number: usize) -> Option<&Entry> {
-        self.state.entries.get(&id(number))
+    pub(crate) fn entry(&self, number: usize) -> Option<&ClaimedIssue> {
+        self.state.issues.get(&id(number))
     }
 
     pub(crate) fn move_to(&mut self, number: usize, state: &str) {

@@ -6,8 +6,8 @@ use serde_json::{Map, Value};
 
 /// A question: one operation and its fragments.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Document {
-    pub(crate) operation: Operation,
+pub(crate) struct GraphqlDocument {
+    pub(crate) operation: GraphqlOperation,
     pub(crate) fragments: Vec<Fragment>,
 }
 
@@ -19,7 +19,7 @@ pub(crate) enum Kind {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Operation {
+pub(crate) struct GraphqlOperation {
     pub(crate) kind: Kind,
     pub(crate) name: Option<String>,
     pub(crate) variables: Vec<Variable>,
@@ -99,9 +99,9 @@ impl Literal {
     }
 }
 
-impl Display for Document {
+impl Display for GraphqlDocument {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Operation { kind, name, variables, directives, selections } = &self.operation;
+        let GraphqlOperation { kind, name, variables, directives, selections } = &self.operation;
         f.write_str(if *kind == Kind::Query { "query" } else { "mutation" })?;
         if let Some(name) = name {
             write!(f, " {name}")?;

@@ -1,13 +1,13 @@
 //! Searches, held to a project.
 
 use super::quoted;
-use crate::tool::Refusal;
+use crate::tool::ToolRefusal;
 
 /// Returns a search that finds what the given one does, but only in the project.
 ///
 /// The given one goes into parentheses. It is refused if it could get out of them: only then does it mean
 /// the same inside as it did before.
-pub(super) fn scoped(jql: &str, project: &str) -> Result<String, Refusal> {
+pub(super) fn scoped(jql: &str, project: &str) -> Result<String, ToolRefusal> {
     let (filter, order) = split(jql)?;
     let own = format!("project = {}", quoted(project));
     let filter = filter.trim();
@@ -16,8 +16,8 @@ pub(super) fn scoped(jql: &str, project: &str) -> Result<String, Refusal> {
 }
 
 /// Tells a search from the order that it asks for.
-fn split(jql: &str) -> Result<(&str, &str), Refusal> {
-    let refused = |rule: &str| Refusal::arguments(format!("the search {jql:?} {rule}"));
+fn split(jql: &str) -> Result<(&str, &str), ToolRefusal> {
+    let refused = |rule: &str| ToolRefusal::arguments(format!("the search {jql:?} {rule}"));
     let (mut depth, mut quote, mut escaped, mut order) = (0_usize, None, false, None);
     for (index, c) in jql.char_indices() {
         if let Some(open) = quote {
@@ -86,7 +86,7 @@ mod tests {
             r"a = \) OR project = OPS",
             ")(",
         ] {
-            assert!(matches!(scoped(jql, "WEB"), Err(Refusal::Arguments(_))), "{jql}");
+            assert!(matches!(scoped(jql, "WEB"), Err(ToolRefusal::Arguments(_))), "{jql}");
         }
     }
 }

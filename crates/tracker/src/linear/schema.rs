@@ -8,27 +8,27 @@ pub(super) const SECRETS: &[&str] = &["apiKey", "calendarHash", "inviteHash", "s
 
 /// Something that has fields.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Type {
+pub(super) struct SchemaType {
     pub(super) name: &'static str,
     /// Fields that lead to one thing, and those that lead to a list of things.
-    one: &'static [(&'static str, &'static Type)],
-    many: &'static [(&'static str, &'static Type)],
+    one: &'static [(&'static str, &'static SchemaType)],
+    many: &'static [(&'static str, &'static SchemaType)],
 }
 
 /// What a field leads to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
-    At(&'static Type),
+pub(super) enum SchemaPosition {
+    At(&'static SchemaType),
     /// A list, with `nodes`, `edges` and `pageInfo`.
-    List(&'static Type),
+    List(&'static SchemaType),
     /// An entry of a list, with its `node`.
-    Entry(&'static Type),
+    Entry(&'static SchemaType),
 }
 
-impl Place {
+impl SchemaPosition {
     /// Returns where a field with fields of its own leads; nothing if it is not let through.
     pub(super) fn follow(self, field: &str) -> Option<Self> {
-        let find = |fields: &[(&str, &'static Type)]| {
+        let find = |fields: &[(&str, &'static SchemaType)]| {
             fields.iter().find(|(name, _)| *name == field).map(|(_, led)| *led)
         };
         match self {
@@ -52,31 +52,35 @@ impl Place {
 }
 
 /// Whatever has no fields but single values.
-static PLAIN: Type = Type { name: "what is shown as single values", one: &[], many: &[] };
+static PLAIN: SchemaType =
+    SchemaType { name: "what is shown as single values", one: &[], many: &[] };
 
-static TEAM: Type = Type {
+static TEAM: SchemaType = SchemaType {
     name: "a team",
     one: &[],
     many: &[("states", &PLAIN), ("labels", &PLAIN), ("members", &PLAIN)],
 };
 
 /// An issue that need not be of the project: what it is called and where it stands.
-static RELATED: Type = Type {
+static RELATED: SchemaType = SchemaType {
     name: "a related issue",
     one: &[("state", &PLAIN), ("assignee", &PLAIN), ("project", &PLAIN)],
     many: &[],
 };
 
-static RELATION: Type =
-    Type { name: "a relation", one: &[("issue", &RELATED), ("relatedIssue", &RELATED)], many: &[] };
+static RELATION: SchemaType = SchemaType {
+    name: "a relation",
+    one: &[("issue", &RELATED), ("relatedIssue", &RELATED)],
+    many: &[],
+};
 
-static COMMENT: Type = Type {
+static COMMENT: SchemaType = SchemaType {
     name: "a comment",
     one: &[("user", &PLAIN), ("parent", &PLAIN), ("botActor", &PLAIN)],
     many: &[("children", &PLAIN)],
 };
 
-pub(super) static ISSUE: Type = Type {
+pub(super) static ISSUE: SchemaType = SchemaType {
     name: "an issue",
     one: &[
         ("assignee", &PLAIN),
@@ -101,7 +105,7 @@ pub(super) static ISSUE: Type = Type {
     ],
 };
 
-pub(super) static PROJECT: Type = Type {
+pub(super) static PROJECT: SchemaType = SchemaType {
     name: "the project",
     one: &[("creator", &PLAIN), ("lead", &PLAIN), ("status", &PLAIN)],
     many: &[
@@ -115,14 +119,14 @@ pub(super) static PROJECT: Type = Type {
 };
 
 /// What can be asked for.
-pub(super) static QUERY: Type = Type {
+pub(super) static QUERY: SchemaType = SchemaType {
     name: "a query",
     one: &[("issue", &ISSUE), ("project", &PROJECT), ("viewer", &PLAIN)],
     many: &[],
 };
 
 /// What comes of every change.
-pub(super) static PAYLOAD: Type = Type {
+pub(super) static PAYLOAD: SchemaType = SchemaType {
     name: "what came of a change",
     one: &[
         ("attachment", &PLAIN),

@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
-use super::record::is_id;
-use super::schema::{PAYLOAD, Place, QUERY, SECRETS};
-use crate::graphql::document::{Document, Field, Kind, Selection};
-use crate::tool::Refusal;
+use super::issue_fields::is_id;
+use super::schema::{PAYLOAD, QUERY, SECRETS, SchemaPosition};
+use crate::graphql::document::{Field, GraphqlDocument, Kind, Selection};
+use crate::tool::ToolRefusal;
 
 /// Fields that fragments may lead to; a question with more is refused before it is understood.
 const MAX_FIELDS: usize = 2_000;
@@ -82,15 +82,18 @@ const CHANGES: &[Change] = &[
 
 /// What a question names, and what therefore has to be of the project.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Named {
+pub(super) struct ReferencedIds {
     pub(super) issues: BTreeSet<String>,
     pub(super) comments: BTreeSet<String>,
     pub(super) projects: BTreeSet<String>,
 }
 
 /// Judges a question as far as that is possible without asking, and returns what it names.
-pub(super) fn judge(document: &Document, variables: &Map<String, Value>) -> Result<Named, Refusal> {
-    let mut judge = Judge { document, variables, named: Named::default(), fields: 0 };
+pub(super) fn judge(
+    document: &GraphqlDocument,
+    variables: &Map<String, Value>,
+) -> Result<ReferencedIds, ToolRefusal> {
+    let mut judge = Judge { document, variables, named: ReferencedIds::default(), fields: 0 };
     for field in judge.fields_of(&document.operation.selections)? {
         match document.operation.kind {
             Kind::Query => judge.question(field)?,
@@ -101,34 +104,34 @@ pub(super) fn judge(document: &Document, variables: &Map<String, Value>) -> Resu
 }
 
 struct Judge<'a> {
-    document: &'a Document,
+    document: &'a GraphqlDocument,
     variables: &'a Map<String, Value>,
-    named: Named,
+    named: ReferencedIds,
     fields: usize,
 }
 
 impl<'a> Judge<'a> {
-    fn question(&mut self, field: &'a Field) -> Result<(), Refusal> {
+    fn question(&mut self, field: &'a Field) -> Result<(), ToolRefusal> {
         let target = match field.name.as_str() {
             "issue" => Some(Target::Issue),
             "project" => Some(Target::Project),
             "viewer" => None,
             "__typename" if field.selections.is_empty() => return Ok(()),
-            _ => return Err(leads_away(Place::At(&QUERY), field)),
+            _ => return Err(leads_away(SchemaPosition::At(&QUERY), field)),
         };
         if let Some(target) = target {
             let id = self.argument(field, "id");
             self.name(target, "id", &id)?;
         }
-        self.follow(Place::At(&QUERY), field)
+        self.follow(SchemaPosition::At(&QUERY), field)
     }
 
-    fn change(&mut self, field: &'a Field) -> Result<(), Refusal> {
+    fn change(&mut self, field: &'a Field) -> Result<(), ToolRefusal> {
         let Some(change) = CHANGES.iter().find(|change| change.name == field.name) else {
             let known: Vec<&str> = CHANGES.iter().map(|change| change.name).collect();
             let message =
                 format!("`{}` is not for agents; there are {}", field.name, known.join(", "));
-            return Err(Refusal::scope(message));
+            return Err(ToolRefusal::scope(message));
         };
         for (place, target) in change.targets {
             let value = self.argument(field, place);
@@ -140,9 +143,9 @@ impl<'a> Judge<'a> {
             given.filter(|name| !change.input.is_empty() && !change.input.contains(&name.as_str()));
         if let Some(name) = other.into_iter().next() {
             let message = format!("`input.{name}` of `{}` is not for agents", field.name);
-            return Err(Refusal::scope(message));
+            return Err(ToolRefusal::scope(message));
         }
-        self.descend(Place::At(&PAYLOAD), field)
+        self.descend(SchemaPosition::At(&PAYLOAD), field)
     }
 
     /// Returns what an argument says, such as `id` or `input.issueId`.
@@ -158,13 +161,13 @@ impl<'a> Judge<'a> {
     }
 
     /// Writes down what is named, to be looked up.
-    fn name(&mut self, target: Target, place: &str, value: &Value) -> Result<(), Refusal> {
+    fn name(&mut self, target: Target, place: &str, value: &Value) -> Result<(), ToolRefusal> {
         let optional =
             matches!(target, Target::MaybeIssue | Target::MaybeComment | Target::MaybeProject);
         if value.is_null() && (optional || target == Target::Never) {
             return Ok(());
         }
-        let refused = |rule: &str| Err(Refusal::scope(format!("`{place}` {rule}")));
+        let refused = |rule: &str| Err(ToolRefusal::scope(format!("`{place}` {rule}")));
         let Some(id) = value.as_str() else { return refused("is missing, or is no text") };
         let set = match target {
             Target::Issue | Target::MaybeIssue => &mut self.named.issues,
@@ -177,9 +180,9 @@ impl<'a> Judge<'a> {
         Ok(())
     }
 
-    fn follow(&mut self, from: Place, field: &'a Field) -> Result<(), Refusal> {
+    fn follow(&mut self, from: SchemaPosition, field: &'a Field) -> Result<(), ToolRefusal> {
         if SECRETS.contains(&field.name.as_str()) {
-            return Err(Refusal::scope(format!("`{}` is not for agents", field.name)));
+            return Err(ToolRefusal::scope(format!("`{}` is not for agents", field.name)));
         }
         if field.selections.is_empty() {
             return Ok(());
@@ -188,7 +191,7 @@ impl<'a> Judge<'a> {
         self.descend(place, field)
     }
 
-    fn descend(&mut self, place: Place, field: &'a Field) -> Result<(), Refusal> {
+    fn descend(&mut self, place: SchemaPosition, field: &'a Field) -> Result<(), ToolRefusal> {
         for inner in self.fields_of(&field.selections)? {
             self.follow(place, inner)?;
         }
@@ -196,17 +199,17 @@ impl<'a> Judge<'a> {
     }
 
     /// Returns the fields that are selected, those of fragments included.
-    fn fields_of(&mut self, selections: &'a [Selection]) -> Result<Vec<&'a Field>, Refusal> {
+    fn fields_of(&mut self, selections: &'a [Selection]) -> Result<Vec<&'a Field>, ToolRefusal> {
         let mut fields = Vec::new();
         let mut open: Vec<(&'a [Selection], usize)> = vec![(selections, 0)];
         while let Some((selections, depth)) = open.pop() {
             if depth > self.document.fragments.len() + 32 {
-                return Err(Refusal::arguments("a fragment contains itself"));
+                return Err(ToolRefusal::arguments("a fragment contains itself"));
             }
             for selection in selections {
                 self.fields += 1;
                 if self.fields > MAX_FIELDS {
-                    return Err(Refusal::arguments(format!(
+                    return Err(ToolRefusal::arguments(format!(
                         "it has more than {MAX_FIELDS} fields"
                     )));
                 }
@@ -220,16 +223,16 @@ impl<'a> Judge<'a> {
         Ok(fields)
     }
 
-    fn fragment(&self, name: &str) -> Result<&'a [Selection], Refusal> {
+    fn fragment(&self, name: &str) -> Result<&'a [Selection], ToolRefusal> {
         let mut found = self.document.fragments.iter().filter(|fragment| fragment.name == name);
         match (found.next(), found.next()) {
             (Some(fragment), None) => Ok(&fragment.selections),
-            _ => Err(Refusal::arguments(format!("there is not one fragment {name:?}"))),
+            _ => Err(ToolRefusal::arguments(format!("there is not one fragment {name:?}"))),
         }
     }
 }
 
-fn leads_away(from: Place, field: &Field) -> Refusal {
+fn leads_away(from: SchemaPosition, field: &Field) -> ToolRefusal {
     let message = format!("`{}` of {} may lead out of the project", field.name, from.name());
-    Refusal::scope(message)
+    ToolRefusal::scope(message)
 }

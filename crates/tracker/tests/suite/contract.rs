@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use carrel_domain::Secret;
-use carrel_tracker::{Fault, FaultKind, Issue, IssueId};
+use carrel_tracker::{Issue, IssueId, TrackerError, TrackerErrorKind};
 use pretty_assertions::assert_eq;
 use serde_json::json;
 
@@ -93,7 +93,7 @@ async fn malformed<P: Provider>() {
     assert_eq!(numbers::<P>(&found.unwrap()), expected::<P>([1, 3]));
     assert!(said.contains("records=1") && said.contains("left out records"), "{said}");
     let fault = stage.tracker.by_ids(&ids::<P>([1, 2, 3])).await.unwrap_err();
-    assert_eq!(fault.kind, FaultKind::Response, "{fault}");
+    assert_eq!(fault.kind, TrackerErrorKind::Response, "{fault}");
     assert_eq!(stage.tracker.by_ids(&ids::<P>([1, 3])).await.unwrap().len(), 2);
 }
 
@@ -114,15 +114,15 @@ async fn snapshots<P: Provider>() {
 }
 
 /// Asks both ways, with the same answer to the first request of each.
-async fn faults<P: Provider>(reply: Reply) -> [Fault; 2] {
+async fn faults<P: Provider>(reply: Reply) -> [TrackerError; 2] {
     let (one, other) = (stage::<P>(3).await, stage::<P>(3).await);
     one.fake.answer(0, reply.clone());
     let listed = one.tracker.by_states(&active::<P>()).await.unwrap_err();
     other.fake.answer(0, reply);
     let read = other.tracker.by_ids(&ids::<P>([1])).await.unwrap_err();
     let again = one.tracker.by_states(&active::<P>()).await;
-    if listed.kind == FaultKind::RateLimited {
-        assert_eq!(again.unwrap_err().kind, FaultKind::RateLimited);
+    if listed.kind == TrackerErrorKind::RateLimited {
+        assert_eq!(again.unwrap_err().kind, TrackerErrorKind::RateLimited);
         assert_eq!(one.fake.count(), 1, "it is left alone");
     } else {
         assert_eq!(again.unwrap().len(), 3, "what went wrong once is not remembered");
@@ -136,26 +136,29 @@ async fn faults<P: Provider>(reply: Reply) -> [Fault; 2] {
 async fn errors<P: Provider>() {
     let refused = json!({ "message": "no", "errors": [{ "message": "no" }] });
     for (reply, kind) in [
-        (Reply::status(401, &refused), FaultKind::Secret),
-        (Reply::status(403, &refused), FaultKind::Status(403)),
-        (Reply::status(404, &refused), FaultKind::Status(404)),
-        (Reply::status(500, &json!("?")), FaultKind::Status(500)),
-        (Reply::status(503, &refused), FaultKind::Status(503)),
-        (Reply::text(301, "").with("location", "http://127.0.0.1:1/"), FaultKind::Status(301)),
-        (Reply::status(304, &json!(null)), FaultKind::Status(304)),
-        (Reply::text(200, "<html>"), FaultKind::Response),
-        (Reply::text(200, "{\"data\""), FaultKind::Response),
-        (Reply::text(200, ""), FaultKind::Response),
+        (Reply::status(401, &refused), TrackerErrorKind::Secret),
+        (Reply::status(403, &refused), TrackerErrorKind::Status(403)),
+        (Reply::status(404, &refused), TrackerErrorKind::Status(404)),
+        (Reply::status(500, &json!("?")), TrackerErrorKind::Status(500)),
+        (Reply::status(503, &refused), TrackerErrorKind::Status(503)),
+        (
+            Reply::text(301, "").with("location", "http://127.0.0.1:1/"),
+            TrackerErrorKind::Status(301),
+        ),
+        (Reply::status(304, &json!(null)), TrackerErrorKind::Status(304)),
+        (Reply::text(200, "<html>"), TrackerErrorKind::Response),
+        (Reply::text(200, "{\"data\""), TrackerErrorKind::Response),
+        (Reply::text(200, ""), TrackerErrorKind::Response),
         (
             Reply::json(
                 &json!({ "data": { "issues": 3, "repository": { "i1": 3 } }, "issues": {} }),
             ),
-            FaultKind::Response,
+            TrackerErrorKind::Response,
         ),
-        (Reply::json(&json!("text")), FaultKind::Response),
-        (Reply::text(200, &"[".repeat(500)), FaultKind::Response),
-        (Reply::Lose, FaultKind::Request),
-        (Reply::Break, FaultKind::Request),
+        (Reply::json(&json!("text")), TrackerErrorKind::Response),
+        (Reply::text(200, &"[".repeat(500)), TrackerErrorKind::Response),
+        (Reply::Lose, TrackerErrorKind::Request),
+        (Reply::Break, TrackerErrorKind::Request),
     ] {
         for fault in faults::<P>(reply.clone()).await {
             assert_eq!(fault.kind, kind, "{reply:?}: {fault}");
@@ -177,7 +180,7 @@ async fn limits<P: Provider>() {
         (Reply::status(429, &refused).with("retry-after", "86400"), 3600),
     ] {
         for fault in faults::<P>(reply.clone()).await {
-            assert_eq!(fault.kind, FaultKind::RateLimited, "{reply:?}: {fault}");
+            assert_eq!(fault.kind, TrackerErrorKind::RateLimited, "{reply:?}: {fault}");
             assert_eq!(fault.retry_after, Some(Duration::from_secs(seconds)), "{reply:?}");
         }
     }
@@ -210,7 +213,7 @@ async fn secrets<P: Provider>() {
     let told = format!("bad credentials: {shown:?} {SECRET}");
     let reply = Reply::status(400, &json!({ "message": told, "errors": [{ "message": told }] }));
     for fault in faults::<P>(reply).await {
-        assert_eq!(fault.kind, FaultKind::Status(400));
+        assert_eq!(fault.kind, TrackerErrorKind::Status(400));
         let value = sent.get("authorization").or(sent.get("private-token")).unwrap();
         let word = value.split(' ').next_back().unwrap();
         assert!(!fault.message.contains(word), "{fault}");
@@ -230,7 +233,7 @@ fn configuration<P: Provider>() {
         let fault = changed(name, json!("  "));
         assert_eq!(
             (fault.kind, fault.message.contains(name)),
-            (FaultKind::Config, true),
+            (TrackerErrorKind::Config, true),
             "{fault}"
         );
     }
@@ -247,16 +250,16 @@ fn configuration<P: Provider>() {
         "https://x/?a=b",
     ] {
         let fault = changed(address, json!(value));
-        assert_eq!(fault.kind, FaultKind::Config, "{value}: {fault}");
+        assert_eq!(fault.kind, TrackerErrorKind::Config, "{value}: {fault}");
     }
     let mut bare = good.clone();
     bare.provider.secrets.clear();
-    assert_eq!(open(&bare).unwrap_err().kind, FaultKind::Secret);
+    assert_eq!(open(&bare).unwrap_err().kind, TrackerErrorKind::Secret);
     let mut torn = good;
     torn.provider.secrets.insert(P::secret_name().to_owned(), Secret::new("a\nb: c"));
     let fault = open(&torn).map(|_| ());
     // Jira's is encoded, so that nothing can leave its line.
-    assert!(fault.is_ok() || fault.unwrap_err().kind == FaultKind::Secret);
+    assert!(fault.is_ok() || fault.unwrap_err().kind == TrackerErrorKind::Secret);
 }
 
 /// Reads a thousand issues, and counts the requests of both ways.
@@ -288,14 +291,14 @@ async fn lost_cursor<P: Provider>() {
     let stage = stage::<P>(303).await;
     stage.world().hide_cursor = true;
     let fault = stage.tracker.by_states(&active::<P>()).await.unwrap_err();
-    assert_eq!(fault.kind, FaultKind::Pagination, "{fault}");
+    assert_eq!(fault.kind, TrackerErrorKind::Pagination, "{fault}");
 }
 
 async fn repeated_cursor<P: Provider>() {
     let stage = stage::<P>(600).await;
     stage.world().repeat_cursor = true;
     let fault = stage.tracker.by_states(&active::<P>()).await.unwrap_err();
-    assert_eq!(fault.kind, FaultKind::Pagination, "{fault}");
+    assert_eq!(fault.kind, TrackerErrorKind::Pagination, "{fault}");
     assert!(stage.fake.count() < 5, "{}", stage.fake.count());
 }
 

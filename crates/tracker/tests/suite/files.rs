@@ -6,8 +6,8 @@ use carrel_client::HttpClient;
 use carrel_config::{Environment, Scope, TrackerConfig, TrackerKind, Workflow, environment};
 use carrel_domain::Secret;
 use carrel_tracker::{
-    ASANA_SECRET, ASANA_SIGNATURE, FaultKind, GITHUB_SIGNATURE, GITLAB_TOKEN, JIRA_SIGNATURE,
-    LINEAR_SIGNATURE, from_config,
+    ASANA_SECRET, ASANA_SIGNATURE, GITHUB_SIGNATURE, GITLAB_TOKEN, JIRA_SIGNATURE,
+    LINEAR_SIGNATURE, TrackerErrorKind, from_config,
 };
 use pretty_assertions::assert_eq;
 use serde_json::json;
@@ -67,7 +67,7 @@ fn item_010_what_a_file_says_is_what_its_tracker_needs() {
 async fn the_embedded_tracker_is_the_caller_s() {
     let config = read("tracker: {kind: local}", &[]);
     let fault = from_config(&config, &HttpClient::new(), None).unwrap_err();
-    assert_eq!(fault.kind, FaultKind::Config);
+    assert_eq!(fault.kind, TrackerErrorKind::Config);
     let own = stage::<Github>(1).await.tracker;
     let given = from_config(&config, &HttpClient::new(), Some(own.clone())).unwrap();
     assert!(std::sync::Arc::ptr_eq(&own, &given));
@@ -118,16 +118,17 @@ fn settings<P: Provider>() -> impl Iterator<Item = &'static str> {
 fn item_039_the_guide_has_everything() {
     const GUIDE: &str = include_str!("../../../../docs/trackers.md");
     let faults = [
-        FaultKind::Config,
-        FaultKind::Secret,
-        FaultKind::Request,
-        FaultKind::Status(500),
-        FaultKind::Response,
-        FaultKind::Pagination,
-        FaultKind::RateLimited,
+        TrackerErrorKind::Config,
+        TrackerErrorKind::Secret,
+        TrackerErrorKind::Request,
+        TrackerErrorKind::Status(500),
+        TrackerErrorKind::Response,
+        TrackerErrorKind::Pagination,
+        TrackerErrorKind::RateLimited,
     ];
     let tools = ["linear_graphql", "github_api", "gitlab_api", "jira_rest", "asana_api"];
-    let names = TrackerKind::NAMES.iter().copied().chain(faults.map(FaultKind::name)).chain(tools);
+    let names =
+        TrackerKind::NAMES.iter().copied().chain(faults.map(TrackerErrorKind::name)).chain(tools);
     for name in names {
         assert!(
             GUIDE.contains(&format!("`{name}`")) || GUIDE.contains(&format!("`kind: {name}`")),

@@ -2,18 +2,18 @@ use std::sync::Arc;
 
 use carrel_domain::{Code, Coded as _, FixedClock, Timestamp};
 use carrel_store::{IssueChange, NewIssue, Sqlite, SqliteOptions};
-use carrel_tracker::{Blocker, FaultKind, Issue, IssueId, Local, Tracker as _};
+use carrel_tracker::{Blocker, Issue, IssueId, LocalTracker, Tracker as _, TrackerErrorKind};
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 const NOW: i64 = 1_700_000_000_000;
 
-fn tracker() -> (Local, TempDir) {
+fn tracker() -> (LocalTracker, TempDir) {
     let directory = tempfile::tempdir().unwrap();
     let store = Sqlite::open(&SqliteOptions { path: directory.path().join("carrel.db") }).unwrap();
     let clock = Arc::new(FixedClock(Timestamp::from_millis(NOW)));
-    (Local::new(Arc::new(store), clock, &["Done".to_owned()]), directory)
+    (LocalTracker::new(Arc::new(store), clock, &["Done".to_owned()]), directory)
 }
 
 fn new(title: &str, state: &str) -> NewIssue {
@@ -162,5 +162,5 @@ async fn a_database_that_is_gone_is_a_fault() {
     let (tracker, directory) = tracker();
     directory.close().unwrap();
     let fault = tracker.by_states(&["Todo".to_owned()]).await.unwrap_err();
-    assert_eq!(fault.kind, FaultKind::Request);
+    assert_eq!(fault.kind, TrackerErrorKind::Request);
 }

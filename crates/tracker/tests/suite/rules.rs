@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use carrel_tracker::{Blocker, FaultKind};
+use carrel_tracker::{Blocker, TrackerErrorKind};
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
 
@@ -59,7 +59,7 @@ async fn a_viewer_that_is_not_known_is_asked_for_again() {
     let stage = stage_with::<Linear>(1, &[("assignee", "me")]).await;
     stage.fake.answer(0, Reply::json(&json!({ "data": { "viewer": null } })));
     let fault = stage.tracker.by_states(&["Todo".to_owned()]).await.unwrap_err();
-    assert_eq!(fault.kind, FaultKind::Response);
+    assert_eq!(fault.kind, TrackerErrorKind::Response);
     assert!(first(&stage, "Todo").await.dispatchable);
 }
 
@@ -132,7 +132,7 @@ async fn linear_says_it_is_limited_with_status_400() {
         .with("x-ratelimit-requests-reset", "1000");
     stage.fake.answer(0, reply);
     let fault = stage.tracker.by_states(&["Todo".to_owned()]).await.unwrap_err();
-    assert_eq!(fault.kind, FaultKind::RateLimited);
+    assert_eq!(fault.kind, TrackerErrorKind::RateLimited);
     assert_eq!(fault.retry_after, Some(Duration::from_secs(1000)));
 }
 
@@ -141,10 +141,10 @@ async fn answers_with_errors_in_them_are_no_answers() {
     let stage = stage::<Linear>(1).await;
     let list = json!({ "nodes": [], "pageInfo": { "hasNextPage": false } });
     for (error, kind) in [
-        (json!({ "message": "boom" }), FaultKind::Response),
+        (json!({ "message": "boom" }), TrackerErrorKind::Response),
         (
             json!({ "message": "no", "extensions": { "code": "AUTHENTICATION_ERROR" } }),
-            FaultKind::Secret,
+            TrackerErrorKind::Secret,
         ),
     ] {
         let body = json!({ "data": { "issues": list }, "errors": [error] });
@@ -175,7 +175,7 @@ async fn github_answers_questions_with_limits_of_their_own() {
     let fault = stage.tracker.by_ids(&ids::<Github>([1])).await.unwrap_err();
     assert_eq!(
         (fault.kind, fault.retry_after),
-        (FaultKind::RateLimited, Some(Duration::from_secs(30)))
+        (TrackerErrorKind::RateLimited, Some(Duration::from_secs(30)))
     );
 }
 
@@ -183,9 +183,9 @@ async fn github_answers_questions_with_limits_of_their_own() {
 async fn a_repository_that_cannot_be_seen_is_not_an_empty_one() {
     let stage = stage_with::<Github>(1, &[("repo", "acme/gone")]).await;
     let fault = stage.tracker.by_ids(&ids::<Github>([1])).await.unwrap_err();
-    assert_eq!(fault.kind, FaultKind::Status(404), "{fault}");
+    assert_eq!(fault.kind, TrackerErrorKind::Status(404), "{fault}");
     let fault = stage.tracker.by_states(&["open".to_owned()]).await.unwrap_err();
-    assert_eq!(fault.kind, FaultKind::Status(404), "{fault}");
+    assert_eq!(fault.kind, TrackerErrorKind::Status(404), "{fault}");
 }
 
 #[tokio::test]
@@ -238,7 +238,7 @@ async fn an_issue_that_jira_could_not_give_now_is_not_taken_for_gone() {
     let error = json!({ "id": "10001", "errorMessage": "try again" });
     stage.fake.answer(0, Reply::json(&json!({ "issues": [], "issueErrors": [error] })));
     let fault = stage.tracker.by_ids(&ids::<Jira>([1])).await.unwrap_err();
-    assert_eq!(fault.kind, FaultKind::Response);
+    assert_eq!(fault.kind, TrackerErrorKind::Response);
 }
 
 #[tokio::test]
@@ -246,7 +246,7 @@ async fn an_issue_of_no_project_is_not_taken_for_ours() {
     let stage = stage::<Jira>(1).await;
     stage.world().records[0]["fields"]["project"] = Value::Null;
     let fault = stage.tracker.by_ids(&ids::<Jira>([1])).await.unwrap_err();
-    assert_eq!(fault.kind, FaultKind::Response);
+    assert_eq!(fault.kind, TrackerErrorKind::Response);
 }
 
 #[tokio::test]
@@ -275,7 +275,7 @@ async fn finished_tasks_cost_no_pages() {
 #[tokio::test]
 async fn a_limit_inside_a_batch_is_a_limit() {
     for (status, kind, wait) in
-        [(429, FaultKind::RateLimited, Some(5)), (500, FaultKind::Status(500), None)]
+        [(429, TrackerErrorKind::RateLimited, Some(5)), (500, TrackerErrorKind::Status(500), None)]
     {
         let stage = stage::<Asana>(1).await;
         let answer = json!({
@@ -292,5 +292,5 @@ async fn a_limit_inside_a_batch_is_a_limit() {
     let stage = stage::<Asana>(1).await;
     stage.fake.answer(0, Reply::json(&json!({ "data": [] })));
     let fault = stage.tracker.by_ids(&ids::<Asana>([1])).await.unwrap_err();
-    assert_eq!(fault.kind, FaultKind::Response);
+    assert_eq!(fault.kind, TrackerErrorKind::Response);
 }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use carrel_client::HttpClient;
 use carrel_config::{Provider as Settings, TrackerConfig, TrackerKind};
 use carrel_domain::Secret;
-use carrel_tracker::{Fault, IssueId, Tracker, from_config};
+use carrel_tracker::{IssueId, Tracker, TrackerError, from_config};
 use serde_json::{Value, json};
 
 use crate::fake::{Asked, Fake, Reply};
@@ -109,7 +109,7 @@ pub(crate) fn config<P: Provider>(address: &str) -> TrackerConfig {
     }
 }
 
-pub(crate) fn open(config: &TrackerConfig) -> Result<Arc<dyn Tracker>, Fault> {
+pub(crate) fn open(config: &TrackerConfig) -> Result<Arc<dyn Tracker>, TrackerError> {
     from_config(config, &HttpClient::new(), None)
 }
 

@@ -84,18 +84,18 @@ impl Follower {
     fn look(&mut self) {
         let state = self.handle.state();
         // A number of an earlier conductor says nothing about this one.
-        let seen = if self.seen > state.told { 0 } else { self.seen };
-        let first = state.told_after(seen).next().map_or(seen + 1, |told| told.number);
+        let seen = if self.seen > state.notice_count { 0 } else { self.seen };
+        let first = state.notices_after(seen).next().map_or(seen + 1, |told| told.number);
         if first > seen + 1 && seen > 0 {
             let missed = first - seen - 1;
             self.ready.push_back(frame(first - 1, "missed", &json!({ "missed": missed })));
         }
-        for told in state.told_after(seen) {
+        for told in state.notices_after(seen) {
             let row = json!(NoticeRow::of(told));
             let kind = row["what"].as_str().unwrap_or("notice").to_owned();
             self.ready.push_back(frame(told.number, &kind, &row));
         }
-        self.seen = state.told;
+        self.seen = state.notice_count;
     }
 }
 

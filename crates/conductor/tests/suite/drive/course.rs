@@ -3,8 +3,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use carrel_agent::FailureKind;
-use carrel_conductor::drive::{Gone, Lasting, StartError};
-use carrel_conductor::{IssueId, Order, Reason, Refused, Stage, Why};
+use carrel_conductor::drive::{CommandError, PollMode, StartError};
+use carrel_conductor::{
+    BlockReason, CommandRejection, IssueId, OperatorCommand, RetryReason, Stage,
+};
 use carrel_store::{NewIssue, RunFilter};
 use pretty_assertions::assert_eq;
 
@@ -26,7 +28,7 @@ async fn an_issue_is_worked_off_and_its_workspace_goes_when_it_is_closed() {
     let working = world.start().await;
     working
         .until("the issue is forgotten", |state| {
-            !state.outcomes.is_empty() && state.entries.is_empty()
+            !state.outcomes.is_empty() && state.issues.is_empty()
         })
         .await;
     let prompts = world.prompts();
@@ -60,7 +62,7 @@ async fn item_015_the_prompt_gets_the_issue_and_the_attempt() {
     std::fs::write(world.path("WORKFLOW.md"), format!("{front}---\n{ASKS}")).unwrap();
     let blocker = world.issue("blocker").await;
     world.shift(&blocker, "Done").await;
-    let asked = NewIssue {
+    let new_issue = NewIssue {
         title: "first".to_owned(),
         description: Some("why".to_owned()),
         priority: Some(2),
@@ -68,7 +70,7 @@ async fn item_015_the_prompt_gets_the_issue_and_the_attempt() {
         labels: vec!["Bug".to_owned(), "ui".to_owned()],
         blocked_by: vec![1],
     };
-    let issue = world.tracker().add(asked).await.unwrap().identifier;
+    let issue = world.tracker().add(new_issue).await.unwrap().identifier;
     let working = world.start().await;
     for attempt in ["", "1", "2"] {
         let waits = |stage: &Stage| matches!(stage, Stage::Retrying(_));
@@ -77,7 +79,7 @@ async fn item_015_the_prompt_gets_the_issue_and_the_attempt() {
         let told = "CAR-2|CAR-2|first|why|2|Todo|car-2|||bug,ui||CAR-1 CAR-1 Done|true|20|Z|";
         assert_eq!(prompt, format!("{told}{attempt}"));
         let tried = world.prompts().len();
-        working.handle.tell(Order::RetryNow(IssueId(issue.clone()))).await.unwrap();
+        working.handle.send(OperatorCommand::RetryNow(IssueId(issue.clone()))).await.unwrap();
         working.until("it is tried again", |_| world.prompts().len() > tried).await;
     }
     working.end().await;
@@ -118,12 +120,11 @@ async fn item_052_a_silent_agent_is_ended_and_its_issue_waits_for_another_attemp
     world.write("codex: {stall_timeout_ms: 300}");
     let issue = world.issue("first").await;
     let working = world.start().await;
-    let stalled =
-        |stage: &Stage| matches!(stage, Stage::Retrying(retry) if retry.why == Why::Stall);
+    let stalled = |stage: &Stage| matches!(stage, Stage::Retrying(retry) if retry.reason == RetryReason::Stall);
     working.until_stage(&issue, "it waits", stalled).await;
     assert_eq!(world.seen.closed.load(Ordering::SeqCst), 1, "its session is closed");
     let state = working.handle.state();
-    let entry = &state.entries[&IssueId(issue)];
+    let entry = &state.issues[&IssueId(issue)];
     assert_eq!((entry.attempt, state.agents()), (1, 0));
     working.end().await;
 }
@@ -137,7 +138,7 @@ async fn item_016_a_prompt_with_an_unknown_name_fails_the_attempt() {
     let working = world.start().await;
     working.until_stage(&issue, "it waits", |stage| matches!(stage, Stage::Retrying(_))).await;
     let state = working.handle.state();
-    let Stage::Retrying(retry) = &state.entries[&IssueId(issue)].stage else { panic!() };
+    let Stage::Retrying(retry) = &state.issues[&IssueId(issue)].stage else { panic!() };
     let error = retry.error.as_ref().unwrap();
     assert!(error.contains("requested index=nope"), "{error}");
     assert_eq!(world.prompts(), []);
@@ -154,7 +155,7 @@ async fn an_agent_without_a_memory_hears_its_instructions_in_every_turn() {
     world.issue("first").await;
     let working = world.start().await;
     working
-        .until("it is done", |state| state.entries.is_empty() && !state.outcomes.is_empty())
+        .until("it is done", |state| state.issues.is_empty() && !state.outcomes.is_empty())
         .await;
     working.end().await;
     assert!(world.prompts().iter().all(|(_, prompt)| prompt.starts_with("Do CAR-1")));
@@ -165,7 +166,7 @@ async fn a_turn_that_changes_nothing_and_says_nothing_new_is_the_last() {
     let world = World::new(|_| Deed::Answer("same"));
     let issue = world.issue("first").await;
     let working = world.start().await;
-    let stuck = |stage: &Stage| matches!(stage, Stage::Blocked(block) if block.reason == Reason::NoProgress);
+    let stuck = |stage: &Stage| matches!(stage, Stage::Blocked(block) if block.reason == BlockReason::NoProgress);
     working.until_stage(&issue, "it is blocked", stuck).await;
     assert_eq!(world.prompts().len(), 2);
     working.end().await;
@@ -182,14 +183,19 @@ async fn a_question_blocks_an_issue_until_somebody_answers() {
     });
     let issue = world.issue("first").await;
     let working = world.start().await;
-    let asks = |stage: &Stage| matches!(stage, Stage::Blocked(block) if block.reason == Reason::Input("which colour?".to_owned()));
+    let asks = |stage: &Stage| matches!(stage, Stage::Blocked(block) if block.reason == BlockReason::Input("which colour?".to_owned()));
     working.until_stage(&issue, "it asks", asks).await;
     let id = IssueId(issue);
-    let refused =
-        working.handle.tell(Order::Answer(IssueId("CAR-9".to_owned()), String::new())).await;
-    assert!(matches!(refused, Err(Gone::Refused(Refused::Unknown(_)))), "{refused:?}");
-    working.handle.tell(Order::Answer(id, "blue".to_owned())).await.unwrap();
-    working.until("it is done", |state| state.entries.is_empty()).await;
+    let refused = working
+        .handle
+        .send(OperatorCommand::Answer(IssueId("CAR-9".to_owned()), String::new()))
+        .await;
+    assert!(
+        matches!(refused, Err(CommandError::Rejected(CommandRejection::UnknownIssue(_)))),
+        "{refused:?}"
+    );
+    working.handle.send(OperatorCommand::Answer(id, "blue".to_owned())).await.unwrap();
+    working.until("it is done", |state| state.issues.is_empty()).await;
     let prompts = world.prompts();
     assert!(prompts[1].1.starts_with("You had asked something"), "{}", prompts[1].1);
     working.end().await;
@@ -204,11 +210,10 @@ async fn one_that_fails_waits_and_one_that_breaks_is_a_failure() {
         let world = World::new(move |_| deed.clone());
         let issue = world.issue("first").await;
         let working = world.start().await;
-        let waits =
-            |stage: &Stage| matches!(stage, Stage::Retrying(retry) if retry.why == Why::Failure);
+        let waits = |stage: &Stage| matches!(stage, Stage::Retrying(retry) if retry.reason == RetryReason::Failure);
         working.until_stage(&issue, "it waits", waits).await;
         let state = working.handle.state();
-        let Stage::Retrying(retry) = &state.entries[&IssueId(issue)].stage else { panic!() };
+        let Stage::Retrying(retry) = &state.issues[&IssueId(issue)].stage else { panic!() };
         assert!(retry.error.as_ref().unwrap().contains(said), "{retry:?}");
         working.end().await;
     }
@@ -221,14 +226,14 @@ async fn an_issue_that_is_moved_away_loses_its_agent_and_keeps_its_workspace() {
     let working = world.start().await;
     working
         .until("it works", |state| {
-            state.agents() == 1 && state.entries.values().any(|e| e.workspace.is_some())
+            state.agents() == 1 && state.issues.values().any(|e| e.workspace.is_some())
         })
         .await;
     world.shift(&issue, "Backlog").await;
     working.until_stage(&issue, "it rests", |stage| *stage == Stage::Resting).await;
     assert_eq!((files(&world.path("ws")), world.seen.closed.load(Ordering::SeqCst)), (1, 1));
     world.shift(&issue, "Closed").await;
-    working.until("it is forgotten", |state| state.entries.is_empty()).await;
+    working.until("it is forgotten", |state| state.issues.is_empty()).await;
     assert_eq!(files(&world.path("ws")), 0);
     working.end().await;
 }
@@ -271,13 +276,13 @@ async fn item_003_and_096_a_changed_file_is_in_force_and_a_broken_one_is_not() {
     let mut heard = working.handle.subscribe();
     working.until("one works", |state| state.agents() == 1).await;
     world.write("agent: {max_concurrent_agents: many}");
-    working.until("the file is broken", |state| state.broken.is_some()).await;
+    working.until("the file is broken", |state| state.workflow_error.is_some()).await;
     assert_eq!(
         working.handle.workflow().config.conductor.as_ref().unwrap().agent.max_concurrent_agents,
         1
     );
     world.write("agent: {max_concurrent_agents: 2}");
-    working.until("two work", |state| state.broken.is_none() && state.agents() == 2).await;
+    working.until("two work", |state| state.workflow_error.is_none() && state.agents() == 2).await;
     let file = world.path("WORKFLOW.md");
     let other = std::fs::read_to_string(&file).unwrap().replace("Do ", "Please do ");
     std::fs::write(&file, other.replace("agents: 2", "agents: 3")).unwrap();
@@ -298,12 +303,12 @@ async fn item_003_and_096_a_changed_file_is_in_force_and_a_broken_one_is_not() {
 async fn item_097_no_second_conductor_takes_the_same_issues() {
     let world = World::new(|_| Deed::Hang);
     let working = world.start().await;
-    let refused = world.open(Lasting::Forever).await;
+    let refused = world.open(PollMode::Continuous).await;
     assert!(matches!(refused, Err(StartError::InUse { .. })));
     let said = refused.err().unwrap().to_string();
     assert!(said.contains(&format!("process {}", std::process::id())), "{said}");
     working.end().await;
-    world.open(Lasting::Forever).await.unwrap();
+    world.open(PollMode::Continuous).await.unwrap();
 }
 
 #[tokio::test]
@@ -315,7 +320,7 @@ async fn a_tracker_that_comes_back_is_asked_again() {
     working.until("it was said", |state| !state.notices.is_empty()).await;
     world.away.store(false, Ordering::SeqCst);
     working
-        .until("it is done", |state| !state.outcomes.is_empty() && state.entries.is_empty())
+        .until("it is done", |state| !state.outcomes.is_empty() && state.issues.is_empty())
         .await;
     working.end().await;
 }
@@ -338,7 +343,7 @@ async fn many_at_once_are_never_two_for_one_issue() {
     let working = world.start().await;
     working
         .until("all are done", |state| {
-            state.outcomes.values().sum::<u64>() >= 30 && state.entries.is_empty()
+            state.outcomes.values().sum::<u64>() >= 30 && state.issues.is_empty()
         })
         .await;
     working.end().await;

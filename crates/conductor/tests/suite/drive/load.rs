@@ -1,7 +1,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use carrel_conductor::Order;
+use carrel_conductor::OperatorCommand;
 use carrel_store::NewIssue;
 
 use super::stage::{Deed, World};
@@ -15,7 +15,7 @@ const SLOWEST: Duration = Duration::from_millis(50 * 5);
 /// How much the process may grow after it has seen everything once.
 const MOST_GROWTH: u64 = 24 << 20;
 
-fn lasting() -> (Duration, Duration) {
+fn poll_mode() -> (Duration, Duration) {
     match std::env::var_os("CARREL_SOAK") {
         Some(_) => (Duration::from_mins(1), Duration::from_mins(10)),
         None => (Duration::from_secs(4), Duration::from_secs(6)),
@@ -44,15 +44,15 @@ async fn fifty_agents_and_five_hundred_issues_keep_the_loop_quick_and_small() {
         tracker.add(NewIssue { title, state, ..NewIssue::default() }).await.unwrap();
     }
     let working = world.start().await;
-    let (warm_up, measured) = lasting();
+    let (warm_up, measured) = poll_mode();
     tokio::time::sleep(warm_up).await;
     let (before, began) = (resident(), Instant::now());
     let mut waits = Vec::new();
     let mut most = 0;
     while began.elapsed() < measured {
-        let asked = Instant::now();
-        working.handle.tell(Order::Resume).await.unwrap();
-        waits.push(asked.elapsed());
+        let started = Instant::now();
+        working.handle.send(OperatorCommand::Resume).await.unwrap();
+        waits.push(started.elapsed());
         most = most.max(working.handle.state().agents());
         tokio::time::sleep(Duration::from_millis(5)).await;
     }

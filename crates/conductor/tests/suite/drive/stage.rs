@@ -5,9 +5,12 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use carrel_agent::{
-    Agent, Event, Failure, FailureKind, NotOpened, Opening, Remains, Session, Tokens, ToolCall,
+    Agent, AgentFailure, Event, FailureKind, OpenError, OpenRequest, Session, Teardown, Tokens,
+    ToolCall,
 };
-use carrel_conductor::drive::{Conductor, Handle, Lasting, Makers, Options, Report, StartError};
+use carrel_conductor::drive::{
+    Conductor, Factories, Handle, Options, PollMode, Report, StartError,
+};
 use carrel_conductor::{IssueId, Stage, State};
 use carrel_config::{Environment, OperatorPolicy, Scope, Workflow};
 use carrel_domain::{SystemClock, Timestamp};
@@ -17,7 +20,9 @@ use carrel_store::{
     IssueChange, Journal, JournalRecord, NewIssue, RunFilter, RunRecord, Sqlite, SqliteOptions,
     StoreError, Tenure, TenureOutcome,
 };
-use carrel_tracker::{Fault, FaultKind, Issue, Local, Tool, ToolReply, Tracker};
+use carrel_tracker::{
+    Issue, LocalTracker, Tool, ToolReply, Tracker, TrackerError, TrackerErrorKind,
+};
 use carrel_workspace::TrackerName;
 use serde_json::Value;
 use tempfile::TempDir;
@@ -61,7 +66,7 @@ pub(crate) struct Seen {
     pub(crate) environment: Mutex<BTreeMap<String, String>>,
     pub(crate) closed: AtomicUsize,
     /// What is left of the next agent, which cannot be opened.
-    pub(crate) unopened: Mutex<Option<Remains>>,
+    pub(crate) unopened: Mutex<Option<Teardown>>,
     working: Mutex<BTreeMap<String, usize>>,
     pub(crate) most_at_once: AtomicUsize,
     pub(crate) doubled: AtomicBool,
@@ -90,7 +95,7 @@ impl std::fmt::Debug for Fake {
 struct Speaking {
     script: Arc<Script>,
     seen: Arc<Seen>,
-    opening: Opening,
+    opening: OpenRequest,
     issue: String,
     thread: Option<String>,
     turns: u64,
@@ -98,11 +103,12 @@ struct Speaking {
 
 #[async_trait::async_trait]
 impl Agent for Fake {
-    async fn open(&self, opening: Opening) -> Result<Box<dyn Session>, NotOpened> {
+    async fn open(&self, opening: OpenRequest) -> Result<Box<dyn Session>, OpenError> {
         let issue = opening.workspace.record().identifier.to_string();
         if let Some(remains) = self.seen.unopened.lock().unwrap().take() {
-            let failure = Failure { kind: FailureKind::Exited, message: "no start".to_owned() };
-            return Err(NotOpened { failure, remains });
+            let failure =
+                AgentFailure { kind: FailureKind::Exited, message: "no start".to_owned() };
+            return Err(OpenError { failure, remains });
         }
         let at_once = {
             let mut working = self.seen.working.lock().unwrap();
@@ -134,7 +140,7 @@ impl Session for Speaking {
         self.thread.clone()
     }
 
-    async fn turn(&mut self, prompt: &str) -> Result<String, Failure> {
+    async fn turn(&mut self, prompt: &str) -> Result<String, AgentFailure> {
         self.turns += 1;
         if self.seen.takes_notes() {
             self.seen.prompts.lock().unwrap().push((self.issue.clone(), prompt.to_owned()));
@@ -144,7 +150,7 @@ impl Session for Speaking {
         let told = [
             Event::SessionStarted { session, thread, pid: None },
             Event::Usage(Tokens { input: 3, output: 4, total: 7 * self.turns }),
-            Event::Something { kind: "message".to_owned(), message: Some("busy".to_owned()) },
+            Event::Other { kind: "message".to_owned(), message: Some("busy".to_owned()) },
         ];
         for event in told {
             let _ = self.opening.events.send(event).await;
@@ -157,10 +163,10 @@ impl Session for Speaking {
         };
         match (self.script)(turn) {
             Deed::Answer(answer) => Ok(answer.to_owned()),
-            Deed::Fail(kind, message) => Err(Failure { kind, message: message.to_owned() }),
+            Deed::Fail(kind, message) => Err(AgentFailure { kind, message: message.to_owned() }),
             Deed::Hang => {
                 self.opening.stop.cancelled().await;
-                Err(Failure { kind: FailureKind::Stopped, message: "told to".to_owned() })
+                Err(AgentFailure { kind: FailureKind::Stopped, message: "told to".to_owned() })
             }
             Deed::Move(state) => {
                 let arguments = serde_json::json!({ "state": state });
@@ -173,7 +179,7 @@ impl Session for Speaking {
                 for step in 0..10 {
                     tokio::time::sleep(time / 10).await;
                     let (kind, message) = ("step".to_owned(), Some(step.to_string()));
-                    let _ = self.opening.events.send(Event::Something { kind, message }).await;
+                    let _ = self.opening.events.send(Event::Other { kind, message }).await;
                 }
                 Ok("done".to_owned())
             }
@@ -181,9 +187,9 @@ impl Session for Speaking {
         }
     }
 
-    async fn close(self: Box<Self>) -> Remains {
+    async fn close(self: Box<Self>) -> Teardown {
         self.seen.closed.fetch_add(1, Ordering::SeqCst);
-        Remains::Nothing
+        Teardown::Complete
     }
 }
 
@@ -199,7 +205,7 @@ pub(crate) const CALLED: &str = "called ";
 /// The tracker that is built in, which can be away, and whose issues can be called anything.
 #[derive(Debug)]
 struct Moody {
-    inner: Local,
+    inner: LocalTracker,
     away: Arc<AtomicBool>,
 }
 
@@ -211,21 +217,21 @@ fn called(issue: Issue) -> Issue {
 }
 
 impl Moody {
-    fn fault(&self) -> Result<(), Fault> {
+    fn fault(&self) -> Result<(), TrackerError> {
         let away = self.away.load(Ordering::SeqCst);
-        let fault = away.then(|| Fault::new(FaultKind::Request, "nobody answers"));
+        let fault = away.then(|| TrackerError::new(TrackerErrorKind::Request, "nobody answers"));
         fault.map_or(Ok(()), Err)
     }
 }
 
 #[async_trait::async_trait]
 impl Tracker for Moody {
-    async fn by_states(&self, states: &[String]) -> Result<Vec<Issue>, Fault> {
+    async fn by_states(&self, states: &[String]) -> Result<Vec<Issue>, TrackerError> {
         self.fault()?;
         Ok(self.inner.by_states(states).await?.into_iter().map(called).collect())
     }
 
-    async fn by_ids(&self, ids: &[IssueId]) -> Result<Vec<Issue>, Fault> {
+    async fn by_ids(&self, ids: &[IssueId]) -> Result<Vec<Issue>, TrackerError> {
         self.fault()?;
         Ok(self.inner.by_ids(ids).await?.into_iter().map(called).collect())
     }
@@ -368,9 +374,9 @@ impl World {
         Arc::new(Sqlite::open(&SqliteOptions { path }).unwrap())
     }
 
-    pub(crate) fn tracker(&self) -> Local {
+    pub(crate) fn tracker(&self) -> LocalTracker {
         let terminal = ["Done".to_owned(), "Closed".to_owned()];
-        Local::new(self.store(), Arc::new(SystemClock), &terminal)
+        LocalTracker::new(self.store(), Arc::new(SystemClock), &terminal)
     }
 
     pub(crate) async fn issue(&self, title: &str) -> String {
@@ -386,7 +392,7 @@ impl World {
 
     pub(crate) async fn open(
         &self,
-        lasting: Lasting,
+        poll_mode: PollMode,
     ) -> Result<(Conductor, CancellationToken), StartError> {
         let environment = Environment::process();
         let workflow =
@@ -405,10 +411,11 @@ impl World {
         let (script, seen) = (Arc::clone(&self.script), Arc::clone(&self.seen));
         let remembers = self.remembers;
         let stop = CancellationToken::new();
-        let makers = Makers {
+        let factories = Factories {
             tracker: Arc::new(move |config| {
                 let terminal = &config.tracker.terminal_states;
-                let inner = Local::new(Arc::clone(&issues) as _, Arc::new(SystemClock), terminal);
+                let inner =
+                    LocalTracker::new(Arc::clone(&issues) as _, Arc::new(SystemClock), terminal);
                 Ok(Arc::new(Moody { inner, away: Arc::clone(&away) }))
             }),
             agent: Arc::new(move |_| {
@@ -429,22 +436,22 @@ impl World {
             clock: Arc::new(SystemClock),
             runner: Arc::new(runner),
             commands,
-            makers,
+            factories,
             data: self.directory.path().to_owned(),
-            lasting,
+            poll_mode,
             stop: stop.clone(),
         });
         Ok((conductor.await?, stop))
     }
 
     pub(crate) async fn start(&self) -> Working {
-        let (conductor, stop) = self.open(Lasting::Forever).await.unwrap();
+        let (conductor, stop) = self.open(PollMode::Continuous).await.unwrap();
         let handle = conductor.handle();
         Working { handle, stop, task: tokio::spawn(conductor.run()) }
     }
 
     pub(crate) async fn once(&self) -> Report {
-        let (conductor, _stop) = self.open(Lasting::Once).await.unwrap();
+        let (conductor, _stop) = self.open(PollMode::Once).await.unwrap();
         tokio::time::timeout(PATIENCE, conductor.run()).await.expect("it ends by itself")
     }
 
@@ -469,8 +476,7 @@ impl Working {
 
     pub(crate) async fn until_stage(&self, issue: &str, what: &str, is: impl Fn(&Stage) -> bool) {
         let id = IssueId(issue.to_owned());
-        self.until(what, |state| state.entries.get(&id).is_some_and(|entry| is(&entry.stage)))
-            .await;
+        self.until(what, |state| state.issues.get(&id).is_some_and(|entry| is(&entry.stage))).await;
     }
 
     /// Tells it to end, and waits for that.

@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 
-use carrel_conductor::{End, Event, IssueId, News, Reason, RunId, Spend, Trace};
+use carrel_conductor::{
+    AgentUpdate, BlockReason, Event, IssueId, RunEnd, RunId, Spend, TurnFingerprint,
+};
 use serde_json::json;
 
 use super::{Coming, What, World};
@@ -16,7 +18,7 @@ pub(crate) struct Agent {
 
 impl World {
     /// Ends an agent, or one that is about to begin.
-    pub(super) fn end(&mut self, run: RunId, end: End) {
+    pub(super) fn end(&mut self, run: RunId, end: RunEnd) {
         if let Some(agent) = self.agents.get_mut(&run) {
             if std::mem::replace(&mut agent.ending, true) {
                 return;
@@ -29,17 +31,17 @@ impl World {
                 return;
             }
         }
-        self.soon(What::End(run, end));
+        self.soon(What::RunEnd(run, end));
     }
 
     pub(super) fn begin(&mut self, run: RunId, id: &IssueId) {
         assert!(!self.removing.contains(id), "an agent begins in what is being removed");
         self.workspaces.insert(id.clone());
         self.agents.insert(run, Agent { issue: id.clone(), ending: false, tokens: 0 });
-        self.hear(Event::Placed(run, PathBuf::from(format!("/root/{id}"))));
+        self.hear(Event::WorkspaceReady(run, PathBuf::from(format!("/root/{id}"))));
         let (session, thread) = (format!("{}-1", run.0), run.0.to_string());
         if self.agents.contains_key(&run) {
-            self.hear(Event::Heard(run, News::Session { session, thread }));
+            self.hear(Event::AgentUpdated(run, AgentUpdate::SessionStarted { session, thread }));
             self.soon(What::Act(run));
         }
     }
@@ -57,7 +59,7 @@ impl World {
         let (tokens, issue) = (agent.tokens, agent.issue.clone());
         let used = Spend { total_tokens: tokens, ..Spend::default() };
         self.books.use_tokens(&issue, 10);
-        self.hear(Event::Heard(run, News::Usage(used)));
+        self.hear(Event::AgentUpdated(run, AgentUpdate::Usage(used)));
         if self.agents.get(&run).is_none_or(|agent| agent.ending) {
             return;
         }
@@ -67,8 +69,8 @@ impl World {
         if self.rng.u8(..3) == 0 {
             // Hardly ever the same as in the turn before.
             let tree = self.rng.u8(..40).to_string();
-            let trace = Trace { tree, answer: String::new() };
-            self.hear(Event::Heard(run, News::TurnEnded(Some(trace))));
+            let trace = TurnFingerprint { tree, answer: String::new() };
+            self.hear(Event::AgentUpdated(run, AgentUpdate::TurnEnded(Some(trace))));
         } else {
             self.soon(What::Act(run));
         }
@@ -76,16 +78,16 @@ impl World {
 
     fn misbehave(&mut self, run: RunId) {
         let end = match self.rng.u8(..7) {
-            0 => End::Failed("it crashed".to_owned()),
-            1 => End::RateLimited(None),
-            2 => End::RateLimited(Some(std::time::Duration::from_secs(self.rng.u64(1..200)))),
-            3 => End::Blocked(Reason::Input("which one?".to_owned())),
-            4 => End::Well,
+            0 => RunEnd::Failed("it crashed".to_owned()),
+            1 => RunEnd::RateLimited(None),
+            2 => RunEnd::RateLimited(Some(std::time::Duration::from_secs(self.rng.u64(1..200)))),
+            3 => RunEnd::Blocked(BlockReason::Input("which one?".to_owned())),
+            4 => RunEnd::Completed,
             5 => {
                 let seconds = self.rng.u32(1..200);
                 let limits =
                     json!({ "primary": { "usedPercent": 100, "resetsInSeconds": seconds } });
-                self.hear(Event::Heard(run, News::RateLimits(limits)));
+                self.hear(Event::AgentUpdated(run, AgentUpdate::RateLimits(limits)));
                 return self.soon(What::Act(run));
             }
             // It says nothing any more.
@@ -95,10 +97,10 @@ impl World {
     }
 
     /// An agent ends by itself.
-    pub(crate) fn kill(&mut self, run: RunId, end: End) {
+    pub(crate) fn kill(&mut self, run: RunId, end: RunEnd) {
         self.agents.remove(&run);
         let begins = |coming: &Coming| matches!(coming.what, What::Begin(id, _) if id == run);
         self.coming.retain(|coming| !begins(coming));
-        self.hear(Event::Ended(run, end));
+        self.hear(Event::RunEnded(run, end));
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use carrel_conductor::{Event, IssueId, Notice, Order, Start, State, Why};
+use carrel_conductor::{Dispatch, Event, IssueId, Notice, OperatorCommand, RetryReason, State};
 
 /// What is known of one issue.
 #[derive(Clone, Debug, Default)]
@@ -33,7 +33,7 @@ impl Books {
         self.accounts.entry(id.clone()).or_default()
     }
 
-    pub(crate) fn start(&mut self, start: &Start) {
+    pub(crate) fn start(&mut self, start: &Dispatch) {
         self.attempts += 1;
         self.turns += 1;
         let account = self.account(&start.issue.id);
@@ -60,9 +60,11 @@ impl Books {
     }
 
     pub(crate) fn hear(&mut self, event: &Event, state: &State) {
-        if let Event::Told(order) = event
-            && state.refusal(order).is_none()
-            && let Order::RetryNow(id) | Order::Unblock(id) | Order::Answer(id, _) = order
+        if let Event::Command(order) = event
+            && state.reject(order).is_none()
+            && let OperatorCommand::RetryNow(id)
+            | OperatorCommand::Unblock(id)
+            | OperatorCommand::Answer(id, _) = order
         {
             let account = self.account(id);
             account.blocked = false;
@@ -76,8 +78,8 @@ impl Books {
                 let account = self.account(&issue.id);
                 account.attempt = Some(*attempt);
                 // Somebody lifted it, maybe in the same moment in which it was found to be blocked.
-                account.blocked &= *why != Why::Operator;
-                if *why != Why::Interrupted {
+                account.blocked &= *why != RetryReason::Operator;
+                if *why != RetryReason::Interrupted {
                     account.not_before = Some(now + i64::try_from(*delay_ms).unwrap());
                 }
             }

@@ -1,12 +1,12 @@
 //! What holds after every step, whatever happened.
 
-use carrel_conductor::{Issue, Mode, Stage, Start};
+use carrel_conductor::{Dispatch, Issue, Mode, Stage};
 
 use super::{What, World};
 
 impl World {
     /// An agent may start.
-    pub(super) fn check_start(&self, start: &Start) {
+    pub(super) fn check_start(&self, start: &Dispatch) {
         let id = &start.issue.id;
         let begins = |what: &What| matches!(what, What::Begin(_, issue) if issue == id);
         let coming = self.coming.iter().any(|coming| begins(&coming.what));
@@ -14,9 +14,13 @@ impl World {
         assert!(!coming && !there, "two agents work on {id}");
         assert!(!self.removing.contains(id), "{id} is begun while its workspace is removed");
         assert_eq!(self.state.ledger.mode, Mode::Working, "{id} is begun all the same");
-        assert_eq!(self.state.ledger.hold.until(self.time()), None, "{id} is begun all the same");
-        assert_eq!(self.state.broken, None, "{id} is begun all the same");
-        assert!(self.state.agents() <= self.state.rules.agents, "more agents than may run");
+        assert_eq!(
+            self.state.ledger.rate_limited.until(self.time()),
+            None,
+            "{id} is begun all the same"
+        );
+        assert_eq!(self.state.workflow_error, None, "{id} is begun all the same");
+        assert!(self.state.agents() <= self.state.rules.max_agents, "more agents than may run");
         let Some(account) = self.books.accounts.get(id) else { return };
         assert!(!account.blocked, "{id} is blocked");
         if let Some(due) = account.not_before {
@@ -39,11 +43,11 @@ impl World {
 
     pub(super) fn check(&self) {
         for (run, agent) in &self.agents {
-            let known = self.state.entries.get(&agent.issue).and_then(|entry| entry.stage.run());
+            let known = self.state.issues.get(&agent.issue).and_then(|entry| entry.stage.run());
             assert_eq!(known.map(|run| run.id), Some(*run), "nobody knows of an agent");
         }
         for id in self.state.waiting.keys() {
-            let stage = self.state.entries.get(id).map(|entry| &entry.stage);
+            let stage = self.state.issues.get(id).map(|entry| &entry.stage);
             assert!(stage.is_none_or(|stage| *stage == Stage::Resting), "{id} is ours: {stage:?}");
         }
         self.check_memory();
@@ -52,14 +56,14 @@ impl World {
 
     /// Whatever a restart needs has been remembered.
     fn check_memory(&self) {
-        assert!(self.saved.keys().eq(self.state.entries.keys()), "some are not remembered");
+        assert!(self.saved.keys().eq(self.state.issues.keys()), "some are not remembered");
         assert_eq!(self.ledger, self.state.ledger);
-        for (id, entry) in &self.state.entries {
+        for (id, entry) in &self.state.issues {
             let saved = &self.saved[id];
             let same = std::mem::discriminant(&saved.stage) == std::mem::discriminant(&entry.stage);
             assert!(same, "{id} is remembered as {:?} and is {:?}", saved.stage, entry.stage);
-            let memory = |entry: &carrel_conductor::Entry| {
-                (entry.attempt, entry.limited, entry.spent, entry.forgiven)
+            let memory = |entry: &carrel_conductor::ClaimedIssue| {
+                (entry.attempt, entry.rate_limited_runs, entry.spent, entry.spent_at_unblock)
             };
             assert_eq!(memory(saved), memory(entry), "{id}");
             assert_eq!(saved.thread, entry.thread, "{id}");
@@ -79,7 +83,7 @@ impl World {
             (ledger.attempts, ledger.turns, ledger.total_tokens),
             (books.attempts, books.turns, books.tokens)
         );
-        for (id, entry) in &self.state.entries {
+        for (id, entry) in &self.state.issues {
             let Some(account) = books.accounts.get(id) else { continue };
             let spent = (entry.spent.attempts, entry.spent.turns, entry.spent.total_tokens);
             assert_eq!(spent, (account.attempts, account.turns, account.tokens), "{id}");

@@ -1,0 +1,229 @@
+//! What the server is answered when it asks back.
+
+use serde_json::{Map, Value, json};
+
+use crate::failure::{AgentFailure, FailureKind};
+
+/// How the ids of questions begin that are about the use of a tool.
+const TOOL_APPROVAL: &str = "mcp_tool_call_approval_";
+
+/// What is done about a request.
+#[derive(Debug, PartialEq)]
+pub(super) enum RequestDecision {
+    /// It is allowed.
+    Accept { answer: Value, about: String },
+    /// The server goes on without what it asked for.
+    PassOver { answer: Value, about: String },
+    /// It is answered, and the turn is over: a person has to decide.
+    Stop { answer: Value, failure: AgentFailure },
+    /// A tool is used.
+    Use { tool: String, arguments: Value },
+    /// Nobody knows what is asked for.
+    Unknown,
+}
+
+/// Decides about a request. Whether everything is accepted is the operator's word.
+pub(super) fn decide(method: &str, params: &Value, accepts: bool) -> RequestDecision {
+    match method {
+        "item/commandExecution/requestApproval" | "item/fileChange/requestApproval" => {
+            approval(params, accepts, "acceptForSession", "cancel")
+        }
+        "execCommandApproval" | "applyPatchApproval" => {
+            approval(params, accepts, "approved_for_session", "abort")
+        }
+        "item/permissions/requestApproval" => permissions(params, accepts),
+        "item/tool/requestUserInput" => input(params, accepts),
+        "mcpServer/elicitation/request" => {
+            let question = params.get("message").and_then(Value::as_str);
+            let question = question.unwrap_or("a tool asks for input").to_owned();
+            let failure = AgentFailure::new(FailureKind::InputRequired, question);
+            RequestDecision::Stop { answer: json!({ "action": "cancel" }), failure }
+        }
+        "item/tool/call" => tool(params),
+        _ => RequestDecision::Unknown,
+    }
+}
+
+fn approval(params: &Value, accepts: bool, yes: &str, no: &str) -> RequestDecision {
+    let about = subject(params);
+    if accepts {
+        return RequestDecision::Accept { answer: json!({ "decision": yes }), about };
+    }
+    let failure =
+        AgentFailure::new(FailureKind::ApprovalRequired, format!("approval is asked for: {about}"));
+    RequestDecision::Stop { answer: json!({ "decision": no }), failure }
+}
+
+fn permissions(params: &Value, accepts: bool) -> RequestDecision {
+    let about = subject(params);
+    if accepts {
+        let asked = params.get("permissions").cloned().unwrap_or_else(|| json!({}));
+        return RequestDecision::Accept {
+            answer: json!({ "permissions": asked, "scope": "session" }),
+            about,
+        };
+    }
+    let message = format!("more permissions are asked for: {about}");
+    let failure = AgentFailure::new(FailureKind::ApprovalRequired, message);
+    RequestDecision::Stop { answer: json!({ "permissions": {} }), failure }
+}
+
+/// Says what an approval is asked for.
+fn subject(params: &Value) -> String {
+    let text = |name: &str| params.get(name).and_then(Value::as_str).map(str::to_owned);
+    let words = || {
+        let words = params.get("command")?.as_array()?.iter().filter_map(Value::as_str);
+        Some(words.collect::<Vec<_>>().join(" "))
+    };
+    let files = || {
+        let files = params.get("fileChanges")?.as_object()?.len();
+        Some(format!("changes of {files} files"))
+    };
+    let found = text("command").or_else(words).or_else(|| text("reason")).or_else(files);
+    found.unwrap_or_else(|| "changes of files".to_owned())
+}
+
+fn input(params: &Value, accepts: bool) -> RequestDecision {
+    let questions = params.get("questions").and_then(Value::as_array);
+    let questions = questions.map(Vec::as_slice).unwrap_or_default();
+    let is_about_tools = |question: &Value| {
+        question.get("id").and_then(Value::as_str).is_some_and(|id| id.starts_with(TOOL_APPROVAL))
+    };
+    if accepts
+        && !questions.is_empty()
+        && questions.iter().all(is_about_tools)
+        && let Some(answers) = questions.iter().map(approve).collect::<Option<Map<_, _>>>()
+    {
+        return RequestDecision::Accept {
+            answer: json!({ "answers": answers }),
+            about: asked(questions),
+        };
+    }
+    let answer = json!({ "answers": {} });
+    if params.get("isBlocking") == Some(&Value::Bool(false)) {
+        return RequestDecision::PassOver { answer, about: asked(questions) };
+    }
+    let failure = AgentFailure::new(FailureKind::InputRequired, asked(questions));
+    RequestDecision::Stop { answer, failure }
+}
+
+/// Picks the option that allows most.
+fn approve(question: &Value) -> Option<(String, Value)> {
+    let id = question.get("id")?.as_str()?;
+    let options = question.get("options")?.as_array()?;
+    let labels: Vec<&str> =
+        options.iter().filter_map(|option| option.get("label")?.as_str()).collect();
+    let named = |name: &str| labels.iter().find(|label| **label == name);
+    let allows = |label: &&&str| {
+        let label = label.to_lowercase();
+        label.starts_with("approve") || label.starts_with("allow")
+    };
+    let label = named("Approve this Session").or_else(|| named("Approve Once"));
+    let label = label.or_else(|| labels.iter().find(allows))?;
+    Some((id.to_owned(), json!({ "answers": [label] })))
+}
+
+/// Puts questions into one text.
+fn asked(questions: &[Value]) -> String {
+    let texts = questions.iter().filter_map(|question| question.get("question")?.as_str());
+    match texts.collect::<Vec<_>>().join(" ") {
+        text if text.is_empty() => "the agent asks for input".to_owned(),
+        text => text,
+    }
+}
+
+fn tool(params: &Value) -> RequestDecision {
+    let name = ["tool", "name"].into_iter().find_map(|name| params.get(name)?.as_str());
+    let arguments = params.get("arguments").filter(|arguments| !arguments.is_null());
+    RequestDecision::Use {
+        tool: name.unwrap_or_default().trim().to_owned(),
+        arguments: arguments.cloned().unwrap_or_else(|| json!({})),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pretty_assertions::assert_eq;
+
+    #[test]
+    fn item_065_approvals_follow_the_policy() {
+        let items = ("acceptForSession", "cancel");
+        let legacy = ("approved_for_session", "abort");
+        for (method, params, about, (yes, no)) in [
+            ("item/commandExecution/requestApproval", json!({"command": "rm x"}), "rm x", items),
+            (
+                "item/fileChange/requestApproval",
+                json!({"reason": "to write x"}),
+                "to write x",
+                items,
+            ),
+            ("item/fileChange/requestApproval", json!({}), "changes of files", items),
+            ("execCommandApproval", json!({"command": ["rm", "x"]}), "rm x", legacy),
+            (
+                "applyPatchApproval",
+                json!({"fileChanges": {"a": {}, "b": {}}}),
+                "changes of 2 files",
+                legacy,
+            ),
+        ] {
+            let answer = json!({ "decision": yes });
+            let accepted = RequestDecision::Accept { answer, about: about.to_owned() };
+            assert_eq!(decide(method, &params, true), accepted);
+            let message = format!("approval is asked for: {about}");
+            let failure = AgentFailure::new(FailureKind::ApprovalRequired, message);
+            let stopped = RequestDecision::Stop { answer: json!({ "decision": no }), failure };
+            assert_eq!(decide(method, &params, false), stopped);
+        }
+    }
+
+    #[test]
+    fn more_permissions_are_an_approval_too() {
+        let params =
+            json!({"permissions": {"network": {"enabled": true}}, "reason": "to download"});
+        let answer = json!({"permissions": {"network": {"enabled": true}}, "scope": "session"});
+        let method = "item/permissions/requestApproval";
+        let about = "to download".to_owned();
+        assert_eq!(decide(method, &params, true), RequestDecision::Accept { answer, about });
+        assert!(matches!(decide(method, &params, false), RequestDecision::Stop { .. }));
+    }
+
+    fn asks(id: &str, labels: &[&str]) -> Value {
+        let options: Vec<Value> = labels.iter().map(|label| json!({"label": label})).collect();
+        json!({"questions": [{"id": id, "question": "May I?", "options": options}], "isBlocking": true})
+    }
+
+    #[test]
+    fn item_067_questions_about_tools_are_answered_and_others_stop_the_turn() {
+        let method = "item/tool/requestUserInput";
+        for (labels, label) in [
+            (&["No", "Approve Once", "Approve this Session"][..], "Approve this Session"),
+            (&["No", "Approve Once"], "Approve Once"),
+            (&["No", "Allow it"], "Allow it"),
+        ] {
+            let params = asks("mcp_tool_call_approval_1", labels);
+            let answer = json!({"answers": {"mcp_tool_call_approval_1": {"answers": [label]}}});
+            let about = "May I?".to_owned();
+            assert_eq!(decide(method, &params, true), RequestDecision::Accept { answer, about });
+            assert!(matches!(decide(method, &params, false), RequestDecision::Stop { .. }));
+        }
+        let stopped = RequestDecision::Stop {
+            answer: json!({"answers": {}}),
+            failure: AgentFailure::new(FailureKind::InputRequired, "May I?"),
+        };
+        assert_eq!(decide(method, &asks("mcp_tool_call_approval_1", &["No"]), true), stopped);
+        assert_eq!(decide(method, &asks("other", &["Approve Once"]), true), stopped);
+        let mut passing = asks("other", &[]);
+        passing["isBlocking"] = false.into();
+        assert!(matches!(decide(method, &passing, false), RequestDecision::PassOver { .. }));
+    }
+
+    #[test]
+    fn item_066_a_tool_is_named_in_either_way_and_what_is_unknown_is_said_to_be() {
+        for params in [json!({"tool": " t "}), json!({"name": "t", "arguments": null})] {
+            let expected = RequestDecision::Use { tool: "t".to_owned(), arguments: json!({}) };
+            assert_eq!(decide("item/tool/call", &params, true), expected);
+        }
+        assert_eq!(decide("attestation/generate", &json!({}), true), RequestDecision::Unknown);
+    }
+}

@@ -1,0 +1,68 @@
+//! What an agent is told.
+
+use carrel_config::{Prompt, TemplateError};
+use serde_json::{Map, json};
+
+use crate::effect::Dispatch;
+use carrel_tracker::Issue;
+
+/// Fills in the template of the workflow file.
+pub(super) fn first(prompt: &Prompt, start: &Dispatch) -> Result<String, TemplateError> {
+    let mut variables = Map::new();
+    variables.insert("issue".to_owned(), json!(start.issue));
+    variables.insert("attempt".to_owned(), json!(start.attempt));
+    prompt.render(&variables)
+}
+
+/// Returns what the first turn of a run begins with. An agent that is in its earlier conversation has
+/// heard the instructions.
+pub(super) fn opening(first: &str, start: &Dispatch, resumed: bool) -> String {
+    match (&start.answer, resumed) {
+        (Some(answer), true) => answered(answer),
+        (Some(answer), false) => format!("{first}\n\n{}", answered(answer)),
+        (None, true) => format!(
+            "Your work on {} was interrupted from outside, maybe in the middle of a step. See what is \
+             in the workspace, and go on from there. What you were told before still holds.",
+            start.issue.identifier
+        ),
+        (None, false) => first.to_owned(),
+    }
+}
+
+fn answered(answer: &str) -> String {
+    format!("You had asked something. This is the answer, go on with it:\n\n{answer}")
+}
+
+/// Returns what a further turn begins with. An agent without a memory of its own is told everything
+/// again.
+pub(super) fn further(first: &str, issue: &Issue, turn: u64, most: u64, known: bool) -> String {
+    let Issue { identifier, state, .. } = issue;
+    let guidance = format!(
+        "This is turn {turn} of at most {most}. The turn before it ended without an error, and \
+         {identifier} (it was {state:?}) still waits to be worked on. Go on from what is in the \
+         workspace instead of beginning again, and do what is left. End your turn early only if you \
+         lack something that you cannot get, and say then what it is."
+    );
+    if known { guidance } else { format!("{first}\n\n{guidance}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_agent_without_a_memory_is_told_everything_again() {
+        let issue: Issue = serde_json::from_value::<Issue>(issue()).unwrap();
+        let with = further("FIRST", &issue, 2, 20, true);
+        let without = further("FIRST", &issue, 2, 20, false);
+        assert!(!with.contains("FIRST") && with.contains("turn 2 of at most 20"), "{with}");
+        assert_eq!(without, format!("FIRST\n\n{with}"));
+    }
+
+    fn issue() -> serde_json::Value {
+        json!({
+            "id": "1", "identifier": "ABC-1", "title": "t", "state": "Todo", "labels": [],
+            "blocked_by": [], "dispatchable": true
+        })
+    }
+}

@@ -1,0 +1,53 @@
+//! The spans of a run and of its turns, without what was said in them.
+
+use carrel_agent::AgentFailure;
+use tracing::Span;
+use tracing::field::Empty;
+
+use crate::drive::journal;
+use crate::effect::Dispatch;
+use crate::event::RunEnd;
+
+/// Begins the span of a run.
+pub(super) fn run(start: &Dispatch) -> Span {
+    carrel_traces::span!(
+        None,
+        "run",
+        otel.status_code = Empty,
+        carrel.issue.id = start.issue.id.0,
+        carrel.issue.identifier = start.issue.identifier,
+        carrel.run.id = start.run.0,
+        carrel.run.attempt = start.attempt.unwrap_or(0),
+        carrel.run.outcome = Empty,
+    )
+}
+
+/// Says how a run ended.
+pub(super) fn run_ended(span: &Span, end: &RunEnd) {
+    span.record("carrel.run.outcome", journal::outcome(end).0);
+    if *end != RunEnd::Completed {
+        span.record("otel.status_code", "ERROR");
+    }
+}
+
+/// Begins the span of a turn.
+pub(super) fn turn(number: u64) -> Span {
+    carrel_traces::span!(
+        carrel_traces::here(),
+        "invoke_agent",
+        otel.status_code = Empty,
+        gen_ai.operation.name = "invoke_agent",
+        gen_ai.conversation.id = Empty,
+        carrel.turn.number = number,
+        "error.type" = Empty,
+    )
+}
+
+/// Says how a turn ended, and in which conversation it was.
+pub(super) fn turn_ended(span: &Span, thread: Option<&str>, ended: &Result<String, AgentFailure>) {
+    span.record("gen_ai.conversation.id", thread);
+    if let Err(failure) = ended {
+        span.record("otel.status_code", "ERROR");
+        span.record("error.type", failure.kind.name());
+    }
+}

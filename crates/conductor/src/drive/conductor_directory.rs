@@ -1,0 +1,98 @@
+//! The conductor's own files: its lock and its transcripts.
+
+use std::fmt::Write as _;
+use std::fs::{File, TryLockError};
+use std::os::unix::fs::FileExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use carrel_fsroot::Root;
+use sha2::{Digest as _, Sha256};
+
+use super::start_error::StartError;
+
+/// The directory of all conductors below the data directory.
+const DIRECTORY: &str = "conductor";
+
+/// Bounds what is read about another conductor.
+const MAX_HOLDER_BYTES: usize = 100;
+
+/// How much of a hash tells scopes apart.
+const HASH_BYTES: usize = 6;
+
+/// The files of the one conductor that works off a scope.
+#[derive(Clone, Debug)]
+pub(super) struct ConductorDirectory {
+    files: Arc<Root>,
+    path: PathBuf,
+    /// Held as long as the conductor lives.
+    _lock: Arc<File>,
+}
+
+impl ConductorDirectory {
+    /// Takes the scope for this process alone.
+    pub(super) fn take(data: &Path, scope: &str) -> Result<Self, StartError> {
+        let below = Path::new(DIRECTORY).join(directory_of(scope));
+        let root = Root::open(data)?;
+        root.create_directories(&below, 0o700)?;
+        let files = root.open_root_strict(&below)?;
+        let lock = files.open_or_create(Path::new("lock"), 0o600)?;
+        let holder = read_holder(&lock);
+        if let Err(error) = lock.try_lock() {
+            let holder = match error {
+                TryLockError::WouldBlock => holder,
+                TryLockError::Error(error) => Some(error.to_string()),
+            };
+            let path = data.display().to_string();
+            return Err(StartError::InUse { scope: scope.to_owned(), path, holder });
+        }
+        let note = format!("process {}", std::process::id());
+        // Only a help for people, so a failure does not matter.
+        let _ = lock.set_len(0).and_then(|()| lock.write_all_at(note.as_bytes(), 0));
+        Ok(Self { files: Arc::new(files), path: data.join(below), _lock: Arc::new(lock) })
+    }
+
+    /// Returns the door to the files.
+    pub(super) fn files(&self) -> &Arc<Root> {
+        &self.files
+    }
+
+    /// Returns where they are.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+/// Says who this process is, for people who wonder on another machine.
+pub(super) fn describe_holder(data: &Path) -> String {
+    let system = rustix::system::uname();
+    let machine = system.nodename().to_string_lossy();
+    format!(
+        "process {} on {machine} with the data directory {}",
+        std::process::id(),
+        data.display()
+    )
+}
+
+fn read_holder(lock: &File) -> Option<String> {
+    let mut bytes = [0; MAX_HOLDER_BYTES];
+    let count = lock.read_at(&mut bytes, 0).ok()?;
+    let text = String::from_utf8_lossy(&bytes[..count]).trim().to_owned();
+    (!text.is_empty()).then_some(text)
+}
+
+/// Writes bytes as hexadecimal digits.
+pub(super) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        write!(text, "{byte:02x}").expect("writing to a string cannot fail");
+        text
+    })
+}
+
+/// Returns a name for the directory of a scope that people recognise and nothing else has.
+fn directory_of(scope: &str) -> String {
+    let safe = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
+    let name: String = scope.chars().map(safe).take(40).collect();
+    let hash = Sha256::digest(scope.as_bytes());
+    format!("{name}-{}", hex(&hash[..HASH_BYTES]))
+}

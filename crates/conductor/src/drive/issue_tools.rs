@@ -1,0 +1,157 @@
+//! The tools of the agent of one issue: the tracker's, and Carrel's own.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use carrel_agent::{ToolCall, ToolResult, Tools};
+use carrel_tracker::{Issue, Tool, Tracker};
+use serde_json::{Value, json};
+use tokio::time::timeout;
+use tracing::warn;
+
+/// How long one use of a tool of the tracker may take.
+const LIMIT: Duration = Duration::from_mins(10);
+
+/// The tools of the agent of one issue. They stay what they were when its run began.
+#[derive(Debug)]
+pub(super) struct IssueTools {
+    pub(super) tracker: Arc<dyn Tracker>,
+    pub(super) issue: Issue,
+    /// Carrel's own, for the issue's workspace.
+    pub(super) own: Option<Arc<dyn Tools>>,
+}
+
+impl IssueTools {
+    fn is_of_tracker(&self, name: &str) -> bool {
+        self.tracker.tools().iter().any(|tool| tool.name == name)
+    }
+
+    async fn ask_tracker(&self, call: ToolCall) -> ToolResult {
+        let ToolCall { name, arguments, cancel, .. } = call;
+        let work = timeout(LIMIT, self.tracker.call(&self.issue, &name, arguments));
+        let failed = |message: String| {
+            ToolResult::failed(json!({ "error": { "message": message } }).to_string())
+        };
+        tokio::select! {
+            reply = work => match reply {
+                Ok(reply) if reply.success => ToolResult::done(reply.output),
+                Ok(reply) => ToolResult::failed(reply.output),
+                Err(_) => failed(format!("{name} took longer than {} seconds", LIMIT.as_secs())),
+            },
+            () = cancel.cancelled() => failed(format!("{name} was cancelled")),
+        }
+    }
+}
+
+#[async_trait::async_trait]
+impl Tools for IssueTools {
+    fn list(&self) -> Vec<Value> {
+        let mut tools: Vec<Value> =
+            self.tracker.tools().iter().map(|tool: &Tool| json!(tool)).collect();
+        for tool in self.own.iter().flat_map(|own| own.list()) {
+            if self.is_of_tracker(tool["name"].as_str().unwrap_or_default()) {
+                warn!(tool = %tool["name"], "The tracker has a tool of this name, which is offered");
+            } else {
+                tools.push(tool);
+            }
+        }
+        tools
+    }
+
+    async fn call(&self, call: ToolCall) -> ToolResult {
+        match &self.own {
+            Some(own) if !self.is_of_tracker(&call.name) => own.call(call).await,
+            _ => self.ask_tracker(call).await,
+        }
+    }
+
+    async fn close(&self) {
+        if let Some(own) = &self.own {
+            own.close().await;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use carrel_tracker::{IssueId, ToolReply, TrackerError};
+    use pretty_assertions::assert_eq;
+    use tokio_util::sync::CancellationToken;
+
+    /// A tracker with the tools `shared` and `slow`, the second of which never answers.
+    #[derive(Debug)]
+    struct Board;
+
+    #[async_trait::async_trait]
+    impl Tracker for Board {
+        async fn by_states(&self, _: &[String]) -> Result<Vec<Issue>, TrackerError> {
+            Ok(Vec::new())
+        }
+
+        async fn by_ids(&self, _: &[IssueId]) -> Result<Vec<Issue>, TrackerError> {
+            Ok(Vec::new())
+        }
+
+        fn tools(&self) -> Vec<Tool> {
+            let tool = |name: &str| {
+                let described = json!({"name": name, "description": "", "inputSchema": {}});
+                serde_json::from_value(described).unwrap()
+            };
+            vec![tool("shared"), tool("slow")]
+        }
+
+        async fn call(&self, _: &Issue, tool: &str, _: Value) -> ToolReply {
+            if tool == "slow" {
+                std::future::pending::<()>().await;
+            }
+            ToolReply { success: true, output: "of the tracker".to_owned() }
+        }
+    }
+
+    /// Carrel's own tools, one of which has a name that is taken.
+    #[derive(Debug)]
+    struct Own;
+
+    #[async_trait::async_trait]
+    impl Tools for Own {
+        fn list(&self) -> Vec<Value> {
+            vec![json!({"name": "shared"}), json!({"name": "Read"})]
+        }
+
+        async fn call(&self, call: ToolCall) -> ToolResult {
+            ToolResult::done(format!("own {}", call.name))
+        }
+    }
+
+    fn tools() -> IssueTools {
+        let issue = json!({
+            "id": "1", "identifier": "ABC-1", "title": "t", "state": "Todo", "labels": [],
+            "blocked_by": [], "dispatchable": true
+        });
+        let issue = serde_json::from_value(issue).unwrap();
+        IssueTools { tracker: Arc::new(Board), issue, own: Some(Arc::new(Own)) }
+    }
+
+    fn call(name: &str, cancel: &CancellationToken) -> ToolCall {
+        ToolCall::new(name, json!({}), cancel.clone())
+    }
+
+    #[tokio::test]
+    async fn a_name_that_the_tracker_has_is_the_trackers() {
+        let (tools, cancel) = (tools(), CancellationToken::new());
+        let list = tools.list();
+        let names: Vec<_> = list.iter().map(|tool| tool["name"].as_str().unwrap()).collect();
+        assert_eq!(names, ["shared", "slow", "Read"]);
+        let shared = tools.call(call("shared", &cancel)).await;
+        assert_eq!(shared, ToolResult::done("of the tracker"));
+        assert_eq!(tools.call(call("Read", &cancel)).await, ToolResult::done("own Read"));
+    }
+
+    #[tokio::test]
+    async fn a_question_to_the_tracker_ends_when_nobody_waits() {
+        let (tools, cancel) = (tools(), CancellationToken::new());
+        cancel.cancel();
+        assert!(tools.call(call("slow", &cancel)).await.is_error);
+    }
+}

@@ -1,0 +1,103 @@
+//! The secret that a tracker chose for its webhook.
+//!
+//! Asana chooses it when a webhook is made, and tells it once. It is on the disk before that is
+//! acknowledged. Anybody could tell one, so the first is kept and no other: whoever was there earlier than
+//! the tracker can only make this one poll, and the tracker is told that it was refused.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use carrel_domain::Secret;
+use carrel_fsroot::{Collision, Durability, Error, Root, WriteOptions};
+use tracing::warn;
+
+/// The file in the conductor's own directory. To take another secret it is removed.
+const FILE: &str = "webhook-secret";
+
+/// A longer text is no secret.
+const MAX_BYTES: usize = 512;
+
+/// What became of a secret that was told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SecretReceipt {
+    /// It is kept, from now on or from earlier.
+    Accepted,
+    /// Another one is kept.
+    Rejected,
+}
+
+/// Keeps the secret of a webhook.
+#[derive(Clone, Debug)]
+pub(super) struct WebhookSecretStore {
+    files: Arc<Root>,
+    /// Held while the file is looked at, on threads that may wait.
+    turn: Arc<Mutex<()>>,
+}
+
+impl WebhookSecretStore {
+    pub(super) fn new(files: Arc<Root>) -> Self {
+        Self { files, turn: Arc::default() }
+    }
+
+    /// Returns the secret, if one was told.
+    pub(super) fn secret(&self) -> Option<Secret> {
+        match self.files.read(Path::new(FILE), MAX_BYTES as u64) {
+            Ok(bytes) => String::from_utf8(bytes).ok().map(Secret::new),
+            Err(error) if error.is_not_found() => None,
+            Err(error) => {
+                warn!(%error, "The secret of the webhook cannot be read");
+                None
+            }
+        }
+    }
+
+    /// Keeps a secret, unless another one is kept.
+    pub(super) fn keep(&self, secret: &Secret) -> Result<SecretReceipt, Error> {
+        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        match self.secret() {
+            Some(kept) if kept == *secret => Ok(SecretReceipt::Accepted),
+            Some(_) => Ok(SecretReceipt::Rejected),
+            None if secret.expose().is_empty() || secret.expose().len() > MAX_BYTES => {
+                Ok(SecretReceipt::Rejected)
+            }
+            None => {
+                let options = WriteOptions {
+                    collision: Collision::Refuse,
+                    durability: Durability::Synced,
+                    new_mode: Some(0o600),
+                };
+                self.files.write(Path::new(FILE), secret.expose().as_bytes(), options)?;
+                Ok(SecretReceipt::Accepted)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pretty_assertions::assert_eq;
+
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "a test looks at the file that was made")]
+    fn the_first_secret_is_kept_for_the_owner_alone_and_no_other() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let directory = tempfile::tempdir().unwrap();
+        let webhook_secret =
+            WebhookSecretStore::new(Arc::new(Root::open(directory.path()).unwrap()));
+        assert_eq!(webhook_secret.secret(), None);
+        for (told, expected) in [
+            (String::new(), SecretReceipt::Rejected),
+            ("x".repeat(MAX_BYTES + 1), SecretReceipt::Rejected),
+            ("one".to_owned(), SecretReceipt::Accepted),
+            ("one".to_owned(), SecretReceipt::Accepted),
+            ("two".to_owned(), SecretReceipt::Rejected),
+        ] {
+            assert_eq!(webhook_secret.keep(&Secret::new(told)).unwrap(), expected);
+        }
+        let again = WebhookSecretStore::new(Arc::new(Root::open(directory.path()).unwrap()));
+        assert_eq!(again.secret(), Some(Secret::new("one")));
+        let mode = std::fs::metadata(directory.path().join(FILE)).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+    }
+}

@@ -1,0 +1,32 @@
+//! The tracker that a workflow file names.
+
+use std::sync::Arc;
+
+use carrel_client::HttpClient;
+use carrel_config::{TrackerConfig, TrackerKind};
+
+use crate::error::{TrackerError, TrackerErrorKind};
+use crate::{Tracker, asana, github, gitlab, jira, linear};
+
+/// Returns the tracker that a workflow file names. Nothing is asked of it yet.
+///
+/// The embedded tracker is the caller's, who has the store that it lives in.
+pub fn from_config(
+    config: &TrackerConfig,
+    connections: &HttpClient,
+    local: Option<Arc<dyn Tracker>>,
+) -> Result<Arc<dyn Tracker>, TrackerError> {
+    Ok(match config.kind {
+        TrackerKind::Linear => Arc::new(linear::Linear::new(config, connections)?),
+        TrackerKind::Github => Arc::new(github::Github::new(config, connections)?),
+        TrackerKind::Gitlab => Arc::new(gitlab::Gitlab::new(config, connections)?),
+        TrackerKind::Jira => Arc::new(jira::Jira::new(config, connections)?),
+        TrackerKind::Asana => Arc::new(asana::Asana::new(config, connections)?),
+        TrackerKind::Local => local.ok_or_else(|| {
+            TrackerError::new(
+                TrackerErrorKind::Config,
+                "the tracker `local` needs a store, and there is none here",
+            )
+        })?,
+    })
+}

@@ -1,0 +1,149 @@
+//! The tool for agents.
+
+use serde_json::Value;
+
+use crate::issue::Issue;
+use crate::issue_records::word;
+use crate::rest_tool::{self, ApiCall, RequestShape};
+use crate::tool::{Tool, ToolRefusal};
+
+pub(super) const NAME: &str = "gitlab_api";
+
+/// What below a project an agent may read.
+const READABLE: &[&str] = &[
+    "boards",
+    "events",
+    "issues",
+    "issues_statistics",
+    "jobs",
+    "labels",
+    "languages",
+    "merge_requests",
+    "milestones",
+    "pipelines",
+    "releases",
+    "repository",
+    "statuses",
+    "wikis",
+];
+
+/// What below a project an agent may change.
+const WRITABLE: &[&str] =
+    &["issues", "labels", "merge_requests", "milestones", "repository", "statuses"];
+
+/// What of an entry reaches beyond the project, or shows its secrets.
+const BEYOND: &[&str] = &["clone", "links", "move", "promote", "variables"];
+
+/// Values that name another project.
+const OTHER_PROJECTS: &[&str] = &["target_project_id", "to_project_id", "move_to_project_id"];
+
+/// Commands in the text of an issue or a note that GitLab acts on, and that reach beyond the project.
+const COMMANDS: &[&str] = &[
+    "/add_child",
+    "/blocked_by",
+    "/blocks",
+    "/clone",
+    "/copy_metadata",
+    "/epic",
+    "/link",
+    "/move",
+    "/parent_epic",
+    "/promote",
+    "/relate",
+    "/set_parent",
+];
+
+fn shape(project: &str) -> RequestShape<'_> {
+    RequestShape {
+        methods: &["GET", "POST", "PUT", "DELETE"],
+        query: "params",
+        slashed: Some(project),
+    }
+}
+
+pub(super) fn tool(project: &str) -> Tool {
+    let description = format!(
+        "Sends a request to the REST interface of GitLab, for the project {project} alone. Paths begin with \
+         /projects/:id; :id and :issue_iid are filled in for the issue at hand. Readable: {}. Changeable: {}.",
+        READABLE.join(", "),
+        WRITABLE.join(", ")
+    );
+    rest_tool::tool(NAME, description, &shape(project))
+}
+
+/// Reads what an agent wants to send, if it stays within the project.
+pub(super) fn judge(
+    arguments: Value,
+    project: &str,
+    issue: &Issue,
+) -> Result<ApiCall, ToolRefusal> {
+    let mut call = ApiCall::parse(arguments, &shape(project), |part| match part {
+        ":id" => Some(project.to_owned()),
+        ":issue_iid" => Some(issue.id.0.clone()),
+        _ => None,
+    })?;
+    let number = issue.native_ref.as_ref().and_then(|told| word(told, "/project_id"));
+    let own = |told: &str| told.eq_ignore_ascii_case(project) || number.as_deref() == Some(told);
+    let rest = match call.pieces().as_slice() {
+        ["projects", told, rest @ ..] if own(told) => {
+            rest.iter().map(|part| part.to_ascii_lowercase()).collect::<Vec<_>>()
+        }
+        _ => {
+            let message =
+                format!("only what is below /projects/:id, which is {project}, can be reached");
+            return Err(ToolRefusal::scope(message));
+        }
+    };
+    project.clone_into(&mut call.path[1]);
+    stays(&call, own)?;
+    let allowed = if call.is_read() { READABLE } else { WRITABLE };
+    let rest: Vec<&str> = rest.iter().map(String::as_str).collect();
+    match rest.as_slice() {
+        ["repository", ..] if allowed.contains(&"repository") => Ok(call),
+        // GitLab takes `move.json` for `move`.
+        [_, _, part, ..] if part.split('.').next().is_some_and(|part| BEYOND.contains(&part)) => {
+            Err(ToolRefusal::scope(format!(
+                "`{part}` reaches beyond the project's issues and code"
+            )))
+        }
+        [] if call.is_read() => Ok(call),
+        [first, ..] if allowed.contains(first) => Ok(call),
+        _ => {
+            let method = &call.method;
+            let message =
+                format!("{method} goes below the project to one of {}", allowed.join(", "));
+            Err(ToolRefusal::scope(message))
+        }
+    }
+}
+
+/// Tells whether nothing that is sent names another project.
+fn stays(call: &ApiCall, own: impl Fn(&str) -> bool) -> Result<(), ToolRefusal> {
+    let other = |value: &Value| !word(value, "").is_some_and(|told| own(&told));
+    if call.given(OTHER_PROJECTS).iter().any(other) {
+        return Err(ToolRefusal::scope("what is sent names another project"));
+    }
+    let mut texts: Vec<&str> = call.query.iter().map(|(_, value)| value.as_str()).collect();
+    if let Some(body) = &call.body {
+        texts_in(body, &mut texts);
+    }
+    let commands = |line: &str| {
+        let line = line.trim_start().to_lowercase();
+        COMMANDS.iter().copied().find(|command| line.starts_with(command))
+    };
+    match texts.iter().flat_map(|text| text.lines()).find_map(commands) {
+        Some(command) => Err(ToolRefusal::scope(format!(
+            "GitLab would act on the line that begins with {command}"
+        ))),
+        None => Ok(()),
+    }
+}
+
+fn texts_in<'a>(value: &'a Value, texts: &mut Vec<&'a str>) {
+    match value {
+        Value::String(text) => texts.push(text),
+        Value::Array(values) => values.iter().for_each(|value| texts_in(value, texts)),
+        Value::Object(fields) => fields.values().for_each(|value| texts_in(value, texts)),
+        _ => {}
+    }
+}

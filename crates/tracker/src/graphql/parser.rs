@@ -1,0 +1,310 @@
+//! Questions in GraphQL, read as far as they can be judged.
+//!
+//! What is sent on is written anew from what was read, so no two readers can understand it differently.
+
+use super::document::{
+    Arguments, Directive, Field, Fragment, GraphqlDocument, GraphqlOperation, Kind, Literal,
+    Selection, Variable,
+};
+use super::lexer::{Token, words};
+
+/// How long a question may be, and how deep.
+const MAX_BYTES: usize = 64 * 1024;
+const MAX_DEPTH: usize = 32;
+
+/// Reads a question. Says what is wrong with it in a few words.
+pub(crate) fn parse(text: &str) -> Result<GraphqlDocument, String> {
+    if text.len() > MAX_BYTES {
+        return Err(format!("it is longer than {MAX_BYTES} bytes"));
+    }
+    let mut parser = Parser { words: words(text)?, at: 0, depth: 0 };
+    let (mut operations, mut fragments) = (Vec::new(), Vec::new());
+    while let Some(word) = parser.peek() {
+        if *word == Token::Name("fragment".to_owned()) {
+            fragments.push(parser.fragment()?);
+        } else {
+            operations.push(parser.operation()?);
+        }
+    }
+    match operations.pop() {
+        Some(operation) if operations.is_empty() => Ok(GraphqlDocument { operation, fragments }),
+        Some(_) => Err("it has more than one operation".to_owned()),
+        None => Err("it has no operation".to_owned()),
+    }
+}
+
+struct Parser {
+    words: Vec<Token>,
+    at: usize,
+    depth: usize,
+}
+
+type Read<T> = Result<T, String>;
+
+impl Parser {
+    fn peek(&self) -> Option<&Token> {
+        self.words.get(self.at)
+    }
+
+    fn take(&mut self) -> Read<Token> {
+        let word = self.words.get(self.at).cloned().ok_or("it ends too early")?;
+        self.at += 1;
+        Ok(word)
+    }
+
+    fn is(&self, mark: char) -> bool {
+        self.peek() == Some(&Token::Mark(mark))
+    }
+
+    /// Takes a mark if it is next.
+    fn accept(&mut self, mark: char) -> bool {
+        let found = self.is(mark);
+        self.at += usize::from(found);
+        found
+    }
+
+    fn expect(&mut self, mark: char) -> Read<()> {
+        if self.accept(mark) { Ok(()) } else { Err(format!("a `{mark}` is missing")) }
+    }
+
+    fn name(&mut self) -> Read<String> {
+        match self.take()? {
+            Token::Name(name) => Ok(name),
+            other => Err(format!("a name is missing before {other:?}")),
+        }
+    }
+
+    fn deeper<T>(&mut self, read: impl FnOnce(&mut Self) -> Read<T>) -> Read<T> {
+        self.depth += 1;
+        if self.depth > MAX_DEPTH {
+            return Err(format!("it is more than {MAX_DEPTH} deep"));
+        }
+        let read = read(self);
+        self.depth -= 1;
+        read
+    }
+
+    fn operation(&mut self) -> Read<GraphqlOperation> {
+        let kind = match self.peek() {
+            Some(Token::Mark('{')) => None,
+            Some(Token::Name(word)) if word == "query" => Some(Kind::Query),
+            Some(Token::Name(word)) if word == "mutation" => Some(Kind::Mutation),
+            _ => return Err("it is neither a query nor a mutation".to_owned()),
+        };
+        let mut operation = GraphqlOperation {
+            kind: kind.unwrap_or(Kind::Query),
+            name: None,
+            variables: Vec::new(),
+            directives: Vec::new(),
+            selections: Vec::new(),
+        };
+        if kind.is_some() {
+            self.take()?;
+            if let Some(Token::Name(_)) = self.peek() {
+                operation.name = Some(self.name()?);
+            }
+            if self.accept('(') {
+                while !self.accept(')') {
+                    let variable = self.variable()?;
+                    operation.variables.push(variable);
+                }
+            }
+            operation.directives = self.directives()?;
+        }
+        operation.selections = self.selections()?;
+        Ok(operation)
+    }
+
+    fn variable(&mut self) -> Read<Variable> {
+        self.expect('$')?;
+        let name = self.name()?;
+        self.expect(':')?;
+        let kind = self.kind()?;
+        let default = if self.accept('=') { Some(self.literal()?) } else { None };
+        Ok(Variable { name, kind, default })
+    }
+
+    fn kind(&mut self) -> Read<String> {
+        let inner = if self.accept('[') {
+            let inner = self.deeper(Self::kind)?;
+            self.expect(']')?;
+            format!("[{inner}]")
+        } else {
+            self.name()?
+        };
+        Ok(if self.accept('!') { inner + "!" } else { inner })
+    }
+
+    fn fragment(&mut self) -> Read<Fragment> {
+        self.take()?;
+        let name = self.name()?;
+        if self.name()? != "on" {
+            return Err("`on` is missing after the name of a fragment".to_owned());
+        }
+        let on = self.name()?;
+        let directives = self.directives()?;
+        Ok(Fragment { name, on, directives, selections: self.selections()? })
+    }
+
+    fn directives(&mut self) -> Read<Vec<Directive>> {
+        let mut directives = Vec::new();
+        while self.accept('@') {
+            directives.push(Directive { name: self.name()?, arguments: self.arguments()? });
+        }
+        Ok(directives)
+    }
+
+    fn arguments(&mut self) -> Read<Arguments> {
+        if self.accept('(') { self.pairs(')') } else { Ok(Vec::new()) }
+    }
+
+    fn pairs(&mut self, end: char) -> Read<Arguments> {
+        let mut pairs: Arguments = Vec::new();
+        while !self.accept(end) {
+            let name = self.name()?;
+            self.expect(':')?;
+            let value = self.literal()?;
+            if pairs.iter().any(|(known, _)| *known == name) {
+                return Err(format!("{name:?} is given twice"));
+            }
+            pairs.push((name, value));
+        }
+        Ok(pairs)
+    }
+
+    fn literal(&mut self) -> Read<Literal> {
+        self.deeper(|parser| match parser.take()? {
+            Token::Mark('$') => Ok(Literal::Variable(parser.name()?)),
+            Token::Mark('{') => Ok(Literal::Object(parser.pairs('}')?)),
+            Token::Mark('[') => {
+                let mut values = Vec::new();
+                while !parser.accept(']') {
+                    values.push(parser.literal()?);
+                }
+                Ok(Literal::List(values))
+            }
+            Token::Text(text) => Ok(Literal::Text(text)),
+            Token::Name(word) | Token::Number(word) => Ok(Literal::Word(word)),
+            other => Err(format!("{other:?} is no value")),
+        })
+    }
+
+    fn selections(&mut self) -> Read<Vec<Selection>> {
+        self.deeper(|parser| {
+            parser.expect('{')?;
+            let mut selections = Vec::new();
+            while !parser.accept('}') {
+                selections.push(parser.selection()?);
+            }
+            if selections.is_empty() {
+                Err("`{}` selects nothing".to_owned())
+            } else {
+                Ok(selections)
+            }
+        })
+    }
+
+    fn selection(&mut self) -> Read<Selection> {
+        if self.peek() != Some(&Token::Spread) {
+            return self.field();
+        }
+        self.take()?;
+        let on = match self.peek() {
+            Some(Token::Name(word)) if word != "on" => {
+                return Ok(Selection::Spread {
+                    name: self.name()?,
+                    directives: self.directives()?,
+                });
+            }
+            Some(Token::Name(_)) => {
+                self.take()?;
+                Some(self.name()?)
+            }
+            _ => None,
+        };
+        let directives = self.directives()?;
+        Ok(Selection::Inline { on, directives, selections: self.selections()? })
+    }
+
+    fn field(&mut self) -> Read<Selection> {
+        let first = self.name()?;
+        let (alias, name) =
+            if self.accept(':') { (Some(first), self.name()?) } else { (None, first) };
+        let arguments = self.arguments()?;
+        let directives = self.directives()?;
+        let selections = if self.is('{') { self.selections()? } else { Vec::new() };
+        Ok(Selection::Field(Field { alias, name, arguments, directives, selections }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pretty_assertions::assert_eq;
+    use proptest::prelude::*;
+
+    #[test]
+    fn what_is_written_is_what_was_read() {
+        let text = r#"
+            # A question.
+            query Find($id: String! = "a\"b", $all: [ID!]) @live {
+              one: issue(id: $id, filter: {state: {in: ["x", 1, -2.5e3, true, NONE]}}) {
+                id, title ... on Issue @include(if: $all) { url } ...Rest
+              }
+            }
+            fragment Rest on Issue { state { name } }
+        "#;
+        let document = parse(text).unwrap();
+        let written = document.to_string();
+        assert_eq!(
+            written,
+            "query Find($id: String! = \"a\\\"b\" $all: [ID!]) @live { one: issue(id: $id filter: {state: \
+             {in: [\"x\" 1 -2500.0 true NONE]}}) { id title ... on Issue @include(if: $all) { url } ...Rest } }\n\
+             fragment Rest on Issue { state { name } }"
+        );
+        assert_eq!(parse(&written).unwrap(), document);
+    }
+
+    #[test]
+    fn what_is_no_question_is_refused() {
+        for text in [
+            "",
+            "subscription { x }",
+            "query { a } query { b }",
+            "query {",
+            "query { }",
+            "{ a(b: 1, b: 2) }",
+            "{ a(b: ) }",
+            "{ a(b: {c: 1 c: 2}) }",
+            "fragment F on T { a }",
+            "{ a(b: \"x) }",
+            "{ a(b: \"\"\"x\"\"\") }",
+            "{ a(b: \"x\ny\") }",
+            "{ a(b: 01) }",
+            "{ a . b }",
+            "schema { query: Q }",
+            "\u{feff}{ a }",
+            "{ a(b: 'x') }",
+        ] {
+            assert!(parse(text).is_err(), "{text}");
+        }
+        assert!(parse(&"{ a ".repeat(1000)).is_err());
+        assert!(parse(&format!("{{ a(b: {}", "[".repeat(50_000))).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_makes_the_reader_panic(text in "[ -~\\n]{0,60}") {
+            let _ = parse(&text);
+        }
+
+        #[test]
+        fn reading_what_was_written_changes_nothing(
+            text in "(query|mutation)? ?\\{ ?(a|b: c|d\\(e: (1|\"x\\\\n\"|\\$f|\\[g\\]|\\{h: 2\\})\\)|\\.\\.\\.i|j ?\\{k\\}| ){1,8} ?\\}",
+        ) {
+            if let Ok(document) = parse(&text) {
+                prop_assert_eq!(parse(&document.to_string()).unwrap(), document);
+            }
+        }
+    }
+}

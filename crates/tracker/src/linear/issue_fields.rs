@@ -1,0 +1,105 @@
+//! What Linear says of an issue.
+
+use serde_json::Value;
+
+use crate::issue::{Blocker, Issue, IssueId, normal};
+use crate::issue_records::{labels, link, list, text, time};
+
+/// What decides whether an issue is worked on.
+#[derive(Debug)]
+pub(super) struct DispatchRules<'a> {
+    pub(super) assignee: Option<&'a str>,
+    pub(super) terminal: &'a [String],
+}
+
+impl DispatchRules<'_> {
+    /// An issue that is still to be begun waits for everything that has to be done first.
+    fn allow(&self, issue: &Issue, unknown_blockers: bool) -> bool {
+        let mine = self.assignee.is_none_or(|id| issue.assignee_id.as_deref() == Some(id));
+        let waits =
+            unknown_blockers || issue.blocked_by.iter().any(|blocker| self.holds_up(blocker));
+        mine && !(issue.normal_state() == "todo" && waits)
+    }
+
+    fn holds_up(&self, blocker: &Blocker) -> bool {
+        let done = |state: &String| self.terminal.contains(&normal(state));
+        !blocker.state.as_ref().is_some_and(done)
+    }
+}
+
+/// Tells whether an id is one of Linear's.
+pub(super) fn is_id(id: &str) -> bool {
+    let dash = |index: usize| matches!(index, 8 | 13 | 18 | 23);
+    id.len() == 36
+        && id
+            .bytes()
+            .enumerate()
+            .all(|(index, byte)| if dash(index) { byte == b'-' } else { byte.is_ascii_hexdigit() })
+}
+
+/// Tells whether an issue has more labels or relations than are here.
+pub(super) fn is_cut(node: &Value) -> bool {
+    ["/labels/pageInfo/hasNextPage", "/inverseRelations/pageInfo/hasNextPage"]
+        .iter()
+        .any(|place| node.pointer(place) == Some(&Value::Bool(true)))
+}
+
+/// Reads an issue; nothing if it is none.
+pub(super) fn read(node: &Value, rules: &DispatchRules<'_>) -> Option<Issue> {
+    let names = list(node, "/labels/nodes").iter().filter_map(|label| label["name"].as_str());
+    let mut issue = Issue {
+        id: IssueId(text(node, "/id")?),
+        native_ref: None,
+        identifier: text(node, "/identifier")?,
+        title: text(node, "/title")?,
+        description: text(node, "/description"),
+        priority: full_body(&node["priority"]),
+        state: text(node, "/state/name")?,
+        branch_name: text(node, "/branchName"),
+        url: link(node, "/url"),
+        assignee_id: text(node, "/assignee/id"),
+        labels: labels(names),
+        blocked_by: list(node, "/inverseRelations/nodes").iter().filter_map(blocker).collect(),
+        dispatchable: false,
+        created_at: time(node, "/createdAt"),
+        updated_at: time(node, "/updatedAt"),
+    };
+    issue.dispatchable = rules.allow(&issue, is_cut(node));
+    Some(issue)
+}
+
+/// Linear sends whole numbers as `2` or as `2.0`.
+fn full_body(value: &Value) -> Option<i64> {
+    #[expect(clippy::cast_possible_truncation, reason = "it has no fraction and is small")]
+    let rounded =
+        |number: f64| (number.fract() == 0.0 && number.abs() < 1e6).then_some(number as i64);
+    value.as_i64().or_else(|| value.as_f64().and_then(rounded))
+}
+
+fn blocker(relation: &Value) -> Option<Blocker> {
+    let blocks = normal(relation["type"].as_str()?) == "blocks";
+    blocks.then(|| Blocker {
+        id: text(relation, "/issue/id"),
+        identifier: text(relation, "/issue/identifier"),
+        state: text(relation, "/issue/state/name"),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_ids_of_linear_are_asked_for() {
+        assert!(is_id("9cfb482a-81e3-4154-b5b9-2c805e70a02d"));
+        for id in [
+            "",
+            "1",
+            "ABC-1",
+            "9cfb482a-81e3-4154-b5b9-2c805e70a02g",
+            "9cfb482aa81e3-4154-b5b9-2c805e70a02d",
+        ] {
+            assert!(!is_id(id), "{id}");
+        }
+    }
+}
