@@ -16,7 +16,7 @@ pub(crate) const TRACE_PARENT: &str = "traceparent";
 /// Puts a span around a request. Whoever serves it elsewhere finds the span with_errors its extensions.
 pub(crate) async fn span_request(mut request: Request, next: Next) -> Response {
     let span = begin(&request);
-    if let Some(here) = span.in_scope(carrel_traces::here) {
+    if let Some(here) = span.in_scope(carrel_traces::current_context) {
         request.extensions_mut().insert(here);
     }
     let response = next.run(request).instrument(span.clone()).await;

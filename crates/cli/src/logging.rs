@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use carrel_config::{Environment, environment};
-use carrel_traces::Collect;
+use carrel_traces::SpanLayer;
 use serde_json::{Map, Value, json};
 use tracing::field::{Field, Visit};
 use tracing::{Event, Subscriber};
@@ -35,7 +35,7 @@ pub(crate) fn start(
     verbose: u8,
     environment: &Environment,
     logs: Logs<'_>,
-    spans: Option<Collect>,
+    spans: Option<SpanLayer>,
 ) {
     let level = match verbose {
         0 if logs.talks => "info",
@@ -57,8 +57,10 @@ pub(crate) fn start(
         None => Registry::default().with(filter).with(lines).init(),
         // Each has a filter of its own: what is shown decides nothing about what is traced.
         Some(spans) => {
-            let (lines, spans) =
-                (lines.with_filter(filter), spans.with_filter(filter_fn(carrel_traces::is_ours)));
+            let (lines, spans) = (
+                lines.with_filter(filter),
+                spans.with_filter(filter_fn(carrel_traces::is_carrel_span)),
+            );
             Registry::default().with(lines).with(spans).init();
         }
     }

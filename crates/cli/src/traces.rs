@@ -13,7 +13,7 @@ use std::thread;
 use std::time::Duration;
 
 use carrel_config::{Environment, environment as variable};
-use carrel_traces::{Collect, Queue};
+use carrel_traces::{SpanLayer, SpanQueue};
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
@@ -28,7 +28,7 @@ const FAREWELL: Duration = Duration::from_secs(2);
 #[derive(Debug, Default)]
 pub(crate) struct Traces {
     wish: Wish,
-    queue: Queue,
+    queue: SpanQueue,
 }
 
 /// Traces that are being sent.
@@ -47,13 +47,13 @@ impl Traces {
             Command::Mcp(_) if !is_relay => {}
             _ => return Self::default(),
         }
-        Self { wish: Wish::read(environment), queue: Queue::default() }
+        Self { wish: Wish::read(environment), queue: SpanQueue::default() }
     }
 
     /// Returns what collects spans; nothing if none are wanted.
-    pub(crate) fn layer(&self) -> Option<Collect> {
+    pub(crate) fn layer(&self) -> Option<SpanLayer> {
         let settings = self.wish.settings.as_ref()?;
-        Some(Collect::new(settings.sampler, self.queue.clone()))
+        Some(SpanLayer::new(settings.sampler, self.queue.clone()))
     }
 
     /// Says what is wrong with the variables, and begins to send.
@@ -72,7 +72,7 @@ impl Traces {
     }
 }
 
-fn begin(settings: Settings, queue: Queue) -> std::io::Result<Sending> {
+fn begin(settings: Settings, queue: SpanQueue) -> std::io::Result<Sending> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let stop = CancellationToken::new();
     let (told, over) = mpsc::channel();
@@ -83,7 +83,7 @@ fn begin(settings: Settings, queue: Queue) -> std::io::Result<Sending> {
         // Nobody waits any more if it took too long.
         let _ = told.send(());
     })?;
-    carrel_traces::switch_on();
+    carrel_traces::enable();
     Ok(Sending { stop, over })
 }
 

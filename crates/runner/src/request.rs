@@ -140,7 +140,7 @@ impl RunRequest {
             trust: None,
             artifacts: None,
             started: None,
-            under: carrel_traces::here(),
+            under: carrel_traces::current_context(),
         }
     }
 

@@ -178,7 +178,7 @@ impl Submit {
     pub(crate) fn task(self, scope: &str, now: Timestamp) -> NewTask {
         let Self { workspace, request, mut configuration, networks: _ } = self;
         // Whoever takes it up, perhaps elsewhere, does so for the request that submits it.
-        if let Some(here) = carrel_traces::here() {
+        if let Some(here) = carrel_traces::current_context() {
             configuration[TRACE_PARENT] = here.to_string().into();
         }
         let repeat = request.idempotency_key.as_ref().map(|key| IdempotencyKey {

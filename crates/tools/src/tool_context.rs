@@ -85,7 +85,7 @@ impl CallOptions {
             cancel: CancellationToken::new(),
             progress: None,
             command_settings: CommandSettings::default(),
-            under: carrel_traces::here(),
+            under: carrel_traces::current_context(),
         }
     }
 }

@@ -1,38 +1,43 @@
-//! Spans: what took how long, on whose behalf, and how OTLP writes that down.
+//! Spans of the work that Carrel does, and their encoding for OTLP. No I/O.
 //!
-//! Whoever does something begins a [`span!`] under the one it is done for. [`Collect`], a layer of the
-//! subscriber, gives spans their ids, decides which are kept and puts those that are over into a [`Queue`]
-//! that never waits. What takes them out writes them with [`otlp`] and sends them.
+//! Work begins a [`span!`] under an explicit parent, a [`TraceParent`] that came with the request, the
+//! task or the call. The parent is a value and not the surrounding scope, because work moves between
+//! tasks, threads and processes: a step of a queued task belongs to the request that submitted it, which
+//! another process may have answered hours ago.
 //!
-//! Where no such layer is installed, the level of a span is one that nobody listens to, and beginning one
-//! costs a comparison.
+//! [`SpanLayer`], a layer of the subscriber, gives spans their ids, asks the [`Sampler`] and puts
+//! finished ones into a [`SpanQueue`]. The queue is bounded and never waits; spans that find it full are
+//! dropped and counted. An exporter takes batches out, encodes them with [`otlp`] and sends them (crate
+//! `cli`).
 //!
-//! Some fields of a span are no attributes: `otel.parent`, `otel.name` (in place of the fixed name),
+//! Without the layer nothing listens at the level of spans, so beginning one costs one comparison.
+//! Some fields of a span are not attributes: `otel.parent`, `otel.name` (replaces the static name),
 //! `otel.kind` and `otel.status_code`.
 #![forbid(unsafe_code)]
 
-mod collect;
-mod context;
-mod counts;
+mod export_counts;
+mod finished_span;
 pub mod otlp;
-mod queue;
 mod sampler;
-mod span;
+mod span_layer;
+mod span_queue;
+mod trace_parent;
 
-pub use collect::{Collect, here, is_ours};
-pub use context::{InvalidTraceParent, TraceParent};
-pub use counts::{Counts, counts, lost, sent, switch_on};
-pub use queue::{MAX_BATCH, MAX_WAITING, Queue};
+pub use export_counts::{ExportCounts, enable, export_counts, record_dropped, record_exported};
+pub use finished_span::{AttributeValue, FinishedSpan, SpanKind};
 pub use sampler::{InvalidSampler, Sampler};
-pub use span::{Kind, Span, Value};
+pub use span_layer::{SpanLayer, current_context, is_carrel_span};
+pub use span_queue::{MAX_BATCH, MAX_WAITING, SpanQueue};
+pub use trace_parent::{InvalidTraceParent, TraceParent};
 
 #[doc(hidden)]
 pub use tracing;
 
-/// What tells spans of ours from those of libraries.
+/// The target of Carrel's spans, which tells them from spans of libraries.
 pub const TARGET: &str = "carrel::traces";
 
-/// Begins a span under another, given as an `Option<TraceParent>`. The other may be over already.
+/// Begins a span under a parent, given as an `Option<TraceParent>`; without one it begins a trace. The
+/// parent may have ended already.
 #[macro_export]
 macro_rules! span {
     ($under:expr, $name:literal, $($fields:tt)*) => {

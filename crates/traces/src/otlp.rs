@@ -1,21 +1,26 @@
-//! Spans as OTLP writes them in JSON.
+//! The JSON encoding of OTLP, by hand.
+//!
+//! An export request is one nested object, and its encoding is this file; the SDK of OpenTelemetry would
+//! bring its own runtime integration and a second HTTP client. Ids are hexadecimal text, and 64-bit
+//! integers are text as well, as the protocol's mapping to JSON has it.
 
 use std::time::UNIX_EPOCH;
 
 use serde_json::{Value as Json, json};
 
-use crate::span::{Kind, Span, Value};
+use crate::finished_span::{AttributeValue, FinishedSpan, SpanKind};
 
-/// The path of a collector for spans.
+/// The path below a collector's base address that accepts spans.
 pub const PATH: &str = "/v1/traces";
 
-/// The status of a span that went wrong.
-const FAILED: u8 = 2;
+/// `STATUS_CODE_ERROR` of the protocol.
+const STATUS_ERROR: u8 = 2;
 
-/// Returns the body of a request that carries spans of one resource.
-pub fn request(resource: &[(String, String)], version: &str, spans: &[Span]) -> Vec<u8> {
+/// Encodes the body of an export request. `resource` are the attributes of this process, `version` is
+/// that of the instrumentation.
+pub fn request(resource: &[(String, String)], version: &str, spans: &[FinishedSpan]) -> Vec<u8> {
     let resource: Vec<_> = resource.iter().map(|(name, value)| text(name, value)).collect();
-    let spans: Vec<_> = spans.iter().map(written).collect();
+    let spans: Vec<_> = spans.iter().map(encode_span).collect();
     let scope = json!({ "name": "carrel", "version": version });
     let all = json!({ "resourceSpans": [{
         "resource": { "attributes": resource },
@@ -24,53 +29,54 @@ pub fn request(resource: &[(String, String)], version: &str, spans: &[Span]) -> 
     all.to_string().into_bytes()
 }
 
-/// Returns how many spans a collector did not take although it answered well, and why.
-pub fn rejected(answer: &[u8]) -> Option<(u64, String)> {
-    let answer: Json = serde_json::from_slice(answer).ok()?;
-    let part = answer.get("partialSuccess")?;
-    let count = &part["rejectedSpans"];
-    // 64 bits are written as text, and not by everybody.
+/// Returns the number of spans that a collector rejected in an otherwise successful reply, with its
+/// reason cut to 200 characters.
+pub fn rejected(reply: &[u8]) -> Option<(u64, String)> {
+    let reply: Json = serde_json::from_slice(reply).ok()?;
+    let partial = reply.get("partialSuccess")?;
+    let count = &partial["rejectedSpans"];
+    // The mapping to JSON writes 64-bit integers as text; some collectors write numbers.
     let count = count.as_u64().or_else(|| count.as_str()?.parse().ok()).unwrap_or(0);
-    let why = part["errorMessage"].as_str().unwrap_or_default();
-    (count > 0).then(|| (count, why.chars().take(200).collect()))
+    let reason = partial["errorMessage"].as_str().unwrap_or_default();
+    (count > 0).then(|| (count, reason.chars().take(200).collect()))
 }
 
-fn written(span: &Span) -> Json {
+fn encode_span(span: &FinishedSpan) -> Json {
     let attributes = span.attributes.iter().map(|(name, value)| attribute(name, value));
-    let began = span.began.duration_since(UNIX_EPOCH).unwrap_or_default();
-    let mut written = json!({
+    let start = span.started_at.duration_since(UNIX_EPOCH).unwrap_or_default();
+    let mut encoded = json!({
         "traceId": format!("{:032x}", span.context.trace),
         "spanId": format!("{:016x}", span.context.span),
         "flags": u8::from(span.context.sampled),
         "name": span.name,
-        "kind": number(span.kind),
-        "startTimeUnixNano": began.as_nanos().to_string(),
-        "endTimeUnixNano": (began + span.took).as_nanos().to_string(),
+        "kind": kind_number(span.kind),
+        "startTimeUnixNano": start.as_nanos().to_string(),
+        "endTimeUnixNano": (start + span.duration).as_nanos().to_string(),
         "attributes": attributes.collect::<Vec<_>>(),
     });
     if let Some(parent) = span.parent {
-        written["parentSpanId"] = format!("{parent:016x}").into();
+        encoded["parentSpanId"] = format!("{parent:016x}").into();
     }
     if span.failed {
-        written["status"] = json!({ "code": FAILED });
+        encoded["status"] = json!({ "code": STATUS_ERROR });
     }
-    written
+    encoded
 }
 
-fn number(kind: Kind) -> u8 {
+fn kind_number(kind: SpanKind) -> u8 {
     match kind {
-        Kind::Internal => 1,
-        Kind::Server => 2,
-        Kind::Consumer => 5,
+        SpanKind::Internal => 1,
+        SpanKind::Server => 2,
+        SpanKind::Consumer => 5,
     }
 }
 
-fn attribute(name: &str, value: &Value) -> Json {
+fn attribute(name: &str, value: &AttributeValue) -> Json {
     let value = match value {
-        Value::Text(value) => return text(name, value),
-        Value::Number(value) => json!({ "intValue": value.to_string() }),
-        Value::Float(value) => json!({ "doubleValue": value }),
-        Value::Flag(value) => json!({ "boolValue": value }),
+        AttributeValue::Text(value) => return text(name, value),
+        AttributeValue::Number(value) => json!({ "intValue": value.to_string() }),
+        AttributeValue::Float(value) => json!({ "doubleValue": value }),
+        AttributeValue::Flag(value) => json!({ "boolValue": value }),
     };
     json!({ "key": name, "value": value })
 }
@@ -86,24 +92,25 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn spans_are_written_as_the_specification_says() {
+    fn spans_are_encoded_by_the_specification() {
         let context = "00-00f92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01".parse().unwrap();
-        let span = Span {
+        let span = FinishedSpan {
             context,
             parent: Some(0xb7),
             name: "GET /a".to_owned(),
-            kind: Kind::Server,
-            began: UNIX_EPOCH + Duration::new(1_700_000_000, 123_456_789),
-            took: Duration::from_nanos(1_500),
+            kind: SpanKind::Server,
+            started_at: UNIX_EPOCH + Duration::new(1_700_000_000, 123_456_789),
+            duration: Duration::from_nanos(1_500),
             failed: true,
             attributes: vec![
-                ("a", Value::Text("\"x\"".to_owned())),
-                ("b", Value::Number(-5)),
-                ("c", Value::Float(0.5)),
-                ("d", Value::Flag(false)),
+                ("a", AttributeValue::Text("\"x\"".to_owned())),
+                ("b", AttributeValue::Number(-5)),
+                ("c", AttributeValue::Float(0.5)),
+                ("d", AttributeValue::Flag(false)),
             ],
         };
-        let root = Span { parent: None, failed: false, kind: Kind::Consumer, ..span.clone() };
+        let root =
+            FinishedSpan { parent: None, failed: false, kind: SpanKind::Consumer, ..span.clone() };
         let resource = [("service.name".to_owned(), "x".to_owned())];
         let written: Json =
             serde_json::from_slice(&request(&resource, "1.0", &[span, root])).unwrap();
@@ -139,8 +146,8 @@ mod tests {
     }
 
     #[test]
-    fn a_collector_may_take_a_part() {
-        for (answer, found) in [
+    fn a_partial_success_names_the_rejected_spans() {
+        for (reply, found) in [
             ("", None),
             ("{}", None),
             ("[]", None),
@@ -149,8 +156,8 @@ mod tests {
             (r#"{"partialSuccess":{"rejectedSpans":"2","errorMessage":"why"}}"#, Some((2, "why"))),
             (r#"{"partialSuccess":{"rejectedSpans":3}}"#, Some((3, ""))),
         ] {
-            let found = found.map(|(count, why)| (count, why.to_owned()));
-            assert_eq!(rejected(answer.as_bytes()), found, "{answer}");
+            let found = found.map(|(count, reason)| (count, reason.to_owned()));
+            assert_eq!(rejected(reply.as_bytes()), found, "{reply}");
         }
     }
 }

@@ -1,59 +1,62 @@
-//! Which traces are kept.
+//! Sampling: the decision which traces are exported.
+//!
+//! The names are OpenTelemetry's. A ratio is decided from the trace id alone, so that all processes of
+//! one trace decide the same without talking to each other.
 
-/// All of the numbers that a trace can be told by, which are 63 bits of its id.
-const ALL: u64 = 1 << 63;
+/// One more than the largest value that a trace id is reduced to: its 63 bits from bit 1 on.
+const RANGE: u64 = 1 << 63;
 
-/// The names of samplers, for messages.
 const KNOWN: &str = "always_on, always_off, traceidratio, and each with parentbased_ before it";
 
-/// Why there is no such sampler.
+/// A sampler name or argument that OpenTelemetry does not define.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidSampler {
-    /// Its name is none.
+    /// The name is not a sampler.
     #[error("unknown sampler {0:?}; known are {KNOWN}")]
     Unknown(String),
-    /// It keeps a part that is none.
-    #[error("{0:?} is no part of all traces; it is a number from 0 to 1")]
+    /// The ratio is not between 0 and 1.
+    #[error("{0:?} is not a sampling ratio; write a number from 0 to 1")]
     Ratio(String),
 }
 
-/// Which traces are kept.
+/// The rule that decides which traces are exported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sampler {
-    /// A trace is kept if its number is below this.
-    below: u64,
-    /// Whoever began a trace elsewhere has decided.
-    by_parent: bool,
+    /// Traces whose id reduces to less than this are sampled.
+    threshold: u64,
+    /// The decision in a `traceparent` from outside wins over the threshold.
+    parent_based: bool,
 }
 
 impl Default for Sampler {
     fn default() -> Self {
-        Self { below: ALL, by_parent: true }
+        Self { threshold: RANGE, parent_based: true }
     }
 }
 
 impl Sampler {
-    /// Finds a sampler by the name and the argument that OpenTelemetry has for it.
+    /// Parses `OTEL_TRACES_SAMPLER` and `OTEL_TRACES_SAMPLER_ARG`. A ratio without an argument is 1.
     pub fn named(name: &str, argument: Option<&str>) -> Result<Self, InvalidSampler> {
-        let (by_parent, rule) = match name.strip_prefix("parentbased_") {
+        let (parent_based, rule) = match name.strip_prefix("parentbased_") {
             Some(rule) => (true, rule),
             None => (false, name),
         };
-        let below = match rule {
-            "always_on" => ALL,
+        let threshold = match rule {
+            "always_on" => RANGE,
             "always_off" => 0,
-            "traceidratio" => part(argument.unwrap_or("1"))?,
+            "traceidratio" => ratio_threshold(argument.unwrap_or("1"))?,
             _ => return Err(InvalidSampler::Unknown(name.to_owned())),
         };
-        Ok(Self { below, by_parent })
+        Ok(Self { threshold, parent_based })
     }
 
-    /// Tells whether a trace is kept, which may have been decided where it began.
-    pub(crate) fn keeps(&self, trace: u128, decided: Option<bool>) -> bool {
-        match decided {
-            Some(kept) if self.by_parent => kept,
+    /// Returns whether a trace is exported. `parent_sampled` is the decision of the parent span, if there
+    /// is one.
+    pub(crate) fn samples(&self, trace: u128, parent_sampled: Option<bool>) -> bool {
+        match parent_sampled {
+            Some(sampled) if self.parent_based => sampled,
             #[expect(clippy::cast_possible_truncation, reason = "the second half of the id")]
-            _ => (trace as u64) >> 1 < self.below,
+            _ => (trace as u64) >> 1 < self.threshold,
         }
     }
 }
@@ -62,12 +65,12 @@ impl Sampler {
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
     clippy::cast_precision_loss,
-    reason = "between 0 and 2^63, and nobody counts traces one by one"
+    reason = "between 0 and 2^63, where a rounding error of a few traces does not matter"
 )]
-fn part(text: &str) -> Result<u64, InvalidSampler> {
+fn ratio_threshold(text: &str) -> Result<u64, InvalidSampler> {
     let ratio: f64 = text.trim().parse().unwrap_or(f64::NAN);
     if (0.0..=1.0).contains(&ratio) {
-        Ok((ratio * ALL as f64) as u64)
+        Ok((ratio * RANGE as f64) as u64)
     } else {
         Err(InvalidSampler::Ratio(text.to_owned()))
     }
@@ -79,8 +82,8 @@ mod tests {
     use pretty_assertions::assert_eq;
 
     #[test]
-    fn samplers_keep_what_their_names_say() {
-        // Of the smallest and the largest number: without a word from elsewhere, and against it.
+    fn samplers_decide_as_opentelemetry_defines_them() {
+        // The smallest and the largest id without a parent, and each against its parent's decision.
         for (name, argument, small, large, forced, forbidden) in [
             ("always_on", None, true, true, true, true),
             ("always_off", None, false, false, false, false),
@@ -94,10 +97,10 @@ mod tests {
         ] {
             let sampler = Sampler::named(name, argument).unwrap();
             let found = (
-                sampler.keeps(1 << 64, None),
-                sampler.keeps(u128::MAX, None),
-                sampler.keeps(u128::MAX, Some(true)),
-                sampler.keeps(1 << 64, Some(false)),
+                sampler.samples(1 << 64, None),
+                sampler.samples(u128::MAX, None),
+                sampler.samples(u128::MAX, Some(true)),
+                sampler.samples(1 << 64, Some(false)),
             );
             assert_eq!(found, (small, large, forced, forbidden), "{name} {argument:?}");
         }
@@ -105,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_sampler_is_named() {
+    fn unknown_samplers_and_ratios_are_named_in_the_error() {
         for name in ["", "always", "parentbased_", "parentbased_parentbased_always_on", "xray"] {
             assert_eq!(Sampler::named(name, None), Err(InvalidSampler::Unknown(name.to_owned())));
         }

@@ -7,7 +7,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use carrel_domain::WorkspaceId;
 use carrel_fsroot::Capacity;
-use carrel_traces::Counts;
+use carrel_traces::ExportCounts;
 use carrel_workspace::Amount;
 
 use crate::auth::Scope;
@@ -42,7 +42,7 @@ async fn metrics(State(api): State<Api>, Authenticated(caller): Authenticated) -
     let used = api.inner.spaces.cached_usage().into_iter();
     text.workspaces(used.filter(|(id, _)| caller.coverage.covers(*id)));
     text.requests(&api.inner.requests.counts());
-    if let Some(counts) = carrel_traces::counts() {
+    if let Some(counts) = carrel_traces::export_counts() {
         text.spans(counts);
     }
     Ok(bytes_response(StatusCode::OK, "text/plain; version=0.0.4", text.into_string()))
@@ -101,7 +101,7 @@ impl MetricsText {
     /// Adds how often each route was answered how.
     fn requests(&mut self, counts: &BTreeMap<(&'static str, String, u16), u64>) {
         let name = "carrel_requests_total";
-        self.head(name, "RequestCounts by route and status.", "counter");
+        self.head(name, "Requests by route and status.", "counter");
         for ((method, route, status), count) in counts {
             let labels = format!("{{method=\"{method}\",route=\"{route}\",status=\"{status}\"}}");
             self.line(name, &labels, count);
@@ -109,7 +109,7 @@ impl MetricsText {
     }
 
     /// Adds what became of spans.
-    fn spans(&mut self, Counts { sent, lost }: Counts) {
+    fn spans(&mut self, ExportCounts { exported: sent, dropped: lost }: ExportCounts) {
         let name = "carrel_spans_total";
         self.head(name, "Spans of traces that a collector has, and that were lost.", "counter");
         self.line(name, "{outcome=\"sent\"}", sent);

@@ -250,7 +250,8 @@ fn headers(
     token.set_sensitive(true);
     headers.insert(HeaderName::from_static(INTERNAL_TOKEN_HEADER), token);
     headers.insert(HeaderName::from_static(CALLER_HEADER), told);
-    let here = carrel_traces::here().and_then(|here| HeaderValue::from_str(&here.to_string()).ok());
+    let here = carrel_traces::current_context()
+        .and_then(|here| HeaderValue::from_str(&here.to_string()).ok());
     headers.extend(here.map(|here| (HeaderName::from_static(TRACE_PARENT), here)));
     Ok(headers)
 }

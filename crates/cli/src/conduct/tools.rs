@@ -89,7 +89,7 @@ impl OwnTools {
         let registry = Registry::new(toolbox, toolset).without(&SECRET_TOOLS);
         let session = Session::new(format!("agent:{name}"));
         let (command_settings, under) =
-            (command_settings(&workflow, config), carrel_traces::here());
+            (command_settings(&workflow, config), carrel_traces::current_context());
         Ok(Self { registry, session, command_settings, runner, under })
     }
 }

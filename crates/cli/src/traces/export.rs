@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use carrel_client::{Body, HttpClient, SendError, full_body, read_all};
 use carrel_domain::{ByteSize, message_of};
-use carrel_traces::{MAX_BATCH, Queue, Span, lost, otlp, sent};
+use carrel_traces::{FinishedSpan, MAX_BATCH, SpanQueue, otlp, record_dropped, record_exported};
 use hyper::header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER};
 use hyper::{Method, Request, Response};
 use tokio::time::Instant;
@@ -32,7 +32,7 @@ const MAX_ANSWER: ByteSize = ByteSize::kib(64);
 #[derive(Debug)]
 pub(super) struct Exporter {
     settings: Settings,
-    queue: Queue,
+    queue: SpanQueue,
     connections: HttpClient,
     stop: CancellationToken,
     outage: Outage,
@@ -56,7 +56,7 @@ enum Again {
 }
 
 impl Exporter {
-    pub(super) fn new(settings: Settings, queue: Queue, stop: CancellationToken) -> Self {
+    pub(super) fn new(settings: Settings, queue: SpanQueue, stop: CancellationToken) -> Self {
         let (connections, outage) = (HttpClient::new(), Outage::default());
         Self { settings, queue, connections, stop, outage, failures: 0, rests_until: None }
     }
@@ -89,7 +89,7 @@ impl Exporter {
     }
 
     /// Sends spans, again and again for a while if need be.
-    async fn deliver(&mut self, batch: &[Span]) {
+    async fn deliver(&mut self, batch: &[FinishedSpan]) {
         let body = otlp::request(&self.settings.resource, env!("CARGO_PKG_VERSION"), batch);
         let (body, count) = (bytes::Bytes::from(body), batch.len() as u64);
         let until = Instant::now() + GIVE_UP;
@@ -99,14 +99,14 @@ impl Exporter {
                 Ok(rejected) => {
                     self.failures = 0;
                     self.outage.ends(&self.settings.endpoint);
-                    sent(count.saturating_sub(rejected));
-                    return lost(rejected);
+                    record_exported(count.saturating_sub(rejected));
+                    return record_dropped(rejected);
                 }
                 Err(refusal) => refusal,
             };
             self.outage.begins(&self.settings.endpoint, &refusal.problem);
             let pause = match refusal.again {
-                Again::Never => return lost(count),
+                Again::Never => return record_dropped(count),
                 Again::Soon => pause_after(self.failures),
                 Again::After(pause) => pause,
             };
@@ -114,7 +114,7 @@ impl Exporter {
             let again = Instant::now() + pause;
             self.rests_until = Some(again);
             if self.stop.is_cancelled() || again > until {
-                return lost(count);
+                return record_dropped(count);
             }
         }
     }

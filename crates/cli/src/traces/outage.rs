@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use carrel_traces::counts;
+use carrel_traces::export_counts;
 use hyper::Uri;
 use tracing::{info, warn};
 
@@ -60,7 +60,7 @@ impl Outage {
     }
 
     fn newly_lost(&mut self) -> u64 {
-        let lost = counts().map_or(0, |counts| counts.lost);
+        let lost = export_counts().map_or(0, |counts| counts.dropped);
         let newly = lost.saturating_sub(self.told);
         if newly > 0 {
             (self.told, self.told_at) = (lost, Some(Instant::now()));

@@ -40,7 +40,7 @@ pub(super) fn task_ended(span: &Span, ending: &Ending) {
 /// Begins the span of a step.
 pub(super) fn step(number: usize, step: &Step) -> Span {
     carrel_traces::span!(
-        carrel_traces::here(),
+        carrel_traces::current_context(),
         "step",
         otel.name = %format_args!("step {}", step.word),
         otel.status_code = Empty,

@@ -33,7 +33,7 @@ pub(super) fn run_ended(span: &Span, end: &RunEnd) {
 /// Begins the span of a turn.
 pub(super) fn turn(number: u64) -> Span {
     carrel_traces::span!(
-        carrel_traces::here(),
+        carrel_traces::current_context(),
         "invoke_agent",
         otel.status_code = Empty,
         gen_ai.operation.name = "invoke_agent",

@@ -1,62 +1,63 @@
-//! Spans that are over and wait to be sent.
+//! The bounded queue between the layer and the exporter.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
-use crate::counts;
-use crate::span::Span;
+use crate::export_counts;
+use crate::finished_span::FinishedSpan;
 
-/// Spans that one request carries.
+/// Spans in one export request.
 pub const MAX_BATCH: usize = 512;
 
-/// Spans that wait. Further ones are lost: memory is for the work, not for the tale of it.
+/// Spans that wait for export. Further ones are dropped, so that a collector that is away costs a
+/// bounded amount of memory.
 pub const MAX_WAITING: usize = 4096;
 
-/// Spans that are over and wait to be sent. Cheap to clone.
+/// Finished spans that wait for export. Clones share one queue.
 #[derive(Clone, Debug, Default)]
-pub struct Queue {
+pub struct SpanQueue {
     inner: Arc<Inner>,
 }
 
 #[derive(Debug, Default)]
 struct Inner {
-    spans: Mutex<VecDeque<Span>>,
+    spans: Mutex<VecDeque<FinishedSpan>>,
     full_batch: Notify,
 }
 
-impl Queue {
-    /// Adds a span, or counts it as lost. Never waits.
-    pub(crate) fn push(&self, span: Span) {
+impl SpanQueue {
+    /// Adds a span, or counts it as dropped if the queue is full. Never waits.
+    pub(crate) fn push(&self, span: FinishedSpan) {
         let mut spans = self.spans();
         if spans.len() >= MAX_WAITING {
-            return counts::lost(1);
+            return export_counts::record_dropped(1);
         }
         spans.push_back(span);
         let waiting = spans.len();
         drop(spans);
-        // Whoever sends looks by itself now and then, and is woken only for what cannot wait.
+        // The exporter polls by its own interval and is woken early only for a full batch.
         if waiting == MAX_BATCH {
             self.inner.full_batch.notify_one();
         }
     }
 
-    /// Takes the oldest spans, as many as one request carries.
-    pub fn take(&self) -> Vec<Span> {
+    /// Removes the oldest spans, at most [`MAX_BATCH`].
+    pub fn take(&self) -> Vec<FinishedSpan> {
         let mut spans = self.spans();
         let count = spans.len().min(MAX_BATCH);
         spans.drain(..count).collect()
     }
 
-    /// Waits until there is more than one request carries.
+    /// Waits until at least [`MAX_BATCH`] spans are queued.
     pub async fn full_batch(&self) {
         if self.spans().len() < MAX_BATCH {
             self.inner.full_batch.notified().await;
         }
     }
 
-    fn spans(&self) -> MutexGuard<'_, VecDeque<Span>> {
+    fn spans(&self) -> MutexGuard<'_, VecDeque<FinishedSpan>> {
         self.inner.spans.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

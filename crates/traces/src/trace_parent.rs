@@ -1,15 +1,16 @@
-//! Which span of which trace something belongs to.
+//! The W3C `traceparent`: the identity of a span across processes.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// Characters of version 00 of the header; later versions may be longer.
+/// Characters of version 00 of the header. Later versions may append fields after a dash.
 const LENGTH: usize = 55;
 
-/// The flag of a trace that is kept.
+/// The bit of the flags that marks a sampled trace.
 const SAMPLED: u8 = 1;
 
-/// A span as others name it, in the form of the header `traceparent` of the W3C.
+/// A span's identity: trace id, span id and sampling decision. It is written and parsed in the form of
+/// the header, `00-<trace>-<span>-<flags>`; neither id is ever zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TraceParent {
     pub(crate) trace: u128,
@@ -17,7 +18,7 @@ pub struct TraceParent {
     pub(crate) sampled: bool,
 }
 
-/// Why a text names no span.
+/// The text is not a `traceparent` header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "not a traceparent: one looks like 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
@@ -35,15 +36,16 @@ impl FromStr for TraceParent {
     type Err = InvalidTraceParent;
 
     fn from_str(text: &str) -> Result<Self, InvalidTraceParent> {
-        read(text).ok_or(InvalidTraceParent)
+        parse(text).ok_or(InvalidTraceParent)
     }
 }
 
-fn read(text: &str) -> Option<TraceParent> {
+fn parse(text: &str) -> Option<TraceParent> {
     let head = text.get(..LENGTH)?;
     let mut parts = head.split('-');
     let version = hex(parts.next()?, 2)?;
-    let (trace, span) = (hex(parts.next()?, 32)?, hex(parts.next()?, 16)?);
+    let trace = hex(parts.next()?, 32)?;
+    let span = hex(parts.next()?, 16)?;
     let flags = hex(parts.next()?, 2)?;
     let rest = &text[LENGTH..];
     let is_known = match version {
@@ -51,31 +53,31 @@ fn read(text: &str) -> Option<TraceParent> {
         0xff => false,
         _ => rest.is_empty() || rest.starts_with('-'),
     };
-    let (span, flags) = (u64::try_from(span).ok()?, u8::try_from(flags).ok()?);
+    let span = u64::try_from(span).ok()?;
+    let flags = u8::try_from(flags).ok()?;
     let usable = is_known && trace != 0 && span != 0 && parts.next().is_none();
     usable.then_some(TraceParent { trace, span, sampled: flags & SAMPLED != 0 })
 }
 
-/// Reads exactly so many digits; capital letters are none.
+/// Reads exactly this many hexadecimal digits; the specification allows lower case only.
 fn hex(text: &str, digits: usize) -> Option<u128> {
     let plain = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
     let right = text.len() == digits && text.bytes().all(plain);
     right.then(|| u128::from_str_radix(text, 16).ok()).flatten()
 }
 
-/// Returns the id of a new span.
-pub(crate) fn new_span() -> u64 {
+pub(crate) fn new_span_id() -> u64 {
     u64::from_le_bytes(random()).max(1)
 }
 
-/// Returns the id of a new trace.
-pub(crate) fn new_trace() -> u128 {
+pub(crate) fn new_trace_id() -> u128 {
     u128::from_le_bytes(random()).max(1)
 }
 
 fn random<const N: usize>() -> [u8; N] {
     let mut bytes = [0; N];
-    // The kernel has random bytes once it has started; without any, spans would only be mixed up.
+    // The kernel always has random bytes after boot. If the call failed, ids would repeat and traces
+    // would be mixed up, which is no reason to fail the work.
     let _ = getrandom::fill(&mut bytes);
     bytes
 }
@@ -89,7 +91,7 @@ mod tests {
     const KNOWN: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 
     #[test]
-    fn headers_are_read_by_the_table() {
+    fn headers_are_parsed_by_the_table() {
         let parent = TraceParent {
             trace: 0x4bf9_2f35_77b3_4da6_a3ce_929d_0e0e_4736,
             span: 0x00f0_67aa_0ba9_02b7,
@@ -124,13 +126,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read(trace in 1u128.., span in 1u64.., sampled: bool) {
+        fn a_formatted_header_parses_to_the_same_value(trace in 1u128.., span in 1u64.., sampled: bool) {
             let parent = TraceParent { trace, span, sampled };
             prop_assert_eq!(parent.to_string().parse(), Ok(parent));
         }
 
         #[test]
-        fn no_text_is_too_strange(text in ".{0,80}") {
+        fn no_text_panics_the_parser(text in ".{0,80}") {
             let _ = text.parse::<TraceParent>();
         }
     }
