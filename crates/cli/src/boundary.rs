@@ -110,7 +110,7 @@ async fn of_root(
         return Ok(None);
     };
     // The settings of no file: what they say about the root is replaced, and records have the rest.
-    let scope = Scope::WorkspaceAndHooks;
+    let scope = ValidationScope::WorkspaceAndHooks;
     let defaults = Workflow::parse(b"", Path::new("defaults"), environment, scope)?;
     let options = RootOptions { root: root.to_owned(), ..RootOptions::of(&defaults, environment) };
     let Some(workspaces) = Workspaces::open_existing(&options)? else { return Ok(None) };

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use carrel_client::HttpClient;
 use carrel_conductor::drive::StartError;
-use carrel_config::{Effective, Environment, Origin, TrackerKind, Workflow};
+use carrel_config::{EffectiveSetting, Environment, Origin, TrackerKind, Workflow};
 use carrel_domain::message_of;
 use carrel_store::{Store as _, StoreError};
 use clap::Args;
@@ -100,7 +100,7 @@ fn facts(workflow: &Workflow, database: &Kept) -> Value {
     })
 }
 
-fn table(settings: &[Effective]) -> String {
+fn table(settings: &[EffectiveSetting]) -> String {
     let mut rows = vec![["SETTING", "FROM", "VALUE"].map(str::to_owned)];
     rows.extend(settings.iter().map(|setting| {
         let from = match &setting.origin {

@@ -61,7 +61,7 @@ pub(crate) fn run(
 /// Reads a workflow file, all of it, and says what is doubtful.
 pub(crate) fn load(path: Option<&Path>, environment: &Environment) -> Result<Workflow, Failure> {
     let path = path.map_or_else(|| PathBuf::from(USUAL_FILE), Path::to_owned);
-    let workflow = Workflow::load(&path, environment, Scope::Everything)?;
+    let workflow = Workflow::load(&path, environment, ValidationScope::Everything)?;
     for warning in &workflow.warnings {
         warn!("{}", warning.located(&path));
     }

@@ -32,7 +32,7 @@ impl Position {
 
 /// One remark about a workflow file: what is wrong or doubtful, and where.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finding {
+pub struct Diagnostic {
     /// Where it is, when it is about a place in the file.
     pub position: Option<Position>,
     /// The setting it is about, such as `hooks.timeout_ms`.
@@ -41,7 +41,7 @@ pub struct Finding {
     pub message: String,
 }
 
-impl Finding {
+impl Diagnostic {
     /// A remark about a place.
     pub(crate) fn at(position: Position, message: impl Into<String>) -> Self {
         Self { position: Some(position), key: None, message: message.into() }
@@ -58,21 +58,21 @@ impl Finding {
 
     /// Prints the remark behind the file's name: `WORKFLOW.md:7:3: …`.
     pub fn located<'a>(&'a self, file: &'a Path) -> impl fmt::Display + 'a {
-        Located { finding: self, file }
+        Located { diagnostic: self, file }
     }
 }
 
 struct Located<'a> {
-    finding: &'a Finding,
+    diagnostic: &'a Diagnostic,
     file: &'a Path,
 }
 
 impl fmt::Display for Located<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:", self.file.display())?;
-        if let Some(Position { line, column }) = self.finding.position {
+        if let Some(Position { line, column }) = self.diagnostic.position {
             write!(f, "{line}:{column}:")?;
         }
-        write!(f, " {}", self.finding.message)
+        write!(f, " {}", self.diagnostic.message)
     }
 }

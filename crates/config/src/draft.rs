@@ -4,18 +4,18 @@ use std::path::Path;
 
 use carrel_domain::{Code, Secret};
 
-use crate::effective::{self, Effective};
+use crate::diagnostic::{Diagnostic, Position};
+use crate::effective::{self, EffectiveSetting};
 use crate::environment::Environment;
 use crate::error::Problem;
 use crate::file::{self, Text};
-use crate::finding::{Finding, Position};
 use crate::front_matter::{self, Part};
 use crate::prompt::Prompt;
 use crate::reader::Reader;
 use crate::schema;
 use crate::secrets;
 use crate::settings::Config;
-use crate::workflow::Scope;
+use crate::workflow::ValidationScope;
 use crate::yaml::{self, Map, Value};
 
 /// What the bytes of a usable file say.
@@ -23,9 +23,9 @@ use crate::yaml::{self, Map, Value};
 pub(crate) struct Draft {
     pub(crate) config: Config,
     pub(crate) prompt: Prompt,
-    pub(crate) warnings: Vec<Finding>,
+    pub(crate) warnings: Vec<Diagnostic>,
     pub(crate) secrets: Vec<Secret>,
-    pub(crate) effective: Vec<Effective>,
+    pub(crate) effective: Vec<EffectiveSetting>,
 }
 
 impl Draft {
@@ -34,9 +34,10 @@ impl Draft {
         bytes: &[u8],
         directory: &Path,
         environment: &Environment,
-        scope: Scope,
+        scope: ValidationScope,
     ) -> Result<Self, Vec<Problem>> {
-        let text = file::decode(bytes).map_err(|finding| alone(Code::WorkflowParse, finding))?;
+        let text =
+            file::decode(bytes).map_err(|diagnostic| alone(Code::WorkflowParse, diagnostic))?;
         let parts = front_matter::split(text.content);
         let map = read_map(&parts.yaml)?;
         let mut verdict = Verdict { scope, problems: Vec::new(), warnings: Vec::new() };
@@ -55,18 +56,18 @@ impl Draft {
 
 /// What is wrong and what is doubtful, as far as the scope asks.
 struct Verdict {
-    scope: Scope,
+    scope: ValidationScope,
     problems: Vec<Problem>,
-    warnings: Vec<Finding>,
+    warnings: Vec<Diagnostic>,
 }
 
 impl Verdict {
     fn judge_keys(&mut self, map: &Map) {
         let inspection = schema::inspect(map);
         self.warnings.extend(inspection.unknown);
-        for finding in inspection.refused {
-            if finding.key.as_deref().is_some_and(|key| self.scope.covers(key)) {
-                self.problems.push(Problem { code: Code::WorkflowInvalid, finding });
+        for diagnostic in inspection.refused {
+            if diagnostic.key.as_deref().is_some_and(|key| self.scope.covers(key)) {
+                self.problems.push(Problem { code: Code::WorkflowInvalid, diagnostic });
             }
         }
     }
@@ -80,18 +81,18 @@ impl Verdict {
     }
 
     fn judge_prompt(&mut self, prompt: &Prompt) {
-        let Some(finding) = prompt.fault() else { return };
+        let Some(diagnostic) = prompt.fault() else { return };
         match self.scope {
-            Scope::Everything => {
-                self.problems.push(Problem { code: Code::TemplateParse, finding });
+            ValidationScope::Everything => {
+                self.problems.push(Problem { code: Code::TemplateParse, diagnostic });
             }
-            Scope::WorkspaceAndHooks => self.warnings.push(finding),
+            ValidationScope::WorkspaceAndHooks => self.warnings.push(diagnostic),
         }
     }
 
     /// Returns the settings if nothing is wrong. Settings are missing only if something is.
-    fn close(mut self, config: Option<Config>) -> Result<(Config, Vec<Finding>), Vec<Problem>> {
-        self.problems.sort_by_key(|problem| problem.finding.position);
+    fn close(mut self, config: Option<Config>) -> Result<(Config, Vec<Diagnostic>), Vec<Problem>> {
+        self.problems.sort_by_key(|problem| problem.diagnostic.position);
         self.warnings.sort_by_key(|warning| warning.position);
         match config {
             Some(config) if self.problems.is_empty() => Ok((config, self.warnings)),
@@ -100,26 +101,26 @@ impl Verdict {
     }
 }
 
-fn alone(code: Code, finding: Finding) -> Vec<Problem> {
-    vec![Problem { code, finding }]
+fn alone(code: Code, diagnostic: Diagnostic) -> Vec<Problem> {
+    vec![Problem { code, diagnostic }]
 }
 
 /// Parses the front matter, which must be a map or nothing.
 fn read_map(part: &Part) -> Result<Map, Vec<Problem>> {
     let node = yaml::parse(&part.text, part.start)
-        .map_err(|finding| alone(Code::WorkflowParse, finding))?;
+        .map_err(|diagnostic| alone(Code::WorkflowParse, diagnostic))?;
     match node.value {
         Value::Map(map) => Ok(map),
         Value::Null => Ok(Map::default()),
         _ => {
             let message = format!("the front matter must be a map, found {}", node.sort());
-            Err(alone(Code::WorkflowNotAMap, Finding::at(node.position, message)))
+            Err(alone(Code::WorkflowNotAMap, Diagnostic::at(node.position, message)))
         }
     }
 }
 
-fn mark_warning(text: &Text<'_>) -> Option<Finding> {
+fn mark_warning(text: &Text<'_>) -> Option<Diagnostic> {
     let message = "the file begins with a byte order mark, which is ignored; save it as UTF-8 \
                    without one";
-    text.marked.then(|| Finding::at(Position::START, message))
+    text.marked.then(|| Diagnostic::at(Position::START, message))
 }

@@ -16,7 +16,7 @@ const MASK: &str = "***";
 
 /// A setting as it holds.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Effective {
+pub struct EffectiveSetting {
     /// The dotted path of the setting.
     pub key: String,
     /// Its value, secrets masked; null if it is unset.
@@ -49,7 +49,7 @@ pub(crate) fn list(
     config: &Config,
     environment: &Environment,
     secrets: &[Secret],
-) -> Vec<Effective> {
+) -> Vec<EffectiveSetting> {
     let found = Found { map, config, environment };
     let mut listed = Vec::new();
     for key in schema::all_keys() {
@@ -80,17 +80,17 @@ struct Found<'a> {
 }
 
 impl Found<'_> {
-    fn setting(&self, key: &Key) -> Effective {
+    fn setting(&self, key: &Key) -> EffectiveSetting {
         let written = self.map.find(key.path);
         let origin =
             written.map_or(Origin::Default, |node| Origin::File { line: node.position.line });
         if let Some((value, from)) = self.computed(key) {
             let origin = from.unwrap_or(origin);
-            return Effective { key: key.path.to_owned(), value, origin };
+            return EffectiveSetting { key: key.path.to_owned(), value, origin };
         }
         let default = key.default_node();
         let value = written.or(default.as_ref()).map(Node::to_json).unwrap_or_default();
-        Effective { key: key.path.to_owned(), value, origin }
+        EffectiveSetting { key: key.path.to_owned(), value, origin }
     }
 
     /// Returns a value that is not the one that is written, and its origin if that is not the file.
@@ -121,7 +121,7 @@ impl Found<'_> {
     }
 
     /// Lists the settings of the tracker that is used.
-    fn provider(&self) -> Vec<Effective> {
+    fn provider(&self) -> Vec<EffectiveSetting> {
         let Some(conductor) = &self.config.conductor else { return Vec::new() };
         let (tracker, fields) = (&conductor.tracker, profile::of(conductor.tracker.kind).fields);
         let named = fields.iter().map(|field| {
@@ -136,12 +136,12 @@ impl Found<'_> {
             let key = format!("{}.{name}", keys::TRACKER_PROVIDER.path);
             let line = self.map.find(&key).map(|node| node.position.line);
             let origin = line.map_or(Origin::Default, |line| Origin::File { line });
-            Effective { key, value: value.clone(), origin }
+            EffectiveSetting { key, value: value.clone(), origin }
         });
         named.chain(others).collect()
     }
 
-    fn field(&self, field: &Field, value: Value) -> Effective {
+    fn field(&self, field: &Field, value: Value) -> EffectiveSetting {
         let key = format!("{}.{}", keys::TRACKER_PROVIDER.path, field.name);
         let flat = format!("tracker.{}", field.name);
         let written = self.map.find(&key).or_else(|| self.map.find(&flat));
@@ -157,7 +157,7 @@ impl Found<'_> {
             (None, Some(node)) => Origin::File { line: node.position.line },
             (None, None) => Origin::Default,
         };
-        Effective { key, value, origin }
+        EffectiveSetting { key, value, origin }
     }
 }
 

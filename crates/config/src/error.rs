@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use carrel_domain::{Code, Coded};
 use serde_json::{Value, json};
 
-use crate::finding::Finding;
+use crate::diagnostic::Diagnostic;
 
 /// Keeps one error message readable when a whole file is wrong.
 const MAX_LISTED: usize = 10;
@@ -18,7 +18,7 @@ pub struct Problem {
     /// The kind of problem.
     pub code: Code,
     /// What is wrong, and where.
-    pub finding: Finding,
+    pub diagnostic: Diagnostic,
 }
 
 /// Why a workflow file cannot be used.
@@ -85,7 +85,7 @@ impl Coded for WorkflowError {
 }
 
 fn describe(problem: &Problem) -> Value {
-    let Finding { position, key, message } = &problem.finding;
+    let Diagnostic { position, key, message } = &problem.diagnostic;
     let mut value = json!({ "kind": problem.code.kind(), "message": message });
     if let Some(position) = position {
         value["line"] = json!(position.line);
@@ -100,7 +100,7 @@ fn describe(problem: &Problem) -> Value {
 fn list(file: &Path, problems: &[Problem]) -> String {
     let listed = problems.iter().take(MAX_LISTED);
     let lines: Vec<String> =
-        listed.map(|problem| problem.finding.located(file).to_string()).collect();
+        listed.map(|problem| problem.diagnostic.located(file).to_string()).collect();
     let mut text = lines.join("; ");
     if problems.len() > MAX_LISTED {
         let more = problems.len() - MAX_LISTED;
@@ -112,13 +112,17 @@ fn list(file: &Path, problems: &[Problem]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::finding::Position;
+    use crate::diagnostic::Position;
     use pretty_assertions::assert_eq;
 
     fn faulty(count: usize) -> WorkflowError {
         let problem = |line| Problem {
             code: Code::WorkflowInvalid,
-            finding: Finding::about("a.b", Some(Position { line, column: 3 }), "a.b is wrong"),
+            diagnostic: Diagnostic::about(
+                "a.b",
+                Some(Position { line, column: 3 }),
+                "a.b is wrong",
+            ),
         };
         WorkflowError::Faulty { file: "W.md".into(), problems: (1..=count).map(problem).collect() }
     }

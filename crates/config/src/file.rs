@@ -6,8 +6,8 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use crate::diagnostic::{Diagnostic, Position};
 use crate::error::WorkflowError;
-use crate::finding::{Finding, Position};
 
 /// Bounds the memory and time that reading one workflow file takes.
 pub const MAX_FILE_BYTES: usize = 1 << 20;
@@ -75,28 +75,31 @@ pub(crate) struct Text<'a> {
 }
 
 /// Checks that bytes are text: not too many, valid UTF-8, no NUL.
-pub(crate) fn decode(bytes: &[u8]) -> Result<Text<'_>, Finding> {
+pub(crate) fn decode(bytes: &[u8]) -> Result<Text<'_>, Diagnostic> {
     if bytes.len() > MAX_FILE_BYTES {
         let message = format!("the file is larger than {MAX_FILE_BYTES} bytes");
-        return Err(Finding { position: None, key: None, message });
+        return Err(Diagnostic { position: None, key: None, message });
     }
     let text = str::from_utf8(bytes).map_err(|error| not_utf8(bytes, error.valid_up_to()))?;
     // The YAML scanner takes NUL for the end of its input and would ignore what follows.
     if let Some(index) = text.find('\0') {
-        return Err(Finding::at(Position::after(&text[..index]), "the file contains a NUL byte"));
+        return Err(Diagnostic::at(
+            Position::after(&text[..index]),
+            "the file contains a NUL byte",
+        ));
     }
     let content = text.strip_prefix(BYTE_ORDER_MARK);
     Ok(Text { content: content.unwrap_or(text), marked: content.is_some() })
 }
 
-fn not_utf8(bytes: &[u8], valid: usize) -> Finding {
+fn not_utf8(bytes: &[u8], valid: usize) -> Diagnostic {
     let before = String::from_utf8_lossy(&bytes[..valid]);
     let message = format!(
         "byte {} of the file (0x{:02x}) is not valid UTF-8; save the file as UTF-8",
         valid + 1,
         bytes[valid]
     );
-    Finding::at(Position::after(&before), message)
+    Diagnostic::at(Position::after(&before), message)
 }
 
 #[cfg(test)]
@@ -104,8 +107,8 @@ mod tests {
     use super::*;
 
     fn refusal(bytes: &[u8]) -> (Option<(usize, usize)>, String) {
-        let finding = decode(bytes).unwrap_err();
-        (finding.position.map(|p| (p.line, p.column)), finding.message)
+        let diagnostic = decode(bytes).unwrap_err();
+        (diagnostic.position.map(|p| (p.line, p.column)), diagnostic.message)
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Splits a workflow file into its front matter and its prompt.
 
-use crate::finding::{Finding, Position};
+use crate::diagnostic::{Diagnostic, Position};
 
 /// The line before and after the front matter.
 const FENCE: &str = "---";
@@ -20,7 +20,7 @@ pub(crate) struct Parts {
     /// The template, without white space at its ends.
     pub(crate) prompt: Part,
     /// What looks like a mistake around the fences.
-    pub(crate) warning: Option<Finding>,
+    pub(crate) warning: Option<Diagnostic>,
 }
 
 /// Splits the text of a workflow file. Every text can be split.
@@ -67,17 +67,17 @@ fn trimmed(lines: &[&str], first_line: usize) -> Part {
     Part { text: text.trim_end().to_owned(), start }
 }
 
-fn misplaced_fence(lines: &[&str]) -> Option<Finding> {
+fn misplaced_fence(lines: &[&str]) -> Option<Diagnostic> {
     let (index, line) = lines.iter().enumerate().find(|(_, line)| !line.trim().is_empty())?;
     let message = "this looks like front matter but is read as the prompt; front matter begins only \
                    when the first line of the file is exactly `---`";
-    (line.trim() == FENCE).then(|| Finding::at(Position { line: index + 1, column: 1 }, message))
+    (line.trim() == FENCE).then(|| Diagnostic::at(Position { line: index + 1, column: 1 }, message))
 }
 
-fn unterminated() -> Finding {
+fn unterminated() -> Diagnostic {
     let message = "the front matter has no closing `---`, so the whole file is read as settings \
                    and the built-in prompt is used";
-    Finding::at(Position::START, message)
+    Diagnostic::at(Position::START, message)
 }
 
 #[cfg(test)]

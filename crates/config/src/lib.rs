@@ -11,12 +11,12 @@
 //! for sandboxed commands are a file of their own, read by [`OperatorPolicy::load`].
 #![forbid(unsafe_code)]
 
+mod diagnostic;
 mod draft;
 mod effective;
 pub mod environment;
 mod error;
 mod file;
-mod finding;
 mod front_matter;
 mod paths;
 mod policy;
@@ -32,25 +32,25 @@ mod suggest;
 mod workflow;
 mod yaml;
 
-pub use effective::{Effective, Origin};
+pub use diagnostic::{Diagnostic, Position};
+pub use effective::{EffectiveSetting, Origin};
 pub use environment::{Environment, is_variable_name};
 pub use error::{Problem, WorkflowError};
 pub use file::MAX_FILE_BYTES;
-pub use finding::{Finding, Position};
 pub use paths::PathError;
 pub use policy::{
-    FoundToolchains, LoadedPolicy, MAX_POLICY_BYTES, NetworkRefused, OperatorPolicy, PolicyError,
-    PolicyFile, PolicyOrigin, SYSTEM_POLICY_FILE, TOOLCHAINS, TierChoice, Toolchain, Toolchains,
-    Trust, UidRange, policy_reference_markdown,
+    DetectedToolchains, LoadedPolicy, MAX_POLICY_BYTES, NetworkLimitExceeded, OperatorPolicy,
+    PolicyError, PolicyFile, PolicyOrigin, SYSTEM_POLICY_FILE, TOOLCHAINS, TierChoice, Toolchain,
+    ToolchainChoice, Trust, UidRange, policy_reference_markdown,
 };
 pub use prompt::{Prompt, TemplateError};
 pub use reference::reference_markdown;
-pub use reload::{Check, Reloader};
-pub use root::{Root, RootOrigin, default_root, resolve_root};
+pub use reload::{ReloadOutcome, Reloader};
+pub use root::{ResolvedRoot, RootOrigin, default_root, resolve_root};
 pub use secrets::{MIN_SECRET_BYTES, environment_secrets, is_withheld, withheld_variables};
 pub use settings::{
     AgentConfig, AgentKind, AgentToolset, Approvals, Budget, Budgets, CodexConfig, ConductorConfig,
     Config, HooksConfig, MAX_SCRIPT_BYTES, Network, ObservabilityConfig, Provider, ServerConfig,
     TrackerConfig, TrackerKind, WorkspaceConfig,
 };
-pub use workflow::{Scope, Workflow};
+pub use workflow::{ValidationScope, Workflow};

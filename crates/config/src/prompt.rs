@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use crate::finding::{Finding, Position};
+use crate::diagnostic::{Diagnostic, Position};
 use crate::front_matter::Part;
 
 pub(crate) use complexity::{MAX_BYTES, MAX_SPACES, MAX_TAGS};
@@ -98,10 +98,10 @@ impl Prompt {
     }
 
     /// Returns what is wrong with the template.
-    pub(crate) fn fault(&self) -> Option<Finding> {
+    pub(crate) fn fault(&self) -> Option<Diagnostic> {
         match &self.template {
             Err(error @ TemplateError::Parse { position, .. }) => {
-                Some(Finding::at(*position, error.to_string()))
+                Some(Diagnostic::at(*position, error.to_string()))
             }
             Ok(_) | Err(TemplateError::Render { .. }) => None,
         }

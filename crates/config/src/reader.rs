@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use carrel_domain::Code;
 
+use crate::diagnostic::{Diagnostic, Position};
 use crate::environment::Environment;
 use crate::error::Problem;
-use crate::finding::{Finding, Position};
 use crate::schema::{Key, kind};
 use crate::yaml::{Map, Node};
 
@@ -22,7 +22,7 @@ pub(crate) struct Reader<'a> {
     pub(crate) directory: &'a Path,
     pub(crate) environment: &'a Environment,
     problems: Vec<Problem>,
-    warnings: Vec<Finding>,
+    warnings: Vec<Diagnostic>,
 }
 
 impl<'a> Reader<'a> {
@@ -100,13 +100,13 @@ impl<'a> Reader<'a> {
     /// Records that a setting is wrong: `<key> <complaint>`.
     pub(crate) fn problem(&mut self, key: &Key, complaint: impl AsRef<str>) {
         let message = format!("{} {}", key.path, complaint.as_ref());
-        let finding = Finding::about(key.path, self.position(key), message);
-        self.record(Code::WorkflowInvalid, finding);
+        let diagnostic = Diagnostic::about(key.path, self.position(key), message);
+        self.record(Code::WorkflowInvalid, diagnostic);
     }
 
     /// Records a problem of any kind.
-    pub(crate) fn record(&mut self, code: Code, finding: Finding) {
-        self.problems.push(Problem { code, finding });
+    pub(crate) fn record(&mut self, code: Code, diagnostic: Diagnostic) {
+        self.problems.push(Problem { code, diagnostic });
     }
 
     /// Records something doubtful about a setting.
@@ -116,11 +116,11 @@ impl<'a> Reader<'a> {
 
     /// Records something doubtful about a part of a setting.
     pub(crate) fn warn_at(&mut self, key: &Key, position: Option<Position>, message: String) {
-        self.warnings.push(Finding::about(key.path, position, message));
+        self.warnings.push(Diagnostic::about(key.path, position, message));
     }
 
     /// Returns everything that was recorded.
-    pub(crate) fn finish(self) -> (Vec<Problem>, Vec<Finding>) {
+    pub(crate) fn finish(self) -> (Vec<Problem>, Vec<Diagnostic>) {
         (self.problems, self.warnings)
     }
 }

@@ -92,7 +92,7 @@ fn listed(words: &[&str]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Environment, Scope, Workflow};
+    use crate::{Environment, ValidationScope, Workflow};
     use std::path::Path;
 
     #[test]
@@ -118,7 +118,8 @@ mod tests {
         let environment = Environment::from_pairs([("HOME", "/home/a"), ("LINEAR_API_KEY", "key")]);
         let path = Path::new("/w/WORKFLOW.md");
         let workflow =
-            Workflow::parse(EXAMPLE.as_bytes(), path, &environment, Scope::Everything).unwrap();
+            Workflow::parse(EXAMPLE.as_bytes(), path, &environment, ValidationScope::Everything)
+                .unwrap();
         assert_eq!(workflow.warnings, []);
     }
 }

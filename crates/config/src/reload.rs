@@ -16,7 +16,7 @@ const STAMP_GRANULARITY: Duration = Duration::from_millis(100);
 
 /// What one look at the file found.
 #[derive(Debug)]
-pub enum Check {
+pub enum ReloadOutcome {
     /// The file says what it said before.
     Unchanged,
     /// The file changed and the new workflow is in use.
@@ -74,7 +74,7 @@ impl Reloader {
     }
 
     /// Looks at the file once. Asks for the environment only when the file must be read.
-    pub fn check(&mut self, environment: impl FnOnce() -> Environment) -> Check {
+    pub fn check(&mut self, environment: impl FnOnce() -> Environment) -> ReloadOutcome {
         let old = self.current();
         match self.look(&old, environment) {
             Ok(None) => self.repeated(),
@@ -111,24 +111,24 @@ impl Reloader {
         self.failure.is_none().then(|| current.digest())
     }
 
-    fn repeated(&self) -> Check {
+    fn repeated(&self) -> ReloadOutcome {
         match &self.failure {
-            None => Check::Unchanged,
-            Some(error) => Check::Failed { error: Arc::clone(error), first_time: false },
+            None => ReloadOutcome::Unchanged,
+            Some(error) => ReloadOutcome::Failed { error: Arc::clone(error), first_time: false },
         }
     }
 
-    fn replaced(&mut self, old: Arc<Workflow>, new: Arc<Workflow>) -> Check {
+    fn replaced(&mut self, old: Arc<Workflow>, new: Arc<Workflow>) -> ReloadOutcome {
         self.current.store(Arc::clone(&new));
         self.failure = None;
-        Check::Reloaded { old, new }
+        ReloadOutcome::Reloaded { old, new }
     }
 
-    fn failed(&mut self, error: WorkflowError) -> Check {
+    fn failed(&mut self, error: WorkflowError) -> ReloadOutcome {
         let text = |error: &WorkflowError| ErrorEnvelope::of(error).error.message;
         let known = self.failure.as_ref().is_some_and(|known| text(known) == text(&error));
         let error = Arc::new(error);
         self.failure = Some(Arc::clone(&error));
-        Check::Failed { error, first_time: !known }
+        ReloadOutcome::Failed { error, first_time: !known }
     }
 }

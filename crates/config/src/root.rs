@@ -24,7 +24,7 @@ pub enum RootOrigin {
 
 /// The directory that holds workspaces, as configured. Its path is absolute and has no `.` or `..`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Root {
+pub struct ResolvedRoot {
     /// The directory.
     pub path: PathBuf,
     /// Who chose it.
@@ -42,15 +42,15 @@ pub fn resolve_root(
     origin: RootOrigin,
     directory: &Path,
     environment: &Environment,
-) -> Result<Root, PathError> {
+) -> Result<ResolvedRoot, PathError> {
     let Expanded { path, variable, relative } = paths::expand(value, directory, environment)?;
-    Ok(Root { path, origin: variable.map_or(origin, RootOrigin::Variable), relative })
+    Ok(ResolvedRoot { path, origin: variable.map_or(origin, RootOrigin::Variable), relative })
 }
 
 /// Returns the root that is used when nobody chose one.
-pub fn default_root(directory: &Path, environment: &Environment) -> Root {
+pub fn default_root(directory: &Path, environment: &Environment) -> ResolvedRoot {
     let path = directory.join(environment.temp_dir()).join(DEFAULT_NAME);
-    Root { path, origin: RootOrigin::Default, relative: false }
+    ResolvedRoot { path, origin: RootOrigin::Default, relative: false }
 }
 
 #[cfg(test)]
@@ -70,7 +70,7 @@ mod tests {
         ])
     }
 
-    fn resolve(value: &str) -> Result<Root, PathError> {
+    fn resolve(value: &str) -> Result<ResolvedRoot, PathError> {
         resolve_root(OsStr::new(value), RootOrigin::File, Path::new("/etc/carrel"), &environment())
     }
 
@@ -94,7 +94,7 @@ mod tests {
             ("$IN_HOME", "/home/anna/ws", variable("IN_HOME"), false),
             ("$BESIDE", "/etc/carrel/ws", variable("BESIDE"), true),
         ] {
-            let root = Root { path: path.into(), origin, relative };
+            let root = ResolvedRoot { path: path.into(), origin, relative };
             assert_eq!(resolve(value), Ok(root), "{value}");
         }
     }

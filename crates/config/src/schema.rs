@@ -10,7 +10,7 @@ pub(crate) mod kind;
 pub(crate) use inspect::inspect;
 pub(crate) use kind::Kind;
 
-use crate::finding::Position;
+use crate::diagnostic::Position;
 use crate::yaml::{self, Node};
 
 /// One setting.

@@ -122,7 +122,7 @@ fn collect<'a>(values: impl Iterator<Item = &'a str>) -> Vec<Secret> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::finding::Position;
+    use crate::diagnostic::Position;
     use crate::yaml::{Value, parse};
 
     fn exposed(secrets: &[Secret]) -> Vec<&str> {

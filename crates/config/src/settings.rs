@@ -23,7 +23,7 @@ pub use workspace::WorkspaceConfig;
 
 use crate::reader::Reader;
 use crate::schema::keys;
-use crate::workflow::Scope;
+use crate::workflow::ValidationScope;
 
 /// Everything a workflow file configures.
 #[derive(Clone, Debug, PartialEq)]
@@ -59,12 +59,12 @@ pub struct ConductorConfig {
 
 impl Config {
     /// Reads what the scope asks for. The result counts only if the reader has no problem.
-    pub(crate) fn read(reader: &mut Reader<'_>, scope: Scope) -> Option<Self> {
+    pub(crate) fn read(reader: &mut Reader<'_>, scope: ValidationScope) -> Option<Self> {
         let workspace = WorkspaceConfig::read(reader);
         let hooks = HooksConfig::read(reader);
         let conductor = match scope {
-            Scope::WorkspaceAndHooks => None,
-            Scope::Everything => Some(ConductorConfig::read(reader)?),
+            ValidationScope::WorkspaceAndHooks => None,
+            ValidationScope::Everything => Some(ConductorConfig::read(reader)?),
         };
         Some(Self { workspace, hooks, conductor })
     }

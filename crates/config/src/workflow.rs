@@ -5,25 +5,25 @@ use std::path::{Path, PathBuf};
 use carrel_domain::Secret;
 use sha2::{Digest as _, Sha256};
 
+use crate::diagnostic::Diagnostic;
 use crate::draft::Draft;
-use crate::effective::Effective;
+use crate::effective::EffectiveSetting;
 use crate::environment::Environment;
 use crate::error::WorkflowError;
 use crate::file;
-use crate::finding::Finding;
 use crate::prompt::Prompt;
 use crate::settings::Config;
 
 /// How much of a workflow file must be right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scope {
+pub enum ValidationScope {
     /// All of it.
     Everything,
     /// The sections `workspace` and `hooks`, for commands that need no tracker.
     WorkspaceAndHooks,
 }
 
-impl Scope {
+impl ValidationScope {
     /// Tells whether a wrong setting at this path makes the file unusable.
     pub(crate) fn covers(self, path: &str) -> bool {
         match self {
@@ -48,10 +48,10 @@ pub struct Workflow {
     /// The template for an agent's first turn.
     pub prompt: Prompt,
     /// What is doubtful about the file.
-    pub warnings: Vec<Finding>,
+    pub warnings: Vec<Diagnostic>,
     secrets: Vec<Secret>,
-    effective: Vec<Effective>,
-    scope: Scope,
+    effective: Vec<EffectiveSetting>,
+    scope: ValidationScope,
     digest: Digest,
 }
 
@@ -68,7 +68,7 @@ impl Workflow {
     pub fn load(
         path: &Path,
         environment: &Environment,
-        scope: Scope,
+        scope: ValidationScope,
     ) -> Result<Self, WorkflowError> {
         Self::parse(&file::read(path)?, path, environment, scope)
     }
@@ -80,7 +80,7 @@ impl Workflow {
         bytes: &[u8],
         path: &Path,
         environment: &Environment,
-        scope: Scope,
+        scope: ValidationScope,
     ) -> Result<Self, WorkflowError> {
         let absolute = std::path::absolute(path)
             .map_err(|source| WorkflowError::Unreadable { file: path.to_owned(), source })?;
@@ -99,12 +99,12 @@ impl Workflow {
     }
 
     /// Returns every setting as it holds, secrets masked, and where that comes from.
-    pub fn effective(&self) -> &[Effective] {
+    pub fn effective(&self) -> &[EffectiveSetting] {
         &self.effective
     }
 
     /// Returns how much of the file was checked.
-    pub fn scope(&self) -> Scope {
+    pub fn scope(&self) -> ValidationScope {
         self.scope
     }
 

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use carrel_config::NetworkRefused;
+use carrel_config::NetworkLimitExceeded;
 use carrel_domain::{Code, Coded, Tier};
 use carrel_exec::{CellError, SpawnError};
 use carrel_sandbox::PlanError;
@@ -29,7 +29,7 @@ pub enum RunError {
     Argument(#[from] Violation),
     /// It asks for more network than the policy allows.
     #[error(transparent)]
-    Network(#[from] NetworkRefused),
+    Network(#[from] NetworkLimitExceeded),
     /// No plan can be made for it.
     #[error(transparent)]
     Plan(#[from] PlanError),

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use carrel_config::{Environment, FoundToolchains, OperatorPolicy, TierChoice};
+use carrel_config::{DetectedToolchains, Environment, OperatorPolicy, TierChoice};
 use carrel_domain::{Network, ResourceLimits, Tier};
 use carrel_exec::{
     Cgroup, CgroupReport, Cgroups, CommandSpec, ExceededLimit, LazySpawner, Outcome, PreforkedCell,
@@ -123,7 +123,7 @@ impl Runner {
         if options.disabled.contains(&Feature::Landlock) {
             host.landlock = 0;
         }
-        let toolchains = options.policy.toolchains_found(&options.environment);
+        let toolchains = options.policy.detect_toolchains(&options.environment);
         let cells = Cells::default();
         let preforked = Mutex::new(preforked);
         let inner = Inner { cells, options, host, cgroups, toolchains, preforked };

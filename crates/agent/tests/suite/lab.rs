@@ -244,7 +244,8 @@ pub(crate) fn command(script: &str, more: &str) -> String {
 pub(crate) fn config(yaml: &str) -> ConductorConfig {
     let text = format!("---\ntracker: {{kind: local}}\n{yaml}\n---\n");
     let (path, environment) = (Path::new("/w/WORKFLOW.md"), Environment::default());
-    let workflow = Workflow::parse(text.as_bytes(), path, &environment, Scope::Everything).unwrap();
+    let workflow =
+        Workflow::parse(text.as_bytes(), path, &environment, ValidationScope::Everything).unwrap();
     workflow.config.conductor.unwrap()
 }
 

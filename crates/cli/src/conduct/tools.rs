@@ -10,7 +10,7 @@ use carrel_agent::{ToolCall, ToolResult, Tools};
 use carrel_conductor::drive::{ToolsFactory, ToolsRequest};
 use carrel_config::{AgentToolset, ConductorConfig, Workflow};
 use carrel_domain::{Network, WorkspaceAccess, message_of};
-use carrel_mcp::{content_for, plain_tool};
+use carrel_mcp::{reply_for_client, text_only_tool};
 use carrel_runner::{Runner, WorkspaceHandle};
 use carrel_tools::{
     AuditLog, CallOptions, CommandSettings, GitOptions, Interface, NamedWorkspace, Progress,
@@ -129,7 +129,7 @@ impl Progress for Listener {
 #[async_trait::async_trait]
 impl Tools for OwnTools {
     fn list(&self) -> Vec<Value> {
-        self.registry.definitions().map(plain_tool).collect()
+        self.registry.definitions().map(text_only_tool).collect()
     }
 
     async fn call(&self, call: ToolCall) -> ToolResult {
@@ -143,7 +143,7 @@ impl Tools for OwnTools {
             CallOptions { interface: Interface::Agent, cancel, progress, command_settings, under };
         let answer = self.registry.call(&self.session, &name, arguments, options).await;
         let is_error = answer.is_error;
-        let (content, facts) = content_for(client.as_deref(), answer);
+        let (content, facts) = reply_for_client(client.as_deref(), answer);
         ToolResult { content, facts, is_error }
     }
 

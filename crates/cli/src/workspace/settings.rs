@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-use carrel_config::{Environment, RootOrigin, Scope, Workflow};
+use carrel_config::{Environment, RootOrigin, ValidationScope, Workflow};
 use carrel_domain::Identifier;
 use carrel_exec::LazySpawner;
 use carrel_runner::SandboxedHooks;
@@ -66,7 +66,7 @@ fn load_workflow(
     arguments: &RootArguments,
     environment: &Environment,
 ) -> Result<Workflow, Failure> {
-    let scope = Scope::WorkspaceAndHooks;
+    let scope = ValidationScope::WorkspaceAndHooks;
     let file = match (&arguments.config, &arguments.root) {
         (Some(file), _) => Some(file.as_path()),
         // A root that was named stands for itself; the hooks of some file nearby do not belong to it.

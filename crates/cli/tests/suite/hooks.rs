@@ -1,7 +1,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use carrel_config::{Environment, Scope, Workflow};
+use carrel_config::{Environment, ValidationScope, Workflow};
 use carrel_domain::{Code, Coded, Identifier};
 use carrel_exec::LazySpawner;
 use carrel_runner::SandboxedHooks;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use carrel_config::{Check, Environment, Reloader, Workflow};
+use carrel_config::{Environment, ReloadOutcome, Reloader, Workflow};
 use carrel_domain::message_of;
 use carrel_exec::LazySpawner;
 use carrel_workspace::TrackerName;
@@ -73,10 +73,12 @@ impl WorkflowWatcher {
 
     fn look(&mut self) -> Option<WorkflowUpdate> {
         match self.reloader.check(self.environment) {
-            Check::Unchanged if self.refused.is_some() => self.take(&self.reloader.current()),
-            Check::Unchanged => None,
-            Check::Failed { error, .. } => self.broken(message_of(&*error)),
-            Check::Reloaded { new, .. } => {
+            ReloadOutcome::Unchanged if self.refused.is_some() => {
+                self.take(&self.reloader.current())
+            }
+            ReloadOutcome::Unchanged => None,
+            ReloadOutcome::Failed { error, .. } => self.broken(message_of(&*error)),
+            ReloadOutcome::Reloaded { new, .. } => {
                 for warning in &new.warnings {
                     warn!("{}", warning.located(&new.path));
                 }

@@ -9,7 +9,7 @@ use carrel_conductor::{
     AgentUpdate, Effect, Event, Issue, Mode, Notice, OperatorCommand, PollState, RetryReason,
     Rules, RunEnd, Spend, Stage, TrackerError, TrackerErrorKind,
 };
-use carrel_config::{Budgets, Environment, Scope, Workflow};
+use carrel_config::{Budgets, Environment, ValidationScope, Workflow};
 use carrel_domain::Timestamp;
 use serde_json::json;
 
@@ -112,8 +112,12 @@ fn item_014_043_050_052_and_106_the_rules_of_the_loop_are_those_of_the_file() {
         polling: {interval_ms: 9000}\n\
         budgets: {run: {tokens: 5}}\n---\n";
     let file = std::path::Path::new("/w/WORKFLOW.md");
-    let workflow =
-        Workflow::parse(text.as_bytes(), file, &Environment::default(), Scope::Everything);
+    let workflow = Workflow::parse(
+        text.as_bytes(),
+        file,
+        &Environment::default(),
+        ValidationScope::Everything,
+    );
     let config = workflow.unwrap().config.conductor.unwrap();
     let words = |word: &str| [word.to_owned()].into();
     let mut budgets = Budgets::default();

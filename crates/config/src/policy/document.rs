@@ -6,7 +6,7 @@ use std::ops::Range;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use crate::finding::{Finding, Position};
+use crate::diagnostic::{Diagnostic, Position};
 
 /// Keeps a quoted value from filling an error message.
 const MAX_SHOWN_CHARS: usize = 40;
@@ -23,22 +23,22 @@ pub(crate) struct Document<'a> {
 
 impl<'a> Document<'a> {
     /// Parses a text. Fails with everything that is not TOML, in the order of the file.
-    pub(crate) fn parse(text: &'a str) -> Result<Self, Vec<Finding>> {
+    pub(crate) fn parse(text: &'a str) -> Result<Self, Vec<Diagnostic>> {
         let (table, errors) = DeTable::parse_recoverable(text);
         let document = Self { text, table: table.into_inner() };
         if errors.is_empty() {
             return Ok(document);
         }
-        let finding = |error: toml::de::Error| {
+        let diagnostic = |error: toml::de::Error| {
             let span = error.span().unwrap_or_default();
             let complaint = if is_bare_word(text, span.start) {
                 "text must stand in quotes".to_owned()
             } else {
                 format!("this is not TOML: {}", one_line(error.message()))
             };
-            Finding::at(document.position(&span), complaint)
+            Diagnostic::at(document.position(&span), complaint)
         };
-        Err(errors.into_iter().map(finding).collect())
+        Err(errors.into_iter().map(diagnostic).collect())
     }
 
     /// Returns the value at a dotted path.

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use carrel_domain::{Code, Coded};
 
+use crate::diagnostic::Diagnostic;
 use crate::environment::CARREL_POLICY;
-use crate::finding::Finding;
 use crate::paths::PathError;
 use crate::policy::place::PolicyOrigin;
 
@@ -87,13 +87,13 @@ pub enum PolicyError {
         /// The file as it was named.
         file: PathBuf,
         /// Everything that is wrong, in the order of the file; never empty.
-        problems: Vec<Finding>,
+        problems: Vec<Diagnostic>,
     },
 }
 
 impl PolicyError {
     /// Returns what is wrong inside the file; nothing when it could not be read.
-    pub fn problems(&self) -> &[Finding] {
+    pub fn problems(&self) -> &[Diagnostic] {
         match self {
             Self::Faulty { problems, .. } => problems,
             Self::EmptyVariable
@@ -121,9 +121,10 @@ impl Coded for PolicyError {
     }
 }
 
-fn list(file: &Path, problems: &[Finding]) -> String {
+fn list(file: &Path, problems: &[Diagnostic]) -> String {
     let listed = problems.iter().take(MAX_LISTED);
-    let lines: Vec<String> = listed.map(|finding| finding.located(file).to_string()).collect();
+    let lines: Vec<String> =
+        listed.map(|diagnostic| diagnostic.located(file).to_string()).collect();
     let mut text = lines.join("; ");
     if problems.len() > MAX_LISTED {
         let more = problems.len() - MAX_LISTED;

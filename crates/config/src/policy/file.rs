@@ -9,7 +9,7 @@ use rustix::fs::OFlags;
 
 use super::error::PolicyError;
 use super::place::Place;
-use crate::finding::Finding;
+use crate::diagnostic::Diagnostic;
 
 /// Bounds the memory and time that reading a policy file takes. It is less than the kernel
 /// takes for one variable, so that no `[environment]` can keep commands from starting.
@@ -91,10 +91,10 @@ fn judge(path: &Path, owner: u32, mode: u32, directory: bool) -> Result<(), Poli
 }
 
 /// Checks that bytes are text: not too many, valid UTF-8, no NUL.
-pub(crate) fn decode(bytes: &[u8]) -> Result<&str, Finding> {
+pub(crate) fn decode(bytes: &[u8]) -> Result<&str, Diagnostic> {
     if bytes.len() > MAX_POLICY_BYTES {
         let message = format!("the file is larger than {MAX_POLICY_BYTES} bytes; shorten it");
-        return Err(Finding { position: None, key: None, message });
+        return Err(Diagnostic { position: None, key: None, message });
     }
     crate::file::decode(bytes).map(|text| text.content)
 }

@@ -4,12 +4,12 @@ use toml::de::{DeTable, DeValue};
 
 use super::document::{Document, Value, shown};
 use super::keys;
-use crate::finding::Finding;
+use crate::diagnostic::Diagnostic;
 use crate::suggest;
 
 /// Compares the keys of a file with the table of settings.
-pub(crate) fn inspect(document: &Document<'_>) -> Vec<Finding> {
-    let mut findings = Vec::new();
+pub(crate) fn inspect(document: &Document<'_>) -> Vec<Diagnostic> {
+    let mut diagnostics = Vec::new();
     for (name, value) in &document.table {
         let (path, span) = (name.get_ref().as_ref(), name.span());
         if keys::all().any(|key| key.path == path) {
@@ -17,12 +17,14 @@ pub(crate) fn inspect(document: &Document<'_>) -> Vec<Finding> {
         }
         let position = document.position(&span);
         match section(path, value) {
-            Some(Ok(table)) => findings.extend(walk(document, path, table)),
-            Some(Err(message)) => findings.push(Finding::about(path, Some(position), message)),
-            None => findings.push(Finding::about(path, Some(position), unknown(path, ""))),
+            Some(Ok(table)) => diagnostics.extend(walk(document, path, table)),
+            Some(Err(message)) => {
+                diagnostics.push(Diagnostic::about(path, Some(position), message))
+            }
+            None => diagnostics.push(Diagnostic::about(path, Some(position), unknown(path, ""))),
         }
     }
-    findings
+    diagnostics
 }
 
 /// Returns the table of a section, or what stands in its place; nothing if there is no such section.
@@ -37,14 +39,14 @@ fn section<'v, 'a>(name: &str, value: &'v Value<'a>) -> Option<Result<&'v DeTabl
     })
 }
 
-fn walk(document: &Document<'_>, parent: &str, table: &DeTable<'_>) -> Vec<Finding> {
+fn walk(document: &Document<'_>, parent: &str, table: &DeTable<'_>) -> Vec<Diagnostic> {
     let unknown_in = |name: &str| {
         let path = format!("{parent}.{name}");
         (!keys::all().any(|key| key.path == path)).then(|| (unknown(name, parent), path))
     };
     let found = table.keys().filter_map(|name| {
         let (message, path) = unknown_in(name.get_ref())?;
-        Some(Finding::about(path, Some(document.position(&name.span())), message))
+        Some(Diagnostic::about(path, Some(document.position(&name.span())), message))
     });
     found.collect()
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use carrel_domain::ByteSize;
 
-use super::kind::Kind::{self, Choice, Count, Paths, Size, Time, Toolchains, Variables};
+use super::kind::Kind::{self, Choice, Count, Paths, Size, Time, ToolchainChoice, Variables};
 
 /// One setting.
 #[derive(Clone, Copy, Debug)]
@@ -90,7 +90,7 @@ keys! {
             "More files and directories that every command may read and change. What one workspace leaves there, all others and the operator find.";
         PATH = "path", Paths, "[]",
             "More directories in front of `PATH`. Commands may read them too.";
-        TOOLCHAINS = "toolchains", Toolchains, "\"auto\"",
+        TOOLCHAINS = "toolchains", ToolchainChoice, "\"auto\"",
             "Which toolchains of the operator commands may read: `\"auto\"` for all that are found, a list of names, or `[]` for none. See [below](#toolchains).";
         TRUST = "trust", Choice(TRUSTS), "\"restore\"",
             "What happens when a command changes a file that would later run outside the sandbox, such as a git hook or an editor's task: it is put back, or only reported.";

@@ -17,7 +17,7 @@ pub(crate) enum Kind {
     /// A list of paths.
     Paths,
     /// `"auto"`, or a list of names.
-    Toolchains,
+    ToolchainChoice,
     /// A table of texts.
     Variables,
     /// A time within these bounds.
@@ -34,7 +34,7 @@ impl Kind {
         match self {
             Self::Choice(words) => format!("one of {}", quoted_list(words)),
             Self::Paths => "a list of absolute paths".to_owned(),
-            Self::Toolchains => "\"auto\" or a list of names".to_owned(),
+            Self::ToolchainChoice => "\"auto\" or a list of names".to_owned(),
             Self::Variables => "a table of texts".to_owned(),
             Self::Time { min, max } => format!("a time from {} to {}", Age(*min), Age(*max)),
             Self::Size { min, max } => format!("a size from {} to {}", exact(*min), exact(*max)),
@@ -60,7 +60,7 @@ impl Kind {
                 Some(format!("did you mean \"{near}\"?"))
             }
             Self::Paths => value.as_str().map(|text| format!("write [{}]", quoted(text))),
-            Self::Toolchains => match value.as_str() {
+            Self::ToolchainChoice => match value.as_str() {
                 Some(text) if toolchain::named(text).is_some() => Some(format!("write [{text:?}]")),
                 _ => Some("write [] for none".to_owned()),
             },

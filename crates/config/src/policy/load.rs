@@ -1,4 +1,4 @@
-//! Finding, reading and checking the policy file.
+//! Diagnostic, reading and checking the policy file.
 
 use std::path::{Path, PathBuf};
 
@@ -7,8 +7,8 @@ use super::file::{self, Content};
 use super::operator::OperatorPolicy;
 use super::paths;
 use super::place::{self, Place, PolicyOrigin, SYSTEM_POLICY_FILE};
+use crate::diagnostic::Diagnostic;
 use crate::environment::Environment;
-use crate::finding::Finding;
 
 /// A policy and where it comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub struct LoadedPolicy {
     /// The file that it was read from; nothing if there is none and the defaults hold.
     pub file: Option<PolicyFile>,
     /// What is doubtful about the file.
-    pub warnings: Vec<Finding>,
+    pub warnings: Vec<Diagnostic>,
 }
 
 /// The file that a policy was read from.

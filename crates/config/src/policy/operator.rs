@@ -11,10 +11,10 @@ use super::file;
 use super::keys;
 use super::paths::Use;
 use super::reader::Reader;
-use super::toolchain::{self, FoundToolchains, Toolchain};
+use super::toolchain::{self, DetectedToolchains, Toolchain};
 use super::uids::UidRange;
+use crate::diagnostic::Diagnostic;
 use crate::environment::Environment;
-use crate::finding::Finding;
 
 /// The longest deadline that a request may ask for when the file does not say.
 const DEFAULT_WALL_LIMIT: Duration = Duration::from_hours(1);
@@ -36,7 +36,7 @@ pub struct OperatorPolicy {
     /// colon; what does not exist is to be skipped.
     pub path: Vec<PathBuf>,
     /// Which toolchains commands may read.
-    pub toolchains: Toolchains,
+    pub toolchains: ToolchainChoice,
     /// What happens when a command changes files that run later, outside.
     pub trust: Trust,
     /// Variables for every command; none that Carrel sets itself or keeps from commands.
@@ -61,7 +61,7 @@ pub enum TierChoice {
 
 /// Which toolchains commands may read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Toolchains {
+pub enum ToolchainChoice {
     /// All that are found.
     #[default]
     Auto,
@@ -88,7 +88,7 @@ impl Default for OperatorPolicy {
             readable: Vec::new(),
             writable: Vec::new(),
             path: Vec::new(),
-            toolchains: Toolchains::Auto,
+            toolchains: ToolchainChoice::Auto,
             trust: Trust::Restore,
             environment: Environment::default(),
             limits: ResourceLimits::default(),
@@ -103,14 +103,14 @@ impl Default for OperatorPolicy {
 #[error(
     "network {asked} is more than the operator allows; ask for {limit}, or set network_limit = \"{asked}\" in policy.toml"
 )]
-pub struct NetworkRefused {
+pub struct NetworkLimitExceeded {
     /// What was asked for.
     pub asked: Network,
     /// The most that is allowed.
     pub limit: Network,
 }
 
-impl Coded for NetworkRefused {
+impl Coded for NetworkLimitExceeded {
     fn code(&self) -> Code {
         Code::NetworkRefused
     }
@@ -124,7 +124,7 @@ impl OperatorPolicy {
         bytes: &[u8],
         file: &Path,
         environment: &Environment,
-    ) -> Result<(Self, Vec<Finding>), PolicyError> {
+    ) -> Result<(Self, Vec<Diagnostic>), PolicyError> {
         Self::parse_protecting(bytes, file, environment, &[file])
     }
 
@@ -134,9 +134,9 @@ impl OperatorPolicy {
         file: &Path,
         environment: &Environment,
         protected: &[&Path],
-    ) -> Result<(Self, Vec<Finding>), PolicyError> {
+    ) -> Result<(Self, Vec<Diagnostic>), PolicyError> {
         let faulty = |problems| PolicyError::Faulty { file: file.to_owned(), problems };
-        let text = file::decode(bytes).map_err(|finding| faulty(vec![finding]))?;
+        let text = file::decode(bytes).map_err(|diagnostic| faulty(vec![diagnostic]))?;
         let document = Document::parse(text).map_err(faulty)?;
         let mut reader = Reader::new(&document, environment, protected);
         let policy = Self::read(&mut reader);
@@ -166,26 +166,26 @@ impl OperatorPolicy {
     }
 
     /// Returns the network of a command whose request asked for this, or for nothing.
-    pub fn network_for(&self, asked: Option<Network>) -> Result<Network, NetworkRefused> {
+    pub fn network_for(&self, asked: Option<Network>) -> Result<Network, NetworkLimitExceeded> {
         let network = asked.unwrap_or(self.network);
         if network > self.network_limit {
-            return Err(NetworkRefused { asked: network, limit: self.network_limit });
+            return Err(NetworkLimitExceeded { asked: network, limit: self.network_limit });
         }
         Ok(network)
     }
 
     /// Looks for the operator's toolchains that the policy shares. Only looks whether they
     /// exist, and never at files that may hold credentials.
-    pub fn toolchains_found(&self, environment: &Environment) -> FoundToolchains {
+    pub fn detect_toolchains(&self, environment: &Environment) -> DetectedToolchains {
         match &self.toolchains {
-            Toolchains::Auto => {
+            ToolchainChoice::Auto => {
                 let all: Vec<_> = toolchain::TOOLCHAINS.iter().collect();
                 let mut found = toolchain::find(&all, environment);
                 // Nobody said that all of them are here.
                 found.missing.clear();
                 found
             }
-            Toolchains::Only(chosen) => toolchain::find(chosen, environment),
+            ToolchainChoice::Only(chosen) => toolchain::find(chosen, environment),
         }
     }
 }

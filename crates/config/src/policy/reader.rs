@@ -10,11 +10,11 @@ use super::document::{Document, Value, quoted, sort};
 use super::inspect::inspect;
 use super::keys::{self, Key};
 use super::kind::{self, Kind};
-use super::operator::Toolchains;
+use super::operator::ToolchainChoice;
 use super::paths::{self, Use};
 use super::toolchain::{self, Toolchain};
+use crate::diagnostic::Diagnostic;
 use crate::environment::{Environment, is_variable_name};
-use crate::finding::Finding;
 use crate::secrets::is_withheld;
 use crate::suggest;
 
@@ -36,8 +36,8 @@ pub(crate) struct Reader<'a> {
     environment: &'a Environment,
     /// The files that no command may change.
     protected: &'a [&'a Path],
-    problems: Vec<Finding>,
-    warnings: Vec<Finding>,
+    problems: Vec<Diagnostic>,
+    warnings: Vec<Diagnostic>,
 }
 
 impl<'a> Reader<'a> {
@@ -92,7 +92,7 @@ impl<'a> Reader<'a> {
                 Ok(resolved) => {
                     for doubt in resolved.doubts {
                         let message = format!("{} {shown} {doubt}", key.path);
-                        self.warnings.push(self.finding(key.path, value, message));
+                        self.warnings.push(self.diagnostic(key.path, value, message));
                     }
                     if !paths.contains(&resolved.path) {
                         paths.push(resolved.path);
@@ -107,10 +107,10 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads which toolchains are shared.
-    pub(crate) fn toolchains(&mut self, key: &Key) -> Option<Toolchains> {
+    pub(crate) fn toolchains(&mut self, key: &Key) -> Option<ToolchainChoice> {
         let value = self.document.find(key.path)?;
         if value.get_ref().as_str() == Some("auto") {
-            return Some(Toolchains::Auto);
+            return Some(ToolchainChoice::Auto);
         }
         let mut chosen: Vec<&'static Toolchain> = Vec::new();
         for (name, value) in self.texts(key)? {
@@ -120,7 +120,7 @@ impl<'a> Reader<'a> {
                 None => self.problem(key.path, value, unknown_toolchain(name)),
             }
         }
-        Some(Toolchains::Only(chosen))
+        Some(ToolchainChoice::Only(chosen))
     }
 
     /// Reads a list of texts.
@@ -155,7 +155,7 @@ impl<'a> Reader<'a> {
                 Err(complaint) => {
                     let position = self.document.position(&name.span());
                     let message = format!("{path} {complaint}");
-                    self.problems.push(Finding::about(path, Some(position), message));
+                    self.problems.push(Diagnostic::about(path, Some(position), message));
                 }
             }
         }
@@ -168,7 +168,7 @@ impl<'a> Reader<'a> {
 
     fn problem(&mut self, path: &str, value: &Value<'_>, complaint: impl AsRef<str>) {
         let message = format!("{path} {}", complaint.as_ref());
-        self.problems.push(self.finding(path, value, message));
+        self.problems.push(self.diagnostic(path, value, message));
     }
 
     /// Records that settings contradict each other, at the place of one that is written.
@@ -177,17 +177,17 @@ impl<'a> Reader<'a> {
         let written = keys.iter().find_map(|key| self.document.find(key.path));
         let position = written.map(|value| self.document.position(&value.span()));
         let message = format!("{} {complaint}", key.path);
-        self.problems.push(Finding::about(key.path, position, message));
+        self.problems.push(Diagnostic::about(key.path, position, message));
     }
 
-    fn finding(&self, path: &str, value: &Value<'_>, message: String) -> Finding {
-        Finding::about(path, Some(self.document.position(&value.span())), message)
+    fn diagnostic(&self, path: &str, value: &Value<'_>, message: String) -> Diagnostic {
+        Diagnostic::about(path, Some(self.document.position(&value.span())), message)
     }
 
     /// Returns the problems and the warnings, each in the order of the file.
-    pub(crate) fn finish(mut self) -> (Vec<Finding>, Vec<Finding>) {
-        self.problems.sort_by_key(|finding| finding.position);
-        self.warnings.sort_by_key(|finding| finding.position);
+    pub(crate) fn finish(mut self) -> (Vec<Diagnostic>, Vec<Diagnostic>) {
+        self.problems.sort_by_key(|diagnostic| diagnostic.position);
+        self.warnings.sort_by_key(|diagnostic| diagnostic.position);
         (self.problems, self.warnings)
     }
 }

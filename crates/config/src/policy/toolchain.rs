@@ -7,7 +7,7 @@
 mod find;
 mod table;
 
-pub use find::FoundToolchains;
+pub use find::DetectedToolchains;
 pub(crate) use find::find;
 pub use table::TOOLCHAINS;
 

@@ -4,7 +4,7 @@
 //! reason are kept, because the line may be as long as the template.
 
 use super::TemplateError;
-use crate::finding::Position;
+use crate::diagnostic::Position;
 
 /// Keeps the quoted line short.
 const MAX_EXCERPT_CHARS: usize = 60;

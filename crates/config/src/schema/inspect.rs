@@ -1,6 +1,6 @@
 //! Looks for keys that mean nothing, and for values where a section belongs.
 
-use crate::finding::Finding;
+use crate::diagnostic::Diagnostic;
 use crate::schema::{Key, Kind, all_keys};
 use crate::suggest;
 use crate::yaml::{Entry, Map, Value};
@@ -9,9 +9,9 @@ use crate::yaml::{Entry, Map, Value};
 #[derive(Debug, Default)]
 pub(crate) struct Inspection {
     /// Keys that no setting has.
-    pub(crate) unknown: Vec<Finding>,
+    pub(crate) unknown: Vec<Diagnostic>,
     /// Settings that Carrel refuses, and values where a section belongs.
-    pub(crate) refused: Vec<Finding>,
+    pub(crate) refused: Vec<Diagnostic>,
 }
 
 /// Compares the keys of the front matter with the table of settings.
@@ -43,7 +43,7 @@ impl Inspection {
         };
         if matches!(key.kind, Kind::Refused(_)) && !empty {
             let message = format!("{} {}", key.path, key.kind.complaint(&entry.value));
-            self.refused.push(Finding::about(key.path, Some(entry.position), message));
+            self.refused.push(Diagnostic::about(key.path, Some(entry.position), message));
         }
     }
 
@@ -53,18 +53,18 @@ impl Inspection {
             Value::Null => {}
             _ => {
                 let message = format!("{path} {}", Kind::Map.complaint(&entry.value));
-                self.refused.push(Finding::about(path, Some(entry.value.position), message));
+                self.refused.push(Diagnostic::about(path, Some(entry.value.position), message));
             }
         }
     }
 }
 
-fn unknown(entry: &Entry, parent: &str, path: String) -> Finding {
+fn unknown(entry: &Entry, parent: &str, path: String) -> Diagnostic {
     let mut message = format!("{path} is not a setting and is ignored");
     if let Some(meant) = suggestion(&entry.key, parent) {
         message = format!("{message}; did you mean {meant}?");
     }
-    Finding::about(path, Some(entry.position), message)
+    Diagnostic::about(path, Some(entry.position), message)
 }
 
 /// Returns the path that was meant: a similar name beside this one, or the same name elsewhere.
@@ -89,14 +89,15 @@ fn below<'a>(path: &'a str, parent: &str) -> Option<&'a str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::finding::Position;
+    use crate::diagnostic::Position;
     use pretty_assertions::assert_eq;
 
     fn messages(text: &str) -> (Vec<String>, Vec<String>) {
         let node = crate::yaml::parse(text, Position::START).unwrap();
         let Value::Map(map) = node.value else { panic!("a map was written") };
         let Inspection { unknown, refused } = inspect(&map);
-        let texts = |findings: Vec<Finding>| findings.into_iter().map(|f| f.message).collect();
+        let texts =
+            |diagnostics: Vec<Diagnostic>| diagnostics.into_iter().map(|f| f.message).collect();
         (texts(unknown), texts(refused))
     }
 

@@ -153,7 +153,7 @@ pub(crate) fn texts(node: &Node) -> Option<Vec<String>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::finding::Position;
+    use crate::diagnostic::Position;
 
     fn node(text: &str) -> Node {
         crate::yaml::parse(text, Position::START).unwrap()

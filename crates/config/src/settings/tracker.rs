@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use super::choice::choices;
 use super::profile::{self, Field, Profile, States};
+use crate::diagnostic::Diagnostic;
 use crate::environment::{self, Environment};
-use crate::finding::Finding;
 use crate::reader::Reader;
 use crate::schema::{Key, Kind, keys};
 use crate::secrets;
@@ -84,14 +84,14 @@ fn read_kind(reader: &mut Reader<'_>) -> Option<TrackerKind> {
     let key = &keys::TRACKER_KIND;
     let Some(node) = reader.written(key) else {
         let message = format!("{} is missing; set it to {}", key.path, key.kind.rule());
-        reader.record(Code::TrackerMissing, Finding::about(key.path, None, message));
+        reader.record(Code::TrackerMissing, Diagnostic::about(key.path, None, message));
         return None;
     };
     let kind = node.as_text().and_then(TrackerKind::parse);
     if kind.is_none() {
         let message = format!("{} {}{}", key.path, key.kind.complaint(node), kind_hint(node));
-        let finding = Finding::about(key.path, Some(node.position), message);
-        reader.record(Code::TrackerUnsupported, finding);
+        let diagnostic = Diagnostic::about(key.path, Some(node.position), message);
+        reader.record(Code::TrackerUnsupported, diagnostic);
     }
     kind
 }
@@ -208,14 +208,15 @@ fn read_field(reader: &mut Reader<'_>, profile: &Profile, field: &Field) -> Opti
     if let Some(node) = node.filter(|node| node.as_text().is_none()) {
         let kind = if field.secret { Kind::Secret } else { Kind::Text };
         let message = format!("{path} {}", kind.complaint(node));
-        reader.record(Code::WorkflowInvalid, Finding::about(path, Some(node.position), message));
+        reader.record(Code::WorkflowInvalid, Diagnostic::about(path, Some(node.position), message));
         return None;
     }
     let written = node.and_then(Node::as_text);
     let value = resolve(written, field, reader.environment);
     if value.is_none() && field.required {
-        let finding = Finding::about(&path, node.map(|node| node.position), missing(&path, field));
-        reader.record(Code::WorkflowInvalid, finding);
+        let diagnostic =
+            Diagnostic::about(&path, node.map(|node| node.position), missing(&path, field));
+        reader.record(Code::WorkflowInvalid, diagnostic);
     }
     value
 }

@@ -4,10 +4,10 @@ use std::ffi::OsStr;
 
 use carrel_domain::{ByteSize, Code};
 
+use crate::diagnostic::Diagnostic;
 use crate::environment;
-use crate::finding::Finding;
 use crate::reader::Reader;
-use crate::root::{Root, RootOrigin, default_root, resolve_root};
+use crate::root::{ResolvedRoot, RootOrigin, default_root, resolve_root};
 use crate::schema::keys;
 
 /// The quota of a workspace when neither the file nor the environment names one.
@@ -20,7 +20,7 @@ const GIBIBYTE: f64 = 1_073_741_824.0;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorkspaceConfig {
     /// The directory that holds the workspaces.
-    pub root: Root,
+    pub root: ResolvedRoot,
     /// How many bytes one workspace may use.
     pub quota: ByteSize,
     /// How many files and directories one workspace may hold.
@@ -37,7 +37,7 @@ impl WorkspaceConfig {
     }
 }
 
-fn read_root(reader: &mut Reader<'_>) -> Root {
+fn read_root(reader: &mut Reader<'_>) -> ResolvedRoot {
     let default = default_root(reader.directory, reader.environment);
     let Some(value) = reader.text(&keys::WORKSPACE_ROOT) else { return default };
     let root =
@@ -54,7 +54,7 @@ fn read_root(reader: &mut Reader<'_>) -> Root {
     }
 }
 
-fn warn_if_relative(reader: &mut Reader<'_>, value: &str, root: &Root) {
+fn warn_if_relative(reader: &mut Reader<'_>, value: &str, root: &ResolvedRoot) {
     if root.relative {
         let path = root.path.display();
         let message = format!("workspace.root {value:?} is relative and means {path}");
@@ -75,8 +75,8 @@ fn read_quota(reader: &mut Reader<'_>) -> ByteSize {
         _ => {
             let message =
                 format!("the variable {name} must be a number greater than 0, found {text:?}");
-            let finding = Finding::about(keys::WORKSPACE_QUOTA.path, None, message);
-            reader.record(Code::WorkflowInvalid, finding);
+            let diagnostic = Diagnostic::about(keys::WORKSPACE_QUOTA.path, None, message);
+            reader.record(Code::WorkflowInvalid, diagnostic);
             DEFAULT_QUOTA
         }
     }

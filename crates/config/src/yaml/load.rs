@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use saphyr_parser::{Event, Marker, Parser, ScalarStyle, StrInput, Tag};
 
 use super::{Entry, Map, Node, Value, scalar};
-use crate::finding::{Finding, Position};
+use crate::diagnostic::{Diagnostic, Position};
 
 /// Bounds recursion: no setting is nested deeper than a handful of levels.
 const MAX_DEPTH: usize = 32;
@@ -14,7 +14,7 @@ const MAX_DEPTH: usize = 32;
 const MAX_NODES: usize = 10_000;
 
 /// Parses one YAML document. `start` is the place of its first character in the file.
-pub(crate) fn parse(text: &str, start: Position) -> Result<Node, Finding> {
+pub(crate) fn parse(text: &str, start: Position) -> Result<Node, Diagnostic> {
     Loader { events: Parser::new_from_str(text), start, nodes: 0 }.document()
 }
 
@@ -27,14 +27,14 @@ struct Loader<'a> {
 type Located<'a> = (Event<'a>, Position);
 
 impl<'a> Loader<'a> {
-    fn document(&mut self) -> Result<Node, Finding> {
+    fn document(&mut self) -> Result<Node, Diagnostic> {
         let mut root = None;
         loop {
             let (event, position) = self.next()?;
             match event {
                 Event::StreamEnd => break,
                 Event::DocumentStart(_) if root.is_some() => {
-                    return Err(Finding::at(position, "only one YAML document is allowed"));
+                    return Err(Diagnostic::at(position, "only one YAML document is allowed"));
                 }
                 Event::Nothing
                 | Event::StreamStart
@@ -46,27 +46,27 @@ impl<'a> Loader<'a> {
         Ok(root.unwrap_or(Node { position: self.start, value: Value::Null }))
     }
 
-    fn node(&mut self, (event, position): Located<'a>, depth: usize) -> Result<Node, Finding> {
+    fn node(&mut self, (event, position): Located<'a>, depth: usize) -> Result<Node, Diagnostic> {
         self.count(position, depth)?;
         let value = match event {
             Event::Scalar(text, style, _, tag) => read_scalar(text, style, tag.as_deref())
-                .map_err(|message| Finding::at(position, message))?,
+                .map_err(|message| Diagnostic::at(position, message))?,
             Event::SequenceStart(_, None) => Value::List(self.list(depth)?),
             Event::MappingStart(_, None) => Value::Map(self.map(depth)?),
             Event::SequenceStart(_, Some(tag)) | Event::MappingStart(_, Some(tag)) => {
-                return Err(Finding::at(position, refused_tag(&tag)));
+                return Err(Diagnostic::at(position, refused_tag(&tag)));
             }
             Event::Alias(_) => {
                 let message = "aliases (`*name`) are not supported; write the value out";
-                return Err(Finding::at(position, message));
+                return Err(Diagnostic::at(position, message));
             }
             // Ends and document marks never stand where the parser announces a node.
-            _ => return Err(Finding::at(position, "a value was expected here")),
+            _ => return Err(Diagnostic::at(position, "a value was expected here")),
         };
         Ok(Node { position, value })
     }
 
-    fn list(&mut self, depth: usize) -> Result<Vec<Node>, Finding> {
+    fn list(&mut self, depth: usize) -> Result<Vec<Node>, Diagnostic> {
         let mut items = Vec::new();
         loop {
             match self.next()? {
@@ -76,41 +76,41 @@ impl<'a> Loader<'a> {
         }
     }
 
-    fn map(&mut self, depth: usize) -> Result<Map, Finding> {
+    fn map(&mut self, depth: usize) -> Result<Map, Diagnostic> {
         let mut map = Map::default();
         loop {
             let (event, position) = self.next()?;
             if event == Event::MappingEnd {
                 return Ok(map);
             }
-            let key = read_key(event).map_err(|message| Finding::at(position, message))?;
+            let key = read_key(event).map_err(|message| Diagnostic::at(position, message))?;
             if let Some(first) = map.get(&key) {
-                return Err(Finding::at(position, duplicate(&key, first.position)));
+                return Err(Diagnostic::at(position, duplicate(&key, first.position)));
             }
             let value = self.next()?;
             map.0.push(Entry { key, position, value: self.node(value, depth + 1)? });
         }
     }
 
-    fn count(&mut self, position: Position, depth: usize) -> Result<(), Finding> {
+    fn count(&mut self, position: Position, depth: usize) -> Result<(), Diagnostic> {
         self.nodes += 1;
         if depth > MAX_DEPTH {
             let message = format!("values are nested deeper than {MAX_DEPTH} levels");
-            return Err(Finding::at(position, message));
+            return Err(Diagnostic::at(position, message));
         }
         if self.nodes > MAX_NODES {
             let message = format!("there are more than {MAX_NODES} values");
-            return Err(Finding::at(position, message));
+            return Err(Diagnostic::at(position, message));
         }
         Ok(())
     }
 
-    fn next(&mut self) -> Result<Located<'a>, Finding> {
+    fn next(&mut self) -> Result<Located<'a>, Diagnostic> {
         match self.events.next_event() {
             Some(Ok((event, span))) => Ok((event, self.locate(span.start))),
             Some(Err(error)) => {
                 let message = format!("this is not valid YAML: {}", error.info());
-                Err(Finding::at(self.locate(*error.marker()), message))
+                Err(Diagnostic::at(self.locate(*error.marker()), message))
             }
             None => Ok((Event::StreamEnd, self.start)),
         }
@@ -164,9 +164,9 @@ mod tests {
     }
 
     fn refusal(text: &str) -> (usize, usize, String) {
-        let finding = parse(text, Position { line: 2, column: 1 }).unwrap_err();
-        let position = finding.position.unwrap();
-        (position.line, position.column, finding.message)
+        let diagnostic = parse(text, Position { line: 2, column: 1 }).unwrap_err();
+        let position = diagnostic.position.unwrap();
+        (position.line, position.column, diagnostic.message)
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::finding::Position;
+use crate::diagnostic::Position;
 
 /// Keeps a quoted value from filling an error message.
 const MAX_SHOWN_CHARS: usize = 40;

@@ -1,18 +1,19 @@
 use std::path::Path;
 
-use carrel_config::{Effective, Environment, Origin, Scope, Workflow};
+use carrel_config::{EffectiveSetting, Environment, Origin, ValidationScope, Workflow};
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
 
-fn effective(text: &str, variables: &[(&str, &str)]) -> Vec<Effective> {
+fn effective(text: &str, variables: &[(&str, &str)]) -> Vec<EffectiveSetting> {
     let environment = Environment::from_pairs(variables.iter().copied());
     let path = Path::new("/w/WORKFLOW.md");
-    let workflow = Workflow::parse(text.as_bytes(), path, &environment, Scope::Everything)
-        .expect("it is right");
+    let workflow =
+        Workflow::parse(text.as_bytes(), path, &environment, ValidationScope::Everything)
+            .expect("it is right");
     workflow.effective().to_vec()
 }
 
-fn of(listed: &[Effective], key: &str) -> (Value, Origin) {
+fn of(listed: &[EffectiveSetting], key: &str) -> (Value, Origin) {
     let found = listed.iter().find(|setting| setting.key == key).expect(key);
     (found.value.clone(), found.origin.clone())
 }

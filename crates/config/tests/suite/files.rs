@@ -1,13 +1,13 @@
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 
-use carrel_config::{Scope, Workflow};
+use carrel_config::{ValidationScope, Workflow};
 use carrel_domain::{Code, Coded as _};
 use pretty_assertions::assert_eq;
 
 use crate::{environment, message, narrow, parse, warnings};
 
-fn code(text: &str, scope: Scope) -> Code {
+fn code(text: &str, scope: ValidationScope) -> Code {
     parse(text, scope).expect_err(text).code()
 }
 
@@ -19,7 +19,7 @@ fn each_kind_of_fault_has_its_code() {
         ("---\ntracker: {kind: local}\npolling: {interval_ms: 0}\n---\n", Code::WorkflowInvalid),
         ("---\ntracker: {kind: local}\n---\n{{ x", Code::TemplateParse),
     ] {
-        assert_eq!(code(text, Scope::Everything), expected, "{text}");
+        assert_eq!(code(text, ValidationScope::Everything), expected, "{text}");
     }
 }
 
@@ -41,25 +41,25 @@ fn a_fault_names_file_line_and_column() {
 fn all_faults_are_reported_together_in_the_order_of_the_file() {
     let error =
         narrow("hooks: {timeout_ms: 0, sandbox: maybe}\nworkspace: {root: ''}").unwrap_err();
-    let keys: Vec<_> = error.problems().iter().map(|p| p.finding.key.as_deref()).collect();
+    let keys: Vec<_> = error.problems().iter().map(|p| p.diagnostic.key.as_deref()).collect();
     assert_eq!(keys, [Some("hooks.timeout_ms"), Some("hooks.sandbox"), Some("workspace.root")]);
 }
 
 #[test]
 fn the_narrow_scope_needs_no_tracker_and_forgives_the_rest() {
     let text = "---\ntracker: 5\npolling: {interval_ms: x}\nagnet: {}\n---\n{{ broken";
-    let workflow = parse(text, Scope::WorkspaceAndHooks).unwrap();
+    let workflow = parse(text, ValidationScope::WorkspaceAndHooks).unwrap();
     assert_eq!(workflow.config.conductor, None);
     let warnings = warnings(&workflow);
     assert_eq!(warnings.len(), 2, "{warnings:?}");
     assert_eq!(warnings[0], "W.md:4:1: agnet is not a setting and is ignored; did you mean agent?");
     assert!(warnings[1].starts_with("W.md:6:4: the prompt is not a valid template"));
-    assert_eq!(code("---\na: [\n---\n", Scope::WorkspaceAndHooks), Code::WorkflowParse);
+    assert_eq!(code("---\na: [\n---\n", ValidationScope::WorkspaceAndHooks), Code::WorkflowParse);
 }
 
 #[test]
 fn remote_workers_are_refused_in_every_scope() {
-    for scope in [Scope::Everything, Scope::WorkspaceAndHooks] {
+    for scope in [ValidationScope::Everything, ValidationScope::WorkspaceAndHooks] {
         let error = parse("---\nworker:\n  ssh_hosts: [a]\n---\n", scope).unwrap_err();
         assert!(error.to_string().contains("worker is not supported"), "{error}");
     }
@@ -69,7 +69,7 @@ fn remote_workers_are_refused_in_every_scope() {
 fn line_ends_and_letters_survive() {
     for end in ["\n", "\r\n", "\r"] {
         let text = ["---", "hooks: {before_run: echo Å х 入}", "---", "Å х 入", "two"].join(end);
-        let workflow = parse(&text, Scope::WorkspaceAndHooks).unwrap();
+        let workflow = parse(&text, ValidationScope::WorkspaceAndHooks).unwrap();
         assert_eq!(workflow.config.hooks.before_run.as_deref(), Some("echo Å х 入"));
         assert_eq!(workflow.prompt.source(), "Å х 入\ntwo");
     }
@@ -77,7 +77,8 @@ fn line_ends_and_letters_survive() {
 
 #[test]
 fn a_byte_order_mark_gives_a_warning() {
-    let workflow = parse("\u{feff}---\nhooks: {timeout_ms: 5}\n---\nx", Scope::WorkspaceAndHooks);
+    let workflow =
+        parse("\u{feff}---\nhooks: {timeout_ms: 5}\n---\nx", ValidationScope::WorkspaceAndHooks);
     let workflow = workflow.unwrap();
     assert_eq!(workflow.config.hooks.timeout.as_millis(), 5);
     assert!(warnings(&workflow)[0].starts_with("W.md:1:1: the file begins with a byte order mark"));
@@ -86,7 +87,8 @@ fn a_byte_order_mark_gives_a_warning() {
 #[test]
 fn paths_are_absolute_and_start_at_the_file() {
     let path = Path::new("some/WORKFLOW.md");
-    let workflow = Workflow::parse(b"", path, &environment(), Scope::WorkspaceAndHooks).unwrap();
+    let workflow =
+        Workflow::parse(b"", path, &environment(), ValidationScope::WorkspaceAndHooks).unwrap();
     assert!(workflow.path.is_absolute());
     assert!(workflow.path.ends_with(path));
     assert_eq!(workflow.path.parent(), Some(workflow.directory.as_path()));
@@ -98,7 +100,7 @@ fn directories_devices_and_sockets_are_not_workflow_files() {
     let socket = directory.path().join("socket");
     let _listener = UnixListener::bind(&socket).unwrap();
     for path in [directory.path(), Path::new("/dev/zero"), &socket] {
-        let result = Workflow::load(path, &environment(), Scope::Everything);
+        let result = Workflow::load(path, &environment(), ValidationScope::Everything);
         assert!(message(result).ends_with("is not a regular file"), "{}", path.display());
     }
 }

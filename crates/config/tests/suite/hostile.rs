@@ -1,6 +1,6 @@
 use std::path::Path;
 
-use carrel_config::{Scope, Workflow};
+use carrel_config::{ValidationScope, Workflow};
 use proptest::prelude::*;
 
 use crate::environment;
@@ -67,7 +67,7 @@ const PIECES: &[&str] = &[
 ];
 
 fn load(bytes: &[u8]) {
-    for scope in [Scope::Everything, Scope::WorkspaceAndHooks] {
+    for scope in [ValidationScope::Everything, ValidationScope::WorkspaceAndHooks] {
         let loaded = Workflow::parse(bytes, Path::new("/w/W.md"), &environment(), scope);
         if let Err(error) = loaded {
             assert!(!error.problems().is_empty());

@@ -3,20 +3,20 @@
 use std::path::Path;
 use std::time::Duration;
 
-use carrel_config::{Environment, Scope, TrackerKind, Workflow};
+use carrel_config::{Environment, TrackerKind, ValidationScope, Workflow};
 use carrel_domain::{Code, Coded as _};
 use pretty_assertions::assert_eq;
 
 use crate::{conductor, environment, full, parse, warnings};
 
 fn code(text: &str) -> Code {
-    parse(text, Scope::Everything).expect_err(text).code()
+    parse(text, ValidationScope::Everything).expect_err(text).code()
 }
 
 #[test]
 fn item_005_a_missing_file_has_an_error_of_its_own() {
     let missing = Path::new("/nowhere/WORKFLOW.md");
-    let error = Workflow::load(missing, &environment(), Scope::Everything).unwrap_err();
+    let error = Workflow::load(missing, &environment(), ValidationScope::Everything).unwrap_err();
     assert_eq!(
         (error.code(), error.code().kind()),
         (Code::WorkflowMissing, "missing_workflow_file")
@@ -50,7 +50,7 @@ fn item_009_a_tracker_is_one_that_there_is() {
     for kind in TrackerKind::NAMES {
         let text = format!("---\ntracker: {{kind: {kind}}}\n---\n");
         // All but the built-in one need more, which is another error.
-        let refused = parse(&text, Scope::Everything).err().map(|error| error.code());
+        let refused = parse(&text, ValidationScope::Everything).err().map(|error| error.code());
         assert_ne!(refused, Some(Code::TrackerUnsupported), "{kind}");
         assert_eq!(refused.is_none(), *kind == "local", "{kind}");
     }
@@ -65,7 +65,8 @@ fn item_013_the_command_of_codex_stays_text_for_a_shell() {
         );
         let variables = Environment::from_pairs([("HOME", "/home/anna"), ("CODEX", "replaced")]);
         let path = Path::new("/w/WORKFLOW.md");
-        let workflow = Workflow::parse(text.as_bytes(), path, &variables, Scope::Everything);
+        let workflow =
+            Workflow::parse(text.as_bytes(), path, &variables, ValidationScope::Everything);
         assert_eq!(conductor(workflow.unwrap()).codex.command, command);
     }
 }
@@ -118,7 +119,8 @@ fn item_114_the_file_says_what_the_terminal_shows() {
 #[test]
 fn item_119_front_matter_without_an_end_has_an_empty_prompt() {
     let workflow =
-        parse("---\ntracker: {kind: local}\nhooks: {timeout_ms: 5}\n", Scope::Everything).unwrap();
+        parse("---\ntracker: {kind: local}\nhooks: {timeout_ms: 5}\n", ValidationScope::Everything)
+            .unwrap();
     assert_eq!(workflow.config.hooks.timeout, Duration::from_millis(5));
     assert!(workflow.prompt.is_built_in());
     assert!(warnings(&workflow)[0].contains("has no closing `---`"));

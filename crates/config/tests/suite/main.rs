@@ -16,32 +16,32 @@ mod policy_files;
 mod reload;
 /// Defaults, casts and rules of the settings.
 mod settings;
-/// Toolchains below a home directory.
+/// ToolchainChoice below a home directory.
 mod toolchains;
 /// Trackers, their secrets and their states.
 mod trackers;
 
 use std::path::Path;
 
-use carrel_config::{ConductorConfig, Environment, Scope, Workflow, WorkflowError};
+use carrel_config::{ConductorConfig, Environment, ValidationScope, Workflow, WorkflowError};
 
 /// The environment that most tests use.
 fn environment() -> Environment {
     Environment::from_pairs([("HOME", "/home/anna"), ("TMPDIR", "/scratch")])
 }
 
-fn parse(text: &str, scope: Scope) -> Result<Workflow, WorkflowError> {
+fn parse(text: &str, scope: ValidationScope) -> Result<Workflow, WorkflowError> {
     Workflow::parse(text.as_bytes(), Path::new("/w/WORKFLOW.md"), &environment(), scope)
 }
 
 /// Loads front matter for workspaces and hooks alone.
 fn narrow(yaml: &str) -> Result<Workflow, WorkflowError> {
-    parse(&format!("---\n{yaml}\n---\n"), Scope::WorkspaceAndHooks)
+    parse(&format!("---\n{yaml}\n---\n"), ValidationScope::WorkspaceAndHooks)
 }
 
 /// Loads front matter for everything; `tracker.kind` is added.
 fn full(yaml: &str) -> Result<Workflow, WorkflowError> {
-    parse(&format!("---\n{yaml}\ntracker: {{kind: local}}\n---\n"), Scope::Everything)
+    parse(&format!("---\n{yaml}\ntracker: {{kind: local}}\n---\n"), ValidationScope::Everything)
 }
 
 fn conductor(workflow: Workflow) -> ConductorConfig {

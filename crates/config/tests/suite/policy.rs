@@ -2,15 +2,15 @@ use std::path::Path;
 use std::time::Duration;
 
 use carrel_config::{
-    Environment, Finding, MAX_POLICY_BYTES, NetworkRefused, OperatorPolicy, PolicyError,
-    TOOLCHAINS, TierChoice, Toolchains, Trust,
+    Diagnostic, Environment, MAX_POLICY_BYTES, NetworkLimitExceeded, OperatorPolicy, PolicyError,
+    TOOLCHAINS, TierChoice, ToolchainChoice, Trust,
 };
 use carrel_domain::{ByteSize, Network, ResourceLimits, Tier};
 use pretty_assertions::assert_eq;
 
 const FILE: &str = "/etc/carrel/policy.toml";
 
-fn parse(text: &str) -> Result<(OperatorPolicy, Vec<Finding>), PolicyError> {
+fn parse(text: &str) -> Result<(OperatorPolicy, Vec<Diagnostic>), PolicyError> {
     let environment = Environment::from_pairs([("HOME", "/home/anna"), ("DATA", "/srv/data")]);
     OperatorPolicy::parse(text.as_bytes(), Path::new(FILE), &environment)
 }
@@ -61,7 +61,7 @@ fn every_setting_is_read() {
         readable: vec!["/srv/b".into(), "/home/anna/data".into(), "/srv/data".into()],
         writable: vec!["/home/anna/.cache/shared".into()],
         path: vec!["/opt/tool/bin".into()],
-        toolchains: Toolchains::Only(vec![&TOOLCHAINS[3], &TOOLCHAINS[0]]),
+        toolchains: ToolchainChoice::Only(vec![&TOOLCHAINS[3], &TOOLCHAINS[0]]),
         trust: Trust::Report,
         environment: Environment::from_pairs([("NAME", "value"), ("_a1", "")]),
         limits: ResourceLimits {
@@ -85,8 +85,8 @@ fn every_setting_is_read() {
 #[test]
 fn small_forms_mean_what_they_say() {
     assert_eq!(policy("tier = 'landlock'").tier, TierChoice::Only(Tier::Landlock));
-    assert_eq!(policy("toolchains = []").toolchains, Toolchains::Only(vec![]));
-    assert_eq!(policy("toolchains = 'auto'").toolchains, Toolchains::Auto);
+    assert_eq!(policy("toolchains = []").toolchains, ToolchainChoice::Only(vec![]));
+    assert_eq!(policy("toolchains = 'auto'").toolchains, ToolchainChoice::Auto);
     assert_eq!(policy("\u{feff}trust = 'report'").trust, Trust::Report);
     // A deadline beyond the usual limit raises the limit, unless that is written too.
     assert_eq!(policy("limits.wall = '3h'").wall_limit, Duration::from_hours(3));
@@ -330,7 +330,8 @@ fn text_that_is_not_toml_is_refused_with_its_place() {
 #[test]
 fn everything_that_is_wrong_is_reported_in_the_order_of_the_file() {
     let error = parse("trust = 1\n[uids]\ncount = 0\n[limits]\nlog = 1\nwal = 2\n").unwrap_err();
-    let keys: Vec<_> = error.problems().iter().map(|finding| finding.key.as_deref()).collect();
+    let keys: Vec<_> =
+        error.problems().iter().map(|diagnostic| diagnostic.key.as_deref()).collect();
     assert_eq!(keys, [Some("trust"), Some("uids.count"), Some("limits.log"), Some("limits.wal")]);
 }
 
@@ -339,7 +340,7 @@ fn a_request_gets_at_most_the_network_that_the_operator_allows() {
     let policy = policy("network = 'loopback'\nnetwork_limit = 'loopback'");
     assert_eq!(policy.network_for(None), Ok(Network::Loopback));
     assert_eq!(policy.network_for(Some(Network::None)), Ok(Network::None));
-    let refused = NetworkRefused { asked: Network::Full, limit: Network::Loopback };
+    let refused = NetworkLimitExceeded { asked: Network::Full, limit: Network::Loopback };
     assert_eq!(policy.network_for(Some(Network::Full)), Err(refused));
     assert_eq!(
         refused.to_string(),

@@ -6,7 +6,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use carrel_config::{Check, Environment, Reloader, Scope, Workflow};
+use carrel_config::{Environment, ReloadOutcome, Reloader, ValidationScope, Workflow};
 use carrel_domain::Coded as _;
 use pretty_assertions::assert_eq;
 use tempfile::TempDir;
@@ -23,7 +23,7 @@ impl Edited {
         let directory = tempfile::tempdir().expect("a temporary directory can be made");
         let path = directory.path().join("WORKFLOW.md");
         fs::write(&path, file(timeout)).expect("the file can be written");
-        let workflow = Workflow::load(&path, &environment(), Scope::WorkspaceAndHooks)
+        let workflow = Workflow::load(&path, &environment(), ValidationScope::WorkspaceAndHooks)
             .expect("the file is good");
         Self { directory, reloader: Reloader::new(workflow) }
     }
@@ -39,12 +39,14 @@ impl Edited {
     /// Looks once and says what happened in a word.
     fn check(&mut self) -> String {
         match self.reloader.check(environment) {
-            Check::Unchanged => "unchanged".to_owned(),
-            Check::Reloaded { old, new } => {
+            ReloadOutcome::Unchanged => "unchanged".to_owned(),
+            ReloadOutcome::Reloaded { old, new } => {
                 format!("{} to {}", timeout_of(&old), timeout_of(&new))
             }
-            Check::Failed { error, first_time: true } => format!("new {:?}", error.code()),
-            Check::Failed { error, first_time: false } => format!("same {:?}", error.code()),
+            ReloadOutcome::Failed { error, first_time: true } => format!("new {:?}", error.code()),
+            ReloadOutcome::Failed { error, first_time: false } => {
+                format!("same {:?}", error.code())
+            }
         }
     }
 
@@ -157,5 +159,5 @@ fn the_scope_of_the_first_load_is_kept() {
     let mut edited = Edited::new(100);
     edited.write("no tracker is needed here");
     assert_eq!(edited.check(), "100 to 60000");
-    assert_eq!(edited.reloader.current().scope(), Scope::WorkspaceAndHooks);
+    assert_eq!(edited.reloader.current().scope(), ValidationScope::WorkspaceAndHooks);
 }

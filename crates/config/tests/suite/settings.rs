@@ -1,7 +1,9 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use carrel_config::{AgentKind, Budget, Environment, Network, RootOrigin, Scope, Workflow};
+use carrel_config::{
+    AgentKind, Budget, Environment, Network, RootOrigin, ValidationScope, Workflow,
+};
 use carrel_domain::ByteSize;
 use pretty_assertions::assert_eq;
 use serde_json::json;
@@ -143,7 +145,7 @@ fn wrong_values_are_explained() {
     ] {
         let error = full(yaml).unwrap_err();
         let [problem] = error.problems() else { panic!("{yaml}: {error}") };
-        assert!(problem.finding.message.starts_with(complaint), "{yaml}: {error}");
+        assert!(problem.diagnostic.message.starts_with(complaint), "{yaml}: {error}");
     }
 }
 
@@ -193,7 +195,7 @@ fn the_quota_falls_back_to_the_environment() {
         let environment = Environment::from_pairs([("WORKSPACE_DEFAULT_QUOTA_GB", value)]);
         let text = format!("---\n{yaml}\n---\n");
         let path = std::path::Path::new("/w/W.md");
-        Workflow::parse(text.as_bytes(), path, &environment, Scope::WorkspaceAndHooks)
+        Workflow::parse(text.as_bytes(), path, &environment, ValidationScope::WorkspaceAndHooks)
             .map(|workflow| workflow.config.workspace.quota)
     };
     assert_eq!(quota("2", "").unwrap(), ByteSize::gib(2));

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use carrel_config::{Environment, FoundToolchains, OperatorPolicy};
+use carrel_config::{DetectedToolchains, Environment, OperatorPolicy};
 use carrel_domain::Network;
 use pretty_assertions::assert_eq;
 use tempfile::TempDir;
@@ -26,12 +26,12 @@ fn home(names: &[&str]) -> TempDir {
     home
 }
 
-fn found(text: &str, home: &Path, more: &[(&str, &Path)]) -> FoundToolchains {
+fn found(text: &str, home: &Path, more: &[(&str, &Path)]) -> DetectedToolchains {
     let pairs = [("HOME", home)].into_iter().chain(more.iter().copied());
     let environment = Environment::from_pairs(pairs);
     let file = Path::new("/etc/carrel/policy.toml");
     let (policy, _) = OperatorPolicy::parse(text.as_bytes(), file, &environment).expect(text);
-    policy.toolchains_found(&environment)
+    policy.detect_toolchains(&environment)
 }
 
 /// Returns paths below the home directory as text.
@@ -40,7 +40,7 @@ fn below(home: &Path, paths: &[PathBuf]) -> Vec<String> {
     inside.map(|path| path.strip_prefix(home).expect("below home").display().to_string()).collect()
 }
 
-fn variables(found: &FoundToolchains, network: Network, home: &Path) -> Vec<String> {
+fn variables(found: &DetectedToolchains, network: Network, home: &Path) -> Vec<String> {
     let home = home.display().to_string();
     let shown = |(name, value): (&str, &str)| format!("{name}={}", value.replace(&home, "~"));
     found.environment(network).map(shown).collect()
@@ -171,5 +171,5 @@ fn a_toolchain_that_is_listed_and_missing_is_named() {
     let found = found("toolchains = ['deno', 'ruby']", home.path(), &[]);
     assert_eq!((&found.names[..], &found.missing[..]), (&["deno"][..], &["ruby"][..]));
     let none = self::found("toolchains = []", home.path(), &[]);
-    assert_eq!(none, FoundToolchains::default());
+    assert_eq!(none, DetectedToolchains::default());
 }

@@ -1,6 +1,8 @@
 use std::path::Path;
 
-use carrel_config::{ConductorConfig, Environment, Scope, TrackerKind, Workflow, WorkflowError};
+use carrel_config::{
+    ConductorConfig, Environment, TrackerKind, ValidationScope, Workflow, WorkflowError,
+};
 use carrel_domain::Secret;
 use pretty_assertions::assert_eq;
 use serde_json::json;
@@ -12,7 +14,12 @@ type Variables<'a> = &'a [(&'a str, &'a str)];
 fn load(tracker: &str, variables: Variables<'_>) -> Result<Workflow, WorkflowError> {
     let environment = Environment::from_pairs(variables.iter().copied());
     let text = format!("---\ntracker: {tracker}\n---\n");
-    Workflow::parse(text.as_bytes(), Path::new("/w/W.md"), &environment, Scope::Everything)
+    Workflow::parse(
+        text.as_bytes(),
+        Path::new("/w/W.md"),
+        &environment,
+        ValidationScope::Everything,
+    )
 }
 
 fn tracker(tracker: &str, variables: Variables<'_>) -> ConductorConfig {
@@ -143,7 +150,7 @@ fn secrets_are_known_in_the_narrow_scope_too() {
         text.as_bytes(),
         Path::new("/w/W.md"),
         &Environment::from_pairs(variables),
-        Scope::WorkspaceAndHooks,
+        ValidationScope::WorkspaceAndHooks,
     );
     let secrets = workflow.unwrap().known_secrets();
     assert_eq!(secrets, [Secret::new("internal"), Secret::new("token-value")]);

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use carrel_client::HttpClient;
-use carrel_config::{Environment, Scope, TrackerConfig, TrackerKind, Workflow, environment};
+use carrel_config::{Environment, TrackerConfig, TrackerKind, ValidationScope, Workflow, environment};
 use carrel_domain::Secret;
 use carrel_tracker::{
     ASANA_SECRET, ASANA_SIGNATURE, GITHUB_SIGNATURE, GITLAB_TOKEN, JIRA_SIGNATURE,
@@ -27,7 +27,7 @@ fn read(text: &str, variables: &[(&str, &str)]) -> TrackerConfig {
         file.as_bytes(),
         Path::new("/w/WORKFLOW.md"),
         &environment,
-        Scope::Everything,
+        ValidationScope::Everything,
     );
     workflow.unwrap().config.conductor.unwrap().tracker
 }

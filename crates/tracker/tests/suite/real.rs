@@ -12,7 +12,7 @@
 use std::path::Path;
 
 use carrel_client::HttpClient;
-use carrel_config::{Environment, Scope, Workflow};
+use carrel_config::{Environment, ValidationScope, Workflow};
 use carrel_tracker::{Issue, IssueId, from_config};
 use pretty_assertions::assert_eq;
 
@@ -27,7 +27,8 @@ const IDS: usize = 105;
 async fn item_089_to_092_a_real_tracker_answers() {
     let environment = Environment::process();
     let file = environment.get_str(FILE).expect("CARREL_REAL_WORKFLOW names a workflow file");
-    let workflow = Workflow::load(Path::new(file), &environment, Scope::Everything).unwrap();
+    let workflow =
+        Workflow::load(Path::new(file), &environment, ValidationScope::Everything).unwrap();
     let config = workflow.config.conductor.unwrap().tracker;
     let tracker = from_config(&config, &HttpClient::new(), None).unwrap();
 

@@ -12,7 +12,7 @@ use carrel_conductor::drive::{
     Conductor, Factories, Handle, Options, PollMode, Report, StartError,
 };
 use carrel_conductor::{IssueId, Stage, State};
-use carrel_config::{Environment, OperatorPolicy, Scope, Workflow};
+use carrel_config::{Environment, OperatorPolicy, ValidationScope, Workflow};
 use carrel_domain::{SystemClock, Timestamp};
 use carrel_exec::LazySpawner;
 use carrel_runner::{Runner, RunnerMode, RunnerOptions, SandboxMode};

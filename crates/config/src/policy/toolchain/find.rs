@@ -15,7 +15,7 @@ const MAX_VERSIONS: usize = 1000;
 ///
 /// Only the existence of files is looked at. Nothing here holds a credential.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct FoundToolchains {
+pub struct DetectedToolchains {
     /// The names of the toolchains that were found.
     pub names: Vec<&'static str>,
     /// The names of toolchains that the policy lists and that were not found.
@@ -30,7 +30,7 @@ pub struct FoundToolchains {
     variables: Vec<(&'static str, String, When)>,
 }
 
-impl FoundToolchains {
+impl DetectedToolchains {
     /// Returns the variables for a command with this network.
     ///
     /// Without the full network tools are led to the operator's caches, which they cannot
@@ -74,8 +74,8 @@ impl FoundToolchains {
 }
 
 /// Looks for toolchains, each in all its places.
-pub(crate) fn find(toolchains: &[&Toolchain], environment: &Environment) -> FoundToolchains {
-    let mut found = FoundToolchains::default();
+pub(crate) fn find(toolchains: &[&Toolchain], environment: &Environment) -> DetectedToolchains {
+    let mut found = DetectedToolchains::default();
     for toolchain in toolchains {
         let mut any = false;
         for place in toolchain.places {
