@@ -11,7 +11,7 @@ use carrel_conductor::drive::{CommandError, Handle, SecretReceipt};
 use carrel_conductor::{CommandRejection, OperatorCommand, State};
 use carrel_config::TrackerKind;
 use carrel_domain::{Clock, Code, Secret, Timestamp};
-use carrel_mcp::{ConnectionOptions, Connections};
+use carrel_http::{ConnectionLimits, HttpServer};
 use carrel_tracker::{Webhook, verify_webhook};
 use serde_json::json;
 use tokio::net::TcpListener;
@@ -204,13 +204,13 @@ pub(crate) fn check(caller: &Caller, scope: Scope) -> Result<(), ErrorResponse> 
 
 /// Serves the API of a conductor from a listener until it is told to stop.
 pub async fn serve_conductor(listener: TcpListener, api: ConductorApi) {
-    let options = ConnectionOptions {
+    let options = ConnectionLimits {
         header_read_timeout: HEADER_READ_TIMEOUT,
         write_stall: WRITE_STALL,
         max_connections: MAX_CONNECTIONS,
     };
     let stop = api.stop().clone();
-    let connections = Connections::new(options, conductor_router(api));
+    let connections = HttpServer::new(options, conductor_router(api));
     tokio::select! {
         () = connections.accept(&listener) => {}
         () = stop.cancelled() => {}

@@ -4,8 +4,8 @@ use std::convert::Infallible;
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
-use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::Response;
+use carrel_http::sse;
 use carrel_service::FollowItem;
 use carrel_store::Event;
 use futures_util::stream::{self, Stream, StreamExt as _};
@@ -13,7 +13,6 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::limits::STREAM_HEARTBEAT;
-use crate::response::bytes_response;
 
 /// What ends a stream before the task does.
 pub(crate) struct StreamLimits {
@@ -44,11 +43,7 @@ pub(crate) fn frame_stream(
     until: StreamLimits,
 ) -> Response {
     let body = Body::from_stream(pieces(frames, until));
-    let mut response = bytes_response(StatusCode::OK, "text/event-stream", body);
-    let headers = response.headers_mut();
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
-    headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
-    response
+    sse::response(body)
 }
 
 struct Reader<S> {
@@ -97,8 +92,7 @@ impl<S: Stream<Item = Option<Bytes>>> Reader<S> {
 }
 
 fn frame(event: &Event) -> Bytes {
-    let (number, kind, data) = (event.number, event.kind.as_str(), &event.data);
-    format!("id: {number}\nevent: {kind}\ndata: {data}\n\n").into()
+    sse::frame(event.number, Some(event.kind.as_str()), event.data.to_string().as_bytes())
 }
 
 #[cfg(test)]

@@ -22,7 +22,7 @@ use axum::extract::Request;
 use axum::http::Method;
 use axum::middleware::{from_fn, from_fn_with_state};
 use carrel_domain::Code;
-use carrel_mcp::Mounted;
+use carrel_mcp::EmbeddedEndpoint;
 use serde_json::json;
 
 use crate::audit::audit;
@@ -52,7 +52,7 @@ pub(crate) fn table() -> Vec<Route> {
 }
 
 /// Returns the router.
-pub(crate) fn router(api: Api, mcp: Mounted) -> Router {
+pub(crate) fn router(api: Api, mcp: EmbeddedEndpoint) -> Router {
     let passing = from_fn_with_state(api.clone(), forward);
     let routes = table().into_iter().map(Route::into_handler).map(|(path, handler)| {
         let far = internal_path(path).is_some();

@@ -1,6 +1,6 @@
 //! Serving until told to stop.
 
-use carrel_mcp::{ConnectionOptions, Connections};
+use carrel_http::{ConnectionLimits, HttpServer};
 use tokio::net::TcpListener;
 use tokio::time::Instant;
 use tracing::warn;
@@ -12,14 +12,14 @@ use crate::state::Api;
 /// Serves the API from a listener until it is told to stop. What is open then may end by itself for a
 /// moment.
 pub async fn serve(listener: TcpListener, api: Api) {
-    let options = ConnectionOptions {
+    let options = ConnectionLimits {
         header_read_timeout: HEADER_READ_TIMEOUT,
         write_stall: WRITE_STALL,
         max_connections: MAX_CONNECTIONS,
     };
     let stop = api.inner.stop.clone();
     let mcp = mcp(&api);
-    let connections = Connections::new(options, router(api, mcp.clone()));
+    let connections = HttpServer::new(options, router(api, mcp.clone()));
     tokio::select! {
         () = connections.accept(&listener) => {}
         () = mcp.run() => {}

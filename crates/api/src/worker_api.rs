@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use axum::Router;
 use axum::middleware::from_fn;
 use axum::routing::get;
-use carrel_mcp::{ConnectionOptions, Connections, Mounted};
+use carrel_http::{ConnectionLimits, HttpServer};
+use carrel_mcp::EmbeddedEndpoint;
 use carrel_service::{BusHealth, Slots};
 use carrel_store::WorkerId;
 use serde::Serialize;
@@ -49,14 +50,14 @@ struct Shown<'a> {
 
 /// Serves a worker's API from a listener until it is told to stop.
 pub async fn serve_worker(listener: TcpListener, api: Api, health: WorkerHealth) {
-    let options = ConnectionOptions {
+    let options = ConnectionLimits {
         header_read_timeout: HEADER_READ_TIMEOUT,
         write_stall: WRITE_STALL,
         max_connections: MAX_CONNECTIONS,
     };
     let stop = api.inner.stop.clone();
     let mcp = mcp(&api);
-    let connections = Connections::new(options, router(api, health, mcp.clone()));
+    let connections = HttpServer::new(options, router(api, health, mcp.clone()));
     tokio::select! {
         () = connections.accept(&listener) => {}
         () = mcp.run() => {}
@@ -71,7 +72,7 @@ pub async fn serve_worker(listener: TcpListener, api: Api, health: WorkerHealth)
 }
 
 /// Returns the routes that need a directory, and `/health`.
-fn router(api: Api, health: WorkerHealth, mcp: Mounted) -> Router {
+fn router(api: Api, health: WorkerHealth, mcp: EmbeddedEndpoint) -> Router {
     let health = Arc::new(health);
     let shown = {
         let api = api.clone();

@@ -396,7 +396,7 @@ pub(crate) enum FactsChoice {
     Never,
 }
 
-impl From<FactsChoice> for carrel_mcp::Facts {
+impl From<FactsChoice> for carrel_mcp::FactsMode {
     fn from(choice: FactsChoice) -> Self {
         match choice {
             FactsChoice::Auto => Self::Auto,

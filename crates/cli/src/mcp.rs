@@ -38,7 +38,7 @@ async fn serve(arguments: &McpArguments, environment: &Environment) -> Result<()
     toolbox::announce(&registry);
     let cancel = CancellationToken::new();
     let stopped = cancel_on_signal(&cancel)?;
-    let tools = ToolServer::new(Arc::clone(&registry), arguments.facts.into());
+    let tools = ToolServer::for_registry(Arc::clone(&registry), arguments.facts.into());
     let served = match arguments.http {
         None => serve_stdio(tools.for_stdio(), cancel).await.map_err(Failure::from),
         Some(address) => over_http(address, arguments, environment, tools, &registry, cancel).await,

@@ -1,102 +1,115 @@
-//! Accepting connections, serving them, and letting go of them.
+//! Connections: accepted, served one task each, and shut down within a deadline.
+//!
+//! The server speaks HTTP/1.1 with hyper directly rather than through `axum::serve`, which has
+//! neither a bound on connections nor timeouts. A slot of a semaphore is taken *before* `accept`, so
+//! that connections past the limit wait in the kernel's backlog and cost this process nothing.
+//!
+//! Shutdown has two phases. [`HttpServer::close`] first requests a graceful end: hyper finishes the
+//! response that is in progress and closes a connection that is idle. At the deadline the remaining
+//! connections are dropped, whatever they were sending; event streams end this way unless their
+//! producers ended them earlier.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
 use hyper::server::conn::http1;
-use hyper_util::{
-    rt::{TokioIo, TokioTimer},
-    service::TowerToHyperService,
-};
-use tokio::{
-    net::{TcpListener, TcpStream},
-    sync::{OwnedSemaphorePermit, Semaphore},
-    time::{Instant, timeout_at},
-};
-use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::{Instant, timeout_at};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 use tracing::{debug, warn};
 
-use super::stall::StallGuard;
-use crate::limits::{ACCEPT_PAUSE, MAX_HEAD_BYTES};
+use crate::stall_timeout::StallTimeout;
 
-/// What a server expects of connections.
+/// Bytes of one connection that are buffered while the head of a request is read. A larger head is
+/// answered with 431.
+const MAX_HEAD_BYTES: usize = 64 * 1024;
+
+/// The wait after a failed `accept`. Most failures are a lack of file descriptors, which an immediate
+/// retry would meet again in a busy loop.
+const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(50);
+
+/// Bounds on what connections may cost.
 #[derive(Clone, Copy, Debug)]
-pub struct ConnectionOptions {
-    /// How long a client may take to send the head of a request.
+pub struct ConnectionLimits {
+    /// The time in which the head of a request must arrive. It also ends idle connections.
     pub header_read_timeout: Duration,
-    /// How long a client may leave what it is sent unread.
+    /// The time for which a peer may leave the server unable to write.
     pub write_stall: Duration,
-    /// How many there may be at once.
+    /// Connections that are open at once; further ones wait in the kernel's backlog.
     pub max_connections: usize,
 }
 
-/// All connections of a server.
+/// A router served on every connection of a listener.
 #[derive(Debug)]
-pub struct Connections {
+pub struct HttpServer {
     router: Router,
     builder: http1::Builder,
     write_stall: Duration,
-    places: Arc<Semaphore>,
+    slots: Arc<Semaphore>,
     tasks: TaskTracker,
-    /// Asks connections to finish what they are at.
-    finish: CancellationToken,
-    /// Drops connections as they are.
-    abandon: CancellationToken,
+    graceful_stop: CancellationToken,
+    abort: CancellationToken,
 }
 
-impl Connections {
-    /// Prepares to serve a router.
-    pub fn new(options: ConnectionOptions, router: Router) -> Self {
+impl HttpServer {
+    /// Prepares to serve a router. Nothing is accepted before [`HttpServer::accept`].
+    pub fn new(limits: ConnectionLimits, router: Router) -> Self {
         let mut builder = http1::Builder::new();
         builder
             .timer(TokioTimer::new())
-            .header_read_timeout(options.header_read_timeout)
+            .header_read_timeout(limits.header_read_timeout)
             .max_buf_size(MAX_HEAD_BYTES);
         Self {
             router,
             builder,
-            write_stall: options.write_stall,
-            places: Arc::new(Semaphore::new(options.max_connections)),
+            write_stall: limits.write_stall,
+            slots: Arc::new(Semaphore::new(limits.max_connections)),
             tasks: TaskTracker::new(),
-            finish: CancellationToken::new(),
-            abandon: CancellationToken::new(),
+            graceful_stop: CancellationToken::new(),
+            abort: CancellationToken::new(),
         }
     }
 
-    /// Accepts connections for ever. Each is served by a task of its own.
+    /// Accepts connections until the future is dropped. Dropping it ends no connection; that is for
+    /// [`HttpServer::close`].
     pub async fn accept(&self, listener: &TcpListener) {
         loop {
-            let Ok(place) = Arc::clone(&self.places).acquire_owned().await else { return };
+            let Ok(slot) = Arc::clone(&self.slots).acquire_owned().await else { return };
             match listener.accept().await {
-                Ok((stream, _)) => self.serve(stream, place),
+                Ok((stream, _)) => self.serve(stream, slot),
                 Err(error) => {
-                    // The connection that failed is gone; a lack of descriptors passes.
                     warn!(%error, "could not accept a connection");
-                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                    tokio::time::sleep(ACCEPT_RETRY_DELAY).await;
                 }
             }
         }
     }
 
-    fn serve(&self, stream: TcpStream, place: OwnedSemaphorePermit) {
-        // Without it the kernel holds small replies back for up to 40 ms.
+    fn serve(&self, stream: TcpStream, slot: OwnedSemaphorePermit) {
+        // Nagle's algorithm would delay small replies by up to 40 ms.
         if let Err(error) = stream.set_nodelay(true) {
-            debug!(%error, "could not turn off the delay of small packets");
+            debug!(%error, "could not set TCP_NODELAY");
         }
-        let stream = TokioIo::new(StallGuard::new(stream, self.write_stall));
+        let stream = TokioIo::new(StallTimeout::new(stream, self.write_stall));
         let service = TowerToHyperService::new(self.router.clone());
         let connection = self.builder.serve_connection(stream, service);
-        let (finish, abandon) = (self.finish.clone(), self.abandon.clone());
+        let graceful_stop = self.graceful_stop.clone();
+        let abort = self.abort.clone();
         self.tasks.spawn(async move {
-            let _place = place;
+            let _slot = slot;
             let mut connection = std::pin::pin!(connection);
             let ended = tokio::select! {
                 ended = connection.as_mut() => ended,
-                () = finish.cancelled() => {
+                () = graceful_stop.cancelled() => {
                     connection.as_mut().graceful_shutdown();
                     tokio::select! {
                         ended = connection => ended,
-                        () = abandon.cancelled() => return,
+                        () = abort.cancelled() => return,
                     }
                 }
             };
@@ -106,13 +119,14 @@ impl Connections {
         });
     }
 
-    /// Lets connections finish until `deadline` and then drops them. Says whether all finished.
+    /// Shuts connections down gracefully until `deadline` and then drops the rest. Returns whether all
+    /// of them ended in time.
     pub async fn close(&self, deadline: Instant) -> bool {
-        self.finish.cancel();
+        self.graceful_stop.cancel();
         self.tasks.close();
-        let finished = timeout_at(deadline, self.tasks.wait()).await.is_ok();
-        self.abandon.cancel();
+        let in_time = timeout_at(deadline, self.tasks.wait()).await.is_ok();
+        self.abort.cancel();
         self.tasks.wait().await;
-        finished
+        in_time
     }
 }

@@ -8,7 +8,7 @@ mod fixture;
 
 use std::{error::Error, io};
 
-use carrel_mcp::{HttpOptions, Replies, Scope, serve_http, serve_stdio};
+use carrel_mcp::{HandlerScope, HttpOptions, ReplyFormat, serve_http, serve_stdio};
 use tokio::{net::TcpListener, runtime::Runtime, signal::unix};
 use tokio_util::sync::CancellationToken;
 use tracing_subscriber::EnvFilter;
@@ -43,10 +43,11 @@ async fn serve(words: &[&str]) -> Result<(), Box<dyn Error>> {
         ["http", address, replies @ ("plain" | "streamed")] => {
             let listener = TcpListener::bind(address).await?;
             let address = listener.local_addr()?;
-            let replies = if *replies == "plain" { Replies::Plain } else { Replies::Streamed };
-            let options = HttpOptions::new(address, None)?.replies(replies);
+            let replies =
+                if *replies == "plain" { ReplyFormat::Json } else { ReplyFormat::EventStream };
+            let options = HttpOptions::new(address, None)?.reply_format(replies);
             println!("{address}");
-            let make = move |_: Scope| Fixture::new(&world);
+            let make = move |_: HandlerScope| Fixture::new(&world);
             Ok(serve_http(listener, options, make, cancel).await?)
         }
         _ => Err("usage: conformance_server stdio | http ADDRESS plain|streamed".into()),

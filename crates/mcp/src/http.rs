@@ -9,28 +9,27 @@
 //! - The revision 2026-07-28 has neither sessions nor resumption: each request stands alone, and a
 //!   client that closes its response cancels the call.
 
-mod answer;
-mod connections;
+mod access_control;
+mod allowed_hosts;
+mod bearer_token;
+mod embedded;
 mod endpoint;
 mod envelope;
-mod gate;
-mod log;
-mod media;
-mod mounted;
-mod names;
+mod error_response;
+mod event_log;
+mod event_stream;
+mod handler_scope;
+mod header_checks;
 mod options;
 mod post;
-mod routes;
-mod scope;
 mod session;
-mod sessions;
-mod sse;
-mod stall;
+mod session_streams;
+mod session_table;
 mod stateless;
-mod token;
 
 use std::{io, sync::Arc};
 
+use carrel_http::HttpServer;
 use rmcp::ServerHandler;
 use tokio::{
     net::TcpListener,
@@ -40,14 +39,13 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tracing::warn;
 
 use crate::limits::SHUTDOWN_GRACE;
-pub use connections::{ConnectionOptions, Connections};
+pub use bearer_token::{BearerToken, TokenError};
+pub use embedded::EmbeddedEndpoint;
 use endpoint::Endpoint;
-pub use mounted::Mounted;
-pub use options::{HttpOptions, OptionsError, Replies};
-pub use scope::{ReplyConnection, Scope, SessionId, SessionOwner};
-use sessions::Sessions;
+pub use handler_scope::{HandlerScope, ReplyConnection, SessionId, SessionOwner};
+pub use options::{HttpOptions, OptionsError, ReplyFormat};
+use session_table::SessionTable;
 use stateless::Stateless;
-pub use token::{BearerToken, TokenError};
 
 /// Why HTTP could not be served.
 #[derive(Debug, thiserror::Error)]
@@ -73,7 +71,7 @@ pub async fn serve_http<H, F>(
 ) -> Result<(), HttpError>
 where
     H: ServerHandler,
-    F: Fn(Scope) -> H + Send + Sync + 'static,
+    F: Fn(HandlerScope) -> H + Send + Sync + 'static,
 {
     let address = listener.local_addr().map_err(HttpError::Listener)?;
     options.check_address(address)?;
@@ -81,14 +79,14 @@ where
     let stop = cancel.child_token();
     let calls = TaskTracker::new();
     let factory = Arc::new(factory);
-    let sessions = Sessions::new(&options, Arc::clone(&factory), calls.clone(), stop.clone());
+    let sessions = SessionTable::new(&options, Arc::clone(&factory), calls.clone(), stop.clone());
     let stateless = Stateless::new(&options, factory, calls.clone(), stop.clone());
     let endpoint = Endpoint::new(Arc::clone(&options), Arc::clone(&sessions), stateless);
-    let connections = Connections::new(options.connections(), endpoint.router());
+    let server = HttpServer::new(options.connection_limits(), endpoint.router());
 
     tokio::select! {
-        () = connections.accept(&listener) => {}
-        () = sessions.sweep_forever() => {}
+        () = server.accept(&listener) => {}
+        () = sessions.expire_until_stopped() => {}
         () = cancel.cancelled() => {}
     }
     drop(listener);
@@ -96,8 +94,7 @@ where
     let deadline = Instant::now() + SHUTDOWN_GRACE;
     sessions.close_all();
     calls.close();
-    let (quiet, closed) =
-        tokio::join!(timeout_at(deadline, calls.wait()), connections.close(deadline));
+    let (quiet, closed) = tokio::join!(timeout_at(deadline, calls.wait()), server.close(deadline));
     if quiet.is_err() || !closed {
         warn!(calls = calls.len(), closed, "stopped before everything had ended");
     }

@@ -14,7 +14,7 @@ const OVERLOADED: ErrorCode = ErrorCode(-32000);
 
 /// Why bytes are not a message.
 #[derive(Debug)]
-pub(crate) enum Malformed {
+pub(crate) enum MessageError {
     /// They are not JSON.
     Syntax(String),
     /// They are JSON, but no message; the identifier is given if there is a usable one.
@@ -24,27 +24,27 @@ pub(crate) enum Malformed {
 }
 
 /// Reads one message.
-pub(crate) fn parse(bytes: &[u8]) -> Result<ClientJsonRpcMessage, Malformed> {
+pub(crate) fn parse(bytes: &[u8]) -> Result<ClientJsonRpcMessage, MessageError> {
     serde_json::from_slice(bytes).map_err(|error| match error.classify() {
-        Category::Syntax | Category::Eof | Category::Io => Malformed::Syntax(error.to_string()),
+        Category::Syntax | Category::Eof | Category::Io => MessageError::Syntax(error.to_string()),
         Category::Data => misshapen(bytes),
     })
 }
 
-fn misshapen(bytes: &[u8]) -> Malformed {
+fn misshapen(bytes: &[u8]) -> MessageError {
     let value = match serde_json::from_slice::<Value>(bytes) {
         Ok(value) => value,
-        Err(error) => return Malformed::Syntax(error.to_string()),
+        Err(error) => return MessageError::Syntax(error.to_string()),
     };
     if value.is_array() {
-        return Malformed::Shape(None, "batches are not supported".to_owned());
+        return MessageError::Shape(None, "batches are not supported".to_owned());
     }
     let is_notification = value.get("id").is_none() && value.get("method").is_some();
     if is_notification && value.get("jsonrpc").is_some_and(|version| version == "2.0") {
-        return Malformed::UnknownNotification;
+        return MessageError::UnknownNotification;
     }
     let identifier = value.get("id").and_then(identifier);
-    Malformed::Shape(identifier, "not a JSON-RPC 2.0 message".to_owned())
+    MessageError::Shape(identifier, "not a JSON-RPC 2.0 message".to_owned())
 }
 
 /// The identifier of a request, if the value can be one.
@@ -97,13 +97,13 @@ mod tests {
     #[test]
     fn bytes_that_are_not_json_are_a_syntax_error() {
         for bytes in [&b"{"[..], b"nope", b"\xff\xfe", b"{\"a\":}"] {
-            assert!(matches!(parse(bytes), Err(Malformed::Syntax(_))), "{bytes:?}");
+            assert!(matches!(parse(bytes), Err(MessageError::Syntax(_))), "{bytes:?}");
         }
     }
 
     #[test]
     fn json_that_is_no_message_keeps_its_identifier() {
-        let Err(Malformed::Shape(identifier, _)) = parse(br#"{"id":7,"method":"ping"}"#) else {
+        let Err(MessageError::Shape(identifier, _)) = parse(br#"{"id":7,"method":"ping"}"#) else {
             panic!("accepted a message without a version");
         };
         assert_eq!(identifier, Some(RequestId::Number(7)));
@@ -112,6 +112,6 @@ mod tests {
     #[test]
     fn a_batch_is_refused_as_a_whole() {
         let batch = br#"[{"jsonrpc":"2.0","id":1,"method":"ping"}]"#;
-        assert!(matches!(parse(batch), Err(Malformed::Shape(None, _))));
+        assert!(matches!(parse(batch), Err(MessageError::Shape(None, _))));
     }
 }

@@ -12,29 +12,29 @@
 //!
 //! ```text
 //!            ┌── stdio ──────────────── lines ───┐
-//! client ────┤                                   ├──► Guarded ──► handler
+//! client ────┤                                   ├──► PanicShield ──► handler
 //!            └── http ── gate ──┬── sessions ────┤
 //!                               └── stateless ───┘
 //! ```
 #![forbid(unsafe_code)]
 
-mod guard;
 mod http;
+mod json_rpc;
 mod limits;
-mod rpc;
-mod server;
+mod panic_shield;
 mod stdio;
+mod tool_handler;
 
 pub use http::{
-    BearerToken, ConnectionOptions, Connections, HttpError, HttpOptions, Mounted, OptionsError,
-    Replies, ReplyConnection, Scope, SessionId, SessionOwner, TokenError, serve_http,
+    BearerToken, EmbeddedEndpoint, HandlerScope, HttpError, HttpOptions, OptionsError,
+    ReplyConnection, ReplyFormat, SessionId, SessionOwner, TokenError, serve_http,
 };
 pub use limits::{
-    BODY_READ_TIMEOUT, EOF_GRACE, HEADER_READ_TIMEOUT, JSON_PATIENCE, KEEP_ALIVE, MAX_CONNECTIONS,
-    MAX_IN_FLIGHT, MAX_MESSAGE_BYTES, MAX_SESSIONS, MAX_SESSIONS_EACH, SESSION_IDLE,
-    SHUTDOWN_GRACE, STREAM_LINGER, WRITE_STALL,
-};
-pub use server::{
-    Facts, Offer, OfferHandler, OfferServer, ToolHandler, ToolServer, content_for, plain_tool,
+    BODY_READ_TIMEOUT, EOF_GRACE, HEADER_READ_TIMEOUT, JSON_REPLY_TIMEOUT, KEEP_ALIVE,
+    MAX_CONNECTIONS, MAX_IN_FLIGHT, MAX_MESSAGE_BYTES, MAX_SESSIONS, MAX_SESSIONS_PER_OWNER,
+    SESSION_IDLE, SHUTDOWN_GRACE, STREAM_RETENTION, WRITE_STALL,
 };
 pub use stdio::{StdioError, serve_lines, serve_stdio};
+pub use tool_handler::{
+    FactsMode, ToolHandler, ToolProvider, ToolServer, reply_for_client, text_only_tool,
+};

@@ -14,7 +14,7 @@ pub const MAX_SESSIONS: usize = 1024;
 
 /// How many sessions one caller may have where a server tells callers apart. Past it, the one that was used
 /// longest ago and does nothing is ended, so that nobody takes the places of all others.
-pub const MAX_SESSIONS_EACH: usize = 128;
+pub const MAX_SESSIONS_PER_OWNER: usize = 128;
 
 /// How many connections may be open at once. Past it, new ones wait in the kernel's queue.
 pub const MAX_CONNECTIONS: usize = 4096;
@@ -24,7 +24,7 @@ pub const MAX_CONNECTIONS: usize = 4096;
 pub const SESSION_IDLE: Duration = Duration::from_hours(1);
 
 /// How long the events of a finished stream stay available to a client that lost its connection.
-pub const STREAM_LINGER: Duration = Duration::from_mins(2);
+pub const STREAM_RETENTION: Duration = Duration::from_mins(2);
 
 /// How many finished streams a session keeps for resumption.
 pub(crate) const MAX_FINISHED_STREAMS: usize = 16;
@@ -37,7 +37,7 @@ pub(crate) const MAX_STREAM_BYTES: usize = 8 * 1024 * 1024;
 
 /// How long a call may take before its reply becomes an event stream. Below it the reply is plain
 /// JSON; above it the client is better served by a stream that pings and can be resumed.
-pub const JSON_PATIENCE: Duration = Duration::from_millis(500);
+pub const JSON_REPLY_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// How long a handler may take for a handshake.
 pub(crate) const HANDSHAKE_TIMEOUT: Duration = Duration::from_mins(1);
@@ -57,9 +57,6 @@ pub const BODY_READ_TIMEOUT: Duration = Duration::from_mins(1);
 /// How long a client may leave the server unable to write. Its connection is then dropped.
 pub const WRITE_STALL: Duration = Duration::from_mins(1);
 
-/// How many bytes of one connection are buffered while its head is read.
-pub(crate) const MAX_HEAD_BYTES: usize = 64 * 1024;
-
 /// How long calls may go on after the client of the standard streams closed its end. Clients kill
 /// a server about two seconds after they close its input, so this and [`SHUTDOWN_GRACE`] together
 /// stay below that.
@@ -69,10 +66,7 @@ pub const EOF_GRACE: Duration = Duration::from_millis(500);
 pub const SHUTDOWN_GRACE: Duration = Duration::from_millis(1300);
 
 /// How often sessions are looked at for expiry.
-pub(crate) const SWEEP_EVERY: Duration = Duration::from_secs(15);
-
-/// How long to wait after the listener failed, most often for lack of file descriptors.
-pub(crate) const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+pub(crate) const EXPIRY_INTERVAL: Duration = Duration::from_secs(15);
 
 /// How many messages may wait between two parts of a door.
-pub(crate) const CHANNEL: usize = 64;
+pub(crate) const CHANNEL_CAPACITY: usize = 64;

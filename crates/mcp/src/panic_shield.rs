@@ -30,12 +30,12 @@ const WITH_REQUIRED_PARAMETERS: [&str; 4] =
 ///
 /// Every method of the SDK's trait is passed on. The trait has a default for each, so a method that
 /// a later SDK adds must be added here too, or the handler's own would never be called.
-pub(crate) struct Guarded<H> {
+pub(crate) struct PanicShield<H> {
     handler: Arc<H>,
     calls: TaskTracker,
 }
 
-impl<H> Guarded<H> {
+impl<H> PanicShield<H> {
     /// Wraps `handler`; `calls` counts the calls that are running.
     pub(crate) fn new(handler: H, calls: TaskTracker) -> Self {
         Self { handler: Arc::new(handler), calls }
@@ -91,7 +91,7 @@ macro_rules! notifications {
     )*};
 }
 
-impl<H: ServerHandler> ServerHandler for Guarded<H> {
+impl<H: ServerHandler> ServerHandler for PanicShield<H> {
     requests! {
         ping() -> ();
         initialize(request: InitializeRequestParams) -> InitializeResult;

@@ -1,7 +1,7 @@
 //! One client over the standard streams: one message a line, nothing else on the output.
 
-mod lines;
-mod transport;
+mod line_reader;
+mod line_transport;
 
 use rmcp::{
     RoleServer, ServerHandler,
@@ -16,10 +16,10 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tracing::{debug, warn};
 
 use crate::{
-    guard::Guarded,
     limits::{EOF_GRACE, SHUTDOWN_GRACE},
+    panic_shield::PanicShield,
 };
-use transport::LineTransport;
+use line_transport::LineTransport;
 
 /// Why the standard streams could not be served to their end.
 #[derive(Debug, thiserror::Error)]
@@ -57,7 +57,7 @@ where
     let stop = cancel.child_token();
     let calls = TaskTracker::new();
     let (transport, ends) = LineTransport::start(reader, writer);
-    let service = Guarded::new(handler, calls.clone());
+    let service = PanicShield::new(handler, calls.clone());
     // The SDK's handshake is a future of many kilobytes; callers should not have to carry it.
     let starting = Box::pin(serve_server_with_ct::<_, _, _, TransportAdapterIdentity>(
         service,
@@ -92,7 +92,7 @@ fn handshake_outcome(error: ServerInitializeError) -> Result<(), StdioError> {
 /// Waits for the end of the service, however it comes, and sees to it that calls are cancelled.
 /// Returns the moment by which everything else should have ended too.
 async fn wait<H: ServerHandler>(
-    running: RunningService<RoleServer, Guarded<H>>,
+    running: RunningService<RoleServer, PanicShield<H>>,
     input_ended: &CancellationToken,
     stop: &CancellationToken,
 ) -> Instant {

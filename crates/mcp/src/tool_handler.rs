@@ -1,147 +1,168 @@
-//! The tools as a handler of the protocol.
+//! Tools as a handler of the Model Context Protocol.
+//!
+//! [`ToolServer`] is shared by all clients and makes one [`ToolHandler`] for each session, or for each
+//! request of the revision without sessions. A handler translates: it picks the session of a call,
+//! passes progress on, and encodes definitions and replies. Which tools exist, who may call them and
+//! what a call does is decided by a [`ToolProvider`]; the registry of a local `carrel mcp` is one, the
+//! API with its tokens is another.
+//!
+//! | client | session of a call |
+//! |---|---|
+//! | stdio | one, for the life of the process |
+//! | HTTP, revisions with a handshake | one for each `Mcp-Session-Id`; ends with the handler |
+//! | HTTP, revision 2026-07-28 | by the handle in `_meta`, see [`stateless_sessions`] |
+//!
+//! A client that declares the capability `roots` is asked for them once it is initialized, and its
+//! first call waits up to a second for the reply, so that no call sees more of a workspace than the
+//! client has open.
 
-mod audience;
 mod encode;
-mod handles;
-mod offer;
 mod progress;
+mod reply_view;
+mod stateless_sessions;
+mod tool_provider;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::http::Extensions;
+use axum::http::request::Parts;
 use carrel_domain::Code;
 use carrel_tools::{CallOptions, Interface, Registry, Session};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, Implementation, ListToolsResult,
-    PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool,
+    PaginatedRequestParams, ServerCapabilities, ServerConfig,
 };
 use rmcp::service::{NotificationContext, Peer, RequestContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
 use tokio::sync::watch;
 use tracing::{debug, warn};
 
-use crate::http::Scope;
-use audience::Audience;
-pub use audience::{Facts, content_for, plain_tool};
-use handles::Handles;
-pub use offer::{Offer, OfferHandler, OfferServer};
+use crate::http::{HandlerScope, SessionOwner};
+use reply_view::ReplyView;
+pub use reply_view::{FactsMode, reply_for_client, text_only_tool};
+use stateless_sessions::StatelessSessions;
+use tool_provider::RegistryTools;
+pub use tool_provider::ToolProvider;
 
-/// The field of `_meta` in which a client of the revision without sessions names its own.
-const HANDLE: &str = "dev.carrel/session";
+/// The field of `_meta` in which a client of the revision without sessions names its own session.
+const SESSION_HANDLE: &str = "dev.carrel/session";
 
-/// How long the first call waits for a client that has roots to say which.
-const ROOTS_PATIENCE: Duration = Duration::from_secs(1);
+/// The longest that a call waits for the roots of a client that declared the capability. A client that
+/// never replies would otherwise never be served.
+const ROOTS_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Serves the tools of a registry. Makes a handler for each session.
+/// Makes the handlers through which clients call the tools of one provider. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct ToolServer {
-    registry: Arc<Registry>,
-    tools: Arc<Vec<Tool>>,
-    handles: Arc<Handles>,
-    facts: Facts,
+    provider: Arc<dyn ToolProvider>,
+    stateless: Arc<StatelessSessions>,
+    facts: FactsMode,
 }
 
-/// Serves the calls of one session, or one call of the revision without.
+/// Serves the calls of one session, or one request of the revision without sessions.
 #[derive(Debug)]
 pub struct ToolHandler {
     server: ToolServer,
     interface: Interface,
-    /// None if each call says which session it belongs to.
-    session: Option<Own>,
+    /// `None` if each call names its session.
+    session: Option<OwnedSession>,
 }
 
 /// A session that ends with its handler.
 #[derive(Debug)]
-struct Own {
+struct OwnedSession {
     session: Arc<Session>,
-    registry: Arc<Registry>,
-    /// Whether the client has said what it has open, or need not be waited for.
-    settled: watch::Sender<bool>,
+    provider: Arc<dyn ToolProvider>,
+    /// Becomes true when the client has named its roots, or took too long to.
+    roots_settled: watch::Sender<bool>,
 }
 
 impl ToolServer {
-    /// Prepares to serve the tools of a registry.
-    pub fn new(registry: Arc<Registry>, facts: Facts) -> Self {
-        let tools = registry.definitions().map(encode::tool).collect();
-        Self { registry, tools: Arc::new(tools), handles: Arc::default(), facts }
+    /// Serves the tools of a provider.
+    pub fn new(provider: Arc<dyn ToolProvider>, facts: FactsMode) -> Self {
+        Self { provider, stateless: Arc::default(), facts }
     }
 
-    /// Makes the handler for the one client of stdin and stdout.
+    /// Serves every tool of a registry to every client.
+    pub fn for_registry(registry: Arc<Registry>, facts: FactsMode) -> Self {
+        Self::new(Arc::new(RegistryTools(registry)), facts)
+    }
+
+    /// Makes the handler for the one client of standard input and output.
     pub fn for_stdio(&self) -> ToolHandler {
         self.handler(Interface::Stdio, Some("stdio".to_owned()))
     }
 
     /// Makes the handler for a session over HTTP, or for one request.
-    pub fn for_http(&self, scope: &Scope) -> ToolHandler {
-        match scope {
-            Scope::Session(id) => self.handler(Interface::Http, Some(encode::short(id.as_str()))),
-            Scope::Request => self.handler(Interface::Http, None),
-        }
+    pub fn for_http(&self, scope: &HandlerScope) -> ToolHandler {
+        let session = match scope {
+            HandlerScope::Session(id) => Some(format!("mcp:{}", encode::shortened_id(id.as_str()))),
+            HandlerScope::Request => None,
+        };
+        self.handler(Interface::Http, session)
     }
 
     fn handler(&self, interface: Interface, session: Option<String>) -> ToolHandler {
-        let session = session.map(|id| Own {
+        let session = session.map(|id| OwnedSession {
             session: Session::new(id),
-            registry: Arc::clone(&self.registry),
-            settled: watch::Sender::new(false),
+            provider: Arc::clone(&self.provider),
+            roots_settled: watch::Sender::new(false),
         });
         ToolHandler { server: self.clone(), interface, session }
     }
 }
 
-impl Drop for Own {
-    /// Ends what the session left running.
+impl Drop for OwnedSession {
     fn drop(&mut self) {
-        let (registry, owner) = (Arc::clone(&self.registry), self.session.owner());
-        if registry.toolbox().jobs.list_of(&owner).is_empty() {
-            return;
-        }
-        // Without a runtime the server itself ends, and everything with it.
-        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            runtime.spawn(async move { registry.toolbox().jobs.stop_owner(&owner).await });
-        }
+        self.provider.end_session(&self.session);
     }
 }
 
 impl ToolHandler {
-    fn session(&self, context: &RequestContext<RoleServer>) -> Arc<Session> {
-        if let Some(own) = &self.session {
-            return Arc::clone(&own.session);
+    fn session(&self, context: &RequestContext<RoleServer>, request: &Extensions) -> Arc<Session> {
+        if let Some(owned) = &self.session {
+            return Arc::clone(&owned.session);
         }
-        let handle = context.meta.get(HANDLE).and_then(serde_json::Value::as_str);
-        self.server.handles.session(handle)
+        let owner = request.get::<SessionOwner>().cloned().unwrap_or_default();
+        let handle = context.meta.get(SESSION_HANDLE).and_then(serde_json::Value::as_str);
+        self.server.stateless.session(&owner, handle)
     }
 
-    /// Shows the session no more than what its client has open.
+    /// Asks the client for its roots and narrows the session to them.
     #[expect(deprecated, reason = "clients of the revisions with sessions still have roots")]
-    async fn narrow(&self, context: NotificationContext<RoleServer>) {
-        let Some(own) = &self.session else { return };
+    async fn narrow_to_roots(&self, context: NotificationContext<RoleServer>) {
+        let Some((owned, workspaces)) =
+            self.session.as_ref().zip(self.server.provider.workspaces())
+        else {
+            return;
+        };
         if !has_roots(&context.peer) {
             return;
         }
         match context.peer.list_roots().await {
             Ok(listed) => {
-                let paths = listed.roots.iter().filter_map(|root| path_of(&root.uri));
-                let roots: Vec<_> = paths.collect();
+                let roots: Vec<_> =
+                    listed.roots.iter().filter_map(|root| file_path(&root.uri)).collect();
                 debug!(?roots, "the client has roots");
-                own.session.narrow(&self.server.registry.toolbox().workspaces, &roots);
+                owned.session.narrow(workspaces, &roots);
             }
-            Err(error) => warn!(%error, "the client did not say its roots"),
+            Err(error) => warn!(%error, "could not list the client's roots"),
         }
-        own.settled.send_replace(true);
+        owned.roots_settled.send_replace(true);
     }
 
-    /// Waits for what the client has open, so that no call sees more than that.
-    async fn settled(&self, context: &RequestContext<RoleServer>) {
-        let Some(own) = &self.session else { return };
-        if !has_roots(&context.peer) {
+    /// Waits for the client's roots, so that no call sees more than they cover.
+    async fn wait_for_roots(&self, context: &RequestContext<RoleServer>) {
+        let Some(owned) = &self.session else { return };
+        if self.server.provider.workspaces().is_none() || !has_roots(&context.peer) {
             return;
         }
-        let mut settled = own.settled.subscribe();
-        let waited = tokio::time::timeout(ROOTS_PATIENCE, settled.wait_for(|settled| *settled));
+        let mut settled = owned.roots_settled.subscribe();
+        let waited = tokio::time::timeout(ROOTS_TIMEOUT, settled.wait_for(|settled| *settled));
         if waited.await.is_err() {
-            own.settled.send_replace(true);
+            owned.roots_settled.send_replace(true);
         }
     }
 }
@@ -150,9 +171,14 @@ fn has_roots(peer: &Peer<RoleServer>) -> bool {
     peer.peer_info().is_some_and(|info| info.capabilities.roots.is_some())
 }
 
-/// Reads a `file:` address.
-fn path_of(address: &str) -> Option<PathBuf> {
-    let encoded = address.strip_prefix("file://")?;
+/// Returns the extensions of the HTTP request that a message came in; stdio has none.
+fn request_extensions(context: &RequestContext<RoleServer>) -> Extensions {
+    context.extensions.get::<Parts>().map(|parts| parts.extensions.clone()).unwrap_or_default()
+}
+
+/// Decodes a `file:` URI of this machine.
+fn file_path(uri: &str) -> Option<PathBuf> {
+    let encoded = uri.strip_prefix("file://")?;
     let mut path = Vec::with_capacity(encoded.len());
     let mut bytes = encoded.bytes();
     while let Some(byte) = bytes.next() {
@@ -172,11 +198,7 @@ impl ServerHandler for ToolHandler {
         let capabilities = ServerCapabilities::builder().enable_tools().build();
         ServerConfig::new(capabilities)
             .with_server_info(Implementation::new("carrel", env!("CARGO_PKG_VERSION")))
-            .with_instructions(encode::instructions(&self.server.registry))
-    }
-
-    fn get_tool(&self, name: &str) -> Option<Tool> {
-        self.server.tools.iter().find(|tool| tool.name == name).cloned()
+            .with_instructions(self.server.provider.instructions())
     }
 
     async fn list_tools(
@@ -184,8 +206,9 @@ impl ServerHandler for ToolHandler {
         _: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        let audience = Audience::of(self.server.facts, &context);
-        let tools = self.server.tools.iter().map(|tool| audience.tool(tool.clone()));
+        let view = ReplyView::for_request(self.server.facts, &context);
+        let definitions = self.server.provider.tools(&request_extensions(&context));
+        let tools = definitions.iter().map(|definition| view.tool(encode::tool(definition)));
         Ok(ListToolsResult::with_all_items(tools.collect()))
     }
 
@@ -194,27 +217,30 @@ impl ServerHandler for ToolHandler {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        self.settled(&context).await;
-        let session = self.session(&context);
-        let (progress, news) = progress::channel(&context);
+        self.wait_for_roots(&context).await;
+        let extensions = request_extensions(&context);
+        let session = self.session(&context, &extensions);
+        let (progress, notifications) = progress::channel(&context);
         let cancel = context.ct.clone();
         let options = CallOptions { cancel, progress, ..CallOptions::new(self.interface) };
         let arguments = request.arguments.unwrap_or_default();
-        let call = self.server.registry.call(&session, &request.name, arguments, options);
-        let answer = progress::while_telling(call, news, &context.peer).await;
-        let code = answer.structured["error"]["code"].as_str();
-        if answer.is_error && code == Some(Code::UnknownTool.name()) {
-            return Err(ErrorData::invalid_params(answer.text(), Some(answer.structured)));
+        let provider = &self.server.provider;
+        let call = provider.call(&extensions, &session, &request.name, arguments, options);
+        let reply = progress::forward_during(call, notifications, &context.peer).await;
+        let code = reply.structured["error"]["code"].as_str();
+        if reply.is_error && code == Some(Code::UnknownTool.name()) {
+            return Err(ErrorData::invalid_params(reply.text(), Some(reply.structured)));
         }
-        Ok(Audience::of(self.server.facts, &context).result(encode::result(answer)).into())
+        let view = ReplyView::for_request(self.server.facts, &context);
+        Ok(view.result(encode::result(reply)).into())
     }
 
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
-        self.narrow(context).await;
+        self.narrow_to_roots(context).await;
     }
 
     async fn on_roots_list_changed(&self, context: NotificationContext<RoleServer>) {
-        self.narrow(context).await;
+        self.narrow_to_roots(context).await;
     }
 }
 
@@ -223,10 +249,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_address_of_a_file_is_its_path() {
-        assert_eq!(path_of("file:///a%20b/c"), Some(PathBuf::from("/a b/c")));
-        assert_eq!(path_of("file://host/a"), None);
-        assert_eq!(path_of("https://a"), None);
-        assert_eq!(path_of("file:///a%2"), None);
+    fn the_uri_of_a_file_is_its_path() {
+        assert_eq!(file_path("file:///a%20b/c"), Some(PathBuf::from("/a b/c")));
+        assert_eq!(file_path("file://host/a"), None);
+        assert_eq!(file_path("https://a"), None);
+        assert_eq!(file_path("file:///a%2"), None);
     }
 }

@@ -9,7 +9,9 @@ use axum::http::header::{HOST, ORIGIN};
 use axum::http::{Extensions, HeaderMap};
 use axum::routing::{MethodRouter, any};
 use carrel_domain::{Code, WorkspaceId};
-use carrel_mcp::{HttpOptions, Mounted, Offer, OfferServer, SessionOwner};
+use carrel_mcp::{
+    EmbeddedEndpoint, FactsMode, HttpOptions, SessionOwner, ToolProvider, ToolServer,
+};
 use carrel_tools::{CallOptions, Definition, Session, ToolContent, ToolResponse};
 use carrel_traces::TraceParent;
 use serde_json::{Map, Value, json};
@@ -30,14 +32,14 @@ const WORKSPACES: &str = "workspaces";
 const WORKSPACE: &str = "workspace";
 
 /// Returns the endpoint.
-pub(crate) fn mounted(api: &Api) -> Mounted {
-    let server = OfferServer::new(Arc::new(Tools { api: api.clone() }));
+pub(crate) fn mounted(api: &Api) -> EmbeddedEndpoint {
+    let server = ToolServer::new(Arc::new(Tools { api: api.clone() }), FactsMode::Auto);
     let stop = api.inner.stop.clone();
-    Mounted::new(HttpOptions::mounted(), move |scope| server.for_http(&scope), stop)
+    EmbeddedEndpoint::new(HttpOptions::embedded(), move |scope| server.for_http(&scope), stop)
 }
 
 /// Returns the route of the endpoint.
-pub(crate) fn route(mcp: Mounted) -> MethodRouter<Api> {
+pub(crate) fn route(mcp: EmbeddedEndpoint) -> MethodRouter<Api> {
     let serve = async move |State(api): State<Api>,
                             Authenticated(caller): Authenticated,
                             request: Request|
@@ -80,7 +82,7 @@ struct Tools {
 }
 
 #[async_trait]
-impl Offer for Tools {
+impl ToolProvider for Tools {
     fn tools(&self, head: &Extensions) -> Vec<Definition> {
         let Some(caller) = head.get::<Caller>() else { return Vec::new() };
         let about = |tool: &Definition| scope_of(tool.about.class, tool.about.name);
@@ -110,7 +112,7 @@ impl Offer for Tools {
         })
     }
 
-    fn ended(&self, session: &Arc<Session>) {
+    fn end_session(&self, session: &Arc<Session>) {
         let (spaces, owner) = (self.api.inner.spaces.clone(), session.owner());
         // Without a runtime the server itself ends, and everything with it.
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {

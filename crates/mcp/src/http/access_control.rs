@@ -3,7 +3,7 @@
 use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
 
 use super::{
-    answer::{self, Refused},
+    error_response::{self, ErrorResponse},
     options::HttpOptions,
 };
 
@@ -16,7 +16,11 @@ const CHALLENGE_AGAIN: HeaderValue =
 
 /// Lets a request through or says why not. Names come before the token, so that a page that was
 /// tricked into connecting learns nothing about it.
-pub(crate) fn check(options: &HttpOptions, uri: &Uri, headers: &HeaderMap) -> Result<(), Refused> {
+pub(crate) fn check(
+    options: &HttpOptions,
+    uri: &Uri,
+    headers: &HeaderMap,
+) -> Result<(), ErrorResponse> {
     let host = check_host(options, uri, headers)?;
     check_origin(options, headers, host)?;
     check_token(options, headers)
@@ -27,7 +31,7 @@ fn check_host<'a>(
     options: &HttpOptions,
     uri: &'a Uri,
     headers: &'a HeaderMap,
-) -> Result<&'a str, Refused> {
+) -> Result<&'a str, ErrorResponse> {
     let mut hosts = headers.get_all(header::HOST).iter();
     let host = match (hosts.next(), hosts.next()) {
         (Some(host), None) => host.to_str().ok(),
@@ -39,7 +43,11 @@ fn check_host<'a>(
         .ok_or_else(|| forbidden("this server does not answer to that Host"))
 }
 
-fn check_origin(options: &HttpOptions, headers: &HeaderMap, host: &str) -> Result<(), Refused> {
+fn check_origin(
+    options: &HttpOptions,
+    headers: &HeaderMap,
+    host: &str,
+) -> Result<(), ErrorResponse> {
     let allowed = |value: &HeaderValue| {
         value.to_str().is_ok_and(|origin| options.allowed.allows_origin(origin, host))
     };
@@ -50,13 +58,14 @@ fn check_origin(options: &HttpOptions, headers: &HeaderMap, host: &str) -> Resul
     }
 }
 
-fn check_token(options: &HttpOptions, headers: &HeaderMap) -> Result<(), Refused> {
+fn check_token(options: &HttpOptions, headers: &HeaderMap) -> Result<(), ErrorResponse> {
     let Some(token) = &options.token else { return Ok(()) };
     let given = headers.get(header::AUTHORIZATION);
     if given.and_then(bearer).is_some_and(|given| token.matches(given)) {
         return Ok(());
     }
-    let mut response = answer::invalid(StatusCode::UNAUTHORIZED, "a bearer token is required");
+    let mut response =
+        error_response::invalid(StatusCode::UNAUTHORIZED, "a bearer token is required");
     let challenge = if given.is_some() { CHALLENGE_AGAIN } else { CHALLENGE };
     response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
     Err(response.into())
@@ -67,6 +76,6 @@ fn bearer(value: &HeaderValue) -> Option<&[u8]> {
     scheme.eq_ignore_ascii_case(b"Bearer ").then_some(token.trim_ascii())
 }
 
-fn forbidden(message: &'static str) -> Refused {
-    answer::invalid(StatusCode::FORBIDDEN, message).into()
+fn forbidden(message: &'static str) -> ErrorResponse {
+    error_response::invalid(StatusCode::FORBIDDEN, message).into()
 }

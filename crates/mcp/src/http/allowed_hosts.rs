@@ -77,12 +77,12 @@ impl Origin {
 
 /// Which names and origins are let through.
 #[derive(Clone, Debug)]
-pub(crate) struct AllowList {
+pub(crate) struct AllowedHosts {
     pub(crate) names: Vec<Name>,
     pub(crate) origins: Vec<Origin>,
 }
 
-impl AllowList {
+impl AllowedHosts {
     /// The loopback names with every port, and no page but those of the server itself.
     pub(crate) fn loopback() -> Self {
         let name = |host: &str| Name { host: host.to_owned(), port: None };
@@ -110,7 +110,7 @@ mod tests {
 
     #[test]
     fn loopback_names_pass_with_any_port_and_spelling() {
-        let list = AllowList::loopback();
+        let list = AllowedHosts::loopback();
         for host in
             ["localhost", "LOCALHOST:80", "localhost.", "127.0.0.1:8080", "[::1]", "[0:0::1]:9"]
         {
@@ -134,7 +134,7 @@ mod tests {
 
     #[test]
     fn names_that_only_look_like_loopback_are_refused() {
-        let list = AllowList::loopback();
+        let list = AllowedHosts::loopback();
         for host in [
             "",
             "evil.example",
@@ -165,7 +165,7 @@ mod tests {
     #[test]
     fn a_port_in_the_list_is_the_only_one_that_passes() {
         let name = Name::parse("box.example:8443").expect("a name with a port");
-        let list = AllowList { names: vec![name], origins: Vec::new() };
+        let list = AllowedHosts { names: vec![name], origins: Vec::new() };
         assert!(list.allows_host("box.example:8443"));
         assert!(!list.allows_host("box.example:80"));
         assert!(!list.allows_host("box.example"));

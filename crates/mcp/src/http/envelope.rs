@@ -7,8 +7,8 @@ use rmcp::model::{ProtocolVersion, RequestId};
 use serde::{Deserialize, de::IgnoredAny};
 use serde_json::{Value, error::Category};
 
-use super::answer::VERSION_HEADER;
-use crate::rpc;
+use super::error_response::VERSION_HEADER;
+use crate::json_rpc;
 
 /// The parts of a message that decide who handles it. Everything else is skipped unread.
 #[derive(Debug, Default, Deserialize)]
@@ -60,7 +60,7 @@ impl Envelope {
         match serde_json::from_slice::<Outline<'_>>(body) {
             Ok(outline) => Ok(Self {
                 lifecycle: lifecycle(&outline, headers),
-                identifier: outline.id.as_ref().and_then(rpc::identifier),
+                identifier: outline.id.as_ref().and_then(json_rpc::identifier),
             }),
             Err(error) => match error.classify() {
                 Category::Syntax | Category::Eof | Category::Io => Err(error.to_string()),

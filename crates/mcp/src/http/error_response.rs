@@ -7,13 +7,10 @@ use axum::{
 };
 use rmcp::{ErrorData, model::RequestId};
 
-use crate::rpc::{self, Malformed};
+use crate::json_rpc::{self, MessageError};
 
 /// The media type of plain replies.
 pub(crate) const JSON: &str = "application/json";
-
-/// The media type of event streams.
-pub(crate) const EVENT_STREAM: &str = "text/event-stream";
 
 /// The header that names a session.
 pub(crate) const SESSION_HEADER: HeaderName = HeaderName::from_static("mcp-session-id");
@@ -26,30 +23,30 @@ pub(crate) const LAST_EVENT_HEADER: HeaderName = HeaderName::from_static("last-e
 
 /// An answer that stops a request on its way.
 #[derive(Debug)]
-pub(crate) struct Refused(Box<Response>);
+pub(crate) struct ErrorResponse(Box<Response>);
 
-impl From<Response> for Refused {
+impl From<Response> for ErrorResponse {
     fn from(response: Response) -> Self {
         Self(Box::new(response))
     }
 }
 
-impl From<Refused> for Response {
-    fn from(refused: Refused) -> Self {
+impl From<ErrorResponse> for Response {
+    fn from(refused: ErrorResponse) -> Self {
         *refused.0
     }
 }
 
-impl From<Malformed> for Refused {
-    fn from(malformed: Malformed) -> Self {
+impl From<MessageError> for ErrorResponse {
+    fn from(malformed: MessageError) -> Self {
         let (identifier, error) = match malformed {
-            Malformed::Syntax(reason) => {
+            MessageError::Syntax(reason) => {
                 (None, ErrorData::parse_error(format!("not JSON: {reason}"), None))
             }
-            Malformed::Shape(identifier, reason) => {
+            MessageError::Shape(identifier, reason) => {
                 (identifier, ErrorData::invalid_request(reason, None))
             }
-            Malformed::UnknownNotification => {
+            MessageError::UnknownNotification => {
                 (None, ErrorData::invalid_request("not a known message", None))
             }
         };
@@ -78,7 +75,7 @@ pub(crate) fn refusal(
     identifier: Option<RequestId>,
     error: ErrorData,
 ) -> Response {
-    json(status, rpc::error_bytes(identifier, error))
+    json(status, json_rpc::error_bytes(identifier, error))
 }
 
 /// A refusal that concerns the request as a whole.
@@ -88,7 +85,7 @@ pub(crate) fn invalid(status: StatusCode, message: impl Into<String>) -> Respons
 
 /// A refusal for now.
 pub(crate) fn try_again(identifier: RequestId, message: &'static str) -> Response {
-    let error = rpc::overloaded(message);
+    let error = json_rpc::overloaded(message);
     let mut response = refusal(StatusCode::SERVICE_UNAVAILABLE, Some(identifier), error);
     response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
     response

@@ -19,7 +19,7 @@ pub(crate) struct Event {
 
 /// How a stream begins.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Opening {
+pub(crate) enum StreamOpening {
     /// With the reply, so there is nothing to stream.
     Reply(Bytes),
     /// With something before the reply.
@@ -90,7 +90,7 @@ impl EventLog {
     }
 
     /// Waits for the first event.
-    pub(crate) async fn opening(&self) -> Opening {
+    pub(crate) async fn opening(&self) -> StreamOpening {
         loop {
             // Made before the look, so that a change after the look wakes it.
             let changed = self.changed.notified();
@@ -142,14 +142,14 @@ impl State {
         }
     }
 
-    fn opening(&self) -> Option<Opening> {
+    fn opening(&self) -> Option<StreamOpening> {
         match self.events.front() {
             Some(event) if self.replied && self.last_place == 1 => {
-                Some(Opening::Reply(event.message.clone()))
+                Some(StreamOpening::Reply(event.message.clone()))
             }
-            Some(_) => Some(Opening::Events),
-            None if self.ended => Some(Opening::Ended),
-            None => self.interrupted.then_some(Opening::Events),
+            Some(_) => Some(StreamOpening::Events),
+            None if self.ended => Some(StreamOpening::Ended),
+            None => self.interrupted.then_some(StreamOpening::Events),
         }
     }
 
@@ -187,7 +187,7 @@ mod tests {
     async fn a_lone_reply_needs_no_stream() {
         let log = EventLog::default();
         log.reply(bytes("reply"));
-        assert_eq!(log.opening().await, Opening::Reply(bytes("reply")));
+        assert_eq!(log.opening().await, StreamOpening::Reply(bytes("reply")));
     }
 
     #[tokio::test]
@@ -195,7 +195,7 @@ mod tests {
         let log = EventLog::default();
         log.push(bytes("progress"));
         log.reply(bytes("reply"));
-        assert_eq!(log.opening().await, Opening::Events);
+        assert_eq!(log.opening().await, StreamOpening::Events);
         assert_eq!(rest(&log, 0).await, ["progress", "reply"]);
         assert_eq!(rest(&log, 1).await, ["reply"]);
     }
@@ -205,7 +205,7 @@ mod tests {
         let log = EventLog::default();
         log.end();
         log.reply(bytes("late"));
-        assert_eq!(log.opening().await, Opening::Ended);
+        assert_eq!(log.opening().await, StreamOpening::Ended);
     }
 
     #[tokio::test]
@@ -224,7 +224,7 @@ mod tests {
     async fn a_reader_that_was_sent_away_finds_the_rest_later() {
         let log = EventLog::default();
         log.interrupt();
-        assert_eq!(log.opening().await, Opening::Events);
+        assert_eq!(log.opening().await, StreamOpening::Events);
         assert_eq!(rest(&log, 0).await, Vec::<String>::new());
         log.reply(bytes("reply"));
         assert_eq!(rest(&log, 0).await, ["reply"]);

@@ -4,21 +4,17 @@ use std::{convert::Infallible, sync::Arc};
 
 use axum::{
     body::{Body, Bytes},
-    http::{HeaderValue, header},
     response::Response,
 };
+use carrel_http::sse;
 use futures_util::stream;
 use tokio::time::timeout;
 
 use super::{
-    answer::EVENT_STREAM,
-    routes::Stream,
-    session::{Reading, Session},
+    session::{OpenStream, Session},
+    session_streams::Stream,
 };
 use crate::limits::{KEEP_ALIVE, RETRY_MILLIS};
-
-/// A comment, which clients skip.
-const PING: Bytes = Bytes::from_static(b":\n\n");
 
 /// The place of an event: the stream and the number in it. Clients give it back to resume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,21 +41,21 @@ struct Follower {
     stream: Stream,
     place: u64,
     reader: u64,
-    primes: bool,
-    _reading: Reading,
+    sends_priming_event: bool,
+    _open: OpenStream,
 }
 
 impl Follower {
     async fn next(&mut self) -> Option<Bytes> {
-        if std::mem::take(&mut self.primes) {
+        if std::mem::take(&mut self.sends_priming_event) {
             return Some(self.priming());
         }
         match timeout(KEEP_ALIVE, self.stream.log.next(self.place, self.reader)).await {
-            Err(_) => Some(PING),
+            Err(_) => Some(sse::KEEP_ALIVE_COMMENT),
             Ok(event) => {
                 let event = event?;
                 self.place = event.place;
-                Some(self.chunk(&event.message))
+                Some(sse::frame(self.id(), None, &event.message))
             }
         }
     }
@@ -72,15 +68,6 @@ impl Follower {
     fn priming(&self) -> Bytes {
         format!("id: {}\nretry: {RETRY_MILLIS}\ndata: \n\n", self.id()).into()
     }
-
-    fn chunk(&self, message: &[u8]) -> Bytes {
-        let head = format!("id: {}\ndata: ", self.id());
-        let mut chunk = Vec::with_capacity(head.len() + message.len() + 2);
-        chunk.extend_from_slice(head.as_bytes());
-        chunk.extend_from_slice(message);
-        chunk.extend_from_slice(b"\n\n");
-        chunk.into()
-    }
 }
 
 /// Streams the events after `place`.
@@ -89,29 +76,19 @@ pub(crate) fn follow(session: &Arc<Session>, stream: Stream, place: u64) -> Resp
         reader: stream.log.attach(),
         stream,
         place,
-        primes: session.primes(),
-        _reading: session.reading(),
+        sends_priming_event: session.sends_priming_event(),
+        _open: session.open_stream(),
     };
     let chunks = stream::unfold(follower, async |mut follower| {
         let chunk = follower.next().await?;
         Some((Ok::<_, Infallible>(chunk), follower))
     });
-    event_stream(Body::from_stream(chunks))
+    sse::response(Body::from_stream(chunks))
 }
 
 /// A stream that ends before it begins: the answer to a call that was cancelled.
-pub(crate) fn nothing() -> Response {
-    event_stream(Body::empty())
-}
-
-fn event_stream(body: Body) -> Response {
-    let mut response = Response::new(body);
-    let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(EVENT_STREAM));
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
-    // Proxies would otherwise hold events back until there are enough of them.
-    headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
-    response
+pub(crate) fn empty() -> Response {
+    sse::response(Body::empty())
 }
 
 #[cfg(test)]

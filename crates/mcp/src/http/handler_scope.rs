@@ -4,7 +4,7 @@ use std::{borrow::Borrow, fmt, sync::Arc};
 
 use rmcp::transport::common::server_side_http;
 
-use super::log::EventLog;
+use super::event_log::EventLog;
 
 /// The name of a session: unguessable, made by the server.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -35,12 +35,12 @@ impl fmt::Display for SessionId {
 
 /// Whose a request is, put among its extensions by a server that knows its callers. A session answers
 /// to the one who began it, and to nobody else.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct SessionOwner(pub Arc<str>);
 
 /// What a handler is made for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Scope {
+pub enum HandlerScope {
     /// All calls of one session. State of the handler is state of the session.
     Session(SessionId),
     /// A single request of the revision without sessions.

@@ -2,14 +2,15 @@
 
 use std::{net::SocketAddr, time::Duration};
 
-use super::connections::ConnectionOptions;
+use carrel_http::ConnectionLimits;
+
 use super::{
-    names::{AllowList, Name, Origin},
-    token::BearerToken,
+    allowed_hosts::{AllowedHosts, Name, Origin},
+    bearer_token::BearerToken,
 };
 use crate::limits::{
     BODY_READ_TIMEOUT, HEADER_READ_TIMEOUT, MAX_CONNECTIONS, MAX_MESSAGE_BYTES, MAX_SESSIONS,
-    MAX_SESSIONS_EACH, SESSION_IDLE, WRITE_STALL,
+    MAX_SESSIONS_PER_OWNER, SESSION_IDLE, WRITE_STALL,
 };
 
 /// Why options were refused.
@@ -37,23 +38,23 @@ pub enum OptionsError {
 
 /// How a call is answered that has nothing but its reply to say.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Replies {
+pub enum ReplyFormat {
     /// In plain JSON, if it comes soon: the quickest.
     #[default]
-    Plain,
+    Json,
     /// With an event stream, like every other call.
-    Streamed,
+    EventStream,
 }
 
 /// How to serve HTTP. Made for an address, so that the token cannot be forgotten.
 #[derive(Clone, Debug)]
 pub struct HttpOptions {
     pub(crate) token: Option<BearerToken>,
-    pub(crate) allowed: AllowList,
-    pub(crate) replies: Replies,
+    pub(crate) allowed: AllowedHosts,
+    pub(crate) reply_format: ReplyFormat,
     pub(crate) max_body_bytes: usize,
     pub(crate) max_sessions: usize,
-    pub(crate) max_sessions_each: usize,
+    pub(crate) max_sessions_per_owner: usize,
     pub(crate) max_connections: usize,
     pub(crate) session_idle: Duration,
     pub(crate) header_read_timeout: Duration,
@@ -66,9 +67,9 @@ impl HttpOptions {
     ///
     /// Requests are accepted under the loopback names and under the address itself.
     pub fn new(address: SocketAddr, token: Option<BearerToken>) -> Result<Self, OptionsError> {
-        let mut options = Self::mounted();
+        let mut options = Self::embedded();
         // All callers are the same one here.
-        options.max_sessions_each = usize::MAX;
+        options.max_sessions_per_owner = usize::MAX;
         options.token = token;
         if !address.ip().is_unspecified() && !address.ip().is_loopback() {
             options.allowed.names.push(Name::of_address(address.ip()));
@@ -78,14 +79,14 @@ impl HttpOptions {
     }
 
     /// Returns the usual, for a server that decides by itself who may ask.
-    pub fn mounted() -> Self {
+    pub fn embedded() -> Self {
         Self {
             token: None,
-            allowed: AllowList::loopback(),
-            replies: Replies::Plain,
+            allowed: AllowedHosts::loopback(),
+            reply_format: ReplyFormat::Json,
             max_body_bytes: MAX_MESSAGE_BYTES,
             max_sessions: MAX_SESSIONS,
-            max_sessions_each: MAX_SESSIONS_EACH,
+            max_sessions_per_owner: MAX_SESSIONS_PER_OWNER,
             max_connections: MAX_CONNECTIONS,
             session_idle: SESSION_IDLE,
             header_read_timeout: HEADER_READ_TIMEOUT,
@@ -95,8 +96,8 @@ impl HttpOptions {
     }
 
     /// Returns what is expected of connections.
-    pub(crate) fn connections(&self) -> ConnectionOptions {
-        ConnectionOptions {
+    pub(crate) fn connection_limits(&self) -> ConnectionLimits {
+        ConnectionLimits {
             header_read_timeout: self.header_read_timeout,
             write_stall: self.write_stall,
             max_connections: self.max_connections,
@@ -130,8 +131,8 @@ impl HttpOptions {
 
     /// Sets how a call is answered that has nothing but its reply to say.
     #[must_use]
-    pub fn replies(mut self, replies: Replies) -> Self {
-        self.replies = replies;
+    pub fn reply_format(mut self, reply_format: ReplyFormat) -> Self {
+        self.reply_format = reply_format;
         self
     }
 
@@ -151,8 +152,8 @@ impl HttpOptions {
 
     /// Sets how many of them one caller may have.
     #[must_use]
-    pub fn max_sessions_each(mut self, sessions: usize) -> Self {
-        self.max_sessions_each = sessions;
+    pub fn max_sessions_per_owner(mut self, sessions: usize) -> Self {
+        self.max_sessions_per_owner = sessions;
         self
     }
 

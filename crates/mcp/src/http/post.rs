@@ -14,27 +14,26 @@ use rmcp::{
 use tokio::time::timeout;
 
 use super::{
-    answer::{self, Refused, SESSION_HEADER},
     endpoint::{Endpoint, owner},
     envelope::{Envelope, Lifecycle},
-    log::Opening,
-    media,
-    options::Replies,
-    routes::{NotOpened, Stream},
-    session::{Gone, NotStarted, Session},
-    sessions::Sessions,
-    sse,
+    error_response::{self, ErrorResponse, SESSION_HEADER},
+    event_log::StreamOpening,
+    event_stream, header_checks,
+    options::ReplyFormat,
+    session::{Session, SessionClosed, StartError},
+    session_streams::{CallRejected, Stream},
+    session_table::SessionTable,
 };
 use crate::{
-    limits::{HANDSHAKE_TIMEOUT, JSON_PATIENCE},
-    rpc::{self, Malformed},
+    json_rpc::{self, MessageError},
+    limits::{HANDSHAKE_TIMEOUT, JSON_REPLY_TIMEOUT},
 };
 
 impl Endpoint {
-    pub(super) async fn post(&self, parts: Parts, body: Body) -> Result<Response, Refused> {
-        media::check_message(&parts.headers)?;
+    pub(super) async fn post(&self, parts: Parts, body: Body) -> Result<Response, ErrorResponse> {
+        header_checks::check_message(&parts.headers)?;
         let body = self.read(body).await?;
-        let envelope = Envelope::read(&body, &parts.headers).map_err(Malformed::Syntax)?;
+        let envelope = Envelope::read(&body, &parts.headers).map_err(MessageError::Syntax)?;
         match envelope.lifecycle {
             Lifecycle::Stateless => Ok(self.stateless.post(parts, body, envelope.identifier).await),
             Lifecycle::Handshake => self.initialize(parts, &body).await,
@@ -42,11 +41,11 @@ impl Endpoint {
         }
     }
 
-    async fn read(&self, body: Body) -> Result<Bytes, Refused> {
+    async fn read(&self, body: Body) -> Result<Bytes, ErrorResponse> {
         let limit = self.options.max_body_bytes;
         let too_large = || {
             let message = format!("a body may have {limit} bytes");
-            answer::invalid(StatusCode::PAYLOAD_TOO_LARGE, message)
+            error_response::invalid(StatusCode::PAYLOAD_TOO_LARGE, message)
         };
         // A length that is only claimed is enough to refuse it.
         if usize::try_from(body.size_hint().lower()).map_or(true, |length| length > limit) {
@@ -59,44 +58,49 @@ impl Endpoint {
             Ok(Err(_)) => Err(too_large().into()),
             Err(_) => {
                 let message = "the body did not arrive in time";
-                Err(answer::invalid(StatusCode::REQUEST_TIMEOUT, message).into())
+                Err(error_response::invalid(StatusCode::REQUEST_TIMEOUT, message).into())
             }
         }
     }
 
-    async fn initialize(&self, parts: Parts, body: &[u8]) -> Result<Response, Refused> {
-        let request = match rpc::parse(body)? {
+    async fn initialize(&self, parts: Parts, body: &[u8]) -> Result<Response, ErrorResponse> {
+        let request = match json_rpc::parse(body)? {
             JsonRpcMessage::Request(request) => request,
             JsonRpcMessage::Notification(_)
             | JsonRpcMessage::Response(_)
             | JsonRpcMessage::Error(_) => {
-                return Ok(answer::invalid(StatusCode::BAD_REQUEST, "initialize is a request"));
+                return Ok(error_response::invalid(
+                    StatusCode::BAD_REQUEST,
+                    "initialize is a request",
+                ));
             }
         };
         // The SDK reads parameters that do not fit as another, unknown request.
         if !matches!(request.request, ClientRequest::InitializeRequest(_)) {
             let error = ErrorData::invalid_params("the parameters do not fit initialize", None);
-            return Ok(answer::refusal(StatusCode::BAD_REQUEST, Some(request.id), error));
+            return Ok(error_response::refusal(StatusCode::BAD_REQUEST, Some(request.id), error));
         }
         let Ok(session) = self.sessions.open(&owner(&parts)) else {
-            return Ok(answer::try_again(request.id, "too many sessions are open"));
+            return Ok(error_response::try_again(request.id, "too many sessions are open"));
         };
-        let handshake = Handshake { sessions: &self.sessions, session, agreed: false };
+        let handshake = Handshake { sessions: &self.sessions, session, initialized: false };
         let identifier = request.id.clone();
         let stream = self.start(&handshake.session, parts, request).await?;
         // The name of the session travels with the reply, so there is no stream to fall back to.
         match timeout(HANDSHAKE_TIMEOUT, stream.log.opening()).await {
-            Ok(Opening::Reply(reply)) => Ok(handshake.conclude(reply)),
-            Ok(Opening::Events | Opening::Ended) | Err(_) => {
-                Ok(answer::try_again(identifier, "the handshake did not come to an end"))
+            Ok(StreamOpening::Reply(reply)) => Ok(handshake.conclude(reply)),
+            Ok(StreamOpening::Events | StreamOpening::Ended) | Err(_) => {
+                Ok(error_response::try_again(identifier, "the handshake did not come to an end"))
             }
         }
     }
 
-    async fn message(&self, parts: Parts, body: &[u8]) -> Result<Response, Refused> {
-        media::check_version(&parts.headers)?;
-        let message = match rpc::parse(body) {
-            Err(Malformed::UnknownNotification) => return Ok(answer::empty(StatusCode::ACCEPTED)),
+    async fn message(&self, parts: Parts, body: &[u8]) -> Result<Response, ErrorResponse> {
+        header_checks::check_version(&parts.headers)?;
+        let message = match json_rpc::parse(body) {
+            Err(MessageError::UnknownNotification) => {
+                return Ok(error_response::empty(StatusCode::ACCEPTED));
+            }
             parsed => parsed?,
         };
         let session = self.session(&parts)?;
@@ -107,8 +111,8 @@ impl Endpoint {
                     notification.notification.extensions_mut().insert(parts);
                 }
                 match session.accept(other).await {
-                    Ok(()) => Ok(answer::empty(StatusCode::ACCEPTED)),
-                    Err(Gone) => Err(self.bury(&session)),
+                    Ok(()) => Ok(error_response::empty(StatusCode::ACCEPTED)),
+                    Err(SessionClosed) => Err(self.remove_closed(&session)),
                 }
             }
         }
@@ -121,18 +125,18 @@ impl Endpoint {
         session: &Arc<Session>,
         parts: Parts,
         request: JsonRpcRequest<ClientRequest>,
-    ) -> Result<Response, Refused> {
+    ) -> Result<Response, ErrorResponse> {
         let stream = self.start(session, parts, request).await?;
-        if self.options.replies == Replies::Streamed {
+        if self.options.reply_format == ReplyFormat::EventStream {
             session.keep(&stream);
-            return Ok(sse::follow(session, stream, 0));
+            return Ok(event_stream::follow(session, stream, 0));
         }
-        match timeout(JSON_PATIENCE, stream.log.opening()).await {
-            Ok(Opening::Reply(reply)) => Ok(answer::json(StatusCode::OK, reply)),
-            Ok(Opening::Ended) => Ok(sse::nothing()),
-            Ok(Opening::Events) | Err(_) => {
+        match timeout(JSON_REPLY_TIMEOUT, stream.log.opening()).await {
+            Ok(StreamOpening::Reply(reply)) => Ok(error_response::json(StatusCode::OK, reply)),
+            Ok(StreamOpening::Ended) => Ok(event_stream::empty()),
+            Ok(StreamOpening::Events) | Err(_) => {
                 session.keep(&stream);
-                Ok(sse::follow(session, stream, 0))
+                Ok(event_stream::follow(session, stream, 0))
             }
         }
     }
@@ -143,12 +147,12 @@ impl Endpoint {
         session: &Session,
         parts: Parts,
         mut request: JsonRpcRequest<ClientRequest>,
-    ) -> Result<Stream, Refused> {
+    ) -> Result<Stream, ErrorResponse> {
         let identifier = request.id.clone();
         request.request.extensions_mut().insert(parts);
         session.start(request).await.map_err(|why| match why {
-            NotStarted::Gone => self.bury(session),
-            NotStarted::Refused(why) => not_opened(identifier, why).into(),
+            StartError::SessionClosed => self.remove_closed(session),
+            StartError::Rejected(why) => not_opened(identifier, why).into(),
         })
     }
 }
@@ -156,17 +160,17 @@ impl Endpoint {
 /// A session whose handshake is under way. It ends again unless the handshake succeeds, also when
 /// the client goes away in the middle.
 struct Handshake<'a> {
-    sessions: &'a Sessions,
+    sessions: &'a SessionTable,
     session: Arc<Session>,
-    agreed: bool,
+    initialized: bool,
 }
 
 impl Handshake<'_> {
-    /// Answers with the reply, and with the name of the session if the handler agreed to it.
+    /// Answers with the reply, and with the name of the session if the handler initialized to it.
     fn conclude(mut self, reply: Bytes) -> Response {
-        let mut response = answer::json(StatusCode::OK, reply);
-        self.agreed = self.session.agreed();
-        if self.agreed {
+        let mut response = error_response::json(StatusCode::OK, reply);
+        self.initialized = self.session.initialized();
+        if self.initialized {
             let id = HeaderValue::from_str(self.session.id().as_str())
                 .expect("the name of a session is made of hexadecimal digits");
             response.headers_mut().insert(SESSION_HEADER, id);
@@ -177,18 +181,18 @@ impl Handshake<'_> {
 
 impl Drop for Handshake<'_> {
     fn drop(&mut self) {
-        if !self.agreed {
+        if !self.initialized {
             self.sessions.close(self.session.id().as_str());
         }
     }
 }
 
-fn not_opened(identifier: RequestId, why: NotOpened) -> Response {
+fn not_opened(identifier: RequestId, why: CallRejected) -> Response {
     match why {
-        NotOpened::Full => answer::try_again(identifier, "too many calls are running"),
-        NotOpened::InUse => {
+        CallRejected::Full => error_response::try_again(identifier, "too many calls are running"),
+        CallRejected::InUse => {
             let error = ErrorData::invalid_request("the identifier is already in use", None);
-            answer::refusal(StatusCode::BAD_REQUEST, Some(identifier), error)
+            error_response::refusal(StatusCode::BAD_REQUEST, Some(identifier), error)
         }
     }
 }

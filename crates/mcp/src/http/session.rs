@@ -22,23 +22,23 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    routes::{NotOpened, Routes, Stream},
-    scope::{ReplyConnection, SessionId, SessionOwner},
+    handler_scope::{ReplyConnection, SessionId, SessionOwner},
+    session_streams::{CallRejected, SessionStreams, Stream},
 };
 use crate::{
-    limits::{CHANNEL, STREAM_LINGER},
-    rpc,
+    json_rpc,
+    limits::{CHANNEL_CAPACITY, STREAM_RETENTION},
 };
 
 /// The session is over and takes no more messages.
 #[derive(Debug)]
-pub(crate) struct Gone;
+pub(crate) struct SessionClosed;
 
 /// Why a call was not started.
 #[derive(Debug)]
-pub(crate) enum NotStarted {
-    Gone,
-    Refused(NotOpened),
+pub(crate) enum StartError {
+    SessionClosed,
+    Rejected(CallRejected),
 }
 
 /// A session: messages in through `inbox`, messages out by `routes`.
@@ -49,13 +49,13 @@ pub(crate) struct Session {
     owner: SessionOwner,
     /// Messages are boxed because a channel holds room for many of them from the start.
     inbox: mpsc::Sender<Box<ClientJsonRpcMessage>>,
-    routes: Mutex<Routes>,
+    routes: Mutex<SessionStreams>,
     /// Cancels the calls and ends the streams.
     stop: CancellationToken,
     last_used: Mutex<Instant>,
     open_streams: AtomicUsize,
-    agreed: AtomicBool,
-    primes: AtomicBool,
+    initialized: AtomicBool,
+    sends_priming_event: AtomicBool,
 }
 
 impl Session {
@@ -64,7 +64,7 @@ impl Session {
         owner: SessionOwner,
         stop: CancellationToken,
     ) -> (Arc<Self>, SessionTransport) {
-        let (inbox, messages) = mpsc::channel(CHANNEL);
+        let (inbox, messages) = mpsc::channel(CHANNEL_CAPACITY);
         let session = Arc::new(Self {
             id: SessionId::generate(),
             owner,
@@ -73,8 +73,8 @@ impl Session {
             stop,
             last_used: Mutex::new(Instant::now()),
             open_streams: AtomicUsize::new(0),
-            agreed: AtomicBool::new(false),
-            primes: AtomicBool::new(false),
+            initialized: AtomicBool::new(false),
+            sends_priming_event: AtomicBool::new(false),
         });
         let transport = SessionTransport { session: Arc::clone(&session), messages };
         (session, transport)
@@ -93,7 +93,7 @@ impl Session {
         &self.stop
     }
 
-    fn routes(&self) -> MutexGuard<'_, Routes> {
+    fn routes(&self) -> MutexGuard<'_, SessionStreams> {
         self.routes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -102,12 +102,12 @@ impl Session {
     pub(crate) async fn start(
         &self,
         mut request: JsonRpcRequest<ClientRequest>,
-    ) -> Result<Stream, NotStarted> {
-        let place = self.inbox.reserve().await.map_err(|_| NotStarted::Gone)?;
+    ) -> Result<Stream, StartError> {
+        let place = self.inbox.reserve().await.map_err(|_| StartError::SessionClosed)?;
         let progress = request.request.get_meta().get_progress_token();
         let stream =
-            self.routes().open(request.id.clone(), progress).map_err(NotStarted::Refused)?;
-        let connection = ReplyConnection::new(Arc::clone(&stream.log), self.primes());
+            self.routes().open(request.id.clone(), progress).map_err(StartError::Rejected)?;
+        let connection = ReplyConnection::new(Arc::clone(&stream.log), self.sends_priming_event());
         request.request.extensions_mut().insert(connection);
         self.touch();
         place.send(Box::new(JsonRpcMessage::Request(request)));
@@ -116,10 +116,10 @@ impl Session {
 
     /// Takes a message that needs no reply. A cancelled call has its stream ended, since the SDK
     /// will not reply to it.
-    pub(crate) async fn accept(&self, message: ClientJsonRpcMessage) -> Result<(), Gone> {
-        let cancelled: Option<RequestId> = rpc::cancelled_call(&message).cloned();
+    pub(crate) async fn accept(&self, message: ClientJsonRpcMessage) -> Result<(), SessionClosed> {
+        let cancelled: Option<RequestId> = json_rpc::cancelled_call(&message).cloned();
         self.touch();
-        self.inbox.send(Box::new(message)).await.map_err(|_| Gone)?;
+        self.inbox.send(Box::new(message)).await.map_err(|_| SessionClosed)?;
         if let Some(identifier) = cancelled {
             self.routes().cancel(&identifier);
         }
@@ -137,13 +137,13 @@ impl Session {
     }
 
     /// Whether the handshake succeeded.
-    pub(crate) fn agreed(&self) -> bool {
-        self.agreed.load(Ordering::Relaxed)
+    pub(crate) fn initialized(&self) -> bool {
+        self.initialized.load(Ordering::Relaxed)
     }
 
     /// Whether streams begin with an empty event. Clients of older revisions trip over it.
-    pub(crate) fn primes(&self) -> bool {
-        self.primes.load(Ordering::Relaxed)
+    pub(crate) fn sends_priming_event(&self) -> bool {
+        self.sends_priming_event.load(Ordering::Relaxed)
     }
 
     fn touch(&self) {
@@ -155,33 +155,33 @@ impl Session {
     }
 
     /// Counts an open stream until the result is dropped.
-    pub(crate) fn reading(self: &Arc<Self>) -> Reading {
+    pub(crate) fn open_stream(self: &Arc<Self>) -> OpenStream {
         self.open_streams.fetch_add(1, Ordering::Relaxed);
-        Reading(Arc::clone(self))
+        OpenStream(Arc::clone(self))
     }
 
     /// Whether nothing has happened for `idle`. Also forgets what is too old to be resumed.
     pub(crate) fn sweep(&self, idle: Duration, now: Instant) -> bool {
         let mut routes = self.routes();
-        routes.forget_finished(STREAM_LINGER, now);
+        routes.forget_finished(STREAM_RETENTION, now);
         !routes.busy()
             && self.open_streams.load(Ordering::Relaxed) == 0
             && now.saturating_duration_since(self.last_used()) >= idle
     }
 
-    /// Cancels the calls. Their streams end with their replies, the common one at once.
+    /// Cancels the calls. Their streams end with their replies, the standalone one at once.
     pub(crate) fn end(&self) {
         self.stop.cancel();
-        self.routes().end_common();
+        self.routes().end_standalone();
     }
 
     fn deliver(&self, message: &ServerJsonRpcMessage) -> io::Result<()> {
         if let JsonRpcMessage::Response(response) = message
             && let ServerResult::InitializeResult(result) = &response.result
         {
-            let primes = result.protocol_version >= ProtocolVersion::V_2025_11_25;
-            self.primes.store(primes, Ordering::Relaxed);
-            self.agreed.store(true, Ordering::Relaxed);
+            let sends_priming_event = result.protocol_version >= ProtocolVersion::V_2025_11_25;
+            self.sends_priming_event.store(sends_priming_event, Ordering::Relaxed);
+            self.initialized.store(true, Ordering::Relaxed);
         }
         let bytes = Bytes::from(serde_json::to_vec(message)?);
         self.routes().deliver(message, bytes, Instant::now());
@@ -191,9 +191,9 @@ impl Session {
 
 /// An open stream of a session.
 #[derive(Debug)]
-pub(crate) struct Reading(Arc<Session>);
+pub(crate) struct OpenStream(Arc<Session>);
 
-impl Drop for Reading {
+impl Drop for OpenStream {
     fn drop(&mut self) {
         self.0.open_streams.fetch_sub(1, Ordering::Relaxed);
         self.0.touch();

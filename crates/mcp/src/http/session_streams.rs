@@ -15,18 +15,18 @@ use rmcp::{
     service::OriginatingRequestId,
 };
 
-use super::log::EventLog;
+use super::event_log::EventLog;
 use crate::{
+    json_rpc,
     limits::{MAX_FINISHED_STREAMS, MAX_IN_FLIGHT},
-    rpc,
 };
 
 /// The number of the stream that belongs to no call.
-pub(crate) const COMMON: u64 = 0;
+pub(crate) const STANDALONE: u64 = 0;
 
 /// Why a call was not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum NotOpened {
+pub(crate) enum CallRejected {
     /// Its identifier belongs to a call that is running.
     InUse,
     /// Too many calls are running.
@@ -56,26 +56,26 @@ struct Finished {
 /// The streams of a session: one for each running call, one for everything else, and those that
 /// finished a short while ago.
 #[derive(Debug, Default)]
-pub(crate) struct Routes {
-    common: Arc<EventLog>,
+pub(crate) struct SessionStreams {
+    standalone: Arc<EventLog>,
     calls: HashMap<RequestId, Call>,
     progress: HashMap<ProgressToken, RequestId>,
     finished: VecDeque<Finished>,
     last_number: u64,
 }
 
-impl Routes {
+impl SessionStreams {
     /// Makes the stream of a call.
     pub(crate) fn open(
         &mut self,
         identifier: RequestId,
         progress: Option<ProgressToken>,
-    ) -> Result<Stream, NotOpened> {
+    ) -> Result<Stream, CallRejected> {
         if self.calls.len() >= MAX_IN_FLIGHT {
-            return Err(NotOpened::Full);
+            return Err(CallRejected::Full);
         }
         if self.calls.contains_key(&identifier) {
-            return Err(NotOpened::InUse);
+            return Err(CallRejected::InUse);
         }
         self.last_number += 1;
         let stream = Stream { number: self.last_number, log: Arc::default() };
@@ -89,7 +89,7 @@ impl Routes {
 
     /// Puts a message on its stream. `bytes` is the message in writing.
     pub(crate) fn deliver(&mut self, message: &ServerJsonRpcMessage, bytes: Bytes, now: Instant) {
-        let answered = rpc::answered_call(message);
+        let answered = json_rpc::answered_call(message);
         match answered.and_then(|identifier| self.close(identifier)) {
             Some(call) => {
                 call.stream.log.reply(bytes);
@@ -118,7 +118,7 @@ impl Routes {
             JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_) => None,
         };
         let call = caller.and_then(|identifier| self.calls.get(identifier));
-        call.map_or(&*self.common, |call| &*call.stream.log)
+        call.map_or(&*self.standalone, |call| &*call.stream.log)
     }
 
     fn close(&mut self, identifier: &RequestId) -> Option<Call> {
@@ -154,8 +154,8 @@ impl Routes {
 
     /// Finds a stream that can be read.
     pub(crate) fn find(&self, number: u64) -> Option<Stream> {
-        if number == COMMON {
-            return Some(Stream { number, log: Arc::clone(&self.common) });
+        if number == STANDALONE {
+            return Some(Stream { number, log: Arc::clone(&self.standalone) });
         }
         let running = self.calls.values().filter(|call| call.kept).map(|call| &call.stream);
         let finished = self.finished.iter().map(|finished| &finished.stream);
@@ -168,13 +168,13 @@ impl Routes {
     }
 
     /// Ends the stream that belongs to no call; calls still get their replies.
-    pub(crate) fn end_common(&self) {
-        self.common.end();
+    pub(crate) fn end_standalone(&self) {
+        self.standalone.end();
     }
 
     /// Ends everything.
     pub(crate) fn end_all(&mut self) {
-        self.common.end();
+        self.standalone.end();
         for call in self.calls.values() {
             call.stream.log.end();
         }
@@ -192,41 +192,41 @@ impl Routes {
 mod tests {
     use super::*;
 
-    fn stream(number: i64, routes: &mut Routes) -> Stream {
+    fn stream(number: i64, routes: &mut SessionStreams) -> Stream {
         routes.open(RequestId::Number(number), None).expect("there is room")
     }
 
     #[test]
     fn an_identifier_in_use_is_refused_until_its_call_ends() {
-        let mut routes = Routes::default();
+        let mut routes = SessionStreams::default();
         stream(1, &mut routes);
-        assert_eq!(routes.open(RequestId::Number(1), None).err(), Some(NotOpened::InUse));
+        assert_eq!(routes.open(RequestId::Number(1), None).err(), Some(CallRejected::InUse));
         routes.cancel(&RequestId::Number(1));
         assert!(routes.open(RequestId::Number(1), None).is_ok());
     }
 
     #[test]
     fn a_client_cannot_have_more_calls_than_the_limit() {
-        let mut routes = Routes::default();
+        let mut routes = SessionStreams::default();
         for number in 0..MAX_IN_FLIGHT {
             stream(i64::try_from(number).expect("small"), &mut routes);
         }
-        assert_eq!(routes.open(RequestId::Number(-1), None).err(), Some(NotOpened::Full));
+        assert_eq!(routes.open(RequestId::Number(-1), None).err(), Some(CallRejected::Full));
     }
 
     #[test]
     fn only_streams_that_were_kept_can_be_found() {
-        let mut routes = Routes::default();
+        let mut routes = SessionStreams::default();
         let (plain, kept) = (stream(1, &mut routes), stream(2, &mut routes));
         routes.keep(&kept, Instant::now());
         assert!(routes.find(plain.number).is_none());
         assert!(routes.find(kept.number).is_some());
-        assert!(routes.find(COMMON).is_some());
+        assert!(routes.find(STANDALONE).is_some());
     }
 
     #[test]
     fn finished_streams_are_few_and_short_lived() {
-        let mut routes = Routes::default();
+        let mut routes = SessionStreams::default();
         let now = Instant::now();
         let streams: Vec<_> = (0..20).map(|number| stream(number, &mut routes)).collect();
         for number in 0..20 {

@@ -13,34 +13,37 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tracing::{debug, info};
 
 use super::{
+    handler_scope::{HandlerScope, SessionId, SessionOwner},
     options::HttpOptions,
-    scope::{Scope, SessionId, SessionOwner},
     session::{Session, SessionTransport},
 };
-use crate::{guard::Guarded, limits::SWEEP_EVERY};
+use crate::{limits::EXPIRY_INTERVAL, panic_shield::PanicShield};
 
 /// There are as many sessions as there may be.
 #[derive(Debug)]
-pub(crate) struct TooMany;
+pub(crate) struct TooManySessions;
 
 /// The sessions by name.
-pub(crate) struct Sessions {
+pub(crate) struct SessionTable {
     open: Mutex<HashMap<SessionId, Arc<Session>>>,
     max: usize,
     /// How many one owner may have.
-    max_each: usize,
+    max_per_owner: usize,
     idle: Duration,
     stop: CancellationToken,
     serve: Box<dyn Fn(SessionTransport) + Send + Sync>,
 }
 
-impl fmt::Debug for Sessions {
+impl fmt::Debug for SessionTable {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("Sessions").field("open", &self.lock().len()).finish_non_exhaustive()
+        formatter
+            .debug_struct("SessionTable")
+            .field("open", &self.lock().len())
+            .finish_non_exhaustive()
     }
 }
 
-impl Sessions {
+impl SessionTable {
     /// Makes an empty set. `calls` counts what runs for the sessions, `stop` ends all of them.
     pub(crate) fn new<H, F>(
         options: &HttpOptions,
@@ -50,17 +53,17 @@ impl Sessions {
     ) -> Arc<Self>
     where
         H: ServerHandler,
-        F: Fn(Scope) -> H + Send + Sync + 'static,
+        F: Fn(HandlerScope) -> H + Send + Sync + 'static,
     {
         let serve = move |transport: SessionTransport| {
             let id = transport.session().id().clone();
-            let service = Guarded::new(factory(Scope::Session(id)), calls.clone());
+            let service = PanicShield::new(factory(HandlerScope::Session(id)), calls.clone());
             calls.spawn(serve(service, transport));
         };
         Arc::new(Self {
             open: Mutex::default(),
             max: options.max_sessions,
-            max_each: options.max_sessions_each,
+            max_per_owner: options.max_sessions_per_owner,
             idle: options.session_idle,
             stop,
             serve: Box::new(serve),
@@ -72,7 +75,7 @@ impl Sessions {
     }
 
     /// Makes a session that waits for its handshake.
-    pub(crate) fn open(&self, owner: &SessionOwner) -> Result<Arc<Session>, TooMany> {
+    pub(crate) fn open(&self, owner: &SessionOwner) -> Result<Arc<Session>, TooManySessions> {
         let (session, transport) = Session::new(owner.clone(), self.stop.child_token());
         let ended = {
             let mut open = self.lock();
@@ -93,14 +96,14 @@ impl Sessions {
         &self,
         open: &mut HashMap<SessionId, Arc<Session>>,
         owner: &SessionOwner,
-    ) -> Result<Option<Arc<Session>>, TooMany> {
+    ) -> Result<Option<Arc<Session>>, TooManySessions> {
         let own = || open.values().filter(|session| session.belongs_to(owner));
-        if own().count() < self.max_each {
-            return if open.len() < self.max { Ok(None) } else { Err(TooMany) };
+        if own().count() < self.max_per_owner {
+            return if open.len() < self.max { Ok(None) } else { Err(TooManySessions) };
         }
         let now = Instant::now();
         let idle = own().filter(|session| session.sweep(Duration::ZERO, now));
-        let oldest = idle.min_by_key(|session| session.last_used()).ok_or(TooMany)?;
+        let oldest = idle.min_by_key(|session| session.last_used()).ok_or(TooManySessions)?;
         let id = oldest.id().clone();
         Ok(open.remove(&id))
     }
@@ -136,8 +139,9 @@ impl Sessions {
     }
 
     /// Sweeps from time to time, until the server stops; then ends every session.
-    pub(crate) async fn sweep_forever(&self) {
-        let mut ticks = tokio::time::interval(SWEEP_EVERY.min(self.idle).max(MIN_SWEEP));
+    pub(crate) async fn expire_until_stopped(&self) {
+        let mut ticks =
+            tokio::time::interval(EXPIRY_INTERVAL.min(self.idle).max(MIN_EXPIRY_INTERVAL));
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
@@ -156,9 +160,9 @@ impl Sessions {
 }
 
 /// The shortest time between two looks, for tests that expire sessions quickly.
-const MIN_SWEEP: Duration = Duration::from_millis(10);
+const MIN_EXPIRY_INTERVAL: Duration = Duration::from_millis(10);
 
-async fn serve<H: ServerHandler>(service: Guarded<H>, transport: SessionTransport) {
+async fn serve<H: ServerHandler>(service: PanicShield<H>, transport: SessionTransport) {
     let session = Arc::clone(transport.session());
     let stop = session.stop().clone();
     // The SDK's handshake is a future of many kilobytes, which should not live as long as the session.
@@ -182,15 +186,15 @@ mod tests {
 
     #[tokio::test]
     async fn nobody_takes_the_places_of_others() {
-        let options = HttpOptions::mounted().max_sessions(4).max_sessions_each(2);
+        let options = HttpOptions::embedded().max_sessions(4).max_sessions_per_owner(2);
         let (calls, stop) = (TaskTracker::new(), CancellationToken::new());
-        let sessions = Sessions::new(&options, Arc::new(|_| Silent), calls, stop);
+        let sessions = SessionTable::new(&options, Arc::new(|_| Silent), calls, stop);
         let (one, other) = (SessionOwner("one".into()), SessionOwner("other".into()));
         let own: Vec<_> = (0..5).map(|_| sessions.open(&one).unwrap()).collect();
         let kept = own.iter().map(|session| sessions.find(session.id().as_str(), &one).is_some());
         assert_eq!(kept.collect::<Vec<_>>(), [false, false, false, true, true]);
         assert!(own[0].stop().is_cancelled() && !own[4].stop().is_cancelled());
-        let used: Vec<_> = own[3..].iter().map(Session::reading).collect();
+        let used: Vec<_> = own[3..].iter().map(Session::open_stream).collect();
         assert!(sessions.open(&one).is_err(), "what is used is not ended");
         for _ in 0..2 {
             sessions.open(&other).unwrap();

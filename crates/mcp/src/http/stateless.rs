@@ -20,11 +20,11 @@ use rmcp::{
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
-    answer,
-    options::{HttpOptions, Replies},
-    scope::Scope,
+    error_response,
+    handler_scope::HandlerScope,
+    options::{HttpOptions, ReplyFormat},
 };
-use crate::{guard::Guarded, limits::KEEP_ALIVE};
+use crate::{limits::KEEP_ALIVE, panic_shield::PanicShield};
 
 /// What the SDK insists on, word by word; the endpoint has already looked at what was really sent.
 const ACCEPT: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
@@ -54,18 +54,18 @@ impl Stateless {
     ) -> Self
     where
         H: ServerHandler,
-        F: Fn(Scope) -> H + Send + Sync + 'static,
+        F: Fn(HandlerScope) -> H + Send + Sync + 'static,
     {
         // Names and origins have been checked by the gate, for this and every other path.
         let config = StreamableHttpServerConfig::default()
             .disable_allowed_hosts()
             .disable_allowed_origins()
             .with_legacy_session_mode(false)
-            .with_json_response(options.replies == Replies::Plain)
+            .with_json_response(options.reply_format == ReplyFormat::Json)
             .with_sse_keep_alive(Some(KEEP_ALIVE))
             .with_max_request_body_bytes(options.max_body_bytes)
             .with_cancellation_token(stop);
-        let make = move || Ok(Guarded::new(factory(Scope::Request), calls.clone()));
+        let make = move || Ok(PanicShield::new(factory(HandlerScope::Request), calls.clone()));
         let service =
             StreamableHttpService::new(make, Arc::new(NeverSessionManager::default()), config);
         let serve = move |request: Request| -> BoxFuture<'static, Response> {
@@ -87,7 +87,7 @@ impl Stateless {
         // The SDK blames the media type for JSON of the wrong shape; the endpoint checked the type.
         if response.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE {
             let error = ErrorData::invalid_request("not a JSON-RPC 2.0 message", None);
-            return answer::refusal(StatusCode::BAD_REQUEST, identifier, error);
+            return error_response::refusal(StatusCode::BAD_REQUEST, identifier, error);
         }
         response
     }

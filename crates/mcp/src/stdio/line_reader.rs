@@ -1,4 +1,4 @@
-//! Lines of bounded length from a byte stream.
+//! LineReader of bounded length from a byte stream.
 
 use std::io;
 
@@ -12,7 +12,7 @@ const KEEP_BYTES: usize = 1024 * 1024;
 
 /// What was read.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Line {
+pub(super) enum InputLine {
     /// A line without its end.
     Whole(Vec<u8>),
     /// A line above the limit; all of it has been read and dropped.
@@ -23,14 +23,14 @@ pub(super) enum Line {
 
 /// Reads lines. Every method may be dropped while it waits: nothing that was read is lost.
 #[derive(Debug)]
-pub(super) struct Lines<R> {
+pub(super) struct LineReader<R> {
     reader: BufReader<R>,
     limit: usize,
     partial: Vec<u8>,
     too_long: bool,
 }
 
-impl<R: AsyncRead + Unpin> Lines<R> {
+impl<R: AsyncRead + Unpin> LineReader<R> {
     /// Reads lines of at most `limit` bytes.
     pub(super) fn new(reader: R, limit: usize) -> Self {
         let reader = BufReader::with_capacity(READ_BYTES, reader);
@@ -38,11 +38,11 @@ impl<R: AsyncRead + Unpin> Lines<R> {
     }
 
     /// Returns the next line that is not empty.
-    pub(super) async fn next(&mut self) -> io::Result<Line> {
+    pub(super) async fn next(&mut self) -> io::Result<InputLine> {
         loop {
             let available = self.reader.fill_buf().await?;
             if available.is_empty() {
-                return Ok(self.finish().unwrap_or(Line::End));
+                return Ok(self.finish().unwrap_or(InputLine::End));
             }
             let end = available.iter().position(|byte| *byte == b'\n');
             let taken = &available[..end.unwrap_or(available.len())];
@@ -63,9 +63,9 @@ impl<R: AsyncRead + Unpin> Lines<R> {
     }
 
     /// Takes what has been collected as a line; `None` if that is empty.
-    fn finish(&mut self) -> Option<Line> {
+    fn finish(&mut self) -> Option<InputLine> {
         if std::mem::take(&mut self.too_long) {
-            return Some(Line::TooLong);
+            return Some(InputLine::TooLong);
         }
         let mut line = std::mem::take(&mut self.partial);
         if line.last() == Some(&b'\r') {
@@ -74,7 +74,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
         if line.len() < KEEP_BYTES {
             self.partial.reserve(line.len());
         }
-        (!line.is_empty()).then_some(Line::Whole(line))
+        (!line.is_empty()).then_some(InputLine::Whole(line))
     }
 }
 
@@ -82,19 +82,19 @@ impl<R: AsyncRead + Unpin> Lines<R> {
 mod tests {
     use super::*;
 
-    async fn all(text: &'static [u8], limit: usize) -> Vec<Line> {
-        let mut lines = Lines::new(text, limit);
+    async fn all(text: &'static [u8], limit: usize) -> Vec<InputLine> {
+        let mut lines = LineReader::new(text, limit);
         let mut read = Vec::new();
         loop {
             match lines.next().await.expect("reading from memory cannot fail") {
-                Line::End => return read,
+                InputLine::End => return read,
                 line => read.push(line),
             }
         }
     }
 
-    fn whole(text: &str) -> Line {
-        Line::Whole(text.as_bytes().to_vec())
+    fn whole(text: &str) -> InputLine {
+        InputLine::Whole(text.as_bytes().to_vec())
     }
 
     #[tokio::test]
@@ -110,6 +110,6 @@ mod tests {
     #[tokio::test]
     async fn a_line_above_the_limit_does_not_hide_the_next() {
         let lines = all(b"12345\n1234\n123456789\nx\n", 4).await;
-        assert_eq!(lines, vec![Line::TooLong, whole("1234"), Line::TooLong, whole("x")]);
+        assert_eq!(lines, vec![InputLine::TooLong, whole("1234"), InputLine::TooLong, whole("x")]);
     }
 }

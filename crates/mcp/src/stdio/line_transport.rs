@@ -19,14 +19,14 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
-use super::lines::{Line, Lines};
+use super::line_reader::{InputLine, LineReader};
 use crate::{
-    limits::{CHANNEL, MAX_IN_FLIGHT, MAX_MESSAGE_BYTES},
-    rpc::{self, Malformed},
+    json_rpc::{self, MessageError},
+    limits::{CHANNEL_CAPACITY, MAX_IN_FLIGHT, MAX_MESSAGE_BYTES},
 };
 
 /// What outlives the transport: the news that the input ended, and the task that writes.
-pub(super) struct Ends {
+pub(super) struct StdioEnds {
     pub(super) input_ended: CancellationToken,
     pub(super) writer: JoinHandle<()>,
 }
@@ -34,7 +34,7 @@ pub(super) struct Ends {
 /// Messages as lines. Writing happens in a task of its own, so that a reply is never cut in half
 /// when the SDK stops waiting for something, and so that reading goes on while a client is slow.
 pub(super) struct LineTransport<R> {
-    lines: Lines<R>,
+    lines: LineReader<R>,
     output: Option<mpsc::Sender<Vec<u8>>>,
     /// A reply of the transport itself that still has to find room in the output.
     unsent: Option<Vec<u8>>,
@@ -53,16 +53,16 @@ enum Verdict {
 
 impl<R: AsyncRead + Unpin + Send> LineTransport<R> {
     /// Starts the task that writes.
-    pub(super) fn start<W>(reader: R, writer: W) -> (Self, Ends)
+    pub(super) fn start<W>(reader: R, writer: W) -> (Self, StdioEnds)
     where
         W: AsyncWrite + Unpin + Send + 'static,
     {
-        let (output, waiting) = mpsc::channel(CHANNEL);
+        let (output, waiting) = mpsc::channel(CHANNEL_CAPACITY);
         let (input_ended, output_broken) = (CancellationToken::new(), CancellationToken::new());
         let writer = tokio::spawn(write_all(writer, waiting, output_broken.clone()));
-        let ends = Ends { input_ended: input_ended.clone(), writer };
+        let ends = StdioEnds { input_ended: input_ended.clone(), writer };
         let transport = Self {
-            lines: Lines::new(reader, MAX_MESSAGE_BYTES),
+            lines: LineReader::new(reader, MAX_MESSAGE_BYTES),
             output: Some(output),
             unsent: None,
             running: Arc::default(),
@@ -74,15 +74,15 @@ impl<R: AsyncRead + Unpin + Send> LineTransport<R> {
     }
 
     fn judge(&mut self, line: &[u8]) -> Verdict {
-        match rpc::parse(line) {
+        match json_rpc::parse(line) {
             Ok(message) => self.admit(message),
-            Err(Malformed::Syntax(reason)) => {
+            Err(MessageError::Syntax(reason)) => {
                 reply(None, ErrorData::parse_error(format!("not JSON: {reason}"), None))
             }
-            Err(Malformed::Shape(identifier, reason)) => {
+            Err(MessageError::Shape(identifier, reason)) => {
                 reply(identifier, ErrorData::invalid_request(reason, None))
             }
-            Err(Malformed::UnknownNotification) => Verdict::Ignore,
+            Err(MessageError::UnknownNotification) => Verdict::Ignore,
         }
     }
 
@@ -91,7 +91,7 @@ impl<R: AsyncRead + Unpin + Send> LineTransport<R> {
         if let JsonRpcMessage::Request(request) = &message {
             let identifier = request.id.clone();
             if running.len() >= MAX_IN_FLIGHT {
-                return reply(Some(identifier), rpc::overloaded("too many calls are running"));
+                return reply(Some(identifier), json_rpc::overloaded("too many calls are running"));
             }
             if !running.insert(identifier.clone()) {
                 let error = ErrorData::invalid_request("the identifier is already in use", None);
@@ -100,7 +100,7 @@ impl<R: AsyncRead + Unpin + Send> LineTransport<R> {
             self.started = true;
         }
         // The SDK does not answer a cancelled call, so this is the last that is heard of it.
-        if let Some(identifier) = rpc::cancelled_call(&message) {
+        if let Some(identifier) = json_rpc::cancelled_call(&message) {
             running.remove(identifier);
         }
         // The SDK takes anything but a request as its first message for the end of the session.
@@ -121,9 +121,9 @@ impl<R: AsyncRead + Unpin + Send> LineTransport<R> {
         loop {
             self.send_unsent().await?;
             let verdict = match self.lines.next().await {
-                Ok(Line::Whole(line)) => self.judge(&line),
-                Ok(Line::TooLong) => reply(None, too_large()),
-                Ok(Line::End) => return None,
+                Ok(InputLine::Whole(line)) => self.judge(&line),
+                Ok(InputLine::TooLong) => reply(None, too_large()),
+                Ok(InputLine::End) => return None,
                 Err(error) => {
                     warn!(%error, "could not read from the client");
                     return None;
@@ -139,7 +139,7 @@ impl<R: AsyncRead + Unpin + Send> LineTransport<R> {
 }
 
 fn reply(identifier: Option<RequestId>, error: ErrorData) -> Verdict {
-    Verdict::Reply(rpc::error_bytes(identifier, error))
+    Verdict::Reply(json_rpc::error_bytes(identifier, error))
 }
 
 fn too_large() -> ErrorData {
@@ -154,7 +154,7 @@ impl<R: AsyncRead + Unpin + Send> Transport<RoleServer> for LineTransport<R> {
         &mut self,
         message: ServerJsonRpcMessage,
     ) -> impl Future<Output = Result<(), io::Error>> + Send + 'static {
-        if let Some(identifier) = rpc::answered_call(&message) {
+        if let Some(identifier) = json_rpc::answered_call(&message) {
             self.running.lock().unwrap_or_else(PoisonError::into_inner).remove(identifier);
         }
         let output = self.output.clone();

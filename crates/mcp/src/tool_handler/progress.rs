@@ -1,4 +1,4 @@
-//! News about a long call, for a client that asked for them.
+//! Progress notifications of a running call, for clients that sent a progress token.
 
 use std::sync::Arc;
 
@@ -8,48 +8,51 @@ use rmcp::service::{Peer, RequestContext};
 use rmcp::{RoleServer, service::ServiceError};
 use tokio::sync::mpsc;
 
-/// News that wait to be sent. More are left out: the next says more.
-const WAITING: usize = 8;
+/// Notifications that wait for a slow client. Further ones are dropped: a later one supersedes them.
+const CAPACITY: usize = 8;
 
-struct Sender {
+struct ProgressSender {
     token: ProgressToken,
-    news: mpsc::Sender<ProgressNotificationParam>,
+    notifications: mpsc::Sender<ProgressNotificationParam>,
 }
 
-impl Progress for Sender {
+impl Progress for ProgressSender {
     fn report(&self, done: f64, total: Option<f64>, message: &str) {
-        let mut news = ProgressNotificationParam::new(self.token.clone(), done);
-        news.total = total;
-        news.message = Some(message.to_owned());
-        // A client that does not keep up misses some.
-        let _ = self.news.try_send(news);
+        let mut notification = ProgressNotificationParam::new(self.token.clone(), done);
+        notification.total = total;
+        notification.message = Some(message.to_owned());
+        // A full queue drops the notification rather than slowing the tool down.
+        let _ = self.notifications.try_send(notification);
     }
 }
 
-/// Makes what a tool tells its news to, if the client wants any.
+/// Creates the sender that a tool reports to and the queue behind it. There is no sender if the
+/// client sent no progress token.
 pub(super) fn channel(
     context: &RequestContext<RoleServer>,
 ) -> (Option<Arc<dyn Progress>>, mpsc::Receiver<ProgressNotificationParam>) {
-    let (news, receiver) = mpsc::channel(WAITING);
+    let (notifications, receiver) = mpsc::channel(CAPACITY);
     let token = context.meta.get_progress_token();
-    let sender = token.map(|token| Arc::new(Sender { token, news }) as Arc<dyn Progress>);
+    let sender =
+        token.map(|token| Arc::new(ProgressSender { token, notifications }) as Arc<dyn Progress>);
     (sender, receiver)
 }
 
-/// Waits for a call and passes its news on meanwhile. None is sent after the answer.
-pub(super) async fn while_telling<T>(
+/// Waits for a call and forwards its progress meanwhile. No notification follows the reply, as the
+/// protocol demands.
+pub(super) async fn forward_during<T>(
     call: impl Future<Output = T>,
-    mut news: mpsc::Receiver<ProgressNotificationParam>,
+    mut notifications: mpsc::Receiver<ProgressNotificationParam>,
     peer: &Peer<RoleServer>,
 ) -> T {
     tokio::pin!(call);
     loop {
         tokio::select! {
             biased;
-            done = &mut call => return done,
-            Some(one) = news.recv() => {
-                // A client that has gone away is noticed elsewhere.
-                let _: Result<(), ServiceError> = peer.notify_progress(one).await;
+            reply = &mut call => return reply,
+            Some(notification) = notifications.recv() => {
+                // A lost client cancels the call by its own path.
+                let _: Result<(), ServiceError> = peer.notify_progress(notification).await;
             }
         }
     }

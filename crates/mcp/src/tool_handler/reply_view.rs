@@ -1,4 +1,9 @@
-//! Which half of an answer a client lets its model see.
+//! The part of a tool's reply that a client receives.
+//!
+//! A reply has two parts: content, which is text for a model, and facts (`structuredContent`), which
+//! are values for a program. The protocol lets a server send both. Some clients then show their model
+//! the facts alone, so that it learns the length of a file and not a line of it. For those clients the
+//! facts are left out, and so is the output schema in the tool's definition, which would promise them.
 
 use carrel_tools::{Definition, ToolResponse};
 use rmcp::RoleServer;
@@ -8,64 +13,61 @@ use serde_json::{Value, json};
 
 use super::encode;
 
-/// How the names of clients begin that show their model `structuredContent` alone where an answer has
-/// it: their model would see how long a file is, and not a line of it.
+/// Prefixes of the names of clients that hide a reply's content when it has facts.
 const HIDE_CONTENT: [&str; 4] = ["codex", "claude-code", "visual studio code", "cursor"];
 
-/// Whether answers have facts for programs beside their text.
+/// The operator's choice whether replies carry facts beside their text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Facts {
-    /// Unless the client is known to show its model nothing else then.
+pub enum FactsMode {
+    /// Unless the client is known to hide the text then.
     #[default]
     Auto,
-    /// Always.
+    /// For every client.
     Always,
-    /// Never.
+    /// For no client.
     Never,
 }
 
-/// What is told to one client.
+/// The parts of a reply that one client receives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Audience {
-    /// Text for the model, and facts for programs.
-    Both,
-    /// Text alone, which says everything that a model needs.
-    TextAlone,
+pub(super) enum ReplyView {
+    ContentAndFacts,
+    /// The content says everything that a model needs.
+    ContentOnly,
 }
 
-impl Audience {
-    /// Decides what the client of a request is told.
-    pub(super) fn of(facts: Facts, context: &RequestContext<RoleServer>) -> Self {
+impl ReplyView {
+    /// Chooses the view for the client of a request. Its name is in `_meta` in the revision without
+    /// sessions, and in the handshake otherwise.
+    pub(super) fn for_request(facts: FactsMode, context: &RequestContext<RoleServer>) -> Self {
         match facts {
-            Facts::Always => Self::Both,
-            Facts::Never => Self::TextAlone,
-            Facts::Auto => Self::recognised(context),
+            FactsMode::Always => Self::ContentAndFacts,
+            FactsMode::Never => Self::ContentOnly,
+            FactsMode::Auto => {
+                let name = context.meta.client_info().map(|info| info.name);
+                let name =
+                    name.or_else(|| Some(context.peer.peer_info()?.client_info.name.clone()));
+                name.map_or(Self::ContentAndFacts, |name| Self::for_client(&name))
+            }
         }
     }
 
-    fn recognised(context: &RequestContext<RoleServer>) -> Self {
-        let said = context.meta.client_info().map(|info| info.name);
-        let name = said.or_else(|| Some(context.peer.peer_info()?.client_info.name.clone()));
-        name.map_or(Self::Both, |name| Self::named(&name))
-    }
-
-    fn named(name: &str) -> Self {
+    fn for_client(name: &str) -> Self {
         let name = name.to_lowercase();
-        let hides = HIDE_CONTENT.iter().any(|start| name.starts_with(start));
-        if hides { Self::TextAlone } else { Self::Both }
+        let hides_content = HIDE_CONTENT.iter().any(|prefix| name.starts_with(prefix));
+        if hides_content { Self::ContentOnly } else { Self::ContentAndFacts }
     }
 
-    /// Describes a tool. A schema would be a promise of facts.
     pub(super) fn tool(self, mut tool: Tool) -> Tool {
-        if self == Self::TextAlone {
+        if self == Self::ContentOnly {
             tool.output_schema = None;
         }
         tool
     }
 
-    /// Leaves out what would hide the rest. The code of an error is then part of its text.
+    /// Applies the view to a reply. An error's code, which is a fact, is then appended to its text.
     pub(super) fn result(self, mut result: CallToolResult) -> CallToolResult {
-        if self == Self::TextAlone
+        if self == Self::ContentOnly
             && let Some(facts) = result.structured_content.take()
             && let Some(code) = facts["error"]["code"].as_str()
         {
@@ -75,17 +77,17 @@ impl Audience {
     }
 }
 
-/// Describes a tool for an agent whose model sees text alone.
-pub fn plain_tool(definition: &Definition) -> Value {
-    json!(Audience::TextAlone.tool(encode::tool(definition)))
+/// Returns the definition of a tool as JSON, for a client whose model sees text alone.
+pub fn text_only_tool(definition: &Definition) -> Value {
+    json!(ReplyView::ContentOnly.tool(encode::tool(definition)))
 }
 
-/// Puts an answer into words for the client of this name: the pieces of its content, and the facts if the
-/// client would not show them alone.
-pub fn content_for(client: Option<&str>, answer: ToolResponse) -> (Vec<Value>, Option<Value>) {
-    let audience = client.map_or(Audience::Both, Audience::named);
-    let result = audience.result(encode::result(answer));
-    (result.content.iter().map(|piece| json!(piece)).collect(), result.structured_content)
+/// Returns the content blocks of a reply, and its facts unless the client of this name would show its
+/// model nothing else.
+pub fn reply_for_client(client: Option<&str>, reply: ToolResponse) -> (Vec<Value>, Option<Value>) {
+    let view = client.map_or(ReplyView::ContentAndFacts, ReplyView::for_client);
+    let result = view.result(encode::result(reply));
+    (result.content.iter().map(|block| json!(block)).collect(), result.structured_content)
 }
 
 #[cfg(test)]
@@ -93,12 +95,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn agents_that_would_hide_the_text_get_nothing_else() {
+    fn clients_that_would_hide_the_text_get_nothing_else() {
         for name in ["codex-mcp-client", "claude-code", "Visual Studio Code - Insiders"] {
-            assert_eq!(Audience::named(name), Audience::TextAlone, "{name}");
+            assert_eq!(ReplyView::for_client(name), ReplyView::ContentOnly, "{name}");
         }
         for name in ["mcp", "inspector-client", "opencode", ""] {
-            assert_eq!(Audience::named(name), Audience::Both, "{name}");
+            assert_eq!(ReplyView::for_client(name), ReplyView::ContentAndFacts, "{name}");
         }
     }
 }

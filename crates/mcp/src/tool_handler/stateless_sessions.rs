@@ -1,4 +1,10 @@
-//! Sessions of clients whose revision of the protocol has none: they name their own.
+//! Sessions of clients whose protocol revision has none.
+//!
+//! In the revision 2026-07-28 every request stands alone, but tools still need a session: a file can
+//! be changed only after it was read in the same one. A client names its own with a handle of its
+//! choice in `_meta`; requests without one share a session. Handles of different owners never meet,
+//! whatever their text. Sessions are held in memory only: after a restart, after an hour without use,
+//! or when 1024 newer ones exist, a handle begins anew and files have to be read again.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -6,43 +12,61 @@ use std::time::{Duration, Instant};
 
 use carrel_tools::Session;
 
-/// What a client without a handle gets.
-const SHARED: &str = "shared";
+use crate::http::SessionOwner;
 
-/// A handle that nobody used for this long is forgotten; its files have to be read again.
-const IDLE: Duration = Duration::from_hours(1);
+/// The handle of a request that names none.
+const DEFAULT_HANDLE: &str = "shared";
 
-/// Protects memory. The handle that was used longest ago is forgotten first.
-const MAX_HANDLES: usize = 1024;
+/// The time without use after which a session is forgotten.
+const IDLE_TIMEOUT: Duration = Duration::from_hours(1);
 
-/// A longer handle is cut.
+/// Bounds memory. The session that was used longest ago is forgotten first.
+const MAX_SESSIONS: usize = 1024;
+
+/// A longer handle is cut to this many bytes, since the client chooses it and the server keeps it.
 const MAX_HANDLE_BYTES: usize = 128;
 
-/// The sessions by their handles.
+/// The sessions by owner and handle.
 #[derive(Debug, Default)]
-pub(super) struct Handles(Mutex<HashMap<String, (Arc<Session>, Instant)>>);
+pub(super) struct StatelessSessions(Mutex<HashMap<(SessionOwner, String), UsedSession>>);
 
-impl Handles {
-    /// Returns the session of a handle, and begins it if need be.
-    pub(super) fn session(&self, handle: Option<&str>) -> Arc<Session> {
-        let handle = handle.unwrap_or(SHARED);
+#[derive(Debug)]
+struct UsedSession {
+    session: Arc<Session>,
+    last_used: Instant,
+}
+
+impl StatelessSessions {
+    /// Returns the session of a handle, creating it if there is none.
+    pub(super) fn session(&self, owner: &SessionOwner, handle: Option<&str>) -> Arc<Session> {
+        let handle = handle.unwrap_or(DEFAULT_HANDLE);
         let handle = &handle[..handle.floor_char_boundary(MAX_HANDLE_BYTES)];
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let key = (owner.clone(), handle.to_owned());
+        let mut sessions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();
-        if let Some((session, used)) = known.get_mut(handle) {
-            *used = now;
-            return Arc::clone(session);
+        if let Some(used) = sessions.get_mut(&key) {
+            used.last_used = now;
+            return Arc::clone(&used.session);
         }
-        known.retain(|_, (_, used)| now.duration_since(*used) < IDLE);
-        if known.len() >= MAX_HANDLES {
-            let oldest = known.iter().min_by_key(|(_, (_, used))| *used);
-            let oldest = oldest.map(|(handle, _)| handle.clone());
-            oldest.map(|handle| known.remove(&handle));
+        sessions.retain(|_, used| now.duration_since(used.last_used) < IDLE_TIMEOUT);
+        if sessions.len() >= MAX_SESSIONS {
+            let oldest = sessions.iter().min_by_key(|(_, used)| used.last_used);
+            let oldest = oldest.map(|(key, _)| key.clone());
+            oldest.map(|key| sessions.remove(&key));
         }
-        let session = Session::new(format!("handle:{handle}"));
-        known.insert(handle.to_owned(), (Arc::clone(&session), now));
+        let session = Session::new(session_id(owner, handle));
+        sessions.insert(key, UsedSession { session: Arc::clone(&session), last_used: now });
         session
     }
+}
+
+/// Returns the id that audit events show and that background commands belong to, so it must differ
+/// wherever owner or handle do. Quoting the owner keeps `a b` + `c` apart from `a` + `b c`.
+fn session_id(owner: &SessionOwner, handle: &str) -> String {
+    if owner.0.is_empty() {
+        return format!("handle:{handle}");
+    }
+    format!("handle:{:?} {handle}", owner.0)
 }
 
 #[cfg(test)]
@@ -51,17 +75,30 @@ mod tests {
 
     #[test]
     fn a_handle_is_a_session_and_their_number_is_bounded() {
-        let handles = Handles::default();
-        let one = handles.session(Some("a"));
-        assert!(Arc::ptr_eq(&one, &handles.session(Some("a"))));
-        assert!(!Arc::ptr_eq(&one, &handles.session(None)));
-        for number in 0..MAX_HANDLES + 10 {
-            handles.session(Some(&number.to_string()));
+        let sessions = StatelessSessions::default();
+        let owner = SessionOwner::default();
+        let one = sessions.session(&owner, Some("a"));
+        assert!(Arc::ptr_eq(&one, &sessions.session(&owner, Some("a"))));
+        assert!(!Arc::ptr_eq(&one, &sessions.session(&owner, None)));
+        for number in 0..MAX_SESSIONS + 10 {
+            sessions.session(&owner, Some(&number.to_string()));
         }
-        assert_eq!(handles.0.lock().unwrap().len(), MAX_HANDLES);
+        assert_eq!(sessions.0.lock().unwrap().len(), MAX_SESSIONS);
         assert_eq!(
-            handles.session(Some(&"x".repeat(1000))).id().len(),
+            sessions.session(&owner, Some(&"x".repeat(1000))).id().len(),
             "handle:".len() + MAX_HANDLE_BYTES
         );
+    }
+
+    #[test]
+    fn the_same_handle_of_two_owners_is_two_sessions() {
+        let sessions = StatelessSessions::default();
+        let long = "o".repeat(2 * MAX_HANDLE_BYTES);
+        let one = SessionOwner(format!("{long}1").into());
+        let other = SessionOwner(format!("{long}2").into());
+        let of_one = sessions.session(&one, Some("a"));
+        let of_other = sessions.session(&other, Some("a"));
+        assert!(!Arc::ptr_eq(&of_one, &of_other));
+        assert_ne!(of_one.id(), of_other.id());
     }
 }

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use carrel_mcp::{HttpError, HttpOptions, Scope, serve_http};
+use carrel_mcp::{HandlerScope, HttpError, HttpOptions, serve_http};
 use tokio::{net::TcpListener, task::JoinHandle, time::timeout};
 use tokio_util::sync::CancellationToken;
 
@@ -19,7 +19,7 @@ use crate::{
 pub(crate) struct Server {
     pub(crate) address: SocketAddr,
     pub(crate) world: Arc<World>,
-    pub(crate) scopes: Arc<Mutex<Vec<Scope>>>,
+    pub(crate) scopes: Arc<Mutex<Vec<HandlerScope>>>,
     pub(crate) cancel: CancellationToken,
     pub(crate) task: JoinHandle<Result<(), HttpError>>,
 }
@@ -39,7 +39,7 @@ impl Server {
     pub(crate) fn serve(listener: TcpListener, options: HttpOptions) -> Self {
         let address = listener.local_addr().expect("an address");
         let (world, cancel) = (World::new(), CancellationToken::new());
-        let scopes = Arc::<Mutex<Vec<Scope>>>::default();
+        let scopes = Arc::<Mutex<Vec<HandlerScope>>>::default();
         let make = {
             let (world, scopes) = (Arc::clone(&world), Arc::clone(&scopes));
             move |scope| {

@@ -2,7 +2,7 @@
 
 use std::{sync::atomic::Ordering, time::Duration};
 
-use carrel_mcp::{JSON_PATIENCE, Scope};
+use carrel_mcp::{HandlerScope, JSON_REPLY_TIMEOUT};
 use serde_json::json;
 
 use crate::{
@@ -55,8 +55,8 @@ async fn each_session_has_a_handler_of_its_own() {
     let names: Vec<_> = scopes
         .iter()
         .map(|scope| match scope {
-            Scope::Session(id) => id.as_str(),
-            Scope::Request => "",
+            HandlerScope::Session(id) => id.as_str(),
+            HandlerScope::Request => "",
         })
         .collect();
     assert_eq!(names, [one, two]);
@@ -147,7 +147,7 @@ async fn a_handshake_that_fails_leaves_no_session() {
 #[tokio::test]
 async fn a_slow_handshake_still_makes_a_session() {
     // Longer than a call may take before its reply becomes a stream.
-    let delay = JSON_PATIENCE.as_millis() + 200;
+    let delay = JSON_REPLY_TIMEOUT.as_millis() + 200;
     let server = Server::start().await;
     server.world.handshake_delay_millis.store(delay.try_into().expect("small"), Ordering::SeqCst);
     let (mut client, session) = server.session().await;

@@ -1,6 +1,6 @@
 //! The revision 2026-07-28.
 
-use carrel_mcp::Scope;
+use carrel_mcp::HandlerScope;
 use serde_json::json;
 
 use crate::{
@@ -20,7 +20,7 @@ async fn a_request_needs_no_session_and_gets_plain_json() {
         assert!(!reply.headers.contains_key("mcp-session-id"));
     }
     let scopes = server.scopes.lock().expect("not poisoned");
-    assert!(scopes.iter().all(|scope| *scope == Scope::Request));
+    assert!(scopes.iter().all(|scope| *scope == HandlerScope::Request));
 }
 
 #[tokio::test]

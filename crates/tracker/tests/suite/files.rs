@@ -3,7 +3,9 @@
 use std::path::Path;
 
 use carrel_client::HttpClient;
-use carrel_config::{Environment, TrackerConfig, TrackerKind, ValidationScope, Workflow, environment};
+use carrel_config::{
+    Environment, TrackerConfig, TrackerKind, ValidationScope, Workflow, environment,
+};
 use carrel_domain::Secret;
 use carrel_tracker::{
     ASANA_SECRET, ASANA_SIGNATURE, GITHUB_SIGNATURE, GITLAB_TOKEN, JIRA_SIGNATURE,

@@ -7,6 +7,7 @@ use axum::extract::State;
 use axum::http::HeaderMap;
 use carrel_conductor::drive::Handle;
 use carrel_conductor::snapshot::NoticeRow;
+use carrel_http::sse;
 use futures_util::stream::{self, Stream};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -100,5 +101,5 @@ impl Follower {
 }
 
 fn frame(number: u64, kind: &str, data: &Value) -> Bytes {
-    format!("id: {number}\nevent: {kind}\ndata: {data}\n\n").into()
+    sse::frame(number, Some(kind), data.to_string().as_bytes())
 }
