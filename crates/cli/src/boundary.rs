@@ -2,7 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use carrel_config::{Environment, LoadedPolicy, OperatorPolicy, Scope, TierChoice, Workflow};
+use carrel_config::{
+    Environment, LoadedPolicy, OperatorPolicy, TierChoice, ValidationScope, Workflow,
+};
 use carrel_exec::LazySpawner;
 use carrel_runner::{
     Runner, RunnerMode, RunnerOptions, SandboxMode, WorkspaceHandle, state_directory,

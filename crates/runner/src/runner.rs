@@ -101,7 +101,7 @@ pub(crate) struct Inner {
     pub(crate) options: RunnerOptions,
     pub(crate) host: Host,
     cgroups: OnceLock<Cgroups>,
-    pub(crate) toolchains: FoundToolchains,
+    pub(crate) toolchains: DetectedToolchains,
     /// The process that becomes the first cell, if one was forked ahead.
     preforked: Mutex<Option<Spawner>>,
 }

@@ -8,7 +8,9 @@ use std::time::Duration;
 use carrel_agent::{
     AgentFailure, Event, OpenError, OpenRequest, Session, Teardown, ToolCall, ToolResult, Tools,
 };
-use carrel_config::{ConductorConfig, Environment, OperatorPolicy, Scope, TierChoice, Workflow};
+use carrel_config::{
+    ConductorConfig, Environment, OperatorPolicy, TierChoice, ValidationScope, Workflow,
+};
 use carrel_domain::{ByteSize, Identifier, SystemClock, Tier};
 use carrel_exec::LazySpawner;
 use carrel_runner::{Runner, RunnerMode, RunnerOptions, SandboxMode};

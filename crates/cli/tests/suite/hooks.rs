@@ -32,7 +32,8 @@ impl World {
             ("HOME".to_owned(), self.path("home").display().to_string()),
         ]);
         let file = self.path("WORKFLOW.md");
-        let workflow = Workflow::load(&file, &environment, Scope::WorkspaceAndHooks).unwrap();
+        let workflow =
+            Workflow::load(&file, &environment, ValidationScope::WorkspaceAndHooks).unwrap();
         let commands = LazySpawner::new(env!("CARGO_BIN_EXE_carrel").into());
         let hooks = SandboxedHooks::of_workflow(&workflow, &environment, commands, cancel.clone());
         (Workspaces::open_or_create(&RootOptions::of(&workflow, &environment)).unwrap(), hooks)

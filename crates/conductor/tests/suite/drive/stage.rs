@@ -396,7 +396,8 @@ impl World {
     ) -> Result<(Conductor, CancellationToken), StartError> {
         let environment = Environment::process();
         let workflow =
-            Workflow::load(&self.path("WORKFLOW.md"), &environment, Scope::Everything).unwrap();
+            Workflow::load(&self.path("WORKFLOW.md"), &environment, ValidationScope::Everything)
+                .unwrap();
         let commands = LazySpawner::new("/nonexistent".into());
         let runner = Runner::new(RunnerOptions {
             spawner: commands.clone(),
