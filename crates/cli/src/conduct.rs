@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use carrel_client::HttpClient;
 use carrel_conductor::drive::{Conductor, Factories, Options, PollMode, Report, scope_of};
-use carrel_config::{ConductorConfig, Environment, Scope, Workflow};
+use carrel_config::{ConductorConfig, Environment, ValidationScope, Workflow};
 use carrel_domain::{Clock, SystemClock};
 use carrel_exec::LazySpawner;
 use carrel_runner::RunnerMode;
