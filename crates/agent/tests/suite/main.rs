@@ -2,7 +2,6 @@
 #![expect(
     clippy::disallowed_methods,
     clippy::unwrap_used,
-    clippy::print_stderr,
     reason = "tests build what an operator has, look at what an agent leaves, and fail by panicking"
 )]
 

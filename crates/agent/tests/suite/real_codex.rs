@@ -23,7 +23,7 @@ impl Scene {
         let program = match real_codex() {
             Ok(program) => program,
             Err(reason) => {
-                eprintln!("SKIPPED: {reason}");
+                carrel_skip::unavailable(&reason);
                 return None;
             }
         };

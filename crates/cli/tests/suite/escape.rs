@@ -88,7 +88,7 @@ fn scenes(tier: Tier) -> Vec<Scene> {
     let scenes = users.iter().map(|who| Scene::new(*who, tier));
     let (possible, not): (Vec<_>, Vec<_>) = scenes.partition(Scene::is_possible);
     for scene in not {
-        eprintln!("SKIPPED: no tier {} for {:?} on this kernel", tier.name(), scene.who);
+        carrel_skip::unavailable(&format!("tier {} for {:?}", tier.name(), scene.who));
     }
     possible
 }

@@ -6,14 +6,6 @@ use std::process::{Command, Stdio};
 
 use crate::lab::{Caller, Done, Lab};
 
-/// Says loudly that something was not tried.
-macro_rules! skip {
-    ($($why:tt)*) => {{
-        eprintln!("SKIPPED: {}", format_args!($($why)*));
-        return;
-    }};
-}
-
 /// The home of whoever runs the tests, where toolchains are.
 fn own_home() -> PathBuf {
     std::env::home_dir().expect("whoever runs the tests has a home")
@@ -26,7 +18,7 @@ fn with_toolchains() -> Vec<Lab> {
     let mut labs = Lab::all();
     labs.retain(|lab| lab.caller == own);
     if is_root {
-        eprintln!("SKIPPED: in tier landlock an administrator's home is closed to commands");
+        // In tier `landlock` an administrator's home is closed to commands.
         labs.retain(|lab| lab.tier == "full");
     }
     labs
@@ -60,10 +52,10 @@ fn downloaded(name: &str) -> Option<String> {
 #[test]
 fn a_rust_project_with_a_dependency_passes_its_tests_without_a_network() {
     if !has("cargo") {
-        skip!("there is no cargo");
+        return carrel_skip::unavailable("cargo");
     }
     let Some(version) = downloaded("fastrand") else {
-        skip!("fastrand, which this workspace depends on, is not in the registry cache");
+        return carrel_skip::unavailable("fastrand in the registry cache");
     };
     for lab in with_toolchains() {
         let manifest = format!(
@@ -108,7 +100,7 @@ test('talks to its own server', async () => {
 #[test]
 fn a_node_project_passes_its_tests_without_a_network() {
     if !has("node") || !has("npm") {
-        skip!("there is no node with npm");
+        return carrel_skip::unavailable("node with npm");
     }
     for lab in Lab::all() {
         let package = r#"{"name":"sample","version":"1.0.0","scripts":{"test":"node --test"}}"#;
@@ -124,7 +116,7 @@ fn a_node_project_passes_its_tests_without_a_network() {
 #[test]
 fn a_node_project_talks_to_its_own_server_over_loopback() {
     if !has("node") {
-        skip!("there is no node");
+        return carrel_skip::unavailable("node");
     }
     for lab in Lab::all() {
         lab.write("server.test.js", NODE_SERVER_TEST);
@@ -179,7 +171,7 @@ fn run_python(lab: &Lab, options: &[&str]) -> Done {
 #[test]
 fn a_python_project_passes_its_tests_without_a_network() {
     if !Path::new("/usr/bin/python3").exists() {
-        skip!("there is no /usr/bin/python3");
+        return carrel_skip::unavailable("/usr/bin/python3");
     }
     for lab in Lab::all() {
         lab.write("test_sample.py", PYTHON_TEST);
@@ -193,7 +185,7 @@ fn a_python_project_passes_its_tests_without_a_network() {
 fn a_python_of_the_operator_passes_the_same_tests() {
     let shims = own_home().join(".pyenv/shims/python3");
     if !shims.exists() {
-        skip!("there is no pyenv in {}", own_home().display());
+        return carrel_skip::unavailable("pyenv in the home directory");
     }
     for lab in with_toolchains() {
         lab.write("test_sample.py", PYTHON_TEST);
@@ -210,20 +202,12 @@ fn a_virtual_environment_that_was_prepared_outside_works_inside() {
         let mut command = Command::new("/usr/bin/python3");
         command.args(["-m", "venv", "--without-pip", "--system-site-packages"]).arg(&environment);
         if !command.status().is_ok_and(|status| status.success()) {
-            skip!("/usr/bin/python3 -m venv does not work here");
+            return carrel_skip::unavailable("/usr/bin/python3 -m venv");
         }
         let python = environment.join("bin/python").display().to_string();
-        let mut pytest = Command::new(&python);
-        pytest.args(["-c", "import pytest"]).stderr(Stdio::null());
-        let runner = if pytest.status().is_ok_and(|status| status.success()) {
-            "pytest"
-        } else {
-            eprintln!("SKIPPED: there is no pytest, unittest is used");
-            "unittest"
-        };
         lab.write("test_sample.py", PYTHON_TEST);
         let [option, policy] = lab.policy(&format!("readable = [\"{}\"]\n", environment.display()));
-        let done = run_python(&lab, &[&option, &policy, "--", &python, "-m", runner]);
+        let done = run_python(&lab, &[&option, &policy, "--", &python, "-m", "unittest"]);
         assert_eq!(done.code, 0, "{lab}: {:#} {}", done.json, done.stderr);
     }
 }
@@ -231,7 +215,7 @@ fn a_virtual_environment_that_was_prepared_outside_works_inside() {
 #[test]
 fn a_repository_is_cloned_from_a_daemon_in_the_same_workspace() {
     if !has("git") {
-        skip!("there is no git");
+        return carrel_skip::unavailable("git");
     }
     let line = "set -e
         git init -q -b main repos/repo

@@ -145,7 +145,7 @@ fn has(program: &str) -> bool {
     command.arg("--version").stdout(Stdio::null()).stderr(Stdio::null());
     let is_there = command.status().is_ok_and(|status| status.success());
     if !is_there {
-        eprintln!("SKIPPED: there is no {program}");
+        carrel_skip::unavailable(program);
     }
     is_there
 }
@@ -414,10 +414,7 @@ fn the_limits_of_an_edit_are_those_of_the_reference_where_a_project_wants_them()
 
 #[test]
 fn a_file_that_cannot_be_read_costs_a_search_only_itself() {
-    if !rustix::process::geteuid().is_root() {
-        eprintln!("SKIPPED: only root can make a file that the caller cannot read");
-        return;
-    }
+    carrel_skip::needs!(Root);
     let mut bench = Bench::of(Lab::new(Caller::User, "full"));
     for name in ["a.txt", "locked.txt", "z.txt"] {
         bench.put(name, "needle\n");

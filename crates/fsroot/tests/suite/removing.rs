@@ -79,10 +79,7 @@ fn a_directory_larger_than_one_batch_goes() {
 
 #[test]
 fn what_cannot_be_removed_is_left_and_the_rest_goes() {
-    if !rustix::process::geteuid().is_root() {
-        eprintln!("SKIPPED: only root can mount");
-        return;
-    }
+    carrel_skip::needs!(Root);
     let world = World::new();
     for path in ["tree/a/x", "tree/b/mounted/y", "tree/b/z", "tree/c"] {
         world.file(path, "");

@@ -3,7 +3,6 @@
 #![expect(
     clippy::disallowed_methods,
     clippy::unwrap_used,
-    clippy::print_stderr,
     reason = "tests build the state that a crash or a person leaves behind, and fail by panicking"
 )]
 

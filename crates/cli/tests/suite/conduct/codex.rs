@@ -18,7 +18,7 @@ fn is_somebody_there(text: &str) -> bool {
 async fn item_113_codex_goes_on_with_its_thread_after_a_kill_of_carrel() {
     let program = match real_codex() {
         Ok(program) => program,
-        Err(reason) => return eprintln!("SKIPPED: {reason}"),
+        Err(reason) => return carrel_skip::unavailable(&reason),
     };
     let model = FakeModel::start([
         ModelReply::Call("exec_command", json!({"cmd": "echo one > work"})),
@@ -57,7 +57,7 @@ async fn item_113_codex_goes_on_with_its_thread_after_a_kill_of_carrel() {
 async fn codex_uses_a_tool_of_carrel_and_one_of_the_tracker() {
     let program = match real_codex() {
         Ok(program) => program,
-        Err(reason) => return eprintln!("SKIPPED: {reason}"),
+        Err(reason) => return carrel_skip::unavailable(&reason),
     };
     let model = FakeModel::start([
         ModelReply::Call("Write", json!({"file_path": "made.txt", "content": "by a tool\n"})),

@@ -82,13 +82,10 @@ fn plant_lending_program(scene: &Scene) -> bool {
 }
 
 fn assert_nothing_borrowed(tier: Tier) {
-    if !geteuid().is_root() {
-        eprintln!("SKIPPED: only root can make a program that lends root");
-        return;
-    }
+    carrel_skip::needs!(Root);
     for scene in scenes(tier) {
         if !plant_lending_program(&scene) {
-            eprintln!("SKIPPED: temporary files lend nobody here");
+            carrel_skip::unavailable("a temporary directory that honours set-user-id");
             continue;
         }
         let answer = scene.line("./id -u; ./id -g; ./id -ru; ./id -rg; ./id -G");
@@ -112,7 +109,7 @@ fn assert_system_programs_lend_nothing(tier: Tier) {
         let user = if geteuid().is_root() { NOBODY } else { scene.carrel_user() };
         let control = scene.host_as(user, "bash").args(["-c", BORROW]).output().unwrap();
         if control.stdout != b"su 0\n" {
-            eprintln!("SKIPPED: no program of the system lends root here");
+            carrel_skip::unavailable("a set-user-id su");
             continue;
         }
         let answer = scene.line(BORROW);
