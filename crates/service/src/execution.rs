@@ -9,11 +9,12 @@ use std::sync::atomic::AtomicUsize;
 use std::time::{Duration, Instant};
 
 use carrel_domain::{Code, Coded as _, TaskStatus, Timestamp, message_of};
+use carrel_git::CredentialSource as _;
 use carrel_github::{GitHub, TokenRequest};
 use carrel_store::{
     Claim, EventKind, Finish, Finished, Heartbeat, NewEvent, Release, Released, Task,
 };
-use carrel_tools::{CredentialSource as _, Session};
+use carrel_tools::Session;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument as _, Span, info, warn};

@@ -39,7 +39,7 @@ mod workspaces;
 pub use audit_log::{AuditEvent, AuditLog, AuditRecord};
 pub use failure::Failure;
 pub use files::{Upload, UploadedFile};
-pub use git::{Credential, CredentialSource, EnvironmentCredentials, GitOptions};
+pub use git::GitOptions;
 pub use interface::Interface;
 pub use named_workspace::{NamedWorkspace, Workspaces};
 pub use reference::tool_reference_markdown;

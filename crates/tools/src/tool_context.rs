@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use carrel_domain::{Network, Secret};
 use carrel_exec::Piece;
+use carrel_git::CredentialSource;
 use carrel_traces::TraceParent;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::git::CredentialSource;
 use crate::interface::Interface;
 use crate::named_workspace::{NamedWorkspace, Workspaces};
 use crate::redaction::Redactor;

@@ -5,7 +5,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use carrel_domain::Secret;
-use carrel_tools::{CommandSettings, Credential, CredentialSource};
+use carrel_git::{Credential, CredentialSource};
+use carrel_tools::CommandSettings;
 
 use super::content::{CredentialContent, GitToken};
 use super::ssh_key;

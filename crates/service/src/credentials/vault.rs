@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use carrel_domain::{Code, Coded, Secret, Timestamp, WorkspaceId};
+use carrel_git::CredentialSource as _;
 use carrel_store::{Store, StoreError};
-use carrel_tools::CredentialSource as _;
 
 use super::content::{CredentialContent, MAX_CREDENTIAL_BYTES};
 use super::given::StepCredentials;

@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
+use carrel_git::{ArgumentList, Operation};
 use carrel_runner::CommandForm;
 use carrel_shell::Preset;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::failure::Failure;
-use crate::git;
+use crate::git::{GitFacts, GitRequest, run};
 use crate::response::Reply;
 use crate::shell::{CommandFacts, Launch, command_data, directory, scrubbed};
 use crate::text::line;
@@ -18,7 +19,6 @@ use crate::tool_context::ToolContext;
 const DEFAULT_TIMEOUT: u64 = 120;
 const MAX_TIMEOUT: u64 = 300;
 
-/// Runs a command that the allow-list has.
 pub(super) struct Exec;
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -88,23 +88,22 @@ impl Tool for Exec {
     }
 }
 
-/// Runs git.
 pub(super) struct Git;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct GitInput {
-    /// What git is to do.
-    operation: git::Operation,
-    /// Where, relative to the workspace.
+    /// The git subcommand.
+    operation: Operation,
+    /// The working directory, relative to the workspace.
     cwd: Option<String>,
-    /// Its arguments, split as a shell would, without a shell.
-    args: Option<git::Arguments>,
+    /// Arguments: one string, split like a shell command line without expansion, or a list of strings.
+    args: Option<ArgumentList>,
 }
 
 impl Tool for Git {
     type Input = GitInput;
-    type Facts = git::Facts;
+    type Facts = GitFacts;
 
     const ABOUT: About = About {
         name: "workspace_git",
@@ -112,18 +111,18 @@ impl Tool for Git {
         class: Class::Write,
         effect: Effect::RUNS,
         workspaces: WorkspaceChoice::One,
-        description: "Runs one operation of git in the workspace. Each argument is checked against \
-            what the operation takes; no program that the repository configures is run.",
+        description: "Runs one git operation in the workspace, with the operator's credentials for \
+            remotes. Hooks, filters and signing that the repository configures do not run.",
     };
 
     async fn call(
         &self,
         context: &ToolContext,
         input: GitInput,
-    ) -> Result<Reply<git::Facts>, Failure> {
-        let words = input.args.map(git::Arguments::words).transpose()?.unwrap_or_default();
-        let mut request = git::Request::new(input.operation, words);
+    ) -> Result<Reply<GitFacts>, Failure> {
+        let arguments = input.args.map_or(Ok(Vec::new()), ArgumentList::into_words)?;
+        let mut request = GitRequest::new(input.operation, arguments);
         request.directory = input.cwd;
-        git::run(context, request).await
+        run(context, request).await
     }
 }

@@ -226,7 +226,7 @@ async fn an_edit_replaces_what_it_names_and_nothing_else() {
     let refused = edit(&lab, "a.txt", "alpha", "x").await.unwrap_err();
     assert_eq!(
         refused,
-        "old_string matched 2 times in a.txt; add call to make it unique or set replace_all=true"
+        "old_string matched 2 times in a.txt; add context to make it unique or set replace_all=true"
     );
     assert_eq!(
         edit(&lab, "a.txt", "nope", "x").await.unwrap_err(),

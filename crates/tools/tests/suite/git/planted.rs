@@ -520,7 +520,9 @@ async fn what_was_not_run_is_told_and_a_merge_is_still_one() {
     let answer = lab.call("git", call("stash", "apply")).await;
     assert_eq!(answer.structured["not_run"], serde_json::json!(["filter.y", "merge.x"]));
     assert!(
-        answer.text().contains("not run, because the repository configures it: filter.y, merge.x")
+        answer
+            .text()
+            .contains("programs that the repository configures were not run: filter.y, merge.x")
     );
     assert_eq!(lab.get("file"), "one\n2\nthree\nfour\n", "merged as git does without a driver");
 }

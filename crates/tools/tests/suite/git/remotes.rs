@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use carrel_config::TierChoice;
 use carrel_domain::{Secret, Tier};
+use carrel_git::{Credential, CredentialSource};
 use carrel_runner::{CommandForm, RunRequest};
-use carrel_tools::{CallOptions, Credential, CredentialSource, GitOptions, Interface};
+use carrel_tools::{CallOptions, GitOptions, Interface};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -83,7 +84,7 @@ async fn clone_and_back(lab: &Lab) {
 }
 
 #[tokio::test]
-async fn a_place_that_is_taken_and_an_address_that_leads_out_are_refused() {
+async fn a_destination_that_exists_and_an_address_outside_are_refused() {
     let lab = Lab::with(Setting { prepare: with_origin, ..Setting::default() });
     lab.put("taken/x", "x");
     lab.put("plain", "x");
@@ -97,14 +98,14 @@ async fn a_place_that_is_taken_and_an_address_that_leads_out_are_refused() {
         ("origin.git /tmp/x", "path leaves the workspace"),
         ("../state x", "path leaves the workspace"),
         ("file:///etc x", "path leaves the workspace"),
-        ("nowhere x", "no directory of the workspace, is called `nowhere`"),
+        ("nowhere x", "`nowhere` is neither a remote nor a directory of the workspace"),
         ("https://github.com/.. x", "names no repository"),
         ("'ext::sh -c touch% ran' x", "is no address"),
         ("ext::id x", "runs programs"),
         ("https://me:hunter2@github.com/a/b", "CARREL_GIT_TOKEN_GITHUB_COM"),
         ("ssh://git@github.com/a/b", "ssh is not set up"),
         ("http://10.0.0.5/a", "use https"),
-        ("https://github.com/.git", "no directory follows from it"),
+        ("https://github.com/.git", "no directory name follows from it"),
     ] {
         let (_, text) = lab.refusal("git", call("clone", args)).await;
         assert!(text.contains(says), "{args}: {text}");
@@ -118,7 +119,7 @@ async fn a_place_that_is_taken_and_an_address_that_leads_out_are_refused() {
 async fn a_remote_is_held_against_the_same_rules_as_an_address() {
     for (url, says) in [
         ("ext::sh -c id", "remote origin: "),
-        ("https://me:hunter2@example.com/x", "an address with a user or password is not used"),
+        ("https://me:hunter2@example.com/x", "an address with a user or password is refused"),
         ("git@example.com:x/y", "ssh is not set up"),
         ("/etc", "path leaves the workspace"),
     ] {
@@ -134,7 +135,12 @@ async fn a_remote_is_held_against_the_same_rules_as_an_address() {
     let main = lab.path("main");
     sure(&main, &["remote", "add", "origin", "https://example.com/x"]);
     let (_, text) = lab.refusal("git", call("fetch", "orign")).await;
-    assert!(text.contains("is called `orign`; known: origin"), "{text}");
+    assert!(
+        text.contains(
+            "`orign` is neither a remote nor a directory of the workspace; remotes: origin"
+        ),
+        "{text}"
+    );
     sure(&main, &["config", "url.ext::id.insteadOf", "https://example.com/"]);
     let (_, text) = lab.refusal("git", call("fetch", "origin")).await;
     assert!(text.contains("insteadof"), "{text}");

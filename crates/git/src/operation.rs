@@ -1,31 +1,31 @@
-//! The operations there are.
+//! The operations that callers can choose from.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What git is to do.
+/// A git subcommand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Operation {
-    /// What changed since the last commit.
+pub enum Operation {
+    /// Show changed and untracked files.
     Status,
-    /// The changes themselves.
+    /// Show changes.
     Diff,
-    /// Commits.
+    /// Show commits.
     Log,
-    /// A commit, a tag or a file of a commit.
+    /// Show a commit, a tag or a file of a commit.
     Show,
-    /// Take changes up for the next commit.
+    /// Stage changes for the next commit.
     Add,
     /// Make a commit.
     Commit,
-    /// List, make, rename or delete branches.
+    /// List, create, rename or delete branches.
     Branch,
-    /// Change to a branch, or bring files back.
+    /// Switch to a branch, or restore files.
     Checkout,
     /// Put changes aside: push, pop, apply, drop, list, show.
     Stash,
-    /// Who wrote which line.
+    /// Show the last commit of each line.
     Blame,
     /// Get commits from a remote.
     Fetch,
@@ -37,19 +37,19 @@ pub(crate) enum Operation {
     Clone,
 }
 
-/// An operation that only looks.
+/// A subcommand that can be run without changing anything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Inspection {
-    /// What changed since the last commit.
+pub enum ReadOnlyOperation {
+    /// Show changed and untracked files.
     Status,
-    /// The changes themselves.
+    /// Show changes.
     Diff,
-    /// Commits.
+    /// Show commits.
     Log,
-    /// A commit, a tag or a file of a commit.
+    /// Show a commit, a tag or a file of a commit.
     Show,
-    /// Who wrote which line.
+    /// Show the last commit of each line.
     Blame,
     /// List branches.
     Branch,
@@ -58,8 +58,8 @@ pub(crate) enum Inspection {
 }
 
 impl Operation {
-    /// Returns the word that git takes.
-    pub(crate) fn as_str(self) -> &'static str {
+    /// Returns git's name of the subcommand.
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Status => "status",
             Self::Diff => "diff",
@@ -79,16 +79,16 @@ impl Operation {
     }
 }
 
-impl From<Inspection> for Operation {
-    fn from(inspection: Inspection) -> Self {
-        match inspection {
-            Inspection::Status => Self::Status,
-            Inspection::Diff => Self::Diff,
-            Inspection::Log => Self::Log,
-            Inspection::Show => Self::Show,
-            Inspection::Blame => Self::Blame,
-            Inspection::Branch => Self::Branch,
-            Inspection::Stash => Self::Stash,
+impl From<ReadOnlyOperation> for Operation {
+    fn from(operation: ReadOnlyOperation) -> Self {
+        match operation {
+            ReadOnlyOperation::Status => Self::Status,
+            ReadOnlyOperation::Diff => Self::Diff,
+            ReadOnlyOperation::Log => Self::Log,
+            ReadOnlyOperation::Show => Self::Show,
+            ReadOnlyOperation::Blame => Self::Blame,
+            ReadOnlyOperation::Branch => Self::Branch,
+            ReadOnlyOperation::Stash => Self::Stash,
         }
     }
 }

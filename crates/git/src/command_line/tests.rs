@@ -1,26 +1,38 @@
-//! Tables of words that pass, and of words that do not.
+//! Tables of arguments that pass, and of arguments that are refused.
 
 use std::path::{Path, PathBuf};
 
 use carrel_domain::{Code, WorkspaceAccess};
 use pretty_assertions::assert_eq;
 
-use super::check::{Checked, Peer, check};
-use super::operand::Ground;
-use super::operation::Operation;
-use super::words::Arguments;
-use crate::failure::Failure;
+use super::{CommandLine, RemoteSelector};
+use crate::argument_list::ArgumentList;
+use crate::error::GitError;
+use crate::operand::PathResolver;
+use crate::operation::Operation;
 
-fn checked(operation: Operation, args: &str) -> Result<Checked, Failure> {
+fn checked(operation: Operation, args: &str) -> Result<CommandLine, GitError> {
+    checked_with(operation, args, WorkspaceAccess::ReadWrite)
+}
+
+fn checked_with(
+    operation: Operation,
+    args: &str,
+    access: WorkspaceAccess,
+) -> Result<CommandLine, GitError> {
     let relative = |path: &str| {
         Path::new(path).strip_prefix("/w").map_or_else(|_| PathBuf::from(path), Path::to_owned)
     };
-    let ground =
-        Ground { workspace: Path::new("/w"), directory: Path::new(""), relative: &relative };
-    check(operation, &Arguments::Line(args.to_owned()).words()?, &ground)
+    let paths = PathResolver {
+        workspace: Path::new("/w"),
+        directory: Path::new(""),
+        strip_workspace: &relative,
+    };
+    let arguments = ArgumentList::Line(args.to_owned()).into_words()?;
+    CommandLine::check(operation, &arguments, access, &paths)
 }
 
-/// Returns the words that git gets, without those that it always gets.
+/// Returns the arguments that git gets, without those that are always added.
 fn words(operation: Operation, args: &str) -> String {
     let checked =
         checked(operation, args).unwrap_or_else(|failure| panic!("{args}: {}", failure.message));
@@ -48,9 +60,7 @@ fn words(operation: Operation, args: &str) -> String {
 
 #[test]
 fn honest_uses_pass() {
-    use Operation::{
-        Add, Blame, Branch, Checkout, Commit, Diff, Fetch, Log, Pull, Push, Show, Stash, Status,
-    };
+    use Operation::{Blame, Branch, Diff, Fetch, Log, Pull, Push, Show, Stash, Status};
     for (operation, args, expected) in [
         (Status, "", ""),
         (Status, "-sb -uno", "--untracked-files=no"),
@@ -69,31 +79,12 @@ fn honest_uses_pass() {
         (Log, "-L 1,5:src/lib.rs", "-L1,5:src/lib.rs"),
         (Show, "HEAD:src/lib.rs", "HEAD:src/lib.rs"),
         (Show, "--stat HEAD^{commit}", "--stat HEAD^{commit}"),
-        (Add, "-A", "--all"),
-        (Add, "src '*.md'", "-- src *.md"),
-        (Commit, "-m \"fix; mount\"", "--message=fix; mount"),
-        (Commit, "-am 'all of it'", "--all --message=all of it"),
-        (Commit, "-m \"one\n\ntwo\"", "--message=one\n\ntwo"),
-        (Commit, "-m -x", "--message=-x"),
-        (Commit, "--amend --no-edit", "--amend --no-edit"),
         (Branch, "", ""),
         (Branch, "-vv -a", "--verbose --verbose --all"),
         (Branch, "--merged", "--merged=HEAD"),
         (Branch, "--contains v1 'feat*'", "--contains=v1 feat*"),
-        (Branch, "feature/x main", "feature/x main"),
-        (Branch, "-D old", "-D old"),
-        (Branch, "-m old new", "--move old new"),
-        (Branch, "-u origin/main", "--set-upstream-to=origin/main"),
-        (Checkout, "-b feature/x", "-bfeature/x"),
-        (Checkout, "-", "@{-1}"),
-        (Checkout, "main -- src", "main -- src"),
-        (Checkout, "-- .", "-- ."),
-        (Stash, "", "push"),
-        (Stash, "-u", "push --include-untracked"),
-        (Stash, "push -m 'half done' -- src", "push --message=half done -- src"),
         (Stash, "list", "list"),
         (Stash, "show -p stash@{0}", "show stash@{0}"),
-        (Stash, "pop --index", "pop --index"),
         (Blame, "-L 10,20 src/lib.rs", "-L10,20 -- src/lib.rs"),
         (Blame, "-w HEAD~3 -- src/lib.rs", "-w HEAD~3 -- src/lib.rs"),
         (Fetch, "--prune origin main:main", "--prune -- origin main:main"),
@@ -108,11 +99,8 @@ fn honest_uses_pass() {
 }
 
 #[test]
-fn what_would_run_write_or_read_elsewhere_is_refused_by_name() {
-    use Operation::{
-        Add, Blame, Branch, Checkout, Clone, Commit, Diff, Fetch, Log, Pull, Push, Show, Stash,
-        Status,
-    };
+fn flags_that_run_write_or_read_elsewhere_are_refused_by_name() {
+    use Operation::{Blame, Clone, Diff, Fetch, Log, Pull, Push, Show, Stash, Status};
     for (operation, args, word) in [
         (Fetch, "-c core.sshCommand=id", "-c"),
         (Fetch, "--upload-pack=/w/e.sh origin", "--upload-pack=/w/e.sh"),
@@ -154,20 +142,6 @@ fn what_would_run_write_or_read_elsewhere_is_refused_by_name() {
         (Status, "--work-tree=/", "--work-tree=/"),
         (Status, "-v", "-v"),
         (Blame, "--contents=/etc/passwd x", "--contents=/etc/passwd"),
-        (Add, "-p", "-p"),
-        (Add, "-i", "-i"),
-        (Add, "-e", "-e"),
-        (Add, "--pathspec-from-file=x", "--pathspec-from-file=x"),
-        (Commit, "-S -m x", "-S"),
-        (Commit, "--trailer=a:b -m x", "--trailer=a:b"),
-        (Commit, "-e -m x", "-e"),
-        (Commit, "-c HEAD", "-c"),
-        (Commit, "-v -m x", "-v"),
-        (Commit, "-amx --template=y", "--template=y"),
-        (Branch, "--edit-description", "--edit-description"),
-        (Checkout, "-p", "-p"),
-        (Checkout, "--recurse-submodules x", "--recurse-submodules"),
-        (Stash, "push -p", "-p"),
         (Stash, "list --output=x", "--output=x"),
         (Log, "-", "-"),
     ] {
@@ -175,32 +149,24 @@ fn what_would_run_write_or_read_elsewhere_is_refused_by_name() {
         assert_eq!(failure.code, Code::GitRefused, "{args}: {}", failure.message);
         assert_eq!(failure.detail["word"], word, "{args}");
         assert!(failure.message.contains(operation.as_str()), "{}", failure.message);
-        assert!(failure.message.contains("Flags that pass: "), "{}", failure.message);
+        assert!(failure.message.contains("Allowed flags: "), "{}", failure.message);
     }
 }
 
 #[test]
-fn words_that_are_no_flags_are_checked_too() {
-    use Operation::{Branch, Checkout, Commit, Diff, Log, Push, Stash, Status};
+fn operands_are_checked_too() {
+    use Operation::{Diff, Log, Push, Stash, Status};
     for (operation, args, code) in [
         (Status, "../x", Code::SandboxViolation),
         (Status, "/etc", Code::SandboxViolation),
         (Diff, "/dev/null /etc/hostname", Code::SandboxViolation),
         (Diff, "HEAD -- ../../x", Code::SandboxViolation),
         (Log, "-- /etc/passwd", Code::SandboxViolation),
-        (Commit, "-F /etc/passwd", Code::SandboxViolation),
-        (Commit, "--author=\"x\n[core] <a>\"", Code::GitRefused),
         (Log, "\"a\nb\"", Code::GitRefused),
-        (Branch, "'a b'", Code::GitRefused),
-        (Branch, "a b c", Code::InvalidArguments),
-        (Branch, "-d --list x", Code::InvalidArguments),
-        (Checkout, "-b --x", Code::GitRefused),
         (Push, "origin a:b:c", Code::GitRefused),
         (Push, "origin -- x", Code::InvalidArguments),
-        (Stash, "clear", Code::GitRefused),
-        (Stash, "branch x", Code::GitRefused),
-        (Stash, "drop a b", Code::InvalidArguments),
-        (Operation::Add, "", Code::InvalidArguments),
+        (Stash, "list a", Code::InvalidArguments),
+        (Stash, "show a b", Code::InvalidArguments),
         (Operation::Blame, "", Code::InvalidArguments),
         (Operation::Clone, "", Code::InvalidArguments),
         (Operation::Clone, "a b c", Code::InvalidArguments),
@@ -211,13 +177,48 @@ fn words_that_are_no_flags_are_checked_too() {
 }
 
 #[test]
-fn shell_text_is_no_shell() {
+fn local_operations_take_any_argument_and_reach_no_remote() {
+    use Operation::{Add, Branch, Checkout, Commit, Stash};
+    for (operation, args, expected) in [
+        (Add, "-A", "-A"),
+        (Add, "-p src '*.md'", "-p src *.md"),
+        (Commit, "-am 'all of it' --trailer=a:b", "-am all of it --trailer=a:b"),
+        (Commit, "-F /w/message", "-F /w/message"),
+        (Branch, "feature/x main", "feature/x main"),
+        (Branch, "-D old", "-D old"),
+        (Branch, "--edit-description", "--edit-description"),
+        (Checkout, "-", "-"),
+        (Checkout, "-b feature/x", "-b feature/x"),
+        (Stash, "", ""),
+        (Stash, "push -m 'half done' -- src", "push -m half done -- src"),
+        (Stash, "branch x", "branch x"),
+        (Add, "/etc/passwd", "/etc/passwd"),
+    ] {
+        let line = checked(operation, args).unwrap();
+        assert_eq!(line.flags.join(" "), expected, "{operation:?} {args}");
+        assert_eq!((line.remote, line.access), (RemoteSelector::None, WorkspaceAccess::ReadWrite));
+        let refused = checked_with(operation, args, WorkspaceAccess::ReadOnly).expect_err(args);
+        assert_eq!(refused.code, Code::GitRefused, "{operation:?} {args}");
+    }
+}
+
+#[test]
+fn no_operation_with_a_remote_is_read_only() {
+    use Operation::{Clone, Fetch, Pull, Push};
+    for (operation, args) in [(Fetch, ""), (Pull, ""), (Push, ""), (Clone, "https://h/r")] {
+        let refused = checked_with(operation, args, WorkspaceAccess::ReadOnly).expect_err(args);
+        assert_eq!(refused.code, Code::GitRefused, "{operation:?}");
+    }
+}
+
+#[test]
+fn shell_syntax_is_not_interpreted() {
     // `; curl evil` are names of files that are not there.
     assert_eq!(words(Operation::Status, "; curl evil"), "-- ; curl evil");
 }
 
 #[test]
-fn only_what_looks_is_read_only() {
+fn only_reading_forms_are_read_only() {
     use Operation::{Add, Branch, Checkout, Diff, Fetch, Log, Stash, Status};
     for (operation, args, reads) in [
         (Status, "", true),
@@ -244,13 +245,17 @@ fn only_what_looks_is_read_only() {
 }
 
 #[test]
-fn the_peer_of_a_call_is_known() {
-    let peer = |operation, args| checked(operation, args).unwrap().peer;
-    assert_eq!(peer(Operation::Fetch, "--all"), Peer::All);
-    assert_eq!(peer(Operation::Fetch, ""), Peer::Default);
-    assert_eq!(peer(Operation::Push, "-u origin main"), Peer::Named("origin".into()));
+fn the_remote_of_a_call_is_known() {
+    let remote = |operation, args| checked(operation, args).unwrap().remote;
+    assert_eq!(remote(Operation::Fetch, "--all"), RemoteSelector::All);
+    assert_eq!(remote(Operation::Fetch, ""), RemoteSelector::Default);
+    assert_eq!(remote(Operation::Push, "-u origin main"), RemoteSelector::Named("origin".into()));
     assert_eq!(
-        peer(Operation::Clone, "--depth 1 -b main https://h/r here"),
-        Peer::Clone { source: "https://h/r".into(), directory: Some("here".into()), bare: false }
+        remote(Operation::Clone, "--depth 1 -b main https://h/r here"),
+        RemoteSelector::Clone {
+            source: "https://h/r".into(),
+            directory: Some("here".into()),
+            bare: false
+        }
     );
 }

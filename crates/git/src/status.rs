@@ -1,52 +1,53 @@
-//! What `git status --porcelain=v2 --branch -z` says.
+//! The output of `git status --porcelain=v2 --branch -z`, as facts and as text.
 
 use std::fmt::Write as _;
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// How many entries are among the facts; all are in the text.
+/// Bounds the facts; the text has all entries.
 const MAX_ENTRIES: usize = 500;
 
 /// The state of a work tree.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
-pub(super) struct StatusFacts {
-    /// The branch; none if a commit is checked out.
-    pub(super) branch: Option<String>,
-    /// The commit; none before the first.
-    pub(super) commit: Option<String>,
-    /// The branch that it follows, such as `origin/main`.
-    pub(super) upstream: Option<String>,
-    /// Commits that the upstream does not have.
-    pub(super) ahead: Option<u64>,
-    /// Commits that only the upstream has.
-    pub(super) behind: Option<u64>,
-    /// Nothing changed.
-    pub(super) clean: bool,
-    /// How many files changed or are unknown to git.
-    pub(super) count: usize,
-    /// The first 500 of them.
-    pub(super) entries: Vec<StatusEntry>,
+pub struct StatusFacts {
+    /// The current branch; null with a detached HEAD.
+    pub branch: Option<String>,
+    /// The commit of HEAD; null before the first commit.
+    pub commit: Option<String>,
+    /// The upstream branch, such as `origin/main`.
+    pub upstream: Option<String>,
+    /// Commits that upstream does not have.
+    pub ahead: Option<u64>,
+    /// Commits that only upstream has.
+    pub behind: Option<u64>,
+    /// No file is changed or untracked.
+    pub clean: bool,
+    /// Number of entries.
+    pub count: usize,
+    /// The first 500 entries.
+    pub entries: Vec<StatusEntry>,
 }
 
-/// A file that changed.
+/// A changed, untracked or ignored file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub(super) struct StatusEntry {
-    /// Where it is, relative to the top of the repository.
-    pub(super) path: String,
-    /// What the next commit changes: `M`, `A`, `D`, `R`, `C`, `T`, `U`; `.` for nothing, `?` for a file
-    /// unknown to git, `!` for an ignored one.
-    pub(super) index: char,
-    /// What changed since then, in the same letters.
-    pub(super) worktree: char,
-    /// Where it was before.
+pub struct StatusEntry {
+    /// Relative to the top of the repository.
+    pub path: String,
+    /// The staged change: `M`, `A`, `D`, `R`, `C`, `T`, `U`; `.` for none, `?` for an untracked file, `!`
+    /// for an ignored one.
+    pub index: char,
+    /// The unstaged change, in the same letters.
+    pub worktree: char,
+    /// The path before a rename or copy.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) original: Option<String>,
+    pub original: Option<String>,
 }
 
 impl StatusFacts {
-    /// Reads what git printed, and returns it with a text for the reader.
-    pub(super) fn read(output: &str) -> (Self, String) {
+    /// Parses the output, and returns the facts with a text in the short format of `git status`. Records
+    /// of unknown types are skipped.
+    pub fn parse(output: &str) -> (Self, String) {
         let mut facts = Self::default();
         let mut text = String::new();
         let mut records = output.split_terminator('\0');
@@ -134,12 +135,10 @@ impl StatusEntry {
         let (index, worktree) = (letter(self.index), letter(self.worktree));
         let from =
             self.original.as_ref().map_or(String::new(), |from| format!("{} -> ", shown(from)));
-        // A string takes whatever is written to it.
         let _ = writeln!(text, "{index}{worktree} {from}{}", shown(&self.path));
     }
 }
 
-/// Shows a path on one line.
 fn shown(path: &str) -> String {
     if path.contains(char::is_control) {
         format!("\"{}\"", path.escape_debug())
@@ -148,7 +147,7 @@ fn shown(path: &str) -> String {
     }
 }
 
-/// Reads `XY`, skips what is between, and takes the rest for the path.
+/// Parses `XY`, skips the fields up to the path, which may contain blanks.
 fn entry(rest: &str, fields: usize, original: Option<&str>) -> Option<StatusEntry> {
     let mut fields = rest.splitn(fields + 1, ' ');
     let mut letters = fields.next()?.chars();
@@ -163,12 +162,12 @@ mod tests {
     use pretty_assertions::assert_eq;
 
     #[test]
-    fn every_kind_of_entry_is_read_and_shown() {
+    fn every_kind_of_entry_is_parsed_and_shown() {
         let output = "# branch.oid 1234\0# branch.head main\0# branch.upstream origin/main\0# branch.ab +1 -2\0\
             1 .M N... 100644 100644 100644 aa bb a file\0\
             2 R. N... 100644 100644 100644 aa bb R100 new\0old\0\
             u UU N... 100644 100644 100644 100644 aa bb cc both\0? un\nknown\0! ignored\0";
-        let (facts, text) = StatusFacts::read(output);
+        let (facts, text) = StatusFacts::parse(output);
         assert_eq!(
             text,
             "## main...origin/main [ahead 1, behind 2]\n M a file\nR  old -> new\nUU both\n?? \"un\\nknown\"\n!! ignored\n"
@@ -182,11 +181,11 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_repository_and_a_lone_commit_are_told() {
-        let (facts, text) = StatusFacts::read("# branch.oid (initial)\0# branch.head main\0");
+    fn an_empty_repository_and_a_detached_head_are_shown() {
+        let (facts, text) = StatusFacts::parse("# branch.oid (initial)\0# branch.head main\0");
         assert_eq!(text, "## No commits yet on main\nnothing to commit, working tree clean\n");
         assert!(facts.clean && facts.commit.is_none());
-        let (facts, text) = StatusFacts::read("# branch.oid 1234\0# branch.head (detached)\0");
+        let (facts, text) = StatusFacts::parse("# branch.oid 1234\0# branch.head (detached)\0");
         assert!(text.starts_with("## HEAD (no branch) at 1234\n"), "{text}");
         assert_eq!(facts.branch, None);
     }

@@ -1,45 +1,47 @@
-//! Arguments given as one text, or as words.
+//! Arguments as a caller gives them: one string or a list.
+//!
+//! A string is split at blanks. Quotes and backslashes work as in a POSIX shell; nothing is expanded, so
+//! `$HOME`, `*.rs`, `;` and `$(id)` stay as they are. Models write `-m "fix the parser"` more reliably
+//! than a JSON list, and no shell ever sees it.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::failure::Failure;
+use crate::error::GitError;
 
-/// A longer text is no list of arguments.
+/// Below the kernel's limit of 128 KiB for one argument, so that a refusal comes from here.
 const MAX_BYTES: usize = 128 * 1024;
 
-/// Arguments of git: one text, which is split as a shell would but without expanding anything, or the
-/// words themselves.
+/// Arguments of git: one string, split like a shell command line without expansion, or a list of
+/// strings.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(untagged, expecting = "expected a string or a list of strings")]
-pub(crate) enum Arguments {
-    /// One text: `-m "fix the parser" -- src`.
+pub enum ArgumentList {
+    /// One string: `-m "fix the parser" -- src`.
     Line(String),
-    /// The words: `["-m", "fix the parser", "--", "src"]`.
+    /// The arguments: `["-m", "fix the parser", "--", "src"]`.
     Words(Vec<String>),
 }
 
-impl Arguments {
-    /// Returns the words.
-    pub(crate) fn words(self) -> Result<Vec<String>, Failure> {
+impl ArgumentList {
+    /// Returns the arguments. A quote that is not closed, a NUL byte and more than 128 KiB are refused.
+    pub fn into_words(self) -> Result<Vec<String>, GitError> {
         let words = match self {
             Self::Line(line) => split(&line)?,
             Self::Words(words) => words,
         };
-        let refused = |what: &str| Err(Failure::argument("args", format!("args: {what}")));
-        match () {
-            () if words.iter().map(String::len).sum::<usize>() > MAX_BYTES => {
-                refused("more than 128 KiB of arguments")
-            }
-            () if words.iter().any(|word| word.contains('\0')) => refused("a NUL byte"),
-            () => Ok(words),
+        let refused = |what: &str| Err(GitError::argument("args", format!("args: {what}")));
+        if words.iter().map(String::len).sum::<usize>() > MAX_BYTES {
+            refused("more than 128 KiB of arguments")
+        } else if words.iter().any(|word| word.contains('\0')) {
+            refused("a NUL byte")
+        } else {
+            Ok(words)
         }
     }
 }
 
-/// Splits a text at blanks. Quotes and backslashes keep text together as in a shell; `$`, `*`, `;`
-/// and all else stand for themselves.
-fn split(line: &str) -> Result<Vec<String>, Failure> {
+fn split(line: &str) -> Result<Vec<String>, GitError> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;
     let mut characters = line.char_indices().peekable();
@@ -75,9 +77,9 @@ fn split(line: &str) -> Result<Vec<String>, Failure> {
             '\\' => match characters.next() {
                 None => {
                     let message = "args: a backslash at the end escapes nothing";
-                    return Err(Failure::argument("args", message));
+                    return Err(GitError::argument("args", message));
                 }
-                // A line that goes on.
+                // A line continuation.
                 Some((_, '\n')) => {}
                 Some((_, escaped)) => word.get_or_insert_default().push(escaped),
             },
@@ -88,31 +90,30 @@ fn split(line: &str) -> Result<Vec<String>, Failure> {
     Ok(words)
 }
 
-fn unclosed(line: &str, at: usize) -> Failure {
+fn unclosed(line: &str, at: usize) -> GitError {
     let begin: String = line[at..].chars().take(20).collect();
     let message = format!("args: the quote at byte {at} is not closed: {begin}");
-    Failure::argument("args", message).with("position", at)
+    GitError::argument("args", message).with("position", at)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::arguments::schema_of;
     use pretty_assertions::assert_eq;
     use serde_json::json;
 
     #[derive(JsonSchema)]
     struct Holder {
         #[expect(dead_code, reason = "for its schema")]
-        args: Option<Arguments>,
+        args: Option<ArgumentList>,
     }
 
     fn words(line: &str) -> Result<Vec<String>, String> {
-        Arguments::Line(line.to_owned()).words().map_err(|failure| failure.message)
+        ArgumentList::Line(line.to_owned()).into_words().map_err(|failure| failure.message)
     }
 
     #[test]
-    fn text_is_split_as_a_shell_would_and_nothing_is_expanded() {
+    fn a_string_is_split_like_a_shell_command_and_not_expanded() {
         let cases: &[(&str, &[&str])] = &[
             ("", &[]),
             ("  -A \t\n --  src  ", &["-A", "--", "src"]),
@@ -135,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_end_is_an_error() {
+    fn an_open_quote_is_an_error() {
         assert_eq!(words("-m 'x").unwrap_err(), "args: the quote at byte 3 is not closed: 'x");
         assert_eq!(
             words("-m \"x\\").unwrap_err(),
@@ -146,12 +147,12 @@ mod tests {
     }
 
     #[test]
-    fn words_can_be_given_as_they_are_and_the_schema_says_so() {
-        let given = Arguments::Words(vec!["-m".into(), "a 'b".into()]);
-        assert_eq!(given.words().unwrap(), ["-m", "a 'b"]);
-        let schema = json!(schema_of::<Holder>()["properties"]["args"]).to_string();
+    fn a_list_is_taken_as_it_is_and_the_schema_allows_both() {
+        let given = ArgumentList::Words(vec!["-m".into(), "a 'b".into()]);
+        assert_eq!(given.into_words().unwrap(), ["-m", "a 'b"]);
+        let schema = json!(schemars::schema_for!(Holder)).to_string();
         assert!(schema.contains("\"string\"") && schema.contains("\"array\""), "{schema}");
-        let wrong = serde_json::from_value::<Arguments>(json!(7)).unwrap_err().to_string();
+        let wrong = serde_json::from_value::<ArgumentList>(json!(7)).unwrap_err().to_string();
         assert_eq!(wrong, "expected a string or a list of strings");
     }
 }

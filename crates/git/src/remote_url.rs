@@ -1,39 +1,54 @@
-//! Where a repository is: one reader for every address that git is given.
+//! Addresses of repositories, parsed once and written anew.
+//!
+//! Git gets the text that this module wrote, never the caller's, so that the host which was checked is the
+//! host which is reached. Accepted are `https://`, `http://` and `git://` on loopback, and directories of
+//! the workspace. Everything else is refused: `ext::` and `fd::` run programs, ssh has no keys here, and
+//! an address with a user or a password would be stored in the repository's configuration.
 
 use std::net::{IpAddr, Ipv6Addr};
 use std::path::{Path, PathBuf};
 
 use carrel_domain::{Code, Network};
 
-use super::operand::{Ground, has_control, outside};
-use crate::failure::Failure;
+use crate::error::GitError;
+use crate::operand::{PathResolver, has_control, outside};
 
-/// Where a repository is.
+/// The address of a repository.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Address {
-    /// On another machine.
+pub enum RemoteUrl {
+    /// A host on the network.
     Https {
-        /// Its name in small letters, with the port unless it is the usual one.
+        /// In lower case, with the port unless it is 443.
         host: String,
-        /// The address, written anew.
+        /// The normalised address.
         text: String,
     },
-    /// On the workspace's own loopback.
-    Loopback { scheme: Scheme, host: String, text: String },
-    /// A directory of the workspace, relative to it.
-    Inside(PathBuf),
+    /// A server on the loopback interface of the workspace's commands.
+    Loopback {
+        /// The scheme of the address.
+        scheme: InsecureScheme,
+        /// In lower case, with the port unless it is the scheme's default.
+        host: String,
+        /// The normalised address.
+        text: String,
+    },
+    /// A directory, relative to the workspace.
+    Directory(PathBuf),
 }
 
-/// A way to talk that is not safe on a network.
+/// A scheme without encryption, which is accepted on loopback only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Scheme {
+pub enum InsecureScheme {
+    /// `http://`
     Http,
+    /// `git://`
     Git,
 }
 
-impl Address {
-    /// Reads an address. `hosts` are the machines that may be reached; all if there are none.
-    pub(super) fn read(word: &str, ground: &Ground<'_>, hosts: &[String]) -> Result<Self, Failure> {
+impl RemoteUrl {
+    /// Parses an address or a directory. `hosts` are the allowed hosts with their subdomains; an empty
+    /// list allows all.
+    pub fn parse(word: &str, paths: &PathResolver<'_>, hosts: &[String]) -> Result<Self, GitError> {
         if word.is_empty()
             || word.starts_with('-')
             || has_control(word)
@@ -51,19 +66,19 @@ impl Address {
         let Some((scheme, rest)) = word.split_once("://") else {
             return match word.split_once(':') {
                 Some((host, _)) if !host.contains('/') => Err(refused(word, NO_SSH)),
-                Some(_) | None => Self::inside(word, word, ground),
+                Some(_) | None => Self::directory(word, word, paths),
             };
         };
         match scheme.to_ascii_lowercase().as_str() {
-            "https" => Self::web(word, rest, "https", 443, hosts),
-            "http" => Self::web(word, rest, "http", 80, hosts),
-            "git" => Self::web(word, rest, "git", 9418, hosts),
+            "https" => Self::host(word, rest, "https", 443, hosts),
+            "http" => Self::host(word, rest, "http", 80, hosts),
+            "git" => Self::host(word, rest, "git", 9418, hosts),
             "file" => {
                 let path = rest.strip_prefix("localhost").unwrap_or(rest);
                 if !path.starts_with('/') || path.contains('%') {
                     return Err(refused(word, "give the directory as a path inside the workspace"));
                 }
-                Self::inside(word, path, ground)
+                Self::directory(word, path, paths)
             }
             "ssh" | "git+ssh" | "ssh+git" => Err(refused(word, NO_SSH)),
             _ => {
@@ -72,29 +87,29 @@ impl Address {
         }
     }
 
-    fn inside(word: &str, path: &str, ground: &Ground<'_>) -> Result<Self, Failure> {
+    fn directory(word: &str, path: &str, paths: &PathResolver<'_>) -> Result<Self, GitError> {
         if path.starts_with('~') {
             return Err(refused(
                 word,
                 "nothing expands `~`; give the path relative to the workspace",
             ));
         }
-        ground.inside(path).map(Self::Inside).ok_or_else(|| outside(word))
+        paths.resolve(path).map(Self::Directory).ok_or_else(|| outside(word))
     }
 
-    fn web(
+    fn host(
         word: &str,
         rest: &str,
         scheme: &'static str,
-        usual_port: u16,
+        default_port: u16,
         hosts: &[String],
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, GitError> {
         let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
         if authority.contains('@') {
             return Err(with_credentials(scheme, rest));
         }
         let (name, port) =
-            name_and_port(authority).ok_or_else(|| refused(word, "it names no machine"))?;
+            name_and_port(authority).ok_or_else(|| refused(word, "it names no host"))?;
         let path = path.trim_end_matches('/');
         if path.contains(['?', '#', '\\']) {
             return Err(refused(word, "an address of a repository has no query and no fragment"));
@@ -106,16 +121,16 @@ impl Address {
             return Err(refused(word, "it names no repository"));
         }
         let host = match port {
-            Some(port) if port != usual_port => format!("{name}:{port}"),
+            Some(port) if port != default_port => format!("{name}:{port}"),
             Some(_) | None => name.clone(),
         };
         let text = format!("{scheme}://{host}/{path}");
         if is_loopback(&name) && scheme != "https" {
-            let scheme = if scheme == "git" { Scheme::Git } else { Scheme::Http };
+            let scheme = if scheme == "git" { InsecureScheme::Git } else { InsecureScheme::Http };
             return Ok(Self::Loopback { scheme, host, text });
         }
         if scheme != "https" {
-            return Err(refused(word, "it would travel unprotected; use https"));
+            return Err(refused(word, "it is not encrypted; use https"));
         }
         let allowed = |pattern: &String| {
             name == *pattern || host == *pattern || name.ends_with(&format!(".{pattern}"))
@@ -128,49 +143,50 @@ impl Address {
         Ok(Self::Https { host, text })
     }
 
-    /// Returns the network that it takes to get there.
-    pub(super) fn network(&self) -> Network {
+    /// Returns the network access that a transfer needs.
+    pub fn network(&self) -> Network {
         match self {
             Self::Https { .. } => Network::Full,
             Self::Loopback { .. } => Network::Loopback,
-            Self::Inside(_) => Network::None,
+            Self::Directory(_) => Network::None,
         }
     }
 
-    /// Returns git's name of the way to get there.
-    pub(super) fn protocol(&self) -> &'static str {
+    /// Returns the name that `GIT_ALLOW_PROTOCOL` uses.
+    pub fn protocol(&self) -> &'static str {
         match self {
             Self::Https { .. } => "https",
-            Self::Loopback { scheme: Scheme::Http, .. } => "http",
-            Self::Loopback { scheme: Scheme::Git, .. } => "git",
-            Self::Inside(_) => "file",
+            Self::Loopback { scheme: InsecureScheme::Http, .. } => "http",
+            Self::Loopback { scheme: InsecureScheme::Git, .. } => "git",
+            Self::Directory(_) => "file",
         }
     }
 
-    /// Returns the machine that may ask who is calling, with the beginning of its addresses.
-    pub(super) fn asks(&self) -> Option<(&str, String)> {
+    /// Returns the host that may ask for a credential, and the prefix of the addresses that the credential
+    /// is for.
+    pub fn credential_scope(&self) -> Option<(&str, String)> {
         match self {
             Self::Https { host, .. } => Some((host, format!("https://{host}"))),
-            Self::Loopback { scheme: Scheme::Http, host, .. } => {
+            Self::Loopback { scheme: InsecureScheme::Http, host, .. } => {
                 Some((host, format!("http://{host}")))
             }
-            Self::Loopback { scheme: Scheme::Git, .. } | Self::Inside(_) => None,
+            Self::Loopback { scheme: InsecureScheme::Git, .. } | Self::Directory(_) => None,
         }
     }
 
-    /// Returns the address as git is given it.
-    pub(super) fn text(&self, workspace: &Path) -> String {
+    /// Returns the address for git.
+    pub fn text(&self, workspace: &Path) -> String {
         match self {
             Self::Https { text, .. } | Self::Loopback { text, .. } => text.clone(),
-            Self::Inside(path) => workspace.join(path).to_string_lossy().into_owned(),
+            Self::Directory(path) => workspace.join(path).to_string_lossy().into_owned(),
         }
     }
 }
 
-/// Returns the directory that a copy gets when nobody names one.
-pub(super) fn directory_of(source: &str, bare: bool) -> Result<String, Failure> {
+/// Derives the directory of a clone from its source, as git does.
+pub(crate) fn clone_directory(source: &str, bare: bool) -> Result<String, GitError> {
     let trimmed = source.trim_end_matches('/');
-    // The directory of a repository's own files stands for the work tree around it.
+    // A `.git` directory stands for the work tree around it.
     let local = !source.contains("://");
     let trimmed = trimmed.strip_suffix("/.git").filter(|_| local).unwrap_or(trimmed);
     let last = trimmed.rsplit(['/', ':']).next().unwrap_or_default();
@@ -178,7 +194,7 @@ pub(super) fn directory_of(source: &str, bare: bool) -> Result<String, Failure> 
     if name.is_empty() || matches!(name, "." | "..") || name.starts_with('-') || has_control(name) {
         return Err(refused(
             source,
-            "no directory follows from it; name one as the second argument",
+            "no directory name follows from it; give one as the second argument",
         ));
     }
     Ok(if bare { format!("{name}.git") } else { name.to_owned() })
@@ -186,9 +202,8 @@ pub(super) fn directory_of(source: &str, bare: bool) -> Result<String, Failure> 
 
 const NO_SSH: &str = "ssh is not set up; use the https address of the repository";
 
-/// Refuses an address.
-pub(super) fn refused(word: &str, reason: &str) -> Failure {
-    // A password that somebody wrote into it goes no further.
+/// Refuses an address. A user and password in it are left out of the message.
+pub(crate) fn refused(word: &str, reason: &str) -> GitError {
     let shown = match word.split_once("://") {
         Some((scheme, rest))
             if rest.split('/').next().is_some_and(|authority| authority.contains('@')) =>
@@ -197,19 +212,18 @@ pub(super) fn refused(word: &str, reason: &str) -> Failure {
         }
         Some(_) | None => word.to_owned(),
     };
-    let message = format!("git: `{}` is not used: {reason}", shown.escape_debug());
-    Failure::new(Code::GitRefused, message).with("address", shown)
+    let message = format!("git: `{}` is refused: {reason}", shown.escape_debug());
+    GitError::new(Code::GitRefused, message).with("address", shown)
 }
 
-fn with_credentials(scheme: &str, rest: &str) -> Failure {
+fn with_credentials(scheme: &str, rest: &str) -> GitError {
     let (_, host) = rest.split('/').next().unwrap_or_default().rsplit_once('@').unwrap_or_default();
     let message = format!(
-        "git: an address with a user or password is not used: it would be kept in the repository's \
-         configuration. Give `{scheme}://{host}/…` alone; the operator's credential source is asked for \
-         {host} ({})",
-        super::credentials::variable_of(host)
+        "git: an address with a user or password is refused: it would be stored in the repository's \
+         configuration. Use `{scheme}://{host}/…`; the credential for {host} comes from the operator ({})",
+        crate::credentials::token_variable(host)
     );
-    Failure::new(Code::GitRefused, message).with("host", host)
+    GitError::new(Code::GitRefused, message).with("host", host)
 }
 
 fn name_and_port(authority: &str) -> Option<(String, Option<u16>)> {
@@ -226,7 +240,6 @@ fn name_and_port(authority: &str) -> Option<(String, Option<u16>)> {
     Some((name.to_ascii_lowercase(), port))
 }
 
-/// Tells whether a text can be between the dots of a machine's name.
 fn is_label(part: &str) -> bool {
     let plain = part.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
     plain && !part.is_empty() && !part.starts_with('-') && !part.ends_with('-')
@@ -242,23 +255,26 @@ mod tests {
     use super::*;
     use pretty_assertions::assert_eq;
 
-    fn read(word: &str) -> Result<Address, Failure> {
-        read_with(word, &[])
+    fn parse(word: &str) -> Result<RemoteUrl, GitError> {
+        parse_with(word, &[])
     }
 
-    fn read_with(word: &str, hosts: &[&str]) -> Result<Address, Failure> {
+    fn parse_with(word: &str, hosts: &[&str]) -> Result<RemoteUrl, GitError> {
         let relative =
             |path: &str| Path::new(path).strip_prefix("/w").unwrap_or(Path::new(path)).to_owned();
-        let ground =
-            Ground { workspace: Path::new("/w"), directory: Path::new("a"), relative: &relative };
+        let paths = PathResolver {
+            workspace: Path::new("/w"),
+            directory: Path::new("a"),
+            strip_workspace: &relative,
+        };
         let hosts: Vec<_> = hosts.iter().map(|host| (*host).to_owned()).collect();
-        Address::read(word, &ground, &hosts)
+        RemoteUrl::parse(word, &paths, &hosts)
     }
 
     #[test]
-    fn addresses_are_read_and_written_anew() {
+    fn addresses_are_parsed_and_normalised() {
         let https =
-            |host: &str, text: &str| Address::Https { host: host.into(), text: text.into() };
+            |host: &str, text: &str| RemoteUrl::Https { host: host.into(), text: text.into() };
         for (word, host, text) in [
             ("https://github.com/a/b", "github.com", "https://github.com/a/b"),
             ("https://GITHUB.com/a/B.git/", "github.com", "https://github.com/a/B.git"),
@@ -266,12 +282,12 @@ mod tests {
             ("https://github.com:8443/x", "github.com:8443", "https://github.com:8443/x"),
             ("https://[2001:db8::1]:8443/x", "[2001:db8::1]:8443", "https://[2001:db8::1]:8443/x"),
         ] {
-            assert_eq!(read(word).unwrap(), https(host, text), "{word}");
+            assert_eq!(parse(word).unwrap(), https(host, text), "{word}");
         }
         for word in
             ["http://localhost:3000/x", "http://127.0.0.1/x", "git://localhost/x", "http://[::1]/x"]
         {
-            assert_eq!(read(word).unwrap().network(), Network::Loopback, "{word}");
+            assert_eq!(parse(word).unwrap().network(), Network::Loopback, "{word}");
         }
         for (word, path) in [
             ("../origin.git", "origin.git"),
@@ -280,12 +296,12 @@ mod tests {
             ("file:///w/c", "c"),
             ("./x:y", "a/x:y"),
         ] {
-            assert_eq!(read(word).unwrap(), Address::Inside(path.into()), "{word}");
+            assert_eq!(parse(word).unwrap(), RemoteUrl::Directory(path.into()), "{word}");
         }
     }
 
     #[test]
-    fn what_runs_programs_leaves_or_tells_is_refused() {
+    fn addresses_that_run_programs_or_leave_the_workspace_are_refused() {
         for word in [
             "ext::sh -c id",
             "ext::id",
@@ -324,19 +340,19 @@ mod tests {
             "/etc",
             "~/x",
         ] {
-            let failure = read(word).unwrap_err();
+            let failure = parse(word).unwrap_err();
             assert!(matches!(failure.code, Code::GitRefused | Code::SandboxViolation), "{word}");
             assert!(
                 !failure.message.contains("hunter2")
                     && !failure.detail.to_string().contains("hunter2")
             );
         }
-        let told = read("https://user:hunter2@github.com/a/b").unwrap_err().message;
+        let told = parse("https://user:hunter2@github.com/a/b").unwrap_err().message;
         assert!(
             told.contains("https://github.com/…") && told.contains("CARREL_GIT_TOKEN_GITHUB_COM"),
             "{told}"
         );
-        assert!(read("git@github.com:a/b").unwrap_err().message.contains("ssh is not set up"));
+        assert!(parse("git@github.com:a/b").unwrap_err().message.contains("ssh is not set up"));
     }
 
     #[test]
@@ -348,12 +364,12 @@ mod tests {
             ("https://evilgithub.com/a/b", false),
             ("https://github.com.evil/a/b", false),
         ] {
-            assert_eq!(read_with(word, &["github.com"]).is_ok(), allowed, "{word}");
+            assert_eq!(parse_with(word, &["github.com"]).is_ok(), allowed, "{word}");
         }
     }
 
     #[test]
-    fn a_copy_gets_a_name_of_its_own_or_none() {
+    fn a_clone_gets_the_name_of_its_source() {
         for (source, name) in [
             ("https://x/a/app", "app"),
             ("https://x/a/app.git", "app"),
@@ -361,11 +377,15 @@ mod tests {
             ("x/repo/.git", "repo"),
             ("https://x/a/my-cool-app/", "my-cool-app"),
         ] {
-            assert_eq!(directory_of(source, false).unwrap(), name);
+            assert_eq!(clone_directory(source, false).unwrap(), name);
         }
-        assert_eq!(directory_of("https://x/a/app", true).unwrap(), "app.git");
+        assert_eq!(clone_directory("https://x/a/app", true).unwrap(), "app.git");
         for source in ["https://x/a/..", "https://x/.git", "..", ".", "https://x/-a"] {
-            assert_eq!(directory_of(source, false).unwrap_err().code, Code::GitRefused, "{source}");
+            assert_eq!(
+                clone_directory(source, false).unwrap_err().code,
+                Code::GitRefused,
+                "{source}"
+            );
         }
     }
 }

@@ -1,0 +1,373 @@
+//! The check of one call: caller's arguments in, git's command line out.
+//!
+//! [`CommandLine::check`] treats operations in three ways.
+//!
+//! - *Reading* (`status`, `diff`, `log`, `show`, `blame`, and the listing forms of `branch` and `stash`):
+//!   flags come from a table, so that none writes a file, runs a configured program or reads outside
+//!   the workspace. Flags that keep external diff programs and submodules out are added. The sandbox
+//!   mounts the workspace read-only.
+//! - *Remote* (`fetch`, `pull`, `push`, `clone`): flags come from a table, because these run with network
+//!   and with the operator's credentials. The remote is returned as a [`RemoteSelector`] for the caller
+//!   to look up and check.
+//! - *Local* (`add`, `commit`, `checkout`, changing forms of `branch` and `stash`): any argument is
+//!   passed on. They run in the sandbox without network and credentials, where the caller can run `git`
+//!   as a command anyway; a table would forbid nothing.
+#[cfg(test)]
+mod tests;
+
+use carrel_domain::{Code, WorkspaceAccess};
+
+use crate::allowed_flags;
+use crate::error::GitError;
+use crate::flag_parser::{FlagTable, ParsedArguments};
+use crate::operand::{self, PathResolver, pathspec, revision_or_path};
+use crate::operation::Operation;
+
+/// A command line for git that passed the check.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CommandLine {
+    /// The subcommand.
+    pub operation: Operation,
+    /// Flags behind the subcommand.
+    pub flags: Vec<String>,
+    /// Arguments behind the flags, with `--` where git takes it.
+    pub operands: Vec<String>,
+    /// Read-only if git changes nothing.
+    pub access: WorkspaceAccess,
+    /// The form of git's output.
+    pub output: OutputShape,
+    /// The remotes that git reaches.
+    pub remote: RemoteSelector,
+}
+
+/// The form of git's output, as the added flags make it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OutputShape {
+    /// Text for people.
+    Plain,
+    /// `status --porcelain=v2 -z --branch`.
+    Status,
+    /// `diff --shortstat --patch`.
+    Patch,
+    /// The summary of `commit`, which names the new commit.
+    Commit,
+}
+
+/// The remotes that an operation reaches, as the caller named them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RemoteSelector {
+    /// No remote.
+    None,
+    /// The remote that git chooses for the current branch.
+    Default,
+    /// Every configured remote.
+    All,
+    /// A remote's name, an address or a directory.
+    Named(String),
+    /// The source of a clone.
+    Clone {
+        /// An address or a directory.
+        source: String,
+        /// The new directory; derived from the source if none.
+        directory: Option<String>,
+        /// Without a work tree.
+        bare: bool,
+    },
+}
+
+/// Flags for every output with changes: no colour, no program that the repository configures, and one
+/// line for a submodule.
+const PLAIN_DIFF: [&str; 4] = ["--no-color", "--no-ext-diff", "--no-textconv", "--submodule=short"];
+
+/// Keeps git from looking for changes in the work trees of submodules, where it would obey their
+/// configuration.
+const IGNORE_SUBMODULES: &str = "--ignore-submodules=dirty";
+
+const END_OF_OPTIONS: &str = "--end-of-options";
+
+impl CommandLine {
+    /// Checks the arguments of an operation. With read-only access, operations and forms that change
+    /// something are refused.
+    pub fn check(
+        operation: Operation,
+        arguments: &[String],
+        access: WorkspaceAccess,
+        paths: &PathResolver<'_>,
+    ) -> Result<Self, GitError> {
+        let reading = match operation {
+            Operation::Status => status(arguments, paths),
+            Operation::Diff => diff(arguments, paths),
+            Operation::Log => history(operation, &allowed_flags::LOG, arguments, paths),
+            Operation::Show => history(operation, &allowed_flags::SHOW, arguments, paths),
+            Operation::Blame => blame(arguments, paths),
+            Operation::Branch => list_branches(arguments, paths),
+            Operation::Stash => read_stash(arguments, paths),
+            Operation::Fetch => exchange(operation, &allowed_flags::FETCH, arguments, paths),
+            Operation::Pull => exchange(operation, &allowed_flags::PULL, arguments, paths),
+            Operation::Push => exchange(operation, &allowed_flags::PUSH, arguments, paths),
+            Operation::Clone => clone(arguments, paths),
+            Operation::Add | Operation::Commit | Operation::Checkout => Err(changes(operation)),
+        };
+        let is_local = match operation {
+            Operation::Add | Operation::Commit | Operation::Checkout | Operation::Branch => true,
+            Operation::Stash => !is_stash_reading(arguments),
+            Operation::Status
+            | Operation::Diff
+            | Operation::Log
+            | Operation::Show
+            | Operation::Blame
+            | Operation::Fetch
+            | Operation::Pull
+            | Operation::Push
+            | Operation::Clone => false,
+        };
+        match (reading, access) {
+            (Err(_), WorkspaceAccess::ReadWrite) if is_local => {
+                Ok(Self::local(operation, arguments, paths))
+            }
+            (Ok(line), WorkspaceAccess::ReadOnly) if line.access != WorkspaceAccess::ReadOnly => {
+                Err(changes(operation))
+            }
+            (checked, _) => checked,
+        }
+    }
+
+    fn new(operation: Operation, flags: Vec<String>, operands: Vec<String>) -> Self {
+        Self {
+            operation,
+            flags,
+            operands,
+            access: WorkspaceAccess::ReadWrite,
+            output: OutputShape::Plain,
+            remote: RemoteSelector::None,
+        }
+    }
+
+    /// Passes the arguments on. Absolute paths are rewritten, because the operator's name of the
+    /// workspace may lead through links that do not exist in the sandbox.
+    fn local(operation: Operation, arguments: &[String], paths: &PathResolver<'_>) -> Self {
+        let arguments = arguments.iter().map(|argument| match argument.starts_with('/') {
+            true => operand::path(paths, argument).unwrap_or_else(|_| argument.clone()),
+            false => argument.clone(),
+        });
+        let output = match operation {
+            Operation::Commit => OutputShape::Commit,
+            _ => OutputShape::Plain,
+        };
+        Self::new(operation, arguments.collect(), Vec::new()).with_output(output)
+    }
+
+    fn read_only(self) -> Self {
+        Self { access: WorkspaceAccess::ReadOnly, ..self }
+    }
+
+    fn with_output(self, output: OutputShape) -> Self {
+        Self { output, ..self }
+    }
+}
+
+fn status(arguments: &[String], paths: &PathResolver<'_>) -> Result<CommandLine, GitError> {
+    let parsed = allowed_flags::STATUS.parse(arguments, paths)?;
+    let mut flags = strings(&["--porcelain=v2", "-z", "--branch", IGNORE_SUBMODULES]);
+    flags.extend(parsed.flag_arguments(allowed_flags::STATUS_FORMATS));
+    let operands = pathspecs(&parsed, paths)?;
+    let line = CommandLine::new(Operation::Status, flags, operands);
+    Ok(line.read_only().with_output(OutputShape::Status))
+}
+
+fn diff(arguments: &[String], paths: &PathResolver<'_>) -> Result<CommandLine, GitError> {
+    let parsed = allowed_flags::DIFF.parse(arguments, paths)?;
+    let mut flags = strings(&PLAIN_DIFF);
+    flags.push(IGNORE_SUBMODULES.to_owned());
+    let has_patch = !parsed.has_any(allowed_flags::DIFF_WITHOUT_PATCH);
+    if has_patch {
+        flags.extend(strings(&["--shortstat", "--patch"]));
+    }
+    flags.extend(parsed.flag_arguments(&[]));
+    flags.push(END_OF_OPTIONS.to_owned());
+    let operands = revisions_and_paths(&allowed_flags::DIFF, &parsed, paths)?;
+    let output = if has_patch { OutputShape::Patch } else { OutputShape::Plain };
+    Ok(CommandLine::new(Operation::Diff, flags, operands).read_only().with_output(output))
+}
+
+fn history(
+    operation: Operation,
+    table: &FlagTable,
+    arguments: &[String],
+    paths: &PathResolver<'_>,
+) -> Result<CommandLine, GitError> {
+    let parsed = table.parse(arguments, paths)?;
+    let mut flags = strings(&PLAIN_DIFF);
+    flags.extend(parsed.flag_arguments(&[]));
+    flags.push(END_OF_OPTIONS.to_owned());
+    let operands = revisions_and_paths(table, &parsed, paths)?;
+    Ok(CommandLine::new(operation, flags, operands).read_only())
+}
+
+fn blame(arguments: &[String], paths: &PathResolver<'_>) -> Result<CommandLine, GitError> {
+    let table = &allowed_flags::BLAME;
+    let mut parsed = table.parse(arguments, paths)?;
+    let mut flags = strings(&["--no-textconv", "--no-progress"]);
+    flags.extend(parsed.flag_arguments(&[]));
+    let file = match &mut parsed.paths {
+        Some(behind) => behind.pop(),
+        None => parsed.operands.pop(),
+    };
+    let file =
+        file.ok_or_else(|| usage(table, "name a file: `src/lib.rs`, or `HEAD~3 -- src/lib.rs`"))?;
+    if parsed.paths.is_some_and(|behind| !behind.is_empty()) {
+        return Err(usage(table, "name one file"));
+    }
+    for revision in &parsed.operands {
+        operand::check_revision(table.name, revision)?;
+    }
+    let mut operands = parsed.operands;
+    operands.extend(["--".to_owned(), operand::path(paths, &file)?]);
+    Ok(CommandLine::new(Operation::Blame, flags, operands).read_only())
+}
+
+/// Accepts the forms of `branch` that list. Without a listing flag an operand would be a new branch.
+fn list_branches(arguments: &[String], paths: &PathResolver<'_>) -> Result<CommandLine, GitError> {
+    let table = &allowed_flags::BRANCH_LIST;
+    let parsed = table.parse(arguments, paths)?;
+    refuse_paths(table, &parsed)?;
+    if !parsed.operands.is_empty() && !parsed.has_any(allowed_flags::BRANCH_PATTERN_FLAGS) {
+        return Err(changes(Operation::Branch));
+    }
+    let mut flags = parsed.flag_arguments(&[]);
+    if !parsed.has("show-current") {
+        flags.extend(strings(&["--list", "--no-column", "--no-color"]));
+    }
+    for pattern in &parsed.operands {
+        operand::check_revision(table.name, pattern)?;
+    }
+    Ok(CommandLine::new(Operation::Branch, flags, parsed.operands).read_only())
+}
+
+fn is_stash_reading(arguments: &[String]) -> bool {
+    matches!(arguments.first().map(String::as_str), Some("list" | "show"))
+}
+
+fn read_stash(arguments: &[String], paths: &PathResolver<'_>) -> Result<CommandLine, GitError> {
+    let (name, table, max_operands) = match arguments.first().map(String::as_str) {
+        Some("list") => ("list", &allowed_flags::STASH_LIST, 0),
+        Some("show") => ("show", &allowed_flags::STASH_SHOW, 1),
+        Some(_) | None => return Err(changes(Operation::Stash)),
+    };
+    let parsed = table.parse(&arguments[1..], paths)?;
+    refuse_paths(table, &parsed)?;
+    if parsed.operands.len() > max_operands {
+        let what = if max_operands == 0 { "it takes only flags" } else { "name one stash" };
+        return Err(usage(table, what));
+    }
+    for revision in &parsed.operands {
+        operand::check_revision(table.name, revision)?;
+    }
+    let mut flags = vec![name.to_owned()];
+    flags.extend(strings(&PLAIN_DIFF));
+    flags.extend(parsed.flag_arguments(&[]));
+    Ok(CommandLine::new(Operation::Stash, flags, parsed.operands).read_only())
+}
+
+fn exchange(
+    operation: Operation,
+    table: &FlagTable,
+    arguments: &[String],
+    paths: &PathResolver<'_>,
+) -> Result<CommandLine, GitError> {
+    let parsed = table.parse(arguments, paths)?;
+    refuse_paths(table, &parsed)?;
+    let mut flags = parsed.flag_arguments(&["no-recurse-submodules"]);
+    flags.push("--no-recurse-submodules".to_owned());
+    let remote = match parsed.operands.split_first() {
+        Some((remote, refspecs)) => {
+            refspecs.iter().try_for_each(|refspec| operand::check_refspec(table.name, refspec))?;
+            RemoteSelector::Named(remote.clone())
+        }
+        None if operation == Operation::Fetch && parsed.has("all") => RemoteSelector::All,
+        None => RemoteSelector::Default,
+    };
+    let mut operands = parsed.operands;
+    if !operands.is_empty() {
+        operands.insert(0, "--".to_owned());
+    }
+    Ok(CommandLine { remote, ..CommandLine::new(operation, flags, operands) })
+}
+
+fn clone(arguments: &[String], paths: &PathResolver<'_>) -> Result<CommandLine, GitError> {
+    let table = &allowed_flags::CLONE;
+    let parsed = table.parse(arguments, paths)?;
+    let bare = parsed.has("bare");
+    let mut flags = parsed.flag_arguments(&["no-recurse-submodules"]);
+    // An empty template keeps sample hooks, and any that the host configures, out of the clone.
+    flags.extend(strings(&["--no-recurse-submodules", "--template="]));
+    let mut operands = parsed.operands.into_iter().chain(parsed.paths.into_iter().flatten());
+    let source = operands
+        .next()
+        .ok_or_else(|| usage(table, "name what to clone: `https://…` or a directory"))?;
+    let directory = operands.next();
+    if operands.next().is_some() {
+        return Err(usage(table, "it takes an address and a directory"));
+    }
+    let remote = RemoteSelector::Clone { source, directory, bare };
+    Ok(CommandLine { remote, ..CommandLine::new(Operation::Clone, flags, Vec::new()) })
+}
+
+/// Reads every operand as a pathspec, and puts them behind `--`.
+fn pathspecs(parsed: &ParsedArguments, paths: &PathResolver<'_>) -> Result<Vec<String>, GitError> {
+    let all = parsed.operands.iter().chain(parsed.paths.iter().flatten());
+    let mut operands = all.map(|word| pathspec(paths, word)).collect::<Result<Vec<_>, _>>()?;
+    if !operands.is_empty() {
+        operands.insert(0, "--".to_owned());
+    }
+    Ok(operands)
+}
+
+/// Reads operands before `--` as revisions. Without `--` each may be a revision or a path, and git
+/// decides.
+fn revisions_and_paths(
+    table: &FlagTable,
+    parsed: &ParsedArguments,
+    paths: &PathResolver<'_>,
+) -> Result<Vec<String>, GitError> {
+    let Some(behind) = &parsed.paths else {
+        let operands = parsed.operands.iter();
+        return operands.map(|word| revision_or_path(table.name, paths, word)).collect();
+    };
+    let mut operands = Vec::new();
+    for revision in &parsed.operands {
+        operand::check_revision(table.name, revision)?;
+        operands.push(revision.clone());
+    }
+    operands.push("--".to_owned());
+    for path in behind {
+        operands.push(pathspec(paths, path)?);
+    }
+    Ok(operands)
+}
+
+fn refuse_paths(table: &FlagTable, parsed: &ParsedArguments) -> Result<(), GitError> {
+    match &parsed.paths {
+        Some(paths) if !paths.is_empty() => Err(usage(table, "it takes no paths behind `--`")),
+        Some(_) | None => Ok(()),
+    }
+}
+
+fn usage(table: &FlagTable, what: &str) -> GitError {
+    let message = format!("git {}: {what}", table.name);
+    GitError::argument("args", message).with("operation", table.name)
+}
+
+/// Refuses a change where only reading is allowed.
+fn changes(operation: Operation) -> GitError {
+    let operation = operation.as_str();
+    let message = format!(
+        "this form of git {operation} is not read-only; use `branch` to list, `stash list` or \
+         `stash show`, or the tool `git`"
+    );
+    GitError::new(Code::GitRefused, message).with("operation", operation)
+}
+
+fn strings(words: &[&str]) -> Vec<String> {
+    words.iter().map(|word| (*word).to_owned()).collect()
+}

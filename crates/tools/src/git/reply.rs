@@ -1,0 +1,204 @@
+//! The reply to a git operation: git's output, remarks and facts.
+
+use std::path::{Path, PathBuf};
+
+use carrel_exec::ExitStatus;
+use carrel_git::{
+    CommandLine, DiffStat, Operation, OutputShape, StatusFacts, complete_records, new_commit,
+    split_shortstat,
+};
+use carrel_runner::Completed;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::shell::{CommandFacts, notes, scrubbed};
+
+/// The facts about a git operation.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub(crate) struct GitFacts {
+    operation: Operation,
+    /// The top of the repository, relative to the workspace.
+    repository: Option<String>,
+    /// For `BashOutput`, which returns the whole output.
+    shell_id: String,
+    /// The result of `status`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    status: Option<StatusFacts>,
+    /// The new commit of `commit`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    commit: Option<String>,
+    /// The size of a `diff`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    changes: Option<DiffStat>,
+    /// The directory of a `clone`, relative to the workspace.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    destination: Option<String>,
+    /// Programs that the repository configures and that were not run, such as `filter.lfs`.
+    not_run: Vec<String>,
+    #[serde(flatten)]
+    result: CommandFacts,
+}
+
+/// A git process that has ended.
+pub(super) struct Execution<'a> {
+    pub(super) line: &'a CommandLine,
+    pub(super) completed: &'a Completed,
+    /// The timeout.
+    pub(super) seconds: u64,
+    pub(super) shell_id: String,
+    /// The caller has the tool `BashOutput`.
+    pub(super) has_bash_output: bool,
+    pub(super) repository: Option<PathBuf>,
+    pub(super) destination: Option<PathBuf>,
+    pub(super) neutralized: Vec<String>,
+    /// Shown if git reports that a credential is missing.
+    pub(super) credential_hints: Vec<String>,
+}
+
+pub(super) fn reply(execution: &Execution<'_>) -> (String, GitFacts) {
+    let outcome = &execution.completed.outcome;
+    let stdout = outcome.stdout.to_text(usize::MAX);
+    let stderr = outcome.stderr.to_text(usize::MAX);
+    let succeeded = outcome.succeeded();
+    let mut facts = GitFacts {
+        operation: execution.line.operation,
+        repository: execution.repository.as_deref().map(shown),
+        shell_id: execution.shell_id.clone(),
+        status: None,
+        commit: None,
+        changes: None,
+        destination: execution.destination.as_deref().filter(|_| succeeded).map(shown),
+        not_run: execution.neutralized.clone(),
+        result: CommandFacts::of(execution.completed),
+    };
+    let mut text = match execution.line.output {
+        OutputShape::Status if succeeded => {
+            let records = complete_records(&stdout, outcome.stdout.truncated());
+            let (status, text) = StatusFacts::parse(&records);
+            facts.status = Some(status);
+            text
+        }
+        OutputShape::Patch if outcome.stdout.total_bytes == 0 && succeeded => {
+            facts.changes = Some(DiffStat::default());
+            String::new()
+        }
+        OutputShape::Patch => {
+            let (changes, patch) = split_shortstat(&stdout);
+            facts.changes = changes;
+            patch.to_owned()
+        }
+        OutputShape::Commit if succeeded => {
+            facts.commit = new_commit(&stdout);
+            let first_line = facts
+                .commit
+                .as_ref()
+                .map_or(String::new(), |commit| format!("committed {commit}\n"));
+            format!("{first_line}{stdout}")
+        }
+        OutputShape::Plain | OutputShape::Status | OutputShape::Commit => stdout,
+    };
+    text = scrubbed(&text);
+    append(&mut text, &scrubbed(&stderr));
+    if text.trim().is_empty() && succeeded {
+        text = format!("{}\n", text_for_silence(execution.line.operation));
+    }
+    if let Some(destination) = &facts.destination {
+        append(&mut text, &format!("cloned into {destination}"));
+    }
+    append_remarks(&mut text, execution, &stderr);
+    (text, facts)
+}
+
+fn append_remarks(text: &mut String, execution: &Execution<'_>, stderr: &str) {
+    let outcome = &execution.completed.outcome;
+    if outcome.stdout.truncated() || outcome.stderr.truncated() {
+        let how = if execution.has_bash_output {
+            let shell_id = &execution.shell_id;
+            format!("BashOutput shell_id={shell_id} cursor=0 has all of it; or narrow it")
+        } else {
+            "narrow it".to_owned()
+        };
+        append(text, &format!("... (output truncated; {how}: -n COUNT, --stat, `-- PATH`)"));
+    }
+    if outcome.timed_out() {
+        append(text, &format!("git: timed out after {}s", execution.seconds));
+    }
+    if !execution.neutralized.is_empty() {
+        let names = execution.neutralized.join(", ");
+        append(
+            text,
+            &format!("carrel: programs that the repository configures were not run: {names}"),
+        );
+    }
+    if !outcome.succeeded() {
+        for hint in hints(stderr, execution) {
+            append(text, &format!("carrel: {hint}"));
+        }
+    }
+    for note in notes(execution.completed) {
+        append(text, &format!("carrel: {}", scrubbed(&note)));
+    }
+    match outcome.end {
+        _ if outcome.timed_out() => {}
+        ExitStatus::Exited(0) => {}
+        ExitStatus::Exited(code) => append(text, &format!("exit: {code}")),
+        ExitStatus::Signaled(signal) => append(text, &format!("ended by signal {signal}")),
+        ExitStatus::Lost => append(text, "ended with the sandbox"),
+    }
+}
+
+/// Returns advice for failures that git's own message does not explain here.
+fn hints(stderr: &str, execution: &Execution<'_>) -> Vec<String> {
+    let says = |text: &str| stderr.contains(text);
+    let mut hints = Vec::new();
+    if says("could not read Username")
+        || says("Authentication failed")
+        || says("could not read Password")
+    {
+        hints.extend(execution.credential_hints.iter().cloned());
+    }
+    if says("empty ident name") || says("auto-detection is disabled") {
+        hints.push("set author_name and author_email".to_owned());
+    }
+    if says("Aborting commit due to empty commit message") {
+        hints.push("give a message with -m; there is no editor".to_owned());
+    }
+    if says("lazy fetching disabled") {
+        hints.push("missing objects of a partial clone are not fetched; clone it whole".to_owned());
+    }
+    hints
+}
+
+fn text_for_silence(operation: Operation) -> &'static str {
+    match operation {
+        Operation::Add => "staged",
+        Operation::Commit => "committed",
+        Operation::Diff => "no changes",
+        Operation::Log | Operation::Show => "no commits",
+        Operation::Branch | Operation::Stash => "done",
+        Operation::Checkout => "checked out",
+        Operation::Fetch => "fetched; nothing new",
+        Operation::Pull => "pulled",
+        Operation::Push => "pushed",
+        Operation::Clone => "cloned",
+        Operation::Status | Operation::Blame => "nothing to show",
+    }
+}
+
+/// Appends lines on lines of their own.
+fn append(text: &mut String, lines: &str) {
+    if lines.is_empty() {
+        return;
+    }
+    if !text.is_empty() && !text.ends_with('\n') {
+        text.push('\n');
+    }
+    text.push_str(lines);
+    if !lines.ends_with('\n') {
+        text.push('\n');
+    }
+}
+
+fn shown(path: &Path) -> String {
+    if path.as_os_str().is_empty() { ".".to_owned() } else { path.to_string_lossy().into_owned() }
+}
