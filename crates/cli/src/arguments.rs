@@ -12,11 +12,11 @@ use carrel_shell::Preset;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::check::CheckArguments;
-use crate::conduct::RunArguments;
+use crate::conductor::ConductorCommand;
 use crate::issue::IssueCommand;
-use crate::logging::Logs;
+use crate::logging::LogSettings;
 use crate::output::Format;
-use crate::steer::SteerCommand;
+use crate::run::RunArguments;
 use crate::task::TaskCommand;
 use crate::workspace::WorkspaceCommand;
 
@@ -51,8 +51,8 @@ impl Arguments {
         if self.json { Format::Json } else { Format::Text }
     }
 
-    /// Understands a command line that is right and asks for `carrel exec`. To describe all the other
-    /// commands takes longer than many a command runs.
+    /// Parses a valid command line of `carrel exec`. Building the parser of all other commands takes
+    /// longer than `true` runs, so only this command is described; any other line gets the full parser.
     pub(crate) fn of_exec(arguments: &[OsString]) -> Option<Self> {
         let is_exec = arguments.get(1).is_some_and(|command| command == "exec");
         let parsed = is_exec.then(|| Arguments::<Only>::try_parse_from(arguments))?;
@@ -61,7 +61,7 @@ impl Arguments {
     }
 }
 
-/// The one command that is measured in milliseconds.
+/// The command whose start is a budget of milliseconds.
 #[derive(Debug, Subcommand)]
 enum Only {
     Exec(Box<ExecArguments>),
@@ -72,7 +72,7 @@ pub(crate) enum Command {
     /// Create, inspect and remove workspaces
     #[command(subcommand)]
     Workspace(WorkspaceCommand),
-    /// Run a command in a workspace, behind a kernel boundary
+    /// Run a command in a workspace, in a kernel sandbox
     ///
     /// The command sees its workspace and the system, which it cannot change; no other files, no
     /// other processes, no network unless asked for, and none of this environment. Its exit
@@ -81,7 +81,7 @@ pub(crate) enum Command {
         after_help = "Examples:\n  carrel exec -- cargo test\n  carrel exec --network loopback -c 'python3 -m http.server 8000 & sleep 1; curl localhost:8000'\n  carrel exec --workspace ~/carrel/ABC-123 --timeout 60 --memory 512M --json -- pytest -q"
     )]
     Exec(Box<ExecArguments>),
-    /// Say what this kernel enforces, and what therefore holds
+    /// Print what this kernel enforces, and which guarantees hold
     #[command(
         after_help = "Examples:\n  carrel doctor\n  carrel doctor --json | jq '.guarantees[] | select(.holds | not)'"
     )]
@@ -103,7 +103,7 @@ pub(crate) enum Command {
         after_help = "Examples:\n  carrel tool\n  carrel tool Read --schema\n  carrel tool Read file_path=src/main.rs limit=20\n  carrel tool Grep pattern=TODO glob='*.rs'\n  carrel tool Edit '{\"file_path\": \"a.txt\", \"old_string\": \"x\", \"new_string\": \"y\"}' --json"
     )]
     Tool(Box<ToolArguments>),
-    /// Say what the project files of a directory tell: ecosystems, and the commands to test and lint
+    /// Print the profile of a project: ecosystems, and the commands to test and lint
     #[command(after_help = "Examples:\n  carrel profile\n  carrel profile ~/api --json")]
     Profile(ProfileArguments),
     /// Serve workspaces and tasks over HTTP, and run the tasks
@@ -117,7 +117,7 @@ pub(crate) enum Command {
         after_help = "Examples:\n  carrel serve\n  carrel serve --bind 127.0.0.1:9000 --data /var/lib/carrel"
     )]
     Serve(ServeArguments),
-    /// Work issues of a tracker off: a workspace and an agent for each
+    /// Work off the issues of a tracker: a workspace and an agent for each
     ///
     /// Reads the issues that the workflow file names, gives each a workspace and a coding agent, and
     /// follows the tracker: an issue that is closed loses its workspace, one that is moved away keeps
@@ -128,16 +128,16 @@ pub(crate) enum Command {
         after_help = "Examples:\n  carrel run\n  carrel run examples/local/WORKFLOW.md --data data\n  carrel run --once --json"
     )]
     Run(Box<RunArguments>),
-    /// Look at a `carrel run --port` that goes on, and give it orders
+    /// Inspect and steer a running `carrel run --port`
     #[command(
         subcommand,
         after_help = "Examples:\n  carrel conductor state\n  carrel conductor answer CAR-4 'spaces'\n  carrel conductor transcript CAR-4\n  carrel conductor pause --server http://127.0.0.1:8080"
     )]
-    Conductor(SteerCommand),
+    Conductor(ConductorCommand),
     /// Check a workflow file, and print every setting with its origin
     #[command(after_help = "Examples:\n  carrel check\n  carrel check ops/WORKFLOW.md --json")]
     Check(CheckArguments),
-    /// Add, list and move issues of the tracker that is built in
+    /// Add, list and move issues of the embedded tracker
     #[command(subcommand)]
     Issue(IssueCommand),
     /// Bring the schema of the database up to date
@@ -162,7 +162,7 @@ pub(crate) enum Command {
     /// Make tokens for the API of `carrel serve`
     #[command(subcommand)]
     Token(TokenCommand),
-    /// Ask what a preset says about a command line
+    /// Check a command line against a preset
     #[command(subcommand)]
     Policy(PolicyCommand),
     /// Print a completion script for a shell
@@ -176,12 +176,14 @@ pub(crate) enum Command {
 }
 
 impl Command {
-    /// Returns what the log needs to know of it, and of a terminal that shows more than lines.
-    pub(crate) fn logs(&self, screen: bool) -> Logs<'_> {
+    /// Returns the log settings of the command; `dashboard` says whether the terminal shows one.
+    pub(crate) fn logs(&self, dashboard: bool) -> LogSettings<'_> {
         match self {
-            // Nobody asks it anything, so it tells by itself what happens.
-            Self::Run(command) => Logs { talks: true, root: command.log_directory(screen) },
-            _ => Logs { talks: false, root: None },
+            // It runs unattended, so it logs what happens without being asked to.
+            Self::Run(command) => {
+                LogSettings { verbose: true, root: command.log_directory(dashboard) }
+            }
+            _ => LogSettings { verbose: false, root: None },
         }
     }
 }
@@ -191,27 +193,27 @@ pub(crate) struct ExecArguments {
     /// The workspace: a directory; the current one if none is given
     #[arg(long, value_name = "DIR")]
     pub(crate) workspace: Option<PathBuf>,
-    /// Where the command starts, relative to the workspace
+    /// Working directory of the command, relative to the workspace
     #[arg(long, value_name = "REL")]
     pub(crate) cwd: Option<PathBuf>,
-    /// What it can reach: none, loopback or full
+    /// Network access: none, loopback or full
     #[arg(long, value_name = "NETWORK")]
     pub(crate) network: Option<Network>,
-    /// Let it read the workspace and change nothing there
+    /// Mount the workspace read-only
     #[arg(long)]
     pub(crate) read_only: bool,
-    /// What the command is held against before it starts: open, allowlist or denylist
+    /// Rules for the command line: open, allowlist or denylist
     #[arg(long, default_value = "open")]
     pub(crate) preset: Preset,
     #[command(flatten)]
-    pub(crate) boundary: BoundaryArguments,
+    pub(crate) sandbox: SandboxArguments,
     /// End it after this many seconds
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) timeout: Option<u64>,
-    /// How much memory it may use, such as 512M
+    /// Memory limit, such as 512M
     #[arg(long, value_name = "SIZE")]
     pub(crate) memory: Option<ByteSize>,
-    /// How many processes it may have
+    /// Limit of processes and threads
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) processes: Option<u64>,
     /// A variable for the command
@@ -250,8 +252,8 @@ pub(crate) struct ToolArguments {
 pub(crate) struct McpArguments {
     #[command(flatten)]
     pub(crate) toolbox: ToolboxArguments,
-    /// Whether answers have structured content beside their text. Some clients show their model
-    /// nothing else then; auto leaves it out for those that are known to
+    /// Structured content beside the text of replies. Some clients show their model nothing else
+    /// then; auto leaves it out for the clients that are known to
     #[arg(long, value_name = "WHEN", default_value = "auto")]
     pub(crate) facts: FactsChoice,
     /// Listen for HTTP at this address instead, such as 127.0.0.1:8765; port 0 takes a free one
@@ -283,7 +285,7 @@ pub(crate) struct ServeArguments {
     #[arg(long)]
     pub(crate) no_worker: bool,
     #[command(flatten)]
-    pub(crate) boundary: BoundaryArguments,
+    pub(crate) sandbox: SandboxArguments,
 }
 
 #[derive(Args, Debug)]
@@ -292,7 +294,7 @@ pub(crate) struct WorkerArguments {
     #[arg(long, value_name = "DIR")]
     pub(crate) data: Option<PathBuf>,
     #[command(flatten)]
-    pub(crate) boundary: BoundaryArguments,
+    pub(crate) sandbox: SandboxArguments,
 }
 
 #[derive(Args, Debug)]
@@ -322,13 +324,13 @@ pub(crate) struct TokenNewArguments {
     /// Every workspace
     #[arg(long)]
     pub(crate) all: bool,
-    /// What it allows: read, write, exec, net, admin
+    /// Scopes of the token: read, write, exec, net, admin
     #[arg(long, value_name = "SCOPES", default_value = "read,write,exec")]
     pub(crate) scope: Scopes,
-    /// How long it is valid, such as 15m or 12h
+    /// Lifetime of the token, such as 15m or 12h
     #[arg(long, value_name = "TIME", default_value = "1h")]
     pub(crate) ttl: Age,
-    /// What the log calls its bearer
+    /// Name of the bearer in logs
     #[arg(long, value_name = "NAME")]
     pub(crate) subject: Option<String>,
 }
@@ -341,7 +343,7 @@ pub(crate) struct ProfileArguments {
 }
 
 impl ProfileArguments {
-    /// Takes the directory as a workspace that is only looked at.
+    /// Returns flags for the directory as a read-only workspace.
     pub(crate) fn toolbox(&self) -> ToolboxArguments {
         ToolboxArguments {
             workspace: self.directory.clone(),
@@ -350,17 +352,12 @@ impl ProfileArguments {
             toolset: ToolsetChoice::Code,
             network: None,
             secrets_dir: None,
-            boundary: BoundaryArguments {
-                tier: None,
-                sandbox: None,
-                policy: None,
-                without: Vec::new(),
-            },
+            sandbox: SandboxArguments { tier: None, mode: None, policy: None, without: Vec::new() },
         }
     }
 }
 
-/// Which workspaces, which tools.
+/// Flags of the commands that offer tools.
 #[derive(Args, Debug)]
 pub(crate) struct ToolboxArguments {
     /// The workspace: a directory; the current one if none is given
@@ -372,20 +369,20 @@ pub(crate) struct ToolboxArguments {
     /// Offer only tools that change nothing, and make the sandbox read-only
     #[arg(long)]
     pub(crate) read_only: bool,
-    /// Which tools: code, or the six of the workspace service
+    /// Tools to offer: code, or the six of the workspace service
     #[arg(long, value_name = "SET", default_value = "code")]
     pub(crate) toolset: ToolsetChoice,
-    /// What commands can reach: none, loopback or full
+    /// Network access of commands: none, loopback or full
     #[arg(long, value_name = "NETWORK")]
     pub(crate) network: Option<Network>,
     /// A directory with one file for each secret
     #[arg(long, value_name = "DIR")]
     pub(crate) secrets_dir: Option<PathBuf>,
     #[command(flatten)]
-    pub(crate) boundary: BoundaryArguments,
+    pub(crate) sandbox: SandboxArguments,
 }
 
-/// Whether answers have structured content.
+/// Clients that get structured content.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum FactsChoice {
     /// Unless the client is known to hide the text then
@@ -406,7 +403,7 @@ impl From<FactsChoice> for carrel_mcp::FactsMode {
     }
 }
 
-/// Which tools are offered.
+/// A set of tools.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum ToolsetChoice {
     /// Everything for work on code
@@ -424,19 +421,19 @@ impl From<ToolsetChoice> for carrel_tools::Toolset {
     }
 }
 
-/// Which walls, and on whose terms.
+/// Flags that select the sandbox and the operator's policy.
 #[derive(Args, Debug)]
-pub(crate) struct BoundaryArguments {
-    /// The walls that must be there: auto, full or landlock; the policy's if not given
+pub(crate) struct SandboxArguments {
+    /// Required tier: auto, full or landlock; the policy's if not given
     #[arg(long, value_name = "TIER", value_parser = tier)]
     pub(crate) tier: Option<TierChoice>,
-    /// Run without any boundary
-    #[arg(long, value_name = "off", value_parser = ["off"], conflicts_with = "tier")]
-    pub(crate) sandbox: Option<String>,
+    /// Run without a sandbox
+    #[arg(long = "sandbox", value_name = "off", value_parser = ["off"], conflicts_with = "tier")]
+    pub(crate) mode: Option<String>,
     /// The operator's policy file
     #[arg(long, value_name = "FILE")]
     pub(crate) policy: Option<PathBuf>,
-    /// Take a feature of the kernel as missing, to see what then happens
+    /// Treat a kernel feature as missing, for tests
     #[arg(long, value_name = "FEATURE", hide = true, value_parser = feature)]
     pub(crate) without: Vec<Feature>,
 }
@@ -444,7 +441,7 @@ pub(crate) struct BoundaryArguments {
 #[derive(Args, Debug)]
 pub(crate) struct DoctorArguments {
     #[command(flatten)]
-    pub(crate) boundary: BoundaryArguments,
+    pub(crate) sandbox: SandboxArguments,
 }
 
 fn variable(text: &str) -> Result<(String, String), String> {
@@ -482,7 +479,7 @@ pub(crate) enum PolicyCommand {
         /// The command line, as a shell would get it
         #[arg(allow_hyphen_values = true)]
         command: String,
-        /// What it is held against: allowlist, denylist or open
+        /// Rules to check against: allowlist, denylist or open
         #[arg(long, default_value = "allowlist")]
         preset: Preset,
         /// The workspace it would run in; without it every absolute path is outside

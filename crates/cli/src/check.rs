@@ -13,11 +13,11 @@ use serde_json::{Value, json};
 use tracing::warn;
 
 use crate::database::{Database, DatabaseSettings};
-use crate::failure::Failure;
+use crate::error::CliError;
 use crate::output::{self, Format};
-use crate::{conduct, runtime};
+use crate::{run, runtime};
 
-/// What a table shows of a value.
+/// Characters of a value that the table shows.
 const VALUE_CHARS: usize = 80;
 
 #[derive(Args, Debug)]
@@ -27,17 +27,17 @@ pub(crate) struct CheckArguments {
     workflow: Option<PathBuf>,
 }
 
-/// Checks a workflow file, and says what holds and why.
+/// Checks a workflow file, its tracker settings and the store; prints every setting with its origin.
 pub(crate) fn run(
     arguments: &CheckArguments,
     format: Format,
     environment: &Environment,
-) -> Result<ExitCode, Failure> {
-    let workflow = conduct::load(arguments.workflow.as_deref(), environment)?;
+) -> Result<ExitCode, CliError> {
+    let workflow = run::load(arguments.workflow.as_deref(), environment)?;
     tracker(&workflow)?;
     let database = database(environment)?;
-    if let Some(trouble) = &database.trouble {
-        warn!("{trouble}");
+    if let Some(warning) = &database.warning {
+        warn!("{warning}");
     }
     match format {
         Format::Json => output::json(&facts(&workflow, &database))?,
@@ -49,8 +49,8 @@ pub(crate) fn run(
     Ok(ExitCode::SUCCESS)
 }
 
-/// Asks the tracker whether it can work with its settings. Nothing is sent.
-fn tracker(workflow: &Workflow) -> Result<(), Failure> {
+/// Checks the tracker's settings without sending anything.
+fn tracker(workflow: &Workflow) -> Result<(), CliError> {
     let config = workflow.config.conductor.as_ref().map(|config| &config.tracker);
     // The one that is built in has none.
     let Some(config) = config.filter(|config| config.kind != TrackerKind::Local) else {
@@ -60,42 +60,42 @@ fn tracker(workflow: &Workflow) -> Result<(), Failure> {
     made.map(drop).map_err(|fault| StartError::Tracker(fault).into())
 }
 
-/// Where a conductor would keep what it remembers.
-struct Kept {
-    place: &'static str,
-    /// Why that cannot be used at present, which need not mean that it cannot when it is needed.
-    trouble: Option<String>,
+/// The store that `carrel run` would use.
+struct StoreCheck {
+    location: &'static str,
+    /// A problem that may be over when the store is needed.
+    warning: Option<String>,
 }
 
-/// Looks whether the database answers, if one is named.
-fn database(environment: &Environment) -> Result<Kept, Failure> {
+/// Pings the database, if one is named.
+fn database(environment: &Environment) -> Result<StoreCheck, CliError> {
     let Some(settings) = DatabaseSettings::read(environment)? else {
-        return Ok(Kept { place: "data directory", trouble: None });
+        return Ok(StoreCheck { location: "data directory", warning: None });
     };
-    let answer = runtime()?.block_on(async {
+    let ping = runtime()?.block_on(async {
         let database = Database::open(&settings)?;
-        Ok::<_, Failure>(database.postgres.ping().await)
+        Ok::<_, CliError>(database.postgres.ping().await)
     });
-    let trouble = match answer? {
+    let warning = match ping? {
         Ok(()) => None,
         // The first to start brings it up to date.
         Err(StoreError::TooOld { .. }) if settings.migrate => None,
         Err(error) => Some(format!("DATABASE_URL: {}", message_of(&error))),
     };
-    Ok(Kept { place: "database", trouble })
+    Ok(StoreCheck { location: "database", warning })
 }
 
-fn facts(workflow: &Workflow, database: &Kept) -> Value {
+fn facts(workflow: &Workflow, database: &StoreCheck) -> Value {
     let warnings = workflow.warnings.iter();
     let warnings: Vec<_> = warnings
         .map(|warning| warning.located(&workflow.path).to_string())
-        .chain(database.trouble.clone())
+        .chain(database.warning.clone())
         .collect();
     json!({
         "file": workflow.path.to_string_lossy(),
         "settings": workflow.effective(),
         "prompt": { "built_in": workflow.prompt.is_built_in(), "text": workflow.prompt.source() },
-        "kept_in": database.place,
+        "kept_in": database.location,
         "warnings": warnings,
     })
 }

@@ -1,4 +1,4 @@
-//! The PostgreSQL server that `DATABASE_URL` names, for whoever keeps something there.
+//! The PostgreSQL server that `DATABASE_URL` names.
 
 use std::time::Duration;
 
@@ -9,23 +9,23 @@ use carrel_store::{Postgres, PostgresOptions, Store as _, StoreError};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use crate::failure::Failure;
+use crate::error::CliError;
 use crate::serve::settings::{refused, secret, word};
 
-/// The shortest and the longest wait before a database that is away is asked again.
-const TRY_AGAIN: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(2));
+/// The first and the longest wait between attempts to reach the database.
+const BACKOFF: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(2));
 
-/// What the environment says about the database.
+/// The settings of the database, from the environment.
 #[derive(Clone, Debug)]
 pub(crate) struct DatabaseSettings {
     pub(crate) url: Secret,
-    /// Whether whoever starts brings the database up to date.
+    /// A start applies pending migrations.
     pub(crate) migrate: bool,
 }
 
 impl DatabaseSettings {
-    /// Reads them; none if everything is kept in a file.
-    pub(crate) fn read(environment: &Environment) -> Result<Option<Self>, Failure> {
+    /// Reads the settings; none if `DATABASE_URL` is unset.
+    pub(crate) fn read(environment: &Environment) -> Result<Option<Self>, CliError> {
         let migrate = match word(environment, CARREL_MIGRATE).as_deref() {
             None | Some("on") => true,
             Some("off") => false,
@@ -35,7 +35,7 @@ impl DatabaseSettings {
     }
 }
 
-/// A database that several processes share. It may be away.
+/// A database that several processes share. It may be unreachable at first.
 #[derive(Clone, Debug)]
 pub(crate) struct Database {
     pub(crate) postgres: Postgres,
@@ -43,15 +43,16 @@ pub(crate) struct Database {
 }
 
 impl Database {
-    /// Prepares to use it, without asking it anything.
-    pub(crate) fn open(settings: &DatabaseSettings) -> Result<Self, Failure> {
+    /// Parses the address. The server is contacted by the first operation.
+    pub(crate) fn open(settings: &DatabaseSettings) -> Result<Self, CliError> {
         let postgres = Postgres::open(&PostgresOptions { url: settings.url.clone() })?;
         Ok(Self { postgres, migrate: settings.migrate })
     }
 
-    /// Waits until it is up to date and answers. Returns false if `stop` came first.
+    /// Waits until the schema is current and the server answers. Returns false if `stop` was cancelled
+    /// first.
     pub(crate) async fn ready(&self, stop: &CancellationToken) -> bool {
-        let (mut wait, longest) = TRY_AGAIN;
+        let (mut wait, longest) = BACKOFF;
         loop {
             match self.prepare().await {
                 Ok(()) => return true,
@@ -67,7 +68,7 @@ impl Database {
         }
     }
 
-    /// Brings it up to date, and asks whether it answers.
+    /// Applies pending migrations if that is allowed, then pings the server.
     pub(crate) async fn prepare(&self) -> Result<(), StoreError> {
         match self.postgres.ping().await {
             Err(StoreError::TooOld { .. }) if self.migrate => {

@@ -6,20 +6,20 @@ use carrel_config::Environment;
 use carrel_runner::{Diagnosis, RunnerMode, diagnose};
 
 use crate::arguments::DoctorArguments;
-use crate::boundary;
-use crate::failure::Failure;
+use crate::error::CliError;
 use crate::output::{self, Format};
+use crate::sandbox;
 
 /// Says layer by layer what holds here. What holds is tried, not assumed.
 pub(crate) fn run(
     arguments: &DoctorArguments,
     format: Format,
     environment: &Environment,
-) -> Result<ExitCode, Failure> {
-    let loaded = boundary::policy(&arguments.boundary, environment)?;
-    let state = boundary::state(environment)?;
+) -> Result<ExitCode, CliError> {
+    let loaded = sandbox::policy(&arguments.sandbox, environment)?;
+    let state = sandbox::state(environment)?;
     let (policy, purpose) = (loaded.policy, RunnerMode::Server);
-    let runner = boundary::runner(&arguments.boundary, policy, environment, purpose)?;
+    let runner = sandbox::runner(&arguments.sandbox, policy, environment, purpose)?;
     let runtime = crate::runtime()?;
     let diagnosis = runtime.block_on(diagnose(&runner, &state))?;
     match format {

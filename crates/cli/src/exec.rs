@@ -1,6 +1,11 @@
-//! `carrel exec`
+//! `carrel exec`: one command in a sandbox, and its exit status.
+//!
+//! This is the one command whose own start is part of a budget, so the order is unusual: the process that
+//! becomes the cell is forked first (see [`prefork_before_parsing`]), then arguments, policy and environment
+//! are read while it makes its namespaces. Output is passed on byte for byte; Carrel's own lines go to
+//! stderr and begin with `carrel:`.
 
-mod answer;
+mod report;
 
 use std::ffi::OsString;
 use std::io::{self, IsTerminal};
@@ -19,39 +24,41 @@ use rustix::fs::FileType;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::arguments::{BoundaryArguments, ExecArguments};
-use crate::boundary;
-use crate::failure::Failure;
+use crate::arguments::{ExecArguments, SandboxArguments};
+use crate::error::CliError;
 use crate::output::Format;
+use crate::sandbox;
 
 /// The status when the command did not run.
 const DID_NOT_RUN: u8 = 125;
 
-/// How many pieces of output wait for stdout.
-const WAITING_PIECES: usize = 4;
+/// Chunks of output that may wait for stdout; more make the command wait.
+const QUEUED_CHUNKS: usize = 4;
 
-/// The options after which it is not known yet what is to be begun.
-const ABOUT_WALLS: [&str; 5] = ["--tier", "--sandbox", "--without", "--help", "-h"];
+/// Options that change which cell is needed, or need none.
+const SANDBOX_OPTIONS: [&str; 5] = ["--tier", "--sandbox", "--without", "--help", "-h"];
 
-/// Begins even before the arguments are understood, which takes a while, if none of them is about walls.
-pub(crate) fn begin_at_once(arguments: &[OsString]) -> Option<Prefork> {
+/// Forks the process that becomes the cell before the arguments are parsed, which takes about as long as
+/// making its namespaces, unless an option selects the sandbox.
+pub(crate) fn prefork_before_parsing(arguments: &[OsString]) -> Option<Prefork> {
     let mut own = arguments.iter().skip(1).take_while(|argument| *argument != "--");
     let is_exec = own.next()? == "exec";
-    let is_about_walls = |argument: &OsString| {
+    let selects_sandbox = |argument: &OsString| {
         let bytes = argument.as_encoded_bytes();
-        ABOUT_WALLS.iter().any(|option| bytes.starts_with(option.as_bytes()))
+        SANDBOX_OPTIONS.iter().any(|option| bytes.starts_with(option.as_bytes()))
     };
-    let begins = is_exec && !own.any(is_about_walls);
-    begins.then(|| Prefork::begin(SandboxMode::Enforced(TierChoice::Auto), &[]))
+    let preforks = is_exec && !own.any(selects_sandbox);
+    preforks.then(|| Prefork::begin(SandboxMode::Enforced(TierChoice::Auto), &[]))
 }
 
-/// Begins what has to come before anything is read, the operator's policy and environment included.
-pub(crate) fn begin(arguments: &ExecArguments) -> Prefork {
-    let BoundaryArguments { without, .. } = &arguments.boundary;
-    Prefork::begin(boundary::asked_for(&arguments.boundary, TierChoice::Auto), without)
+/// Forks the process that becomes the cell, before policy and environment are read: its memory holds
+/// neither.
+pub(crate) fn prefork(arguments: &ExecArguments) -> Prefork {
+    let SandboxArguments { without, .. } = &arguments.sandbox;
+    Prefork::begin(sandbox::requested_mode(&arguments.sandbox, TierChoice::Auto), without)
 }
 
-/// Runs a command and ends as it does.
+/// Runs a command and returns its exit status.
 pub(crate) fn run(
     arguments: ExecArguments,
     early: Prefork,
@@ -72,34 +79,35 @@ fn execute(
     early: Prefork,
     format: Format,
     environment: &Environment,
-) -> Result<ExitCode, Failure> {
-    // Everything is waited for, and the process ends right after; to take this apart takes longer.
+) -> Result<ExitCode, CliError> {
+    // Nothing is left to wait for and the process exits next; dropping the runtime would only take time.
     let runtime = ManuallyDrop::new(crate::runtime()?);
-    let completed = runtime.block_on(work(arguments, early, format, environment))?;
-    answer::give(&completed, format)
+    let completed = runtime.block_on(execute_in(arguments, early, format, environment))?;
+    report::print(&completed, format)
 }
 
-async fn work(
+async fn execute_in(
     arguments: ExecArguments,
     early: Prefork,
     format: Format,
     environment: &Environment,
-) -> Result<Completed, Failure> {
-    let loaded = boundary::policy(&arguments.boundary, environment)?;
+) -> Result<Completed, CliError> {
+    let loaded = sandbox::policy(&arguments.sandbox, environment)?;
     let (policy, purpose) = (loaded.policy.clone(), RunnerMode::SingleCommand(early));
-    let runner = boundary::runner(&arguments.boundary, policy, environment, purpose)?;
-    let desk = boundary::desk(arguments.workspace.as_deref(), &loaded, environment).await?;
+    let runner = sandbox::runner(&arguments.sandbox, policy, environment, purpose)?;
+    let workspace =
+        sandbox::workspace(arguments.workspace.as_deref(), &loaded, environment).await?;
     let mut request = request(arguments)?;
     let cancel = CancellationToken::new();
     let stopped = cancel_on_signal(&cancel)?;
     let completed = match format {
-        Format::Json => runner.run(&desk, request, &cancel).await?,
+        Format::Json => runner.run(&workspace, request, &cancel).await?,
         Format::Text => {
-            let (sender, receiver) = mpsc::channel(WAITING_PIECES);
+            let (sender, receiver) = mpsc::channel(QUEUED_CHUNKS);
             request.live = Some(sender);
-            let running = runner.run(&desk, request, &cancel);
+            let running = runner.run(&workspace, request, &cancel);
             let (completed, shown) = tokio::join!(running, show(receiver));
-            shown.map_err(|error| Failure::Output(io::Error::other(error)))?;
+            shown.map_err(|error| CliError::Output(io::Error::other(error)))?;
             completed?
         }
     };
@@ -107,7 +115,7 @@ async fn work(
     Ok(completed)
 }
 
-fn request(arguments: ExecArguments) -> Result<RunRequest, Failure> {
+fn request(arguments: ExecArguments) -> Result<RunRequest, CliError> {
     let form = match arguments.line {
         Some(line) => CommandForm::Line(line),
         None => CommandForm::Argv(arguments.argv),
@@ -132,14 +140,14 @@ fn request(arguments: ExecArguments) -> Result<RunRequest, Failure> {
     })
 }
 
-/// Hands a pipe on, and the contents of anything else. A terminal stays outside: it is the
-/// operator's, and a file has an owner, a mode and times that are none of the command's business.
-fn input() -> Result<Stdin, Failure> {
+/// Passes a pipe on as it is, and the contents of anything else through a pipe. A terminal stays outside,
+/// since input could be injected into it; a file would carry its owner, mode and times inside.
+fn input() -> Result<Stdin, CliError> {
     let stdin = io::stdin();
     if stdin.is_terminal() {
         return Ok(Stdin::Empty);
     }
-    let failed = |source| Failure::Start { doing: "reading stdin", source };
+    let failed = |source| CliError::Start { doing: "reading stdin", source };
     let copy = stdin.as_fd().try_clone_to_owned().map_err(failed)?;
     let status = rustix::fs::fstat(&copy).map_err(|errno| failed(errno.into()))?;
     match FileType::from_raw_mode(status.st_mode) {
@@ -161,7 +169,7 @@ fn null_device() -> u64 {
     rustix::fs::makedev(1, 3)
 }
 
-/// Shows output while it arrives, if there is any.
+/// Writes output as it arrives.
 async fn show(mut pieces: mpsc::Receiver<Piece>) -> Result<(), tokio::task::JoinError> {
     let Some(first) = pieces.recv().await else { return Ok(()) };
     // On a thread of its own: a reader that does not read must not stop the clock.
@@ -188,9 +196,9 @@ fn write_all(mut stream: impl io::Write, bytes: &[u8]) -> io::Result<()> {
 /// Ends the command in an orderly way when this process is asked to end.
 pub(crate) fn cancel_on_signal(
     cancel: &CancellationToken,
-) -> Result<tokio::task::JoinHandle<()>, Failure> {
+) -> Result<tokio::task::JoinHandle<()>, CliError> {
     use tokio::signal::unix::{SignalKind, signal};
-    let failed = |source| Failure::Start { doing: "waiting for signals", source };
+    let failed = |source| CliError::Start { doing: "waiting for signals", source };
     let mut interrupt = signal(SignalKind::interrupt()).map_err(failed)?;
     let mut terminate = signal(SignalKind::terminate()).map_err(failed)?;
     let mut hangup = signal(SignalKind::hangup()).map_err(failed)?;

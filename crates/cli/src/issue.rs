@@ -1,9 +1,9 @@
-//! `carrel issue`
+//! `carrel issue`: the embedded tracker.
 
 mod arguments;
-mod look;
+mod change;
 pub(crate) mod relay;
-mod write;
+mod show;
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -16,9 +16,9 @@ use carrel_tracker::LocalTracker;
 
 use self::arguments::DataArguments;
 pub(crate) use self::arguments::IssueCommand;
-use self::relay::Relay;
+use self::relay::RelayClient;
 use crate::database::{Database, DatabaseSettings};
-use crate::failure::Failure;
+use crate::error::CliError;
 use crate::output::Format;
 use crate::runtime;
 use crate::serve::data;
@@ -27,22 +27,22 @@ pub(crate) fn run(
     command: &IssueCommand,
     format: Format,
     environment: &Environment,
-) -> Result<ExitCode, Failure> {
+) -> Result<ExitCode, CliError> {
     runtime()?.block_on(async {
         match command {
-            IssueCommand::New(arguments) => write::new(arguments, format, environment).await,
-            IssueCommand::Ls(arguments) => look::list(arguments, format, environment).await,
-            IssueCommand::Show(arguments) => look::show(arguments, format, environment).await,
-            IssueCommand::Move(arguments) => write::shift(arguments, format, environment).await,
-            IssueCommand::Label(arguments) => write::label(arguments, format, environment).await,
+            IssueCommand::New(arguments) => change::new(arguments, format, environment).await,
+            IssueCommand::Ls(arguments) => show::list(arguments, format, environment).await,
+            IssueCommand::Show(arguments) => show::show(arguments, format, environment).await,
+            IssueCommand::Move(arguments) => change::shift(arguments, format, environment).await,
+            IssueCommand::Label(arguments) => change::label(arguments, format, environment).await,
             IssueCommand::Comment(arguments) => {
-                write::comment(arguments, format, environment).await
+                change::comment(arguments, format, environment).await
             }
         }
     })
 }
 
-/// What to do about a data directory that is not there.
+/// The treatment of a missing data directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Missing {
     Make,
@@ -55,9 +55,9 @@ async fn open(
     data: &DataArguments,
     missing: Missing,
     environment: &Environment,
-) -> Result<LocalTracker, Failure> {
+) -> Result<LocalTracker, CliError> {
     let issues = issues(&data.directory(environment), missing, environment).await?;
-    // Which states are final is a matter of the workflow file; nothing here depends on it.
+    // Terminal states are a setting of the workflow file; nothing here depends on them.
     Ok(LocalTracker::new(issues, Arc::new(SystemClock), &[]))
 }
 
@@ -65,17 +65,17 @@ async fn issues(
     data: &Path,
     missing: Missing,
     environment: &Environment,
-) -> Result<Arc<dyn IssueStore>, Failure> {
+) -> Result<Arc<dyn IssueStore>, CliError> {
     if let Some(settings) = DatabaseSettings::read(environment)? {
         let database = Database::open(&settings)?;
         database.prepare().await?;
         return Ok(Arc::new(database.postgres));
     }
-    if let Some(relay) = Relay::of(data) {
+    if let Some(relay) = RelayClient::of(data) {
         return Ok(Arc::new(relay));
     }
     if missing == Missing::Refuse && !data.join("carrel.db").exists() {
-        return Err(Failure::NoData { path: data.display().to_string() });
+        return Err(CliError::NoData { path: data.display().to_string() });
     }
     Ok(Arc::new(data::database(&data::make(data)?)?))
 }

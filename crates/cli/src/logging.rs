@@ -20,25 +20,25 @@ use tracing_subscriber::{EnvFilter, Registry};
 use crate::output::{Format, printable};
 use file::LogFile;
 
-/// What a command wants of the log.
+/// The log settings of a command.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Logs<'a> {
-    /// Whether it tells what happens without being asked to.
-    pub(crate) talks: bool,
+pub(crate) struct LogSettings<'a> {
+    /// Logs at level `info` without `-v`.
+    pub(crate) verbose: bool,
     /// The directory for a log file.
     pub(crate) root: Option<&'a Path>,
 }
 
-/// Begins to log. `CARREL_LOG`, then `LOG_LEVEL`, then `-v` decide how much.
+/// Installs the subscriber. `-v` sets the level, else `CARREL_LOG`, else `LOG_LEVEL`.
 pub(crate) fn start(
     format: Format,
     verbose: u8,
     environment: &Environment,
-    logs: Logs<'_>,
+    logs: LogSettings<'_>,
     spans: Option<SpanLayer>,
 ) {
     let level = match verbose {
-        0 if logs.talks => "info",
+        0 if logs.verbose => "info",
         0 => "warn",
         1 => "info",
         _ => "debug",
@@ -66,10 +66,10 @@ pub(crate) fn start(
     }
 }
 
-/// Whether something else is drawn where lines would go.
+/// Set while the dashboard owns the terminal.
 static OFF_THE_TERMINAL: AtomicBool = AtomicBool::new(false);
 
-/// Keeps lines off a terminal that shows something else. They still go to the log file.
+/// Keeps log lines off a terminal that shows the dashboard. They still go to the log file.
 pub(crate) fn keep_off_the_terminal(off: bool) {
     OFF_THE_TERMINAL.store(off, Ordering::Relaxed);
 }

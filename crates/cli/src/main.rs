@@ -9,13 +9,12 @@
 #![forbid(unsafe_code)]
 
 mod arguments;
-mod boundary;
 mod check;
-mod conduct;
+mod conductor;
 mod database;
 mod doctor;
+mod error;
 mod exec;
-mod failure;
 mod issue;
 mod logging;
 mod mcp;
@@ -23,8 +22,9 @@ mod migrate;
 mod output;
 mod policy;
 mod profile;
+mod run;
+mod sandbox;
 mod serve;
-mod steer;
 mod task;
 mod token;
 mod tool;
@@ -39,7 +39,7 @@ use arguments::{Arguments, Command};
 use carrel_config::Environment;
 use carrel_runner::Prefork;
 use clap::{CommandFactory, Parser};
-use failure::Failure;
+use error::CliError;
 use output::Format;
 use traces::Traces;
 
@@ -49,29 +49,29 @@ fn main() -> ExitCode {
     if let Some(code) = carrel_exec::run_helper(arguments.iter().skip(1).cloned()) {
         return code;
     }
-    let early = exec::begin_at_once(&arguments);
+    let early = exec::prefork_before_parsing(&arguments);
     if let Some(parsed) = Arguments::of_exec(&arguments) {
-        return run(parsed, early);
+        return dispatch(parsed, early);
     }
     match Arguments::try_parse_from(&arguments) {
-        Ok(parsed) => run(parsed, early),
-        Err(error) => failure::report_usage(&error, &arguments),
+        Ok(parsed) => dispatch(parsed, early),
+        Err(error) => error::report_usage(&error, &arguments),
     }
 }
 
-fn run(arguments: Arguments, early: Option<Prefork>) -> ExitCode {
+fn dispatch(arguments: Arguments, early: Option<Prefork>) -> ExitCode {
     let early = match (&arguments.command, early) {
         (Command::Exec(_), Some(early)) => early,
-        (Command::Exec(command), None) => exec::begin(command),
+        (Command::Exec(command), None) => exec::prefork(command),
         _ => Prefork::default(),
     };
     let environment = Environment::process();
     let format = arguments.format();
-    let screen = conduct::screen::is_there(&environment) && format == Format::Text;
+    let dashboard = run::dashboard::is_supported(&environment) && format == Format::Text;
     let traces = Traces::of(&arguments.command, &environment);
-    let logs = arguments.command.logs(screen);
+    let logs = arguments.command.logs(dashboard);
     logging::start(format, arguments.verbose, &environment, logs, traces.layer());
-    let sending = traces.start();
+    let export = traces.start();
     let result = match arguments.command {
         Command::Workspace(command) => workspace::run(command, format, &environment),
         Command::Exec(command) => return exec::run(*command, early, format, &environment),
@@ -80,8 +80,8 @@ fn run(arguments: Arguments, early: Option<Prefork>) -> ExitCode {
         Command::Tool(command) => tool::run(&command, format, &environment),
         Command::Profile(command) => profile::run(&command, format, &environment),
         Command::Serve(command) => serve::run(&command, &environment),
-        Command::Run(command) => conduct::run(&command, format, &environment),
-        Command::Conductor(command) => steer::run(&command, format, &environment),
+        Command::Run(command) => run::run(&command, format, &environment),
+        Command::Conductor(command) => conductor::run(&command, format, &environment),
         Command::Check(command) => check::run(&command, format, &environment),
         Command::Issue(command) => issue::run(&command, format, &environment),
         Command::Migrate(command) => migrate::run(&command, format, &environment),
@@ -91,8 +91,8 @@ fn run(arguments: Arguments, early: Option<Prefork>) -> ExitCode {
         Command::Policy(command) => policy::run(&command, format),
         Command::Completions { shell } => write_completions(shell),
     };
-    if let Some(sending) = sending {
-        sending.end();
+    if let Some(export) = export {
+        export.finish();
     }
     match result {
         Ok(code) => code,
@@ -100,22 +100,23 @@ fn run(arguments: Arguments, early: Option<Prefork>) -> ExitCode {
     }
 }
 
-fn write_completions(shell: clap_complete::Shell) -> Result<ExitCode, Failure> {
+fn write_completions(shell: clap_complete::Shell) -> Result<ExitCode, CliError> {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Arguments::<Command>::command(), "carrel", &mut script);
     output::write(&script)?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// Makes what asynchronous work runs on, on this thread.
-fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
+/// Returns a runtime on this thread, for commands that end.
+fn runtime() -> Result<tokio::runtime::Runtime, CliError> {
     let made = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    made.map_err(|source| Failure::Start { doing: "the runtime", source })
+    made.map_err(|source| CliError::Start { doing: "the runtime", source })
 }
 
-/// Makes what a server runs on: as many threads as there are processors, and one heap for all.
-fn server_runtime() -> Result<tokio::runtime::Runtime, Failure> {
+/// Returns a runtime with a thread for each processor, for servers. The heap is shared between threads
+/// first, which keeps the memory of an idle server below its budget.
+fn server_runtime() -> Result<tokio::runtime::Runtime, CliError> {
     carrel_sandbox::limit_malloc_arenas();
     let made = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-    made.map_err(|source| Failure::Start { doing: "the runtime", source })
+    made.map_err(|source| CliError::Start { doing: "the runtime", source })
 }

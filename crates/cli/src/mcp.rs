@@ -12,35 +12,36 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use crate::arguments::McpArguments;
+use crate::error::CliError;
 use crate::exec::cancel_on_signal;
-use crate::failure::Failure;
 use crate::{output, server_runtime, toolbox};
 
-/// Serves the tools until the client goes, or until the program is asked to end. What an agent starts behind
-/// its walls, where no tool could run, passes on to the session that the agent works for.
+/// Serves the tools until the client disconnects or a signal arrives. Inside an agent's sandbox, where no
+/// command could be sandboxed again, it relays to the session that the agent belongs to instead.
 pub(crate) fn run(
     arguments: &McpArguments,
     environment: &Environment,
-) -> Result<ExitCode, Failure> {
+) -> Result<ExitCode, CliError> {
     if let Some(socket) = environment.get(variable::CARREL_TOOLS) {
-        let failed = |source| Failure::Start { doing: "reaching the tools of the session", source };
+        let failed =
+            |source| CliError::Start { doing: "reaching the tools of the session", source };
         return carrel_agent::relay(Path::new(socket)).map(|()| ExitCode::SUCCESS).map_err(failed);
     }
     let runtime = server_runtime()?;
     let served = runtime.block_on(serve(arguments, environment));
-    // A thread may wait for stdin, and nobody can wake it.
+    // A thread may block on stdin, and nothing can wake it.
     runtime.shutdown_background();
     served.map(|()| ExitCode::SUCCESS)
 }
 
-async fn serve(arguments: &McpArguments, environment: &Environment) -> Result<(), Failure> {
+async fn serve(arguments: &McpArguments, environment: &Environment) -> Result<(), CliError> {
     let registry = Arc::new(toolbox::registry(&arguments.toolbox, environment).await?);
     toolbox::announce(&registry);
     let cancel = CancellationToken::new();
     let stopped = cancel_on_signal(&cancel)?;
     let tools = ToolServer::for_registry(Arc::clone(&registry), arguments.facts.into());
     let served = match arguments.http {
-        None => serve_stdio(tools.for_stdio(), cancel).await.map_err(Failure::from),
+        None => serve_stdio(tools.for_stdio(), cancel).await.map_err(CliError::from),
         Some(address) => over_http(address, arguments, environment, tools, &registry, cancel).await,
     };
     stopped.abort();
@@ -55,9 +56,9 @@ async fn over_http(
     tools: ToolServer,
     registry: &Registry,
     cancel: CancellationToken,
-) -> Result<(), Failure> {
-    let failed = |source| Failure::Listen { address: address.to_string(), source };
-    // Refused before anybody can connect.
+) -> Result<(), CliError> {
+    let failed = |source| CliError::Listen { address: address.to_string(), source };
+    // Invalid options are refused before a client can connect.
     let options = options(address, arguments, environment)?;
     let listener = TcpListener::bind(address).await.map_err(failed)?;
     let address = listener.local_addr().map_err(failed)?;
@@ -71,7 +72,7 @@ fn options(
     address: SocketAddr,
     arguments: &McpArguments,
     environment: &Environment,
-) -> Result<HttpOptions, Failure> {
+) -> Result<HttpOptions, CliError> {
     let mut options = HttpOptions::new(address, token(arguments, environment)?)?;
     for host in &arguments.allow_host {
         options = options.allow_host(host)?;
@@ -86,7 +87,7 @@ fn options(
 fn token(
     arguments: &McpArguments,
     environment: &Environment,
-) -> Result<Option<BearerToken>, Failure> {
+) -> Result<Option<BearerToken>, CliError> {
     let text = match &arguments.token_file {
         Some(path) => Some(read_token(path)?),
         None => environment
@@ -98,7 +99,7 @@ fn token(
 }
 
 #[expect(clippy::disallowed_methods, reason = "an operator's file, in no workspace")]
-pub(crate) fn read_token(path: &Path) -> Result<String, Failure> {
+pub(crate) fn read_token(path: &Path) -> Result<String, CliError> {
     std::fs::read_to_string(path)
-        .map_err(|source| Failure::TokenFile { path: path.display().to_string(), source })
+        .map_err(|source| CliError::TokenFile { path: path.display().to_string(), source })
 }

@@ -9,7 +9,7 @@ use carrel_store::{Migration, Postgres, PostgresOptions, Sqlite, SqliteOptions};
 use serde_json::json;
 
 use crate::arguments::MigrateArguments;
-use crate::failure::Failure;
+use crate::error::CliError;
 use crate::output::{self, Format};
 use crate::runtime;
 use crate::serve::data::DataDirectory;
@@ -20,7 +20,7 @@ pub(crate) fn run(
     arguments: &MigrateArguments,
     format: Format,
     environment: &Environment,
-) -> Result<ExitCode, Failure> {
+) -> Result<ExitCode, CliError> {
     let applied = match secret(environment, DATABASE_URL) {
         Some(url) => runtime()?.block_on(on_server(url))?,
         None => in_file(arguments)?,
@@ -39,11 +39,11 @@ pub(crate) fn run(
     Ok(ExitCode::SUCCESS)
 }
 
-async fn on_server(url: Secret) -> Result<Vec<Migration>, Failure> {
+async fn on_server(url: Secret) -> Result<Vec<Migration>, CliError> {
     Ok(Postgres::open(&PostgresOptions { url })?.migrate().await?)
 }
 
-fn in_file(arguments: &MigrateArguments) -> Result<Vec<Migration>, Failure> {
+fn in_file(arguments: &MigrateArguments) -> Result<Vec<Migration>, CliError> {
     let data = DataDirectory::open(&arguments.data)?;
     Ok(Sqlite::migrate(&SqliteOptions { path: data.path().join("carrel.db") })?)
 }

@@ -5,39 +5,39 @@ use std::io::{self, Write as _};
 
 use serde::Serialize;
 
-use crate::failure::Failure;
+use crate::error::CliError;
 
-/// Who reads the output.
+/// The format of the output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Format {
-    /// A person.
+    /// Text and tables, for people.
     Text,
-    /// A program.
+    /// One JSON value, for programs.
     Json,
 }
 
 /// Writes data to stdout. A reader that has gone away is no error.
-pub(crate) fn write(bytes: &[u8]) -> Result<(), Failure> {
+pub(crate) fn write(bytes: &[u8]) -> Result<(), CliError> {
     let mut stdout = io::stdout().lock();
     match stdout.write_all(bytes).and_then(|()| stdout.flush()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Failure::Output(error)),
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(CliError::Output(error)),
         _ => Ok(()),
     }
 }
 
-/// Writes a line of text, whatever its parts contain.
-pub(crate) fn line(text: &str) -> Result<(), Failure> {
+/// Writes a line of text with control characters escaped.
+pub(crate) fn line(text: &str) -> Result<(), CliError> {
     write(format!("{}\n", printable(text)).as_bytes())
 }
 
-/// Says something to the person who watches. Nobody is left to be told if stderr is gone.
+/// Writes a line to stderr, and ignores a stderr that is closed.
 pub(crate) fn note(text: &str) {
     let _ = writeln!(io::stderr(), "{text}");
 }
 
 /// Writes a value as one line of JSON.
-pub(crate) fn json(value: &impl Serialize) -> Result<(), Failure> {
-    let mut text = serde_json::to_vec(value).map_err(|error| Failure::Output(error.into()))?;
+pub(crate) fn json(value: &impl Serialize) -> Result<(), CliError> {
+    let mut text = serde_json::to_vec(value).map_err(|error| CliError::Output(error.into()))?;
     text.push(b'\n');
     write(&text)
 }

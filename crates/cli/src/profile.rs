@@ -7,7 +7,7 @@ use carrel_tools::{CallOptions, Interface, Session};
 use serde_json::Map;
 
 use crate::arguments::ProfileArguments;
-use crate::failure::Failure;
+use crate::error::CliError;
 use crate::output::{self, Format};
 use crate::{tool, toolbox};
 
@@ -16,7 +16,7 @@ pub(crate) fn run(
     arguments: &ProfileArguments,
     format: Format,
     environment: &Environment,
-) -> Result<ExitCode, Failure> {
+) -> Result<ExitCode, CliError> {
     crate::runtime()?.block_on(async {
         let toolbox = arguments.toolbox();
         let registry = toolbox::registry(&toolbox, environment).await?;
@@ -28,7 +28,7 @@ pub(crate) fn run(
                 output::json(&answer.structured["profiles"])?;
                 Ok(ExitCode::SUCCESS)
             }
-            (Format::Json, true) | (Format::Text, _) => tool::give(&answer, format),
+            (Format::Json, true) | (Format::Text, _) => tool::print(&answer, format),
         }
     })
 }

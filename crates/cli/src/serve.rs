@@ -1,11 +1,15 @@
-//! `carrel serve`
+//! `carrel serve`: the API, the console and an embedded worker.
+//!
+//! The start checks everything that could refuse it (keys, policy, port, data directory) before it prints
+//! the address. With a shared store the database may be unreachable at that time: the API answers 503 and
+//! the worker begins when the store answers.
 
 pub(crate) mod backend;
 pub(crate) mod data;
-pub(crate) mod door;
-pub(crate) mod machine;
-pub(crate) mod process;
+pub(crate) mod lifecycle;
 pub(crate) mod settings;
+pub(crate) mod volume;
+pub(crate) mod worker_api;
 
 use std::net::SocketAddr;
 use std::num::NonZeroU32;
@@ -28,73 +32,74 @@ use tokio_util::sync::CancellationToken;
 
 use self::backend::Backend;
 use self::data::DataDirectory;
-use self::door::Door;
-use self::process::{Process, check_vault};
+use self::lifecycle::{ServerProcess, check_vault};
 use self::settings::Settings;
+use self::worker_api::WorkerListener;
 use crate::arguments::ServeArguments;
+use crate::error::CliError;
 use crate::exec::cancel_on_signal;
-use crate::failure::Failure;
 use crate::workspace::own_program;
 use crate::{output, server_runtime};
 
-/// How long tasks may take to end by themselves when the server stops. The next start goes on with
-/// those that are given back, so that whoever waits for the end of this one waits a second, not a task.
+/// The time that running tasks have when the server stops. Tasks that are given back run again after the
+/// next start, so a restart takes a second and not as long as a task.
 const DRAIN: Duration = Duration::from_secs(1);
 
-/// How often a worker of many gives a sign of life for each task, and so hears that somebody asked for
-/// the task's end when Redis does not tell.
+/// The interval of heartbeats with a shared store. A heartbeat also returns a cancellation that the bus
+/// lost, so it bounds the time until a cancelled task stops.
 pub(crate) const HEARTBEAT: Duration = Duration::from_millis(700);
 
-/// How many seconds' requests a workspace may send at once after a pause.
+/// The burst of the rate limit, in seconds of requests.
 const BURST: NonZeroU32 = NonZeroU32::new(2).expect("more than none");
 
-/// Serves the API and runs tasks until the program is asked to end.
+/// Serves the API and runs tasks until a signal arrives.
 pub(crate) fn run(
     arguments: &ServeArguments,
     environment: &Environment,
-) -> Result<ExitCode, Failure> {
+) -> Result<ExitCode, CliError> {
     let runtime = server_runtime()?;
     let served = runtime.block_on(serve(arguments, environment));
     runtime.shutdown_background();
     served.map(|()| ExitCode::SUCCESS)
 }
 
-async fn serve(arguments: &ServeArguments, environment: &Environment) -> Result<(), Failure> {
+async fn serve(arguments: &ServeArguments, environment: &Environment) -> Result<(), CliError> {
     let settings = Settings::read(environment)?;
     let provider = ProviderOptions::read(environment)?;
     if arguments.no_worker && settings.shared.is_none() {
-        return Err(Failure::NobodyWorks);
+        return Err(CliError::NoWorkers);
     }
     let data = DataDirectory::open(&arguments.data)?;
     let loopback = arguments.bind.ip().to_canonical().is_loopback();
     if !loopback && provider.is_none() && !data.has_key(environment) {
-        return Err(Failure::NoKey { address: arguments.bind });
+        return Err(CliError::NoKey { address: arguments.bind });
     }
     let authority = Authority::load(environment, data.path())?;
-    let failed = |source| Failure::Listen { address: arguments.bind.to_string(), source };
+    let failed = |source| CliError::Listen { address: arguments.bind.to_string(), source };
     let listener = TcpListener::bind(arguments.bind).await.map_err(failed)?;
     let address = listener.local_addr().map_err(failed)?;
 
     let stop = CancellationToken::new();
     let backend = Backend::open(&settings, data.path(), &stop)?;
-    let machine =
-        machine::open(&arguments.boundary, environment, &settings, Some(data.path()), &backend)?;
+    let volume =
+        volume::open(&arguments.sandbox, environment, &settings, Some(data.path()), &backend)?;
     let stopped = cancel_on_signal(&stop)?;
-    let (tasks, spaces) = (backend.tasks.clone(), machine.spaces.clone());
+    let tasks = backend.tasks.clone();
+    let spaces = volume.spaces.clone();
     let hosts = Arc::clone(&settings.hosts);
     let github = GitHub::new(GitHubSettings::read(environment)?);
     let credentials = vault(environment, Some(data.path()), tasks.store())?;
     if let (Some(credentials), false) = (&credentials, backend.is_shared()) {
         check_vault(credentials, arguments.forget_credentials).await?;
     }
-    let wanted = backend.is_shared() || Door::is_wanted(environment);
-    let door = if wanted && !arguments.no_worker {
-        Some(Door::open(environment, &settings).await?)
+    let listens = backend.is_shared() || WorkerListener::is_configured(environment);
+    let worker_api = if listens && !arguments.no_worker {
+        Some(WorkerListener::open(environment, &settings).await?)
     } else {
         None
     };
     let worker = (!arguments.no_worker).then(|| {
-        let address = door.as_ref().and_then(|door| door.address.clone());
+        let address = worker_api.as_ref().and_then(|api| api.address.clone());
         let options = WorkerOptions {
             credentials: credentials.clone(),
             github: Some(github.clone()),
@@ -103,7 +108,7 @@ async fn serve(arguments: &ServeArguments, environment: &Environment) -> Result<
         Worker::new(options, tasks.clone(), spaces.clone())
     });
     if !backend.is_shared() {
-        // Nobody else works for this data directory, which is locked.
+        // The data directory is locked, so every lease in it is that of a dead process.
         Sweep::new(tasks.clone(), settings.keep).release_except(&[]).await?;
     }
     let own_tokens = provider.as_ref().is_none_or(|provider| !provider.is_exclusive());
@@ -126,7 +131,7 @@ async fn serve(arguments: &ServeArguments, environment: &Environment) -> Result<
             ..RateLimitOptions::default()
         },
         hosts: Arc::clone(&hosts),
-        events: machine.events.clone(),
+        events: volume.events.clone(),
         credentials: credentials.clone(),
         github: github.clone(),
         auth_mode: AuthMode::Public,
@@ -137,19 +142,19 @@ async fn serve(arguments: &ServeArguments, environment: &Environment) -> Result<
     let first = first_workspace(tasks.store(), &backend).await?;
     announce(address, arguments, token.as_ref(), own_tokens.then_some(first))?;
 
-    let learning = async {
+    let refreshing_keys = async {
         if let Some(provider) = provider {
             provider.run(stop.clone()).await;
         }
     };
     let serving = async {
-        tokio::join!(carrel_api::serve(listener, api), learning);
+        tokio::join!(carrel_api::serve(listener, api), refreshing_keys);
     };
-    let process = Process {
+    let process = ServerProcess {
         backend,
-        machine,
+        volume,
         worker,
-        door,
+        worker_api,
         hosts,
         github,
         credentials,
@@ -162,7 +167,7 @@ async fn serve(arguments: &ServeArguments, environment: &Environment) -> Result<
     Ok(())
 }
 
-/// Knows the workers of other volumes.
+/// Returns the proxy to workers of other volumes.
 fn worker_proxy(settings: &Settings, tasks: &Tasks, here: Option<VolumeId>) -> Arc<WorkerProxy> {
     Arc::new(WorkerProxy::new(WorkerProxyOptions {
         here,
@@ -178,7 +183,7 @@ pub(crate) fn vault(
     environment: &Environment,
     data: Option<&Path>,
     store: &Arc<dyn Store>,
-) -> Result<Option<Vault>, Failure> {
+) -> Result<Option<Vault>, CliError> {
     let secret = match data {
         Some(data) => Some(ServerSecret::CREDENTIALS.load(environment, data)?),
         None => ServerSecret::CREDENTIALS.from_environment(environment)?,
@@ -207,7 +212,7 @@ fn worker_options(
 async fn first_workspace(
     store: &Arc<dyn Store>,
     backend: &Backend,
-) -> Result<WorkspaceId, Failure> {
+) -> Result<WorkspaceId, CliError> {
     if backend.is_shared() {
         // The database may be away, or belong to many.
         return Ok(WorkspaceId::generate());
@@ -216,13 +221,13 @@ async fn first_workspace(
     Ok(known.first().map_or_else(WorkspaceId::generate, |workspace| workspace.id))
 }
 
-/// Says where the server is and what to type first.
+/// Prints the address, the console link and a first request.
 fn announce(
     address: SocketAddr,
     arguments: &ServeArguments,
     token: Option<&Secret>,
     workspace: Option<WorkspaceId>,
-) -> Result<(), Failure> {
+) -> Result<(), CliError> {
     let program = own_program()?;
     let (program, data) = (program.display(), arguments.data.display());
     let bearer = match workspace {

@@ -2,7 +2,7 @@
 
 mod arguments;
 mod connect;
-mod look;
+mod show;
 mod steps;
 mod submit;
 mod watch;
@@ -13,7 +13,7 @@ use carrel_config::Environment;
 
 pub(crate) use self::arguments::{ServerArguments, TaskCommand};
 pub(crate) use self::connect::client;
-use crate::failure::Failure;
+use crate::error::CliError;
 use crate::output::Format;
 use crate::runtime;
 
@@ -21,13 +21,13 @@ pub(crate) fn run(
     command: &TaskCommand,
     format: Format,
     environment: &Environment,
-) -> Result<ExitCode, Failure> {
+) -> Result<ExitCode, CliError> {
     runtime()?.block_on(async {
         match command {
             TaskCommand::Submit(arguments) => submit::run(arguments, format, environment).await,
-            TaskCommand::Ls(arguments) => look::list(arguments, format, environment).await,
-            TaskCommand::Show(arguments) => look::show(arguments, format, environment).await,
-            TaskCommand::Cancel(arguments) => look::cancel(arguments, format, environment).await,
+            TaskCommand::Ls(arguments) => show::list(arguments, format, environment).await,
+            TaskCommand::Show(arguments) => show::show(arguments, format, environment).await,
+            TaskCommand::Cancel(arguments) => show::cancel(arguments, format, environment).await,
             TaskCommand::Watch(arguments) => watch::run(arguments, format, environment).await,
         }
     })

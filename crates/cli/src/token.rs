@@ -7,17 +7,17 @@ use carrel_config::Environment;
 use carrel_domain::{Clock as _, SystemClock};
 
 use crate::arguments::{TokenCommand, TokenNewArguments};
-use crate::failure::Failure;
+use crate::error::CliError;
 use crate::output;
 
-pub(crate) fn run(command: &TokenCommand, environment: &Environment) -> Result<ExitCode, Failure> {
+pub(crate) fn run(command: &TokenCommand, environment: &Environment) -> Result<ExitCode, CliError> {
     match command {
         TokenCommand::New(arguments) => new(arguments, environment),
     }
 }
 
 /// Prints a token, and nothing else.
-fn new(arguments: &TokenNewArguments, environment: &Environment) -> Result<ExitCode, Failure> {
+fn new(arguments: &TokenNewArguments, environment: &Environment) -> Result<ExitCode, CliError> {
     let coverage = if arguments.all {
         Coverage::All
     } else {

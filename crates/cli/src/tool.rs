@@ -1,6 +1,6 @@
 //! `carrel tool`
 
-mod memory;
+mod session_file;
 mod values;
 
 use std::process::ExitCode;
@@ -13,8 +13,8 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use crate::arguments::ToolArguments;
+use crate::error::CliError;
 use crate::exec::cancel_on_signal;
-use crate::failure::Failure;
 use crate::output::{self, Format};
 use crate::toolbox;
 
@@ -23,7 +23,7 @@ pub(crate) fn run(
     arguments: &ToolArguments,
     format: Format,
     environment: &Environment,
-) -> Result<ExitCode, Failure> {
+) -> Result<ExitCode, CliError> {
     crate::runtime()?.block_on(work(arguments, format, environment))
 }
 
@@ -31,7 +31,7 @@ async fn work(
     arguments: &ToolArguments,
     format: Format,
     environment: &Environment,
-) -> Result<ExitCode, Failure> {
+) -> Result<ExitCode, CliError> {
     let registry = Arc::new(toolbox::registry(&arguments.toolbox, environment).await?);
     let Some(name) = &arguments.name else { return list(&registry, format) };
     let found = registry.definitions().find(|tool| tool.about.name == name);
@@ -43,21 +43,21 @@ async fn work(
         // The registry says which tools there are.
         None => serde_json::Map::new(),
     };
-    let session = memory::session(&registry, environment);
+    let session = session_file::load(&registry, environment);
     let cancel = CancellationToken::new();
     let stopped = cancel_on_signal(&cancel)?;
     let options = CallOptions { cancel, ..CallOptions::new(Interface::Cli) };
     let answer = registry.call(&session, name, given, options).await;
     stopped.abort();
-    memory::keep(&registry, &session, environment);
+    session_file::save(&registry, &session, environment);
     let ended = toolbox::close(&registry).await;
     if ended > 0 {
         output::note(&format!("ended in the background, with this program: {ended}"));
     }
-    give(&answer, format)
+    print(&answer, format)
 }
 
-pub(crate) fn give(answer: &ToolResponse, format: Format) -> Result<ExitCode, Failure> {
+pub(crate) fn print(answer: &ToolResponse, format: Format) -> Result<ExitCode, CliError> {
     match format {
         Format::Json => output::json(&json!({
             "content": answer.text(),
@@ -73,7 +73,7 @@ pub(crate) fn give(answer: &ToolResponse, format: Format) -> Result<ExitCode, Fa
     Ok(if answer.is_error { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-fn show(answer: &ToolResponse) -> Result<(), Failure> {
+fn show(answer: &ToolResponse) -> Result<(), CliError> {
     for content in &answer.content {
         match content {
             ToolContent::Text(text) => {
@@ -90,7 +90,7 @@ fn show(answer: &ToolResponse) -> Result<(), Failure> {
     Ok(())
 }
 
-fn list(registry: &Registry, format: Format) -> Result<ExitCode, Failure> {
+fn list(registry: &Registry, format: Format) -> Result<ExitCode, CliError> {
     match format {
         Format::Json => output::json(&registry.definitions().map(as_json).collect::<Vec<_>>())?,
         Format::Text => {
@@ -117,7 +117,7 @@ fn as_json(tool: &Definition) -> Value {
     })
 }
 
-fn describe(tool: &Definition, format: Format) -> Result<ExitCode, Failure> {
+fn describe(tool: &Definition, format: Format) -> Result<ExitCode, CliError> {
     match format {
         Format::Json => output::json(&as_json(tool))?,
         Format::Text => {

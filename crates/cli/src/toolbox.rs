@@ -13,32 +13,36 @@ use carrel_tools::{
 use tracing::warn;
 
 use crate::arguments::ToolboxArguments;
-use crate::boundary;
-use crate::failure::Failure;
+use crate::error::CliError;
+use crate::sandbox;
 
 /// The name of a workspace whose directory gives it none.
 pub(crate) const UNNAMED: &str = "workspace";
 
-/// Where events are kept, below the operator's state.
+/// The audit log, below the operator's state directory.
 const EVENTS: &str = "events.jsonl";
 
 /// Opens the workspaces and prepares the tools.
 pub(crate) async fn registry(
     arguments: &ToolboxArguments,
     environment: &Environment,
-) -> Result<Registry, Failure> {
-    let loaded = boundary::policy(&arguments.boundary, environment)?;
-    let mut places = Vec::new();
+) -> Result<Registry, CliError> {
+    let loaded = sandbox::policy(&arguments.sandbox, environment)?;
+    let mut workspaces = Vec::new();
     for (index, entry) in entries(arguments)?.into_iter().enumerate() {
-        let desk = boundary::desk(Some(&entry.path), &loaded, environment).await;
-        let desk = desk.map_err(|failure| about(failure, index, &entry.name))?;
-        places.push(NamedWorkspace::new(named_after(entry, desk.path()), desk));
+        let handle = sandbox::workspace(Some(&entry.path), &loaded, environment).await;
+        let handle = handle.map_err(|error| about(error, index, &entry.name))?;
+        workspaces.push(NamedWorkspace::new(named_after(entry, handle.path()), handle));
     }
-    let workspaces = Workspaces::new(places)?;
-    let purpose = RunnerMode::Server;
+    let workspaces = Workspaces::new(workspaces)?;
     let toolbox = Toolbox::new(ToolboxOptions {
         workspaces,
-        runner: boundary::runner(&arguments.boundary, loaded.policy, environment, purpose)?,
+        runner: sandbox::runner(
+            &arguments.sandbox,
+            loaded.policy,
+            environment,
+            RunnerMode::Server,
+        )?,
         secrets: Secrets::new(environment, arguments.secrets_dir.clone()),
         events: events(environment),
         access: if arguments.read_only {
@@ -52,16 +56,16 @@ pub(crate) async fn registry(
     Ok(Registry::new(toolbox, arguments.toolset.into()))
 }
 
-/// Says which of several workspaces a failure is about. The only one has no name yet.
-fn about(failure: Failure, index: usize, name: &str) -> Failure {
+/// Adds the index and name of the workspace to an error, where there are several.
+fn about(error: CliError, index: usize, name: &str) -> CliError {
     if name.is_empty() {
-        return failure;
+        return error;
     }
-    Failure::Entry { index, name: name.to_owned(), source: Box::new(failure) }
+    CliError::Entry { index, name: name.to_owned(), source: Box::new(error) }
 }
 
-/// Reads which workspaces there are; the current directory if nothing is said.
-fn entries(arguments: &ToolboxArguments) -> Result<Vec<WorkspaceEntry>, Failure> {
+/// Reads the list of workspaces; the current directory if none is given.
+fn entries(arguments: &ToolboxArguments) -> Result<Vec<WorkspaceEntry>, CliError> {
     if let Some(spec) = &arguments.workspaces {
         return Ok(parse_workspaces(spec)?);
     }
@@ -69,7 +73,7 @@ fn entries(arguments: &ToolboxArguments) -> Result<Vec<WorkspaceEntry>, Failure>
     Ok(vec![WorkspaceEntry { name: String::new(), path, access: WorkspaceAccess::ReadWrite }])
 }
 
-/// Names a workspace after the directory that it really is, if it has no name.
+/// Names an unnamed workspace after its real directory.
 fn named_after(entry: WorkspaceEntry, real: &Path) -> WorkspaceEntry {
     if !entry.name.is_empty() {
         return entry;
@@ -79,12 +83,12 @@ fn named_after(entry: WorkspaceEntry, real: &Path) -> WorkspaceEntry {
     WorkspaceEntry { name: name.to_owned(), ..entry }
 }
 
-/// Opens the file of events of the operator. Work goes on without it.
+/// Opens the operator's audit log. Work goes on without it.
 fn events(environment: &Environment) -> AuditLog {
-    boundary::state(environment).map_or_else(|_| AuditLog::none(), |state| events_in(&state))
+    sandbox::state(environment).map_or_else(|_| AuditLog::none(), |state| events_in(&state))
 }
 
-/// Opens the file of events in a directory. Work goes on without it.
+/// Opens the audit log in a directory. Work goes on without it.
 pub(crate) fn events_in(directory: &Path) -> AuditLog {
     AuditLog::to_file(&directory.join(EVENTS)).unwrap_or_else(|error| {
         warn!(%error, "events are not kept");
@@ -92,7 +96,7 @@ pub(crate) fn events_in(directory: &Path) -> AuditLog {
     })
 }
 
-/// Says on stderr which workspaces there are, when there are several.
+/// Prints the workspaces to stderr, if there are several.
 pub(crate) fn announce(registry: &Registry) {
     let workspaces = &registry.toolbox().workspaces;
     if workspaces.len() > 1 {
@@ -103,7 +107,7 @@ pub(crate) fn announce(registry: &Registry) {
     }
 }
 
-/// Ends what runs in the background, and returns how many commands that were.
+/// Stops all jobs and returns their number.
 pub(crate) async fn close(registry: &Arc<Registry>) -> usize {
     registry.toolbox().jobs.stop_all().await.len()
 }

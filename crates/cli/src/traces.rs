@@ -4,8 +4,8 @@
 //! away, takes nothing from the work.
 
 mod export;
+mod key_values;
 mod outage;
-mod pairs;
 mod settings;
 
 use std::sync::mpsc;
@@ -18,28 +18,28 @@ use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
 use self::export::Exporter;
-use self::settings::{Settings, Wish};
+use self::settings::{ParsedSettings, Settings};
 use crate::arguments::Command;
 
-/// How long the program stays to send what is left when it is over.
-const FAREWELL: Duration = Duration::from_secs(2);
+/// Bounds the time for sending the last spans at exit.
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Traces that are to be, if any are asked for.
+/// The trace settings of this process and the queue between the subscriber and the exporter.
 #[derive(Debug, Default)]
 pub(crate) struct Traces {
-    wish: Wish,
+    parsed: ParsedSettings,
     queue: SpanQueue,
 }
 
-/// Traces that are being sent.
+/// The running thread of the exporter.
 #[derive(Debug)]
-pub(crate) struct Sending {
+pub(crate) struct ExportThread {
     stop: CancellationToken,
     over: mpsc::Receiver<()>,
 }
 
 impl Traces {
-    /// Looks whether a command that may have traces is to have them.
+    /// Reads the settings for commands that have traces; others have none.
     pub(crate) fn of(command: &Command, environment: &Environment) -> Self {
         let is_relay = environment.get(variable::CARREL_TOOLS).is_some();
         match command {
@@ -47,23 +47,23 @@ impl Traces {
             Command::Mcp(_) if !is_relay => {}
             _ => return Self::default(),
         }
-        Self { wish: Wish::read(environment), queue: SpanQueue::default() }
+        Self { parsed: ParsedSettings::read(environment), queue: SpanQueue::default() }
     }
 
-    /// Returns what collects spans; nothing if none are wanted.
+    /// Returns the layer that collects spans; none if traces are off.
     pub(crate) fn layer(&self) -> Option<SpanLayer> {
-        let settings = self.wish.settings.as_ref()?;
+        let settings = self.parsed.settings.as_ref()?;
         Some(SpanLayer::new(settings.sampler, self.queue.clone()))
     }
 
-    /// Says what is wrong with the variables, and begins to send.
-    pub(crate) fn start(self) -> Option<Sending> {
-        for doubt in &self.wish.doubts {
-            warn!("{doubt}");
+    /// Logs warnings about the variables and starts the exporter.
+    pub(crate) fn start(self) -> Option<ExportThread> {
+        for warning in &self.parsed.warnings {
+            warn!("{warning}");
         }
-        let settings = self.wish.settings?;
-        match begin(settings, self.queue) {
-            Ok(sending) => Some(sending),
+        let settings = self.parsed.settings?;
+        match spawn(settings, self.queue) {
+            Ok(thread) => Some(thread),
             Err(error) => {
                 warn!(%error, "no traces are sent: their thread could not be started");
                 None
@@ -72,25 +72,25 @@ impl Traces {
     }
 }
 
-fn begin(settings: Settings, queue: SpanQueue) -> std::io::Result<Sending> {
+fn spawn(settings: Settings, queue: SpanQueue) -> std::io::Result<ExportThread> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let stop = CancellationToken::new();
-    let (told, over) = mpsc::channel();
+    let (done, over) = mpsc::channel();
     let exporter = Exporter::new(settings, queue, stop.clone());
     thread::Builder::new().name("traces".to_owned()).spawn(move || {
         runtime.block_on(exporter.run());
         runtime.shutdown_background();
-        // Nobody waits any more if it took too long.
-        let _ = told.send(());
+        // The receiver is gone if this took longer than the timeout.
+        let _ = done.send(());
     })?;
     carrel_traces::enable();
-    Ok(Sending { stop, over })
+    Ok(ExportThread { stop, over })
 }
 
-impl Sending {
-    /// Sends what is left, as long as that does not take long.
-    pub(crate) fn end(self) {
+impl ExportThread {
+    /// Sends the remaining spans, within [`FLUSH_TIMEOUT`].
+    pub(crate) fn finish(self) {
         self.stop.cancel();
-        let _ = self.over.recv_timeout(FAREWELL);
+        let _ = self.over.recv_timeout(FLUSH_TIMEOUT);
     }
 }

@@ -13,38 +13,38 @@ use tokio_util::sync::CancellationToken;
 use tracing::info;
 
 use crate::arguments::WorkerArguments;
+use crate::error::CliError;
 use crate::exec::cancel_on_signal;
-use crate::failure::Failure;
 use crate::serve::backend::Backend;
-use crate::serve::door::Door;
-use crate::serve::process::Process;
+use crate::serve::lifecycle::ServerProcess;
 use crate::serve::settings::Settings;
-use crate::serve::{self, HEARTBEAT, data, machine};
+use crate::serve::worker_api::WorkerListener;
+use crate::serve::{self, HEARTBEAT, data, volume};
 use crate::{output, server_runtime};
 
-/// Runs tasks that servers have taken, until the program is asked to end.
+/// Runs tasks of a shared store until a signal arrives.
 pub(crate) fn run(
     arguments: &WorkerArguments,
     environment: &Environment,
-) -> Result<ExitCode, Failure> {
+) -> Result<ExitCode, CliError> {
     let runtime = server_runtime()?;
     let worked = runtime.block_on(work(arguments, environment));
     runtime.shutdown_background();
     worked.map(|()| ExitCode::SUCCESS)
 }
 
-async fn work(arguments: &WorkerArguments, environment: &Environment) -> Result<(), Failure> {
+async fn work(arguments: &WorkerArguments, environment: &Environment) -> Result<(), CliError> {
     let settings = Settings::read(environment)?;
-    let shared = settings.shared.as_ref().ok_or(Failure::WorkerNeeds { name: DATABASE_URL })?;
+    let shared = settings.shared.as_ref().ok_or(CliError::WorkerNeeds { name: DATABASE_URL })?;
     if shared.redis.is_none() {
-        return Err(Failure::WorkerNeeds { name: REDIS_URL });
+        return Err(CliError::WorkerNeeds { name: REDIS_URL });
     }
     let stop = CancellationToken::new();
     let backend = Backend::shared(shared, &stop)?;
-    let door = Door::open(environment, &settings).await?;
+    let listener = WorkerListener::open(environment, &settings).await?;
     let data = data(arguments, &settings)?;
-    let (data, boundary) = (data.as_deref(), &arguments.boundary);
-    let machine = machine::open(boundary, environment, &settings, data, &backend)?;
+    let data = data.as_deref();
+    let volume = volume::open(&arguments.sandbox, environment, &settings, data, &backend)?;
     let stopped = cancel_on_signal(&stop)?;
     let hosts = Arc::clone(&settings.hosts);
     let github = GitHub::new(GitHubSettings::read(environment)?);
@@ -56,18 +56,18 @@ async fn work(arguments: &WorkerArguments, environment: &Environment) -> Result<
         heartbeat: HEARTBEAT,
         credentials: credentials.clone(),
         github: Some(github.clone()),
-        endpoint: Some(WorkerEndpoint { address: door.address.clone() }),
+        endpoint: Some(WorkerEndpoint { address: listener.address.clone() }),
         ..WorkerOptions::new(settings.concurrency)
     };
-    let worker = Worker::new(options, backend.tasks.clone(), machine.spaces.clone());
-    let bound = door.bound().map(|bound| bound.to_string()).unwrap_or_default();
-    info!(worker = %worker.id(), volume = %machine.spaces.volume(), "worker");
+    let worker = Worker::new(options, backend.tasks.clone(), volume.spaces.clone());
+    let bound = listener.bound().map(|bound| bound.to_string()).unwrap_or_default();
+    info!(worker = %worker.id(), volume = %volume.spaces.volume(), "worker");
     output::note(&format!("carrel worker {} listening on http://{bound}", worker.id()));
-    let process = Process {
+    let process = ServerProcess {
         backend,
-        machine,
+        volume,
         worker: Some(worker),
-        door: Some(door),
+        worker_api: Some(listener),
         hosts,
         github,
         credentials,
@@ -80,9 +80,8 @@ async fn work(arguments: &WorkerArguments, environment: &Environment) -> Result<
     Ok(())
 }
 
-/// Makes the directory for what is kept beside the workspaces. A worker whose workspaces are elsewhere
-/// can do without.
-fn data(arguments: &WorkerArguments, settings: &Settings) -> Result<Option<PathBuf>, Failure> {
+/// Makes the data directory. A worker whose volume is elsewhere can do without one.
+fn data(arguments: &WorkerArguments, settings: &Settings) -> Result<Option<PathBuf>, CliError> {
     match (&arguments.data, &settings.volume) {
         (Some(path), _) => data::make(path).map(Some),
         (None, Some(_)) => Ok(None),

@@ -1,10 +1,10 @@
 //! `carrel workspace …`
 
 mod arguments;
-mod clean;
 mod create;
-mod look;
+mod remove;
 mod settings;
+mod show;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -15,7 +15,7 @@ use serde_json::json;
 
 use self::arguments::KeyArguments;
 pub(crate) use self::arguments::WorkspaceCommand;
-use crate::failure::Failure;
+use crate::error::CliError;
 use crate::output::{self, Format};
 use settings::Settings;
 
@@ -24,7 +24,7 @@ pub(crate) fn run(
     command: WorkspaceCommand,
     format: Format,
     environment: &Environment,
-) -> Result<ExitCode, Failure> {
+) -> Result<ExitCode, CliError> {
     let runtime = crate::runtime()?;
     runtime.block_on(async {
         match command {
@@ -32,11 +32,11 @@ pub(crate) fn run(
             WorkspaceCommand::Create(arguments) => {
                 create::create(arguments, format, environment).await
             }
-            WorkspaceCommand::Ls(arguments) => look::list(&arguments, format, environment).await,
-            WorkspaceCommand::Show(arguments) => look::show(arguments, format, environment).await,
-            WorkspaceCommand::Verify(arguments) => look::verify(&arguments, format, environment),
-            WorkspaceCommand::Rm(arguments) => clean::remove(arguments, format, environment).await,
-            WorkspaceCommand::Gc(arguments) => clean::gc(&arguments, format, environment).await,
+            WorkspaceCommand::Ls(arguments) => show::list(&arguments, format, environment).await,
+            WorkspaceCommand::Show(arguments) => show::show(arguments, format, environment).await,
+            WorkspaceCommand::Verify(arguments) => show::verify(&arguments, format, environment),
+            WorkspaceCommand::Rm(arguments) => remove::remove(arguments, format, environment).await,
+            WorkspaceCommand::Gc(arguments) => remove::gc(&arguments, format, environment).await,
         }
     })
 }
@@ -46,7 +46,7 @@ fn key(
     arguments: &KeyArguments,
     format: Format,
     environment: &Environment,
-) -> Result<ExitCode, Failure> {
+) -> Result<ExitCode, CliError> {
     let identifier = Identifier::parse(&arguments.identifier)?;
     let root = &arguments.root;
     let workspaces = if root.root.is_some() || root.config.is_some() {
@@ -66,6 +66,7 @@ fn key(
 }
 
 /// The program itself, for helper processes.
-pub(crate) fn own_program() -> Result<PathBuf, Failure> {
-    std::env::current_exe().map_err(|source| Failure::Start { doing: "this program again", source })
+pub(crate) fn own_program() -> Result<PathBuf, CliError> {
+    std::env::current_exe()
+        .map_err(|source| CliError::Start { doing: "this program again", source })
 }

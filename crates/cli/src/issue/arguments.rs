@@ -19,7 +19,7 @@ pub(crate) enum IssueCommand {
     )]
     Ls(ListArguments),
     /// Show an issue with its comments
-    Show(OneArguments),
+    Show(SingleArguments),
     /// Move an issue to another state
     #[command(after_help = "Example:\n  carrel issue move CAR-1 Done")]
     Move(MoveArguments),
@@ -35,7 +35,7 @@ pub(crate) enum IssueCommand {
     Comment(CommentArguments),
 }
 
-/// Whose issues.
+/// The data directory that holds the issues.
 #[derive(Args, Debug)]
 pub(crate) struct DataArguments {
     /// The data directory, the same as that of `carrel run`; `CARREL_DATA` or `data` if not given
@@ -53,16 +53,16 @@ impl DataArguments {
 
 #[derive(Args, Debug)]
 pub(crate) struct NewArguments {
-    /// What it is about, in a line
+    /// Title, one line
     #[arg(long)]
     pub(crate) title: String,
-    /// What it is about; `-` reads it from stdin
+    /// Description; `-` reads it from stdin
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     pub(crate) description: Option<String>,
-    /// Where it stands
+    /// State of the issue
     #[arg(long, default_value = "Todo")]
     pub(crate) state: String,
-    /// How urgent it is: 1 most, 4 least
+    /// Priority: 1 most urgent, 4 least
     #[arg(long, value_name = "NUMBER", allow_negative_numbers = true)]
     pub(crate) priority: Option<i64>,
     /// A label; may be given several times
@@ -85,7 +85,7 @@ pub(crate) struct ListArguments {
 }
 
 #[derive(Args, Debug)]
-pub(crate) struct OneArguments {
+pub(crate) struct SingleArguments {
     /// The issue, such as CAR-1
     pub(crate) issue: String,
     #[command(flatten)]
@@ -120,10 +120,10 @@ pub(crate) struct LabelArguments {
 pub(crate) struct CommentArguments {
     /// The issue, such as CAR-1
     pub(crate) issue: String,
-    /// What it says; `-` reads it from stdin
+    /// Text; `-` reads it from stdin
     #[arg(allow_hyphen_values = true)]
     pub(crate) text: String,
-    /// Whose it is; the user's name if not given
+    /// Author; the user's name if not given
     #[arg(long, value_name = "NAME")]
     pub(crate) author: Option<String>,
     #[command(flatten)]

@@ -1,11 +1,12 @@
-//! Issues of a database, for hooks, which do not see its address.
+//! Access to issues in a database for hooks, which do not see its address.
 //!
-//! A `carrel run` whose tracker is in a database listens on a socket in its data directory, and the
-//! `carrel issue` of a hook asks there. Whoever may read the data directory knows the key beside the socket;
-//! an agent, which may reach sockets that it cannot see, does not.
+//! A `carrel run` whose embedded tracker is in PostgreSQL listens on a Unix socket in its data directory,
+//! and the `carrel issue` of a hook connects there. Requests carry the key that is stored beside the
+//! socket with mode 0600: an agent may reach a socket that it cannot see, but cannot read the key. One
+//! request and one reply for each connection, both JSON.
 
-mod answer;
-mod ask;
+mod client;
+mod server;
 
 use std::path::{Path, PathBuf};
 
@@ -13,30 +14,29 @@ use carrel_domain::Timestamp;
 use carrel_store::{IssueChange, IssueFilter, NewComment, NewIssue};
 use serde::{Deserialize, Serialize};
 
-pub(crate) use self::answer::{Desk, close};
-pub(crate) use self::ask::Relay;
+pub(crate) use self::client::RelayClient;
+pub(crate) use self::server::{RelayServer, close};
 
 const DIRECTORY: &str = "conductor";
 const SOCKET: &str = "issues.sock";
 const KEY: &str = "issues.key";
 
-/// Bounds what is said at once: a text of each field at its longest, and every issue there is.
+/// Bounds a request or a reply: the list of all issues with the longest texts.
 const MAX_MESSAGE_BYTES: u64 = 256 << 20;
 
 fn directory(data: &Path) -> PathBuf {
     data.join(DIRECTORY)
 }
 
-/// What is asked for.
 #[derive(Debug, Serialize, Deserialize)]
 struct Request {
     key: String,
     now: Timestamp,
-    wish: Wish,
+    operation: RelayOperation,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-enum Wish {
+enum RelayOperation {
     Add(NewIssue),
     List(IssueFilter),
     Change(u64, IssueChange),

@@ -1,4 +1,4 @@
-//! Log lines in a file that does not grow for ever.
+//! The rotated log file of `--logs-root`.
 
 use std::fs::{DirBuilder, File};
 use std::io::{self, Write as _};
@@ -10,13 +10,14 @@ use carrel_domain::{Clock as _, SystemClock};
 
 use crate::output;
 
-/// How large a file grows before the next one is begun.
+/// The size at which a file is rotated.
 const MAX_BYTES: u64 = 10 << 20;
 
-/// How many full files are kept.
+/// Rotated files that are kept.
 const KEPT: u32 = 4;
 
-/// A log file. What cannot be written is missing; that is said once, and nothing else comes of it.
+/// A log file. The first failed write is reported on stderr and ends logging to the file; the program
+/// goes on.
 #[derive(Debug)]
 pub(super) struct LogFile {
     path: PathBuf,
@@ -49,7 +50,7 @@ impl LogFile {
 
     fn append(&self, open: &mut Open, line: &str) -> io::Result<()> {
         if open.bytes >= MAX_BYTES {
-            self.shift()?;
+            self.rotate()?;
             *open = make(&self.path)?;
         }
         let rest = line.strip_prefix('{').unwrap_or(line);
@@ -59,9 +60,9 @@ impl LogFile {
         Ok(())
     }
 
-    /// Gives every full file the next name; the last one goes.
+    /// Renames each rotated file to the next number and drops the last.
     #[expect(clippy::disallowed_methods, reason = "the operator's own file, in no workspace")]
-    fn shift(&self) -> io::Result<()> {
+    fn rotate(&self) -> io::Result<()> {
         let name = |number: u32| self.path.with_extension(format!("log.{number}"));
         for number in (1..KEPT).rev() {
             match std::fs::rename(name(number), name(number + 1)) {

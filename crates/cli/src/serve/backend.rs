@@ -1,4 +1,4 @@
-//! Where the service keeps its tasks, and how processes tell each other of them.
+//! The store and the bus of the service: SQLite in one process, or PostgreSQL and Redis in many.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -8,11 +8,11 @@ use carrel_service::{Bus, EventHub, LocalBus, RedisBus, RedisService, Tasks};
 use carrel_store::Store;
 use tokio_util::sync::CancellationToken;
 
-use super::settings::{Settings, Shared};
+use super::settings::{Settings, SharedBackend};
 use crate::database::Database;
-use crate::failure::Failure;
+use crate::error::CliError;
 
-/// Where the service keeps its tasks, and how processes tell each other of them.
+/// The queue of tasks with the connections behind it.
 #[derive(Debug)]
 pub(crate) struct Backend {
     pub(crate) tasks: Tasks,
@@ -21,12 +21,12 @@ pub(crate) struct Backend {
 }
 
 impl Backend {
-    /// Opens what the settings name: a file in the data directory, or servers, which may be away.
+    /// Opens the store that the settings name. Servers are not contacted yet.
     pub(crate) fn open(
         settings: &Settings,
         data: &Path,
         stop: &CancellationToken,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, CliError> {
         if let Some(shared) = &settings.shared {
             return Self::shared(shared, stop);
         }
@@ -34,8 +34,11 @@ impl Backend {
         Ok(Self { tasks: tasks(Arc::new(store)), database: None, redis: None })
     }
 
-    /// Prepares to use servers.
-    pub(crate) fn shared(shared: &Shared, stop: &CancellationToken) -> Result<Self, Failure> {
+    /// Prepares a shared store and its bus without contacting them.
+    pub(crate) fn shared(
+        shared: &SharedBackend,
+        stop: &CancellationToken,
+    ) -> Result<Self, CliError> {
         let database = Database::open(&shared.database)?;
         let (bus, redis): (Arc<dyn Bus>, _) = match &shared.redis {
             Some(address) => {
@@ -49,17 +52,18 @@ impl Backend {
         Ok(Self { tasks, database: Some(database), redis })
     }
 
-    /// Tells whether other processes use the same store.
+    /// Returns whether other processes use the same store.
     pub(crate) fn is_shared(&self) -> bool {
         self.database.is_some()
     }
 
-    /// Takes what keeps the bus going.
+    /// Takes the task that keeps the bus connected, to be run once.
     pub(crate) fn take_bus(&mut self) -> Option<RedisService> {
         self.redis.take()
     }
 
-    /// Waits until the store is up to date and answers. Returns false if `stop` came first.
+    /// Waits until the schema is current and the store answers. Returns false if `stop` was cancelled
+    /// first.
     pub(crate) async fn ready(&self, stop: &CancellationToken) -> bool {
         match &self.database {
             Some(database) => database.ready(stop).await,

@@ -1,4 +1,4 @@
-//! The directory with everything that the service keeps.
+//! The data directory of the service, locked by one server at a time.
 
 use std::fs::{DirBuilder, File};
 use std::io;
@@ -10,12 +10,12 @@ use carrel_config::Environment;
 use carrel_config::environment::CARREL_TOKEN_SECRET;
 use carrel_store::{Sqlite, SqliteOptions};
 
-use crate::failure::Failure;
+use crate::error::CliError;
 
-/// Held by the one server that uses the directory.
+/// The lock file of the server that uses the directory.
 const LOCK_FILE: &str = "serve.lock";
 
-/// The directory with everything that the service keeps, which no other server uses meanwhile.
+/// A data directory that this process has locked. The lock ends with the process.
 #[derive(Debug)]
 pub(crate) struct DataDirectory {
     path: PathBuf,
@@ -25,8 +25,8 @@ pub(crate) struct DataDirectory {
 impl DataDirectory {
     /// Opens the directory, and makes it if it is missing, for its owner alone.
     #[expect(clippy::disallowed_methods, reason = "the server's own directory, in no workspace")]
-    pub(crate) fn open(path: &Path) -> Result<Self, Failure> {
-        let failed = |source| Failure::Data { path: path.display().to_string(), source };
+    pub(crate) fn open(path: &Path) -> Result<Self, CliError> {
+        let failed = |source| CliError::Data { path: path.display().to_string(), source };
         let path = make(path)?;
         let lock = File::options()
             .create(true)
@@ -38,7 +38,7 @@ impl DataDirectory {
         match lock.try_lock() {
             Ok(()) => Ok(Self { path, _lock: lock }),
             Err(std::fs::TryLockError::WouldBlock) => {
-                Err(Failure::DataInUse { path: path.display().to_string() })
+                Err(CliError::DataInUse { path: path.display().to_string() })
             }
             Err(std::fs::TryLockError::Error(source)) => Err(failed(source)),
         }
@@ -48,7 +48,7 @@ impl DataDirectory {
         &self.path
     }
 
-    /// Tells whether an operator has seen to a key for tokens.
+    /// Returns whether a key for tokens was set or made before.
     pub(super) fn has_key(&self, environment: &Environment) -> bool {
         let set = environment.get(CARREL_TOKEN_SECRET).is_some_and(|secret| !secret.is_empty());
         set || self.path.join(KEY_FILE).exists()
@@ -57,8 +57,8 @@ impl DataDirectory {
 
 /// Makes a directory for its owner alone, if it is missing, and returns where it really is.
 #[expect(clippy::disallowed_methods, reason = "the server's own directory, in no workspace")]
-pub(crate) fn make(path: &Path) -> Result<PathBuf, Failure> {
-    let failed = |source| Failure::Data { path: path.display().to_string(), source };
+pub(crate) fn make(path: &Path) -> Result<PathBuf, CliError> {
+    let failed = |source| CliError::Data { path: path.display().to_string(), source };
     DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(failed)?;
     let path = std::fs::canonicalize(path).map_err(failed)?;
     check_owner(&path).map_err(failed)?;
@@ -66,11 +66,11 @@ pub(crate) fn make(path: &Path) -> Result<PathBuf, Failure> {
 }
 
 /// Opens the database in the directory, and makes it if it is missing.
-pub(crate) fn database(directory: &Path) -> Result<Sqlite, Failure> {
+pub(crate) fn database(directory: &Path) -> Result<Sqlite, CliError> {
     let path = directory.join("carrel.db");
     let shown = path.display().to_string();
     Sqlite::open(&SqliteOptions { path })
-        .map_err(|source| Failure::Database { path: shown, source })
+        .map_err(|source| CliError::Database { path: shown, source })
 }
 
 /// Refuses a directory that others own or may change.

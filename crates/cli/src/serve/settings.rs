@@ -1,4 +1,4 @@
-//! What the environment says about the service.
+//! The settings of `serve` and `worker`, from the environment. Blank counts as unset everywhere.
 
 use std::num::NonZeroU32;
 use std::path::PathBuf;
@@ -22,65 +22,64 @@ use carrel_service::{
 use carrel_workspace::Quota;
 
 use crate::database::DatabaseSettings;
-use crate::failure::Failure;
+use crate::error::CliError;
 
-/// How many tasks run at once, and how many may.
+/// Default and maximum of tasks that run at once.
 const CONCURRENCY: (u64, u64) = (3, 256);
 
-/// How much a workspace may use.
-const USUAL_QUOTA: ByteSize = ByteSize::gib(5);
+/// The default quota of a workspace.
+const DEFAULT_QUOTA: ByteSize = ByteSize::gib(5);
 
-/// How many files a workspace may hold.
+/// The default quota of files.
 const QUOTA_FILES: u64 = 1_000_000;
 
-/// How many requests a second a workspace may send, and how many it may be allowed.
+/// Default and maximum of requests per second of one workspace.
 const RATE: (u64, u64) = (5000, 1_000_000);
 
-/// How long finished tasks are kept.
+/// Retention of finished tasks.
 const KEEP: Duration = Duration::from_hours(30 * 24);
 
-/// The longest that tasks may have to end.
+/// The longest drain time.
 const MAX_DRAIN_SECONDS: u64 = 3600;
 
 /// The shortest and the longest time after which a silent worker loses its tasks, in seconds.
 const LEASE_SECONDS: (u64, u64) = (3, 3600);
 
-/// What the environment says about the service.
+/// The settings of a process that serves or runs tasks.
 #[derive(Debug)]
 pub(crate) struct Settings {
     pub(crate) concurrency: usize,
     pub(crate) quota: Quota,
     pub(crate) volume: Option<PathBuf>,
     pub(crate) keep: Duration,
-    /// Requests a second of one workspace.
+    /// Requests per second of one workspace.
     pub(crate) rate: NonZeroU32,
-    /// Machines that repositories may come from.
+    /// Hosts that repositories may be cloned from.
     pub(crate) hosts: Arc<[String]>,
-    /// Who vouches for them, if not the authorities of the system.
+    /// PEM certificates trusted instead of the system's.
     pub(crate) authorities: Option<Arc<[u8]>>,
-    /// How much of the disk has to stay free.
-    pub(crate) floor: FreeSpaceReserve,
-    /// The database that several processes share; a file of its own if none.
-    pub(crate) shared: Option<Shared>,
-    /// How long tasks have to end, if that is said.
+    pub(crate) reserve: FreeSpaceReserve,
+    /// The shared store; an embedded one if none.
+    pub(crate) shared: Option<SharedBackend>,
+    /// The drain time; `serve` and `worker` have defaults of their own.
     pub(crate) drain: Option<Duration>,
     pub(crate) lease: Duration,
-    /// The token that servers and workers share.
+    /// The token between servers and workers.
     pub(crate) internal_token: Option<Secret>,
-    /// Where to ask if no worker has said where it is.
+    /// The address of a worker that registered none.
     pub(crate) internal_url: Option<ServerUrl>,
 }
 
-/// What several processes share.
+/// The store and bus that several processes share.
 #[derive(Clone, Debug)]
-pub(crate) struct Shared {
+pub(crate) struct SharedBackend {
     pub(crate) database: DatabaseSettings,
     pub(crate) redis: Option<Secret>,
     pub(crate) on_enqueue_failure: OnEnqueueFailure,
 }
 
 impl Settings {
-    pub(crate) fn read(environment: &Environment) -> Result<Self, Failure> {
+    pub(crate) fn read(environment: &Environment) -> Result<Self, CliError> {
         let concurrency =
             number(environment, WORKER_CONCURRENCY, CONCURRENCY.0, (1, CONCURRENCY.1))?;
         let quota = quota(environment)?;
@@ -94,7 +93,7 @@ impl Settings {
             keep: KEEP,
             hosts: hosts(environment)?,
             authorities: authorities(environment)?,
-            floor: floor(environment)?,
+            reserve: reserve(environment)?,
             rate: NonZeroU32::new(u32::try_from(rate).unwrap_or(u32::MAX))
                 .unwrap_or(NonZeroU32::MAX),
             shared: shared(environment)?,
@@ -108,11 +107,11 @@ impl Settings {
 
 /// Reads the certificates that the operator trusts.
 #[expect(clippy::disallowed_methods, reason = "the operator's own file, in no workspace")]
-fn authorities(environment: &Environment) -> Result<Option<Arc<[u8]>>, Failure> {
+fn authorities(environment: &Environment) -> Result<Option<Arc<[u8]>>, CliError> {
     let Some(path) = environment.get(SSL_CERT_FILE).filter(|path| !path.is_empty()) else {
         return Ok(None);
     };
-    let read = std::fs::read(path).map_err(|error| Failure::Variable {
+    let read = std::fs::read(path).map_err(|error| CliError::Variable {
         name: SSL_CERT_FILE,
         value: path.to_string_lossy().into_owned(),
         expected: format!("a file of certificates that can be read ({error})"),
@@ -120,8 +119,8 @@ fn authorities(environment: &Environment) -> Result<Option<Arc<[u8]>>, Failure> 
     Ok(Some(read.into()))
 }
 
-/// Reads the machines that repositories may come from.
-fn hosts(environment: &Environment) -> Result<Arc<[String]>, Failure> {
+/// Reads the hosts that repositories may be cloned from.
+fn hosts(environment: &Environment) -> Result<Arc<[String]>, CliError> {
     let text = environment.get_str(CARREL_GIT_HOSTS).unwrap_or_default();
     let named = text.split([',', ' ']).map(str::trim).filter(|host| !host.is_empty());
     let named: Vec<_> = named.map(str::to_ascii_lowercase).collect();
@@ -130,12 +129,12 @@ fn hosts(environment: &Environment) -> Result<Arc<[String]>, Failure> {
         let expected =
             "names of machines with commas between them, such as github.com,git.example.com:8443";
         let (name, value) = (CARREL_GIT_HOSTS, other.clone());
-        return Err(Failure::Variable { name, value, expected: expected.to_owned() });
+        return Err(CliError::Variable { name, value, expected: expected.to_owned() });
     }
     if named.is_empty() { Ok(DEFAULT_HOSTS.map(str::to_owned).into()) } else { Ok(named.into()) }
 }
 
-fn shared(environment: &Environment) -> Result<Option<Shared>, Failure> {
+fn shared(environment: &Environment) -> Result<Option<SharedBackend>, CliError> {
     let database = DatabaseSettings::read(environment)?;
     let redis = secret(environment, REDIS_URL);
     let on_enqueue_failure = match word(environment, CARREL_ON_ENQUEUE_FAILURE).as_deref() {
@@ -144,14 +143,14 @@ fn shared(environment: &Environment) -> Result<Option<Shared>, Failure> {
         Some(value) => return Err(refused(CARREL_ON_ENQUEUE_FAILURE, value, "`keep` or `fail`")),
     };
     match (database, redis) {
-        (Some(database), redis) => Ok(Some(Shared { database, redis, on_enqueue_failure })),
-        (None, Some(_)) => Err(Failure::RedisAlone),
+        (Some(database), redis) => Ok(Some(SharedBackend { database, redis, on_enqueue_failure })),
+        (None, Some(_)) => Err(CliError::RedisAlone),
         (None, None) => Ok(None),
     }
 }
 
-pub(crate) fn refused(name: &'static str, value: &str, expected: impl Into<String>) -> Failure {
-    Failure::Variable { name, value: value.to_owned(), expected: expected.into() }
+pub(crate) fn refused(name: &'static str, value: &str, expected: impl Into<String>) -> CliError {
+    CliError::Variable { name, value: value.to_owned(), expected: expected.into() }
 }
 
 /// Reads a text; blank counts as unset.
@@ -165,7 +164,7 @@ pub(crate) fn secret(environment: &Environment, name: &str) -> Option<Secret> {
     word(environment, name).map(Secret::new)
 }
 
-fn internal_url(environment: &Environment) -> Result<Option<ServerUrl>, Failure> {
+fn internal_url(environment: &Environment) -> Result<Option<ServerUrl>, CliError> {
     let Some(text) = word(environment, WORKER_INTERNAL_URL) else { return Ok(None) };
     match text.parse() {
         Ok(server) => Ok(Some(server)),
@@ -173,7 +172,7 @@ fn internal_url(environment: &Environment) -> Result<Option<ServerUrl>, Failure>
     }
 }
 
-fn drain(environment: &Environment) -> Result<Option<Duration>, Failure> {
+fn drain(environment: &Environment) -> Result<Option<Duration>, CliError> {
     if word(environment, CARREL_DRAIN_SECONDS).is_none() {
         return Ok(None);
     }
@@ -187,20 +186,20 @@ pub(crate) fn number(
     name: &'static str,
     usual: u64,
     (least, most): (u64, u64),
-) -> Result<u64, Failure> {
+) -> Result<u64, CliError> {
     let Some(text) = word(environment, name) else { return Ok(usual) };
     let number = text.parse().ok().filter(|number| (least..=most).contains(number));
     number.ok_or_else(|| refused(name, &text, format!("a number from {least} to {most}")))
 }
 
-/// Reads how much of the disk has to stay free; blank counts as unset.
-fn floor(environment: &Environment) -> Result<FreeSpaceReserve, Failure> {
+/// Reads the free-space reserve.
+fn reserve(environment: &Environment) -> Result<FreeSpaceReserve, CliError> {
     let name = CARREL_FREE_SPACE_FLOOR;
     let Some(text) = environment.get(name).filter(|text| !text.is_empty()) else {
         return Ok(FreeSpaceReserve::default());
     };
     let text = text.to_string_lossy();
-    text.parse().map_err(|error: InvalidReserve| Failure::Variable {
+    text.parse().map_err(|error: InvalidReserve| CliError::Variable {
         name,
         value: text.clone().into_owned(),
         expected: error.to_string(),
@@ -208,9 +207,9 @@ fn floor(environment: &Environment) -> Result<FreeSpaceReserve, Failure> {
 }
 
 /// Reads the usual quota; blank counts as unset.
-fn quota(environment: &Environment) -> Result<ByteSize, Failure> {
+fn quota(environment: &Environment) -> Result<ByteSize, CliError> {
     let name = WORKSPACE_DEFAULT_QUOTA_GB;
-    let Some(text) = word(environment, name) else { return Ok(USUAL_QUOTA) };
+    let Some(text) = word(environment, name) else { return Ok(DEFAULT_QUOTA) };
     text.parse().ok().and_then(quota_from_gibibytes).ok_or_else(|| {
         refused(name, &text, format!("a number from {MIN_QUOTA_GB} (1 MiB) to {MAX_QUOTA_GB}"))
     })

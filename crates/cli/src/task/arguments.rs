@@ -15,10 +15,10 @@ pub(crate) enum TaskCommand {
     /// List the tasks of a workspace, the latest first
     #[command(after_help = "Examples:\n  carrel task ls\n  carrel task ls --status running --json")]
     Ls(ListArguments),
-    /// Show a task: where it stands, its steps and what became of them
-    Show(OneArguments),
-    /// End a task
-    Cancel(OneArguments),
+    /// Show a task, its steps and their results
+    Show(SingleArguments),
+    /// Cancel a task
+    Cancel(SingleArguments),
     /// Follow a task from its first event to its last
     ///
     /// Connections that break are made again; no event is missed or shown twice. Ends with 0 when the
@@ -30,7 +30,7 @@ pub(crate) enum TaskCommand {
     Watch(WatchArguments),
 }
 
-/// Which server, and who asks.
+/// The server and the token of a request.
 #[derive(Args, Debug)]
 pub(crate) struct ServerArguments {
     /// The server; `CARREL_SERVER` or `http://127.0.0.1:8080` if not given
@@ -61,13 +61,13 @@ pub(crate) struct SubmitArguments {
     /// A file of JSON with the steps, or `-` for stdin
     #[arg(long, value_name = "FILE")]
     pub(crate) file: Option<PathBuf>,
-    /// How urgent it is: critical, high, normal or low
+    /// Priority: critical, high, normal or low
     #[arg(long)]
     pub(crate) priority: Option<Priority>,
-    /// How many seconds all of it may take, from 10 to 3600
+    /// Deadline of the whole task in seconds, from 10 to 3600
     #[arg(long, value_name = "SECONDS")]
     pub(crate) timeout: Option<u64>,
-    /// What makes the same request known as one when it is sent again
+    /// Idempotency key: a request that is sent again with it is carried out once
     #[arg(long, value_name = "KEY")]
     pub(crate) idempotency_key: Option<String>,
     /// Follow it to its end, as `carrel task watch` does
@@ -79,22 +79,22 @@ pub(crate) struct SubmitArguments {
 pub(crate) struct ListArguments {
     #[command(flatten)]
     pub(crate) server: ServerArguments,
-    /// Only tasks that stand there, such as running or failed
+    /// Only tasks with this status, such as running or failed
     #[arg(long)]
     pub(crate) status: Option<TaskStatus>,
     /// Only tasks of this kind
     #[arg(long = "type", value_name = "TYPE")]
     pub(crate) task_type: Option<String>,
-    /// How many, from 1 to 100
+    /// Number of tasks, from 1 to 100
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=100))]
     pub(crate) limit: Option<u32>,
-    /// How many to pass over
+    /// Number of tasks to skip
     #[arg(long, value_name = "NUMBER")]
     pub(crate) offset: Option<u64>,
 }
 
 #[derive(Args, Debug)]
-pub(crate) struct OneArguments {
+pub(crate) struct SingleArguments {
     /// The task
     pub(crate) id: TaskId,
     #[command(flatten)]

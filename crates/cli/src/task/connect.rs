@@ -1,4 +1,4 @@
-//! Which server is asked, and by whom.
+//! The client for `--server` and the token of the caller.
 
 use carrel_client::{Credentials, ServerUrl, WorkspaceClient};
 use carrel_config::Environment;
@@ -7,23 +7,23 @@ use carrel_domain::Secret;
 use tracing::warn;
 
 use super::arguments::ServerArguments;
-use crate::failure::Failure;
+use crate::error::CliError;
 use crate::mcp::read_token;
 
-/// Where `carrel serve` listens if nothing else is said.
-const USUAL_SERVER: &str = "http://127.0.0.1:8080";
+/// The default address of `carrel serve`.
+const DEFAULT_SERVER: &str = "http://127.0.0.1:8080";
 
-/// Makes a client from what the command line and the environment say.
+/// Returns a client for the server and token of the command line, else of the environment.
 pub(crate) fn client(
     arguments: &ServerArguments,
     environment: &Environment,
-) -> Result<WorkspaceClient, Failure> {
+) -> Result<WorkspaceClient, CliError> {
     let named = |name| environment.get_str(name).filter(|value: &&str| !value.is_empty());
-    let server = arguments.server.as_deref().or(named(CARREL_SERVER)).unwrap_or(USUAL_SERVER);
+    let server = arguments.server.as_deref().or(named(CARREL_SERVER)).unwrap_or(DEFAULT_SERVER);
     let server: ServerUrl = server.parse()?;
     let token = match &arguments.token_file {
         Some(path) => read_token(path)?,
-        None => named(CARREL_TOKEN).ok_or(Failure::NoToken)?.to_owned(),
+        None => named(CARREL_TOKEN).ok_or(CliError::NoToken)?.to_owned(),
     };
     if server.is_cleartext_remote() {
         warn!(%server, "the token and everything else goes over the network unprotected; use https");

@@ -6,16 +6,16 @@ use std::path::Path;
 use carrel_client::Submission;
 use serde_json::{Map, Value};
 
-use crate::failure::Failure;
+use crate::error::CliError;
 
-/// What a request may have, with some room; the server takes 32 MiB.
+/// Bounds the file. The server accepts 32 MiB, and says so itself.
 const MAX_FILE_BYTES: u64 = 33 << 20;
 
 /// Reads a list of steps, or a whole request.
-pub(super) fn read(path: &Path) -> Result<Submission, Failure> {
-    let invalid = |rule: String| Failure::Steps { path: path.display().to_string(), rule };
+pub(super) fn read(path: &Path) -> Result<Submission, CliError> {
+    let invalid = |rule: String| CliError::Steps { path: path.display().to_string(), rule };
     let text = text(path)
-        .map_err(|source| Failure::StepsFile { path: path.display().to_string(), source })?;
+        .map_err(|source| CliError::StepsFile { path: path.display().to_string(), source })?;
     parse(&text).map_err(invalid)
 }
 

@@ -11,17 +11,17 @@ use tracing::warn;
 
 use super::arguments::SubmitArguments;
 use super::{connect, steps, watch};
-use crate::failure::Failure;
+use crate::error::CliError;
 use crate::output::{self, Format};
 
-/// How often a request is sent whose answer got lost.
-const TRIES: u32 = 4;
+/// Attempts to send a request whose reply was lost.
+const MAX_ATTEMPTS: u32 = 4;
 
 pub(super) async fn run(
     arguments: &SubmitArguments,
     format: Format,
     environment: &Environment,
-) -> Result<ExitCode, Failure> {
+) -> Result<ExitCode, CliError> {
     let client = connect::client(&arguments.server, environment)?;
     let accepted = send(&client, &submission(arguments)?).await?;
     let id = accepted.task_id;
@@ -41,8 +41,8 @@ pub(super) async fn run(
     Ok(ExitCode::SUCCESS)
 }
 
-/// Puts the request together. What stands on the command line goes before what stands in the file.
-fn submission(arguments: &SubmitArguments) -> Result<Submission, Failure> {
+/// Builds the request. Flags override the file.
+fn submission(arguments: &SubmitArguments) -> Result<Submission, CliError> {
     let mut task = match &arguments.file {
         Some(path) => steps::read(path)?,
         None => Submission::of_commands(&arguments.commands),
@@ -54,7 +54,7 @@ fn submission(arguments: &SubmitArguments) -> Result<Submission, Failure> {
     ];
     let given = given.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
     task.more.extend(given);
-    // With a key the request can be sent again when its answer is lost.
+    // With a key the request can be sent again when its reply is lost.
     task.more
         .entry("idempotency_key")
         .or_insert_with(|| format!("carrel-task-{}", TaskId::generate()).into());
@@ -62,20 +62,20 @@ fn submission(arguments: &SubmitArguments) -> Result<Submission, Failure> {
 }
 
 async fn send(client: &WorkspaceClient, task: &Submission) -> Result<Accepted, ClientError> {
-    let mut tries = 1;
+    let mut attempts = 1;
     loop {
         match client.submit_task(task).await {
-            Err(error) if tries < TRIES && is_lost(&error) => {
-                warn!(%error, "the answer was lost, sending the same request again");
-                tokio::time::sleep(Duration::from_secs(1) * tries).await;
-                tries += 1;
+            Err(error) if attempts < MAX_ATTEMPTS && is_lost(&error) => {
+                warn!(%error, "the reply was lost, sending the same request again");
+                tokio::time::sleep(Duration::from_secs(1) * attempts).await;
+                attempts += 1;
             }
             sent => return sent,
         }
     }
 }
 
-/// Tells whether the server may have seen the request.
+/// Returns whether the server may have received the request.
 fn is_lost(error: &ClientError) -> bool {
     matches!(error, ClientError::Unreachable { source, .. } if !source.is_unsent())
 }

@@ -11,18 +11,18 @@ use tokio_util::sync::CancellationToken;
 
 use super::arguments::WatchArguments;
 use super::connect;
+use crate::error::CliError;
 use crate::exec::cancel_on_signal;
-use crate::failure::Failure;
 use crate::output::{self, Format};
 
-/// What a shell says of a program that Ctrl-C ended.
+/// The exit status of a program that Ctrl-C ended.
 const INTERRUPTED: u8 = 130;
 
 pub(super) async fn run(
     arguments: &WatchArguments,
     format: Format,
     environment: &Environment,
-) -> Result<ExitCode, Failure> {
+) -> Result<ExitCode, CliError> {
     let client = connect::client(&arguments.server, environment)?;
     follow(&client, arguments.id, arguments.after, format).await
 }
@@ -33,7 +33,7 @@ pub(super) async fn follow(
     id: TaskId,
     after: u64,
     format: Format,
-) -> Result<ExitCode, Failure> {
+) -> Result<ExitCode, CliError> {
     let stop = CancellationToken::new();
     let stopped = cancel_on_signal(&stop)?;
     let options = FollowOptions { after, ..FollowOptions::default() };
@@ -52,7 +52,7 @@ pub(super) async fn follow(
         ending = event.ending();
     }
     stopped.abort();
-    // Whoever had seen the last event already is told how it ended.
+    // A cursor behind the last event gets no events; the task itself says how it ended.
     let ending = match ending {
         Some(ending) => ending,
         None => client.task(id).await?.status,
@@ -60,14 +60,14 @@ pub(super) async fn follow(
     Ok(if ending == TaskStatus::Completed { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-fn show(event: &TaskEvent, format: Format) -> Result<(), Failure> {
+fn show(event: &TaskEvent, format: Format) -> Result<(), CliError> {
     match format {
         Format::Json => output::json(event),
-        Format::Text => output::line(&told(event)),
+        Format::Text => output::line(&event_line(event)),
     }
 }
 
-fn told(event: &TaskEvent) -> String {
+fn event_line(event: &TaskEvent) -> String {
     match event.update() {
         TaskUpdate::Status(status) => format!("status  {status}"),
         TaskUpdate::Progress { step, total, description } => {

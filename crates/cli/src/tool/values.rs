@@ -2,13 +2,13 @@
 
 use serde_json::{Map, Value};
 
-use crate::failure::Failure;
+use crate::error::CliError;
 
 /// Reads the arguments of a tool.
 pub(super) fn read(
     values: &[String],
     schema: &Map<String, Value>,
-) -> Result<Map<String, Value>, Failure> {
+) -> Result<Map<String, Value>, CliError> {
     if let [only] = values
         && let Ok(Value::Object(object)) = serde_json::from_str(only)
     {
@@ -17,7 +17,7 @@ pub(super) fn read(
     let mut arguments = Map::new();
     for text in values {
         let Some((key, value)) = text.split_once('=') else {
-            return Err(Failure::Argument { text: text.clone() });
+            return Err(CliError::Argument { text: text.clone() });
         };
         add(&mut arguments, key, value_of(value, schema["properties"].get(key)));
     }

@@ -1,4 +1,8 @@
-//! Sending spans to a collector.
+//! The OTLP exporter: batches of spans, sent as `http/json`, with back-off.
+//!
+//! A batch is sent every five seconds or when it is full. A collector that answers 429, 502, 503 or 504 is
+//! retried with doubling back-off, or after its `Retry-After`, for a minute; then the batch is dropped and
+//! counted. Spans never wait in memory beyond the queue's bound, and work never waits for them.
 
 use std::time::Duration;
 
@@ -13,22 +17,22 @@ use tokio_util::sync::CancellationToken;
 use super::outage::Outage;
 use super::settings::Settings;
 
-/// How long a span waits to be sent, unless there are enough for a request.
-const EVERY: Duration = Duration::from_secs(5);
+/// The longest time that a span waits in an incomplete batch.
+const EXPORT_INTERVAL: Duration = Duration::from_secs(5);
 
-/// How long spans are tried again that the collector does not take.
-const GIVE_UP: Duration = Duration::from_mins(1);
+/// The time after which a batch that the collector refuses is dropped.
+const RETRY_LIMIT: Duration = Duration::from_mins(1);
 
-/// The shortest and the longest pause before they are tried again.
-const PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(20));
+/// The first and the longest back-off.
+const BACKOFF: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(20));
 
-/// The longest pause that a collector may ask for.
-const MAX_ASKED: Duration = Duration::from_mins(5);
+/// The longest `Retry-After` that is honoured.
+const MAX_RETRY_AFTER: Duration = Duration::from_mins(5);
 
-/// What is read of an answer.
-const MAX_ANSWER: ByteSize = ByteSize::kib(64);
+/// Bounds the part of a response that is read.
+const MAX_RESPONSE: ByteSize = ByteSize::kib(64);
 
-/// Sends spans to a collector.
+/// The state of the connection to the collector.
 #[derive(Debug)]
 pub(super) struct Exporter {
     settings: Settings,
@@ -36,37 +40,35 @@ pub(super) struct Exporter {
     connections: HttpClient,
     stop: CancellationToken,
     outage: Outage,
-    /// Requests that failed one after the other.
+    /// Consecutive failed requests.
     failures: u32,
-    /// When the collector may be asked again.
-    rests_until: Option<Instant>,
+    retry_at: Option<Instant>,
 }
 
-/// Why a collector did not take spans.
-struct Refusal {
+/// A request that the collector did not accept.
+struct ExportError {
     problem: String,
-    /// When to try again; never if that would not help.
-    again: Again,
+    retry: Retry,
 }
 
-enum Again {
+enum Retry {
     Never,
-    Soon,
+    Backoff,
     After(Duration),
 }
 
 impl Exporter {
     pub(super) fn new(settings: Settings, queue: SpanQueue, stop: CancellationToken) -> Self {
         let (connections, outage) = (HttpClient::new(), Outage::default());
-        Self { settings, queue, connections, stop, outage, failures: 0, rests_until: None }
+        Self { settings, queue, connections, stop, outage, failures: 0, retry_at: None }
     }
 
-    /// Sends until it is told to stop, and then what is left. Whoever told it waits only so long.
+    /// Sends until `stop` is cancelled, and then the rest of the queue. The caller bounds that time.
     pub(super) async fn run(mut self) {
         loop {
             tokio::select! {
                 () = self.queue.full_batch() => {}
-                () = tokio::time::sleep(EVERY) => {}
+                () = tokio::time::sleep(EXPORT_INTERVAL) => {}
                 () = self.stop.cancelled() => {}
             }
             let stops = self.stop.is_cancelled();
@@ -88,56 +90,56 @@ impl Exporter {
         }
     }
 
-    /// Sends spans, again and again for a while if need be.
+    /// Sends a batch with retries, and records whether it was exported or dropped.
     async fn deliver(&mut self, batch: &[FinishedSpan]) {
         let body = otlp::request(&self.settings.resource, env!("CARGO_PKG_VERSION"), batch);
         let (body, count) = (bytes::Bytes::from(body), batch.len() as u64);
-        let until = Instant::now() + GIVE_UP;
+        let until = Instant::now() + RETRY_LIMIT;
         loop {
-            self.rest().await;
-            let refusal = match self.send(body.clone()).await {
+            self.back_off().await;
+            let error = match self.send(body.clone()).await {
                 Ok(rejected) => {
                     self.failures = 0;
                     self.outage.ends(&self.settings.endpoint);
                     record_exported(count.saturating_sub(rejected));
                     return record_dropped(rejected);
                 }
-                Err(refusal) => refusal,
+                Err(error) => error,
             };
-            self.outage.begins(&self.settings.endpoint, &refusal.problem);
-            let pause = match refusal.again {
-                Again::Never => return record_dropped(count),
-                Again::Soon => pause_after(self.failures),
-                Again::After(pause) => pause,
+            self.outage.begins(&self.settings.endpoint, &error.problem);
+            let pause = match error.retry {
+                Retry::Never => return record_dropped(count),
+                Retry::Backoff => pause_after(self.failures),
+                Retry::After(pause) => pause,
             };
             self.failures = self.failures.saturating_add(1);
-            let again = Instant::now() + pause;
-            self.rests_until = Some(again);
-            if self.stop.is_cancelled() || again > until {
+            let retry_at = Instant::now() + pause;
+            self.retry_at = Some(retry_at);
+            if self.stop.is_cancelled() || retry_at > until {
                 return record_dropped(count);
             }
         }
     }
 
-    /// Leaves the collector alone for as long as it should be, unless there is no time for that.
-    async fn rest(&mut self) {
-        let Some(until) = self.rests_until.take() else { return };
+    /// Waits for the back-off, or for `stop`.
+    async fn back_off(&mut self) {
+        let Some(until) = self.retry_at.take() else { return };
         tokio::select! {
             () = tokio::time::sleep_until(until) => {}
             () = self.stop.cancelled() => {}
         }
     }
 
-    /// Sends a request, and returns how many of its spans the collector does not want.
-    async fn send(&self, body: bytes::Bytes) -> Result<u64, Refusal> {
+    /// Sends a request, and returns the number of spans that the collector rejected.
+    async fn send(&self, body: bytes::Bytes) -> Result<u64, ExportError> {
         let timeout = self.settings.timeout;
         let answer = self.connections.send(self.request(body), timeout).await;
-        let answer = answer.map_err(|error| Refusal::unanswered(&error))?;
-        let refusal = Refusal::of(&answer);
+        let answer = answer.map_err(|error| ExportError::unanswered(&error))?;
+        let error = ExportError::of(&answer);
         let mut body = answer.into_body();
-        let answer = read_all(&mut body, MAX_ANSWER, timeout).await;
-        match refusal {
-            Some(refusal) => Err(refusal),
+        let answer = read_all(&mut body, MAX_RESPONSE, timeout).await;
+        match error {
+            Some(error) => Err(error),
             None => Ok(self.rejected(&answer.unwrap_or_default())),
         }
     }
@@ -159,39 +161,39 @@ impl Exporter {
     }
 }
 
-impl Refusal {
+impl ExportError {
     fn unanswered(error: &SendError) -> Self {
-        let again = match error {
+        let retry = match error {
             SendError::Connect(_) | SendError::Timeout { .. } | SendError::Interrupted(_) => {
-                Again::Soon
+                Retry::Backoff
             }
             SendError::TooLarge { .. }
             | SendError::NoRootCertificates
-            | SendError::UnsupportedScheme => Again::Never,
+            | SendError::UnsupportedScheme => Retry::Never,
         };
-        Self { problem: message_of(error), again }
+        Self { problem: message_of(error), retry }
     }
 
-    /// Returns nothing if the answer is a good one.
+    /// Returns none for a response of success.
     fn of<B>(answer: &Response<B>) -> Option<Self> {
         let status = answer.status();
-        let again = match status.as_u16() {
+        let retry = match status.as_u16() {
             200..=299 => return None,
-            429 | 502 | 503 | 504 => asked_pause(answer).map_or(Again::Soon, Again::After),
-            _ => Again::Never,
+            429 | 502 | 503 | 504 => retry_after(answer).map_or(Retry::Backoff, Retry::After),
+            _ => Retry::Never,
         };
-        Some(Self { problem: format!("it answers {status}"), again })
+        Some(Self { problem: format!("it answers {status}"), retry })
     }
 }
 
-/// Returns how long a collector wants to be left alone.
-fn asked_pause<B>(answer: &Response<B>) -> Option<Duration> {
+/// Returns the `Retry-After` of a response, in its form of seconds.
+fn retry_after<B>(answer: &Response<B>) -> Option<Duration> {
     let seconds = answer.headers().get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
-    Some(Duration::from_secs(seconds).clamp(PAUSES.0, MAX_ASKED))
+    Some(Duration::from_secs(seconds).clamp(BACKOFF.0, MAX_RETRY_AFTER))
 }
 
 fn pause_after(failures: u32) -> Duration {
-    PAUSES.0.saturating_mul(1 << failures.min(10)).min(PAUSES.1)
+    BACKOFF.0.saturating_mul(1 << failures.min(10)).min(BACKOFF.1)
 }
 
 #[cfg(test)]
@@ -203,7 +205,7 @@ mod tests {
     fn a_collector_is_left_alone_for_longer_and_longer() {
         let pauses: Vec<_> = (0..7).map(|failures| pause_after(failures).as_secs()).collect();
         assert_eq!(pauses, [1, 2, 4, 8, 16, 20, 20]);
-        assert_eq!(pause_after(u32::MAX), PAUSES.1);
+        assert_eq!(pause_after(u32::MAX), BACKOFF.1);
     }
 
     #[test]
@@ -213,11 +215,11 @@ mod tests {
             if let Some(after) = after {
                 answer = answer.header(RETRY_AFTER, after);
             }
-            match Refusal::of(&answer.body(()).unwrap()).map(|refusal| refusal.again) {
+            match ExportError::of(&answer.body(()).unwrap()).map(|error| error.retry) {
                 None => "well".to_owned(),
-                Some(Again::Never) => "never".to_owned(),
-                Some(Again::Soon) => "soon".to_owned(),
-                Some(Again::After(pause)) => pause.as_secs().to_string(),
+                Some(Retry::Never) => "never".to_owned(),
+                Some(Retry::Backoff) => "soon".to_owned(),
+                Some(Retry::After(pause)) => pause.as_secs().to_string(),
             }
         };
         for (status, after, expected) in [

@@ -1,4 +1,4 @@
-//! What is said about a collector that takes nothing: one line when that begins, and one when it is over.
+//! Log lines about an unreachable collector: one when the outage begins, one when it ends.
 
 use std::time::{Duration, Instant};
 
@@ -6,10 +6,10 @@ use carrel_traces::export_counts;
 use hyper::Uri;
 use tracing::{info, warn};
 
-/// How often it is said that more spans come than can be sent.
+/// The interval of warnings about dropped spans.
 const SAID_AGAIN: Duration = Duration::from_mins(1);
 
-/// Whether a collector takes what it is sent.
+/// The state of the connection, as it was logged.
 #[derive(Debug, Default)]
 pub(super) struct Outage {
     goes_on: bool,
@@ -51,7 +51,7 @@ impl Outage {
         }
     }
 
-    /// Says, at the end, how many spans were lost that nobody has heard of.
+    /// Logs the dropped spans that were not reported yet, at the end.
     pub(super) fn tell_rest(&mut self) {
         match self.newly_lost() {
             0 => {}

@@ -1,7 +1,8 @@
-//! What the variables of OpenTelemetry say about traces.
+//! The trace settings, from the standard variables of OpenTelemetry.
 //!
-//! They are set for many programs at once, so that one that makes no sense is a reason for a warning and not
-//! for staying away.
+//! These variables are set for many programs at once, so an invalid one is a warning with the value that is
+//! used instead, never an error that keeps the program from starting. Values may hold secrets (headers,
+//! addresses with passwords) and are not repeated in warnings.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -14,57 +15,54 @@ use carrel_traces::{Sampler, otlp};
 use hyper::Uri;
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 
-use super::pairs;
+use super::key_values;
 use crate::serve::settings::word;
 
-/// How long a collector may take to answer, unless something else is said.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// The default time for one export request.
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The longest that it may take.
-const MAX_PATIENCE: Duration = Duration::from_mins(5);
+/// The longest accepted timeout.
+const MAX_TIMEOUT: Duration = Duration::from_mins(5);
 
-/// What a collector knows the program by, unless something else is said.
+/// The default `service.name`.
 const NAME: &str = "carrel";
 
-/// What tells processes of one name apart.
+/// The attribute that tells processes of one service apart.
 const INSTANCE: &str = "service.instance.id";
 
-/// The one way in which collectors are spoken to.
+/// The only protocol that is spoken.
 const JSON: &str = "http/json";
 
-/// Where spans go, and which.
+/// Valid settings of the exporter.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Settings {
-    /// The address that takes them.
     pub(crate) endpoint: Uri,
-    /// What it is shown. The values print as nothing.
+    /// Sent with each request; marked sensitive, so they do not print.
     pub(crate) headers: HeaderMap,
-    /// How long it may take to answer.
     pub(crate) timeout: Duration,
-    /// What it is told about this program.
+    /// Attributes of the resource: name, version, instance.
     pub(crate) resource: Vec<(String, String)>,
-    /// Which traces are kept.
     pub(crate) sampler: Sampler,
 }
 
-/// What is wished for, and what of it makes no sense.
+/// The result of reading the variables.
 #[derive(Debug, Default, PartialEq)]
-pub(crate) struct Wish {
+pub(crate) struct ParsedSettings {
     pub(crate) settings: Option<Settings>,
-    pub(crate) doubts: Vec<String>,
+    pub(crate) warnings: Vec<String>,
 }
 
-impl Wish {
+impl ParsedSettings {
     pub(crate) fn read(environment: &Environment) -> Self {
-        let mut reader = Reader { environment, doubts: Vec::new() };
+        let mut reader = Reader { environment, warnings: Vec::new() };
         let settings = reader.settings();
-        Self { settings, doubts: reader.doubts }
+        Self { settings, warnings: reader.warnings }
     }
 }
 
 struct Reader<'a> {
     environment: &'a Environment,
-    doubts: Vec<String>,
+    warnings: Vec<String>,
 }
 
 impl Reader<'_> {
@@ -84,9 +82,9 @@ impl Reader<'_> {
             sampler: self.sampler(),
         };
         if endpoint.server.is_cleartext_remote() && !settings.headers.is_empty() {
-            let doubt =
+            let warning =
                 "traces and the headers for them leave this machine unprotected; use https://";
-            self.doubts.push(doubt.to_owned());
+            self.warnings.push(warning.to_owned());
         }
         Some(settings)
     }
@@ -100,8 +98,8 @@ impl Reader<'_> {
         names.into_iter().find_map(|name| Some((name, self.word(name)?)))
     }
 
-    fn doubt(&mut self, name: &str, problem: impl fmt::Display, instead: &str) {
-        self.doubts.push(format!("{name}: {problem}; {instead}"));
+    fn warn(&mut self, name: &str, problem: impl fmt::Display, instead: &str) {
+        self.warnings.push(format!("{name}: {problem}; {instead}"));
     }
 
     fn is_switched_off(&mut self) -> bool {
@@ -114,7 +112,7 @@ impl Reader<'_> {
             _ => {
                 let problem = format!("{exporter:?} is not known here");
                 let instead = "no traces are sent; otlp and none are known";
-                self.doubt(variable::OTEL_TRACES_EXPORTER, problem, instead);
+                self.warn(variable::OTEL_TRACES_EXPORTER, problem, instead);
                 true
             }
         }
@@ -133,7 +131,7 @@ impl Reader<'_> {
                 Ok(Endpoint { address, server })
             });
         // An address may hold a password, so that it is not repeated.
-        read.map_err(|problem| self.doubt(name, problem, "no traces are sent")).ok()
+        read.map_err(|problem| self.warn(name, problem, "no traces are sent")).ok()
     }
 
     fn speaks_json(&mut self) -> bool {
@@ -145,13 +143,13 @@ impl Reader<'_> {
             JSON => true,
             // Collectors take both at the same address.
             "http/protobuf" => {
-                self.doubt(name, problem, "traces are sent as http/json, to the same address");
+                self.warn(name, problem, "traces are sent as http/json, to the same address");
                 true
             }
             _ => {
                 let instead = "no traces are sent; set http/json, and the address of a collector's HTTP port, \
                                4318 as a rule";
-                self.doubt(name, problem, instead);
+                self.warn(name, problem, instead);
                 false
             }
         }
@@ -161,8 +159,8 @@ impl Reader<'_> {
         let names =
             [variable::OTEL_EXPORTER_OTLP_TRACES_HEADERS, variable::OTEL_EXPORTER_OTLP_HEADERS];
         let Some((name, text)) = self.first(names) else { return HeaderMap::new() };
-        pairs::read(&text).and_then(headers).unwrap_or_else(|problem| {
-            self.doubt(name, problem, "traces are sent without any of these headers");
+        key_values::read(&text).and_then(headers).unwrap_or_else(|problem| {
+            self.warn(name, problem, "traces are sent without any of these headers");
             HeaderMap::new()
         })
     }
@@ -170,22 +168,23 @@ impl Reader<'_> {
     fn timeout(&mut self) -> Duration {
         let names =
             [variable::OTEL_EXPORTER_OTLP_TRACES_TIMEOUT, variable::OTEL_EXPORTER_OTLP_TIMEOUT];
-        let Some((name, text)) = self.first(names) else { return PATIENCE };
+        let Some((name, text)) = self.first(names) else { return DEFAULT_TIMEOUT };
         let read = text.parse().map(Duration::from_millis);
-        let allowed = Duration::from_millis(1)..=MAX_PATIENCE;
+        let allowed = Duration::from_millis(1)..=MAX_TIMEOUT;
         read.ok().filter(|timeout| allowed.contains(timeout)).unwrap_or_else(|| {
-            let (usual, most) = (PATIENCE.as_millis(), MAX_PATIENCE.as_millis());
+            let usual = DEFAULT_TIMEOUT.as_millis();
+            let most = MAX_TIMEOUT.as_millis();
             let problem = format!("{text:?} is not a number of milliseconds from 1 to {most}");
-            self.doubt(name, problem, &format!("{usual} are taken"));
-            PATIENCE
+            self.warn(name, problem, &format!("{usual} are taken"));
+            DEFAULT_TIMEOUT
         })
     }
 
     fn resource(&mut self) -> Vec<(String, String)> {
         let name = variable::OTEL_RESOURCE_ATTRIBUTES;
-        let read = pairs::read(&self.word(name).unwrap_or_default());
+        let read = key_values::read(&self.word(name).unwrap_or_default());
         let read = read.unwrap_or_else(|problem| {
-            self.doubt(name, problem, "none of these attributes is sent");
+            self.warn(name, problem, "none of these attributes is sent");
             Vec::new()
         });
         let mut resource = BTreeMap::from([
@@ -205,7 +204,7 @@ impl Reader<'_> {
         let Some(sampler) = self.word(name) else { return Sampler::default() };
         let argument = self.word(variable::OTEL_TRACES_SAMPLER_ARG);
         Sampler::named(&sampler, argument.as_deref()).unwrap_or_else(|error| {
-            self.doubt(name, error, "parentbased_always_on is taken");
+            self.warn(name, error, "parentbased_always_on is taken");
             Sampler::default()
         })
     }
@@ -240,16 +239,16 @@ mod tests {
     use super::*;
     use pretty_assertions::assert_eq;
 
-    const PLACE: (&str, &str) = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:4318");
+    const ENDPOINT: (&str, &str) = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:4318");
 
-    fn wish(pairs: &[(&str, &str)]) -> Wish {
-        Wish::read(&Environment::from_pairs(pairs.iter().copied()))
+    fn parse(pairs: &[(&str, &str)]) -> ParsedSettings {
+        ParsedSettings::read(&Environment::from_pairs(pairs.iter().copied()))
     }
 
     fn settings(pairs: &[(&str, &str)]) -> Settings {
-        let wish = wish(&[&[PLACE], pairs].concat());
-        assert_eq!(wish.doubts, Vec::<String>::new());
-        wish.settings.unwrap()
+        let parsed = parse(&[&[ENDPOINT], pairs].concat());
+        assert_eq!(parsed.warnings, Vec::<String>::new());
+        parsed.settings.unwrap()
     }
 
     #[test]
@@ -259,21 +258,21 @@ mod tests {
             &[][..],
             &[named],
             &[("OTEL_EXPORTER_OTLP_ENDPOINT", " ")],
-            &[PLACE, ("OTEL_SDK_DISABLED", "true")],
-            &[PLACE, ("OTEL_SDK_DISABLED", "TRUE")],
-            &[PLACE, ("OTEL_TRACES_EXPORTER", "none")],
+            &[ENDPOINT, ("OTEL_SDK_DISABLED", "true")],
+            &[ENDPOINT, ("OTEL_SDK_DISABLED", "TRUE")],
+            &[ENDPOINT, ("OTEL_TRACES_EXPORTER", "none")],
         ] {
-            assert_eq!(wish(pairs), Wish::default(), "{pairs:?}");
+            assert_eq!(parse(pairs), ParsedSettings::default(), "{pairs:?}");
         }
-        assert!(wish(&[PLACE, ("OTEL_SDK_DISABLED", "false")]).settings.is_some());
-        assert!(wish(&[PLACE, ("OTEL_TRACES_EXPORTER", "otlp")]).settings.is_some());
+        assert!(parse(&[ENDPOINT, ("OTEL_SDK_DISABLED", "false")]).settings.is_some());
+        assert!(parse(&[ENDPOINT, ("OTEL_TRACES_EXPORTER", "otlp")]).settings.is_some());
     }
 
     #[test]
     fn spans_go_to_the_path_of_a_collector_or_to_an_address_as_it_is() {
         let both = |all: &str, own: &str| {
             let names = ["OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"];
-            wish(&[(names[0], all), (names[1], own)]).settings.unwrap().endpoint.to_string()
+            parse(&[(names[0], all), (names[1], own)]).settings.unwrap().endpoint.to_string()
         };
         for (all, own, endpoint) in [
             ("http://c:4318", "", "http://c:4318/v1/traces"),
@@ -331,16 +330,18 @@ mod tests {
             ("OTEL_RESOURCE_ATTRIBUTES", "service.name", true, "entry 1"),
             ("OTEL_TRACES_EXPORTER", "zipkin", false, "otlp and none"),
         ] {
-            let found = wish(&[PLACE, (name, value)]);
+            let found = parse(&[ENDPOINT, (name, value)]);
             assert_eq!(found.settings.is_some(), sends, "{name}={value}");
-            let [doubt] = &found.doubts[..] else { panic!("{name}={value}: {:?}", found.doubts) };
-            assert!(doubt.starts_with(name) && doubt.contains(said), "{doubt}");
-            assert!(!doubt.contains(secret) && !doubt.contains(char::is_control), "{doubt}");
+            let [warning] = &found.warnings[..] else {
+                panic!("{name}={value}: {:?}", found.warnings)
+            };
+            assert!(warning.starts_with(name) && warning.contains(said), "{warning}");
+            assert!(!warning.contains(secret) && !warning.contains(char::is_control), "{warning}");
         }
-        let open = wish(&[
+        let open = parse(&[
             ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://collector.example:4318"),
             ("OTEL_EXPORTER_OTLP_HEADERS", "a=hunter2"),
         ]);
-        assert!(open.settings.is_some() && open.doubts[0].contains("https://"), "{open:?}");
+        assert!(open.settings.is_some() && open.warnings[0].contains("https://"), "{open:?}");
     }
 }

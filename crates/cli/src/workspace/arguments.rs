@@ -30,7 +30,7 @@ pub(crate) enum WorkspaceCommand {
         after_help = "Examples:\n  carrel workspace rm ABC-123 --root ~/carrel\n  carrel workspace rm ABC-123 --root ~/carrel --keep-if-dirty"
     )]
     Rm(RemoveArguments),
-    /// Check a root and everything in it, and say how to mend what is wrong
+    /// Check a root and everything in it, and print a fix for each finding
     ///
     /// Exits with 1 when something stops work or endangers it.
     #[command(after_help = "Example:\n  carrel workspace verify --root ~/carrel")]
@@ -42,7 +42,7 @@ pub(crate) enum WorkspaceCommand {
     Gc(GcArguments),
 }
 
-/// Which root is meant.
+/// Flags that select the root.
 #[derive(Args, Debug)]
 pub(crate) struct RootArguments {
     /// The directory that holds the workspaces: a path, ~/path or $VAR
@@ -60,7 +60,7 @@ pub(crate) struct RootArguments {
 
 #[derive(Args, Debug)]
 pub(crate) struct KeyArguments {
-    /// What the workspace is for, such as ABC-123
+    /// Identifier of the workspace, such as ABC-123
     #[arg(allow_hyphen_values = true)]
     pub(crate) identifier: String,
     #[command(flatten)]
@@ -69,7 +69,7 @@ pub(crate) struct KeyArguments {
 
 #[derive(Args, Debug)]
 pub(crate) struct CreateArguments {
-    /// What the workspace is for, such as ABC-123
+    /// Identifier of the workspace, such as ABC-123
     #[arg(allow_hyphen_values = true)]
     pub(crate) identifier: String,
     #[command(flatten)]
@@ -77,15 +77,15 @@ pub(crate) struct CreateArguments {
     /// The tracker's own id of the issue, for hooks and logs
     #[arg(long, value_name = "ID")]
     pub(crate) issue_id: Option<String>,
-    /// How a new workspace is arranged
+    /// Layout of a new workspace
     #[arg(long, value_enum, default_value_t = LayoutArgument::Plain)]
     pub(crate) layout: LayoutArgument,
-    /// How large a new workspace may grow, such as 500M or 5G
+    /// Quota of a new workspace, such as 500M or 5G
     #[arg(long, value_name = "SIZE", value_parser = some_size)]
     pub(crate) quota: Option<ByteSize>,
 }
 
-/// Reads a size that leaves room for something.
+/// Reads a size greater than zero.
 fn some_size(text: &str) -> Result<ByteSize, String> {
     match text.parse() {
         Ok(size) if size == ByteSize::bytes(0) => Err("must be more than nothing".to_owned()),
@@ -121,7 +121,7 @@ pub(crate) struct ListArguments {
 
 #[derive(Args, Debug)]
 pub(crate) struct ShowArguments {
-    /// What the workspace is for, such as ABC-123
+    /// Identifier of the workspace, such as ABC-123
     #[arg(allow_hyphen_values = true)]
     pub(crate) identifier: String,
     #[command(flatten)]
@@ -133,7 +133,7 @@ pub(crate) struct ShowArguments {
 
 #[derive(Args, Debug)]
 pub(crate) struct RemoveArguments {
-    /// What the workspace is for, such as ABC-123
+    /// Identifier of the workspace, such as ABC-123
     #[arg(allow_hyphen_values = true, required_unless_present = "path")]
     pub(crate) identifier: Option<String>,
     #[command(flatten)]
@@ -151,13 +151,13 @@ pub(crate) struct RemoveArguments {
 pub(crate) struct GcArguments {
     #[command(flatten)]
     pub(crate) root: RootArguments,
-    /// Only say what would be done
+    /// Print what would be done, and change nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
     /// Also remove workspaces that were not used for this long, such as 36h or 30d
     #[arg(long, value_name = "AGE")]
     pub(crate) older_than: Option<Age>,
-    /// Leave those alone whose git work tree has unsaved work
+    /// Keep workspaces whose git work tree has unsaved work
     #[arg(long, requires = "older_than")]
     pub(crate) keep_if_dirty: bool,
     /// Also remove directories that have no record

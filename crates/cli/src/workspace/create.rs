@@ -9,16 +9,16 @@ use serde_json::json;
 use tracing::error;
 
 use super::arguments::CreateArguments;
-use super::clean::sweep_in_background;
+use super::remove::sweep_in_background;
 use super::settings::Settings;
-use crate::failure::Failure;
+use crate::error::CliError;
 use crate::output::{self, Format};
 
 pub(super) async fn create(
     arguments: CreateArguments,
     format: Format,
     environment: &Environment,
-) -> Result<ExitCode, Failure> {
+) -> Result<ExitCode, CliError> {
     let settings = Settings::load(&arguments.root, environment)?;
     let identifier = settings.identifier(&arguments.identifier)?;
     let quota = arguments.quota.map(|bytes| Quota { bytes, ..settings.options.quota });
@@ -40,7 +40,7 @@ pub(super) async fn create(
     Ok(ExitCode::SUCCESS)
 }
 
-fn print(created: &Created, format: Format) -> Result<(), Failure> {
+fn print(created: &Created, format: Format) -> Result<(), CliError> {
     let Created { created, record, path } = created;
     match format {
         Format::Json => output::json(&json!({

@@ -1,4 +1,5 @@
-//! Which root, which hooks: from the command line, the workflow file and the environment.
+//! The root and the hooks of `carrel workspace`: from the command line, the workflow file and the
+//! environment, in that order.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -13,23 +14,23 @@ use tracing::warn;
 
 use super::arguments::RootArguments;
 use super::own_program;
-use crate::failure::Failure;
+use crate::error::CliError;
 
 /// The workflow file that is used when none is named.
 const DEFAULT_FILE: &str = "WORKFLOW.md";
 
-/// What all commands about workspaces need to know.
+/// The settings of all commands about workspaces.
 pub(crate) struct Settings {
     pub(crate) options: RootOptions,
     pub(crate) hooks: Hooks,
 }
 
 impl Settings {
-    /// Reads the workflow file, if there is one, and lets `--root` beat it.
+    /// Reads the workflow file, if there is one. `--root` overrides its root.
     pub(crate) fn load(
         arguments: &RootArguments,
         environment: &Environment,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, CliError> {
         let workflow = load_workflow(arguments, environment)?;
         for warning in &workflow.warnings {
             warn!("{}", warning.located(&workflow.path));
@@ -44,20 +45,20 @@ impl Settings {
         Ok(Self { options, hooks })
     }
 
-    /// Reads what a workspace of this root is for.
-    pub(crate) fn identifier(&self, text: &str) -> Result<Identifier, Failure> {
+    /// Parses an identifier; the error names the root.
+    pub(crate) fn identifier(&self, text: &str) -> Result<Identifier, CliError> {
         let parsed = Identifier::parse(text);
         Ok(parsed
             .map_err(|error| carrel_workspace::Error::of_identifier(error, &self.options.root))?)
     }
 
     /// Opens the root and makes it if it is missing.
-    pub(crate) fn open_or_create(&self) -> Result<Workspaces, Failure> {
+    pub(crate) fn open_or_create(&self) -> Result<Workspaces, CliError> {
         Ok(Workspaces::open_or_create(&self.options)?)
     }
 
     /// Opens the root if it is in use already.
-    pub(crate) fn open_existing(&self) -> Result<Option<Workspaces>, Failure> {
+    pub(crate) fn open_existing(&self) -> Result<Option<Workspaces>, CliError> {
         Ok(Workspaces::open_existing(&self.options)?)
     }
 }
@@ -65,7 +66,7 @@ impl Settings {
 fn load_workflow(
     arguments: &RootArguments,
     environment: &Environment,
-) -> Result<Workflow, Failure> {
+) -> Result<Workflow, CliError> {
     let scope = ValidationScope::WorkspaceAndHooks;
     let file = match (&arguments.config, &arguments.root) {
         (Some(file), _) => Some(file.as_path()),
@@ -80,12 +81,12 @@ fn load_workflow(
 }
 
 /// Resolves `--root` like `workspace.root`, relative to the current directory.
-fn root_of_command_line(value: &Path, environment: &Environment) -> Result<PathBuf, Failure> {
+fn root_of_command_line(value: &Path, environment: &Environment) -> Result<PathBuf, CliError> {
     let directory = std::env::current_dir()
-        .map_err(|source| Failure::Start { doing: "the current directory", source })?;
+        .map_err(|source| CliError::Start { doing: "the current directory", source })?;
     let value: &OsStr = value.as_os_str();
     let root = carrel_config::resolve_root(value, RootOrigin::CommandLine, &directory, environment)
-        .map_err(|source| Failure::Root { value: value.to_string_lossy().into_owned(), source })?;
+        .map_err(|source| CliError::Root { value: value.to_string_lossy().into_owned(), source })?;
     if root.relative {
         warn!("--root {value:?} is relative and means {}", root.path.display());
     }

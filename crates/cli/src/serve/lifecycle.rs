@@ -1,4 +1,7 @@
-//! What a server and a worker alone have in common: everything but the API for clients.
+//! The life of a `serve` or `worker` process: wait for the store, run tasks, answer other servers, stop.
+//!
+//! At the end tasks are given back first, while the bus still runs, so that another worker hears of them at
+//! once; then the workspaces are closed, which ends their commands.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,37 +13,38 @@ use tokio_util::sync::CancellationToken;
 use tracing::error;
 
 use super::backend::Backend;
-use super::door::{Door, Inside};
-use super::machine::Machine;
-use crate::failure::Failure;
+use super::volume::LocalVolume;
+use super::worker_api::{WorkerContext, WorkerListener};
+use crate::error::CliError;
 use crate::output;
 
-/// What a server and a worker alone have in common.
+/// The parts of a process that runs tasks.
 #[derive(Debug)]
-pub(crate) struct Process {
+pub(crate) struct ServerProcess {
     pub(crate) backend: Backend,
-    pub(crate) machine: Machine,
-    /// Runs tasks, if this process does.
+    pub(crate) volume: LocalVolume,
+    /// None with `--no-worker`.
     pub(crate) worker: Option<Worker>,
-    /// Where other servers come in, if they do.
-    pub(crate) door: Option<Door>,
+    pub(crate) worker_api: Option<WorkerListener>,
     pub(crate) hosts: Arc<[String]>,
     pub(crate) github: GitHub,
     pub(crate) credentials: Option<Vault>,
     pub(crate) forget_credentials: bool,
-    /// How long finished tasks are kept.
+    /// Retention of finished tasks.
     pub(crate) keep: Duration,
     pub(crate) stop: CancellationToken,
 }
 
-impl Process {
-    /// Runs until it is told to stop, together with what serves clients. The store may be away at first.
+impl ServerProcess {
+    /// Runs until `stop` is cancelled, together with the future that serves clients. The store may be
+    /// unreachable at first.
     pub(crate) async fn run(mut self, serving: impl Future<Output = ()>) {
-        // What the bus needs goes on until tasks have been given back.
+        // The bus runs until tasks have been given back.
         let over = CancellationToken::new();
-        let (bus, door) = (self.backend.take_bus(), self.door.take());
+        let bus = self.backend.take_bus();
+        let worker_api = self.worker_api.take();
         let feed = self.backend.tasks.hub().clone();
-        let telling = async {
+        let running_bus = async {
             if let Some(bus) = bus {
                 bus.run(feed, over.clone()).await;
             }
@@ -49,22 +53,21 @@ impl Process {
             self.work().await;
             over.cancel();
         };
-        tokio::join!(serving, telling, self.answer(door), working);
-        self.machine.spaces.close().await;
+        tokio::join!(serving, running_bus, self.serve_worker_api(worker_api), working);
+        self.volume.spaces.close().await;
     }
 
-    /// Answers other servers.
-    async fn answer(&self, door: Option<Door>) {
-        if let (Some(door), Some(worker)) = (door, &self.worker) {
-            let sandbox = self.machine.diagnosis().await;
-            let inside = Inside {
+    async fn serve_worker_api(&self, listener: Option<WorkerListener>) {
+        if let (Some(listener), Some(worker)) = (listener, &self.worker) {
+            let sandbox = self.volume.diagnosis().await;
+            let context = WorkerContext {
                 tasks: &self.backend.tasks,
-                spaces: &self.machine.spaces,
+                spaces: &self.volume.spaces,
                 hosts: &self.hosts,
-                events: &self.machine.events,
+                events: &self.volume.events,
                 github: &self.github,
             };
-            door.serve(worker, inside, sandbox, &self.stop).await;
+            listener.serve(worker, context, sandbox, &self.stop).await;
         }
     }
 
@@ -88,14 +91,14 @@ impl Process {
     }
 }
 
-/// Sees that credentials were sealed with the key that is there, or forgets them first.
-pub(crate) async fn check_vault(vault: &Vault, forget: bool) -> Result<(), Failure> {
+/// Checks that the stored credentials were sealed with the present key; `forget` deletes them first.
+pub(crate) async fn check_vault(vault: &Vault, forget: bool) -> Result<(), CliError> {
     if forget {
         let forgotten = vault.delete_all().await?;
         output::note(&format!("forgot {forgotten} credentials"));
     }
     match vault.check_key().await {
-        Err(CredentialError::OtherKey { .. }) => Err(Failure::CredentialKey),
+        Err(CredentialError::OtherKey { .. }) => Err(CliError::CredentialKey),
         checked => Ok(checked?),
     }
 }

@@ -6,20 +6,20 @@ use carrel_config::Environment;
 use carrel_domain::{Age, ByteSize, Clock, SystemClock, Timestamp};
 use carrel_workspace::{
     Freshness, GitState, Hooks, ListingState, RootFinding, Severity, WorkspaceListing, Workspaces,
-    verify as look_for_faults,
+    verify as find_problems,
 };
 use serde_json::{Value, json};
 
 use super::arguments::{ListArguments, RootArguments, ShowArguments};
 use super::settings::Settings;
-use crate::failure::Failure;
+use crate::error::CliError;
 use crate::output::{self, Format, printable};
 
 pub(super) async fn list(
     arguments: &ListArguments,
     format: Format,
     environment: &Environment,
-) -> Result<ExitCode, Failure> {
+) -> Result<ExitCode, CliError> {
     let settings = Settings::load(&arguments.root, environment)?;
     let workspaces = settings.open_existing()?;
     let listings = match &workspaces {
@@ -96,7 +96,7 @@ pub(super) async fn show(
     arguments: ShowArguments,
     format: Format,
     environment: &Environment,
-) -> Result<ExitCode, Failure> {
+) -> Result<ExitCode, CliError> {
     let settings = Settings::load(&arguments.root, environment)?;
     let identifier = settings.identifier(&arguments.identifier)?;
     let not_found = || carrel_workspace::Error::NotFound {
@@ -115,12 +115,13 @@ pub(super) async fn show(
     Ok(ExitCode::SUCCESS)
 }
 
-/// There is nothing to ask git about while a workspace is missing, half-made or on its way out.
+/// Returns the git state of a ready workspace, and nothing for one that is missing, half-made or being
+/// removed.
 async fn repositories(
     workspaces: &Workspaces,
     listing: &WorkspaceListing,
     hooks: &Hooks,
-) -> Result<Vec<GitState>, Failure> {
+) -> Result<Vec<GitState>, CliError> {
     if listing.state != ListingState::Ready {
         return Ok(Vec::new());
     }
@@ -193,9 +194,9 @@ pub(super) fn verify(
     arguments: &RootArguments,
     format: Format,
     environment: &Environment,
-) -> Result<ExitCode, Failure> {
+) -> Result<ExitCode, CliError> {
     let settings = Settings::load(arguments, environment)?;
-    let findings = look_for_faults(&settings.options)?;
+    let findings = find_problems(&settings.options)?;
     match format {
         Format::Json => {
             let root = settings.options.root.to_string_lossy();
@@ -204,7 +205,7 @@ pub(super) fn verify(
         Format::Text => output::write(findings_text(&findings).as_bytes())?,
     }
     let count = findings.iter().filter(|finding| finding.severity == Severity::Error).count();
-    if count > 0 { Err(Failure::Verify { count }) } else { Ok(ExitCode::SUCCESS) }
+    if count > 0 { Err(CliError::Verify { count }) } else { Ok(ExitCode::SUCCESS) }
 }
 
 fn findings_text(findings: &[RootFinding]) -> String {

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
-use crate::arguments::BoundaryArguments;
+use crate::arguments::SandboxArguments;
 
 #[derive(Args, Debug)]
 pub(crate) struct RunArguments {
@@ -25,14 +25,14 @@ pub(crate) struct RunArguments {
     #[arg(long, value_name = "DIR")]
     pub(crate) logs_root: Option<PathBuf>,
     #[command(flatten)]
-    pub(crate) boundary: BoundaryArguments,
+    pub(crate) sandbox: SandboxArguments,
 }
 
 impl RunArguments {
-    /// Returns the directory for a log file: the one that is named, or that of the data where a screen
-    /// takes the place of lines.
-    pub(crate) fn log_directory(&self, screen: bool) -> Option<&Path> {
-        let beside = (screen && !self.once).then_some(self.data.as_path());
+    /// Returns the directory for a log file: the named one, or that of the data where the terminal
+    /// shows the dashboard.
+    pub(crate) fn log_directory(&self, dashboard: bool) -> Option<&Path> {
+        let beside = (dashboard && !self.once).then_some(self.data.as_path());
         self.logs_root.as_deref().or(beside)
     }
 }

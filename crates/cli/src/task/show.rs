@@ -8,27 +8,27 @@ use carrel_config::Environment;
 use carrel_domain::{Age, Clock as _, SystemClock};
 use serde_json::Value;
 
-use super::arguments::{ListArguments, OneArguments};
+use super::arguments::{ListArguments, SingleArguments};
 use super::connect;
-use crate::failure::Failure;
+use crate::error::CliError;
 use crate::output::{self, Format, printable};
 
-/// What a list shows of an error.
+/// Characters of an error that the list shows.
 const ERROR_CHARS: usize = 60;
 
 pub(super) async fn list(
     arguments: &ListArguments,
     format: Format,
     environment: &Environment,
-) -> Result<ExitCode, Failure> {
+) -> Result<ExitCode, CliError> {
     let client = connect::client(&arguments.server, environment)?;
-    let asked = TaskQuery {
+    let query = TaskQuery {
         status: arguments.status,
         task_type: arguments.task_type.clone(),
         limit: arguments.limit,
         offset: arguments.offset,
     };
-    let page = client.tasks(&asked).await?;
+    let page = client.tasks(&query).await?;
     match format {
         Format::Json => output::json(&page)?,
         Format::Text if page.tasks.is_empty() => output::line("no tasks")?,
@@ -62,10 +62,10 @@ fn table(tasks: &[Task]) -> String {
 }
 
 pub(super) async fn show(
-    arguments: &OneArguments,
+    arguments: &SingleArguments,
     format: Format,
     environment: &Environment,
-) -> Result<ExitCode, Failure> {
+) -> Result<ExitCode, CliError> {
     let client = connect::client(&arguments.server, environment)?;
     let task = client.task(arguments.id).await?;
     match format {
@@ -125,10 +125,10 @@ fn steps(task: &Task) -> String {
 }
 
 pub(super) async fn cancel(
-    arguments: &OneArguments,
+    arguments: &SingleArguments,
     format: Format,
     environment: &Environment,
-) -> Result<ExitCode, Failure> {
+) -> Result<ExitCode, CliError> {
     let client = connect::client(&arguments.server, environment)?;
     let reply = client.cancel_task(arguments.id).await?;
     match format {

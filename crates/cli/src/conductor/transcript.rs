@@ -1,24 +1,24 @@
-//! What happened in a run, for whoever reads it.
+//! `carrel conductor transcript`: the transcript of a run, one line for each event.
 
 use carrel_client::WorkspaceClient;
 use serde_json::{Value, json};
 
-use crate::failure::Failure;
+use crate::error::CliError;
 use crate::output::{self, Format};
 
-/// What a line shows of what was said.
+/// Characters of an event's text that a line shows.
 const SHOWN_CHARS: usize = 500;
 
-/// Prints what was written down about a run of an issue, or about its latest.
+/// Prints the transcript of a run of an issue; of the latest one if `run` is none.
 pub(super) async fn print(
     client: &WorkspaceClient,
     issue: &str,
     run: Option<u64>,
     format: Format,
-) -> Result<(), Failure> {
+) -> Result<(), CliError> {
     let latest = || async {
         let runs = client.conductor_runs(issue).await?;
-        Ok::<_, Failure>(runs["runs"][0]["run"].as_u64())
+        Ok::<_, CliError>(runs["runs"][0]["run"].as_u64())
     };
     let run = if run.is_some() { run } else { latest().await? };
     let Some(run) = run else {
@@ -30,13 +30,12 @@ pub(super) async fn print(
         Format::Json => output::write(&text),
         Format::Text => {
             let lines = text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
-            lines.map(told).try_for_each(|line| output::line(&line))
+            lines.map(event_line).try_for_each(|line| output::line(&line))
         }
     }
 }
 
-/// Says in a line what happened.
-fn told(line: &[u8]) -> String {
+fn event_line(line: &[u8]) -> String {
     let Ok(line) = serde_json::from_slice::<Value>(line) else {
         return String::from_utf8_lossy(line).into_owned();
     };

@@ -1,4 +1,4 @@
-//! Asking the `carrel run` of a data directory.
+//! The side of `carrel issue` in a hook: an [`IssueStore`] over the socket of `carrel run`.
 
 use std::fs::File;
 use std::io;
@@ -15,43 +15,48 @@ use serde::de::DeserializeOwned;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::UnixStream;
 
-use super::{KEY, MAX_MESSAGE_BYTES, Request, SOCKET, Wish, directory};
+use super::{KEY, MAX_MESSAGE_BYTES, RelayOperation, Request, SOCKET, directory};
 
-/// The issues that the `carrel run` of a data directory works off.
+/// The issues of the `carrel run` of a data directory.
 #[derive(Debug)]
-pub(crate) struct Relay {
+pub(crate) struct RelayClient {
     directory: PathBuf,
 }
 
-impl Relay {
-    /// Returns the way to them, if they are in a database.
+impl RelayClient {
+    /// Returns a client if the issues of the data directory are in a database.
     pub(crate) fn of(data: &Path) -> Option<Self> {
         let directory = directory(data);
         directory.join(SOCKET).exists().then_some(Self { directory })
     }
 
-    async fn ask<T: DeserializeOwned>(&self, wish: Wish, now: Timestamp) -> Result<T, StoreError> {
-        let said = self.exchange(wish, now).await.map_err(|error| self.nobody(&error))?;
-        let answer: Result<T, String> = serde_json::from_slice(&said)
+    async fn request<T: DeserializeOwned>(
+        &self,
+        operation: RelayOperation,
+        now: Timestamp,
+    ) -> Result<T, StoreError> {
+        let received =
+            self.exchange(operation, now).await.map_err(|error| self.unreachable(&error))?;
+        let reply: Result<T, String> = serde_json::from_slice(&received)
             .map_err(|error| StoreError::Unreadable { what: error.to_string() })?;
-        answer.map_err(|error| StoreError::Unavailable(error.into()))
+        reply.map_err(|error| StoreError::Unavailable(error.into()))
     }
 
     #[expect(clippy::disallowed_methods, reason = "the server's own directory, in no workspace")]
-    async fn exchange(&self, wish: Wish, now: Timestamp) -> io::Result<Vec<u8>> {
+    async fn exchange(&self, operation: RelayOperation, now: Timestamp) -> io::Result<Vec<u8>> {
         let key = std::fs::read_to_string(self.directory.join(KEY))?;
-        // The name of a socket may be shorter than that of a directory.
+        // A socket address holds 108 bytes, fewer than a directory's path may have.
         let directory = File::open(&self.directory)?;
         let socket = format!("/proc/self/fd/{}/{SOCKET}", directory.as_raw_fd());
         let mut stream = UnixStream::connect(socket).await?;
-        stream.write_all(&serde_json::to_vec(&Request { key, now, wish })?).await?;
+        stream.write_all(&serde_json::to_vec(&Request { key, now, operation })?).await?;
         stream.shutdown().await?;
-        let mut said = Vec::new();
-        stream.take(MAX_MESSAGE_BYTES).read_to_end(&mut said).await?;
-        Ok(said)
+        let mut received = Vec::new();
+        stream.take(MAX_MESSAGE_BYTES).read_to_end(&mut received).await?;
+        Ok(received)
     }
 
-    fn nobody(&self, error: &io::Error) -> StoreError {
+    fn unreachable(&self, error: &io::Error) -> StoreError {
         let directory = self.directory.parent().unwrap_or(&self.directory).display();
         StoreError::Unavailable(
             format!(
@@ -64,13 +69,13 @@ impl Relay {
 }
 
 #[async_trait]
-impl IssueStore for Relay {
+impl IssueStore for RelayClient {
     async fn add_issue(&self, issue: NewIssue, now: Timestamp) -> Result<IssueOutcome, StoreError> {
-        self.ask(Wish::Add(issue), now).await
+        self.request(RelayOperation::Add(issue), now).await
     }
 
     async fn issues(&self, filter: IssueFilter) -> Result<Vec<StoredIssue>, StoreError> {
-        self.ask(Wish::List(filter), SystemClock.now()).await
+        self.request(RelayOperation::List(filter), SystemClock.now()).await
     }
 
     async fn change_issue(
@@ -79,7 +84,7 @@ impl IssueStore for Relay {
         change: IssueChange,
         now: Timestamp,
     ) -> Result<IssueOutcome, StoreError> {
-        self.ask(Wish::Change(number, change), now).await
+        self.request(RelayOperation::Change(number, change), now).await
     }
 
     async fn comment(
@@ -88,14 +93,14 @@ impl IssueStore for Relay {
         comment: NewComment,
         now: Timestamp,
     ) -> Result<Option<Comment>, StoreError> {
-        self.ask(Wish::Comment(number, comment), now).await
+        self.request(RelayOperation::Comment(number, comment), now).await
     }
 
     async fn comments(&self, number: u64, limit: u32) -> Result<Vec<Comment>, StoreError> {
-        self.ask(Wish::Comments(number, limit), SystemClock.now()).await
+        self.request(RelayOperation::Comments(number, limit), SystemClock.now()).await
     }
 
     async fn tracker_name(&self) -> Result<String, StoreError> {
-        self.ask(Wish::Name, SystemClock.now()).await
+        self.request(RelayOperation::Name, SystemClock.now()).await
     }
 }

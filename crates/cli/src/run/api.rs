@@ -1,4 +1,4 @@
-//! The API of `carrel run`.
+//! The HTTP API of `carrel run --port`: state, events and operator commands.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -13,45 +13,45 @@ use carrel_domain::{Secret, SystemClock};
 use tokio::net::{TcpListener, lookup_host};
 use tokio_util::sync::CancellationToken;
 
-use crate::failure::Failure;
+use crate::error::CliError;
 use crate::output;
 use crate::serve::settings::word;
 
-/// Where programs look at the conductor, and give it orders.
-pub(super) struct Door {
+/// A bound listener with the keys that its callers are checked against.
+pub(super) struct RunApi {
     listener: TcpListener,
     address: SocketAddr,
     authority: Authority,
     webhook: Option<Secret>,
 }
 
-impl Door {
-    /// Listens where the command line or the workflow file says, if one of them does.
+impl RunApi {
+    /// Binds the port of the command line, else that of the workflow file; none if neither names one. An
+    /// address that other machines can reach is refused until there is a key for tokens.
     pub(super) async fn open(
         port: Option<u16>,
         config: &ServerConfig,
         environment: &Environment,
         data: &Path,
-    ) -> Result<Option<Self>, Failure> {
+    ) -> Result<Option<Self>, CliError> {
         let Some(port) = port.or(config.port) else { return Ok(None) };
         let failed =
-            |source| Failure::Listen { address: format!("{}:{port}", config.host), source };
-        let wanted = lookup_host((config.host.as_str(), port)).await.map_err(failed)?.next();
-        let nowhere = || failed(std::io::Error::other("the host has no address"));
-        let wanted = wanted.ok_or_else(nowhere)?;
+            |source| CliError::Listen { address: format!("{}:{port}", config.host), source };
+        let address = lookup_host((config.host.as_str(), port)).await.map_err(failed)?.next();
+        let unresolved = || failed(std::io::Error::other("the host has no address"));
+        let address = address.ok_or_else(unresolved)?;
         let has_key =
             word(environment, CARREL_TOKEN_SECRET).is_some() || data.join(KEY_FILE).exists();
-        if !wanted.ip().to_canonical().is_loopback() && !has_key {
-            return Err(Failure::NoKey { address: wanted });
+        if !address.ip().to_canonical().is_loopback() && !has_key {
+            return Err(CliError::NoKey { address });
         }
         let authority = Authority::load(environment, data)?;
-        let listener = TcpListener::bind(wanted).await.map_err(failed)?;
+        let listener = TcpListener::bind(address).await.map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
         let webhook = word(environment, CARREL_WEBHOOK_SECRET).map(Secret::new);
         Ok(Some(Self { listener, address, authority, webhook }))
     }
 
-    /// Says where it is.
     pub(super) fn announce(&self) {
         let address = self.address;
         output::note(&format!(
@@ -59,7 +59,7 @@ impl Door {
         ));
     }
 
-    /// Answers until it is told to stop.
+    /// Serves until `stop` is cancelled.
     pub(super) async fn serve(self, handle: Handle, stop: CancellationToken) {
         let Self { listener, authority, webhook, .. } = self;
         let clock = Arc::new(SystemClock);

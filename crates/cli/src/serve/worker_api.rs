@@ -1,4 +1,5 @@
-//! The door of a worker, for other servers and for whoever asks after its health.
+//! The HTTP interface of a worker: health for monitoring, and its workspaces for servers that show the
+//! internal token.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -17,23 +18,23 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use super::settings::{Settings, number, word};
-use crate::failure::Failure;
+use crate::error::CliError;
 
-/// The port of a worker.
+/// The default port.
 const PORT: u64 = 8081;
 
-/// The door of a worker.
+/// The bound listener of a worker.
 #[derive(Debug)]
-pub(crate) struct Door {
+pub(crate) struct WorkerListener {
     listener: TcpListener,
     token: Option<Secret>,
-    /// Where other servers find it; none if it lets no other in.
+    /// The URL that other servers reach it at; none without a token, since it then serves loopback only.
     pub(crate) address: Option<String>,
 }
 
-/// What is behind the door.
+/// The state that requests are served from.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Inside<'a> {
+pub(crate) struct WorkerContext<'a> {
     pub(crate) tasks: &'a Tasks,
     pub(crate) spaces: &'a HostedWorkspaces,
     pub(crate) hosts: &'a Arc<[String]>,
@@ -41,28 +42,28 @@ pub(crate) struct Inside<'a> {
     pub(crate) github: &'a GitHub,
 }
 
-impl Door {
-    /// Tells whether somebody named a port for it.
-    pub(crate) fn is_wanted(environment: &Environment) -> bool {
+impl WorkerListener {
+    /// Returns whether the environment names its port.
+    pub(crate) fn is_configured(environment: &Environment) -> bool {
         word(environment, WORKER_HEALTH_PORT).is_some()
     }
 
-    /// Opens it: to this machine, or to others if they have a token to show.
+    /// Binds the port: on loopback, or on all addresses where there is an internal token.
     pub(crate) async fn open(
         environment: &Environment,
         settings: &Settings,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, CliError> {
         let token = settings.internal_token.clone();
         let port = number(environment, WORKER_HEALTH_PORT, PORT, (0, u64::from(u16::MAX)))?;
         let port = u16::try_from(port).unwrap_or(0);
         let host = host(environment, token.is_some())?;
-        let failed = |source| Failure::Listen { address: format!("{host}:{port}"), source };
+        let failed = |source| CliError::Listen { address: format!("{host}:{port}"), source };
         let listener = TcpListener::bind((host, port)).await.map_err(failed)?;
         let bound = listener.local_addr().map_err(failed)?;
         let address = match (&token, named(environment)?) {
             (None, _) => None,
             (Some(_), Some(named)) => Some(named),
-            (Some(_), None) => Some(found_at(bound)),
+            (Some(_), None) => Some(advertised_url(bound)),
         };
         Ok(Self { listener, token, address })
     }
@@ -75,11 +76,11 @@ impl Door {
     pub(crate) async fn serve(
         self,
         worker: &Worker,
-        inside: Inside<'_>,
+        context: WorkerContext<'_>,
         sandbox: Value,
         stop: &CancellationToken,
     ) {
-        let Inside { tasks, spaces, hosts, events, github } = inside;
+        let WorkerContext { tasks, spaces, hosts, events, github } = context;
         let health = WorkerHealth {
             worker: worker.id().clone(),
             volume: spaces.root().to_owned(),
@@ -104,28 +105,28 @@ impl Door {
     }
 }
 
-/// Returns where to listen. Without a token only this machine gets in, and it hears nothing but how the
-/// worker is.
-fn host(environment: &Environment, has_token: bool) -> Result<IpAddr, Failure> {
+/// Returns the address to bind. Without a token it has to be a loopback address, and only health is
+/// served there.
+fn host(environment: &Environment, has_token: bool) -> Result<IpAddr, CliError> {
     let loopback = IpAddr::V4(Ipv4Addr::LOCALHOST);
     let Some(text) = word(environment, WORKER_BIND_HOST) else {
         return Ok(if has_token { IpAddr::V4(Ipv4Addr::UNSPECIFIED) } else { loopback });
     };
     let host = if text == "localhost" { Ok(loopback) } else { text.parse::<IpAddr>() };
-    let host = host.map_err(|_| Failure::Variable {
+    let host = host.map_err(|_| CliError::Variable {
         name: WORKER_BIND_HOST,
         value: text.clone(),
         expected: "an address of this machine, such as 0.0.0.0".to_owned(),
     })?;
     if !has_token && !host.to_canonical().is_loopback() {
-        return Err(Failure::OpenWorker { host });
+        return Err(CliError::OpenWorker { host });
     }
     Ok(host)
 }
 
-fn named(environment: &Environment) -> Result<Option<String>, Failure> {
+fn named(environment: &Environment) -> Result<Option<String>, CliError> {
     let Some(text) = word(environment, CARREL_WORKER_URL) else { return Ok(None) };
-    let server: ServerUrl = text.parse().map_err(|error| Failure::Variable {
+    let server: ServerUrl = text.parse().map_err(|error| CliError::Variable {
         name: CARREL_WORKER_URL,
         value: text.clone(),
         expected: format!("an address: {error}"),
@@ -133,8 +134,8 @@ fn named(environment: &Environment) -> Result<Option<String>, Failure> {
     Ok(Some(server.to_string()))
 }
 
-/// Returns where others find what listens here: by the name of the machine, if it listens everywhere.
-fn found_at(bound: SocketAddr) -> String {
+/// Returns the URL of a bound address, with the host's name if all addresses are bound.
+fn advertised_url(bound: SocketAddr) -> String {
     if !bound.ip().is_unspecified() {
         return format!("http://{bound}");
     }
@@ -168,9 +169,9 @@ mod tests {
 
     #[test]
     fn others_find_a_worker_by_what_it_listens_at() {
-        assert_eq!(found_at("127.0.0.1:81".parse().unwrap()), "http://127.0.0.1:81");
-        assert_eq!(found_at("[::1]:81".parse().unwrap()), "http://[::1]:81");
-        let everywhere = found_at("0.0.0.0:81".parse().unwrap());
+        assert_eq!(advertised_url("127.0.0.1:81".parse().unwrap()), "http://127.0.0.1:81");
+        assert_eq!(advertised_url("[::1]:81".parse().unwrap()), "http://[::1]:81");
+        let everywhere = advertised_url("0.0.0.0:81".parse().unwrap());
         assert!(!everywhere.contains("0.0.0.0") && everywhere.ends_with(":81"), "{everywhere}");
     }
 }

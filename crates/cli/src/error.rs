@@ -1,4 +1,7 @@
-//! Why a command failed, and how it says so.
+//! The errors of all commands, and the one place that prints them.
+//!
+//! Each error has a stable code. The message ends with the first remedy of that code, so that a person gets
+//! the way out without looking it up; `--json` prints the same as an object.
 
 use std::ffi::OsString;
 use std::io::{self, Write as _};
@@ -16,9 +19,9 @@ use crate::output::{Format, printable};
 const FAILED: u8 = 1;
 const USED_WRONGLY: u8 = 2;
 
-/// Why a command failed.
+/// An error that ends a command.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Failure {
+pub(crate) enum CliError {
     #[error(transparent)]
     Workspace(#[from] carrel_workspace::Error),
     #[error(transparent)]
@@ -42,7 +45,7 @@ pub(crate) enum Failure {
         index: usize,
         name: String,
         #[source]
-        source: Box<Failure>,
+        source: Box<CliError>,
     },
     #[error(transparent)]
     Workspaces(#[from] WorkspaceListError),
@@ -62,7 +65,7 @@ pub(crate) enum Failure {
     },
     #[error("{text:?} is no argument of a tool; write key=value, or one JSON object")]
     Argument { text: String },
-    #[error("there is no place to keep state: HOME and XDG_STATE_HOME are both unset")]
+    #[error("there is no directory for state: HOME and XDG_STATE_HOME are both unset")]
     NoState,
     #[error(transparent)]
     Workflow(#[from] WorkflowError),
@@ -150,7 +153,7 @@ pub(crate) enum Failure {
     #[error(
         "--no-worker leaves tasks to workers elsewhere, which need a database that they can reach; set DATABASE_URL, or leave out --no-worker"
     )]
-    NobodyWorks,
+    NoWorkers,
     #[error("REDIS_URL cannot be used; {0}")]
     Redis(#[from] carrel_service::RedisAddressError),
     #[error(
@@ -173,7 +176,7 @@ pub(crate) enum Failure {
     },
 }
 
-impl Coded for Failure {
+impl Coded for CliError {
     fn code(&self) -> Code {
         match self {
             Self::Workspace(error) => error.code(),
@@ -204,7 +207,7 @@ impl Coded for Failure {
             | Self::Token(_)
             | Self::CredentialKey
             | Self::RedisAlone
-            | Self::NobodyWorks
+            | Self::NoWorkers
             | Self::WorkerNeeds { .. }
             | Self::Redis(_)
             | Self::OpenWorker { .. }
@@ -277,7 +280,7 @@ impl Coded for Failure {
             | Self::Server(_)
             | Self::NoToken
             | Self::CredentialKey
-            | Self::NobodyWorks
+            | Self::NoWorkers
             | Self::Output(_)
             | Self::Grant(_)
             | Self::Provider(_)
@@ -292,13 +295,13 @@ impl Coded for Failure {
     }
 }
 
-impl From<carrel_domain::InvalidIdentifier> for Failure {
+impl From<carrel_domain::InvalidIdentifier> for CliError {
     fn from(error: carrel_domain::InvalidIdentifier) -> Self {
         Self::Workspace(error.into())
     }
 }
 
-/// How many failures a message repeats.
+/// Failures that a message lists.
 const MAX_LISTED: usize = 5;
 
 fn listed(failed: &[(String, String)]) -> String {
@@ -307,8 +310,8 @@ fn listed(failed: &[(String, String)]) -> String {
     told.chain(more).collect::<Vec<_>>().join("; ")
 }
 
-impl Failure {
-    /// Says what went wrong, as the last thing on stderr.
+impl CliError {
+    /// Prints the error as the last line of stderr and returns the exit status.
     pub(crate) fn report(&self, format: Format) -> ExitCode {
         let mut envelope = ErrorEnvelope::of(self);
         if let Some(remedy) = self.code().remedies().first() {
@@ -321,7 +324,7 @@ impl Failure {
 
 fn report(envelope: &ErrorEnvelope, format: Format) {
     let mut stderr = io::stderr().lock();
-    // Nobody is left to be told when stderr itself is gone.
+    // A closed stderr cannot be reported anywhere.
     let _ = match format {
         Format::Json => serde_json::to_writer(&mut stderr, envelope)
             .map_err(io::Error::from)
@@ -333,7 +336,7 @@ fn report(envelope: &ErrorEnvelope, format: Format) {
     };
 }
 
-/// Says how the command line was used wrongly, or prints the help that was asked for.
+/// Prints the usage error, or the help that was requested.
 pub(crate) fn report_usage(error: &clap::Error, arguments: &[OsString]) -> ExitCode {
     let asked_for_help = !error.use_stderr();
     let json = arguments.iter().any(|argument| argument == "--json");

@@ -1,4 +1,4 @@
-//! What the service uses of this machine: a volume with workspaces, and what commands run behind.
+//! The volume of this process: its workspaces, their runner and their audit log.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,48 +13,46 @@ use serde_json::{Value, json};
 
 use super::backend::Backend;
 use super::settings::Settings;
-use crate::arguments::BoundaryArguments;
-use crate::failure::Failure;
+use crate::arguments::SandboxArguments;
+use crate::error::CliError;
 use crate::workspace::own_program;
-use crate::{boundary, toolbox};
+use crate::{sandbox, toolbox};
 
-/// The name of the volume of a store that no other process uses: there is one, whatever lies in its
-/// directory.
-const ONLY: [u8; 16] = [0; 16];
+/// The id of the only volume of an embedded store, independent of its directory.
+const EMBEDDED_VOLUME: [u8; 16] = [0; 16];
 
-/// What the service uses of this machine.
+/// An open volume.
 #[derive(Debug)]
-pub(crate) struct Machine {
+pub(crate) struct LocalVolume {
     pub(crate) spaces: HostedWorkspaces,
-    /// Where events of tools and requests go.
+    /// The audit log of tools and requests.
     pub(crate) events: AuditLog,
     runner: Runner,
     state: std::path::PathBuf,
 }
 
-/// Opens it. `data` is the directory for what is kept beside the workspaces; without it events are not
-/// kept.
+/// Opens the volume. `data` is the directory for the audit log; without it there is none.
 pub(crate) fn open(
-    arguments: &BoundaryArguments,
+    arguments: &SandboxArguments,
     environment: &Environment,
     settings: &Settings,
     data: Option<&Path>,
     backend: &Backend,
-) -> Result<Machine, Failure> {
-    let loaded = boundary::policy(arguments, environment)?;
-    let runner = boundary::runner(arguments, loaded.policy, environment, RunnerMode::Server)?;
+) -> Result<LocalVolume, CliError> {
+    let loaded = sandbox::policy(arguments, environment)?;
+    let runner = sandbox::runner(arguments, loaded.policy, environment, RunnerMode::Server)?;
     let beside = || data.unwrap_or(Path::new(".")).join("workspaces");
     let root = settings.volume.clone().unwrap_or_else(beside);
     let events = data.map_or_else(AuditLog::none, toolbox::events_in);
     let options = HostedWorkspacesOptions {
         root: root.clone(),
-        volume: (!backend.is_shared()).then(|| VolumeId::from_bytes(ONLY)),
+        volume: (!backend.is_shared()).then(|| VolumeId::from_bytes(EMBEDDED_VOLUME)),
         quota: settings.quota,
         runner: runner.clone(),
         commands: LazySpawner::new(own_program()?),
         environment: environment.clone(),
         events: events.clone(),
-        reserve: settings.floor,
+        reserve: settings.reserve,
         git: GitOptions {
             hosts: settings.hosts.to_vec(),
             authorities: settings.authorities.clone(),
@@ -63,11 +61,11 @@ pub(crate) fn open(
         clock: Arc::new(SystemClock),
     };
     let spaces = HostedWorkspaces::open(options, Arc::clone(backend.tasks.store()))?;
-    Ok(Machine { spaces, events, runner, state: data.map_or(root, Path::to_owned) })
+    Ok(LocalVolume { spaces, events, runner, state: data.map_or(root, Path::to_owned) })
 }
 
-impl Machine {
-    /// Says what holds on this machine, as `carrel doctor` does.
+impl LocalVolume {
+    /// Returns the guarantees of this machine, as `carrel doctor` does.
     pub(crate) async fn diagnosis(&self) -> Value {
         match diagnose(&self.runner, &self.state).await {
             Ok(diagnosis) => json!(diagnosis),

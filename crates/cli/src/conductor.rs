@@ -1,4 +1,4 @@
-//! `carrel conductor`: orders for a `carrel run --port` that goes on.
+//! `carrel conductor`: operator commands for a running `carrel run --port`, over its HTTP API.
 
 mod transcript;
 
@@ -8,34 +8,34 @@ use carrel_config::Environment;
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
-use crate::failure::Failure;
+use crate::error::CliError;
 use crate::output::{self, Format};
 use crate::runtime;
 use crate::task::{ServerArguments, client};
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum SteerCommand {
+pub(crate) enum ConductorCommand {
     /// Show what runs, is retried, blocked and waits
     State(ServerArguments),
     /// Show an issue
     Show(IssueArguments),
     /// List the last runs of an issue, the latest first
     Runs(IssueArguments),
-    /// Print what happened in a run of an issue; with --json as it was written down
+    /// Print the transcript of a run; with --json as it was recorded
     Transcript(TranscriptArguments),
-    /// Begin nothing; what runs goes on
+    /// Dispatch nothing; what runs goes on
     Pause(ServerArguments),
-    /// Begin nothing, and let agents end after their turns
+    /// Dispatch nothing, and stop each run after its turn
     Drain(ServerArguments),
-    /// Go on
+    /// Dispatch again
     Resume(ServerArguments),
-    /// Look at the tracker now
+    /// Poll the tracker now
     Refresh(ServerArguments),
-    /// End the work on an issue until somebody says otherwise
+    /// Stop the work on an issue until it is retried or unblocked
     Cancel(IssueArguments),
-    /// Take an issue up again at once
+    /// Dispatch an issue again at once
     Retry(IssueArguments),
-    /// Lift what holds an issue up, a used-up budget included
+    /// Clear the block of an issue, a used-up budget included
     Unblock(IssueArguments),
     /// Answer the question of an issue's agent
     Answer(AnswerArguments),
@@ -63,26 +63,26 @@ pub(crate) struct TranscriptArguments {
 pub(crate) struct AnswerArguments {
     #[command(flatten)]
     issue: IssueArguments,
-    /// What the agent is told
+    /// The answer
     #[arg(value_name = "TEXT", allow_hyphen_values = true)]
     answer: String,
 }
 
 pub(crate) fn run(
-    command: &SteerCommand,
+    command: &ConductorCommand,
     format: Format,
     environment: &Environment,
-) -> Result<ExitCode, Failure> {
-    if let SteerCommand::Transcript(TranscriptArguments { issue, run }) = command {
+) -> Result<ExitCode, CliError> {
+    if let ConductorCommand::Transcript(TranscriptArguments { issue, run }) = command {
         let client = client(&issue.server, environment)?;
         runtime()?.block_on(transcript::print(&client, &issue.issue, *run, format))?;
         return Ok(ExitCode::SUCCESS);
     }
-    let answer = runtime()?.block_on(ask(command, environment))?;
+    let answer = runtime()?.block_on(request(command, environment))?;
     match format {
         Format::Json => output::json(&answer)?,
         Format::Text => {
-            for line in words(command, &answer) {
+            for line in reply_lines(command, &answer) {
                 output::line(&line)?;
             }
         }
@@ -90,32 +90,35 @@ pub(crate) fn run(
     Ok(ExitCode::SUCCESS)
 }
 
-async fn ask(command: &SteerCommand, environment: &Environment) -> Result<Value, Failure> {
+async fn request(command: &ConductorCommand, environment: &Environment) -> Result<Value, CliError> {
     let about = |IssueArguments { issue, server }: &IssueArguments| {
-        Ok::<_, Failure>((client(server, environment)?, issue.clone()))
+        Ok::<_, CliError>((client(server, environment)?, issue.clone()))
     };
     let (order, server) = match command {
-        SteerCommand::State(server) => return Ok(client(server, environment)?.conductor().await?),
-        SteerCommand::Show(issue) => {
+        ConductorCommand::State(server) => {
+            return Ok(client(server, environment)?.conductor().await?);
+        }
+        ConductorCommand::Show(issue) => {
             let (client, issue) = about(issue)?;
             return Ok(client.conductor_issue(&issue).await?);
         }
-        SteerCommand::Runs(issue) | SteerCommand::Transcript(TranscriptArguments { issue, .. }) => {
+        ConductorCommand::Runs(issue)
+        | ConductorCommand::Transcript(TranscriptArguments { issue, .. }) => {
             let (client, issue) = about(issue)?;
             return Ok(client.conductor_runs(&issue).await?);
         }
-        SteerCommand::Cancel(issue) => ("cancel", Err(issue)),
-        SteerCommand::Retry(issue) => ("retry", Err(issue)),
-        SteerCommand::Unblock(issue) => ("unblock", Err(issue)),
-        SteerCommand::Answer(AnswerArguments { issue, answer }) => {
+        ConductorCommand::Cancel(issue) => ("cancel", Err(issue)),
+        ConductorCommand::Retry(issue) => ("retry", Err(issue)),
+        ConductorCommand::Unblock(issue) => ("unblock", Err(issue)),
+        ConductorCommand::Answer(AnswerArguments { issue, answer }) => {
             let (client, issue) = about(issue)?;
             let body = json!({ "answer": answer });
             return Ok(client.send_issue_order(&issue, "answer", Some(&body)).await?);
         }
-        SteerCommand::Pause(server) => ("pause", Ok(server)),
-        SteerCommand::Drain(server) => ("drain", Ok(server)),
-        SteerCommand::Resume(server) => ("resume", Ok(server)),
-        SteerCommand::Refresh(server) => ("refresh", Ok(server)),
+        ConductorCommand::Pause(server) => ("pause", Ok(server)),
+        ConductorCommand::Drain(server) => ("drain", Ok(server)),
+        ConductorCommand::Resume(server) => ("resume", Ok(server)),
+        ConductorCommand::Refresh(server) => ("refresh", Ok(server)),
     };
     match server {
         Ok(server) => Ok(client(server, environment)?.send_order(order).await?),
@@ -130,20 +133,20 @@ fn text(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// Says an answer in a few lines.
-fn words(command: &SteerCommand, answer: &Value) -> Vec<String> {
+/// Renders a reply for people.
+fn reply_lines(command: &ConductorCommand, answer: &Value) -> Vec<String> {
     match command {
-        SteerCommand::State(_) => state(answer),
-        SteerCommand::Pause(_) | SteerCommand::Drain(_) | SteerCommand::Resume(_) => {
+        ConductorCommand::State(_) => state(answer),
+        ConductorCommand::Pause(_) | ConductorCommand::Drain(_) | ConductorCommand::Resume(_) => {
             vec![format!("{}, {} agents at work", text(&answer["mode"]), answer["agents"])]
         }
-        SteerCommand::Runs(_) | SteerCommand::Transcript(_) => runs(answer),
-        SteerCommand::Refresh(_) => vec!["a look at the tracker follows".to_owned()],
-        SteerCommand::Show(_)
-        | SteerCommand::Cancel(_)
-        | SteerCommand::Retry(_)
-        | SteerCommand::Unblock(_)
-        | SteerCommand::Answer(_) => {
+        ConductorCommand::Runs(_) | ConductorCommand::Transcript(_) => runs(answer),
+        ConductorCommand::Refresh(_) => vec!["the tracker is polled".to_owned()],
+        ConductorCommand::Show(_)
+        | ConductorCommand::Cancel(_)
+        | ConductorCommand::Retry(_)
+        | ConductorCommand::Unblock(_)
+        | ConductorCommand::Answer(_) => {
             let name = text(&answer["issue_identifier"]);
             let mut lines = vec![format!("{name}: {}", text(&answer["status"]))];
             if let Some(error) = answer["last_error"].as_str() {

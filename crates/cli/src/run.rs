@@ -1,11 +1,16 @@
-//! `carrel run`
+//! `carrel run`: the conductor, with its journal, its API and its dashboard.
+//!
+//! The order of the start matters. The journal is opened, and waited for, before the conductor reads it;
+//! the port is bound before anything is announced; and the dashboard takes the terminal last, so that an
+//! error of the start is a line that stays. All parts end with the conductor: `over` is cancelled when it
+//! returns, and by the first signal.
 
+mod agent_tools;
+mod api;
 mod arguments;
-mod door;
-mod keeping;
-pub(crate) mod screen;
+pub(crate) mod dashboard;
+mod journal;
 mod signals;
-mod tools;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -23,24 +28,24 @@ use serde_json::json;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
+use self::api::RunApi;
 pub(crate) use self::arguments::RunArguments;
-use self::door::Door;
-use self::keeping::Keeping;
-use crate::failure::Failure;
+use self::journal::JournalBackend;
+use crate::error::CliError;
 use crate::output::{self, Format};
 use crate::serve::data;
 use crate::workspace::own_program;
-use crate::{boundary, server_runtime};
+use crate::{sandbox, server_runtime};
 
-/// The workflow file if none is named.
-const USUAL_FILE: &str = "WORKFLOW.md";
+/// The workflow file of a command line that names none.
+const DEFAULT_FILE: &str = "WORKFLOW.md";
 
 /// Works issues off until it is told to stop, or once.
 pub(crate) fn run(
     arguments: &RunArguments,
     format: Format,
     environment: &Environment,
-) -> Result<ExitCode, Failure> {
+) -> Result<ExitCode, CliError> {
     let workflow = load(arguments.workflow.as_deref(), environment)?;
     let runtime = server_runtime()?;
     let worked = runtime.block_on(conduct(arguments, format, workflow, environment));
@@ -50,17 +55,17 @@ pub(crate) fn run(
         output::json(&facts(&report))?;
     }
     if let Some(by) = report.superseded {
-        return Err(Failure::Superseded { by });
+        return Err(CliError::Superseded { by });
     }
     if arguments.once && !report.failed.is_empty() {
-        return Err(Failure::Runs { failed: report.failed });
+        return Err(CliError::Runs { failed: report.failed });
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// Reads a workflow file, all of it, and says what is doubtful.
-pub(crate) fn load(path: Option<&Path>, environment: &Environment) -> Result<Workflow, Failure> {
-    let path = path.map_or_else(|| PathBuf::from(USUAL_FILE), Path::to_owned);
+/// Reads all of a workflow file, and logs its warnings.
+pub(crate) fn load(path: Option<&Path>, environment: &Environment) -> Result<Workflow, CliError> {
+    let path = path.map_or_else(|| PathBuf::from(DEFAULT_FILE), Path::to_owned);
     let workflow = Workflow::load(&path, environment, ValidationScope::Everything)?;
     for warning in &workflow.warnings {
         warn!("{}", warning.located(&path));
@@ -73,29 +78,29 @@ async fn conduct(
     format: Format,
     workflow: Workflow,
     environment: &Environment,
-) -> Result<Report, Failure> {
-    let loaded = boundary::policy(&arguments.boundary, environment)?;
+) -> Result<Report, CliError> {
+    let loaded = sandbox::policy(&arguments.sandbox, environment)?;
     let runner =
-        boundary::runner(&arguments.boundary, loaded.policy, environment, RunnerMode::Server)?;
+        sandbox::runner(&arguments.sandbox, loaded.policy, environment, RunnerMode::Server)?;
     let temporary = environment.temp_dir();
     tokio::task::spawn_blocking(move || carrel_agent::remove_stale_sockets(&temporary));
     let data = data::make(&arguments.data)?;
-    let keeping = Keeping::open(environment, &data)?;
+    let backend = JournalBackend::open(environment, &data)?;
     let stop = CancellationToken::new();
     let listening = signals::stop_on_signal(&stop)?;
-    if !keeping.ready(arguments.once, &stop).await? {
+    if !backend.ready(arguments.once, &stop).await? {
         return Ok(Report::default());
     }
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let file = workflow.path.display().to_string();
     let config = workflow.config.conductor.as_ref();
     let scope = config.map(|config| scope_of(&config.tracker));
-    let tracker_name = keeping.tracker_name(config, &data).await?;
+    let tracker_name = backend.tracker_name(config, &data).await?;
     let conductor = Conductor::open(Options {
         workflow,
         environment: Environment::process,
-        journal: Arc::clone(&keeping.journal),
-        factories: factories(&keeping.issues, &clock, &data),
+        journal: Arc::clone(&backend.journal),
+        factories: factories(&backend.issues, &clock, &data),
         tracker_name,
         clock,
         runner: Arc::new(runner),
@@ -107,30 +112,29 @@ async fn conduct(
     let conductor = conductor.await?;
     let workflow = conductor.handle().workflow();
     let config = workflow.config.conductor.as_ref();
-    let door = match config {
-        Some(config) => Door::open(arguments.port, &config.server, environment, &data).await?,
+    let api = match config {
+        Some(config) => RunApi::open(arguments.port, &config.server, environment, &data).await?,
         None => None,
     };
-    let desk = keeping.desk(config, &data)?;
+    let relay = backend.relay(config, &data)?;
     if !arguments.once {
         let scope = scope.unwrap_or_default();
-        let place = keeping.place(&data);
-        output::note(&format!(
-            "carrel run works off the issues of {scope} as {file} says; {place}"
-        ));
+        let kept = backend.description(&data);
+        output::note(&format!("carrel run works off the issues of {scope} as {file} says; {kept}"));
     }
-    if let Some(door) = &door {
-        door.announce();
+    if let Some(api) = &api {
+        api.announce();
     }
-    let (over, handle) = (stop.child_token(), conductor.handle());
+    let over = stop.child_token();
+    let handle = conductor.handle();
     let showing = async {
-        if screen::is_there(environment) && format == Format::Text && !arguments.once {
-            screen::show(handle.clone(), environment, over.clone()).await;
+        if dashboard::is_supported(environment) && format == Format::Text && !arguments.once {
+            dashboard::show(handle.clone(), environment, over.clone()).await;
         }
     };
-    let answering = async {
-        if let Some(door) = door {
-            door.serve(handle.clone(), over.clone()).await;
+    let serving = async {
+        if let Some(api) = api {
+            api.serve(handle.clone(), over.clone()).await;
         }
     };
     let working = async {
@@ -138,21 +142,22 @@ async fn conduct(
         over.cancel();
         report
     };
-    let helping = async {
-        if let Some(desk) = desk {
+    let relaying = async {
+        if let Some(relay) = relay {
             tokio::select! {
-                () = desk.run() => {}
+                () = relay.run() => {}
                 () = over.cancelled() => {}
             }
         }
     };
-    let (report, (), (), ()) = tokio::join!(working, showing, answering, helping);
+    let (report, (), (), ()) = tokio::join!(working, showing, serving, relaying);
     listening.abort();
     Ok(report)
 }
 
 fn factories(issues: &Arc<dyn IssueStore>, clock: &Arc<dyn Clock>, data: &Path) -> Factories {
-    let (issues, clock) = (Arc::clone(issues), Arc::clone(clock));
+    let issues = Arc::clone(issues);
+    let clock = Arc::clone(clock);
     let connections = HttpClient::new();
     let tracker = move |config: &ConductorConfig| {
         let config = &config.tracker;
@@ -164,7 +169,7 @@ fn factories(issues: &Arc<dyn IssueStore>, clock: &Arc<dyn Clock>, data: &Path) 
     Factories {
         tracker: Arc::new(tracker),
         agent: Arc::new(carrel_agent::from_config),
-        tools: tools::factory(data),
+        tools: agent_tools::factory(data),
     }
 }
 

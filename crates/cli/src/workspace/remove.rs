@@ -12,14 +12,14 @@ use tracing::warn;
 use super::arguments::{GcArguments, RemoveArguments};
 use super::own_program;
 use super::settings::Settings;
-use crate::failure::Failure;
+use crate::error::CliError;
 use crate::output::{self, Format, printable};
 
 pub(super) async fn remove(
     arguments: RemoveArguments,
     format: Format,
     environment: &Environment,
-) -> Result<ExitCode, Failure> {
+) -> Result<ExitCode, CliError> {
     let settings = Settings::load(&arguments.root, environment)?;
     let target = match (arguments.path, arguments.identifier) {
         (Some(path), _) => Target::Path(std::path::absolute(path).map_err(current_directory)?),
@@ -48,13 +48,13 @@ pub(super) async fn remove(
     Ok(ExitCode::SUCCESS)
 }
 
-fn current_directory(source: std::io::Error) -> Failure {
-    Failure::Start { doing: "the current directory", source }
+fn current_directory(source: std::io::Error) -> CliError {
+    CliError::Start { doing: "the current directory", source }
 }
 
 /// Starts a process that empties the trash, if there is anything in it.
 ///
-/// It outlives this one: removal returns at once whatever the size. If it is
+/// It outlives this one: removal returns at once for any size. If it is
 /// killed or cannot be started, the next command that finds something in the
 /// trash starts another.
 pub(super) fn sweep_in_background(workspaces: &Workspaces) {
@@ -64,7 +64,7 @@ pub(super) fn sweep_in_background(workspaces: &Workspaces) {
     }
 }
 
-fn start_sweep(workspaces: &Workspaces) -> Result<(), Failure> {
+fn start_sweep(workspaces: &Workspaces) -> Result<(), CliError> {
     if workspaces.trash()?.is_empty() {
         return Ok(());
     }
@@ -73,14 +73,14 @@ fn start_sweep(workspaces: &Workspaces) -> Result<(), Failure> {
         ["workspace".as_ref(), "gc".as_ref(), "--trash-only".as_ref(), "--root".as_ref()];
     let arguments = [&command[..], &[root]].concat();
     carrel_exec::start_detached(&own_program()?, &arguments)
-        .map_err(|source| Failure::Start { doing: "the process that empties the trash", source })
+        .map_err(|source| CliError::Start { doing: "the process that empties the trash", source })
 }
 
 pub(super) async fn gc(
     arguments: &GcArguments,
     format: Format,
     environment: &Environment,
-) -> Result<ExitCode, Failure> {
+) -> Result<ExitCode, CliError> {
     let settings = Settings::load(&arguments.root, environment)?;
     let root = settings.options.root.clone();
     let options = Gc {
@@ -104,7 +104,7 @@ pub(super) async fn gc(
         Format::Text => output::write(report_text(&report, options.dry_run).as_bytes())?,
     }
     let count = report.failed.len();
-    if count > 0 { Err(Failure::CleanUp { count }) } else { Ok(ExitCode::SUCCESS) }
+    if count > 0 { Err(CliError::CleanUp { count }) } else { Ok(ExitCode::SUCCESS) }
 }
 
 fn report_text(report: &GcReport, dry_run: bool) -> String {

@@ -1,4 +1,4 @@
-//! What remembers for `carrel run`.
+//! The store behind `carrel run`: its write-ahead journal and the issues of the embedded tracker.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,23 +12,24 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use crate::database::{Database, DatabaseSettings};
-use crate::failure::Failure;
-use crate::issue::relay::{self, Desk};
+use crate::error::CliError;
+use crate::issue::relay::{self, RelayServer};
 use crate::serve::data as directory;
 
-/// How long `carrel run --once` waits for a database that is away.
-const ONCE: Duration = Duration::from_secs(30);
+/// Bounds the wait of `carrel run --once` for a database that does not answer.
+const ONCE_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// What remembers: a file in the data directory, or a database.
-pub(super) struct Keeping {
+/// The journal and the embedded tracker, in a SQLite file of the data directory or in the PostgreSQL
+/// server that `DATABASE_URL` names.
+pub(super) struct JournalBackend {
     pub(super) journal: Arc<dyn Journal>,
     pub(super) issues: Arc<dyn IssueStore>,
     database: Option<Database>,
 }
 
-impl Keeping {
-    /// Opens what the environment names. A database may be away.
-    pub(super) fn open(environment: &Environment, data: &Path) -> Result<Self, Failure> {
+impl JournalBackend {
+    /// Opens the store that the environment names. A server is not contacted yet.
+    pub(super) fn open(environment: &Environment, data: &Path) -> Result<Self, CliError> {
         if let Some(settings) = DatabaseSettings::read(environment)? {
             let database = Database::open(&settings)?;
             let store = Arc::new(database.postgres.clone());
@@ -39,28 +40,29 @@ impl Keeping {
         Ok(Self { journal: Arc::clone(&store) as _, issues: store, database: None })
     }
 
-    /// Waits until it answers. Returns false if `stop` came first.
+    /// Waits until the store answers. Returns false if `stop` was cancelled first.
     pub(super) async fn ready(
         &self,
         once: bool,
         stop: &CancellationToken,
-    ) -> Result<bool, Failure> {
+    ) -> Result<bool, CliError> {
         let Some(database) = &self.database else { return Ok(true) };
         if !once {
             return Ok(database.ready(stop).await);
         }
-        match timeout(ONCE, database.ready(stop)).await {
+        match timeout(ONCE_TIMEOUT, database.ready(stop)).await {
             Ok(ready) => Ok(ready),
             Err(_) => Ok(database.prepare().await.map(|()| true)?),
         }
     }
 
-    /// Names the tracker, so that its workspaces are not taken for those of another one.
+    /// Returns the name under which workspaces record their tracker, so that issues of two trackers with
+    /// one identifier never share a workspace.
     pub(super) async fn tracker_name(
         &self,
         config: Option<&ConductorConfig>,
         data: &Path,
-    ) -> Result<TrackerName, Failure> {
+    ) -> Result<TrackerName, CliError> {
         let tracker = config.map(|config| &config.tracker);
         if let Some(tracker) = tracker.filter(|tracker| tracker.kind != TrackerKind::Local) {
             // Every repository has an issue 1, and every Jira may have a WEB-1.
@@ -71,24 +73,25 @@ impl Keeping {
         Ok(TrackerName { name, location: format!("data directory {}", data.display()) })
     }
 
-    /// Opens the way for hooks to issues of a database, if they are in one.
-    pub(super) fn desk(
+    /// Opens the relay through which hooks reach issues in a database, whose address they do not see.
+    /// None where the issues are in a file.
+    pub(super) fn relay(
         &self,
         config: Option<&ConductorConfig>,
         data: &Path,
-    ) -> Result<Option<Desk>, Failure> {
+    ) -> Result<Option<RelayServer>, CliError> {
         if config.is_none_or(|config| config.tracker.kind != TrackerKind::Local) {
             return Ok(None);
         }
         let opened = match &self.database {
-            Some(_) => Desk::open(data, Arc::clone(&self.issues)).map(Some),
+            Some(_) => RelayServer::open(data, Arc::clone(&self.issues)).map(Some),
             None => relay::close(data).map(|()| None),
         };
-        opened.map_err(|source| Failure::Data { path: data.display().to_string(), source })
+        opened.map_err(|source| CliError::Data { path: data.display().to_string(), source })
     }
 
-    /// Says where everything is kept.
-    pub(super) fn place(&self, data: &Path) -> String {
+    /// Describes where the data is, for the line at the start.
+    pub(super) fn description(&self, data: &Path) -> String {
         let data = data.display();
         match self.database {
             Some(_) => {

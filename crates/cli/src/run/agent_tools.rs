@@ -1,7 +1,9 @@
 //! Carrel's own tools for the agents of issues.
 //!
-//! An agent cannot run them itself: no namespace can be made behind its walls. So they run here, each
-//! command in a cell of its own, on the terms that `carrel mcp` would have in the same workspace.
+//! An agent cannot run them itself: no namespace can be made inside its sandbox. They run in the
+//! conductor's process instead, each command in a cell of its own, with the limits that `carrel mcp` would
+//! have in the same workspace. Their network is capped by the agent's, and secrets of the workflow file are
+//! masked in what they return.
 
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
@@ -24,9 +26,10 @@ use tracing::warn;
 
 use crate::toolbox::{self, UNNAMED};
 
-/// Makes tools for agents. Their events go to the data directory, once there are any.
+/// Returns the factory of tools for agents. The audit log is opened with the first tools.
 pub(super) fn factory(data: &Path) -> Arc<ToolsFactory> {
-    let (data, events) = (data.to_owned(), Arc::new(OnceLock::<AuditLog>::new()));
+    let data = data.to_owned();
+    let events = Arc::new(OnceLock::<AuditLog>::new());
     Arc::new(move |request: ToolsRequest| {
         let config = request.workflow.config.conductor.as_ref();
         let toolset = config.and_then(|config| toolset(config.agent.toolset));
@@ -35,7 +38,7 @@ pub(super) fn factory(data: &Path) -> Arc<ToolsFactory> {
         };
         let events = events.get_or_init(|| toolbox::events_in(&data)).clone();
         let made = async move {
-            let tools = OwnTools::make(request, &config, toolset, events).await?;
+            let tools = AgentTools::make(request, &config, toolset, events).await?;
             Ok(Some(Arc::new(tools) as Arc<dyn Tools>))
         };
         made.boxed()
@@ -52,7 +55,7 @@ fn toolset(choice: AgentToolset) -> Option<Toolset> {
 
 /// The tools of one agent, for one workspace.
 #[derive(Debug)]
-struct OwnTools {
+struct AgentTools {
     registry: Registry,
     session: Arc<Session>,
     command_settings: CommandSettings,
@@ -61,7 +64,7 @@ struct OwnTools {
     under: Option<TraceParent>,
 }
 
-impl OwnTools {
+impl AgentTools {
     async fn make(
         request: ToolsRequest,
         config: &ConductorConfig,
@@ -69,16 +72,18 @@ impl OwnTools {
         events: AuditLog,
     ) -> Result<Self, String> {
         let ToolsRequest { workflow, runner, workspace } = request;
-        let desk = WorkspaceHandle::open(&workspace).await.map_err(|error| message_of(&error))?;
+        let handle = WorkspaceHandle::open(&workspace).await.map_err(|error| message_of(&error))?;
         // What the agent changes later is not to be trusted, whichever way it is changed.
-        runner.record_trust(&desk).await.map_err(|error| message_of(&error))?;
+        runner.record_trust(&handle).await.map_err(|error| message_of(&error))?;
         let key = workspace.record().key.to_string();
         let name = if carrel_tools::is_workspace_name(&key) { key } else { UNNAMED.to_owned() };
-        let (path, access) = (desk.path().to_owned(), access(config));
-        let place = NamedWorkspace::new(WorkspaceEntry { name: name.clone(), path, access }, desk);
+        let path = handle.path().to_owned();
+        let access = access(config);
+        let workspace =
+            NamedWorkspace::new(WorkspaceEntry { name: name.clone(), path, access }, handle);
         let environment = runner.environment();
         let toolbox = Toolbox::new(ToolboxOptions {
-            workspaces: Workspaces::new(vec![place]).map_err(|error| message_of(&error))?,
+            workspaces: Workspaces::new(vec![workspace]).map_err(|error| message_of(&error))?,
             runner: Runner::clone(&runner),
             secrets: Secrets::new(environment, None),
             events,
@@ -94,7 +99,7 @@ impl OwnTools {
     }
 }
 
-/// An agent that is to change nothing has no tools that do.
+/// Returns read-only access for an agent that may change nothing.
 fn access(config: &ConductorConfig) -> WorkspaceAccess {
     if carrel_agent::reads_only(config) {
         WorkspaceAccess::ReadOnly
@@ -103,7 +108,7 @@ fn access(config: &ConductorConfig) -> WorkspaceAccess {
     }
 }
 
-/// Commands of tools reach no more than the agent itself, and tell nothing that it must not know.
+/// Caps the network of tools at the agent's, and masks the workflow file's secrets.
 fn command_settings(workflow: &Workflow, config: &ConductorConfig) -> CommandSettings {
     let secrets = workflow.known_secrets().into_iter();
     CommandSettings {
@@ -117,17 +122,17 @@ fn command_settings(workflow: &Workflow, config: &ConductorConfig) -> CommandSet
     }
 }
 
-/// An agent that wants to know how far a tool is.
-struct Listener(carrel_agent::Progress);
+/// Passes the progress of a tool on to the agent that asked for it.
+struct AgentProgress(carrel_agent::Progress);
 
-impl Progress for Listener {
+impl Progress for AgentProgress {
     fn report(&self, done: f64, total: Option<f64>, message: &str) {
         self.0.report(done, total, message);
     }
 }
 
 #[async_trait::async_trait]
-impl Tools for OwnTools {
+impl Tools for AgentTools {
     fn list(&self) -> Vec<Value> {
         self.registry.definitions().map(text_only_tool).collect()
     }
@@ -138,7 +143,8 @@ impl Tools for OwnTools {
             return ToolResult::failed(format!("the arguments of {name} have to be an object"));
         };
         let (command_settings, under) = (self.command_settings.clone(), self.under);
-        let progress = progress.map(|news| Arc::new(Listener(news)) as Arc<dyn Progress>);
+        let progress =
+            progress.map(|progress| Arc::new(AgentProgress(progress)) as Arc<dyn Progress>);
         let options =
             CallOptions { interface: Interface::Agent, cancel, progress, command_settings, under };
         let answer = self.registry.call(&self.session, &name, arguments, options).await;
@@ -150,8 +156,8 @@ impl Tools for OwnTools {
     async fn close(&self) {
         let toolbox = self.registry.toolbox();
         toolbox.jobs.stop_all().await;
-        for place in toolbox.workspaces.iter() {
-            if let Err(error) = self.runner.leave(place.handle()).await {
+        for workspace in toolbox.workspaces.iter() {
+            if let Err(error) = self.runner.leave(workspace.handle()).await {
                 warn!(error = message_of(&error), "could not clear up after the tools of an agent");
             }
         }

@@ -9,19 +9,19 @@ use carrel_store::Comment;
 use carrel_tracker::Issue;
 use serde_json::{Value, json};
 
-use super::arguments::{ListArguments, OneArguments};
+use super::arguments::{ListArguments, SingleArguments};
 use super::{Missing, open};
-use crate::failure::Failure;
+use crate::error::CliError;
 use crate::output::{self, Format, printable};
 
-/// What a list shows of a title.
+/// Characters of a title that the list shows.
 const TITLE_CHARS: usize = 60;
 
 pub(super) async fn list(
     arguments: &ListArguments,
     format: Format,
     environment: &Environment,
-) -> Result<ExitCode, Failure> {
+) -> Result<ExitCode, CliError> {
     let issues =
         open(&arguments.data, Missing::Refuse, environment).await?.list(&arguments.states).await?;
     match format {
@@ -36,10 +36,10 @@ pub(super) async fn list(
 }
 
 pub(super) async fn show(
-    arguments: &OneArguments,
+    arguments: &SingleArguments,
     format: Format,
     environment: &Environment,
-) -> Result<ExitCode, Failure> {
+) -> Result<ExitCode, CliError> {
     let (issue, comments) =
         open(&arguments.data, Missing::Refuse, environment).await?.find(&arguments.issue).await?;
     match format {
@@ -53,7 +53,7 @@ pub(super) async fn show(
     Ok(ExitCode::SUCCESS)
 }
 
-/// Returns what a program is told of an issue.
+/// Returns the JSON representation of an issue.
 pub(super) fn facts(issue: &Issue) -> Value {
     let blockers = issue.blocked_by.iter();
     let blockers: Vec<Value> = blockers

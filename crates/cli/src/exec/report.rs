@@ -1,4 +1,4 @@
-//! What `carrel exec` says about a command that is over.
+//! The report of `carrel exec` about a command that ended: exit status, JSON, notes on stderr.
 
 use std::io;
 use std::process::ExitCode;
@@ -8,20 +8,20 @@ use carrel_runner::Completed;
 use carrel_tools::CommandFacts;
 use serde_json::{Value, json};
 
-use crate::failure::Failure;
+use crate::error::CliError;
 use crate::output::{self, Format, printable};
 
-/// The status when the time is over.
+/// The status of a command that was ended at its deadline, as that of `timeout`.
 const TIMED_OUT: u8 = 124;
 
-/// What shells add to the number of a signal.
+/// The offset by which shells report a signal as an exit status.
 const SIGNAL_OFFSET: i32 = 128;
 
-/// Says how the command ended and returns the status to end with.
-pub(super) fn give(completed: &Completed, format: Format) -> Result<ExitCode, Failure> {
+/// Prints how the command ended and returns the exit status.
+pub(super) fn print(completed: &Completed, format: Format) -> Result<ExitCode, CliError> {
     match format {
         Format::Json => output::json(&as_json(completed))?,
-        // The output was shown while it arrived; nobody is left to be told if stderr is gone.
+        // The output was written while it arrived; a closed stderr cannot be reported anywhere.
         Format::Text => drop(notes(completed, io::stderr().lock())),
     }
     Ok(ExitCode::from(status(&completed.outcome)))
@@ -47,7 +47,7 @@ fn as_json(completed: &Completed) -> Value {
     facts
 }
 
-/// Tells a person what the exit status does not.
+/// Writes what the exit status does not say: deadline, denials, trust changes.
 fn notes(completed: &Completed, mut stderr: impl io::Write) -> io::Result<()> {
     if completed.outcome.timed_out() {
         writeln!(stderr, "carrel: ended at its deadline")?;

@@ -1,22 +1,22 @@
-//! Ending in an orderly way, and then in any.
+//! Signals of `carrel run`: the first stops in an orderly way, the second ends the process.
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-use super::screen;
-use crate::failure::Failure;
+use super::dashboard;
+use crate::error::CliError;
 use crate::output;
 
 /// The status of a program that was interrupted.
 const INTERRUPTED: i32 = 130;
 
-/// Asks for the end at the first signal. At the second one the process ends at once, and its agents with
-/// it.
+/// Cancels `stop` at the first signal. At the second one the process exits at once; its agents die with
+/// it, because the spawner ends when its socket closes.
 pub(super) fn stop_on_signal(
     stop: &CancellationToken,
-) -> Result<tokio::task::JoinHandle<()>, Failure> {
+) -> Result<tokio::task::JoinHandle<()>, CliError> {
     let listen = |kind: SignalKind| {
-        signal(kind).map_err(|source| Failure::Start { doing: "waiting for signals", source })
+        signal(kind).map_err(|source| CliError::Start { doing: "waiting for signals", source })
     };
     let mut signals = [
         listen(SignalKind::interrupt())?,
@@ -32,7 +32,7 @@ pub(super) fn stop_on_signal(
             output::note("ending the agents; once more to end at once");
         });
         any(&mut signals).await;
-        screen::give_back();
+        dashboard::restore();
         std::process::exit(INTERRUPTED);
     }))
 }

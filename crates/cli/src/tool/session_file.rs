@@ -1,8 +1,8 @@
-//! What the calls of one user remember of each other.
+//! The session of `carrel tool`, kept in a file between calls.
 //!
-//! Each `carrel tool` is a process of its own. A file that one has read may be edited by the next, and
-//! tests that failed in one may be run again by the next, so both are kept below the operator's
-//! state, for each set of workspaces.
+//! Each `carrel tool` is a process of its own, and an edit needs a read before it. The read tracker and the
+//! last test results are therefore stored below the operator's state directory, one file for each set of
+//! workspaces. A file that is lost or unreadable costs a second read and nothing else.
 
 use std::fmt::Write as _;
 use std::fs::OpenOptions;
@@ -17,19 +17,19 @@ use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 use tracing::warn;
 
-use crate::boundary;
+use crate::sandbox;
 
 /// The name of the session in events.
 const SESSION: &str = "cli";
 
-/// Goes on with the session of these workspaces.
-pub(super) fn session(registry: &Registry, environment: &Environment) -> Arc<Session> {
+/// Resumes the session of these workspaces.
+pub(super) fn load(registry: &Registry, environment: &Environment) -> Arc<Session> {
     let remembered = path(registry, environment).and_then(|path| read(&path));
     Session::resumed(SESSION, remembered.unwrap_or(Value::Null))
 }
 
-/// Remembers what the session has read, and what its tests said.
-pub(super) fn keep(registry: &Registry, session: &Session, environment: &Environment) {
+/// Stores the session's read tracker and test results.
+pub(super) fn save(registry: &Registry, session: &Session, environment: &Environment) {
     let Some(path) = path(registry, environment) else { return };
     if let Err(error) = write(&path, &session.remembered(registry.toolbox())) {
         warn!(%error, "what was read and tested is not remembered");
@@ -38,17 +38,17 @@ pub(super) fn keep(registry: &Registry, session: &Session, environment: &Environ
 
 fn path(registry: &Registry, environment: &Environment) -> Option<PathBuf> {
     let mut hash = Sha256::new();
-    for place in registry.toolbox().workspaces.iter() {
-        hash.update(place.name());
+    for workspace in registry.toolbox().workspaces.iter() {
+        hash.update(workspace.name());
         hash.update([0]);
-        hash.update(place.path().as_os_str().as_encoded_bytes());
+        hash.update(workspace.path().as_os_str().as_encoded_bytes());
         hash.update([0]);
     }
     let name = hash.finalize()[..16].iter().fold(String::new(), |mut name, byte| {
         write!(name, "{byte:02x}").expect("writing to a string cannot fail");
         name
     });
-    let state = boundary::state(environment).ok()?;
+    let state = sandbox::state(environment).ok()?;
     Some(state.join("sessions").join(name).with_extension("json"))
 }
 
@@ -64,7 +64,7 @@ fn write(path: &std::path::Path, value: &Value) -> io::Result<()> {
     std::fs::create_dir_all(directory)?;
     let temporary = path.with_extension(format!("{}.tmp", std::process::id()));
     let mut file = OpenOptions::new();
-    // What tests print is nobody else's business.
+    // Test output may hold secrets of the project: readable by the owner alone.
     let mut file = file.write(true).create(true).truncate(true).mode(0o600).open(&temporary)?;
     file.write_all(value.to_string().as_bytes())?;
     std::fs::rename(&temporary, path)

@@ -1,4 +1,8 @@
-//! Which workspace, which walls, on whose terms.
+//! The workspace, the operator's policy and the sandbox that a command line selects.
+//!
+//! `exec`, `tool`, `mcp`, `serve`, `run` and `doctor` take the same flags and get the same runner. A
+//! directory of a root is opened with its lock and its quota; any other directory has its records below the
+//! operator's state directory.
 
 use std::path::{Path, PathBuf};
 
@@ -12,18 +16,18 @@ use carrel_runner::{
 use carrel_workspace::{Amount, RootOptions, Workspaces};
 use tracing::warn;
 
-use crate::arguments::BoundaryArguments;
-use crate::failure::Failure;
+use crate::arguments::SandboxArguments;
+use crate::error::CliError;
 use crate::workspace::own_program;
 
 /// The directory of a root that is the server's own.
 const OWN_DIRECTORY: &str = ".carrel";
 
-/// Reads the operator's policy and says what is doubtful about it.
+/// Reads the operator's policy and logs its warnings.
 pub(crate) fn policy(
-    arguments: &BoundaryArguments,
+    arguments: &SandboxArguments,
     environment: &Environment,
-) -> Result<LoadedPolicy, Failure> {
+) -> Result<LoadedPolicy, CliError> {
     let loaded = OperatorPolicy::load(arguments.policy.as_deref(), environment)?;
     if let Some(file) = &loaded.file {
         for warning in &loaded.warnings {
@@ -33,22 +37,22 @@ pub(crate) fn policy(
     Ok(loaded)
 }
 
-/// Returns the walls that the arguments ask for, and those of the policy otherwise.
-pub(crate) fn asked_for(arguments: &BoundaryArguments, policy: TierChoice) -> SandboxMode {
-    match arguments.sandbox {
+/// Returns the sandbox that the arguments request, else that of the policy.
+pub(crate) fn requested_mode(arguments: &SandboxArguments, policy: TierChoice) -> SandboxMode {
+    match arguments.mode {
         Some(_) => SandboxMode::Off,
         None => SandboxMode::Enforced(arguments.tier.unwrap_or(policy)),
     }
 }
 
-/// Makes the runner that the arguments and the policy ask for.
+/// Returns the runner for these arguments and this policy.
 pub(crate) fn runner(
-    arguments: &BoundaryArguments,
+    arguments: &SandboxArguments,
     policy: OperatorPolicy,
     environment: &Environment,
     purpose: RunnerMode,
-) -> Result<Runner, Failure> {
-    let boundary = asked_for(arguments, policy.tier);
+) -> Result<Runner, CliError> {
+    let boundary = requested_mode(arguments, policy.tier);
     Ok(Runner::new(RunnerOptions {
         spawner: LazySpawner::new(own_program()?),
         policy,
@@ -59,38 +63,39 @@ pub(crate) fn runner(
     }))
 }
 
-/// Takes a directory as a workspace: one of a root with its lock and quota, or any other.
-pub(crate) async fn desk(
+/// Opens a directory as a workspace: one of a root with its lock and quota, or any other. A directory
+/// of Carrel's own, one inside a workspace, and one that holds the policy file are refused.
+pub(crate) async fn workspace(
     named: Option<&Path>,
     loaded: &LoadedPolicy,
     environment: &Environment,
-) -> Result<WorkspaceHandle, Failure> {
+) -> Result<WorkspaceHandle, CliError> {
     let path = real_path(named.unwrap_or(Path::new(".")))?;
     if path.components().any(|part| part.as_os_str() == OWN_DIRECTORY) {
-        return Err(Failure::OwnDirectory { path: path.display().to_string() });
+        return Err(CliError::OwnDirectory { path: path.display().to_string() });
     }
-    check_place(&path)?;
+    check_location(&path)?;
     if let (true, Some(file)) = (loaded.lies_in(&path), &loaded.file) {
         let (file, workspace) = (file.path.display().to_string(), path.display().to_string());
-        return Err(Failure::PolicyInside { file, workspace });
+        return Err(CliError::PolicyInside { file, workspace });
     }
     match of_root(&path, environment).await? {
-        Some(desk) => Ok(desk),
+        Some(handle) => Ok(handle),
         None => Ok(WorkspaceHandle::for_directory(&path, &state(environment)?)?),
     }
 }
 
-/// Refuses a root of workspaces, and a directory inside a workspace, which would escape its lock and
+/// Refuses a root of workspaces, and a directory inside a workspace, which would bypass its lock and
 /// its quota.
-fn check_place(path: &Path) -> Result<(), Failure> {
+fn check_location(path: &Path) -> Result<(), CliError> {
     if path.join(OWN_DIRECTORY).is_dir() {
-        return Err(Failure::OwnDirectory { path: path.display().to_string() });
+        return Err(CliError::OwnDirectory { path: path.display().to_string() });
     }
     let of_root =
         |path: &&Path| path.parent().is_some_and(|root| root.join(OWN_DIRECTORY).is_dir());
     match path.ancestors().skip(1).find(of_root) {
         None => Ok(()),
-        Some(workspace) => Err(Failure::InsideWorkspace {
+        Some(workspace) => Err(CliError::InsideWorkspace {
             path: path.display().to_string(),
             workspace: workspace.display().to_string(),
             relative: path.strip_prefix(workspace).unwrap_or(path).display().to_string(),
@@ -98,16 +103,16 @@ fn check_place(path: &Path) -> Result<(), Failure> {
     }
 }
 
-/// Returns where Carrel keeps what it remembers for the operator.
-pub(crate) fn state(environment: &Environment) -> Result<PathBuf, Failure> {
-    state_directory(environment).ok_or(Failure::NoState)
+/// Returns the state directory of the operator.
+pub(crate) fn state(environment: &Environment) -> Result<PathBuf, CliError> {
+    state_directory(environment).ok_or(CliError::NoState)
 }
 
-/// Takes a workspace of a root; none if the directory is not one.
+/// Opens a workspace of a root; none if the directory is not one.
 async fn of_root(
     path: &Path,
     environment: &Environment,
-) -> Result<Option<WorkspaceHandle>, Failure> {
+) -> Result<Option<WorkspaceHandle>, CliError> {
     let Some(root) = path.parent().filter(|root| root.join(OWN_DIRECTORY).is_dir()) else {
         return Ok(None);
     };
@@ -125,8 +130,8 @@ async fn of_root(
 }
 
 #[expect(clippy::disallowed_methods, reason = "an operator names a directory of the host")]
-fn real_path(path: &Path) -> Result<PathBuf, Failure> {
-    let failed = |source| Failure::Directory { path: path.display().to_string(), source };
+fn real_path(path: &Path) -> Result<PathBuf, CliError> {
+    let failed = |source| CliError::Directory { path: path.display().to_string(), source };
     let real = std::fs::canonicalize(path).map_err(failed)?;
     if real.is_dir() {
         return Ok(real);

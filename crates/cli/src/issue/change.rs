@@ -8,18 +8,18 @@ use carrel_store::{IssueChange, NewIssue};
 use carrel_tracker::{Issue, LocalError, MAX_TEXT_BYTES, numbers_of};
 
 use super::arguments::{CommentArguments, LabelArguments, MoveArguments, NewArguments};
-use super::{Missing, look, open};
-use crate::failure::Failure;
+use super::{Missing, open, show};
+use crate::error::CliError;
 use crate::output::{self, Format};
 
-/// Whose comments are those of a user without a name.
-const NOBODY: &str = "operator";
+/// The author of comments where `USER` is unset.
+const UNNAMED_AUTHOR: &str = "operator";
 
 pub(super) async fn new(
     arguments: &NewArguments,
     format: Format,
     environment: &Environment,
-) -> Result<ExitCode, Failure> {
+) -> Result<ExitCode, CliError> {
     let new = NewIssue {
         title: arguments.title.clone(),
         description: arguments.description.as_deref().map(text).transpose()?,
@@ -30,7 +30,7 @@ pub(super) async fn new(
     };
     let issue = open(&arguments.data, Missing::Make, environment).await?.add(new).await?;
     match format {
-        Format::Json => output::json(&look::facts(&issue))?,
+        Format::Json => output::json(&show::facts(&issue))?,
         Format::Text => output::line(&issue.identifier)?,
     }
     Ok(ExitCode::SUCCESS)
@@ -40,20 +40,20 @@ pub(super) async fn shift(
     arguments: &MoveArguments,
     format: Format,
     environment: &Environment,
-) -> Result<ExitCode, Failure> {
+) -> Result<ExitCode, CliError> {
     let change = IssueChange { state: Some(arguments.state.clone()), ..IssueChange::default() };
     let issue = open(&arguments.data, Missing::Refuse, environment)
         .await?
         .change(&arguments.issue, change)
         .await?;
-    say(&issue, format, &format!("{}: {}", issue.identifier, issue.state))
+    print(&issue, format, &format!("{}: {}", issue.identifier, issue.state))
 }
 
 pub(super) async fn label(
     arguments: &LabelArguments,
     format: Format,
     environment: &Environment,
-) -> Result<ExitCode, Failure> {
+) -> Result<ExitCode, CliError> {
     let change = IssueChange {
         add_labels: arguments.add.clone(),
         remove_labels: arguments.remove.clone(),
@@ -63,17 +63,17 @@ pub(super) async fn label(
         .await?
         .change(&arguments.issue, change)
         .await?;
-    say(&issue, format, &format!("{}: {}", issue.identifier, issue.labels.join(", ")))
+    print(&issue, format, &format!("{}: {}", issue.identifier, issue.labels.join(", ")))
 }
 
 pub(super) async fn comment(
     arguments: &CommentArguments,
     format: Format,
     environment: &Environment,
-) -> Result<ExitCode, Failure> {
+) -> Result<ExitCode, CliError> {
     let tracker = open(&arguments.data, Missing::Refuse, environment).await?;
     let user = environment.get_str("USER").filter(|name| !name.trim().is_empty());
-    let author = arguments.author.as_deref().or(user).unwrap_or(NOBODY);
+    let author = arguments.author.as_deref().or(user).unwrap_or(UNNAMED_AUTHOR);
     let comment = tracker.comment(&arguments.issue, author, &text(&arguments.text)?).await?;
     match format {
         Format::Json => output::json(&comment)?,
@@ -82,16 +82,16 @@ pub(super) async fn comment(
     Ok(ExitCode::SUCCESS)
 }
 
-fn say(issue: &Issue, format: Format, line: &str) -> Result<ExitCode, Failure> {
+fn print(issue: &Issue, format: Format, line: &str) -> Result<ExitCode, CliError> {
     match format {
-        Format::Json => output::json(&look::facts(issue))?,
+        Format::Json => output::json(&show::facts(issue))?,
         Format::Text => output::line(line)?,
     }
     Ok(ExitCode::SUCCESS)
 }
 
 /// Returns a text as it was given, or from stdin.
-fn text(given: &str) -> Result<String, Failure> {
+fn text(given: &str) -> Result<String, CliError> {
     if given != "-" {
         return Ok(given.to_owned());
     }
@@ -99,7 +99,7 @@ fn text(given: &str) -> Result<String, Failure> {
     // One byte more than is allowed is enough to see that it is too much.
     let most = MAX_TEXT_BYTES as u64 + 1;
     let read = io::stdin().lock().take(most).read_to_end(&mut bytes);
-    read.map_err(|source| Failure::Start { doing: "reading stdin", source })?;
+    read.map_err(|source| CliError::Start { doing: "reading stdin", source })?;
     if bytes.len() > MAX_TEXT_BYTES {
         // It may be cut in the middle of a character, and is refused for its length.
         return Ok(String::from_utf8_lossy(&bytes).into_owned());
