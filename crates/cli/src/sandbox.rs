@@ -52,12 +52,12 @@ pub(crate) fn runner(
     environment: &Environment,
     purpose: RunnerMode,
 ) -> Result<Runner, CliError> {
-    let boundary = requested_mode(arguments, policy.tier);
+    let sandbox = requested_mode(arguments, policy.tier);
     Ok(Runner::new(RunnerOptions {
         spawner: LazySpawner::new(own_program()?),
         policy,
         environment: environment.clone(),
-        sandbox: boundary,
+        sandbox,
         disabled: arguments.without.clone(),
         mode: purpose,
     }))
