@@ -1,36 +1,34 @@
-//! What the bytes of a file are good for.
+//! Classification of files by their first bytes: text, an image that a model can be shown, or
+//! binary.
 
 use memchr::memchr;
 
-/// Bounds how far into a file is looked for bytes that text does not have.
+/// Length of the prefix that is searched for NUL bytes; git uses 8,000 bytes for the same test.
 pub const SNIFFED_BYTES: usize = 8 * 1024;
 
-/// What a file holds, judged by its first bytes.
+/// The kind of a file, judged by its first [`SNIFFED_BYTES`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Content {
-    /// Text in some encoding.
+    /// No NUL byte was found; [`Document`](crate::Document) can decode it.
     Text,
-    /// An image that can be shown as it is.
+    /// An image that starts with the magic number of its format.
     Image(ImageFormat),
-    /// Anything else.
+    /// A file with NUL bytes that are not part of UTF-16 text.
     Binary,
 }
 
-/// The image formats that agents can look at.
+/// The image formats that models accept as input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "each variant is the name of the format")]
 pub enum ImageFormat {
-    /// Portable Network Graphics.
     Png,
-    /// JPEG.
     Jpeg,
-    /// Graphics Interchange Format.
     Gif,
-    /// WebP.
     WebP,
 }
 
 impl ImageFormat {
-    /// Returns the media type.
+    /// Returns the media type, such as `image/png`.
     pub fn mime_type(self) -> &'static str {
         match self {
             Self::Png => "image/png",
@@ -57,7 +55,7 @@ impl ImageFormat {
 }
 
 impl Content {
-    /// Judges a file by its bytes, of which the first [`SNIFFED_BYTES`] are enough.
+    /// Classifies a file by its bytes, of which the first [`SNIFFED_BYTES`] are enough.
     pub fn of(bytes: &[u8]) -> Self {
         if let Some(format) = ImageFormat::of(bytes) {
             return Self::Image(format);
@@ -81,7 +79,7 @@ mod tests {
     use pretty_assertions::assert_eq;
 
     #[test]
-    fn content_is_told_by_the_first_bytes() {
+    fn content_is_classified_by_the_first_bytes() {
         let far = [vec![b'x'; SNIFFED_BYTES], vec![0]].concat();
         let cases: [(&[u8], Content); 12] = [
             (b"", Content::Text),

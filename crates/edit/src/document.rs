@@ -1,68 +1,82 @@
-//! A file's text, with all that is needed to write the same bytes again.
+//! A decoded file: its text and the encoding that turns the text back into bytes.
+//!
+//! Every sequence of bytes becomes a document, and a document that is not changed encodes to
+//! exactly the bytes it was decoded from. Tools can therefore read, edit and write any text file
+//! without asking for its encoding, and an edit never rewrites lines that it does not touch.
+//!
+//! The encoding is guessed in a fixed order: a byte order mark decides first; then valid UTF-8;
+//! then ISO 8859-1, if no sequence of non-ASCII bytes is valid UTF-8; and last UTF-8 with stray
+//! bytes, each of which is kept as one private-use character. The byte order mark is not part of
+//! the text, so an edit at the start of a file cannot move or remove it. Line endings are part of
+//! the text as they are stored; [`lines`](crate::lines()) splits them off, and new text takes the
+//! endings of its surroundings before it gets here.
+//!
+//! Text that the encoding cannot represent is refused ([`Unencodable`]) instead of being converted:
+//! a change of encoding would rewrite bytes that the edit did not name.
 
 use std::borrow::Cow;
 
 use crate::encoding::{self, Encoding};
 use crate::lines::LineFacts;
 
-/// The text of a file and how it is stored.
+/// The text of a file and its encoding.
 ///
-/// A document that was decoded and not changed encodes to exactly the bytes it came from. The
-/// byte order mark is not part of the text, so edits at the start cannot move it.
+/// `Document::decode(bytes).encode()` equals `bytes` for every input.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Document {
-    /// Holds only characters that the encoding has.
+    /// Invariant: every character can be encoded.
     text: String,
     encoding: Encoding,
 }
 
-/// A text cannot be stored in the encoding of its file.
+/// A character that the encoding of a file cannot represent.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the file is stored as {encoding}, which has no character `{}`", .character.escape_debug())]
 pub struct Unencodable {
-    /// How the file is stored.
+    /// The encoding of the file, which an edit never changes.
     pub encoding: Encoding,
-    /// The first character that has no bytes there.
+    /// The first character without a representation.
     pub character: char,
 }
 
 impl Document {
-    /// Decodes the bytes of a file. Every sequence of bytes is some document.
+    /// Decodes the bytes of a file. Never fails: every sequence of bytes is text in one of the
+    /// encodings.
     pub fn decode(bytes: Vec<u8>) -> Self {
         let (encoding, text) = encoding::decode(bytes);
         Self { text, encoding }
     }
 
-    /// Makes the document of a new file, which is stored as UTF-8.
+    /// Creates the document of a new file, encoded as UTF-8 without a byte order mark.
     pub fn from_text(text: impl Into<String>) -> Self {
         Self { text: text.into(), encoding: Encoding::Utf8 }
     }
 
-    /// Returns a document with other text that is stored in the same way.
+    /// Replaces the text and keeps the encoding, or fails at the first character that it lacks.
     pub fn with_text(&self, text: String) -> Result<Self, Unencodable> {
         let encoding = self.encoding;
-        match encoding.missing(&text) {
+        match encoding.first_unencodable(&text) {
             None => Ok(Self { text, encoding }),
             Some(character) => Err(Unencodable { encoding, character }),
         }
     }
 
-    /// Returns the bytes to store: the text itself where it is stored as it is.
+    /// Returns the bytes to store, byte order mark included. UTF-8 is borrowed, not copied.
     pub fn encode(&self) -> Cow<'_, [u8]> {
         encoding::encode(self.encoding, &self.text)
     }
 
-    /// Returns the text without a byte order mark, its line endings as they are stored.
+    /// Returns the text without a byte order mark and with its line endings as stored.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// Returns how the text is stored.
+    /// Returns the encoding that [`Self::encode`] uses.
     pub fn encoding(&self) -> Encoding {
         self.encoding
     }
 
-    /// Counts the lines.
+    /// Counts the lines and their endings; scans the whole text on every call.
     pub fn line_facts(&self) -> LineFacts {
         LineFacts::of(&self.text)
     }
@@ -109,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn characters_that_stand_for_stray_bytes_survive_among_stray_bytes() {
+    fn private_use_characters_survive_among_stray_bytes() {
         let bytes = ["\u{EFE9}é".as_bytes(), b"\x80"].concat();
         assert_eq!(decoded(&bytes).encode(), bytes);
     }

@@ -1,37 +1,36 @@
-//! How the bytes of a file become text and text becomes the same bytes again.
+//! Detection, decoding and encoding of the text encodings of files.
 //!
-//! Every sequence of bytes is text in one of these encodings, and none of them loses anything.
+//! Every sequence of bytes is text in one of these encodings and none of them loses information.
+//! Stray bytes, which are not UTF-8 in a file that otherwise is, map to U+EF80..U+EFFF, in a
+//! private-use area: the byte `0xE9` becomes U+EFE9. A file that contains both stray bytes and such
+//! a character would be ambiguous; the character's own UTF-8 bytes are then treated as stray bytes
+//! as well.
 
 use std::borrow::Cow;
 use std::fmt;
 
-/// The bytes that say "UTF-8" at the start of a file.
 const UTF8_MARK: &[u8] = b"\xEF\xBB\xBF";
-/// The bytes that say "UTF-16, low byte first".
 const UTF16_LE_MARK: &[u8] = b"\xFF\xFE";
-/// The bytes that say "UTF-16, high byte first".
 const UTF16_BE_MARK: &[u8] = b"\xFE\xFF";
 
-/// A byte that is no UTF-8 is kept as the character of this value plus the byte.
-///
-/// The characters lie in a private area, so that text in any language stays what it is.
+/// Offset of the private-use character that represents a stray byte.
 const STRAY_BASE: u32 = 0xEF00;
 
-/// How the text of a file is stored.
+/// The encoding of a text file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Encoding {
-    /// UTF-8.
+    /// UTF-8 without a byte order mark.
     Utf8,
     /// UTF-8 after a byte order mark.
     Utf8WithMark,
-    /// UTF-16, low byte first, after a byte order mark.
+    /// UTF-16, little endian, after a byte order mark.
     Utf16Le,
-    /// UTF-16, high byte first, after a byte order mark.
+    /// UTF-16, big endian, after a byte order mark.
     Utf16Be,
-    /// One byte for each character, as in ISO 8859-1: no UTF-8, and nothing in it looks like it.
+    /// ISO 8859-1, one byte for each character: chosen if no non-ASCII sequence is valid UTF-8.
     Latin1,
-    /// UTF-8 with stray bytes, each of which is kept as a character from U+EF80 to U+EFFF.
+    /// UTF-8 with stray bytes, each kept as a character from U+EF80 to U+EFFF.
     DamagedUtf8,
 }
 
@@ -49,7 +48,7 @@ impl fmt::Display for Encoding {
 }
 
 impl Encoding {
-    /// Tells whether the text of this encoding is preceded by a byte order mark.
+    /// Returns true if files of this encoding begin with a byte order mark.
     pub fn has_mark(self) -> bool {
         match self {
             Self::Utf8WithMark | Self::Utf16Le | Self::Utf16Be => true,
@@ -57,8 +56,8 @@ impl Encoding {
         }
     }
 
-    /// Returns a character of the text that this encoding has no bytes for.
-    pub(crate) fn missing(self, text: &str) -> Option<char> {
+    /// Returns the first character of the text that this encoding cannot represent.
+    pub(crate) fn first_unencodable(self, text: &str) -> Option<char> {
         match self {
             Self::Latin1 => text.chars().find(|&c| u8::try_from(c).is_err()),
             Self::Utf8 | Self::Utf8WithMark | Self::Utf16Le | Self::Utf16Be | Self::DamagedUtf8 => {
@@ -68,7 +67,7 @@ impl Encoding {
     }
 }
 
-/// Finds the encoding of some bytes, and their text without the mark.
+/// Detects the encoding and decodes the text without its byte order mark.
 pub(crate) fn decode(bytes: Vec<u8>) -> (Encoding, String) {
     if let Some(found) = decode_marked(&bytes) {
         return found;
@@ -107,8 +106,8 @@ fn decode_stray(bytes: &[u8]) -> (Encoding, String) {
     let mut text = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {
         for c in chunk.valid().chars() {
-            // A character that stands for a stray byte would be written as that byte, so its own
-            // bytes are taken for stray ones.
+            // This character would be encoded as a single stray byte, so its own bytes are kept
+            // as stray bytes instead.
             match stray_byte(c) {
                 None => text.push(c),
                 Some(_) => push_stray(&mut text, c.encode_utf8(&mut [0; 4]).as_bytes()),
@@ -128,9 +127,10 @@ fn stray_byte(c: char) -> Option<u8> {
     (!byte.is_ascii()).then_some(byte)
 }
 
-/// Returns the bytes of a text, the mark included.
+/// Encodes a text, byte order mark included.
 ///
-/// Characters that the encoding does not have are left out; [`Encoding::missing`] finds them.
+/// Characters that the encoding lacks are dropped; callers exclude them with
+/// [`Encoding::first_unencodable`] before.
 pub(crate) fn encode(encoding: Encoding, text: &str) -> Cow<'_, [u8]> {
     let encoded = match encoding {
         Encoding::Utf8 => return text.as_bytes().into(),

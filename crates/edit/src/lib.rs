@@ -1,24 +1,26 @@
-//! Text as it is in files: reading windows of lines, replacing, patches and diffs. Pure.
+//! Text editing for agents: windows of numbered lines, replacements, patches and diffs.
 //!
-//! [`Document`] turns the bytes of a file into text and back without losing any: encodings, byte
-//! order marks, line endings and stray bytes survive. [`Window`] shows some of its lines.
-//! [`replace`] changes places that are named by their text or by their lines, [`patch`] applies a
-//! patch of several files, and [`diff`] says what changed.
+//! The crate is pure: it takes bytes and text and returns text, and never opens a file.
+//! [`Document`] decodes the bytes of a file and encodes them again without loss; [`Window`] shows
+//! some of its lines; [`replace`] changes text that is named by its content or its line numbers;
+//! [`patch`] parses and applies a patch of several files; [`diff`] describes a change as a unified
+//! diff.
 //!
-//! What an agent was shown is what it can name: the places it asks for are found even though it
-//! never saw a carriage return or a byte order mark, and all that it did not ask for stays byte
-//! for byte. Nothing here reads or writes files.
+//! Two rules hold in all of them. An agent names text as it was shown to it, without carriage
+//! returns or a byte order mark, and sometimes with the line numbers of a window; such a name still
+//! finds its text. Every byte that an edit does not name keeps its value, including line endings,
+//! stray bytes and a missing final newline.
 #![forbid(unsafe_code)]
 
 mod content;
-mod cut;
 pub mod diff;
 mod document;
 mod encoding;
-mod endings;
+mod line_endings;
 mod lines;
 pub mod patch;
 pub mod replace;
+mod truncate;
 mod window;
 
 pub use content::{Content, ImageFormat, SNIFFED_BYTES};

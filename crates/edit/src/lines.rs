@@ -1,11 +1,12 @@
 //! Lines and their endings.
 //!
 //! Only a line feed ends a line. A carriage return right before it belongs to the ending; anywhere
-//! else it is text.
+//! else it is text, so that old Macintosh files and progress bars are one line, as in git and
+//! compilers.
 
 use memchr::{memchr, memchr_iter};
 
-/// How a line ends.
+/// The terminator of one line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LineEnding {
@@ -16,7 +17,7 @@ pub enum LineEnding {
 }
 
 impl LineEnding {
-    /// Returns the ending as it stands in text.
+    /// Returns the bytes of the ending.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Lf => "\n",
@@ -25,11 +26,11 @@ impl LineEnding {
     }
 }
 
-/// The endings of a whole text.
+/// The kinds of endings that occur in a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum EndingStyle {
-    /// No line ends: the text is empty or a single unfinished line.
+    /// No ending: the text is empty or a single unterminated line.
     None,
     /// Every ending is a line feed.
     Lf,
@@ -39,21 +40,21 @@ pub enum EndingStyle {
     Mixed,
 }
 
-/// What a text is made of, counted.
+/// Counts of the lines of a text and of their endings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct LineFacts {
-    /// The number of lines; text after the last line feed counts as one.
+    /// Number of lines; text after the last line feed counts as one.
     pub count: usize,
-    /// How many lines end with a line feed alone.
+    /// Number of lines that end with a line feed alone.
     pub lf: usize,
-    /// How many lines end with a carriage return and a line feed.
+    /// Number of lines that end with a carriage return and a line feed.
     pub crlf: usize,
-    /// Whether the last line is ended. An empty text has no last line.
+    /// True if the text ends with a line feed; false for an empty text.
     pub final_newline: bool,
 }
 
 impl LineFacts {
-    /// Counts the lines of a text.
+    /// Counts the lines of a text in two passes, or one if it has no carriage return.
     pub fn of(text: &str) -> Self {
         let bytes = text.as_bytes();
         let ended = memchr_iter(b'\n', bytes).count();
@@ -63,7 +64,7 @@ impl LineFacts {
         Self { count: ended + unfinished, lf: ended - crlf, crlf, final_newline }
     }
 
-    /// Returns which endings occur.
+    /// Returns the kinds of endings that occur.
     pub fn style(&self) -> EndingStyle {
         match (self.lf, self.crlf) {
             (0, 0) => EndingStyle::None,
@@ -73,8 +74,8 @@ impl LineFacts {
         }
     }
 
-    /// Returns the ending that most lines have.
-    pub fn usual_ending(&self) -> LineEnding {
+    /// Returns the ending of the majority of lines; a line feed if both are equally frequent.
+    pub fn dominant_ending(&self) -> LineEnding {
         if self.crlf > self.lf { LineEnding::CrLf } else { LineEnding::Lf }
     }
 }
@@ -83,17 +84,17 @@ fn count_crlf(bytes: &[u8]) -> usize {
     memchr_iter(b'\n', bytes).filter(|&at| at > 0 && bytes[at - 1] == b'\r').count()
 }
 
-/// One line, its ending apart.
+/// One line, split into text and ending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Line<'a> {
     /// The text without its ending.
     pub text: &'a str,
-    /// The ending; only the last line can be without.
+    /// The ending; only the last line of a text can lack it.
     pub ending: Option<LineEnding>,
 }
 
 impl<'a> Line<'a> {
-    /// Takes apart a line that still has its ending, if it has one.
+    /// Splits a raw line into its text and its ending, if it has one.
     pub fn new(raw: &'a str) -> Self {
         let Some(text) = raw.strip_suffix('\n') else {
             return Self { text: raw, ending: None };
@@ -105,7 +106,7 @@ impl<'a> Line<'a> {
     }
 }
 
-/// Returns the lines of a text, endings apart.
+/// Returns the lines of a text, split into text and ending.
 pub fn lines(text: &str) -> impl DoubleEndedIterator<Item = Line<'_>> {
     raw_lines(text).map(Line::new)
 }
@@ -120,7 +121,7 @@ pub(crate) fn line_number(text: &str, position: usize) -> usize {
     memchr_iter(b'\n', &text.as_bytes()[..position]).count() + 1
 }
 
-/// Returns the text with every ending turned into a line feed.
+/// Returns the text with every CRLF replaced by a line feed.
 pub(crate) fn with_line_feeds(text: &str) -> std::borrow::Cow<'_, str> {
     if text.contains("\r\n") { text.replace("\r\n", "\n").into() } else { text.into() }
 }
@@ -141,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn facts_count_lines_endings_and_the_unfinished_last_line() {
+    fn facts_count_lines_endings_and_the_unterminated_last_line() {
         let cases = [
             ("", 0, 0, 0, false, EndingStyle::None),
             ("a", 1, 0, 0, false, EndingStyle::None),

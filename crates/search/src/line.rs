@@ -110,7 +110,8 @@ fn convert(
     let mut spans = Vec::with_capacity(matches.len().min(MAX_SPANS));
     let mut at = window.start;
     for span in matches.iter().take(MAX_SPANS) {
-        let (start, end) = (span.start.clamp(at, window.end), span.end.clamp(at, window.end));
+        let start = span.start.clamp(at, window.end);
+        let end = span.end.clamp(at, window.end);
         if start == end {
             continue;
         }

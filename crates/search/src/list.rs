@@ -241,12 +241,14 @@ fn describe(
     entry: &Entry,
     detail: Detail,
 ) -> Result<ListEntry, carrel_fsroot::Error> {
-    let (name, path) = (Path::new(&entry.name), node.path_of(entry));
+    let name = Path::new(&entry.name);
+    let path = node.path_of(entry);
     let (kind, measured) = match detail {
         Detail::Kinds => (entry.kind, None),
         Detail::Sizes => {
             let metadata = node.using(|directory| directory.link_metadata(name))?;
-            let (size, modified) = (metadata.size, metadata.modified);
+            let size = metadata.size;
+            let modified = metadata.modified;
             (metadata.kind, Some(EntryMetadata { size, modified }))
         }
     };

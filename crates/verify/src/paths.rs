@@ -73,7 +73,8 @@ pub(crate) fn relative(from: &str, to: &str) -> String {
     let parts = |path: &'_ str| -> Vec<String> {
         path.split('/').filter(|part| *part != TOP).map(str::to_owned).collect()
     };
-    let (from, to) = (parts(from), parts(to));
+    let from = parts(from);
+    let to = parts(to);
     let shared = from.iter().zip(&to).take_while(|(a, b)| a == b).count();
     let climb = std::iter::repeat_n("..".to_owned(), from.len() - shared);
     let steps: Vec<String> = climb.chain(to[shared..].iter().cloned()).collect();

@@ -1,42 +1,47 @@
-//! What changed between two texts, as a unified diff.
+//! Unified diffs between two texts.
 //!
-//! Lines are compared with their endings, so a diff made with [`Options::EXACT`] says everything
-//! that a patch needs. One made with the default options is meant to be read: it leaves out what
-//! passes its budget, and says how much that was.
+//! Lines are compared with their endings, so a diff with [`Options::EXACT`] contains all that a
+//! patch needs. One with the default options is for reading: it truncates long lines and stops at a
+//! number of lines, and says how many are left out.
+//!
+//! An edit changes a few lines of a file, so equal lines at both ends are skipped byte-wise before
+//! any line is compared (`trim`). The rest is compared with Myers' algorithm within two bounds,
+//! because its cost grows with the number of differences: above [`MAX_COMPARED_LINES`] everything
+//! between the first and the last difference counts as changed, and after 200 ms the search for a
+//! shorter diff stops. In both cases the diff is correct, only longer than it could be.
 
-mod common;
-mod page;
+mod hunk_printer;
+mod trim;
 
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use similar::{Algorithm, DiffOp, capture_diff_slices_deadline};
 
-use common::Middle;
-use page::Page;
+use hunk_printer::HunkPrinter;
+use trim::TrimmedTexts;
 
 use crate::lines::raw_lines;
 
-/// Bounds the lines that are compared with each other; beyond it, all between the first and the
-/// last difference counts as changed.
+/// Bounds the lines, of both texts together, that are compared with Myers' algorithm.
 pub const MAX_COMPARED_LINES: usize = 50_000;
 
-/// Bounds the search for a short diff; past it, the diff is right but longer than it could be.
+/// Bounds the search for a short diff.
 const MAX_SEARCH_TIME: Duration = Duration::from_millis(200);
 
-/// How much of a diff is shown.
+/// Bounds on the printed size of a diff.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// The unchanged lines around a change.
+    /// Unchanged lines on each side of a change.
     pub context: usize,
-    /// The lines of the diff, its hunk headers included.
+    /// Maximum number of lines, hunk headers included.
     pub max_lines: usize,
-    /// The characters of one line.
+    /// Maximum number of characters of one line.
     pub max_line_characters: usize,
 }
 
 impl Options {
-    /// Shows everything.
+    /// No truncation and three lines of context: a diff that `patch` and `git apply` accept.
     pub const EXACT: Self =
         Self { context: 3, max_lines: usize::MAX, max_line_characters: usize::MAX };
 }
@@ -50,39 +55,41 @@ impl Default for Options {
 /// The difference between two texts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diff {
-    /// The hunks, and a note when lines are left out. Empty when the texts are the same.
+    /// The hunks, and a note if lines are left out. Empty if the texts are equal.
     pub text: String,
-    /// How many lines are new.
+    /// Number of added lines, including those left out of `text`.
     pub added: usize,
-    /// How many lines are gone.
+    /// Number of removed lines, including those left out of `text`.
     pub removed: usize,
-    /// How many lines of the diff are left out.
+    /// Number of lines of the diff that are left out of `text`.
     pub lines_left_out: usize,
 }
 
 impl Diff {
-    /// Compares two texts.
+    /// Compares two texts line by line.
     pub fn between(old: &str, new: &str, options: Options) -> Self {
-        Self::of_middle(&Middle::of(old, new, options.context), options)
+        Self::of_trimmed(&TrimmedTexts::of(old, new, options.context), options)
     }
 
-    fn of_middle(&Middle { old, new, skipped }: &Middle<'_>, options: Options) -> Self {
+    fn of_trimmed(
+        &TrimmedTexts { old, new, skipped }: &TrimmedTexts<'_>,
+        options: Options,
+    ) -> Self {
         let old: Vec<&str> = raw_lines(old).collect();
         let new: Vec<&str> = raw_lines(new).collect();
         let changes = changes(&old, &new);
-        let mut page = Page::new(options, skipped);
+        let mut printer = HunkPrinter::new(options, skipped);
         for group in group(&changes, options.context) {
-            page.hunk(&old, &new, group);
+            printer.hunk(&old, &new, group);
         }
-        let (text, lines_left_out) = page.finish();
+        let (text, lines_left_out) = printer.finish();
         let added = changes.iter().map(|change| change.new.len()).sum();
         let removed = changes.iter().map(|change| change.old.len()).sum();
         Self { text, added, removed, lines_left_out }
     }
 
-    /// Returns the diff below the names of its files, or nothing when the texts are the same.
-    ///
-    /// `None` stands for a file that does not exist.
+    /// Returns the diff below `--- a/old` and `+++ b/new` lines, or an empty string if the texts
+    /// are equal. `None` is written as `/dev/null`, for a file that is created or deleted.
     pub fn with_names(&self, old: Option<&str>, new: Option<&str>) -> String {
         if self.text.is_empty() {
             return String::new();
@@ -94,7 +101,7 @@ impl Diff {
     }
 }
 
-/// Lines that stand in one text where others stand in the other.
+/// A range of old lines that is replaced by a range of new lines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Change {
     old: Range<usize>,
@@ -103,7 +110,8 @@ struct Change {
 
 fn changes(old: &[&str], new: &[&str]) -> Vec<Change> {
     let start = old.iter().zip(new).take_while(|(a, b)| a == b).count();
-    let (old_rest, new_rest) = (&old[start..], &new[start..]);
+    let old_rest = &old[start..];
+    let new_rest = &new[start..];
     let rest = old_rest.iter().rev().zip(new_rest.iter().rev());
     let end = rest.take_while(|(a, b)| a == b).count();
     let old_middle = &old_rest[..old_rest.len() - end];
@@ -112,7 +120,8 @@ fn changes(old: &[&str], new: &[&str]) -> Vec<Change> {
         return Vec::new();
     }
     if old_middle.len() + new_middle.len() > MAX_COMPARED_LINES {
-        let (old_end, new_end) = (start + old_middle.len(), start + new_middle.len());
+        let old_end = start + old_middle.len();
+        let new_end = start + new_middle.len();
         return vec![Change { old: start..old_end, new: start..new_end }];
     }
     let deadline = Some(Instant::now() + MAX_SEARCH_TIME);
@@ -137,7 +146,7 @@ fn change(found: DiffOp, start: usize) -> Option<Change> {
     Some(Change { old: shifted(old), new: shifted(new) })
 }
 
-/// Puts changes together whose context would touch.
+/// Groups changes whose context lines touch into one hunk.
 fn group(changes: &[Change], context: usize) -> impl Iterator<Item = &[Change]> {
     changes.chunk_by(move |before, after| {
         after.old.start - before.old.end <= context.saturating_mul(2)
@@ -175,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn ends_of_files_are_told_apart() {
+    fn missing_final_newlines_are_marked() {
         let cases = [
             ("", "", ""),
             ("a\n", "a\n", ""),
@@ -190,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn names_stand_above_and_nothing_above_nothing() {
+    fn file_names_are_printed_above_a_diff_that_is_not_empty() {
         let diff = Diff::between("", "a\n", Options::EXACT);
         let want = "--- /dev/null\n+++ b/f\n@@ -0,0 +1 @@\n+a\n";
         assert_eq!(diff.with_names(None, Some("f")), want);
@@ -199,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn what_passes_the_budget_is_counted() {
+    fn lines_beyond_the_budget_are_counted() {
         let options = Options { context: 0, max_lines: 3, max_line_characters: 2 };
         let diff = Diff::between("", &numbered(998..1008), options);
         let cut = "+99… [1 more character]\n";
@@ -226,14 +235,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_left_out_at_the_ends_changes_nothing(
+        fn trimming_equal_ends_does_not_change_the_diff(
             old in text(),
             new in text(),
             context in 0..4_usize,
         ) {
             let options = Options { context, ..Options::EXACT };
-            let whole = Middle { old: &old, new: &new, skipped: 0 };
-            let want = Diff::of_middle(&whole, options);
+            let whole = TrimmedTexts { old: &old, new: &new, skipped: 0 };
+            let want = Diff::of_trimmed(&whole, options);
             prop_assert_eq!(Diff::between(&old, &new, options), want);
         }
     }

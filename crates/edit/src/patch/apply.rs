@@ -1,135 +1,141 @@
-//! From a patch and documents to changed documents.
+//! Application of a parsed patch to documents.
+//!
+//! Every hunk is matched against the original text of its file, and never before the end of the
+//! hunk before it, so hunks cannot overlap or be reordered. The offset at which a hunk is found is
+//! added to the expectation for the next one: an insertion above shifts all hunks below it by the
+//! same number.
+//!
+//! `apply_all` keeps the state of every file in memory. A later section sees the result of an
+//! earlier one, and no change is returned unless all sections apply; the caller then writes the
+//! files in order.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::error::{ApplyError, ApplyProblem};
-use super::locate::{Located, locate};
-use super::matching::Matcher;
-use super::write::Writer;
+use super::file_writer::FileWriter;
+use super::hunk_matching::{HunkMatch, match_hunk};
+use super::line_comparison::FileLines;
 use super::{FilePatch, Hunk, Operation, Patch};
 use crate::document::Document;
 use crate::lines::{LineFacts, raw_lines};
 
-/// Bounds the text that all files of one patch have together afterwards.
+/// Bounds the resulting text of all files of one patch together.
 pub const MAX_RESULT_BYTES: usize = 256 * 1024 * 1024;
 
-/// One file after its part of a patch.
+/// One file after its section of a patch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PatchedDocument {
-    /// The changed document, or `None` if the file is removed.
+    /// The changed document, or `None` if the section removes the file.
     pub document: Option<Document>,
-    /// Where the hunks were found.
+    /// One entry for each hunk.
     pub hunks: Vec<AppliedHunk>,
 }
 
-/// Where a hunk was found.
+/// The position at which a hunk was applied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct AppliedHunk {
-    /// Its first line in the file before the patch.
+    /// First line of the hunk in the file before the patch, counted from 1.
     pub line: usize,
-    /// How many lines that is from where the patch says, if it says so.
+    /// Distance in lines from the line that the header names, if it names one.
     pub offset: Option<i64>,
-    /// How many lines of context were given up at each end, at most.
+    /// Number of context lines that were dropped at each end, at most.
     pub fuzz: usize,
 }
 
-/// What a patch does to one file.
+/// The change that a section of a patch makes to one file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileChange {
-    /// What happens, and to which paths.
+    /// The operation and its paths.
     pub operation: Operation,
-    /// The file mode that git gives.
+    /// New file mode from a git header.
     pub mode: Option<u32>,
-    /// The document that was read, if one was.
+    /// The document before; `None` for a new file.
     pub before: Option<Arc<Document>>,
-    /// The document to write, if one is.
+    /// The document to write; `None` for a removed file.
     pub after: Option<Arc<Document>>,
-    /// Where the hunks were found.
+    /// One entry for each hunk.
     pub hunks: Vec<AppliedHunk>,
 }
 
-/// Applies the part of a patch that is about one file.
-///
-/// `original` is the file that is read, and `None` if it does not exist.
+/// Applies one section of a patch. `original` is the source file, or `None` if it does not exist.
 pub fn apply(file: &FilePatch, original: Option<&Document>) -> Result<PatchedDocument, ApplyError> {
     let path = file.operation.path();
-    let whole = |problem| ApplyError { path: path.to_owned(), hunk: None, problem };
+    let file_error = |problem| ApplyError { path: path.to_owned(), hunk: None, problem };
     let empty = Document::from_text("");
     let original = match (&file.operation, original) {
-        (Operation::Create { .. }, Some(_)) => return Err(whole(ApplyProblem::Exists)),
+        (Operation::Create { .. }, Some(_)) => return Err(file_error(ApplyProblem::Exists)),
         (Operation::Create { .. }, None) => &empty,
-        (_, None) => return Err(whole(ApplyProblem::Missing)),
+        (_, None) => return Err(file_error(ApplyProblem::Missing)),
         (_, Some(original)) => original,
     };
     let (text, hunks) = rewrite(path, original.text(), &file.hunks)?;
     if let Operation::Delete { .. } = file.operation {
         let count = LineFacts::of(&text).count;
-        // Without hunks the patch says nothing about what is in the file.
+        // Without hunks, as in an envelope, the patch does not describe the contents.
         if !file.hunks.is_empty() && count > 0 {
-            return Err(whole(ApplyProblem::NotEmptied { count }));
+            return Err(file_error(ApplyProblem::NotEmptied { count }));
         }
         return Ok(PatchedDocument { document: None, hunks });
     }
-    let document = original.with_text(text).map_err(|error| whole(error.into()))?;
+    let document = original.with_text(text).map_err(|error| file_error(error.into()))?;
     Ok(PatchedDocument { document: Some(document), hunks })
 }
 
-/// Applies hunks to a text in order.
 fn rewrite(
     path: &str,
     original: &str,
     hunks: &[Hunk],
 ) -> Result<(String, Vec<AppliedHunk>), ApplyError> {
     let file: Vec<_> = raw_lines(original).collect();
-    let mut matcher = Matcher::new(&file);
-    let mut writer = Writer::new(&file, original);
+    let mut file_lines = FileLines::new(&file);
+    let mut writer = FileWriter::new(&file, original);
     let mut placed = Vec::with_capacity(hunks.len());
     let mut drift = 0;
     for (index, hunk) in hunks.iter().enumerate() {
         let expected = hunk.lines_before.map(|lines| lines.saturating_add_signed(drift));
-        let located = locate(&mut matcher, hunk, writer.done(), expected);
-        let located = located.map_err(|problem| ApplyError {
+        let matched = match_hunk(&mut file_lines, hunk, writer.consumed(), expected);
+        let matched = matched.map_err(|problem| ApplyError {
             path: path.to_owned(),
             hunk: Some(index + 1),
             problem,
         })?;
-        writer.hunk(&located, &hunk.lines);
-        let offset = offset(hunk, &located);
-        // What shifted one hunk has shifted those behind it.
+        writer.hunk(&matched, &hunk.lines);
+        let offset = offset(hunk, &matched);
+        // Lines inserted or removed above this hunk have shifted the next ones equally.
         drift = offset.unwrap_or(drift);
         let offset = offset.map(|offset| i64::try_from(offset).unwrap_or(i64::MAX));
-        placed.push(AppliedHunk { line: located.at + 1, offset, fuzz: located.fuzz });
+        placed.push(AppliedHunk { line: matched.at + 1, offset, fuzz: matched.fuzz });
     }
     Ok((writer.finish(), placed))
 }
 
-fn offset(hunk: &Hunk, located: &Located) -> Option<isize> {
-    // Lines of context that were given up at the start come before the place.
-    let start = isize::try_from(located.at).ok()? - isize::try_from(located.lines.start).ok()?;
+fn offset(hunk: &Hunk, matched: &HunkMatch) -> Option<isize> {
+    // Dropped context lines precede the matched position.
+    let start = isize::try_from(matched.at).ok()? - isize::try_from(matched.lines.start).ok()?;
     Some(start - isize::try_from(hunk.lines_before?).ok()?)
 }
 
-/// Applies a whole patch in memory.
+/// Applies all sections of a patch in memory, or returns the first error.
 ///
-/// `read` gives the document at a path, or `None` if there is no file. A file that occurs again is
-/// taken as the sections before left it. The changes are to be made in order.
+/// `read` returns the document at a path, or `None` if there is no file; it is called once for each
+/// path. The caller writes the returned changes in order.
 pub fn apply_all(
     patch: &Patch,
     read: impl FnMut(&str) -> Option<Document>,
 ) -> Result<Vec<FileChange>, ApplyError> {
-    let mut tree = Tree { read, files: BTreeMap::new(), written: 0 };
+    let mut tree = PatchedTree { read, files: BTreeMap::new(), written: 0 };
     patch.files.iter().map(|file| tree.apply(file)).collect()
 }
 
-/// Files as they are after some sections of a patch.
-struct Tree<R> {
+/// The files after the sections applied so far.
+struct PatchedTree<R> {
     read: R,
     files: BTreeMap<String, Option<Arc<Document>>>,
     written: usize,
 }
 
-impl<R: FnMut(&str) -> Option<Document>> Tree<R> {
+impl<R: FnMut(&str) -> Option<Document>> PatchedTree<R> {
     fn get(&mut self, path: &str) -> Option<Arc<Document>> {
         if let Some(known) = self.files.get(path) {
             return known.clone();
@@ -150,7 +156,7 @@ impl<R: FnMut(&str) -> Option<Document>> Tree<R> {
         Ok(FileChange { operation, mode: file.mode, before, after, hunks })
     }
 
-    /// Refuses to move or copy onto a file that exists.
+    /// Returns an error if a rename or copy would replace an existing file.
     fn check_target(&mut self, operation: &Operation) -> Result<(), ApplyError> {
         match operation {
             Operation::Rename { from, to } | Operation::Copy { from, to } if from != to => {

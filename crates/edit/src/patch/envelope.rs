@@ -1,10 +1,29 @@
-//! Patches between `*** Begin Patch` and `*** End Patch`.
+//! Parser for patches between `*** Begin Patch` and `*** End Patch`.
 //!
-//! They have no line numbers: a hunk is found by its lines, after the lines that `@@` names.
+//! The format has no line numbers: a hunk is found by its own lines, after the anchor lines that
+//! follow `@@`.
+//!
+//! ```text
+//! *** Begin Patch
+//! *** Update File: src/a.py
+//! *** Move to: src/b.py
+//! @@ class A
+//! @@ def f():
+//!      x
+//! -    y
+//! +    z
+//! *** Add File: new.txt
+//! +one
+//! *** Delete File: old.txt
+//! *** End Patch
+//! ```
+//!
+//! A patch without its last line was probably cut off, so it is refused. Code fences around the
+//! envelope are skipped, because models often add them.
 
 use super::error::{LineProblem, ParseError};
-use super::hunk::{Place, signed};
-use super::parse::{Cursor, push_file};
+use super::hunk::{HunkHeader, signed};
+use super::parse::{PatchReader, push_file};
 use super::{FilePatch, Hunk, HunkLine, Operation, Sign};
 
 const BEGIN: &str = "*** Begin Patch";
@@ -14,135 +33,132 @@ const ADD: &str = "*** Add File: ";
 const DELETE: &str = "*** Delete File: ";
 const MOVE: &str = "*** Move to: ";
 const END_OF_FILE: &str = "*** End of File";
-/// Every line that belongs to the envelope begins with it.
-const MARK: &str = "*** ";
+/// Prefix of every line of the envelope itself.
+const MARKER: &str = "*** ";
 
-/// Returns where the sections start, if the text is an envelope.
-pub(super) fn start(cursor: &Cursor<'_>) -> Option<usize> {
+/// Returns the index of the line after `*** Begin Patch`, if the text is an envelope.
+pub(super) fn start(reader: &PatchReader<'_>) -> Option<usize> {
     let mut at = 0;
-    // Agents fence code.
-    while cursor.look(at)?.trim().is_empty() || cursor.look(at)?.starts_with("```") {
+    while reader.peek_at(at)?.trim().is_empty() || reader.peek_at(at)?.starts_with("```") {
         at += 1;
     }
-    (cursor.look(at)?.trim_end() == BEGIN).then_some(at + 1)
+    (reader.peek_at(at)?.trim_end() == BEGIN).then_some(at + 1)
 }
 
-/// Reads all sections and the end.
-pub(super) fn parse(cursor: &mut Cursor<'_>) -> Result<Vec<FilePatch>, ParseError> {
+pub(super) fn parse(reader: &mut PatchReader<'_>) -> Result<Vec<FilePatch>, ParseError> {
     let mut files = Vec::new();
     loop {
-        skip_blank(cursor);
-        let Some(line) = cursor.peek() else {
-            return Err(cursor.error_before(LineProblem::Unclosed));
+        skip_blank(reader);
+        let Some(line) = reader.peek() else {
+            return Err(reader.error_before(LineProblem::Unclosed));
         };
         if line.trim_end() == END {
             return Ok(files);
         }
-        push_file(&mut files, section(cursor)?)?;
+        push_file(&mut files, section(reader)?)?;
     }
 }
 
-fn section(cursor: &mut Cursor<'_>) -> Result<FilePatch, ParseError> {
-    if let Some(name) = cursor.take(ADD) {
-        let path = path(cursor, name)?;
-        let hunks = added(cursor)?;
+fn section(reader: &mut PatchReader<'_>) -> Result<FilePatch, ParseError> {
+    if let Some(name) = reader.take(ADD) {
+        let path = path(reader, name)?;
+        let hunks = added(reader)?;
         return Ok(FilePatch { operation: Operation::Create { path }, mode: None, hunks });
     }
-    if let Some(name) = cursor.take(DELETE) {
-        let path = path(cursor, name)?;
+    if let Some(name) = reader.take(DELETE) {
+        let path = path(reader, name)?;
         return Ok(FilePatch { operation: Operation::Delete { path }, mode: None, hunks: vec![] });
     }
-    match cursor.take(UPDATE) {
-        Some(name) => updated(cursor, name),
-        None => Err(cursor.error(LineProblem::Section)),
+    match reader.take(UPDATE) {
+        Some(name) => updated(reader, name),
+        None => Err(reader.error(LineProblem::Section)),
     }
 }
 
-fn path(cursor: &Cursor<'_>, name: &str) -> Result<String, ParseError> {
+fn path(reader: &PatchReader<'_>, name: &str) -> Result<String, ParseError> {
     let name = name.trim();
     let valid = !name.is_empty() && !name.contains('\0');
-    if valid { Ok(name.to_owned()) } else { Err(cursor.error_before(LineProblem::Name)) }
+    if valid { Ok(name.to_owned()) } else { Err(reader.error_before(LineProblem::Name)) }
 }
 
-fn at_mark(cursor: &Cursor<'_>) -> bool {
-    cursor.peek().is_none_or(|line| line.starts_with(MARK))
+fn at_marker(reader: &PatchReader<'_>) -> bool {
+    reader.peek().is_none_or(|line| line.starts_with(MARKER))
 }
 
-fn skip_blank(cursor: &mut Cursor<'_>) {
-    while cursor.peek().is_some_and(|line| line.trim().is_empty()) {
-        cursor.advance();
+fn skip_blank(reader: &mut PatchReader<'_>) {
+    while reader.peek().is_some_and(|line| line.trim().is_empty()) {
+        reader.advance();
     }
 }
 
-/// Reads the lines of a new file.
-fn added(cursor: &mut Cursor<'_>) -> Result<Vec<Hunk>, ParseError> {
+fn added(reader: &mut PatchReader<'_>) -> Result<Vec<Hunk>, ParseError> {
     let mut lines = Vec::new();
-    while let Some(text) = cursor.take("+") {
+    while let Some(text) = reader.take("+") {
         lines.push(HunkLine::new(Sign::Add, text));
     }
-    skip_blank(cursor);
-    if !at_mark(cursor) {
-        return Err(cursor.error(LineProblem::NotAdded));
+    skip_blank(reader);
+    if !at_marker(reader) {
+        return Err(reader.error(LineProblem::NotAdded));
     }
-    cursor.count_hunk()?;
+    reader.count_hunk()?;
     let hunk = Hunk { lines, ..Hunk::default() };
     Ok(if hunk.lines.is_empty() { vec![] } else { vec![hunk] })
 }
 
-fn updated(cursor: &mut Cursor<'_>, name: &str) -> Result<FilePatch, ParseError> {
-    let from = path(cursor, name)?;
-    let to = match cursor.take(MOVE) {
-        Some(name) => Some(path(cursor, name)?),
+fn updated(reader: &mut PatchReader<'_>, name: &str) -> Result<FilePatch, ParseError> {
+    let from = path(reader, name)?;
+    let to = match reader.take(MOVE) {
+        Some(name) => Some(path(reader, name)?),
         None => None,
     };
     let mut hunks = Vec::new();
-    skip_blank(cursor);
-    while !at_mark(cursor) {
-        hunks.push(hunk(cursor)?);
+    skip_blank(reader);
+    while !at_marker(reader) {
+        hunks.push(hunk(reader)?);
     }
     let operation = match to {
         Some(to) => Operation::Rename { from, to },
-        None if hunks.is_empty() => return Err(cursor.error_before(LineProblem::NoHunks)),
+        None if hunks.is_empty() => return Err(reader.error_before(LineProblem::NoHunks)),
         None => Operation::Modify { path: from },
     };
     Ok(FilePatch { operation, mode: None, hunks })
 }
 
-fn hunk(cursor: &mut Cursor<'_>) -> Result<Hunk, ParseError> {
-    cursor.count_hunk()?;
+fn hunk(reader: &mut PatchReader<'_>) -> Result<Hunk, ParseError> {
+    reader.count_hunk()?;
     let mut hunk = Hunk::default();
-    while let Some(header) = cursor.take("@@") {
-        let place = Place::parse(header);
-        let place = place.ok_or_else(|| cursor.error_before(LineProblem::HunkHeader))?;
-        hunk.lines_before = place.lines_before;
-        hunk.anchors.extend(place.anchor);
+    while let Some(header) = reader.take("@@") {
+        let parsed = HunkHeader::parse(header);
+        let parsed = parsed.ok_or_else(|| reader.error_before(LineProblem::HunkHeader))?;
+        hunk.lines_before = parsed.lines_before;
+        hunk.anchors.extend(parsed.anchor);
     }
-    hunk.lines = body(cursor)?;
+    hunk.lines = body(reader)?;
     if hunk.lines.is_empty() {
-        return Err(cursor.error_before(LineProblem::EmptyHunk));
+        return Err(reader.error_before(LineProblem::EmptyHunk));
     }
-    if cursor.peek().is_some_and(|line| line.trim_end() == END_OF_FILE) {
-        cursor.advance();
+    if reader.peek().is_some_and(|line| line.trim_end() == END_OF_FILE) {
+        reader.advance();
         hunk.at_end = true;
     }
     Ok(hunk)
 }
 
-fn body(cursor: &mut Cursor<'_>) -> Result<Vec<HunkLine>, ParseError> {
+fn body(reader: &mut PatchReader<'_>) -> Result<Vec<HunkLine>, ParseError> {
     let mut lines = Vec::new();
-    // Empty lines at the end stand between hunks rather than in the file.
+    // Empty lines at the end separate hunks and are not part of the file.
     let mut kept = 0;
-    while let Some(line) = cursor.peek().filter(|line| !line.starts_with("@@")) {
-        if line.starts_with(MARK) {
+    while let Some(line) = reader.peek().filter(|line| !line.starts_with("@@")) {
+        if line.starts_with(MARKER) {
             break;
         }
         if line.is_empty() {
             lines.push(HunkLine::new(Sign::Context, ""));
         } else {
-            lines.push(signed(line).ok_or_else(|| cursor.error(LineProblem::NoSign))?);
+            lines.push(signed(line).ok_or_else(|| reader.error(LineProblem::NoSign))?);
             kept = lines.len();
         }
-        cursor.advance();
+        reader.advance();
     }
     lines.truncate(kept);
     Ok(lines)
@@ -180,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn an_envelope_that_is_cut_off_or_broken_is_refused() {
+    fn an_incomplete_or_malformed_envelope_is_refused() {
         let cases = [
             ("*** Add File: x\n+a\n", 3, LineProblem::Unclosed),
             ("*** Add File: x\na\n*** End Patch", 3, LineProblem::NotAdded),

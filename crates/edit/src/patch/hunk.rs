@@ -1,40 +1,42 @@
-//! Hunks of unified diffs.
+//! Parser for hunks of unified diffs.
 //!
-//! The counts of a hunk header decide where the hunk ends as long as they are right. Where they are
-//! not, which is common in patches that no tool wrote, it ends where the next header begins.
+//! The counts of a hunk header decide where the hunk ends, as long as they are right: they allow a
+//! removed line `-- x` (printed as `--- x`) to be distinguished from a file header. Models
+//! miscount, so a hunk also ends where the next header begins, and continues past its counts while
+//! signed lines follow. Empty lines, which editors produce by trimming the space of an empty
+//! context line, are context inside a hunk and separators after it.
 
 use super::error::{LineProblem, ParseError};
-use super::header::at_names;
-use super::parse::Cursor;
+use super::file_header::at_names;
+use super::parse::PatchReader;
 use super::{Hunk, HunkLine, Sign};
 
-/// Ends a patch that was sent as mail.
+/// Signature separator of mails; ends a patch made by `git format-patch`.
 pub(super) const SIGNATURE: &str = "-- ";
 
-/// Reads the hunk whose header comes next.
-pub(super) fn parse(cursor: &mut Cursor<'_>) -> Result<Hunk, ParseError> {
-    let header = cursor.take("@@").unwrap_or_default();
-    let place = Place::parse(header).ok_or_else(|| cursor.error_before(LineProblem::HunkHeader))?;
-    cursor.count_hunk()?;
-    let body = Body::parse(cursor, place.counts);
+pub(super) fn parse(reader: &mut PatchReader<'_>) -> Result<Hunk, ParseError> {
+    let header = reader.take("@@").unwrap_or_default();
+    let header =
+        HunkHeader::parse(header).ok_or_else(|| reader.error_before(LineProblem::HunkHeader))?;
+    reader.count_hunk()?;
+    let body = HunkBody::parse(reader, header.counts);
     if body.is_empty() {
-        return Err(cursor.error_before(LineProblem::EmptyHunk));
+        return Err(reader.error_before(LineProblem::EmptyHunk));
     }
-    let Place { lines_before, anchor, .. } = place;
+    let HunkHeader { lines_before, anchor, .. } = header;
     Ok(Hunk { lines_before, anchors: anchor.into_iter().collect(), at_end: false, lines: body })
 }
 
-/// What a hunk header says.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct HunkHeader {
     pub(super) lines_before: Option<usize>,
     pub(super) anchor: Option<String>,
-    /// How many lines there are before and after.
+    /// Number of lines on the old and on the new side.
     counts: Option<(usize, usize)>,
 }
 
-impl Place {
-    /// Reads a hunk header after its first `@@`.
+impl HunkHeader {
+    /// Parses a hunk header after its first `@@`: numbers, an anchor line, or nothing.
     pub(super) fn parse(header: &str) -> Option<Self> {
         let text = header.trim();
         if !text.starts_with('-') {
@@ -61,37 +63,36 @@ fn range(text: &str) -> Option<(usize, usize)> {
     }
 }
 
-/// The lines of a hunk on their way.
-struct Body {
+struct HunkBody {
     lines: Vec<HunkLine>,
-    /// How many lines are still to come before and after, if that is said.
-    left: Option<(usize, usize)>,
-    /// How many lines at the end are wholly empty, without the sign of context.
-    bare: usize,
+    /// Lines still expected on the old and on the new side, if the header has counts.
+    remaining: Option<(usize, usize)>,
+    /// Number of empty lines at the end, without the space of a context line.
+    trailing_blank: usize,
 }
 
-impl Body {
-    fn parse(cursor: &mut Cursor<'_>, counts: Option<(usize, usize)>) -> Vec<HunkLine> {
-        let mut body = Self { lines: Vec::new(), left: counts, bare: 0 };
-        while let Some(line) = cursor.peek() {
-            if !body.accept(cursor, line) {
+impl HunkBody {
+    fn parse(reader: &mut PatchReader<'_>, counts: Option<(usize, usize)>) -> Vec<HunkLine> {
+        let mut body = Self { lines: Vec::new(), remaining: counts, trailing_blank: 0 };
+        while let Some(line) = reader.peek() {
+            if !body.accept(reader, line) {
                 break;
             }
-            cursor.advance();
+            reader.advance();
         }
-        if body.left != Some((0, 0)) {
-            // What was taken for empty lines of the hunk stands between it and the next.
-            body.lines.truncate(body.lines.len() - body.bare);
+        if body.remaining != Some((0, 0)) {
+            // The counts are wrong, so empty lines at the end are separators.
+            body.lines.truncate(body.lines.len() - body.trailing_blank);
         }
         body.lines
     }
 
     fn is_complete(&self) -> bool {
-        matches!(self.left, None | Some((0, 0)))
+        matches!(self.remaining, None | Some((0, 0)))
     }
 
-    /// Adds a line, unless the hunk ends before it.
-    fn accept(&mut self, cursor: &Cursor<'_>, line: &str) -> bool {
+    /// Adds a line; returns false if the hunk ends before it.
+    fn accept(&mut self, reader: &PatchReader<'_>, line: &str) -> bool {
         if line.starts_with('\\') {
             if let Some(last) = self.lines.last_mut() {
                 last.ended = false;
@@ -99,57 +100,57 @@ impl Body {
             return true;
         }
         if line.is_empty() {
-            return self.accept_bare(cursor);
+            return self.accept_blank(reader);
         }
-        if self.ends_at(cursor, line) {
+        if self.ends_at(reader, line) {
             return false;
         }
         let Some(parsed) = signed(line) else { return false };
         self.push(parsed);
-        self.bare = 0;
+        self.trailing_blank = 0;
         true
     }
 
-    fn accept_bare(&mut self, cursor: &Cursor<'_>) -> bool {
-        if self.is_complete() && !body_goes_on(cursor) {
+    fn accept_blank(&mut self, reader: &PatchReader<'_>) -> bool {
+        if self.is_complete() && !body_goes_on(reader) {
             return false;
         }
         self.push(HunkLine::new(Sign::Context, ""));
-        self.bare += 1;
+        self.trailing_blank += 1;
         true
     }
 
     fn push(&mut self, line: HunkLine) {
-        if let Some((old, new)) = &mut self.left {
+        if let Some((old, new)) = &mut self.remaining {
             *old = old.saturating_sub(usize::from(line.sign != Sign::Add));
             *new = new.saturating_sub(usize::from(line.sign != Sign::Remove));
         }
         self.lines.push(line);
     }
 
-    /// Tells whether a line that looks like one of the hunk begins something else.
-    fn ends_at(&self, cursor: &Cursor<'_>, line: &str) -> bool {
+    /// Returns true if a signed line is the start of the next file header or of a signature.
+    fn ends_at(&self, reader: &PatchReader<'_>, line: &str) -> bool {
         if self.is_complete() {
-            return line == SIGNATURE || at_names(cursor);
+            return line == SIGNATURE || at_names(reader);
         }
-        let at_file = at_names(cursor) && cursor.look(2).is_some_and(|line| line.starts_with("@@"));
-        at_file && self.left != Some((1, 1))
+        let at_file =
+            at_names(reader) && reader.peek_at(2).is_some_and(|line| line.starts_with("@@"));
+        at_file && self.remaining != Some((1, 1))
     }
 }
 
-/// Tells whether lines of the hunk follow the empty lines that come next.
-fn body_goes_on(cursor: &Cursor<'_>) -> bool {
+/// Returns true if signed lines follow the empty lines that come next.
+fn body_goes_on(reader: &PatchReader<'_>) -> bool {
     let mut ahead = 0;
-    while cursor.look(ahead) == Some("") {
+    while reader.peek_at(ahead) == Some("") {
         ahead += 1;
     }
-    let Some(line) = cursor.look(ahead) else { return false };
+    let Some(line) = reader.peek_at(ahead) else { return false };
     let names = line.starts_with("--- ")
-        && cursor.look(ahead + 1).is_some_and(|next| next.starts_with("+++ "));
+        && reader.peek_at(ahead + 1).is_some_and(|next| next.starts_with("+++ "));
     !names && line != SIGNATURE && signed(line).is_some()
 }
 
-/// Reads a line by its sign.
 pub(super) fn signed(line: &str) -> Option<HunkLine> {
     let sign = match line.as_bytes().first()? {
         b' ' => Sign::Context,
@@ -167,17 +168,21 @@ mod tests {
 
     #[test]
     fn hunk_headers_are_read_with_and_without_counts() {
-        let place = |lines_before, counts| {
-            Some(Place { lines_before: Some(lines_before), anchor: None, counts: Some(counts) })
+        let header = |lines_before, counts| {
+            Some(HunkHeader {
+                lines_before: Some(lines_before),
+                anchor: None,
+                counts: Some(counts),
+            })
         };
         let anchor = |anchor: Option<&str>| {
-            Some(Place { anchor: anchor.map(str::to_owned), ..Place::default() })
+            Some(HunkHeader { anchor: anchor.map(str::to_owned), ..HunkHeader::default() })
         };
         let cases = [
-            (" -1,4 +1,5 @@", place(0, (4, 5))),
-            (" -3 +4 @@ fn main() {", place(2, (1, 1))),
-            (" -0,0 +1,2 @@", place(0, (0, 2))),
-            (" -7,0 +8,2 @@", place(7, (0, 2))),
+            (" -1,4 +1,5 @@", header(0, (4, 5))),
+            (" -3 +4 @@ fn main() {", header(2, (1, 1))),
+            (" -0,0 +1,2 @@", header(0, (0, 2))),
+            (" -7,0 +8,2 @@", header(7, (0, 2))),
             ("", anchor(None)),
             (" ... @@", anchor(None)),
             (" fn main() {", anchor(Some("fn main() {"))),
@@ -187,7 +192,7 @@ mod tests {
             (" -99999999999999999999999 +1 @@", None),
         ];
         for (header, want) in cases {
-            assert_eq!(Place::parse(header), want, "{header}");
+            assert_eq!(HunkHeader::parse(header), want, "{header}");
         }
     }
 }

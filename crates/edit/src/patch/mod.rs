@@ -1,85 +1,78 @@
-//! Patches of several files: what they say, and what comes of them.
+//! Patches of several files: parsing, matching and application in memory.
 //!
-//! [`parse`] reads unified diffs, with or without the headers of git, and the envelope that begins
-//! with `*** Begin Patch`; both become a [`Patch`]. [`apply`] makes the change to one document and
-//! [`apply_all`] to as many as there are, in memory and all or none.
+//! [`parse`] reads unified diffs, with or without git headers, and the envelope that begins with
+//! `*** Begin Patch`; both become a [`Patch`]. [`apply`] changes one document, [`apply_all`] a set
+//! of them, all or none. Nothing is read or written here: paths are plain text that the caller
+//! checks.
 //!
-//! Patches that agents write are often wrong in what can be known without them: line numbers,
-//! counts, carriage returns, a missing final newline. Those are found out or left as they are. The
-//! lines that a hunk names must be there, though: white space at their ends may differ, and context
-//! at the ends of a hunk is given up only where one place is left that fits.
+//! Patches written by models are often wrong in what can be derived without them: line numbers,
+//! hunk counts, carriage returns, the final newline. These are corrected or ignored. The lines of a
+//! hunk, however, are what it changes, and must be in the file. A hunk is looked for in this order,
+//! and the first step that finds it decides:
+//!
+//! 1. at the line that its header names, shifted by the offset of the hunk before it;
+//! 2. anywhere after the hunk before it, ignoring line endings. Among several positions the nearest
+//!    to the named line wins, or the first after an anchor line; two at the same distance are an
+//!    error;
+//! 3. anywhere, ignoring trailing white space, if there is exactly one position;
+//! 4. without up to [`MAX_FUZZ`] lines of context at each end, if there is exactly one position.
+//!
+//! A hunk that matches at several positions without a reason to prefer one is refused with both
+//! line numbers. Editing the wrong copy of repeated code would be worse than a failed call.
 
 mod apply;
 mod envelope;
 mod error;
-mod header;
+mod file_header;
+mod file_name;
+mod file_writer;
 mod hunk;
-mod locate;
-mod matching;
-mod name;
+mod hunk_matching;
+mod line_comparison;
 mod parse;
 mod unified;
-mod write;
 
 pub use apply::{AppliedHunk, FileChange, MAX_RESULT_BYTES, PatchedDocument, apply, apply_all};
 pub use error::{ApplyError, ApplyProblem, LineProblem, ParseError};
-pub use locate::MAX_FUZZ;
+pub use hunk_matching::MAX_FUZZ;
 pub use parse::{MAX_FILES, MAX_HUNKS, MAX_PATCH_BYTES, parse};
 
-/// Changes to some files, in order.
+/// A parsed patch: changes of files, in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Patch {
-    /// At least one; the same file may occur again.
+    /// At least one section. A file that occurs twice is changed twice, in order.
     pub files: Vec<FilePatch>,
 }
 
-/// What happens to one file.
+/// The section of a patch about one file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FilePatch {
-    /// What happens, and to which paths.
+    /// The operation and its paths.
     pub operation: Operation,
-    /// The file mode that git gives, such as `0o100755`.
+    /// New file mode from a git header, such as `0o100755`.
     pub mode: Option<u32>,
-    /// The changes to its text, from the start to the end.
+    /// Changes of its text, in the order of the file.
     pub hunks: Vec<Hunk>,
 }
 
-/// What happens to a file. Paths are as written; nothing here says that they are safe.
+/// The operation of a section. Paths are as written in the patch and not checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "each field is a path, named after its role")]
 pub enum Operation {
-    /// A file is made.
-    Create {
-        /// Where.
-        path: String,
-    },
-    /// A file is removed.
-    Delete {
-        /// Where.
-        path: String,
-    },
-    /// A file stays where it is.
-    Modify {
-        /// Where.
-        path: String,
-    },
-    /// A file is moved, and may be changed on the way.
-    Rename {
-        /// Where it is.
-        from: String,
-        /// Where it will be.
-        to: String,
-    },
-    /// A file is copied, and the copy may be changed on the way.
-    Copy {
-        /// Where it is.
-        from: String,
-        /// Where the copy will be.
-        to: String,
-    },
+    /// Creates a file that must not exist.
+    Create { path: String },
+    /// Removes a file, whose text must be what the hunks say.
+    Delete { path: String },
+    /// Changes a file in its location.
+    Modify { path: String },
+    /// Moves a file and applies the hunks to it.
+    Rename { from: String, to: String },
+    /// Copies a file and applies the hunks to the copy.
+    Copy { from: String, to: String },
 }
 
 impl Operation {
-    /// Returns the path of the file that is read, if one is.
+    /// Returns the path of the file that is read; `None` for [`Self::Create`].
     pub fn source(&self) -> Option<&str> {
         match self {
             Self::Create { .. } => None,
@@ -88,7 +81,7 @@ impl Operation {
         }
     }
 
-    /// Returns the path of the file that is written, if one is.
+    /// Returns the path of the file that is written; `None` for [`Self::Delete`].
     pub fn target(&self) -> Option<&str> {
         match self {
             Self::Delete { .. } => None,
@@ -97,7 +90,7 @@ impl Operation {
         }
     }
 
-    /// Returns the path that messages name.
+    /// Returns the path for messages: the source of a rename or copy.
     pub fn path(&self) -> &str {
         match self {
             Self::Create { path } | Self::Delete { path } | Self::Modify { path } => path,
@@ -106,38 +99,39 @@ impl Operation {
     }
 }
 
-/// Lines that belong together.
+/// A contiguous change of lines, with its context.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Hunk {
-    /// How many lines come before it, where that is said.
+    /// Number of lines before it according to the hunk header, if it has numbers.
     pub lines_before: Option<usize>,
-    /// Lines that come before it, in order, each somewhere after the one before.
+    /// Lines of the file that precede it, in order but not adjacent: the text after `@@` in an
+    /// envelope, such as `class A` and `def f():`.
     pub anchors: Vec<String>,
-    /// Whether it reaches to the end of the file.
+    /// True if it must match at the end of the file (`*** End of File`).
     pub at_end: bool,
-    /// The lines themselves.
+    /// Context, removed and added lines.
     pub lines: Vec<HunkLine>,
 }
 
 /// One line of a hunk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HunkLine {
-    /// What happens to it.
+    /// The role of the line.
     pub sign: Sign,
-    /// The text without the line feed; a carriage return before it is part of the text.
+    /// Text without its line feed; a carriage return before it is included.
     pub text: String,
-    /// Whether a line feed follows.
+    /// False if `\ No newline at end of file` follows.
     pub ended: bool,
 }
 
-/// What happens to a line.
+/// The role of a line in a hunk, from its first character.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sign {
-    /// It stays.
+    /// A space: the line stays.
     Context,
-    /// It goes.
+    /// `-`: the line is removed.
     Remove,
-    /// It comes.
+    /// `+`: the line is added.
     Add,
 }
 
@@ -146,7 +140,7 @@ impl HunkLine {
         Self { sign, text: text.to_owned(), ended: true }
     }
 
-    /// Tells whether the line is in the file before the patch.
+    /// Returns true if the line is in the file before the patch.
     pub fn is_old(&self) -> bool {
         match self.sign {
             Sign::Context | Sign::Remove => true,
@@ -154,8 +148,7 @@ impl HunkLine {
         }
     }
 
-    /// Returns the text without the carriage return of its ending.
-    fn bare(&self) -> &str {
+    fn without_return(&self) -> &str {
         self.text.strip_suffix('\r').unwrap_or(&self.text)
     }
 }

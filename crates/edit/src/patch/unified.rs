@@ -1,53 +1,59 @@
-//! Unified diffs, with or without the headers of git.
+//! Parser for unified diffs, with or without git headers.
+//!
+//! Before the first section and after a mail signature anything may stand, such as a commit
+//! message. Between sections only the lines that tools put there are skipped: any other line most
+//! likely belongs to a hunk and lost its sign, and skipping it would apply half of a change.
 
 use super::error::{LineProblem, ParseError};
-use super::header::{Header, at_names, is_binary_note};
-use super::parse::{Cursor, push_file};
+use super::file_header::{FileHeader, at_names, is_binary_note};
+use super::parse::{PatchReader, push_file};
 use super::{FilePatch, Operation, hunk};
 
-/// What may stand where no file section is.
+/// The lines that are accepted outside of sections.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Between {
-    /// Anything: a message above the patch, or below its signature.
+enum OutsideSection {
+    /// Any text: a message above the patch or below its signature.
     Prose,
-    /// Only what tools put there. Anything else is a line of a hunk that lost its sign.
-    Sections,
+    /// Only blank lines, code fences and the lines that diff tools print.
+    Separators,
 }
 
-/// Reads all sections.
-pub(super) fn parse(cursor: &mut Cursor<'_>) -> Result<Vec<FilePatch>, ParseError> {
+pub(super) fn parse(reader: &mut PatchReader<'_>) -> Result<Vec<FilePatch>, ParseError> {
     let mut files = Vec::new();
-    let mut between = Between::Prose;
-    while let Some(line) = cursor.peek() {
+    let mut outside = OutsideSection::Prose;
+    while let Some(line) = reader.peek() {
         if line.starts_with("diff --git ") {
-            let header = Header::parse_git(cursor)?;
-            push_file(&mut files, section(cursor, &header)?)?;
-            between = Between::Sections;
-        } else if at_names(cursor) {
-            let header = Header::parse_plain(cursor)?;
-            push_file(&mut files, section(cursor, &header)?)?;
-            between = Between::Sections;
+            let header = FileHeader::parse_git(reader)?;
+            push_file(&mut files, section(reader, &header)?)?;
+            outside = OutsideSection::Separators;
+        } else if at_names(reader) {
+            let header = FileHeader::parse_plain(reader)?;
+            push_file(&mut files, section(reader, &header)?)?;
+            outside = OutsideSection::Separators;
         } else {
-            between = pass(cursor, line, between)?;
-            cursor.advance();
+            outside = skip_line(reader, line, outside)?;
+            reader.advance();
         }
     }
     Ok(files)
 }
 
-/// Passes a line that belongs to no section.
-fn pass(cursor: &Cursor<'_>, line: &str, between: Between) -> Result<Between, ParseError> {
+fn skip_line(
+    reader: &PatchReader<'_>,
+    line: &str,
+    outside: OutsideSection,
+) -> Result<OutsideSection, ParseError> {
     if is_binary_note(line) {
         return Err(ParseError::Binary { path: line.to_owned() });
     }
     if line.starts_with("@@ -") {
-        return Err(cursor.error(LineProblem::HunkWithoutFile));
+        return Err(reader.error(LineProblem::HunkWithoutFile));
     }
-    match between {
-        Between::Prose => Ok(Between::Prose),
-        Between::Sections if line == hunk::SIGNATURE => Ok(Between::Prose),
-        Between::Sections if is_separator(line) => Ok(Between::Sections),
-        Between::Sections => Err(cursor.error(LineProblem::NoSign)),
+    match outside {
+        OutsideSection::Prose => Ok(OutsideSection::Prose),
+        OutsideSection::Separators if line == hunk::SIGNATURE => Ok(OutsideSection::Prose),
+        OutsideSection::Separators if is_separator(line) => Ok(OutsideSection::Separators),
+        OutsideSection::Separators => Err(reader.error(LineProblem::NoSign)),
     }
 }
 
@@ -56,17 +62,16 @@ fn is_separator(line: &str) -> bool {
     line.trim().is_empty() || STARTS.iter().any(|start| line.starts_with(start))
 }
 
-/// Reads the hunks below a header.
-fn section(cursor: &mut Cursor<'_>, header: &Header) -> Result<FilePatch, ParseError> {
-    let operation = header.operation().ok_or_else(|| cursor.error_before(LineProblem::NoName))?;
+fn section(reader: &mut PatchReader<'_>, header: &FileHeader) -> Result<FilePatch, ParseError> {
+    let operation = header.operation().ok_or_else(|| reader.error_before(LineProblem::NoName))?;
     let mut hunks = Vec::new();
-    while cursor.peek().is_some_and(|line| line.starts_with("@@")) {
-        hunks.push(hunk::parse(cursor)?);
+    while reader.peek().is_some_and(|line| line.starts_with("@@")) {
+        hunks.push(hunk::parse(reader)?);
     }
     let mode = header.mode;
     let only_hunks = matches!(operation, Operation::Modify { .. }) && mode.is_none();
     if only_hunks && hunks.is_empty() {
-        return Err(cursor.error_before(LineProblem::NoHunks));
+        return Err(reader.error_before(LineProblem::NoHunks));
     }
     Ok(FilePatch { operation, mode, hunks })
 }
@@ -99,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn git_sections_say_what_happens_to_files() {
+    fn git_headers_determine_the_operation() {
         let text = "From: someone\n\nA message\n--- not a header\n\n\
             diff --git a/new b/new\nnew file mode 100755\nindex 0..1\n--- /dev/null\n+++ b/new\n\
             @@ -0,0 +1 @@\n+x\n\\ No newline at end of file\n\
@@ -154,13 +159,13 @@ mod tests {
     }
 
     #[test]
-    fn carriage_returns_of_the_whole_patch_are_taken_off() {
+    fn carriage_returns_on_every_line_are_removed() {
         let text = "--- a/f\r\n+++ b/f\r\n@@ -1 +1 @@\r\n-b\r\n+c\r\n";
         assert_eq!(shape(text), [(modify("f"), None, vec!["-b|+c".to_owned()])]);
     }
 
     #[test]
-    fn what_is_no_patch_is_refused_with_its_line() {
+    fn an_invalid_patch_is_refused_with_its_line() {
         let cases = [
             ("@@ -1 +1 @@\n-a\n+b\n", 1, LineProblem::HunkWithoutFile),
             ("--- a/f\n+++ b/f\n", 2, LineProblem::NoHunks),

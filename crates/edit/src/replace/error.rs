@@ -1,170 +1,96 @@
-//! Why an edit was not made.
+//! Errors of edits. The messages are read by models, so each names the argument or the lines to
+//! correct.
 
 use std::fmt;
 
 use crate::document::Unencodable;
 
-/// Bounds the line numbers that are given for a text that occurs too often.
+/// Bounds the line numbers in [`EditProblem::MultiMatch`].
 pub const MAX_LISTED_MATCHES: usize = 20;
 
-/// An edit that could not be made. The document is unchanged.
+/// An edit that could not be applied. The document is unchanged.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}{problem}", .edit.map(|edit| format!("edit {edit}: ")).unwrap_or_default())]
 pub struct EditError {
-    /// The number of the edit, counted from 1, when the request has several.
+    /// Number of the edit, counted from 1, if the request has several.
     pub edit: Option<usize>,
-    /// What is wrong with it.
+    /// The reason.
     pub problem: EditProblem,
 }
 
-/// What is wrong with an edit.
+/// The reason why an edit could not be applied.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages define variants and fields")]
 pub enum EditProblem {
-    /// There is nothing to find.
     #[error("old_string must be non-empty")]
     EmptyFind,
-    /// The text to find does not occur.
     #[error("old_string not found in {path}{}", hint(.near.as_ref()))]
-    FindNotFound {
-        /// The file.
-        path: String,
-        /// A place that differs in nothing but white space.
-        near: Option<NearMatch>,
-    },
-    /// The text to find occurs more than once.
+    FindNotFound { path: String, near: Option<NearMatch> },
     #[error(
         "old_string matched {count} times in {path}; add context to make it unique or set \
          replace_all=true"
     )]
     MultiMatch {
-        /// The file.
         path: String,
-        /// How often it occurs.
         count: usize,
-        /// The lines where it begins, at most [`MAX_LISTED_MATCHES`].
+        /// Lines of the first occurrences, at most [`MAX_LISTED_MATCHES`].
         lines: Vec<usize>,
     },
-    /// Nothing would be different.
+    /// The result would equal the original.
     #[error("nothing would change in {path}: the new text is the same as the old")]
-    NoChange {
-        /// The file.
-        path: String,
-    },
-    /// The text to find is too large.
+    NoChange { path: String },
     #[error("old_string is too large: at most {limit} are allowed; name a shorter piece")]
-    FindTooLarge {
-        /// What is allowed.
-        limit: super::Size,
-    },
-    /// The text to put there is too large.
+    FindTooLarge { limit: super::Size },
     #[error("new_string is too large: at most {limit} are allowed; make several smaller edits")]
-    ReplaceTooLarge {
-        /// What is allowed.
-        limit: super::Size,
-    },
-    /// The file would grow too large.
+    ReplaceTooLarge { limit: super::Size },
     #[error("{path} would have more than {limit} bytes")]
-    ResultTooLarge {
-        /// The file.
-        path: String,
-        /// What is allowed.
-        limit: usize,
-    },
-    /// The edits replace too much in one request.
+    ResultTooLarge { path: String, limit: usize },
+    /// The sum of the replaced text is too large.
     #[error("the edits replace too much at once: at most {limit} are allowed")]
-    BatchTooLarge {
-        /// What is allowed.
-        limit: super::Size,
-    },
-    /// The edits replace text in too many places.
-    #[error("the edits are about too many places: at most {limit} are replaced at once")]
-    TooManyReplacements {
-        /// What is allowed.
-        limit: usize,
-    },
-    /// There are too many edits in one request.
+    BatchTooLarge { limit: super::Size },
+    #[error("the edits make too many replacements: at most {limit} are allowed at once")]
+    TooManyReplacements { limit: usize },
     #[error("there are {count} edits, at most {limit} are allowed at once")]
-    TooManyEdits {
-        /// How many there are.
-        count: usize,
-        /// What is allowed.
-        limit: usize,
-    },
-    /// There is no edit.
+    TooManyEdits { count: usize, limit: usize },
     #[error("there are no edits")]
     NoEdits,
-    /// A line range would leave nothing of the file.
-    #[error("lines {start}..{end} are all of {path} and nothing would be left of it")]
-    LineRangeTooLarge {
-        /// The file.
-        path: String,
-        /// The first line.
-        start: usize,
-        /// The last line.
-        end: usize,
-    },
-    /// A line range names no lines.
+    /// A line range covers the whole file and the new text is blank.
+    #[error("lines {start}..{end} are all lines of {path}, which would become empty")]
+    LineRangeTooLarge { path: String, start: usize, end: usize },
     #[error("{problem}")]
-    InvalidRange {
-        /// What is wrong with it.
-        problem: RangeProblem,
-    },
-    /// Two edits are about the same text.
+    InvalidRange { problem: RangeProblem },
     #[error("edits {first} and {second} overlap")]
-    Overlap {
-        /// The number of the edit whose place comes first.
-        first: usize,
-        /// The number of the other one.
-        second: usize,
-    },
-    /// The new lines repeat the lines that follow them.
+    Overlap { first: usize, second: usize },
+    /// The new lines end with the lines that follow the range.
     #[error(
-        "the new lines end with lines {line}..{} of {path}, which follow the range and would \
-         stand there twice; extend the range or leave them out", .line + 2
+        "the new lines repeat lines {line}..{} of {path}, which follow the range; extend the range \
+         or leave them out", .line + 2
     )]
-    DuplicatesContext {
-        /// The file.
-        path: String,
-        /// The first of the lines that would be repeated.
-        line: usize,
-    },
-    /// The file cannot hold the new text.
+    DuplicatesContext { path: String, line: usize },
     #[error(transparent)]
     Unencodable(#[from] Unencodable),
 }
 
-/// What is wrong with a line range.
+/// A range of lines that do not exist.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages define variants and fields")]
 pub enum RangeProblem {
-    /// Lines are counted from 1.
     #[error("line 0 does not exist, lines are numbered from 1")]
     LineZero,
-    /// The first line comes after the last.
     #[error("line range {start}..{end} ends before it starts")]
-    Backwards {
-        /// The first line.
-        start: usize,
-        /// The last line.
-        end: usize,
-    },
-    /// The first line does not exist.
+    Backwards { start: usize, end: usize },
     #[error("line {start} is past the end, the last line is {count}")]
-    PastEnd {
-        /// The first line.
-        start: usize,
-        /// How many lines there are.
-        count: usize,
-    },
+    PastEnd { start: usize, count: usize },
 }
 
-/// A place that differs from the text to find in nothing but white space.
+/// A position where the text to find matches except for white space.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NearMatch {
-    /// The line where the place begins.
+    /// Line of the position.
     pub line: usize,
-    /// The first line of it that differs.
+    /// First line of the match that differs from the text to find.
     pub differs: usize,
-    /// What that line is in the file, shortened.
+    /// That line as it is in the file, truncated.
     pub text: String,
 }
 
@@ -175,6 +101,6 @@ fn hint(near: Option<&NearMatch>) -> String {
 impl fmt::Display for NearMatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { line, differs, text } = self;
-        write!(f, "line {line} begins a match but for white space: line {differs} is {text:?}")
+        write!(f, "line {line} matches except for white space: line {differs} is {text:?}")
     }
 }

@@ -1,17 +1,20 @@
-//! How large edits may be.
+//! Bounds on the size of edits.
+//!
+//! [`Limits::GENEROUS`] protects memory and time only. [`Limits::STRICT`] is for projects that
+//! request small, reviewable steps (`[edit] limits = "strict"` in `carrel.toml`).
 
 use std::fmt;
 
 use memchr::memchr_iter;
 
-/// How large text may be, by each of three measures.
+/// A bound on a text in three units, each of which must hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Size {
-    /// Pieces between line feeds; text without any is one.
+    /// Number of line feeds plus one.
     pub lines: usize,
-    /// Characters.
+    /// Unicode scalar values.
     pub characters: usize,
-    /// Bytes.
+    /// Bytes in UTF-8.
     pub bytes: usize,
 }
 
@@ -26,7 +29,7 @@ impl Size {
         Self { lines, characters, bytes: usize::MAX }
     }
 
-    /// Tells whether a text is no larger than this.
+    /// Returns true if a text exceeds none of the bounds.
     pub fn holds(&self, text: &str) -> bool {
         self.holds_size(Self::of(text))
     }
@@ -59,28 +62,28 @@ impl fmt::Display for Size {
     }
 }
 
-/// How large the edits of one request may be.
+/// Bounds on the edits of one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// One text to find.
     pub find: Size,
-    /// One text to put in the place of a text that was found.
+    /// One replacement of a text; line ranges are not bound by it.
     pub replace: Size,
-    /// All that is replaced by a request, unless it is a single line range.
+    /// The sum of all replaced text, unless the request is a single line range.
     pub batch: Size,
-    /// The number of edits, each of which may copy the file once.
+    /// Number of edits, each of which may copy the file once.
     pub edits: usize,
-    /// The places of all edits, each of which takes memory of its own.
+    /// Number of replacements of all edits, each of which takes memory of its own.
     pub replacements: usize,
-    /// The bytes of the file afterwards.
+    /// Bytes of the resulting file.
     pub result_bytes: usize,
 }
 
-/// Keeps a text that is replaced by twice itself, again and again, from taking all memory.
+/// Bounds repeated edits that each double the number of occurrences.
 const MAX_REPLACEMENTS: usize = 1_000_000;
 
 impl Limits {
-    /// Bounds memory and time, and nothing that an agent would want.
+    /// Bounds memory and time and is far above what an agent writes.
     pub const GENEROUS: Self = Self {
         find: Size::bytes(1024 * 1024),
         replace: Size::bytes(8 * 1024 * 1024),
@@ -90,7 +93,7 @@ impl Limits {
         result_bytes: 64 * 1024 * 1024,
     };
 
-    /// Keeps an agent to small, well-aimed edits; large blocks go by line range.
+    /// Bounds edits to a few lines each; larger blocks need a single line range.
     pub const STRICT: Self = Self {
         find: Size::text(8, 500),
         replace: Size::text(24, 1600),
@@ -107,16 +110,15 @@ impl Default for Limits {
     }
 }
 
-/// What a request has replaced so far, held against a limit.
+/// The text that a request has replaced so far.
 #[derive(Debug)]
-pub(super) struct Batch {
+pub(super) struct BatchUsage {
     total: Size,
     limit: Size,
-    /// How many more places may be replaced.
     replacements_left: usize,
 }
 
-impl Batch {
+impl BatchUsage {
     pub(super) fn new(limits: &Limits) -> Self {
         Self { total: Size::ZERO, limit: limits.batch, replacements_left: limits.replacements }
     }
@@ -125,7 +127,7 @@ impl Batch {
         self.replacements_left
     }
 
-    /// Adds text that is replaced. Returns false once it is too much.
+    /// Adds one replaced text; returns false if the sum exceeds the limit.
     pub(super) fn add(&mut self, text: &str) -> bool {
         self.total = self.total.plus(Size::of(text));
         self.replacements_left = self.replacements_left.saturating_sub(1);
@@ -139,7 +141,7 @@ mod tests {
     use pretty_assertions::assert_eq;
 
     #[test]
-    fn each_measure_bounds_alone() {
+    fn each_unit_bounds_alone() {
         let find = Limits::STRICT.find;
         assert!(find.holds(&"x\n".repeat(7)));
         assert!(!find.holds(&"x\n".repeat(8)));
@@ -148,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_are_said_in_the_measures_that_bound() {
+    fn limits_are_printed_in_the_units_that_are_bounded() {
         assert_eq!(Limits::STRICT.find.to_string(), "8 lines and 500 characters");
         assert_eq!(Limits::GENEROUS.find.to_string(), "1048576 bytes");
     }

@@ -1,55 +1,77 @@
-//! Changes to places that are named by their text or by their lines.
+//! Edits of one document: replacements of text and of line ranges.
 //!
-//! A place named by text must occur exactly once, unless all occurrences are meant. It is found
-//! exactly, with two exceptions that come from how text is shown: a line feed in the request stands
-//! for any line ending, and line numbers that were copied along with the text are taken off. The
-//! text that is put there takes the line endings of what it replaces. A caller that writes carriage
-//! returns into the text to find, and finds it so, is taken at its word in both.
+//! A text to find must occur exactly once unless all occurrences are requested, so an edit never
+//! changes a line that the agent did not have in mind. Matching is exact, with two exceptions that
+//! follow from the way text is shown (see [`Window`](crate::Window)):
+//!
+//! - A line feed in the request matches any line ending, and the new text takes the endings of the
+//!   text it replaces. A request that contains carriage returns and matches with them is taken
+//!   literally.
+//! - If every line of the request starts with ascending line numbers and a tab, and does not match
+//!   as it is, the numbers are removed. They were copied from a window.
+//!
+//! Nothing else is tolerated. White space that differs is the usual reason for a failed match; the
+//! error then names the line that matches except for white space, and the agent corrects its
+//! request. Guessing instead would sometimes edit the wrong line of indentation-sensitive code.
+//!
+//! A request makes all of its edits or none, and stays within [`Limits`] on the sizes of texts, the
+//! number of replacements and the result, because `replace_all` of a short text in a large file can
+//! multiply its size.
+//!
+//! ```
+//! use carrel_edit::{Document, replace::{self, Edit, Request}};
+//!
+//! let document = Document::decode(b"one\r\ntwo\r\n".to_vec());
+//! let edits = [Edit::once("one\ntwo", "1\n2\n3")];
+//! let edited = replace::apply(&document, &Request::new("numbers.txt", &edits))?;
+//! assert_eq!(edited.document.text(), "1\r\n2\r\n3\r\n");
+//! # Ok::<(), replace::EditError>(())
+//! ```
 
+mod apply;
 mod error;
-mod find;
 mod limits;
-mod near;
-mod prefix;
-mod range;
-mod run;
+mod line_numbers;
+mod line_range;
+mod near_match;
+mod text_search;
 
+pub use apply::apply;
 pub use error::{EditError, EditProblem, MAX_LISTED_MATCHES, NearMatch, RangeProblem};
 pub use limits::{Limits, Size};
-pub use run::apply;
 
 use std::ops::Range;
 use std::rc::Rc;
 
 use crate::document::Document;
 
-/// One change.
+/// One edit of a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Edit {
-    /// Replaces text wherever it stands.
+    /// Replaces occurrences of a text.
     Find {
-        /// The text to find.
+        /// The text to find; must not be empty.
         old: String,
-        /// The text to put there.
+        /// The replacement.
         new: String,
-        /// How often `old` may occur.
+        /// The required number of occurrences of `old`.
         occurrences: Occurrences,
     },
     /// Replaces whole lines.
     ///
-    /// The ending of the last line is replaced too. When lines follow and `new` is neither empty
-    /// nor ended, it is ended, so that two lines never run together.
+    /// The ending of the last line is replaced too. If lines follow and `new` is not empty, a
+    /// missing final line feed is added, so that two lines are never joined.
     Lines {
-        /// The first line, counted from 1. One past the last line appends.
+        /// First line, counted from 1. One past the last line appends.
         start: usize,
-        /// The last line; a number past the end means the end.
+        /// Last line, inclusive; a number past the end means the end.
         end: usize,
-        /// The lines to put there.
+        /// The new lines; empty to delete the range.
         new: String,
     },
 }
 
-/// How often a text to find may occur.
+/// The number of occurrences that a text to find must have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Occurrences {
     /// Exactly once.
@@ -58,75 +80,75 @@ pub enum Occurrences {
     All,
 }
 
-/// Which text the edits of one request are about.
+/// The text that each edit of a request refers to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EditOrder {
-    /// All are about the text as it was before the first; they must not overlap.
+    /// All edits refer to the text before the first edit; they must not overlap.
     Original,
-    /// Each is about the text that the one before it left.
+    /// Each edit refers to the result of the edit before it.
     Sequential,
 }
 
 impl EditOrder {
-    /// Returns what agents mean: line numbers are those they were shown, and a list of texts to
-    /// find is worked off in order.
-    pub fn usual(edits: &[Edit]) -> Self {
+    /// Returns [`Self::Original`] if any edit has line numbers, since they are those of the window
+    /// that the agent read, and [`Self::Sequential`] for edits by text alone.
+    pub fn default_for(edits: &[Edit]) -> Self {
         let by_line = |edit: &Edit| matches!(edit, Edit::Lines { .. });
         if edits.iter().any(by_line) { Self::Original } else { Self::Sequential }
     }
 }
 
-/// Edits to one file. Either all of them are made or none.
+/// Edits of one file, of which either all are made or none.
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
-    /// How the file is called in messages.
+    /// Path of the file, for error messages only.
     pub path: &'a str,
-    /// The edits in order.
+    /// The edits, at least one.
     pub edits: &'a [Edit],
-    /// Which text they are about.
+    /// The text that they refer to.
     pub order: EditOrder,
-    /// How large they may be.
+    /// Bounds on their sizes.
     pub limits: Limits,
 }
 
 impl<'a> Request<'a> {
-    /// Makes a request with the usual placement and generous limits.
+    /// Creates a request with [`EditOrder::default_for`] its edits and [`Limits::GENEROUS`].
     pub fn new(path: &'a str, edits: &'a [Edit]) -> Self {
-        Self { path, edits, order: EditOrder::usual(edits), limits: Limits::GENEROUS }
+        Self { path, edits, order: EditOrder::default_for(edits), limits: Limits::GENEROUS }
     }
 }
 
-/// A document after its edits.
+/// A document after the edits of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EditedDocument {
-    /// The changed document, stored as the original is.
+    /// The changed document, in the encoding of the original.
     pub document: Document,
-    /// What each edit did, in the order of the request.
+    /// One entry for each edit, in the order of the request.
     pub applied: Vec<AppliedEdit>,
 }
 
 impl EditedDocument {
-    /// Returns how many places were replaced in all.
+    /// Returns the number of replacements of all edits.
     pub fn replacements(&self) -> usize {
         self.applied.iter().map(|applied| applied.replacements).sum()
     }
 }
 
-/// What one edit did.
+/// The effect of one edit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct AppliedEdit {
-    /// How many places it replaced.
+    /// Number of replaced occurrences; 1 for a line range.
     pub replacements: usize,
-    /// The line of the first place, in the text that the edit was about.
+    /// Line of the first replacement, in the text that the edit refers to.
     pub line: usize,
-    /// Whether line numbers were taken off the text to find.
+    /// True if line numbers were removed from the text to find.
     pub prefixes_removed: bool,
 }
 
-/// A place in a text and what is put there.
+/// A byte range of a text and its replacement.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Region {
+struct Splice {
     range: Range<usize>,
-    /// Shared, because a text may be replaced in millions of places.
+    /// Shared, because one text may replace a million occurrences.
     new: Rc<str>,
 }

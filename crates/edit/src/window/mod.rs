@@ -1,39 +1,43 @@
-//! What is shown of a file: numbered lines within a budget.
+//! Windows: the part of a file that an agent is shown, as numbered lines within a budget.
+//!
+//! A line is printed as its number, a tab, its text and a line feed. Carriage returns of endings
+//! are not printed; the note says that there are any. A window always shows at least one line, even
+//! if it exceeds the budget in bytes, so that reading on always makes progress.
 
-mod pane;
+mod numbered_lines;
 
-use pane::Pane;
+use numbered_lines::NumberedLines;
 
 use crate::document::Document;
 use crate::lines::{EndingStyle, LineFacts};
 
-/// Bounds the lines of one window unless the caller asks for a number.
+/// Lines of a window whose request has no limit.
 pub const DEFAULT_LINES: usize = 2000;
 
-/// Bounds the text of one window, so that an answer fits into an agent's context.
+/// Default bound on the bytes of a window, so that a reply fits into an agent's context.
 pub const MAX_WINDOW_BYTES: usize = 100 * 1024;
 
-/// Bounds how much of one line is shown; longer ones are data rather than text to read.
+/// Default bound on the characters of one line; longer lines are data rather than text to read.
 pub const MAX_LINE_CHARACTERS: usize = 2000;
 
-/// The lines on each side of a line that was asked for.
+/// Lines on each side of a requested line.
 pub const DEFAULT_CONTEXT: usize = 20;
 
-/// Which lines to show.
+/// The lines to show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Selection {
-    /// Lines from a place onwards.
+    /// Consecutive lines from an offset.
     From {
-        /// The number of the first line; 0 means 1.
+        /// Number of the first line; 0 means 1.
         offset: usize,
-        /// How many lines; `None` and 0 mean [`DEFAULT_LINES`].
+        /// Number of lines; `None` and 0 mean [`DEFAULT_LINES`].
         limit: Option<usize>,
     },
-    /// A line and those around it.
+    /// A line with the lines around it.
     Around {
-        /// The number of the line in the middle.
+        /// Number of the line in the middle, counted from 1.
         line: usize,
-        /// How many lines to show on each side.
+        /// Lines to show on each side.
         context: usize,
     },
 }
@@ -44,12 +48,12 @@ impl Default for Selection {
     }
 }
 
-/// How much text a window may hold.
+/// Bounds on the size of a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WindowBudget {
-    /// The bytes of the whole window. One line is shown even if it has more.
+    /// Bytes of the whole window. One line is shown even if it has more.
     pub bytes: usize,
-    /// The characters of one line.
+    /// Characters of one line; the rest is counted in a marker.
     pub line_characters: usize,
 }
 
@@ -59,53 +63,40 @@ impl Default for WindowBudget {
     }
 }
 
-/// Some lines of a document as they are shown, and what else is to know about them.
+/// Some lines of a document, formatted, with the facts that a reader needs to go on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Window {
-    /// Each line as its number, a tab, its text and a line feed. Carriage returns of endings are
-    /// not shown; `facts` tells of them.
+    /// The formatted lines, each with its number and a tab in front.
     pub text: String,
-    /// The first and the last line shown, or `None` for an empty document.
+    /// Numbers of the first and the last line shown, or `None` for an empty document.
     pub shown: Option<(usize, usize)>,
-    /// What the whole document is made of.
+    /// Line counts of the whole document.
     pub facts: LineFacts,
-    /// The first line that was asked for and not shown, or follows what was asked for.
+    /// Number of the line after the last one shown, or `None` at the end of the document.
     pub next_offset: Option<usize>,
-    /// How many of the lines shown are longer than they are shown.
+    /// Number of lines that were truncated.
     pub lines_cut: usize,
 }
 
-/// Why there is nothing to show.
+/// A selection of lines that do not exist.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages define variants and fields")]
 pub enum WindowError {
-    /// The first line to show does not exist.
     #[error("read: offset {offset} exceeds line count {count}")]
-    OffsetPastEnd {
-        /// The line that was asked for.
-        offset: usize,
-        /// How many lines there are.
-        count: usize,
-    },
-    /// The line in the middle does not exist.
+    OffsetPastEnd { offset: usize, count: usize },
     #[error("read: line {line} exceeds line count {count}")]
-    LinePastEnd {
-        /// The line that was asked for.
-        line: usize,
-        /// How many lines there are.
-        count: usize,
-    },
-    /// Lines are counted from 1.
+    LinePastEnd { line: usize, count: usize },
     #[error("read: line 0 does not exist, lines are numbered from 1")]
     LineZero,
 }
 
 impl Selection {
-    /// Returns the first line and how many to show, of `count` lines.
+    /// Returns the first line and the number of lines to show.
     fn resolve(self, count: usize) -> Result<(usize, usize), WindowError> {
         match self {
             Self::From { offset, limit } => {
                 let first = offset.max(1);
-                // The first line of an empty file may be asked for: that is how files are read.
+                // A read of a whole file starts at line 1, which an empty file does not have.
                 if first > count.max(1) {
                     return Err(WindowError::OffsetPastEnd { offset, count });
                 }
@@ -124,7 +115,7 @@ impl Selection {
 }
 
 impl Window {
-    /// Shows lines of a document within the usual budget.
+    /// Shows lines of a document within the default budget.
     pub fn of(document: &Document, selection: Selection) -> Result<Self, WindowError> {
         Self::within(document, selection, WindowBudget::default())
     }
@@ -137,13 +128,15 @@ impl Window {
     ) -> Result<Self, WindowError> {
         let facts = document.line_facts();
         let (first, limit) = selection.resolve(facts.count)?;
-        let Pane { text, next, lines_cut } = Pane::show(document.text(), first, limit, budget);
+        let NumberedLines { text, next, lines_cut } =
+            NumberedLines::show(document.text(), first, limit, budget);
         let shown = (next > first).then(|| (first, next - 1));
         let next_offset = (next <= facts.count).then_some(next);
         Ok(Self { text, shown, facts, next_offset, lines_cut })
     }
 
-    /// Says in a line what is shown, or nothing when all is shown as it is.
+    /// Returns one line about what is missing or special: the shown range, the next offset, CRLF
+    /// endings, truncated lines. `None` if the whole file is shown and has only LF endings.
     pub fn note(&self) -> Option<String> {
         let count = self.facts.count;
         let mut parts = Vec::new();
@@ -242,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn the_note_says_where_to_go_on() {
+    fn the_note_names_the_next_offset() {
         let window = Window::of(&numbered(6), around(3, 1)).unwrap();
         assert_eq!(window.note().unwrap(), "showing lines 2–4 of 6; continue with offset 5");
     }

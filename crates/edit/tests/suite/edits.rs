@@ -67,7 +67,7 @@ fn refusals_say_what_is_wrong_and_where() {
         (
             "fn f() {\n\treturn 1;\n}\n",
             Edit::once("fn f() {\n    return 1;\n}", "x"),
-            "old_string not found in f.txt; line 1 begins a match but for white space: line 2 is \
+            "old_string not found in f.txt; line 1 matches except for white space: line 2 is \
              \"\\treturn 1;\"",
         ),
         (
@@ -98,7 +98,7 @@ fn the_lines_of_many_matches_are_given_as_data() {
 }
 
 #[test]
-fn copied_line_numbers_are_taken_off_and_that_is_said() {
+fn copied_line_numbers_are_removed_and_reported() {
     let edits = [Edit::once("     2\ttwo\n     3\tthree\n", "     2\t2\n     3\t3\n")];
     let outcome = outcome("one\ntwo\nthree\n", &edits).unwrap();
     assert_eq!(outcome.document.text(), "one\n2\n3\n");
@@ -107,7 +107,7 @@ fn copied_line_numbers_are_taken_off_and_that_is_said() {
 }
 
 #[test]
-fn texts_to_find_are_worked_off_in_order_and_line_ranges_together() {
+fn texts_are_replaced_in_order_and_line_ranges_against_the_original() {
     let steps = [Edit::once("a", "b c"), Edit::once("c", "d")];
     assert_eq!(edited("a\n", &steps), "b d\n");
     let mixed =

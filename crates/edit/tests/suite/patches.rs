@@ -74,18 +74,18 @@ fn a_hunk_that_moved_is_found_by_its_lines_and_so_are_those_after_it() {
 }
 
 #[test]
-fn the_nearest_place_is_taken_and_a_tie_is_refused() {
+fn the_nearest_position_is_taken_and_a_tie_is_refused() {
     let text = format!("x\ny\n{}x\ny\n", numbered(1, 10));
     let near_the_end = text_after(&text, "@@ -9,2 +9,2 @@\n x\n-y\n+z\n");
     assert_eq!(near_the_end, format!("x\ny\n{}x\nz\n", numbered(1, 10)));
     assert_eq!(
         refusal(&text, "@@ -7,2 +7,2 @@\n x\n-y\n+z\n"),
-        "f: hunk 1: it fits in several places, among them lines 1 and 13; add context"
+        "f: hunk 1: it matches at several positions, among them lines 1 and 13; add context"
     );
 }
 
 #[test]
-fn context_at_the_ends_is_given_up_only_where_one_place_is_left() {
+fn context_is_dropped_only_if_a_single_position_matches() {
     let hunk = "@@ -1,5 +1,5 @@\n wrong\n b\n-c\n+x\n d\n wrong\n";
     let (after, placed) = applied("a\nb\nc\nd\ne\n", hunk).unwrap();
     assert_eq!(after, "a\nb\nx\nd\ne\n");
@@ -126,7 +126,7 @@ fn a_refusal_names_the_hunk_and_the_line_that_does_not_match() {
 }
 
 #[test]
-fn envelopes_find_their_place_by_anchors_and_lines() {
+fn envelope_hunks_are_matched_by_anchors_and_lines() {
     let text =
         "class A:\n    def f():\n        return 1\n\nclass B:\n    def f():\n        return 1\n";
     let change = "-        return 1\n+        return 2\n";
@@ -138,12 +138,12 @@ fn envelopes_find_their_place_by_anchors_and_lines() {
     let refused = updated(text, &format!("@@\n{change}")).unwrap_err();
     assert_eq!(
         refused.to_string(),
-        "f: hunk 1: it fits in several places, among them lines 3 and 7; add context"
+        "f: hunk 1: it matches at several positions, among them lines 3 and 7; add context"
     );
     let at_end = updated(text, &format!("@@\n{change}*** End of File\n")).unwrap();
     assert_eq!(at_end, after);
     let refused = updated(text, &format!("@@ class C:\n{change}")).unwrap_err();
-    assert_eq!(refused.to_string(), "f: hunk 1: there is no line \"class C:\" to begin after");
+    assert_eq!(refused.to_string(), "f: hunk 1: the anchor line \"class C:\" was not found");
     assert_eq!(updated("a\r\n", "+b\n").unwrap(), "a\r\nb\r\n");
 }
 

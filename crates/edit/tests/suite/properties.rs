@@ -37,7 +37,7 @@ fn patched(old: &str, patch: &str) -> Option<String> {
 
 proptest! {
     #[test]
-    fn an_edit_moves_no_bytes_outside_its_place(
+    fn an_edit_changes_no_bytes_outside_its_range(
         before in any::<Vec<u8>>(),
         after in any::<Vec<u8>>(),
         new in "[a-z\r\n]{0,12}",

@@ -34,7 +34,8 @@ fn match_parts(pattern: &[&str], path: &[&str]) -> bool {
 }
 
 fn match_part(pattern: &[u8], text: &[u8]) -> bool {
-    let (mut p, mut t) = (0, 0);
+    let mut p = 0;
+    let mut t = 0;
     // Where to go back to: behind the last star, one byte further in the text.
     let mut retry: Option<(usize, usize)> = None;
     while t < text.len() {

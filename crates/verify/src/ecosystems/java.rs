@@ -103,7 +103,8 @@ fn gradle(lookup: &Lookup<'_>, directory: &str, marker: &str) -> Profile {
 
 /// Returns the texts of simple elements, wherever they stand.
 fn elements(text: &str, name: &str) -> Vec<String> {
-    let (open, close) = (format!("<{name}>"), format!("</{name}>"));
+    let open = format!("<{name}>");
+    let close = format!("</{name}>");
     let found = text.split(&open).skip(1).filter_map(|rest| rest.split(&close).next());
     found.map(|inner| inner.trim().to_owned()).collect()
 }

@@ -219,7 +219,8 @@ fn waits(line: &ScriptCommand) -> bool {
 
 /// Splits arguments into options and files, and drops those that wait or print otherwise.
 fn sort(arguments: &[String]) -> (Vec<String>, Vec<String>) {
-    let (mut options, mut files) = (Vec::new(), Vec::new());
+    let mut options = Vec::new();
+    let mut files = Vec::new();
     let mut rest = arguments.iter();
     while let Some(word) = rest.next() {
         let name = word.split('=').next().unwrap_or(word);

@@ -92,7 +92,8 @@ pub(super) fn oxlint(context: &Context<'_>) -> Option<Vec<Finding>> {
 pub(super) fn deno(context: &Context<'_>) -> Option<Vec<Finding>> {
     let report = text::json(&context.stdout)?;
     let finding = |diagnostic: &Value| {
-        let (start, end) = (&diagnostic["range"]["start"], &diagnostic["range"]["end"]);
+        let start = &diagnostic["range"]["start"];
+        let end = &diagnostic["range"]["end"];
         // Columns are counted from 0.
         let column = |place: &Value| place["col"].as_u64().map(|column| column + 1);
         let name = context.file(diagnostic["filename"].as_str().unwrap_or_default());

@@ -13,7 +13,8 @@ fn owned(value: &Value) -> Option<String> {
 pub(super) fn ruff(context: &Context<'_>) -> Option<Vec<Finding>> {
     let report = text::json(&context.report())?;
     let finding = |item: &Value| {
-        let (start, end) = (&item["location"], &item["end_location"]);
+        let start = &item["location"];
+        let end = &item["end_location"];
         let severity = match item["severity"].as_str() {
             Some("warning") => Severity::Warning,
             Some("info") => Severity::Info,

@@ -57,7 +57,8 @@ fn test_behind(title: &str) -> String {
 }
 
 fn compared(error: &Value) -> Option<String> {
-    let (expected, actual) = (error["expected"].as_str()?, error["actual"].as_str()?);
+    let expected = error["expected"].as_str()?;
+    let actual = error["actual"].as_str()?;
     let marked = |sign: char, text: &str| {
         text.lines().map(|line| format!("{sign} {line}")).collect::<Vec<_>>().join("\n")
     };

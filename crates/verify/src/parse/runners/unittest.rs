@@ -52,7 +52,9 @@ fn counts(output: &str) -> Counts {
         let value = inner.split(", ").find_map(|part| part.strip_prefix(name)?.strip_prefix('='));
         value.and_then(|value| value.parse().ok()).unwrap_or(0)
     };
-    let (failed, errors, skipped) = (number("failures"), number("errors"), number("skipped"));
+    let failed = number("failures");
+    let errors = number("errors");
+    let skipped = number("skipped");
     let ran: u64 = ran.unwrap_or(0);
     // Each failed subtest counts as a failure, so there may be more of them than tests.
     Counts { passed: ran.saturating_sub(failed + errors + skipped), failed, skipped, errors }

@@ -123,7 +123,8 @@ pub(super) fn rerun_nextest(command: &ProjectCommand, tests: &[&Selector]) -> Ve
     let one = |test: &&Selector| {
         let binary = test.target.as_deref().map(|name| format!("binary(={}) & ", quote(name)));
         let package = test.package.as_deref().map(|name| format!("package(={}) & ", quote(name)));
-        let (package, binary) = (package.unwrap_or_default(), binary.unwrap_or_default());
+        let package = package.unwrap_or_default();
+        let binary = binary.unwrap_or_default();
         format!("({package}{binary}test(={}))", quote(&test.name))
     };
     let filter = tests.iter().map(one).collect::<Vec<_>>().join(" | ");

@@ -1,30 +1,28 @@
-//! Writing hunks within a budget.
+//! Printing of hunks within a budget of lines.
 
 use std::fmt::Write as _;
 use std::ops::Range;
 
 use super::{Change, Options};
-use crate::cut::push_cut;
+use crate::truncate::push_truncated;
 
-/// Follows a line that is not ended.
 const NO_FINAL_NEWLINE: &str = "\\ No newline at end of file";
 
-/// A diff that is being written.
-pub(super) struct Page {
+pub(super) struct HunkPrinter {
     options: Options,
-    /// How many lines of both files stand before those that are given.
+    /// Number of leading lines that were trimmed from both texts.
     skipped: usize,
     text: String,
     lines: usize,
     lines_left_out: usize,
 }
 
-impl Page {
+impl HunkPrinter {
     pub(super) fn new(options: Options, skipped: usize) -> Self {
         Self { options, skipped, text: String::new(), lines: 0, lines_left_out: 0 }
     }
 
-    /// Writes changes that stand close together, and their context.
+    /// Prints one hunk: neighbouring changes and their context.
     pub(super) fn hunk(&mut self, old: &[&str], new: &[&str], changes: &[Change]) {
         let (Some(first), Some(last)) = (changes.first(), changes.last()) else { return };
         let before = self.options.context.min(first.old.start);
@@ -48,29 +46,31 @@ impl Page {
         }
     }
 
-    /// Takes room for one more line, or counts it among those that are left out.
-    fn has_room(&mut self) -> bool {
-        let has_room = self.lines < self.options.max_lines;
-        self.lines += usize::from(has_room);
-        self.lines_left_out += usize::from(!has_room);
-        has_room
+    /// Takes one line from the budget; returns false and counts the line as left out if none is
+    /// left.
+    fn reserve_line(&mut self) -> bool {
+        let reserve_line = self.lines < self.options.max_lines;
+        self.lines += usize::from(reserve_line);
+        self.lines_left_out += usize::from(!reserve_line);
+        reserve_line
     }
 
     fn header(&mut self, old: &Range<usize>, new: &Range<usize>) {
-        if self.has_room() {
-            let place = |range: &Range<usize>| place(range.start + self.skipped, range.len());
+        if self.reserve_line() {
+            let described =
+                |range: &Range<usize>| header_range(range.start + self.skipped, range.len());
             // Writing to a string does not fail.
-            let _ = writeln!(self.text, "@@ -{} +{} @@", place(old), place(new));
+            let _ = writeln!(self.text, "@@ -{} +{} @@", described(old), described(new));
         }
     }
 
     fn line(&mut self, sign: &str, line: &str) {
-        if !self.has_room() {
+        if !self.reserve_line() {
             return;
         }
         self.text.push_str(sign);
         let ended = line.strip_suffix('\n');
-        push_cut(&mut self.text, ended.unwrap_or(line), self.options.max_line_characters);
+        push_truncated(&mut self.text, ended.unwrap_or(line), self.options.max_line_characters);
         self.text.push('\n');
         if ended.is_none() {
             self.text.push_str(NO_FINAL_NEWLINE);
@@ -78,7 +78,7 @@ impl Page {
         }
     }
 
-    /// Returns the text, and how many lines are left out of it.
+    /// Returns the text and the number of lines left out of it.
     pub(super) fn finish(mut self) -> (String, usize) {
         if self.lines_left_out > 0 {
             let noun = if self.lines_left_out == 1 { "line" } else { "lines" };
@@ -89,8 +89,8 @@ impl Page {
     }
 }
 
-/// Writes a range as hunk headers do: an empty one is named by the line before it.
-fn place(start: usize, length: usize) -> String {
+/// Formats a range for a hunk header. An empty range is named by the line before it.
+fn header_range(start: usize, length: usize) -> String {
     match length {
         0 => format!("{start},0"),
         1 => format!("{}", start + 1),

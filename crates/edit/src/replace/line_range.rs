@@ -1,18 +1,21 @@
-//! Places that are named by their lines.
+//! Resolution of edits that name their target by line numbers.
+//!
+//! Line numbers go stale when a file changes, and models miscount. Two mistakes are detected here
+//! instead of being carried out: a range that covers the whole file with nothing to replace it, and
+//! new lines that end with the very lines that follow the range, which would then appear twice.
 
 use std::ops::Range;
 
 use memchr::memchr_iter;
 
-use super::Region;
+use super::Splice;
 use super::error::{EditProblem, RangeProblem};
-use crate::endings::{NearEndings, adapt};
+use crate::line_endings::{EndingLookup, adapt_endings};
 use crate::lines::{LineFacts, lines};
 
-/// So many lines in a row that repeat what follows are a mistake rather than a coincidence.
+/// Number of repeated lines that is taken for a mistake rather than a coincidence.
 const REPEATED_LINES: usize = 3;
 
-/// Some lines of a file and what to put there.
 #[derive(Clone, Copy)]
 pub(super) struct LineRange<'a> {
     pub(super) path: &'a str,
@@ -23,8 +26,8 @@ pub(super) struct LineRange<'a> {
 }
 
 impl LineRange<'_> {
-    /// Finds the place, and refuses what can only be a mistake.
-    pub(super) fn locate(&self) -> Result<Region, EditProblem> {
+    /// Returns the byte range and its replacement, or the mistake in the request.
+    pub(super) fn locate(&self) -> Result<Splice, EditProblem> {
         let Self { path, text, start, end, new } = *self;
         let count = LineFacts::of(text).count;
         self.check(count).map_err(|problem| EditProblem::InvalidRange { problem })?;
@@ -42,7 +45,7 @@ impl LineRange<'_> {
             return Err(EditProblem::DuplicatesContext { path: path.to_owned(), line });
         }
         let new = self.finished(&range);
-        Ok(Region { range, new: new.into() })
+        Ok(Splice { range, new: new.into() })
     }
 
     fn check(&self, count: usize) -> Result<(), RangeProblem> {
@@ -58,7 +61,8 @@ impl LineRange<'_> {
         }
     }
 
-    /// Returns the new lines with their endings, and such that no two lines run together.
+    /// Returns the new lines with the endings of the file, terminated where lines follow and
+    /// separated from an unterminated line before.
     fn finished(&self, range: &Range<usize>) -> String {
         let mut new = self.new.to_owned();
         let lines_follow = range.end < self.text.len();
@@ -71,12 +75,12 @@ impl LineRange<'_> {
         if unfinished_before {
             new.insert(0, '\n');
         }
-        let near = NearEndings::new(self.text).at(range.start);
-        adapt(&self.text[range.clone()], &new, near)
+        let near = EndingLookup::new(self.text).at(range.start);
+        adapt_endings(&self.text[range.clone()], &new, near)
     }
 }
 
-/// Returns the bytes of the lines, the ending of the last one included.
+/// Returns the byte range of the lines, the ending of the last one included.
 fn byte_range(text: &str, start: usize, end: usize) -> Range<usize> {
     let mut ends = memchr_iter(b'\n', text.as_bytes()).map(|feed| feed + 1);
     let from = match start - 1 {
@@ -86,7 +90,7 @@ fn byte_range(text: &str, start: usize, end: usize) -> Range<usize> {
     from..ends.nth(end - start).unwrap_or(text.len())
 }
 
-/// Tells whether the new lines end with the very lines that follow.
+/// Returns true if the new lines end with the lines that follow the range.
 fn repeats(new: &str, after: &str) -> bool {
     let mut last: Vec<_> = lines(new).rev().take(REPEATED_LINES).map(|line| line.text).collect();
     last.reverse();
@@ -102,7 +106,7 @@ mod tests {
 
     fn located(text: &str, start: usize, end: usize, new: &str) -> Result<String, EditProblem> {
         let range = LineRange { path: "f", text, start, end, new };
-        let Region { range, new } = range.locate()?;
+        let Splice { range, new } = range.locate()?;
         Ok([&text[..range.start], &new, &text[range.end..]].concat())
     }
 
@@ -131,13 +135,13 @@ mod tests {
             (0, 2, "x", "line 0 does not exist, lines are numbered from 1"),
             (5, 3, "x", "line range 5..3 ends before it starts"),
             (9, 9, "x", "line 9 is past the end, the last line is 5"),
-            (1, 5, " \n", "lines 1..5 are all of f and nothing would be left of it"),
+            (1, 5, " \n", "lines 1..5 are all lines of f, which would become empty"),
             (
                 1,
                 2,
                 "x\nc\nd\ne\n",
-                "the new lines end with lines 3..5 of f, which follow the range and would stand \
-                 there twice; extend the range or leave them out",
+                "the new lines repeat lines 3..5 of f, which follow the range; extend the range or \
+                 leave them out",
             ),
         ];
         for (start, end, new, want) in cases {

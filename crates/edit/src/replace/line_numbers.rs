@@ -1,9 +1,9 @@
-//! Line numbers that were copied along with the text that was shown.
+//! Removal of line numbers that an agent copied from a window along with the text.
 
-/// Takes line numbers off a text to find, and off the text to put there if all its lines have one.
+/// Removes line numbers from `old`, and from `new` if all of its lines have one.
 ///
-/// Returns `None` unless every line of `old` has a number and they count upwards by one.
-pub(super) fn without(old: &str, new: &str) -> Option<(String, String)> {
+/// Returns `None` unless every line of `old` has a number and the numbers ascend by one.
+pub(super) fn strip(old: &str, new: &str) -> Option<(String, String)> {
     let lines: Vec<_> = old.split_inclusive('\n').map(split).collect::<Option<_>>()?;
     let counts_up = lines.windows(2).all(|pair| pair[0].0.checked_add(1) == Some(pair[1].0));
     let stripped: String = lines.into_iter().map(|(_, text)| text).collect();
@@ -18,7 +18,7 @@ pub(super) fn without(old: &str, new: &str) -> Option<(String, String)> {
     Some((stripped, new))
 }
 
-/// Takes apart a line as it is shown: spaces, its number, a tab and its text.
+/// Splits a line of a window: optional spaces, its number, a tab and its text.
 fn split(line: &str) -> Option<(usize, &str)> {
     let (number, text) = line.trim_start_matches(' ').split_once('\t')?;
     let digits = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
@@ -31,7 +31,7 @@ mod tests {
     use pretty_assertions::assert_eq;
 
     #[test]
-    fn numbers_are_taken_off_only_when_every_line_has_one() {
+    fn numbers_are_removed_only_if_every_line_has_one() {
         let cases = [
             ("1\ta\n2\tb", "1\tx\n2\ty\n9\tz", Some(("a\nb", "x\ny\nz"))),
             ("  41\ta\n", "new", Some(("a\n", "new"))),
@@ -47,7 +47,7 @@ mod tests {
         ];
         for (old, new, want) in cases {
             let want = want.map(|(old, new)| (old.to_owned(), new.to_owned()));
-            assert_eq!(without(old, new), want, "{old:?}");
+            assert_eq!(strip(old, new), want, "{old:?}");
         }
     }
 }

@@ -1,25 +1,30 @@
-//! A hint for text that would be found if its white space were right.
+//! Near misses: the line of a file that a text would match if white space were ignored.
+//!
+//! Tabs written as spaces and wrong indentation are the most frequent reasons for a failed match.
+//! The search compares both texts with all white space removed, and reports the first line that
+//! differs as it is in the file, so that the agent can copy it. It is a hint in an error message
+//! and never changes the file.
 
 use memchr::memmem;
 
 use super::error::NearMatch;
 use crate::lines::{Line, lines};
 
-/// Bounds the text that is searched for a hint, which takes a copy of it.
+/// Bounds the size of a searched text, of which the search makes a copy.
 const MAX_SEARCHED_BYTES: usize = 8 * 1024 * 1024;
 
-/// Bounds how much of a line a hint repeats.
+/// Bounds the part of a line that is quoted in a message.
 const MAX_SHOWN_CHARACTERS: usize = 200;
 
-/// Finds the first place that differs in nothing but white space.
+/// Finds the first position where `old` matches except for white space.
 pub(super) fn near_match(text: &str, old: &str) -> Option<NearMatch> {
-    let wanted = squeeze(old);
+    let wanted = strip_white_space(old);
     if wanted.is_empty() || text.len() > MAX_SEARCHED_BYTES {
         return None;
     }
-    let (squeezed, line_starts) = squeeze_lines(text);
-    let start = memmem::find(squeezed.as_bytes(), wanted.as_bytes())?;
-    // Blank lines start where the next line does; the last of these holds the place.
+    let (stripped, line_starts) = strip_lines(text);
+    let start = memmem::find(stripped.as_bytes(), wanted.as_bytes())?;
+    // Blank lines have the same start as the line after them; the last one holds the match.
     let line = line_starts.partition_point(|&line_start| line_start <= start);
     let old = old.trim_start_matches(['\n', '\r']);
     let there = lines(text).skip(line - 1);
@@ -27,7 +32,7 @@ pub(super) fn near_match(text: &str, old: &str) -> Option<NearMatch> {
         has.text == wants.text || (*index == 0 && has.text.ends_with(wants.text))
     });
     let first_difference = same.count();
-    // Where lines are only broken elsewhere, no line of the file differs by itself.
+    // If only the line breaks differ, every line of the file matches by itself.
     let differs =
         lines(text).nth(line - 1 + first_difference).map_or(line, |_| line + first_difference);
     let text = lines(text).nth(differs - 1).map_or("", |line: Line<'_>| line.text);
@@ -35,19 +40,19 @@ pub(super) fn near_match(text: &str, old: &str) -> Option<NearMatch> {
     Some(NearMatch { line, differs, text })
 }
 
-fn squeeze(text: &str) -> String {
+fn strip_white_space(text: &str) -> String {
     text.chars().filter(|c| !c.is_whitespace()).collect()
 }
 
-/// Returns the text without white space, and where each of its lines starts there.
-fn squeeze_lines(text: &str) -> (String, Vec<usize>) {
-    let mut squeezed = String::with_capacity(text.len());
+/// Returns the text without white space and the offset of each line in it.
+fn strip_lines(text: &str) -> (String, Vec<usize>) {
+    let mut stripped = String::with_capacity(text.len());
     let mut starts = Vec::new();
     for line in lines(text) {
-        starts.push(squeezed.len());
-        squeezed.extend(line.text.chars().filter(|c| !c.is_whitespace()));
+        starts.push(stripped.len());
+        stripped.extend(line.text.chars().filter(|c| !c.is_whitespace()));
     }
-    (squeezed, starts)
+    (stripped, starts)
 }
 
 #[cfg(test)]
@@ -56,7 +61,7 @@ mod tests {
     use pretty_assertions::assert_eq;
 
     #[test]
-    fn a_place_that_differs_in_white_space_is_named() {
+    fn a_match_except_for_white_space_is_reported() {
         let text = "fn a() {\n\n\tone();\n\tif x {\n\t\ttwo();\n\t}\n}\n";
         let cases = [
             ("    one();", Some((3, 3, "\tone();"))),

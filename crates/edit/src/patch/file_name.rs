@@ -1,23 +1,21 @@
-//! File names as diffs write them.
+//! File names as unified diffs write them: quoted, with escapes, `a/` and `b/` prefixes and times.
 
 /// A name in a `---` or `+++` line.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Name {
-    /// There is no file on this side.
+pub(super) enum FileName {
+    /// `/dev/null`: the file does not exist on this side.
     None,
-    /// The path, prefix included.
     Path(String),
 }
 
-/// The name of no file.
 const NO_FILE: &str = "/dev/null";
 
-/// The first folders that git puts before the two names of a file, in its various settings.
+/// Prefixes that git puts before the two names, by default and with `diff.mnemonicPrefix`.
 const PREFIXES: [(&str, &str); 5] =
     [("a/", "b/"), ("i/", "w/"), ("c/", "w/"), ("c/", "i/"), ("o/", "w/")];
 
-impl Name {
-    /// Reads the rest of a `---` or `+++` line.
+impl FileName {
+    /// Parses the rest of a `---` or `+++` line.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let path = match text.strip_prefix('"') {
             Some(quoted) => unquote(quoted)?.0,
@@ -31,25 +29,25 @@ impl Name {
     }
 }
 
-/// Takes the prefixes off the two names of a file, if both have them.
-pub(super) fn without_prefixes(old: Name, new: Name) -> (Name, Name) {
+/// Removes the prefixes of the two names of a file if they form a pair.
+pub(super) fn without_prefixes(old: FileName, new: FileName) -> (FileName, FileName) {
     let strip = |path: &str, prefix: &str| {
         let rest = path.strip_prefix(prefix).filter(|rest| !rest.is_empty())?;
-        Some(Name::Path(rest.to_owned()))
+        Some(FileName::Path(rest.to_owned()))
     };
     let stripped = match (&old, &new) {
-        (Name::Path(old), Name::Path(new)) => PREFIXES
+        (FileName::Path(old), FileName::Path(new)) => PREFIXES
             .iter()
             .find_map(|(before, after)| Some((strip(old, before)?, strip(new, after)?))),
-        (Name::None, Name::Path(new)) => strip(new, "b/").map(|new| (Name::None, new)),
-        (Name::Path(old), Name::None) => strip(old, "a/").map(|old| (old, Name::None)),
-        (Name::None, Name::None) => None,
+        (FileName::None, FileName::Path(new)) => strip(new, "b/").map(|new| (FileName::None, new)),
+        (FileName::Path(old), FileName::None) => strip(old, "a/").map(|old| (old, FileName::None)),
+        (FileName::None, FileName::None) => None,
     };
     stripped.unwrap_or((old, new))
 }
 
-/// Reads the two names of a `diff --git` line, where they can be told apart.
-pub(super) fn git_names(text: &str) -> Option<(Name, Name)> {
+/// Parses the two names of a `diff --git` line; `None` if spaces make them ambiguous.
+pub(super) fn git_names(text: &str) -> Option<(FileName, FileName)> {
     let (old, new) = match text.strip_prefix('"') {
         Some(quoted) => {
             let (old, rest) = unquote(quoted)?;
@@ -60,7 +58,7 @@ pub(super) fn git_names(text: &str) -> Option<(Name, Name)> {
             None => equal_halves(text)?,
         },
     };
-    Some(without_prefixes(Name::Path(old), Name::Path(new)))
+    Some(without_prefixes(FileName::Path(old), FileName::Path(new)))
 }
 
 fn plain_or_quoted(text: &str) -> Option<String> {
@@ -70,7 +68,7 @@ fn plain_or_quoted(text: &str) -> Option<String> {
     }
 }
 
-/// Splits names that may hold spaces: both are the same but for their prefix.
+/// Splits names that may contain spaces, which works if both are equal except for the prefix.
 fn equal_halves(text: &str) -> Option<(String, String)> {
     let (old, new) = text.split_at_checked(text.len() / 2)?;
     let new = new.strip_prefix(' ')?;
@@ -78,7 +76,7 @@ fn equal_halves(text: &str) -> Option<(String, String)> {
     same.then(|| (old.to_owned(), new.to_owned()))
 }
 
-/// Decodes a name after its opening quote. Returns also what follows the closing one.
+/// Decodes a C-quoted name after its opening quote; also returns the text after the closing one.
 fn unquote(text: &str) -> Option<(String, &str)> {
     let mut bytes = Vec::new();
     let mut rest = text.as_bytes();
@@ -95,7 +93,7 @@ fn unquote(text: &str) -> Option<(String, &str)> {
     Some((String::from_utf8(bytes).ok()?, after))
 }
 
-/// Decodes what follows a backslash, and returns the rest.
+/// Decodes the escape after a backslash and returns the rest.
 fn escape<'a>(rest: &'a [u8], bytes: &mut Vec<u8>) -> Option<&'a [u8]> {
     let (&first, after) = rest.split_first()?;
     let byte = match first {
@@ -123,8 +121,8 @@ mod tests {
     use super::*;
     use pretty_assertions::assert_eq;
 
-    fn path(path: &str) -> Name {
-        Name::Path(path.to_owned())
+    fn path(path: &str) -> FileName {
+        FileName::Path(path.to_owned())
     }
 
     #[test]
@@ -133,8 +131,8 @@ mod tests {
             ("a/x.rs", Some(path("a/x.rs"))),
             ("a/with space.rs\t", Some(path("a/with space.rs"))),
             ("x.rs\t2024-01-01 10:00:00.000 +0100", Some(path("x.rs"))),
-            ("/dev/null", Some(Name::None)),
-            ("/dev/null\t1970-01-01", Some(Name::None)),
+            ("/dev/null", Some(FileName::None)),
+            ("/dev/null\t1970-01-01", Some(FileName::None)),
             (r#""a/t\303\274r\t\"\\.txt""#, Some(path("a/tür\t\"\\.txt"))),
             (r#""a/open"#, None),
             (r#""a/\q""#, None),
@@ -144,19 +142,19 @@ mod tests {
             ("", None),
         ];
         for (text, want) in cases {
-            assert_eq!(Name::parse(text), want, "{text}");
+            assert_eq!(FileName::parse(text), want, "{text}");
         }
     }
 
     #[test]
-    fn prefixes_are_taken_off_in_pairs_only() {
+    fn prefixes_are_removed_in_pairs_only() {
         let cases = [
             (path("a/x"), path("b/x"), path("x"), path("x")),
             (path("i/x"), path("w/x"), path("x"), path("x")),
             (path("a/x"), path("a/x"), path("a/x"), path("a/x")),
             (path("x"), path("x"), path("x"), path("x")),
-            (Name::None, path("b/x"), Name::None, path("x")),
-            (path("a/x"), Name::None, path("x"), Name::None),
+            (FileName::None, path("b/x"), FileName::None, path("x")),
+            (path("a/x"), FileName::None, path("x"), FileName::None),
             (path("a/"), path("b/"), path("a/"), path("b/")),
         ];
         for (old, new, old_path, new_path) in cases {
@@ -165,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn the_names_of_a_git_line_are_told_apart_by_being_the_same() {
+    fn the_names_of_a_git_line_are_split_where_both_halves_are_equal() {
         let cases = [
             ("a/x y b/x y", Some("x y")),
             ("x x", Some("x")),

@@ -1,9 +1,8 @@
-//! Long lines, shown in part.
+//! Truncation of long lines, with a marker that counts the characters left out.
 
-/// Appends text, and no more than `limit` characters of it.
-///
-/// What is left out is counted in a marker. Returns whether anything was.
-pub(crate) fn push_cut(shown: &mut String, text: &str, limit: usize) -> bool {
+/// Appends at most `limit` characters of `text`, followed by a marker such as
+/// `… [3 more characters]` if there are more. Returns true if the text was truncated.
+pub(crate) fn push_truncated(shown: &mut String, text: &str, limit: usize) -> bool {
     // Text has at least as many bytes as characters, so most lines are never counted.
     let end = if text.len() <= limit { None } else { text.char_indices().nth(limit) };
     let Some((end, _)) = end else {
@@ -35,7 +34,7 @@ mod tests {
         ];
         for (text, want) in cases {
             let mut shown = String::new();
-            assert_eq!((push_cut(&mut shown, text, 3), shown.as_str()), (text != want, want));
+            assert_eq!((push_truncated(&mut shown, text, 3), shown.as_str()), (text != want, want));
         }
     }
 }

@@ -1,4 +1,9 @@
-//! Places that are named by their text.
+//! Resolution of edits that name their target by its text.
+//!
+//! The text is searched three times at most: literally, if it contains carriage returns; with line
+//! feeds that match any ending; and again without copied line numbers. A file with CRLF endings is
+//! searched in a copy with LF endings, and the offsets are mapped back by counting the carriage
+//! returns that were removed before them.
 
 use std::ops::Range;
 use std::rc::Rc;
@@ -6,48 +11,46 @@ use std::rc::Rc;
 use memchr::{memchr, memchr_iter, memmem};
 
 use super::error::{EditProblem, MAX_LISTED_MATCHES};
-use super::near::near_match;
-use super::{Occurrences, Region, prefix};
-use crate::endings::{NearEndings, adapt};
+use super::near_match::near_match;
+use super::{Occurrences, Splice, line_numbers};
+use crate::line_endings::{EndingLookup, adapt_endings};
 use crate::lines::{line_number, with_line_feeds};
 
-/// A text to find, what to put there, and the file that is searched.
 #[derive(Clone, Copy)]
-pub(super) struct Search<'a> {
+pub(super) struct TextSearch<'a> {
     pub(super) path: &'a str,
     pub(super) text: &'a str,
     pub(super) old: &'a str,
     pub(super) new: &'a str,
     pub(super) occurrences: Occurrences,
-    /// Bounds the places that are kept.
+    /// Bounds the number of occurrences.
     pub(super) replacements: usize,
-    /// Bounds the bytes of the file afterwards.
+    /// Bounds the bytes of the result.
     pub(super) result_bytes: usize,
 }
 
-/// The places that were found.
-pub(super) struct Found {
-    pub(super) regions: Vec<Region>,
+pub(super) struct TextSplices {
+    pub(super) splices: Vec<Splice>,
     pub(super) prefixes_removed: bool,
 }
 
-impl Search<'_> {
-    /// Finds all places, first as the text is written and then without line numbers.
-    pub(super) fn run(&self) -> Result<Found, EditProblem> {
-        let matches = Matches::of(self.text, self.old, self.replacements);
+impl TextSearch<'_> {
+    /// Searches for the text as it is, then without line numbers.
+    pub(super) fn run(&self) -> Result<TextSplices, EditProblem> {
+        let matches = MatchRanges::of(self.text, self.old, self.replacements);
         if !matches.ranges.is_empty() {
-            let regions = self.regions(matches)?;
-            return Ok(Found { regions, prefixes_removed: false });
+            let splices = self.splices(matches)?;
+            return Ok(TextSplices { splices, prefixes_removed: false });
         }
-        let Some((old, new)) = prefix::without(self.old, self.new) else {
+        let Some((old, new)) = line_numbers::strip(self.old, self.new) else {
             return Err(self.not_found(self.old));
         };
-        let matches = Matches::of(self.text, &old, self.replacements);
+        let matches = MatchRanges::of(self.text, &old, self.replacements);
         if matches.ranges.is_empty() {
             return Err(self.not_found(&old));
         }
-        let regions = Search { old: &old, new: &new, ..*self }.regions(matches)?;
-        Ok(Found { regions, prefixes_removed: true })
+        let splices = TextSearch { old: &old, new: &new, ..*self }.splices(matches)?;
+        Ok(TextSplices { splices, prefixes_removed: true })
     }
 
     fn not_found(&self, old: &str) -> EditProblem {
@@ -55,7 +58,7 @@ impl Search<'_> {
         EditProblem::FindNotFound { path: self.path.to_owned(), near }
     }
 
-    fn regions(&self, matches: Matches) -> Result<Vec<Region>, EditProblem> {
+    fn splices(&self, matches: MatchRanges) -> Result<Vec<Splice>, EditProblem> {
         let count = matches.count;
         if self.occurrences == Occurrences::One && count > 1 {
             let lines = line_numbers(self.text, &matches.ranges);
@@ -64,22 +67,23 @@ impl Search<'_> {
         if count > self.replacements {
             return Err(EditProblem::TooManyReplacements { limit: self.replacements });
         }
-        // Checked before the new texts are made, of which there may be millions.
+        // Checked before the replacements are built, of which there may be a million.
         if count.saturating_mul(self.new.len()) > self.result_bytes {
-            let (path, limit) = (self.path.to_owned(), self.result_bytes);
+            let path = self.path.to_owned();
+            let limit = self.result_bytes;
             return Err(EditProblem::ResultTooLarge { path, limit });
         }
         if matches.verbatim || memchr(b'\n', self.new.as_bytes()).is_none() {
             let new: Rc<str> = self.new.into();
-            let region = |range| Region { range, new: Rc::clone(&new) };
-            return Ok(matches.ranges.into_iter().map(region).collect());
+            let splice = |range| Splice { range, new: Rc::clone(&new) };
+            return Ok(matches.ranges.into_iter().map(splice).collect());
         }
-        let mut near = NearEndings::new(self.text);
-        let region = |range: Range<usize>| {
-            let new = adapt(&self.text[range.clone()], self.new, near.at(range.start));
-            Region { range, new: new.into() }
+        let mut near = EndingLookup::new(self.text);
+        let splice = |range: Range<usize>| {
+            let new = adapt_endings(&self.text[range.clone()], self.new, near.at(range.start));
+            Splice { range, new: new.into() }
         };
-        Ok(matches.ranges.into_iter().map(region).collect())
+        Ok(matches.ranges.into_iter().map(splice).collect())
     }
 }
 
@@ -88,16 +92,17 @@ fn line_numbers(text: &str, ranges: &[Range<usize>]) -> Vec<usize> {
     listed.map(|range| line_number(text, range.start)).collect()
 }
 
-/// Where a text occurs, without overlaps.
-struct Matches {
-    /// The first of them: as many as may be replaced, and as many as may be listed.
+/// The non-overlapping occurrences of a text.
+struct MatchRanges {
+    /// The first of `count`: as many as may be replaced, at least [`MAX_LISTED_MATCHES`].
     ranges: Vec<Range<usize>>,
     count: usize,
-    /// Whether the carriage returns of the text to find are those of the file.
+    /// True if the text matched with its carriage returns, so that the replacement is taken
+    /// literally too.
     verbatim: bool,
 }
 
-impl Matches {
+impl MatchRanges {
     fn of(text: &str, old: &str, at_most: usize) -> Self {
         if memchr(b'\r', old.as_bytes()).is_some() {
             let (ranges, count) = exact(text, old, at_most);
@@ -124,18 +129,19 @@ fn exact(text: &str, old: &str, at_most: usize) -> (Vec<Range<usize>>, usize) {
     (ranges, count)
 }
 
-/// Finds text whose line feeds stand for any ending.
+/// Finds text whose line feeds match any ending.
 fn any_ending(text: &str, old: &str, at_most: usize) -> (Vec<Range<usize>>, usize) {
     let plain = with_line_feeds(text);
     let removed = removed_returns(text);
-    // A line feed that lost its carriage return is at the place of that return.
-    let place = |at: usize| at + removed.partition_point(|&feed| feed < at);
+    // A line feed that lost its carriage return has the offset that the return had.
+    let original_offset = |at: usize| at + removed.partition_point(|&feed| feed < at);
     let (ranges, count) = exact(&plain, old, at_most);
-    let placed = ranges.into_iter().map(|range| place(range.start)..place(range.end));
-    (placed.collect(), count)
+    let mapped =
+        ranges.into_iter().map(|range| original_offset(range.start)..original_offset(range.end));
+    (mapped.collect(), count)
 }
 
-/// Returns where the line feeds that lose their carriage return are afterwards.
+/// Returns the offsets, after the removal, of the line feeds that lose their carriage return.
 fn removed_returns(text: &str) -> Vec<usize> {
     let bytes = text.as_bytes();
     let feeds = memchr_iter(b'\n', bytes).filter(|&at| at > 0 && bytes[at - 1] == b'\r');
@@ -148,7 +154,7 @@ mod tests {
     use pretty_assertions::assert_eq;
 
     #[test]
-    fn a_line_feed_stands_for_any_ending() {
+    fn a_line_feed_matches_any_ending() {
         let text = "a\r\nb\nc\r\nd";
         let cases = [
             ("a\nb", 0..4),
@@ -160,16 +166,16 @@ mod tests {
             ("c", 5..6),
         ];
         for (old, want) in cases {
-            assert_eq!(Matches::of(text, old, 9).ranges, [want], "{old:?}");
+            assert_eq!(MatchRanges::of(text, old, 9).ranges, [want], "{old:?}");
         }
     }
 
     #[test]
-    fn carriage_returns_that_are_written_out_are_taken_at_their_word() {
+    fn carriage_returns_in_the_request_match_literally() {
         let text = "a\r\nb\na\nb\na\r\nb";
-        let matches = Matches::of(text, "a\r\nb", 9);
+        let matches = MatchRanges::of(text, "a\r\nb", 9);
         assert_eq!((matches.ranges, matches.verbatim), (vec![0..4, 9..13], true));
-        let matches = Matches::of(text, "a\nb", 9);
+        let matches = MatchRanges::of(text, "a\nb", 9);
         assert_eq!((matches.ranges, matches.verbatim), (vec![0..4, 5..8, 9..13], false));
     }
 }
