@@ -1,61 +1,39 @@
-//! Why a search was refused.
+//! Errors that end a search, with the codes that interfaces report for them.
 
 use carrel_domain::{Code, Coded};
 
-/// Why a search was refused. What goes wrong with single files during a search is no
-/// error but part of the report.
+/// A search that could not start, or was cancelled.
+///
+/// Files that cannot be read during a search are no error; the report lists them as
+/// [`ReadFailures`](crate::ReadFailures).
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages define variants and fields")]
 pub enum Error {
-    /// The path to search cannot be opened.
     #[error(transparent)]
     Path(#[from] carrel_fsroot::Error),
-    /// The pattern is no regular expression, or one that takes too much memory.
+    /// The pattern is invalid or takes too much memory; the explanation is that of the regex
+    /// engine.
     #[error("invalid regular expression: {explanation}")]
-    Pattern {
-        /// What the regular expression engine says.
-        explanation: String,
-    },
-    /// A glob cannot be understood.
-    #[error("invalid glob `{glob}` at character {place}: {reason}")]
+    Pattern { explanation: String },
+    #[error("invalid glob `{glob}` at character {position}: {reason}")]
     Glob {
-        /// The glob as it was given.
         glob: String,
-        /// The character at which it stops making sense, counted from 1.
-        place: usize,
-        /// What is wrong.
+        /// Character at which the glob becomes invalid, counted from 1.
+        position: usize,
         reason: String,
     },
-    /// No file type has this name.
-    #[error("unknown file type `{name}`{}", suggestion(near))]
-    UnknownType {
-        /// The name that was given.
-        name: String,
-        /// Names that look like it.
-        near: Vec<String>,
-    },
-    /// A pattern or glob is too long.
+    #[error("unknown file type `{name}`{}", suggestion(similar))]
+    UnknownType { name: String, similar: Vec<String> },
     #[error("{what} has more than {limit} bytes")]
-    TooLong {
-        /// What is too long.
-        what: &'static str,
-        /// The longest allowed.
-        limit: usize,
-    },
-    /// Too many globs or types are given.
-    #[error("more than {limit} {what} are given")]
-    TooMany {
-        /// What there is too much of.
-        what: &'static str,
-        /// The most allowed.
-        limit: usize,
-    },
-    /// The caller gave up.
+    TooLong { what: &'static str, limit: usize },
+    #[error("more than {limit} {what}")]
+    TooMany { what: &'static str, limit: usize },
     #[error("the search was cancelled")]
     Cancelled,
 }
 
-fn suggestion(near: &[String]) -> String {
-    if near.is_empty() { String::new() } else { format!("; near it are {}", near.join(", ")) }
+fn suggestion(similar: &[String]) -> String {
+    if similar.is_empty() { String::new() } else { format!("; similar: {}", similar.join(", ")) }
 }
 
 impl Coded for Error {

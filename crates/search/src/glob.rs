@@ -1,55 +1,58 @@
-//! Finding files by their names.
+//! Search for files by name.
+//!
+//! The walk visits every file that matches and keeps the first `limit` of the requested order in a
+//! heap, so memory is bounded by the limit while `total` counts all. Sorting by time needs every
+//! match before the first can be returned, which is why there are no pages: a caller narrows the
+//! pattern instead.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use carrel_fsroot::{Entry, FileKind};
-use serde::Serialize;
-
-use crate::cancel::{Budget, Cancel, Halt};
+use crate::budget::{Budget, Cancel, Halt};
 use crate::error::Error;
 use crate::glob_pattern::PathGlob;
-use crate::node::{Node, Wanted, vanished};
+use crate::node::{Node, PathFilter, vanished};
+use crate::read_failure::{ReadFailure, ReadFailures};
 use crate::render::shown;
 use crate::report::TruncationReason;
 use crate::request::DEFAULT_TIME;
 use crate::scope::Scope;
-use crate::unreadable::{ReadFailure, ReadFailures};
-use crate::visit::{Batch, Collector, Flow, Visitor};
-use crate::walk::{End, walk};
+use crate::visitor::{Batch, Collector, Flow, Visitor};
+use crate::walk::{WalkEnd, walk};
+use carrel_fsroot::{Entry, FileKind};
 
-/// How many files are returned unless the caller says otherwise.
+/// Files returned by a request that sets no limit.
 pub const DEFAULT_GLOB_LIMIT: usize = 100;
 
 /// The order of the files that are returned.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Order {
-    /// The last changed first; those of one time in the order of paths.
+    /// Most recently modified first; equal times by path.
     #[default]
     Modified,
-    /// By path.
+    /// By path, component by component.
     Path,
 }
 
-/// Which files to find, and how many to return.
+/// A search for files by name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GlobRequest {
-    /// The glob: `**`, `*`, `?`, `[a-z]`, `[!a-z]`, `{a,b}` and `\` before a character that stands
-    /// for itself. Without `/` it is about names at any depth. With `/` it is about paths relative
-    /// to the scope's directory or to the workspace's root, whichever matches.
+    /// The glob: `**`, `*`, `?`, `[a-z]`, `[!a-z]`, `{a,b}`, and `\` to escape a character. Without
+    /// `/` it matches names at any depth. With `/` it matches paths relative to the scope's
+    /// directory or to the workspace's root.
     pub pattern: String,
-    /// The order of the files.
+    /// Order of the returned files.
     pub order: Order,
-    /// How many files to return.
+    /// Maximum number of returned files.
     pub limit: usize,
-    /// How long the search may go on.
+    /// Time limit; the report then contains the matches found so far.
     pub time: Duration,
 }
 
 impl GlobRequest {
-    /// Returns the request for the last changed files that match a glob.
+    /// Creates a request for the most recently modified files that match a glob.
     pub fn new(pattern: impl Into<String>) -> Self {
         Self {
             pattern: pattern.into(),
@@ -60,67 +63,63 @@ impl GlobRequest {
     }
 }
 
-/// The files that match a glob.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+/// The result of a search for files: the first matches and the number of all.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GlobReport {
-    /// Their paths, relative to the workspace's root.
+    /// The first matches in the requested order.
     pub files: Vec<GlobMatch>,
-    /// How many match, as far as the search went.
+    /// Number of matching files that were visited.
     pub total: u64,
-    /// Why some that match are not returned; absent when all are.
+    /// The reason why `files` is incomplete; `None` if it contains all matches.
     pub truncation: Option<TruncationReason>,
-    /// What could not be read.
+    /// Directories and files that could not be read.
     pub unreadable: ReadFailures,
 }
 
 impl GlobReport {
-    /// Returns the paths as text, one on each line.
+    /// Formats the paths as text, one on each line.
     pub fn text(&self) -> String {
         self.files.iter().flat_map(|file| [shown(&file.path), "\n".into()]).collect()
     }
 }
 
-/// A file that matches.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+/// A file that matches a glob, with its path relative to the workspace's root.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the fields are a path and its modification time")]
 pub struct GlobMatch {
-    /// Where it is, relative to the workspace's root.
-    #[serde(with = "carrel_domain::lossy_path")]
     pub path: PathBuf,
-    /// When it was last changed.
-    #[serde(serialize_with = "crate::json::time")]
     pub modified: SystemTime,
 }
 
-/// Finds the files whose name or path matches a glob. Links are found under their own name and not
-/// followed; directories are not found.
+/// Finds the files whose name or path matches a glob. Links match under their own name and are not
+/// followed; directories never match.
 pub fn glob(
     scope: &Scope<'_>,
     request: &GlobRequest,
     cancel: &Cancel,
 ) -> Result<GlobReport, Error> {
     let budget = &Budget::new(cancel, request.time);
-    let place = scope.place();
-    let finder = Finder { pattern: PathGlob::compile(&request.pattern, &place)?, budget };
+    let path = scope.resolved_path();
+    let visitor = GlobVisitor { pattern: PathGlob::compile(&request.pattern, &path)?, budget };
     let directory = scope.open_directory()?;
     let mut unreadable = Vec::new();
-    let first = Node::first(scope, place, directory, &finder, &mut unreadable)?;
-    let mut best = Best::new(request);
-    best.unreadable.extend(unreadable);
-    let (best, end) = walk(scope, first, &finder, best, budget);
+    let first = Node::root(scope, path, directory, &visitor, &mut unreadable)?;
+    let mut top = TopMatches::new(request);
+    top.unreadable.extend(unreadable);
+    let (top, end) = walk(scope, first, &visitor, top, budget);
     match end {
-        End::Cancelled => Err(Error::Cancelled),
-        End::TimeUp | End::Exhausted | End::Enough => Ok(best.report(end)),
+        WalkEnd::Cancelled => Err(Error::Cancelled),
+        WalkEnd::TimeUp | WalkEnd::Exhausted | WalkEnd::Enough => Ok(top.report(end)),
     }
 }
 
-/// Looks at the files of a walk.
-struct Finder<'a> {
+struct GlobVisitor<'a> {
     pattern: PathGlob,
     budget: &'a Budget,
 }
 
-impl Wanted for Finder<'_> {
-    fn wants(&self, path: &Path, kind: FileKind) -> bool {
+impl PathFilter for GlobVisitor<'_> {
+    fn accepts(&self, path: &Path, kind: FileKind) -> bool {
         match kind {
             FileKind::Directory => true,
             FileKind::File | FileKind::Link => self.pattern.matches(path),
@@ -129,26 +128,31 @@ impl Wanted for Finder<'_> {
     }
 }
 
-/// The files of one batch that match.
-struct Found {
+struct GlobBatch {
     files: Vec<GlobMatch>,
     unreadable: Vec<ReadFailure>,
 }
 
-impl Batch for Found {}
+impl Batch for GlobBatch {}
 
-impl Visitor for Finder<'_> {
+impl Visitor for GlobVisitor<'_> {
     type Scratch = ();
-    type Batch = Found;
+    type Batch = GlobBatch;
 
     fn scratch(&self) {}
 
-    fn visit(&self, (): &mut (), node: &Node, entries: &[Entry]) -> Result<(Found, usize), Halt> {
+    fn visit(
+        &self,
+        (): &mut (),
+        node: &Node,
+        entries: &[Entry],
+    ) -> Result<(GlobBatch, usize), Halt> {
         self.budget.check()?;
-        let mut found = Found { files: Vec::with_capacity(entries.len()), unreadable: Vec::new() };
+        let mut found =
+            GlobBatch { files: Vec::with_capacity(entries.len()), unreadable: Vec::new() };
         for entry in entries {
             let path = node.path_of(entry);
-            match node.using(|directory| directory.link_metadata(Path::new(&entry.name))) {
+            match node.with_directory(|directory| directory.link_metadata(Path::new(&entry.name))) {
                 Ok(metadata) => found.files.push(GlobMatch { path, modified: metadata.modified }),
                 Err(error) if vanished(error.problem()) => {}
                 Err(error) => found.unreadable.push(ReadFailure::of(path, &error)),
@@ -158,7 +162,7 @@ impl Visitor for Finder<'_> {
     }
 }
 
-/// A file and its place in the order that was asked for; the smallest comes first.
+/// A match with the requested order; the smallest comes first.
 #[derive(PartialEq, Eq)]
 struct Ranked {
     order: Order,
@@ -183,25 +187,25 @@ impl PartialOrd for Ranked {
     }
 }
 
-/// The first files in the order that was asked for: as many as are returned, and never more.
-struct Best<'a> {
+/// The first `limit` matches in the requested order. The heap's top is the worst of them.
+struct TopMatches<'a> {
     request: &'a GlobRequest,
     kept: BinaryHeap<Ranked>,
     total: u64,
     unreadable: ReadFailures,
 }
 
-impl<'a> Best<'a> {
+impl<'a> TopMatches<'a> {
     fn new(request: &'a GlobRequest) -> Self {
         let unreadable = ReadFailures::default();
         Self { request, kept: BinaryHeap::new(), total: 0, unreadable }
     }
 
-    fn report(self, end: End) -> GlobReport {
+    fn report(self, end: WalkEnd) -> GlobReport {
         let files: Vec<_> = self.kept.into_sorted_vec().into_iter().map(|one| one.file).collect();
         let truncation = match end {
-            End::TimeUp | End::Cancelled => Some(TruncationReason::Time),
-            End::Exhausted | End::Enough => {
+            WalkEnd::TimeUp | WalkEnd::Cancelled => Some(TruncationReason::Time),
+            WalkEnd::Exhausted | WalkEnd::Enough => {
                 (files.len() as u64 != self.total).then_some(TruncationReason::Limit)
             }
         };
@@ -209,8 +213,8 @@ impl<'a> Best<'a> {
     }
 }
 
-impl Collector<Finder<'_>> for Best<'_> {
-    fn take(&mut self, found: Found, (): &mut ()) -> Result<Flow, Halt> {
+impl Collector<GlobVisitor<'_>> for TopMatches<'_> {
+    fn take(&mut self, found: GlobBatch, (): &mut ()) -> Result<Flow, Halt> {
         self.unreadable.extend(found.unreadable);
         for file in found.files {
             self.total += 1;
@@ -219,7 +223,7 @@ impl Collector<Finder<'_>> for Best<'_> {
                 self.kept.pop();
             }
         }
-        Ok(Flow::More)
+        Ok(Flow::Continue)
     }
 
     fn unreadable(&mut self, unreadable: Vec<ReadFailure>) {

@@ -1,9 +1,12 @@
-//! Globs over paths, and what is wrong with those that are none.
+//! Compilation of globs, with the position of syntax errors.
 //!
-//! A glob without `/` is about names at any depth. One with `/` is about paths, and it may be
-//! relative to the directory that is searched or to the workspace's root: callers mean the one or
-//! the other, and a path that both give is the same path. A leading `/` stands for the workspace's
-//! root alone, a leading `./` for nothing.
+//! A glob without `/` matches names at any depth. One with `/` matches paths, relative either to
+//! the searched directory or to the workspace's root: callers mean one or the other, so both forms
+//! are compiled. A leading `/` anchors a glob at the workspace's root, a leading `./` is ignored,
+//! and a trailing `/` matches everything below a directory.
+//!
+//! The glob library does not report where a pattern is invalid. The position is found by compiling
+//! shorter prefixes until one is valid.
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -13,10 +16,10 @@ use ignore::overrides::{Override, OverrideBuilder};
 
 use crate::error::Error;
 
-/// The longest glob that is compiled.
+/// Bounds the length of one glob.
 pub const MAX_GLOB_BYTES: usize = 4096;
 
-/// The most globs or types of one search.
+/// Bounds the globs, and the file types, of one search.
 pub const MAX_GLOBS: usize = 100;
 
 /// A glob over paths relative to the workspace's root.
@@ -24,16 +27,16 @@ pub const MAX_GLOBS: usize = 100;
 pub(crate) struct PathGlob(GlobSet);
 
 impl PathGlob {
-    /// Compiles a glob for a search in the directory `place`.
-    pub(crate) fn compile(glob: &str, place: &Path) -> Result<Self, Error> {
+    /// Compiles a glob for a search in `directory`, which is relative to the workspace's root.
+    pub(crate) fn compile(glob: &str, directory: &Path) -> Result<Self, Error> {
         let pattern = strip_here(glob);
         let mut set = GlobSetBuilder::new();
-        for form in forms(&with_contents(pattern), place) {
+        for form in forms(&with_contents(pattern), directory) {
             let form = if form.contains('/') { form } else { format!("**/{form}") };
             let compiled = parse(form.trim_start_matches('/'));
             set.add(compiled.map_err(|_| explain(glob, pattern))?);
         }
-        set.build().map(Self).map_err(|error| refuse(glob, pattern, &error))
+        set.build().map(Self).map_err(|error| invalid(glob, pattern, &error))
     }
 
     pub(crate) fn matches(&self, path: &Path) -> bool {
@@ -41,12 +44,12 @@ impl PathGlob {
     }
 }
 
-/// Compiles globs that choose among files; those that begin with `!` leave files out.
-pub(crate) fn compile_filter(globs: &[String], place: &Path) -> Result<Override, Error> {
+/// Compiles globs that select files; a leading `!` excludes, and the last match decides.
+pub(crate) fn compile_filter(globs: &[String], directory: &Path) -> Result<Override, Error> {
     if globs.len() > MAX_GLOBS {
         return Err(Error::TooMany { what: "globs", limit: MAX_GLOBS });
     }
-    // Paths are given relative to the workspace's root, so the root has nothing to strip.
+    // Paths are relative to the workspace's root, so the builder has no prefix to strip.
     let mut builder = OverrideBuilder::new(".");
     for glob in globs {
         let (sign, pattern) = match glob.strip_prefix('!') {
@@ -54,30 +57,30 @@ pub(crate) fn compile_filter(globs: &[String], place: &Path) -> Result<Override,
             None => ("", strip_here(glob)),
         };
         parse(pattern).map_err(|_| explain(glob, pattern))?;
-        // A directory that is left out is not entered at all.
+        // An excluded directory is not entered, so its contents need no pattern.
         let pattern = &if sign.is_empty() { with_contents(pattern) } else { pattern.into() };
-        for form in forms(pattern, place) {
-            // The line of an ignore file would begin a comment or a negation here.
+        for form in forms(pattern, directory) {
+            // The builder parses lines of ignore files, in which these start a comment or a negation.
             let escape = if form.starts_with(['#', '!']) { "\\" } else { "" };
             builder
                 .add(&format!("{sign}{escape}{form}"))
-                .map_err(|error| refuse(glob, pattern, &error))?;
+                .map_err(|error| invalid(glob, pattern, &error))?;
         }
     }
-    builder.build().map_err(|error| refuse(&globs.join(" "), "", &error))
+    builder.build().map_err(|error| invalid(&globs.join(" "), "", &error))
 }
 
 /// Returns the forms of a glob relative to the workspace's root.
-fn forms(pattern: &str, place: &Path) -> Vec<String> {
+fn forms(pattern: &str, directory: &Path) -> Vec<String> {
     let mut forms = vec![pattern.to_owned()];
     let is_path = pattern.trim_end_matches('/').contains('/') && !pattern.starts_with('/');
-    if let (true, Some(place)) = (is_path, place.to_str().filter(|place| !place.is_empty())) {
-        forms.push(format!("{}/{pattern}", globset::escape(place)));
+    if let (true, Some(directory)) = (is_path, directory.to_str().filter(|path| !path.is_empty())) {
+        forms.push(format!("{}/{pattern}", globset::escape(directory)));
     }
     forms
 }
 
-/// A glob that ends in `/` chooses what is in such directories, at any depth below them.
+/// Extends a glob that ends in `/` to everything below such directories.
 fn with_contents(pattern: &str) -> Cow<'_, str> {
     match pattern.strip_suffix('/') {
         Some("") | None => pattern.into(),
@@ -96,7 +99,7 @@ fn strip_here(glob: &str) -> &str {
 
 fn parse(pattern: &str) -> Result<Glob, globset::Error> {
     if pattern.len() > MAX_GLOB_BYTES {
-        // Too long to look for the place of a mistake in it.
+        // Too long to compile its prefixes; any error will do.
         return Glob::new("[");
     }
     GlobBuilder::new(pattern)
@@ -106,24 +109,24 @@ fn parse(pattern: &str) -> Result<Glob, globset::Error> {
         .build()
 }
 
-/// Says what is wrong with a glob and where: after the longest beginning that is one.
+/// Creates the error for a glob that does not compile.
 fn explain(glob: &str, pattern: &str) -> Error {
     if pattern.len() > MAX_GLOB_BYTES {
         return Error::TooLong { what: "a glob", limit: MAX_GLOB_BYTES };
     }
     match parse(pattern) {
-        Err(error) => refuse(glob, pattern, error.kind()),
-        Ok(_) => refuse(glob, pattern, &"it cannot be used here"),
+        Err(error) => invalid(glob, pattern, error.kind()),
+        Ok(_) => invalid(glob, pattern, &"it cannot be used here"),
     }
 }
 
-fn refuse(glob: &str, pattern: &str, reason: &impl std::fmt::Display) -> Error {
+fn invalid(glob: &str, pattern: &str, reason: &impl std::fmt::Display) -> Error {
     let sane = |end: &usize| parse(&pattern[..*end]).is_ok();
     let ends = (0..pattern.len()).rev().filter(|end| pattern.is_char_boundary(*end));
     let longest = ends.take(MAX_GLOB_BYTES).find(sane).unwrap_or(0);
     let before = glob.len() - pattern.len().min(glob.len()) + longest;
-    let place = glob.get(..before).map_or(before, |start| start.chars().count()) + 1;
-    Error::Glob { glob: glob.to_owned(), place, reason: reason.to_string() }
+    let position = glob.get(..before).map_or(before, |start| start.chars().count()) + 1;
+    Error::Glob { glob: glob.to_owned(), position, reason: reason.to_string() }
 }
 
 #[cfg(test)]
@@ -172,11 +175,11 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_glob_is_told_where() {
+    fn the_position_of_an_error_is_reported() {
         for (glob, place) in
             [("a[bc", 2), ("src/{a,b", 5), ("x}", 2), ("é[z-a]", 2), ("abc\\", 4), ("./q[", 4)]
         {
-            let Error::Glob { place: found, .. } =
+            let Error::Glob { position: found, .. } =
                 PathGlob::compile(glob, Path::new("")).unwrap_err()
             else {
                 panic!("{glob} gives another error")
@@ -189,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a_filter_leaves_out_what_the_last_glob_says() {
+    fn the_last_matching_glob_of_a_filter_decides() {
         let filter = |globs: &[&str], path: &str| {
             let globs: Vec<String> = globs.iter().map(|&glob| glob.to_owned()).collect();
             let filter = compile_filter(&globs, Path::new("sub")).unwrap();

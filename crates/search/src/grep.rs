@@ -1,34 +1,39 @@
-//! Finding text.
+//! Search for text: the visitor that searches the files of a walk.
+//!
+//! Each worker searches batches of files with its own [`FileSearcher`] and returns the matching
+//! lines that can still be on the page. How many that are is known beforehand ([`SinkLimits`]): at
+//! most the limit of the request plus one, and at most as many as fit into its bytes. Results reach
+//! the [`Page`] in path order.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use carrel_fsroot::{Entry, FileKind, Metadata};
 
-use crate::cancel::{Budget, Cancel, Halt};
+use crate::budget::{Budget, Cancel, Halt};
 use crate::error::Error;
-use crate::file::{Failure, FileSearcher, Outcome};
-use crate::filter::Filter;
-use crate::hits::{Hits, Wish};
+use crate::file_filter::FileFilter;
+use crate::file_search::{FileSearchError, FileSearcher, SearchedFile};
+use crate::line_sink::{CollectedLines, SinkLimits};
 use crate::matcher::Pattern;
-use crate::node::{Node, Wanted, vanished};
+use crate::node::{Node, PathFilter, vanished};
 use crate::page::Page;
+use crate::read_failure::ReadFailure;
 use crate::render::MIN_UNIT_BYTES;
 use crate::report::GrepReport;
 use crate::request::GrepRequest;
-use crate::scope::{Opened, Scope};
-use crate::unreadable::ReadFailure;
-use crate::visit::{Batch, Collector, Visitor};
-use crate::walk::{End, walk};
+use crate::scope::{Scope, ScopeTarget};
+use crate::visitor::{Batch, Collector, Visitor};
+use crate::walk::{WalkEnd, walk};
 
-/// The most bytes that a worker searches in one go, unless it is a single file. More would let it
-/// sit on large files that others could take, and hold back the results before them.
+/// Bounds the bytes of one batch, unless it is a single file. Larger batches would keep files from
+/// idle workers and delay the results that follow in path order.
 const MAX_BATCH_BYTES: u64 = 1024 * 1024;
 
-/// Finds the lines that match a pattern, in the order of paths and lines.
+/// Finds the lines that match a pattern, in path and line order.
 ///
-/// A file that is named is searched whatever its name, type and ignore rules; in a directory,
-/// globs, types and rules decide.
+/// A scope that is a single file is searched regardless of globs, types and ignore rules; in a
+/// directory they select the files. Blocks the calling thread, which takes part in the search.
 pub fn grep(
     scope: &Scope<'_>,
     request: &GrepRequest,
@@ -36,144 +41,143 @@ pub fn grep(
 ) -> Result<GrepReport, Error> {
     let budget = &Budget::new(cancel, request.time);
     let pattern = Pattern::compile(request)?;
-    let place = scope.place();
-    let filter = Filter::new(request, &place)?;
+    let path = scope.resolved_path();
+    let filter = FileFilter::new(request, &path)?;
     let opened = scope.open()?;
-    let grepper = Grepper { request, pattern, filter, budget };
-    let mut page = Page::new(&grepper, scope.root.directory(Path::new(""))?);
+    let visitor = GrepVisitor { request, pattern, filter, budget };
+    let mut page = Page::new(&visitor, scope.root.directory(Path::new(""))?);
     let (page, end) = match opened {
-        Opened::File(file, metadata) => {
-            let end = grepper.search_one(place, file, &metadata, &mut page);
+        ScopeTarget::File(file, metadata) => {
+            let end = visitor.search_one(path, file, &metadata, &mut page);
             (page, end)
         }
-        Opened::Directory(directory) => {
+        ScopeTarget::Directory(directory) => {
             let mut unreadable = Vec::new();
-            let first = Node::first(scope, place, directory, &grepper, &mut unreadable)?;
+            let first = Node::root(scope, path, directory, &visitor, &mut unreadable)?;
             page.unreadable(unreadable);
-            walk(scope, first, &grepper, page, budget)
+            walk(scope, first, &visitor, page, budget)
         }
     };
     match end {
-        End::Cancelled => Err(Error::Cancelled),
-        End::TimeUp | End::Exhausted | End::Enough => Ok(page.report(end)),
+        WalkEnd::Cancelled => Err(Error::Cancelled),
+        WalkEnd::TimeUp | WalkEnd::Exhausted | WalkEnd::Enough => Ok(page.report(end)),
     }
 }
 
-/// What was found in one file.
+/// A file with at least one matching line.
 #[derive(Debug)]
-pub(crate) struct FileHits {
+pub(crate) struct MatchedFile {
     pub(crate) path: PathBuf,
-    pub(crate) hits: Hits,
+    pub(crate) collected: CollectedLines,
 }
 
-/// What was found in some files of a directory.
+/// The results for a batch of files of one directory.
 #[derive(Debug, Default)]
 pub(crate) struct GrepBatch {
     pub(crate) searched: u64,
     pub(crate) binary_matches: u64,
-    pub(crate) files: Vec<FileHits>,
+    pub(crate) files: Vec<MatchedFile>,
     pub(crate) unreadable: Vec<ReadFailure>,
 }
 
 impl Batch for GrepBatch {
     fn weight(&self) -> usize {
-        self.files.iter().map(|file| file.hits.weight).sum()
+        self.files.iter().map(|file| file.collected.weight).sum()
     }
 
     fn shed(&mut self) {
         for file in &mut self.files {
-            file.hits.lines = Vec::new();
-            (file.hits.bytes, file.hits.weight) = (0, 0);
+            file.collected.lines = Vec::new();
+            (file.collected.bytes, file.collected.weight) = (0, 0);
         }
     }
 }
 
 impl GrepBatch {
-    /// Leaves out of a wish what the batch holds already: together they are one page at most.
-    /// What was not kept and is needed after all is searched again.
-    fn narrow(&self, wish: Wish) -> Wish {
-        let kept: u64 = self.files.iter().map(|file| file.hits.lines.len() as u64).sum();
-        let bytes: usize = self.files.iter().map(|file| file.hits.bytes).sum();
-        let lines = wish.lines.saturating_sub(kept);
-        Wish { lines, bytes: wish.bytes.saturating_sub(bytes), ..wish }
+    /// Reduces the limits by what the batch already collected, so that a batch never holds more
+    /// than one page. Lines that are needed after all, because earlier files had fewer, are
+    /// searched again.
+    fn narrow(&self, limits: SinkLimits) -> SinkLimits {
+        let kept: u64 = self.files.iter().map(|file| file.collected.lines.len() as u64).sum();
+        let bytes: usize = self.files.iter().map(|file| file.collected.bytes).sum();
+        let lines = limits.lines.saturating_sub(kept);
+        SinkLimits { lines, bytes: limits.bytes.saturating_sub(bytes), ..limits }
     }
 
-    fn add(&mut self, path: impl Fn() -> PathBuf, outcome: Outcome) {
+    fn add(&mut self, path: impl Fn() -> PathBuf, outcome: SearchedFile) {
         self.searched += 1;
         match outcome {
-            Outcome::Text(hits) => self.add_hits(path, hits),
-            Outcome::Partly(hits, reason) => {
+            SearchedFile::Text(collected) => self.add_hits(path, collected),
+            SearchedFile::Partial(collected, reason) => {
                 self.unreadable.push(ReadFailure::new(path(), reason));
-                self.add_hits(path, hits);
+                self.add_hits(path, collected);
             }
-            Outcome::Binary { matches } => self.binary_matches += u64::from(matches),
+            SearchedFile::Binary { matches } => self.binary_matches += u64::from(matches),
         }
     }
 
-    fn add_hits(&mut self, path: impl Fn() -> PathBuf, hits: Hits) {
-        if hits.matching > 0 {
-            self.files.push(FileHits { path: path(), hits });
+    fn add_hits(&mut self, path: impl Fn() -> PathBuf, collected: CollectedLines) {
+        if collected.matching > 0 {
+            self.files.push(MatchedFile { path: path(), collected });
         }
     }
 }
 
-/// Searches the files of a walk.
 #[derive(Debug)]
-pub(crate) struct Grepper<'a> {
+pub(crate) struct GrepVisitor<'a> {
     pub(crate) request: &'a GrepRequest,
     pattern: Pattern,
-    filter: Filter,
+    filter: FileFilter,
     pub(crate) budget: &'a Budget,
 }
 
-impl Grepper<'_> {
-    /// Returns how much of one file can matter when `skip` of its lines are known.
-    pub(crate) fn wish(&self, skip: u64) -> Wish {
+impl GrepVisitor<'_> {
+    /// Returns the limits for one file of which `skip` lines are on the page already.
+    pub(crate) fn limits(&self, skip: u64) -> SinkLimits {
         let request = self.request;
-        // One more than the page can hold tells that there is more.
+        // One line more than fits on the page shows that there are more.
         let fitting = (request.output_bytes / MIN_UNIT_BYTES) as u64 + 2;
         let lines = request.limit.map_or(fitting, |limit| fitting.min(limit.saturating_add(1)));
         let stop_after =
             if request.totals { u64::MAX } else { request.offset.max(skip).saturating_add(lines) };
-        Wish {
+        SinkLimits {
             mode: request.mode,
             skip,
             lines,
-            // One unit is returned however small the page is.
+            // One unit is returned even if it exceeds the page.
             bytes: request.output_bytes.max(1),
             stop_after,
             line_bytes: request.line_bytes.min(request.output_bytes),
         }
     }
 
-    /// Searches the one file of a scope.
     fn search_one<'a>(
         &'a self,
         path: PathBuf,
         file: File,
         metadata: &Metadata,
         page: &mut Page<'a>,
-    ) -> End {
+    ) -> WalkEnd {
         let mut searcher = self.scratch();
         let mut batch = GrepBatch::default();
-        match searcher.search(file, metadata, self.wish(0), self.budget) {
+        match searcher.search(file, metadata, self.limits(0), self.budget) {
             Ok(outcome) => batch.add(|| path.clone(), outcome),
-            Err(Failure::ReadFailure(reason)) => {
+            Err(FileSearchError::Unreadable(reason)) => {
                 page.unreadable(vec![ReadFailure::new(path, reason)]);
             }
-            Err(Failure::Halt(halt)) => return halt.into(),
+            Err(FileSearchError::Halt(halt)) => return halt.into(),
         }
-        page.take(batch, &mut searcher).map_or_else(End::from, |_| End::Exhausted)
+        page.take(batch, &mut searcher).map_or_else(WalkEnd::from, |_| WalkEnd::Exhausted)
     }
 }
 
-impl Wanted for Grepper<'_> {
-    fn wants(&self, path: &Path, kind: FileKind) -> bool {
-        self.filter.wants(path, kind)
+impl PathFilter for GrepVisitor<'_> {
+    fn accepts(&self, path: &Path, kind: FileKind) -> bool {
+        self.filter.accepts(path, kind)
     }
 }
 
-impl Visitor for Grepper<'_> {
+impl Visitor for GrepVisitor<'_> {
     type Scratch = FileSearcher;
     type Batch = GrepBatch;
 
@@ -204,12 +208,12 @@ impl Visitor for Grepper<'_> {
             if visited > 0 && bytes > MAX_BATCH_BYTES {
                 return Ok((batch, visited));
             }
-            match searcher.search(file, &metadata, batch.narrow(self.wish(0)), self.budget) {
+            match searcher.search(file, &metadata, batch.narrow(self.limits(0)), self.budget) {
                 Ok(outcome) => batch.add(path, outcome),
-                Err(Failure::ReadFailure(reason)) => {
+                Err(FileSearchError::Unreadable(reason)) => {
                     batch.unreadable.push(ReadFailure::new(path(), reason));
                 }
-                Err(Failure::Halt(halt)) => return Err(halt),
+                Err(FileSearchError::Halt(halt)) => return Err(halt),
             }
         }
         Ok((batch, entries.len()))

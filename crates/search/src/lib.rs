@@ -1,53 +1,53 @@
-//! Finding files and text in a workspace: the engine behind Glob, Grep and LS.
+//! Search for files and text in a workspace: the engine of Glob, Grep and LS.
 //!
-//! The tree is walked through descriptors of [`carrel_fsroot`], never by path strings, on all
-//! cores, and the answer has one order whatever the threads do: the order of paths, component by
-//! component. Matching is ripgrep's, linked in.
+//! The tree is walked on all cores through descriptors of [`carrel_fsroot`], never by path strings,
+//! and matching is ripgrep's, linked in. The result does not depend on threads: it is in path
+//! order, component by component, and a page boundary is the same in every run over the same files.
 //!
-//! What a walk sees:
+//! A walk sees these files:
 //!
-//! - `.gitignore`, `.ignore` and `.rgignore` count in every directory from the workspace's root
+//! - `.gitignore`, `.ignore` and `.rgignore` apply in every directory from the workspace's root
 //!   down, with or without a repository, and so does `.git/info/exclude`. Ignore files above the
-//!   workspace and the user's own excludes never count. A nested repository is judged by its own
-//!   `.gitignore` files, as git does.
-//! - `node_modules` is left out and no rule brings it back; [`Scope::ignored`] does.
-//! - Names that begin with a dot are left out, as ripgrep does; [`Scope::hidden`] shows them, and
-//!   so does a `!` rule of an ignore file.
-//! - `.git` is entered only when the path itself leads into it. Unfinished writes are never seen.
-//! - Links are not followed and mount points are not crossed. A link that the caller names is
-//!   followed as far as it stays inside.
-//! - What a caller names is searched even if a rule would hide it.
+//!   workspace and the user's global excludes never apply. A nested repository is subject to its
+//!   own `.gitignore` files only, as in git.
+//! - `node_modules` is skipped and no rule includes it; [`Scope::ignored`] does.
+//! - Names that begin with a dot are skipped, as in ripgrep, unless [`Scope::hidden`] or a `!` rule
+//!   of an ignore file includes them.
+//! - `.git` is entered only if the scope's path leads into it. Temporary files of unfinished writes
+//!   are never seen.
+//! - Links are not followed and mount points are not crossed. A link that is the scope's path is
+//!   followed as long as it stays inside the workspace.
+//! - The scope's path itself is searched even if a rule would skip it.
 //!
 //! Paths in reports are relative to the workspace's root and free of links. Memory is bounded by
-//! named constants; what could not be read is part of the report and never ends a search.
+//! named constants. Files that cannot be read are part of the report and never end a search.
 #![forbid(unsafe_code)]
 
-mod cancel;
+mod budget;
 mod error;
-mod file;
-mod filter;
+mod file_filter;
+mod file_search;
 mod glob;
 mod glob_pattern;
 mod grep;
-mod hits;
-mod json;
+mod ignore_rules;
 mod line;
+mod line_sink;
 mod list;
 mod matcher;
-mod near;
 mod node;
 mod page;
 mod queue;
+mod read_failure;
 mod render;
 mod report;
 mod request;
-mod rules;
 mod scope;
-mod unreadable;
-mod visit;
+mod suggestion;
+mod visitor;
 mod walk;
 
-pub use cancel::Cancel;
+pub use budget::Cancel;
 pub use error::Error;
 pub use glob::{DEFAULT_GLOB_LIMIT, GlobMatch, GlobReport, GlobRequest, Order, glob};
 pub use glob_pattern::{MAX_GLOB_BYTES, MAX_GLOBS};
@@ -57,10 +57,10 @@ pub use list::{
     DEFAULT_LIST_LIMIT, Detail, EntryMetadata, LinkTarget, ListEntry, ListReport, ListRequest,
     MAX_LIST_DEPTH, list,
 };
+pub use read_failure::{MAX_READ_FAILURES, ReadFailure, ReadFailures};
 pub use report::{FileMatches, GrepReport, Totals, Truncation, TruncationReason};
 pub use request::{
     Case, DEFAULT_LINE_BYTES, DEFAULT_OUTPUT_BYTES, DEFAULT_TIME, GrepRequest, MAX_CONTEXT_LINES,
     Mode, Syntax,
 };
 pub use scope::{Scope, Sensitive};
-pub use unreadable::{MAX_READ_FAILURES, ReadFailure, ReadFailures};

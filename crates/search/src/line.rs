@@ -1,47 +1,47 @@
-//! A line as it is shown: text, cut to a length, with the places of its matches.
+//! A line of a report: text of bounded length, with the spans of its matches.
+//!
+//! A long line is cut to a window around its first match, a quarter of which precedes it, never
+//! inside a UTF-8 character. Bytes that are not UTF-8 become U+FFFD, three bytes for one, so a
+//! window with such bytes is chosen three times smaller. Spans are byte ranges of the resulting
+//! text.
 
 use std::ops::Range;
 
-use serde::Serialize;
-
-/// The most matches of one line whose places are given.
+/// Bounds the spans of one line.
 pub const MAX_SPANS: usize = 64;
 
-/// How many bytes the replacement of one byte that is no text takes.
 const REPLACEMENT_BYTES: usize = char::REPLACEMENT_CHARACTER.len_utf8();
 
-/// The part of a cut line that lies before its first match, as a divisor.
+/// Divisor of the window that precedes the first match.
 const LEAD: usize = 4;
 
-/// Why a line is shown.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
+/// The reason why a line is in a report: it matches, or is near one that does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the enum's summary defines both variants")]
 pub enum LineKind {
-    /// It matches.
     Match,
-    /// It stands near one that matches.
     Context,
 }
 
-/// A line of a file.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+/// A matching line, or a context line near one.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
-    /// Its number, counted from 1.
+    /// Line number, counted from 1.
     pub number: u64,
-    /// Why it is shown.
+    /// Match or context, printed as `:` or `-`.
     pub kind: LineKind,
-    /// Its text without the line's end. What is no UTF-8 is replaced.
+    /// Text without its line ending; invalid UTF-8 is replaced by U+FFFD.
     pub text: String,
-    /// Where in `text` the matches are, in bytes; at most [`MAX_SPANS`].
+    /// Byte ranges of the matches in `text`, at most [`MAX_SPANS`].
     pub spans: Vec<Range<usize>>,
-    /// How many bytes of the line are left out before `text`.
+    /// Number of bytes of the line that precede `text`.
     pub omitted_before: u64,
-    /// How many bytes of the line are left out after `text`.
+    /// Number of bytes of the line that follow `text`.
     pub omitted_after: u64,
 }
 
 impl Line {
-    /// Makes a line from its bytes and the places of its matches in them.
+    /// Creates a line from its bytes and the spans of its matches in them.
     pub(crate) fn new(
         number: u64,
         kind: LineKind,
@@ -49,11 +49,11 @@ impl Line {
         matches: &[Range<usize>],
         limit: usize,
     ) -> Self {
-        let bytes = without_end(bytes);
+        let bytes = without_ending(bytes);
         let first = matches.first().map_or(0..0, Range::clone);
         let mut window = choose(bytes, &first, limit);
         if str::from_utf8(&bytes[window.clone()]).is_err() {
-            // Replacements are longer than what they replace.
+            // U+FFFD is longer than the byte that it replaces.
             window = choose(bytes, &first, limit / REPLACEMENT_BYTES);
         }
         let (text, spans) = convert(bytes, &window, matches);
@@ -67,19 +67,18 @@ impl Line {
         }
     }
 
-    /// Returns about how many bytes the line takes up in memory.
+    /// Returns the approximate memory of the line in bytes.
     pub(crate) fn weight(&self) -> usize {
         size_of::<Self>() + self.text.capacity() + self.spans.len() * size_of::<Range<usize>>()
     }
 }
 
-/// Cuts off the end of a line, however it is written.
-fn without_end(bytes: &[u8]) -> &[u8] {
+fn without_ending(bytes: &[u8]) -> &[u8] {
     let bytes = bytes.strip_suffix(b"\n").unwrap_or(bytes);
     bytes.strip_suffix(b"\r").unwrap_or(bytes)
 }
 
-/// Chooses the part of a line to show, so that the first match is in it.
+/// Returns the window of a line that contains its first match.
 fn choose(bytes: &[u8], first: &Range<usize>, limit: usize) -> Range<usize> {
     if bytes.len() <= limit {
         return 0..bytes.len();
@@ -92,15 +91,14 @@ fn choose(bytes: &[u8], first: &Range<usize>, limit: usize) -> Range<usize> {
     start..end
 }
 
-/// Tells whether no character goes on over this place.
+/// Returns true unless a UTF-8 character continues at this position.
 fn is_boundary(bytes: &[u8], at: usize) -> bool {
-    /// The bits that mark the second and later bytes of a character in UTF-8.
     const CONTINUATION: u8 = 0b1000_0000;
     const MASK: u8 = 0b1100_0000;
     bytes.get(at).is_none_or(|byte| byte & MASK != CONTINUATION)
 }
 
-/// Turns the window into text and moves the matches along.
+/// Converts the window to text and maps the spans to it.
 fn convert(
     bytes: &[u8],
     window: &Range<usize>,
@@ -135,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn ends_of_lines_are_not_shown() {
+    fn line_endings_are_not_part_of_the_text() {
         assert_eq!(line(b"a\n", &[0..1], 10).text, "a");
         assert_eq!(line(b"a\r\n", &[0..1], 10).text, "a");
         assert_eq!(line(b"a\rb", &[], 10).text, "a\rb");
@@ -169,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_are_no_text_do_not_pass_the_limit() {
+    fn replacement_characters_do_not_exceed_the_limit() {
         let shown = line(&[0xff; 1000], &[], 90);
         assert_eq!((shown.text.len(), shown.omitted_after), (90, 970));
     }

@@ -1,49 +1,51 @@
-//! Listing a directory, some levels deep.
+//! Directory listings, several levels deep and in pages.
+//!
+//! A listing is depth-first on one thread: parents come before their contents, and a page ends
+//! after `limit` entries, so most of the tree is never read. The offset of the next page counts
+//! entries, which are read again.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use carrel_fsroot::{Entry, FileKind, Root};
-use serde::Serialize;
-
-use crate::cancel::{Budget, Cancel, Halt};
+use crate::budget::{Budget, Cancel, Halt};
 use crate::error::Error;
-use crate::node::{Expanded, Node, Wanted, vanished};
+use crate::node::{ExpandedDirectory, Node, PathFilter, vanished};
+use crate::read_failure::{ReadFailure, ReadFailures};
 use crate::render::shown;
 use crate::report::{Truncation, TruncationReason};
 use crate::request::DEFAULT_TIME;
 use crate::scope::{Scope, Sensitive};
-use crate::unreadable::{ReadFailure, ReadFailures};
+use carrel_fsroot::{Entry, FileKind, Root};
 
-/// The deepest listing; a deeper one is cut down to it.
+/// Bounds the depth of a listing; greater depths are reduced to it.
 pub const MAX_LIST_DEPTH: usize = 64;
 
-/// How many entries are returned unless the caller says otherwise.
+/// Entries returned by a request that sets no limit.
 pub const DEFAULT_LIST_LIMIT: usize = 1000;
 
-/// How deep to list, and how many entries to return.
+/// A request for a directory listing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListRequest {
-    /// How many levels to list; 1 lists the directory alone, 0 counts as 1.
+    /// Number of levels; 1 is the directory alone, and 0 counts as 1.
     pub depth: usize,
-    /// How many entries to leave out.
+    /// Number of entries to skip.
     pub offset: u64,
-    /// How many entries to return.
+    /// Maximum number of entries.
     pub limit: usize,
-    /// How long the listing may go on.
+    /// Time limit; the report then contains the entries read so far.
     pub time: Duration,
-    /// How much is said about each entry.
+    /// The metadata to return for each entry.
     pub detail: Detail,
 }
 
-/// How much is said about an entry.
+/// The metadata that is returned for each entry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Detail {
-    /// What the directory itself says: its name and kind, and where it points.
+    /// Name, kind and link target, which need no system call except for links.
     #[default]
     Kinds,
-    /// Its size and time too, for which each entry is looked at.
+    /// Also size and modification time, which need a system call for each entry.
     Sizes,
 }
 
@@ -60,57 +62,49 @@ impl Default for ListRequest {
 }
 
 /// An entry of a listing.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListEntry {
-    /// Where it is, relative to the workspace's root.
-    #[serde(with = "carrel_domain::lossy_path")]
+    /// Path relative to the workspace's root.
     pub path: PathBuf,
-    /// What it is; a link is a link, wherever it points.
-    #[serde(serialize_with = "crate::json::kind")]
+    /// Kind of the entry itself; a link is not followed.
     pub kind: FileKind,
-    /// What was asked for with [`Detail::Sizes`].
-    #[serde(flatten)]
-    pub measured: Option<EntryMetadata>,
-    /// Where it points, if it is a link.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// Size and time, with [`Detail::Sizes`].
+    pub metadata: Option<EntryMetadata>,
+    /// Target, if the entry is a link.
     pub target: Option<LinkTarget>,
 }
 
-/// What is known about an entry that was looked at.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+/// Size in bytes and modification time of an entry; those of a link are its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the summary defines both fields")]
 pub struct EntryMetadata {
-    /// Its size in bytes.
     pub size: u64,
-    /// When it was last changed.
-    #[serde(serialize_with = "crate::json::time")]
     pub modified: SystemTime,
 }
 
-/// Where a link points.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+/// The target of a symbolic link.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LinkTarget {
-    /// The path that the link holds.
-    #[serde(with = "carrel_domain::lossy_path")]
+    /// The path as the link contains it.
     pub path: PathBuf,
-    /// What is there; absent when nothing is, or when it leads out of the workspace.
-    #[serde(serialize_with = "crate::json::optional_kind")]
+    /// Kind of the target; `None` if it does not exist or is outside of the workspace.
     pub kind: Option<FileKind>,
 }
 
-/// The entries of a directory, parents before what they hold, in the order of paths.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+/// The entries of a directory, parents before their contents, in path order.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListReport {
     /// The entries of this page.
     pub entries: Vec<ListEntry>,
-    /// Where the page was cut; absent when it holds everything from the offset on.
+    /// The reason for the end of the page; `None` if it is the last one.
     pub truncation: Option<Truncation>,
-    /// What could not be read.
+    /// Directories and entries that could not be read.
     pub unreadable: ReadFailures,
 }
 
 impl ListReport {
-    /// Returns the entries as text, one on each line: directories end in `/`, links show where
-    /// they point.
+    /// Formats the entries as text, one on each line: directories end in `/`, links show their
+    /// target.
     pub fn text(&self) -> String {
         self.entries.iter().map(ListEntry::text).collect()
     }
@@ -121,7 +115,7 @@ impl ListEntry {
         let path = shown(&self.path);
         match (&self.target, self.kind) {
             (Some(target), _) => {
-                let note = if target.kind.is_some() { "" } else { " (leads nowhere in here)" };
+                let note = if target.kind.is_some() { "" } else { " (no target in the workspace)" };
                 format!("{path} -> {}{note}\n", shown(&target.path))
             }
             (None, FileKind::Directory) => format!("{path}/\n"),
@@ -130,7 +124,7 @@ impl ListEntry {
     }
 }
 
-/// Lists a directory in the order of paths.
+/// Lists a directory in path order, on the calling thread. A scope that is a file is an error.
 pub fn list(
     scope: &Scope<'_>,
     request: &ListRequest,
@@ -140,20 +134,20 @@ pub fn list(
     let directory = scope.open_directory()?;
     let mut lister = Lister { scope, request, seen: 0, report: ListReport::empty() };
     let mut unreadable = Vec::new();
-    let first = Node::first(scope, scope.place(), directory, &Everything, &mut unreadable)?;
-    lister.note(unreadable);
+    let first = Node::root(scope, scope.resolved_path(), directory, &AllPaths, &mut unreadable)?;
+    lister.add_failures(unreadable);
     match lister.list(first, &budget) {
         Err(Halt::Cancelled) => return Err(Error::Cancelled),
-        Err(Halt::TimeUp | Halt::Enough) => lister.cut(TruncationReason::Time),
+        Err(Halt::TimeUp | Halt::Enough) => lister.truncate(TruncationReason::Time),
         Ok(()) => {}
     }
     Ok(lister.report)
 }
 
-struct Everything;
+struct AllPaths;
 
-impl Wanted for Everything {
-    fn wants(&self, _: &Path, _: FileKind) -> bool {
+impl PathFilter for AllPaths {
+    fn accepts(&self, _: &Path, _: FileKind) -> bool {
         true
     }
 }
@@ -165,20 +159,19 @@ struct Lister<'a> {
     report: ListReport,
 }
 
-/// What is left of a directory.
 struct Level {
     node: Arc<Node>,
     entries: std::vec::IntoIter<Entry>,
 }
 
-impl From<Expanded> for Level {
-    fn from(expanded: Expanded) -> Self {
+impl From<ExpandedDirectory> for Level {
+    fn from(expanded: ExpandedDirectory) -> Self {
         Self { node: expanded.node, entries: expanded.entries.into_iter() }
     }
 }
 
 impl Lister<'_> {
-    fn list(&mut self, first: Expanded, budget: &Budget) -> Result<(), Halt> {
+    fn list(&mut self, first: ExpandedDirectory, budget: &Budget) -> Result<(), Halt> {
         let depth = self.request.depth.clamp(1, MAX_LIST_DEPTH);
         let mut levels = vec![Level::from(first)];
         while let Some(level) = levels.last_mut() {
@@ -189,20 +182,20 @@ impl Lister<'_> {
             budget.check()?;
             let node = Arc::clone(&level.node);
             if !self.add(&node, &entry) {
-                self.cut(TruncationReason::Limit);
+                self.truncate(TruncationReason::Limit);
                 return Ok(());
             }
             if entry.kind == FileKind::Directory && node.depth() + 1 < depth {
                 let mut unreadable = Vec::new();
-                let below = node.enter(&entry.name, self.scope, &Everything, &mut unreadable);
+                let below = node.enter(&entry.name, self.scope, &AllPaths, &mut unreadable);
                 levels.extend(below.map(Level::from));
-                self.note(unreadable);
+                self.add_failures(unreadable);
             }
         }
         Ok(())
     }
 
-    /// Takes an entry; `false` when the page is full.
+    /// Adds an entry to the page; returns false if the page is full.
     fn add(&mut self, node: &Node, entry: &Entry) -> bool {
         if self.seen < self.request.offset {
             self.seen += 1;
@@ -215,16 +208,16 @@ impl Lister<'_> {
         match describe(self.scope, node, entry, self.request.detail) {
             Ok(listed) => self.report.entries.push(listed),
             Err(error) if vanished(error.problem()) => {}
-            Err(error) => self.note(vec![ReadFailure::of(node.path_of(entry), &error)]),
+            Err(error) => self.add_failures(vec![ReadFailure::of(node.path_of(entry), &error)]),
         }
         true
     }
 
-    fn note(&mut self, unreadable: Vec<ReadFailure>) {
+    fn add_failures(&mut self, unreadable: Vec<ReadFailure>) {
         self.report.unreadable.extend(unreadable);
     }
 
-    fn cut(&mut self, reason: TruncationReason) {
+    fn truncate(&mut self, reason: TruncationReason) {
         self.report.truncation = Some(Truncation { reason, next_offset: self.seen });
     }
 }
@@ -243,10 +236,10 @@ fn describe(
 ) -> Result<ListEntry, carrel_fsroot::Error> {
     let name = Path::new(&entry.name);
     let path = node.path_of(entry);
-    let (kind, measured) = match detail {
+    let (kind, metadata) = match detail {
         Detail::Kinds => (entry.kind, None),
         Detail::Sizes => {
-            let metadata = node.using(|directory| directory.link_metadata(name))?;
+            let metadata = node.with_directory(|directory| directory.link_metadata(name))?;
             let size = metadata.size;
             let modified = metadata.modified;
             (metadata.kind, Some(EntryMetadata { size, modified }))
@@ -254,7 +247,7 @@ fn describe(
     };
     let target = match kind {
         FileKind::Link => {
-            let points_to = node.using(|directory| directory.read_link(name))?;
+            let points_to = node.with_directory(|directory| directory.read_link(name))?;
             Some(target(scope, &path, points_to))
         }
         FileKind::File
@@ -264,10 +257,10 @@ fn describe(
         | FileKind::Device
         | FileKind::Unknown => None,
     };
-    Ok(ListEntry { path, kind, measured, target })
+    Ok(ListEntry { path, kind, metadata, target })
 }
 
-/// Looks where a link leads; the way is resolved beneath the root, so an outward one leads nowhere.
+/// Returns the target of a link, resolved beneath the root: one outside of it has no kind.
 fn target(scope: &Scope<'_>, link: &Path, target: PathBuf) -> LinkTarget {
     let metadata = match scope.sensitive {
         Sensitive::Shown => Root::metadata(scope.root, link),

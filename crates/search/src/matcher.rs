@@ -1,4 +1,8 @@
-//! The pattern of a search, compiled.
+//! Compilation of the pattern of a search, in bounded memory.
+//!
+//! Outside of multiline searches a match never contains a line ending, which lets the regex engine
+//! skip lines quickly. `$` also matches before `\r\n`, unless the pattern itself mentions carriage
+//! returns.
 
 use grep_matcher::LineTerminator;
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
@@ -6,22 +10,20 @@ use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use crate::error::Error;
 use crate::request::{Case, GrepRequest, Syntax};
 
-/// The longest pattern that is compiled.
 const MAX_PATTERN_BYTES: usize = 64 * 1024;
 
-/// The most memory that a compiled pattern takes; `(a{1000}){1000}` is refused instead.
+/// Bounds the memory of a compiled pattern, which excludes `(a{1000}){1000}`.
 const MAX_REGEX_BYTES: usize = 16 * 1024 * 1024;
 
-/// The most memory that each thread uses to make matching fast.
+/// Bounds the lazy DFA cache of each thread.
 const MAX_CACHE_BYTES: usize = 16 * 1024 * 1024;
 
-/// How deep groups may be nested, which bounds the compiler's own recursion.
+/// Bounds the nesting of groups, and with it the recursion of the compiler.
 const MAX_NESTING: u32 = 128;
 
-/// What ends a line.
 const LINE_END: u8 = b'\n';
 
-/// A compiled pattern and what it takes for the end of a line.
+/// A compiled pattern and its line terminator.
 #[derive(Clone, Debug)]
 pub(crate) struct Pattern {
     pub(crate) matcher: RegexMatcher,
@@ -62,13 +64,13 @@ impl Pattern {
     }
 }
 
-/// Tells whether `$` shall also match before `\r\n`. It would make a pattern that itself speaks
-/// of `\r` match nothing, so those are left alone.
+/// Returns true if `$` should also match before `\r\n`. In that mode a pattern that contains `\r`
+/// would match nothing, so such patterns are excluded.
 fn wants_either_line_end(request: &GrepRequest) -> bool {
     let pattern = &request.pattern;
     request.syntax == Syntax::Regex
         && pattern.contains('$')
-        && !["\\r", "\r", "\\x", "\\u", "\\s"].iter().any(|return_| pattern.contains(return_))
+        && !["\\r", "\r", "\\x", "\\u", "\\s"].iter().any(|escape| pattern.contains(escape))
 }
 
 fn explain(error: &grep_regex::Error, request: &GrepRequest) -> Error {
@@ -107,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn smart_case_listens_to_capitals() {
+    fn smart_case_is_sensitive_if_the_pattern_has_a_capital() {
         for (pattern, matches) in [("needle", true), ("Needle", false)] {
             let request = GrepRequest { case: Case::Smart, ..GrepRequest::new(pattern) };
             let matcher = Pattern::compile(&request).unwrap().matcher;

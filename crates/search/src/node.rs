@@ -1,4 +1,13 @@
-//! A directory on a walk, and what of it the walk goes on with.
+//! Directories of a walk and the entries that the walk continues with.
+//!
+//! A [`Node`] keeps its directory open while entries of it are queued, so that files are opened by
+//! name relative to it and a rename of a parent cannot lead the walk elsewhere. Below 16 levels the
+//! descriptor is closed and opened again for each batch, from the nearest open ancestor, so that
+//! depth alone never exhausts descriptors.
+//!
+//! A directory is listed once, filtered by the scope, the ignore rules and the path filter of the
+//! search, and sorted by name. Entries that vanish or change their kind between listing and use are
+//! skipped silently, since a build may run at the same time; every other error is reported.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -7,72 +16,69 @@ use std::sync::Arc;
 
 use carrel_fsroot::{Directory, Entry, FileKind, Metadata, Problem};
 
-use crate::rules::{Present, Rules, Verdict};
+use crate::ignore_rules::{PresentRuleFiles, RuleMatch, Rules};
+use crate::read_failure::ReadFailure;
 use crate::scope::{Scope, last_name};
-use crate::unreadable::ReadFailure;
 
-/// The depth below the scope down to which directories are held open while something in them is
-/// left to do. Deeper ones are opened again for each batch, so that no depth exhausts descriptors.
-const MAX_HELD_DEPTH: usize = 16;
+/// Depth below the scope down to which directories are kept open.
+const MAX_OPEN_DEPTH: usize = 16;
 
-/// The most entries of one directory that a walk takes in; they are sorted in memory.
+/// Bounds the entries of one directory, which are sorted in memory.
 const MAX_DIRECTORY_ENTRIES: usize = 1 << 20;
 
-/// The longest path that is opened in one step, well below what the kernel takes.
+/// Bounds the path that is opened in one step, half of `PATH_MAX`.
 const MAX_STEP_BYTES: usize = 2048;
 
-/// A directory on a walk.
 #[derive(Debug)]
 pub(crate) struct Node {
     /// Relative to the workspace's root.
     path: PathBuf,
     parent: Option<Arc<Node>>,
     depth: usize,
-    held: Option<Directory>,
+    open: Option<Directory>,
     rules: Option<Arc<Rules>>,
 }
 
-/// What a walk keeps of a directory: the entries that it visits and enters, in the order of names.
+/// A listed directory: the entries to visit or enter, sorted by name.
 #[derive(Debug)]
-pub(crate) struct Expanded {
+pub(crate) struct ExpandedDirectory {
     pub(crate) node: Arc<Node>,
     pub(crate) entries: Vec<Entry>,
 }
 
-/// What a walk wants to visit, beyond what the scope leaves out.
-pub(crate) trait Wanted: Sync {
-    /// Tells whether a path is visited, or entered if it is a directory.
-    fn wants(&self, path: &Path, kind: FileKind) -> bool;
+/// The selection of a search, applied after the scope and the ignore rules.
+pub(crate) trait PathFilter: Sync {
+    /// Returns true if a file is visited, or a directory entered.
+    fn accepts(&self, path: &Path, kind: FileKind) -> bool;
 }
 
 impl Node {
-    /// Lists the directory of a scope, which lies at `path`, with the rules of all directories
-    /// above it.
-    pub(crate) fn first(
+    /// Lists the directory of a scope with the rules of all directories above it.
+    pub(crate) fn root(
         scope: &Scope<'_>,
         path: PathBuf,
         directory: Directory,
-        wanted: &impl Wanted,
+        filter: &impl PathFilter,
         unreadable: &mut Vec<ReadFailure>,
-    ) -> Result<Expanded, carrel_fsroot::Error> {
+    ) -> Result<ExpandedDirectory, carrel_fsroot::Error> {
         let rules = if scope.ignored { None } else { rules_above(scope, &path, unreadable)? };
-        Self::list(scope, directory, path, None, rules.as_ref(), wanted, unreadable)
+        Self::list(scope, directory, path, None, rules.as_ref(), filter, unreadable)
     }
 
-    /// Enters a directory that was listed; `None` when it is gone by now.
+    /// Opens and lists a child directory; `None` if it vanished or could not be read.
     pub(crate) fn enter(
         self: &Arc<Self>,
         name: &OsStr,
         scope: &Scope<'_>,
-        wanted: &impl Wanted,
+        filter: &impl PathFilter,
         unreadable: &mut Vec<ReadFailure>,
-    ) -> Option<Expanded> {
+    ) -> Option<ExpandedDirectory> {
         let path = self.path.join(name);
-        let opened = self.using(|directory| directory.directory(Path::new(name)));
+        let opened = self.with_directory(|directory| directory.directory(Path::new(name)));
         let expanded = opened.and_then(|directory| {
             let rules = self.rules.as_ref();
             let parent = Some(Arc::clone(self));
-            Self::list(scope, directory, path.clone(), parent, rules, wanted, unreadable)
+            Self::list(scope, directory, path.clone(), parent, rules, filter, unreadable)
         });
         match expanded {
             Ok(expanded) => Some(expanded),
@@ -90,72 +96,68 @@ impl Node {
         path: PathBuf,
         parent: Option<Arc<Self>>,
         rules: Option<&Arc<Rules>>,
-        wanted: &impl Wanted,
+        filter: &impl PathFilter,
         unreadable: &mut Vec<ReadFailure>,
-    ) -> Result<Expanded, carrel_fsroot::Error> {
+    ) -> Result<ExpandedDirectory, carrel_fsroot::Error> {
         let (mut entries, all) = directory.entries(MAX_DIRECTORY_ENTRIES)?;
         if !all {
-            let reason = format!("more than {MAX_DIRECTORY_ENTRIES} entries; the rest is left out");
+            let reason = format!("more than {MAX_DIRECTORY_ENTRIES} entries; the rest is skipped");
             unreadable.push(ReadFailure::new(path.clone(), reason));
         }
         let rules = if scope.ignored {
             None
         } else {
-            let mut present = Present::default();
+            let mut present = PresentRuleFiles::default();
             for entry in &entries {
                 present.note(&entry.name);
             }
             Rules::read(rules, &directory, &path, present, unreadable)
         };
-        keep(&mut entries, scope, &path, rules.as_deref(), wanted);
+        filter_entries(&mut entries, scope, &path, rules.as_deref(), filter);
         let depth = parent.as_ref().map_or(0, |parent| parent.depth + 1);
-        let held = (depth < MAX_HELD_DEPTH).then_some(directory);
-        let node = Arc::new(Self { path, parent, depth, held, rules });
-        Ok(Expanded { node, entries })
+        let open = (depth < MAX_OPEN_DEPTH).then_some(directory);
+        let node = Arc::new(Self { path, parent, depth, open, rules });
+        Ok(ExpandedDirectory { node, entries })
     }
 
-    /// Returns the path of an entry.
     pub(crate) fn path_of(&self, entry: &Entry) -> PathBuf {
         self.path.join(&entry.name)
     }
 
-    /// Returns how far below the scope the directory lies.
     pub(crate) fn depth(&self) -> usize {
         self.depth
     }
 
-    /// Opens a file of the directory for reading.
     pub(crate) fn open_file(&self, name: &OsStr) -> Result<(File, Metadata), carrel_fsroot::Error> {
-        self.using(|directory| directory.open_file(Path::new(name)))
+        self.with_directory(|directory| directory.open_file(Path::new(name)))
     }
 
-    /// Does something with the open directory.
-    pub(crate) fn using<T>(
+    pub(crate) fn with_directory<T>(
         &self,
         act: impl FnOnce(&Directory) -> Result<T, carrel_fsroot::Error>,
     ) -> Result<T, carrel_fsroot::Error> {
-        match &self.held {
+        match &self.open {
             Some(directory) => act(directory),
             None => act(&self.reopen()?),
         }
     }
 
-    /// Opens the directory again from the nearest one above that is still open.
+    /// Opens the directory again, from its nearest open ancestor.
     fn reopen(&self) -> Result<Directory, carrel_fsroot::Error> {
         let mut names = vec![last_name(&self.path)];
         let mut above = self.parent.as_deref();
         while let Some(node) = above {
-            if let Some(directory) = &node.held {
+            if let Some(directory) = &node.open {
                 return descend(directory, &names);
             }
             names.push(last_name(&node.path));
             above = node.parent.as_deref();
         }
-        unreachable!("the first directory of a walk is always held open")
+        unreachable!("the first directory of a walk is always open")
     }
 }
 
-/// Goes down the names, the last of which comes first, a few at a time.
+/// Opens a descendant in steps of bounded length. `names` is in reverse order.
 fn descend(from: &Directory, names: &[&OsStr]) -> Result<Directory, carrel_fsroot::Error> {
     let mut reached = None;
     let mut step = PathBuf::new();
@@ -166,11 +168,11 @@ fn descend(from: &Directory, names: &[&OsStr]) -> Result<Directory, carrel_fsroo
             step.clear();
         }
     }
-    // An empty step opens the directory that was reached once more.
+    // An empty step reopens the directory that was reached.
     reached.as_ref().unwrap_or(from).directory(&step)
 }
 
-/// Reads the rules of the directories from the workspace's root down to the one above `path`.
+/// Reads the rules of the directories from the workspace's root to the parent of `path`.
 fn rules_above(
     scope: &Scope<'_>,
     path: &Path,
@@ -180,8 +182,9 @@ fn rules_above(
     let mut directory = scope.root.directory(Path::new(""))?;
     let mut base = PathBuf::new();
     for name in path {
-        rules = Rules::read(rules.as_ref(), &directory, &base, Present::unknown(), unreadable);
-        // What vanished meanwhile has no rules; the directory itself is open already.
+        rules =
+            Rules::read(rules.as_ref(), &directory, &base, PresentRuleFiles::unknown(), unreadable);
+        // A directory that vanished has no rules; the scope's own directory is already open.
         let Ok(next) = directory.directory(Path::new(name)) else { break };
         directory = next;
         base.push(name);
@@ -189,34 +192,35 @@ fn rules_above(
     Ok(rules)
 }
 
-/// Keeps what the scope shows, the rules allow and the walk wants, in the order of names.
-fn keep(
+/// Retains the entries that the scope, the rules and the filter include, sorted by name.
+fn filter_entries(
     entries: &mut Vec<Entry>,
     scope: &Scope<'_>,
     directory: &Path,
     rules: Option<&Rules>,
-    wanted: &impl Wanted,
+    filter: &impl PathFilter,
 ) {
     let mut path = directory.join("x");
     entries.retain(|entry| {
-        if scope.leaves_out(&entry.name) {
+        if scope.always_skips(&entry.name) {
             return false;
         }
         path.set_file_name(&entry.name);
         let is_directory = entry.kind == FileKind::Directory;
-        let shown = match rules.map_or(Verdict::Silent, |rules| rules.judge(&path, is_directory)) {
-            Verdict::Silent => !scope.hides(&entry.name),
-            Verdict::Wanted => true,
-            Verdict::Ignored => false,
-        };
-        shown && wanted.wants(&path, entry.kind)
+        let included =
+            match rules.map_or(RuleMatch::None, |rules| rules.matched(&path, is_directory)) {
+                RuleMatch::None => !scope.hides_by_default(&entry.name),
+                RuleMatch::Whitelist => true,
+                RuleMatch::Ignore => false,
+            };
+        included && filter.accepts(&path, entry.kind)
     });
     entries.sort_unstable_by(|a, b| a.name.cmp(&b.name));
-    // A listing that is read during renames may hold a name twice.
+    // readdir may return a name twice while entries are renamed.
     entries.dedup_by(|a, b| a.name == b.name);
 }
 
-/// Tells whether an entry is gone or became something else since it was listed.
+/// Returns true if an entry vanished or changed its kind since it was listed.
 pub(crate) fn vanished(problem: Problem) -> bool {
     match problem {
         Problem::NotFound

@@ -1,28 +1,35 @@
-//! Making one page out of what is found, in the order of paths.
+//! One page of a text search, filled in path order.
+//!
+//! The offset is the cursor: it counts the units before the page, so a page is computed by
+//! searching from the start and skipping. That needs no state between calls and stays correct if a
+//! server restarts; skipped lines are counted but not copied.
+//!
+//! Workers keep only as many lines as can fit on a page. If a page needs lines of a file that were
+//! not kept, because the backlog was too large or the offset lies inside the file, the file is
+//! searched again for them. A file that changed in between contributes the lines that are left.
 
 use std::path::{Path, PathBuf};
 
 use carrel_fsroot::Directory;
 
-use crate::cancel::Halt;
-use crate::file::{Failure, FileSearcher, Outcome};
-use crate::grep::{FileHits, GrepBatch, Grepper};
-use crate::hits::Wish;
+use crate::budget::Halt;
+use crate::file_search::{FileSearchError, FileSearcher, SearchedFile};
+use crate::grep::{GrepBatch, GrepVisitor, MatchedFile};
 use crate::line::Line;
+use crate::line_sink::SinkLimits;
+use crate::read_failure::{ReadFailure, ReadFailures};
 use crate::render::{file_cost, line_cost, shown};
 use crate::report::{FileMatches, GrepReport, Totals, Truncation, TruncationReason};
 use crate::request::Mode;
-use crate::unreadable::{ReadFailure, ReadFailures};
-use crate::visit::{Collector, Flow};
-use crate::walk::End;
+use crate::visitor::{Collector, Flow};
+use crate::walk::WalkEnd;
 
-/// A page that is being filled.
 #[derive(Debug)]
 pub(crate) struct Page<'a> {
-    grepper: &'a Grepper<'a>,
-    /// The workspace's root, to search a file again whose lines were not all kept.
+    visitor: &'a GrepVisitor<'a>,
+    /// The workspace's root, to open files that are searched again.
     top: Directory,
-    /// The units passed or taken.
+    /// Number of units before the page and on it.
     seen: u64,
     taken: u64,
     bytes: usize,
@@ -35,9 +42,9 @@ pub(crate) struct Page<'a> {
 }
 
 impl<'a> Page<'a> {
-    pub(crate) fn new(grepper: &'a Grepper<'a>, top: Directory) -> Self {
+    pub(crate) fn new(visitor: &'a GrepVisitor<'a>, top: Directory) -> Self {
         Self {
-            grepper,
+            visitor,
             top,
             seen: 0,
             taken: 0,
@@ -51,51 +58,48 @@ impl<'a> Page<'a> {
         }
     }
 
-    /// Takes what was found in one file.
-    fn add_file(&mut self, file: FileHits, searcher: &mut FileSearcher) -> Result<(), Halt> {
+    fn add_file(&mut self, file: MatchedFile, searcher: &mut FileSearcher) -> Result<(), Halt> {
         self.totals.files_with_matches += 1;
-        self.matching_lines += file.hits.matching;
+        self.matching_lines += file.collected.matching;
         if self.full.is_some() {
             return Ok(());
         }
-        match self.grepper.request.mode {
+        match self.visitor.request.mode {
             Mode::Content => self.add_lines(file, searcher),
             Mode::FilesWithMatches => {
                 self.add_unit(file.path, None);
                 Ok(())
             }
             Mode::Count => {
-                self.add_unit(file.path, Some(file.hits.matching));
+                self.add_unit(file.path, Some(file.collected.matching));
                 Ok(())
             }
         }
     }
 
-    /// Takes a file that is itself one unit.
     fn add_unit(&mut self, path: PathBuf, count: Option<u64>) {
         self.seen += 1;
-        if self.seen > self.grepper.request.offset
-            && self.makes_room(file_cost(&shown(&path), count))
+        if self.seen > self.visitor.request.offset && self.reserve(file_cost(&shown(&path), count))
         {
             self.files.push(FileMatches { path, lines: Vec::new(), count });
         }
     }
 
-    /// Takes the lines of a file, and searches it again for those that were not kept.
-    fn add_lines(&mut self, file: FileHits, searcher: &mut FileSearcher) -> Result<(), Halt> {
-        let FileHits { path, hits } = file;
-        let skip = self.grepper.request.offset.saturating_sub(self.seen).min(hits.shown);
+    /// Adds the lines of a file and searches it again for lines that were not kept.
+    fn add_lines(&mut self, file: MatchedFile, searcher: &mut FileSearcher) -> Result<(), Halt> {
+        let MatchedFile { path, collected } = file;
+        let skip = self.visitor.request.offset.saturating_sub(self.seen).min(collected.shown);
         self.seen += skip;
         let mut taken = Vec::new();
         let kept = usize::try_from(skip).unwrap_or(usize::MAX);
-        let kept = hits.lines.into_iter().skip(kept);
-        let mut next = self.add_some(&path, kept, skip, &mut taken);
+        let kept = collected.lines.into_iter().skip(kept);
+        let mut next = self.add_fitting(&path, kept, skip, &mut taken);
         let mut end = Ok(());
-        while next < hits.shown && self.full.is_none() {
+        while next < collected.shown && self.full.is_none() {
             match self.search_again(&path, next, searcher) {
-                // The file has changed since it was searched first.
+                // The file changed since the first search and has no such lines any more.
                 Ok(more) if more.is_empty() => break,
-                Ok(more) => next = self.add_some(&path, more.into_iter(), next, &mut taken),
+                Ok(more) => next = self.add_fitting(&path, more.into_iter(), next, &mut taken),
                 Err(halt) => {
                     end = Err(halt);
                     break;
@@ -108,8 +112,8 @@ impl<'a> Page<'a> {
         end
     }
 
-    /// Takes lines while there is room, and returns the number of the next one.
-    fn add_some(
+    /// Adds lines while they fit and returns the index of the next one.
+    fn add_fitting(
         &mut self,
         path: &Path,
         lines: impl Iterator<Item = Line>,
@@ -129,17 +133,17 @@ impl<'a> Page<'a> {
     fn add_line(&mut self, path: &Path, line: Line, taken: &mut Vec<Line>) -> bool {
         self.seen += 1;
         let previous = taken.last().map(|line: &Line| line.number);
-        let context = self.grepper.request.context() != (0, 0);
-        let room = self.makes_room(line_cost(&shown(path), &line, previous, context));
-        if room {
+        let context = self.visitor.request.context() != (0, 0);
+        let fits = self.reserve(line_cost(&shown(path), &line, previous, context));
+        if fits {
             taken.push(line);
         }
-        room
+        fits
     }
 
-    /// Makes room for one more unit, or notes why there is none.
-    fn makes_room(&mut self, bytes: usize) -> bool {
-        let request = self.grepper.request;
+    /// Reserves the bytes of one unit, or records the reason for the end of the page.
+    fn reserve(&mut self, bytes: usize) -> bool {
+        let request = self.visitor.request;
         if request.limit.is_some_and(|limit| self.taken >= limit) {
             self.full = Some(TruncationReason::Limit);
         } else if self.taken > 0 && self.bytes + bytes > request.output_bytes {
@@ -158,25 +162,26 @@ impl<'a> Page<'a> {
         searcher: &mut FileSearcher,
     ) -> Result<Vec<Line>, Halt> {
         let Ok((file, metadata)) = self.top.open_file(path) else { return Ok(Vec::new()) };
-        let wish = self.grepper.wish(skip);
-        // How many lines follow is known already.
-        let wish = Wish { stop_after: skip.saturating_add(wish.lines), ..wish };
-        match searcher.search(file, &metadata, wish, self.grepper.budget) {
-            Ok(Outcome::Text(hits) | Outcome::Partly(hits, _)) => Ok(hits.lines),
-            Ok(Outcome::Binary { .. }) | Err(Failure::ReadFailure(_)) => Ok(Vec::new()),
-            Err(Failure::Halt(halt)) => Err(halt),
+        let limits = self.visitor.limits(skip);
+        // The total is known from the first search.
+        let limits = SinkLimits { stop_after: skip.saturating_add(limits.lines), ..limits };
+        match searcher.search(file, &metadata, limits, self.visitor.budget) {
+            Ok(SearchedFile::Text(collected) | SearchedFile::Partial(collected, _)) => {
+                Ok(collected.lines)
+            }
+            Ok(SearchedFile::Binary { .. }) | Err(FileSearchError::Unreadable(_)) => Ok(Vec::new()),
+            Err(FileSearchError::Halt(halt)) => Err(halt),
         }
     }
 
-    /// Returns the finished page.
-    pub(crate) fn report(self, end: End) -> GrepReport {
-        let request = self.grepper.request;
+    pub(crate) fn report(self, end: WalkEnd) -> GrepReport {
+        let request = self.visitor.request;
         let reason = match end {
-            End::Exhausted | End::Enough => self.full,
-            End::TimeUp | End::Cancelled => self.full.or(Some(TruncationReason::Time)),
+            WalkEnd::Exhausted | WalkEnd::Enough => self.full,
+            WalkEnd::TimeUp | WalkEnd::Cancelled => self.full.or(Some(TruncationReason::Time)),
         };
         let next_offset = request.offset.saturating_add(self.taken);
-        let complete = end == End::Exhausted && (self.full.is_none() || request.totals);
+        let complete = end == WalkEnd::Exhausted && (self.full.is_none() || request.totals);
         let matching_lines = match request.mode {
             Mode::Content | Mode::Count => Some(self.matching_lines),
             Mode::FilesWithMatches => None,
@@ -193,7 +198,7 @@ impl<'a> Page<'a> {
     }
 }
 
-impl<'a> Collector<Grepper<'a>> for Page<'a> {
+impl<'a> Collector<GrepVisitor<'a>> for Page<'a> {
     fn take(&mut self, batch: GrepBatch, searcher: &mut FileSearcher) -> Result<Flow, Halt> {
         self.totals.files_searched += batch.searched;
         self.binary_matches += batch.binary_matches;
@@ -201,8 +206,8 @@ impl<'a> Collector<Grepper<'a>> for Page<'a> {
         for file in batch.files {
             self.add_file(file, searcher)?;
         }
-        let enough = self.full.is_some() && !self.grepper.request.totals;
-        Ok(if enough { Flow::Enough } else { Flow::More })
+        let enough = self.full.is_some() && !self.visitor.request.totals;
+        Ok(if enough { Flow::Stop } else { Flow::Continue })
     }
 
     fn unreadable(&mut self, unreadable: Vec<ReadFailure>) {

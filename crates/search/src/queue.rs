@@ -1,9 +1,13 @@
-//! What is left to do on a walk, and what is done, in the order of paths.
+//! The work queue of a walk: pending work and finished results, both ordered by path.
 //!
-//! Work is handed out smallest path first. The *frontier* is the smallest path that is waiting or
-//! being worked on: everything finished before it is final, because nothing can come in between
-//! any more. That makes the answer independent of threads, and lets a walk stop as soon as the
-//! final part is enough.
+//! Work is handed out smallest path first. The *frontier* is the smallest path that is pending or
+//! being processed. Every finished result before it is final, because no path can be inserted
+//! before it any more: new work comes only from directories and files at or after the frontier.
+//! Final results are handed to the collector in path order, which makes the output independent of
+//! threads and lets a walk stop as soon as the final part is enough.
+//!
+//! A result that waits for a slow file before it stays in memory. The pending results are bounded
+//! by 16 MiB; beyond it new ones drop their text, which the page searches again if it needs it.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BTreeMap, BinaryHeap};
@@ -13,20 +17,19 @@ use std::sync::Arc;
 
 use carrel_fsroot::{Entry, FileKind};
 
-use crate::node::{Expanded, Node};
+use crate::node::{ExpandedDirectory, Node};
 
-/// How many files a worker takes at once: enough to make the queue cheap, few enough to share
-/// out a directory among all workers.
+/// Files of one batch: enough to make the lock of the queue cheap, few enough to divide a directory
+/// among all workers.
 const BATCH: usize = 16;
 
-/// The most that results hold while they wait for those before them; beyond it they are kept
-/// without their text, which is searched again if it is needed.
+/// Bounds the text of finished results that wait for earlier ones.
 const MAX_BACKLOG_BYTES: usize = 16 * 1024 * 1024;
 
-/// The rest of a directory, waiting for its turn.
+/// The remaining entries of a directory.
 #[derive(Debug)]
 pub(crate) struct Listing {
-    /// The path of the next entry.
+    /// Path of the next entry, by which listings are ordered.
     key: PathBuf,
     node: Arc<Node>,
     entries: Arc<[Entry]>,
@@ -39,15 +42,15 @@ impl Listing {
         Some(Self { key, node: Arc::clone(node), entries: Arc::clone(entries), range })
     }
 
-    /// Splits off the next piece of work: one directory, or some files before the next one.
-    fn split(self) -> (Work, Option<Self>) {
+    /// Splits off the next item: one directory, or a batch of files before the next directory.
+    fn split(self) -> (WorkItem, Option<Self>) {
         let entries = &self.entries[self.range.clone()];
         let is_file = |entry: &&Entry| entry.kind != FileKind::Directory;
         let files = entries.iter().take(BATCH).take_while(is_file).count();
         let middle = self.range.start + files.max(1);
         let rest = Self::new(&self.node, &self.entries, middle..self.range.end);
         let range = self.range.start..middle;
-        (Work { key: self.key, node: self.node, entries: self.entries, range }, rest)
+        (WorkItem { key: self.key, node: self.node, entries: self.entries, range }, rest)
     }
 }
 
@@ -71,80 +74,70 @@ impl Ord for Listing {
     }
 }
 
-/// A piece of work: a directory to enter, or some files to visit.
+/// A directory to enter, or a batch of files to visit.
 #[derive(Debug)]
-pub(crate) struct Work {
+pub(crate) struct WorkItem {
     pub(crate) key: PathBuf,
     pub(crate) node: Arc<Node>,
     entries: Arc<[Entry]>,
     range: Range<usize>,
 }
 
-impl Work {
-    /// Returns the entries, never none: one directory, or files only.
+impl WorkItem {
+    /// Returns the entries: exactly one directory, or at least one file.
     pub(crate) fn entries(&self) -> &[Entry] {
         &self.entries[self.range.clone()]
     }
 
-    /// Returns what is left when only some of the files were visited.
-    pub(crate) fn rest_after(&self, visited: usize) -> More {
+    /// Returns the files after the first `visited`, as work for any worker.
+    pub(crate) fn rest_after(&self, visited: usize) -> FollowUp {
         let range = self.range.start + visited..self.range.end;
-        Listing::new(&self.node, &self.entries, range).map_or(More::None, More::Rest)
+        Listing::new(&self.node, &self.entries, range).map_or(FollowUp::None, FollowUp::Rest)
     }
 
-    /// Returns the directory to enter, if it is one.
     pub(crate) fn directory(&self) -> Option<&Entry> {
         self.entries().first().filter(|entry| entry.kind == FileKind::Directory)
     }
 }
 
-/// What is to be done after a piece of work.
+/// The work that follows from an item.
 #[derive(Debug)]
-pub(crate) enum More {
-    /// Nothing.
+pub(crate) enum FollowUp {
     None,
-    /// What is in the directory that was entered.
-    Below(Expanded),
-    /// What the worker left for others.
+    /// The entries of the directory that was entered.
+    Directory(ExpandedDirectory),
+    /// The files that the worker left to others.
     Rest(Listing),
 }
 
-/// What a worker gets when it asks for work.
 #[derive(Debug)]
-pub(crate) enum Next {
-    /// Something to do.
-    Work(Work),
-    /// Nothing at the moment, but others may find more.
+pub(crate) enum NextItem {
+    Item(WorkItem),
+    /// Nothing is pending, but a running item may add work.
     Wait,
-    /// Nothing any more.
-    Over,
+    Done,
 }
 
-/// A result that takes up memory while it waits for those before it.
-pub(crate) trait Weighed {
-    /// Returns about how many bytes it takes up.
+/// A result that is held in memory until the results before it are final.
+pub(crate) trait Buffered {
     fn weight(&self) -> usize;
 
-    /// Gives up what can be had again.
     fn shed(&mut self);
 }
 
-/// What is left to do and what is done.
 #[derive(Debug)]
 pub(crate) struct Queue<T> {
-    waiting: BinaryHeap<Reverse<Listing>>,
-    /// What each worker is at; `None` when it is at nothing.
+    pending: BinaryHeap<Reverse<Listing>>,
     running: Vec<Option<PathBuf>>,
     finished: BTreeMap<PathBuf, Vec<T>>,
-    /// The weight of all that is finished.
     weight: usize,
     stopped: bool,
 }
 
-impl<T: Weighed> Queue<T> {
+impl<T: Buffered> Queue<T> {
     pub(crate) fn new(workers: usize) -> Self {
         Self {
-            waiting: BinaryHeap::new(),
+            pending: BinaryHeap::new(),
             running: vec![None; workers],
             finished: BTreeMap::new(),
             weight: 0,
@@ -152,63 +145,62 @@ impl<T: Weighed> Queue<T> {
         }
     }
 
-    /// Adds what is to be done.
-    pub(crate) fn add(&mut self, more: More) {
+    pub(crate) fn add(&mut self, more: FollowUp) {
         let listing = match more {
-            More::None => None,
-            More::Below(Expanded { node, entries }) => {
+            FollowUp::None => None,
+            FollowUp::Directory(ExpandedDirectory { node, entries }) => {
                 let range = 0..entries.len();
                 Listing::new(&node, &entries.into(), range)
             }
-            More::Rest(listing) => Some(listing),
+            FollowUp::Rest(listing) => Some(listing),
         };
-        self.waiting.extend(listing.map(Reverse));
+        self.pending.extend(listing.map(Reverse));
     }
 
-    /// Hands out the work with the smallest path.
-    pub(crate) fn next(&mut self, worker: usize) -> Next {
+    /// Hands out the item with the smallest path.
+    pub(crate) fn next(&mut self, worker: usize) -> NextItem {
         if self.stopped {
-            return Next::Over;
+            return NextItem::Done;
         }
-        let Some(Reverse(listing)) = self.waiting.pop() else {
+        let Some(Reverse(listing)) = self.pending.pop() else {
             let idle = self.running.iter().all(Option::is_none);
-            return if idle { Next::Over } else { Next::Wait };
+            return if idle { NextItem::Done } else { NextItem::Wait };
         };
         let (work, rest) = listing.split();
-        self.waiting.extend(rest.map(Reverse));
+        self.pending.extend(rest.map(Reverse));
         self.running[worker] = Some(work.key.clone());
-        Next::Work(work)
+        NextItem::Item(work)
     }
 
-    /// Notes what a piece of work gave and what it leaves to be done.
-    pub(crate) fn finish(&mut self, worker: usize, given: Option<T>, more: More) {
+    /// Records the result of an item and the work that follows from it.
+    pub(crate) fn finish(&mut self, worker: usize, result: Option<T>, more: FollowUp) {
         self.add(more);
-        let (Some(key), Some(mut given)) = (self.running[worker].take(), given) else { return };
-        // One slow file must not make everything behind it pile up.
-        if self.weight + given.weight() > MAX_BACKLOG_BYTES {
-            given.shed();
+        let (Some(key), Some(mut result)) = (self.running[worker].take(), result) else { return };
+        // One slow file must not make the results after it accumulate.
+        if self.weight + result.weight() > MAX_BACKLOG_BYTES {
+            result.shed();
         }
-        self.weight += given.weight();
-        self.finished.entry(key).or_default().push(given);
+        self.weight += result.weight();
+        self.finished.entry(key).or_default().push(result);
     }
 
-    /// Ends the walk. What is being worked on stays the frontier, so that only what lies before
-    /// it counts.
+    /// Ends the walk. Items in progress stay part of the frontier, so that only results before them
+    /// become final.
     pub(crate) fn stop(&mut self) {
         self.stopped = true;
     }
 
-    /// Takes the next final result.
+    /// Removes and returns the next final results.
     pub(crate) fn take_final(&mut self) -> Option<Vec<T>> {
         let (first, _) = self.finished.first_key_value()?;
         let is_final = self.frontier().is_none_or(|frontier| first.as_path() < frontier);
-        let (_, given) = is_final.then(|| self.finished.pop_first()).flatten()?;
-        self.weight -= given.iter().map(Weighed::weight).sum::<usize>();
-        Some(given)
+        let (_, result) = is_final.then(|| self.finished.pop_first()).flatten()?;
+        self.weight -= result.iter().map(Buffered::weight).sum::<usize>();
+        Some(result)
     }
 
     fn frontier(&self) -> Option<&Path> {
-        let waiting = self.waiting.peek().map(|Reverse(listing)| listing.key.as_path());
-        self.running.iter().flatten().map(PathBuf::as_path).chain(waiting).min()
+        let pending = self.pending.peek().map(|Reverse(listing)| listing.key.as_path());
+        self.running.iter().flatten().map(PathBuf::as_path).chain(pending).min()
     }
 }

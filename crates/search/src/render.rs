@@ -1,4 +1,8 @@
-//! Reports as text, one line for each thing found.
+//! Reports as text in the format of grep: `path:line:text` for matches, `path-line-text` for
+//! context.
+//!
+//! The size of a page is counted with the same formatting code into a counter, so a page never
+//! exceeds the requested bytes by a formatting difference.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -8,14 +12,15 @@ use crate::line::{Line, LineKind};
 use crate::report::{FileMatches, GrepReport};
 use crate::request::Mode;
 
-/// What stands between two groups of lines that do not follow each other.
+/// Separator between groups of lines that are not adjacent.
 const GROUP_BREAK: &str = "--\n";
 
-/// The fewest bytes that a unit has as text: a name of one byte, a number, and what keeps them
-/// apart. It bounds how many units can fit on a page.
+/// Minimum bytes of a unit as text: a path of one byte, a number and two separators. Bounds the
+/// units of a page.
 pub(crate) const MIN_UNIT_BYTES: usize = 4;
 
-/// Returns a path as text on one line: a line break in a name must not look like another result.
+/// Formats a path on one line, with control characters escaped: a line break in a name must not
+/// look like another result.
 pub(crate) fn shown(path: &Path) -> Cow<'_, str> {
     let text = path.to_string_lossy();
     if text.chars().any(char::is_control) {
@@ -26,8 +31,8 @@ pub(crate) fn shown(path: &Path) -> Cow<'_, str> {
 }
 
 impl GrepReport {
-    /// Returns the page as text, every line with its path: `path:line:text` for matches and
-    /// `path-line-text` for context, or `path`, or `path:count`.
+    /// Formats the page as text. Every line starts with its path: `path:line:text` for matches,
+    /// `path-line-text` for context, `path` or `path:count` in the other modes.
     pub fn text(&self) -> String {
         let mut text = String::new();
         for file in &self.files {
@@ -49,26 +54,26 @@ impl GrepReport {
             if self.context && !text.is_empty() && breaks(previous, line) {
                 text.push_str(GROUP_BREAK);
             }
-            add(text, format_args!("{}", Shown { path, line }));
+            add(text, format_args!("{}", FormattedLine { path, line }));
             previous = Some(line.number);
         }
     }
 }
 
-/// Tells whether a line does not follow directly on the one before it in the same file.
+/// Returns true unless a line directly follows the previous one of the same file.
 fn breaks(previous: Option<u64>, line: &Line) -> bool {
     previous.is_none_or(|number| number + 1 != line.number)
 }
 
-/// Returns how many bytes a line takes up as text, with a break before it if there is context.
+/// Returns the bytes of a line as text, with a separator before it if there is context.
 pub(crate) fn line_cost(path: &str, line: &Line, previous: Option<u64>, context: bool) -> usize {
     let group = if context && breaks(previous, line) { GROUP_BREAK.len() } else { 0 };
     let mut length = Length(group);
-    add(&mut length, format_args!("{}", Shown { path, line }));
+    add(&mut length, format_args!("{}", FormattedLine { path, line }));
     length.0
 }
 
-/// Returns how many bytes a file takes up as text in the modes that show no lines.
+/// Returns the bytes of a file as text in the modes without lines.
 pub(crate) fn file_cost(path: &str, count: Option<u64>) -> usize {
     let mut length = Length(path.len() + 1);
     if let Some(count) = count {
@@ -77,13 +82,12 @@ pub(crate) fn file_cost(path: &str, count: Option<u64>) -> usize {
     length.0
 }
 
-/// One line as it is printed.
-struct Shown<'a> {
+struct FormattedLine<'a> {
     path: &'a str,
     line: &'a Line,
 }
 
-impl std::fmt::Display for Shown<'_> {
+impl std::fmt::Display for FormattedLine<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { path, line } = self;
         let mark = match line.kind {
@@ -102,7 +106,6 @@ fn write_omitted(f: &mut std::fmt::Formatter<'_>, bytes: u64) -> std::fmt::Resul
     if bytes > 0 { write!(f, "[… {bytes} bytes …]") } else { Ok(()) }
 }
 
-/// Counts instead of writing.
 struct Length(usize);
 
 impl std::fmt::Write for Length {

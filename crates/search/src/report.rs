@@ -1,74 +1,67 @@
-//! What a search found.
+//! The result of a text search, one page of it.
 
 use std::path::PathBuf;
 
-use serde::Serialize;
-
 use crate::line::Line;
+use crate::read_failure::ReadFailures;
 use crate::request::Mode;
-use crate::unreadable::ReadFailures;
 
-/// What was found in one file.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+/// The matches of one file.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileMatches {
-    /// The file, relative to the workspace's root.
-    #[serde(with = "carrel_domain::lossy_path")]
+    /// Path relative to the workspace's root.
     pub path: PathBuf,
-    /// The lines of this page, in [`Mode::Content`] only.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    /// Lines of this page, in [`Mode::Content`] only.
     pub lines: Vec<Line>,
-    /// How many lines of the file match, in [`Mode::Count`] only.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// Number of matching lines, in [`Mode::Count`] only.
     pub count: Option<u64>,
 }
 
-/// What was found altogether.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+/// Counts over all pages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
-    /// How many lines match; unknown in [`Mode::FilesWithMatches`], which stops at the first.
+    /// Number of matching lines; `None` in [`Mode::FilesWithMatches`], which stops at the first
+    /// one.
     pub matching_lines: Option<u64>,
-    /// How many files have a matching line.
+    /// Number of files with a matching line.
     pub files_with_matches: u64,
-    /// How many files were searched.
+    /// Number of searched files.
     pub files_searched: u64,
 }
 
-/// Why a page ends before everything was returned.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
+/// The reason for the end of a page: the requested number of units, the bytes, or the time limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the summary defines the variants")]
 pub enum TruncationReason {
-    /// It has as many units as were asked for.
     Limit,
-    /// It has as many bytes as allowed.
     Bytes,
-    /// The time was over.
     Time,
 }
 
-/// Where a page ends and why.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+/// The end of a page that is not the last one, and the offset at which the next one starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the summary defines both fields")]
 pub struct Truncation {
-    /// Why it ends there.
     pub reason: TruncationReason,
-    /// The offset with which the next page begins.
     pub next_offset: u64,
 }
 
-/// What a search found. It is the same in every run over the same files, unless time was short.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+/// One page of matches. It is the same in every run over the same files, unless the time limit was
+/// reached.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GrepReport {
-    /// What was asked for.
+    /// Mode of the request.
     pub mode: Mode,
-    /// Whether lines of context were asked for, so that groups of lines are kept apart.
+    /// True if context lines were requested, so that groups of lines are separated.
     pub context: bool,
-    /// The files of this page, in the order of paths.
+    /// Files of this page, in path order.
     pub files: Vec<FileMatches>,
-    /// What there is altogether; absent when the search ended before everything was searched.
+    /// Counts over all pages; `None` if the search ended before every file was searched.
     pub totals: Option<Totals>,
-    /// Where the page was cut; absent when it holds everything from the offset on.
+    /// The reason for the end of the page; `None` if it is the last one.
     pub truncation: Option<Truncation>,
-    /// How many files hold a match but also a NUL byte near their beginning, and so are not shown.
+    /// Number of binary files with a match, which are not listed.
     pub binary_matches: u64,
-    /// What could not be read.
+    /// Directories and files that could not be read.
     pub unreadable: ReadFailures,
 }

@@ -1,102 +1,93 @@
-//! What to look for, and how much of it to return.
+//! The request of a text search: the pattern, the files and the page to return.
 
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
-
-/// How many bytes of one line are shown unless the caller says otherwise.
+/// Default of [`GrepRequest::line_bytes`].
 pub const DEFAULT_LINE_BYTES: usize = 2000;
 
-/// How many bytes one page has as text unless the caller says otherwise.
+/// Default of [`GrepRequest::output_bytes`].
 pub const DEFAULT_OUTPUT_BYTES: usize = 256 * 1024;
 
-/// How long a search goes on unless the caller says otherwise.
+/// Default time limit of a search.
 pub const DEFAULT_TIME: Duration = Duration::from_secs(30);
 
-/// The most lines shown before or after a matching line; more is cut down to it. They are held
-/// in memory while they may still be needed.
+/// Bounds the context lines on each side of a match, which the searcher holds in memory.
 pub const MAX_CONTEXT_LINES: usize = 1000;
 
-/// How the pattern is read.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+/// The syntax of the pattern: that of Rust's `regex` crate, or literal text.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the summary defines both variants")]
 pub enum Syntax {
-    /// As a regular expression.
     #[default]
     Regex,
-    /// As text that stands for itself.
     Literal,
 }
 
-/// Whether upper and lower case count as the same.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+/// Case sensitivity; `Smart` is insensitive unless the pattern has a capital letter.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the summary defines the special variant")]
 pub enum Case {
-    /// They differ.
     #[default]
     Sensitive,
-    /// They are the same.
     Insensitive,
-    /// They are the same unless the pattern has a capital letter.
     Smart,
 }
 
-/// What is returned.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+/// The unit that a search returns and that its pages count.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
-    /// The matching lines with their context.
+    /// Matching lines with their context.
     #[default]
     Content,
-    /// The files that have a matching line.
+    /// Files with a matching line.
     FilesWithMatches,
-    /// The files with the number of their matching lines.
+    /// Files with the number of their matching lines.
     Count,
 }
 
-/// What to look for, and how much of it to return.
+/// A text search.
 ///
-/// A page is counted in units: the lines shown, context included, in [`Mode::Content`], and files
-/// in the other modes. Pages put together are the whole.
+/// Pages are counted in units: lines, context included, in [`Mode::Content`], and files in the
+/// other modes. Consecutive pages have no gap and no overlap as long as the files do not change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GrepRequest {
-    /// The pattern, in the syntax of Rust's `regex` crate.
+    /// The pattern.
     pub pattern: String,
-    /// How the pattern is read.
+    /// Syntax of the pattern.
     pub syntax: Syntax,
-    /// Whether upper and lower case count as the same.
+    /// Case sensitivity.
     pub case: Case,
-    /// Matches only where no word goes on before or after.
+    /// Matches whole words only.
     pub whole_word: bool,
-    /// Lets a match go over several lines; `.` matches the end of a line, too.
+    /// Allows matches across lines; `.` then matches line endings too.
     pub multiline: bool,
-    /// How many lines to show before a matching line.
+    /// Context lines before a match, at most [`MAX_CONTEXT_LINES`].
     pub before: usize,
-    /// How many lines to show after a matching line.
+    /// Context lines after a match, at most [`MAX_CONTEXT_LINES`].
     pub after: usize,
-    /// Which files to search, as globs; one that begins with `!` leaves files out, and the last one
-    /// that matches decides. They choose among what the scope shows and never add to it.
+    /// Globs that select files; a leading `!` excludes, and the last match decides. They never add
+    /// files that the scope skips.
     pub globs: Vec<String>,
-    /// Which types of file to search, such as `rust`.
+    /// File types such as `rust`, as ripgrep defines them.
     pub types: Vec<String>,
-    /// What is returned.
+    /// Unit of the result.
     pub mode: Mode,
-    /// How many units to leave out.
+    /// Number of units to skip.
     pub offset: u64,
-    /// How many units to return; all that fit when absent.
+    /// Maximum number of units; `None` for as many as fit.
     pub limit: Option<u64>,
-    /// Searches everything even when the page is full, so that the totals are known.
+    /// Searches all files even if the page is full, so that the totals are known.
     pub totals: bool,
-    /// How many bytes of a line to show.
+    /// Maximum bytes of one line.
     pub line_bytes: usize,
-    /// How many bytes the page may have as text. One unit is always returned.
+    /// Maximum bytes of the page as text. One unit is always returned.
     pub output_bytes: usize,
-    /// How long the search may go on.
+    /// Time limit; the report then contains the matches found so far.
     pub time: Duration,
 }
 
 impl GrepRequest {
-    /// Returns the request for all lines that match a regular expression.
+    /// Creates a request for all lines that match a regular expression, with default bounds.
     pub fn new(pattern: impl Into<String>) -> Self {
         Self {
             pattern: pattern.into(),
@@ -118,7 +109,7 @@ impl GrepRequest {
         }
     }
 
-    /// Returns the lines before and after a match that are really shown.
+    /// Returns the context lines before and after a match; none in modes without lines.
     pub(crate) fn context(&self) -> (usize, usize) {
         match self.mode {
             Mode::Content => {

@@ -1,4 +1,4 @@
-//! Where to search, and what is left out there.
+//! The scope of a search: its path and the names it skips.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -9,44 +9,43 @@ use carrel_fsroot::{Directory, Metadata, Problem, Root, is_sensitive, unfinished
 
 use crate::error::Error;
 
-/// The directory of a repository's own files, entered only when the path leads into it.
 const GIT_DIRECTORY: &str = ".git";
 
-/// The directory that counts as ignored whatever the ignore files say.
+/// Skipped even if an ignore file includes it: it is large and never the user's own code.
 const ALWAYS_IGNORED: &str = "node_modules";
 
-/// Whether names that hold credentials are searched.
+/// Access to files that commonly contain credentials.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Sensitive {
-    /// They are searched like all others: for an agent in its own workspace.
+    /// Searched like other files, for an agent in its own workspace.
     #[default]
     Shown,
-    /// They are refused, never listed and never searched: for browsing doors.
+    /// Refused, never listed and never searched, for interfaces that browse workspaces.
     Hidden,
 }
 
-/// Where to search, and what is left out there.
+/// The part of a workspace to search.
 #[derive(Clone, Debug)]
 pub struct Scope<'a> {
     /// The workspace.
     pub root: &'a Root,
-    /// The directory or file to search, relative to the workspace's root; empty for all of it.
+    /// Directory or file, relative to the workspace's root; empty for the root.
     pub path: PathBuf,
-    /// Searches names that begin with a dot.
+    /// Includes names that begin with a dot.
     pub hidden: bool,
-    /// Searches what ignore files leave out, and `node_modules`.
+    /// Includes files that ignore rules exclude, and `node_modules`.
     pub ignored: bool,
-    /// Whether names that hold credentials are searched.
+    /// Access to files that commonly contain credentials.
     pub sensitive: Sensitive,
 }
 
 impl<'a> Scope<'a> {
-    /// Returns the scope that covers a whole workspace, without hidden and ignored files.
+    /// Creates the scope of a whole workspace, without hidden and ignored files.
     pub fn whole(root: &'a Root) -> Self {
         Self::at(root, PathBuf::new())
     }
 
-    /// Returns the scope of one directory or file.
+    /// Creates the scope of one directory or file.
     pub fn at(root: &'a Root, path: impl Into<PathBuf>) -> Self {
         Self {
             root,
@@ -57,25 +56,24 @@ impl<'a> Scope<'a> {
         }
     }
 
-    /// Returns the same scope with names that begin with a dot.
+    /// Includes names that begin with a dot.
     #[must_use]
     pub fn with_hidden(self) -> Self {
         Self { hidden: true, ..self }
     }
 
-    /// Returns the same scope with what ignore files leave out.
+    /// Includes files that ignore rules exclude, and `node_modules`.
     #[must_use]
     pub fn with_ignored(self) -> Self {
         Self { ignored: true, ..self }
     }
 
-    /// Opens the path, whatever it is.
-    pub(crate) fn open(&self) -> Result<Opened, Error> {
+    pub(crate) fn open(&self) -> Result<ScopeTarget, Error> {
         match self.open_directory() {
-            Ok(directory) => Ok(Opened::Directory(directory)),
+            Ok(directory) => Ok(ScopeTarget::Directory(directory)),
             Err(error) if error.problem() == Problem::NotADirectory => {
                 let (file, metadata) = self.open_file()?;
-                Ok(Opened::File(file, metadata))
+                Ok(ScopeTarget::File(file, metadata))
             }
             Err(error) => Err(error.into()),
         }
@@ -95,36 +93,33 @@ impl<'a> Scope<'a> {
         }
     }
 
-    /// Returns the path without links, `.` and `..`: ignore rules and reports go by it.
-    pub(crate) fn place(&self) -> PathBuf {
-        // A directory may lie deeper than the kernel can name it; then what was given has to do.
+    /// Returns the path without links, `.` and `..`, as ignore rules and reports need it.
+    pub(crate) fn resolved_path(&self) -> PathBuf {
+        // The kernel cannot name paths longer than PATH_MAX; the given path is used instead.
         self.root.locate(&self.path).unwrap_or_else(|_| self.path.iter().collect())
     }
 
-    /// Tells whether no rule of the workspace can make this name visible.
-    pub(crate) fn leaves_out(&self, name: &OsStr) -> bool {
+    /// Returns true for names that no ignore rule can include.
+    pub(crate) fn always_skips(&self, name: &OsStr) -> bool {
         name == GIT_DIRECTORY
             || unfinished_write_pid(name).is_some()
             || (!self.ignored && name == ALWAYS_IGNORED)
             || (self.sensitive == Sensitive::Hidden && is_sensitive(name))
     }
 
-    /// Tells whether the name is left out unless a rule of the workspace brings it back.
-    pub(crate) fn hides(&self, name: &OsStr) -> bool {
+    /// Returns true for names that are skipped unless a `!` rule includes them.
+    pub(crate) fn hides_by_default(&self, name: &OsStr) -> bool {
         !self.hidden && name.as_bytes().first() == Some(&b'.')
     }
 }
 
-/// What a scope's path leads to.
 #[derive(Debug)]
-pub(crate) enum Opened {
-    /// A directory to walk.
+pub(crate) enum ScopeTarget {
     Directory(Directory),
-    /// A single file.
     File(File, Metadata),
 }
 
-/// Returns the last name of a path; a path made by a walk always has one.
+/// Returns the last component, which every path of a walk has.
 pub(crate) fn last_name(path: &Path) -> &OsStr {
     path.file_name().unwrap_or_default()
 }

@@ -1,25 +1,34 @@
-//! Walking a tree on several threads.
+//! The walk of a directory tree on several threads, with results in path order.
+//!
+//! Up to eight workers, the calling thread among them, take items from one queue: a directory to
+//! list or a batch of files to visit. The results that became final are passed to the collector by
+//! any worker that finds it free; a worker that finds it busy goes on, and the calling thread
+//! collects the rest at the end. The collector therefore never needs a thread of its own, and no
+//! worker waits for it.
+//!
+//! The walk ends when the queue is empty, the collector has enough, the time is over or the caller
+//! cancels. The first reason is recorded and stops the others. A worker that panics stops the walk
+//! on its way out, so that no thread waits for it forever; the panic then propagates to the caller
+//! when the threads are joined.
 
 use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use crate::cancel::{Budget, Halt};
-use crate::node::Expanded;
-use crate::queue::{More, Next, Queue, Weighed, Work};
+use crate::budget::{Budget, Halt};
+use crate::node::ExpandedDirectory;
+use crate::queue::{Buffered, FollowUp, NextItem, Queue, WorkItem};
+use crate::read_failure::ReadFailure;
 use crate::scope::Scope;
-use crate::unreadable::ReadFailure;
-use crate::visit::{Batch, Collector, Flow, Visitor};
+use crate::visitor::{Batch, Collector, Flow, Visitor};
 
-/// The most threads that one walk uses, whatever the machine has.
 const MAX_WORKERS: usize = 8;
 
-/// What one piece of work gave.
 #[derive(Debug)]
-struct Given<B> {
+struct WorkResult<B> {
     batch: Option<B>,
     unreadable: Vec<ReadFailure>,
 }
 
-impl<B: Batch> Weighed for Given<B> {
+impl<B: Batch> Buffered for WorkResult<B> {
     fn weight(&self) -> usize {
         self.batch.as_ref().map_or(0, Batch::weight)
     }
@@ -29,20 +38,16 @@ impl<B: Batch> Weighed for Given<B> {
     }
 }
 
-/// How a walk ended.
+/// The reason for the end of a walk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum End {
-    /// Everything was visited.
+pub(crate) enum WalkEnd {
     Exhausted,
-    /// The collector had enough.
     Enough,
-    /// The caller gave up.
     Cancelled,
-    /// The time was over.
     TimeUp,
 }
 
-impl From<Halt> for End {
+impl From<Halt> for WalkEnd {
     fn from(halt: Halt) -> Self {
         match halt {
             Halt::Cancelled => Self::Cancelled,
@@ -52,42 +57,40 @@ impl From<Halt> for End {
     }
 }
 
-/// A walk that several threads work on.
 struct Walk<'a, V: Visitor, C> {
     scope: &'a Scope<'a>,
     visitor: &'a V,
     budget: &'a Budget,
-    queue: Mutex<Queue<Given<V::Batch>>>,
-    /// Woken when there is more work, or none any more.
+    queue: Mutex<Queue<WorkResult<V::Batch>>>,
+    /// Notified when work is added or the walk ends.
     change: Condvar,
-    collector: Mutex<Collecting<C>>,
+    collector: Mutex<CollectorState<C>>,
     halt: OnceLock<Halt>,
 }
 
-struct Collecting<C> {
+struct CollectorState<C> {
     collector: C,
     enough: bool,
 }
 
-/// Walks from a directory that is listed already, and gives the collector everything in the order
-/// of paths.
+/// Walks the tree below a listed directory and passes all results to the collector in path order.
 pub(crate) fn walk<V: Visitor, C: Collector<V>>(
     scope: &Scope<'_>,
-    first: Expanded,
+    first: ExpandedDirectory,
     visitor: &V,
     collector: C,
     budget: &Budget,
-) -> (C, End) {
+) -> (C, WalkEnd) {
     let workers = workers();
     let mut queue = Queue::new(workers);
-    queue.add(More::Below(first));
+    queue.add(FollowUp::Directory(first));
     let walk = Walk {
         scope,
         visitor,
         budget,
         queue: Mutex::new(queue),
         change: Condvar::new(),
-        collector: Mutex::new(Collecting { collector, enough: false }),
+        collector: Mutex::new(CollectorState { collector, enough: false }),
         halt: OnceLock::new(),
     };
     let mut scratch = visitor.scratch();
@@ -98,32 +101,32 @@ pub(crate) fn walk<V: Visitor, C: Collector<V>>(
         }
         walk.work(0, &mut scratch);
     });
-    // A worker that found the collector busy may have left something behind.
+    // A worker that found the collector busy may have left final results.
     walk.collect(&mut scratch);
     walk.end()
 }
 
 impl<V: Visitor, C: Collector<V>> Walk<'_, V, C> {
     fn work(&self, worker: usize, scratch: &mut V::Scratch) {
-        // A worker that panics must not leave the others waiting; the panic itself goes on.
-        let _leaving = Leaving { queue: &self.queue, change: &self.change };
+        // A worker that panics must not leave the others waiting.
+        let _guard = StopOnPanic { queue: &self.queue, change: &self.change };
         while let Some(work) = self.next(worker) {
             match self.budget.check().and_then(|()| self.run(&work, scratch)) {
-                Ok((given, more)) => self.finish(worker, given, more, scratch),
+                Ok((result, more)) => self.finish(worker, result, more, scratch),
                 Err(halt) => return self.halt(halt),
             }
         }
     }
 
-    fn next(&self, worker: usize) -> Option<Work> {
+    fn next(&self, worker: usize) -> Option<WorkItem> {
         let mut queue = lock(&self.queue);
         loop {
             match queue.next(worker) {
-                Next::Work(work) => return Some(work),
-                Next::Wait => {
+                NextItem::Item(work) => return Some(work),
+                NextItem::Wait => {
                     queue = self.change.wait(queue).unwrap_or_else(PoisonError::into_inner);
                 }
-                Next::Over => {
+                NextItem::Done => {
                     self.change.notify_all();
                     return None;
                 }
@@ -131,34 +134,44 @@ impl<V: Visitor, C: Collector<V>> Walk<'_, V, C> {
         }
     }
 
-    fn run(&self, work: &Work, scratch: &mut V::Scratch) -> Result<(Given<V::Batch>, More), Halt> {
+    fn run(
+        &self,
+        work: &WorkItem,
+        scratch: &mut V::Scratch,
+    ) -> Result<(WorkResult<V::Batch>, FollowUp), Halt> {
         let mut unreadable = Vec::new();
         if let Some(entry) = work.directory() {
-            let below = work.node.enter(&entry.name, self.scope, self.visitor, &mut unreadable);
-            let more = below.map_or(More::None, More::Below);
-            return Ok((Given { batch: None, unreadable }, more));
+            let listed = work.node.enter(&entry.name, self.scope, self.visitor, &mut unreadable);
+            let more = listed.map_or(FollowUp::None, FollowUp::Directory);
+            return Ok((WorkResult { batch: None, unreadable }, more));
         }
         let (batch, visited) = self.visitor.visit(scratch, &work.node, work.entries())?;
-        Ok((Given { batch: Some(batch), unreadable }, work.rest_after(visited)))
+        Ok((WorkResult { batch: Some(batch), unreadable }, work.rest_after(visited)))
     }
 
-    fn finish(&self, worker: usize, given: Given<V::Batch>, more: More, scratch: &mut V::Scratch) {
-        let worthwhile = given.batch.is_some() || !given.unreadable.is_empty();
-        let wakes = !matches!(more, More::None);
-        lock(&self.queue).finish(worker, worthwhile.then_some(given), more);
+    fn finish(
+        &self,
+        worker: usize,
+        result: WorkResult<V::Batch>,
+        more: FollowUp,
+        scratch: &mut V::Scratch,
+    ) {
+        let worthwhile = result.batch.is_some() || !result.unreadable.is_empty();
+        let wakes = !matches!(more, FollowUp::None);
+        lock(&self.queue).finish(worker, worthwhile.then_some(result), more);
         if wakes {
             self.change.notify_all();
         }
         self.collect(scratch);
     }
 
-    /// Hands the collector what has become final, unless another worker is at it already.
+    /// Passes final results to the collector, unless another worker is doing so.
     fn collect(&self, scratch: &mut V::Scratch) {
-        let Ok(mut collecting) = self.collector.try_lock() else { return };
-        while !collecting.enough {
+        let Ok(mut state) = self.collector.try_lock() else { return };
+        while !state.enough {
             let Some(all) = lock(&self.queue).take_final() else { return };
-            for given in all {
-                match collecting.take(given, scratch) {
+            for result in all {
+                match state.take(result, scratch) {
                     Ok(()) => {}
                     Err(halt) => return self.halt(halt),
                 }
@@ -168,19 +181,19 @@ impl<V: Visitor, C: Collector<V>> Walk<'_, V, C> {
     }
 
     fn halt(&self, halt: Halt) {
-        // The first reason is the one that counts; all others follow from it.
+        // Later reasons are consequences of the first one.
         let _ = self.halt.set(halt);
         self.stop();
     }
 
-    fn end(self) -> (C, End) {
-        let collecting = self.collector.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let end = match (collecting.enough, self.halt.get()) {
-            (true, _) => End::Enough,
-            (false, Some(halt)) => End::from(*halt),
-            (false, None) => End::Exhausted,
+    fn end(self) -> (C, WalkEnd) {
+        let state = self.collector.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let end = match (state.enough, self.halt.get()) {
+            (true, _) => WalkEnd::Enough,
+            (false, Some(halt)) => WalkEnd::from(*halt),
+            (false, None) => WalkEnd::Exhausted,
         };
-        (collecting.collector, end)
+        (state.collector, end)
     }
 
     fn stop(&self) {
@@ -190,31 +203,31 @@ impl<V: Visitor, C: Collector<V>> Walk<'_, V, C> {
     }
 }
 
-impl<C> Collecting<C> {
+impl<C> CollectorState<C> {
     fn take<V: Visitor>(
         &mut self,
-        given: Given<V::Batch>,
+        result: WorkResult<V::Batch>,
         scratch: &mut V::Scratch,
     ) -> Result<(), Halt>
     where
         C: Collector<V>,
     {
-        self.collector.unreadable(given.unreadable);
-        match given.batch.map(|batch| self.collector.take(batch, scratch)).transpose()? {
-            None | Some(Flow::More) => {}
-            Some(Flow::Enough) => self.enough = true,
+        self.collector.unreadable(result.unreadable);
+        match result.batch.map(|batch| self.collector.take(batch, scratch)).transpose()? {
+            None | Some(Flow::Continue) => {}
+            Some(Flow::Stop) => self.enough = true,
         }
         Ok(())
     }
 }
 
-/// Ends the walk when a worker panics.
-struct Leaving<'a, T: Weighed> {
+/// Stops the walk if its worker panics.
+struct StopOnPanic<'a, T: Buffered> {
     queue: &'a Mutex<Queue<T>>,
     change: &'a Condvar,
 }
 
-impl<T: Weighed> Drop for Leaving<'_, T> {
+impl<T: Buffered> Drop for StopOnPanic<'_, T> {
     fn drop(&mut self) {
         if std::thread::panicking() {
             lock(self.queue).stop();
@@ -223,12 +236,13 @@ impl<T: Weighed> Drop for Leaving<'_, T> {
     }
 }
 
-/// The queue is consistent after every call, so a panic elsewhere does not spoil it.
+/// Ignores poisoning: the queue is consistent after every call.
 fn lock<T>(queue: &Mutex<T>) -> MutexGuard<'_, T> {
     queue.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Returns how many threads a walk uses. Asking the system takes longer than a small search.
+/// Returns the number of threads. Cached, because `available_parallelism` reads cgroup files, which
+/// takes 25 to 100 µs.
 fn workers() -> usize {
     static WORKERS: OnceLock<usize> = OnceLock::new();
     *WORKERS.get_or_init(|| {

@@ -223,7 +223,7 @@ fn a_directory_swapped_for_an_outward_link_reveals_nothing() {
                     &ListRequest { depth: 3, detail: Detail::Sizes, ..ListRequest::default() },
                     &Cancel::new(),
                 ) {
-                    let sizes = report.entries.iter().filter_map(|entry| entry.measured);
+                    let sizes = report.entries.iter().filter_map(|entry| entry.metadata);
                     assert!(!sizes.into_iter().any(|found| found.size == 15), "{report:?}");
                 }
             }

@@ -29,12 +29,12 @@ fn world() -> World {
 fn a_directory_is_listed_in_order_with_what_links_lead_to() {
     let world = world();
     let report = listed(&world.scope(), &ListRequest::default());
-    let nowhere = " (leads nowhere in here)";
+    let nowhere = " (no target in the workspace)";
     let expected = format!(
         "a.txt\nb/\ndangling -> nothing{nowhere}\nlink -> b\noutward -> ../outside/secret{nowhere}\n"
     );
     assert_eq!(report.text(), expected);
-    assert_eq!((report.entries[0].kind, report.entries[0].measured), (FileKind::File, None));
+    assert_eq!((report.entries[0].kind, report.entries[0].metadata), (FileKind::File, None));
     assert_eq!(report.entries[3].target.as_ref().unwrap().kind, Some(FileKind::Directory));
     assert_eq!(report.entries[2].target.as_ref().unwrap().kind, None);
     assert_eq!(report.truncation, None);
@@ -44,11 +44,11 @@ fn a_directory_is_listed_in_order_with_what_links_lead_to() {
 fn sizes_are_looked_up_when_asked_for_and_change_nothing_else() {
     let world = world();
     let request = ListRequest { detail: Detail::Sizes, ..ListRequest::default() };
-    let mut measured = listed(&world.scope(), &request);
-    assert_eq!(measured.entries[0].measured.unwrap().size, 3);
-    assert!(measured.entries.iter().all(|entry| entry.measured.is_some()));
-    measured.entries.iter_mut().for_each(|entry| entry.measured = None);
-    assert_eq!(measured, listed(&world.scope(), &ListRequest::default()));
+    let mut sized = listed(&world.scope(), &request);
+    assert_eq!(sized.entries[0].metadata.unwrap().size, 3);
+    assert!(sized.entries.iter().all(|entry| entry.metadata.is_some()));
+    sized.entries.iter_mut().for_each(|entry| entry.metadata = None);
+    assert_eq!(sized, listed(&world.scope(), &ListRequest::default()));
 }
 
 #[test]

@@ -98,11 +98,11 @@ async fn a_directory_is_listed_with_everything_in_it() {
     std::os::unix::fs::symlink("gone", lab.path("main/dangling")).unwrap();
     assert_eq!(
         lab.text("LS", json!({})).await,
-        ".gitignore\n.hidden.go\na.go\ndangling -> gone (leads nowhere in here)\nignored.go\nsub/\n"
+        ".gitignore\n.hidden.go\na.go\ndangling -> gone (no target in the workspace)\nignored.go\nsub/\n"
     );
     assert_eq!(
         lab.text("LS", json!({ "visible_only": true, "depth": 2 })).await,
-        "a.go\ndangling -> gone (leads nowhere in here)\nsub/\nsub/b.go\n"
+        "a.go\ndangling -> gone (no target in the workspace)\nsub/\nsub/b.go\n"
     );
     assert_eq!(lab.refusal("LS", json!({ "path": "a.go" })).await.0, "E_NOT_A_DIRECTORY");
 }

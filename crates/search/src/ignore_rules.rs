@@ -1,4 +1,14 @@
-//! The ignore files of a workspace.
+//! Ignore rules: `.rgignore`, `.ignore`, `.gitignore` and `.git/info/exclude`.
+//!
+//! Rules form a chain from a directory up to the workspace's root; directories without rule files
+//! share the node of their parent. For each kind of file the nearest directory with a matching rule
+//! decides, and among the kinds the order above decides. The chain of the git kinds ends at a
+//! repository's top directory, as in git: an outer `.gitignore` does not apply inside a nested
+//! repository.
+//!
+//! Each path is matched relative to the directory of its rules, without asking the file system.
+//! Files larger than 256 KiB are not applied and reported, since their rules are compiled in
+//! memory.
 
 use std::ffi::OsStr;
 use std::io::Read;
@@ -11,59 +21,55 @@ use ignore::Match;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 
 use crate::node::vanished;
-use crate::unreadable::ReadFailure;
+use crate::read_failure::ReadFailure;
 
-/// The most that is read of one ignore file: its rules are held in memory and compiled.
+/// Bounds the size of one ignore file.
 const MAX_IGNORE_FILE_BYTES: u64 = 256 * 1024;
 
-/// The ignore files in the order in which they overrule each other, the strongest first.
+/// The kinds of ignore files, the strongest first.
 const FILES: [&str; KINDS] = [".rgignore", ".ignore", ".gitignore", ".git/info/exclude"];
 const KINDS: usize = 4;
 
-/// The first of [`FILES`] that belongs to git and ends at the border of a repository.
+/// Index of the first kind whose rules end at the top of a repository.
 const FIRST_OF_GIT: usize = 2;
 
-/// What makes a directory the top of a repository.
+/// Entry that marks the top of a repository; a file in worktrees and submodules.
 const REPOSITORY: &str = ".git";
 
-/// A byte order mark, which some editors put before the first rule.
 const BYTE_ORDER_MARK: &str = "\u{feff}";
 
-/// The rules of one directory and, through it, of those above.
+/// The rules of one directory, linked to the rules of the directories above.
 #[derive(Debug)]
 pub(crate) struct Rules {
-    /// The directory that holds the rules; they apply to paths below it.
+    /// Directory of the rule files; paths are matched relative to it.
     base: PathBuf,
     above: Option<Arc<Rules>>,
     files: [Option<Gitignore>; KINDS],
     is_repository: bool,
 }
 
-/// What the rules say about a path.
+/// The effect of ignore rules on a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
-    /// No rule matches.
-    Silent,
-    /// The strongest matching rule ignores it.
-    Ignored,
-    /// The strongest matching rule brings it back.
-    Wanted,
+pub(crate) enum RuleMatch {
+    None,
+    Ignore,
+    /// A `!` rule includes the path.
+    Whitelist,
 }
 
-/// Which of the files that make rules a directory may have.
+/// The rule files that a directory may contain, so that the others are not opened.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Present {
+pub(crate) struct PresentRuleFiles {
     files: [bool; KINDS],
     repository: bool,
 }
 
-impl Present {
-    /// Nothing is known, so every file is tried.
+impl PresentRuleFiles {
+    /// Returns a value for a directory that was not listed: every file is tried.
     pub(crate) fn unknown() -> Self {
         Self { files: [true; KINDS], repository: true }
     }
 
-    /// Notes a name of the directory's listing.
     pub(crate) fn note(&mut self, name: &OsStr) {
         let Some(b'.') = name.as_bytes().first() else { return };
         if name == REPOSITORY {
@@ -81,12 +87,12 @@ impl Present {
 }
 
 impl Rules {
-    /// Reads the rules of a directory, or returns those above when it has none.
+    /// Reads the rules of a directory; returns those of the parent if it has none.
     pub(crate) fn read(
         above: Option<&Arc<Self>>,
         directory: &Directory,
         base: &Path,
-        present: Present,
+        present: PresentRuleFiles,
         unreadable: &mut Vec<ReadFailure>,
     ) -> Option<Arc<Self>> {
         if !present.any() {
@@ -106,17 +112,17 @@ impl Rules {
         Some(Arc::new(Self { base: base.to_owned(), above: above.cloned(), files, is_repository }))
     }
 
-    /// Says what the rules of this directory and those above mean for a path below it.
-    pub(crate) fn judge(&self, path: &Path, is_directory: bool) -> Verdict {
-        let mut strongest = [Verdict::Silent; KINDS];
+    /// Matches a path below this directory against the whole chain.
+    pub(crate) fn matched(&self, path: &Path, is_directory: bool) -> RuleMatch {
+        let mut strongest = [RuleMatch::None; KINDS];
         let mut kinds = KINDS;
         let mut level = Some(self);
         while let Some(rules) = level {
             let relative = below(path, &rules.base);
             for (verdict, file) in strongest.iter_mut().zip(&rules.files).take(kinds) {
-                // The nearest directory has the last word.
-                if let (Verdict::Silent, Some(file)) = (*verdict, file) {
-                    *verdict = verdict_of(&file.matched(relative, is_directory));
+                // The nearest directory with a matching rule decides.
+                if let (RuleMatch::None, Some(file)) = (*verdict, file) {
+                    *verdict = rule_match(&file.matched(relative, is_directory));
                 }
             }
             if rules.is_repository {
@@ -124,19 +130,19 @@ impl Rules {
             }
             level = rules.above.as_deref();
         }
-        strongest.into_iter().find(|verdict| *verdict != Verdict::Silent).unwrap_or(Verdict::Silent)
+        strongest.into_iter().find(|verdict| *verdict != RuleMatch::None).unwrap_or(RuleMatch::None)
     }
 }
 
-fn verdict_of<T>(found: &Match<T>) -> Verdict {
+fn rule_match<T>(found: &Match<T>) -> RuleMatch {
     match found {
-        Match::None => Verdict::Silent,
-        Match::Ignore(_) => Verdict::Ignored,
-        Match::Whitelist(_) => Verdict::Wanted,
+        Match::None => RuleMatch::None,
+        Match::Ignore(_) => RuleMatch::Ignore,
+        Match::Whitelist(_) => RuleMatch::Whitelist,
     }
 }
 
-/// Cuts the directory off a path that is known to lie below it.
+/// Returns a path relative to a directory that is known to contain it.
 fn below<'a>(path: &'a Path, base: &Path) -> &'a Path {
     let bytes = path.as_os_str().as_bytes();
     let skipped = base.as_os_str().len();
@@ -144,13 +150,13 @@ fn below<'a>(path: &'a Path, base: &Path) -> &'a Path {
     Path::new(OsStr::from_bytes(bytes.get(start..).unwrap_or_default()))
 }
 
-/// Reads an ignore file; `None` when there is none.
+/// Reads an ignore file; `None` if there is none.
 fn read_text(directory: &Directory, name: &Path) -> Option<Result<String, String>> {
     let file = match directory.open_file(name) {
         Ok((file, _)) => file,
         Err(error) => {
             return match error.problem() {
-                // A link is not followed, as in git: it may lead to rules of another place.
+                // Links are not followed, as in git: the target may belong to another repository.
                 problem if vanished(problem) => None,
                 problem => Some(Err(problem.to_string())),
             };
@@ -159,20 +165,20 @@ fn read_text(directory: &Directory, name: &Path) -> Option<Result<String, String
     let mut bytes = Vec::new();
     match file.take(MAX_IGNORE_FILE_BYTES + 1).read_to_end(&mut bytes) {
         Err(error) => Some(Err(error.to_string())),
-        Ok(_) if bytes.len() as u64 > MAX_IGNORE_FILE_BYTES => {
-            Some(Err(format!("larger than {MAX_IGNORE_FILE_BYTES} bytes; its rules do not count")))
-        }
+        Ok(_) if bytes.len() as u64 > MAX_IGNORE_FILE_BYTES => Some(Err(format!(
+            "larger than {MAX_IGNORE_FILE_BYTES} bytes; its rules are not applied"
+        ))),
         Ok(_) => Some(Ok(String::from_utf8_lossy(&bytes).into_owned())),
     }
 }
 
-/// Compiles the rules of one file. A rule that makes no sense is dropped, as git does.
+/// Compiles the rules of one file. An invalid rule is dropped, as in git.
 fn compile(text: &str) -> Result<Gitignore, String> {
-    // Paths are made relative to the rules' directory here, so the root has nothing to strip.
+    // `below` makes paths relative already, so the builder has no prefix to strip.
     let mut builder = GitignoreBuilder::new(".");
     builder.allow_unclosed_class(false);
     for line in text.trim_start_matches(BYTE_ORDER_MARK).lines() {
-        // The rest of the file still counts.
+        // An invalid line does not invalidate the rest of the file.
         let _ = builder.add_line(None, line);
     }
     builder.build().map_err(|error| error.to_string())
@@ -187,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn patterns_mean_what_git_says() {
+    fn patterns_match_as_in_git() {
         for (rules, path, is_directory, expected) in [
             ("/top", "top", false, true),
             ("/top", "deep/top", false, false),

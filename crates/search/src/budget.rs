@@ -1,42 +1,42 @@
-//! When a search has to end before its work is done.
+//! Cancellation and the time limit of a search.
+//!
+//! A search ends early for three reasons: its caller cancels it, its time is over, or the collector
+//! has enough. Workers check before every item and every file, and at every read of a streamed
+//! file. Cancellation discards the result; the other two return what is complete.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// A flag with which a caller ends a search that runs on another thread.
+/// A cancellation flag that is shared with a search on another thread.
 #[derive(Clone, Debug, Default)]
 pub struct Cancel(Arc<AtomicBool>);
 
 impl Cancel {
-    /// Returns a flag that is not raised.
+    /// Creates a flag that is not set.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Raises the flag for good, on every clone.
+    /// Sets the flag for good, on every clone.
     pub fn cancel(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
 
-    /// Tells whether the flag is raised.
+    /// Returns true if the flag is set.
     pub fn is_cancelled(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 }
 
-/// What ends a search early.
+/// The reason for the early end of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Halt {
-    /// The caller gave up.
     Cancelled,
-    /// The time is over.
     TimeUp,
-    /// What was found is enough.
     Enough,
 }
 
-/// How long a search may go on.
 #[derive(Debug)]
 pub(crate) struct Budget {
     cancel: Cancel,
@@ -46,17 +46,17 @@ pub(crate) struct Budget {
 
 impl Budget {
     pub(crate) fn new(cancel: &Cancel, time: Duration) -> Self {
-        // A time too long to be added is as good as none.
+        // A duration that overflows the clock means no deadline.
         let deadline = Instant::now().checked_add(time);
         Self { cancel: cancel.clone(), deadline, enough: AtomicBool::new(false) }
     }
 
-    /// Ends what is still going on, because nothing more can matter.
+    /// Stops the workers because the collector has enough.
     pub(crate) fn stop(&self) {
         self.enough.store(true, Ordering::Relaxed);
     }
 
-    /// Says whether to stop; cheap enough to be asked before every file.
+    /// Returns an error if the search has to stop; two atomic loads and a clock read.
     pub(crate) fn check(&self) -> Result<(), Halt> {
         if self.cancel.is_cancelled() {
             return Err(Halt::Cancelled);
@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_budget_ends_by_time_or_by_its_caller() {
+    fn a_budget_ends_by_time_cancellation_or_satisfaction() {
         let cancel = Cancel::new();
         assert_eq!(Budget::new(&cancel, Duration::ZERO).check(), Err(Halt::TimeUp));
         let long = Budget::new(&cancel, Duration::MAX);

@@ -1,17 +1,17 @@
-//! Words that look like another.
+//! Suggestions for misspelled names, by Levenshtein distance.
 
-/// The most words that are suggested.
 const MAX_SUGGESTIONS: usize = 5;
 
-/// The most characters that may differ.
+/// Maximum number of edits between a name and a suggestion.
 const MAX_DISTANCE: usize = 2;
 
-/// Words longer than this are not compared, so that a hostile one costs nothing.
-const MAX_WORD: usize = 64;
+/// Longer names are not compared, so that a hostile one costs nothing.
+const MAX_NAME_BYTES: usize = 64;
 
-/// Returns the words that look like `word` or go on where it ends, the nearest first.
-pub(crate) fn near<'a>(word: &str, words: impl Iterator<Item = &'a str>) -> Vec<String> {
-    if word.is_empty() || word.len() > MAX_WORD {
+/// Returns the words within [`MAX_DISTANCE`] of `word`, and prefixes and extensions of it, the
+/// nearest first.
+pub(crate) fn similar_names<'a>(word: &str, words: impl Iterator<Item = &'a str>) -> Vec<String> {
+    if word.is_empty() || word.len() > MAX_NAME_BYTES {
         return Vec::new();
     }
     let word = word.to_lowercase();
@@ -26,7 +26,7 @@ pub(crate) fn near<'a>(word: &str, words: impl Iterator<Item = &'a str>) -> Vec<
     found.into_iter().take(MAX_SUGGESTIONS).map(|(_, other)| other.to_owned()).collect()
 }
 
-/// Counts the characters to put in, take out or replace to get from one word to the other.
+/// Returns the number of characters to insert, remove or replace to turn one word into the other.
 fn distance(from: &str, to: &str) -> usize {
     let to: Vec<char> = to.chars().collect();
     let mut row: Vec<usize> = (0..=to.len()).collect();
@@ -47,18 +47,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_one_slip_away_comes_first() {
+    fn the_nearest_name_comes_first() {
         let words = ["rust", "ruby", "python", "py", "js", "json", "typescript"];
-        assert_eq!(near("rsut", words.into_iter()), ["rust"]);
-        assert_eq!(near("pyton", words.into_iter()), ["python", "py"]);
-        assert_eq!(near("Rusty", words.into_iter()), ["rust", "ruby"]);
-        assert_eq!(near("type", words.into_iter()), ["typescript"]);
-        assert_eq!(near("", words.into_iter()), Vec::<String>::new());
-        assert_eq!(near("zzzz", words.into_iter()), Vec::<String>::new());
+        assert_eq!(similar_names("rsut", words.into_iter()), ["rust"]);
+        assert_eq!(similar_names("pyton", words.into_iter()), ["python", "py"]);
+        assert_eq!(similar_names("Rusty", words.into_iter()), ["rust", "ruby"]);
+        assert_eq!(similar_names("type", words.into_iter()), ["typescript"]);
+        assert_eq!(similar_names("", words.into_iter()), Vec::<String>::new());
+        assert_eq!(similar_names("zzzz", words.into_iter()), Vec::<String>::new());
     }
 
     #[test]
-    fn distances_are_those_of_levenshtein() {
+    fn distances_are_levenshtein_distances() {
         assert_eq!(distance("kitten", "sitting"), 3);
         assert_eq!(distance("", "abc"), 3);
         assert_eq!(distance("abc", "abc"), 0);

@@ -1,4 +1,4 @@
-//! Which of the visible files a search for text opens.
+//! Selection of files by globs and by file types, beyond what ignore rules leave out.
 
 use std::path::Path;
 
@@ -8,28 +8,28 @@ use ignore::types::{Types, TypesBuilder};
 
 use crate::error::Error;
 use crate::glob_pattern::{MAX_GLOBS, compile_filter};
-use crate::near::near;
-use crate::node::Wanted;
+use crate::node::PathFilter;
 use crate::request::GrepRequest;
+use crate::suggestion::similar_names;
 
-/// Which of the visible files a search for text opens.
+/// The globs and file types of a request, compiled.
 #[derive(Debug)]
-pub(crate) struct Filter {
+pub(crate) struct FileFilter {
     globs: Override,
     types: Types,
 }
 
-impl Filter {
-    pub(crate) fn new(request: &GrepRequest, place: &Path) -> Result<Self, Error> {
-        let globs = compile_filter(&request.globs, place)?;
+impl FileFilter {
+    pub(crate) fn new(request: &GrepRequest, directory: &Path) -> Result<Self, Error> {
+        let globs = compile_filter(&request.globs, directory)?;
         Ok(Self { globs, types: select(&request.types)? })
     }
 }
 
-impl Wanted for Filter {
-    fn wants(&self, path: &Path, kind: FileKind) -> bool {
+impl PathFilter for FileFilter {
+    fn accepts(&self, path: &Path, kind: FileKind) -> bool {
         match kind {
-            // Only a glob that leaves a directory out can keep the walk from entering it.
+            // A positive glob is about files, so only a negated one excludes a directory.
             FileKind::Directory => !self.globs.matched(path, true).is_ignore(),
             FileKind::File => {
                 !self.globs.matched(path, false).is_ignore()
@@ -56,14 +56,14 @@ fn select(names: &[String]) -> Result<Types, Error> {
     let known = builder.definitions();
     for name in names {
         if !known.iter().any(|definition| definition.name() == name) {
-            let near = near(name, known.iter().map(ignore::types::FileTypeDef::name));
-            return Err(Error::UnknownType { name: name.clone(), near });
+            let similar = similar_names(name, known.iter().map(ignore::types::FileTypeDef::name));
+            return Err(Error::UnknownType { name: name.clone(), similar });
         }
         builder.select(name);
     }
     builder.build().map_err(|error| Error::Glob {
         glob: names.join(" "),
-        place: 1,
+        position: 1,
         reason: error.to_string(),
     })
 }
@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_unknown_type_is_told_what_is_near() {
+    fn an_unknown_type_gets_suggestions() {
         let error = select(&["rsut".to_owned()]).unwrap_err().to_string();
         assert!(error.contains("unknown file type `rsut`") && error.contains("rust"), "{error}");
         let error = select(&["all".to_owned()]).unwrap_err();
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn types_choose_files() {
+    fn types_select_files_by_name() {
         let types = select(&["rust".to_owned(), "py".to_owned()]).unwrap();
         for (path, ignored) in [("a/b.rs", false), ("a.py", false), ("a.js", true)] {
             assert_eq!(types.matched(path, false).is_ignore(), ignored, "{path}");

@@ -1,20 +1,17 @@
-//! What could not be read during a search.
+//! Files and directories that could not be read during a search. They are counted, and the first
+//! are listed, but never end it.
 
 use std::path::PathBuf;
 
 use carrel_domain::message_of;
-use serde::Serialize;
-
-/// The most unreadable files that a report names; the rest is counted.
+/// Bounds the failures that a report lists; all are counted.
 pub const MAX_READ_FAILURES: usize = 20;
 
-/// A file or directory that could not be read.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+/// A file or directory that could not be read, by its path relative to the workspace's root.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the summary defines the path, and the reason is its message")]
 pub struct ReadFailure {
-    /// Where it is, relative to the workspace's root.
-    #[serde(with = "carrel_domain::lossy_path")]
     pub path: PathBuf,
-    /// Why it could not be read.
     pub reason: String,
 }
 
@@ -23,7 +20,7 @@ impl ReadFailure {
         Self { path, reason: reason.into() }
     }
 
-    /// Tells of an error at a path, which the error itself need not repeat.
+    /// Creates a failure from an error, without the path that the error repeats.
     pub(crate) fn of(path: PathBuf, error: &carrel_fsroot::Error) -> Self {
         let reason = error.problem().to_string();
         match std::error::Error::source(error) {
@@ -33,12 +30,12 @@ impl ReadFailure {
     }
 }
 
-/// Everything that could not be read, of which only the first are named.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+/// The read failures of a search: the number of all, and the first in path order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the summary defines the total")]
 pub struct ReadFailures {
-    /// How many there are.
     pub total: u64,
-    /// The first [`MAX_READ_FAILURES`] in the order of paths.
+    /// At most [`MAX_READ_FAILURES`].
     pub first: Vec<ReadFailure>,
 }
 

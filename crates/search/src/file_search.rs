@@ -1,4 +1,13 @@
-//! Searching one file.
+//! Search of one file with ripgrep's searcher, in bounded memory.
+//!
+//! The first 256 KiB are read into a buffer that each worker keeps. Most files end there and are
+//! searched in place, without further reads or allocations. Larger files are streamed; a line
+//! longer than 16 MiB, or a file larger than 32 MiB in a multiline search, ends the search of that
+//! file with a note in the report.
+//!
+//! A NUL byte in the buffer makes a file binary, except in UTF-16 text with a byte order mark,
+//! which the searcher transcodes. Of a binary file only the buffer is searched, to count it: its
+//! lines are never shown.
 
 use std::cell::Cell;
 use std::fs::File;
@@ -7,50 +16,42 @@ use std::io::{self, Read};
 use carrel_fsroot::Metadata;
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder};
 
-use crate::cancel::{Budget, Halt};
-use crate::hits::{HitSink, Hits, Wish};
+use crate::budget::{Budget, Halt};
+use crate::line_sink::{CollectedLines, LineSink, SinkLimits};
 use crate::matcher::Pattern;
 use crate::request::{GrepRequest, Mode};
 
-/// Files up to this size are read at once, into a buffer that each worker keeps. A NUL byte in
-/// this much of a file makes it binary; one further on is a character like any other, so that a
+/// Size of the buffer of each worker. A NUL byte beyond it does not make a file binary, so that a
 /// log with a hole in it is searched to its end.
 const BUFFER_BYTES: usize = 256 * 1024;
 
-/// The most that the lines held at one time take up while a larger file is searched, which bounds
-/// the length of a line.
+/// Bounds the lines held in memory while a file is streamed, and with them the length of a line.
 const MAX_STREAM_BYTES: usize = 16 * 1024 * 1024;
 
-/// The largest file that a multiline search takes in: it has to be in memory as a whole.
+/// Bounds the files of a multiline search, which have to be in memory as a whole.
 const MAX_MULTILINE_BYTES: usize = 32 * 1024 * 1024;
 
-/// What UTF-16 text begins with; its NUL bytes do not make it binary.
 const UTF16_MARKS: [[u8; 2]; 2] = [[0xff, 0xfe], [0xfe, 0xff]];
 
-/// What a file turned out to be.
 #[derive(Debug)]
-pub(crate) enum Outcome {
-    /// Text, with what was found in it.
-    Text(Hits),
-    /// Text that could be searched only so far, and why.
-    Partly(Hits, String),
-    /// Something else, in whose beginning the pattern matches or not.
+pub(crate) enum SearchedFile {
+    Text(CollectedLines),
+    /// Text that was searched up to an error, with its explanation.
+    Partial(CollectedLines, String),
+    /// A binary file, and whether the pattern matches in its buffer.
     Binary {
-        /// Whether it matches.
         matches: bool,
     },
 }
 
-/// Why a file was not searched to its end.
 #[derive(Debug)]
-pub(crate) enum Failure {
-    /// The whole search has to end.
+pub(crate) enum FileSearchError {
     Halt(Halt),
-    /// The file cannot be searched; the text says why.
-    ReadFailure(String),
+    /// The file could not be read, with the explanation.
+    Unreadable(String),
 }
 
-/// What a worker needs to search files.
+/// The searcher, pattern and buffer of one worker.
 #[derive(Debug)]
 pub(crate) struct FileSearcher {
     pattern: Pattern,
@@ -67,34 +68,33 @@ impl FileSearcher {
             .multi_line(request.multiline)
             .before_context(before)
             .after_context(after)
-            // Files that hold NUL bytes are told apart before they get here.
+            // Binary files are detected in the buffer before the searcher sees them.
             .binary_detection(BinaryDetection::none())
             .heap_limit(Some(heap_limit(request.multiline)))
             .build();
         Self { pattern, searcher, buffer: vec![0; BUFFER_BYTES] }
     }
 
-    /// Searches a file from its beginning.
     pub(crate) fn search(
         &mut self,
         mut file: File,
         metadata: &Metadata,
-        wish: Wish,
+        limits: SinkLimits,
         budget: &Budget,
-    ) -> Result<Outcome, Failure> {
+    ) -> Result<SearchedFile, FileSearchError> {
         let (filled, complete) = self.fill(&mut file, metadata.size).map_err(unreadable)?;
         let start = &self.buffer[..filled];
         let is_utf16 = UTF16_MARKS.iter().any(|mark| start.starts_with(mark));
         if !is_utf16 && memchr::memchr(0, start).is_some() {
-            return self.search_binary(filled, wish);
+            return self.search_binary(filled, limits);
         }
         if complete && !is_utf16 {
-            return self.search_buffer(filled, wish).map_err(unreadable).map(Outcome::Text);
+            return self.search_buffer(filled, limits).map_err(unreadable).map(SearchedFile::Text);
         }
-        self.search_stream(&file, filled, wish, budget)
+        self.search_stream(&file, filled, limits, budget)
     }
 
-    /// Reads the beginning of a file; tells how much there is and whether that is all.
+    /// Fills the buffer; returns its length and whether the file ended.
     fn fill(&mut self, file: &mut File, size: u64) -> io::Result<(usize, bool)> {
         let mut filled = 0;
         while filled < self.buffer.len() {
@@ -104,8 +104,8 @@ impl FileSearcher {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
             }
-            // Spares the read that would only say that this was all. Some files do not know
-            // their size and say zero.
+            // Saves the read that would return 0, one system call per file. Files in /proc have
+            // size 0 and are read to their end.
             if filled as u64 == size {
                 return Ok((filled, true));
             }
@@ -113,34 +113,38 @@ impl FileSearcher {
         Ok((filled, false))
     }
 
-    fn search_buffer(&mut self, filled: usize, wish: Wish) -> io::Result<Hits> {
-        let mut sink = HitSink::new(&self.pattern.matcher, wish);
+    fn search_buffer(&mut self, filled: usize, limits: SinkLimits) -> io::Result<CollectedLines> {
+        let mut sink = LineSink::new(&self.pattern.matcher, limits);
         self.searcher.search_slice(&self.pattern.matcher, &self.buffer[..filled], &mut sink)?;
-        Ok(sink.into_hits())
+        Ok(sink.into_lines())
     }
 
-    /// Only looks whether there is a match in what was read: nothing of it will be shown.
-    fn search_binary(&mut self, filled: usize, wish: Wish) -> Result<Outcome, Failure> {
-        let wish = Wish { mode: Mode::FilesWithMatches, ..wish };
-        let hits = self.search_buffer(filled, wish).map_err(unreadable)?;
-        Ok(Outcome::Binary { matches: hits.matching > 0 })
+    /// Searches the buffer of a binary file up to the first match.
+    fn search_binary(
+        &mut self,
+        filled: usize,
+        limits: SinkLimits,
+    ) -> Result<SearchedFile, FileSearchError> {
+        let limits = SinkLimits { mode: Mode::FilesWithMatches, ..limits };
+        let collected = self.search_buffer(filled, limits).map_err(unreadable)?;
+        Ok(SearchedFile::Binary { matches: collected.matching > 0 })
     }
 
     fn search_stream(
         &mut self,
         file: &File,
         filled: usize,
-        wish: Wish,
+        limits: SinkLimits,
         budget: &Budget,
-    ) -> Result<Outcome, Failure> {
+    ) -> Result<SearchedFile, FileSearchError> {
         let halt = Cell::new(None);
         let reader = Checked { reader: self.buffer[..filled].chain(file), budget, halt: &halt };
-        let mut sink = HitSink::new(&self.pattern.matcher, wish);
+        let mut sink = LineSink::new(&self.pattern.matcher, limits);
         let result = self.searcher.search_reader(&self.pattern.matcher, reader, &mut sink);
         match (halt.get(), result) {
-            (Some(halt), _) => Err(Failure::Halt(halt)),
-            (None, Err(error)) => Ok(Outcome::Partly(sink.into_hits(), explain(&error))),
-            (None, Ok(())) => Ok(Outcome::Text(sink.into_hits())),
+            (Some(halt), _) => Err(FileSearchError::Halt(halt)),
+            (None, Err(error)) => Ok(SearchedFile::Partial(sink.into_lines(), explain(&error))),
+            (None, Ok(())) => Ok(SearchedFile::Text(sink.into_lines())),
         }
     }
 }
@@ -149,22 +153,21 @@ fn heap_limit(multiline: bool) -> usize {
     if multiline { MAX_MULTILINE_BYTES } else { MAX_STREAM_BYTES }
 }
 
-/// Says why a file was not searched to its end.
 fn explain(error: &io::Error) -> String {
     match error.kind() {
-        // The searcher itself fails only when a line, or a file in a multiline search, is too
-        // large to be held.
+        // The searcher itself fails only if a line, or a file in a multiline search, exceeds its
+        // heap limit.
         io::ErrorKind::Other => format!("too large to be searched to its end: {error}"),
         _ => error.to_string(),
     }
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "it is the end of the error's way")]
-fn unreadable(error: io::Error) -> Failure {
-    Failure::ReadFailure(explain(&error))
+fn unreadable(error: io::Error) -> FileSearchError {
+    FileSearchError::Unreadable(explain(&error))
 }
 
-/// A reader that ends when the search has to.
+/// A reader that fails when the budget of the search ends.
 struct Checked<'a, R> {
     reader: R,
     budget: &'a Budget,

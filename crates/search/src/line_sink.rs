@@ -1,4 +1,9 @@
-//! Taking in what the searcher finds in one file.
+//! Collection of the matching lines of one file, within limits.
+//!
+//! ripgrep's searcher calls the sink for every matching line and every context line. The sink
+//! counts all of them, and keeps the text only of lines that can be on the page. It stops the
+//! searcher once no further line can matter, so the first page of a large file does not cost a scan
+//! of all of it.
 
 use std::io;
 use std::ops::Range;
@@ -11,84 +16,77 @@ use crate::line::{Line, LineKind, MAX_SPANS};
 use crate::render::MIN_UNIT_BYTES;
 use crate::request::Mode;
 
-/// The most matches whose places are looked for in lines that belong together.
+/// Bounds the spans that are located in one multiline match.
 const MAX_SPANS_TOGETHER: usize = 64 * MAX_SPANS;
 
-/// How much of a file's matches is wanted.
+/// Bounds on the lines that are kept of one file.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Wish {
+pub(crate) struct SinkLimits {
     pub(crate) mode: Mode,
-    /// How many lines to leave out.
+    /// Number of lines to count but not keep.
     pub(crate) skip: u64,
-    /// How many lines to keep.
     pub(crate) lines: u64,
-    /// How many bytes of text to keep, about.
     pub(crate) bytes: usize,
-    /// After how many lines nothing more can matter.
+    /// Number of lines after which the searcher stops.
     pub(crate) stop_after: u64,
-    /// How many bytes of a line to keep.
     pub(crate) line_bytes: usize,
 }
 
-/// What was found in one file.
+/// The lines of one file that were counted and kept.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Hits {
-    /// How many lines there are to show, context included, until the search stopped.
+pub(crate) struct CollectedLines {
+    /// Number of lines, context included, until the searcher stopped.
     pub(crate) shown: u64,
-    /// How many lines match, until the search stopped.
+    /// Number of matching lines until the searcher stopped.
     pub(crate) matching: u64,
-    /// The lines that were kept.
     pub(crate) lines: Vec<Line>,
-    /// How many bytes those have as text, at least.
+    /// Lower bound of the bytes of `lines` as text.
     pub(crate) bytes: usize,
-    /// About how many bytes those take up in memory.
     pub(crate) weight: usize,
 }
 
-/// Takes in what the searcher finds.
-pub(crate) struct HitSink<'a> {
+pub(crate) struct LineSink<'a> {
     matcher: &'a RegexMatcher,
-    wish: Wish,
-    hits: Hits,
-    /// The places of matches, kept to spare allocations.
+    limits: SinkLimits,
+    collected: CollectedLines,
+    /// Buffer for the spans of one match, reused for all of them.
     spans: Vec<Range<usize>>,
 }
 
-impl<'a> HitSink<'a> {
-    pub(crate) fn new(matcher: &'a RegexMatcher, wish: Wish) -> Self {
-        Self { matcher, wish, hits: Hits::default(), spans: Vec::new() }
+impl<'a> LineSink<'a> {
+    pub(crate) fn new(matcher: &'a RegexMatcher, limits: SinkLimits) -> Self {
+        Self { matcher, limits, collected: CollectedLines::default(), spans: Vec::new() }
     }
 
-    pub(crate) fn into_hits(self) -> Hits {
-        self.hits
+    pub(crate) fn into_lines(self) -> CollectedLines {
+        self.collected
     }
 
-    /// Tells whether the next line is one to keep.
     fn keeps_next(&self) -> bool {
-        self.hits.shown >= self.wish.skip
-            && (self.hits.lines.len() as u64) < self.wish.lines
-            && self.hits.bytes < self.wish.bytes
+        self.collected.shown >= self.limits.skip
+            && (self.collected.lines.len() as u64) < self.limits.lines
+            && self.collected.bytes < self.limits.bytes
     }
 
     fn keep(&mut self, number: Option<u64>, kind: LineKind, bytes: &[u8], spans: &[Range<usize>]) {
-        let limit = self.wish.line_bytes;
+        let limit = self.limits.line_bytes;
         let line = Line::new(number.unwrap_or(0), kind, bytes, spans, limit);
-        self.hits.bytes += line.text.len() + MIN_UNIT_BYTES;
-        self.hits.weight += line.weight();
-        self.hits.lines.push(line);
+        self.collected.bytes += line.text.len() + MIN_UNIT_BYTES;
+        self.collected.weight += line.weight();
+        self.collected.lines.push(line);
     }
 
     fn goes_on(&self) -> bool {
-        self.hits.shown < self.wish.stop_after
+        self.collected.shown < self.limits.stop_after
     }
 
-    /// Takes in the lines of a match, which are several only in a multiline search.
+    /// Adds the lines of a match: several only in a multiline search.
     fn take_lines(&mut self, found: &SinkMatch<'_>) -> io::Result<()> {
         let mut spans = std::mem::take(&mut self.spans);
         spans.clear();
         let mut start = 0;
         for (number, line) in (found.line_number().unwrap_or(1)..).zip(found.lines()) {
-            self.hits.matching += 1;
+            self.collected.matching += 1;
             if self.keeps_next() {
                 if spans.is_empty() {
                     self.find_spans(found, &mut spans)?;
@@ -96,17 +94,17 @@ impl<'a> HitSink<'a> {
                 let in_line = within(&spans, start..start + line.len());
                 self.keep(Some(number), LineKind::Match, line, &in_line);
             }
-            self.hits.shown += 1;
+            self.collected.shown += 1;
             start += line.len();
         }
         self.spans = spans;
         Ok(())
     }
 
-    /// Finds the matches in the lines of a match, relative to their beginning.
+    /// Locates the spans in the lines of a match, relative to the first line.
     fn find_spans(&self, found: &SinkMatch<'_>, spans: &mut Vec<Range<usize>>) -> io::Result<()> {
         let range = found.bytes_range_in_buffer();
-        // What stands before the lines counts for `\b` and the like; what follows cannot matter.
+        // Look-behind such as `\b` needs the text before the lines; text after them cannot matter.
         let buffer = &found.buffer()[..range.end];
         self.matcher
             .find_iter_at(buffer, range.start, |one| {
@@ -117,7 +115,7 @@ impl<'a> HitSink<'a> {
     }
 }
 
-/// Returns the parts of the spans that lie in a line, relative to it.
+/// Returns the parts of the spans that are inside a line, relative to it.
 fn within(spans: &[Range<usize>], line: Range<usize>) -> Vec<Range<usize>> {
     let touches = |span: &&Range<usize>| span.start < line.end && span.end > line.start;
     let cut = |span: &Range<usize>| {
@@ -126,17 +124,17 @@ fn within(spans: &[Range<usize>], line: Range<usize>) -> Vec<Range<usize>> {
     spans.iter().filter(touches).take(MAX_SPANS).map(cut).collect()
 }
 
-impl Sink for HitSink<'_> {
+impl Sink for LineSink<'_> {
     type Error = io::Error;
 
     fn matched(&mut self, _: &Searcher, found: &SinkMatch<'_>) -> io::Result<bool> {
-        match self.wish.mode {
+        match self.limits.mode {
             Mode::FilesWithMatches => {
-                self.hits.matching = 1;
+                self.collected.matching = 1;
                 Ok(false)
             }
             Mode::Count => {
-                self.hits.matching += found.lines().count() as u64;
+                self.collected.matching += found.lines().count() as u64;
                 Ok(true)
             }
             Mode::Content => {
@@ -150,7 +148,7 @@ impl Sink for HitSink<'_> {
         if self.keeps_next() {
             self.keep(context.line_number(), LineKind::Context, context.bytes(), &[]);
         }
-        self.hits.shown += 1;
+        self.collected.shown += 1;
         Ok(self.goes_on())
     }
 }
