@@ -1,19 +1,21 @@
 //! Finding projects: the nearest one of a file, and all of a workspace.
 
-mod all;
-mod ignored;
+mod gitignore;
+mod workspace_projects;
 
-pub(crate) use all::detect_all_stamped;
-pub use all::{MAX_DEPTH, MAX_DIRECTORIES, MAX_PROJECTS, WorkspaceProjects, detect_all};
+pub(crate) use workspace_projects::detect_all_stamped;
+pub use workspace_projects::{
+    MAX_DEPTH, MAX_DIRECTORIES, MAX_PROJECTS, WorkspaceProjects, detect_all,
+};
 
 use std::path::Path;
 
 use carrel_fsroot::{FileKind, Root};
 
 use crate::ecosystems;
-use crate::lookup::{Lookup, Stamps};
 use crate::paths;
 use crate::profile::{EditLimits, Profile};
+use crate::project_reader::{FileStamps, ProjectReader};
 use crate::settings;
 
 /// The projects that a place belongs to.
@@ -38,23 +40,23 @@ pub struct FileProject {
 /// Finds the project of a file or directory: the nearest marker upwards, and never above
 /// the workspace. A path that does not exist belongs to its nearest existing parent.
 pub fn detect(root: &Root, from: &Path) -> Detection {
-    let lookup = Lookup::new(root);
-    detect_with(&lookup, root, from)
+    let reader = ProjectReader::new(root);
+    detect_with(&reader, root, from)
 }
 
 /// Finds the projects of a place and everything that the answer depends on.
-pub(crate) fn detect_stamped(root: &Root, from: &Path) -> (Detection, Stamps) {
-    let lookup = Lookup::new(root);
-    let detection = detect_with(&lookup, root, from);
-    (detection, lookup.into_stamps())
+pub(crate) fn detect_stamped(root: &Root, from: &Path) -> (Detection, FileStamps) {
+    let reader = ProjectReader::new(root);
+    let detection = detect_with(&reader, root, from);
+    (detection, reader.into_stamps())
 }
 
-fn detect_with(lookup: &Lookup<'_>, root: &Root, from: &Path) -> Detection {
+fn detect_with(reader: &ProjectReader<'_>, root: &Root, from: &Path) -> Detection {
     let none = Detection { directory: None, profiles: Vec::new() };
     let Some(start) = directory_of(root, from) else { return none };
     paths::upwards(&start)
         .find_map(|directory| {
-            let profiles = profiles_at(lookup, directory);
+            let profiles = profiles_at(reader, directory);
             let directory = Some(directory.to_owned());
             (!profiles.is_empty()).then_some(Detection { directory, profiles })
         })
@@ -70,18 +72,18 @@ pub fn detect_for_file(root: &Root, file: &Path) -> FileProject {
         .map_or_else(FileProject::default, |path| detect_for_file_stamped(root, &path).0)
 }
 
-pub(crate) fn detect_for_file_stamped(root: &Root, path: &str) -> (FileProject, Stamps) {
-    let lookup = Lookup::new(root);
-    let owner = owner(&lookup, path);
-    (owner, lookup.into_stamps())
+pub(crate) fn detect_for_file_stamped(root: &Root, path: &str) -> (FileProject, FileStamps) {
+    let reader = ProjectReader::new(root);
+    let owner = owner(&reader, path);
+    (owner, reader.into_stamps())
 }
 
-fn owner(lookup: &Lookup<'_>, path: &str) -> FileProject {
+fn owner(reader: &ProjectReader<'_>, path: &str) -> FileProject {
     let Some(parent) = paths::parent(path) else { return FileProject::default() };
     let extension = paths::extension(path);
     let mut nearest = None;
     let profile = paths::upwards(parent).find_map(|directory| {
-        let profiles = profiles_at(lookup, directory);
+        let profiles = profiles_at(reader, directory);
         if nearest.is_none() && !profiles.is_empty() {
             nearest = Some(limits_of(&profiles));
         }
@@ -109,9 +111,9 @@ fn reads(profile: &Profile, extension: &str) -> bool {
 }
 
 /// Returns the projects of exactly one directory.
-fn profiles_at(lookup: &Lookup<'_>, directory: &str) -> Vec<Profile> {
-    let mut profiles = ecosystems::detect(lookup, directory);
-    settings::apply(lookup, directory, &mut profiles);
+fn profiles_at(reader: &ProjectReader<'_>, directory: &str) -> Vec<Profile> {
+    let mut profiles = ecosystems::detect(reader, directory);
+    settings::apply(reader, directory, &mut profiles);
     profiles
 }
 

@@ -12,11 +12,11 @@ mod python;
 mod ruby;
 mod rust;
 
-use crate::lookup::Lookup;
 use crate::profile::Profile;
+use crate::project_reader::ProjectReader;
 
 /// Looks for a project of one ecosystem in a directory.
-type Detector = fn(&Lookup<'_>, &str) -> Option<Profile>;
+type Detector = fn(&ProjectReader<'_>, &str) -> Option<Profile>;
 
 /// In the order in which profiles of one directory are listed.
 const DETECTORS: [Detector; 10] = [
@@ -69,11 +69,11 @@ pub(crate) fn is_marker(name: &str) -> bool {
 }
 
 /// Returns the projects of a directory, one for each ecosystem that it holds.
-pub(crate) fn detect(lookup: &Lookup<'_>, directory: &str) -> Vec<Profile> {
+pub(crate) fn detect(reader: &ProjectReader<'_>, directory: &str) -> Vec<Profile> {
     let mut profiles: Vec<Profile> =
-        DETECTORS.iter().filter_map(|detect| detect(lookup, directory)).collect();
+        DETECTORS.iter().filter_map(|detect| detect(reader, directory)).collect();
     if !profiles.is_empty() {
-        makefile::add_targets(lookup, directory, &mut profiles);
+        makefile::add_targets(reader, directory, &mut profiles);
     }
     profiles
 }

@@ -10,20 +10,19 @@
 //!    never green by accident: `passed`, `failed` or `could_not_run`.
 #![forbid(unsafe_code)]
 
-mod cache;
 mod detect;
-mod document;
 mod ecosystems;
-mod lookup;
+mod manifest;
 pub mod parse;
 mod paths;
 pub mod plan;
 mod profile;
+mod profile_cache;
 mod project_choice;
+mod project_reader;
 mod settings;
 mod tool;
 
-pub use cache::{CacheStatus, ProfileCache};
 pub use detect::{
     Detection, FileProject, MAX_DEPTH, MAX_DIRECTORIES, MAX_PROJECTS, WorkspaceProjects, detect,
     detect_all, detect_for_file,
@@ -32,6 +31,7 @@ pub use profile::{
     CargoPackage, Ecosystem, EditLimits, Evidence, Granularity, Membership, OptionPassing,
     PackageManager, Profile, ProfileField, ProfileProblem, ProjectCommand, ProjectScript,
 };
+pub use profile_cache::{CacheStatus, ProfileCache};
 pub use project_choice::{ChoiceError, choose_projects};
 pub use settings::SETTINGS_FILE;
 pub use tool::ProjectTool;

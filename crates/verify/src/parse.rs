@@ -12,35 +12,35 @@
 //! All names of files are relative to the workspace and have forward slashes.
 
 mod artifacts;
-mod check;
-mod context;
+mod check_verdict;
 mod finding;
 mod formats;
-mod missing;
+mod missing_tool;
+mod outcome;
 mod report;
 mod runners;
-mod silent;
-mod test;
+mod test_verdict;
 mod text;
+mod unreported_tests;
 
 pub use artifacts::{MAX_ARTIFACT_BYTES, MAX_ARTIFACTS, project_artifacts};
-pub use check::{format_check, lint, typecheck};
-pub use context::{ArtifactFile, Outcome, Termination};
+pub use check_verdict::{format_check, lint, typecheck};
 pub use finding::{Finding, Severity};
+pub use outcome::{ArtifactFile, Outcome, Termination};
 pub use report::{
     CheckReport, CouldNotRunReason, Counts, Failure, LintReport, MAX_FAILURES, MAX_FINDINGS,
     MAX_MESSAGE_BYTES, TestReport, TypecheckReport, Verdict,
 };
-pub use silent::check_unreported_files;
-pub use test::tests;
+pub use test_verdict::tests;
+pub use unreported_tests::check_unreported_files;
 
 use crate::plan::Invocation;
-use context::Context;
+use outcome::ParseContext;
 
 /// Judges a command that has no report of its own: an installation, a script, a formatter that writes.
 pub fn command(invocation: &Invocation, outcome: &Outcome<'_>) -> Verdict {
-    let context = Context::new(invocation, outcome);
-    match missing::reason(&context).or_else(|| context.broken_off()) {
+    let context = ParseContext::new(invocation, outcome);
+    match missing_tool::reason(&context).or_else(|| context.interruption()) {
         Some(reason) => Verdict::CouldNotRun { reason },
         None if context.succeeded() => Verdict::Passed,
         None => Verdict::Failed,

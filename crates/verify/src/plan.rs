@@ -2,15 +2,16 @@
 //!
 //! Nothing here looks at the disk: a plan follows from a profile alone.
 
-mod hint;
+mod command_line;
+mod install_hint;
 mod invocation;
-mod report;
-mod request;
+mod report_format;
+mod report_options;
 mod script;
 mod select;
 
 pub use invocation::{ARTIFACTS, Artifact, Invocation};
-pub use report::ReportFormat;
+pub use report_format::ReportFormat;
 pub use script::{ScriptError, plan_script};
 
 use serde::{Deserialize, Serialize};
@@ -132,7 +133,7 @@ pub fn plan_tests(profile: &Profile, target: &Target<'_>) -> Result<Vec<Invocati
     let command = command(profile, ProfileField::Test)?;
     check_inside(profile, target.scope)?;
     let lines = select::lines(profile, command, target)?;
-    Ok(lines.into_iter().map(|line| report::invocation(profile, command, line)).collect())
+    Ok(lines.into_iter().map(|line| command_line::invocation(profile, command, line)).collect())
 }
 
 /// Plans a search for mistakes.
@@ -161,7 +162,7 @@ pub fn plan_format(
 /// Plans the installation of dependencies.
 pub fn plan_install(profile: &Profile) -> Result<Invocation, PlanError> {
     let command = command(profile, ProfileField::Install)?;
-    Ok(report::invocation(profile, command, report::Line::whole(command)))
+    Ok(command_line::invocation(profile, command, command_line::CommandLine::whole(command)))
 }
 
 fn plan_check(
@@ -175,7 +176,7 @@ fn plan_check(
         CommandScope::Project if command.argv.is_empty() => {
             return Err(PlanError::NeedsFile { tool: command.tool });
         }
-        CommandScope::Project => report::Line::whole(command),
+        CommandScope::Project => command_line::CommandLine::whole(command),
         CommandScope::Package(name) => select::package(command, name)?,
         CommandScope::File(path) if !command.understands(path) => {
             return Err(PlanError::NotUnderstood { tool: command.tool, path: path.to_owned() });
@@ -183,7 +184,7 @@ fn plan_check(
         CommandScope::File(path) => select::check_file(command, path)?,
         CommandScope::Directory(path) => select::check_directory(command, path)?,
     };
-    Ok(report::invocation(profile, command, line))
+    Ok(command_line::invocation(profile, command, line))
 }
 
 fn command(profile: &Profile, fact: ProfileField) -> Result<&ProjectCommand, PlanError> {

@@ -2,13 +2,13 @@
 
 mod command;
 mod ecosystem;
-mod facts;
+mod fields;
 
-pub(crate) use command::words;
+pub(crate) use command::args;
 pub use command::{Granularity, OptionPassing, ProjectCommand};
 pub(crate) use ecosystem::SCRIPT_EXTENSIONS;
 pub use ecosystem::{Ecosystem, PackageManager};
-pub use facts::{
+pub use fields::{
     CargoPackage, EditLimits, Evidence, Membership, ProfileField, ProfileProblem, ProjectScript,
 };
 
@@ -129,23 +129,23 @@ impl Profile {
             | ProfileField::EditLimits => return,
         };
         *slot = Some(command);
-        self.prove(fact, file);
+        self.add_evidence(fact, file);
     }
 
     /// Sets the package manager and says which file asked for it.
     pub(crate) fn set_manager(&mut self, manager: PackageManager, file: &str) {
         self.package_manager = Some(manager);
-        self.prove(ProfileField::PackageManager, file);
+        self.add_evidence(ProfileField::PackageManager, file);
     }
 
     /// Sets where dependencies are installed and says which file asked for it.
     pub(crate) fn set_deps_dir(&mut self, directory: String, file: &str) {
         self.deps_dir = Some(directory);
-        self.prove(ProfileField::DepsDir, file);
+        self.add_evidence(ProfileField::DepsDir, file);
     }
 
     /// Notes the file behind a fact in the place of what was noted before.
-    pub(crate) fn prove(&mut self, fact: ProfileField, file: &str) {
+    pub(crate) fn add_evidence(&mut self, fact: ProfileField, file: &str) {
         self.evidence.retain(|evidence| evidence.fact != fact);
         self.evidence.push(Evidence::new(fact, file));
     }

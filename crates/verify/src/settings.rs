@@ -18,12 +18,12 @@
 
 use toml::de::{DeTable, DeValue};
 
-use crate::document::{Toml, TomlValue, texts};
-use crate::lookup::Lookup;
+use crate::manifest::{Toml, TomlValue, texts};
 use crate::paths;
 use crate::profile::{
     Ecosystem, EditLimits, OptionPassing, Profile, ProfileField, ProfileProblem, ProjectCommand,
 };
+use crate::project_reader::ProjectReader;
 use crate::tool::ProjectTool;
 
 /// The name of the file.
@@ -57,9 +57,9 @@ struct Settings {
 
 /// Applies the file of a directory to its projects. A file that sets commands makes a
 /// project of its own where there is none otherwise.
-pub(crate) fn apply(lookup: &Lookup<'_>, directory: &str, profiles: &mut Vec<Profile>) {
+pub(crate) fn apply(reader: &ProjectReader<'_>, directory: &str, profiles: &mut Vec<Profile>) {
     let file = paths::join(directory, SETTINGS_FILE);
-    let own = read(lookup, &file);
+    let own = read(reader, &file);
     if profiles.is_empty() {
         match &own {
             Some(settings)
@@ -71,7 +71,7 @@ pub(crate) fn apply(lookup: &Lookup<'_>, directory: &str, profiles: &mut Vec<Pro
         }
     }
     for profile in profiles {
-        inherit(lookup, directory, profile);
+        inherit(reader, directory, profile);
         if let Some(settings) = &own {
             settings.apply(&file, profile);
         }
@@ -79,10 +79,10 @@ pub(crate) fn apply(lookup: &Lookup<'_>, directory: &str, profiles: &mut Vec<Pro
 }
 
 /// Takes what counts below a file from the nearest one above.
-fn inherit(lookup: &Lookup<'_>, directory: &str, profile: &mut Profile) {
-    let above = paths::parent(directory).and_then(|above| lookup.nearest(above, &[SETTINGS_FILE]));
+fn inherit(reader: &ProjectReader<'_>, directory: &str, profile: &mut Profile) {
+    let above = paths::parent(directory).and_then(|above| reader.nearest(above, &[SETTINGS_FILE]));
     let Some(file) = above else { return };
-    let Some(settings) = read(lookup, &file) else { return };
+    let Some(settings) = read(reader, &file) else { return };
     let inherited = Settings {
         shared: Table { commands: Vec::new(), ..settings.shared },
         each: Vec::new(),
@@ -103,12 +103,12 @@ impl Settings {
             }
             if let Some(format_on_edit) = table.format_on_edit {
                 profile.format_on_edit = format_on_edit;
-                profile.prove(ProfileField::FormatOnEdit, file);
+                profile.add_evidence(ProfileField::FormatOnEdit, file);
             }
         }
         if let Some(limits) = self.limits {
             profile.edit_limits = limits;
-            profile.prove(ProfileField::EditLimits, file);
+            profile.add_evidence(ProfileField::EditLimits, file);
         }
         profile.problems.extend(self.problems.iter().cloned());
     }
@@ -120,7 +120,7 @@ fn explicit(directory: &str, argv: &[String], detected: Option<&ProjectCommand>)
     const FILES: &str = "$FILES";
     let tool = ProjectTool::recognise(argv).unwrap_or(ProjectTool::Other);
     let whole: Vec<String> = argv.iter().filter(|word| *word != FILES).cloned().collect();
-    let mut command = ProjectCommand::from_words(tool, directory, whole.clone());
+    let mut command = ProjectCommand::from_args(tool, directory, whole.clone());
     if tool == ProjectTool::Other {
         command.injection = OptionPassing::Impossible;
     }
@@ -135,9 +135,9 @@ fn explicit(directory: &str, argv: &[String], detected: Option<&ProjectCommand>)
 }
 
 /// Reads a file; `None` when there is none.
-fn read(lookup: &Lookup<'_>, file: &str) -> Option<Settings> {
+fn read(reader: &ProjectReader<'_>, file: &str) -> Option<Settings> {
     let broken = |problem| Some(Settings { problems: vec![problem], ..Settings::default() });
-    let text = match lookup.read(file) {
+    let text = match reader.read(file) {
         Ok(text) => text?,
         Err(problem) => return broken(problem),
     };

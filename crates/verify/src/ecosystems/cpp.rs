@@ -1,8 +1,8 @@
 //! C and C++: cmake, or make beside sources.
 
-use crate::lookup::Lookup;
 use crate::paths;
-use crate::profile::{Ecosystem, PackageManager, Profile, ProfileField, ProjectCommand, words};
+use crate::profile::{Ecosystem, PackageManager, Profile, ProfileField, ProjectCommand, args};
+use crate::project_reader::ProjectReader;
 use crate::tool::ProjectTool;
 
 use super::makefile;
@@ -10,16 +10,16 @@ use super::makefile;
 /// Where cmake builds when nobody says otherwise.
 const BUILD: &str = "build";
 
-pub(crate) fn detect(lookup: &Lookup<'_>, directory: &str) -> Option<Profile> {
-    let mut profile = match lookup.first(directory, &["CMakeLists.txt"]) {
+pub(crate) fn detect(reader: &ProjectReader<'_>, directory: &str) -> Option<Profile> {
+    let mut profile = match reader.first(directory, &["CMakeLists.txt"]) {
         Some(marker) => cmake(directory, &marker),
-        None => make(lookup, directory)?,
+        None => make(reader, directory)?,
     };
-    if let Some(file) = lookup.nearest(directory, &[".clang-format"]) {
+    if let Some(file) = reader.nearest(directory, &[".clang-format"]) {
         let format = |options: &[&str]| {
-            let single = [words(&["clang-format"]), words(options)].concat();
+            let single = [args(&["clang-format"]), args(options)].concat();
             // Without files it would wait for its input.
-            ProjectCommand::from_words(ProjectTool::ClangFormat, directory, Vec::new())
+            ProjectCommand::from_args(ProjectTool::ClangFormat, directory, Vec::new())
                 .per_file(single, Ecosystem::Cpp.extensions())
         };
         profile.set(ProfileField::Format, format(&["-i"]), &file);
@@ -46,10 +46,10 @@ fn cmake(directory: &str, marker: &str) -> Profile {
 }
 
 /// A Makefile alone may belong to anything; with sources beside it, it builds them.
-fn make(lookup: &Lookup<'_>, directory: &str) -> Option<Profile> {
-    let marker = lookup.first(directory, &makefile::NAMES)?;
+fn make(reader: &ProjectReader<'_>, directory: &str) -> Option<Profile> {
+    let marker = reader.first(directory, &makefile::NAMES)?;
     let places = [directory.to_owned(), paths::join(directory, "src")];
-    let has_sources = places.iter().any(|place| has_sources(lookup, place));
+    let has_sources = places.iter().any(|place| has_sources(reader, place));
     if !has_sources {
         return None;
     }
@@ -60,7 +60,7 @@ fn make(lookup: &Lookup<'_>, directory: &str) -> Option<Profile> {
         ProjectCommand::new(ProjectTool::Make, directory, &["make"]),
         &marker,
     );
-    let targets = makefile::targets(&lookup.text(&marker).unwrap_or_default());
+    let targets = makefile::targets(&reader.text(&marker).unwrap_or_default());
     let test =
         ["test", "check", "tests"].into_iter().find(|name| targets.iter().any(|t| t == name));
     if let Some(name) = test {
@@ -80,6 +80,6 @@ fn make(lookup: &Lookup<'_>, directory: &str) -> Option<Profile> {
     Some(profile)
 }
 
-fn has_sources(lookup: &Lookup<'_>, directory: &str) -> bool {
-    !lookup.files(directory, &[".c", ".cc", ".cpp", ".cxx"]).is_empty()
+fn has_sources(reader: &ProjectReader<'_>, directory: &str) -> bool {
+    !reader.files(directory, &[".c", ".cc", ".cpp", ".cxx"]).is_empty()
 }

@@ -1,19 +1,19 @@
 //! Deno: everything is in the program, and deno.json says what is special.
 
-use crate::document::parse_jsonc;
-use crate::lookup::Lookup;
+use crate::manifest::parse_jsonc;
 use crate::profile::{
     Ecosystem, Membership, PackageManager, Profile, ProfileField, ProjectCommand, ProjectScript,
     SCRIPT_EXTENSIONS,
 };
+use crate::project_reader::ProjectReader;
 use crate::tool::ProjectTool;
 use serde_json::Value;
 
-pub(crate) fn detect(lookup: &Lookup<'_>, directory: &str) -> Option<Profile> {
-    let marker = lookup.first(directory, &["deno.json", "deno.jsonc"])?;
+pub(crate) fn detect(reader: &ProjectReader<'_>, directory: &str) -> Option<Profile> {
+    let marker = reader.first(directory, &["deno.json", "deno.jsonc"])?;
     let mut profile = Profile::new(Ecosystem::Deno, directory, &marker);
     profile.set_manager(PackageManager::Deno, &marker);
-    let text = lookup.read(&marker).map(Option::unwrap_or_default);
+    let text = reader.read(&marker).map(Option::unwrap_or_default);
     let settings = text.and_then(|text| parse_jsonc(&marker, &text)).unwrap_or_else(|problem| {
         profile.problems.push(problem);
         Value::Null

@@ -1,8 +1,8 @@
 //! .NET: solutions and projects.
 
-use crate::lookup::Lookup;
 use crate::paths;
 use crate::profile::{Ecosystem, PackageManager, Profile, ProfileField, ProjectCommand};
+use crate::project_reader::ProjectReader;
 use crate::tool::ProjectTool;
 
 /// A solution is preferred to the projects in it.
@@ -10,8 +10,8 @@ static ENDINGS: [&str; 5] = [".sln", ".slnx", ".csproj", ".fsproj", ".vbproj"];
 
 const EXTENSIONS: &[&str] = &["cs", "fs", "vb"];
 
-pub(crate) fn detect(lookup: &Lookup<'_>, directory: &str) -> Option<Profile> {
-    let files = lookup.files(directory, &ENDINGS);
+pub(crate) fn detect(reader: &ProjectReader<'_>, directory: &str) -> Option<Profile> {
+    let files = reader.files(directory, &ENDINGS);
     let name =
         ENDINGS.iter().find_map(|ending| files.iter().find(|name| name.ends_with(ending)))?;
     let marker = paths::join(directory, name);

@@ -1,22 +1,22 @@
 //! Go: modules and go.work.
 
-use crate::lookup::Lookup;
 use crate::paths;
 use crate::profile::{
     Ecosystem, Membership, PackageManager, Profile, ProfileField, ProjectCommand,
 };
+use crate::project_reader::ProjectReader;
 use crate::tool::ProjectTool;
 
 const GOLANGCI: [&str; 4] = [".golangci.yml", ".golangci.yaml", ".golangci.toml", ".golangci.json"];
 
-pub(crate) fn detect(lookup: &Lookup<'_>, directory: &str) -> Option<Profile> {
-    let module = lookup.first(directory, &["go.mod"]);
-    let work = lookup.first(directory, &["go.work"]);
+pub(crate) fn detect(reader: &ProjectReader<'_>, directory: &str) -> Option<Profile> {
+    let module = reader.first(directory, &["go.mod"]);
+    let work = reader.first(directory, &["go.work"]);
     let marker = module.clone().or_else(|| work.clone())?;
     let mut profile = Profile::new(Ecosystem::Go, directory, &marker);
     profile.set_manager(PackageManager::Go, &marker);
     if let Some(module) = &module {
-        profile.name = lookup.text(module).as_deref().and_then(module_name);
+        profile.name = reader.text(module).as_deref().and_then(module_name);
         if profile.name.is_none() {
             profile.problems.push(crate::profile::ProfileProblem {
                 file: module.clone(),
@@ -25,16 +25,21 @@ pub(crate) fn detect(lookup: &Lookup<'_>, directory: &str) -> Option<Profile> {
             });
         }
     }
-    let members = work.and_then(|work| lookup.text(&work)).map(|text| uses(&text));
+    let members = work.and_then(|work| reader.text(&work)).map(|text| uses(&text));
     profile.membership = match &members {
         Some(members) => Some(Membership::Root { members: members.clone() }),
-        None => owner(lookup, directory).map(|of| Membership::Member { of }),
+        None => owner(reader, directory).map(|of| Membership::Member { of }),
     };
-    commands(lookup, &marker, members.as_deref(), &mut profile);
+    commands(reader, &marker, members.as_deref(), &mut profile);
     Some(profile)
 }
 
-fn commands(lookup: &Lookup<'_>, marker: &str, members: Option<&[String]>, profile: &mut Profile) {
+fn commands(
+    reader: &ProjectReader<'_>,
+    marker: &str,
+    members: Option<&[String]>,
+    profile: &mut Profile,
+) {
     let directory = profile.root.clone();
     // `./...` stops at the border of a module, so a go.work names each.
     let places: Vec<String> = match members {
@@ -44,7 +49,7 @@ fn commands(lookup: &Lookup<'_>, marker: &str, members: Option<&[String]>, profi
     let go = |tool, words: &[&str]| {
         let words = words.iter().map(|&word| word.to_owned());
         let argv = words.chain(places.iter().cloned()).collect();
-        ProjectCommand::from_words(tool, &directory, argv).per_package(&["go"])
+        ProjectCommand::from_args(tool, &directory, argv).per_package(&["go"])
     };
     let install: &[&str] =
         if members.is_some() { &["go", "work", "sync"] } else { &["go", "mod", "download"] };
@@ -55,7 +60,7 @@ fn commands(lookup: &Lookup<'_>, marker: &str, members: Option<&[String]>, profi
     );
     profile.set(ProfileField::Test, go(ProjectTool::GoTest, &["go", "test"]), marker);
     profile.set(ProfileField::Typecheck, go(ProjectTool::GoVet, &["go", "vet"]), marker);
-    match lookup.nearest(&directory, &GOLANGCI) {
+    match reader.nearest(&directory, &GOLANGCI) {
         Some(settings) => {
             profile.set(
                 ProfileField::Lint,
@@ -104,9 +109,9 @@ fn uses(text: &str) -> Vec<String> {
     found
 }
 
-fn owner(lookup: &Lookup<'_>, directory: &str) -> Option<String> {
+fn owner(reader: &ProjectReader<'_>, directory: &str) -> Option<String> {
     paths::upwards(directory).find_map(|above| {
-        let text = lookup.text(&paths::join(above, "go.work"))?;
+        let text = reader.text(&paths::join(above, "go.work"))?;
         let named = uses(&text)
             .iter()
             .any(|member| paths::resolve(above, member).as_deref() == Some(directory));

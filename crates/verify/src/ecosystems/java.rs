@@ -1,10 +1,10 @@
 //! Java and Kotlin: maven and gradle, through their wrappers where there are any.
 
-use crate::lookup::Lookup;
 use crate::paths;
 use crate::profile::{
     Ecosystem, Membership, PackageManager, Profile, ProfileField, ProjectCommand,
 };
+use crate::project_reader::ProjectReader;
 use crate::tool::ProjectTool;
 
 const EXTENSIONS: &[&str] = &["java", "kt", "kts"];
@@ -15,17 +15,17 @@ const GRADLE: [&str; 4] =
 /// Maven without colours, questions and progress.
 const MAVEN_OPTIONS: [&str; 3] = ["-B", "-ntp", "-Dstyle.color=never"];
 
-pub(crate) fn detect(lookup: &Lookup<'_>, directory: &str) -> Option<Profile> {
-    if let Some(marker) = lookup.first(directory, &["pom.xml"]) {
-        return Some(maven(lookup, directory, &marker));
+pub(crate) fn detect(reader: &ProjectReader<'_>, directory: &str) -> Option<Profile> {
+    if let Some(marker) = reader.first(directory, &["pom.xml"]) {
+        return Some(maven(reader, directory, &marker));
     }
-    let marker = lookup.first(directory, &GRADLE)?;
-    Some(gradle(lookup, directory, &marker))
+    let marker = reader.first(directory, &GRADLE)?;
+    Some(gradle(reader, directory, &marker))
 }
 
 /// Returns the nearest wrapper script as seen from the project, or else the program.
-fn program(lookup: &Lookup<'_>, directory: &str, wrapper: &str, name: &str) -> String {
-    match lookup.nearest(directory, &[wrapper]) {
+fn program(reader: &ProjectReader<'_>, directory: &str, wrapper: &str, name: &str) -> String {
+    match reader.nearest(directory, &[wrapper]) {
         Some(path) => {
             let path = paths::relative(directory, &path);
             if path.contains('/') { path } else { format!("./{path}") }
@@ -34,10 +34,10 @@ fn program(lookup: &Lookup<'_>, directory: &str, wrapper: &str, name: &str) -> S
     }
 }
 
-fn maven(lookup: &Lookup<'_>, directory: &str, marker: &str) -> Profile {
+fn maven(reader: &ProjectReader<'_>, directory: &str, marker: &str) -> Profile {
     let mut profile = Profile::new(Ecosystem::Java, directory, marker);
     profile.set_manager(PackageManager::Maven, marker);
-    let text = lookup.read(marker).unwrap_or_else(|problem| {
+    let text = reader.read(marker).unwrap_or_else(|problem| {
         profile.problems.push(problem);
         None
     });
@@ -46,7 +46,7 @@ fn maven(lookup: &Lookup<'_>, directory: &str, marker: &str) -> Profile {
     if !modules.is_empty() {
         profile.membership = Some(Membership::Root { members: modules });
     }
-    let program = program(lookup, directory, "mvnw", "mvn");
+    let program = program(reader, directory, "mvnw", "mvn");
     let command = |tool, goals: &[&str]| {
         let argv = [&[program.as_str()], &MAVEN_OPTIONS[..], goals].concat();
         ProjectCommand::new(tool, directory, &argv).per_package(EXTENSIONS)
@@ -72,15 +72,15 @@ fn maven(lookup: &Lookup<'_>, directory: &str, marker: &str) -> Profile {
     profile
 }
 
-fn gradle(lookup: &Lookup<'_>, directory: &str, marker: &str) -> Profile {
+fn gradle(reader: &ProjectReader<'_>, directory: &str, marker: &str) -> Profile {
     let mut profile = Profile::new(Ecosystem::Java, directory, marker);
     profile.set_manager(PackageManager::Gradle, marker);
-    let read = |name: &&str| lookup.text(&paths::join(directory, name)).unwrap_or_default();
+    let read = |name: &&str| reader.text(&paths::join(directory, name)).unwrap_or_default();
     let text: String = GRADLE.iter().map(read).collect();
     if let Some(members) = includes(&text) {
         profile.membership = Some(Membership::Root { members });
     }
-    let program = program(lookup, directory, "gradlew", "gradle");
+    let program = program(reader, directory, "gradlew", "gradle");
     let command = |tool, task: &str| {
         let argv = [program.as_str(), "--console=plain", task];
         ProjectCommand::new(tool, directory, &argv).per_package(EXTENSIONS)

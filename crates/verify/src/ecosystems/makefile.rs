@@ -1,8 +1,8 @@
 //! The targets of a Makefile, as scripts of the projects beside it.
 
-use crate::lookup::Lookup;
 use crate::paths;
 use crate::profile::{Profile, ProjectScript};
+use crate::project_reader::ProjectReader;
 
 /// The names that make looks for, in its order.
 pub(crate) const NAMES: [&str; 3] = ["GNUmakefile", "makefile", "Makefile"];
@@ -11,9 +11,9 @@ pub(crate) const NAMES: [&str; 3] = ["GNUmakefile", "makefile", "Makefile"];
 const MAX_TARGETS: usize = 200;
 
 /// Adds the targets to the projects of a directory. Scripts of their own come first.
-pub(crate) fn add_targets(lookup: &Lookup<'_>, directory: &str, profiles: &mut [Profile]) {
-    let Some(file) = lookup.first(directory, &NAMES) else { return };
-    let Some(text) = lookup.text(&file) else { return };
+pub(crate) fn add_targets(reader: &ProjectReader<'_>, directory: &str, profiles: &mut [Profile]) {
+    let Some(file) = reader.first(directory, &NAMES) else { return };
+    let Some(text) = reader.text(&file) else { return };
     for target in targets(&text) {
         let script = ProjectScript {
             name: target.clone(),

@@ -1,47 +1,47 @@
 //! Node: package.json, its managers and workspaces, and the tools around it.
 
 mod checks;
-mod manager;
-mod package;
+mod package_json;
+mod package_manager;
 mod program;
 mod script;
-mod test;
+mod test_runner;
 
-use crate::lookup::Lookup;
 use crate::paths;
 use crate::profile::{
     Ecosystem, Membership, PackageManager, Profile, ProfileField, ProjectCommand, ProjectScript,
 };
+use crate::project_reader::ProjectReader;
 use crate::tool::ProjectTool;
-use manager::Manager;
-use package::Package;
+use package_json::PackageJson;
+use package_manager::DetectedManager;
 
 const MANIFEST: &str = "package.json";
 
 /// What the detection of one project works with.
 struct Project<'a> {
-    lookup: &'a Lookup<'a>,
+    reader: &'a ProjectReader<'a>,
     directory: &'a str,
     manifest: String,
-    package: Package,
-    manager: Manager,
+    package: PackageJson,
+    manager: DetectedManager,
 }
 
-pub(crate) fn detect(lookup: &Lookup<'_>, directory: &str) -> Option<Profile> {
+pub(crate) fn detect(reader: &ProjectReader<'_>, directory: &str) -> Option<Profile> {
     let manifest = paths::join(directory, MANIFEST);
-    if !lookup.has(&manifest) {
+    if !reader.has(&manifest) {
         return None;
     }
-    let (package, problem) = match Package::read(lookup, &manifest) {
+    let (package, problem) = match PackageJson::read(reader, &manifest) {
         Ok(package) => (package, None),
-        Err(problem) => (Package::default(), Some(problem)),
+        Err(problem) => (PackageJson::default(), Some(problem)),
     };
     // A file that only says `"type": "module"` marks no project of its own.
     if problem.is_none() && directory != paths::TOP && package.is_bare() {
         return None;
     }
-    let manager = manager::detect(lookup, directory);
-    let project = Project { lookup, directory, manifest, package, manager };
+    let manager = package_manager::detect(reader, directory);
+    let project = Project { reader, directory, manifest, package, manager };
     let mut profile = Profile::new(Ecosystem::Node, directory, &project.manifest);
     profile.problems.extend(problem);
     profile.name.clone_from(&project.package.name);
@@ -62,10 +62,10 @@ impl Project<'_> {
     }
 
     fn membership(&self, profile: &mut Profile) {
-        match manager::members(self.lookup, self.directory) {
+        match package_manager::members(self.reader, self.directory) {
             Ok(Some(members)) => profile.membership = Some(Membership::Root { members }),
             Ok(None) => {
-                let owner = manager::owner(self.lookup, self.directory);
+                let owner = package_manager::owner(self.reader, self.directory);
                 profile.membership = owner.map(|of| Membership::Member { of });
             }
             Err(problem) => profile.problems.push(problem),

@@ -2,21 +2,21 @@
 
 use serde_json::Value;
 
-use crate::document::parse_json;
-use crate::lookup::Lookup;
+use crate::manifest::parse_json;
 use crate::paths;
 use crate::profile::{
-    Ecosystem, PackageManager, Profile, ProfileField, ProjectCommand, ProjectScript, words,
+    Ecosystem, PackageManager, Profile, ProfileField, ProjectCommand, ProjectScript, args,
 };
+use crate::project_reader::ProjectReader;
 use crate::tool::ProjectTool;
 
 const EXTENSIONS: &[&str] = &["php"];
 
-pub(crate) fn detect(lookup: &Lookup<'_>, directory: &str) -> Option<Profile> {
-    let marker = lookup.first(directory, &["composer.json"])?;
+pub(crate) fn detect(reader: &ProjectReader<'_>, directory: &str) -> Option<Profile> {
+    let marker = reader.first(directory, &["composer.json"])?;
     let mut profile = Profile::new(Ecosystem::Php, directory, &marker);
     profile.set_manager(PackageManager::Composer, &marker);
-    let text = lookup.read(&marker).map(Option::unwrap_or_default);
+    let text = reader.read(&marker).map(Option::unwrap_or_default);
     let settings = text.and_then(|text| parse_json(&marker, &text)).unwrap_or_else(|problem| {
         profile.problems.push(problem);
         Value::Null
@@ -27,7 +27,7 @@ pub(crate) fn detect(lookup: &Lookup<'_>, directory: &str) -> Option<Profile> {
     profile.set_deps_dir(paths::join(directory, "vendor"), &marker);
     for (name, script) in settings["scripts"].as_object().into_iter().flatten() {
         let text = script.as_str().unwrap_or_default().to_owned();
-        let argv = words(&["composer", "run-script", name]);
+        let argv = args(&["composer", "run-script", name]);
         profile.scripts.push(ProjectScript {
             name: name.clone(),
             text,
@@ -35,24 +35,24 @@ pub(crate) fn detect(lookup: &Lookup<'_>, directory: &str) -> Option<Profile> {
             argv,
         });
     }
-    commands(lookup, &settings, &marker, &mut profile);
+    commands(reader, &settings, &marker, &mut profile);
     Some(profile)
 }
 
-fn commands(lookup: &Lookup<'_>, settings: &Value, marker: &str, profile: &mut Profile) {
+fn commands(reader: &ProjectReader<'_>, settings: &Value, marker: &str, profile: &mut Profile) {
     let directory = profile.root.clone();
     let named = |files: &[&str], package: &str| {
-        let own = lookup.first(&directory, files);
+        let own = reader.first(&directory, files);
         let needed =
             !settings["require-dev"][package].is_null() || !settings["require"][package].is_null();
         own.or_else(|| needed.then(|| marker.to_owned()))
     };
     let vendor = |tool: ProjectTool, tail: &[&str]| {
         let local = format!("vendor/bin/{}", tool.name());
-        let installed = lookup.has_program(&paths::join(&directory, &local));
+        let installed = reader.has_program(&paths::join(&directory, &local));
         let program = if installed { local } else { tool.name().to_owned() };
-        let single = [vec![program], words(tail)].concat();
-        ProjectCommand::from_words(tool, &directory, single.clone()).per_file(single, EXTENSIONS)
+        let single = [vec![program], args(tail)].concat();
+        ProjectCommand::from_args(tool, &directory, single.clone()).per_file(single, EXTENSIONS)
     };
     if let Some(file) =
         named(&["phpunit.xml", "phpunit.xml.dist", "phpunit.dist.xml"], "phpunit/phpunit")

@@ -1,18 +1,18 @@
 //! Python: its managers, environments and tools.
 
 mod checks;
-mod manager;
-mod test;
+mod package_manager;
+mod test_runner;
 
-use crate::document::Toml;
-use crate::lookup::Lookup;
+use crate::manifest::Toml;
 use crate::paths;
 use crate::profile::{
     Ecosystem, Membership, PackageManager, Profile, ProfileField, ProjectCommand, ProjectScript,
-    words,
+    args,
 };
+use crate::project_reader::ProjectReader;
 use crate::tool::ProjectTool;
-use manager::Manager;
+use package_manager::DetectedManager;
 
 /// What makes a directory a project, the strongest first.
 const MARKERS: [&str; 9] = [
@@ -34,21 +34,21 @@ const ENVIRONMENTS: [&str; 2] = [".venv", "venv"];
 
 /// What the detection of one project works with.
 struct Project<'a> {
-    lookup: &'a Lookup<'a>,
+    reader: &'a ProjectReader<'a>,
     directory: &'a str,
     marker: String,
     /// The text of pyproject.toml.
     settings: Option<Toml<'a>>,
-    manager: Manager,
+    manager: DetectedManager,
     /// The nearest environment, relative to the workspace.
     environment: Option<String>,
 }
 
-pub(crate) fn detect(lookup: &Lookup<'_>, directory: &str) -> Option<Profile> {
-    let marker = lookup.first(directory, &MARKERS)?;
+pub(crate) fn detect(reader: &ProjectReader<'_>, directory: &str) -> Option<Profile> {
+    let marker = reader.first(directory, &MARKERS)?;
     let mut profile = Profile::new(Ecosystem::Python, directory, &marker);
     let file = paths::join(directory, PYPROJECT);
-    let text = lookup.read(&file).unwrap_or_else(|problem| {
+    let text = reader.read(&file).unwrap_or_else(|problem| {
         profile.problems.push(problem);
         None
     });
@@ -60,9 +60,9 @@ pub(crate) fn detect(lookup: &Lookup<'_>, directory: &str) -> Option<Profile> {
         }
         None => None,
     };
-    let manager = manager::detect(lookup, directory, settings.as_ref(), &marker);
-    let environment = manager::environment(lookup, directory);
-    let project = Project { lookup, directory, marker, settings, manager, environment };
+    let manager = package_manager::detect(reader, directory, settings.as_ref(), &marker);
+    let environment = package_manager::environment(reader, directory);
+    let project = Project { reader, directory, marker, settings, manager, environment };
     project.describe(&mut profile);
     Some(profile)
 }
@@ -94,7 +94,7 @@ impl Project<'_> {
             let members = settings.strings("tool.uv.workspace.members");
             return Some(Membership::Root { members });
         }
-        manager::owner(self.lookup, self.directory).map(|of| Membership::Member { of })
+        package_manager::owner(self.reader, self.directory).map(|of| Membership::Member { of })
     }
 
     fn install(&self, profile: &mut Profile) {
@@ -104,35 +104,35 @@ impl Project<'_> {
         };
         let environment = paths::join(&directory, ENVIRONMENTS[0]);
         profile.set_deps_dir(self.environment.clone().unwrap_or(environment), &self.marker);
-        let Some((argv, file)) = self.install_words() else { return };
-        let command = ProjectCommand::from_words(ProjectTool::Installer, &directory, argv);
+        let Some((argv, file)) = self.install_args() else { return };
+        let command = ProjectCommand::from_args(ProjectTool::Installer, &directory, argv);
         profile.set(ProfileField::Install, command, &file);
     }
 
-    fn install_words(&self) -> Option<(Vec<String>, String)> {
-        let fixed = |argv: &[&str]| Some((words(argv), self.manager.file.clone()));
+    fn install_args(&self) -> Option<(Vec<String>, String)> {
+        let fixed = |argv: &[&str]| Some((args(argv), self.manager.file.clone()));
         match self.manager.kind {
             PackageManager::Uv => fixed(&["uv", "sync"]),
             PackageManager::Poetry => fixed(&["poetry", "install"]),
             PackageManager::Pipenv => fixed(&["pipenv", "install", "--dev"]),
             PackageManager::Pdm => fixed(&["pdm", "install"]),
-            _ => self.pip_words(),
+            _ => self.pip_args(),
         }
     }
 
     /// A package is installed in place; a list of requirements is just that.
-    fn pip_words(&self) -> Option<(Vec<String>, String)> {
+    fn pip_args(&self) -> Option<(Vec<String>, String)> {
         let pip = self.program("pip");
         let package = self.has_setting("project") || self.has_setting("build-system");
-        let setup = self.lookup.first(self.directory, &["setup.py"]);
-        let requirements = self.lookup.first(self.directory, &["requirements.txt"]);
+        let setup = self.reader.first(self.directory, &["setup.py"]);
+        let requirements = self.reader.first(self.directory, &["requirements.txt"]);
         let (tail, file): (&[&str], _) = match (package, setup, requirements) {
             (true, _, _) => (&["install", "-e", "."], paths::join(self.directory, PYPROJECT)),
             (false, Some(setup), _) => (&["install", "-e", "."], setup),
             (false, None, Some(list)) => (&["install", "-r", "requirements.txt"], list),
             (false, None, None) => return None,
         };
-        Some(([pip, words(tail)].concat(), file))
+        Some(([pip, args(tail)].concat(), file))
     }
 
     /// Returns the words that start a program of the project's environment: the installed one,
@@ -148,12 +148,12 @@ impl Project<'_> {
             PackageManager::Pdm => &["pdm", "run"],
             _ => &[],
         };
-        [words(starter), vec![name.to_owned()]].concat()
+        [args(starter), vec![name.to_owned()]].concat()
     }
 
     fn installed(&self, name: &str) -> Option<String> {
         let path = paths::join(self.environment.as_ref()?, &format!("bin/{name}"));
-        self.lookup.has_program(&path).then_some(path)
+        self.reader.has_program(&path).then_some(path)
     }
 
     /// Adds the tasks of task runners that live in pyproject.toml.
@@ -161,7 +161,7 @@ impl Project<'_> {
         let Some(settings) = &self.settings else { return };
         let file = paths::join(self.directory, PYPROJECT);
         let runners =
-            [("tool.poe.tasks", self.program("poe")), ("tool.pdm.scripts", words(&["pdm", "run"]))];
+            [("tool.poe.tasks", self.program("poe")), ("tool.pdm.scripts", args(&["pdm", "run"]))];
         for (table, runner) in runners {
             for (name, value) in settings.entries(table) {
                 let text = value.get_ref().as_str().unwrap_or_default().to_owned();

@@ -1,35 +1,35 @@
 //! Ruby: bundler, `RSpec` or rake, `RuboCop`.
 
-use crate::lookup::Lookup;
 use crate::paths;
-use crate::profile::{Ecosystem, PackageManager, Profile, ProfileField, ProjectCommand, words};
+use crate::profile::{Ecosystem, PackageManager, Profile, ProfileField, ProjectCommand, args};
+use crate::project_reader::ProjectReader;
 use crate::tool::ProjectTool;
 
 const EXTENSIONS: &[&str] = &["rb", "rake"];
 
-pub(crate) fn detect(lookup: &Lookup<'_>, directory: &str) -> Option<Profile> {
+pub(crate) fn detect(reader: &ProjectReader<'_>, directory: &str) -> Option<Profile> {
     let gemspec = || {
-        let name = lookup.files(directory, &[".gemspec"]).into_iter().next()?;
+        let name = reader.files(directory, &[".gemspec"]).into_iter().next()?;
         Some(paths::join(directory, &name))
     };
-    let marker = lookup.first(directory, &["Gemfile"]).or_else(gemspec)?;
+    let marker = reader.first(directory, &["Gemfile"]).or_else(gemspec)?;
     let mut profile = Profile::new(Ecosystem::Ruby, directory, &marker);
     profile.set_manager(PackageManager::Bundler, &marker);
     let install = ProjectCommand::new(ProjectTool::Installer, directory, &["bundle", "install"]);
     profile.set(ProfileField::Install, install, &marker);
-    let text = lookup.text(&marker).unwrap_or_default();
+    let text = reader.text(&marker).unwrap_or_default();
     let exec = |tool: ProjectTool, tail: &[&str]| {
-        let single = [words(&["bundle", "exec", tool.name()]), words(tail)].concat();
-        ProjectCommand::from_words(tool, directory, single.clone()).per_file(single, EXTENSIONS)
+        let single = [args(&["bundle", "exec", tool.name()]), args(tail)].concat();
+        ProjectCommand::from_args(tool, directory, single.clone()).per_file(single, EXTENSIONS)
     };
     let named = |file: &str, word: &str| {
-        let own = lookup.first(directory, &[file]);
+        let own = reader.first(directory, &[file]);
         own.or_else(|| text.contains(word).then(|| marker.clone()))
     };
-    let rake = lookup.first(directory, &["Rakefile"]);
+    let rake = reader.first(directory, &["Rakefile"]);
     match (named(".rspec", "rspec"), rake) {
         (Some(file), _) => profile.set(ProfileField::Test, exec(ProjectTool::Rspec, &[]), &file),
-        (None, Some(file)) if lookup.has_directory(&paths::join(directory, "test")) => {
+        (None, Some(file)) if reader.has_directory(&paths::join(directory, "test")) => {
             let argv = ["bundle", "exec", "rake", "test"];
             profile.set(
                 ProfileField::Test,

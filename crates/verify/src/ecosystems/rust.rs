@@ -1,12 +1,12 @@
 //! Rust: cargo, its workspaces, nextest.
 
-use crate::document::{Toml, matches};
-use crate::lookup::Lookup;
+use crate::manifest::{Toml, matches};
 use crate::paths;
 use crate::profile::{
     CargoPackage, Ecosystem, Membership, PackageManager, Profile, ProfileField, ProjectCommand,
     ProjectScript,
 };
+use crate::project_reader::ProjectReader;
 use crate::tool::ProjectTool;
 
 const MANIFEST: &str = "Cargo.toml";
@@ -20,13 +20,13 @@ const LIKELY_EDITION: &str = "2021";
 /// Where nextest keeps its settings, from the workspace's root on.
 const NEXTEST: &str = ".config/nextest.toml";
 
-pub(crate) fn detect(lookup: &Lookup<'_>, directory: &str) -> Option<Profile> {
+pub(crate) fn detect(reader: &ProjectReader<'_>, directory: &str) -> Option<Profile> {
     let manifest = paths::join(directory, MANIFEST);
-    if !lookup.has(&manifest) {
+    if !reader.has(&manifest) {
         return None;
     }
     let mut profile = Profile::new(Ecosystem::Rust, directory, &manifest);
-    let text = read(lookup, &manifest, &mut profile);
+    let text = read(reader, &manifest, &mut profile);
     let toml = text.as_deref().and_then(|text| match Toml::parse(&manifest, text) {
         Ok(toml) => Some(toml),
         Err(problem) => {
@@ -35,17 +35,17 @@ pub(crate) fn detect(lookup: &Lookup<'_>, directory: &str) -> Option<Profile> {
         }
     });
     profile.set_manager(PackageManager::Cargo, &manifest);
-    let owner = toml.as_ref().and_then(|toml| membership(lookup, directory, toml, &mut profile));
-    let facts = facts(lookup, directory, toml.as_ref(), owner.as_deref());
+    let owner = toml.as_ref().and_then(|toml| membership(reader, directory, toml, &mut profile));
+    let facts = facts(reader, directory, toml.as_ref(), owner.as_deref());
     profile.name.clone_from(&facts.package);
-    commands(lookup, &manifest, owner.as_deref(), &facts, &mut profile);
+    commands(reader, &manifest, owner.as_deref(), &facts, &mut profile);
     profile.cargo = Some(facts);
-    aliases(lookup, directory, &mut profile);
+    aliases(reader, directory, &mut profile);
     Some(profile)
 }
 
-fn read(lookup: &Lookup<'_>, file: &str, profile: &mut Profile) -> Option<String> {
-    lookup.read(file).unwrap_or_else(|problem| {
+fn read(reader: &ProjectReader<'_>, file: &str, profile: &mut Profile) -> Option<String> {
+    reader.read(file).unwrap_or_else(|problem| {
         profile.problems.push(problem);
         None
     })
@@ -53,7 +53,7 @@ fn read(lookup: &Lookup<'_>, file: &str, profile: &mut Profile) -> Option<String
 
 /// Finds out whether the package names members or is one, and returns the directory of its workspace.
 fn membership(
-    lookup: &Lookup<'_>,
+    reader: &ProjectReader<'_>,
     directory: &str,
     toml: &Toml<'_>,
     profile: &mut Profile,
@@ -64,16 +64,16 @@ fn membership(
     }
     let owner = match toml.string("package.workspace") {
         Some(written) => paths::resolve(directory, &written),
-        None => paths::upwards(directory).skip(1).find_map(|above| owns(lookup, above, directory)),
+        None => paths::upwards(directory).skip(1).find_map(|above| owns(reader, above, directory)),
     };
     profile.membership = owner.clone().map(|of| Membership::Member { of });
     owner
 }
 
 /// Returns a directory above when its workspace names the package as a member.
-fn owns(lookup: &Lookup<'_>, above: &str, directory: &str) -> Option<String> {
+fn owns(reader: &ProjectReader<'_>, above: &str, directory: &str) -> Option<String> {
     let manifest = paths::join(above, MANIFEST);
-    let text = lookup.text(&manifest)?;
+    let text = reader.text(&manifest)?;
     let toml = Toml::parse(&manifest, &text).ok()?;
     if !toml.has("workspace") {
         return None;
@@ -89,37 +89,37 @@ fn owns(lookup: &Lookup<'_>, above: &str, directory: &str) -> Option<String> {
 }
 
 fn facts(
-    lookup: &Lookup<'_>,
+    reader: &ProjectReader<'_>,
     directory: &str,
     toml: Option<&Toml<'_>>,
     owner: Option<&str>,
 ) -> CargoPackage {
     let package = toml.and_then(|toml| toml.string("package.name"));
     let library = toml.is_some_and(|toml| toml.has("lib"))
-        || lookup.has(&paths::join(directory, "src/lib.rs"));
+        || reader.has(&paths::join(directory, "src/lib.rs"));
     let edition = toml.map_or_else(
         || LIKELY_EDITION.to_owned(),
-        |toml| edition(lookup, toml, owner.unwrap_or(directory)),
+        |toml| edition(reader, toml, owner.unwrap_or(directory)),
     );
     CargoPackage { package, edition, library }
 }
 
 /// Returns the edition of a package's files. A virtual workspace has that of its members.
-fn edition(lookup: &Lookup<'_>, toml: &Toml<'_>, workspace: &str) -> String {
+fn edition(reader: &ProjectReader<'_>, toml: &Toml<'_>, workspace: &str) -> String {
     let inherits = toml.has("package.edition.workspace") || !toml.has("package");
-    let shared = || inherits.then(|| shared_edition(lookup, workspace)).flatten();
+    let shared = || inherits.then(|| shared_edition(reader, workspace)).flatten();
     toml.string("package.edition").or_else(shared).unwrap_or_else(|| OLDEST_EDITION.to_owned())
 }
 
 /// Returns the edition that a workspace gives to its members.
-fn shared_edition(lookup: &Lookup<'_>, workspace: &str) -> Option<String> {
+fn shared_edition(reader: &ProjectReader<'_>, workspace: &str) -> Option<String> {
     let manifest = paths::join(workspace, MANIFEST);
-    let text = lookup.text(&manifest)?;
+    let text = reader.text(&manifest)?;
     Toml::parse(&manifest, &text).ok()?.string("workspace.package.edition")
 }
 
 fn commands(
-    lookup: &Lookup<'_>,
+    reader: &ProjectReader<'_>,
     manifest: &str,
     owner: Option<&str>,
     facts: &CargoPackage,
@@ -151,7 +151,7 @@ fn commands(
         cargo(ProjectTool::CargoCheck, &["cargo", "check", "--all-targets"]),
         manifest,
     );
-    match lookup.first(owner.unwrap_or(&directory), &[NEXTEST]) {
+    match reader.first(owner.unwrap_or(&directory), &[NEXTEST]) {
         Some(settings) => {
             profile.set(
                 ProfileField::Test,
@@ -174,24 +174,24 @@ fn format_commands(manifest: &str, is_root: bool, facts: &CargoPackage, profile:
     // Bare rustfmt takes every file for the oldest edition, in which `async` is no word.
     let single = ["rustfmt", "--edition", &facts.edition];
     let command = |tail: &[&str], check: &[&str]| {
-        let words = |argv: &[&[&str]]| argv.concat().iter().map(|&w| w.to_owned()).collect();
-        ProjectCommand::from_words(
+        let args = |argv: &[&[&str]]| argv.concat().iter().map(|&w| w.to_owned()).collect();
+        ProjectCommand::from_args(
             ProjectTool::Rustfmt,
             &directory,
-            words(&[&["cargo", "fmt"], reach, tail]),
+            args(&[&["cargo", "fmt"], reach, tail]),
         )
-        .per_file(words(&[&single, check]), &["rs"])
+        .per_file(args(&[&single, check]), &["rs"])
     };
     profile.set(ProfileField::Format, command(&[], &[]), manifest);
     profile.set(ProfileField::FormatCheck, command(&["--", "--check"], &["--check"]), manifest);
 }
 
 /// Adds what `.cargo/config.toml` of this directory or the nearest above calls an alias.
-fn aliases(lookup: &Lookup<'_>, directory: &str, profile: &mut Profile) {
-    let Some(file) = lookup.nearest(directory, &[".cargo/config.toml", ".cargo/config"]) else {
+fn aliases(reader: &ProjectReader<'_>, directory: &str, profile: &mut Profile) {
+    let Some(file) = reader.nearest(directory, &[".cargo/config.toml", ".cargo/config"]) else {
         return;
     };
-    let Some(text) = read(lookup, &file, profile) else { return };
+    let Some(text) = read(reader, &file, profile) else { return };
     let toml = match Toml::parse(&file, &text) {
         Ok(toml) => toml,
         Err(problem) => return profile.problems.push(problem),

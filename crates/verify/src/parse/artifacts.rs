@@ -5,8 +5,8 @@ use std::time::{Duration, SystemTime};
 
 use carrel_fsroot::{FileKind, Root, WalkControl};
 
-use crate::document::matches;
-use crate::parse::context::ArtifactFile;
+use crate::manifest::matches;
+use crate::parse::outcome::ArtifactFile;
 use crate::paths;
 use crate::plan::{Artifact, Invocation};
 

@@ -1,44 +1,49 @@
 //! The output of compilers, linters, type checkers and formatters.
 
 pub(crate) mod cargo;
+pub(crate) mod compiler_lines;
 pub(crate) mod deno;
-mod eslint;
-pub(crate) mod javascript;
-pub(crate) mod lines;
-mod python;
-mod rest;
+mod formatters;
+mod golangci;
+mod javascript_linters;
+mod jvm_compilers;
+pub(crate) mod node_crash;
+mod phpstan;
+mod python_linters;
+mod rubocop;
 pub(crate) mod rustc;
-mod style;
 
-use crate::parse::context::Context;
+use serde_json::Value;
+
 use crate::parse::finding::{Finding, Severity};
+use crate::parse::outcome::ParseContext;
 use crate::plan::ReportFormat;
 
 /// Reads what was found; `None` when a report that ought to be there cannot be read.
-pub(crate) fn read(context: &Context<'_>) -> Option<Vec<Finding>> {
+pub(crate) fn read(context: &ParseContext<'_>) -> Option<Vec<Finding>> {
     match context.invocation.report {
         ReportFormat::CargoMessages => Some(cargo::read(context).all(context)),
-        ReportFormat::Eslint => eslint::eslint(context),
-        ReportFormat::Biome => eslint::biome(context),
-        ReportFormat::Oxlint => eslint::oxlint(context),
-        ReportFormat::DenoLint => eslint::deno(context),
+        ReportFormat::Eslint => javascript_linters::eslint(context),
+        ReportFormat::Biome => javascript_linters::biome(context),
+        ReportFormat::Oxlint => javascript_linters::oxlint(context),
+        ReportFormat::DenoLint => javascript_linters::deno(context),
         ReportFormat::DenoCheck => Some(deno::check(context)),
         ReportFormat::DenoFmt => Some(deno::format(context)),
-        ReportFormat::Ruff => python::ruff(context),
-        ReportFormat::Pylint => python::pylint(context),
-        ReportFormat::Pyright => python::pyright(context),
-        ReportFormat::Mypy => Some(python::mypy(context)),
-        ReportFormat::Flake8 => Some(python::flake8(context)),
-        ReportFormat::Tsc => Some(lines::read_parenthesised(context)),
-        ReportFormat::Golangci => Some(rest::golangci(context)),
-        ReportFormat::Rubocop => rest::rubocop(context),
-        ReportFormat::Phpstan => rest::phpstan(context),
-        ReportFormat::Rustfmt => Some(style::rustfmt(context)),
-        ReportFormat::Prettier => Some(style::prettier(context)),
-        ReportFormat::Black => Some(style::black(context)),
-        ReportFormat::RuffFormat => Some(style::ruff_format(context)),
-        ReportFormat::FileList => Some(style::file_list(context)),
-        ReportFormat::Lines => Some(lines::read(context)),
+        ReportFormat::Ruff => python_linters::ruff(context),
+        ReportFormat::Pylint => python_linters::pylint(context),
+        ReportFormat::Pyright => python_linters::pyright(context),
+        ReportFormat::Mypy => Some(python_linters::mypy(context)),
+        ReportFormat::Flake8 => Some(python_linters::flake8(context)),
+        ReportFormat::Tsc => Some(compiler_lines::read_parenthesised(context)),
+        ReportFormat::Golangci => Some(golangci::read(context)),
+        ReportFormat::Rubocop => rubocop::read(context),
+        ReportFormat::Phpstan => phpstan::read(context),
+        ReportFormat::Rustfmt => Some(formatters::rustfmt(context)),
+        ReportFormat::Prettier => Some(formatters::prettier(context)),
+        ReportFormat::Black => Some(formatters::black(context)),
+        ReportFormat::RuffFormat => Some(formatters::ruff_format(context)),
+        ReportFormat::FileList => Some(formatters::file_list(context)),
+        ReportFormat::Lines => Some(compiler_lines::read(context)),
         ReportFormat::CargoTest
         | ReportFormat::Nextest
         | ReportFormat::Jest
@@ -56,8 +61,12 @@ pub(crate) fn read(context: &Context<'_>) -> Option<Vec<Finding>> {
 }
 
 /// Finds the errors of a compiler in what a build tool printed.
-pub(crate) fn compiler_errors(context: &Context<'_>) -> Vec<Finding> {
-    let found = lines::read(context).into_iter().chain(rest::maven(context));
-    let found = found.chain(rest::kotlin(context));
+pub(crate) fn compiler_errors(context: &ParseContext<'_>) -> Vec<Finding> {
+    let found = compiler_lines::read(context).into_iter().chain(jvm_compilers::maven(context));
+    let found = found.chain(jvm_compilers::kotlin(context));
     found.filter(|finding| finding.severity == Severity::Error).collect()
+}
+
+fn list(value: &Value) -> impl Iterator<Item = &Value> {
+    value.as_array().into_iter().flatten()
 }

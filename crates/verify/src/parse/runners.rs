@@ -2,6 +2,7 @@
 
 mod bun;
 mod deno;
+mod exit_status;
 mod go;
 mod jest;
 mod junit;
@@ -10,17 +11,15 @@ mod mocha;
 mod nextest;
 mod pytest;
 mod rspec;
-mod script;
 mod tap;
 mod unittest;
-mod xml;
 
-use crate::parse::context::Context;
-use crate::parse::test::TestResults;
+use crate::parse::outcome::ParseContext;
+use crate::parse::test_verdict::TestResults;
 use crate::plan::ReportFormat;
 
 /// Reads the output of a runner as far as it is understood.
-pub(crate) fn read(context: &Context<'_>) -> TestResults {
+pub(crate) fn read(context: &ParseContext<'_>) -> TestResults {
     match context.invocation.report {
         ReportFormat::CargoTest => libtest::read(context),
         ReportFormat::Nextest => nextest::read(context),
@@ -56,6 +55,6 @@ pub(crate) fn read(context: &Context<'_>) -> TestResults {
         | ReportFormat::Rubocop
         | ReportFormat::Phpstan
         | ReportFormat::Lines
-        | ReportFormat::Text => script::read(context),
+        | ReportFormat::Text => exit_status::read(context),
     }
 }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
-use crate::parse::context::Context;
+use crate::parse::outcome::ParseContext;
 use crate::parse::report::MAX_MESSAGE_BYTES;
 
 /// How many lines of a difference are kept.
@@ -57,7 +57,7 @@ fn without_escapes(text: &str) -> String {
 }
 
 /// Cuts a message to a size, at the border of a character.
-pub(crate) fn bounded(text: &str) -> String {
+pub(crate) fn truncated(text: &str) -> String {
     let text = text.trim_end();
     if text.len() <= MAX_MESSAGE_BYTES {
         return text.to_owned();
@@ -72,13 +72,13 @@ pub(crate) fn diff(message: &str) -> Option<String> {
     let start = message.lines().position(|line| is_mark(&line))?;
     let lines = message.lines().skip(start).take_while(|line| !is_trace(line)).take(MAX_DIFF_LINES);
     let diff: Vec<&str> = lines.collect();
-    Some(bounded(&diff.join("\n")))
+    Some(truncated(&diff.join("\n")))
 }
 
 /// Returns a message without the stack trace behind it.
 pub(crate) fn without_trace(message: &str) -> String {
     let lines: Vec<&str> = message.lines().take_while(|line| !is_trace(line)).collect();
-    bounded(lines.join("\n").trim())
+    truncated(lines.join("\n").trim())
 }
 
 fn is_trace(line: &str) -> bool {
@@ -87,10 +87,10 @@ fn is_trace(line: &str) -> bool {
 }
 
 /// Returns the end of what a command printed, errors last.
-pub(crate) fn tail(context: &Context<'_>) -> Option<String> {
+pub(crate) fn tail(context: &ParseContext<'_>) -> Option<String> {
     let printed = [&context.stdout, &context.stderr].map(|text| last_lines(text));
     let parts: Vec<String> = printed.into_iter().filter(|part| !part.trim().is_empty()).collect();
-    (!parts.is_empty()).then(|| bounded_front(&parts.join("\n")))
+    (!parts.is_empty()).then(|| truncated_front(&parts.join("\n")))
 }
 
 fn last_lines(text: &str) -> String {
@@ -99,7 +99,7 @@ fn last_lines(text: &str) -> String {
 }
 
 /// Cuts the front of a text, since the end says why.
-fn bounded_front(text: &str) -> String {
+fn truncated_front(text: &str) -> String {
     let text = text.trim_matches('\n');
     if text.len() <= MAX_MESSAGE_BYTES {
         return text.to_owned();
@@ -126,7 +126,7 @@ pub(crate) fn json(text: &str) -> Option<Value> {
 }
 
 /// Splits `path:line:column` or `path:line` from the end of a text.
-pub(crate) fn place(text: &str) -> Option<(&str, u64, Option<u64>)> {
+pub(crate) fn location(text: &str) -> Option<(&str, u64, Option<u64>)> {
     let (rest, last) = text.rsplit_once(':')?;
     let last: u64 = last.parse().ok()?;
     match rest.rsplit_once(':').and_then(|(path, line)| Some((path, line.parse().ok()?))) {
@@ -136,14 +136,14 @@ pub(crate) fn place(text: &str) -> Option<(&str, u64, Option<u64>)> {
 }
 
 /// Finds the first place of the user's own code in a JavaScript stack trace.
-pub(crate) fn stack_place(context: &Context<'_>, trace: &str) -> Option<(String, u64)> {
+pub(crate) fn stack_location(context: &ParseContext<'_>, trace: &str) -> Option<(String, u64)> {
     trace.lines().find_map(|line| {
         let line = line.trim();
         let inner = line.rsplit_once('(').map_or(line, |(_, inner)| inner.trim_end_matches(')'));
         let inner = inner.strip_prefix("at ").unwrap_or(inner).trim_start_matches("async ");
-        let (path, line, _) = place(inner)?;
+        let (path, line, _) = location(inner)?;
         let file = context.file(path);
-        (Context::is_own(&file) && !path.contains(' ')).then_some((file, line))
+        (ParseContext::is_user_code(&file) && !path.contains(' ')).then_some((file, line))
     })
 }
 
@@ -158,10 +158,10 @@ mod tests {
 
     #[test]
     fn places_are_read_from_the_end() {
-        assert_eq!(place("/a/b.js:5:38"), Some(("/a/b.js", 5, Some(38))));
-        assert_eq!(place("a.py:11"), Some(("a.py", 11, None)));
-        assert_eq!(place("file:///a.js:1:2"), Some(("file:///a.js", 1, Some(2))));
-        assert_eq!(place("nothing"), None);
+        assert_eq!(location("/a/b.js:5:38"), Some(("/a/b.js", 5, Some(38))));
+        assert_eq!(location("a.py:11"), Some(("a.py", 11, None)));
+        assert_eq!(location("file:///a.js:1:2"), Some(("file:///a.js", 1, Some(2))));
+        assert_eq!(location("nothing"), None);
     }
 
     #[test]
@@ -175,7 +175,7 @@ mod tests {
 
     #[test]
     fn a_long_message_is_cut_between_characters() {
-        let cut = bounded(&"ä".repeat(MAX_MESSAGE_BYTES));
+        let cut = truncated(&"ä".repeat(MAX_MESSAGE_BYTES));
         assert!(cut.len() <= MAX_MESSAGE_BYTES + '…'.len_utf8() && cut.ends_with("ä…"));
     }
 }

@@ -1,6 +1,6 @@
 //! Running a command that the project gave a name.
 
-use crate::plan::{Invocation, report};
+use crate::plan::{Invocation, command_line};
 use crate::profile::{Ecosystem, OptionPassing, Profile, ProjectCommand};
 use crate::tool::ProjectTool;
 
@@ -54,10 +54,10 @@ pub fn plan_script(profile: &Profile, name: &str) -> Result<Invocation, ScriptEr
         return Err(missing(profile, name, file.unwrap_or("Makefile")));
     };
     let mut command =
-        ProjectCommand::from_words(ProjectTool::Script, &profile.root, script.argv.clone());
+        ProjectCommand::from_args(ProjectTool::Script, &profile.root, script.argv.clone());
     command.injection = OptionPassing::Impossible;
     command = command.with("CI", "1");
-    Ok(report::invocation(profile, &command, report::Line::whole(&command)))
+    Ok(command_line::invocation(profile, &command, command_line::CommandLine::whole(&command)))
 }
 
 fn missing(profile: &Profile, name: &str, file: &'static str) -> ScriptError {

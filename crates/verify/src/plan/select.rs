@@ -1,16 +1,16 @@
 //! Choosing the words that run a part of a project.
 
 mod cargo;
+mod generic;
 mod go;
 mod java;
 mod node;
 mod python;
-mod rest;
 
 use std::collections::BTreeMap;
 
 use crate::paths;
-use crate::plan::report::Line;
+use crate::plan::command_line::CommandLine;
 use crate::plan::{CommandScope, PlanError, Selector, Target};
 use crate::profile::{OptionPassing, Profile, ProjectCommand};
 use crate::tool::ProjectTool;
@@ -20,12 +20,12 @@ pub(super) fn lines(
     profile: &Profile,
     command: &ProjectCommand,
     target: &Target<'_>,
-) -> Result<Vec<Line>, PlanError> {
+) -> Result<Vec<CommandLine>, PlanError> {
     if !target.rerun.is_empty() {
         return rerun(profile, command, target.rerun);
     }
     if target.scope == CommandScope::Project && target.name.is_none() {
-        return Ok(vec![Line::whole(command)]);
+        return Ok(vec![CommandLine::whole(command)]);
     }
     let tool = runner(command);
     let argv = match tool {
@@ -40,16 +40,16 @@ pub(super) fn lines(
         ProjectTool::GoTest => go::narrow(command, target),
         ProjectTool::Maven => java::narrow_maven(command, target)?,
         ProjectTool::Gradle => java::narrow_gradle(command, target)?,
-        _ => rest::narrow(tool, command, target)?,
+        _ => generic::narrow(tool, command, target)?,
     };
-    Ok(vec![Line::direct(tool, argv)])
+    Ok(vec![CommandLine::direct(tool, argv)])
 }
 
 fn rerun(
     profile: &Profile,
     command: &ProjectCommand,
     tests: &[Selector],
-) -> Result<Vec<Line>, PlanError> {
+) -> Result<Vec<CommandLine>, PlanError> {
     let tool = runner(command);
     let mut mine: Vec<&Selector> = tests
         .iter()
@@ -73,9 +73,9 @@ fn rerun(
         ProjectTool::GoTest => go::rerun(&mine),
         ProjectTool::Maven => vec![java::rerun_maven(command, &mine)],
         ProjectTool::Gradle => vec![java::rerun_gradle(command, &mine)],
-        _ => rest::rerun(tool, command, &mine)?,
+        _ => generic::rerun(tool, command, &mine)?,
     };
-    Ok(lines.into_iter().map(|argv| Line::direct(tool, argv)).collect())
+    Ok(lines.into_iter().map(|argv| CommandLine::direct(tool, argv)).collect())
 }
 
 /// A script that cannot be looked into may still have a runner for single files.
@@ -89,14 +89,14 @@ fn runner(command: &ProjectCommand) -> ProjectTool {
 }
 
 /// Points a linter, type checker or formatter at a file.
-pub(super) fn check_file(command: &ProjectCommand, path: &str) -> Result<Line, PlanError> {
+pub(super) fn check_file(command: &ProjectCommand, path: &str) -> Result<CommandLine, PlanError> {
     match (&command.file_argv, command.tool) {
         (Some(argv), _) => {
             let argv = [argv.clone(), vec![local(command, path)]].concat();
             let tool = ProjectTool::recognise(&argv).unwrap_or(command.tool);
-            Ok(Line::direct(tool, argv))
+            Ok(CommandLine::direct(tool, argv))
         }
-        (None, ProjectTool::GoVet | ProjectTool::Golangci) => Ok(Line::direct(
+        (None, ProjectTool::GoVet | ProjectTool::Golangci) => Ok(CommandLine::direct(
             command.tool,
             go::check(command, paths::parent(path).unwrap_or(paths::TOP), false),
         )),
@@ -109,35 +109,38 @@ pub(super) fn check_file(command: &ProjectCommand, path: &str) -> Result<Line, P
             | ProjectTool::Maven
             | ProjectTool::Gradle
             | ProjectTool::Tsc,
-        ) => Ok(Line::whole(command)),
+        ) => Ok(CommandLine::whole(command)),
         (None, tool) => Err(PlanError::CannotNarrow { tool, what: "a file" }),
     }
 }
 
 /// Points a linter, type checker or formatter at a directory.
-pub(super) fn check_directory(command: &ProjectCommand, path: &str) -> Result<Line, PlanError> {
+pub(super) fn check_directory(
+    command: &ProjectCommand,
+    path: &str,
+) -> Result<CommandLine, PlanError> {
     if path == command.directory {
-        return Ok(Line::whole(command));
+        return Ok(CommandLine::whole(command));
     }
     match command.tool {
         ProjectTool::GoVet | ProjectTool::Golangci => {
-            Ok(Line::direct(command.tool, go::check(command, path, true)))
+            Ok(CommandLine::direct(command.tool, go::check(command, path, true)))
         }
         // It formats files, and would take a directory for one.
-        ProjectTool::Rustfmt => Ok(Line::whole(command)),
+        ProjectTool::Rustfmt => Ok(CommandLine::whole(command)),
         _ => check_file(command, path),
     }
 }
 
 /// Points a command at a package by its name.
-pub(super) fn package(command: &ProjectCommand, name: &str) -> Result<Line, PlanError> {
+pub(super) fn package(command: &ProjectCommand, name: &str) -> Result<CommandLine, PlanError> {
     match command.tool {
         ProjectTool::Clippy | ProjectTool::CargoCheck => {
-            Ok(Line::direct(command.tool, cargo::of_package(command, name)))
+            Ok(CommandLine::direct(command.tool, cargo::of_package(command, name)))
         }
         ProjectTool::GoVet | ProjectTool::Golangci => {
             let argv = [go::base(&command.argv), vec![name.to_owned()]].concat();
-            Ok(Line::direct(command.tool, argv))
+            Ok(CommandLine::direct(command.tool, argv))
         }
         tool => Err(PlanError::CannotNarrow { tool, what: "a package name; give its directory" }),
     }

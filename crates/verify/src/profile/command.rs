@@ -68,10 +68,10 @@ fn is_direct(injection: &OptionPassing) -> bool {
 impl ProjectCommand {
     /// A command for the project as a whole.
     pub(crate) fn new(tool: ProjectTool, directory: &str, argv: &[&str]) -> Self {
-        Self::from_words(tool, directory, words(argv))
+        Self::from_args(tool, directory, args(argv))
     }
 
-    pub(crate) fn from_words(tool: ProjectTool, directory: &str, argv: Vec<String>) -> Self {
+    pub(crate) fn from_args(tool: ProjectTool, directory: &str, argv: Vec<String>) -> Self {
         Self {
             tool,
             argv,
@@ -99,7 +99,7 @@ impl ProjectCommand {
     }
 
     pub(crate) fn extensions(mut self, extensions: &[&str]) -> Self {
-        self.extensions = words(extensions);
+        self.extensions = args(extensions);
         self
     }
 
@@ -122,6 +122,6 @@ impl ProjectCommand {
 }
 
 /// Makes owned words of literal ones.
-pub(crate) fn words(argv: &[&str]) -> Vec<String> {
+pub(crate) fn args(argv: &[&str]) -> Vec<String> {
     argv.iter().map(|&word| word.to_owned()).collect()
 }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::document::parse_jsonc;
+use crate::manifest::parse_jsonc;
 use crate::profile::{OptionPassing, Profile, ProfileField, ProjectCommand, SCRIPT_EXTENSIONS};
 use crate::tool::ProjectTool;
 
@@ -103,7 +103,7 @@ impl Project<'_> {
         };
         let whole = [base.clone(), kept, places].concat();
         let mut command =
-            ProjectCommand::from_words(tool, self.directory, whole).per_file(base, extensions);
+            ProjectCommand::from_args(tool, self.directory, whole).per_file(base, extensions);
         command.environment = line.map(|line| line.environment.clone()).unwrap_or_default();
         command
     }
@@ -144,7 +144,7 @@ impl Project<'_> {
             let single: Vec<String> =
                 base.iter().cloned().chain(options.iter().map(|&w| w.to_owned())).collect();
             let whole = [single.clone(), vec![".".to_owned()]].concat();
-            ProjectCommand::from_words(tool, self.directory, whole).per_file(single, extensions)
+            ProjectCommand::from_args(tool, self.directory, whole).per_file(single, extensions)
         };
         profile.set(ProfileField::Format, command(write), file);
         profile.set(ProfileField::FormatCheck, command(check), file);
@@ -157,7 +157,7 @@ impl Project<'_> {
             ScriptShape::Single(line) if line.tool == ProjectTool::Tsc => Some(line),
             ScriptShape::Single(_) | ScriptShape::EndsWith(_) | ScriptShape::Opaque => None,
         });
-        let settings = self.lookup.first(self.directory, &["tsconfig.json"]);
+        let settings = self.reader.first(self.directory, &["tsconfig.json"]);
         let (command, file) = match (script, line, settings) {
             (_, Some(line), _) => (self.compiler(&line.arguments), self.manifest.clone()),
             (Some((name, _)), None, _) => (self.opaque(name), self.manifest.clone()),
@@ -172,14 +172,14 @@ impl Project<'_> {
             |word: &&String| !matches!(word.as_str(), "--watch" | "-w" | "--noEmit" | "--pretty");
         let kept = arguments.iter().filter(waits).cloned().collect();
         let argv = [self.program("tsc"), vec!["--noEmit".to_owned()], kept].concat();
-        ProjectCommand::from_words(ProjectTool::Tsc, self.directory, argv)
+        ProjectCommand::from_args(ProjectTool::Tsc, self.directory, argv)
             .extensions(SCRIPT_EXTENSIONS)
     }
 
     fn opaque(&self, script: &str) -> ProjectCommand {
         let argv = self.run_script(script);
         let mut command =
-            ProjectCommand::from_words(ProjectTool::Script, self.directory, argv).with("CI", "1");
+            ProjectCommand::from_args(ProjectTool::Script, self.directory, argv).with("CI", "1");
         command.injection = OptionPassing::Impossible;
         command
     }
@@ -197,14 +197,14 @@ impl Project<'_> {
         if self.package.settings.contains(&key) {
             return Some(self.manifest.clone());
         }
-        self.lookup.nearest(self.directory, names)
+        self.reader.nearest(self.directory, names)
     }
 
     /// Returns Biome's settings file unless it turns a part of Biome off.
     fn biome(&self, part: &str, profile: &mut Profile) -> Option<String> {
-        let file = self.lookup.nearest(self.directory, &BIOME)?;
+        let file = self.reader.nearest(self.directory, &BIOME)?;
         let settings = match self
-            .lookup
+            .reader
             .read(&file)
             .and_then(|text| parse_jsonc(&file, &text.unwrap_or_default()))
         {

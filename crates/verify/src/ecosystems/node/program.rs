@@ -15,10 +15,10 @@ impl Project<'_> {
     /// Returns the words that start a program: the installed one, or else the package
     /// manager in a form that fails when the program is missing and downloads nothing.
     pub(super) fn program(&self, name: &str) -> Vec<String> {
-        if let Some(path) = self.lookup.nearest_program(self.directory, BIN, name) {
+        if let Some(path) = self.reader.nearest_program(self.directory, BIN, name) {
             return vec![dotted(paths::relative(self.directory, &path))];
         }
-        let plug_and_play = self.lookup.nearest(self.directory, &PLUG_AND_PLAY).is_some();
+        let plug_and_play = self.reader.nearest(self.directory, &PLUG_AND_PLAY).is_some();
         let starter: &[&str] = match self.manager.kind {
             _ if plug_and_play => &["yarn", "run"],
             PackageManager::Pnpm => &["pnpm", "exec"],
@@ -31,7 +31,7 @@ impl Project<'_> {
 
     /// Tells whether a program is installed.
     pub(super) fn has_program(&self, name: &str) -> bool {
-        self.lookup.nearest_program(self.directory, BIN, name).is_some()
+        self.reader.nearest_program(self.directory, BIN, name).is_some()
     }
 }
 

@@ -1,8 +1,8 @@
 //! Which linter, formatter and type checker a Python project has.
 
-use crate::document::Toml;
+use crate::manifest::Toml;
 use crate::paths;
-use crate::profile::{Profile, ProfileField, ProjectCommand, words};
+use crate::profile::{Profile, ProfileField, ProjectCommand, args};
 use crate::tool::ProjectTool;
 
 use super::{PYPROJECT, Project};
@@ -45,11 +45,11 @@ impl Project<'_> {
 
     fn linter(&self, tool: ProjectTool) -> ProjectCommand {
         let base = match tool {
-            ProjectTool::Ruff => [self.program("ruff"), words(&["check"])].concat(),
+            ProjectTool::Ruff => [self.program("ruff"), args(&["check"])].concat(),
             other => self.program(other.name()),
         };
-        let whole = [base.clone(), words(&["."])].concat();
-        ProjectCommand::from_words(tool, self.directory, whole).per_file(base, EXTENSIONS)
+        let whole = [base.clone(), args(&["."])].concat();
+        ProjectCommand::from_args(tool, self.directory, whole).per_file(base, EXTENSIONS)
     }
 
     pub(super) fn add_format(&self, profile: &mut Profile) {
@@ -66,13 +66,13 @@ impl Project<'_> {
     fn set_format(&self, profile: &mut Profile, tool: ProjectTool, file: &str, assumed: bool) {
         let base = match tool {
             ProjectTool::Black => self.program("black"),
-            _ => [self.program("ruff"), words(&["format"])].concat(),
+            _ => [self.program("ruff"), args(&["format"])].concat(),
         };
         let command = |options: &[&str]| {
-            let single = [base.clone(), words(options)].concat();
-            let whole = [single.clone(), words(&["."])].concat();
-            let command = ProjectCommand::from_words(tool, self.directory, whole)
-                .per_file(single, EXTENSIONS);
+            let single = [base.clone(), args(options)].concat();
+            let whole = [single.clone(), args(&["."])].concat();
+            let command =
+                ProjectCommand::from_args(tool, self.directory, whole).per_file(single, EXTENSIONS);
             ProjectCommand { assumed, ..command }
         };
         profile.set(ProfileField::Format, command(&[]), file);
@@ -82,10 +82,10 @@ impl Project<'_> {
     pub(super) fn add_typecheck(&self, profile: &mut Profile) {
         let pyright = self
             .table("tool.pyright")
-            .or_else(|| self.lookup.first(self.directory, &["pyrightconfig.json"]));
+            .or_else(|| self.reader.first(self.directory, &["pyrightconfig.json"]));
         let mypy = self
             .table("tool.mypy")
-            .or_else(|| self.lookup.first(self.directory, &["mypy.ini", ".mypy.ini"]))
+            .or_else(|| self.reader.first(self.directory, &["mypy.ini", ".mypy.ini"]))
             .or_else(|| self.section("setup.cfg", "mypy"));
         let named = mypy
             .map(|file| (ProjectTool::Mypy, file))
@@ -109,17 +109,17 @@ impl Project<'_> {
         let base = self.program(tool.name());
         // Pyright without a place takes the one from its settings.
         let place: &[&str] = if tool == ProjectTool::Mypy { &["."] } else { &[] };
-        let whole = [base.clone(), words(place)].concat();
-        ProjectCommand::from_words(tool, self.directory, whole).per_file(base, EXTENSIONS)
+        let whole = [base.clone(), args(place)].concat();
+        ProjectCommand::from_args(tool, self.directory, whole).per_file(base, EXTENSIONS)
     }
 
     fn ruff_settings(&self) -> Option<String> {
-        let own = self.lookup.nearest(self.directory, &["ruff.toml", ".ruff.toml"]);
+        let own = self.reader.nearest(self.directory, &["ruff.toml", ".ruff.toml"]);
         own.or_else(|| self.nearest_table("tool.ruff"))
     }
 
     fn flake8_settings(&self) -> Option<String> {
-        self.lookup
+        self.reader
             .first(self.directory, &[".flake8"])
             .or_else(|| self.table("tool.flake8"))
             .or_else(|| self.section("setup.cfg", "flake8"))
@@ -127,7 +127,7 @@ impl Project<'_> {
     }
 
     fn pylint_settings(&self) -> Option<String> {
-        self.lookup
+        self.reader
             .first(self.directory, &[".pylintrc", "pylintrc"])
             .or_else(|| self.table("tool.pylint"))
     }
@@ -141,7 +141,7 @@ impl Project<'_> {
     fn nearest_table(&self, path: &str) -> Option<String> {
         paths::upwards(self.directory).find_map(|above| {
             let file = paths::join(above, PYPROJECT);
-            let text = self.lookup.text(&file)?;
+            let text = self.reader.text(&file)?;
             Toml::parse(&file, &text).ok()?.has(path).then_some(file)
         })
     }
@@ -150,7 +150,7 @@ impl Project<'_> {
     pub(super) fn section(&self, name: &str, section: &str) -> Option<String> {
         let file = paths::join(self.directory, name);
         let header = format!("[{section}]");
-        let text = self.lookup.text(&file)?;
+        let text = self.reader.text(&file)?;
         text.lines().any(|line| line.trim() == header).then_some(file)
     }
 
@@ -186,7 +186,7 @@ impl Project<'_> {
         }
         let lists = REQUIREMENTS.iter().map(|name| paths::join(self.directory, name));
         lists.into_iter().find(|file| {
-            let text = self.lookup.text(file).unwrap_or_default();
+            let text = self.reader.text(file).unwrap_or_default();
             text.lines().any(|line| requires(line, package))
         })
     }

@@ -2,21 +2,21 @@
 
 use serde_json::Value;
 
-use crate::parse::context::Context;
 use crate::parse::finding::{Finding, Severity};
+use crate::parse::outcome::ParseContext;
 use crate::parse::text;
 
 use super::rustc;
 
 /// What cargo said about a build.
 #[derive(Debug, Default)]
-pub(crate) struct Messages {
+pub(crate) struct CargoMessages {
     findings: Vec<Finding>,
     /// Whether the build failed.
     pub(crate) failed: bool,
 }
 
-impl Messages {
+impl CargoMessages {
     /// Returns the errors, each once: several targets of a package report the same line.
     pub(crate) fn errors(&self) -> Vec<Finding> {
         let mut errors: Vec<Finding> = Vec::new();
@@ -29,7 +29,7 @@ impl Messages {
     }
 
     /// Returns everything; a build that failed without a message is explained by what cargo printed.
-    pub(crate) fn all(self, context: &Context<'_>) -> Vec<Finding> {
+    pub(crate) fn all(self, context: &ParseContext<'_>) -> Vec<Finding> {
         if self.failed && self.findings.iter().all(|finding| finding.severity != Severity::Error) {
             return [self.findings, rustc::errors(context)].concat();
         }
@@ -37,8 +37,8 @@ impl Messages {
     }
 }
 
-pub(crate) fn read(context: &Context<'_>) -> Messages {
-    let mut messages = Messages::default();
+pub(crate) fn read(context: &ParseContext<'_>) -> CargoMessages {
+    let mut messages = CargoMessages::default();
     // Objects end where the first test binary begins to print.
     let objects = context.stdout.lines().take_while(|line| !line.starts_with("running "));
     for line in objects.filter(|line| line.starts_with("{\"reason\":")) {
@@ -54,25 +54,27 @@ pub(crate) fn read(context: &Context<'_>) -> Messages {
     messages
 }
 
-fn finding(context: &Context<'_>, message: &Value) -> Option<Finding> {
+fn finding(context: &ParseContext<'_>, message: &Value) -> Option<Finding> {
     let severity = match message["level"].as_str()? {
         "error" | "error: internal compiler error" => Severity::Error,
         "warning" => Severity::Warning,
         _ => return None,
     };
-    let said = message["message"].as_str()?;
+    let description = message["message"].as_str()?;
     let spans = message["spans"].as_array()?;
     let span = spans.iter().find(|span| span["is_primary"] == Value::Bool(true));
     // Totals at the end repeat what was said.
     if span.is_none()
-        && (said.starts_with("aborting due to")
-            || said.contains(" warning") && said.ends_with("emitted"))
+        && (description.starts_with("aborting due to")
+            || description.contains(" warning") && description.ends_with("emitted"))
     {
         return None;
     }
-    let label = span.and_then(|span| span["label"].as_str()).filter(|label| !said.contains(label));
-    let whole = label.map_or_else(|| said.to_owned(), |label| format!("{said}: {label}"));
-    let finding = Finding::new(severity, text::bounded(&whole))
+    let label =
+        span.and_then(|span| span["label"].as_str()).filter(|label| !description.contains(label));
+    let whole =
+        label.map_or_else(|| description.to_owned(), |label| format!("{description}: {label}"));
+    let finding = Finding::new(severity, text::truncated(&whole))
         .rule(message["code"]["code"].as_str().map(str::to_owned))
         .fixable(is_fixable(message))
         .url(url(message));

@@ -1,20 +1,21 @@
 //! The text of Deno's type checker and formatter.
 
-use crate::parse::context::Context;
 use crate::parse::finding::{Finding, Severity};
+use crate::parse::outcome::ParseContext;
 use crate::parse::text;
 
-use super::style::unstyled;
+use super::formatters::unstyled;
 
 /// `TS2322 [ERROR]: message`, some code, and `at file:///w/a.ts:1:7`
-pub(crate) fn check(context: &Context<'_>) -> Vec<Finding> {
+pub(crate) fn check(context: &ParseContext<'_>) -> Vec<Finding> {
     let mut findings: Vec<Finding> = Vec::new();
     for line in context.stderr.lines() {
         if let Some((rule, message)) = line.split_once(" [ERROR]: ") {
             let rule = Some(rule.trim().to_owned());
-            findings.push(Finding::new(Severity::Error, text::bounded(message)).rule(rule));
+            findings.push(Finding::new(Severity::Error, text::truncated(message)).rule(rule));
         } else if let Some(finding) = findings.last_mut().filter(|finding| finding.file.is_none())
-            && let Some((path, row, column)) = line.trim().strip_prefix("at ").and_then(text::place)
+            && let Some((path, row, column)) =
+                line.trim().strip_prefix("at ").and_then(text::location)
         {
             *finding = finding.clone().at(context.file(path), Some(row), column);
         }
@@ -23,7 +24,7 @@ pub(crate) fn check(context: &Context<'_>) -> Vec<Finding> {
 }
 
 /// `from /w/a.ts:` above each difference.
-pub(super) fn format(context: &Context<'_>) -> Vec<Finding> {
+pub(super) fn format(context: &ParseContext<'_>) -> Vec<Finding> {
     let named = |line: &str| line.strip_prefix("from ")?.strip_suffix(':').map(str::to_owned);
     let files = context.stderr.lines().filter_map(named);
     files.map(|path| unstyled(context, &path, None)).collect()

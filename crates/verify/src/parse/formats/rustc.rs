@@ -1,7 +1,7 @@
 //! The text of the Rust compiler, where its messages are not to be had.
 
-use crate::parse::context::Context;
 use crate::parse::finding::{Finding, Severity};
+use crate::parse::outcome::ParseContext;
 use crate::parse::text;
 
 /// Totals and consequences that repeat what was said.
@@ -15,7 +15,7 @@ const ECHOES: [&str; 6] = [
 ];
 
 /// Finds the errors in what cargo printed, with their places.
-pub(crate) fn errors(context: &Context<'_>) -> Vec<Finding> {
+pub(crate) fn errors(context: &ParseContext<'_>) -> Vec<Finding> {
     let lines: Vec<&str> = context.stderr.lines().collect();
     let mut found: Vec<Finding> = Vec::new();
     for (at, line) in lines.iter().enumerate() {
@@ -23,11 +23,11 @@ pub(crate) fn errors(context: &Context<'_>) -> Vec<Finding> {
         if ECHOES.iter().any(|echo| message.starts_with(echo)) {
             continue;
         }
-        let place = lines.get(at + 1).and_then(|next| next.trim_start().strip_prefix("--> "));
+        let location = lines.get(at + 1).and_then(|next| next.trim_start().strip_prefix("--> "));
         let finding =
-            Finding::new(Severity::Error, text::bounded(&explained(message, &lines[at + 1..])))
+            Finding::new(Severity::Error, text::truncated(&explained(message, &lines[at + 1..])))
                 .rule(rule);
-        let finding = match place.and_then(text::place) {
+        let finding = match location.and_then(text::location) {
             Some((path, line, column)) => finding.at(context.file(path), Some(line), column),
             None => finding,
         };

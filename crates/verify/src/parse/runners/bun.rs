@@ -1,27 +1,31 @@
 //! The report of Bun, in the manner of `JUnit`.
 
-use crate::parse::context::Context;
 use crate::parse::finding::{Finding, Severity};
+use crate::parse::outcome::ParseContext;
 use crate::parse::report::Failure;
-use crate::parse::test::TestResults;
+use crate::parse::test_verdict::TestResults;
 use crate::parse::text;
 use crate::plan::Selector;
 
-use super::junit::{Case, Ending, cases, count};
+use super::junit::{CaseStatus, TestCase, cases, count};
 
 /// The line above an error that belongs to no test, such as one of syntax.
 const OUTSIDE: &str = "# Unhandled error between tests";
 
-pub(super) fn read(context: &Context<'_>) -> TestResults {
+pub(super) fn read(context: &ParseContext<'_>) -> TestResults {
     let mut parsed = TestResults { unreadable: !context.has_files(), ..TestResults::default() };
     parsed.no_tests =
         context.stderr.contains("matched 0 tests") || context.stderr.contains("No tests found");
     for (_, document) in context.files() {
-        for case in cases(&document) {
-            count(&mut parsed.counts, case.ending);
-            match case.ending {
-                Ending::Failed | Ending::Error => parsed.failures.push(failure(context, &case)),
-                Ending::Passed | Ending::Skipped => {}
+        let report = cases(&document);
+        parsed.unreadable |= !report.complete;
+        for case in report.cases {
+            count(&mut parsed.counts, case.status);
+            match case.status {
+                CaseStatus::Failed | CaseStatus::Error => {
+                    parsed.failures.push(failure(context, &case))
+                }
+                CaseStatus::Passed | CaseStatus::Skipped => {}
             }
         }
     }
@@ -31,11 +35,11 @@ pub(super) fn read(context: &Context<'_>) -> TestResults {
     parsed
 }
 
-fn failure(context: &Context<'_>, case: &Case) -> Failure {
+fn failure(context: &ParseContext<'_>, case: &TestCase) -> Failure {
     let file = case.file.as_deref().map(|file| context.file(file));
     // Suites are joined by arrows in the report and by blanks where names are matched.
     let name = format!("{} {}", case.class.replace(" > ", " "), case.name).trim().to_owned();
-    let line = text::stack_place(context, &case.text).map(|(_, line)| line).or(case.line);
+    let line = text::stack_location(context, &case.text).map(|(_, line)| line).or(case.line);
     Failure {
         rerun: Some(Selector { file: file.clone(), ..context.selector(name.clone()) }),
         name,
@@ -46,11 +50,11 @@ fn failure(context: &Context<'_>, case: &Case) -> Failure {
     }
 }
 
-fn broken(context: &Context<'_>, rest: &str) -> Finding {
+fn broken(context: &ParseContext<'_>, rest: &str) -> Finding {
     let message = rest.lines().find_map(|line| line.trim().strip_prefix("error: "));
     let finding =
-        Finding::new(Severity::Error, text::bounded(message.unwrap_or("error outside of tests")));
-    match text::stack_place(context, rest) {
+        Finding::new(Severity::Error, text::truncated(message.unwrap_or("error outside of tests")));
+    match text::stack_location(context, rest) {
         Some((file, line)) => finding.at(file, Some(line), None),
         None => finding,
     }

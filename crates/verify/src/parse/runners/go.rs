@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::parse::context::Context;
 use crate::parse::finding::{Finding, Severity};
-use crate::parse::formats::lines;
+use crate::parse::formats::compiler_lines;
+use crate::parse::outcome::ParseContext;
 use crate::parse::report::Failure;
-use crate::parse::test::TestResults;
+use crate::parse::test_verdict::TestResults;
 use crate::parse::text;
 use crate::paths;
 use crate::plan::Selector;
@@ -16,7 +16,7 @@ use crate::plan::Selector;
 /// What was printed by each package and test.
 type Outputs = BTreeMap<(String, String), String>;
 
-pub(super) fn read(context: &Context<'_>) -> TestResults {
+pub(super) fn read(context: &ParseContext<'_>) -> TestResults {
     let mut outputs = Outputs::new();
     let mut failed: Vec<(String, String)> = Vec::new();
     let mut parsed = TestResults::default();
@@ -64,11 +64,16 @@ pub(super) fn read(context: &Context<'_>) -> TestResults {
 }
 
 /// A package that fails without a failed test was not built, or broke around its tests.
-fn package_failure(context: &Context<'_>, package: &str, printed: &str, parsed: &mut TestResults) {
+fn package_failure(
+    context: &ParseContext<'_>,
+    package: &str,
+    printed: &str,
+    parsed: &mut TestResults,
+) {
     let unbuilt = printed.contains("[build failed]") || printed.contains("[setup failed]");
     if unbuilt {
         if parsed.build_errors.is_empty() {
-            let message = format!("{package}: {}", text::bounded(printed.trim()));
+            let message = format!("{package}: {}", text::truncated(printed.trim()));
             parsed.build_errors.push(Finding::new(Severity::Error, message));
         }
         return;
@@ -80,7 +85,7 @@ fn package_failure(context: &Context<'_>, package: &str, printed: &str, parsed: 
     parsed.failures.push(failure);
 }
 
-fn failure(context: &Context<'_>, package: &str, test: &str, printed: &str) -> Failure {
+fn failure(context: &ParseContext<'_>, package: &str, test: &str, printed: &str) -> Failure {
     let is_frame = |line: &&str| {
         let line = line.trim_start();
         ["=== ", "--- ", "FAIL\t", "PASS", "exit status "].iter().any(|mark| line.starts_with(mark))
@@ -89,16 +94,16 @@ fn failure(context: &Context<'_>, package: &str, test: &str, printed: &str) -> F
     let lines: Vec<&str> = printed.lines().filter(|line| !is_frame(line)).collect();
     let trace = lines.iter().position(|line| line.starts_with("goroutine ")).unwrap_or(lines.len());
     let (lines, trace) = lines.split_at(trace);
-    let place = lines.iter().find_map(|line| go_place(line));
-    let (file, row) = match place {
+    let location = lines.iter().find_map(|line| go_location(line));
+    let (file, row) = match location {
         Some((file, row, _)) => (Some(file_of(context, package, file)), Some(row)),
-        None => panic_place(context, trace).unzip(),
+        None => panic_location(context, trace).unzip(),
     };
-    let said =
+    let headline =
         lines.iter().map(|line| line.trim()).find(|line| !line.is_empty()).unwrap_or_default();
-    let first = go_place(said).map_or(said, |(_, _, rest)| rest);
+    let first = go_location(headline).map_or(headline, |(_, _, rest)| rest);
     let rest: Vec<&str> =
-        lines.iter().copied().skip_while(|line| line.trim() != said).skip(1).collect();
+        lines.iter().copied().skip_while(|line| line.trim() != headline).skip(1).collect();
     let body = rest.join("\n");
     let message =
         if body.trim().is_empty() { first.to_owned() } else { format!("{first}\n{body}") };
@@ -107,22 +112,22 @@ fn failure(context: &Context<'_>, package: &str, test: &str, printed: &str) -> F
         file,
         line: row,
         diff: text::diff(&lines.join("\n")),
-        message: text::bounded(&message),
+        message: text::truncated(&message),
         rerun: Some(Selector { package: Some(package.to_owned()), ..context.selector(test) }),
     }
 }
 
 /// Finds the first line of the user's own code in the trace of a panic: `\t/w/a_test.go:9 +0x2e`.
-fn panic_place(context: &Context<'_>, trace: &[&str]) -> Option<(String, u64)> {
+fn panic_location(context: &ParseContext<'_>, trace: &[&str]) -> Option<(String, u64)> {
     trace.iter().find_map(|line| {
-        let (path, row, _) = text::place(line.trim().split(" +0x").next()?)?;
+        let (path, row, _) = text::location(line.trim().split(" +0x").next()?)?;
         let file = context.file(path);
-        (path.starts_with('/') && Context::is_own(&file)).then_some((file, row))
+        (path.starts_with('/') && ParseContext::is_user_code(&file)).then_some((file, row))
     })
 }
 
 /// `probe_test.go:7: message`
-fn go_place(line: &str) -> Option<(&str, u64, &str)> {
+fn go_location(line: &str) -> Option<(&str, u64, &str)> {
     let (file, rest) = line.trim_start().split_once(".go:")?;
     let (row, message) = rest.split_once(':')?;
     let length = line.trim_start().len() - rest.len() - 1;
@@ -131,7 +136,7 @@ fn go_place(line: &str) -> Option<(&str, u64, &str)> {
 }
 
 /// Tests print the bare name of a file; its directory follows from the package.
-fn file_of(context: &Context<'_>, package: &str, file: &str) -> String {
+fn file_of(context: &ParseContext<'_>, package: &str, file: &str) -> String {
     if file.contains('/') {
         return context.file(file);
     }
@@ -144,10 +149,10 @@ fn file_of(context: &Context<'_>, package: &str, file: &str) -> String {
     }
 }
 
-fn build_errors(context: &Context<'_>, output: &str) -> Vec<Finding> {
+fn build_errors(context: &ParseContext<'_>, output: &str) -> Vec<Finding> {
     // The compiler groups its lines under the package. Where nothing could be loaded at all, lines
     // with a place are all there is.
     let grouped = output.lines().any(|line| line.starts_with("# "));
     let unloaded = context.stdout.is_empty() && !context.succeeded();
-    if grouped || unloaded { lines::read_text(context, output) } else { Vec::new() }
+    if grouped || unloaded { compiler_lines::read_text(context, output) } else { Vec::new() }
 }

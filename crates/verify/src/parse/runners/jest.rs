@@ -2,18 +2,18 @@
 
 use serde_json::Value;
 
-use crate::parse::context::Context;
 use crate::parse::finding::{Finding, Severity};
-use crate::parse::formats::javascript;
+use crate::parse::formats::node_crash;
+use crate::parse::outcome::ParseContext;
 use crate::parse::report::Failure;
-use crate::parse::test::TestResults;
+use crate::parse::test_verdict::TestResults;
 use crate::parse::text;
 use crate::paths;
 use crate::plan::Selector;
 
-pub(super) fn read(context: &Context<'_>) -> TestResults {
+pub(super) fn read(context: &ParseContext<'_>) -> TestResults {
     let Some(report) = text::json(&context.report()) else {
-        let build_errors = javascript::crash(context).into_iter().collect();
+        let build_errors = node_crash::crash(context).into_iter().collect();
         return TestResults {
             build_errors,
             unreadable: true,
@@ -28,12 +28,12 @@ pub(super) fn read(context: &Context<'_>) -> TestResults {
     parsed
 }
 
-fn says_no_tests(context: &Context<'_>) -> bool {
+fn says_no_tests(context: &ParseContext<'_>) -> bool {
     let says = |text: &str| text.contains("No tests found") || text.contains("No test files found");
     says(&context.stderr) || says(&context.stdout)
 }
 
-fn read_suite(context: &Context<'_>, suite: &Value, parsed: &mut TestResults) {
+fn read_suite(context: &ParseContext<'_>, suite: &Value, parsed: &mut TestResults) {
     let file = context.file(suite["name"].as_str().unwrap_or_default());
     let tests = suite["assertionResults"].as_array().map(Vec::as_slice).unwrap_or_default();
     for test in tests {
@@ -54,12 +54,12 @@ fn read_suite(context: &Context<'_>, suite: &Value, parsed: &mut TestResults) {
     }
 }
 
-fn failure(context: &Context<'_>, file: &str, test: &Value) -> Failure {
+fn failure(context: &ParseContext<'_>, file: &str, test: &Value) -> Failure {
     let messages =
         test["failureMessages"].as_array().into_iter().flatten().filter_map(Value::as_str);
     let messages: Vec<&str> = messages.collect();
     let message = messages.join("\n\n");
-    let line = text::stack_place(context, &message)
+    let line = text::stack_location(context, &message)
         .filter(|(found, _)| found == file)
         .map(|(_, line)| line)
         .or_else(|| test["location"]["line"].as_u64());
@@ -81,23 +81,23 @@ fn full_name(test: &Value) -> String {
 }
 
 /// A file that could not be loaded.
-fn broken_suite(context: &Context<'_>, file: &str, message: &str) -> Finding {
-    let (line, column) = javascript::syntax_place(message)
-        .or_else(|| named_place(file, message))
+fn broken_suite(context: &ParseContext<'_>, file: &str, message: &str) -> Finding {
+    let (line, column) = node_crash::syntax_location(message)
+        .or_else(|| named_location(file, message))
         .map(|(line, column)| (Some(line), Some(column)))
         .or_else(|| {
-            Some((Some(text::stack_place(context, message).filter(|(f, _)| f == file)?.1), None))
+            Some((Some(text::stack_location(context, message).filter(|(f, _)| f == file)?.1), None))
         })
         .unwrap_or_default();
     let error = message.lines().map(str::trim).find(|line| line.contains("Error: "));
-    let said = error.map_or_else(|| text::without_trace(message), text::bounded);
-    Finding::new(Severity::Error, said).at(file.to_owned(), line, column)
+    let description = error.map_or_else(|| text::without_trace(message), text::truncated);
+    Finding::new(Severity::Error, description).at(file.to_owned(), line, column)
 }
 
 /// Finds `name.js:2:10` anywhere in a message.
-fn named_place(file: &str, message: &str) -> Option<(u64, u64)> {
+fn named_location(file: &str, message: &str) -> Option<(u64, u64)> {
     message.split_whitespace().find_map(|word| {
-        let (path, line, column) = text::place(word)?;
+        let (path, line, column) = text::location(word)?;
         (paths::name(path) == paths::name(file)).then_some((line, column?))
     })
 }

@@ -1,23 +1,27 @@
 //! Reports in the manner of `JUnit`.
 
-use crate::parse::context::Context;
+use std::borrow::Cow;
+
+use quick_xml::Reader;
+use quick_xml::escape::{resolve_predefined_entity, unescape};
+use quick_xml::events::{BytesRef, BytesStart, Event};
+
+use crate::parse::outcome::ParseContext;
 use crate::parse::report::{Counts, Failure};
-use crate::parse::test::TestResults;
+use crate::parse::test_verdict::TestResults;
 use crate::parse::text;
 use crate::paths;
 use crate::plan::Selector;
 use crate::tool::ProjectTool;
 
-use super::xml::{Attributes, Event, events};
-
 /// One `<testcase>`.
 #[derive(Debug, Default)]
-pub(super) struct Case {
+pub(super) struct TestCase {
     pub(super) class: String,
     pub(super) name: String,
     pub(super) file: Option<String>,
     pub(super) line: Option<u64>,
-    pub(super) ending: Ending,
+    pub(super) status: CaseStatus,
     /// The `message` attribute of what went wrong.
     pub(super) message: String,
     /// The text of what went wrong.
@@ -26,7 +30,7 @@ pub(super) struct Case {
 
 /// How a test ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Ending {
+pub(super) enum CaseStatus {
     #[default]
     Passed,
     Failed,
@@ -34,95 +38,163 @@ pub(super) enum Ending {
     Skipped,
 }
 
-/// Reads all tests of a document.
-pub(super) fn cases(document: &str) -> Vec<Case> {
-    let mut cases: Vec<Case> = Vec::new();
-    let mut open: Option<Case> = None;
-    let mut inside = false;
-    for event in events(document) {
-        match event {
-            Event::Start { name: "testcase", attributes } => open = Some(begin(attributes)),
-            Event::End("testcase") => cases.extend(open.take()),
-            Event::Start { name, attributes } => {
-                if let (Some(case), Some(ending)) = (&mut open, ending(name)) {
-                    case.ending = ending;
-                    case.message = attributes.get("message").unwrap_or_default();
-                    inside = true;
-                }
+/// The test cases of a report.
+pub(super) struct TestCases {
+    pub(super) cases: Vec<TestCase>,
+    /// False if the document is malformed or ends too early, so that cases may be missing.
+    pub(super) complete: bool,
+}
+
+/// Reads the test cases of a document, up to its end or to the first error.
+pub(super) fn cases(document: &str) -> TestCases {
+    let mut reader = Reader::from_str(document);
+    reader.config_mut().expand_empty_elements = true;
+    // Runners forget to escape `&` in messages.
+    reader.config_mut().allow_dangling_amp = true;
+    let mut collector = CaseCollector::default();
+    let mut depth = 0_usize;
+    let complete = loop {
+        match reader.read_event() {
+            Ok(Event::Start(element)) => {
+                depth += 1;
+                collector.start(&element);
             }
-            Event::End(name) => inside = inside && ending(name).is_none(),
-            Event::Text(text) => {
-                if let Some(case) = open.as_mut().filter(|_| inside) {
-                    case.text.push_str(&text);
-                }
+            Ok(Event::End(element)) => {
+                depth = depth.saturating_sub(1);
+                collector.end(element.name().as_ref());
             }
+            Ok(Event::Text(text)) => collector.text(&text),
+            Ok(Event::CData(text)) => collector.text(&text),
+            Ok(Event::GeneralRef(reference)) => collector.reference(&reference),
+            // A document type definition is skipped, so it cannot define entities.
+            Ok(
+                Event::Empty(_)
+                | Event::Comment(_)
+                | Event::Decl(_)
+                | Event::PI(_)
+                | Event::DocType(_),
+            ) => {}
+            Ok(Event::Eof) => break depth == 0,
+            Err(_) => break false,
+        }
+    };
+    TestCases { cases: collector.cases, complete }
+}
+
+#[derive(Default)]
+struct CaseCollector {
+    cases: Vec<TestCase>,
+    open: Option<TestCase>,
+    /// True inside of `<failure>` and similar elements, whose text explains the status.
+    in_explanation: bool,
+}
+
+impl CaseCollector {
+    fn start(&mut self, element: &BytesStart<'_>) {
+        let name = element.name();
+        if name.as_ref() == "testcase" {
+            self.open = Some(begin(element));
+        } else if let (Some(case), Some(status)) = (&mut self.open, status(name.as_ref())) {
+            case.status = status;
+            case.message = attribute(element, "message").unwrap_or_default();
+            self.in_explanation = true;
         }
     }
-    cases
-}
 
-fn begin(attributes: Attributes<'_>) -> Case {
-    let number = |name: &str| attributes.get(name).and_then(|value| value.parse().ok());
-    // A runner of C++ tests says `fail` here and explains itself elsewhere.
-    let ending = match attributes.get("status").as_deref() {
-        Some("fail") => Ending::Failed,
-        Some("notrun" | "disabled") => Ending::Skipped,
-        _ => Ending::Passed,
-    };
-    Case {
-        class: attributes.get("classname").unwrap_or_default(),
-        name: attributes.get("name").unwrap_or_default(),
-        file: attributes.get("file"),
-        line: number("line"),
-        ending,
-        ..Case::default()
+    fn end(&mut self, name: &str) {
+        if name == "testcase" {
+            self.cases.extend(self.open.take());
+        } else if status(name).is_some() {
+            self.in_explanation = false;
+        }
+    }
+
+    fn text(&mut self, text: &str) {
+        if let Some(case) = self.open.as_mut().filter(|_| self.in_explanation) {
+            case.text.push_str(text);
+        }
+    }
+
+    /// Resolves numeric and the five predefined references; any other one stays as it is.
+    fn reference(&mut self, reference: &BytesRef<'_>) {
+        match (reference.resolve_char_ref(), resolve_predefined_entity(reference)) {
+            (Ok(Some(character)), _) => self.text(character.encode_utf8(&mut [0; 4])),
+            (_, Some(text)) => self.text(text),
+            _ => self.text(&format!("&{};", &**reference)),
+        }
     }
 }
 
-fn ending(element: &str) -> Option<Ending> {
+/// Returns the value of an attribute, as written if it contains invalid references.
+fn attribute(element: &BytesStart<'_>, name: &str) -> Option<String> {
+    let mut attributes = element.attributes();
+    let found = attributes.with_checks(false).flatten().find(|found| found.key.as_ref() == name)?;
+    Some(unescape(&found.value).unwrap_or(Cow::Borrowed(&found.value)).into_owned())
+}
+
+fn begin(element: &BytesStart<'_>) -> TestCase {
+    // CTest writes the status into this attribute and its output elsewhere.
+    let status = match attribute(element, "status").as_deref() {
+        Some("fail") => CaseStatus::Failed,
+        Some("notrun" | "disabled") => CaseStatus::Skipped,
+        _ => CaseStatus::Passed,
+    };
+    TestCase {
+        class: attribute(element, "classname").unwrap_or_default(),
+        name: attribute(element, "name").unwrap_or_default(),
+        file: attribute(element, "file"),
+        line: attribute(element, "line").and_then(|line| line.parse().ok()),
+        status,
+        ..TestCase::default()
+    }
+}
+
+fn status(element: &str) -> Option<CaseStatus> {
     match element {
-        "failure" | "flakyFailure" | "rerunFailure" => Some(Ending::Failed),
-        "error" => Some(Ending::Error),
-        "skipped" => Some(Ending::Skipped),
+        "failure" | "flakyFailure" | "rerunFailure" => Some(CaseStatus::Failed),
+        "error" => Some(CaseStatus::Error),
+        "skipped" => Some(CaseStatus::Skipped),
         _ => None,
     }
 }
 
 /// Counts one test.
-pub(super) fn count(counts: &mut Counts, ending: Ending) {
-    match ending {
-        Ending::Passed => counts.passed += 1,
-        Ending::Failed => counts.failed += 1,
-        Ending::Error => counts.errors += 1,
-        Ending::Skipped => counts.skipped += 1,
+pub(super) fn count(counts: &mut Counts, status: CaseStatus) {
+    match status {
+        CaseStatus::Passed => counts.passed += 1,
+        CaseStatus::Failed => counts.failed += 1,
+        CaseStatus::Error => counts.errors += 1,
+        CaseStatus::Skipped => counts.skipped += 1,
     }
 }
 
 /// Reads the reports of runners that write nothing better.
-pub(super) fn read(context: &Context<'_>) -> TestResults {
+pub(super) fn read(context: &ParseContext<'_>) -> TestResults {
     let mut parsed = TestResults { unreadable: !context.has_files(), ..TestResults::default() };
     for (report, document) in context.files() {
-        for case in cases(&document) {
-            count(&mut parsed.counts, case.ending);
-            match case.ending {
-                Ending::Failed | Ending::Error => {
+        let TestCases { cases, complete } = cases(&document);
+        parsed.unreadable |= !complete;
+        for case in cases {
+            count(&mut parsed.counts, case.status);
+            match case.status {
+                CaseStatus::Failed | CaseStatus::Error => {
                     parsed.failures.push(failure(context, report, &case));
                 }
-                Ending::Passed | Ending::Skipped => {}
+                CaseStatus::Passed | CaseStatus::Skipped => {}
             }
         }
     }
-    if parsed.unreadable && !context.succeeded() {
+    if !context.has_files() && !context.succeeded() {
         parsed.build_errors = crate::parse::formats::compiler_errors(context);
     }
     parsed
 }
 
-fn failure(context: &Context<'_>, report: &str, case: &Case) -> Failure {
+fn failure(context: &ParseContext<'_>, report: &str, case: &TestCase) -> Failure {
     let java = matches!(context.invocation.tool, ProjectTool::Maven | ProjectTool::Gradle);
     let (file, line) = match (&case.file, java) {
         (Some(file), _) => (Some(context.file(file)), case.line),
-        (None, true) => java_place(report, case),
+        (None, true) => java_location(report, case),
         (None, false) => (None, case.line),
     };
     let message = if case.message.is_empty() { case.text.trim() } else { case.message.trim() };
@@ -143,15 +215,15 @@ fn failure(context: &Context<'_>, report: &str, case: &Case) -> Failure {
 }
 
 /// Finds the line of the test's own class in the trace, and the file that it has by convention.
-fn java_place(report: &str, case: &Case) -> (Option<String>, Option<u64>) {
+fn java_location(report: &str, case: &TestCase) -> (Option<String>, Option<u64>) {
     let simple = case.class.rsplit('.').next().unwrap_or(&case.class);
     let outer = simple.split('$').next().unwrap_or(simple);
-    let place = case.text.lines().find_map(|line| {
+    let location = case.text.lines().find_map(|line| {
         let inner = line.trim().strip_suffix(')')?.rsplit_once('(')?.1;
         let (file, line) = inner.split_once(':')?;
         (file.split('.').next() == Some(outer)).then_some((file, line.parse().ok()?))
     });
-    let Some((file, line)) = place else { return (None, None) };
+    let Some((file, line)) = location else { return (None, None) };
     let module = report.split("target/surefire").next().unwrap_or_default();
     let module =
         module.split("build/test-results").next().unwrap_or_default().trim_end_matches('/');
@@ -159,4 +231,48 @@ fn java_place(report: &str, case: &Case) -> (Option<String>, Option<u64>) {
     let language = if paths::extension(file) == "kt" { "kotlin" } else { "java" };
     let package = case.class.strip_suffix(simple).unwrap_or_default().replace('.', "/");
     (Some(paths::join(module, &format!("src/test/{language}/{package}{file}"))), Some(line))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn only(document: &str) -> TestCase {
+        let TestCases { mut cases, complete } = cases(document);
+        assert!(complete && cases.len() == 1, "{document}");
+        cases.remove(0)
+    }
+
+    #[test]
+    fn attributes_text_and_references_are_decoded() {
+        let case = only(
+            "<?xml version='1.0'?><!-- a > b --><suite><testcase name=\"x > &quot;y&#10;\" line='7'>\
+             <failure message='a &lt; b'>1 &amp; 2 &#x33; & <![CDATA[<raw>]]></failure></testcase></suite>",
+        );
+        assert_eq!((case.name.as_str(), case.line), ("x > \"y\n", Some(7)));
+        assert_eq!((case.message.as_str(), case.text.as_str()), ("a < b", "1 & 2 3 & <raw>"));
+        assert_eq!(case.status, CaseStatus::Failed);
+    }
+
+    #[test]
+    fn entities_of_a_document_type_are_never_expanded() {
+        let case = only(
+            "<!DOCTYPE s [<!ENTITY a 'boom'><!ENTITY b '&a;&a;'>]>\
+             <s><testcase name='&b;'><error>&b;</error></testcase></s>",
+        );
+        assert_eq!((case.name.as_str(), case.text.as_str()), ("&b;", "&b;"));
+    }
+
+    #[test]
+    fn a_malformed_or_truncated_document_is_incomplete() {
+        for document in
+            ["<s><testcase/>", "<s><testcase/></t>", "<s><testcase/></s><", "<s a='", "<s"]
+        {
+            assert!(!cases(document).complete, "{document}");
+        }
+        for document in ["", "\u{0}", "<s/>", "<s><testcase/></s>"] {
+            assert!(cases(document).complete, "{document}");
+        }
+        assert_eq!(cases("<s><testcase/><testcase").cases.len(), 1);
+    }
 }

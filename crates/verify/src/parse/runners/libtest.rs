@@ -3,14 +3,14 @@
 //! The harness prints to one stream and cargo, which says what is running, to the other.
 //! The two are brought together by their order.
 
-use crate::parse::context::Context;
 use crate::parse::formats::{cargo, rustc};
+use crate::parse::outcome::ParseContext;
 use crate::parse::report::{Counts, Failure};
-use crate::parse::test::TestResults;
+use crate::parse::test_verdict::TestResults;
 use crate::parse::text;
 use crate::plan::Selector;
 
-pub(super) fn read(context: &Context<'_>) -> TestResults {
+pub(super) fn read(context: &ParseContext<'_>) -> TestResults {
     let messages = cargo::read(context);
     let build_errors = messages.errors();
     let blocks = blocks(&context.stdout);
@@ -19,9 +19,9 @@ pub(super) fn read(context: &Context<'_>) -> TestResults {
     if messages.failed && parsed.build_errors.is_empty() {
         parsed.build_errors = rustc::errors(context);
     }
-    for (place, block) in blocks.iter().enumerate() {
+    for (location, block) in blocks.iter().enumerate() {
         parsed.counts.add(block.counts);
-        let target = target_of(&targets, &blocks, place);
+        let target = target_of(&targets, &blocks, location);
         parsed
             .failures
             .extend(block.failures.iter().map(|failure| describe(context, target, failure)));
@@ -126,23 +126,23 @@ fn output_of(lines: &[&str], name: &str, names: &[&str]) -> String {
 
 /// What cargo ran, and how to run it again if it failed.
 #[derive(Debug, Default)]
-struct Ran {
+struct RunTarget {
     /// The words that cargo names, such as `-p one --lib`.
-    again: Option<String>,
+    rerun_args: Option<String>,
 }
 
-fn targets(stderr: &str) -> Vec<Ran> {
-    let mut targets: Vec<Ran> = Vec::new();
+fn targets(stderr: &str) -> Vec<RunTarget> {
+    let mut targets: Vec<RunTarget> = Vec::new();
     for line in stderr.lines() {
         let trimmed = line.trim_start();
         if line.starts_with("     Running ") || trimmed.starts_with("Doc-tests ") {
-            targets.push(Ran::default());
+            targets.push(RunTarget::default());
         } else if trimmed.starts_with("error: test failed, to rerun pass `")
             || trimmed.starts_with("error: doctest failed, to rerun pass `")
         {
             let words = trimmed.split('`').nth(1).map(str::to_owned);
             if let Some(target) = targets.last_mut() {
-                target.again = words;
+                target.rerun_args = words;
             }
         }
     }
@@ -153,18 +153,23 @@ fn targets(stderr: &str) -> Vec<Ran> {
 ///
 /// A target without the standard harness prints no block. The orders then differ, but the
 /// failed ones may still agree.
-fn target_of<'a>(targets: &'a [Ran], blocks: &[Block<'_>], place: usize) -> Option<&'a str> {
+fn target_of<'a>(
+    targets: &'a [RunTarget],
+    blocks: &[Block<'_>],
+    location: usize,
+) -> Option<&'a str> {
     if targets.len() == blocks.len() {
-        return targets[place].again.as_deref();
+        return targets[location].rerun_args.as_deref();
     }
     let bad = |block: &Block<'_>| !block.failures.is_empty() || !block.ended;
-    let failed: Vec<&Ran> = targets.iter().filter(|target| target.again.is_some()).collect();
+    let failed: Vec<&RunTarget> =
+        targets.iter().filter(|target| target.rerun_args.is_some()).collect();
     let same = failed.len() == blocks.iter().filter(|block| bad(block)).count();
-    let before = blocks[..place].iter().filter(|block| bad(block)).count();
-    failed.get(before).filter(|_| same && bad(&blocks[place]))?.again.as_deref()
+    let before = blocks[..location].iter().filter(|block| bad(block)).count();
+    failed.get(before).filter(|_| same && bad(&blocks[location]))?.rerun_args.as_deref()
 }
 
-fn selector(context: &Context<'_>, target: Option<&str>, name: &str) -> Selector {
+fn selector(context: &ParseContext<'_>, target: Option<&str>, name: &str) -> Selector {
     let words: Vec<&str> = target.map(|target| target.split(' ').collect()).unwrap_or_default();
     let (package, rest) = match words.as_slice() {
         ["-p", package, rest @ ..] => (Some((*package).to_owned()), rest),
@@ -175,7 +180,7 @@ fn selector(context: &Context<'_>, target: Option<&str>, name: &str) -> Selector
 }
 
 fn describe(
-    context: &Context<'_>,
+    context: &ParseContext<'_>,
     target: Option<&str>,
     (name, output): &(&str, String),
 ) -> Failure {
@@ -185,21 +190,21 @@ fn describe(
 
 /// Reads what a failed test printed.
 pub(super) fn panicked(
-    context: &Context<'_>,
+    context: &ParseContext<'_>,
     name: &str,
     output: &str,
     rerun: Option<Selector>,
 ) -> Failure {
     let mut file = None;
     let mut line = None;
-    let place = output
+    let location = output
         .lines()
         .position(|text| text.starts_with("thread '") && text.contains(" panicked at "));
-    let message = match place {
+    let message = match location {
         Some(at) => {
             let head = output.lines().nth(at).unwrap_or_default();
             let found = head.split(" panicked at ").nth(1).map(|rest| rest.trim_end_matches(':'));
-            if let Some((path, row, _)) = found.and_then(text::place) {
+            if let Some((path, row, _)) = found.and_then(text::location) {
                 (file, line) = (Some(context.file(path)), Some(row));
             }
             output.lines().skip(at + 1).collect::<Vec<_>>().join("\n")
@@ -209,7 +214,7 @@ pub(super) fn panicked(
     if let Some(found) = output
         .lines()
         .find_map(|text| text.strip_prefix("note: test did not panic as expected at "))
-        && let Some((path, row, _)) = text::place(found)
+        && let Some((path, row, _)) = text::location(found)
     {
         (file, line) = (Some(context.file(path)), Some(row));
     }
@@ -224,7 +229,7 @@ pub(super) fn panicked(
 }
 
 /// A binary that ended in the middle: a crash, an abort, a call to exit.
-fn crashed(context: &Context<'_>, target: Option<&str>, block: &Block<'_>) -> Failure {
+fn crashed(context: &ParseContext<'_>, target: Option<&str>, block: &Block<'_>) -> Failure {
     let cause = context
         .stderr
         .lines()

@@ -2,17 +2,17 @@
 
 use serde_json::Value;
 
-use crate::parse::context::Context;
-use crate::parse::formats::javascript;
+use crate::parse::formats::node_crash;
+use crate::parse::outcome::ParseContext;
 use crate::parse::report::Failure;
-use crate::parse::test::TestResults;
+use crate::parse::test_verdict::TestResults;
 use crate::parse::text;
 use crate::plan::Selector;
 
-pub(super) fn read(context: &Context<'_>) -> TestResults {
+pub(super) fn read(context: &ParseContext<'_>) -> TestResults {
     let report = text::json(&context.report()).filter(|report| report["stats"].is_object());
     let Some(report) = report else {
-        let build_errors = javascript::crash(context).into_iter().collect();
+        let build_errors = node_crash::crash(context).into_iter().collect();
         return TestResults { build_errors, unreadable: true, ..TestResults::default() };
     };
     let mut parsed = TestResults::default();
@@ -25,14 +25,14 @@ pub(super) fn read(context: &Context<'_>) -> TestResults {
     parsed
 }
 
-fn failure(context: &Context<'_>, test: &Value) -> Failure {
+fn failure(context: &ParseContext<'_>, test: &Value) -> Failure {
     let name = test["fullTitle"].as_str().unwrap_or_default().to_owned();
     let file = test["file"].as_str().map(|file| context.file(file));
     let error = &test["err"];
     let trace = error["stack"].as_str().unwrap_or_default();
     let message = error["message"].as_str().unwrap_or(trace);
-    let place = text::stack_place(context, trace);
-    let line = place.filter(|(found, _)| Some(found) == file.as_ref()).map(|(_, line)| line);
+    let location = text::stack_location(context, trace);
+    let line = location.filter(|(found, _)| Some(found) == file.as_ref()).map(|(_, line)| line);
     let rerun = Selector { file: file.clone(), ..context.selector(test_behind(&name)) };
     Failure {
         diff: compared(error).or_else(|| text::diff(message)),
@@ -63,7 +63,7 @@ fn compared(error: &Value) -> Option<String> {
         text.lines().map(|line| format!("{sign} {line}")).collect::<Vec<_>>().join("\n")
     };
     let both = format!("- expected\n+ actual\n{}\n{}", marked('-', expected), marked('+', actual));
-    Some(text::bounded(&both))
+    Some(text::truncated(&both))
 }
 
 #[cfg(test)]

@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
-use crate::parse::context::Context;
 use crate::parse::formats::rustc;
-use crate::parse::test::TestResults;
+use crate::parse::outcome::ParseContext;
+use crate::parse::test_verdict::TestResults;
 use crate::plan::Selector;
 
 use super::libtest::panicked;
@@ -12,7 +12,7 @@ use super::libtest::panicked;
 /// What nextest answers when nothing matches.
 const NO_TESTS: i32 = 4;
 
-pub(super) fn read(context: &Context<'_>) -> TestResults {
+pub(super) fn read(context: &ParseContext<'_>) -> TestResults {
     let mut parsed =
         TestResults { no_tests: context.exit() == Some(NO_TESTS), ..TestResults::default() };
     for line in context.stdout.lines().filter(|line| line.starts_with('{')) {
@@ -41,7 +41,7 @@ pub(super) fn read(context: &Context<'_>) -> TestResults {
 }
 
 /// `package::binary$path::of::test`
-fn selector(context: &Context<'_>, full: &str) -> Selector {
+fn selector(context: &ParseContext<'_>, full: &str) -> Selector {
     let Some((binary, name)) = full.split_once('$') else { return context.selector(full) };
     let (package, binary) = match binary.split_once("::") {
         Some((package, binary)) => (Some(package.to_owned()), Some(binary.to_owned())),

@@ -2,14 +2,14 @@
 
 use serde_json::Value;
 
-use crate::parse::context::Context;
 use crate::parse::finding::{Finding, Severity};
+use crate::parse::outcome::ParseContext;
 use crate::parse::report::Failure;
-use crate::parse::test::TestResults;
+use crate::parse::test_verdict::TestResults;
 use crate::parse::text;
 use crate::plan::Selector;
 
-pub(super) fn read(context: &Context<'_>) -> TestResults {
+pub(super) fn read(context: &ParseContext<'_>) -> TestResults {
     let Some(report) = text::json(&context.report()) else {
         return TestResults { unreadable: true, ..TestResults::default() };
     };
@@ -27,21 +27,23 @@ pub(super) fn read(context: &Context<'_>) -> TestResults {
     let outside = report["summary"]["errors_outside_of_examples_count"].as_u64().unwrap_or(0);
     if outside > 0 {
         parsed.counts.errors += outside;
-        let said = report["messages"].as_array().into_iter().flatten().filter_map(Value::as_str);
-        parsed.build_errors =
-            said.map(|line| Finding::new(Severity::Error, text::bounded(line.trim()))).collect();
+        let description =
+            report["messages"].as_array().into_iter().flatten().filter_map(Value::as_str);
+        parsed.build_errors = description
+            .map(|line| Finding::new(Severity::Error, text::truncated(line.trim())))
+            .collect();
     }
     parsed
 }
 
-fn failure(context: &Context<'_>, example: &Value) -> Failure {
+fn failure(context: &ParseContext<'_>, example: &Value) -> Failure {
     let file = example["file_path"].as_str().map(|file| context.file(file));
     let message = example["exception"]["message"].as_str().unwrap_or_default().trim();
     let id = example["id"].as_str().unwrap_or_default();
     Failure {
         name: example["full_description"].as_str().unwrap_or_default().to_owned(),
         line: example["line_number"].as_u64(),
-        message: text::bounded(message),
+        message: text::truncated(message),
         diff: text::diff(message),
         rerun: Some(Selector { file: file.clone(), ..context.selector(id) }),
         file,

@@ -1,10 +1,10 @@
 //! The TAP report of Node's own runner.
 
-use crate::parse::context::Context;
 use crate::parse::finding::{Finding, Severity};
-use crate::parse::formats::javascript;
+use crate::parse::formats::node_crash;
+use crate::parse::outcome::ParseContext;
 use crate::parse::report::Failure;
-use crate::parse::test::TestResults;
+use crate::parse::test_verdict::TestResults;
 use crate::parse::text;
 use crate::plan::{ANCESTOR, Selector};
 
@@ -14,10 +14,10 @@ const INDENT: usize = 4;
 /// What Node writes behind a test that a name pattern leaves out.
 const FILTERED: &str = "test name does not match pattern";
 
-pub(super) fn read(context: &Context<'_>) -> TestResults {
+pub(super) fn read(context: &ParseContext<'_>) -> TestResults {
     let report = context.report();
     if !report.contains("TAP version") {
-        let build_errors = javascript::crash(context).into_iter().collect();
+        let build_errors = node_crash::crash(context).into_iter().collect();
         let no_tests = context.stderr.contains("Could not find '");
         return TestResults { build_errors, unreadable: true, no_tests, ..TestResults::default() };
     }
@@ -35,7 +35,7 @@ pub(super) fn read(context: &Context<'_>) -> TestResults {
 }
 
 struct Reader<'a, 'b> {
-    context: &'a Context<'b>,
+    context: &'a ParseContext<'b>,
     /// The names that the next test stands below, with their depth.
     ancestors: Vec<(usize, String)>,
     /// Whether tests were reported below the next one.
@@ -106,19 +106,19 @@ impl Reader<'_, '_> {
         let title = unescape(title);
         let name = [names, vec![title.as_str()]].concat().join(ANCESTOR);
         let location = field(details, "location");
-        let place = location.as_deref().and_then(text::place);
-        let file = place.map(|(path, ..)| self.context.file(path));
+        let location = location.as_deref().and_then(text::location);
+        let file = location.map(|(path, ..)| self.context.file(path));
         let message = field(details, "error").unwrap_or_default();
         let thrown =
-            field(details, "stack").and_then(|stack| text::stack_place(self.context, &stack));
+            field(details, "stack").and_then(|stack| text::stack_location(self.context, &stack));
         let thrown = thrown.filter(|(found, _)| Some(found) == file.as_ref()).map(|(_, line)| line);
         Failure {
             rerun: Some(Selector { file: file.clone(), ..self.context.selector(name.clone()) }),
             name,
-            line: thrown.or_else(|| place.map(|(_, line, _)| line)),
+            line: thrown.or_else(|| location.map(|(_, line, _)| line)),
             file,
             diff: text::diff(&message),
-            message: text::bounded(&message),
+            message: text::truncated(&message),
         }
     }
 }
@@ -167,17 +167,17 @@ fn is_script(title: &str) -> bool {
 }
 
 /// A file that breaks while it is loaded is reported as a test of its own.
-fn is_file(context: &Context<'_>, title: &str, details: &[&str]) -> bool {
+fn is_file(context: &ParseContext<'_>, title: &str, details: &[&str]) -> bool {
     let location = field(details, "location");
-    let place = location.as_deref().and_then(text::place);
+    let location = location.as_deref().and_then(text::location);
     field(details, "exitCode").is_some()
-        || place
+        || location
             .is_some_and(|(path, ..)| path == title || context.file(path) == context.file(title))
 }
 
-fn broken_file(context: &Context<'_>, title: &str, comments: &str) -> Finding {
+fn broken_file(context: &ParseContext<'_>, title: &str, comments: &str) -> Finding {
     let file = context.file(title);
-    match javascript::crash_in(context, comments) {
+    match node_crash::crash_in(context, comments) {
         Some(finding) if finding.file.is_some() => finding,
         Some(finding) => finding.at(file, None, None),
         None => Finding::new(Severity::Error, "the file could not be run").at(file, None, None),

@@ -1,13 +1,13 @@
 //! The text of Python's own runner.
 
-use crate::parse::context::Context;
 use crate::parse::finding::{Finding, Severity};
+use crate::parse::outcome::ParseContext;
 use crate::parse::report::{Counts, Failure};
-use crate::parse::test::TestResults;
+use crate::parse::test_verdict::TestResults;
 use crate::parse::text;
 use crate::plan::Selector;
 
-use super::pytest::python_place;
+use super::pytest::traceback_location;
 
 /// The line above each failure.
 const DOUBLE: &str = "======================================================================";
@@ -18,7 +18,7 @@ const SINGLE: &str = "----------------------------------------------------------
 /// The module under which the loader reports a file that it could not load.
 const NOT_LOADED: &str = "unittest.loader._FailedTest";
 
-pub(super) fn read(context: &Context<'_>) -> TestResults {
+pub(super) fn read(context: &ParseContext<'_>) -> TestResults {
     let output = &context.stderr;
     let mut parsed = TestResults { counts: counts(output), ..TestResults::default() };
     parsed.unreadable = !output.contains("\nRan ") && !output.starts_with("Ran ");
@@ -37,7 +37,7 @@ pub(super) fn read(context: &Context<'_>) -> TestResults {
     parsed
 }
 
-/// `Ran 5 tests in 0.001s` and `FAILED (failures=2, errors=1, skipped=1)`
+/// `RunTarget 5 tests in 0.001s` and `FAILED (failures=2, errors=1, skipped=1)`
 fn counts(output: &str) -> Counts {
     let ran = output
         .lines()
@@ -60,16 +60,16 @@ fn counts(output: &str) -> Counts {
     Counts { passed: ran.saturating_sub(failed + errors + skipped), failed, skipped, errors }
 }
 
-fn failure(context: &Context<'_>, title: &str, body: &str) -> Failure {
+fn failure(context: &ParseContext<'_>, title: &str, body: &str) -> Failure {
     let name = identifier(title);
-    let place = python_place(context, body);
-    let (file, line) = place.map_or((None, None), |(file, line)| (Some(file), Some(line)));
+    let location = traceback_location(context, body);
+    let (file, line) = location.map_or((None, None), |(file, line)| (Some(file), Some(line)));
     Failure {
         rerun: Some(Selector { file: file.clone(), ..context.selector(name.clone()) }),
         name,
         file,
         line,
-        message: text::bounded(message(body)),
+        message: text::truncated(message(body)),
         diff: text::diff(message(body)),
     }
 }
@@ -102,10 +102,10 @@ fn message(body: &str) -> &str {
     &body[start + code.sum::<usize>()..]
 }
 
-fn not_loaded(context: &Context<'_>, title: &str, body: &str) -> Finding {
+fn not_loaded(context: &ParseContext<'_>, title: &str, body: &str) -> Finding {
     let error = body.lines().rev().find(|line| line.contains("Error"));
-    let finding = Finding::new(Severity::Error, text::bounded(error.unwrap_or(title)));
-    match python_place(context, body) {
+    let finding = Finding::new(Severity::Error, text::truncated(error.unwrap_or(title)));
+    match traceback_location(context, body) {
         Some((file, line)) => finding.at(file, Some(line), None),
         None => finding,
     }

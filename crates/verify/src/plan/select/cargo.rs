@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::paths;
 use crate::plan::{CommandScope, Selector, Target};
-use crate::profile::{Profile, ProjectCommand, words};
+use crate::profile::{Profile, ProjectCommand, args};
 use crate::tool::ProjectTool;
 
 /// Returns the words for a file, directory, package or name.
@@ -15,57 +15,57 @@ pub(super) fn narrow(
 ) -> Vec<String> {
     let (base, tail) = split(&command.argv);
     let (base, part) = match target.scope {
-        CommandScope::Package(name) => (of_package_words(&base, name), Part::default()),
+        CommandScope::Package(name) => (of_package_args(&base, name), TargetPart::default()),
         CommandScope::File(path) => {
             (base, part_of(profile, &paths::relative(&command.directory, path)))
         }
         CommandScope::Directory(path) => {
             (base, part_of(profile, &format!("{}/", paths::relative(&command.directory, path))))
         }
-        CommandScope::Project => (base, Part::default()),
+        CommandScope::Project => (base, TargetPart::default()),
     };
     let filter = target.name.map(str::to_owned).or(part.module);
     match (command.tool, filter) {
-        (_, None) => [base, part.words, tail].concat(),
-        (ProjectTool::Nextest, Some(filter)) => [base, part.words, vec![filter], tail].concat(),
+        (_, None) => [base, part.options, tail].concat(),
+        (ProjectTool::Nextest, Some(filter)) => [base, part.options, vec![filter], tail].concat(),
         (_, Some(filter)) => {
-            let tail = if tail.is_empty() { words(&["--"]) } else { tail };
-            [base, part.words, tail, vec![filter]].concat()
+            let tail = if tail.is_empty() { args(&["--"]) } else { tail };
+            [base, part.options, tail, vec![filter]].concat()
         }
     }
 }
 
 /// A part of a package.
 #[derive(Default)]
-struct Part {
+struct TargetPart {
     /// Options that choose targets.
-    words: Vec<String>,
+    options: Vec<String>,
     /// The beginning of the names of tests in a file.
     module: Option<String>,
 }
 
 /// Finds the target of a path relative to the package. A directory ends in a slash.
-fn part_of(profile: &Profile, path: &str) -> Part {
+fn part_of(profile: &Profile, path: &str) -> TargetPart {
     let parts: Vec<&str> = path.trim_end_matches('/').split('/').collect();
     let stem = |name: &str| name.strip_suffix(".rs").unwrap_or(name).to_owned();
-    let target = |option: &str, name: &str| Part {
-        words: vec![option.to_owned(), stem(name)],
+    let target = |option: &str, name: &str| TargetPart {
+        options: vec![option.to_owned(), stem(name)],
         module: None,
     };
     match parts.as_slice() {
-        ["tests"] => Part { words: words(&["--test", "*"]), module: None },
+        ["tests"] => TargetPart { options: args(&["--test", "*"]), module: None },
         ["tests", name, ..] => target("--test", name),
         ["benches", name, ..] => target("--bench", name),
         ["examples", name, ..] => target("--example", name),
         ["src", "bin", name, ..] => target("--bin", name),
-        ["src", "main.rs"] => Part { words: words(&["--bins"]), module: None },
-        ["src", "lib.rs"] => Part { words: words(&["--lib"]), module: None },
+        ["src", "main.rs"] => TargetPart { options: args(&["--bins"]), module: None },
+        ["src", "lib.rs"] => TargetPart { options: args(&["--lib"]), module: None },
         ["src", modules @ ..] => {
             let library = profile.cargo.as_ref().is_some_and(|cargo| cargo.library);
-            let words = if library { words(&["--lib", "--bins"]) } else { words(&["--bins"]) };
-            Part { words, module: module(modules) }
+            let options = if library { args(&["--lib", "--bins"]) } else { args(&["--bins"]) };
+            TargetPart { options, module: module(modules) }
         }
-        _ => Part::default(),
+        _ => TargetPart::default(),
     }
 }
 
@@ -87,24 +87,23 @@ pub(super) fn rerun_test(command: &ProjectCommand, tests: &[&Selector]) -> Vec<V
     }
     let (base, tail) = split(&command.argv);
     let line = |((package, target), names): ((Option<&str>, Option<&str>), Vec<&str>)| {
-        let selection =
-            if target == Some("--doc") { doc_words(&names) } else { exact_words(&names) };
-        let base = package.map_or_else(|| base.clone(), |name| of_package_words(&base, name));
-        let target = words(&target.map(|t| t.split(' ').collect::<Vec<_>>()).unwrap_or_default());
-        let tail = if tail.is_empty() { words(&["--"]) } else { tail.clone() };
+        let selection = if target == Some("--doc") { doc_args(&names) } else { exact_args(&names) };
+        let base = package.map_or_else(|| base.clone(), |name| of_package_args(&base, name));
+        let target = args(&target.map(|t| t.split(' ').collect::<Vec<_>>()).unwrap_or_default());
+        let tail = if tail.is_empty() { args(&["--"]) } else { tail.clone() };
         [base, target, tail, selection].concat()
     };
     groups.into_iter().map(line).collect()
 }
 
-fn exact_words(names: &[&str]) -> Vec<String> {
-    [words(&["--exact"]), words(names)].concat()
+fn exact_args(names: &[&str]) -> Vec<String> {
+    [args(&["--exact"]), args(names)].concat()
 }
 
 /// An example in documentation is called `src/lib.rs - Type::method (line 3)`, but rustdoc
 /// splits what it is given at blanks, so that no such name can be asked for. The item is the
 /// narrowest word; an example without one is found by its file. A neighbour may run as well.
-fn doc_words(names: &[&str]) -> Vec<String> {
+fn doc_args(names: &[&str]) -> Vec<String> {
     let mut filters: Vec<String> = Vec::new();
     for name in names {
         let (file, rest) = name.split_once(" - ").unwrap_or((name, ""));
@@ -129,7 +128,7 @@ pub(super) fn rerun_nextest(command: &ProjectCommand, tests: &[&Selector]) -> Ve
     };
     let filter = tests.iter().map(one).collect::<Vec<_>>().join(" | ");
     let (base, tail) = split(&command.argv);
-    [base, words(&["-E", &filter]), tail].concat()
+    [base, args(&["-E", &filter]), tail].concat()
 }
 
 /// Takes the meaning from the signs that end a name in a filter.
@@ -140,11 +139,11 @@ fn quote(name: &str) -> String {
 /// Returns the words for one package.
 pub(super) fn of_package(command: &ProjectCommand, name: &str) -> Vec<String> {
     let (base, tail) = split(&command.argv);
-    [of_package_words(&base, name), tail].concat()
+    [of_package_args(&base, name), tail].concat()
 }
 
 /// Puts one package in the place of those that the words name.
-fn of_package_words(base: &[String], name: &str) -> Vec<String> {
+fn of_package_args(base: &[String], name: &str) -> Vec<String> {
     let mut kept = Vec::new();
     let mut rest = base.iter();
     while let Some(word) = rest.next() {
@@ -154,7 +153,7 @@ fn of_package_words(base: &[String], name: &str) -> Vec<String> {
             _ => kept.push(word.clone()),
         }
     }
-    [kept, words(&["-p", name])].concat()
+    [kept, args(&["-p", name])].concat()
 }
 
 /// Splits the words at the `--`, which stays with the second half.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::paths;
 use crate::plan::{CommandScope, Selector, Target};
-use crate::profile::{ProjectCommand, words};
+use crate::profile::{ProjectCommand, args};
 
 use super::{escape, exactly};
 
@@ -19,7 +19,7 @@ pub(super) fn narrow(command: &ProjectCommand, target: &Target<'_>) -> Vec<Strin
             vec![package(command, paths::parent(path).unwrap_or(paths::TOP), false)]
         }
     };
-    let name = target.name.map(|name| words(&["-run", &escape_levels(name)])).unwrap_or_default();
+    let name = target.name.map(|name| args(&["-run", &escape_levels(name)])).unwrap_or_default();
     [base(&command.argv), name, place].concat()
 }
 
@@ -36,7 +36,7 @@ pub(super) fn rerun(tests: &[&Selector]) -> Vec<Vec<String>> {
     }
     let line = |(package, mut names): (&str, Vec<&str>)| {
         names.sort_unstable();
-        words(&["go", "test", "-run", &exactly(&names), package])
+        args(&["go", "test", "-run", &exactly(&names), package])
     };
     packages.into_iter().map(line).collect()
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::paths;
 use crate::plan::{CommandScope, PlanError, Selector, Target};
-use crate::profile::{ProjectCommand, words};
+use crate::profile::{ProjectCommand, args};
 use crate::tool::ProjectTool;
 
 /// Keeps modules without a matching test from failing.
@@ -46,7 +46,7 @@ pub(super) fn narrow_gradle(
         (None, Some(name)) => format!("*{name}*"),
         (None, None) => "*".to_owned(),
     };
-    Ok([command.argv.clone(), words(&["--tests", &pattern])].concat())
+    Ok([command.argv.clone(), args(&["--tests", &pattern])].concat())
 }
 
 pub(super) fn rerun_gradle(command: &ProjectCommand, tests: &[&Selector]) -> Vec<String> {

@@ -1,7 +1,7 @@
 //! Parts of Node projects.
 
 use crate::plan::{CommandScope, PlanError, Selector, Target};
-use crate::profile::{ProjectCommand, words};
+use crate::profile::{ProjectCommand, args};
 use crate::tool::ProjectTool;
 
 use super::{by_file, escape, exactly, local, single};
@@ -12,7 +12,7 @@ pub(super) fn narrow(
     command: &ProjectCommand,
     target: &Target<'_>,
 ) -> Result<Vec<String>, PlanError> {
-    let name = target.name.map(|name| name_words(tool, &escape(name))).unwrap_or_default();
+    let name = target.name.map(|name| name_args(tool, &escape(name))).unwrap_or_default();
     let place = match target.scope {
         CommandScope::Project => vec![],
         CommandScope::Package(_) => {
@@ -21,10 +21,10 @@ pub(super) fn narrow(
                 what: "a package name; give its directory",
             });
         }
-        CommandScope::File(path) => file_words(tool, &local(command, path)),
-        CommandScope::Directory(path) => directory_words(tool, &local(command, path)),
+        CommandScope::File(path) => file_args(tool, &local(command, path)),
+        CommandScope::Directory(path) => directory_args(tool, &local(command, path)),
     };
-    let base = if place.is_empty() { command_words(command) } else { single(command) };
+    let base = if place.is_empty() { command_args(command) } else { single(command) };
     Ok(assemble(tool, base, name, place))
 }
 
@@ -36,11 +36,11 @@ pub(super) fn rerun(
     tests: &[&Selector],
 ) -> Vec<Vec<String>> {
     let line = |(file, names): (&str, Vec<&str>)| {
-        let place = if file.is_empty() { vec![] } else { file_words(tool, &local(command, file)) };
+        let place = if file.is_empty() { vec![] } else { file_args(tool, &local(command, file)) };
         let names = if tool == ProjectTool::NodeTest {
             node_names(&names)
         } else {
-            name_words(tool, &exactly(&names))
+            name_args(tool, &exactly(&names))
         };
         assemble(tool, single(command), names, place)
     };
@@ -48,7 +48,7 @@ pub(super) fn rerun(
 }
 
 /// A script that options cannot be added to is left aside for the runner itself.
-fn command_words(command: &ProjectCommand) -> Vec<String> {
+fn command_args(command: &ProjectCommand) -> Vec<String> {
     match command.injection {
         crate::profile::OptionPassing::Direct => command.argv.clone(),
         _ => single(command),
@@ -71,11 +71,11 @@ fn assemble(
     }
 }
 
-fn name_words(tool: ProjectTool, pattern: &str) -> Vec<String> {
+fn name_args(tool: ProjectTool, pattern: &str) -> Vec<String> {
     match tool {
-        ProjectTool::Mocha => words(&["--grep", pattern]),
+        ProjectTool::Mocha => args(&["--grep", pattern]),
         ProjectTool::NodeTest => vec![format!("--test-name-pattern={pattern}")],
-        _ => words(&["-t", pattern]),
+        _ => args(&["-t", pattern]),
     }
 }
 
@@ -96,20 +96,20 @@ fn node_names(names: &[&str]) -> Vec<String> {
     patterns
 }
 
-fn file_words(tool: ProjectTool, path: &str) -> Vec<String> {
+fn file_args(tool: ProjectTool, path: &str) -> Vec<String> {
     match tool {
         // Otherwise the path would be a regular expression.
-        ProjectTool::Jest => words(&["--runTestsByPath", path]),
+        ProjectTool::Jest => args(&["--runTestsByPath", path]),
         // Without a slash at the front it would be a filter on names.
         ProjectTool::BunTest if !path.contains('/') => vec![format!("./{path}")],
         _ => vec![path.to_owned()],
     }
 }
 
-fn directory_words(tool: ProjectTool, path: &str) -> Vec<String> {
+fn directory_args(tool: ProjectTool, path: &str) -> Vec<String> {
     match tool {
         ProjectTool::Jest => vec![format!("{}/", escape(path))],
-        ProjectTool::Mocha => words(&["--recursive", path]),
+        ProjectTool::Mocha => args(&["--recursive", path]),
         ProjectTool::Vitest => vec![format!("{path}/")],
         _ => vec![path.to_owned()],
     }

@@ -1,7 +1,7 @@
 //! Parts of Python projects.
 
 use crate::plan::{CommandScope, PlanError, Selector, Target};
-use crate::profile::{ProjectCommand, words};
+use crate::profile::{ProjectCommand, args};
 use crate::tool::ProjectTool;
 
 use super::{local, single};
@@ -20,7 +20,7 @@ pub(super) fn narrow_pytest(
         }
         (None, Some(name)) if name.contains("::") => vec![name.to_owned()],
         (path, Some(name)) => {
-            let keyword = words(&["-k", keyword(name)]);
+            let keyword = args(&["-k", keyword(name)]);
             [keyword, path.into_iter().collect()].concat()
         }
     };
@@ -41,10 +41,10 @@ pub(super) fn narrow_unittest(
     command: &ProjectCommand,
     target: &Target<'_>,
 ) -> Result<Vec<String>, PlanError> {
-    let name = target.name.map(|name| words(&["-k", name])).unwrap_or_default();
+    let name = target.name.map(|name| args(&["-k", name])).unwrap_or_default();
     match target.scope {
         CommandScope::Directory(directory) => {
-            let discover = words(&["-m", "unittest", "discover", "-v", "-s"]);
+            let discover = args(&["-m", "unittest", "discover", "-v", "-s"]);
             let python: Vec<String> =
                 command.argv.iter().take_while(|word| *word != "-m").cloned().collect();
             Ok([python, discover, vec![local(command, directory)], name].concat())

@@ -5,20 +5,20 @@ use std::rc::Rc;
 use ignore::Match;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 
-use crate::lookup::Lookup;
 use crate::paths;
+use crate::project_reader::ProjectReader;
 
 /// The rules of a directory and of those above it, the nearest last.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Ignored {
+pub(crate) struct GitignoreRules {
     rules: Vec<Rc<(String, Gitignore)>>,
 }
 
-impl Ignored {
+impl GitignoreRules {
     /// Adds the rules of a directory.
-    pub(crate) fn within(&self, lookup: &Lookup<'_>, directory: &str) -> Self {
+    pub(crate) fn within(&self, reader: &ProjectReader<'_>, directory: &str) -> Self {
         let mut all = self.clone();
-        let Some(text) = lookup.text(&paths::join(directory, ".gitignore")) else { return all };
+        let Some(text) = reader.text(&paths::join(directory, ".gitignore")) else { return all };
         // The builder is given lines and never a path to open.
         let mut builder = GitignoreBuilder::new("");
         for line in text.lines() {

@@ -5,7 +5,7 @@ use crate::tool::ProjectTool;
 
 /// Where a tool leaves its report.
 #[derive(Clone, Copy, Debug)]
-enum Leaves {
+enum ReportDestination {
     /// Among what it prints.
     Printed,
     /// In a file of the private directory, where it cannot be mixed up with what tests print.
@@ -16,57 +16,64 @@ enum Leaves {
 
 /// What to add for one tool.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Request {
+pub(super) struct ReportOptions {
     pub(super) format: ReportFormat,
     pub(super) options: &'static [&'static str],
     pub(super) environment: &'static [(&'static str, &'static str)],
-    leaves: Leaves,
+    destination: ReportDestination,
 }
 
-impl Request {
+impl ReportOptions {
     /// Nothing is added and the text is taken as it is.
     pub(super) const TEXT: Self = printed(ReportFormat::Text, &[]);
 
     /// Returns what to add for a tool.
     pub(super) fn of(tool: ProjectTool) -> Self {
-        let known = REQUESTS.iter().find(|(of, _)| *of == tool);
-        known.map_or(Self::TEXT, |(_, request)| *request)
+        let known = OPTIONS.iter().find(|(of, _)| *of == tool);
+        known.map_or(Self::TEXT, |(_, options)| *options)
     }
 
     pub(super) fn artifact(self) -> Option<Artifact> {
-        match self.leaves {
-            Leaves::Printed => None,
-            Leaves::File(name) => Some(Artifact::Private { name: name.to_owned() }),
-            Leaves::Project(pattern) => Some(Artifact::Project { pattern: pattern.to_owned() }),
+        match self.destination {
+            ReportDestination::Printed => None,
+            ReportDestination::File(name) => Some(Artifact::Private { name: name.to_owned() }),
+            ReportDestination::Project(pattern) => {
+                Some(Artifact::Project { pattern: pattern.to_owned() })
+            }
         }
     }
 }
 
-const fn printed(format: ReportFormat, options: &'static [&'static str]) -> Request {
-    Request { format, options, environment: &[], leaves: Leaves::Printed }
+const fn printed(format: ReportFormat, options: &'static [&'static str]) -> ReportOptions {
+    ReportOptions { format, options, environment: &[], destination: ReportDestination::Printed }
 }
 
 const fn file(
     format: ReportFormat,
     name: &'static str,
     options: &'static [&'static str],
-) -> Request {
-    Request { format, options, environment: &[], leaves: Leaves::File(name) }
+) -> ReportOptions {
+    ReportOptions { format, options, environment: &[], destination: ReportDestination::File(name) }
 }
 
-const fn project(pattern: &'static str, options: &'static [&'static str]) -> Request {
+const fn project(pattern: &'static str, options: &'static [&'static str]) -> ReportOptions {
     let format = ReportFormat::Junit;
-    Request { format, options, environment: &[], leaves: Leaves::Project(pattern) }
+    ReportOptions {
+        format,
+        options,
+        environment: &[],
+        destination: ReportDestination::Project(pattern),
+    }
 }
 
 use ReportFormat as F;
 
 /// The tools that are understood. Every other one is judged by its exit status and its text.
-const REQUESTS: &[(ProjectTool, Request)] = &[
+const OPTIONS: &[(ProjectTool, ReportOptions)] = &[
     (ProjectTool::CargoTest, printed(F::CargoTest, &["--no-fail-fast", "--message-format=json"])),
     (
         ProjectTool::Nextest,
-        Request {
+        ReportOptions {
             environment: &[("NEXTEST_EXPERIMENTAL_LIBTEST_JSON", "1")],
             ..printed(F::Nextest, &["--no-fail-fast", "--message-format", "libtest-json-plus"])
         },

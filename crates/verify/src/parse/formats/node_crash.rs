@@ -1,16 +1,16 @@
 //! Errors of JavaScript that no report holds, because nothing could be loaded.
 
-use crate::parse::context::Context;
 use crate::parse::finding::{Finding, Severity};
+use crate::parse::outcome::ParseContext;
 use crate::parse::text;
 
 /// Finds the error with which Node gave up.
-pub(crate) fn crash(context: &Context<'_>) -> Option<Finding> {
+pub(crate) fn crash(context: &ParseContext<'_>) -> Option<Finding> {
     crash_in(context, &context.stderr)
 }
 
 /// Reads `path:line`, some code, and `SyntaxError: message`.
-pub(crate) fn crash_in(context: &Context<'_>, output: &str) -> Option<Finding> {
+pub(crate) fn crash_in(context: &ParseContext<'_>, output: &str) -> Option<Finding> {
     let is_error = |line: &&str| {
         line.split_once(": ").is_some_and(|(kind, _)| {
             kind.ends_with("Error") && kind.chars().all(|c| c.is_ascii_alphanumeric())
@@ -19,20 +19,20 @@ pub(crate) fn crash_in(context: &Context<'_>, output: &str) -> Option<Finding> {
     let lines =
         output.lines().map(str::trim).map(|line| line.strip_prefix("error: ").unwrap_or(line));
     let message = lines.into_iter().find(is_error)?;
-    let place = output.lines().find_map(|line| {
-        let (path, row, _) = text::place(line.trim().rsplit(' ').next()?)?;
+    let location = output.lines().find_map(|line| {
+        let (path, row, _) = text::location(line.trim().rsplit(' ').next()?)?;
         let file = context.file(path);
-        (path.contains('/') && Context::is_own(&file)).then_some((file, row))
+        (path.contains('/') && ParseContext::is_user_code(&file)).then_some((file, row))
     });
-    let finding = Finding::new(Severity::Error, text::bounded(message));
-    Some(match place.or_else(|| text::stack_place(context, output)) {
+    let finding = Finding::new(Severity::Error, text::truncated(message));
+    Some(match location.or_else(|| text::stack_location(context, output)) {
         Some((file, line)) => finding.at(file, Some(line), None),
         None => finding,
     })
 }
 
 /// Reads `Unexpected token (1:10)`.
-pub(crate) fn syntax_place(message: &str) -> Option<(u64, u64)> {
+pub(crate) fn syntax_location(message: &str) -> Option<(u64, u64)> {
     message.lines().filter(|line| line.contains("Error")).find_map(|line| {
         let inner = line.trim_end().strip_suffix(')')?.rsplit_once('(')?.1;
         let (row, column) = inner.split_once(':')?;

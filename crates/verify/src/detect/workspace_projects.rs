@@ -5,11 +5,11 @@ use std::collections::VecDeque;
 use carrel_fsroot::{FileKind, Root};
 
 use crate::ecosystems::is_marker;
-use crate::lookup::{Lookup, Stamps};
 use crate::paths;
 use crate::profile::Profile;
+use crate::project_reader::{FileStamps, ProjectReader};
 
-use super::ignored::Ignored;
+use super::gitignore::GitignoreRules;
 use super::profiles_at;
 
 /// How far below the workspace projects are looked for. Deeper ones are found from their files.
@@ -44,19 +44,19 @@ pub struct WorkspaceProjects {
 /// Finds every project of a workspace, except in directories that are hidden, ignored by
 /// git, or known to hold what was installed or built.
 pub fn detect_all(root: &Root) -> WorkspaceProjects {
-    let lookup = Lookup::new(root);
-    survey(&lookup)
+    let reader = ProjectReader::new(root);
+    survey(&reader)
 }
 
-pub(crate) fn detect_all_stamped(root: &Root) -> (WorkspaceProjects, Stamps) {
-    let lookup = Lookup::new(root);
-    let survey = survey(&lookup);
-    (survey, lookup.into_stamps())
+pub(crate) fn detect_all_stamped(root: &Root) -> (WorkspaceProjects, FileStamps) {
+    let reader = ProjectReader::new(root);
+    let survey = survey(&reader);
+    (survey, reader.into_stamps())
 }
 
-fn survey(lookup: &Lookup<'_>) -> WorkspaceProjects {
+fn survey(reader: &ProjectReader<'_>) -> WorkspaceProjects {
     let mut found = WorkspaceProjects { profiles: Vec::new(), truncated: false };
-    let mut waiting = VecDeque::from([(paths::TOP.to_owned(), 0_usize, Ignored::default())]);
+    let mut waiting = VecDeque::from([(paths::TOP.to_owned(), 0_usize, GitignoreRules::default())]);
     let mut listed = 0;
     while let Some((directory, depth, ignored)) = waiting.pop_front() {
         if listed == MAX_DIRECTORIES || found.profiles.len() >= MAX_PROJECTS {
@@ -64,11 +64,11 @@ fn survey(lookup: &Lookup<'_>) -> WorkspaceProjects {
             break;
         }
         listed += 1;
-        let entries = lookup.list(&directory);
+        let entries = reader.list(&directory);
         if entries.iter().any(|(name, kind)| *kind != FileKind::Directory && is_marker(name)) {
-            found.profiles.extend(profiles_at(lookup, &directory));
+            found.profiles.extend(profiles_at(reader, &directory));
         }
-        let ignored = ignored.within(lookup, &directory);
+        let ignored = ignored.within(reader, &directory);
         let below = entries.into_iter().filter(|(_, kind)| *kind == FileKind::Directory);
         for (name, _) in below.filter(|(name, _)| !is_skipped(name)) {
             let path = paths::join(&directory, &name);

@@ -1,65 +1,21 @@
 //! Asking each tool for the report that says most and changes least.
 
-use serde::Serialize;
-
-use crate::plan::request::Request;
-use crate::plan::{Invocation, hint};
+use crate::plan::report_options::ReportOptions;
+use crate::plan::{Invocation, install_hint};
 use crate::profile::{
-    Ecosystem, Membership, OptionPassing, PackageManager, Profile, ProjectCommand, words,
+    Ecosystem, Membership, OptionPassing, PackageManager, Profile, ProjectCommand, args,
 };
 use crate::tool::ProjectTool;
 
-/// How a tool's output is to be read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-#[expect(missing_docs, reason = "each variant is named after the tool or format that it reads")]
-pub enum ReportFormat {
-    CargoTest,
-    Nextest,
-    CargoMessages,
-    Rustfmt,
-    Jest,
-    Mocha,
-    Tap,
-    Pytest,
-    Unittest,
-    Junit,
-    Bun,
-    Deno,
-    Rspec,
-    Eslint,
-    Biome,
-    Oxlint,
-    Prettier,
-    Tsc,
-    Ruff,
-    RuffFormat,
-    Black,
-    Flake8,
-    Pylint,
-    Mypy,
-    Pyright,
-    GoTest,
-    Golangci,
-    FileList,
-    DenoLint,
-    DenoCheck,
-    DenoFmt,
-    Rubocop,
-    Phpstan,
-    Lines,
-    Text,
-}
-
 /// Words that are chosen already, and how options still reach the tool.
 #[derive(Clone, Debug)]
-pub(super) struct Line {
+pub(super) struct CommandLine {
     pub(super) argv: Vec<String>,
     pub(super) injection: OptionPassing,
     pub(super) tool: ProjectTool,
 }
 
-impl Line {
+impl CommandLine {
     /// The command for the whole project.
     pub(super) fn whole(command: &ProjectCommand) -> Self {
         Self { argv: command.argv.clone(), injection: command.injection, tool: command.tool }
@@ -72,12 +28,16 @@ impl Line {
 }
 
 /// Makes a command line that leaves a readable report.
-pub(super) fn invocation(profile: &Profile, command: &ProjectCommand, line: Line) -> Invocation {
-    let Line { argv, injection, tool } = line;
-    let request = match injection {
-        OptionPassing::Impossible => Request::TEXT,
+pub(super) fn invocation(
+    profile: &Profile,
+    command: &ProjectCommand,
+    line: CommandLine,
+) -> Invocation {
+    let CommandLine { argv, injection, tool } = line;
+    let options = match injection {
+        OptionPassing::Impossible => ReportOptions::TEXT,
         OptionPassing::Direct | OptionPassing::Script | OptionPassing::ScriptAfterDashes => {
-            Request::of(tool)
+            ReportOptions::of(tool)
         }
     };
     let environment = command
@@ -85,7 +45,7 @@ pub(super) fn invocation(profile: &Profile, command: &ProjectCommand, line: Line
         .iter()
         .cloned()
         .chain(
-            request
+            options
                 .environment
                 .iter()
                 .map(|(name, value)| ((*name).to_owned(), (*value).to_owned())),
@@ -93,15 +53,15 @@ pub(super) fn invocation(profile: &Profile, command: &ProjectCommand, line: Line
         .chain(quiet(profile, tool))
         .collect();
     Invocation {
-        argv: inject(argv, injection, tool, request.options),
+        argv: inject(argv, injection, tool, options.options),
         directory: command.directory.clone(),
         environment,
-        report: request.format,
-        artifacts: request.artifact().into_iter().collect(),
+        report: options.format,
+        artifacts: options.artifact().into_iter().collect(),
         tool,
         base: base(profile, command),
         module: profile.name.clone().filter(|_| profile.ecosystem == Ecosystem::Go),
-        install_hint: hint::install(profile, tool),
+        install_hint: install_hint::install(profile, tool),
     }
 }
 
@@ -131,10 +91,10 @@ fn inject(
     tool: ProjectTool,
     options: &[&str],
 ) -> Vec<String> {
-    let options = words(options);
+    let options = args(options);
     let at = match (injection, tool) {
         (OptionPassing::ScriptAfterDashes, _) if !options.is_empty() => {
-            return [argv, words(&["--"]), options].concat();
+            return [argv, args(&["--"]), options].concat();
         }
         // What follows `--` belongs to the test binaries or the compiler.
         (

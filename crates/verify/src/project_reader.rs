@@ -35,7 +35,7 @@ impl From<&Metadata> for Stamp {
 
 /// What was asked about a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Question {
+pub(crate) enum Probe {
     /// What is there.
     Entry,
     /// Which names in a directory have one of these endings. Other names may come and go.
@@ -44,7 +44,7 @@ pub(crate) enum Question {
 
 /// What the answer was.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Answer {
+pub(crate) enum Observation {
     /// The stamp of what is there; `None` when nothing usable is.
     Entry(Option<Stamp>),
     /// The names, sorted.
@@ -52,15 +52,15 @@ pub(crate) enum Answer {
 }
 
 /// Asks again about a path.
-fn ask(root: &Root, path: &str, question: Question) -> Answer {
-    match question {
-        Question::Entry => {
-            Answer::Entry(root.link_metadata(Path::new(path)).ok().as_ref().map(Stamp::from))
+fn probe(root: &Root, path: &str, probed: Probe) -> Observation {
+    match probed {
+        Probe::Entry => {
+            Observation::Entry(root.link_metadata(Path::new(path)).ok().as_ref().map(Stamp::from))
         }
-        Question::Names(endings) => {
+        Probe::Names(endings) => {
             let names = list(root, path).into_iter().filter(|(_, kind)| *kind == FileKind::File);
             let ends = |name: &String| endings.iter().any(|ending| name.ends_with(ending));
-            Answer::Names(names.map(|(name, _)| name).filter(ends).collect())
+            Observation::Names(names.map(|(name, _)| name).filter(ends).collect())
         }
     }
 }
@@ -75,15 +75,15 @@ fn list(root: &Root, directory: &str) -> Vec<(String, FileKind)> {
 
 /// Everything that was asked, with the answers.
 #[derive(Debug, Default)]
-pub(crate) struct Stamps(BTreeMap<(String, Question), Answer>);
+pub(crate) struct FileStamps(BTreeMap<(String, Probe), Observation>);
 
-impl Stamps {
+impl FileStamps {
     /// Returns the first file about which the answer is another one by now.
     pub(crate) fn changed(&self, root: &Root) -> Option<String> {
-        self.0.iter().find_map(|((path, question), before)| {
-            let now = ask(root, path, *question);
+        self.0.iter().find_map(|((path, probed), before)| {
+            let now = probe(root, path, *probed);
             (now != *before).then(|| match (before, now) {
-                (Answer::Names(before), Answer::Names(now)) => {
+                (Observation::Names(before), Observation::Names(now)) => {
                     let differs = |name: &&String| !(before.contains(name) && now.contains(name));
                     let name = before.iter().chain(&now).find(differs);
                     name.map_or_else(|| path.clone(), |name| paths::join(path, name))
@@ -96,38 +96,38 @@ impl Stamps {
 
 /// A view of the workspace that keeps a list of what it was asked for.
 #[derive(Debug)]
-pub(crate) struct Lookup<'a> {
+pub(crate) struct ProjectReader<'a> {
     root: &'a Root,
-    seen: RefCell<Stamps>,
+    seen: RefCell<FileStamps>,
 }
 
-impl<'a> Lookup<'a> {
+impl<'a> ProjectReader<'a> {
     pub(crate) fn new(root: &'a Root) -> Self {
         Self { root, seen: RefCell::default() }
     }
 
     /// Ends the looking and returns the list.
-    pub(crate) fn into_stamps(self) -> Stamps {
+    pub(crate) fn into_stamps(self) -> FileStamps {
         self.seen.into_inner()
     }
 
     /// Tells whether a regular file is there, following links that stay in the workspace.
     pub(crate) fn has(&self, path: &str) -> bool {
-        self.note(path);
+        self.stamp(path);
         let metadata = self.root.metadata(Path::new(path));
         metadata.is_ok_and(|metadata| metadata.kind == FileKind::File)
     }
 
     /// Tells whether a program is there. It may be a link to anywhere, as in virtual environments.
     pub(crate) fn has_program(&self, path: &str) -> bool {
-        self.note(path);
+        self.stamp(path);
         let metadata = self.root.link_metadata(Path::new(path));
         metadata.is_ok_and(|metadata| matches!(metadata.kind, FileKind::File | FileKind::Link))
     }
 
     /// Tells whether a directory is there.
     pub(crate) fn has_directory(&self, path: &str) -> bool {
-        self.note(path);
+        self.stamp(path);
         let metadata = self.root.metadata(Path::new(path));
         metadata.is_ok_and(|metadata| metadata.kind == FileKind::Directory)
     }
@@ -176,26 +176,26 @@ impl<'a> Lookup<'a> {
 
     /// Lists the names in a directory with their kinds; nothing when there are too many.
     pub(crate) fn list(&self, directory: &str) -> Vec<(String, FileKind)> {
-        self.note(directory);
+        self.stamp(directory);
         list(self.root, directory)
     }
 
     /// Lists the files of a directory whose names end in one of some ways.
     pub(crate) fn files(&self, directory: &str, endings: &'static [&'static str]) -> Vec<String> {
-        match self.remember(directory, Question::Names(endings)) {
-            Answer::Names(names) => names,
-            Answer::Entry(_) => Vec::new(),
+        match self.observe(directory, Probe::Names(endings)) {
+            Observation::Names(names) => names,
+            Observation::Entry(_) => Vec::new(),
         }
     }
 
     /// Takes the stamp before the file is used, so that a later change is never missed.
-    fn note(&self, path: &str) {
-        self.remember(path, Question::Entry);
+    fn stamp(&self, path: &str) {
+        self.observe(path, Probe::Entry);
     }
 
-    fn remember(&self, path: &str, question: Question) -> Answer {
+    fn observe(&self, path: &str, probed: Probe) -> Observation {
         let mut seen = self.seen.borrow_mut();
-        let entry = seen.0.entry((path.to_owned(), question));
-        entry.or_insert_with(|| ask(self.root, path, question)).clone()
+        let entry = seen.0.entry((path.to_owned(), probed));
+        entry.or_insert_with(|| probe(self.root, path, probed)).clone()
     }
 }

@@ -134,11 +134,8 @@ impl Project<'_> {
     }
 
     fn opaque_test(&self) -> ProjectCommand {
-        let mut command = ProjectCommand::from_words(
-            ProjectTool::Script,
-            self.directory,
-            self.run_script("test"),
-        );
+        let mut command =
+            ProjectCommand::from_args(ProjectTool::Script, self.directory, self.run_script("test"));
         // The script may end in a runner that is installed, which then serves for single files.
         let known = [ProjectTool::Vitest, ProjectTool::Jest, ProjectTool::Mocha];
         if let Some(tool) = known.into_iter().find(|tool| self.has_program(tool.name())) {
@@ -177,14 +174,14 @@ impl Project<'_> {
         let (options, files) = sort(arguments);
         let single = [base, options].concat();
         let whole = [single.clone(), files].concat();
-        ProjectCommand::from_words(tool, self.directory, whole)
+        ProjectCommand::from_args(tool, self.directory, whole)
             .per_file(single, SCRIPT_EXTENSIONS)
             .with("CI", "1")
     }
 
     fn runner_without_script(&self) -> Option<(ProjectTool, String)> {
         let settings = SETTINGS.iter().find_map(|(tool, names)| {
-            self.lookup.first(self.directory, names).map(|file| (*tool, file))
+            self.reader.first(self.directory, names).map(|file| (*tool, file))
         });
         let in_manifest = || {
             [ProjectTool::Vitest, ProjectTool::Jest, ProjectTool::Mocha].into_iter().find(|tool| {

@@ -1,9 +1,9 @@
 //! From an outcome to a report on tests.
 
-use crate::parse::context::{Context, Outcome};
 use crate::parse::finding::Finding;
+use crate::parse::outcome::{Outcome, ParseContext};
 use crate::parse::report::{CouldNotRunReason, Counts, Failure, MAX_FAILURES, TestReport, Verdict};
-use crate::parse::{missing, runners, text};
+use crate::parse::{missing_tool, runners, text};
 use crate::plan::Invocation;
 
 /// What a parser found in the output of a runner.
@@ -22,8 +22,8 @@ pub(crate) struct TestResults {
 
 /// Reads what a run of tests said.
 pub fn tests(invocation: &Invocation, outcome: &Outcome<'_>) -> TestReport {
-    let context = Context::new(invocation, outcome);
-    if let Some(reason) = missing::reason(&context) {
+    let context = ParseContext::new(invocation, outcome);
+    if let Some(reason) = missing_tool::reason(&context) {
         return empty(Verdict::CouldNotRun { reason });
     }
     let parsed = runners::read(&context);
@@ -59,14 +59,14 @@ fn empty(verdict: Verdict) -> TestReport {
     }
 }
 
-fn judge(context: &Context<'_>, parsed: &TestResults) -> Verdict {
+fn judge(context: &ParseContext<'_>, parsed: &TestResults) -> Verdict {
     let bad = parsed.counts.failed + parsed.counts.errors > 0
         || !parsed.failures.is_empty()
         || !parsed.build_errors.is_empty();
     if bad {
         return Verdict::Failed;
     }
-    if let Some(reason) = context.broken_off() {
+    if let Some(reason) = context.interruption() {
         return Verdict::CouldNotRun { reason };
     }
     let could_not = |reason| Verdict::CouldNotRun { reason };

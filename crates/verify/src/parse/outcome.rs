@@ -51,7 +51,7 @@ pub struct Outcome<'a> {
 
 /// An outcome as the parsers see it.
 #[derive(Debug)]
-pub(crate) struct Context<'a> {
+pub(crate) struct ParseContext<'a> {
     pub(crate) invocation: &'a Invocation,
     pub(crate) termination: &'a Termination,
     pub(crate) stdout: Cow<'a, str>,
@@ -61,7 +61,7 @@ pub(crate) struct Context<'a> {
     workspace: &'a str,
 }
 
-impl<'a> Context<'a> {
+impl<'a> ParseContext<'a> {
     pub(crate) fn new(invocation: &'a Invocation, outcome: &'a Outcome<'a>) -> Self {
         Self {
             invocation,
@@ -89,7 +89,7 @@ impl<'a> Context<'a> {
     }
 
     /// Says why a command did not come to its end.
-    pub(crate) fn broken_off(&self) -> Option<CouldNotRunReason> {
+    pub(crate) fn interruption(&self) -> Option<CouldNotRunReason> {
         match self.termination {
             Termination::Exited(_) | Termination::NotFound => None,
             Termination::Signal(signal) => Some(CouldNotRunReason::Signal { signal: *signal }),
@@ -131,8 +131,8 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// Tells whether a file, as [`Context::file`] returns it, is one of the user's own.
-    pub(crate) fn is_own(name: &str) -> bool {
+    /// Tells whether a file, as [`ParseContext::file`] returns it, is one of the user's own.
+    pub(crate) fn is_user_code(name: &str) -> bool {
         let foreign = ["node_modules", "site-packages", ".venv", "venv"];
         !name.starts_with(['/', '<'])
             && !name.starts_with("node:")

@@ -9,8 +9,8 @@ use carrel_fsroot::{Error, Identity, Root};
 use serde::Serialize;
 
 use crate::detect::{self, Detection, FileProject, WorkspaceProjects};
-use crate::lookup::Stamps;
 use crate::paths;
+use crate::project_reader::FileStamps;
 
 /// Bounds memory: the least recently used entry makes room for a new one.
 const MAX_ENTRIES: usize = 1_024;
@@ -44,15 +44,15 @@ pub struct ProfileCache {
 
 #[derive(Debug)]
 struct Entries<K, T> {
-    map: HashMap<K, Entry<T>>,
+    map: HashMap<K, CachedValue<T>>,
     /// Counts questions, to tell which entry was used last.
     clock: u64,
 }
 
 #[derive(Debug)]
-struct Entry<T> {
-    answer: Arc<T>,
-    stamps: Arc<Stamps>,
+struct CachedValue<T> {
+    value: Arc<T>,
+    stamps: Arc<FileStamps>,
     used: u64,
 }
 
@@ -65,12 +65,12 @@ impl ProfileCache {
     /// Finds the project of a file or directory, as [`crate::detect`] does.
     pub fn detect(&self, root: &Root, from: &Path) -> Result<(Arc<Detection>, CacheStatus), Error> {
         let key = (root.identity()?, detect::directory_of(root, from));
-        Ok(ask(&self.nearest, root, key, || detect::detect_stamped(root, from)))
+        Ok(get_or_detect(&self.nearest, root, key, || detect::detect_stamped(root, from)))
     }
 
     /// Finds every project of a workspace, as [`crate::detect_all`] does.
     pub fn detect_all(&self, root: &Root) -> Result<(Arc<WorkspaceProjects>, CacheStatus), Error> {
-        Ok(ask(&self.all, root, root.identity()?, || detect::detect_all_stamped(root)))
+        Ok(get_or_detect(&self.all, root, root.identity()?, || detect::detect_all_stamped(root)))
     }
 
     /// Finds what a file belongs to, as [`crate::detect_for_file`] does.
@@ -84,7 +84,7 @@ impl ProfileCache {
         };
         let directory = paths::parent(&path).unwrap_or(paths::TOP).to_owned();
         let key = (root.identity()?, directory, paths::extension(&path).to_owned());
-        Ok(ask(&self.files, root, key, || detect::detect_for_file_stamped(root, &path)))
+        Ok(get_or_detect(&self.files, root, key, || detect::detect_for_file_stamped(root, &path)))
     }
 
     /// Forgets everything.
@@ -95,25 +95,25 @@ impl ProfileCache {
     }
 }
 
-fn ask<K: Clone + Eq + Hash, T>(
+fn get_or_detect<K: Clone + Eq + Hash, T>(
     entries: &Mutex<Entries<K, T>>,
     root: &Root,
     key: K,
-    detect: impl FnOnce() -> (T, Stamps),
+    detect: impl FnOnce() -> (T, FileStamps),
 ) -> (Arc<T>, CacheStatus) {
     // The lock is not held while files are looked at.
     let kept = lock(entries).get(&key);
     let freshness = match kept {
         None => CacheStatus::Miss,
-        Some((answer, stamps)) => match stamps.changed(root) {
-            None => return (answer, CacheStatus::Hit),
+        Some((value, stamps)) => match stamps.changed(root) {
+            None => return (value, CacheStatus::Hit),
             Some(file) => CacheStatus::Changed { file },
         },
     };
-    let (answer, stamps) = detect();
-    let answer = Arc::new(answer);
-    lock(entries).put(key, Arc::clone(&answer), stamps);
-    (answer, freshness)
+    let (value, stamps) = detect();
+    let value = Arc::new(value);
+    lock(entries).put(key, Arc::clone(&value), stamps);
+    (value, freshness)
 }
 
 /// A panic elsewhere leaves whole entries behind, so they stay usable.
@@ -128,14 +128,14 @@ impl<K, T> Default for Entries<K, T> {
 }
 
 impl<K: Clone + Eq + Hash, T> Entries<K, T> {
-    fn get(&mut self, key: &K) -> Option<(Arc<T>, Arc<Stamps>)> {
+    fn get(&mut self, key: &K) -> Option<(Arc<T>, Arc<FileStamps>)> {
         self.clock += 1;
         let entry = self.map.get_mut(key)?;
         entry.used = self.clock;
-        Some((Arc::clone(&entry.answer), Arc::clone(&entry.stamps)))
+        Some((Arc::clone(&entry.value), Arc::clone(&entry.stamps)))
     }
 
-    fn put(&mut self, key: K, answer: Arc<T>, stamps: Stamps) {
+    fn put(&mut self, key: K, value: Arc<T>, stamps: FileStamps) {
         self.clock += 1;
         if self.map.len() >= MAX_ENTRIES && !self.map.contains_key(&key) {
             let oldest = self.map.iter().min_by_key(|(_, entry)| entry.used);
@@ -143,7 +143,7 @@ impl<K: Clone + Eq + Hash, T> Entries<K, T> {
                 self.map.remove(&oldest);
             }
         }
-        let entry = Entry { answer, stamps: Arc::new(stamps), used: self.clock };
+        let entry = CachedValue { value, stamps: Arc::new(stamps), used: self.clock };
         self.map.insert(key, entry);
     }
 }

@@ -1,7 +1,7 @@
 //! Parts of projects whose runners take files and names in the plain way, or not at all.
 
 use crate::plan::{CommandScope, PlanError, Selector, Target};
-use crate::profile::{ProjectCommand, words};
+use crate::profile::{ProjectCommand, args};
 use crate::tool::ProjectTool;
 
 use super::{by_file, escape, exactly, local, single};
@@ -26,18 +26,18 @@ pub(super) fn narrow(
     };
     let name = match target.name {
         None => vec![],
-        Some(name) => name_words(tool, name)?,
+        Some(name) => name_args(tool, name)?,
     };
     Ok([single(command), name, place].concat())
 }
 
-fn name_words(tool: ProjectTool, name: &str) -> Result<Vec<String>, PlanError> {
+fn name_args(tool: ProjectTool, name: &str) -> Result<Vec<String>, PlanError> {
     match tool {
-        ProjectTool::DenoTest => Ok(words(&["--filter", name])),
-        ProjectTool::Rspec => Ok(words(&["-e", name])),
-        ProjectTool::Phpunit => Ok(words(&["--filter", &escape(name)])),
-        ProjectTool::Ctest => Ok(words(&["-R", &escape(name)])),
-        ProjectTool::DotnetTest => Ok(words(&["--filter", &format!("FullyQualifiedName~{name}")])),
+        ProjectTool::DenoTest => Ok(args(&["--filter", name])),
+        ProjectTool::Rspec => Ok(args(&["-e", name])),
+        ProjectTool::Phpunit => Ok(args(&["--filter", &escape(name)])),
+        ProjectTool::Ctest => Ok(args(&["-R", &escape(name)])),
+        ProjectTool::DotnetTest => Ok(args(&["--filter", &format!("FullyQualifiedName~{name}")])),
         other => Err(PlanError::CannotNarrow { tool: other, what: "a test name" }),
     }
 }
@@ -54,18 +54,16 @@ pub(super) fn rerun(
             .map(|(file, names)| {
                 let filter = format!("/{}/", exactly(&names));
                 let place = if file.is_empty() { vec![] } else { vec![local(command, file)] };
-                [single(command), words(&["--filter", &filter]), place].concat()
+                [single(command), args(&["--filter", &filter]), place].concat()
             })
             .collect()),
-        ProjectTool::Rspec => Ok(vec![[single(command), words(&names)].concat()]),
+        ProjectTool::Rspec => Ok(vec![[single(command), args(&names)].concat()]),
         ProjectTool::Phpunit => {
             let filter =
                 format!("/::({})$/", names.iter().map(|n| escape(n)).collect::<Vec<_>>().join("|"));
-            Ok(vec![[single(command), words(&["--filter", &filter])].concat()])
+            Ok(vec![[single(command), args(&["--filter", &filter])].concat()])
         }
-        ProjectTool::Ctest => {
-            Ok(vec![[single(command), words(&["-R", &exactly(&names)])].concat()])
-        }
+        ProjectTool::Ctest => Ok(vec![[single(command), args(&["-R", &exactly(&names)])].concat()]),
         other => Err(PlanError::CannotNarrow { tool: other, what: "the failed tests" }),
     }
 }

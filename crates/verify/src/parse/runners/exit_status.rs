@@ -1,12 +1,12 @@
 //! Runners that nothing is known about. The exit status decides.
 
-use crate::parse::context::Context;
+use crate::parse::outcome::ParseContext;
 use crate::parse::report::{Counts, Failure};
-use crate::parse::test::TestResults;
+use crate::parse::test_verdict::TestResults;
 use crate::parse::text;
 
 /// A script counts as one test: whether it ran any is not to be seen from outside.
-pub(super) fn read(context: &Context<'_>) -> TestResults {
+pub(super) fn read(context: &ParseContext<'_>) -> TestResults {
     let Some(status) = context.exit() else { return TestResults::default() };
     if status == 0 {
         return TestResults {

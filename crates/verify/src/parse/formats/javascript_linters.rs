@@ -2,13 +2,11 @@
 
 use serde_json::Value;
 
-use crate::parse::context::Context;
 use crate::parse::finding::{Finding, Severity};
+use crate::parse::outcome::ParseContext;
 use crate::parse::text;
 
-fn list(value: &Value) -> impl Iterator<Item = &Value> {
-    value.as_array().into_iter().flatten()
-}
+use super::list;
 
 fn owned(value: &Value) -> Option<String> {
     value.as_str().map(str::to_owned)
@@ -22,7 +20,7 @@ fn severity(name: &str) -> Severity {
     }
 }
 
-pub(super) fn eslint(context: &Context<'_>) -> Option<Vec<Finding>> {
+pub(super) fn eslint(context: &ParseContext<'_>) -> Option<Vec<Finding>> {
     let report = text::json(&context.report())?;
     let mut findings = Vec::new();
     for file in report.as_array()? {
@@ -30,10 +28,10 @@ pub(super) fn eslint(context: &Context<'_>) -> Option<Vec<Finding>> {
         for message in list(&file["messages"]) {
             let severity =
                 if message["severity"] == 2 { Severity::Error } else { Severity::Warning };
-            let said = text::bounded(message["message"].as_str().unwrap_or_default());
+            let description = text::truncated(message["message"].as_str().unwrap_or_default());
             let number = |key: &str| message[key].as_u64();
             findings.push(
-                Finding::new(severity, said)
+                Finding::new(severity, description)
                     .at(name.clone(), number("line"), number("column"))
                     .until(number("endLine"), number("endColumn"))
                     .rule(owned(&message["ruleId"]))
@@ -44,26 +42,28 @@ pub(super) fn eslint(context: &Context<'_>) -> Option<Vec<Finding>> {
     Some(findings)
 }
 
-pub(super) fn biome(context: &Context<'_>) -> Option<Vec<Finding>> {
+pub(super) fn biome(context: &ParseContext<'_>) -> Option<Vec<Finding>> {
     let report = text::json(&context.stdout)?;
     let finding = |diagnostic: &Value| {
-        let place = &diagnostic["location"];
-        let name =
-            owned(&place["path"]).or_else(|| owned(&place["path"]["file"])).unwrap_or_default();
+        let location = &diagnostic["location"];
+        let name = owned(&location["path"])
+            .or_else(|| owned(&location["path"]["file"]))
+            .unwrap_or_default();
         // Places of whole files are written as 0.
-        let number = |end: &str, key: &str| place[end][key].as_u64().filter(|number| *number > 0);
-        let said = owned(&diagnostic["message"])
+        let number =
+            |end: &str, key: &str| location[end][key].as_u64().filter(|number| *number > 0);
+        let description = owned(&diagnostic["message"])
             .or_else(|| owned(&diagnostic["description"]))
             .unwrap_or_default();
         let rule = owned(&diagnostic["category"]);
-        let said = if rule.as_deref() == Some("format") {
+        let description = if rule.as_deref() == Some("format") {
             "the file is not in the project's style".to_owned()
         } else {
-            said
+            description
         };
         Finding::new(
             severity(diagnostic["severity"].as_str().unwrap_or("error")),
-            text::bounded(&said),
+            text::truncated(&description),
         )
         .at(context.file(&name), number("start", "line"), number("start", "column"))
         .until(number("end", "line"), number("end", "column"))
@@ -72,15 +72,15 @@ pub(super) fn biome(context: &Context<'_>) -> Option<Vec<Finding>> {
     Some(report["diagnostics"].as_array()?.iter().map(finding).collect())
 }
 
-pub(super) fn oxlint(context: &Context<'_>) -> Option<Vec<Finding>> {
+pub(super) fn oxlint(context: &ParseContext<'_>) -> Option<Vec<Finding>> {
     let report = text::json(&context.stdout)?;
     let finding = |diagnostic: &Value| {
         let span = &diagnostic["labels"][0]["span"];
         let name = diagnostic["filename"].as_str().unwrap_or_default();
-        let said = diagnostic["message"].as_str().unwrap_or_default();
+        let description = diagnostic["message"].as_str().unwrap_or_default();
         Finding::new(
             severity(diagnostic["severity"].as_str().unwrap_or("error")),
-            text::bounded(said),
+            text::truncated(description),
         )
         .at(context.file(name), span["line"].as_u64(), span["column"].as_u64())
         .rule(owned(&diagnostic["code"]))
@@ -89,17 +89,17 @@ pub(super) fn oxlint(context: &Context<'_>) -> Option<Vec<Finding>> {
     Some(report["diagnostics"].as_array()?.iter().map(finding).collect())
 }
 
-pub(super) fn deno(context: &Context<'_>) -> Option<Vec<Finding>> {
+pub(super) fn deno(context: &ParseContext<'_>) -> Option<Vec<Finding>> {
     let report = text::json(&context.stdout)?;
     let finding = |diagnostic: &Value| {
         let start = &diagnostic["range"]["start"];
         let end = &diagnostic["range"]["end"];
         // Columns are counted from 0.
-        let column = |place: &Value| place["col"].as_u64().map(|column| column + 1);
+        let column = |location: &Value| location["col"].as_u64().map(|column| column + 1);
         let name = context.file(diagnostic["filename"].as_str().unwrap_or_default());
         Finding::new(
             Severity::Error,
-            text::bounded(diagnostic["message"].as_str().unwrap_or_default()),
+            text::truncated(diagnostic["message"].as_str().unwrap_or_default()),
         )
         .at(name, start["line"].as_u64(), column(start))
         .until(end["line"].as_u64(), column(end))
@@ -108,8 +108,11 @@ pub(super) fn deno(context: &Context<'_>) -> Option<Vec<Finding>> {
     };
     let broken = |error: &Value| {
         let name = context.file(error["file_path"].as_str().unwrap_or_default());
-        Finding::new(Severity::Error, text::bounded(error["message"].as_str().unwrap_or_default()))
-            .at(name, None, None)
+        Finding::new(
+            Severity::Error,
+            text::truncated(error["message"].as_str().unwrap_or_default()),
+        )
+        .at(name, None, None)
     };
     let findings = report["diagnostics"].as_array()?.iter().map(finding);
     Some(findings.chain(list(&report["errors"]).map(broken)).collect())

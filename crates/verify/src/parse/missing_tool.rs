@@ -1,6 +1,6 @@
 //! Telling a tool that is not there from one that is not content.
 
-use crate::parse::context::{Context, Termination};
+use crate::parse::outcome::{ParseContext, Termination};
 use crate::parse::report::CouldNotRunReason;
 use crate::plan::ReportFormat;
 use crate::tool::ProjectTool;
@@ -31,7 +31,7 @@ const PARTS: [&str; 3] = [
 ];
 
 /// Says why a command could not run because something is missing.
-pub(crate) fn reason(context: &Context<'_>) -> Option<CouldNotRunReason> {
+pub(crate) fn reason(context: &ParseContext<'_>) -> Option<CouldNotRunReason> {
     let missing = |tool: String| {
         Some(CouldNotRunReason::ToolMissing { tool, hint: context.invocation.install_hint.clone() })
     };
@@ -55,7 +55,7 @@ pub(crate) fn reason(context: &Context<'_>) -> Option<CouldNotRunReason> {
     }
 }
 
-fn named(context: &Context<'_>) -> String {
+fn named(context: &ParseContext<'_>) -> String {
     match context.invocation.tool {
         ProjectTool::Script | ProjectTool::Other | ProjectTool::Installer => {
             context.invocation.argv.first().cloned().unwrap_or_default()
@@ -65,23 +65,23 @@ fn named(context: &Context<'_>) -> String {
 }
 
 /// Returns the program of a tool that is a part of it: `go` of `go test`.
-fn program(context: &Context<'_>) -> Option<String> {
+fn program(context: &ParseContext<'_>) -> Option<String> {
     let (program, _) = context.invocation.tool.name().split_once(' ')?;
     (context.invocation.argv.first()? == program).then(|| program.to_owned())
 }
 
 /// Returns the name in `sh: 1: eslint: not found`.
-fn shell_name(context: &Context<'_>) -> Option<String> {
+fn shell_name(context: &ParseContext<'_>) -> Option<String> {
     let lines = context.stderr.lines().chain(context.stdout.lines());
     let endings = [": not found", ": command not found", ": No such file or directory"];
     lines.into_iter().find_map(|line| {
-        let front = endings.iter().find_map(|ending| line.trim_end().strip_suffix(ending))?;
+        let front = endings.iter().find_map(|status| line.trim_end().strip_suffix(status))?;
         let name = front.rsplit(':').next()?.trim();
         (!name.is_empty()).then(|| name.to_owned())
     })
 }
 
-fn says_missing(context: &Context<'_>) -> bool {
+fn says_missing(context: &ParseContext<'_>) -> bool {
     let starts = |line: &str| STARTS.iter().any(|start| line.trim_start().starts_with(start));
     let says = |line: &str| starts(line) || PARTS.iter().any(|part| line.contains(part));
     // One of the package managers says it in the wrong place.
@@ -90,13 +90,13 @@ fn says_missing(context: &Context<'_>) -> bool {
 }
 
 /// `error ProjectCommand "eslint" not found.`
-fn yarn_says(context: &Context<'_>) -> bool {
+fn yarn_says(context: &ParseContext<'_>) -> bool {
     let says = |line: &str| line.starts_with("error Command \"") && line.contains("\" not found");
     context.stderr.lines().any(says)
 }
 
 /// Python names the missing module in the only line it prints; a test that misses one has a traceback.
-fn python_says(context: &Context<'_>) -> bool {
+fn python_says(context: &ParseContext<'_>) -> bool {
     let mut lines = context.stderr.lines().filter(|line| !line.trim().is_empty());
     let only = lines.next().filter(|_| lines.next().is_none());
     only.is_some_and(|line| line.contains(": No module named "))

@@ -1,25 +1,25 @@
 //! Formatters that only check: one finding for each file that is not in style.
 
-use crate::parse::context::Context;
 use crate::parse::finding::{Finding, Severity};
+use crate::parse::outcome::ParseContext;
 use crate::parse::text;
 
 /// What is said about such a file.
 const NOT_IN_STYLE: &str = "the file is not in the project's style";
 
-pub(super) fn unstyled(context: &Context<'_>, path: &str, line: Option<u64>) -> Finding {
+pub(super) fn unstyled(context: &ParseContext<'_>, path: &str, line: Option<u64>) -> Finding {
     let finding = Finding::new(Severity::Warning, NOT_IN_STYLE).fixable(true);
     finding.rule(Some("format".to_owned())).at(context.file(path), line, None)
 }
 
 /// `Diff in /w/src/lib.rs:3:`, once for each place.
-pub(super) fn rustfmt(context: &Context<'_>) -> Vec<Finding> {
+pub(super) fn rustfmt(context: &ParseContext<'_>) -> Vec<Finding> {
     let mut findings: Vec<Finding> = Vec::new();
     for line in context.stdout.lines() {
         let Some(rest) = line.strip_prefix("Diff in ") else { continue };
         // Older versions write ` at line 3:`.
         let rest = rest.trim_end_matches(':').replace(" at line ", ":");
-        let Some((path, row, _)) = text::place(&rest) else { continue };
+        let Some((path, row, _)) = text::location(&rest) else { continue };
         let finding = unstyled(context, path, Some(row));
         if findings.iter().all(|known| known.file != finding.file) {
             findings.push(finding);
@@ -29,12 +29,12 @@ pub(super) fn rustfmt(context: &Context<'_>) -> Vec<Finding> {
 }
 
 /// `[warn] a.js` and `[error] b.js: SyntaxError: message (1:11)`
-pub(super) fn prettier(context: &Context<'_>) -> Vec<Finding> {
+pub(super) fn prettier(context: &ParseContext<'_>) -> Vec<Finding> {
     let lines = context.stderr.lines().chain(context.stdout.lines());
     lines.into_iter().filter_map(|line| prettier_line(context, line)).collect()
 }
 
-fn prettier_line(context: &Context<'_>, line: &str) -> Option<Finding> {
+fn prettier_line(context: &ParseContext<'_>, line: &str) -> Option<Finding> {
     if let Some(path) = line.strip_prefix("[warn] ") {
         let is_file = !path.contains(' ')
             || path
@@ -45,13 +45,17 @@ fn prettier_line(context: &Context<'_>, line: &str) -> Option<Finding> {
             .then(|| unstyled(context, path, None));
     }
     let (path, message) = line.strip_prefix("[error] ")?.split_once(": ")?;
-    let place = super::javascript::syntax_place(message);
-    let (row, column) = place.map_or((None, None), |(row, column)| (Some(row), Some(column)));
-    Some(Finding::new(Severity::Error, text::bounded(message)).at(context.file(path), row, column))
+    let location = super::node_crash::syntax_location(message);
+    let (row, column) = location.map_or((None, None), |(row, column)| (Some(row), Some(column)));
+    Some(Finding::new(Severity::Error, text::truncated(message)).at(
+        context.file(path),
+        row,
+        column,
+    ))
 }
 
 /// `would reformat a.py` and `error: cannot parse: b.py:1:6`
-pub(super) fn black(context: &Context<'_>) -> Vec<Finding> {
+pub(super) fn black(context: &ParseContext<'_>) -> Vec<Finding> {
     let read = |line: &str| {
         if let Some(path) = line.strip_prefix("would reformat ") {
             return Some(unstyled(context, path, None));
@@ -60,7 +64,7 @@ pub(super) fn black(context: &Context<'_>) -> Vec<Finding> {
         let rest = rest.strip_prefix("parse: ").or_else(|| rest.strip_prefix("format "))?;
         let path = rest.split(": ").next()?;
         let (path, row) =
-            text::place(path).map_or((path, None), |(path, row, _)| (path, Some(row)));
+            text::location(path).map_or((path, None), |(path, row, _)| (path, Some(row)));
         Some(Finding::new(Severity::Error, "the file cannot be parsed").at(
             context.file(path),
             row,
@@ -71,29 +75,29 @@ pub(super) fn black(context: &Context<'_>) -> Vec<Finding> {
 }
 
 /// `Would reformat: a.py`, or a message with a place in the next line.
-pub(super) fn ruff_format(context: &Context<'_>) -> Vec<Finding> {
+pub(super) fn ruff_format(context: &ParseContext<'_>) -> Vec<Finding> {
     let lines: Vec<&str> = context.stdout.lines().chain(context.stderr.lines()).collect();
     let read = |(at, line): (usize, &&str)| {
         if let Some(path) = line.strip_prefix("Would reformat: ") {
             return Some(unstyled(context, path, None));
         }
         let (rule, message) = line.split_once(": ")?;
-        let place = lines.get(at + 1)?.trim_start().strip_prefix("--> ")?;
-        let (path, row, column) = text::place(place)?;
+        let location = lines.get(at + 1)?.trim_start().strip_prefix("--> ")?;
+        let (path, row, column) = text::location(location)?;
         if rule == "unformatted" {
             return Some(unstyled(context, path, Some(row)));
         }
         let finding =
-            Finding::new(Severity::Error, text::bounded(message)).rule(Some(rule.to_owned()));
+            Finding::new(Severity::Error, text::truncated(message)).rule(Some(rule.to_owned()));
         Some(finding.at(context.file(path), Some(row), column))
     };
     lines.iter().enumerate().filter_map(read).collect()
 }
 
 /// One name to a line. The command succeeds all the same, so the list alone decides.
-pub(super) fn file_list(context: &Context<'_>) -> Vec<Finding> {
+pub(super) fn file_list(context: &ParseContext<'_>) -> Vec<Finding> {
     let files = context.stdout.lines().filter(|line| !line.trim().is_empty());
     let listed =
         files.map(|path| Finding { severity: Severity::Error, ..unstyled(context, path, None) });
-    listed.chain(super::lines::read_text(context, &context.stderr)).collect()
+    listed.chain(super::compiler_lines::read_text(context, &context.stderr)).collect()
 }

@@ -1,7 +1,7 @@
 //! Which runner a Python project's tests have.
 
 use crate::paths;
-use crate::profile::{Profile, ProfileField, ProjectCommand, words};
+use crate::profile::{Profile, ProfileField, ProjectCommand, args};
 use crate::tool::ProjectTool;
 
 use super::Project;
@@ -23,26 +23,26 @@ impl Project<'_> {
 
     fn pytest(&self) -> ProjectCommand {
         let argv = self.program("pytest");
-        ProjectCommand::from_words(ProjectTool::Pytest, self.directory, argv.clone())
+        ProjectCommand::from_args(ProjectTool::Pytest, self.directory, argv.clone())
             .per_file(argv, &["py"])
     }
 
     fn unittest(&self) -> ProjectCommand {
         let program = self.program("python");
         // Outside of an environment only the versioned name is sure to be there.
-        let python = if program == ["python"] { words(&["python3"]) } else { program };
-        let single = [python, words(&["-m", "unittest", "-v"])].concat();
-        let mut whole = [&single[..single.len() - 1], &words(&["discover", "-v"])].concat();
+        let python = if program == ["python"] { args(&["python3"]) } else { program };
+        let single = [python, args(&["-m", "unittest", "-v"])].concat();
+        let mut whole = [&single[..single.len() - 1], &args(&["discover", "-v"])].concat();
         // Discovery enters only directories that are packages.
         let has_tests = |name: &&str| {
             let directory = paths::join(self.directory, name);
-            !self.lookup.has(&paths::join(&directory, "__init__.py"))
+            !self.reader.has(&paths::join(&directory, "__init__.py"))
                 && !self.samples(&directory).is_empty()
         };
         if let Some(directory) = ["tests", "test"].into_iter().find(has_tests) {
-            whole.extend(words(&["-s", directory]));
+            whole.extend(args(&["-s", directory]));
         }
-        ProjectCommand::from_words(ProjectTool::Unittest, self.directory, whole)
+        ProjectCommand::from_args(ProjectTool::Unittest, self.directory, whole)
             .per_file(single, &["py"])
     }
 
@@ -50,7 +50,7 @@ impl Project<'_> {
         if self.has_setting("tool.pytest") {
             return Some(paths::join(self.directory, super::PYPROJECT));
         }
-        let settings = self.lookup.first(
+        let settings = self.reader.first(
             self.directory,
             &["pytest.ini", ".pytest.ini", "conftest.py", "tests/conftest.py", "test/conftest.py"],
         );
@@ -67,7 +67,7 @@ impl Project<'_> {
         for directory in TEST_DIRECTORIES {
             let directory = paths::resolve(self.directory, directory)?;
             for file in self.samples(&directory) {
-                let text = self.lookup.text(&file)?;
+                let text = self.reader.text(&file)?;
                 if text.contains("pytest") {
                     return None;
                 }
@@ -80,7 +80,7 @@ impl Project<'_> {
     }
 
     fn samples(&self, directory: &str) -> Vec<String> {
-        let names = self.lookup.files(directory, &[".py"]).into_iter();
+        let names = self.reader.files(directory, &[".py"]).into_iter();
         let tests = names.filter(|name| name.starts_with("test")).take(MAX_SAMPLES);
         tests.map(|name| paths::join(directory, &name)).collect()
     }

@@ -1,9 +1,9 @@
 //! From an outcome to a report of a linter, type checker or formatter.
 
-use crate::parse::context::{Context, Outcome};
 use crate::parse::finding::{Finding, Severity};
+use crate::parse::outcome::{Outcome, ParseContext};
 use crate::parse::report::{CheckReport, CouldNotRunReason, MAX_FINDINGS, Verdict};
-use crate::parse::{formats, missing, text};
+use crate::parse::{formats, missing_tool, text};
 use crate::plan::{Invocation, ReportFormat};
 use crate::tool::ProjectTool;
 
@@ -23,7 +23,7 @@ pub fn format_check(invocation: &Invocation, outcome: &Outcome<'_>) -> CheckRepo
 }
 
 fn read(invocation: &Invocation, outcome: &Outcome<'_>) -> CheckReport {
-    let context = Context::new(invocation, outcome);
+    let context = ParseContext::new(invocation, outcome);
     let parsed = formats::read(&context);
     let unreadable = parsed.is_none();
     let mut findings = parsed.unwrap_or_default();
@@ -34,14 +34,14 @@ fn read(invocation: &Invocation, outcome: &Outcome<'_>) -> CheckReport {
     CheckReport { verdict, omitted: total - findings.len(), findings }
 }
 
-fn judge(context: &Context<'_>, findings: &mut Vec<Finding>, unreadable: bool) -> Verdict {
+fn judge(context: &ParseContext<'_>, findings: &mut Vec<Finding>, unreadable: bool) -> Verdict {
     let could_not = |reason| Verdict::CouldNotRun { reason };
     if findings.is_empty()
-        && let Some(reason) = missing::reason(context)
+        && let Some(reason) = missing_tool::reason(context)
     {
         return could_not(reason);
     }
-    if let Some(reason) = context.broken_off() {
+    if let Some(reason) = context.interruption() {
         return could_not(reason);
     }
     let bad = findings.iter().any(|finding| counts(context, finding));
@@ -56,21 +56,23 @@ fn judge(context: &Context<'_>, findings: &mut Vec<Finding>, unreadable: bool) -
 }
 
 /// A failure that left nothing to read: of a script it is the project's, of a tool its own.
-fn unexplained(context: &Context<'_>, findings: &mut Vec<Finding>, exit: i32) -> Verdict {
-    let said = text::tail(context).unwrap_or_default();
+fn unexplained(context: &ParseContext<'_>, findings: &mut Vec<Finding>, exit: i32) -> Verdict {
+    let output = text::tail(context).unwrap_or_default();
     match context.invocation.report {
         ReportFormat::Text | ReportFormat::Lines => {
-            let said = if said.is_empty() { format!("exit status {exit}") } else { said };
-            findings.push(Finding::new(Severity::Error, said));
+            let output = if output.is_empty() { format!("exit status {exit}") } else { output };
+            findings.push(Finding::new(Severity::Error, output));
             Verdict::Failed
         }
-        _ => Verdict::CouldNotRun { reason: CouldNotRunReason::ToolFailed { exit, message: said } },
+        _ => {
+            Verdict::CouldNotRun { reason: CouldNotRunReason::ToolFailed { exit, message: output } }
+        }
     }
 }
 
 /// Clippy warns of everything unless told otherwise, so its warnings are what it has to say.
 /// Elsewhere somebody chose between warnings and errors.
-fn counts(context: &Context<'_>, finding: &Finding) -> bool {
+fn counts(context: &ParseContext<'_>, finding: &Finding) -> bool {
     match finding.severity {
         Severity::Error => true,
         Severity::Warning => context.invocation.tool == ProjectTool::Clippy,

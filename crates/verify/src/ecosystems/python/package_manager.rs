@@ -1,9 +1,9 @@
 //! Which package manager a Python project has, and where its environment lies.
 
-use crate::document::{Toml, matches};
-use crate::lookup::Lookup;
+use crate::manifest::{Toml, matches};
 use crate::paths;
 use crate::profile::PackageManager;
+use crate::project_reader::ProjectReader;
 
 use super::{ENVIRONMENTS, PYPROJECT};
 
@@ -25,39 +25,39 @@ const TABLES: [(&str, PackageManager); 3] = [
 
 /// A package manager and the file that speaks for it.
 #[derive(Debug)]
-pub(super) struct Manager {
+pub(super) struct DetectedManager {
     pub(super) kind: PackageManager,
     pub(super) file: String,
 }
 
 pub(super) fn detect(
-    lookup: &Lookup<'_>,
+    reader: &ProjectReader<'_>,
     directory: &str,
     settings: Option<&Toml<'_>>,
     marker: &str,
-) -> Manager {
+) -> DetectedManager {
     let in_settings = || {
         let (_, kind) = TABLES.iter().find(|(table, _)| settings.is_some_and(|s| s.has(table)))?;
-        Some(Manager { kind: *kind, file: paths::join(directory, PYPROJECT) })
+        Some(DetectedManager { kind: *kind, file: paths::join(directory, PYPROJECT) })
     };
-    by_lock(lookup, directory)
+    by_lock(reader, directory)
         .or_else(in_settings)
-        .or_else(|| by_lock(lookup, &owner(lookup, directory)?))
-        .unwrap_or_else(|| Manager { kind: PackageManager::Pip, file: marker.to_owned() })
+        .or_else(|| by_lock(reader, &owner(reader, directory)?))
+        .unwrap_or_else(|| DetectedManager { kind: PackageManager::Pip, file: marker.to_owned() })
 }
 
-fn by_lock(lookup: &Lookup<'_>, directory: &str) -> Option<Manager> {
+fn by_lock(reader: &ProjectReader<'_>, directory: &str) -> Option<DetectedManager> {
     LOCKS.iter().find_map(|(name, kind)| {
         let file = paths::join(directory, name);
-        lookup.has(&file).then_some(Manager { kind: *kind, file })
+        reader.has(&file).then_some(DetectedManager { kind: *kind, file })
     })
 }
 
 /// Returns the directory of the uv workspace that names a package as its member.
-pub(super) fn owner(lookup: &Lookup<'_>, directory: &str) -> Option<String> {
+pub(super) fn owner(reader: &ProjectReader<'_>, directory: &str) -> Option<String> {
     paths::upwards(directory).skip(1).find_map(|above| {
         let file = paths::join(above, PYPROJECT);
-        let text = lookup.text(&file)?;
+        let text = reader.text(&file)?;
         let toml = Toml::parse(&file, &text).ok()?;
         let below = paths::relative(above, directory);
         let named = |key: &str| toml.strings(key).iter().any(|pattern| matches(pattern, &below));
@@ -67,9 +67,9 @@ pub(super) fn owner(lookup: &Lookup<'_>, directory: &str) -> Option<String> {
 }
 
 /// Returns the nearest environment.
-pub(super) fn environment(lookup: &Lookup<'_>, directory: &str) -> Option<String> {
+pub(super) fn environment(reader: &ProjectReader<'_>, directory: &str) -> Option<String> {
     paths::upwards(directory).find_map(|above| {
         let candidates = ENVIRONMENTS.iter().map(|name| paths::join(above, name));
-        candidates.into_iter().find(|path| lookup.has_program(&paths::join(path, "bin/python")))
+        candidates.into_iter().find(|path| reader.has_program(&paths::join(path, "bin/python")))
     })
 }

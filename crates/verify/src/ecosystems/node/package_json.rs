@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use crate::document::parse_json;
-use crate::lookup::Lookup;
+use crate::manifest::parse_json;
 use crate::profile::ProfileProblem;
+use crate::project_reader::ProjectReader;
 
 /// Where a package lists what it needs.
 const DEPENDENCIES: [&str; 4] =
@@ -17,7 +17,7 @@ const SETTINGS: [&str; 6] = ["jest", "vitest", "mocha", "eslintConfig", "prettie
 
 /// The parts of a package.json that matter here.
 #[derive(Debug, Default)]
-pub(super) struct Package {
+pub(super) struct PackageJson {
     pub(super) name: Option<String>,
     /// The text of `packageManager` before the version.
     pub(super) manager: Option<String>,
@@ -31,10 +31,10 @@ pub(super) struct Package {
     pub(super) settings: Vec<&'static str>,
 }
 
-impl Package {
+impl PackageJson {
     /// Reads a file that is there.
-    pub(super) fn read(lookup: &Lookup<'_>, file: &str) -> Result<Self, ProfileProblem> {
-        let text = lookup.read(file)?.unwrap_or_default();
+    pub(super) fn read(reader: &ProjectReader<'_>, file: &str) -> Result<Self, ProfileProblem> {
+        let text = reader.read(file)?.unwrap_or_default();
         let value = parse_json(file, &text)?;
         match value {
             Value::Object(_) => Ok(Self::from(&value)),
@@ -64,7 +64,7 @@ impl Package {
     }
 }
 
-impl From<&Value> for Package {
+impl From<&Value> for PackageJson {
     fn from(value: &Value) -> Self {
         let entries = |key: &str| value[key].as_object().into_iter().flatten();
         let text = |value: &Value| value.as_str().map(str::to_owned);

@@ -1,12 +1,12 @@
 //! Which package manager a project has, and which workspace it belongs to.
 
-use crate::document::{matches, string_list};
-use crate::lookup::Lookup;
+use crate::manifest::{matches, string_list};
 use crate::paths;
 use crate::profile::{PackageManager, ProfileProblem};
+use crate::project_reader::ProjectReader;
 
 use super::MANIFEST;
-use super::package::Package;
+use super::package_json::PackageJson;
 
 /// Lock files, the first of a directory wins.
 const LOCKS: [(&str, PackageManager); 6] = [
@@ -22,22 +22,22 @@ const PNPM_WORKSPACE: &str = "pnpm-workspace.yaml";
 
 /// A package manager and the file that speaks for it.
 #[derive(Debug)]
-pub(super) struct Manager {
+pub(super) struct DetectedManager {
     pub(super) kind: PackageManager,
     pub(super) file: String,
 }
 
 /// Finds the nearest field or lock file; in one directory the field wins.
-pub(super) fn detect(lookup: &Lookup<'_>, directory: &str) -> Manager {
+pub(super) fn detect(reader: &ProjectReader<'_>, directory: &str) -> DetectedManager {
     let nearest = paths::upwards(directory).find_map(|above| {
         let manifest = paths::join(above, MANIFEST);
-        let field = Package::read(lookup, &manifest).ok().and_then(|package| package.manager);
+        let field = PackageJson::read(reader, &manifest).ok().and_then(|package| package.manager);
         match field.as_deref().and_then(named) {
-            Some(kind) => Some(Manager { kind, file: manifest }),
-            None => by_lock(lookup, above),
+            Some(kind) => Some(DetectedManager { kind, file: manifest }),
+            None => by_lock(reader, above),
         }
     });
-    nearest.unwrap_or_else(|| Manager {
+    nearest.unwrap_or_else(|| DetectedManager {
         kind: PackageManager::Npm,
         file: paths::join(directory, MANIFEST),
     })
@@ -53,33 +53,33 @@ fn named(name: &str) -> Option<PackageManager> {
     }
 }
 
-fn by_lock(lookup: &Lookup<'_>, directory: &str) -> Option<Manager> {
+fn by_lock(reader: &ProjectReader<'_>, directory: &str) -> Option<DetectedManager> {
     let workspace = (PNPM_WORKSPACE, PackageManager::Pnpm);
     LOCKS.iter().chain([&workspace]).find_map(|(name, kind)| {
         let file = paths::join(directory, name);
-        lookup.has(&file).then_some(Manager { kind: *kind, file })
+        reader.has(&file).then_some(DetectedManager { kind: *kind, file })
     })
 }
 
 /// Returns the members that a directory names; `None` when it names none.
 pub(super) fn members(
-    lookup: &Lookup<'_>,
+    reader: &ProjectReader<'_>,
     directory: &str,
 ) -> Result<Option<Vec<String>>, ProfileProblem> {
     let file = paths::join(directory, PNPM_WORKSPACE);
-    if let Some(text) = lookup.read(&file)? {
+    if let Some(text) = reader.read(&file)? {
         let members = string_list(&file, &text, "packages")?;
         // Newer versions keep settings in this file, without any members.
         return Ok((!members.is_empty()).then_some(members));
     }
     let manifest = paths::join(directory, MANIFEST);
-    Ok(Package::read(lookup, &manifest).ok().and_then(|package| package.workspaces))
+    Ok(PackageJson::read(reader, &manifest).ok().and_then(|package| package.workspaces))
 }
 
 /// Returns the directory of the workspace that names a package as its member.
-pub(super) fn owner(lookup: &Lookup<'_>, directory: &str) -> Option<String> {
+pub(super) fn owner(reader: &ProjectReader<'_>, directory: &str) -> Option<String> {
     paths::upwards(directory).skip(1).find_map(|above| {
-        let members = members(lookup, above).ok().flatten()?;
+        let members = members(reader, above).ok().flatten()?;
         let below = paths::relative(above, directory);
         let (left_out, named): (Vec<_>, Vec<_>) =
             members.iter().partition(|member| member.starts_with('!'));

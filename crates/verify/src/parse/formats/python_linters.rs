@@ -2,15 +2,15 @@
 
 use serde_json::Value;
 
-use crate::parse::context::Context;
 use crate::parse::finding::{Finding, Severity};
+use crate::parse::outcome::ParseContext;
 use crate::parse::text;
 
 fn owned(value: &Value) -> Option<String> {
     value.as_str().map(str::to_owned)
 }
 
-pub(super) fn ruff(context: &Context<'_>) -> Option<Vec<Finding>> {
+pub(super) fn ruff(context: &ParseContext<'_>) -> Option<Vec<Finding>> {
     let report = text::json(&context.report())?;
     let finding = |item: &Value| {
         let start = &item["location"];
@@ -20,7 +20,7 @@ pub(super) fn ruff(context: &Context<'_>) -> Option<Vec<Finding>> {
             Some("info") => Severity::Info,
             _ => Severity::Error,
         };
-        Finding::new(severity, text::bounded(item["message"].as_str().unwrap_or_default()))
+        Finding::new(severity, text::truncated(item["message"].as_str().unwrap_or_default()))
             .at(
                 context.file(item["filename"].as_str().unwrap_or_default()),
                 start["row"].as_u64(),
@@ -35,7 +35,7 @@ pub(super) fn ruff(context: &Context<'_>) -> Option<Vec<Finding>> {
     Some(report.as_array()?.iter().map(finding).collect())
 }
 
-pub(super) fn pylint(context: &Context<'_>) -> Option<Vec<Finding>> {
+pub(super) fn pylint(context: &ParseContext<'_>) -> Option<Vec<Finding>> {
     let report = text::json(&context.stdout)?;
     let finding = |item: &Value| {
         let severity = match item["type"].as_str() {
@@ -45,7 +45,7 @@ pub(super) fn pylint(context: &Context<'_>) -> Option<Vec<Finding>> {
         };
         // Columns are counted from 0.
         let column = |key: &str| item[key].as_u64().map(|column| column + 1);
-        Finding::new(severity, text::bounded(item["message"].as_str().unwrap_or_default()))
+        Finding::new(severity, text::truncated(item["message"].as_str().unwrap_or_default()))
             .at(
                 context.file(item["path"].as_str().unwrap_or_default()),
                 item["line"].as_u64(),
@@ -57,7 +57,7 @@ pub(super) fn pylint(context: &Context<'_>) -> Option<Vec<Finding>> {
     Some(report.as_array()?.iter().map(finding).collect())
 }
 
-pub(super) fn pyright(context: &Context<'_>) -> Option<Vec<Finding>> {
+pub(super) fn pyright(context: &ParseContext<'_>) -> Option<Vec<Finding>> {
     let report = text::json(&context.stdout)?;
     let finding = |item: &Value| {
         let severity = match item["severity"].as_str() {
@@ -68,7 +68,7 @@ pub(super) fn pyright(context: &Context<'_>) -> Option<Vec<Finding>> {
         // Lines and characters are counted from 0.
         let number =
             |end: &str, key: &str| item["range"][end][key].as_u64().map(|number| number + 1);
-        Finding::new(severity, text::bounded(item["message"].as_str().unwrap_or_default()))
+        Finding::new(severity, text::truncated(item["message"].as_str().unwrap_or_default()))
             .at(
                 context.file(item["file"].as_str().unwrap_or_default()),
                 number("start", "line"),
@@ -81,24 +81,24 @@ pub(super) fn pyright(context: &Context<'_>) -> Option<Vec<Finding>> {
 }
 
 /// `sample.py:9:12:9:17: error: message  [return-value]`
-pub(super) fn mypy(context: &Context<'_>) -> Vec<Finding> {
+pub(super) fn mypy(context: &ParseContext<'_>) -> Vec<Finding> {
     context.stdout.lines().filter_map(|line| mypy_line(context, line)).collect()
 }
 
-fn mypy_line(context: &Context<'_>, line: &str) -> Option<Finding> {
+fn mypy_line(context: &ParseContext<'_>, line: &str) -> Option<Finding> {
     let marks = [
         (": error: ", Severity::Error),
         (": warning: ", Severity::Warning),
         (": note: ", Severity::Info),
     ];
     let found = marks.iter().find_map(|(mark, severity)| Some((line.split_once(mark)?, *severity)));
-    let ((place, rest), severity) = found?;
+    let ((location, rest), severity) = found?;
     let (message, rule) = match rest.strip_suffix(']').and_then(|rest| rest.rsplit_once("  [")) {
         Some((message, rule)) => (message, Some(rule.to_owned())),
         None => (rest, None),
     };
     let mut numbers = Vec::new();
-    let mut path = place;
+    let mut path = location;
     while let Some((front, number)) =
         path.rsplit_once(':').and_then(|(f, n)| Some((f, n.parse::<u64>().ok()?)))
     {
@@ -109,7 +109,7 @@ fn mypy_line(context: &Context<'_>, line: &str) -> Option<Finding> {
     // The end is the last character, where others name the one behind it.
     let end_column = number(3).map(|column| column + 1);
     Some(
-        Finding::new(severity, text::bounded(message))
+        Finding::new(severity, text::truncated(message))
             .at(context.file(path), number(0), number(1))
             .until(number(2), end_column)
             .rule(rule),
@@ -117,14 +117,14 @@ fn mypy_line(context: &Context<'_>, line: &str) -> Option<Finding> {
 }
 
 /// `sample.py:4:1: E302 expected 2 blank lines`
-pub(super) fn flake8(context: &Context<'_>) -> Vec<Finding> {
+pub(super) fn flake8(context: &ParseContext<'_>) -> Vec<Finding> {
     let read = |line: &str| {
-        let (place, rest) = line.split_once(": ")?;
-        let (path, row, column) = text::place(place)?;
+        let (location, rest) = line.split_once(": ")?;
+        let (path, row, column) = text::location(location)?;
         let (rule, message) = rest.split_once(' ')?;
         let severity =
             if rule.starts_with(['E', 'F']) { Severity::Error } else { Severity::Warning };
-        let finding = Finding::new(severity, text::bounded(message)).rule(Some(rule.to_owned()));
+        let finding = Finding::new(severity, text::truncated(message)).rule(Some(rule.to_owned()));
         Some(finding.at(context.file(path), Some(row), column))
     };
     context.stdout.lines().filter_map(read).collect()

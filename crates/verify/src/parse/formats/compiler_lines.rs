@@ -1,7 +1,7 @@
 //! Findings that stand one to a line.
 
-use crate::parse::context::Context;
 use crate::parse::finding::{Finding, Severity};
+use crate::parse::outcome::ParseContext;
 use crate::parse::text;
 
 /// Words between the place and the message.
@@ -15,19 +15,19 @@ const SEVERITIES: [(&str, Severity); 6] = [
 ];
 
 /// Reads `path:line:column: error: message` from everything that was printed.
-pub(crate) fn read(context: &Context<'_>) -> Vec<Finding> {
+pub(crate) fn read(context: &ParseContext<'_>) -> Vec<Finding> {
     [read_text(context, &context.stderr), read_text(context, &context.stdout)].concat()
 }
 
 /// Reads `path:line:column: error: message` from a text.
-pub(crate) fn read_text(context: &Context<'_>, output: &str) -> Vec<Finding> {
+pub(crate) fn read_text(context: &ParseContext<'_>, output: &str) -> Vec<Finding> {
     output.lines().filter_map(|line| read_line(context, line)).collect()
 }
 
-fn read_line(context: &Context<'_>, line: &str) -> Option<Finding> {
+fn read_line(context: &ParseContext<'_>, line: &str) -> Option<Finding> {
     let line = line.strip_prefix("vet: ").unwrap_or(line);
-    let (place, rest) = line.split_once(": ")?;
-    let (path, row, column) = text::place(place)?;
+    let (location, rest) = line.split_once(": ")?;
+    let (path, row, column) = text::location(location)?;
     if path.is_empty() || path.contains(' ') || crate::paths::extension(path).is_empty() {
         return None;
     }
@@ -35,7 +35,7 @@ fn read_line(context: &Context<'_>, line: &str) -> Option<Finding> {
         SEVERITIES.iter().find_map(|(mark, severity)| Some((rest.strip_prefix(mark)?, *severity)));
     let (message, severity) = marked.unwrap_or((rest, Severity::Error));
     let (message, rule) = flag(message);
-    let finding = Finding::new(severity, text::bounded(message)).rule(rule);
+    let finding = Finding::new(severity, text::truncated(message)).rule(rule);
     Some(finding.at(context.file(path), Some(row), column))
 }
 
@@ -49,7 +49,7 @@ fn flag(message: &str) -> (&str, Option<String>) {
 }
 
 /// Reads `path(line,column): error CODE: message`.
-pub(crate) fn read_parenthesised(context: &Context<'_>) -> Vec<Finding> {
+pub(crate) fn read_parenthesised(context: &ParseContext<'_>) -> Vec<Finding> {
     let mut findings: Vec<Finding> = Vec::new();
     for line in context.stdout.lines() {
         match read_parenthesised_line(context, line) {
@@ -57,7 +57,7 @@ pub(crate) fn read_parenthesised(context: &Context<'_>) -> Vec<Finding> {
             // The compiler explains itself in indented lines.
             None if line.starts_with("  ") => {
                 if let Some(last) = findings.last_mut() {
-                    last.message = text::bounded(&format!("{}\n{line}", last.message));
+                    last.message = text::truncated(&format!("{}\n{line}", last.message));
                 }
             }
             None => {}
@@ -66,7 +66,7 @@ pub(crate) fn read_parenthesised(context: &Context<'_>) -> Vec<Finding> {
     findings
 }
 
-fn read_parenthesised_line(context: &Context<'_>, line: &str) -> Option<Finding> {
+fn read_parenthesised_line(context: &ParseContext<'_>, line: &str) -> Option<Finding> {
     let at_file = line.trim_start().split_once("): ").and_then(|(front, rest)| {
         let (path, numbers) = front.rsplit_once('(')?;
         let (row, column) = numbers.split_once(',')?;
@@ -74,7 +74,7 @@ fn read_parenthesised_line(context: &Context<'_>, line: &str) -> Option<Finding>
         Some((Some((path, row.parse::<u64>().ok()?, column.parse::<u64>().ok()?)), rest))
     });
     // An error of the settings as a whole has no place.
-    let (place, rest) = at_file.unwrap_or((None, line));
+    let (location, rest) = at_file.unwrap_or((None, line));
     let (severity, rest) = match rest.split_once(' ')? {
         ("error", rest) => (Severity::Error, rest),
         ("warning", rest) => (Severity::Warning, rest),
@@ -85,8 +85,8 @@ fn read_parenthesised_line(context: &Context<'_>, line: &str) -> Option<Finding>
     if !is_code {
         return None;
     }
-    let finding = Finding::new(severity, text::bounded(message)).rule(Some(rule.to_owned()));
-    Some(match place {
+    let finding = Finding::new(severity, text::truncated(message)).rule(Some(rule.to_owned()));
+    Some(match location {
         Some((path, row, column)) => finding.at(context.file(path), Some(row), Some(column)),
         None => finding,
     })

@@ -1,0 +1,45 @@
+//! Report formats.
+
+use serde::Serialize;
+
+/// How a tool's output is to be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[expect(missing_docs, reason = "each variant is named after the tool or format that it reads")]
+pub enum ReportFormat {
+    CargoTest,
+    Nextest,
+    CargoMessages,
+    Rustfmt,
+    Jest,
+    Mocha,
+    Tap,
+    Pytest,
+    Unittest,
+    Junit,
+    Bun,
+    Deno,
+    Rspec,
+    Eslint,
+    Biome,
+    Oxlint,
+    Prettier,
+    Tsc,
+    Ruff,
+    RuffFormat,
+    Black,
+    Flake8,
+    Pylint,
+    Mypy,
+    Pyright,
+    GoTest,
+    Golangci,
+    FileList,
+    DenoLint,
+    DenoCheck,
+    DenoFmt,
+    Rubocop,
+    Phpstan,
+    Lines,
+    Text,
+}
