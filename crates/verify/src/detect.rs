@@ -1,4 +1,12 @@
-//! Finding projects: the nearest one of a file, and all of a workspace.
+//! Project detection: the nearest project of a file, and all projects of a workspace.
+//!
+//! A project is a directory with a marker file such as `Cargo.toml`. Detection climbs from a file
+//! to the nearest directory with a marker, never above the workspace. A directory may contain
+//! several projects, one for each ecosystem. Nothing is executed and no tool is asked: profiles
+//! follow from files alone, so detection is safe in an untrusted workspace.
+//!
+//! All reads go through a [`ProjectReader`], which records what the result depends on. The
+//! `_stamped` variants return that record for the cache.
 
 mod gitignore;
 mod workspace_projects;
@@ -18,33 +26,33 @@ use crate::profile::{EditLimits, Profile};
 use crate::project_reader::{FileStamps, ProjectReader};
 use crate::settings;
 
-/// The projects that a place belongs to.
+/// The nearest projects of a path, at most one for each ecosystem.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Detection {
-    /// The nearest directory that holds a project; `None` when there is none up to the workspace.
+    /// Nearest directory with a project; `None` if there is none up to the workspace.
     pub directory: Option<String>,
-    /// Its projects, one for each ecosystem.
+    /// Its projects, at most one for each ecosystem.
     pub profiles: Vec<Profile>,
 }
 
-/// What a file belongs to.
+/// The project of a file and its limits on edits.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FileProject {
-    /// The nearest project whose ecosystem or tools know the kind of the file.
+    /// Nearest project whose ecosystem or tools handle the extension of the file.
     pub profile: Option<Profile>,
-    /// How large the edits of the file may be. The nearest project may ask for small steps also in
-    /// files that none of its tools knows.
+    /// Limits of `profile`, or else of the nearest project of any ecosystem: strict limits also
+    /// apply to files that no tool handles.
     pub edit_limits: EditLimits,
 }
 
-/// Finds the project of a file or directory: the nearest marker upwards, and never above
-/// the workspace. A path that does not exist belongs to its nearest existing parent.
+/// Returns the projects of the nearest directory with a marker. A path that does not exist belongs
+/// to its nearest existing parent.
 pub fn detect(root: &Root, from: &Path) -> Detection {
     let reader = ProjectReader::new(root);
     detect_with(&reader, root, from)
 }
 
-/// Finds the projects of a place and everything that the answer depends on.
+/// Also returns the stamps of everything that the result depends on.
 pub(crate) fn detect_stamped(root: &Root, from: &Path) -> (Detection, FileStamps) {
     let reader = ProjectReader::new(root);
     let detection = detect_with(&reader, root, from);
@@ -63,10 +71,10 @@ fn detect_with(reader: &ProjectReader<'_>, root: &Root, from: &Path) -> Detectio
         .unwrap_or(none)
 }
 
-/// Finds what a file belongs to.
+/// Returns the project that handles a file.
 ///
-/// In `web/`, a Python script belongs to the Python project above and not to the
-/// package.json beside it.
+/// A Python script in `web/` belongs to the Python project above it rather than to the package.json
+/// beside it.
 pub fn detect_for_file(root: &Root, file: &Path) -> FileProject {
     paths::normal(file)
         .map_or_else(FileProject::default, |path| detect_for_file_stamped(root, &path).0)
@@ -98,26 +106,26 @@ fn owner(reader: &ProjectReader<'_>, path: &str) -> FileProject {
     FileProject { edit_limits: of_profile.or(nearest).unwrap_or_default(), profile }
 }
 
-/// Returns how large edits may be where no project is the file's own.
+/// Returns the limits for a file that no project handles; strict limits win.
 fn limits_of(profiles: &[Profile]) -> EditLimits {
     let strict = profiles.iter().any(|profile| profile.edit_limits == EditLimits::Strict);
     if strict { EditLimits::Strict } else { EditLimits::Standard }
 }
 
-/// Tells whether one of a project's own tools reads files of a kind.
+/// Returns true if the formatter or linter of a project handles an extension.
 fn reads(profile: &Profile, extension: &str) -> bool {
     let commands = [&profile.format, &profile.lint];
     commands.into_iter().flatten().any(|command| command.extensions.iter().any(|e| e == extension))
 }
 
-/// Returns the projects of exactly one directory.
+/// Returns the projects of exactly one directory, with the settings of `carrel.toml` applied.
 fn profiles_at(reader: &ProjectReader<'_>, directory: &str) -> Vec<Profile> {
     let mut profiles = ecosystems::detect(reader, directory);
     settings::apply(reader, directory, &mut profiles);
     profiles
 }
 
-/// Returns the directory at which the search for a path begins.
+/// Returns the nearest existing directory of a path.
 pub(crate) fn directory_of(root: &Root, from: &Path) -> Option<String> {
     let path = paths::normal(from)?;
     let kind = |path: &str| root.metadata(Path::new(path)).map(|metadata| metadata.kind);

@@ -1,4 +1,10 @@
-//! What each ecosystem's project files say. One module for each.
+//! Detection of one ecosystem in one directory, one module for each ecosystem.
+//!
+//! A detector returns a profile if it finds its marker files. It only sets commands that something
+//! in the project speaks for: a settings file, a dependency, an installed program. Commands that
+//! are merely usual for an ecosystem are marked as assumed, and are never run without a request.
+//! Programs come from the project itself if they are installed there; launchers such as `npx` are
+//! used in a form that downloads nothing.
 
 mod cpp;
 mod deno;
@@ -15,10 +21,10 @@ mod rust;
 use crate::profile::Profile;
 use crate::project_reader::ProjectReader;
 
-/// Looks for a project of one ecosystem in a directory.
+/// Returns the profile of one ecosystem in a directory, if it has a marker.
 type Detector = fn(&ProjectReader<'_>, &str) -> Option<Profile>;
 
-/// In the order in which profiles of one directory are listed.
+/// All detectors, in the order of profiles in a reply.
 const DETECTORS: [Detector; 10] = [
     rust::detect,
     node::detect,
@@ -32,7 +38,7 @@ const DETECTORS: [Detector; 10] = [
     cpp::detect,
 ];
 
-/// File names that may make a directory a project, for a walk that lists directories anyway.
+/// Names of marker files, to skip other directories without running the detectors.
 const MARKERS: [&str; 24] = [
     "Cargo.toml",
     "package.json",
@@ -60,15 +66,15 @@ const MARKERS: [&str; 24] = [
     "carrel.toml",
 ];
 
-/// Endings of names that do the same.
-const MARKER_ENDINGS: [&str; 5] = [".sln", ".slnx", ".csproj", ".fsproj", ".gemspec"];
+/// Suffixes of marker files with variable names.
+const MARKER_SUFFIXES: [&str; 5] = [".sln", ".slnx", ".csproj", ".fsproj", ".gemspec"];
 
-/// Tells whether a file of this name may make its directory a project.
+/// Returns true if a file of this name may be a marker.
 pub(crate) fn is_marker(name: &str) -> bool {
-    MARKERS.contains(&name) || MARKER_ENDINGS.iter().any(|ending| name.ends_with(ending))
+    MARKERS.contains(&name) || MARKER_SUFFIXES.iter().any(|suffix| name.ends_with(suffix))
 }
 
-/// Returns the projects of a directory, one for each ecosystem that it holds.
+/// Returns the projects of a directory, at most one for each ecosystem.
 pub(crate) fn detect(reader: &ProjectReader<'_>, directory: &str) -> Vec<Profile> {
     let mut profiles: Vec<Profile> =
         DETECTORS.iter().filter_map(|detect| detect(reader, directory)).collect();

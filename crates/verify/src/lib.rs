@@ -1,13 +1,18 @@
-//! What a project is, how its tests, linters and formatters are run, and what they said.
+//! Project detection, planned commands and their reports: the engine of Test, Lint, Typecheck,
+//! Format and Run script.
 //!
-//! Three steps, and no process is started in any of them:
+//! The crate works in three steps and starts no process in any of them:
 //!
-//! 1. [`detect`] and [`detect_all`] read project files through [`carrel_fsroot::Root`] and
-//!    say which commands a project has, and which file says so ([`Profile`]).
-//! 2. [`plan`] points one of these commands at a file, a package, a test or the whole
-//!    project, and asks the tool for a machine-readable report ([`plan::Invocation`]).
-//! 3. [`parse`] turns what the finished command left behind into a report that is
-//!    never green by accident: `passed`, `failed` or `could_not_run`.
+//! 1. [`detect`] and [`detect_all`] read project files through [`carrel_fsroot::Root`] and return a
+//!    [`Profile`]: the commands of a project, each with the file that is the evidence for it.
+//! 2. [`plan`] narrows one of these commands to a file, a package or a test, and adds the options
+//!    that make the tool write a machine-readable report ([`plan::Invocation`]).
+//! 3. [`parse`] reads the output and the reports of the finished command and returns a verdict:
+//!    `passed`, `failed` or `could_not_run`.
+//!
+//! Running the command between steps 2 and 3, in a sandbox, is the caller's job. A verdict is
+//! `passed` only if the command succeeded and its report proves that something was checked; see
+//! [`parse`] for the rules.
 #![forbid(unsafe_code)]
 
 mod detect;

@@ -1,4 +1,5 @@
-//! The formats that project files are written in.
+//! Readers for the formats of project files: JSON with comments, TOML with line numbers, YAML
+//! lists, and the wildcards of workspace members.
 
 mod glob;
 mod json;

@@ -1,15 +1,25 @@
-//! What finished commands said.
+//! Reports of finished commands: counts, failures, findings and a verdict.
 //!
-//! The rules that keep a report from being green by accident:
+//! The verdict must never be `passed` by accident, because an agent stops working when it reads it.
+//! It is derived from the exit status and the report together, and both have to agree:
 //!
-//! - A build that fails is a failure with build errors.
-//! - A tool that is missing could not run, and the report says how to get it.
-//! - A command that was killed or ran out of time did not pass, whatever it printed before.
-//! - A run without a single test did not pass.
-//! - A file whose tests were never reported did not pass, even if it ended well.
-//! - A failure that is not understood is still a failure, with the text as its explanation.
+//! - A build that fails is `failed`, with the compiler's errors.
+//! - A tool that is missing is `could_not_run`, with a hint how to install it. Launchers and shells
+//!   report a missing program in many ways; `missing_tool` knows their messages.
+//! - A command that was killed or timed out never passes, even if its output looks complete.
+//! - Exit status 0 without a readable report is `could_not_run`, and so is a run without a single
+//!   test. A report that is malformed or truncated counts as unreadable.
+//! - Exit status 0 with failures in the report is `failed`.
+//! - A failing exit status with only passed tests is `failed`: coverage, leaks or a crash at the
+//!   end.
+//! - A file that ended without reporting its tests is counted as broken
+//!   ([`check_unreported_files`]).
+//! - A failure that cannot be parsed is still a failure, with the end of the output as its
+//!   explanation.
 //!
-//! All names of files are relative to the workspace and have forward slashes.
+//! Tools write their report to a file outside of the workspace where they can, so that tests cannot
+//! write to it by printing. File names in reports are relative to the workspace, with forward
+//! slashes. All texts are bounded.
 
 mod artifacts;
 mod check_verdict;
@@ -28,8 +38,8 @@ pub use check_verdict::{format_check, lint, typecheck};
 pub use finding::{Finding, Severity};
 pub use outcome::{ArtifactFile, Outcome, Termination};
 pub use report::{
-    CheckReport, CouldNotRunReason, Counts, Failure, LintReport, MAX_FAILURES, MAX_FINDINGS,
-    MAX_MESSAGE_BYTES, TestReport, TypecheckReport, Verdict,
+    CheckReport, CouldNotRunReason, Counts, Failure, MAX_FAILURES, MAX_FINDINGS, MAX_MESSAGE_BYTES,
+    TestReport, Verdict,
 };
 pub use test_verdict::tests;
 pub use unreported_tests::check_unreported_files;
@@ -37,7 +47,8 @@ pub use unreported_tests::check_unreported_files;
 use crate::plan::Invocation;
 use outcome::ParseContext;
 
-/// Judges a command that has no report of its own: an installation, a script, a formatter that writes.
+/// Returns the verdict on a command without a report, by its exit status: an installation, a
+/// script, a formatter that writes.
 pub fn command(invocation: &Invocation, outcome: &Outcome<'_>) -> Verdict {
     let context = ParseContext::new(invocation, outcome);
     match missing_tool::reason(&context).or_else(|| context.interruption()) {

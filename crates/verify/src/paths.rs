@@ -1,16 +1,14 @@
-//! Names of files relative to the workspace, as text with forward slashes.
+//! Paths relative to the workspace, as strings with forward slashes.
 //!
-//! The workspace itself is `.`; nothing else begins with a dot component.
+//! The workspace itself is `.`; no other path has a dot component, so string comparison is path
+//! comparison.
 
 use std::path::{Component, Path};
 
-/// The workspace itself.
 pub(crate) const TOP: &str = ".";
 
-/// Turns a path into text relative to the workspace, without looking at the disk.
-///
-/// `None` for a path that is absolute, climbs out or is not UTF-8: no project file
-/// that a command could be pointed at has such a name.
+/// Normalises a path lexically. Returns `None` if it is absolute, leaves the workspace or is not
+/// UTF-8.
 pub(crate) fn normal(path: &Path) -> Option<String> {
     let mut parts: Vec<&str> = Vec::new();
     for component in path.components() {
@@ -26,17 +24,16 @@ pub(crate) fn normal(path: &Path) -> Option<String> {
     Some(if parts.is_empty() { TOP.to_owned() } else { parts.join("/") })
 }
 
-/// Names an entry of a directory.
 pub(crate) fn join(directory: &str, name: &str) -> String {
     if directory == TOP { name.to_owned() } else { format!("{directory}/{name}") }
 }
 
-/// Resolves a path that was written relative to a directory; `None` when it leaves the workspace.
+/// Resolves a path relative to a directory; `None` if it leaves the workspace.
 pub(crate) fn resolve(directory: &str, path: &str) -> Option<String> {
     normal(&Path::new(directory).join(path))
 }
 
-/// Returns the directory that holds an entry; `None` for the workspace itself.
+/// Returns the parent directory; `None` for the workspace itself.
 pub(crate) fn parent(path: &str) -> Option<&str> {
     match path.rsplit_once('/') {
         Some((directory, _)) => Some(directory),
@@ -44,12 +41,11 @@ pub(crate) fn parent(path: &str) -> Option<&str> {
     }
 }
 
-/// Returns the last part of a path.
 pub(crate) fn name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
-/// Returns what follows the last dot of a file's name, or nothing.
+/// Returns the text after the last dot of a file name; empty for names such as `.eslintrc`.
 pub(crate) fn extension(path: &str) -> &str {
     match name(path).rsplit_once('.') {
         Some((stem, extension)) if !stem.is_empty() => extension,
@@ -57,18 +53,18 @@ pub(crate) fn extension(path: &str) -> &str {
     }
 }
 
-/// Yields a directory and all those above it, up to the workspace.
+/// Returns a directory and its parents, up to the workspace.
 pub(crate) fn upwards(directory: &str) -> impl Iterator<Item = &str> {
     std::iter::successors(Some(directory), |directory| parent(directory))
 }
 
-/// Tells whether a path is a directory or lies below it.
+/// Returns true if a path is a directory or below it.
 pub(crate) fn is_within(path: &str, directory: &str) -> bool {
     directory == TOP
         || path.strip_prefix(directory).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// Writes a path of the workspace as seen from one of its directories.
+/// Returns a path relative to a directory, with `..` components if needed.
 pub(crate) fn relative(from: &str, to: &str) -> String {
     let parts = |path: &'_ str| -> Vec<String> {
         path.split('/').filter(|part| *part != TOP).map(str::to_owned).collect()
@@ -102,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn climbing_ends_at_the_workspace() {
+    fn parents_end_at_the_workspace() {
         assert_eq!(upwards("a/b").collect::<Vec<_>>(), ["a/b", "a", "."]);
         assert_eq!(upwards(".").collect::<Vec<_>>(), ["."]);
     }

@@ -1,6 +1,19 @@
-//! Pointing a project's commands at something, and asking for a report that can be read.
+//! Plans: command lines for a part of a project, with options for a machine-readable report.
 //!
-//! Nothing here looks at the disk: a plan follows from a profile alone.
+//! A plan follows from a [`Profile`] alone; nothing here reads the disk. Planning has two steps:
+//! `select` narrows the arguments to a file, a directory, a package or tests, and `report_options`
+//! adds what makes the tool write a report. The test `adds` in `web/src/sum.test.ts` of a Vitest
+//! project becomes
+//!
+//! ```text
+//! web$ node_modules/.bin/vitest run -t adds src/sum.test.ts \
+//!        --reporter=default --reporter=json --outputFile.json={artifacts}/vitest.json
+//! ```
+//!
+//! Tools differ in the smallest unit they can check ([`Granularity`](crate::Granularity)). A
+//! request that a tool cannot fulfil exactly is an error instead of a larger run, except where the
+//! unit is the package by nature, as in cargo and Go. Names and paths are passed as single
+//! arguments, escaped for the pattern syntax of the runner, and never through a shell.
 
 mod command_line;
 mod install_hint;
@@ -20,115 +33,79 @@ use crate::paths;
 use crate::profile::{Profile, ProfileField, ProjectCommand};
 use crate::tool::ProjectTool;
 
-/// What a command is pointed at. Paths are relative to the workspace.
+/// The part of a project that a command is limited to. Paths are relative to the workspace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the other variants are what their names say")]
 pub enum CommandScope<'a> {
-    /// The whole project.
     #[default]
     Project,
-    /// A package by its name, where the tool knows names.
+    /// A package by its name, for tools that have named packages.
     Package(&'a str),
-    /// A directory of the project.
     Directory(&'a str),
-    /// A file of the project.
     File(&'a str),
 }
 
-/// Which tests are run.
+/// The tests to run: a part of the project, a name, or exactly the tests of an earlier report.
 #[derive(Clone, Copy, Debug, Default)]
+#[expect(missing_docs, reason = "the type defines the scope")]
 pub struct Target<'a> {
-    /// Where they are.
     pub scope: CommandScope<'a>,
-    /// A part of their names.
+    /// Substring of the test names.
     pub name: Option<&'a str>,
-    /// Exactly these; then `scope` and `name` do not count.
+    /// Exactly these tests; `scope` and `name` are then ignored.
     pub rerun: &'a [Selector],
 }
 
-/// What it takes to run one test again.
+/// The identity of one test, from a report, with which it can be run again.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Selector {
-    /// The runner that reported it.
+    /// Runner that reported it.
     pub tool: ProjectTool,
-    /// Where the runner ran, relative to the workspace.
+    /// Working directory of the runner, relative to the workspace.
     pub directory: String,
-    /// The package: of cargo by name, of Go by import path.
+    /// Package: its name for cargo, its import path for Go.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub package: Option<String>,
-    /// The part of the package: of cargo such as `--lib` or `--test it`.
+    /// Part of the package: `--lib` or `--test it` for cargo, the class for Java.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<String>,
-    /// The file, relative to the workspace.
+    /// Path relative to the workspace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
-    /// The name, as the runner wants it.
+    /// Name in the syntax of the runner.
     pub name: String,
 }
 
-/// Separates the names of nested tests in a [`Selector`] of runners that nest.
+/// Separator between the names of nested tests in a [`Selector`].
 pub(crate) const ANCESTOR: &str = " > ";
 
-/// Whether a formatter changes files.
+/// The mode of a formatter: report the files to format, or rewrite them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the summary defines both variants")]
 pub enum FormatMode {
-    /// It only says which files are not in the project's style.
     Check,
-    /// It rewrites them.
     Write,
 }
 
-/// Why there is no plan.
+/// The reason why a request cannot be planned.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages define variants and fields")]
 pub enum PlanError {
-    /// The project has no such command.
     #[error("no {} command is known for the {ecosystem} project in {root}; set `{}` in {root}/carrel.toml", fact.as_str(), fact.as_str())]
-    NoCommand {
-        /// The missing command.
-        fact: ProfileField,
-        /// The ecosystem.
-        ecosystem: &'static str,
-        /// The project.
-        root: String,
-    },
-    /// The path is not of this project.
+    NoCommand { fact: ProfileField, ecosystem: &'static str, root: String },
     #[error("{path} is not inside the project in {root}")]
-    Outside {
-        /// The path.
-        path: String,
-        /// The project.
-        root: String,
-    },
-    /// The tool does not read such files.
+    Outside { path: String, root: String },
     #[error("{} does not check {path}", tool.name())]
-    NotUnderstood {
-        /// The tool.
-        tool: ProjectTool,
-        /// The file.
-        path: String,
-    },
-    /// The tool needs to be given files.
+    NotUnderstood { tool: ProjectTool, path: String },
     #[error("{} needs a file; give a path", tool.name())]
-    NeedsFile {
-        /// The tool.
-        tool: ProjectTool,
-    },
-    /// The tool cannot be pointed at less than the project.
+    NeedsFile { tool: ProjectTool },
     #[error("{} cannot be limited to {what}; run it for the whole project", tool.name())]
-    CannotNarrow {
-        /// The tool.
-        tool: ProjectTool,
-        /// What was asked for.
-        what: &'static str,
-    },
-    /// None of the failed tests belongs to this project.
+    CannotNarrow { tool: ProjectTool, what: &'static str },
     #[error("none of the failed tests belongs to the project in {root}")]
-    NothingToRerun {
-        /// The project.
-        root: String,
-    },
+    NothingToRerun { root: String },
 }
 
-/// Plans a run of tests. Exact reruns may need several commands, to be run one after another.
+/// Plans a test run. Reruns of single tests may need several commands, to be run in order.
 pub fn plan_tests(profile: &Profile, target: &Target<'_>) -> Result<Vec<Invocation>, PlanError> {
     let command = command(profile, ProfileField::Test)?;
     check_inside(profile, target.scope)?;
@@ -136,17 +113,17 @@ pub fn plan_tests(profile: &Profile, target: &Target<'_>) -> Result<Vec<Invocati
     Ok(lines.into_iter().map(|line| command_line::invocation(profile, command, line)).collect())
 }
 
-/// Plans a search for mistakes.
+/// Plans a run of the linter.
 pub fn plan_lint(profile: &Profile, scope: CommandScope<'_>) -> Result<Invocation, PlanError> {
     plan_check(profile, ProfileField::Lint, scope)
 }
 
-/// Plans a check of types.
+/// Plans a run of the type checker.
 pub fn plan_typecheck(profile: &Profile, scope: CommandScope<'_>) -> Result<Invocation, PlanError> {
     plan_check(profile, ProfileField::Typecheck, scope)
 }
 
-/// Plans a run of the formatter.
+/// Plans a run of the formatter in either mode.
 pub fn plan_format(
     profile: &Profile,
     mode: FormatMode,
@@ -159,7 +136,7 @@ pub fn plan_format(
     plan_check(profile, fact, scope)
 }
 
-/// Plans the installation of dependencies.
+/// Plans the installation of dependencies, which needs the network.
 pub fn plan_install(profile: &Profile) -> Result<Invocation, PlanError> {
     let command = command(profile, ProfileField::Install)?;
     Ok(command_line::invocation(profile, command, command_line::CommandLine::whole(command)))

@@ -1,4 +1,4 @@
-//! What a directory's project files say about it.
+//! The profile of a project: its ecosystem and its commands, as its files describe them.
 
 mod command;
 mod ecosystem;
@@ -14,65 +14,54 @@ pub use fields::{
 
 use serde::Serialize;
 
-/// One project: what it is, and which commands install, check, test and format it.
+/// A project and the commands that install, check, test and format it.
 ///
-/// A directory may hold several, one for each ecosystem. A fact that nothing in the
-/// project speaks for is absent; `evidence` names the file behind each that is there.
+/// A directory may contain several projects, one for each ecosystem. A field without evidence in
+/// the project's files is absent; `evidence` names the file for each field that is present.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[expect(missing_docs, reason = "most fields are named after the command or type")]
 pub struct Profile {
-    /// The ecosystem.
     pub ecosystem: Ecosystem,
-    /// The project's directory, relative to the workspace; `.` is the workspace itself.
+    /// Directory of the project, relative to the workspace; `.` is the workspace itself.
     pub root: String,
-    /// The name that the project gives itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Its place in a workspace of several packages.
+    /// Role in a workspace of several packages.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub membership: Option<Membership>,
-    /// What installs its dependencies.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub package_manager: Option<PackageManager>,
-    /// Installs the dependencies.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub install: Option<ProjectCommand>,
-    /// Rewrites files in the project's style.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub format: Option<ProjectCommand>,
-    /// Tells which files are not in the project's style, and changes none.
+    /// Command that lists the files to format and changes none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub format_check: Option<ProjectCommand>,
-    /// Looks for mistakes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lint: Option<ProjectCommand>,
-    /// Checks the types.
+    /// Command that runs the type checker or compiler.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub typecheck: Option<ProjectCommand>,
-    /// Runs the tests.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub test: Option<ProjectCommand>,
-    /// Where installed dependencies lie, relative to the workspace.
+    /// Directory of installed dependencies, relative to the workspace.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deps_dir: Option<String>,
-    /// What cargo needs to be pointed at a part of the project.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cargo: Option<CargoPackage>,
-    /// The named commands that the project defines.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub scripts: Vec<ProjectScript>,
-    /// Whether an edit is followed by the formatter.
     pub format_on_edit: bool,
-    /// How large an edit may be.
     pub edit_limits: EditLimits,
-    /// Which file each fact comes from.
+    /// The file that each field comes from.
     pub evidence: Vec<Evidence>,
-    /// What could not be understood.
+    /// Project files that could not be parsed, whole or in part.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub problems: Vec<ProfileProblem>,
 }
 
 impl Profile {
-    /// A profile that knows its place and nothing else.
     pub(crate) fn new(ecosystem: Ecosystem, root: &str, marker: &str) -> Self {
         Self {
             ecosystem,
@@ -96,7 +85,7 @@ impl Profile {
         }
     }
 
-    /// Returns the command behind a fact.
+    /// Returns the command of a field; `None` if it is absent or no command.
     pub fn command(&self, fact: ProfileField) -> Option<&ProjectCommand> {
         match fact {
             ProfileField::Install => self.install.as_ref(),
@@ -113,7 +102,6 @@ impl Profile {
         }
     }
 
-    /// Sets a command and says which file asked for it.
     pub(crate) fn set(&mut self, fact: ProfileField, command: ProjectCommand, file: &str) {
         let slot = match fact {
             ProfileField::Install => &mut self.install,
@@ -132,25 +120,22 @@ impl Profile {
         self.add_evidence(fact, file);
     }
 
-    /// Sets the package manager and says which file asked for it.
     pub(crate) fn set_manager(&mut self, manager: PackageManager, file: &str) {
         self.package_manager = Some(manager);
         self.add_evidence(ProfileField::PackageManager, file);
     }
 
-    /// Sets where dependencies are installed and says which file asked for it.
     pub(crate) fn set_deps_dir(&mut self, directory: String, file: &str) {
         self.deps_dir = Some(directory);
         self.add_evidence(ProfileField::DepsDir, file);
     }
 
-    /// Notes the file behind a fact in the place of what was noted before.
     pub(crate) fn add_evidence(&mut self, fact: ProfileField, file: &str) {
         self.evidence.retain(|evidence| evidence.fact != fact);
         self.evidence.push(Evidence::new(fact, file));
     }
 
-    /// Returns the file behind a fact.
+    /// Returns the file that a field comes from.
     pub fn evidence_of(&self, fact: ProfileField) -> Option<&str> {
         let found = self.evidence.iter().find(|evidence| evidence.fact == fact)?;
         Some(found.file.as_str())

@@ -1,4 +1,14 @@
-//! Profiles that are kept until one of the files they come from changes.
+//! A cache of detected profiles, validated by file stamps on every use.
+//!
+//! Detection reads some dozen files and is needed after every edit, for formatting and linting. An
+//! entry keeps the stamp (device, inode, size, times) of every file that was looked at, and the
+//! absence of every file that was missing. It is used only if all of them are unchanged: one `stat`
+//! for each instead of reads and parses. A file that changes during detection is noticed by the
+//! next use, because its stamp is taken before its contents are read.
+//!
+//! There is no watcher and no time-to-live, so there is nothing to lose on a crash and no window in
+//! which a stale profile is used. The locks are held only while a map is changed, never during file
+//! access; two callers may detect the same project at once, and the later result stays.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -12,40 +22,33 @@ use crate::detect::{self, Detection, FileProject, WorkspaceProjects};
 use crate::paths;
 use crate::project_reader::FileStamps;
 
-/// Bounds memory: the least recently used entry makes room for a new one.
+/// Bounds the entries of each map; the least recently used one is evicted.
 const MAX_ENTRIES: usize = 1_024;
 
-/// Whether an answer was kept, and if not, why.
+/// The result of a cache lookup: a valid entry, no entry, or an entry that was invalidated.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case", tag = "cache")]
+#[expect(missing_docs, reason = "the summary defines the variants")]
 pub enum CacheStatus {
-    /// Nothing that it depends on has changed.
     Hit,
-    /// Nobody asked before.
     Miss,
-    /// A file appeared, vanished or was changed.
+    /// A file appeared, vanished or changed, and detection ran again.
     Changed {
-        /// The file, relative to the workspace.
         file: String,
     },
 }
 
-/// Keeps detections by workspace and directory.
-///
-/// An entry counts as long as every file that was looked at has the same device, inode,
-/// size and times, and every file that was missing is still missing.
+/// Detected profiles by workspace and directory, shared by all sessions of a server.
 #[derive(Debug, Default)]
 pub struct ProfileCache {
     nearest: Mutex<Entries<(Identity, Option<String>), Detection>>,
     all: Mutex<Entries<Identity, WorkspaceProjects>>,
-    /// By directory and kind of file.
     files: Mutex<Entries<(Identity, String, String), FileProject>>,
 }
 
 #[derive(Debug)]
 struct Entries<K, T> {
     map: HashMap<K, CachedValue<T>>,
-    /// Counts questions, to tell which entry was used last.
     clock: u64,
 }
 
@@ -57,23 +60,23 @@ struct CachedValue<T> {
 }
 
 impl ProfileCache {
-    /// Makes an empty cache.
+    /// Creates an empty cache.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Finds the project of a file or directory, as [`crate::detect`] does.
+    /// Returns the projects of a file or directory, as [`crate::detect`] does.
     pub fn detect(&self, root: &Root, from: &Path) -> Result<(Arc<Detection>, CacheStatus), Error> {
         let key = (root.identity()?, detect::directory_of(root, from));
         Ok(get_or_detect(&self.nearest, root, key, || detect::detect_stamped(root, from)))
     }
 
-    /// Finds every project of a workspace, as [`crate::detect_all`] does.
+    /// Returns all projects of a workspace, as [`crate::detect_all`] does.
     pub fn detect_all(&self, root: &Root) -> Result<(Arc<WorkspaceProjects>, CacheStatus), Error> {
         Ok(get_or_detect(&self.all, root, root.identity()?, || detect::detect_all_stamped(root)))
     }
 
-    /// Finds what a file belongs to, as [`crate::detect_for_file`] does.
+    /// Returns the project of a file, as [`crate::detect_for_file`] does.
     pub fn detect_for_file(
         &self,
         root: &Root,
@@ -87,7 +90,7 @@ impl ProfileCache {
         Ok(get_or_detect(&self.files, root, key, || detect::detect_for_file_stamped(root, &path)))
     }
 
-    /// Forgets everything.
+    /// Removes all entries.
     pub fn clear(&self) {
         lock(&self.nearest).map.clear();
         lock(&self.all).map.clear();
@@ -101,9 +104,9 @@ fn get_or_detect<K: Clone + Eq + Hash, T>(
     key: K,
     detect: impl FnOnce() -> (T, FileStamps),
 ) -> (Arc<T>, CacheStatus) {
-    // The lock is not held while files are looked at.
-    let kept = lock(entries).get(&key);
-    let freshness = match kept {
+    // The lock is not held during file access.
+    let cached = lock(entries).get(&key);
+    let status = match cached {
         None => CacheStatus::Miss,
         Some((value, stamps)) => match stamps.changed(root) {
             None => return (value, CacheStatus::Hit),
@@ -113,10 +116,10 @@ fn get_or_detect<K: Clone + Eq + Hash, T>(
     let (value, stamps) = detect();
     let value = Arc::new(value);
     lock(entries).put(key, Arc::clone(&value), stamps);
-    (value, freshness)
+    (value, status)
 }
 
-/// A panic elsewhere leaves whole entries behind, so they stay usable.
+/// Ignores poisoning: every change of the map is a single call.
 fn lock<T>(entries: &Mutex<T>) -> MutexGuard<'_, T> {
     entries.lock().unwrap_or_else(PoisonError::into_inner)
 }

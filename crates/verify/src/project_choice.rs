@@ -1,41 +1,34 @@
-//! Which of a workspace's projects a command without a path is about.
+//! The choice of projects for a command without a path.
 //!
-//! The candidates are the projects of the workspace's own directory. Where it has none,
-//! they are the top-most projects below: those with no other project of the same ecosystem
-//! above them. A `language` that no candidate has is looked for among the top-most
-//! projects as well, so that a nested one can be named. Several projects of one language
-//! are all chosen: they are one answer with a section for each.
+//! The candidates are the projects of the workspace's root directory. If it has none, they are the
+//! top-most projects below it, without a project of the same ecosystem above. Candidates of one
+//! ecosystem are all chosen; candidates of several need a `language`. A `language` that no
+//! candidate has is also looked for among the top-most projects, so that a nested project can be
+//! named.
 
 use std::collections::BTreeSet;
 
 use crate::paths;
 use crate::profile::{Ecosystem, Profile};
 
-/// The `language` that stands for all candidates.
 const ALL: &str = "all";
 
-/// Why no project could be chosen.
+/// The reason why no project was chosen. The messages are part of the tools' contract.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages define variants and fields")]
 pub enum ChoiceError {
-    /// There is none.
     #[error("no supported project detected in workspace root")]
     NoProject,
-    /// There are several kinds and nobody said which.
     #[error(
         "polyglot workspace: {} project types detected ({}) — pass `language` to pick one",
         detected.len(),
         names(detected)
     )]
-    Polyglot {
-        /// The kinds.
-        detected: BTreeSet<&'static str>,
-    },
-    /// There is none of the kind that was asked for.
+    Polyglot { detected: BTreeSet<&'static str> },
     #[error("language \"{language}\" not detected in workspace; detected: {}", names(detected))]
     NotDetected {
-        /// What was asked for, trimmed and in lower case.
+        /// The requested language, trimmed and in lower case.
         language: String,
-        /// The kinds that there are.
         detected: BTreeSet<&'static str>,
     },
 }
@@ -44,7 +37,8 @@ fn names(detected: &BTreeSet<&'static str>) -> String {
     detected.iter().copied().collect::<Vec<_>>().join(", ")
 }
 
-/// Chooses among the projects of a workspace, as [`crate::detect_all`] returns them.
+/// Chooses among the projects of a workspace, as returned by [`crate::detect_all`]. Names of
+/// languages are case-insensitive and have aliases such as `ts`.
 pub fn choose_projects<'a>(
     profiles: &'a [Profile],
     language: Option<&str>,
@@ -133,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn the_refusals_have_the_texts_of_the_reference() {
+    fn the_errors_have_the_prescribed_texts() {
         let none: [Profile; 0] = [];
         assert_eq!(
             text(choose_projects(&none, Some("go"))),
@@ -170,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn aliases_mean_what_people_mean_by_them() {
+    fn aliases_select_the_likelier_ecosystem() {
         let deno = [profile(Ecosystem::Deno, ".")];
         assert_eq!(roots(choose_projects(&deno, Some("typescript"))), ["."]);
         let both = [profile(Ecosystem::Deno, "."), profile(Ecosystem::Node, ".")];

@@ -1,4 +1,9 @@
-//! Reading project files, and remembering which were looked at.
+//! Reads of project files that record what a detection depends on.
+//!
+//! Every path that is probed gets a stamp before it is used: device, inode, size and both times of
+//! the entry itself, or its absence. Directory probes record the names with certain suffixes, so
+//! that a new `.csproj` invalidates a profile but a new source file does not. The record is
+//! compared with the file system by the profile cache.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -10,19 +15,19 @@ use carrel_fsroot::{Entry, FileKind, Identity, Metadata, Root};
 use crate::paths;
 use crate::profile::ProfileProblem;
 
-/// Bounds what one project file may cost; real ones have a few kilobytes.
+/// Bounds the size of a project file; real ones have a few kilobytes.
 pub(crate) const MAX_FILE_BYTES: u64 = 1024 * 1024;
 
-/// Bounds what one directory may cost.
+/// Bounds the entries of a listed directory.
 pub(crate) const MAX_ENTRIES: usize = 5_000;
 
-/// What tells whether a file is still the one that was read.
+/// The identity and times of a file, which change when it is written or replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stamp {
     identity: Identity,
     size: u64,
     modified: SystemTime,
-    /// Only the kernel sets this one, so a file that was put back in time is noticed.
+    /// The inode change time. Programs cannot set it, so a restored modification time is noticed.
     changed: SystemTime,
 }
 
@@ -33,39 +38,35 @@ impl From<&Metadata> for Stamp {
     }
 }
 
-/// What was asked about a path.
+/// A property of a path that was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Probe {
-    /// What is there.
     Entry,
-    /// Which names in a directory have one of these endings. Other names may come and go.
+    /// The names in a directory with one of these suffixes.
     Names(&'static [&'static str]),
 }
 
-/// What the answer was.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Observation {
-    /// The stamp of what is there; `None` when nothing usable is.
+    /// `None` if there is no entry or it cannot be read.
     Entry(Option<Stamp>),
-    /// The names, sorted.
     Names(Vec<String>),
 }
 
-/// Asks again about a path.
 fn probe(root: &Root, path: &str, probed: Probe) -> Observation {
     match probed {
         Probe::Entry => {
             Observation::Entry(root.link_metadata(Path::new(path)).ok().as_ref().map(Stamp::from))
         }
-        Probe::Names(endings) => {
+        Probe::Names(suffixes) => {
             let names = list(root, path).into_iter().filter(|(_, kind)| *kind == FileKind::File);
-            let ends = |name: &String| endings.iter().any(|ending| name.ends_with(ending));
+            let ends = |name: &String| suffixes.iter().any(|suffix| name.ends_with(suffix));
             Observation::Names(names.map(|(name, _)| name).filter(ends).collect())
         }
     }
 }
 
-/// Lists the names in a directory with their kinds; nothing when there are too many.
+/// Lists a directory with the kinds of its entries; empty if there are more than [`MAX_ENTRIES`].
 fn list(root: &Root, directory: &str) -> Vec<(String, FileKind)> {
     let entries = root.list_at_most(Path::new(directory), MAX_ENTRIES);
     let entries = entries.ok().flatten().unwrap_or_default();
@@ -73,12 +74,12 @@ fn list(root: &Root, directory: &str) -> Vec<(String, FileKind)> {
     entries.into_iter().filter_map(named).collect()
 }
 
-/// Everything that was asked, with the answers.
+/// All probes of a detection with their values.
 #[derive(Debug, Default)]
 pub(crate) struct FileStamps(BTreeMap<(String, Probe), Observation>);
 
 impl FileStamps {
-    /// Returns the first file about which the answer is another one by now.
+    /// Returns the path of the first probe whose value has changed.
     pub(crate) fn changed(&self, root: &Root) -> Option<String> {
         self.0.iter().find_map(|((path, probed), before)| {
             let now = probe(root, path, *probed);
@@ -94,7 +95,7 @@ impl FileStamps {
     }
 }
 
-/// A view of the workspace that keeps a list of what it was asked for.
+/// A read-only view of a workspace that records its probes.
 #[derive(Debug)]
 pub(crate) struct ProjectReader<'a> {
     root: &'a Root,
@@ -106,43 +107,42 @@ impl<'a> ProjectReader<'a> {
         Self { root, seen: RefCell::default() }
     }
 
-    /// Ends the looking and returns the list.
     pub(crate) fn into_stamps(self) -> FileStamps {
         self.seen.into_inner()
     }
 
-    /// Tells whether a regular file is there, following links that stay in the workspace.
+    /// Returns true if a path is a regular file, following links inside of the workspace.
     pub(crate) fn has(&self, path: &str) -> bool {
         self.stamp(path);
         let metadata = self.root.metadata(Path::new(path));
         metadata.is_ok_and(|metadata| metadata.kind == FileKind::File)
     }
 
-    /// Tells whether a program is there. It may be a link to anywhere, as in virtual environments.
+    /// Returns true if a path is a file or a link. Virtual environments link to interpreters
+    /// outside of the workspace.
     pub(crate) fn has_program(&self, path: &str) -> bool {
         self.stamp(path);
         let metadata = self.root.link_metadata(Path::new(path));
         metadata.is_ok_and(|metadata| matches!(metadata.kind, FileKind::File | FileKind::Link))
     }
 
-    /// Tells whether a directory is there.
     pub(crate) fn has_directory(&self, path: &str) -> bool {
         self.stamp(path);
         let metadata = self.root.metadata(Path::new(path));
         metadata.is_ok_and(|metadata| metadata.kind == FileKind::Directory)
     }
 
-    /// Returns the first of some names that is a file of a directory.
+    /// Returns the path of the first name that is a file in a directory.
     pub(crate) fn first(&self, directory: &str, names: &[&str]) -> Option<String> {
         names.iter().map(|name| paths::join(directory, name)).find(|path| self.has(path))
     }
 
-    /// Returns the nearest of some names, from a directory upwards.
+    /// Returns the nearest file with one of these names, from a directory upwards.
     pub(crate) fn nearest(&self, directory: &str, names: &[&str]) -> Option<String> {
         paths::upwards(directory).find_map(|directory| self.first(directory, names))
     }
 
-    /// Returns the nearest program below a directory of each parent, such as `node_modules/.bin`.
+    /// Returns the nearest program in a subdirectory of each parent, such as `node_modules/.bin`.
     pub(crate) fn nearest_program(
         &self,
         directory: &str,
@@ -154,7 +154,7 @@ impl<'a> ProjectReader<'a> {
             .find(|path| self.has_program(path))
     }
 
-    /// Reads a text file; `Ok(None)` when there is none.
+    /// Reads a text file; `Ok(None)` if there is none.
     pub(crate) fn read(&self, path: &str) -> Result<Option<String>, ProfileProblem> {
         if !self.has(path) {
             return Ok(None);
@@ -165,30 +165,31 @@ impl<'a> ProjectReader<'a> {
             .read(Path::new(path), MAX_FILE_BYTES)
             .map_err(|error| problem(format!("could not be read: {}", error.problem())))?;
         let text = String::from_utf8(bytes).map_err(|_| problem("is not UTF-8 text".to_owned()))?;
-        // Editors of other systems put a mark in front, which no parser expects.
+        // Parsers do not expect a byte order mark.
         Ok(Some(text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text)))
     }
 
-    /// Reads a text file whose problems do not matter here.
+    /// Reads a text file and treats a problem as absence.
     pub(crate) fn text(&self, path: &str) -> Option<String> {
         self.read(path).ok().flatten()
     }
 
-    /// Lists the names in a directory with their kinds; nothing when there are too many.
+    /// Lists a directory with the kinds of its entries; empty if there are more than
+    /// [`MAX_ENTRIES`].
     pub(crate) fn list(&self, directory: &str) -> Vec<(String, FileKind)> {
         self.stamp(directory);
         list(self.root, directory)
     }
 
-    /// Lists the files of a directory whose names end in one of some ways.
-    pub(crate) fn files(&self, directory: &str, endings: &'static [&'static str]) -> Vec<String> {
-        match self.observe(directory, Probe::Names(endings)) {
+    /// Lists the names of files with one of these suffixes.
+    pub(crate) fn files(&self, directory: &str, suffixes: &'static [&'static str]) -> Vec<String> {
+        match self.observe(directory, Probe::Names(suffixes)) {
             Observation::Names(names) => names,
             Observation::Entry(_) => Vec::new(),
         }
     }
 
-    /// Takes the stamp before the file is used, so that a later change is never missed.
+    /// Records the stamp of a path, before the path is used, so that a later change is noticed.
     fn stamp(&self, path: &str) {
         self.observe(path, Probe::Entry);
     }

@@ -1,20 +1,21 @@
-//! `carrel.toml`: what a project says about itself, which beats what is detected.
+//! `carrel.toml`: the settings of a project, which override detection.
 //!
 //! ```toml
 //! [profile]               # for every project in this directory
 //! test = ["make", "check"]
 //! format_on_edit = true
 //!
-//! [profile.rust]          # for one of several; beats the table above
+//! [profile.rust]          # for one of several; overrides the table above
 //! lint = ["cargo", "xtask", "lint"]
 //!
 //! [edit]
 //! limits = "strict"
 //! ```
 //!
-//! Commands count in the directory of the file. `format_on_edit` and `[edit]` also count
-//! below it, up to the next `carrel.toml`. What cannot be understood is reported and left
-//! out; the rest of the file still counts.
+//! Commands apply to the directory of the file. `format_on_edit` and `[edit]` also apply below it,
+//! up to the next `carrel.toml`. An invalid key or value is reported as a problem of the profile
+//! and skipped; the rest of the file still applies. Commands are argument lists and never run by a
+//! shell.
 
 use toml::de::{DeTable, DeValue};
 
@@ -26,10 +27,9 @@ use crate::profile::{
 use crate::project_reader::ProjectReader;
 use crate::tool::ProjectTool;
 
-/// The name of the file.
+/// Name of the settings file.
 pub const SETTINGS_FILE: &str = "carrel.toml";
 
-/// The commands that may be set.
 const COMMANDS: [ProfileField; 6] = [
     ProfileField::Install,
     ProfileField::Format,
@@ -39,14 +39,12 @@ const COMMANDS: [ProfileField; 6] = [
     ProfileField::Test,
 ];
 
-/// What one table sets.
 #[derive(Clone, Debug, Default)]
 struct Table {
     commands: Vec<(ProfileField, Vec<String>)>,
     format_on_edit: Option<bool>,
 }
 
-/// What one file sets.
 #[derive(Debug, Default)]
 struct Settings {
     shared: Table,
@@ -55,8 +53,8 @@ struct Settings {
     problems: Vec<ProfileProblem>,
 }
 
-/// Applies the file of a directory to its projects. A file that sets commands makes a
-/// project of its own where there is none otherwise.
+/// Applies the settings of a directory to its projects. A file with commands in a directory without
+/// a project creates one with [`Ecosystem::Custom`].
 pub(crate) fn apply(reader: &ProjectReader<'_>, directory: &str, profiles: &mut Vec<Profile>) {
     let file = paths::join(directory, SETTINGS_FILE);
     let own = read(reader, &file);
@@ -78,7 +76,7 @@ pub(crate) fn apply(reader: &ProjectReader<'_>, directory: &str, profiles: &mut 
     }
 }
 
-/// Takes what counts below a file from the nearest one above.
+/// Applies the inherited settings of the nearest file above.
 fn inherit(reader: &ProjectReader<'_>, directory: &str, profile: &mut Profile) {
     let above = paths::parent(directory).and_then(|above| reader.nearest(above, &[SETTINGS_FILE]));
     let Some(file) = above else { return };
@@ -114,8 +112,8 @@ impl Settings {
     }
 }
 
-/// Makes a command of written words. A word `$FILES` stands for the files; with it the
-/// command has a form for files, and without the word it covers the project.
+/// Creates a command from configured arguments. An argument `$FILES` is replaced by files; a
+/// command with it can be limited to files, and covers the project if it is removed.
 fn explicit(directory: &str, argv: &[String], detected: Option<&ProjectCommand>) -> ProjectCommand {
     const FILES: &str = "$FILES";
     let tool = ProjectTool::recognise(argv).unwrap_or(ProjectTool::Other);
@@ -134,7 +132,7 @@ fn explicit(directory: &str, argv: &[String], detected: Option<&ProjectCommand>)
     command
 }
 
-/// Reads a file; `None` when there is none.
+/// Reads a settings file; `None` if there is none.
 fn read(reader: &ProjectReader<'_>, file: &str) -> Option<Settings> {
     let broken = |problem| Some(Settings { problems: vec![problem], ..Settings::default() });
     let text = match reader.read(file) {
@@ -160,8 +158,7 @@ impl<'b> Reader<'_, 'b> {
                 ("edit", DeValue::Table(table)) => self.edit(table),
                 ("profile" | "edit", _) => self.report(value, "must be a table"),
                 (other, _) => {
-                    let message =
-                        format!("`{other}` is not known here; known are `profile` and `edit`");
+                    let message = format!("unknown table `{other}`; expected `profile` or `edit`");
                     self.report_at(name.span().start, message);
                 }
             }
@@ -194,7 +191,7 @@ impl<'b> Reader<'_, 'b> {
                 Some(argv) => table.commands.push((fact, argv)),
                 None => self.report(
                     value,
-                    &format!("`{key}` must be a list of words such as [\"make\", \"check\"]"),
+                    &format!("`{key}` must be a list of strings such as [\"make\", \"check\"]"),
                 ),
             }
         } else if key == ProfileField::FormatOnEdit.as_str() {
@@ -207,7 +204,7 @@ impl<'b> Reader<'_, 'b> {
                 COMMANDS.iter().map(|fact| fact.as_str()).chain(["format_on_edit"]).collect();
             self.report_at(
                 start,
-                format!("`{key}` is not known in [profile]; known are {}", known.join(", ")),
+                format!("unknown key `{key}` in [profile]; expected one of {}", known.join(", ")),
             );
         }
     }
@@ -219,7 +216,7 @@ impl<'b> Reader<'_, 'b> {
                 ("limits", Some("standard")) => self.settings.limits = Some(EditLimits::Standard),
                 ("limits", _) => self.report(value, "`limits` must be \"standard\" or \"strict\""),
                 (other, _) => {
-                    let message = format!("`{other}` is not known in [edit]; known is `limits`");
+                    let message = format!("unknown key `{other}` in [edit]; expected `limits`");
                     self.report_at(name.span().start, message);
                 }
             }
@@ -235,7 +232,7 @@ impl<'b> Reader<'_, 'b> {
     }
 }
 
-/// A list of at least one word and nothing else.
+/// Returns a list of at least one string and nothing else.
 fn argv(value: &DeValue<'_>) -> Option<Vec<String>> {
     let array = value.as_array()?;
     let words = texts(value);

@@ -1,16 +1,22 @@
-//! The programs that test, check and format projects.
+//! The programs that test, check and format projects, and their recognition in command lines.
+//!
+//! Scripts and settings name a program in many ways: by path, behind launchers such as `npx` or `uv
+//! run`, or as a module of Python. Recognition strips these, so that a configured command gets the
+//! same report options as a detected one. A program that is not in the table is run as it is and
+//! judged by its exit status.
 
 use serde::{Deserialize, Serialize};
 
 macro_rules! tools {
     ($($(#[$doc:meta])* $variant:ident = $name:literal),* $(,)?) => {
-        /// A program whose output is understood, or one of the three stand-ins at the end.
+        /// A program with a known report, or one of the three placeholders at the end.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
         #[serde(rename_all = "kebab-case")]
+        #[expect(missing_docs, reason = "the names of most variants are those of the programs")]
         pub enum ProjectTool { $($(#[$doc])* $variant,)* }
 
         impl ProjectTool {
-            /// Returns the name people know it by.
+            /// Returns the usual name, such as `cargo test`.
             pub fn name(self) -> &'static str {
                 match self { $(Self::$variant => $name,)* }
             }
@@ -21,108 +27,62 @@ macro_rules! tools {
 tools! {
     /// `cargo test` with the standard harness.
     CargoTest = "cargo test",
-    /// `cargo nextest run`.
     Nextest = "cargo nextest",
-    /// `cargo clippy`.
     Clippy = "cargo clippy",
-    /// `cargo check`.
     CargoCheck = "cargo check",
     /// `rustfmt` and `cargo fmt`.
     Rustfmt = "rustfmt",
-    /// Jest.
     Jest = "jest",
-    /// Vitest.
     Vitest = "vitest",
-    /// Mocha.
     Mocha = "mocha",
-    /// Node's own runner.
     NodeTest = "node --test",
-    /// `bun test`.
     BunTest = "bun test",
-    /// `ESLint`.
     Eslint = "eslint",
-    /// Biome.
     Biome = "biome",
-    /// Oxlint.
     Oxlint = "oxlint",
-    /// Prettier.
     Prettier = "prettier",
-    /// The TypeScript compiler.
     Tsc = "tsc",
-    /// Pytest.
     Pytest = "pytest",
-    /// Python's own runner.
     Unittest = "python -m unittest",
-    /// `ruff check`.
     Ruff = "ruff",
-    /// `ruff format`.
     RuffFormat = "ruff format",
-    /// Black.
     Black = "black",
-    /// Flake8.
     Flake8 = "flake8",
-    /// Pylint.
     Pylint = "pylint",
-    /// Mypy.
     Mypy = "mypy",
-    /// Pyright.
     Pyright = "pyright",
-    /// `go test`.
     GoTest = "go test",
-    /// `go vet`.
     GoVet = "go vet",
-    /// golangci-lint.
     Golangci = "golangci-lint",
-    /// `gofmt`.
     Gofmt = "gofmt",
-    /// Maven.
     Maven = "mvn",
-    /// Gradle.
     Gradle = "gradle",
-    /// `deno test`.
     DenoTest = "deno test",
-    /// `deno lint`.
     DenoLint = "deno lint",
-    /// `deno fmt`.
     DenoFmt = "deno fmt",
-    /// `deno check`.
     DenoCheck = "deno check",
-    /// `RSpec`.
     Rspec = "rspec",
-    /// `rake test`.
     Rake = "rake",
-    /// `RuboCop`.
     Rubocop = "rubocop",
-    /// `PHPUnit`.
     Phpunit = "phpunit",
-    /// `PHPStan`.
     Phpstan = "phpstan",
-    /// PHP CS Fixer.
     PhpCsFixer = "php-cs-fixer",
-    /// `dotnet test`.
     DotnetTest = "dotnet test",
-    /// `dotnet build`.
     DotnetBuild = "dotnet build",
-    /// `dotnet format`.
     DotnetFormat = "dotnet format",
-    /// `CTest`.
     Ctest = "ctest",
-    /// `cmake --build`.
     Cmake = "cmake",
-    /// Make.
     Make = "make",
-    /// clang-format.
     ClangFormat = "clang-format",
-    /// A package manager that installs.
     Installer = "package manager",
-    /// A script of the project whose last command is not known.
+    /// A script of the project whose last command is unknown.
     Script = "script",
-    /// A command that a person wrote down and that is none of the above.
+    /// A command from `carrel.toml` that is none of the above.
     Other = "command",
 }
 
-/// Words that run another program and have no say in what it prints.
-const RUNNERS: [&[&str]; 13] = [
+/// Launchers, which start another program and do not change its output.
+const LAUNCHERS: [&[&str]; 13] = [
     &["npx", "--no-install"],
     &["npx", "--no-install", "--offline"],
     &["npx"],
@@ -139,21 +99,21 @@ const RUNNERS: [&[&str]; 13] = [
 ];
 
 impl ProjectTool {
-    /// Recognises the program that a command line starts, whatever starts it.
+    /// Recognises the tool of a command line, behind launchers and paths.
     pub fn recognise(words: &[String]) -> Option<Self> {
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        let words = strip_runner(&words);
+        let words = strip_launcher(&words);
         let program = crate::paths::name(words.first()?);
         let rest = &words[1..];
         by_subcommand(program, rest).or_else(|| by_program(program))
     }
 }
 
-fn strip_runner<'a, 'b>(words: &'a [&'b str]) -> &'a [&'b str] {
-    let matching = RUNNERS.iter().filter(|runner| words.starts_with(runner));
-    let longest = matching.map(|runner| runner.len()).max().unwrap_or(0);
+fn strip_launcher<'a, 'b>(words: &'a [&'b str]) -> &'a [&'b str] {
+    let matching = LAUNCHERS.iter().filter(|launcher| words.starts_with(launcher));
+    let longest = matching.map(|launcher| launcher.len()).max().unwrap_or(0);
     let rest = &words[longest..];
-    // Options of the runner stand between it and the program.
+    // Options of the launcher precede the program.
     let options =
         if longest == 0 { 0 } else { rest.iter().take_while(|w| w.starts_with("--")).count() };
     &rest[options..]
@@ -225,7 +185,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tool_is_recognised_through_whatever_starts_it() {
+    fn a_tool_is_recognised_behind_launchers() {
         let cases = [
             ("cargo +nightly test --all", Some(ProjectTool::CargoTest)),
             ("node_modules/.bin/jest --ci", Some(ProjectTool::Jest)),

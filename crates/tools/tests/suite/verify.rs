@@ -223,7 +223,7 @@ async fn a_node_test_that_ends_its_process_takes_no_other_test_with_it_unseen() 
     assert_eq!(ended.structured["verdict"], "failed", "{}", ended.text());
     assert_eq!(section(&ended)["counts"]["errors"], 1, "{}", ended.text());
     assert!(
-        ended.text().contains("test/b.test.js:error: ended before its tests were reported"),
+        ended.text().contains("test/b.test.js:error: exited before its tests were reported"),
         "{}",
         ended.text()
     );

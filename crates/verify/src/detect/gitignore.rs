@@ -1,4 +1,4 @@
-//! Directories that git does not look into.
+//! `.gitignore` rules for directories during the search for projects.
 
 use std::rc::Rc;
 
@@ -8,21 +8,21 @@ use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use crate::paths;
 use crate::project_reader::ProjectReader;
 
-/// The rules of a directory and of those above it, the nearest last.
+/// The rules of a directory and its parents, the nearest last.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct GitignoreRules {
     rules: Vec<Rc<(String, Gitignore)>>,
 }
 
 impl GitignoreRules {
-    /// Adds the rules of a directory.
+    /// Returns these rules with those of a directory added.
     pub(crate) fn within(&self, reader: &ProjectReader<'_>, directory: &str) -> Self {
         let mut all = self.clone();
         let Some(text) = reader.text(&paths::join(directory, ".gitignore")) else { return all };
-        // The builder is given lines and never a path to open.
+        // The builder gets lines, never a path that it would open itself.
         let mut builder = GitignoreBuilder::new("");
         for line in text.lines() {
-            // A line that is no pattern ignores nothing, as in git.
+            // An invalid pattern matches nothing, as in git.
             let _ = builder.add_line(None, line);
         }
         if let Ok(rules) = builder.build() {
@@ -31,7 +31,7 @@ impl GitignoreRules {
         all
     }
 
-    /// Tells whether a directory is ignored; the nearest rule that speaks of it decides.
+    /// Returns true if a directory is ignored; the nearest matching rule decides.
     pub(crate) fn covers(&self, path: &str) -> bool {
         for rule in self.rules.iter().rev() {
             let (directory, rules) = rule.as_ref();

@@ -1,4 +1,4 @@
-//! All projects of a workspace.
+//! Breadth-first search for all projects of a workspace, bounded in depth and number.
 
 use std::collections::VecDeque;
 
@@ -12,16 +12,16 @@ use crate::project_reader::{FileStamps, ProjectReader};
 use super::gitignore::GitignoreRules;
 use super::profiles_at;
 
-/// How far below the workspace projects are looked for. Deeper ones are found from their files.
+/// Bounds the depth of the search. Deeper projects are still found from their files.
 pub const MAX_DEPTH: usize = 6;
 
-/// Bounds how many projects are described.
+/// Bounds the number of profiles.
 pub const MAX_PROJECTS: usize = 200;
 
-/// Bounds how many directories are listed.
+/// Bounds the number of listed directories.
 pub const MAX_DIRECTORIES: usize = 5_000;
 
-/// Directories that hold what was installed or built, and no project of the user's.
+/// Directories of dependencies and build results, which contain foreign projects.
 const SKIPPED: [&str; 7] = [
     "node_modules",
     "target",
@@ -32,17 +32,17 @@ const SKIPPED: [&str; 7] = [
     "bower_components",
 ];
 
-/// The projects of a workspace.
+/// All projects of a workspace, as far as the bounds of the search allow.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorkspaceProjects {
-    /// Every project, those nearer to the workspace first.
+    /// Profiles, nearest to the workspace's root first.
     pub profiles: Vec<Profile>,
-    /// Whether a bound was reached, so that there may be more.
+    /// True if a bound was reached, so that there may be more projects.
     pub truncated: bool,
 }
 
-/// Finds every project of a workspace, except in directories that are hidden, ignored by
-/// git, or known to hold what was installed or built.
+/// Finds all projects of a workspace, except in directories that are hidden, ignored by git, or
+/// known to contain dependencies and build results.
 pub fn detect_all(root: &Root) -> WorkspaceProjects {
     let reader = ProjectReader::new(root);
     survey(&reader)

@@ -1,4 +1,4 @@
-//! C and C++: cmake, or make beside sources.
+//! C and C++: `CMake`, or make if there are sources beside the Makefile.
 
 use crate::paths;
 use crate::profile::{Ecosystem, PackageManager, Profile, ProfileField, ProjectCommand, args};
@@ -7,7 +7,6 @@ use crate::tool::ProjectTool;
 
 use super::makefile;
 
-/// Where cmake builds when nobody says otherwise.
 const BUILD: &str = "build";
 
 pub(crate) fn detect(reader: &ProjectReader<'_>, directory: &str) -> Option<Profile> {
@@ -18,7 +17,7 @@ pub(crate) fn detect(reader: &ProjectReader<'_>, directory: &str) -> Option<Prof
     if let Some(file) = reader.nearest(directory, &[".clang-format"]) {
         let format = |options: &[&str]| {
             let single = [args(&["clang-format"]), args(options)].concat();
-            // Without files it would wait for its input.
+            // Without files clang-format reads standard input.
             ProjectCommand::from_args(ProjectTool::ClangFormat, directory, Vec::new())
                 .per_file(single, Ecosystem::Cpp.extensions())
         };
@@ -45,11 +44,11 @@ fn cmake(directory: &str, marker: &str) -> Profile {
     profile
 }
 
-/// A Makefile alone may belong to anything; with sources beside it, it builds them.
+/// Requires C or C++ sources, because a Makefile alone may belong to any ecosystem.
 fn make(reader: &ProjectReader<'_>, directory: &str) -> Option<Profile> {
     let marker = reader.first(directory, &makefile::NAMES)?;
-    let places = [directory.to_owned(), paths::join(directory, "src")];
-    let has_sources = places.iter().any(|place| has_sources(reader, place));
+    let directories = [directory.to_owned(), paths::join(directory, "src")];
+    let has_sources = directories.iter().any(|directory| has_sources(reader, directory));
     if !has_sources {
         return None;
     }

@@ -1,4 +1,4 @@
-//! Deno: everything is in the program, and deno.json says what is special.
+//! Deno, whose program includes the test runner, linter, formatter and type checker.
 
 use crate::manifest::parse_jsonc;
 use crate::profile::{

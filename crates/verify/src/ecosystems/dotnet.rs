@@ -1,23 +1,24 @@
-//! .NET: solutions and projects.
+//! .NET solutions and projects. The solution or project file is always named, and telemetry is
+//! switched off for every command.
 
 use crate::paths;
 use crate::profile::{Ecosystem, PackageManager, Profile, ProfileField, ProjectCommand};
 use crate::project_reader::ProjectReader;
 use crate::tool::ProjectTool;
 
-/// A solution is preferred to the projects in it.
-static ENDINGS: [&str; 5] = [".sln", ".slnx", ".csproj", ".fsproj", ".vbproj"];
+/// Suffixes of markers; a solution is preferred to the projects in it.
+static SUFFIXES: [&str; 5] = [".sln", ".slnx", ".csproj", ".fsproj", ".vbproj"];
 
 const EXTENSIONS: &[&str] = &["cs", "fs", "vb"];
 
 pub(crate) fn detect(reader: &ProjectReader<'_>, directory: &str) -> Option<Profile> {
-    let files = reader.files(directory, &ENDINGS);
+    let files = reader.files(directory, &SUFFIXES);
     let name =
-        ENDINGS.iter().find_map(|ending| files.iter().find(|name| name.ends_with(ending)))?;
+        SUFFIXES.iter().find_map(|suffix| files.iter().find(|name| name.ends_with(suffix)))?;
     let marker = paths::join(directory, name);
     let mut profile = Profile::new(Ecosystem::Dotnet, directory, &marker);
     profile.set_manager(PackageManager::Dotnet, &marker);
-    // The file is named because a directory with two of them is refused.
+    // The file is named because dotnet refuses a directory with two of them.
     let command = |tool, verb: &str, tail: &[&str]| {
         let argv = [&["dotnet", verb, name.as_str()], tail].concat();
         ProjectCommand::new(tool, directory, &argv)

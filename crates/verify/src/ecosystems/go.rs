@@ -1,4 +1,8 @@
-//! Go: modules and go.work.
+//! Go modules and workspaces (`go.work`).
+//!
+//! Commands cover packages, since Go compiles no single files. golangci-lint is the linter if it is
+//! configured, and `go vet` otherwise; `go vet` is also the type check, because it compiles tests
+//! too.
 
 use crate::paths;
 use crate::profile::{
@@ -41,14 +45,14 @@ fn commands(
     profile: &mut Profile,
 ) {
     let directory = profile.root.clone();
-    // `./...` stops at the border of a module, so a go.work names each.
-    let places: Vec<String> = match members {
+    // `./...` does not cross module boundaries, so each module of a go.work is named.
+    let patterns: Vec<String> = match members {
         Some(members) => members.iter().map(|member| below(member)).collect(),
         None => vec!["./...".to_owned()],
     };
     let go = |tool, words: &[&str]| {
         let words = words.iter().map(|&word| word.to_owned());
-        let argv = words.chain(places.iter().cloned()).collect();
+        let argv = words.chain(patterns.iter().cloned()).collect();
         ProjectCommand::from_args(tool, &directory, argv).per_package(&["go"])
     };
     let install: &[&str] =
@@ -91,7 +95,7 @@ fn module_name(text: &str) -> Option<String> {
     line.split_whitespace().next().map(|name| name.trim_matches('"').to_owned())
 }
 
-/// Returns the directories of `use` lines and blocks.
+/// Returns the directories of `use` lines and `use ( … )` blocks.
 fn uses(text: &str) -> Vec<String> {
     let mut inside = false;
     let mut found = Vec::new();

@@ -1,4 +1,4 @@
-//! Java and Kotlin: maven and gradle, through their wrappers where there are any.
+//! Java and Kotlin with Maven or Gradle, through their wrapper scripts if present.
 
 use crate::paths;
 use crate::profile::{
@@ -12,7 +12,6 @@ const EXTENSIONS: &[&str] = &["java", "kt", "kts"];
 const GRADLE: [&str; 4] =
     ["build.gradle.kts", "build.gradle", "settings.gradle.kts", "settings.gradle"];
 
-/// Maven without colours, questions and progress.
 const MAVEN_OPTIONS: [&str; 3] = ["-B", "-ntp", "-Dstyle.color=never"];
 
 pub(crate) fn detect(reader: &ProjectReader<'_>, directory: &str) -> Option<Profile> {
@@ -23,7 +22,7 @@ pub(crate) fn detect(reader: &ProjectReader<'_>, directory: &str) -> Option<Prof
     Some(gradle(reader, directory, &marker))
 }
 
-/// Returns the nearest wrapper script as seen from the project, or else the program.
+/// Returns the nearest wrapper script, relative to the project, or else the program.
 fn program(reader: &ProjectReader<'_>, directory: &str, wrapper: &str, name: &str) -> String {
     match reader.nearest(directory, &[wrapper]) {
         Some(path) => {
@@ -101,7 +100,7 @@ fn gradle(reader: &ProjectReader<'_>, directory: &str, marker: &str) -> Profile 
     profile
 }
 
-/// Returns the texts of simple elements, wherever they stand.
+/// Returns the texts of elements without attributes, anywhere in the document.
 fn elements(text: &str, name: &str) -> Vec<String> {
     let open = format!("<{name}>");
     let close = format!("</{name}>");
@@ -109,7 +108,7 @@ fn elements(text: &str, name: &str) -> Vec<String> {
     found.map(|inner| inner.trim().to_owned()).collect()
 }
 
-/// Returns the projects that gradle settings include; `None` when there are none.
+/// Returns the projects that Gradle settings include; `None` if there are none.
 fn includes(text: &str) -> Option<Vec<String>> {
     let lines = text.lines().map(str::trim).filter(|line| line.starts_with("include"));
     let quoted = lines.flat_map(|line| line.split(['"', '\'']).skip(1).step_by(2));

@@ -1,16 +1,15 @@
-//! The targets of a Makefile, as scripts of the projects beside it.
+//! Makefile targets, as scripts of the projects in the same directory.
 
 use crate::paths;
 use crate::profile::{Profile, ProjectScript};
 use crate::project_reader::ProjectReader;
 
-/// The names that make looks for, in its order.
+/// Names that make looks for, in its order.
 pub(crate) const NAMES: [&str; 3] = ["GNUmakefile", "makefile", "Makefile"];
 
-/// Bounds how many targets are listed.
 const MAX_TARGETS: usize = 200;
 
-/// Adds the targets to the projects of a directory. Scripts of their own come first.
+/// Adds the targets to the projects of a directory; a script of the same name takes precedence.
 pub(crate) fn add_targets(reader: &ProjectReader<'_>, directory: &str, profiles: &mut [Profile]) {
     let Some(file) = reader.first(directory, &NAMES) else { return };
     let Some(text) = reader.text(&file) else { return };
@@ -29,12 +28,12 @@ pub(crate) fn add_targets(reader: &ProjectReader<'_>, directory: &str, profiles:
     }
 }
 
-/// Returns the names of targets, in the order of the file.
+/// Returns the names of targets, in file order.
 pub(crate) fn targets(text: &str) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     for line in text.lines() {
         let Some((names, rest)) = line.split_once(':') else { continue };
-        // `a := b` and `a ::= b` set variables; a recipe begins with a tab.
+        // `a := b` and `a ::= b` are assignments; a recipe starts with a tab.
         if line.starts_with(['\t', ' ', '#', '.']) || rest.trim_start_matches(':').starts_with('=')
         {
             continue;
@@ -49,7 +48,7 @@ pub(crate) fn targets(text: &str) -> Vec<String> {
     found
 }
 
-/// Leaves out patterns, variables and paths of files that are built.
+/// Returns false for patterns, variables and file names.
 fn is_plain(name: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     paths::extension(name).is_empty() && name.chars().all(plain)
@@ -60,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_targets_that_a_person_would_ask_for_are_listed() {
+    fn only_named_targets_are_listed() {
         let text = "CC := gcc\nX ::= y\n.PHONY: all test\nall: build\nbuild lint: main.o\n\tcc -o x: y\n%.o: %.c\n$(OUT): z\nmain.o: main.c\ntest:\n";
         assert_eq!(targets(text), ["all", "build", "lint", "test"]);
     }

@@ -1,4 +1,8 @@
-//! Node: package.json, its managers and workspaces, and the tools around it.
+//! Node: package.json, package managers, workspaces, and the tools around them.
+//!
+//! A script of package.json is executed as it is only if it cannot be understood. A script of one
+//! known command is taken apart and planned directly, so that options for reports and single tests
+//! reach the tool.
 
 mod checks;
 mod package_json;
@@ -18,7 +22,6 @@ use package_manager::DetectedManager;
 
 const MANIFEST: &str = "package.json";
 
-/// What the detection of one project works with.
 struct Project<'a> {
     reader: &'a ProjectReader<'a>,
     directory: &'a str,
@@ -36,7 +39,7 @@ pub(crate) fn detect(reader: &ProjectReader<'_>, directory: &str) -> Option<Prof
         Ok(package) => (package, None),
         Err(problem) => (PackageJson::default(), Some(problem)),
     };
-    // A file that only says `"type": "module"` marks no project of its own.
+    // A package.json with nothing but `"type": "module"` is not a project.
     if problem.is_none() && directory != paths::TOP && package.is_bare() {
         return None;
     }
@@ -72,7 +75,7 @@ impl Project<'_> {
         }
     }
 
-    /// Members are installed where their workspace is.
+    /// Dependencies of members are installed at the workspace root.
     fn install(&self, profile: &mut Profile) {
         let directory = match &profile.membership {
             Some(Membership::Member { of }) => of.clone(),
@@ -96,7 +99,7 @@ impl Project<'_> {
         }
     }
 
-    /// Returns the words that run a script of the package.
+    /// Returns the command line that runs a script.
     fn run_script(&self, name: &str) -> Vec<String> {
         let manager = self.manager.kind.as_str();
         match self.manager.kind {

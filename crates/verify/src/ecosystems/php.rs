@@ -1,4 +1,5 @@
-//! PHP: composer, `PHPUnit`, `PHPStan`, PHP CS Fixer.
+//! PHP: Composer, `PHPUnit`, `PHPStan`, PHP CS Fixer. Programs in `vendor/bin` are preferred to
+//! those in `PATH`.
 
 use serde_json::Value;
 

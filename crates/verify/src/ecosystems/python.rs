@@ -1,4 +1,7 @@
-//! Python: its managers, environments and tools.
+//! Python: package managers, virtual environments and tools.
+//!
+//! Tools run from the nearest virtual environment (`.venv` or `venv`). If it lacks them, managers
+//! that keep environments outside of the project start them; otherwise the bare name is used.
 
 mod checks;
 mod package_manager;
@@ -14,7 +17,7 @@ use crate::project_reader::ProjectReader;
 use crate::tool::ProjectTool;
 use package_manager::DetectedManager;
 
-/// What makes a directory a project, the strongest first.
+/// Marker files, in order of precedence as evidence.
 const MARKERS: [&str; 9] = [
     "pyproject.toml",
     "setup.py",
@@ -29,18 +32,14 @@ const MARKERS: [&str; 9] = [
 
 const PYPROJECT: &str = "pyproject.toml";
 
-/// Where a project keeps its environment.
 const ENVIRONMENTS: [&str; 2] = [".venv", "venv"];
 
-/// What the detection of one project works with.
 struct Project<'a> {
     reader: &'a ProjectReader<'a>,
     directory: &'a str,
     marker: String,
-    /// The text of pyproject.toml.
     settings: Option<Toml<'a>>,
     manager: DetectedManager,
-    /// The nearest environment, relative to the workspace.
     environment: Option<String>,
 }
 
@@ -120,7 +119,7 @@ impl Project<'_> {
         }
     }
 
-    /// A package is installed in place; a list of requirements is just that.
+    /// Installs a package in editable mode, or else its list of requirements.
     fn pip_args(&self) -> Option<(Vec<String>, String)> {
         let pip = self.program("pip");
         let package = self.has_setting("project") || self.has_setting("build-system");
@@ -135,20 +134,19 @@ impl Project<'_> {
         Some(([pip, args(tail)].concat(), file))
     }
 
-    /// Returns the words that start a program of the project's environment: the installed one,
-    /// or else through a manager that keeps environments elsewhere. Uv keeps them in the
-    /// project, where they were looked for already, and would make one for the asking.
+    /// Returns the command line of a program: its path in the environment, or else a manager that
+    /// keeps environments elsewhere. `uv run` is not used, because it would create an environment.
     fn program(&self, name: &str) -> Vec<String> {
         if let Some(path) = self.installed(name) {
             return vec![paths::relative(self.directory, &path)];
         }
-        let starter: &[&str] = match self.manager.kind {
+        let launcher: &[&str] = match self.manager.kind {
             PackageManager::Poetry => &["poetry", "run"],
             PackageManager::Pipenv => &["pipenv", "run"],
             PackageManager::Pdm => &["pdm", "run"],
             _ => &[],
         };
-        [args(starter), vec![name.to_owned()]].concat()
+        [args(launcher), vec![name.to_owned()]].concat()
     }
 
     fn installed(&self, name: &str) -> Option<String> {
@@ -156,7 +154,7 @@ impl Project<'_> {
         self.reader.has_program(&path).then_some(path)
     }
 
-    /// Adds the tasks of task runners that live in pyproject.toml.
+    /// Adds the tasks of poe and pdm as scripts.
     fn tasks(&self, profile: &mut Profile) {
         let Some(settings) = &self.settings else { return };
         let file = paths::join(self.directory, PYPROJECT);

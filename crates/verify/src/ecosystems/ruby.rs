@@ -1,4 +1,5 @@
-//! Ruby: bundler, `RSpec` or rake, `RuboCop`.
+//! Ruby: Bundler, `RSpec` or rake, `RuboCop`. All programs run through `bundle exec`, so the
+//! versions of the lock file are used.
 
 use crate::paths;
 use crate::profile::{Ecosystem, PackageManager, Profile, ProfileField, ProjectCommand, args};

@@ -1,4 +1,8 @@
-//! Rust: cargo, its workspaces, nextest.
+//! Rust: cargo packages and workspaces, nextest, aliases.
+//!
+//! A workspace root is checked with `--workspace`, a member with `-p`. nextest is used if the
+//! workspace has its settings file. The edition matters because rustfmt, called for a single file,
+//! does not read the manifest.
 
 use crate::manifest::{Toml, matches};
 use crate::paths;
@@ -11,13 +15,13 @@ use crate::tool::ProjectTool;
 
 const MANIFEST: &str = "Cargo.toml";
 
-/// What cargo assumes when a package names no edition.
+/// Edition of a package that names none.
 const OLDEST_EDITION: &str = "2015";
 
-/// What is assumed when the manifest cannot be read: a guess that is wrong for fewer files.
+/// Edition assumed if the manifest cannot be parsed; most files are valid in it.
 const LIKELY_EDITION: &str = "2021";
 
-/// Where nextest keeps its settings, from the workspace's root on.
+/// Settings of nextest, relative to the workspace root.
 const NEXTEST: &str = ".config/nextest.toml";
 
 pub(crate) fn detect(reader: &ProjectReader<'_>, directory: &str) -> Option<Profile> {
@@ -51,7 +55,8 @@ fn read(reader: &ProjectReader<'_>, file: &str, profile: &mut Profile) -> Option
     })
 }
 
-/// Finds out whether the package names members or is one, and returns the directory of its workspace.
+/// Sets the membership of the package and returns the directory of its workspace, if it is a
+/// member.
 fn membership(
     reader: &ProjectReader<'_>,
     directory: &str,
@@ -70,7 +75,7 @@ fn membership(
     owner
 }
 
-/// Returns a directory above when its workspace names the package as a member.
+/// Returns a parent directory if its workspace lists the package as a member.
 fn owns(reader: &ProjectReader<'_>, above: &str, directory: &str) -> Option<String> {
     let manifest = paths::join(above, MANIFEST);
     let text = reader.text(&manifest)?;
@@ -104,14 +109,14 @@ fn facts(
     CargoPackage { package, edition, library }
 }
 
-/// Returns the edition of a package's files. A virtual workspace has that of its members.
+/// Returns the edition of a package; a virtual workspace has that of its members.
 fn edition(reader: &ProjectReader<'_>, toml: &Toml<'_>, workspace: &str) -> String {
     let inherits = toml.has("package.edition.workspace") || !toml.has("package");
     let shared = || inherits.then(|| shared_edition(reader, workspace)).flatten();
     toml.string("package.edition").or_else(shared).unwrap_or_else(|| OLDEST_EDITION.to_owned())
 }
 
-/// Returns the edition that a workspace gives to its members.
+/// Returns the edition that members inherit from a workspace.
 fn shared_edition(reader: &ProjectReader<'_>, workspace: &str) -> Option<String> {
     let manifest = paths::join(workspace, MANIFEST);
     let text = reader.text(&manifest)?;
@@ -171,7 +176,7 @@ fn commands(
 fn format_commands(manifest: &str, is_root: bool, facts: &CargoPackage, profile: &mut Profile) {
     let directory = profile.root.clone();
     let reach: &[&str] = if is_root { &["--all"] } else { &[] };
-    // Bare rustfmt takes every file for the oldest edition, in which `async` is no word.
+    // Without an edition rustfmt assumes 2015, in which `async` is not a keyword.
     let single = ["rustfmt", "--edition", &facts.edition];
     let command = |tail: &[&str], check: &[&str]| {
         let args = |argv: &[&[&str]]| argv.concat().iter().map(|&w| w.to_owned()).collect();
@@ -186,7 +191,7 @@ fn format_commands(manifest: &str, is_root: bool, facts: &CargoPackage, profile:
     profile.set(ProfileField::FormatCheck, command(&["--", "--check"], &["--check"]), manifest);
 }
 
-/// Adds what `.cargo/config.toml` of this directory or the nearest above calls an alias.
+/// Adds the aliases of the nearest `.cargo/config.toml` as scripts.
 fn aliases(reader: &ProjectReader<'_>, directory: &str, profile: &mut Profile) {
     let Some(file) = reader.nearest(directory, &[".cargo/config.toml", ".cargo/config"]) else {
         return;

@@ -1,10 +1,11 @@
-//! The wildcards in which workspaces name their members.
+//! Wildcards in the member lists of workspaces, matched as strings: member directories are never
+//! opened.
 
-/// Bounds the work on patterns that a stranger wrote.
+/// Bounds the components of patterns and paths, which come from untrusted files.
 const MAX_PARTS: usize = 64;
 
-/// Tells whether a path matches a pattern with `*` and `?` within a part and `**` for any
-/// number of parts. A leading `./` and a trailing `/` mean nothing.
+/// Returns true if a path matches a pattern with `*` and `?` within a component and `**` for any
+/// number of components. A leading `./` and a trailing `/` are ignored.
 pub(crate) fn matches(pattern: &str, path: &str) -> bool {
     let pattern: Vec<&str> = parts(pattern);
     let path: Vec<&str> = parts(path);
@@ -15,7 +16,8 @@ fn parts(text: &str) -> Vec<&str> {
     text.split('/').filter(|part| !part.is_empty() && *part != ".").collect()
 }
 
-/// A table of which prefixes match, so that many `**` cost a product and not a power.
+/// Matches by dynamic programming over prefixes, so that many `**` cost O(n·m) instead of
+/// exponential time.
 fn match_parts(pattern: &[&str], path: &[&str]) -> bool {
     let mut reach = vec![false; path.len() + 1];
     reach[0] = true;
@@ -36,7 +38,7 @@ fn match_parts(pattern: &[&str], path: &[&str]) -> bool {
 fn match_part(pattern: &[u8], text: &[u8]) -> bool {
     let mut p = 0;
     let mut t = 0;
-    // Where to go back to: behind the last star, one byte further in the text.
+    // Backtracking point: after the last star, one byte further in the text.
     let mut retry: Option<(usize, usize)> = None;
     while t < text.len() {
         match pattern.get(p) {
@@ -83,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hostile_pattern_costs_no_more_than_others() {
+    fn a_hostile_pattern_is_matched_in_polynomial_time() {
         let pattern = "*a".repeat(2_000);
         assert!(!matches(&pattern, &"a".repeat(1_000)));
         assert!(!matches(&"**/a/".repeat(32), &"b/".repeat(60)));

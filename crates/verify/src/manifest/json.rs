@@ -4,32 +4,31 @@ use serde_json::Value;
 
 use crate::profile::ProfileProblem;
 
-/// Parses strict JSON.
 pub(crate) fn parse_json(file: &str, text: &str) -> Result<Value, ProfileProblem> {
     serde_json::from_str(text).map_err(|error| ProfileProblem {
         file: file.to_owned(),
         line: Some(error.line().max(1)),
-        message: format!("this is not JSON: {}", without_place(&error)),
+        message: format!("invalid JSON: {}", without_position(&error)),
     })
 }
 
-/// Parses JSON in which comments and trailing commas are allowed.
+/// Parses JSON with comments and trailing commas, as in `tsconfig.json` and `deno.jsonc`.
 pub(crate) fn parse_jsonc(file: &str, text: &str) -> Result<Value, ProfileProblem> {
     parse_json(file, &blank(text))
 }
 
-/// The parser appends its own idea of the place, which the problem carries already.
-fn without_place(error: &serde_json::Error) -> String {
+/// Removes the position that the parser appends, because the problem has its own.
+fn without_position(error: &serde_json::Error) -> String {
     let text = error.to_string();
     text.split(" at line ").next().unwrap_or(&text).to_owned()
 }
 
-/// Puts spaces in the place of comments and trailing commas. What stands in strings is kept,
-/// and so are line ends, so that places in the result are places in the file.
+/// Replaces comments and trailing commas by spaces. Strings and line feeds are kept, so that line
+/// numbers of the result are those of the file.
 fn blank(text: &str) -> String {
     let mut out: Vec<char> = Vec::with_capacity(text.len());
     let mut rest = text.chars().peekable();
-    // The last comma that nothing but blanks has followed so far.
+    // Offset of a comma that only white space has followed so far.
     let mut comma: Option<usize> = None;
     while let Some(c) = rest.next() {
         match (c, rest.peek()) {

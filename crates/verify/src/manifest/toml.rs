@@ -1,11 +1,10 @@
-//! TOML whose values know their lines.
+//! TOML documents whose values know their line numbers.
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use crate::profile::ProfileProblem;
 
-/// A TOML file.
 #[derive(Debug)]
 pub(crate) struct Toml<'a> {
     file: &'a str,
@@ -13,28 +12,26 @@ pub(crate) struct Toml<'a> {
     table: DeTable<'a>,
 }
 
-/// A value and the bytes it is written with.
 pub(crate) type Value<'a> = Spanned<DeValue<'a>>;
 
 impl<'a> Toml<'a> {
-    /// Parses a file; fails with the first thing that is not TOML.
+    /// Parses a file, or returns the first error with its line.
     pub(crate) fn parse(file: &'a str, text: &'a str) -> Result<Self, ProfileProblem> {
         match DeTable::parse(text) {
             Ok(table) => Ok(Self { file, text, table: table.into_inner() }),
             Err(error) => Err(ProfileProblem {
                 file: file.to_owned(),
                 line: error.span().map(|span| line_of(text, span.start)),
-                message: format!("this is not TOML: {}", one_line(error.message())),
+                message: format!("invalid TOML: {}", one_line(error.message())),
             }),
         }
     }
 
-    /// Returns the whole table.
     pub(crate) fn table(&self) -> &DeTable<'a> {
         &self.table
     }
 
-    /// Returns the value at a dotted path.
+    /// Returns the value at a dotted path such as `tool.ruff`.
     pub(crate) fn find(&self, path: &str) -> Option<&Value<'a>> {
         let mut names = path.split('.');
         let first = self.table.get(names.next()?)?;
@@ -45,17 +42,16 @@ impl<'a> Toml<'a> {
         self.find(path).is_some()
     }
 
-    /// Returns the text at a dotted path.
     pub(crate) fn string(&self, path: &str) -> Option<String> {
         self.find(path)?.get_ref().as_str().map(str::to_owned)
     }
 
-    /// Returns the texts of a list at a dotted path.
+    /// Returns the strings of a list at a dotted path; empty if there is no list.
     pub(crate) fn strings(&self, path: &str) -> Vec<String> {
         self.find(path).map(|value| texts(value.get_ref())).unwrap_or_default()
     }
 
-    /// Returns the names in a table at a dotted path, with their values.
+    /// Returns the keys and values of a table at a dotted path; empty if there is no table.
     pub(crate) fn entries(&self, path: &str) -> Vec<(String, &Value<'a>)> {
         let Some(table) = self.find(path).and_then(|value| value.get_ref().as_table()) else {
             return Vec::new();
@@ -63,7 +59,7 @@ impl<'a> Toml<'a> {
         table.iter().map(|(name, value)| (name.get_ref().to_string(), value)).collect()
     }
 
-    /// Says what is wrong with the bytes that begin at a place.
+    /// Creates a problem at the line of a byte offset.
     pub(crate) fn problem(&self, start: usize, message: impl Into<String>) -> ProfileProblem {
         ProfileProblem {
             file: self.file.to_owned(),
@@ -73,7 +69,7 @@ impl<'a> Toml<'a> {
     }
 }
 
-/// Returns the texts of a list; other values in it are left out.
+/// Returns the strings of a list and skips other values.
 pub(crate) fn texts(value: &DeValue<'_>) -> Vec<String> {
     let items = value.as_array().into_iter().flat_map(|array| array.iter());
     items.filter_map(|item| item.get_ref().as_str().map(str::to_owned)).collect()

@@ -1,20 +1,20 @@
-//! The one thing that is read from YAML: lists of texts under a top-level key.
+//! The one part of YAML that project files need: a list of strings under a top-level key.
 
 use saphyr_parser::{Event, Parser};
 
 use crate::profile::ProfileProblem;
 
-/// Bounds the events of one file; a list of packages has a few dozen.
+/// Bounds the parser events of one file; a list of packages has a few dozen.
 const MAX_EVENTS: usize = 20_000;
 
-/// Returns the texts of the list under a key at the top of a file.
+/// Returns the strings of the list under a top-level key; empty if there is no such key.
 pub(crate) fn string_list(
     file: &str,
     text: &str,
     key: &str,
 ) -> Result<Vec<String>, ProfileProblem> {
     let mut depth = 0_usize;
-    // At the top of the mapping, keys and values follow each other in turn.
+    // At depth 1 keys and values alternate.
     let mut expect_key = true;
     let mut inside = false;
     let mut items = Vec::new();
@@ -22,7 +22,7 @@ pub(crate) fn string_list(
         let (event, span) = event.map_err(|error| ProfileProblem {
             file: file.to_owned(),
             line: Some(error.marker().line()),
-            message: format!("this is not YAML: {}", error.info()),
+            message: format!("invalid YAML: {}", error.info()),
         })?;
         match event {
             Event::MappingStart(..) | Event::SequenceStart(..) => depth += 1,
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_list_or_no_yaml_is_a_problem_with_a_line() {
+    fn invalid_yaml_and_other_types_are_reported_with_a_line() {
         assert_eq!(
             string_list("f", "a: 1\npackages: all\n", "packages").unwrap_err().line,
             Some(2)

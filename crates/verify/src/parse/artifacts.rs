@@ -1,4 +1,7 @@
-//! Reading the reports that a run left in the project.
+//! Reports that a run wrote into the project, such as `target/surefire-reports`.
+//!
+//! Earlier runs leave reports in the same directories. Only files modified since the start of the
+//! run are read, or an old green report would hide a build that failed before any test ran.
 
 use std::path::Path;
 use std::time::{Duration, SystemTime};
@@ -10,22 +13,20 @@ use crate::parse::outcome::ArtifactFile;
 use crate::paths;
 use crate::plan::{Artifact, Invocation};
 
-/// Bounds how many reports of one run are read.
+/// Bounds the report files of one run.
 pub const MAX_ARTIFACTS: usize = 500;
 
-/// Bounds one report.
+/// Bounds the size of one report file.
 pub const MAX_ARTIFACT_BYTES: u64 = 4 * 1024 * 1024;
 
-/// The kernel stamps files with a clock that lags behind by a tick.
+/// File times come from a coarse kernel clock, which lags behind `SystemTime::now` by up to a tick.
 const CLOCK_LAG: Duration = Duration::from_millis(20);
 
-/// Directories in which no report of the project lies.
 const SKIPPED: [&str; 4] = ["node_modules", ".git", ".venv", ".gradle"];
 
-/// Reads the reports that a run left in the project since it began.
+/// Reads the report files that match the patterns of an invocation and were modified since `began`.
 ///
-/// Older ones are of other runs. What cannot be read is left out; the report then says
-/// that something is missing rather than that all is well.
+/// Files that cannot be read are skipped, and a run without any report does not pass.
 pub fn project_artifacts(
     root: &Root,
     invocation: &Invocation,
@@ -77,6 +78,6 @@ fn collect(
         },
         |_| Ok(()),
     );
-    // A walk that breaks off leaves fewer reports, and the exit status still tells.
+    // An error of the walk means fewer reports, which cannot turn a failure into a pass.
     let _ = walked;
 }

@@ -1,4 +1,9 @@
-//! From an outcome to a report of a linter, type checker or formatter.
+//! Reports of linters, type checkers and formatters.
+//!
+//! Findings decide together with the exit status: errors fail a check even with exit status 0,
+//! since some tools always return 0, and warnings fail it only for Clippy, whose lints are warnings
+//! by default. A tool that fails without any finding did not judge the project, so it could not
+//! run; for a project's own script or a plain compiler the output becomes the finding.
 
 use crate::parse::finding::{Finding, Severity};
 use crate::parse::outcome::{Outcome, ParseContext};
@@ -7,17 +12,17 @@ use crate::parse::{formats, missing_tool, text};
 use crate::plan::{Invocation, ReportFormat};
 use crate::tool::ProjectTool;
 
-/// Reads what a linter said.
+/// Reads the report of a linter.
 pub fn lint(invocation: &Invocation, outcome: &Outcome<'_>) -> CheckReport {
     read(invocation, outcome)
 }
 
-/// Reads what a type checker said.
+/// Reads the report of a type checker.
 pub fn typecheck(invocation: &Invocation, outcome: &Outcome<'_>) -> CheckReport {
     read(invocation, outcome)
 }
 
-/// Reads what a formatter said that only checks: one finding for each file that is not in style.
+/// Reads the report of a formatter in check mode: one finding for each file to format.
 pub fn format_check(invocation: &Invocation, outcome: &Outcome<'_>) -> CheckReport {
     read(invocation, outcome)
 }
@@ -55,7 +60,8 @@ fn judge(context: &ParseContext<'_>, findings: &mut Vec<Finding>, unreadable: bo
     }
 }
 
-/// A failure that left nothing to read: of a script it is the project's, of a tool its own.
+/// The verdict on a failed command without findings: that of a script is the project's failure,
+/// that of a tool its own.
 fn unexplained(context: &ParseContext<'_>, findings: &mut Vec<Finding>, exit: i32) -> Verdict {
     let output = text::tail(context).unwrap_or_default();
     match context.invocation.report {
@@ -70,8 +76,8 @@ fn unexplained(context: &ParseContext<'_>, findings: &mut Vec<Finding>, exit: i3
     }
 }
 
-/// Clippy warns of everything unless told otherwise, so its warnings are what it has to say.
-/// Elsewhere somebody chose between warnings and errors.
+/// Returns true if a finding fails the check. Clippy reports nearly all lints as warnings; in other
+/// tools the project chose between warnings and errors.
 fn counts(context: &ParseContext<'_>, finding: &Finding) -> bool {
     match finding.severity {
         Severity::Error => true,
@@ -84,6 +90,6 @@ fn order(findings: &mut Vec<Finding>) {
     findings.sort_by(|a, b| {
         (&a.file, a.line, a.column, &a.rule).cmp(&(&b.file, b.line, b.column, &b.rule))
     });
-    // Several targets of one package report the same line.
+    // Several targets of one package report the same finding.
     findings.dedup();
 }

@@ -1,54 +1,46 @@
-//! One thing that a tool found.
+//! Findings of compilers, linters, type checkers and formatters.
 
 use serde::{Deserialize, Serialize};
 
-/// How bad a finding is.
+/// The severity of a finding, as the tool reports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[expect(missing_docs, reason = "the names are those of the tools")]
 pub enum Severity {
-    /// It must be mended.
     Error,
-    /// It should be looked at.
     Warning,
-    /// It is worth knowing.
     Info,
 }
 
-/// Something that a tool found.
+/// One diagnostic of a tool, with its location. Lines and columns are counted from 1.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the summary defines lines and columns")]
 pub struct Finding {
-    /// The file, relative to the workspace.
+    /// Path relative to the workspace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
-    /// The line, counted from 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line: Option<u64>,
-    /// The character in the line, counted from 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub column: Option<u64>,
-    /// The last line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end_line: Option<u64>,
-    /// The character behind the last one.
+    /// Column after the last character.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end_column: Option<u64>,
-    /// How bad it is.
     pub severity: Severity,
-    /// The rule that was broken.
+    /// Name of the violated rule, such as `unused_variables`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rule: Option<String>,
-    /// What is wrong.
     pub message: String,
-    /// Whether the tool could mend it itself.
+    /// True if the tool can fix it automatically.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub fixable: bool,
-    /// Where the rule is explained.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
 }
 
 impl Finding {
-    /// A finding without a place.
     pub(crate) fn new(severity: Severity, message: impl Into<String>) -> Self {
         Self {
             file: None,

@@ -1,4 +1,8 @@
-//! The output of compilers, linters, type checkers and formatters.
+//! Readers for the output of compilers, linters, type checkers and formatters, by report format.
+//!
+//! A reader of a JSON report returns `None` if the output does not contain one, which excludes the
+//! verdict `passed`. A reader of text cannot distinguish an empty report from a missing one; for
+//! such tools the exit status decides.
 
 pub(crate) mod cargo;
 pub(crate) mod compiler_lines;
@@ -19,7 +23,7 @@ use crate::parse::finding::{Finding, Severity};
 use crate::parse::outcome::ParseContext;
 use crate::plan::ReportFormat;
 
-/// Reads what was found; `None` when a report that ought to be there cannot be read.
+/// Reads the findings; `None` if a report that the tool should have written cannot be parsed.
 pub(crate) fn read(context: &ParseContext<'_>) -> Option<Vec<Finding>> {
     match context.invocation.report {
         ReportFormat::CargoMessages => Some(cargo::read(context).all(context)),
@@ -60,7 +64,7 @@ pub(crate) fn read(context: &ParseContext<'_>) -> Option<Vec<Finding>> {
     }
 }
 
-/// Finds the errors of a compiler in what a build tool printed.
+/// Reads compiler errors from the output of a build tool.
 pub(crate) fn compiler_errors(context: &ParseContext<'_>) -> Vec<Finding> {
     let found = compiler_lines::read(context).into_iter().chain(jvm_compilers::maven(context));
     let found = found.chain(jvm_compilers::kotlin(context));

@@ -1,14 +1,18 @@
-//! Telling a tool that is not there from one that is not content.
+//! Recognition of tools that are not installed.
+//!
+//! Shells exit with 127 for a missing program, but launchers, package managers and interpreters
+//! have messages of their own. They count only if the command failed and left no report: tests may
+//! print the same text.
 
 use crate::parse::outcome::{ParseContext, Termination};
 use crate::parse::report::CouldNotRunReason;
 use crate::plan::ReportFormat;
 use crate::tool::ProjectTool;
 
-/// What a shell answers when there is no such program.
+/// Exit status of a shell for a missing program.
 const NOT_FOUND: i32 = 127;
 
-/// What starters of programs say when there is no such program, at the start of a line.
+/// Starts of lines in which launchers report a missing program.
 const STARTS: [&str; 11] = [
     "npm error npx canceled due to missing packages",
     "npm ERR! npx canceled due to missing packages",
@@ -23,14 +27,13 @@ const STARTS: [&str; 11] = [
     "Usage Error: Couldn't find a script named ",
 ];
 
-/// The same as a part of a line.
 const PARTS: [&str; 3] = [
     "' is not installed for the toolchain",
     "Error: the command ",
     "error: could not determine executable to run for package",
 ];
 
-/// Says why a command could not run because something is missing.
+/// Returns the reason if a command failed because its tool is missing.
 pub(crate) fn reason(context: &ParseContext<'_>) -> Option<CouldNotRunReason> {
     let missing = |tool: String| {
         Some(CouldNotRunReason::ToolMissing { tool, hint: context.invocation.install_hint.clone() })
@@ -44,7 +47,7 @@ pub(crate) fn reason(context: &ParseContext<'_>) -> Option<CouldNotRunReason> {
         | Termination::Signal(_)
         | Termination::TimedOut(_)
         | Termination::NotStarted(_) => None,
-        // A tool that left a report was there, whatever the tests printed.
+        // A tool that wrote a report is installed, even if the tests print such a line.
         Termination::Exited(_)
             if context.has_files() || context.stdout.contains("test result: ") =>
         {
@@ -64,13 +67,13 @@ fn named(context: &ParseContext<'_>) -> String {
     }
 }
 
-/// Returns the program of a tool that is a part of it: `go` of `go test`.
+/// Returns the program of a tool that is a subcommand: `go` for `go test`.
 fn program(context: &ParseContext<'_>) -> Option<String> {
     let (program, _) = context.invocation.tool.name().split_once(' ')?;
     (context.invocation.argv.first()? == program).then(|| program.to_owned())
 }
 
-/// Returns the name in `sh: 1: eslint: not found`.
+/// Returns the program in `sh: 1: eslint: not found`.
 fn shell_name(context: &ParseContext<'_>) -> Option<String> {
     let lines = context.stderr.lines().chain(context.stdout.lines());
     let endings = [": not found", ": command not found", ": No such file or directory"];
@@ -84,18 +87,19 @@ fn shell_name(context: &ParseContext<'_>) -> Option<String> {
 fn says_missing(context: &ParseContext<'_>) -> bool {
     let starts = |line: &str| STARTS.iter().any(|start| line.trim_start().starts_with(start));
     let says = |line: &str| starts(line) || PARTS.iter().any(|part| line.contains(part));
-    // One of the package managers says it in the wrong place.
+    // Some package managers print it to standard output.
     let printed = context.stdout.lines().any(starts);
     printed || context.stderr.lines().any(says) || yarn_says(context) || python_says(context)
 }
 
-/// `error ProjectCommand "eslint" not found.`
+/// Recognises `error Command "eslint" not found.`
 fn yarn_says(context: &ParseContext<'_>) -> bool {
     let says = |line: &str| line.starts_with("error Command \"") && line.contains("\" not found");
     context.stderr.lines().any(says)
 }
 
-/// Python names the missing module in the only line it prints; a test that misses one has a traceback.
+/// Recognises a missing module in the only line of output; in a test it would come with a
+/// traceback.
 fn python_says(context: &ParseContext<'_>) -> bool {
     let mut lines = context.stderr.lines().filter(|line| !line.trim().is_empty());
     let only = lines.next().filter(|_| lines.next().is_none());

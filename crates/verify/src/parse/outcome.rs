@@ -1,4 +1,4 @@
-//! What is left of a finished command.
+//! The outcome of a finished command, as the readers of reports see it.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -8,48 +8,41 @@ use crate::parse::text;
 use crate::paths;
 use crate::plan::{Invocation, Selector};
 
-/// How a command ended.
+/// The end of a command: an exit status, a signal, the time limit, or a failure to start.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the summary defines the variants")]
 pub enum Termination {
-    /// By itself, with a status.
     Exited(i32),
-    /// By a signal.
     Signal(i32),
-    /// It was stopped because it took longer than this.
     TimedOut(Duration),
-    /// It never began, because there is no such program.
     NotFound,
-    /// It never began, for another reason.
     NotStarted(String),
 }
 
-/// A file that a command left behind.
+/// A report file that a command wrote.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the contents are those of the file")]
 pub struct ArtifactFile {
-    /// Its name in the private directory, or its path relative to the workspace.
+    /// Name in the artifact directory, or path relative to the workspace.
     pub name: String,
-    /// What is in it.
     pub contents: Vec<u8>,
 }
 
-/// What is left of a finished command.
+/// The output, report files and end of a finished command. Everything in it is untrusted.
 #[derive(Clone, Debug)]
+#[expect(missing_docs, reason = "the other fields are named after the streams")]
 pub struct Outcome<'a> {
-    /// How it ended.
     pub termination: Termination,
-    /// What it printed.
     pub stdout: &'a [u8],
-    /// What it printed about errors.
     pub stderr: &'a [u8],
-    /// Whether a part of what it printed is missing.
+    /// True if output was dropped because it exceeded the capture limit.
     pub truncated: bool,
-    /// The files it left behind.
     pub artifacts: &'a [ArtifactFile],
-    /// The absolute path of the workspace, as the command saw it.
+    /// Absolute path of the workspace inside of the sandbox.
     pub workspace: &'a str,
 }
 
-/// An outcome as the parsers see it.
+/// An outcome with its output as text, without terminal escapes.
 #[derive(Debug)]
 pub(crate) struct ParseContext<'a> {
     pub(crate) invocation: &'a Invocation,
@@ -88,7 +81,7 @@ impl<'a> ParseContext<'a> {
         }
     }
 
-    /// Says why a command did not come to its end.
+    /// Returns the reason why a command did not end by itself.
     pub(crate) fn interruption(&self) -> Option<CouldNotRunReason> {
         match self.termination {
             Termination::Exited(_) | Termination::NotFound => None,
@@ -103,12 +96,12 @@ impl<'a> ParseContext<'a> {
         }
     }
 
-    /// Returns the files that were left behind, with their contents as text.
+    /// Returns the report files with their contents as text.
     pub(crate) fn files(&self) -> impl Iterator<Item = (&'a str, Cow<'a, str>)> {
         self.artifacts.iter().map(|file| (file.name.as_str(), text::plain(&file.contents)))
     }
 
-    /// Returns the one report that was left in a file, or else what was printed.
+    /// Returns the first report file, or else standard output.
     pub(crate) fn report(&self) -> Cow<'_, str> {
         match self.files().next() {
             Some((_, text)) => text,
@@ -120,7 +113,7 @@ impl<'a> ParseContext<'a> {
         self.artifacts.iter().any(|file| !file.contents.is_empty())
     }
 
-    /// Writes a file's name relative to the workspace. One that lies elsewhere stays as it is.
+    /// Returns a file name relative to the workspace; names outside of it stay as they are.
     pub(crate) fn file(&self, name: &str) -> String {
         let name = name.strip_prefix("file://").unwrap_or(name);
         let inside = name.strip_prefix(self.workspace).and_then(|rest| rest.strip_prefix('/'));
@@ -131,7 +124,8 @@ impl<'a> ParseContext<'a> {
         }
     }
 
-    /// Tells whether a file, as [`ParseContext::file`] returns it, is one of the user's own.
+    /// Returns true unless a file, as returned by [`Self::file`], belongs to dependencies or the
+    /// runtime.
     pub(crate) fn is_user_code(name: &str) -> bool {
         let foreign = ["node_modules", "site-packages", ".venv", "venv"];
         !name.starts_with(['/', '<'])
@@ -139,7 +133,7 @@ impl<'a> ParseContext<'a> {
             && !name.split('/').any(|part| foreign.contains(&part))
     }
 
-    /// Makes the selector of a test by its name alone.
+    /// Creates the selector of a test by its name alone.
     pub(crate) fn selector(&self, name: impl Into<String>) -> Selector {
         Selector {
             tool: self.invocation.tool,

@@ -1,100 +1,74 @@
-//! The shape of reports.
+//! The types of reports, as tools return them and sessions keep them.
+//!
+//! Counts are exact; lists and texts are bounded, and `omitted` says how much was left out.
 
 use serde::{Deserialize, Serialize};
 
 use crate::parse::finding::Finding;
 use crate::plan::Selector;
 
-/// Bounds how many failures are kept; the counts stay true.
+/// Bounds the listed failures; the counts stay exact.
 pub const MAX_FAILURES: usize = 500;
 
-/// Bounds how many findings are kept.
+/// Bounds the listed findings; `omitted` counts the rest.
 pub const MAX_FINDINGS: usize = 2_000;
 
-/// Bounds one message or diff.
+/// Bounds the bytes of one message or diff.
 pub const MAX_MESSAGE_BYTES: usize = 4 * 1024;
 
-/// How it went.
+/// The judgement about a project, or the reason why there is none.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "verdict")]
+#[expect(missing_docs, reason = "the reason has messages of its own")]
 pub enum Verdict {
-    /// The tool ran and has nothing against the project.
+    /// The tool checked something and found no failure.
     Passed,
-    /// The tool ran and is not content.
+    /// The tool found a failure, or the build failed.
     Failed,
-    /// Nothing can be said about the project.
-    CouldNotRun {
-        /// Why.
-        reason: CouldNotRunReason,
-    },
+    /// There is no judgement: the tool is missing, was killed, or left no usable report.
+    CouldNotRun { reason: CouldNotRunReason },
 }
 
-/// Why nothing can be said about a project.
+/// The reason why there is no judgement about a project.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[serde(rename_all = "snake_case", tag = "kind")]
+#[expect(missing_docs, reason = "the messages define variants and fields")]
 pub enum CouldNotRunReason {
-    /// The tool is not there.
     #[error("{tool} is not installed; {hint}")]
-    ToolMissing {
-        /// The tool.
-        tool: String,
-        /// How to get it.
-        hint: String,
-    },
-    /// The command could not be started at all.
+    ToolMissing { tool: String, hint: String },
     #[error("{program} could not be started: {message}")]
-    NotStarted {
-        /// The program.
-        program: String,
-        /// Why.
-        message: String,
-    },
-    /// No test ran.
+    NotStarted { program: String, message: String },
     #[error("no tests were run")]
     NoTests,
-    /// It took too long.
     #[error("timed out after {seconds}s")]
-    TimedOut {
-        /// How long it was given.
-        seconds: u64,
-    },
-    /// It was killed.
+    TimedOut { seconds: u64 },
     #[error("killed by signal {signal}")]
-    Signal {
-        /// The signal.
-        signal: i32,
-    },
-    /// The tool gave up on itself, not on the project.
+    Signal { signal: i32 },
+    /// The tool itself failed: a usage error, a broken configuration, a crash.
     #[error("exit status {exit}: {message}")]
-    ToolFailed {
-        /// The exit status.
-        exit: i32,
-        /// What it said about it.
-        message: String,
-    },
-    /// A part of the report is missing.
-    #[error("the report was too long and is not complete")]
+    ToolFailed { exit: i32, message: String },
+    /// The report is printed and exceeded the capture limit.
+    #[error("the report exceeded the output limit and is incomplete")]
     Cut,
-    /// The tool was content but left no report.
-    #[error("the tool left no report that could be read")]
+    /// The tool succeeded without a readable report.
+    #[error("the tool left no readable report")]
     NoReport,
 }
 
-/// How many tests ended how.
+/// Numbers of tests by result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the names are the results")]
 pub struct Counts {
-    /// Those that passed.
     pub passed: u64,
-    /// Those that failed.
     pub failed: u64,
-    /// Those that were not run on purpose.
+    /// Tests that were excluded or marked as skipped.
     pub skipped: u64,
-    /// Those that broke before or after the test itself.
+    /// Failures outside of a test: fixtures, collection, crashes of the runner.
     pub errors: u64,
 }
 
 impl Counts {
-    /// How many were run.
+    /// Returns the number of executed tests.
     pub fn run(&self) -> u64 {
         self.passed + self.failed + self.errors
     }
@@ -107,51 +81,49 @@ impl Counts {
     }
 }
 
-/// A test that failed.
+/// A failed test, with its message without the stack trace and its file relative to the workspace.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the summary defines the other fields")]
 pub struct Failure {
-    /// Its name, as people know it.
+    /// Name as the runner prints it.
     pub name: String,
-    /// The file, relative to the workspace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
-    /// The line, counted from 1.
+    /// Line of the assertion or the test, counted from 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line: Option<u64>,
-    /// What went wrong.
     pub message: String,
-    /// What was expected and what came, where the runner shows it.
+    /// Expected and actual value, if the runner prints them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub diff: Option<String>,
-    /// Runs it again; `None` when the runner cannot be pointed at it.
+    /// Selector to run exactly this test again, if the runner supports it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rerun: Option<Selector>,
 }
 
-/// What a run of tests said.
+/// The report of a test run, or of several runs of one plan merged.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the types define the other fields")]
 pub struct TestReport {
-    /// How it went.
     #[serde(flatten)]
     pub verdict: Verdict,
-    /// How many tests ended how.
     pub counts: Counts,
-    /// The tests that failed.
+    /// Failed tests, at most [`MAX_FAILURES`].
     pub failures: Vec<Failure>,
-    /// What kept tests from being built or loaded.
+    /// Errors that prevented tests from being built or loaded.
     pub build_errors: Vec<Finding>,
-    /// Files that ended well and reported no test, relative to the workspace.
+    /// Files that exited successfully without reporting a test, relative to the workspace.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub silent: Vec<String>,
-    /// How many failures and build errors were left out.
+    /// Number of failures and build errors that are not listed.
     pub omitted: usize,
-    /// The end of what was printed, where nothing else explains the verdict.
+    /// End of the output, if nothing else explains the verdict.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
 }
 
 impl TestReport {
-    /// Puts the reports of several commands of one plan together. The worst verdict counts.
+    /// Merges the reports of several commands of one plan; the worst verdict wins.
     pub fn merge(reports: impl IntoIterator<Item = Self>) -> Option<Self> {
         reports.into_iter().reduce(|mut all, next| {
             if weight(&next.verdict) > weight(&all.verdict) {
@@ -176,20 +148,14 @@ fn weight(verdict: &Verdict) -> u8 {
     }
 }
 
-/// What a linter, type checker or formatter said.
+/// The report of a linter, type checker or formatter.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the type defines the verdict")]
 pub struct CheckReport {
-    /// How it went.
     #[serde(flatten)]
     pub verdict: Verdict,
-    /// What was found, in the order of files and lines.
+    /// Findings by file and line, at most [`MAX_FINDINGS`].
     pub findings: Vec<Finding>,
-    /// How many findings were left out.
+    /// Number of findings that are not listed.
     pub omitted: usize,
 }
-
-/// What a linter said.
-pub type LintReport = CheckReport;
-
-/// What a type checker said.
-pub type TypecheckReport = CheckReport;

@@ -1,4 +1,7 @@
-//! The output of test runners. One module for each kind.
+//! Readers for the reports of test runners, one module for each format.
+//!
+//! A reader only collects what the report contains, and marks a report that is missing or
+//! incomplete. The verdict is decided in one function for all of them, in `test_verdict`.
 
 mod bun;
 mod deno;
@@ -18,7 +21,7 @@ use crate::parse::outcome::ParseContext;
 use crate::parse::test_verdict::TestResults;
 use crate::plan::ReportFormat;
 
-/// Reads the output of a runner as far as it is understood.
+/// Reads the report of a test runner; formats of other tools are judged by exit status.
 pub(crate) fn read(context: &ParseContext<'_>) -> TestResults {
     match context.invocation.report {
         ReportFormat::CargoTest => libtest::read(context),

@@ -1,4 +1,9 @@
-//! From an outcome to a report on tests.
+//! Reports of test runs and their verdict.
+//!
+//! The order of the checks is the safety argument. A missing tool is recognised first, because its
+//! exit status means nothing. Any failure in the report, or any build error, is `failed` with any
+//! exit status. A command that was killed or timed out cannot pass. Only exit status 0 with a
+//! complete report and at least one executed test is `passed`.
 
 use crate::parse::finding::Finding;
 use crate::parse::outcome::{Outcome, ParseContext};
@@ -6,21 +11,20 @@ use crate::parse::report::{CouldNotRunReason, Counts, Failure, MAX_FAILURES, Tes
 use crate::parse::{missing_tool, runners, text};
 use crate::plan::Invocation;
 
-/// What a parser found in the output of a runner.
 #[derive(Debug, Default)]
 pub(crate) struct TestResults {
     pub(crate) counts: Counts,
     pub(crate) failures: Vec<Failure>,
     pub(crate) build_errors: Vec<Finding>,
-    /// The runner said that there was nothing to run.
+    /// The runner reported that no test matches.
     pub(crate) no_tests: bool,
-    /// Files that ended well and reported no test.
+    /// Files that exited successfully without reporting a test.
     pub(crate) silent: Vec<String>,
-    /// A report that ought to be there could not be read.
+    /// The report is missing, malformed or incomplete.
     pub(crate) unreadable: bool,
 }
 
-/// Reads what a run of tests said.
+/// Reads the report of a test run and returns the verdict.
 pub fn tests(invocation: &Invocation, outcome: &Outcome<'_>) -> TestReport {
     let context = ParseContext::new(invocation, outcome);
     if let Some(reason) = missing_tool::reason(&context) {
@@ -30,7 +34,7 @@ pub fn tests(invocation: &Invocation, outcome: &Outcome<'_>) -> TestReport {
     let verdict = judge(&context, &parsed);
     let explained = match &verdict {
         Verdict::Failed => !parsed.failures.is_empty() || !parsed.build_errors.is_empty(),
-        // A tool that failed carries what it said.
+        // The reason of a failed tool contains its output.
         Verdict::Passed
         | Verdict::CouldNotRun {
             reason: CouldNotRunReason::ToolFailed { .. } | CouldNotRunReason::NoTests,
@@ -77,7 +81,7 @@ fn judge(context: &ParseContext<'_>, parsed: &TestResults) -> Verdict {
         Some(0) if ran => Verdict::Passed,
         Some(0) => could_not(CouldNotRunReason::NoTests),
         _ if parsed.no_tests && !ran => could_not(CouldNotRunReason::NoTests),
-        // Every test passed and yet the runner is not content: with coverage, leaks, a crash at the end.
+        // All tests passed but the runner failed: coverage, leaks, a crash at the end.
         _ if ran => Verdict::Failed,
         exit => could_not(CouldNotRunReason::ToolFailed {
             exit: exit.unwrap_or_default(),

@@ -1,4 +1,7 @@
-//! Getting at what matters in texts written for people.
+//! Extraction of messages, diffs, locations and JSON from output that is written for people.
+//!
+//! These functions are heuristics: they improve messages and locations, and no verdict depends on
+//! them.
 
 use std::borrow::Cow;
 
@@ -7,13 +10,12 @@ use serde_json::Value;
 use crate::parse::outcome::ParseContext;
 use crate::parse::report::MAX_MESSAGE_BYTES;
 
-/// How many lines of a difference are kept.
 const MAX_DIFF_LINES: usize = 40;
 
-/// How many lines of unexplained output are kept.
+/// Bounds the lines of unexplained output, per stream.
 const MAX_TAIL_LINES: usize = 30;
 
-/// Beginnings of lines with which runners show what they expected and what came.
+/// Starts of lines with expected and actual values.
 const DIFF_MARKS: [&str; 13] = [
     "left:",
     "- Expected",
@@ -30,10 +32,9 @@ const DIFF_MARKS: [&str; 13] = [
     "expected:",
 ];
 
-/// Beginnings of lines with which a stack trace starts.
 const TRACE_MARKS: [&str; 4] = ["stack backtrace:", "at ", "Traceback ", "note: run with"];
 
-/// Makes text of bytes, without the escapes that colour a terminal.
+/// Decodes output without terminal escapes; invalid UTF-8 is replaced.
 pub(crate) fn plain(bytes: &[u8]) -> Cow<'_, str> {
     let text = String::from_utf8_lossy(bytes);
     if text.contains('\u{1b}') { Cow::Owned(without_escapes(&text)) } else { text }
@@ -46,17 +47,17 @@ fn without_escapes(text: &str) -> String {
         if c != '\u{1b}' {
             plain.push(c);
         } else if rest.next_if_eq(&'[').is_some() {
-            // A sequence ends with a letter.
+            // A CSI sequence ends with a letter.
             while rest.next().is_some_and(|c| !c.is_ascii_alphabetic()) {}
         } else if rest.next_if_eq(&'(').is_some() {
-            // The choice of a character set has one letter.
+            // A character set selection has one letter.
             rest.next();
         }
     }
     plain
 }
 
-/// Cuts a message to a size, at the border of a character.
+/// Truncates a message to [`MAX_MESSAGE_BYTES`] at a character boundary.
 pub(crate) fn truncated(text: &str) -> String {
     let text = text.trim_end();
     if text.len() <= MAX_MESSAGE_BYTES {
@@ -66,7 +67,7 @@ pub(crate) fn truncated(text: &str) -> String {
     format!("{}…", &text[..end])
 }
 
-/// Returns the part of a message that shows what was expected and what came.
+/// Returns the part of a message with the expected and actual values.
 pub(crate) fn diff(message: &str) -> Option<String> {
     let is_mark = |line: &&str| DIFF_MARKS.iter().any(|mark| line.trim_start().starts_with(mark));
     let start = message.lines().position(|line| is_mark(&line))?;
@@ -75,7 +76,7 @@ pub(crate) fn diff(message: &str) -> Option<String> {
     Some(truncated(&diff.join("\n")))
 }
 
-/// Returns a message without the stack trace behind it.
+/// Returns a message without the stack trace after it.
 pub(crate) fn without_trace(message: &str) -> String {
     let lines: Vec<&str> = message.lines().take_while(|line| !is_trace(line)).collect();
     truncated(lines.join("\n").trim())
@@ -86,7 +87,7 @@ fn is_trace(line: &str) -> bool {
     TRACE_MARKS.iter().any(|mark| line.starts_with(mark))
 }
 
-/// Returns the end of what a command printed, errors last.
+/// Returns the end of the output, standard error last.
 pub(crate) fn tail(context: &ParseContext<'_>) -> Option<String> {
     let printed = [&context.stdout, &context.stderr].map(|text| last_lines(text));
     let parts: Vec<String> = printed.into_iter().filter(|part| !part.trim().is_empty()).collect();
@@ -98,7 +99,7 @@ fn last_lines(text: &str) -> String {
     lines[lines.len().saturating_sub(MAX_TAIL_LINES)..].join("\n")
 }
 
-/// Cuts the front of a text, since the end says why.
+/// Truncates the start of a text, since the reason is at the end.
 fn truncated_front(text: &str) -> String {
     let text = text.trim_matches('\n');
     if text.len() <= MAX_MESSAGE_BYTES {
@@ -108,7 +109,8 @@ fn truncated_front(text: &str) -> String {
     format!("…{}", &text[start..])
 }
 
-/// Finds a JSON document among other output, such as the greeting of a package manager.
+/// Returns the first JSON document in output that may have other lines around it, such as those of
+/// a package manager.
 pub(crate) fn json(text: &str) -> Option<Value> {
     let starts = |line: &str| line.starts_with(['{', '[']);
     let mut offset = 0;
@@ -135,7 +137,7 @@ pub(crate) fn location(text: &str) -> Option<(&str, u64, Option<u64>)> {
     }
 }
 
-/// Finds the first place of the user's own code in a JavaScript stack trace.
+/// Returns the first location of user code in a JavaScript stack trace.
 pub(crate) fn stack_location(context: &ParseContext<'_>, trace: &str) -> Option<(String, u64)> {
     trace.lines().find_map(|line| {
         let line = line.trim();
@@ -152,12 +154,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn escapes_of_terminals_are_left_out() {
+    fn terminal_escapes_are_removed() {
         assert_eq!(plain(b"\x1b[1;31mred\x1b(B\x1b[0m text"), "red text");
     }
 
     #[test]
-    fn places_are_read_from_the_end() {
+    fn locations_are_parsed_from_the_end() {
         assert_eq!(location("/a/b.js:5:38"), Some(("/a/b.js", 5, Some(38))));
         assert_eq!(location("a.py:11"), Some(("a.py", 11, None)));
         assert_eq!(location("file:///a.js:1:2"), Some(("file:///a.js", 1, Some(2))));

@@ -1,6 +1,9 @@
-//! Files that Node takes for a test that passed, because they ended well and reported none.
+//! Detection of test files that exited before their tests were reported.
 //!
-//! Helpers do that, and scripts that only assert. A file with tests does it when it is ended early.
+//! Node counts a file that exits with status 0 and reports no test as one passed test. For helper
+//! files and plain scripts that is right, but a file with tests does the same if it calls
+//! `process.exit()` too early. The source of each such file is examined: if it uses `node:test` and
+//! defines tests, the file is counted as broken and the verdict becomes `failed`.
 
 use std::path::Path;
 
@@ -10,13 +13,11 @@ use crate::parse::artifacts::MAX_ARTIFACT_BYTES;
 use crate::parse::finding::{Finding, Severity};
 use crate::parse::report::{TestReport, Verdict};
 
-const ENDED_EARLY: &str =
-    "ended before its tests were reported; a call of process.exit() does that";
+const ENDED_EARLY: &str = "exited before its tests were reported, for example by process.exit()";
 
-/// What defines a test.
 const CALLS: [&str; 4] = ["test", "it", "describe", "suite"];
 
-/// Looks at the silent files of a report, and counts those that have tests as broken.
+/// Examines the silent files of a report, and counts a file with tests as an error.
 pub fn check_unreported_files(report: &mut TestReport, root: &Root) {
     for file in std::mem::take(&mut report.silent) {
         let Ok(text) = root.read(Path::new(&file), MAX_ARTIFACT_BYTES) else { continue };
@@ -30,7 +31,7 @@ pub fn check_unreported_files(report: &mut TestReport, root: &Root) {
     }
 }
 
-/// Tells whether a script has tests for Node's own runner.
+/// Returns true if a script defines tests for Node's test runner.
 fn has_tests(text: &str) -> bool {
     let at_once = ["node:test')(", "node:test\")("];
     text.contains("node:test")
@@ -38,7 +39,8 @@ fn has_tests(text: &str) -> bool {
             || at_once.iter().any(|call| text.contains(call)))
 }
 
-/// Tells whether a function is called that has a name of its own, such as `it(` or `it.only(`.
+/// Returns true if a text calls a function such as `it(` or `it.only(`, but not `submit(` or
+/// `.it(`.
 fn calls(text: &str, name: &str) -> bool {
     text.match_indices(name).any(|(at, _)| {
         let before = text[..at].chars().next_back();

@@ -1,4 +1,8 @@
-//! Asking each tool for the report that says most and changes least.
+//! Assembly of invocations: the selected arguments, the options for the report, and the
+//! environment.
+//!
+//! Options must stand where the tool reads them: before `--` for cargo, after `--test` for Node,
+//! behind an extra `--` for npm scripts.
 
 use crate::plan::report_options::ReportOptions;
 use crate::plan::{Invocation, install_hint};
@@ -7,7 +11,7 @@ use crate::profile::{
 };
 use crate::tool::ProjectTool;
 
-/// Words that are chosen already, and how options still reach the tool.
+/// Selected arguments, and the way in which further options reach the tool.
 #[derive(Clone, Debug)]
 pub(super) struct CommandLine {
     pub(super) argv: Vec<String>,
@@ -16,18 +20,16 @@ pub(super) struct CommandLine {
 }
 
 impl CommandLine {
-    /// The command for the whole project.
     pub(super) fn whole(command: &ProjectCommand) -> Self {
         Self { argv: command.argv.clone(), injection: command.injection, tool: command.tool }
     }
 
-    /// Words that start the tool itself.
     pub(super) fn direct(tool: ProjectTool, argv: Vec<String>) -> Self {
         Self { argv, injection: OptionPassing::Direct, tool }
     }
 }
 
-/// Makes a command line that leaves a readable report.
+/// Creates the invocation of a command line, with the options for its report.
 pub(super) fn invocation(
     profile: &Profile,
     command: &ProjectCommand,
@@ -50,10 +52,10 @@ pub(super) fn invocation(
                 .iter()
                 .map(|(name, value)| ((*name).to_owned(), (*value).to_owned())),
         )
-        .chain(quiet(profile, tool))
+        .chain(environment_defaults(profile, tool))
         .collect();
     Invocation {
-        argv: inject(argv, injection, tool, options.options),
+        argv: insert_options(argv, injection, tool, options.options),
         directory: command.directory.clone(),
         environment,
         report: options.format,
@@ -65,7 +67,8 @@ pub(super) fn invocation(
     }
 }
 
-/// Cargo compiles members where their workspace is; everything else names files from where it runs.
+/// Returns the directory of relative file names in the report. Cargo prints them relative to the
+/// workspace root, other tools relative to their working directory.
 fn base(profile: &Profile, command: &ProjectCommand) -> String {
     match (&profile.membership, profile.ecosystem) {
         (Some(Membership::Member { of }), Ecosystem::Rust) => of.clone(),
@@ -73,19 +76,19 @@ fn base(profile: &Profile, command: &ProjectCommand) -> String {
     }
 }
 
-/// Variables that keep colours, questions and downloads away.
-fn quiet(profile: &Profile, tool: ProjectTool) -> Vec<(String, String)> {
+/// Returns variables that disable colours and downloads.
+fn environment_defaults(profile: &Profile, tool: ProjectTool) -> Vec<(String, String)> {
     let mut all = vec![("NO_COLOR".to_owned(), "1".to_owned())];
     let node = profile.ecosystem == Ecosystem::Node && tool != ProjectTool::Installer;
     let shim = matches!(profile.package_manager, Some(PackageManager::Yarn | PackageManager::Pnpm));
     if node && shim {
-        // The shims of these managers fetch the manager itself unless told not to.
+        // The corepack shims of these managers would download the manager itself.
         all.push(("COREPACK_ENABLE_NETWORK".to_owned(), "0".to_owned()));
     }
     all
 }
 
-fn inject(
+fn insert_options(
     argv: Vec<String>,
     injection: OptionPassing,
     tool: ProjectTool,
@@ -96,7 +99,7 @@ fn inject(
         (OptionPassing::ScriptAfterDashes, _) if !options.is_empty() => {
             return [argv, args(&["--"]), options].concat();
         }
-        // What follows `--` belongs to the test binaries or the compiler.
+        // Arguments after `--` belong to the test binaries or the compiler.
         (
             _,
             ProjectTool::CargoTest
@@ -104,7 +107,7 @@ fn inject(
             | ProjectTool::Clippy
             | ProjectTool::CargoCheck,
         ) => argv.iter().position(|word| word == "--").unwrap_or(argv.len()),
-        // Node takes everything behind the first file for the file's own arguments.
+        // Node passes everything after the first file to that file.
         (_, ProjectTool::NodeTest) => after(&argv, "--test"),
         (_, ProjectTool::GoTest) => after(&argv, "test"),
         _ => argv.len(),

@@ -1,9 +1,9 @@
-//! What to tell somebody whose tool is missing.
+//! Installation hints for missing tools. They are shown in reports and never executed.
 
 use crate::profile::{PackageManager, Profile};
 use crate::tool::ProjectTool;
 
-/// Returns one sentence on how to get a tool into a project.
+/// Returns how to install a tool in a project, with the project's package manager.
 pub(super) fn install(profile: &Profile, tool: ProjectTool) -> String {
     match tool {
         ProjectTool::CargoTest | ProjectTool::CargoCheck => "install Rust with rustup".to_owned(),

@@ -1,8 +1,10 @@
-//! Report formats.
+//! The report formats that `parse` can read. Each planned command has exactly one, chosen with its
+//! options.
 
 use serde::Serialize;
 
-/// How a tool's output is to be read.
+/// The format of a tool's report. `Lines` are diagnostics of one line each, `FileList` is one path
+/// per line, and `Text` is judged by exit status alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[expect(missing_docs, reason = "each variant is named after the tool or format that it reads")]

@@ -1,20 +1,19 @@
-//! What to add to a command line so that the tool leaves a readable report.
+//! The options that make each tool write a machine-readable report.
+//!
+//! The table prefers reports in files of the artifact directory, where the output of tests cannot
+//! be mixed with them; then reports on standard output; and text only for tools that have nothing
+//! else. Tools that are not listed are judged by exit status.
 
 use crate::plan::{Artifact, ReportFormat};
 use crate::tool::ProjectTool;
 
-/// Where a tool leaves its report.
 #[derive(Clone, Copy, Debug)]
 enum ReportDestination {
-    /// Among what it prints.
     Printed,
-    /// In a file of the private directory, where it cannot be mixed up with what tests print.
     File(&'static str),
-    /// In files of the project.
     Project(&'static str),
 }
 
-/// What to add for one tool.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ReportOptions {
     pub(super) format: ReportFormat,
@@ -24,10 +23,8 @@ pub(super) struct ReportOptions {
 }
 
 impl ReportOptions {
-    /// Nothing is added and the text is taken as it is.
     pub(super) const TEXT: Self = printed(ReportFormat::Text, &[]);
 
-    /// Returns what to add for a tool.
     pub(super) fn of(tool: ProjectTool) -> Self {
         let known = OPTIONS.iter().find(|(of, _)| *of == tool);
         known.map_or(Self::TEXT, |(_, options)| *options)
@@ -68,7 +65,6 @@ const fn project(pattern: &'static str, options: &'static [&'static str]) -> Rep
 
 use ReportFormat as F;
 
-/// The tools that are understood. Every other one is judged by its exit status and its text.
 const OPTIONS: &[(ProjectTool, ReportOptions)] = &[
     (ProjectTool::CargoTest, printed(F::CargoTest, &["--no-fail-fast", "--message-format=json"])),
     (
@@ -86,7 +82,7 @@ const OPTIONS: &[(ProjectTool, ReportOptions)] = &[
         file(
             F::Jest,
             "jest.json",
-            // Without the first one, snapshots that are missing would be written.
+            // `--ci` keeps missing snapshots from being written.
             &["--ci", "--json", "--outputFile={artifacts}/jest.json", "--testLocationInResults"],
         ),
     ),
@@ -131,7 +127,7 @@ const OPTIONS: &[(ProjectTool, ReportOptions)] = &[
             &["--format", "json", "--output-file", "{artifacts}/eslint.json"],
         ),
     ),
-    // Without the second one it stops after twenty.
+    // The default is to stop after twenty diagnostics.
     (ProjectTool::Biome, printed(F::Biome, &["--reporter=json", "--max-diagnostics=none"])),
     (ProjectTool::Oxlint, printed(F::Oxlint, &["--format", "json"])),
     (ProjectTool::Prettier, printed(F::Prettier, &[])),
@@ -141,7 +137,7 @@ const OPTIONS: &[(ProjectTool, ReportOptions)] = &[
         file(
             F::Pytest,
             "pytest.xml",
-            // The older of the two families says in which file a test is.
+            // Only the older `xunit1` family contains file names.
             &[
                 "--color=no",
                 "--rootdir=.",
@@ -181,7 +177,7 @@ const OPTIONS: &[(ProjectTool, ReportOptions)] = &[
     (ProjectTool::Pyright, printed(F::Pyright, &["--outputjson"])),
     (ProjectTool::GoTest, printed(F::GoTest, &["-json", "-count=1"])),
     (ProjectTool::GoVet, printed(F::Lines, &[])),
-    // The option for JSON has another name in each major version; the text has not.
+    // The option for JSON differs between major versions; the text format does not.
     (ProjectTool::Golangci, printed(F::Golangci, &[])),
     (ProjectTool::Gofmt, printed(F::FileList, &[])),
     (ProjectTool::Maven, project("**/target/surefire-reports/TEST-*.xml", &["-fae"])),

@@ -1,46 +1,28 @@
-//! Running a command that the project gave a name.
+//! Plans for scripts that a project defines by name.
 
 use crate::plan::{Invocation, command_line};
 use crate::profile::{Ecosystem, OptionPassing, Profile, ProjectCommand};
 use crate::tool::ProjectTool;
 
-/// Why a script cannot be run. The texts are shown to agents as they are.
+/// The reason why a script cannot be run. The messages are shown to agents unchanged.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages define variants and fields")]
 pub enum ScriptError {
-    /// Projects of this kind define none.
     #[error("run_script: no scripts are defined for this kind of project (detected: {language})")]
-    Unsupported {
-        /// The ecosystem.
-        language: &'static str,
-    },
-    /// No name was given.
+    Unsupported { language: &'static str },
     #[error("run_script: name is required")]
     NoName,
-    /// The file that defines scripts is broken.
     #[error("run_script: parsing {file}: {message}")]
-    Broken {
-        /// The file.
-        file: String,
-        /// What is wrong, with the line.
-        message: String,
-    },
-    /// There is no script of this name.
+    Broken { file: String, message: String },
     #[error("run_script: no script named \"{name}\" in {file}; available: {}", list(available))]
-    Unknown {
-        /// The name.
-        name: String,
-        /// The file in which it was looked for.
-        file: &'static str,
-        /// The names that there are, sorted.
-        available: Vec<String>,
-    },
+    Unknown { name: String, file: &'static str, available: Vec<String> },
 }
 
 fn list(available: &[String]) -> String {
     if available.is_empty() { "(none defined)".to_owned() } else { available.join(", ") }
 }
 
-/// Plans the run of a script by its name.
+/// Plans a run of a script. Its report is text, since its commands are unknown.
 pub fn plan_script(profile: &Profile, name: &str) -> Result<Invocation, ScriptError> {
     let file = source(profile.ecosystem);
     if file.is_none() && profile.scripts.is_empty() {
@@ -63,8 +45,8 @@ pub fn plan_script(profile: &Profile, name: &str) -> Result<Invocation, ScriptEr
 fn missing(profile: &Profile, name: &str, file: &'static str) -> ScriptError {
     let broken = profile.problems.iter().find(|problem| crate::paths::name(&problem.file) == file);
     if let Some(problem) = broken {
-        let place = problem.line.map(|line| format!("line {line}: ")).unwrap_or_default();
-        let message = format!("{place}{}", problem.message);
+        let line = problem.line.map(|line| format!("line {line}: ")).unwrap_or_default();
+        let message = format!("{line}{}", problem.message);
         return ScriptError::Broken { file: file.to_owned(), message };
     }
     let mut available: Vec<String> =
@@ -73,7 +55,7 @@ fn missing(profile: &Profile, name: &str, file: &'static str) -> ScriptError {
     ScriptError::Unknown { name: name.to_owned(), file, available }
 }
 
-/// Returns the file in which projects of an ecosystem define scripts.
+/// Returns the file that defines scripts in an ecosystem.
 fn source(ecosystem: Ecosystem) -> Option<&'static str> {
     match ecosystem {
         Ecosystem::Node => Some("package.json"),

@@ -1,4 +1,4 @@
-//! Choosing the words that run a part of a project.
+//! Selection: the arguments that run a part of a project, one module for each family of tools.
 
 mod cargo;
 mod generic;
@@ -15,7 +15,6 @@ use crate::plan::{CommandScope, PlanError, Selector, Target};
 use crate::profile::{OptionPassing, Profile, ProjectCommand};
 use crate::tool::ProjectTool;
 
-/// Returns the command lines that run exactly what a target names.
 pub(super) fn lines(
     profile: &Profile,
     command: &ProjectCommand,
@@ -78,7 +77,7 @@ fn rerun(
     Ok(lines.into_iter().map(|argv| CommandLine::direct(tool, argv)).collect())
 }
 
-/// A script that cannot be looked into may still have a runner for single files.
+/// Returns the runner for single tests, which an opaque script may have as well.
 fn runner(command: &ProjectCommand) -> ProjectTool {
     match (command.injection, &command.file_argv) {
         (OptionPassing::Impossible, Some(argv)) => {
@@ -88,7 +87,7 @@ fn runner(command: &ProjectCommand) -> ProjectTool {
     }
 }
 
-/// Points a linter, type checker or formatter at a file.
+/// Limits a linter, type checker or formatter to a file.
 pub(super) fn check_file(command: &ProjectCommand, path: &str) -> Result<CommandLine, PlanError> {
     match (&command.file_argv, command.tool) {
         (Some(argv), _) => {
@@ -100,8 +99,8 @@ pub(super) fn check_file(command: &ProjectCommand, path: &str) -> Result<Command
             command.tool,
             go::check(command, paths::parent(path).unwrap_or(paths::TOP), false),
         )),
-        // Cargo, maven and gradle check packages, and the directory they run in names one;
-        // the TypeScript compiler needs the whole project to judge one file.
+        // Cargo, Maven and Gradle check the package of their working directory; the TypeScript
+        // compiler needs the whole project to check one file.
         (
             None,
             ProjectTool::Clippy
@@ -114,7 +113,7 @@ pub(super) fn check_file(command: &ProjectCommand, path: &str) -> Result<Command
     }
 }
 
-/// Points a linter, type checker or formatter at a directory.
+/// Limits a linter, type checker or formatter to a directory.
 pub(super) fn check_directory(
     command: &ProjectCommand,
     path: &str,
@@ -126,13 +125,13 @@ pub(super) fn check_directory(
         ProjectTool::GoVet | ProjectTool::Golangci => {
             Ok(CommandLine::direct(command.tool, go::check(command, path, true)))
         }
-        // It formats files, and would take a directory for one.
+        // rustfmt accepts files only.
         ProjectTool::Rustfmt => Ok(CommandLine::whole(command)),
         _ => check_file(command, path),
     }
 }
 
-/// Points a command at a package by its name.
+/// Limits a command to a package by its name.
 pub(super) fn package(command: &ProjectCommand, name: &str) -> Result<CommandLine, PlanError> {
     match command.tool {
         ProjectTool::Clippy | ProjectTool::CargoCheck => {
@@ -146,19 +145,18 @@ pub(super) fn package(command: &ProjectCommand, name: &str) -> Result<CommandLin
     }
 }
 
-/// Writes a path as seen from where a command runs. One that begins like an option gets
-/// a `./` in front.
+/// Returns a path relative to the working directory, with `./` in front if it would be taken for an
+/// option.
 fn local(command: &ProjectCommand, path: &str) -> String {
     let path = paths::relative(&command.directory, path);
     if path.starts_with('-') { format!("./{path}") } else { path }
 }
 
-/// Returns the words to which files can be added.
+/// Returns the arguments to which files can be appended.
 fn single(command: &ProjectCommand) -> Vec<String> {
     command.file_argv.clone().unwrap_or_else(|| command.argv.clone())
 }
 
-/// Groups tests by their file.
 fn by_file<'a>(tests: &[&'a Selector]) -> BTreeMap<&'a str, Vec<&'a str>> {
     let mut files: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for test in tests {
@@ -167,7 +165,7 @@ fn by_file<'a>(tests: &[&'a Selector]) -> BTreeMap<&'a str, Vec<&'a str>> {
     files
 }
 
-/// Writes names as a regular expression that matches each of them and nothing else.
+/// Returns a regular expression that matches exactly these names.
 fn exactly(names: &[&str]) -> String {
     let names: Vec<String> = names.iter().map(|name| escape(name)).collect();
     match names.as_slice() {
@@ -176,7 +174,7 @@ fn exactly(names: &[&str]) -> String {
     }
 }
 
-/// Takes the meaning from signs that have one in every dialect of regular expressions.
+/// Escapes the characters that are special in any dialect of regular expressions.
 fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {

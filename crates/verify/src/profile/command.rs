@@ -1,61 +1,60 @@
-//! A command line of a project, before it is pointed at anything.
+//! The commands of a project, before they are narrowed to a part of it.
 
 use serde::Serialize;
 
 use crate::tool::ProjectTool;
 
-/// The smallest thing a command can be pointed at.
+/// The smallest unit that a command can be limited to. A package may also be a crate or a
+/// directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
+#[expect(missing_docs, reason = "the variants are the units")]
 pub enum Granularity {
-    /// Single files.
     Files,
-    /// A package, crate or directory.
     Package,
-    /// Only the project as a whole.
     Project,
 }
 
-/// How options that ask for a machine-readable report reach the tool.
+/// The way in which options for a machine-readable report reach the tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OptionPassing {
-    /// They are part of the command line.
+    /// As arguments of the tool itself.
     Direct,
-    /// They follow the name of a script and reach its last command.
+    /// After the name of a script, whose last command receives them.
     Script,
-    /// They follow the name of a script and a `--`.
+    /// After the name of a script and `--`, as npm requires.
     ScriptAfterDashes,
-    /// They cannot reach it, so the report is text.
+    /// Not at all, so the report is text.
     Impossible,
 }
 
-/// A command line of a project.
+/// A command of a project, for the whole project and for single files.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[expect(missing_docs, reason = "the type defines the environment")]
 pub struct ProjectCommand {
-    /// The tool that it runs in the end.
+    /// Tool that is run in the end, behind launchers and scripts.
     pub tool: ProjectTool,
-    /// Covers the whole project; empty for a tool that needs to be given files. A first word
-    /// with a slash is relative to `directory`.
+    /// Arguments for the whole project; empty for a tool that needs files. A program with a slash
+    /// is relative to `directory`.
     pub argv: Vec<String>,
-    /// Covers the files whose names, relative to `directory`, are added at the end.
+    /// Arguments for single files, whose names relative to `directory` are appended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file_argv: Option<Vec<String>>,
-    /// Where it runs, relative to the workspace.
+    /// Working directory, relative to the workspace.
     pub directory: String,
-    /// The smallest thing it can be pointed at.
+    /// Smallest unit that it can be limited to.
     pub scope: Granularity,
-    /// The endings of the files it understands; empty when any will do.
+    /// Extensions of the files it accepts; empty for any.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub extensions: Vec<String>,
-    /// Variables it needs beside the usual ones.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub environment: Vec<(String, String)>,
-    /// Whether nothing in the project names the tool: it is what such projects usually have.
-    /// Fit for an answer to a question, not for remarks that nobody asked for.
+    /// True if nothing in the project names the tool, which is only usual for the ecosystem. Such
+    /// commands run on request and never automatically after an edit.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub assumed: bool,
-    /// How options reach the tool.
+    /// Way in which options reach the tool.
     #[serde(skip_serializing_if = "is_direct")]
     pub injection: OptionPassing,
 }
@@ -66,7 +65,6 @@ fn is_direct(injection: &OptionPassing) -> bool {
 }
 
 impl ProjectCommand {
-    /// A command for the project as a whole.
     pub(crate) fn new(tool: ProjectTool, directory: &str, argv: &[&str]) -> Self {
         Self::from_args(tool, directory, args(argv))
     }
@@ -85,14 +83,12 @@ impl ProjectCommand {
         }
     }
 
-    /// Adds the form for single files.
     pub(crate) fn per_file(mut self, argv: Vec<String>, extensions: &[&str]) -> Self {
         self.file_argv = Some(argv);
         self.scope = Granularity::Files;
         self.extensions(extensions)
     }
 
-    /// Says that it can be pointed at a package.
     pub(crate) fn per_package(mut self, extensions: &[&str]) -> Self {
         self.scope = Granularity::Package;
         self.extensions(extensions)
@@ -103,7 +99,6 @@ impl ProjectCommand {
         self
     }
 
-    /// Says that nothing in the project names the tool.
     pub(crate) fn assumed(mut self) -> Self {
         self.assumed = true;
         self
@@ -114,14 +109,13 @@ impl ProjectCommand {
         self
     }
 
-    /// Tells whether the tool understands a file.
+    /// Returns true if the tool accepts a file, by its extension.
     pub fn understands(&self, path: &str) -> bool {
         let extension = crate::paths::extension(path);
         self.extensions.is_empty() || self.extensions.iter().any(|known| known == extension)
     }
 }
 
-/// Makes owned words of literal ones.
 pub(crate) fn args(argv: &[&str]) -> Vec<String> {
     argv.iter().map(|&word| word.to_owned()).collect()
 }

@@ -1,39 +1,31 @@
-//! Ecosystems and package managers.
+//! Ecosystems and package managers, with the names that tools and settings use for them.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// A language with its tools.
+/// A language with its package managers and tools. Java includes Kotlin, and Node every project
+/// with a `package.json`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[expect(missing_docs, reason = "the variants are the names of the ecosystems")]
 pub enum Ecosystem {
-    /// Rust with cargo.
     Rust,
-    /// JavaScript and TypeScript with a `package.json`.
     Node,
-    /// Python.
     Python,
-    /// Go modules.
     Go,
-    /// Java and Kotlin with maven or gradle.
     Java,
-    /// Deno.
     Deno,
-    /// Ruby.
     Ruby,
-    /// PHP with composer.
     Php,
-    /// .NET.
     Dotnet,
-    /// C and C++ with cmake or make.
     Cpp,
-    /// Something that only its `carrel.toml` describes.
+    /// A project that only a `carrel.toml` describes.
     Custom,
 }
 
 impl Ecosystem {
-    /// Every ecosystem, in the order in which profiles of one directory are listed.
+    /// All ecosystems, in the order of profiles in a reply.
     pub const ALL: [Self; 11] = [
         Self::Rust,
         Self::Node,
@@ -48,7 +40,7 @@ impl Ecosystem {
         Self::Custom,
     ];
 
-    /// Returns the name used for the `language` of a tool.
+    /// Returns the name that tools accept as `language`.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Rust => "rust",
@@ -65,7 +57,7 @@ impl Ecosystem {
         }
     }
 
-    /// Returns the ecosystems that a trimmed, lower-case name stands for, the likelier first.
+    /// Returns the ecosystems of a trimmed, lower-case name or alias, the likelier first.
     pub(crate) fn named(name: &str) -> &'static [Self] {
         match name {
             "rust" | "cargo" => &[Self::Rust],
@@ -84,7 +76,7 @@ impl Ecosystem {
         }
     }
 
-    /// Returns the endings of the files that belong to the ecosystem.
+    /// Returns the extensions of source files.
     pub fn extensions(self) -> &'static [&'static str] {
         match self {
             Self::Rust => &["rs"],
@@ -101,7 +93,6 @@ impl Ecosystem {
     }
 }
 
-/// What JavaScript tools read as code.
 pub(crate) const SCRIPT_EXTENSIONS: &[&str] =
     &["js", "jsx", "mjs", "cjs", "ts", "tsx", "mts", "cts"];
 
@@ -111,7 +102,7 @@ impl fmt::Display for Ecosystem {
     }
 }
 
-/// What installs a project's dependencies.
+/// A package manager or build tool that installs dependencies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[expect(missing_docs, reason = "each variant is the name of the program")]
@@ -138,7 +129,7 @@ pub enum PackageManager {
 }
 
 impl PackageManager {
-    /// Returns the name of the program.
+    /// Returns the name of the program, such as `mvn` for Maven.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Cargo => "cargo",

@@ -1,39 +1,29 @@
-//! The smaller parts of a profile.
+//! The fields of a profile, their evidence, and the smaller types of a profile.
 
 use std::fmt;
 
 use serde::Serialize;
 
-/// What a piece of evidence speaks for.
+/// A field of a profile that can have evidence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
+#[expect(missing_docs, reason = "each variant is the field of the same name")]
 pub enum ProfileField {
-    /// That there is a project of the ecosystem.
     Ecosystem,
-    /// The package manager.
     PackageManager,
-    /// The install command.
     Install,
-    /// The command that formats.
     Format,
-    /// The command that checks the format.
     FormatCheck,
-    /// The lint command.
     Lint,
-    /// The typecheck command.
     Typecheck,
-    /// The test command.
     Test,
-    /// Where dependencies are installed.
     DepsDir,
-    /// Whether edits are formatted.
     FormatOnEdit,
-    /// How large an edit may be.
     EditLimits,
 }
 
 impl ProfileField {
-    /// Returns the key of the fact in `carrel.toml` and in answers.
+    /// Returns the key of the field in `carrel.toml` and in replies.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Ecosystem => "ecosystem",
@@ -51,12 +41,11 @@ impl ProfileField {
     }
 }
 
-/// Which file speaks for a fact.
+/// The file, relative to the workspace, that a field of a profile comes from.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[expect(missing_docs, reason = "the summary defines both fields")]
 pub struct Evidence {
-    /// The fact.
     pub fact: ProfileField,
-    /// The file, relative to the workspace.
     pub file: String,
 }
 
@@ -66,15 +55,15 @@ impl Evidence {
     }
 }
 
-/// A project file that could not be understood, whole or in part.
+/// A problem in a project file, which is then ignored, whole or in part.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[expect(missing_docs, reason = "the message is its own explanation")]
 pub struct ProfileProblem {
-    /// The file, relative to the workspace.
+    /// Path relative to the workspace.
     pub file: String,
-    /// The line, counted from 1, where one can be named.
+    /// Line, counted from 1, if it is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub line: Option<usize>,
-    /// One sentence for a person.
     pub message: String,
 }
 
@@ -87,55 +76,53 @@ impl fmt::Display for ProfileProblem {
     }
 }
 
-/// A project's place among several that are managed together.
+/// The role of a project in a workspace of several packages: its root, or a member `of` the
+/// directory of the root.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case", tag = "role")]
+#[expect(missing_docs, reason = "the summary defines both variants")]
 pub enum Membership {
-    /// It names the members.
     Root {
-        /// The members as they are written down, with wildcards.
+        /// Members as written in the manifest, with wildcards.
         members: Vec<String>,
     },
-    /// It is one of the members.
     Member {
-        /// The directory of the project that names it.
         of: String,
     },
 }
 
-/// What cargo needs to be pointed at a part of a project.
+/// Details of a cargo package, for the selection of targets and the edition of rustfmt.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[expect(missing_docs, reason = "the summary mentions the edition")]
 pub struct CargoPackage {
-    /// The package of this directory; a virtual workspace has none.
+    /// Name of the package; a virtual workspace has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub package: Option<String>,
-    /// The edition that its files are written in.
     pub edition: String,
-    /// Whether the package has a library.
+    /// True if the package has a library target.
     pub library: bool,
 }
 
-/// A command that a project gave a name.
+/// A command that a project defines by name: a package.json script, a cargo alias, a make target.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[expect(missing_docs, reason = "the summary defines name and command")]
 pub struct ProjectScript {
-    /// The name.
     pub name: String,
-    /// What is written behind it, where that is one line.
+    /// Definition, if it is a single line.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub text: String,
-    /// The file that defines it, relative to the workspace.
+    /// File that defines it, relative to the workspace.
     pub file: String,
-    /// Runs it.
     pub argv: Vec<String>,
 }
 
-/// How large an edit may be.
+/// The limits on the size of edits that a project requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EditLimits {
-    /// The usual limits.
+    /// No limits beyond those of the server.
     #[default]
     Standard,
-    /// The project asks for smaller steps.
+    /// A few lines for each edit.
     Strict,
 }

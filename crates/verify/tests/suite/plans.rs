@@ -333,7 +333,7 @@ fn scripts_are_run_by_name_and_missing_ones_are_listed() {
     let broken = &profiles("broken_markers", ".")[1];
     assert_eq!(
         plan_script(broken, "test").unwrap_err().to_string(),
-        "run_script: parsing package.json: line 3: this is not JSON: key must be a string"
+        "run_script: parsing package.json: line 3: invalid JSON: key must be a string"
     );
 }
 

@@ -94,7 +94,7 @@ async fn pytest_that_is_ended_or_finds_nothing_did_not_pass() {
     project(&lab);
     lab.put("tests/test_exit.py", "import os\n\n\ndef test_ends():\n    os._exit(0)\n");
     let ended = lab.call("run_tests", json!({})).await;
-    assert_eq!(could_not_run(&ended), "the tool left no report that could be read");
+    assert_eq!(could_not_run(&ended), "the tool left no readable report");
     let nothing = lab.call("run_tests", json!({ "name": "no_such_test" })).await;
     assert_eq!(could_not_run(&nothing), "no tests were run");
     lab.put(
@@ -119,7 +119,7 @@ async fn unittest_that_is_ended_or_cannot_load_a_file_did_not_pass() {
     assert_eq!(verdict(&passed), "passed", "{}", passed.text());
     lab.put("tests/test_b.py", tests.replace("pass", "__import__(\"os\")._exit(0)"));
     let ended = lab.call("run_tests", json!({})).await;
-    assert_eq!(could_not_run(&ended), "the tool left no report that could be read");
+    assert_eq!(could_not_run(&ended), "the tool left no readable report");
     lab.put("tests/test_b.py", "import unittest, nowhere\n");
     let unloaded = lab.call("run_tests", json!({})).await;
     assert_eq!(verdict(&unloaded), "failed", "{}", unloaded.text());

@@ -1,4 +1,4 @@
-//! Which linter, formatter and type checker a package has.
+//! The linter, formatter and type checker of a package.
 
 use serde_json::Value;
 
@@ -45,21 +45,19 @@ const PRETTIER: [&str; 14] = [
     "prettier.config.ts",
 ];
 
-/// What Biome reads beside code.
 const BIOME_EXTENSIONS: &[&str] =
     &["js", "jsx", "mjs", "cjs", "ts", "tsx", "mts", "cts", "json", "jsonc", "css"];
 
-/// What Prettier reads beside code.
 const PRETTIER_EXTENSIONS: &[&str] = &[
     "js", "jsx", "mjs", "cjs", "ts", "tsx", "mts", "cts", "json", "jsonc", "json5", "css", "scss",
     "less", "html", "vue", "md", "mdx", "yml", "yaml", "graphql",
 ];
 
-/// Options that change files, or that replace a linter's report.
+/// Arguments of lint scripts that change files or the report, and are dropped.
 const DROPPED: [&str; 8] =
     ["--fix", "--write", "--apply", "--cache", "check", "lint", "--quiet", "--unsafe"];
 
-/// The same with a value as the next word.
+/// Dropped options whose value is the next argument.
 const DROPPED_WITH_VALUE: [&str; 5] = ["-f", "--format", "-o", "--output-file", "--reporter"];
 
 impl Project<'_> {
@@ -96,12 +94,12 @@ impl Project<'_> {
             other => (self.program(other.name()), SCRIPT_EXTENSIONS),
         };
         let kept = line.map(|line| kept(&line.arguments)).unwrap_or_default();
-        let places: Vec<String> = if kept.iter().any(|word| !word.starts_with('-')) {
+        let paths: Vec<String> = if kept.iter().any(|word| !word.starts_with('-')) {
             vec![]
         } else {
             vec![".".to_owned()]
         };
-        let whole = [base.clone(), kept, places].concat();
+        let whole = [base.clone(), kept, paths].concat();
         let mut command =
             ProjectCommand::from_args(tool, self.directory, whole).per_file(base, extensions);
         command.environment = line.map(|line| line.environment.clone()).unwrap_or_default();
@@ -184,7 +182,7 @@ impl Project<'_> {
         command
     }
 
-    /// Returns the arguments of a script that runs just one tool.
+    /// Returns the command of a script that runs exactly one tool.
     fn script_line(&self, name: &str, tool: ProjectTool) -> Option<ScriptCommand> {
         match script::read(self.package.script(name)?) {
             ScriptShape::Single(line) if line.tool == tool => Some(line),
@@ -192,7 +190,7 @@ impl Project<'_> {
         }
     }
 
-    /// Returns the nearest settings file, or the manifest when it holds them.
+    /// Returns the nearest settings file, or the manifest if it contains the settings.
     fn settings(&self, names: &[&str], key: &str) -> Option<String> {
         if self.package.settings.contains(&key) {
             return Some(self.manifest.clone());
@@ -200,7 +198,7 @@ impl Project<'_> {
         self.reader.nearest(self.directory, names)
     }
 
-    /// Returns Biome's settings file unless it turns a part of Biome off.
+    /// Returns Biome's settings file unless it disables a part of Biome.
     fn biome(&self, part: &str, profile: &mut Profile) -> Option<String> {
         let file = self.reader.nearest(self.directory, &BIOME)?;
         let settings = match self
@@ -209,7 +207,7 @@ impl Project<'_> {
             .and_then(|text| parse_jsonc(&file, &text.unwrap_or_default()))
         {
             Ok(settings) => settings,
-            // The tool is meant to be used, and will say so itself.
+            // The project uses Biome, which will report the problem itself.
             Err(problem) => {
                 if !profile.problems.contains(&problem) {
                     profile.problems.push(problem);

@@ -1,4 +1,4 @@
-//! What is taken from a package.json.
+//! The parts of a package.json that detection uses.
 
 use std::collections::BTreeSet;
 
@@ -8,31 +8,23 @@ use crate::manifest::parse_json;
 use crate::profile::ProfileProblem;
 use crate::project_reader::ProjectReader;
 
-/// Where a package lists what it needs.
 const DEPENDENCIES: [&str; 4] =
     ["dependencies", "devDependencies", "peerDependencies", "optionalDependencies"];
 
-/// Keys under which tools keep their settings in a package.json.
 const SETTINGS: [&str; 6] = ["jest", "vitest", "mocha", "eslintConfig", "prettier", "ava"];
 
-/// The parts of a package.json that matter here.
 #[derive(Debug, Default)]
 pub(super) struct PackageJson {
     pub(super) name: Option<String>,
-    /// The text of `packageManager` before the version.
     pub(super) manager: Option<String>,
-    /// Names and texts, in the order of the file.
+    /// Names and command lines, in file order.
     pub(super) scripts: Vec<(String, String)>,
-    /// The names of everything that the package needs.
     pub(super) dependencies: BTreeSet<String>,
-    /// The members it names, when it names any.
     pub(super) workspaces: Option<Vec<String>>,
-    /// The tools whose settings it holds.
     pub(super) settings: Vec<&'static str>,
 }
 
 impl PackageJson {
-    /// Reads a file that is there.
     pub(super) fn read(reader: &ProjectReader<'_>, file: &str) -> Result<Self, ProfileProblem> {
         let text = reader.read(file)?.unwrap_or_default();
         let value = parse_json(file, &text)?;
@@ -46,7 +38,7 @@ impl PackageJson {
         }
     }
 
-    /// Tells whether it describes nothing that could be installed, run or tested.
+    /// Returns true if there is nothing to install, run or test.
     pub(super) fn is_bare(&self) -> bool {
         self.name.is_none()
             && self.scripts.is_empty()
@@ -86,7 +78,7 @@ impl From<&Value> for PackageJson {
     }
 }
 
-/// A list, or an object with a list under `packages`.
+/// Returns a list, or the list under `packages` of an object.
 fn workspaces(value: &Value) -> Option<Vec<String>> {
     let list = value.as_array().or_else(|| value["packages"].as_array())?;
     Some(list.iter().filter_map(|item| item.as_str().map(str::to_owned)).collect())

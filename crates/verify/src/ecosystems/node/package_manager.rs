@@ -1,4 +1,4 @@
-//! Which package manager a project has, and which workspace it belongs to.
+//! The package manager of a package and the workspace it belongs to.
 
 use crate::manifest::{matches, string_list};
 use crate::paths;
@@ -8,7 +8,7 @@ use crate::project_reader::ProjectReader;
 use super::MANIFEST;
 use super::package_json::PackageJson;
 
-/// Lock files, the first of a directory wins.
+/// Lock files, in order of precedence within a directory.
 const LOCKS: [(&str, PackageManager); 6] = [
     ("pnpm-lock.yaml", PackageManager::Pnpm),
     ("yarn.lock", PackageManager::Yarn),
@@ -20,14 +20,15 @@ const LOCKS: [(&str, PackageManager); 6] = [
 
 const PNPM_WORKSPACE: &str = "pnpm-workspace.yaml";
 
-/// A package manager and the file that speaks for it.
+/// A package manager and the file that is the evidence for it.
 #[derive(Debug)]
 pub(super) struct DetectedManager {
     pub(super) kind: PackageManager,
     pub(super) file: String,
 }
 
-/// Finds the nearest field or lock file; in one directory the field wins.
+/// Returns the manager of the nearest `packageManager` field or lock file; in one directory the
+/// field wins. The default is npm.
 pub(super) fn detect(reader: &ProjectReader<'_>, directory: &str) -> DetectedManager {
     let nearest = paths::upwards(directory).find_map(|above| {
         let manifest = paths::join(above, MANIFEST);
@@ -61,7 +62,7 @@ fn by_lock(reader: &ProjectReader<'_>, directory: &str) -> Option<DetectedManage
     })
 }
 
-/// Returns the members that a directory names; `None` when it names none.
+/// Returns the workspace members that a directory lists; `None` if it lists none.
 pub(super) fn members(
     reader: &ProjectReader<'_>,
     directory: &str,
@@ -69,14 +70,14 @@ pub(super) fn members(
     let file = paths::join(directory, PNPM_WORKSPACE);
     if let Some(text) = reader.read(&file)? {
         let members = string_list(&file, &text, "packages")?;
-        // Newer versions keep settings in this file, without any members.
+        // pnpm 10 also keeps settings in this file, without members.
         return Ok((!members.is_empty()).then_some(members));
     }
     let manifest = paths::join(directory, MANIFEST);
     Ok(PackageJson::read(reader, &manifest).ok().and_then(|package| package.workspaces))
 }
 
-/// Returns the directory of the workspace that names a package as its member.
+/// Returns the directory of the workspace that lists a package as its member.
 pub(super) fn owner(reader: &ProjectReader<'_>, directory: &str) -> Option<String> {
     paths::upwards(directory).skip(1).find_map(|above| {
         let members = members(reader, above).ok().flatten()?;

@@ -1,19 +1,18 @@
-//! Starting a program that a package brought along, and only that one.
+//! Command lines of programs that a package installed.
 
 use crate::paths;
 use crate::profile::PackageManager;
 
 use super::Project;
 
-/// Where package managers link the programs of packages.
 const BIN: &str = "node_modules/.bin";
 
-/// With these files there is no `node_modules`: yarn finds packages itself.
+/// Files of yarn's Plug'n'Play mode, which has no `node_modules`.
 const PLUG_AND_PLAY: [&str; 2] = [".pnp.cjs", ".pnp.loader.mjs"];
 
 impl Project<'_> {
-    /// Returns the words that start a program: the installed one, or else the package
-    /// manager in a form that fails when the program is missing and downloads nothing.
+    /// Returns the command line of a program: its installed path, or else the package manager in a
+    /// form that fails if the program is missing instead of downloading it.
     pub(super) fn program(&self, name: &str) -> Vec<String> {
         if let Some(path) = self.reader.nearest_program(self.directory, BIN, name) {
             return vec![dotted(paths::relative(self.directory, &path))];
@@ -29,13 +28,12 @@ impl Project<'_> {
         starter.iter().map(|&word| word.to_owned()).chain([name.to_owned()]).collect()
     }
 
-    /// Tells whether a program is installed.
     pub(super) fn has_program(&self, name: &str) -> bool {
         self.reader.nearest_program(self.directory, BIN, name).is_some()
     }
 }
 
-/// A first word without a slash would be looked up in the search path.
+/// Adds `./` to a bare name, which would be looked up in `PATH`.
 fn dotted(path: String) -> String {
     if path.contains('/') { path } else { format!("./{path}") }
 }

@@ -1,29 +1,30 @@
-//! Reading the one-line scripts of a package.json as far as that is safe.
+//! Analysis of package.json scripts.
+//!
+//! A script is a line for `sh`. Only the subset that needs no shell is understood: words, quotes
+//! without expansions, variables in front, launchers such as `npx`, and `&&` between commands.
+//! Everything else is opaque and run as it is, so a misread script can never change what is
+//! executed.
 
 use crate::tool::ProjectTool;
 
-/// What a script does.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum ScriptShape {
-    /// One command that is understood.
     Single(ScriptCommand),
-    /// Several; options added at the end reach the last one, which is understood.
+    /// Several commands; options appended to the script reach the last one, whose tool is known.
     EndsWith(ScriptCommand),
-    /// Anything else.
     Opaque,
 }
 
-/// A command with the variables set in front of it.
+/// A command with the environment variables in front of it.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct ScriptCommand {
     pub(super) tool: ProjectTool,
     pub(super) environment: Vec<(String, String)>,
-    /// What follows the program.
     pub(super) arguments: Vec<String>,
 }
 
-/// Words that start a package's program and change nothing else.
-const STARTERS: [&[&str]; 9] = [
+/// Launchers, which start a program and change nothing else.
+const LAUNCHERS: [&[&str]; 9] = [
     &["npx", "--no-install"],
     &["npx"],
     &["bunx"],
@@ -35,7 +36,6 @@ const STARTERS: [&[&str]; 9] = [
     &["env"],
 ];
 
-/// Reads a script.
 pub(super) fn read(text: &str) -> ScriptShape {
     let segments: Vec<&str> = text.split("&&").collect();
     let last = segments.last().copied().unwrap_or_default();
@@ -46,7 +46,7 @@ pub(super) fn read(text: &str) -> ScriptShape {
     }
 }
 
-/// Tells whether a script is what `npm init` writes for want of tests.
+/// Returns true for the script that `npm init` writes if there are no tests.
 pub(super) fn is_placeholder(text: &str) -> bool {
     text.contains("no test specified")
 }
@@ -60,8 +60,8 @@ fn read_line(text: &str) -> Option<ScriptCommand> {
         if let Some((name, value)) = rest.first().and_then(|word| assignment(word)) {
             environment.push((name, value));
             rest = &rest[1..];
-        } else if let Some(starter) = STARTERS.iter().find(|s| plain.starts_with(s)) {
-            rest = &rest[starter.len()..];
+        } else if let Some(launcher) = LAUNCHERS.iter().find(|s| plain.starts_with(s)) {
+            rest = &rest[launcher.len()..];
         } else {
             break;
         }
@@ -76,7 +76,7 @@ fn assignment(word: &str) -> Option<(String, String)> {
     is_name.then(|| (name.to_owned(), value.to_owned()))
 }
 
-/// Splits a line into words; `None` when a shell would do more than that.
+/// Splits a line into words; `None` if it needs a shell.
 fn split(text: &str) -> Option<Vec<String>> {
     let mut words: Vec<String> = Vec::new();
     let mut word: Option<String> = None;
@@ -84,7 +84,7 @@ fn split(text: &str) -> Option<Vec<String>> {
     for c in text.chars() {
         match (quote, c) {
             (Some(open), _) if c == open => quote = None,
-            // Within double quotes a shell still replaces these.
+            // A shell expands these within double quotes.
             (Some('"'), '$' | '`' | '\\') => return None,
             (None, '\'' | '"') => {
                 quote = Some(c);
@@ -135,12 +135,12 @@ mod tests {
     }
 
     #[test]
-    fn what_needs_a_shell_stays_closed() {
+    fn a_script_that_needs_a_shell_is_opaque() {
         for text in ["jest | tee log", "jest $(files)", "jest \"$X\"", "jest; true", "./run.sh", ""]
         {
             assert_eq!(read(text), ScriptShape::Opaque, "{text}");
         }
-        // A glob without quotes is the shell's; with them it is the tool's.
+        // A quoted glob is expanded by the tool.
         assert_eq!(
             read("mocha 'test/**/*.js'"),
             single(ProjectTool::Mocha, &[], &["test/**/*.js"])

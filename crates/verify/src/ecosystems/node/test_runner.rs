@@ -1,4 +1,8 @@
-//! Which runner a package's tests have.
+//! The test runner of a package.
+//!
+//! The `test` script decides, unless it is the placeholder of `npm init`; then settings files and
+//! dependencies do. A script of one known runner is planned directly, without watch mode and with a
+//! report. Any other script is run by the package manager and judged by its exit status.
 
 use crate::profile::{
     Granularity, OptionPassing, PackageManager, Profile, ProfileField, ProjectCommand,
@@ -9,7 +13,7 @@ use crate::tool::ProjectTool;
 use super::Project;
 use super::script::{self, ScriptCommand, ScriptShape};
 
-/// Settings files, the first that is found names the runner.
+/// Settings files of runners, in order of precedence.
 const SETTINGS: [(ProjectTool, &[&str]); 3] = [
     (
         ProjectTool::Vitest,
@@ -48,8 +52,8 @@ const SETTINGS: [(ProjectTool, &[&str]); 3] = [
     ),
 ];
 
-/// Arguments that keep a runner waiting for changes.
-const WAITING: [&str; 9] = [
+/// Arguments of watch modes, which never end.
+const WATCH_ARGUMENTS: [&str; 9] = [
     "--watch",
     "--watchAll",
     "-w",
@@ -61,10 +65,10 @@ const WAITING: [&str; 9] = [
     "dev",
 ];
 
-/// Arguments that replace a runner's report, or that every command line has anyway.
+/// Arguments that change the report, or that the planned command has already.
 const DROPPED: [&str; 6] = ["--json", "--silent", "--verbose", "--test", "run", "test"];
 
-/// The same with a value as the next word.
+/// Dropped options whose value is the next argument.
 const DROPPED_WITH_VALUE: [&str; 6] = [
     "--reporter",
     "-R",
@@ -74,7 +78,7 @@ const DROPPED_WITH_VALUE: [&str; 6] = [
     "--test-reporter-destination",
 ];
 
-/// Options of runners whose value is the next word, so that it is no file.
+/// Options whose value is the next argument, which must not be taken for a file.
 const WITH_VALUE: [&str; 22] = [
     "-c",
     "--config",
@@ -112,16 +116,16 @@ impl Project<'_> {
         }
     }
 
-    /// A script of one known command is run without the package manager, unless other
-    /// scripts hang on it; every other one is run as it is.
+    /// A script of one known command is run directly, unless it has `pretest` or `posttest` hooks;
+    /// other scripts are run by the package manager.
     fn test_of_script(&self, text: &str) -> ProjectCommand {
         let hooked = ["pretest", "posttest"].iter().any(|name| self.package.script(name).is_some());
         match script::read(text) {
-            ScriptShape::Single(line) if is_runner(line.tool) && (!hooked || waits(&line)) => {
+            ScriptShape::Single(line) if is_runner(line.tool) && (!hooked || watches(&line)) => {
                 self.runner_of_line(line)
             }
-            // What keeps it waiting cannot be taken out of a script, so the runner is run alone.
-            ScriptShape::EndsWith(line) if is_runner(line.tool) && waits(&line) => {
+            // Watch mode cannot be removed from a script, so the runner is run without it.
+            ScriptShape::EndsWith(line) if is_runner(line.tool) && watches(&line) => {
                 self.runner_of_line(line)
             }
             ScriptShape::Single(line) | ScriptShape::EndsWith(line) if is_runner(line.tool) => {
@@ -136,7 +140,7 @@ impl Project<'_> {
     fn opaque_test(&self) -> ProjectCommand {
         let mut command =
             ProjectCommand::from_args(ProjectTool::Script, self.directory, self.run_script("test"));
-        // The script may end in a runner that is installed, which then serves for single files.
+        // An installed runner serves for single files even if the script is opaque.
         let known = [ProjectTool::Vitest, ProjectTool::Jest, ProjectTool::Mocha];
         if let Some(tool) = known.into_iter().find(|tool| self.has_program(tool.name())) {
             command.file_argv = self.runner(tool, &[]).file_argv;
@@ -146,7 +150,7 @@ impl Project<'_> {
         command.with("CI", "1")
     }
 
-    /// Runs a script whose last command is a tool that options can reach.
+    /// Returns a command that runs a script and appends options for its last command.
     pub(super) fn through_script(&self, name: &str, tool: ProjectTool) -> ProjectCommand {
         let direct = self.runner(tool, &[]);
         let argv = self.run_script(name);
@@ -163,7 +167,7 @@ impl Project<'_> {
         command
     }
 
-    /// Builds the command of a runner with the arguments that a script gives it.
+    /// Returns the command of a runner with the arguments of a script.
     pub(super) fn runner(&self, tool: ProjectTool, arguments: &[String]) -> ProjectCommand {
         let base = match tool {
             ProjectTool::NodeTest => vec!["node".to_owned(), "--test".to_owned()],
@@ -171,7 +175,7 @@ impl Project<'_> {
             ProjectTool::Vitest => [self.program("vitest"), vec!["run".to_owned()]].concat(),
             other => self.program(other.name()),
         };
-        let (options, files) = sort(arguments);
+        let (options, files) = split_arguments(arguments);
         let single = [base, options].concat();
         let whole = [single.clone(), files].concat();
         ProjectCommand::from_args(tool, self.directory, whole)
@@ -209,19 +213,19 @@ fn is_runner(tool: ProjectTool) -> bool {
     )
 }
 
-/// Tells whether a command would wait for changes.
-fn waits(line: &ScriptCommand) -> bool {
-    line.arguments.iter().any(|word| WAITING.contains(&word.as_str()))
+/// Returns true if a command would run in watch mode.
+fn watches(line: &ScriptCommand) -> bool {
+    line.arguments.iter().any(|word| WATCH_ARGUMENTS.contains(&word.as_str()))
 }
 
-/// Splits arguments into options and files, and drops those that wait or print otherwise.
-fn sort(arguments: &[String]) -> (Vec<String>, Vec<String>) {
+/// Splits arguments into options and files, without watch modes and other report formats.
+fn split_arguments(arguments: &[String]) -> (Vec<String>, Vec<String>) {
     let mut options = Vec::new();
     let mut files = Vec::new();
     let mut rest = arguments.iter();
     while let Some(word) = rest.next() {
         let name = word.split('=').next().unwrap_or(word);
-        if DROPPED.contains(&word.as_str()) || WAITING.contains(&word.as_str()) {
+        if DROPPED.contains(&word.as_str()) || WATCH_ARGUMENTS.contains(&word.as_str()) {
             continue;
         }
         if DROPPED_WITH_VALUE.contains(&name) {
@@ -245,10 +249,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn arguments_that_wait_or_print_otherwise_are_dropped() {
+    fn watch_modes_and_reporters_are_dropped() {
         let words = "run --watch --reporter dot --config a.js --coverage src".split(' ');
         let words: Vec<String> = words.map(str::to_owned).collect();
-        let (options, files) = sort(&words);
+        let (options, files) = split_arguments(&words);
         assert_eq!(options, ["--config", "a.js", "--coverage"]);
         assert_eq!(files, ["src"]);
     }

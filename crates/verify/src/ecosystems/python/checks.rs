@@ -1,4 +1,4 @@
-//! Which linter, formatter and type checker a Python project has.
+//! The linter, formatter and type checker of a Python project.
 
 use crate::manifest::Toml;
 use crate::paths;
@@ -9,7 +9,6 @@ use super::{PYPROJECT, Project};
 
 const EXTENSIONS: &[&str] = &["py", "pyi"];
 
-/// Lists of requirements that may name tools.
 const REQUIREMENTS: [&str; 7] = [
     "requirements.txt",
     "requirements-dev.txt",
@@ -55,7 +54,7 @@ impl Project<'_> {
     pub(super) fn add_format(&self, profile: &mut Profile) {
         let black = || self.nearest_table("tool.black").or_else(|| self.mention("black"));
         let ruff = self.ruff_settings().or_else(|| self.mention("ruff"));
-        // Somebody who has both lints with one and formats with the other.
+        // Projects with both use ruff for linting and black for formatting.
         match (black(), ruff) {
             (Some(file), _) => self.set_format(profile, ProjectTool::Black, &file, false),
             (None, Some(file)) => self.set_format(profile, ProjectTool::RuffFormat, &file, false),
@@ -107,9 +106,9 @@ impl Project<'_> {
 
     fn checker(&self, tool: ProjectTool) -> ProjectCommand {
         let base = self.program(tool.name());
-        // Pyright without a place takes the one from its settings.
-        let place: &[&str] = if tool == ProjectTool::Mypy { &["."] } else { &[] };
-        let whole = [base.clone(), args(place)].concat();
+        // Without a path pyright uses the paths of its settings.
+        let paths: &[&str] = if tool == ProjectTool::Mypy { &["."] } else { &[] };
+        let whole = [base.clone(), args(paths)].concat();
         ProjectCommand::from_args(tool, self.directory, whole).per_file(base, EXTENSIONS)
     }
 
@@ -132,12 +131,12 @@ impl Project<'_> {
             .or_else(|| self.table("tool.pylint"))
     }
 
-    /// Returns pyproject.toml when it holds a table.
+    /// Returns pyproject.toml if it has a table.
     fn table(&self, path: &str) -> Option<String> {
         self.has_setting(path).then(|| paths::join(self.directory, PYPROJECT))
     }
 
-    /// Returns the nearest pyproject.toml that holds a table.
+    /// Returns the nearest pyproject.toml that has a table.
     fn nearest_table(&self, path: &str) -> Option<String> {
         paths::upwards(self.directory).find_map(|above| {
             let file = paths::join(above, PYPROJECT);
@@ -146,7 +145,7 @@ impl Project<'_> {
         })
     }
 
-    /// Returns an INI file when it holds a section.
+    /// Returns an INI file if it has a section.
     pub(super) fn section(&self, name: &str, section: &str) -> Option<String> {
         let file = paths::join(self.directory, name);
         let header = format!("[{section}]");
@@ -154,12 +153,12 @@ impl Project<'_> {
         text.lines().any(|line| line.trim() == header).then_some(file)
     }
 
-    /// Returns what mentions a tool: a list of requirements, or the environment that has it.
+    /// Returns the evidence for a tool: a requirement, or its program in the environment.
     fn mention(&self, tool: &str) -> Option<String> {
         self.requirement(tool).or_else(|| self.installed(tool))
     }
 
-    /// Returns the file that requires a package.
+    /// Returns the file that lists a package as a requirement.
     pub(super) fn requirement(&self, package: &str) -> Option<String> {
         if let Some(settings) = &self.settings {
             let lists = ["project.dependencies", "tool.uv.dev-dependencies"];
@@ -192,7 +191,7 @@ impl Project<'_> {
     }
 }
 
-/// Tells whether a requirement is one of a package, whatever version it asks for.
+/// Returns true if a requirement line is for a package, with any version or extras.
 fn requires(line: &str, package: &str) -> bool {
     let ends = |c: char| !(c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'));
     line.trim().split(ends).next() == Some(package)

@@ -1,4 +1,4 @@
-//! Which package manager a Python project has, and where its environment lies.
+//! The package manager of a Python project and its virtual environment.
 
 use crate::manifest::{Toml, matches};
 use crate::paths;
@@ -7,7 +7,6 @@ use crate::project_reader::ProjectReader;
 
 use super::{ENVIRONMENTS, PYPROJECT};
 
-/// Lock files and their like, the first of a directory wins.
 const LOCKS: [(&str, PackageManager); 5] = [
     ("uv.lock", PackageManager::Uv),
     ("poetry.lock", PackageManager::Poetry),
@@ -16,14 +15,14 @@ const LOCKS: [(&str, PackageManager); 5] = [
     ("Pipfile", PackageManager::Pipenv),
 ];
 
-/// Tables of pyproject.toml that only one manager reads.
+/// Tables of pyproject.toml that belong to one manager.
 const TABLES: [(&str, PackageManager); 3] = [
     ("tool.uv", PackageManager::Uv),
     ("tool.poetry", PackageManager::Poetry),
     ("tool.pdm", PackageManager::Pdm),
 ];
 
-/// A package manager and the file that speaks for it.
+/// A package manager and the file that is the evidence for it.
 #[derive(Debug)]
 pub(super) struct DetectedManager {
     pub(super) kind: PackageManager,
@@ -53,7 +52,7 @@ fn by_lock(reader: &ProjectReader<'_>, directory: &str) -> Option<DetectedManage
     })
 }
 
-/// Returns the directory of the uv workspace that names a package as its member.
+/// Returns the directory of the uv workspace that lists a package as its member.
 pub(super) fn owner(reader: &ProjectReader<'_>, directory: &str) -> Option<String> {
     paths::upwards(directory).skip(1).find_map(|above| {
         let file = paths::join(above, PYPROJECT);
@@ -66,7 +65,6 @@ pub(super) fn owner(reader: &ProjectReader<'_>, directory: &str) -> Option<Strin
     })
 }
 
-/// Returns the nearest environment.
 pub(super) fn environment(reader: &ProjectReader<'_>, directory: &str) -> Option<String> {
     paths::upwards(directory).find_map(|above| {
         let candidates = ENVIRONMENTS.iter().map(|name| paths::join(above, name));

@@ -1,4 +1,4 @@
-//! Which runner a Python project's tests have.
+//! The test runner of a Python project: pytest, or unittest if nothing requires pytest.
 
 use crate::paths;
 use crate::profile::{Profile, ProfileField, ProjectCommand, args};
@@ -6,10 +6,9 @@ use crate::tool::ProjectTool;
 
 use super::Project;
 
-/// Where tests usually lie.
 const TEST_DIRECTORIES: [&str; 3] = ["tests", "test", "."];
 
-/// Bounds how many test files are opened to see which runner they are written for.
+/// Bounds the test files that are read to determine their runner.
 const MAX_SAMPLES: usize = 5;
 
 impl Project<'_> {
@@ -29,11 +28,11 @@ impl Project<'_> {
 
     fn unittest(&self) -> ProjectCommand {
         let program = self.program("python");
-        // Outside of an environment only the versioned name is sure to be there.
+        // Outside of an environment `python` may be missing or Python 2.
         let python = if program == ["python"] { args(&["python3"]) } else { program };
         let single = [python, args(&["-m", "unittest", "-v"])].concat();
         let mut whole = [&single[..single.len() - 1], &args(&["discover", "-v"])].concat();
-        // Discovery enters only directories that are packages.
+        // Discovery does not enter directories without `__init__.py`.
         let has_tests = |name: &&str| {
             let directory = paths::join(self.directory, name);
             !self.reader.has(&paths::join(&directory, "__init__.py"))
@@ -61,7 +60,7 @@ impl Project<'_> {
             .or_else(|| self.installed("pytest"))
     }
 
-    /// Returns a test file written for Python's own runner, when none is written for another.
+    /// Returns a test file that uses unittest, if no sampled file mentions pytest.
     fn unittest_evidence(&self) -> Option<String> {
         let mut found = None;
         for directory in TEST_DIRECTORIES {

@@ -1,4 +1,4 @@
-//! The messages of the Rust compiler and of Clippy, one JSON object for each.
+//! JSON messages of cargo: diagnostics of rustc and Clippy, one object on each line.
 
 use serde_json::Value;
 
@@ -8,16 +8,15 @@ use crate::parse::text;
 
 use super::rustc;
 
-/// What cargo said about a build.
 #[derive(Debug, Default)]
 pub(crate) struct CargoMessages {
     findings: Vec<Finding>,
-    /// Whether the build failed.
+    /// True if cargo reported `build-finished` without success.
     pub(crate) failed: bool,
 }
 
 impl CargoMessages {
-    /// Returns the errors, each once: several targets of a package report the same line.
+    /// Returns the errors without duplicates, since several targets of a package share files.
     pub(crate) fn errors(&self) -> Vec<Finding> {
         let mut errors: Vec<Finding> = Vec::new();
         for finding in self.findings.iter().filter(|finding| finding.severity == Severity::Error) {
@@ -28,7 +27,7 @@ impl CargoMessages {
         errors
     }
 
-    /// Returns everything; a build that failed without a message is explained by what cargo printed.
+    /// Returns all findings; a failed build without an error is explained by cargo's text.
     pub(crate) fn all(self, context: &ParseContext<'_>) -> Vec<Finding> {
         if self.failed && self.findings.iter().all(|finding| finding.severity != Severity::Error) {
             return [self.findings, rustc::errors(context)].concat();
@@ -39,7 +38,7 @@ impl CargoMessages {
 
 pub(crate) fn read(context: &ParseContext<'_>) -> CargoMessages {
     let mut messages = CargoMessages::default();
-    // Objects end where the first test binary begins to print.
+    // The output of test binaries follows the messages and could imitate them.
     let objects = context.stdout.lines().take_while(|line| !line.starts_with("running "));
     for line in objects.filter(|line| line.starts_with("{\"reason\":")) {
         let Ok(object) = serde_json::from_str::<Value>(line) else { continue };
@@ -63,7 +62,7 @@ fn finding(context: &ParseContext<'_>, message: &Value) -> Option<Finding> {
     let description = message["message"].as_str()?;
     let spans = message["spans"].as_array()?;
     let span = spans.iter().find(|span| span["is_primary"] == Value::Bool(true));
-    // Totals at the end repeat what was said.
+    // Summaries without a location repeat the messages before them.
     if span.is_none()
         && (description.starts_with("aborting due to")
             || description.contains(" warning") && description.ends_with("emitted"))
@@ -97,7 +96,7 @@ fn is_fixable(message: &Value) -> bool {
     spans.into_iter().any(|span| span["suggestion_applicability"] == "MachineApplicable")
 }
 
-/// Clippy explains each rule on a page, which it names in a remark.
+/// Returns the page that Clippy names in a help message.
 fn url(message: &Value) -> Option<String> {
     let remarks = children(message).filter_map(|child| child["message"].as_str());
     let url = remarks

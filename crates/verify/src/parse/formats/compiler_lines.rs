@@ -1,10 +1,9 @@
-//! Findings that stand one to a line.
+//! Diagnostics of one line each, in the formats of GCC, Go, TypeScript and `MSBuild`.
 
 use crate::parse::finding::{Finding, Severity};
 use crate::parse::outcome::ParseContext;
 use crate::parse::text;
 
-/// Words between the place and the message.
 const SEVERITIES: [(&str, Severity); 6] = [
     ("fatal error: ", Severity::Error),
     ("error: ", Severity::Error),
@@ -14,12 +13,11 @@ const SEVERITIES: [(&str, Severity); 6] = [
     ("hint: ", Severity::Info),
 ];
 
-/// Reads `path:line:column: error: message` from everything that was printed.
+/// Reads `path:line:column: error: message` from both output streams.
 pub(crate) fn read(context: &ParseContext<'_>) -> Vec<Finding> {
     [read_text(context, &context.stderr), read_text(context, &context.stdout)].concat()
 }
 
-/// Reads `path:line:column: error: message` from a text.
 pub(crate) fn read_text(context: &ParseContext<'_>, output: &str) -> Vec<Finding> {
     output.lines().filter_map(|line| read_line(context, line)).collect()
 }
@@ -39,7 +37,7 @@ fn read_line(context: &ParseContext<'_>, line: &str) -> Option<Finding> {
     Some(finding.at(context.file(path), Some(row), column))
 }
 
-/// Splits the name of a compiler's warning from the end of a message: `[-Wunused]`.
+/// Splits the flag of a warning, such as `[-Wunused]`, from the end of a message.
 fn flag(message: &str) -> (&str, Option<String>) {
     let split = message.strip_suffix(']').and_then(|rest| rest.rsplit_once(" [-"));
     match split {
@@ -54,7 +52,7 @@ pub(crate) fn read_parenthesised(context: &ParseContext<'_>) -> Vec<Finding> {
     for line in context.stdout.lines() {
         match read_parenthesised_line(context, line) {
             Some(finding) => findings.push(finding),
-            // The compiler explains itself in indented lines.
+            // Indented lines continue the message.
             None if line.starts_with("  ") => {
                 if let Some(last) = findings.last_mut() {
                     last.message = text::truncated(&format!("{}\n{line}", last.message));
@@ -73,7 +71,7 @@ fn read_parenthesised_line(context: &ParseContext<'_>, line: &str) -> Option<Fin
         let column = column.split(',').next()?;
         Some((Some((path, row.parse::<u64>().ok()?, column.parse::<u64>().ok()?)), rest))
     });
-    // An error of the settings as a whole has no place.
+    // An error of the configuration has no location.
     let (location, rest) = at_file.unwrap_or((None, line));
     let (severity, rest) = match rest.split_once(' ')? {
         ("error", rest) => (Severity::Error, rest),

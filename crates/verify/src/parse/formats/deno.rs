@@ -1,4 +1,4 @@
-//! The text of Deno's type checker and formatter.
+//! Text output of Deno's type checker and formatter.
 
 use crate::parse::finding::{Finding, Severity};
 use crate::parse::outcome::ParseContext;
@@ -6,7 +6,7 @@ use crate::parse::text;
 
 use super::formatters::unstyled;
 
-/// `TS2322 [ERROR]: message`, some code, and `at file:///w/a.ts:1:7`
+/// Reads `TS2322 [ERROR]: message`, followed by code and `at file:///w/a.ts:1:7`.
 pub(crate) fn check(context: &ParseContext<'_>) -> Vec<Finding> {
     let mut findings: Vec<Finding> = Vec::new();
     for line in context.stderr.lines() {
@@ -23,7 +23,7 @@ pub(crate) fn check(context: &ParseContext<'_>) -> Vec<Finding> {
     findings
 }
 
-/// `from /w/a.ts:` above each difference.
+/// Reads `from /w/a.ts:` above each difference.
 pub(super) fn format(context: &ParseContext<'_>) -> Vec<Finding> {
     let named = |line: &str| line.strip_prefix("from ")?.strip_suffix(':').map(str::to_owned);
     let files = context.stderr.lines().filter_map(named);

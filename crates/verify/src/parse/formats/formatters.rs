@@ -1,10 +1,9 @@
-//! Formatters that only check: one finding for each file that is not in style.
+//! Formatters in check mode: one finding for each file to format.
 
 use crate::parse::finding::{Finding, Severity};
 use crate::parse::outcome::ParseContext;
 use crate::parse::text;
 
-/// What is said about such a file.
 const NOT_IN_STYLE: &str = "the file is not in the project's style";
 
 pub(super) fn unstyled(context: &ParseContext<'_>, path: &str, line: Option<u64>) -> Finding {
@@ -12,7 +11,7 @@ pub(super) fn unstyled(context: &ParseContext<'_>, path: &str, line: Option<u64>
     finding.rule(Some("format".to_owned())).at(context.file(path), line, None)
 }
 
-/// `Diff in /w/src/lib.rs:3:`, once for each place.
+/// Reads `Diff in /w/src/lib.rs:3:`, printed for each difference.
 pub(super) fn rustfmt(context: &ParseContext<'_>) -> Vec<Finding> {
     let mut findings: Vec<Finding> = Vec::new();
     for line in context.stdout.lines() {
@@ -28,7 +27,7 @@ pub(super) fn rustfmt(context: &ParseContext<'_>) -> Vec<Finding> {
     [findings, super::rustc::errors(context)].concat()
 }
 
-/// `[warn] a.js` and `[error] b.js: SyntaxError: message (1:11)`
+/// Reads `[warn] a.js` and `[error] b.js: SyntaxError: message (1:11)`.
 pub(super) fn prettier(context: &ParseContext<'_>) -> Vec<Finding> {
     let lines = context.stderr.lines().chain(context.stdout.lines());
     lines.into_iter().filter_map(|line| prettier_line(context, line)).collect()
@@ -54,7 +53,7 @@ fn prettier_line(context: &ParseContext<'_>, line: &str) -> Option<Finding> {
     ))
 }
 
-/// `would reformat a.py` and `error: cannot parse: b.py:1:6`
+/// Reads `would reformat a.py` and `error: cannot parse: b.py:1:6`.
 pub(super) fn black(context: &ParseContext<'_>) -> Vec<Finding> {
     let read = |line: &str| {
         if let Some(path) = line.strip_prefix("would reformat ") {
@@ -74,7 +73,7 @@ pub(super) fn black(context: &ParseContext<'_>) -> Vec<Finding> {
     context.stderr.lines().filter_map(read).collect()
 }
 
-/// `Would reformat: a.py`, or a message with a place in the next line.
+/// Reads `Would reformat: a.py`, or a message with a location on the next line.
 pub(super) fn ruff_format(context: &ParseContext<'_>) -> Vec<Finding> {
     let lines: Vec<&str> = context.stdout.lines().chain(context.stderr.lines()).collect();
     let read = |(at, line): (usize, &&str)| {
@@ -94,7 +93,7 @@ pub(super) fn ruff_format(context: &ParseContext<'_>) -> Vec<Finding> {
     lines.iter().enumerate().filter_map(read).collect()
 }
 
-/// One name to a line. The command succeeds all the same, so the list alone decides.
+/// Reads one file name per line. gofmt exits with 0 anyway, so the findings are errors.
 pub(super) fn file_list(context: &ParseContext<'_>) -> Vec<Finding> {
     let files = context.stdout.lines().filter(|line| !line.trim().is_empty());
     let listed =

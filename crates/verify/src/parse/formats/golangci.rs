@@ -1,4 +1,5 @@
-//! Findings of golangci-lint.
+//! Findings of golangci-lint. Its option for JSON differs between major versions, so the text
+//! format is read; JSON is accepted if the project's own settings select it.
 
 use serde_json::Value;
 
@@ -8,14 +9,14 @@ use crate::parse::text;
 
 use super::{compiler_lines, list};
 
-/// `main.go:3:2: message (linter)`, or the JSON of somebody who asked for it.
+/// Reads `main.go:3:2: message (linter)`, or JSON.
 pub(super) fn read(context: &ParseContext<'_>) -> Vec<Finding> {
     if let Some(issues) = text::json(&context.stdout).filter(|report| report["Issues"].is_array()) {
         return list(&issues["Issues"]).map(|issue| golangci_issue(context, issue)).collect();
     }
     let mut findings = compiler_lines::read_text(context, &context.stdout);
     for finding in &mut findings {
-        // The linter is the last word in brackets; brackets before it belong to the message.
+        // The linter is in the last parentheses; earlier ones belong to the message.
         let split = finding.message.strip_suffix(')').and_then(|rest| rest.rsplit_once(" ("));
         if let Some((message, rule)) =
             split.map(|(message, rule)| (message.to_owned(), rule.to_owned()))

@@ -1,4 +1,4 @@
-//! The reports of linters for JavaScript and TypeScript.
+//! JSON reports of linters for JavaScript and TypeScript.
 
 use serde_json::Value;
 
@@ -49,7 +49,7 @@ pub(super) fn biome(context: &ParseContext<'_>) -> Option<Vec<Finding>> {
         let name = owned(&location["path"])
             .or_else(|| owned(&location["path"]["file"]))
             .unwrap_or_default();
-        // Places of whole files are written as 0.
+        // Findings about a whole file have line 0.
         let number =
             |end: &str, key: &str| location[end][key].as_u64().filter(|number| *number > 0);
         let description = owned(&diagnostic["message"])

@@ -1,10 +1,11 @@
-//! Compiler errors in the output of Maven and of the Kotlin compiler.
+//! Compiler errors in the output of Maven and of the Kotlin compiler. They are build errors of a
+//! test run, whose report does not contain them.
 
 use crate::parse::finding::{Finding, Severity};
 use crate::parse::outcome::ParseContext;
 use crate::parse::text;
 
-/// `e: file:///w/src/A.kt:3:5 message`
+/// Reads `e: file:///w/src/A.kt:3:5 message`.
 pub(super) fn kotlin(context: &ParseContext<'_>) -> Vec<Finding> {
     let read = |line: &str| {
         let (location, message) = line.strip_prefix("e: ")?.split_once(' ')?;
@@ -16,7 +17,7 @@ pub(super) fn kotlin(context: &ParseContext<'_>) -> Vec<Finding> {
     lines.filter_map(read).collect()
 }
 
-/// `[ERROR] /w/src/A.java:[3,5] message`
+/// Reads `[ERROR] /w/src/A.java:[3,5] message`.
 pub(super) fn maven(context: &ParseContext<'_>) -> Vec<Finding> {
     let read = |line: &str| {
         let rest = line.strip_prefix("[ERROR] ")?;
@@ -27,7 +28,7 @@ pub(super) fn maven(context: &ParseContext<'_>) -> Vec<Finding> {
         Some(finding.at(context.file(path), row.parse().ok(), column.parse().ok()))
     };
     let mut findings: Vec<Finding> = Vec::new();
-    // Maven repeats its errors at the end.
+    // Maven prints its errors twice.
     for finding in context.stdout.lines().filter_map(read) {
         if !findings.contains(&finding) {
             findings.push(finding);

@@ -1,15 +1,17 @@
-//! Errors of JavaScript that no report holds, because nothing could be loaded.
+//! Errors with which Node ends before a runner can write its report, such as syntax errors.
+//!
+//! The location is the first position in user code: files of dependencies and of Node itself are
+//! skipped.
 
 use crate::parse::finding::{Finding, Severity};
 use crate::parse::outcome::ParseContext;
 use crate::parse::text;
 
-/// Finds the error with which Node gave up.
 pub(crate) fn crash(context: &ParseContext<'_>) -> Option<Finding> {
     crash_in(context, &context.stderr)
 }
 
-/// Reads `path:line`, some code, and `SyntaxError: message`.
+/// Reads `path:line`, followed by code and `SyntaxError: message`.
 pub(crate) fn crash_in(context: &ParseContext<'_>, output: &str) -> Option<Finding> {
     let is_error = |line: &&str| {
         line.split_once(": ").is_some_and(|(kind, _)| {
@@ -31,7 +33,7 @@ pub(crate) fn crash_in(context: &ParseContext<'_>, output: &str) -> Option<Findi
     })
 }
 
-/// Reads `Unexpected token (1:10)`.
+/// Reads the position of `Unexpected token (1:10)`.
 pub(crate) fn syntax_location(message: &str) -> Option<(u64, u64)> {
     message.lines().filter(|line| line.contains("Error")).find_map(|line| {
         let inner = line.trim_end().strip_suffix(')')?.rsplit_once('(')?.1;

@@ -1,4 +1,5 @@
-//! The JSON report of `PHPStan`.
+//! The JSON report of `PHPStan`. Errors without a file, such as a broken configuration, become
+//! findings without a location.
 
 use serde_json::Value;
 

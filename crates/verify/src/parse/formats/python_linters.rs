@@ -1,4 +1,4 @@
-//! The reports of linters and type checkers for Python.
+//! Reports of linters and type checkers for Python.
 
 use serde_json::Value;
 
@@ -27,7 +27,7 @@ pub(super) fn ruff(context: &ParseContext<'_>) -> Option<Vec<Finding>> {
                 start["column"].as_u64(),
             )
             .until(end["row"].as_u64(), end["column"].as_u64())
-            // Older versions give errors of syntax no code.
+            // Older versions report syntax errors without a code.
             .rule(owned(&item["code"]).or_else(|| Some("invalid-syntax".to_owned())))
             .fixable(item["fix"].is_object())
             .url(owned(&item["url"]))
@@ -80,7 +80,7 @@ pub(super) fn pyright(context: &ParseContext<'_>) -> Option<Vec<Finding>> {
     Some(report["generalDiagnostics"].as_array()?.iter().map(finding).collect())
 }
 
-/// `sample.py:9:12:9:17: error: message  [return-value]`
+/// Reads `sample.py:9:12:9:17: error: message  [return-value]`.
 pub(super) fn mypy(context: &ParseContext<'_>) -> Vec<Finding> {
     context.stdout.lines().filter_map(|line| mypy_line(context, line)).collect()
 }
@@ -106,7 +106,7 @@ fn mypy_line(context: &ParseContext<'_>, line: &str) -> Option<Finding> {
         path = front;
     }
     let number = |at: usize| numbers.get(at).copied();
-    // The end is the last character, where others name the one behind it.
+    // mypy reports the last column inclusively.
     let end_column = number(3).map(|column| column + 1);
     Some(
         Finding::new(severity, text::truncated(message))
@@ -116,7 +116,7 @@ fn mypy_line(context: &ParseContext<'_>, line: &str) -> Option<Finding> {
     )
 }
 
-/// `sample.py:4:1: E302 expected 2 blank lines`
+/// Reads `sample.py:4:1: E302 expected 2 blank lines`.
 pub(super) fn flake8(context: &ParseContext<'_>) -> Vec<Finding> {
     let read = |line: &str| {
         let (location, rest) = line.split_once(": ")?;

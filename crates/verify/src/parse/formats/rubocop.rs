@@ -1,4 +1,4 @@
-//! The JSON report of `RuboCop`.
+//! The JSON report of `RuboCop`, whose conventions and refactorings count as warnings.
 
 use serde_json::Value;
 

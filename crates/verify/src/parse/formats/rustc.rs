@@ -1,11 +1,12 @@
-//! The text of the Rust compiler, where its messages are not to be had.
+//! Text output of rustc and cargo, for commands without JSON messages: nextest, rustfmt, and errors
+//! of cargo itself, such as an invalid manifest.
 
 use crate::parse::finding::{Finding, Severity};
 use crate::parse::outcome::ParseContext;
 use crate::parse::text;
 
-/// Totals and consequences that repeat what was said.
-const ECHOES: [&str; 6] = [
+/// Starts of messages that only summarise others.
+const SUMMARIES: [&str; 6] = [
     "could not compile ",
     "aborting due to ",
     "command `",
@@ -14,13 +15,13 @@ const ECHOES: [&str; 6] = [
     "build failed",
 ];
 
-/// Finds the errors in what cargo printed, with their places.
+/// Reads the errors from standard error, with their locations.
 pub(crate) fn errors(context: &ParseContext<'_>) -> Vec<Finding> {
     let lines: Vec<&str> = context.stderr.lines().collect();
     let mut found: Vec<Finding> = Vec::new();
     for (at, line) in lines.iter().enumerate() {
         let Some((rule, message)) = error(line) else { continue };
-        if ECHOES.iter().any(|echo| message.starts_with(echo)) {
+        if SUMMARIES.iter().any(|start| message.starts_with(start)) {
             continue;
         }
         let location = lines.get(at + 1).and_then(|next| next.trim_start().strip_prefix("--> "));
@@ -38,7 +39,7 @@ pub(crate) fn errors(context: &ParseContext<'_>) -> Vec<Finding> {
     found
 }
 
-/// `error[E0308]: mismatched types` or `error: linking failed`
+/// Splits `error[E0308]: mismatched types` or `error: linking failed`.
 fn error(line: &str) -> Option<(Option<String>, &str)> {
     let rest = line.strip_prefix("error")?;
     match rest.strip_prefix('[') {
@@ -50,7 +51,7 @@ fn error(line: &str) -> Option<(Option<String>, &str)> {
     }
 }
 
-/// An error of cargo itself has its cause in the indented lines below.
+/// Adds the indented lines below an error of cargo itself, which contain its cause.
 fn explained(message: &str, below: &[&str]) -> String {
     let cause = below.iter().skip_while(|line| line.trim().is_empty());
     let lines: Vec<&str> = cause

@@ -1,4 +1,7 @@
-//! The report of Bun, in the manner of `JUnit`.
+//! The `JUnit` report of Bun.
+//!
+//! Errors outside of tests are missing in the report and are read from standard error, where each
+//! follows a fixed line.
 
 use crate::parse::finding::{Finding, Severity};
 use crate::parse::outcome::ParseContext;
@@ -9,7 +12,7 @@ use crate::plan::Selector;
 
 use super::junit::{CaseStatus, TestCase, cases, count};
 
-/// The line above an error that belongs to no test, such as one of syntax.
+/// Line above an error outside of tests, such as a syntax error.
 const OUTSIDE: &str = "# Unhandled error between tests";
 
 pub(super) fn read(context: &ParseContext<'_>) -> TestResults {
@@ -23,7 +26,7 @@ pub(super) fn read(context: &ParseContext<'_>) -> TestResults {
             count(&mut parsed.counts, case.status);
             match case.status {
                 CaseStatus::Failed | CaseStatus::Error => {
-                    parsed.failures.push(failure(context, &case))
+                    parsed.failures.push(failure(context, &case));
                 }
                 CaseStatus::Passed | CaseStatus::Skipped => {}
             }
@@ -37,7 +40,7 @@ pub(super) fn read(context: &ParseContext<'_>) -> TestResults {
 
 fn failure(context: &ParseContext<'_>, case: &TestCase) -> Failure {
     let file = case.file.as_deref().map(|file| context.file(file));
-    // Suites are joined by arrows in the report and by blanks where names are matched.
+    // Suites are joined by ` > ` in the report and by spaces in name patterns.
     let name = format!("{} {}", case.class.replace(" > ", " "), case.name).trim().to_owned();
     let line = text::stack_location(context, &case.text).map(|(_, line)| line).or(case.line);
     Failure {

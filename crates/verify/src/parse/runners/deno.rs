@@ -1,4 +1,7 @@
-//! The report of Deno, in the manner of `JUnit`.
+//! The `JUnit` report of Deno.
+//!
+//! Steps are listed beside their test, with names joined by ` > `. Without a report, errors of the
+//! type checker or the error with which Deno ended are build errors.
 
 use crate::parse::formats::{deno, node_crash};
 use crate::parse::outcome::ParseContext;
@@ -24,14 +27,14 @@ pub(super) fn read(context: &ParseContext<'_>) -> TestResults {
                         .strip_prefix(&case.name)
                         .is_some_and(|rest| rest.starts_with(ANCESTOR))
             };
-            // A test fails with its steps.
+            // A test with a failed step is counted by the step alone.
             if case.status == CaseStatus::Failed && cases.iter().any(step_failed) {
                 continue;
             }
             count(&mut parsed.counts, case.status);
             match case.status {
                 CaseStatus::Failed | CaseStatus::Error => {
-                    parsed.failures.push(failure(context, case))
+                    parsed.failures.push(failure(context, case));
                 }
                 CaseStatus::Passed | CaseStatus::Skipped => {}
             }
@@ -49,7 +52,7 @@ pub(super) fn read(context: &ParseContext<'_>) -> TestResults {
 fn failure(context: &ParseContext<'_>, case: &TestCase) -> Failure {
     let file = context.file(&case.class);
     let location = text::stack_location(context, &case.text).filter(|(found, _)| *found == file);
-    // Steps cannot be chosen, only the test around them.
+    // Steps cannot be selected, only the test that contains them.
     let test = case.name.split(ANCESTOR).next().unwrap_or(&case.name);
     Failure {
         name: case.name.clone(),

@@ -1,11 +1,11 @@
-//! Runners that nothing is known about. The exit status decides.
+//! Runners without a known report: the exit status decides.
 
 use crate::parse::outcome::ParseContext;
 use crate::parse::report::{Counts, Failure};
 use crate::parse::test_verdict::TestResults;
 use crate::parse::text;
 
-/// A script counts as one test: whether it ran any is not to be seen from outside.
+/// Counts the command as one test, since it is unknown whether it ran any.
 pub(super) fn read(context: &ParseContext<'_>) -> TestResults {
     let Some(status) = context.exit() else { return TestResults::default() };
     if status == 0 {

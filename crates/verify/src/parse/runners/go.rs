@@ -1,4 +1,7 @@
-//! `go test -json`: one JSON object for each event.
+//! Events of `go test -json`, one object on each line.
+//!
+//! Lines that are not JSON come from the compiler. A failed subtest also fails its parents and its
+//! package, so only the innermost failures are reported.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +16,6 @@ use crate::parse::text;
 use crate::paths;
 use crate::plan::Selector;
 
-/// What was printed by each package and test.
 type Outputs = BTreeMap<(String, String), String>;
 
 pub(super) fn read(context: &ParseContext<'_>) -> TestResults {
@@ -43,7 +45,7 @@ pub(super) fn read(context: &ParseContext<'_>) -> TestResults {
     let output = format!("{build_output}{}", context.stderr);
     parsed.build_errors = build_errors(context, &output);
     for (package, test) in &failed {
-        // The parent of a failed subtest fails with it, and a package with its tests.
+        // Only innermost failures count.
         let below = |other: &(String, String)| {
             other.0 == *package
                 && other.1 != *test
@@ -63,7 +65,8 @@ pub(super) fn read(context: &ParseContext<'_>) -> TestResults {
     parsed
 }
 
-/// A package that fails without a failed test was not built, or broke around its tests.
+/// Reports a package that failed without a failed test: it was not built, or crashed outside of
+/// tests.
 fn package_failure(
     context: &ParseContext<'_>,
     package: &str,
@@ -117,7 +120,7 @@ fn failure(context: &ParseContext<'_>, package: &str, test: &str, printed: &str)
     }
 }
 
-/// Finds the first line of the user's own code in the trace of a panic: `\t/w/a_test.go:9 +0x2e`.
+/// Returns the first location of user code in the trace of a panic: `\t/w/a_test.go:9 +0x2e`.
 fn panic_location(context: &ParseContext<'_>, trace: &[&str]) -> Option<(String, u64)> {
     trace.iter().find_map(|line| {
         let (path, row, _) = text::location(line.trim().split(" +0x").next()?)?;
@@ -126,7 +129,7 @@ fn panic_location(context: &ParseContext<'_>, trace: &[&str]) -> Option<(String,
     })
 }
 
-/// `probe_test.go:7: message`
+/// Splits `probe_test.go:7: message`.
 fn go_location(line: &str) -> Option<(&str, u64, &str)> {
     let (file, rest) = line.trim_start().split_once(".go:")?;
     let (row, message) = rest.split_once(':')?;
@@ -135,7 +138,7 @@ fn go_location(line: &str) -> Option<(&str, u64, &str)> {
     (!file.contains(' ')).then_some((path, row.parse().ok()?, message.trim_start()))
 }
 
-/// Tests print the bare name of a file; its directory follows from the package.
+/// Returns the path of a file that a test printed without its directory.
 fn file_of(context: &ParseContext<'_>, package: &str, file: &str) -> String {
     if file.contains('/') {
         return context.file(file);
@@ -150,8 +153,8 @@ fn file_of(context: &ParseContext<'_>, package: &str, file: &str) -> String {
 }
 
 fn build_errors(context: &ParseContext<'_>, output: &str) -> Vec<Finding> {
-    // The compiler groups its lines under the package. Where nothing could be loaded at all, lines
-    // with a place are all there is.
+    // The compiler prints its errors below a line `# package`. If no package could be loaded there
+    // are only lines with a location.
     let grouped = output.lines().any(|line| line.starts_with("# "));
     let unloaded = context.stdout.is_empty() && !context.succeeded();
     if grouped || unloaded { compiler_lines::read_text(context, output) } else { Vec::new() }

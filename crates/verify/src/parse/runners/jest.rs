@@ -1,4 +1,8 @@
-//! The JSON report of Jest, which Vitest writes as well.
+//! The JSON report of Jest, which Vitest writes too.
+//!
+//! A suite that failed without a failed test could not be loaded, and becomes a build error. Runs
+//! without tests are recognised by the message of the runner. Without a report, the error with
+//! which Node ended is the build error.
 
 use serde_json::Value;
 
@@ -75,12 +79,11 @@ fn failure(context: &ParseContext<'_>, file: &str, test: &Value) -> Failure {
     }
 }
 
-/// Vitest puts a blank in front of a name without ancestors.
+/// Trims the space that Vitest writes before a name without parents.
 fn full_name(test: &Value) -> String {
     test["fullName"].as_str().unwrap_or_default().trim().to_owned()
 }
 
-/// A file that could not be loaded.
 fn broken_suite(context: &ParseContext<'_>, file: &str, message: &str) -> Finding {
     let (line, column) = node_crash::syntax_location(message)
         .or_else(|| named_location(file, message))
@@ -94,7 +97,7 @@ fn broken_suite(context: &ParseContext<'_>, file: &str, message: &str) -> Findin
     Finding::new(Severity::Error, description).at(file.to_owned(), line, column)
 }
 
-/// Finds `name.js:2:10` anywhere in a message.
+/// Returns the position of `name.js:2:10` anywhere in a message.
 fn named_location(file: &str, message: &str) -> Option<(u64, u64)> {
     message.split_whitespace().find_map(|word| {
         let (path, line, column) = text::location(word)?;

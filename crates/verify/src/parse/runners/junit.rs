@@ -1,4 +1,11 @@
-//! Reports in the manner of `JUnit`.
+//! Reports in the `JUnit` format, with quick-xml.
+//!
+//! The format has no schema that all runners follow; only `<testcase>` and the elements for its
+//! status are read. Reports are untrusted. Input is bounded by the size of artifacts, no tree is
+//! built, and references are resolved only if they are numeric or one of the five predefined: a
+//! document type definition is skipped, so entities cannot be defined or expanded. A malformed
+//! document yields the cases before the error and is marked incomplete, which excludes the verdict
+//! `passed`.
 
 use std::borrow::Cow;
 
@@ -14,7 +21,6 @@ use crate::paths;
 use crate::plan::Selector;
 use crate::tool::ProjectTool;
 
-/// One `<testcase>`.
 #[derive(Debug, Default)]
 pub(super) struct TestCase {
     pub(super) class: String,
@@ -22,13 +28,10 @@ pub(super) struct TestCase {
     pub(super) file: Option<String>,
     pub(super) line: Option<u64>,
     pub(super) status: CaseStatus,
-    /// The `message` attribute of what went wrong.
     pub(super) message: String,
-    /// The text of what went wrong.
     pub(super) text: String,
 }
 
-/// How a test ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum CaseStatus {
     #[default]
@@ -38,7 +41,6 @@ pub(super) enum CaseStatus {
     Skipped,
 }
 
-/// The test cases of a report.
 pub(super) struct TestCases {
     pub(super) cases: Vec<TestCase>,
     /// False if the document is malformed or ends too early, so that cases may be missing.
@@ -158,7 +160,6 @@ fn status(element: &str) -> Option<CaseStatus> {
     }
 }
 
-/// Counts one test.
 pub(super) fn count(counts: &mut Counts, status: CaseStatus) {
     match status {
         CaseStatus::Passed => counts.passed += 1,
@@ -168,7 +169,7 @@ pub(super) fn count(counts: &mut Counts, status: CaseStatus) {
     }
 }
 
-/// Reads the reports of runners that write nothing better.
+/// Reads the reports of runners without a reader of their own.
 pub(super) fn read(context: &ParseContext<'_>) -> TestResults {
     let mut parsed = TestResults { unreadable: !context.has_files(), ..TestResults::default() };
     for (report, document) in context.files() {
@@ -214,7 +215,7 @@ fn failure(context: &ParseContext<'_>, report: &str, case: &TestCase) -> Failure
     }
 }
 
-/// Finds the line of the test's own class in the trace, and the file that it has by convention.
+/// Returns the line of the test's class in the trace and the file in which it is by convention.
 fn java_location(report: &str, case: &TestCase) -> (Option<String>, Option<u64>) {
     let simple = case.class.rsplit('.').next().unwrap_or(&case.class);
     let outer = simple.split('$').next().unwrap_or(simple);

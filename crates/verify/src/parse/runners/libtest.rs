@@ -1,7 +1,10 @@
-//! `cargo test`: messages of the compiler, then the text of the standard harness.
+//! Output of `cargo test`: JSON messages of the compiler, then the text of the standard test
+//! harness.
 //!
-//! The harness prints to one stream and cargo, which says what is running, to the other.
-//! The two are brought together by their order.
+//! The harness has no stable machine-readable format. It prints one block per test binary to
+//! standard output, while cargo names the binaries on standard error; the two are matched by their
+//! order. A block without its result line means that the binary crashed, which is reported as a
+//! failure.
 
 use crate::parse::formats::{cargo, rustc};
 use crate::parse::outcome::ParseContext;
@@ -19,9 +22,9 @@ pub(super) fn read(context: &ParseContext<'_>) -> TestResults {
     if messages.failed && parsed.build_errors.is_empty() {
         parsed.build_errors = rustc::errors(context);
     }
-    for (location, block) in blocks.iter().enumerate() {
+    for (index, block) in blocks.iter().enumerate() {
         parsed.counts.add(block.counts);
-        let target = target_of(&targets, &blocks, location);
+        let target = target_of(&targets, &blocks, index);
         parsed
             .failures
             .extend(block.failures.iter().map(|failure| describe(context, target, failure)));
@@ -33,15 +36,12 @@ pub(super) fn read(context: &ParseContext<'_>) -> TestResults {
     parsed
 }
 
-/// One run of one test binary.
 #[derive(Debug, Default)]
 struct Block<'a> {
     counts: Counts,
-    /// The names of failed tests with what they printed.
     failures: Vec<(&'a str, String)>,
-    /// Whether the binary came to the line with its result.
     ended: bool,
-    /// The last test that was announced without a result.
+    /// Last test that was printed without a result.
     last: Option<&'a str>,
 }
 
@@ -71,7 +71,7 @@ fn blocks(stdout: &str) -> Vec<Block<'_>> {
     blocks
 }
 
-/// `running 5 tests`
+/// Recognises `running 5 tests`.
 fn is_start(line: &str) -> bool {
     let count = line.strip_prefix("running ").and_then(|rest| rest.split_once(" test"));
     count.is_some_and(|(count, rest)| count.parse::<u64>().is_ok() && matches!(rest, "" | "s"))
@@ -89,7 +89,7 @@ fn finish<'a>(block: &mut Block<'a>, lines: &[&'a str], result: Option<&str>) {
     block.failures = names.iter().map(|name| (*name, output_of(lines, name, &names))).collect();
 }
 
-/// `FAILED. 1 passed; 3 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.09s`
+/// Reads `FAILED. 1 passed; 3 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.09s`.
 fn counts(result: &str) -> Counts {
     let number = |word: &str| {
         let part = result.split(['.', ';']).map(str::trim).find(|part| part.ends_with(word));
@@ -103,7 +103,7 @@ fn counts(result: &str) -> Counts {
     }
 }
 
-/// Returns the names in the list at the end, which have nothing added to them.
+/// Returns the names in the final list, in which they are printed without additions.
 fn failed_names<'a>(lines: &[&'a str]) -> Vec<&'a str> {
     let Some(start) = lines.iter().rposition(|line| *line == "failures:") else {
         return Vec::new();
@@ -124,10 +124,9 @@ fn output_of(lines: &[&str], name: &str, names: &[&str]) -> String {
     lines[start + 1..end].join("\n")
 }
 
-/// What cargo ran, and how to run it again if it failed.
 #[derive(Debug, Default)]
 struct RunTarget {
-    /// The words that cargo names, such as `-p one --lib`.
+    /// Arguments that cargo prints for a failed binary, such as `-p one --lib`.
     rerun_args: Option<String>,
 }
 
@@ -149,24 +148,20 @@ fn targets(stderr: &str) -> Vec<RunTarget> {
     targets
 }
 
-/// Returns the words for the target of a block.
+/// Returns the arguments that select the binary of a block.
 ///
-/// A target without the standard harness prints no block. The orders then differ, but the
-/// failed ones may still agree.
-fn target_of<'a>(
-    targets: &'a [RunTarget],
-    blocks: &[Block<'_>],
-    location: usize,
-) -> Option<&'a str> {
+/// Binaries without the standard harness print no block. If the numbers differ for that reason, the
+/// failed binaries are matched with the failed blocks instead.
+fn target_of<'a>(targets: &'a [RunTarget], blocks: &[Block<'_>], index: usize) -> Option<&'a str> {
     if targets.len() == blocks.len() {
-        return targets[location].rerun_args.as_deref();
+        return targets[index].rerun_args.as_deref();
     }
     let bad = |block: &Block<'_>| !block.failures.is_empty() || !block.ended;
     let failed: Vec<&RunTarget> =
         targets.iter().filter(|target| target.rerun_args.is_some()).collect();
     let same = failed.len() == blocks.iter().filter(|block| bad(block)).count();
-    let before = blocks[..location].iter().filter(|block| bad(block)).count();
-    failed.get(before).filter(|_| same && bad(&blocks[location]))?.rerun_args.as_deref()
+    let before = blocks[..index].iter().filter(|block| bad(block)).count();
+    failed.get(before).filter(|_| same && bad(&blocks[index]))?.rerun_args.as_deref()
 }
 
 fn selector(context: &ParseContext<'_>, target: Option<&str>, name: &str) -> Selector {
@@ -188,7 +183,7 @@ fn describe(
     panicked(context, name, output, rerun)
 }
 
-/// Reads what a failed test printed.
+/// Creates a failure from the output of a test: location and message of the panic.
 pub(super) fn panicked(
     context: &ParseContext<'_>,
     name: &str,
@@ -228,7 +223,7 @@ pub(super) fn panicked(
     }
 }
 
-/// A binary that ended in the middle: a crash, an abort, a call to exit.
+/// Creates the failure of a binary that ended early: a crash, an abort, a call of `exit`.
 fn crashed(context: &ParseContext<'_>, target: Option<&str>, block: &Block<'_>) -> Failure {
     let cause = context
         .stderr
@@ -236,7 +231,7 @@ fn crashed(context: &ParseContext<'_>, target: Option<&str>, block: &Block<'_>) 
         .find(|line| line.trim_start().starts_with("process didn't exit successfully"));
     let message = format!(
         "the test binary ended before its result: {}",
-        cause.unwrap_or("no reason is known").trim()
+        cause.unwrap_or("the reason is unknown").trim()
     );
     let name = block.last.or(target).unwrap_or("test binary");
     let rerun = block.last.map(|name| selector(context, target, name));

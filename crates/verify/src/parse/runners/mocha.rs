@@ -1,4 +1,5 @@
-//! The JSON report of Mocha.
+//! The JSON report of Mocha. A document without the `stats` object is output of the tests and not a
+//! report.
 
 use serde_json::Value;
 
@@ -44,7 +45,7 @@ fn failure(context: &ParseContext<'_>, test: &Value) -> Failure {
     }
 }
 
-/// A hook runs only with a test, which the title of a failed hook names.
+/// Returns the test to select for a failed hook, whose title names it.
 fn test_behind(title: &str) -> String {
     let hook = title.split_once(" hook for \"");
     let parts = hook.and_then(|(front, test)| {

@@ -1,4 +1,7 @@
-//! `cargo nextest run`: one JSON object for each event.
+//! Events of `cargo nextest run` in the libtest JSON format, one object on each line.
+//!
+//! The format is experimental and enabled by an environment variable of the plan. Compiler errors
+//! are not part of it and are read from the text of cargo.
 
 use serde_json::Value;
 
@@ -9,7 +12,6 @@ use crate::plan::Selector;
 
 use super::libtest::panicked;
 
-/// What nextest answers when nothing matches.
 const NO_TESTS: i32 = 4;
 
 pub(super) fn read(context: &ParseContext<'_>) -> TestResults {
@@ -40,7 +42,7 @@ pub(super) fn read(context: &ParseContext<'_>) -> TestResults {
     parsed
 }
 
-/// `package::binary$path::of::test`
+/// Splits `package::binary$path::of::test`.
 fn selector(context: &ParseContext<'_>, full: &str) -> Selector {
     let Some((binary, name)) = full.split_once('$') else { return context.selector(full) };
     let (package, binary) = match binary.split_once("::") {
@@ -50,7 +52,7 @@ fn selector(context: &ParseContext<'_>, full: &str) -> Selector {
     Selector { package, target: binary, ..context.selector(name) }
 }
 
-/// A test that fails without a panic is shown with the harness's own frame around it.
+/// Removes the harness output around a test that failed without a panic.
 fn inner(output: &str) -> String {
     let Some(start) = output.find("\n---- ") else { return output.to_owned() };
     let body = output[start + 1..].lines().skip(1).take_while(|line| *line != "failures:");

@@ -1,4 +1,7 @@
-//! The report of pytest, in the family that names files.
+//! The `JUnit` report of pytest, in the `xunit1` family, which contains file names.
+//!
+//! Modules that could not be collected are errors with a fixed message and become build errors. A
+//! broken `conftest.py` ends pytest before it writes a report; its traceback is on standard error.
 
 use crate::parse::finding::{Finding, Severity};
 use crate::parse::outcome::ParseContext;
@@ -9,13 +12,12 @@ use crate::plan::Selector;
 
 use super::junit::{CaseStatus, TestCase, cases, count};
 
-/// How far the explanation is moved to the right behind its mark.
+/// Indentation of an explanation after its `E`.
 const INDENT: usize = 7;
 
-/// What pytest answers when nothing was collected.
 const NO_TESTS: i32 = 5;
 
-/// What pytest says of a `conftest.py` that it cannot import, before it gives up.
+/// Start of the output if `conftest.py` cannot be imported; no report is written then.
 const BROKEN_SETTINGS: &str = "ImportError while loading conftest ";
 
 pub(super) fn read(context: &ParseContext<'_>) -> TestResults {
@@ -32,7 +34,7 @@ pub(super) fn read(context: &ParseContext<'_>) -> TestResults {
                     parsed.build_errors.push(not_collected(context, &case));
                 }
                 CaseStatus::Failed | CaseStatus::Error => {
-                    parsed.failures.push(failure(context, &case))
+                    parsed.failures.push(failure(context, &case));
                 }
                 CaseStatus::Passed | CaseStatus::Skipped => {}
             }
@@ -48,7 +50,7 @@ pub(super) fn read(context: &ParseContext<'_>) -> TestResults {
 fn failure(context: &ParseContext<'_>, case: &TestCase) -> Failure {
     let node = node(case);
     let file = case.file.as_deref().map(|file| context.file(file));
-    // The report counts the line of the definition from 0.
+    // The report counts lines from 0.
     let line = user_code_locations(context, &case.text)
         .find_map(|(found, line)| (Some(found) == file).then_some(line))
         .or_else(|| case.line.map(|line| line + 1));
@@ -62,8 +64,8 @@ fn failure(context: &ParseContext<'_>, case: &TestCase) -> Failure {
     }
 }
 
-/// Puts the node's identifier together, which the report has in pieces:
-/// `a.test_b.TestC` and `test_d` of `a/test_b.py` are `a/test_b.py::TestC::test_d`.
+/// Returns the node identifier: `a.test_b.TestC` and `test_d` in `a/test_b.py` are
+/// `a/test_b.py::TestC::test_d`.
 fn node(case: &TestCase) -> String {
     let Some(file) = &case.file else { return format!("{}::{}", case.class, case.name) };
     let module = file.strip_suffix(".py").unwrap_or(file).replace('/', ".");
@@ -77,7 +79,7 @@ fn node(case: &TestCase) -> String {
     node
 }
 
-/// Finds each `file.py:12: Error` of the user's own code, the last one first.
+/// Returns the locations of `file.py:12: Error` lines in user code, the last one first.
 fn user_code_locations(
     context: &ParseContext<'_>,
     text: &str,
@@ -90,7 +92,7 @@ fn user_code_locations(
     })
 }
 
-/// Returns the lines that pytest marks as the explanation, when there are several.
+/// Returns the lines that pytest marks with `E`, if there are several.
 fn explained(text: &str) -> Option<String> {
     let marked = text.lines().filter_map(|line| line.strip_prefix('E'));
     let lines: Vec<&str> = marked.map(|line| line.get(INDENT..).unwrap_or_default()).collect();
@@ -112,7 +114,7 @@ fn not_collected(context: &ParseContext<'_>, case: &TestCase) -> Finding {
     }
 }
 
-/// Finds the last `File "x.py", line 12` of the user's own code.
+/// Returns the last `File "x.py", line 12` in user code.
 pub(super) fn traceback_location(context: &ParseContext<'_>, text: &str) -> Option<(String, u64)> {
     text.lines().rev().find_map(|line| {
         let rest = line.split_once("File \"")?.1;

@@ -1,4 +1,5 @@
-//! The JSON report of `RSpec`.
+//! The JSON report of `RSpec`. Errors outside of examples, such as syntax errors, are counted in
+//! the summary and become build errors.
 
 use serde_json::Value;
 

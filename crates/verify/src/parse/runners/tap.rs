@@ -1,4 +1,9 @@
-//! The TAP report of Node's own runner.
+//! The TAP report of Node's test runner.
+//!
+//! Nested tests are indented and reported before their parent. A suite, and a test that failed only
+//! because of its subtests, are not counted themselves. A file that fails while it is loaded is
+//! reported as a test with the name of the file, and becomes a build error. A file that passes
+//! without any test inside is recorded as silent; [`super::super::unreported_tests`] examines it.
 
 use crate::parse::finding::{Finding, Severity};
 use crate::parse::formats::node_crash;
@@ -8,10 +13,9 @@ use crate::parse::test_verdict::TestResults;
 use crate::parse::text;
 use crate::plan::{ANCESTOR, Selector};
 
-/// How far a nested test is moved to the right.
 const INDENT: usize = 4;
 
-/// What Node writes behind a test that a name pattern leaves out.
+/// Skip reason of tests that do not match a name pattern.
 const FILTERED: &str = "test name does not match pattern";
 
 pub(super) fn read(context: &ParseContext<'_>) -> TestResults {
@@ -22,7 +26,7 @@ pub(super) fn read(context: &ParseContext<'_>) -> TestResults {
         return TestResults { build_errors, unreadable: true, no_tests, ..TestResults::default() };
     }
     let lines: Vec<&str> = report.lines().collect();
-    // The number of tests stands at the end, unless the runner itself was ended early.
+    // The plan line is written at the end, so without it the runner was killed.
     let unreadable = !lines.iter().any(|line| line.starts_with("1.."));
     let parsed = TestResults { unreadable, ..TestResults::default() };
     let mut reader =
@@ -36,17 +40,16 @@ pub(super) fn read(context: &ParseContext<'_>) -> TestResults {
 
 struct Reader<'a, 'b> {
     context: &'a ParseContext<'b>,
-    /// The names that the next test stands below, with their depth.
     ancestors: Vec<(usize, String)>,
-    /// Whether tests were reported below the next one.
+    /// True if subtests of the next test were reported.
     nested: bool,
-    /// What was printed since the last test.
+    /// Comments since the last test: the output of the file.
     comments: Vec<String>,
     parsed: TestResults,
 }
 
 impl Reader<'_, '_> {
-    /// Reads a line and what belongs to it; returns how many lines that were.
+    /// Reads a line and its YAML block; returns the number of lines consumed.
     fn line(&mut self, lines: &[&str]) -> usize {
         let line = lines[0];
         let depth = (line.len() - line.trim_start().len()) / INDENT;
@@ -79,7 +82,6 @@ impl Reader<'_, '_> {
         match (directive, failed) {
             (Some(reason), _) if reason.contains(FILTERED) => {}
             (Some(_), _) => self.parsed.counts.skipped += 1,
-            // A suite is as good as its tests.
             (None, _) if suite || parent => {}
             (None, false) => {
                 self.parsed.counts.passed += 1;
@@ -134,7 +136,7 @@ fn details<'a, 'b>(lines: &'b [&'a str]) -> &'b [&'a str] {
     }
 }
 
-/// Returns one field of the block: a word, a quoted text or an indented text.
+/// Returns a field of the block: a plain, quoted or indented scalar.
 fn field(details: &[&str], name: &str) -> Option<String> {
     let indent = details.first().map(|line| line.len() - line.trim_start().len())?;
     let at = details.iter().position(|line| {
@@ -160,13 +162,13 @@ fn directive(title: &str) -> (&str, Option<&str>) {
     found.map_or((title, None), |(title, reason)| (title, Some(reason)))
 }
 
-/// Tells whether a title may be that of a file, which Node reports when the file reports nothing.
+/// Returns true if a title may be a file name, which Node reports if a file has no tests.
 fn is_script(title: &str) -> bool {
     let extension = title.rsplit_once('.').map_or("", |(_, extension)| extension);
     ["js", "cjs", "mjs", "ts", "cts", "mts"].contains(&extension)
 }
 
-/// A file that breaks while it is loaded is reported as a test of its own.
+/// Returns true if a failed test stands for a file that could not be loaded.
 fn is_file(context: &ParseContext<'_>, title: &str, details: &[&str]) -> bool {
     let location = field(details, "location");
     let location = location.as_deref().and_then(text::location);

@@ -1,4 +1,8 @@
-//! The text of Python's own runner.
+//! Text output of Python's unittest, which has no machine-readable report.
+//!
+//! Failures are separated by lines of `=`, and the last lines contain the counts. Output without
+//! `Ran N tests` is unreadable: the process ended before its summary. A module that could not be
+//! imported appears as a test of the class `_FailedTest` and becomes a build error.
 
 use crate::parse::finding::{Finding, Severity};
 use crate::parse::outcome::ParseContext;
@@ -9,13 +13,11 @@ use crate::plan::Selector;
 
 use super::pytest::traceback_location;
 
-/// The line above each failure.
 const DOUBLE: &str = "======================================================================";
 
-/// The line between a failure's name and its traceback, and above the summary.
 const SINGLE: &str = "----------------------------------------------------------------------";
 
-/// The module under which the loader reports a file that it could not load.
+/// Class under which the loader reports a module that it could not import.
 const NOT_LOADED: &str = "unittest.loader._FailedTest";
 
 pub(super) fn read(context: &ParseContext<'_>) -> TestResults {
@@ -37,7 +39,7 @@ pub(super) fn read(context: &ParseContext<'_>) -> TestResults {
     parsed
 }
 
-/// `RunTarget 5 tests in 0.001s` and `FAILED (failures=2, errors=1, skipped=1)`
+/// Reads `Ran 5 tests in 0.001s` and `FAILED (failures=2, errors=1, skipped=1)`.
 fn counts(output: &str) -> Counts {
     let ran = output
         .lines()
@@ -56,7 +58,7 @@ fn counts(output: &str) -> Counts {
     let errors = number("errors");
     let skipped = number("skipped");
     let ran: u64 = ran.unwrap_or(0);
-    // Each failed subtest counts as a failure, so there may be more of them than tests.
+    // Each failed subtest counts as a failure, so there may be more failures than tests.
     Counts { passed: ran.saturating_sub(failed + errors + skipped), failed, skipped, errors }
 }
 
@@ -74,8 +76,8 @@ fn failure(context: &ParseContext<'_>, title: &str, body: &str) -> Failure {
     }
 }
 
-/// `test_a (module.Class.test_a)` since Python 3.11, `test_a (module.Class)` before.
-/// What follows names a subtest.
+/// Reads `test_a (module.Class.test_a)`, or `test_a (module.Class)` before Python 3.11; the
+/// parameters of a subtest may follow.
 fn identifier(title: &str) -> String {
     let Some((method, rest)) = title.split_once(" (") else { return title.to_owned() };
     let inner = rest.split(')').next().unwrap_or(rest);
@@ -86,7 +88,7 @@ fn identifier(title: &str) -> String {
     }
 }
 
-/// Returns what follows the last frame of a traceback and the code shown with it.
+/// Returns the message after the last frame of a traceback.
 fn message(body: &str) -> &str {
     let is_frame = |line: &str| line.starts_with(' ') || line.starts_with("Traceback ");
     let mut offset = 0;

@@ -1,4 +1,4 @@
-//! Parts of Rust projects.
+//! Selection of targets, packages and tests in Rust projects.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use crate::plan::{CommandScope, Selector, Target};
 use crate::profile::{Profile, ProjectCommand, args};
 use crate::tool::ProjectTool;
 
-/// Returns the words for a file, directory, package or name.
+/// Returns the arguments for a file, directory, package or name.
 pub(super) fn narrow(
     profile: &Profile,
     command: &ProjectCommand,
@@ -35,16 +35,14 @@ pub(super) fn narrow(
     }
 }
 
-/// A part of a package.
 #[derive(Default)]
 struct TargetPart {
-    /// Options that choose targets.
     options: Vec<String>,
-    /// The beginning of the names of tests in a file.
+    /// Prefix of the names of tests in a file.
     module: Option<String>,
 }
 
-/// Finds the target of a path relative to the package. A directory ends in a slash.
+/// Returns the target of a path relative to the package. A directory ends in a slash.
 fn part_of(profile: &Profile, path: &str) -> TargetPart {
     let parts: Vec<&str> = path.trim_end_matches('/').split('/').collect();
     let stem = |name: &str| name.strip_suffix(".rs").unwrap_or(name).to_owned();
@@ -69,14 +67,14 @@ fn part_of(profile: &Profile, path: &str) -> TargetPart {
     }
 }
 
-/// Returns the path of a module with a `::` at its end, as it begins the names of its tests.
+/// Returns the module path with a trailing `::`, the prefix of its tests.
 fn module(parts: &[&str]) -> Option<String> {
     let names = parts.iter().map(|part| part.strip_suffix(".rs").unwrap_or(part));
     let names: Vec<&str> = names.filter(|name| *name != "mod").collect();
     (!names.is_empty()).then(|| format!("{}::", names.join("::")))
 }
 
-/// Returns the words for exactly some tests, one line for each target that has some.
+/// Returns command lines for exactly these tests, one for each target.
 pub(super) fn rerun_test(command: &ProjectCommand, tests: &[&Selector]) -> Vec<Vec<String>> {
     let mut groups: BTreeMap<(Option<&str>, Option<&str>), Vec<&str>> = BTreeMap::new();
     for test in tests {
@@ -100,9 +98,11 @@ fn exact_args(names: &[&str]) -> Vec<String> {
     [args(&["--exact"]), args(names)].concat()
 }
 
-/// An example in documentation is called `src/lib.rs - Type::method (line 3)`, but rustdoc
-/// splits what it is given at blanks, so that no such name can be asked for. The item is the
-/// narrowest word; an example without one is found by its file. A neighbour may run as well.
+/// Returns filters for documentation tests.
+///
+/// Their names, such as `src/lib.rs - Type::method (line 3)`, contain spaces, at which rustdoc
+/// splits its filters. The item is the narrowest filter without spaces, or else the file; other
+/// examples of the same item may run too.
 fn doc_args(names: &[&str]) -> Vec<String> {
     let mut filters: Vec<String> = Vec::new();
     for name in names {
@@ -117,7 +117,7 @@ fn doc_args(names: &[&str]) -> Vec<String> {
     filters
 }
 
-/// Returns the words for exactly some tests.
+/// Returns the arguments for exactly these tests, as a nextest filter expression.
 pub(super) fn rerun_nextest(command: &ProjectCommand, tests: &[&Selector]) -> Vec<String> {
     let one = |test: &&Selector| {
         let binary = test.target.as_deref().map(|name| format!("binary(={}) & ", quote(name)));
@@ -131,18 +131,17 @@ pub(super) fn rerun_nextest(command: &ProjectCommand, tests: &[&Selector]) -> Ve
     [base, args(&["-E", &filter]), tail].concat()
 }
 
-/// Takes the meaning from the signs that end a name in a filter.
+/// Escapes the characters that end a name in a filter expression.
 fn quote(name: &str) -> String {
     name.replace('\\', "\\\\").replace(')', "\\)").replace(',', "\\,")
 }
 
-/// Returns the words for one package.
 pub(super) fn of_package(command: &ProjectCommand, name: &str) -> Vec<String> {
     let (base, tail) = split(&command.argv);
     [of_package_args(&base, name), tail].concat()
 }
 
-/// Puts one package in the place of those that the words name.
+/// Replaces the packages in the arguments by one.
 fn of_package_args(base: &[String], name: &str) -> Vec<String> {
     let mut kept = Vec::new();
     let mut rest = base.iter();
@@ -156,7 +155,7 @@ fn of_package_args(base: &[String], name: &str) -> Vec<String> {
     [kept, args(&["-p", name])].concat()
 }
 
-/// Splits the words at the `--`, which stays with the second half.
+/// Splits the arguments at `--`, which belongs to the second half.
 fn split(argv: &[String]) -> (Vec<String>, Vec<String>) {
     let at = argv.iter().position(|word| word == "--").unwrap_or(argv.len());
     (argv[..at].to_vec(), argv[at..].to_vec())

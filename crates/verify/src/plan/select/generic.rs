@@ -1,4 +1,4 @@
-//! Parts of projects whose runners take files and names in the plain way, or not at all.
+//! Selection for runners that take files and names as plain arguments, or not at all.
 
 use crate::plan::{CommandScope, PlanError, Selector, Target};
 use crate::profile::{ProjectCommand, args};
@@ -11,7 +11,7 @@ pub(super) fn narrow(
     command: &ProjectCommand,
     target: &Target<'_>,
 ) -> Result<Vec<String>, PlanError> {
-    let place = match target.scope {
+    let paths = match target.scope {
         CommandScope::Project => vec![],
         CommandScope::File(path) | CommandScope::Directory(path) if command.file_argv.is_some() => {
             vec![local(command, path)]
@@ -28,7 +28,7 @@ pub(super) fn narrow(
         None => vec![],
         Some(name) => name_args(tool, name)?,
     };
-    Ok([single(command), name, place].concat())
+    Ok([single(command), name, paths].concat())
 }
 
 fn name_args(tool: ProjectTool, name: &str) -> Result<Vec<String>, PlanError> {
@@ -53,8 +53,8 @@ pub(super) fn rerun(
             .into_iter()
             .map(|(file, names)| {
                 let filter = format!("/{}/", exactly(&names));
-                let place = if file.is_empty() { vec![] } else { vec![local(command, file)] };
-                [single(command), args(&["--filter", &filter]), place].concat()
+                let paths = if file.is_empty() { vec![] } else { vec![local(command, file)] };
+                [single(command), args(&["--filter", &filter]), paths].concat()
             })
             .collect()),
         ProjectTool::Rspec => Ok(vec![[single(command), args(&names)].concat()]),

@@ -1,4 +1,4 @@
-//! Parts of Go modules: always packages, since single files compile without their neighbours.
+//! Selection in Go modules: always packages, since single files do not compile alone.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::profile::{ProjectCommand, args};
 use super::{escape, exactly};
 
 pub(super) fn narrow(command: &ProjectCommand, target: &Target<'_>) -> Vec<String> {
-    let place = match target.scope {
+    let packages = match target.scope {
         CommandScope::Project => {
             command.argv.iter().filter(|word| is_package(word)).cloned().collect()
         }
@@ -20,14 +20,14 @@ pub(super) fn narrow(command: &ProjectCommand, target: &Target<'_>) -> Vec<Strin
         }
     };
     let name = target.name.map(|name| args(&["-run", &escape_levels(name)])).unwrap_or_default();
-    [base(&command.argv), name, place].concat()
+    [base(&command.argv), name, packages].concat()
 }
 
-/// One line for each package: the same name may stand in several.
+/// Returns one command line for each package, since packages may have tests of the same name.
 pub(super) fn rerun(tests: &[&Selector]) -> Vec<Vec<String>> {
     let mut packages: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for test in tests {
-        // A pattern cannot name subtests of two parents exactly, so the parents are run.
+        // A pattern cannot select subtests of two parents exactly, so the parents are run.
         let parent = test.name.split('/').next().unwrap_or(&test.name);
         let names = packages.entry(test.package.as_deref().unwrap_or("./...")).or_default();
         if !names.contains(&parent) {
@@ -41,12 +41,10 @@ pub(super) fn rerun(tests: &[&Selector]) -> Vec<Vec<String>> {
     packages.into_iter().map(line).collect()
 }
 
-/// Returns the words that check a directory.
 pub(super) fn check(command: &ProjectCommand, directory: &str, below: bool) -> Vec<String> {
     [base(&command.argv), vec![package(command, directory, below)]].concat()
 }
 
-/// Returns the words without the packages.
 pub(super) fn base(argv: &[String]) -> Vec<String> {
     argv.iter().filter(|word| !is_package(word)).cloned().collect()
 }
@@ -61,7 +59,7 @@ fn package(command: &ProjectCommand, directory: &str, below: bool) -> String {
     if below { format!("{path}/...") } else { path }
 }
 
-/// A slash separates the names of a test and its subtests, each with a pattern of its own.
+/// Escapes each level of `Test/subtest`, which go matches separately.
 fn escape_levels(name: &str) -> String {
     name.split('/').map(escape).collect::<Vec<_>>().join("/")
 }

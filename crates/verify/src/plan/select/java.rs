@@ -1,4 +1,4 @@
-//! Parts of Java and Kotlin projects.
+//! Selection of classes and methods in Maven and Gradle projects.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use crate::plan::{CommandScope, PlanError, Selector, Target};
 use crate::profile::{ProjectCommand, args};
 use crate::tool::ProjectTool;
 
-/// Keeps modules without a matching test from failing.
+/// Keeps Maven modules without a matching test from failing.
 const SOME_MODULES: &str = "-Dsurefire.failIfNoSpecifiedTests=false";
 
 pub(super) fn narrow_maven(
@@ -58,12 +58,12 @@ pub(super) fn rerun_gradle(command: &ProjectCommand, tests: &[&Selector]) -> Vec
     [command.argv.clone(), patterns].concat()
 }
 
-/// The name of a parameterised test carries its parameters.
+/// Returns the method without the parameters of a parameterised test.
 fn method(name: &str) -> &str {
     name.split(['(', '[', '{']).next().unwrap_or(name)
 }
 
-/// The class that a file holds by convention.
+/// Returns the class that a file contains by convention.
 fn class(scope: CommandScope<'_>, tool: ProjectTool) -> Result<Option<String>, PlanError> {
     match scope {
         CommandScope::Project => Ok(None),

@@ -1,4 +1,4 @@
-//! Parts of Node projects.
+//! Selection of files and tests for Jest, Vitest, Mocha, Node and Bun.
 
 use crate::plan::{CommandScope, PlanError, Selector, Target};
 use crate::profile::{ProjectCommand, args};
@@ -6,14 +6,14 @@ use crate::tool::ProjectTool;
 
 use super::{by_file, escape, exactly, local, single};
 
-/// Returns the words for a file, a directory or a name.
+/// Returns the arguments for a file, a directory or a name.
 pub(super) fn narrow(
     tool: ProjectTool,
     command: &ProjectCommand,
     target: &Target<'_>,
 ) -> Result<Vec<String>, PlanError> {
     let name = target.name.map(|name| name_args(tool, &escape(name))).unwrap_or_default();
-    let place = match target.scope {
+    let paths = match target.scope {
         CommandScope::Project => vec![],
         CommandScope::Package(_) => {
             return Err(PlanError::CannotNarrow {
@@ -24,30 +24,30 @@ pub(super) fn narrow(
         CommandScope::File(path) => file_args(tool, &local(command, path)),
         CommandScope::Directory(path) => directory_args(tool, &local(command, path)),
     };
-    let base = if place.is_empty() { command_args(command) } else { single(command) };
-    Ok(assemble(tool, base, name, place))
+    let base = if paths.is_empty() { command_args(command) } else { single(command) };
+    Ok(assemble(tool, base, name, paths))
 }
 
-/// Returns the words for exactly some tests, one line for each file: a name may stand in
-/// several files and fail in one.
+/// Returns command lines for exactly these tests, one for each file, since files may have tests of
+/// the same name.
 pub(super) fn rerun(
     tool: ProjectTool,
     command: &ProjectCommand,
     tests: &[&Selector],
 ) -> Vec<Vec<String>> {
     let line = |(file, names): (&str, Vec<&str>)| {
-        let place = if file.is_empty() { vec![] } else { file_args(tool, &local(command, file)) };
+        let paths = if file.is_empty() { vec![] } else { file_args(tool, &local(command, file)) };
         let names = if tool == ProjectTool::NodeTest {
             node_names(&names)
         } else {
             name_args(tool, &exactly(&names))
         };
-        assemble(tool, single(command), names, place)
+        assemble(tool, single(command), names, paths)
     };
     by_file(tests).into_iter().map(line).collect()
 }
 
-/// A script that options cannot be added to is left aside for the runner itself.
+/// Returns the runner itself for a script that options cannot reach.
 fn command_args(command: &ProjectCommand) -> Vec<String> {
     match command.injection {
         crate::profile::OptionPassing::Direct => command.argv.clone(),
@@ -59,15 +59,15 @@ fn assemble(
     tool: ProjectTool,
     base: Vec<String>,
     names: Vec<String>,
-    place: Vec<String>,
+    paths: Vec<String>,
 ) -> Vec<String> {
     match tool {
-        // Node reads its options only in front of the first file.
+        // Node reads options only before the first file.
         ProjectTool::NodeTest => {
             let at = base.iter().position(|word| word == "--test").map_or(base.len(), |at| at + 1);
-            [&base[..at], &names, &base[at..], &place].concat()
+            [&base[..at], &names, &base[at..], &paths].concat()
         }
-        _ => [base, names, place].concat(),
+        _ => [base, names, paths].concat(),
     }
 }
 
@@ -79,8 +79,8 @@ fn name_args(tool: ProjectTool, pattern: &str) -> Vec<String> {
     }
 }
 
-/// Node 22 and later match the names of all ancestors, joined by blanks; older ones match
-/// a test's own name. A test is asked for in both ways.
+/// Returns patterns for exactly these tests. Node 22 and later match the names of all enclosing
+/// tests joined by spaces, older versions the name of the test alone, so both are given.
 fn node_names(names: &[&str]) -> Vec<String> {
     let mut patterns = Vec::new();
     for name in names {
@@ -98,9 +98,9 @@ fn node_names(names: &[&str]) -> Vec<String> {
 
 fn file_args(tool: ProjectTool, path: &str) -> Vec<String> {
     match tool {
-        // Otherwise the path would be a regular expression.
+        // Otherwise Jest treats the path as a regular expression.
         ProjectTool::Jest => args(&["--runTestsByPath", path]),
-        // Without a slash at the front it would be a filter on names.
+        // Without a slash Bun treats the path as a filter on names.
         ProjectTool::BunTest if !path.contains('/') => vec![format!("./{path}")],
         _ => vec![path.to_owned()],
     }

@@ -1,4 +1,4 @@
-//! Parts of Python projects.
+//! Selection of files and tests for pytest and unittest.
 
 use crate::plan::{CommandScope, PlanError, Selector, Target};
 use crate::profile::{ProjectCommand, args};
@@ -14,7 +14,7 @@ pub(super) fn narrow_pytest(
     let base = if path.is_some() { single(command) } else { command.argv.clone() };
     let selection = match (path, target.name) {
         (path, None) => path.into_iter().collect(),
-        // A node of a file is named; everything else is a search in names.
+        // A node identifier is passed on; any other name is a keyword expression.
         (Some(path), Some(name)) if name.contains("::") || name.contains('[') => {
             vec![format!("{path}::{}", name.trim_start_matches("::"))]
         }
@@ -27,7 +27,7 @@ pub(super) fn narrow_pytest(
     Ok([base, selection].concat())
 }
 
-/// The search is an expression, in which brackets have a meaning of their own.
+/// Returns the name without parameters, whose brackets are not allowed in keyword expressions.
 fn keyword(name: &str) -> &str {
     name.split('[').next().unwrap_or(name)
 }
@@ -49,16 +49,16 @@ pub(super) fn narrow_unittest(
                 command.argv.iter().take_while(|word| *word != "-m").cloned().collect();
             Ok([python, discover, vec![local(command, directory)], name].concat())
         }
-        place => Ok(match path(command, place, ProjectTool::Unittest)? {
+        scope => Ok(match path(command, scope, ProjectTool::Unittest)? {
             Some(path) => [single(command), name, vec![path]].concat(),
             None => [command.argv.clone(), name].concat(),
         }),
     }
 }
 
-/// Discovery gives the tests their names, so it is discovery that finds them again.
+/// Reruns tests through discovery, which determines their module names.
 pub(super) fn rerun_unittest(command: &ProjectCommand, tests: &[&Selector]) -> Vec<String> {
-    // A pattern with a star must match the whole name, one without any part of it.
+    // A pattern with `*` must match the whole name, one without it any part.
     let pattern = |test: &&Selector| format!("*{}", test.name.replace('[', "[[]"));
     let patterns = tests.iter().flat_map(|test| ["-k".to_owned(), pattern(test)]).collect();
     [command.argv.clone(), patterns].concat()
