@@ -6,7 +6,7 @@
 //!
 //! Shutdown has two phases. [`HttpServer::close`] first requests a graceful end: hyper finishes the
 //! response that is in progress and closes a connection that is idle. At the deadline the remaining
-//! connections are dropped, whatever they were sending; event streams end this way unless their
+//! connections are dropped in the middle of their responses; event streams end this way unless their
 //! producers ended them earlier.
 
 use std::sync::Arc;

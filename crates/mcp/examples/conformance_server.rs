@@ -13,7 +13,7 @@ use tokio::{net::TcpListener, runtime::Runtime, signal::unix};
 use tokio_util::sync::CancellationToken;
 use tracing_subscriber::EnvFilter;
 
-use fixture::{Fixture, World};
+use fixture::{Fixture, FixtureState};
 
 fn main() -> Result<(), Box<dyn Error>> {
     tracing_subscriber::fmt()
@@ -24,7 +24,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let runtime = Runtime::new()?;
     let outcome = runtime.block_on(serve(&words));
-    // Standard input may be read by a thread that nobody can wake.
+    // Standard input may be read by a thread that cannot be woken.
     runtime.shutdown_background();
     outcome
 }
@@ -37,9 +37,9 @@ async fn serve(words: &[&str]) -> Result<(), Box<dyn Error>> {
         terminate.recv().await;
         stop.cancel();
     });
-    let world = World::new();
+    let state = FixtureState::new();
     match words {
-        ["stdio"] => Ok(serve_stdio(Fixture::new(&world), cancel).await?),
+        ["stdio"] => Ok(serve_stdio(Fixture::new(&state), cancel).await?),
         ["http", address, replies @ ("plain" | "streamed")] => {
             let listener = TcpListener::bind(address).await?;
             let address = listener.local_addr()?;
@@ -47,7 +47,7 @@ async fn serve(words: &[&str]) -> Result<(), Box<dyn Error>> {
                 if *replies == "plain" { ReplyFormat::Json } else { ReplyFormat::EventStream };
             let options = HttpOptions::new(address, None)?.reply_format(replies);
             println!("{address}");
-            let make = move |_: HandlerScope| Fixture::new(&world);
+            let make = move |_: HandlerScope| Fixture::new(&state);
             Ok(serve_http(listener, options, make, cancel).await?)
         }
         _ => Err("usage: conformance_server stdio | http ADDRESS plain|streamed".into()),

@@ -21,7 +21,7 @@ use tokio::{net::TcpListener, runtime::Builder};
 use tokio_util::sync::CancellationToken;
 
 use bare::Trivial;
-use client::{Client, Revision};
+use client::{LoadClient, Revision};
 
 /// How many clients call at once to measure throughput, unless said otherwise.
 const CLIENTS: usize = 8;
@@ -32,7 +32,7 @@ const SECONDS: u64 = 1;
 /// How many rounds are made.
 const ROUNDS: usize = 5;
 
-/// How many calls of a connection are not counted.
+/// The number of calls of a connection are not counted.
 const WARM_UP: usize = 100;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -78,8 +78,8 @@ struct Figures {
 impl Figures {
     /// The latency below which that share of the calls of a single client stayed.
     fn latency(&self, percent: usize) -> f64 {
-        let place = (self.single.len() * percent / 100).min(self.single.len() - 1);
-        self.single[place].as_secs_f64() * 1e6
+        let index = (self.single.len() * percent / 100).min(self.single.len() - 1);
+        self.single[index].as_secs_f64() * 1e6
     }
 
     /// The rate of the middle round.
@@ -147,7 +147,7 @@ async fn run(
 ) -> Result<Vec<Duration>, Box<dyn Error>> {
     let mut tasks = Vec::new();
     for _ in 0..clients {
-        let mut client = Client::connect(address, revision).await?;
+        let mut client = LoadClient::connect(address, revision).await?;
         tasks.push(tokio::spawn(async move {
             let begun = Instant::now();
             let mut took = Vec::new();

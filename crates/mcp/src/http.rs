@@ -1,13 +1,22 @@
-//! Many clients over streamable HTTP at `/mcp`.
+//! The Model Context Protocol over HTTP, at `/mcp`.
 //!
-//! Requests pass the gate (name, origin, token), then the endpoint decides by what they declare:
+//! Access control (host, origin, token) comes first. The [envelope] of a message then decides which
+//! lifecycle it has, and with it which half of the code serves it:
 //!
-//! - Revisions with a handshake (2024-11-05 to 2025-11-25) live in a session. A short call is
-//!   answered in plain JSON; a call that streams or takes long gets an event stream whose events
-//!   are kept for resumption. Losing the connection does not cancel a call; `notifications/cancelled`
-//!   and `DELETE` do.
-//! - The revision 2026-07-28 has neither sessions nor resumption: each request stands alone, and a
-//!   client that closes its response cancels the call.
+//! - **Sessions**, for the revisions with a handshake (2024-11-05 to 2025-11-25). `initialize` opens a
+//!   [session], and the SDK serves it over an in-memory transport. A short call is answered in
+//!   plain JSON. A call that streams, or takes longer than half a second, gets an event stream whose
+//!   events are [kept](event_log), so that a client which lost its connection resumes with
+//!   `Last-Event-ID`. Losing the connection does not cancel a call; `notifications/cancelled` and
+//!   `DELETE` do.
+//! - **[Stateless]**, for the revision 2026-07-28. Every request stands alone and there is
+//!   nothing to resume. A client that closes its response cancels the call.
+//!
+//! ```text
+//! POST ─► access_control ─► header_checks ─► envelope ─┬─ initialize ──► session_table.open ──┐
+//! GET, DELETE ─► … ─► session                          ├─ in a session ► session.start ───────┤► SDK ► handler
+//!                                                      └─ 2026-07-28 ──► stateless.post ──────┘
+//! ```
 
 mod access_control;
 mod allowed_hosts;
@@ -22,12 +31,15 @@ mod handler_scope;
 mod header_checks;
 mod options;
 mod post;
+mod reply_connection;
 mod session;
+mod session_expiry;
+mod session_id;
 mod session_streams;
 mod session_table;
 mod stateless;
 
-use std::{io, sync::Arc};
+use std::io;
 
 use carrel_http::HttpServer;
 use rmcp::ServerHandler;
@@ -42,27 +54,28 @@ use crate::limits::SHUTDOWN_GRACE;
 pub use bearer_token::{BearerToken, TokenError};
 pub use embedded::EmbeddedEndpoint;
 use endpoint::Endpoint;
-pub use handler_scope::{HandlerScope, ReplyConnection, SessionId, SessionOwner};
+pub use handler_scope::HandlerScope;
 pub use options::{HttpOptions, OptionsError, ReplyFormat};
-use session_table::SessionTable;
-use stateless::Stateless;
+pub use reply_connection::ReplyConnection;
+pub use session_id::{SessionId, SessionOwner};
 
-/// Why HTTP could not be served.
+/// A listener that cannot be served.
 #[derive(Debug, thiserror::Error)]
 pub enum HttpError {
-    /// The listener is not usable.
+    /// The kernel did not say which address the listener has.
     #[error("could not read the address of the listener")]
     Listener(#[source] io::Error),
-    /// The listener is reachable from elsewhere than the options were made for.
+    /// The listener's address needs a token, which the options lack.
     #[error(transparent)]
     Options(#[from] OptionsError),
 }
 
 /// Serves clients from `listener` until `cancel` fires.
 ///
-/// `factory` makes the handler of a session, or of a single request of the stateless revision; it
-/// should only clone what it needs. After `cancel`, calls are cancelled and streams end; whatever is
-/// left after [`SHUTDOWN_GRACE`] is dropped, and the result is `Ok`.
+/// `factory` makes the handler of a session, or of a single request of the stateless revision; it runs
+/// in the path of a request and should only clone what it needs. After `cancel`, calls are cancelled and
+/// streams end; connections and calls that remain after [`SHUTDOWN_GRACE`] are dropped, and the result
+/// is `Ok`.
 pub async fn serve_http<H, F>(
     listener: TcpListener,
     options: HttpOptions,
@@ -75,28 +88,29 @@ where
 {
     let address = listener.local_addr().map_err(HttpError::Listener)?;
     options.check_address(address)?;
-    let options = Arc::new(options);
     let stop = cancel.child_token();
     let calls = TaskTracker::new();
-    let factory = Arc::new(factory);
-    let sessions = SessionTable::new(&options, Arc::clone(&factory), calls.clone(), stop.clone());
-    let stateless = Stateless::new(&options, factory, calls.clone(), stop.clone());
-    let endpoint = Endpoint::new(Arc::clone(&options), Arc::clone(&sessions), stateless);
-    let server = HttpServer::new(options.connection_limits(), endpoint.router());
+    let limits = options.connection_limits();
+    let endpoint = Endpoint::new(options, factory, &calls, &stop);
+    let server = HttpServer::new(limits, endpoint.router());
 
     tokio::select! {
         () = server.accept(&listener) => {}
-        () = sessions.expire_until_stopped() => {}
+        () = endpoint.sessions.expire_until_stopped() => {}
         () = cancel.cancelled() => {}
     }
     drop(listener);
     stop.cancel();
     let deadline = Instant::now() + SHUTDOWN_GRACE;
-    sessions.close_all();
+    endpoint.sessions.close_all();
     calls.close();
-    let (quiet, closed) = tokio::join!(timeout_at(deadline, calls.wait()), server.close(deadline));
-    if quiet.is_err() || !closed {
-        warn!(calls = calls.len(), closed, "stopped before everything had ended");
+    let (calls_ended, connections_closed) =
+        tokio::join!(timeout_at(deadline, calls.wait()), server.close(deadline));
+    if calls_ended.is_err() || !connections_closed {
+        warn!(
+            calls = calls.len(),
+            connections_closed, "stopped before all calls and connections had ended"
+        );
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! The parts of JSON-RPC that both doors need.
+//! JSON-RPC messages: parsing with exact errors, and the few properties that both transports look at.
 
 use rmcp::{
     ErrorData,
@@ -9,21 +9,21 @@ use rmcp::{
 };
 use serde_json::{Value, error::Category};
 
-/// The code for "too much at once, try again", from the range left to implementations.
+/// The code for "overloaded, try again", from the range that JSON-RPC leaves to implementations.
 const OVERLOADED: ErrorCode = ErrorCode(-32000);
 
-/// Why bytes are not a message.
+/// Bytes that are not a message.
 #[derive(Debug)]
 pub(crate) enum MessageError {
-    /// They are not JSON.
+    /// Not JSON.
     Syntax(String),
-    /// They are JSON, but no message; the identifier is given if there is a usable one.
+    /// JSON, but not a message; the request id is there if it could be read.
     Shape(Option<RequestId>, String),
-    /// A notification of a kind nobody knows. It is ignored, since notifications get no answer.
+    /// A notification of an unknown method. It is ignored, since a notification has no reply that could
+    /// carry an error.
     UnknownNotification,
 }
 
-/// Reads one message.
 pub(crate) fn parse(bytes: &[u8]) -> Result<ClientJsonRpcMessage, MessageError> {
     serde_json::from_slice(bytes).map_err(|error| match error.classify() {
         Category::Syntax | Category::Eof | Category::Io => MessageError::Syntax(error.to_string()),
@@ -47,7 +47,7 @@ fn misshapen(bytes: &[u8]) -> MessageError {
     MessageError::Shape(identifier, "not a JSON-RPC 2.0 message".to_owned())
 }
 
-/// The identifier of a request, if the value can be one.
+/// Reads a request id; `None` if the value cannot be one.
 pub(crate) fn identifier(value: &Value) -> Option<RequestId> {
     match value {
         Value::Number(number) => number.as_i64().map(RequestId::Number),
@@ -56,22 +56,22 @@ pub(crate) fn identifier(value: &Value) -> Option<RequestId> {
     }
 }
 
-/// The call that a message from the client cancels, if it cancels one.
+/// Returns the id of the call that a message of the client cancels.
 pub(crate) fn cancelled_call(message: &ClientJsonRpcMessage) -> Option<&RequestId> {
     match message {
         JsonRpcMessage::Notification(notification) => match &notification.notification {
             ClientNotification::CancelledNotification(cancelled) => {
                 cancelled.params.request_id.as_ref()
             }
-            // The SDK may add kinds; none of them cancels.
+            // Kinds that the SDK adds later cancel nothing.
             _ => None,
         },
         JsonRpcMessage::Request(_) | JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_) => None,
     }
 }
 
-/// The call that a message from the server answers, if it answers one.
-pub(crate) fn answered_call(message: &ServerJsonRpcMessage) -> Option<&RequestId> {
+/// Returns the id of the call that a message of the server replies to.
+pub(crate) fn replied_call(message: &ServerJsonRpcMessage) -> Option<&RequestId> {
     match message {
         JsonRpcMessage::Response(response) => Some(&response.id),
         JsonRpcMessage::Error(error) => error.id.as_ref(),
@@ -79,12 +79,11 @@ pub(crate) fn answered_call(message: &ServerJsonRpcMessage) -> Option<&RequestId
     }
 }
 
-/// An error that tells a client to send less at once.
+/// Returns an error that tells a client to retry with less at once.
 pub(crate) fn overloaded(message: &'static str) -> ErrorData {
     ErrorData::new(OVERLOADED, message, None)
 }
 
-/// Writes an error message.
 pub(crate) fn error_bytes(identifier: Option<RequestId>, error: ErrorData) -> Vec<u8> {
     serde_json::to_vec(&JsonRpcError::new(identifier, error))
         .expect("an error message holds nothing that JSON cannot")
@@ -102,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn json_that_is_no_message_keeps_its_identifier() {
+    fn json_that_is_not_a_message_keeps_its_request_id() {
         let Err(MessageError::Shape(identifier, _)) = parse(br#"{"id":7,"method":"ping"}"#) else {
             panic!("accepted a message without a version");
         };

@@ -1,20 +1,21 @@
-//! The Model Context Protocol over standard streams and over HTTP.
+//! The Model Context Protocol over stdio and over HTTP.
 //!
-//! The crate carries messages; what they do is decided by a handler, a value that implements the
-//! SDK's `ServerHandler`. [`serve_stdio`] serves one client over the standard streams until it
-//! closes its end. [`serve_http`] serves many clients at `/mcp`: those of the revisions with an
-//! `initialize` handshake get a session of their own with streams that can be resumed, those of the
-//! revision 2026-07-28 are answered request by request.
+//! The crate carries messages; a handler, which implements the SDK's `ServerHandler`, decides what they
+//! do. [`serve_stdio`] serves one client over the standard streams until it closes its end. [`serve_http`]
+//! serves many clients at `/mcp`: clients of the revisions with an `initialize` handshake get sessions with
+//! resumable streams, and requests of the revision 2026-07-28 are served one by one.
+//! [`EmbeddedEndpoint`] is the same endpoint for a server with its own listener and authentication.
+//! [`ToolServer`] makes handlers for Carrel's tools.
 //!
-//! Both doors promise the same: a call that panics fails alone, a cancelled call has its token
-//! cancelled, a message that is too large or not JSON is answered and not fatal, and stopping takes
-//! less than two seconds whatever the clients do.
+//! Both transports promise the same. A call that panics fails alone. Cancelling a call cancels its token.
+//! A message that is too large or not JSON gets an error and ends nothing. Stopping takes less than two
+//! seconds, even if clients do not read or disconnect.
 //!
 //! ```text
-//!            ┌── stdio ──────────────── lines ───┐
-//! client ────┤                                   ├──► PanicShield ──► handler
-//!            └── http ── gate ──┬── sessions ────┤
-//!                               └── stateless ───┘
+//!            ┌── stdio ── line_transport ────────────────────────┐
+//! client ────┤                                                   ├──► PanicShield ──► handler
+//!            └── http ── access_control ──┬── session_table ─────┤
+//!                                         └── stateless ─────────┘
 //! ```
 #![forbid(unsafe_code)]
 

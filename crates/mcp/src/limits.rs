@@ -1,72 +1,73 @@
-//! Every bound of the two doors, with what it protects.
+//! The bounds of both transports, each with the resource that it protects.
 
 use std::time::Duration;
 
-/// The largest message a client may send, by line or by request body. It bounds what one message
-/// can make the server hold, and lets a whole large file through `Write`.
+/// The largest message of a client, a line or a request body. It bounds the memory that one message
+/// takes, and is large enough to `Write` a whole large file.
 pub const MAX_MESSAGE_BYTES: usize = 32 * 1024 * 1024;
 
-/// How many calls one client may have running at once. A full client is told so.
+/// Calls of one client that run at once. Further ones are rejected with a retryable error.
 pub const MAX_IN_FLIGHT: usize = 256;
 
-/// How many sessions may exist at once. Past it, `initialize` is answered with 503.
+/// Sessions that are open at once. Past it, `initialize` is answered with 503.
 pub const MAX_SESSIONS: usize = 1024;
 
-/// How many sessions one caller may have where a server tells callers apart. Past it, the one that was used
-/// longest ago and does nothing is ended, so that nobody takes the places of all others.
+/// Sessions of one owner that are open at once, where callers are authenticated. Past it, the owner's
+/// least recently used idle session is ended, so that one owner cannot fill the table.
 pub const MAX_SESSIONS_PER_OWNER: usize = 128;
 
-/// How many connections may be open at once. Past it, new ones wait in the kernel's queue.
+/// Connections that are open at once. Further ones wait in the kernel's backlog.
 pub const MAX_CONNECTIONS: usize = 4096;
 
-/// How long a session without running calls and open streams is kept. Long enough for a person to
-/// come back from lunch, short enough that clients which never say goodbye do not pile up.
+/// The time without use after which a session expires: long enough for a person to come back from
+/// lunch, short enough that clients which never send `DELETE` do not pile up.
 pub const SESSION_IDLE: Duration = Duration::from_hours(1);
 
-/// How long the events of a finished stream stay available to a client that lost its connection.
+/// The time for which the events of a finished stream stay available to a client that lost its
+/// connection.
 pub const STREAM_RETENTION: Duration = Duration::from_mins(2);
 
-/// How many finished streams a session keeps for resumption.
+/// Finished streams that a session retains for resumption.
 pub(crate) const MAX_FINISHED_STREAMS: usize = 16;
 
-/// How many events a stream keeps. Past it, the oldest are forgotten; a response never is.
+/// Events that a stream retains. Past it the oldest are dropped, but never the reply.
 pub(crate) const MAX_STREAM_EVENTS: usize = 256;
 
-/// How many bytes of events a stream keeps, under the same rule.
+/// Bytes of events that a stream retains, under the same rule.
 pub(crate) const MAX_STREAM_BYTES: usize = 8 * 1024 * 1024;
 
-/// How long a call may take before its reply becomes an event stream. Below it the reply is plain
-/// JSON; above it the client is better served by a stream that pings and can be resumed.
+/// The time after which the response of a call becomes an event stream. A faster reply is cheaper as
+/// plain JSON; a slower one needs keep-alive comments and resumption.
 pub const JSON_REPLY_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// How long a handler may take for a handshake.
+/// The time that a handler may take for `initialize`.
 pub(crate) const HANDSHAKE_TIMEOUT: Duration = Duration::from_mins(1);
 
-/// How often a quiet event stream sends a comment, so that nothing on the way takes it for dead.
+/// The interval of comments on a silent event stream. It is below the idle timeouts of usual proxies,
+/// which begin at 30 seconds.
 pub const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
-/// How long a client should wait before it opens a lost stream again, in milliseconds.
+/// The delay before a client should reconnect a lost stream, in milliseconds, as `retry:` has it.
 pub(crate) const RETRY_MILLIS: u32 = 1000;
 
-/// How long a client may take for the head of a request. It also ends connections that are idle.
+/// The time in which the head of a request must arrive. It also ends idle connections.
 pub const HEADER_READ_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How long a client may take for the body of a request.
+/// The time in which the body of a request must arrive.
 pub const BODY_READ_TIMEOUT: Duration = Duration::from_mins(1);
 
-/// How long a client may leave the server unable to write. Its connection is then dropped.
+/// The time for which a client may leave a response unread. Its connection is then dropped.
 pub const WRITE_STALL: Duration = Duration::from_mins(1);
 
-/// How long calls may go on after the client of the standard streams closed its end. Clients kill
-/// a server about two seconds after they close its input, so this and [`SHUTDOWN_GRACE`] together
-/// stay below that.
+/// The time that calls may go on after a stdio client closed its end. Clients kill a server about two
+/// seconds after that, so this and [`SHUTDOWN_GRACE`] together stay below two seconds.
 pub const EOF_GRACE: Duration = Duration::from_millis(500);
 
-/// How long cancelled calls may take to clean up when the server stops.
+/// The time that cancelled calls may take to clean up when the server stops.
 pub const SHUTDOWN_GRACE: Duration = Duration::from_millis(1300);
 
-/// How often sessions are looked at for expiry.
+/// The interval of scans for expired sessions.
 pub(crate) const EXPIRY_INTERVAL: Duration = Duration::from_secs(15);
 
-/// How many messages may wait between two parts of a door.
+/// Messages that wait in a channel inside a transport.
 pub(crate) const CHANNEL_CAPACITY: usize = 64;

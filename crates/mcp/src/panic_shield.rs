@@ -1,4 +1,12 @@
-//! A handler whose calls are counted and whose panics stay inside one call.
+//! A handler wrapper that counts running calls and confines a panic to its call.
+//!
+//! The SDK runs each request in a task of its own and does not look at how the task ends. A handler that
+//! panicked would leave its client without a reply, and its id in use, for ever; the shield turns the
+//! panic into an internal error. The registry of tools has a shield as well, for callers that do not
+//! come through this crate, and reports a tool's panic with more detail; what reaches this one is a defect
+//! of a handler outside the tools.
+//!
+//! Running calls hold a token of the transport's task tracker, which shutdown waits for.
 #![expect(deprecated, reason = "the older revisions still have these methods")]
 
 use std::{any::Any, borrow::Cow, panic::AssertUnwindSafe, sync::Arc};
@@ -21,22 +29,22 @@ use rmcp::{
 use tokio_util::task::TaskTracker;
 use tracing::error;
 
-/// Methods that mean nothing without their parameters. The SDK hands a request whose parameters do
-/// not fit over as an unknown method; for these the client is told what is really wrong.
+/// Methods with required parameters. The SDK passes a request whose parameters do not fit to
+/// `on_custom_request`, as if its method were unknown; for these the error says what is wrong.
 const WITH_REQUIRED_PARAMETERS: [&str; 4] =
     ["tools/call", "resources/read", "prompts/get", "completion/complete"];
 
-/// Wraps a handler for one of the doors.
+/// A handler whose panics become errors.
 ///
-/// Every method of the SDK's trait is passed on. The trait has a default for each, so a method that
-/// a later SDK adds must be added here too, or the handler's own would never be called.
+/// Every method of the SDK's trait is forwarded. The trait has a default for each, so a method that a later
+/// SDK adds must be added here too, or the wrapped handler's would never be called.
 pub(crate) struct PanicShield<H> {
     handler: Arc<H>,
     calls: TaskTracker,
 }
 
 impl<H> PanicShield<H> {
-    /// Wraps `handler`; `calls` counts the calls that are running.
+    /// Wraps `handler`; running calls are counted in `calls`.
     pub(crate) fn new(handler: H, calls: TaskTracker) -> Self {
         Self { handler: Arc::new(handler), calls }
     }
@@ -53,12 +61,16 @@ impl<H> PanicShield<H> {
         })
     }
 
-    async fn shield_quietly(&self, method: &'static str, call: impl Future<Output = ()> + Send) {
+    async fn shield_notification(
+        &self,
+        method: &'static str,
+        call: impl Future<Output = ()> + Send,
+    ) {
         let call = async {
             call.await;
             Ok(())
         };
-        // Nobody waits for the outcome of a notification; the log has it.
+        // A notification has no reply; the error is in the log.
         let _ = self.shield(method, call).await;
     }
 }
@@ -68,8 +80,8 @@ fn panic_text(panic: &(dyn Any + Send)) -> &str {
     text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message")
 }
 
-/// Passes requests on inside the shield. The inner `async move` makes sure that a panic before the
-/// handler's first await is caught as well.
+/// Forwards requests inside the shield. The inner `async move` catches a panic before the handler's first
+/// await as well.
 macro_rules! requests {
     ($($method:ident($($parameter:ident: $type:ty),*) -> $result:ty;)*) => {$(
         async fn $method(&self, $($parameter: $type,)* context: RequestContext<RoleServer>)
@@ -81,12 +93,12 @@ macro_rules! requests {
     )*};
 }
 
-/// Passes notifications on inside the shield.
+/// Forwards notifications inside the shield.
 macro_rules! notifications {
     ($($method:ident($($parameter:ident: $type:ty),*);)*) => {$(
         async fn $method(&self, $($parameter: $type,)* context: NotificationContext<RoleServer>) {
             let call = async move { self.handler.$method($($parameter,)* context).await };
-            self.shield_quietly(stringify!($method), call).await;
+            self.shield_notification(stringify!($method), call).await;
         }
     )*};
 }
@@ -127,7 +139,7 @@ impl<H: ServerHandler> ServerHandler for PanicShield<H> {
         context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
         if WITH_REQUIRED_PARAMETERS.contains(&request.method.as_str()) {
-            let message = format!("the parameters do not fit {}", request.method);
+            let message = format!("invalid parameters for {}", request.method);
             return Err(ErrorData::invalid_params(message, None));
         }
         let call = async move { self.handler.on_custom_request(request, context).await };

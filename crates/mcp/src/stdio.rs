@@ -1,4 +1,8 @@
-//! One client over the standard streams: one message a line, nothing else on the output.
+//! The stdio transport: one client, one JSON message in each line, nothing else on the output.
+//!
+//! The end of the input is the client's way to say goodbye. Calls that are running then have [`EOF_GRACE`]
+//! to finish, are cancelled, and have [`SHUTDOWN_GRACE`] to clean up. Both together stay below the two
+//! seconds after which clients kill a server that does not exit.
 
 mod line_reader;
 mod line_transport;
@@ -21,18 +25,18 @@ use crate::{
 };
 use line_transport::LineTransport;
 
-/// Why the standard streams could not be served to their end.
+/// A session over stdio that failed.
 #[derive(Debug, thiserror::Error)]
 pub enum StdioError {
-    /// The handler refused the client's `initialize`; the client has been told.
-    #[error("could not agree with the client on a session")]
+    /// The handler rejected `initialize`; the client has received the error.
+    #[error("the handshake with the client failed")]
     Handshake(#[source] Box<ServerInitializeError>),
 }
 
 /// Serves one client over standard input and output until it closes its end or `cancel` fires.
 ///
 /// After the end of the input, running calls have [`EOF_GRACE`] to finish and are then cancelled;
-/// what still runs after [`SHUTDOWN_GRACE`] is left behind. Standard input may be read by a thread
+/// calls that still run after [`SHUTDOWN_GRACE`] are abandoned. Standard input may be read by a thread
 /// that cannot be interrupted, so the caller should leave its runtime with `shutdown_background`.
 pub async fn serve_stdio<H: ServerHandler>(
     handler: H,
@@ -58,13 +62,13 @@ where
     let calls = TaskTracker::new();
     let (transport, ends) = LineTransport::start(reader, writer);
     let service = PanicShield::new(handler, calls.clone());
-    // The SDK's handshake is a future of many kilobytes; callers should not have to carry it.
-    let starting = Box::pin(serve_server_with_ct::<_, _, _, TransportAdapterIdentity>(
+    // Boxed, because the SDK's handshake is a future of many kilobytes that callers would carry along.
+    let handshake = Box::pin(serve_server_with_ct::<_, _, _, TransportAdapterIdentity>(
         service,
         transport,
         stop.clone(),
     ));
-    let outcome = match starting.await {
+    let outcome = match handshake.await {
         Ok(running) => Ok(wait(running, &ends.input_ended, &stop).await),
         Err(error) => handshake_outcome(error).map(|()| Instant::now() + SHUTDOWN_GRACE),
     };
@@ -74,14 +78,14 @@ where
         warn!("a call did not end after it was cancelled");
     }
     if timeout_at(deadline, ends.writer).await.is_err() {
-        debug!("the client does not read what is left for it");
+        debug!("the client does not read the last replies");
     }
     outcome.map(|_| ())
 }
 
 fn handshake_outcome(error: ServerInitializeError) -> Result<(), StdioError> {
     match error {
-        // The client went away or the server stops: both are ends, not failures.
+        // A client that disconnects and a server that stops are ends, not failures.
         ServerInitializeError::ConnectionClosed(_)
         | ServerInitializeError::Cancelled
         | ServerInitializeError::TransportError { .. } => Ok(()),
@@ -89,8 +93,8 @@ fn handshake_outcome(error: ServerInitializeError) -> Result<(), StdioError> {
     }
 }
 
-/// Waits for the end of the service, however it comes, and sees to it that calls are cancelled.
-/// Returns the moment by which everything else should have ended too.
+/// Waits until the service ends, the input ends or the server stops, and cancels the calls. Returns the
+/// deadline for the rest of the shutdown.
 async fn wait<H: ServerHandler>(
     running: RunningService<RoleServer, PanicShield<H>>,
     input_ended: &CancellationToken,
@@ -108,7 +112,7 @@ async fn wait<H: ServerHandler>(
         }
     }
     let deadline = Instant::now() + SHUTDOWN_GRACE;
-    // The SDK's own wait for cancelled calls may be longer; the caller looks at the calls next.
+    // The SDK may wait longer for cancelled calls than the grace allows; the caller waits for the calls.
     let _ = timeout_at(deadline, waiting).await;
     deadline
 }

@@ -19,7 +19,7 @@ use rmcp::{
 };
 use tokio::net::TcpListener;
 
-/// Answers every call with the same word.
+/// ClientInput every call with the same word.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Trivial;
 
@@ -51,7 +51,7 @@ pub(crate) async fn serve(listener: TcpListener) {
         stream.set_nodelay(true).expect("a socket takes the option");
         let service = TowerToHyperService::new(router.clone());
         tokio::spawn(async move {
-            // A client that goes away ends its connection with an error that nobody needs.
+            // A client that goes away ends its connection with an error of no interest.
             let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
         });
     }

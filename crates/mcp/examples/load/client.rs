@@ -35,7 +35,7 @@ impl Revision {
     }
 }
 
-pub(crate) struct Client {
+pub(crate) struct LoadClient {
     stream: TcpStream,
     request: Vec<u8>,
     /// Ends the session, if there is one.
@@ -43,7 +43,7 @@ pub(crate) struct Client {
     buffer: Vec<u8>,
 }
 
-impl Client {
+impl LoadClient {
     pub(crate) async fn connect(address: SocketAddr, revision: Revision) -> io::Result<Self> {
         let stream = TcpStream::connect(address).await?;
         stream.set_nodelay(true)?;

@@ -1,4 +1,9 @@
-//! Who may speak to the server at all.
+//! Access control of a server of its own: host, origin, token.
+//!
+//! A browser lets any page send requests to `localhost`. The `Host` must be a name that the operator
+//! allowed, against DNS rebinding, and an `Origin` must be the server itself or an allowed page. Only then
+//! is the bearer token compared, in constant time, so that a page which was tricked into connecting learns
+//! nothing about it.
 
 use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
 
@@ -7,15 +12,13 @@ use super::{
     options::HttpOptions,
 };
 
-/// What a client without the right token is asked for.
 const CHALLENGE: HeaderValue = HeaderValue::from_static(r#"Bearer realm="carrel""#);
 
-/// The same, when a token was given and is wrong.
-const CHALLENGE_AGAIN: HeaderValue =
+/// RFC 6750 wants an error code only if the request carried a token.
+const CHALLENGE_INVALID_TOKEN: HeaderValue =
     HeaderValue::from_static(r#"Bearer realm="carrel", error="invalid_token""#);
 
-/// Lets a request through or says why not. Names come before the token, so that a page that was
-/// tricked into connecting learns nothing about it.
+/// Checks a request, host and origin before the token.
 pub(crate) fn check(
     options: &HttpOptions,
     uri: &Uri,
@@ -26,7 +29,7 @@ pub(crate) fn check(
     check_token(options, headers)
 }
 
-/// Returns the name under which the server was asked, if it answers to that.
+/// Returns the host of the request if it is an allowed one.
 fn check_host<'a>(
     options: &HttpOptions,
     uri: &'a Uri,
@@ -40,7 +43,7 @@ fn check_host<'a>(
         (Some(_), Some(_)) => None,
     };
     host.filter(|host| options.allowed.allows_host(host))
-        .ok_or_else(|| forbidden("this server does not answer to that Host"))
+        .ok_or_else(|| forbidden("this server does not accept that Host"))
 }
 
 fn check_origin(
@@ -65,8 +68,8 @@ fn check_token(options: &HttpOptions, headers: &HeaderMap) -> Result<(), ErrorRe
         return Ok(());
     }
     let mut response =
-        error_response::invalid(StatusCode::UNAUTHORIZED, "a bearer token is required");
-    let challenge = if given.is_some() { CHALLENGE_AGAIN } else { CHALLENGE };
+        error_response::invalid_request(StatusCode::UNAUTHORIZED, "a bearer token is required");
+    let challenge = if given.is_some() { CHALLENGE_INVALID_TOKEN } else { CHALLENGE };
     response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
     Err(response.into())
 }
@@ -77,5 +80,5 @@ fn bearer(value: &HeaderValue) -> Option<&[u8]> {
 }
 
 fn forbidden(message: &'static str) -> ErrorResponse {
-    error_response::invalid(StatusCode::FORBIDDEN, message).into()
+    error_response::invalid_request(StatusCode::FORBIDDEN, message).into()
 }

@@ -1,31 +1,30 @@
-//! The names under which a server may be called, against DNS rebinding.
+//! The hosts and origins that requests may carry, against DNS rebinding.
 //!
-//! A browser sends the name it was told to connect to as `Host` and the page that asked as `Origin`.
-//! Both must be names that the operator allowed, so a foreign page cannot reach a local server by
-//! pointing its own name at this machine.
+//! A browser sends the name that it connected to as `Host` and the page's origin as `Origin`. A page can
+//! point its own name at 127.0.0.1, but the browser then still sends that name, which is not in the list.
 
 use std::net::{IpAddr, Ipv6Addr};
 
 use axum::http::{Uri, uri::Authority};
 
-/// The names of this machine for itself.
 const LOOPBACK_NAMES: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
 
-/// A name with or without a port. Without one, every port is meant.
+/// A host name or address, with a port or for every port. Case, a trailing dot and the spelling of IPv6
+/// addresses do not matter.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Name {
+pub(crate) struct HostName {
     host: String,
     port: Option<u16>,
 }
 
-impl Name {
-    /// Reads `host`, `host:port`, `[v6]`, `[v6]:port` or a bare address of version 6.
+impl HostName {
+    /// Parses `host`, `host:port`, `[v6]`, `[v6]:port` or a bare IPv6 address.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         if let Ok(address) = text.parse::<Ipv6Addr>() {
             return Some(Self { host: address.to_string(), port: None });
         }
         let authority: Authority = text.parse().ok()?;
-        // `user@host` is an authority, but no browser sends it here and nobody means it.
+        // `user@host` parses as an authority, but no browser sends it in `Host`.
         if authority.as_str().contains('@') || authority.host().is_empty() {
             return None;
         }
@@ -34,7 +33,6 @@ impl Name {
 
     fn of(authority: &Authority) -> Self {
         let host = authority.host().trim_start_matches('[').trim_end_matches(']');
-        // The same address may be written in several ways.
         let host = match host.parse::<Ipv6Addr>() {
             Ok(address) => address.to_string(),
             Err(_) => host.trim_end_matches('.').to_ascii_lowercase(),
@@ -42,7 +40,6 @@ impl Name {
         Self { host, port: authority.port_u16() }
     }
 
-    /// The name that an address is for itself.
     pub(crate) fn of_address(address: IpAddr) -> Self {
         Self { host: address.to_string(), port: None }
     }
@@ -52,21 +49,21 @@ impl Name {
     }
 }
 
-/// A page's origin. The opaque origin `null` is never allowed, so it has no form here.
+/// The origin of a page. The opaque origin `null` does not parse, so it is never allowed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Origin {
     scheme: String,
-    name: Name,
+    name: HostName,
 }
 
 impl Origin {
-    /// Reads `scheme://host` or `scheme://host:port`.
+    /// Parses `scheme://host` or `scheme://host:port`.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let uri: Uri = text.parse().ok()?;
         let scheme = uri.scheme_str()?.to_ascii_lowercase();
         let authority = uri.authority()?;
         let bare = uri.path_and_query().is_none_or(|rest| rest.as_str() == "/");
-        let name = bare.then(|| Name::parse(authority.as_str())).flatten()?;
+        let name = bare.then(|| HostName::parse(authority.as_str())).flatten()?;
         Some(Self { scheme, name })
     }
 
@@ -75,31 +72,30 @@ impl Origin {
     }
 }
 
-/// Which names and origins are let through.
+/// The hosts and origins of requests that are served.
 #[derive(Clone, Debug)]
 pub(crate) struct AllowedHosts {
-    pub(crate) names: Vec<Name>,
+    pub(crate) names: Vec<HostName>,
     pub(crate) origins: Vec<Origin>,
 }
 
 impl AllowedHosts {
-    /// The loopback names with every port, and no page but those of the server itself.
+    /// Allows the loopback names with every port, and no pages but the server's own.
     pub(crate) fn loopback() -> Self {
-        let name = |host: &str| Name { host: host.to_owned(), port: None };
+        let name = |host: &str| HostName { host: host.to_owned(), port: None };
         Self { names: LOOPBACK_NAMES.iter().map(|host| name(host)).collect(), origins: Vec::new() }
     }
 
-    /// Whether a `Host` header may pass.
     pub(crate) fn allows_host(&self, text: &str) -> bool {
-        Name::parse(text).is_some_and(|host| self.names.iter().any(|name| name.allows(&host)))
+        HostName::parse(text).is_some_and(|host| self.names.iter().any(|name| name.allows(&host)))
     }
 
-    /// Whether an `Origin` header may pass in a request for this host: that of the very server that is
-    /// asked, or one that the operator named. A page of another port is somebody else's.
+    /// Returns whether pages of an origin may send requests to `host`: the server's own pages, and those
+    /// that the operator allowed. Another port on the same host is another origin.
     pub(crate) fn allows_origin(&self, text: &str, host: &str) -> bool {
         let Some(origin) = Origin::parse(text) else { return false };
         let is_own = matches!(origin.scheme.as_str(), "http" | "https")
-            && Name::parse(host).is_some_and(|host| host == origin.name);
+            && HostName::parse(host).is_some_and(|host| host == origin.name);
         is_own || self.origins.iter().any(|allowed| allowed.allows(&origin))
     }
 }
@@ -164,7 +160,7 @@ mod tests {
 
     #[test]
     fn a_port_in_the_list_is_the_only_one_that_passes() {
-        let name = Name::parse("box.example:8443").expect("a name with a port");
+        let name = HostName::parse("box.example:8443").expect("a name with a port");
         let list = AllowedHosts { names: vec![name], origins: Vec::new() };
         assert!(list.allows_host("box.example:8443"));
         assert!(!list.allows_host("box.example:80"));

@@ -1,29 +1,29 @@
-//! The bearer token of a server that others can reach.
+//! The bearer token of a server that other machines can reach.
 
 use std::{fmt, hint::black_box};
 
 use sha2::{Digest as _, Sha256};
 
-/// The shortest token that is accepted. Below it, guessing becomes a question of patience.
+/// The shortest token that is accepted, against guessing.
 const MIN_TOKEN_BYTES: usize = 16;
 
-/// Why a text cannot be a token.
+/// A text that cannot be a token.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TokenError {
-    /// The text is too short.
+    /// Fewer than 16 characters.
     #[error("a bearer token needs at least {MIN_TOKEN_BYTES} characters")]
     TooShort,
-    /// The text cannot be sent in a header.
+    /// A character that cannot be sent in a header.
     #[error("a bearer token may hold only visible ASCII characters")]
     NotPrintable,
 }
 
-/// A token, kept as its digest: the text itself is not in memory after construction.
+/// A token, held as its SHA-256 digest; the text is not kept.
 #[derive(Clone)]
 pub struct BearerToken([u8; 32]);
 
 impl BearerToken {
-    /// Takes a token of at least 16 visible ASCII characters.
+    /// Accepts a token of at least 16 visible ASCII characters.
     pub fn new(text: &str) -> Result<Self, TokenError> {
         if !text.bytes().all(|byte| byte.is_ascii_graphic()) {
             return Err(TokenError::NotPrintable);
@@ -34,7 +34,7 @@ impl BearerToken {
         Ok(Self(Sha256::digest(text).into()))
     }
 
-    /// Whether `text` is the token. The time it takes says nothing about either of them.
+    /// Compares in constant time. Digests have equal length, so the length does not show either.
     pub(crate) fn matches(&self, text: &[u8]) -> bool {
         let given: [u8; 32] = Sha256::digest(text).into();
         let difference =

@@ -1,4 +1,4 @@
-//! The endpoint alone, for a server that has connections and callers of its own.
+//! The endpoint inside a server that has its own listener, routes and authentication.
 
 use std::sync::Arc;
 
@@ -7,51 +7,47 @@ use rmcp::ServerHandler;
 use tokio::time::{Instant, timeout_at};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use super::{
-    endpoint::Endpoint, handler_scope::HandlerScope, options::HttpOptions,
-    session_table::SessionTable, stateless::Stateless,
-};
+use super::{endpoint::Endpoint, handler_scope::HandlerScope, options::HttpOptions};
 use crate::limits::SHUTDOWN_GRACE;
 
-/// The endpoint alone. Whoever hands requests over has decided that they may be asked, and says with a
-/// [`super::SessionOwner`] among their extensions whose they are.
+/// The `/mcp` endpoint without a listener.
+///
+/// The embedding server authenticates a request before it hands it over, and puts a
+/// [`super::SessionOwner`] into its extensions; neither `Host` nor `Origin` nor a token is checked here.
+/// [`EmbeddedEndpoint::run`] must be polled for sessions to expire.
 #[derive(Clone, Debug)]
 pub struct EmbeddedEndpoint {
     endpoint: Arc<Endpoint>,
-    sessions: Arc<SessionTable>,
     calls: TaskTracker,
     stop: CancellationToken,
 }
 
 impl EmbeddedEndpoint {
-    /// Prepares to serve. `factory` makes the handler of a session, or of a single request of the
-    /// stateless revision.
+    /// Prepares the endpoint. `factory` makes the handler of a session, or of a single request of the
+    /// stateless revision. Cancelling `stop` cancels every call.
     pub fn new<H, F>(options: HttpOptions, factory: F, stop: CancellationToken) -> Self
     where
         H: ServerHandler,
         F: Fn(HandlerScope) -> H + Send + Sync + 'static,
     {
-        let (options, factory) = (Arc::new(options), Arc::new(factory));
         let calls = TaskTracker::new();
-        let sessions =
-            SessionTable::new(&options, Arc::clone(&factory), calls.clone(), stop.clone());
-        let stateless = Stateless::new(&options, factory, calls.clone(), stop.clone());
-        let endpoint = Endpoint::new(options, Arc::clone(&sessions), stateless);
-        Self { endpoint, sessions, calls, stop }
+        let endpoint = Endpoint::new(options, factory, &calls, &stop);
+        Self { endpoint, calls, stop }
     }
 
-    /// Answers a request.
+    /// Serves one authenticated request.
     pub async fn serve(&self, request: Request) -> Response {
         self.endpoint.dispatch(request).await.unwrap_or_else(Response::from)
     }
 
-    /// Ends idle sessions until the server stops, and then all of them.
+    /// Expires idle sessions until the server stops; then ends all of them and waits up to
+    /// [`SHUTDOWN_GRACE`] for their calls.
     pub async fn run(&self) {
-        self.sessions.expire_until_stopped().await;
+        self.endpoint.sessions.expire_until_stopped().await;
         self.stop.cancelled().await;
-        self.sessions.close_all();
+        self.endpoint.sessions.close_all();
         self.calls.close();
-        // What is left then is dropped with the runtime.
+        // Calls that need longer are dropped with the runtime.
         let _ = timeout_at(Instant::now() + SHUTDOWN_GRACE, self.calls.wait()).await;
     }
 }

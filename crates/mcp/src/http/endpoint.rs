@@ -1,4 +1,4 @@
-//! The routes, and what each method of `/mcp` does.
+//! The methods of `/mcp`: `POST` carries messages, `GET` opens an event stream, `DELETE` ends a session.
 
 use std::sync::Arc;
 
@@ -9,45 +9,59 @@ use axum::{
     response::Response,
     routing::{any, get},
 };
+use rmcp::ServerHandler;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
     access_control, envelope,
     error_response::{self, ErrorResponse, LAST_EVENT_HEADER, SESSION_HEADER},
     event_stream::{self, EventId},
-    handler_scope::SessionOwner,
+    handler_scope::HandlerScope,
     header_checks,
     options::HttpOptions,
     session::Session,
+    session_id::SessionOwner,
     session_streams::STANDALONE,
     session_table::SessionTable,
     stateless::Stateless,
 };
 
-/// Everything a request can reach.
+/// The state behind `/mcp`, shared by all requests.
 #[derive(Debug)]
 pub(crate) struct Endpoint {
-    pub(super) options: Arc<HttpOptions>,
+    pub(super) options: HttpOptions,
     pub(super) sessions: Arc<SessionTable>,
     pub(super) stateless: Stateless,
 }
 
 impl Endpoint {
-    pub(crate) fn new(
-        options: Arc<HttpOptions>,
-        sessions: Arc<SessionTable>,
-        stateless: Stateless,
-    ) -> Arc<Self> {
+    /// Creates an endpoint without sessions. Calls run in `calls`; cancelling `stop` cancels them.
+    pub(crate) fn new<H, F>(
+        options: HttpOptions,
+        factory: F,
+        calls: &TaskTracker,
+        stop: &CancellationToken,
+    ) -> Arc<Self>
+    where
+        H: ServerHandler,
+        F: Fn(HandlerScope) -> H + Send + Sync + 'static,
+    {
+        let factory = Arc::new(factory);
+        let sessions =
+            SessionTable::new(&options, Arc::clone(&factory), calls.clone(), stop.clone());
+        let stateless = Stateless::new(&options, factory, calls.clone(), stop.clone());
         Arc::new(Self { options, sessions, stateless })
     }
 
-    /// The routes of the server.
-    pub(crate) fn router(self: Arc<Self>) -> Router {
+    /// Returns the routes of a server of its own: `/mcp` behind access control, and `/healthz`.
+    pub(crate) fn router(self: &Arc<Self>) -> Router {
         let serve = async |State(endpoint): State<Arc<Self>>, request: Request| {
             endpoint.serve(request).await.unwrap_or_else(Response::from)
         };
-        // A probe asks from anywhere and under any name, and learns only that the server lives.
+        // A probe needs neither token nor host name, and learns only that the server is alive.
         let health = async || error_response::json(StatusCode::OK, r#"{"status":"ok"}"#);
-        Router::new().route("/mcp", any(serve)).route("/healthz", get(health)).with_state(self)
+        let router = Router::new().route("/mcp", any(serve)).route("/healthz", get(health));
+        router.with_state(Arc::clone(self))
     }
 
     async fn serve(&self, request: Request) -> Result<Response, ErrorResponse> {
@@ -55,7 +69,7 @@ impl Endpoint {
         self.dispatch(request).await
     }
 
-    /// Serves a request of somebody who may ask.
+    /// Serves a request that passed access control.
     pub(super) async fn dispatch(&self, request: Request) -> Result<Response, ErrorResponse> {
         let (parts, body) = request.into_parts();
         match parts.method {
@@ -66,7 +80,8 @@ impl Endpoint {
         }
     }
 
-    /// Opens a stream: the standalone one of a session, or the one of the last event that was seen.
+    /// Opens an event stream: with `Last-Event-ID` the stream of that event, from there on; otherwise the
+    /// session's standalone stream, which carries messages that belong to no call.
     fn get(&self, parts: &Parts) -> Result<Response, ErrorResponse> {
         let headers = &parts.headers;
         header_checks::check_listener(headers)?;
@@ -76,20 +91,20 @@ impl Endpoint {
         header_checks::check_version(headers)?;
         let session = self.session(parts)?;
         let Some(last) = headers.get(LAST_EVENT_HEADER) else {
-            let standalone = session.find(STANDALONE).ok_or_else(error_response::no_session)?;
-            let place = standalone.log.last_read();
-            return Ok(event_stream::follow(&session, standalone, place));
+            let standalone =
+                session.find(STANDALONE).ok_or_else(error_response::session_not_found)?;
+            let last_read = standalone.log.last_read();
+            return Ok(event_stream::follow(&session, standalone, last_read));
         };
         let last = last.to_str().ok().and_then(EventId::parse);
-        let found = last.and_then(|last| Some((session.find(last.stream)?, last.place)));
-        let Some((stream, place)) = found else {
-            let message = "the stream of that Last-Event-ID is not kept any more";
-            return Ok(error_response::invalid(StatusCode::BAD_REQUEST, message));
+        let resumed = last.and_then(|last| Some((session.find(last.stream)?, last.number)));
+        let Some((stream, number)) = resumed else {
+            let message = "the stream of that Last-Event-ID is no longer retained";
+            return Ok(error_response::invalid_request(StatusCode::BAD_REQUEST, message));
         };
-        Ok(event_stream::follow(&session, stream, place))
+        Ok(event_stream::follow(&session, stream, number))
     }
 
-    /// Ends a session and cancels its calls.
     fn delete(&self, parts: &Parts) -> Result<Response, ErrorResponse> {
         let headers = &parts.headers;
         if envelope::is_stateless(headers) {
@@ -101,24 +116,23 @@ impl Endpoint {
         Ok(error_response::empty(StatusCode::NO_CONTENT))
     }
 
-    /// Finds the session that a request names.
     pub(super) fn session(&self, parts: &Parts) -> Result<Arc<Session>, ErrorResponse> {
         let Some(id) = parts.headers.get(SESSION_HEADER) else {
-            let message = "a session is required: send initialize, then Mcp-Session-Id";
-            return Err(error_response::invalid(StatusCode::BAD_REQUEST, message).into());
+            let message = "a session is required: send initialize, then its Mcp-Session-Id";
+            return Err(error_response::invalid_request(StatusCode::BAD_REQUEST, message).into());
         };
-        let found = id.to_str().ok().and_then(|id| self.sessions.find(id, &owner(parts)));
-        found.ok_or_else(|| error_response::no_session().into())
+        let session = id.to_str().ok().and_then(|id| self.sessions.find(id, &owner(parts)));
+        session.ok_or_else(|| error_response::session_not_found().into())
     }
 
-    /// Removes a session whose service has ended by itself.
+    /// Removes a session whose service has ended on its own, and returns the response that says so.
     pub(super) fn remove_closed(&self, session: &Session) -> ErrorResponse {
         self.sessions.close(session.id().as_str());
-        error_response::no_session().into()
+        error_response::session_not_found().into()
     }
 }
 
-/// Returns whose a request is. Where nobody says, all are the same one's.
+/// Returns the owner that the embedding server attached to a request, or the empty one.
 pub(super) fn owner(parts: &Parts) -> SessionOwner {
     parts.extensions.get().cloned().unwrap_or_default()
 }

@@ -1,4 +1,16 @@
-//! A first look at a request body: is it JSON, and which revision's rules is it for?
+//! The envelope of a message: its method, id and declared revision, read before the message itself.
+//!
+//! The two lifecycles need different parsers, so the choice between them cannot wait for a full parse.
+//! In order of precedence:
+//!
+//! 1. `initialize` with a `protocolVersion` parameter is a handshake, even if the headers name a stateless revision.
+//! 2. `server/discover` exists only in the stateless revision.
+//! 3. A revision declared in `params._meta`, or a stateless revision in `MCP-Protocol-Version`, makes the
+//!    message stateless; that includes `initialize` without its parameter, which the newer revision
+//!    removed and must reject itself.
+//! 4. Everything else belongs to a session.
+//!
+//! Fields that do not matter are skipped without an allocation.
 
 use std::borrow::Cow;
 
@@ -10,10 +22,9 @@ use serde_json::{Value, error::Category};
 use super::error_response::VERSION_HEADER;
 use crate::json_rpc;
 
-/// The parts of a message that decide who handles it. Everything else is skipped unread.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Outline<'a> {
+struct EnvelopeFields<'a> {
     #[serde(borrow)]
     method: Option<Cow<'a, str>>,
     id: Option<Value>,
@@ -36,18 +47,18 @@ struct Meta {
     protocol_version: Option<IgnoredAny>,
 }
 
-/// Whose rules a message follows.
+/// The lifecycle that a message follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Lifecycle {
-    /// It opens a session.
+    /// Opens a session.
     Handshake,
-    /// It belongs to a session.
+    /// Belongs to a session.
     Session,
-    /// It stands alone, as the revision 2026-07-28 has it.
+    /// Stands alone, in the revision 2026-07-28.
     Stateless,
 }
 
-/// What a first look says.
+/// The envelope of one message.
 #[derive(Debug)]
 pub(crate) struct Envelope {
     pub(crate) lifecycle: Lifecycle,
@@ -55,27 +66,26 @@ pub(crate) struct Envelope {
 }
 
 impl Envelope {
-    /// Looks at a body; the error is why it is not JSON.
+    /// Reads the envelope of a body; the error is the reason why it is not JSON.
     pub(crate) fn read(body: &[u8], headers: &HeaderMap) -> Result<Self, String> {
-        match serde_json::from_slice::<Outline<'_>>(body) {
-            Ok(outline) => Ok(Self {
-                lifecycle: lifecycle(&outline, headers),
-                identifier: outline.id.as_ref().and_then(json_rpc::identifier),
+        match serde_json::from_slice::<EnvelopeFields<'_>>(body) {
+            Ok(fields) => Ok(Self {
+                lifecycle: lifecycle(&fields, headers),
+                identifier: fields.id.as_ref().and_then(json_rpc::identifier),
             }),
             Err(error) => match error.classify() {
                 Category::Syntax | Category::Eof | Category::Io => Err(error.to_string()),
-                // JSON of another shape; the full reading says what is wrong with it.
+                // JSON of another shape; the full parser reports the details.
                 Category::Data => Ok(Self { lifecycle: Lifecycle::Session, identifier: None }),
             },
         }
     }
 }
 
-fn lifecycle(outline: &Outline<'_>, headers: &HeaderMap) -> Lifecycle {
-    let parameters = outline.params.as_ref();
+fn lifecycle(fields: &EnvelopeFields<'_>, headers: &HeaderMap) -> Lifecycle {
+    let parameters = fields.params.as_ref();
     let names_version = parameters.is_some_and(|parameters| parameters.protocol_version.is_some());
-    match outline.method.as_deref() {
-        // Without a version it is no handshake but the removed method of the newer revision.
+    match fields.method.as_deref() {
         Some("initialize") if names_version => Lifecycle::Handshake,
         Some("server/discover") => Lifecycle::Stateless,
         _ => {
@@ -83,7 +93,7 @@ fn lifecycle(outline: &Outline<'_>, headers: &HeaderMap) -> Lifecycle {
             let declares = meta.is_some_and(|meta| meta.protocol_version.is_some());
             if declares || is_stateless(headers) {
                 Lifecycle::Stateless
-            } else if outline.method.as_deref() == Some("initialize") {
+            } else if fields.method.as_deref() == Some("initialize") {
                 Lifecycle::Handshake
             } else {
                 Lifecycle::Session
@@ -92,18 +102,18 @@ fn lifecycle(outline: &Outline<'_>, headers: &HeaderMap) -> Lifecycle {
     }
 }
 
-/// Whether the headers name a known revision without sessions.
+/// Returns whether the headers name a known revision without sessions.
 pub(crate) fn is_stateless(headers: &HeaderMap) -> bool {
     named_version(headers).and_then(known_version).is_some_and(|version| !version.has_initialize())
 }
 
-/// Whether the headers name a revision that nobody knows.
+/// Returns whether the headers name a revision that the SDK does not know.
 pub(crate) fn is_unknown(headers: &HeaderMap) -> bool {
     named_version(headers).is_some_and(|name| known_version(name).is_none())
 }
 
 fn named_version(headers: &HeaderMap) -> Option<&str> {
-    // A header that is no text names no version that is known.
+    // A header that is not text counts as an unknown version, not as a missing one.
     headers.get(VERSION_HEADER).map(|value| value.to_str().unwrap_or("?"))
 }
 
@@ -117,7 +127,7 @@ mod tests {
 
     use super::*;
 
-    fn look(body: &str, version: Option<&'static str>) -> Lifecycle {
+    fn lifecycle_of(body: &str, version: Option<&'static str>) -> Lifecycle {
         let mut headers = HeaderMap::new();
         if let Some(version) = version {
             headers.insert(VERSION_HEADER, HeaderValue::from_static(version));
@@ -126,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn the_revision_decides_who_handles_a_message() {
+    fn the_declared_revision_decides_the_lifecycle() {
         let meta = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}"#;
         let cases = [
             (r#"{"method":"tools/list"}"#.to_owned(), Some("2025-11-25"), Lifecycle::Session),
@@ -151,7 +161,7 @@ mod tests {
             (r#"{"result":{}}"#.to_owned(), Some("2025-06-18"), Lifecycle::Session),
         ];
         for (body, version, expected) in cases {
-            assert_eq!(look(&body, version), expected, "{body} {version:?}");
+            assert_eq!(lifecycle_of(&body, version), expected, "{body} {version:?}");
         }
     }
 

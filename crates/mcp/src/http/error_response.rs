@@ -1,4 +1,4 @@
-//! Answers that are not results: refusals with a status and a JSON-RPC error that says why.
+//! Responses that are not results of a call: an HTTP status with a JSON-RPC error in the body.
 
 use axum::{
     body::Body,
@@ -9,19 +9,15 @@ use rmcp::{ErrorData, model::RequestId};
 
 use crate::json_rpc::{self, MessageError};
 
-/// The media type of plain replies.
 pub(crate) const JSON: &str = "application/json";
 
-/// The header that names a session.
 pub(crate) const SESSION_HEADER: HeaderName = HeaderName::from_static("mcp-session-id");
 
-/// The header that names the protocol's revision.
 pub(crate) const VERSION_HEADER: HeaderName = HeaderName::from_static("mcp-protocol-version");
 
-/// The header that names the last event a client has seen.
 pub(crate) const LAST_EVENT_HEADER: HeaderName = HeaderName::from_static("last-event-id");
 
-/// An answer that stops a request on its way.
+/// A response that ends the handling of a request early, carried as the `Err` of a check.
 #[derive(Debug)]
 pub(crate) struct ErrorResponse(Box<Response>);
 
@@ -32,14 +28,14 @@ impl From<Response> for ErrorResponse {
 }
 
 impl From<ErrorResponse> for Response {
-    fn from(refused: ErrorResponse) -> Self {
-        *refused.0
+    fn from(error: ErrorResponse) -> Self {
+        *error.0
     }
 }
 
 impl From<MessageError> for ErrorResponse {
-    fn from(malformed: MessageError) -> Self {
-        let (identifier, error) = match malformed {
+    fn from(message_error: MessageError) -> Self {
+        let (identifier, data) = match message_error {
             MessageError::Syntax(reason) => {
                 (None, ErrorData::parse_error(format!("not JSON: {reason}"), None))
             }
@@ -50,18 +46,16 @@ impl From<MessageError> for ErrorResponse {
                 (None, ErrorData::invalid_request("not a known message", None))
             }
         };
-        refusal(StatusCode::BAD_REQUEST, identifier, error).into()
+        error(StatusCode::BAD_REQUEST, identifier, data).into()
     }
 }
 
-/// A reply with a status and no body.
 pub(crate) fn empty(status: StatusCode) -> Response {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = status;
     response
 }
 
-/// A reply with a JSON body.
 pub(crate) fn json(status: StatusCode, body: impl Into<Body>) -> Response {
     let mut response = Response::new(body.into());
     *response.status_mut() = status;
@@ -69,8 +63,8 @@ pub(crate) fn json(status: StatusCode, body: impl Into<Body>) -> Response {
     response
 }
 
-/// A refusal: the status for the transport, the error for the program that asked.
-pub(crate) fn refusal(
+/// Builds an error response: the status for HTTP, the error for the JSON-RPC client.
+pub(crate) fn error(
     status: StatusCode,
     identifier: Option<RequestId>,
     error: ErrorData,
@@ -78,28 +72,27 @@ pub(crate) fn refusal(
     json(status, json_rpc::error_bytes(identifier, error))
 }
 
-/// A refusal that concerns the request as a whole.
-pub(crate) fn invalid(status: StatusCode, message: impl Into<String>) -> Response {
-    refusal(status, None, ErrorData::invalid_request(message.into(), None))
+/// Builds an error response that names no request id, since the request was not parsed.
+pub(crate) fn invalid_request(status: StatusCode, message: impl Into<String>) -> Response {
+    error(status, None, ErrorData::invalid_request(message.into(), None))
 }
 
-/// A refusal for now.
-pub(crate) fn try_again(identifier: RequestId, message: &'static str) -> Response {
-    let error = json_rpc::overloaded(message);
-    let mut response = refusal(StatusCode::SERVICE_UNAVAILABLE, Some(identifier), error);
+/// Builds a 503 with `Retry-After`.
+pub(crate) fn overloaded(identifier: RequestId, message: &'static str) -> Response {
+    let overloaded = json_rpc::overloaded(message);
+    let mut response = error(StatusCode::SERVICE_UNAVAILABLE, Some(identifier), overloaded);
     response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
     response
 }
 
-/// The answer to a method that the endpoint does not have.
 pub(crate) fn method_not_allowed(allowed: &'static str) -> Response {
     let message = format!("use one of {allowed}");
-    let mut response = invalid(StatusCode::METHOD_NOT_ALLOWED, message);
+    let mut response = invalid_request(StatusCode::METHOD_NOT_ALLOWED, message);
     response.headers_mut().insert(header::ALLOW, HeaderValue::from_static(allowed));
     response
 }
 
-/// The answer to a session that is not or not any more. Clients then begin anew.
-pub(crate) fn no_session() -> Response {
-    invalid(StatusCode::NOT_FOUND, "no such session: send initialize again")
+/// Builds the 404 for an unknown or ended session, upon which clients send `initialize` again.
+pub(crate) fn session_not_found() -> Response {
+    invalid_request(StatusCode::NOT_FOUND, "no such session: send initialize again")
 }

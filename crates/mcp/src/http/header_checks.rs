@@ -1,4 +1,4 @@
-//! What a request says about itself in its headers.
+//! Checks of the protocol version, content type and accepted types of a request.
 
 use axum::http::{HeaderMap, StatusCode, header};
 use carrel_http::sse::EVENT_STREAM;
@@ -8,40 +8,43 @@ use super::{
     error_response::{self, ErrorResponse, JSON},
 };
 
-/// Refuses a revision that nobody knows.
+/// Rejects a protocol version that neither the SDK nor this server knows.
 pub(crate) fn check_version(headers: &HeaderMap) -> Result<(), ErrorResponse> {
     if envelope::is_unknown(headers) {
-        let message = "MCP-Protocol-Version names a revision this server does not know";
-        return Err(error_response::invalid(StatusCode::BAD_REQUEST, message).into());
+        let message = "MCP-Protocol-Version names a revision that this server does not support";
+        return Err(error_response::invalid_request(StatusCode::BAD_REQUEST, message).into());
     }
     Ok(())
 }
 
-/// Refuses a message that is not JSON by its own account, or whose reply could not be read.
+/// Rejects a message that is not declared as JSON, or whose client does not accept both forms of a reply.
 pub(crate) fn check_message(headers: &HeaderMap) -> Result<(), ErrorResponse> {
     let content = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
     let essence = content.and_then(|content| content.split(';').next()).map(str::trim);
     if !essence.is_some_and(|essence| essence.eq_ignore_ascii_case(JSON)) {
         let message = "Content-Type must be application/json";
-        return Err(error_response::invalid(StatusCode::UNSUPPORTED_MEDIA_TYPE, message).into());
+        return Err(
+            error_response::invalid_request(StatusCode::UNSUPPORTED_MEDIA_TYPE, message).into()
+        );
     }
     if !(accepts(headers, JSON) && accepts(headers, EVENT_STREAM)) {
         let message = "the client must accept application/json and text/event-stream";
-        return Err(error_response::invalid(StatusCode::NOT_ACCEPTABLE, message).into());
+        return Err(error_response::invalid_request(StatusCode::NOT_ACCEPTABLE, message).into());
     }
     Ok(())
 }
 
-/// Refuses a client that cannot read a stream.
+/// Rejects a `GET` whose client does not accept event streams.
 pub(crate) fn check_listener(headers: &HeaderMap) -> Result<(), ErrorResponse> {
     if !accepts(headers, EVENT_STREAM) {
         let message = "the client must accept text/event-stream";
-        return Err(error_response::invalid(StatusCode::NOT_ACCEPTABLE, message).into());
+        return Err(error_response::invalid_request(StatusCode::NOT_ACCEPTABLE, message).into());
     }
     Ok(())
 }
 
-/// Whether a media type is among those a client accepts, by name or by `*/*`.
+/// Returns whether a client accepts a media type, by name or by `*/*`. Partial wildcards do not count: the
+/// protocol demands that both types are listed.
 fn accepts(headers: &HeaderMap, wanted: &str) -> bool {
     let values = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
     values.flat_map(|value| value.split(',')).any(|range| {

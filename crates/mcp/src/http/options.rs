@@ -1,11 +1,11 @@
-//! What an operator decides about the HTTP door.
+//! Options of the HTTP transport.
 
 use std::{net::SocketAddr, time::Duration};
 
 use carrel_http::ConnectionLimits;
 
 use super::{
-    allowed_hosts::{AllowedHosts, Name, Origin},
+    allowed_hosts::{AllowedHosts, HostName, Origin},
     bearer_token::BearerToken,
 };
 use crate::limits::{
@@ -13,40 +13,41 @@ use crate::limits::{
     MAX_SESSIONS_PER_OWNER, SESSION_IDLE, WRITE_STALL,
 };
 
-/// Why options were refused.
+/// Options that are not safe or not well-formed.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OptionsError {
-    /// Anybody who can reach the address could run commands.
+    /// The address is reachable from other machines, and without a token each of them could run commands.
     #[error("{address} can be reached from other machines, so a bearer token is required")]
     TokenRequired {
-        /// The address that was asked for.
+        /// The address to listen on.
         address: SocketAddr,
     },
-    /// The text is no `host` or `host:port`.
+    /// The text is not `host` or `host:port`.
     #[error("not a host name: {text}")]
     NotAHost {
-        /// What was given.
+        /// The text.
         text: String,
     },
-    /// The text is no `scheme://host` or `scheme://host:port`.
+    /// The text is not `scheme://host` or `scheme://host:port`.
     #[error("not an origin: {text}")]
     NotAnOrigin {
-        /// What was given.
+        /// The text.
         text: String,
     },
 }
 
-/// How a call is answered that has nothing but its reply to say.
+/// The form of the response to a call without messages before its reply.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ReplyFormat {
-    /// In plain JSON, if it comes soon: the quickest.
+    /// Plain JSON if the reply comes within [`crate::JSON_REPLY_TIMEOUT`], else an event stream.
     #[default]
     Json,
-    /// With an event stream, like every other call.
+    /// Always an event stream.
     EventStream,
 }
 
-/// How to serve HTTP. Made for an address, so that the token cannot be forgotten.
+/// Options of the HTTP transport. They are made for an address, so that the token of a public one cannot
+/// be forgotten.
 #[derive(Clone, Debug)]
 pub struct HttpOptions {
     pub(crate) token: Option<BearerToken>,
@@ -63,22 +64,22 @@ pub struct HttpOptions {
 }
 
 impl HttpOptions {
-    /// Takes the address that will be listened on. One that is not loopback needs a token.
+    /// Returns the options for an address to listen on. Unless it is loopback a token is required.
     ///
     /// Requests are accepted under the loopback names and under the address itself.
     pub fn new(address: SocketAddr, token: Option<BearerToken>) -> Result<Self, OptionsError> {
         let mut options = Self::embedded();
-        // All callers are the same one here.
+        // Requests are not told apart here, so one owner may fill the table.
         options.max_sessions_per_owner = usize::MAX;
         options.token = token;
         if !address.ip().is_unspecified() && !address.ip().is_loopback() {
-            options.allowed.names.push(Name::of_address(address.ip()));
+            options.allowed.names.push(HostName::of_address(address.ip()));
         }
         options.check_address(address)?;
         Ok(options)
     }
 
-    /// Returns the usual, for a server that decides by itself who may ask.
+    /// Returns the defaults for [`super::EmbeddedEndpoint`], whose server does access control itself.
     pub fn embedded() -> Self {
         Self {
             token: None,
@@ -95,7 +96,6 @@ impl HttpOptions {
         }
     }
 
-    /// Returns what is expected of connections.
     pub(crate) fn connection_limits(&self) -> ConnectionLimits {
         ConnectionLimits {
             header_read_timeout: self.header_read_timeout,
@@ -104,9 +104,8 @@ impl HttpOptions {
         }
     }
 
-    /// Refuses an address that needs a token when there is none.
     pub(crate) fn check_address(&self, address: SocketAddr) -> Result<(), OptionsError> {
-        // A mapped address of version 6 can be loopback too.
+        // `::ffff:127.0.0.1` is loopback too.
         let loopback = address.ip().to_canonical().is_loopback();
         if loopback || self.token.is_some() {
             Ok(())
@@ -115,63 +114,63 @@ impl HttpOptions {
         }
     }
 
-    /// Accepts requests for one more name: `host` for every port, or `host:port`.
+    /// Accepts requests for one more host: `host` for every port, or `host:port`.
     pub fn allow_host(mut self, text: &str) -> Result<Self, OptionsError> {
-        let refuse = || OptionsError::NotAHost { text: text.to_owned() };
-        self.allowed.names.push(Name::parse(text).ok_or_else(refuse)?);
+        let error = || OptionsError::NotAHost { text: text.to_owned() };
+        self.allowed.names.push(HostName::parse(text).ok_or_else(error)?);
         Ok(self)
     }
 
-    /// Accepts requests of pages from one more origin: `scheme://host`, or with a port.
+    /// Accepts requests from pages of one more origin: `scheme://host`, or with a port.
     pub fn allow_origin(mut self, text: &str) -> Result<Self, OptionsError> {
-        let refuse = || OptionsError::NotAnOrigin { text: text.to_owned() };
-        self.allowed.origins.push(Origin::parse(text).ok_or_else(refuse)?);
+        let error = || OptionsError::NotAnOrigin { text: text.to_owned() };
+        self.allowed.origins.push(Origin::parse(text).ok_or_else(error)?);
         Ok(self)
     }
 
-    /// Sets how a call is answered that has nothing but its reply to say.
+    /// Sets the form of responses.
     #[must_use]
     pub fn reply_format(mut self, reply_format: ReplyFormat) -> Self {
         self.reply_format = reply_format;
         self
     }
 
-    /// Sets the largest request body.
+    /// Sets the largest request body; a larger one is answered with 413.
     #[must_use]
     pub fn max_body_bytes(mut self, bytes: usize) -> Self {
         self.max_body_bytes = bytes;
         self
     }
 
-    /// Sets how many sessions may exist at once.
+    /// Sets the number of sessions that may be open at once.
     #[must_use]
     pub fn max_sessions(mut self, sessions: usize) -> Self {
         self.max_sessions = sessions;
         self
     }
 
-    /// Sets how many of them one caller may have.
+    /// Sets the number of sessions that one owner may have open at once.
     #[must_use]
     pub fn max_sessions_per_owner(mut self, sessions: usize) -> Self {
         self.max_sessions_per_owner = sessions;
         self
     }
 
-    /// Sets how many connections may be open at once.
+    /// Sets the number of connections that may be open at once.
     #[must_use]
     pub fn max_connections(mut self, connections: usize) -> Self {
         self.max_connections = connections;
         self
     }
 
-    /// Sets how long a session that does nothing is kept.
+    /// Sets the time without use after which a session expires.
     #[must_use]
     pub fn session_idle(mut self, duration: Duration) -> Self {
         self.session_idle = duration;
         self
     }
 
-    /// Sets how long a client may take for a request's head and for its body.
+    /// Sets the times in which the head and the body of a request must arrive.
     #[must_use]
     pub fn read_timeouts(mut self, head: Duration, body: Duration) -> Self {
         self.header_read_timeout = head;
@@ -179,7 +178,7 @@ impl HttpOptions {
         self
     }
 
-    /// Sets how long a client may leave the server unable to write.
+    /// Sets the time for which a client may leave a response unread.
     #[must_use]
     pub fn write_stall(mut self, duration: Duration) -> Self {
         self.write_stall = duration;
@@ -196,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_that_others_reach_needs_a_token() {
+    fn an_address_that_other_machines_reach_needs_a_token() {
         for text in ["0.0.0.0:1", "192.168.1.5:1", "[::]:1", "[fe80::1]:1"] {
             let address = address(text);
             let error = HttpOptions::new(address, None).expect_err(text);

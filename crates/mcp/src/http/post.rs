@@ -1,4 +1,9 @@
-//! Messages from clients.
+//! `POST /mcp`: one message from a client.
+//!
+//! A request in a session is first given a stream, then handed to the SDK. Only when the first event
+//! arrives is the form of the response chosen: plain JSON if that event is the reply and comes within
+//! [`JSON_REPLY_TIMEOUT`], an event stream otherwise. The call does not depend on the connection, so it
+//! goes on if the client goes away.
 
 use std::sync::Arc;
 
@@ -45,20 +50,20 @@ impl Endpoint {
         let limit = self.options.max_body_bytes;
         let too_large = || {
             let message = format!("a body may have {limit} bytes");
-            error_response::invalid(StatusCode::PAYLOAD_TOO_LARGE, message)
+            error_response::invalid_request(StatusCode::PAYLOAD_TOO_LARGE, message)
         };
-        // A length that is only claimed is enough to refuse it.
+        // A declared length past the limit is rejected before a byte is read.
         if usize::try_from(body.size_hint().lower()).map_or(true, |length| length > limit) {
             return Err(too_large().into());
         }
         let reading = axum::body::to_bytes(body, limit);
         match timeout(self.options.body_read_timeout, reading).await {
             Ok(Ok(bytes)) => Ok(bytes),
-            // A connection that broke fails here too, but then nobody reads the answer.
+            // A broken connection ends here too; its response goes nowhere.
             Ok(Err(_)) => Err(too_large().into()),
             Err(_) => {
                 let message = "the body did not arrive in time";
-                Err(error_response::invalid(StatusCode::REQUEST_TIMEOUT, message).into())
+                Err(error_response::invalid_request(StatusCode::REQUEST_TIMEOUT, message).into())
             }
         }
     }
@@ -69,28 +74,28 @@ impl Endpoint {
             JsonRpcMessage::Notification(_)
             | JsonRpcMessage::Response(_)
             | JsonRpcMessage::Error(_) => {
-                return Ok(error_response::invalid(
+                return Ok(error_response::invalid_request(
                     StatusCode::BAD_REQUEST,
                     "initialize is a request",
                 ));
             }
         };
-        // The SDK reads parameters that do not fit as another, unknown request.
+        // The SDK parses an `initialize` with unfitting parameters as an unknown request.
         if !matches!(request.request, ClientRequest::InitializeRequest(_)) {
-            let error = ErrorData::invalid_params("the parameters do not fit initialize", None);
-            return Ok(error_response::refusal(StatusCode::BAD_REQUEST, Some(request.id), error));
+            let error = ErrorData::invalid_params("invalid parameters for initialize", None);
+            return Ok(error_response::error(StatusCode::BAD_REQUEST, Some(request.id), error));
         }
         let Ok(session) = self.sessions.open(&owner(&parts)) else {
-            return Ok(error_response::try_again(request.id, "too many sessions are open"));
+            return Ok(error_response::overloaded(request.id, "too many sessions are open"));
         };
-        let handshake = Handshake { sessions: &self.sessions, session, initialized: false };
+        let handshake = PendingHandshake { sessions: &self.sessions, session, initialized: false };
         let identifier = request.id.clone();
         let stream = self.start(&handshake.session, parts, request).await?;
-        // The name of the session travels with the reply, so there is no stream to fall back to.
+        // The session id is a header of the reply, so an event stream is no alternative here.
         match timeout(HANDSHAKE_TIMEOUT, stream.log.opening()).await {
-            Ok(StreamOpening::Reply(reply)) => Ok(handshake.conclude(reply)),
+            Ok(StreamOpening::Reply(reply)) => Ok(handshake.into_response(reply)),
             Ok(StreamOpening::Events | StreamOpening::Ended) | Err(_) => {
-                Ok(error_response::try_again(identifier, "the handshake did not come to an end"))
+                Ok(error_response::overloaded(identifier, "the handshake did not complete in time"))
             }
         }
     }
@@ -118,8 +123,6 @@ impl Endpoint {
         }
     }
 
-    /// Runs a call in a session and answers it: in JSON if the reply is all there is and comes
-    /// soon, with a stream otherwise. If the client goes away, the call goes on.
     async fn call(
         &self,
         session: &Arc<Session>,
@@ -128,20 +131,20 @@ impl Endpoint {
     ) -> Result<Response, ErrorResponse> {
         let stream = self.start(session, parts, request).await?;
         if self.options.reply_format == ReplyFormat::EventStream {
-            session.keep(&stream);
+            session.retain(&stream);
             return Ok(event_stream::follow(session, stream, 0));
         }
         match timeout(JSON_REPLY_TIMEOUT, stream.log.opening()).await {
             Ok(StreamOpening::Reply(reply)) => Ok(error_response::json(StatusCode::OK, reply)),
             Ok(StreamOpening::Ended) => Ok(event_stream::empty()),
             Ok(StreamOpening::Events) | Err(_) => {
-                session.keep(&stream);
+                session.retain(&stream);
                 Ok(event_stream::follow(session, stream, 0))
             }
         }
     }
 
-    /// Hands a call to its session. Handlers find the head of the request among the extensions.
+    /// Hands a call to its session, with the head of the HTTP request among its extensions.
     async fn start(
         &self,
         session: &Session,
@@ -150,36 +153,36 @@ impl Endpoint {
     ) -> Result<Stream, ErrorResponse> {
         let identifier = request.id.clone();
         request.request.extensions_mut().insert(parts);
-        session.start(request).await.map_err(|why| match why {
+        session.start(request).await.map_err(|error| match error {
             StartError::SessionClosed => self.remove_closed(session),
-            StartError::Rejected(why) => not_opened(identifier, why).into(),
+            StartError::Rejected(rejection) => call_rejected(identifier, rejection).into(),
         })
     }
 }
 
-/// A session whose handshake is under way. It ends again unless the handshake succeeds, also when
-/// the client goes away in the middle.
-struct Handshake<'a> {
+/// A session during its handshake. Dropping it ends the session unless the handshake succeeded, which
+/// also covers a client that disconnects in between.
+struct PendingHandshake<'a> {
     sessions: &'a SessionTable,
     session: Arc<Session>,
     initialized: bool,
 }
 
-impl Handshake<'_> {
-    /// Answers with the reply, and with the name of the session if the handler initialized to it.
-    fn conclude(mut self, reply: Bytes) -> Response {
+impl PendingHandshake<'_> {
+    /// Builds the response, with the session id if the handler accepted the handshake.
+    fn into_response(mut self, reply: Bytes) -> Response {
         let mut response = error_response::json(StatusCode::OK, reply);
         self.initialized = self.session.initialized();
         if self.initialized {
             let id = HeaderValue::from_str(self.session.id().as_str())
-                .expect("the name of a session is made of hexadecimal digits");
+                .expect("a session id consists of hexadecimal digits and dashes");
             response.headers_mut().insert(SESSION_HEADER, id);
         }
         response
     }
 }
 
-impl Drop for Handshake<'_> {
+impl Drop for PendingHandshake<'_> {
     fn drop(&mut self) {
         if !self.initialized {
             self.sessions.close(self.session.id().as_str());
@@ -187,12 +190,12 @@ impl Drop for Handshake<'_> {
     }
 }
 
-fn not_opened(identifier: RequestId, why: CallRejected) -> Response {
-    match why {
-        CallRejected::Full => error_response::try_again(identifier, "too many calls are running"),
+fn call_rejected(identifier: RequestId, rejection: CallRejected) -> Response {
+    match rejection {
+        CallRejected::Full => error_response::overloaded(identifier, "too many calls are running"),
         CallRejected::InUse => {
             let error = ErrorData::invalid_request("the identifier is already in use", None);
-            error_response::refusal(StatusCode::BAD_REQUEST, Some(identifier), error)
+            error_response::error(StatusCode::BAD_REQUEST, Some(identifier), error)
         }
     }
 }

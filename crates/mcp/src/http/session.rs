@@ -1,4 +1,14 @@
-//! One client of a revision with a handshake.
+//! One session of a client whose revision has a handshake.
+//!
+//! A session joins HTTP requests, which come and go, to the SDK's service, which wants one lasting
+//! transport. Messages of the client go through the `inbox` channel; messages of the server are routed
+//! by [`SessionStreams`] to the event log of the call they belong to. Both directions are decoupled from
+//! connections: a reply is logged whether or not a connection reads it.
+//!
+//! The life of a session: `initialize` opens it and runs the handshake; the reply to it sets
+//! `initialized` and the features of the agreed revision. Each message and each closed stream renews
+//! `last_used`. The end, by `DELETE`, expiry, eviction or shutdown, cancels `stop`: the SDK cancels the
+//! running calls, their replies still reach their streams, and closing the transport ends what is left.
 
 use std::{
     io,
@@ -22,7 +32,8 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    handler_scope::{ReplyConnection, SessionId, SessionOwner},
+    reply_connection::ReplyConnection,
+    session_id::{SessionId, SessionOwner},
     session_streams::{CallRejected, SessionStreams, Stream},
 };
 use crate::{
@@ -30,27 +41,24 @@ use crate::{
     limits::{CHANNEL_CAPACITY, STREAM_RETENTION},
 };
 
-/// The session is over and takes no more messages.
+/// The service of the session has ended and accepts no more messages.
 #[derive(Debug)]
 pub(crate) struct SessionClosed;
 
-/// Why a call was not started.
+/// A call that could not be handed to the service.
 #[derive(Debug)]
 pub(crate) enum StartError {
     SessionClosed,
     Rejected(CallRejected),
 }
 
-/// A session: messages in through `inbox`, messages out by `routes`.
 #[derive(Debug)]
 pub(crate) struct Session {
     id: SessionId,
-    /// Who began it.
     owner: SessionOwner,
-    /// Messages are boxed because a channel holds room for many of them from the start.
+    /// Messages are boxed, because a channel allocates for its whole capacity at once.
     inbox: mpsc::Sender<Box<ClientJsonRpcMessage>>,
-    routes: Mutex<SessionStreams>,
-    /// Cancels the calls and ends the streams.
+    streams: Mutex<SessionStreams>,
     stop: CancellationToken,
     last_used: Mutex<Instant>,
     open_streams: AtomicUsize,
@@ -59,7 +67,7 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    /// Makes a session and the transport by which the SDK serves it.
+    /// Creates a session and the transport over which the SDK serves it.
     pub(crate) fn new(
         owner: SessionOwner,
         stop: CancellationToken,
@@ -69,7 +77,7 @@ impl Session {
             id: SessionId::generate(),
             owner,
             inbox,
-            routes: Mutex::default(),
+            streams: Mutex::default(),
             stop,
             last_used: Mutex::new(Instant::now()),
             open_streams: AtomicUsize::new(0),
@@ -84,7 +92,6 @@ impl Session {
         &self.id
     }
 
-    /// Whether it answers to this one.
     pub(crate) fn belongs_to(&self, owner: &SessionOwner) -> bool {
         self.owner == *owner
     }
@@ -93,55 +100,53 @@ impl Session {
         &self.stop
     }
 
-    fn routes(&self) -> MutexGuard<'_, SessionStreams> {
-        self.routes.lock().unwrap_or_else(PoisonError::into_inner)
+    fn streams(&self) -> MutexGuard<'_, SessionStreams> {
+        self.streams.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Starts a call. The place in the inbox is taken first, so that a caller who stops waiting
-    /// never leaves a call behind that nobody runs.
+    /// Starts a call and returns its stream. A slot of the inbox is reserved first: after that nothing
+    /// waits, so a dropped future never leaves a stream behind whose call does not run.
     pub(crate) async fn start(
         &self,
         mut request: JsonRpcRequest<ClientRequest>,
     ) -> Result<Stream, StartError> {
-        let place = self.inbox.reserve().await.map_err(|_| StartError::SessionClosed)?;
+        let slot = self.inbox.reserve().await.map_err(|_| StartError::SessionClosed)?;
         let progress = request.request.get_meta().get_progress_token();
         let stream =
-            self.routes().open(request.id.clone(), progress).map_err(StartError::Rejected)?;
+            self.streams().open(request.id.clone(), progress).map_err(StartError::Rejected)?;
         let connection = ReplyConnection::new(Arc::clone(&stream.log), self.sends_priming_event());
         request.request.extensions_mut().insert(connection);
         self.touch();
-        place.send(Box::new(JsonRpcMessage::Request(request)));
+        slot.send(Box::new(JsonRpcMessage::Request(request)));
         Ok(stream)
     }
 
-    /// Takes a message that needs no reply. A cancelled call has its stream ended, since the SDK
-    /// will not reply to it.
+    /// Accepts a notification or a reply. The stream of a cancelled call ends here, since the SDK will
+    /// not reply to it.
     pub(crate) async fn accept(&self, message: ClientJsonRpcMessage) -> Result<(), SessionClosed> {
         let cancelled: Option<RequestId> = json_rpc::cancelled_call(&message).cloned();
         self.touch();
         self.inbox.send(Box::new(message)).await.map_err(|_| SessionClosed)?;
         if let Some(identifier) = cancelled {
-            self.routes().cancel(&identifier);
+            self.streams().cancel(&identifier);
         }
         Ok(())
     }
 
-    /// Makes a stream resumable.
-    pub(crate) fn keep(&self, stream: &Stream) {
-        self.routes().keep(stream, Instant::now());
+    pub(crate) fn retain(&self, stream: &Stream) {
+        self.streams().retain(stream, Instant::now());
     }
 
-    /// Finds a stream by its number.
     pub(crate) fn find(&self, number: u64) -> Option<Stream> {
-        self.routes().find(number)
+        self.streams().find(number)
     }
 
-    /// Whether the handshake succeeded.
     pub(crate) fn initialized(&self) -> bool {
         self.initialized.load(Ordering::Relaxed)
     }
 
-    /// Whether streams begin with an empty event. Clients of older revisions trip over it.
+    /// Returns whether streams begin with an event without data. Clients of revisions before 2025-11-25
+    /// fail to parse it as a message.
     pub(crate) fn sends_priming_event(&self) -> bool {
         self.sends_priming_event.load(Ordering::Relaxed)
     }
@@ -154,25 +159,26 @@ impl Session {
         *self.last_used.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts an open stream until the result is dropped.
+    /// Counts an open event stream until the returned value is dropped.
     pub(crate) fn open_stream(self: &Arc<Self>) -> OpenStream {
         self.open_streams.fetch_add(1, Ordering::Relaxed);
         OpenStream(Arc::clone(self))
     }
 
-    /// Whether nothing has happened for `idle`. Also forgets what is too old to be resumed.
-    pub(crate) fn sweep(&self, idle: Duration, now: Instant) -> bool {
-        let mut routes = self.routes();
-        routes.forget_finished(STREAM_RETENTION, now);
-        !routes.busy()
+    /// Returns whether the session has neither a running call nor an open stream and was not used for
+    /// `timeout`. Drops finished streams past their retention on the way.
+    pub(crate) fn is_idle(&self, timeout: Duration, now: Instant) -> bool {
+        let mut streams = self.streams();
+        streams.drop_finished(STREAM_RETENTION, now);
+        !streams.has_running_calls()
             && self.open_streams.load(Ordering::Relaxed) == 0
-            && now.saturating_duration_since(self.last_used()) >= idle
+            && now.saturating_duration_since(self.last_used()) >= timeout
     }
 
-    /// Cancels the calls. Their streams end with their replies, the standalone one at once.
+    /// Cancels the calls. Their streams end with their replies, the standalone stream ends at once.
     pub(crate) fn end(&self) {
         self.stop.cancel();
-        self.routes().end_standalone();
+        self.streams().end_standalone();
     }
 
     fn deliver(&self, message: &ServerJsonRpcMessage) -> io::Result<()> {
@@ -184,12 +190,12 @@ impl Session {
             self.initialized.store(true, Ordering::Relaxed);
         }
         let bytes = Bytes::from(serde_json::to_vec(message)?);
-        self.routes().deliver(message, bytes, Instant::now());
+        self.streams().deliver(message, bytes, Instant::now());
         Ok(())
     }
 }
 
-/// An open stream of a session.
+/// Counts as an open event stream of a session until it is dropped.
 #[derive(Debug)]
 pub(crate) struct OpenStream(Arc<Session>);
 
@@ -200,7 +206,7 @@ impl Drop for OpenStream {
     }
 }
 
-/// The SDK's side of a session. Sending never waits: messages go straight to their stream.
+/// The SDK's side of a session. Sending never waits: a message goes straight to its event log.
 #[derive(Debug)]
 pub(crate) struct SessionTransport {
     session: Arc<Session>,
@@ -229,7 +235,7 @@ impl Transport<RoleServer> for SessionTransport {
 
     async fn close(&mut self) -> io::Result<()> {
         self.messages.close();
-        self.session.routes().end_all();
+        self.session.streams().end_all();
         Ok(())
     }
 }

@@ -1,4 +1,13 @@
-//! Which stream of a session a message belongs on.
+//! The streams of a session, and the stream that each message of the server belongs to.
+//!
+//! A call has a stream of its own from its start to its reply. A progress notification goes to the call
+//! that sent the progress token, a request of the server to the call that caused it, and everything else
+//! to the session's *standalone* stream, number 0, which a client reads with `GET`.
+//!
+//! A stream is *retained* once its response became an event stream. Only then does the client know its
+//! number, and only retained streams can be resumed: while the call runs, and for
+//! [`crate::STREAM_RETENTION`] after its reply, at most [`MAX_FINISHED_STREAMS`] of them. The streams of
+//! calls answered in plain JSON cost nothing after their reply.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -21,19 +30,19 @@ use crate::{
     limits::{MAX_FINISHED_STREAMS, MAX_IN_FLIGHT},
 };
 
-/// The number of the stream that belongs to no call.
+/// The number of the stream that belongs to no call. Calls count from 1.
 pub(crate) const STANDALONE: u64 = 0;
 
-/// Why a call was not taken.
+/// A call that cannot start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CallRejected {
-    /// Its identifier belongs to a call that is running.
+    /// A running call has the same request id.
     InUse,
-    /// Too many calls are running.
+    /// The session has [`MAX_IN_FLIGHT`] running calls.
     Full,
 }
 
-/// A stream with its number.
+/// A stream and its number within the session.
 #[derive(Clone, Debug)]
 pub(crate) struct Stream {
     pub(crate) number: u64,
@@ -41,31 +50,30 @@ pub(crate) struct Stream {
 }
 
 #[derive(Debug)]
-struct Call {
+struct RunningCall {
     stream: Stream,
     progress: Option<ProgressToken>,
-    kept: bool,
+    retained: bool,
 }
 
 #[derive(Debug)]
-struct Finished {
+struct FinishedStream {
     stream: Stream,
     at: Instant,
 }
 
-/// The streams of a session: one for each running call, one for everything else, and those that
-/// finished a short while ago.
+/// The streams of a session: standalone, running and recently finished.
 #[derive(Debug, Default)]
 pub(crate) struct SessionStreams {
     standalone: Arc<EventLog>,
-    calls: HashMap<RequestId, Call>,
+    calls: HashMap<RequestId, RunningCall>,
     progress: HashMap<ProgressToken, RequestId>,
-    finished: VecDeque<Finished>,
+    finished: VecDeque<FinishedStream>,
     last_number: u64,
 }
 
 impl SessionStreams {
-    /// Makes the stream of a call.
+    /// Opens the stream of a call.
     pub(crate) fn open(
         &mut self,
         identifier: RequestId,
@@ -82,23 +90,23 @@ impl SessionStreams {
         if let Some(token) = &progress {
             self.progress.insert(token.clone(), identifier.clone());
         }
-        let call = Call { stream: stream.clone(), progress, kept: false };
+        let call = RunningCall { stream: stream.clone(), progress, retained: false };
         self.calls.insert(identifier, call);
         Ok(stream)
     }
 
-    /// Puts a message on its stream. `bytes` is the message in writing.
+    /// Appends a message, encoded as `bytes`, to its stream.
     pub(crate) fn deliver(&mut self, message: &ServerJsonRpcMessage, bytes: Bytes, now: Instant) {
-        let answered = json_rpc::answered_call(message);
-        match answered.and_then(|identifier| self.close(identifier)) {
+        let replied = json_rpc::replied_call(message);
+        match replied.and_then(|identifier| self.close(identifier)) {
             Some(call) => {
                 call.stream.log.reply(bytes);
-                if call.kept {
-                    self.remember(call.stream, now);
+                if call.retained {
+                    self.remember_finished(call.stream, now);
                 }
             }
-            // The reply to a cancelled call has nowhere to go; the client does not wait for it.
-            None if answered.is_some() => {}
+            // The reply to a cancelled call is dropped; the client no longer waits for it.
+            None if replied.is_some() => {}
             None => self.stream_of(message).push(bytes),
         }
     }
@@ -121,7 +129,7 @@ impl SessionStreams {
         call.map_or(&*self.standalone, |call| &*call.stream.log)
     }
 
-    fn close(&mut self, identifier: &RequestId) -> Option<Call> {
+    fn close(&mut self, identifier: &RequestId) -> Option<RunningCall> {
         let call = self.calls.remove(identifier)?;
         if let Some(token) = &call.progress {
             self.progress.remove(token);
@@ -136,43 +144,42 @@ impl SessionStreams {
         }
     }
 
-    /// Sees to it that a stream can be resumed, even if its call has finished by now.
-    pub(crate) fn keep(&mut self, stream: &Stream, now: Instant) {
+    /// Makes a stream resumable, also if its call has finished by now.
+    pub(crate) fn retain(&mut self, stream: &Stream, now: Instant) {
         let running = self.calls.values_mut().find(|call| call.stream.number == stream.number);
         match running {
-            Some(call) => call.kept = true,
-            None => self.remember(stream.clone(), now),
+            Some(call) => call.retained = true,
+            None => self.remember_finished(stream.clone(), now),
         }
     }
 
-    fn remember(&mut self, stream: Stream, now: Instant) {
+    fn remember_finished(&mut self, stream: Stream, now: Instant) {
         if self.finished.len() >= MAX_FINISHED_STREAMS {
             self.finished.pop_front();
         }
-        self.finished.push_back(Finished { stream, at: now });
+        self.finished.push_back(FinishedStream { stream, at: now });
     }
 
-    /// Finds a stream that can be read.
+    /// Finds the standalone stream or a retained one.
     pub(crate) fn find(&self, number: u64) -> Option<Stream> {
         if number == STANDALONE {
             return Some(Stream { number, log: Arc::clone(&self.standalone) });
         }
-        let running = self.calls.values().filter(|call| call.kept).map(|call| &call.stream);
+        let running = self.calls.values().filter(|call| call.retained).map(|call| &call.stream);
         let finished = self.finished.iter().map(|finished| &finished.stream);
         running.chain(finished).find(|stream| stream.number == number).cloned()
     }
 
-    /// Forgets streams that finished longer than `linger` ago.
-    pub(crate) fn forget_finished(&mut self, linger: Duration, now: Instant) {
-        self.finished.retain(|finished| now.duration_since(finished.at) < linger);
+    /// Drops streams that finished `retention` ago or earlier.
+    pub(crate) fn drop_finished(&mut self, retention: Duration, now: Instant) {
+        self.finished.retain(|finished| now.duration_since(finished.at) < retention);
     }
 
-    /// Ends the stream that belongs to no call; calls still get their replies.
+    /// Ends the standalone stream; calls still get their replies.
     pub(crate) fn end_standalone(&self) {
         self.standalone.end();
     }
 
-    /// Ends everything.
     pub(crate) fn end_all(&mut self) {
         self.standalone.end();
         for call in self.calls.values() {
@@ -182,8 +189,7 @@ impl SessionStreams {
         self.progress.clear();
     }
 
-    /// Whether a call is running.
-    pub(crate) fn busy(&self) -> bool {
+    pub(crate) fn has_running_calls(&self) -> bool {
         !self.calls.is_empty()
     }
 }
@@ -192,51 +198,52 @@ impl SessionStreams {
 mod tests {
     use super::*;
 
-    fn stream(number: i64, routes: &mut SessionStreams) -> Stream {
-        routes.open(RequestId::Number(number), None).expect("there is room")
+    fn stream(number: i64, streams: &mut SessionStreams) -> Stream {
+        streams.open(RequestId::Number(number), None).expect("below the limit")
     }
 
     #[test]
     fn an_identifier_in_use_is_refused_until_its_call_ends() {
-        let mut routes = SessionStreams::default();
-        stream(1, &mut routes);
-        assert_eq!(routes.open(RequestId::Number(1), None).err(), Some(CallRejected::InUse));
-        routes.cancel(&RequestId::Number(1));
-        assert!(routes.open(RequestId::Number(1), None).is_ok());
+        let mut streams = SessionStreams::default();
+        stream(1, &mut streams);
+        assert_eq!(streams.open(RequestId::Number(1), None).err(), Some(CallRejected::InUse));
+        streams.cancel(&RequestId::Number(1));
+        assert!(streams.open(RequestId::Number(1), None).is_ok());
     }
 
     #[test]
     fn a_client_cannot_have_more_calls_than_the_limit() {
-        let mut routes = SessionStreams::default();
+        let mut streams = SessionStreams::default();
         for number in 0..MAX_IN_FLIGHT {
-            stream(i64::try_from(number).expect("small"), &mut routes);
+            stream(i64::try_from(number).expect("small"), &mut streams);
         }
-        assert_eq!(routes.open(RequestId::Number(-1), None).err(), Some(CallRejected::Full));
+        assert_eq!(streams.open(RequestId::Number(-1), None).err(), Some(CallRejected::Full));
     }
 
     #[test]
-    fn only_streams_that_were_kept_can_be_found() {
-        let mut routes = SessionStreams::default();
-        let (plain, kept) = (stream(1, &mut routes), stream(2, &mut routes));
-        routes.keep(&kept, Instant::now());
-        assert!(routes.find(plain.number).is_none());
-        assert!(routes.find(kept.number).is_some());
-        assert!(routes.find(STANDALONE).is_some());
+    fn only_retained_streams_can_be_found() {
+        let mut streams = SessionStreams::default();
+        let plain = stream(1, &mut streams);
+        let retained = stream(2, &mut streams);
+        streams.retain(&retained, Instant::now());
+        assert!(streams.find(plain.number).is_none());
+        assert!(streams.find(retained.number).is_some());
+        assert!(streams.find(STANDALONE).is_some());
     }
 
     #[test]
-    fn finished_streams_are_few_and_short_lived() {
-        let mut routes = SessionStreams::default();
+    fn finished_streams_are_bounded_in_number_and_age() {
+        let mut streams = SessionStreams::default();
         let now = Instant::now();
-        let streams: Vec<_> = (0..20).map(|number| stream(number, &mut routes)).collect();
+        let opened: Vec<_> = (0..20).map(|number| stream(number, &mut streams)).collect();
         for number in 0..20 {
-            routes.cancel(&RequestId::Number(number));
+            streams.cancel(&RequestId::Number(number));
         }
-        for stream in &streams {
-            routes.keep(stream, now);
+        for stream in &opened {
+            streams.retain(stream, now);
         }
-        assert_eq!(routes.finished.len(), MAX_FINISHED_STREAMS);
-        routes.forget_finished(Duration::from_secs(1), now + Duration::from_secs(2));
-        assert!(routes.finished.is_empty());
+        assert_eq!(streams.finished.len(), MAX_FINISHED_STREAMS);
+        streams.drop_finished(Duration::from_secs(1), now + Duration::from_secs(2));
+        assert!(streams.finished.is_empty());
     }
 }

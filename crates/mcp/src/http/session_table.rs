@@ -1,4 +1,12 @@
-//! All sessions of a server: made by a handshake, ended by the client, by idleness or by the end.
+//! The open sessions of a server, by id.
+//!
+//! A session enters the table with its handshake, so that the client's next request finds it, and
+//! leaves it by `DELETE`, by [expiry](super::session_expiry), when its handler ended, or when the
+//! server stops. Where callers are authenticated each owner has a share of the table: past it, the
+//! owner's own least recently used idle session makes way, and no other owner notices.
+//!
+//! The table is memory only. After a restart every session id is unknown, and clients begin anew with
+//! `initialize`, as the protocol prescribes for 404.
 
 use std::{
     collections::HashMap,
@@ -8,43 +16,40 @@ use std::{
 };
 
 use rmcp::{ServerHandler, service::serve_server_with_ct, transport::TransportAdapterIdentity};
-use tokio::time::MissedTickBehavior;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tracing::{debug, info};
 
 use super::{
-    handler_scope::{HandlerScope, SessionId, SessionOwner},
+    handler_scope::HandlerScope,
     options::HttpOptions,
     session::{Session, SessionTransport},
+    session_id::{SessionId, SessionOwner},
 };
-use crate::{limits::EXPIRY_INTERVAL, panic_shield::PanicShield};
+use crate::panic_shield::PanicShield;
 
-/// There are as many sessions as there may be.
+/// The table, or the owner's share of it, is full of sessions in use.
 #[derive(Debug)]
 pub(crate) struct TooManySessions;
 
-/// The sessions by name.
+/// The open sessions of a server, by id.
 pub(crate) struct SessionTable {
     open: Mutex<HashMap<SessionId, Arc<Session>>>,
     max: usize,
-    /// How many one owner may have.
     max_per_owner: usize,
-    idle: Duration,
-    stop: CancellationToken,
+    pub(super) idle_timeout: Duration,
+    pub(super) stop: CancellationToken,
     serve: Box<dyn Fn(SessionTransport) + Send + Sync>,
 }
 
 impl fmt::Debug for SessionTable {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter
-            .debug_struct("SessionTable")
-            .field("open", &self.lock().len())
-            .finish_non_exhaustive()
+        let open = self.lock().len();
+        formatter.debug_struct("SessionTable").field("open", &open).finish_non_exhaustive()
     }
 }
 
 impl SessionTable {
-    /// Makes an empty set. `calls` counts what runs for the sessions, `stop` ends all of them.
+    /// Creates an empty table. Services of sessions run in `calls`; cancelling `stop` ends all of them.
     pub(crate) fn new<H, F>(
         options: &HttpOptions,
         factory: Arc<F>,
@@ -64,35 +69,36 @@ impl SessionTable {
             open: Mutex::default(),
             max: options.max_sessions,
             max_per_owner: options.max_sessions_per_owner,
-            idle: options.session_idle,
+            idle_timeout: options.session_idle,
             stop,
             serve: Box::new(serve),
         })
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<SessionId, Arc<Session>>> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, HashMap<SessionId, Arc<Session>>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes a session that waits for its handshake.
+    /// Creates a session whose service waits for `initialize`.
     pub(crate) fn open(&self, owner: &SessionOwner) -> Result<Arc<Session>, TooManySessions> {
         let (session, transport) = Session::new(owner.clone(), self.stop.child_token());
-        let ended = {
+        let evicted = {
             let mut open = self.lock();
-            let ended = self.make_room(&mut open, owner)?;
+            let evicted = self.evict(&mut open, owner)?;
             open.insert(session.id().clone(), Arc::clone(&session));
-            ended
+            evicted
         };
-        if let Some(ended) = ended {
-            info!(session = %ended.id(), "ended a session for a new one of its owner");
-            ended.end();
+        if let Some(evicted) = evicted {
+            info!(session = %evicted.id(), "ended a session for a new one of its owner");
+            evicted.end();
         }
         (self.serve)(transport);
         Ok(session)
     }
 
-    /// Takes out what an owner with too many used longest ago, of those that do nothing.
-    fn make_room(
+    /// Removes the least recently used idle session of an owner whose share is full. Fails if all of
+    /// the owner's sessions are in use, or if the table is full without the owner's doing.
+    fn evict(
         &self,
         open: &mut HashMap<SessionId, Arc<Session>>,
         owner: &SessionOwner,
@@ -102,56 +108,26 @@ impl SessionTable {
             return if open.len() < self.max { Ok(None) } else { Err(TooManySessions) };
         }
         let now = Instant::now();
-        let idle = own().filter(|session| session.sweep(Duration::ZERO, now));
+        let idle = own().filter(|session| session.is_idle(Duration::ZERO, now));
         let oldest = idle.min_by_key(|session| session.last_used()).ok_or(TooManySessions)?;
         let id = oldest.id().clone();
         Ok(open.remove(&id))
     }
 
-    /// Finds a session by the name a client gave. Somebody else's is not found.
+    /// Finds a session by the id that a client sent. A session of another owner is not found, so its
+    /// existence does not show.
     pub(crate) fn find(&self, id: &str, owner: &SessionOwner) -> Option<Arc<Session>> {
         self.lock().get(id).filter(|session| session.belongs_to(owner)).cloned()
     }
 
-    /// Ends a session; `false` if there is none of that name.
-    pub(crate) fn close(&self, id: &str) -> bool {
+    /// Removes a session, cancels its calls and ends its streams. Unknown ids are ignored.
+    pub(crate) fn close(&self, id: &str) {
         let session = self.lock().remove(id);
-        if let Some(session) = &session {
-            session.end();
-        }
-        session.is_some()
-    }
-
-    /// Ends the sessions that have been idle for too long.
-    pub(crate) fn sweep(&self, now: Instant) {
-        let mut expired = Vec::new();
-        self.lock().retain(|_, session| {
-            let keep = !session.sweep(self.idle, now);
-            if !keep {
-                expired.push(Arc::clone(session));
-            }
-            keep
-        });
-        for session in expired {
-            info!(session = %session.id(), "ended an idle session");
+        if let Some(session) = session {
             session.end();
         }
     }
 
-    /// Sweeps from time to time, until the server stops; then ends every session.
-    pub(crate) async fn expire_until_stopped(&self) {
-        let mut ticks =
-            tokio::time::interval(EXPIRY_INTERVAL.min(self.idle).max(MIN_EXPIRY_INTERVAL));
-        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        loop {
-            tokio::select! {
-                () = self.stop.cancelled() => return,
-                _ = ticks.tick() => self.sweep(Instant::now()),
-            }
-        }
-    }
-
-    /// Ends all sessions.
     pub(crate) fn close_all(&self) {
         for (_, session) in self.lock().drain() {
             session.end();
@@ -159,20 +135,18 @@ impl SessionTable {
     }
 }
 
-/// The shortest time between two looks, for tests that expire sessions quickly.
-const MIN_EXPIRY_INTERVAL: Duration = Duration::from_millis(10);
-
 async fn serve<H: ServerHandler>(service: PanicShield<H>, transport: SessionTransport) {
     let session = Arc::clone(transport.session());
     let stop = session.stop().clone();
-    // The SDK's handshake is a future of many kilobytes, which should not live as long as the session.
-    let starting = Box::pin(serve_server_with_ct::<_, _, _, TransportAdapterIdentity>(
+    // Boxed, because the SDK's handshake is a future of many kilobytes that would otherwise stay part of
+    // this task for the life of the session.
+    let handshake = Box::pin(serve_server_with_ct::<_, _, _, TransportAdapterIdentity>(
         service, transport, stop,
     ));
-    match starting.await {
-        // The reason for the end is already known to whoever ended the session.
+    match handshake.await {
+        // The code that ended the session has logged the reason.
         Ok(running) => drop(running.waiting().await),
-        Err(error) => debug!(session = %session.id(), %error, "a handshake came to nothing"),
+        Err(error) => debug!(session = %session.id(), %error, "a handshake failed"),
     }
 }
 
@@ -180,26 +154,28 @@ async fn serve<H: ServerHandler>(service: PanicShield<H>, transport: SessionTran
 mod tests {
     use super::*;
 
-    struct Silent;
+    struct IdleHandler;
 
-    impl ServerHandler for Silent {}
+    impl ServerHandler for IdleHandler {}
 
     #[tokio::test]
-    async fn nobody_takes_the_places_of_others() {
+    async fn an_owner_past_its_share_replaces_its_own_idle_sessions_only() {
         let options = HttpOptions::embedded().max_sessions(4).max_sessions_per_owner(2);
-        let (calls, stop) = (TaskTracker::new(), CancellationToken::new());
-        let sessions = SessionTable::new(&options, Arc::new(|_| Silent), calls, stop);
-        let (one, other) = (SessionOwner("one".into()), SessionOwner("other".into()));
-        let own: Vec<_> = (0..5).map(|_| sessions.open(&one).unwrap()).collect();
-        let kept = own.iter().map(|session| sessions.find(session.id().as_str(), &one).is_some());
+        let calls = TaskTracker::new();
+        let table =
+            SessionTable::new(&options, Arc::new(|_| IdleHandler), calls, CancellationToken::new());
+        let one = SessionOwner("one".into());
+        let other = SessionOwner("other".into());
+        let own: Vec<_> = (0..5).map(|_| table.open(&one).unwrap()).collect();
+        let kept = own.iter().map(|session| table.find(session.id().as_str(), &one).is_some());
         assert_eq!(kept.collect::<Vec<_>>(), [false, false, false, true, true]);
         assert!(own[0].stop().is_cancelled() && !own[4].stop().is_cancelled());
         let used: Vec<_> = own[3..].iter().map(Session::open_stream).collect();
-        assert!(sessions.open(&one).is_err(), "what is used is not ended");
+        assert!(table.open(&one).is_err(), "a session in use is not ended");
         for _ in 0..2 {
-            sessions.open(&other).unwrap();
+            table.open(&other).unwrap();
         }
         drop(used);
-        assert!(sessions.open(&one).is_ok(), "it takes the place of its own");
+        assert!(table.open(&one).is_ok(), "it replaces a session of its own");
     }
 }

@@ -1,4 +1,9 @@
-//! The revision 2026-07-28: every request stands alone, and the SDK serves it.
+//! The revision 2026-07-28, where every request stands alone.
+//!
+//! The SDK's own streamable HTTP service serves these requests, with a handler made for each one. There is
+//! no session, no resumption, and a client that closes its response cancels the call: in this revision
+//! that is how HTTP clients cancel. Its own checks of hosts, origins and accepted types are off, since
+//! access control and the header checks have done them for every request.
 
 use std::{fmt, sync::Arc};
 
@@ -26,13 +31,10 @@ use super::{
 };
 use crate::{limits::KEEP_ALIVE, panic_shield::PanicShield};
 
-/// What the SDK insists on, word by word; the endpoint has already looked at what was really sent.
+/// The SDK compares the header literally; the real one has been checked with its wildcards.
 const ACCEPT: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
 
-/// Answers requests of the revision without sessions.
-///
-/// A reply is plain JSON unless something comes before it, or the operator wants streams. There is nothing to resume, and a client
-/// that closes its response cancels the call: in this revision that is how HTTP clients cancel.
+/// The SDK's service for requests without a session.
 #[derive(Clone)]
 pub(crate) struct Stateless {
     serve: Arc<dyn Fn(Request) -> BoxFuture<'static, Response> + Send + Sync>,
@@ -45,7 +47,7 @@ impl fmt::Debug for Stateless {
 }
 
 impl Stateless {
-    /// Prepares the SDK's service. `calls` counts the running calls, `stop` ends all of them.
+    /// Prepares the service. Running calls are counted in `calls`; cancelling `stop` cancels them.
     pub(crate) fn new<H, F>(
         options: &HttpOptions,
         factory: Arc<F>,
@@ -56,7 +58,6 @@ impl Stateless {
         H: ServerHandler,
         F: Fn(HandlerScope) -> H + Send + Sync + 'static,
     {
-        // Names and origins have been checked by the gate, for this and every other path.
         let config = StreamableHttpServerConfig::default()
             .disable_allowed_hosts()
             .disable_allowed_origins()
@@ -75,7 +76,7 @@ impl Stateless {
         Self { serve: Arc::new(serve) }
     }
 
-    /// Answers one message that is known to be JSON.
+    /// Serves one message that is known to be JSON.
     pub(crate) async fn post(
         &self,
         mut parts: Parts,
@@ -84,10 +85,10 @@ impl Stateless {
     ) -> Response {
         parts.headers.insert(header::ACCEPT, ACCEPT);
         let response = (self.serve)(Request::from_parts(parts, Body::from(body))).await;
-        // The SDK blames the media type for JSON of the wrong shape; the endpoint checked the type.
+        // The SDK reports JSON of the wrong shape as a wrong media type, which has been checked already.
         if response.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE {
             let error = ErrorData::invalid_request("not a JSON-RPC 2.0 message", None);
-            return error_response::refusal(StatusCode::BAD_REQUEST, identifier, error);
+            return error_response::error(StatusCode::BAD_REQUEST, identifier, error);
         }
         response
     }

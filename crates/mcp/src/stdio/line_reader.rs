@@ -1,27 +1,29 @@
-//! LineReader of bounded length from a byte stream.
+//! Lines of bounded length from a byte stream.
+//!
+//! A line past the limit is read to its end and dropped, so that one oversized message costs its sender an
+//! error and not the session. Reading is cancel-safe: bytes stay in the reader until a line is complete.
 
 use std::io;
 
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, BufReader};
 
-/// How many bytes are asked for at once.
 const READ_BYTES: usize = 64 * 1024;
 
-/// Above this, the memory of a large line is given back before the next one is read.
+/// A buffer that grew beyond this for one line is not reserved again for the next.
 const KEEP_BYTES: usize = 1024 * 1024;
 
-/// What was read.
+/// One line of the input.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum InputLine {
-    /// A line without its end.
+    /// A line without its line end.
     Whole(Vec<u8>),
-    /// A line above the limit; all of it has been read and dropped.
+    /// A line past the limit, which was read and dropped.
     TooLong,
-    /// The end of the stream. A last line without an end counts as a line before it.
+    /// The end of the stream; a last line without a line end comes before it.
     End,
 }
 
-/// Reads lines. Every method may be dropped while it waits: nothing that was read is lost.
+/// Reads lines of at most `limit` bytes.
 #[derive(Debug)]
 pub(super) struct LineReader<R> {
     reader: BufReader<R>,
@@ -31,13 +33,12 @@ pub(super) struct LineReader<R> {
 }
 
 impl<R: AsyncRead + Unpin> LineReader<R> {
-    /// Reads lines of at most `limit` bytes.
     pub(super) fn new(reader: R, limit: usize) -> Self {
         let reader = BufReader::with_capacity(READ_BYTES, reader);
         Self { reader, limit, partial: Vec::new(), too_long: false }
     }
 
-    /// Returns the next line that is not empty.
+    /// Returns the next line that is not empty. Cancel-safe.
     pub(super) async fn next(&mut self) -> io::Result<InputLine> {
         loop {
             let available = self.reader.fill_buf().await?;
@@ -62,7 +63,7 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
         }
     }
 
-    /// Takes what has been collected as a line; `None` if that is empty.
+    /// Completes the collected line; `None` if it is empty.
     fn finish(&mut self) -> Option<InputLine> {
         if std::mem::take(&mut self.too_long) {
             return Some(InputLine::TooLong);

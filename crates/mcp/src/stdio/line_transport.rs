@@ -1,4 +1,9 @@
-//! The SDK's transport over lines, with an answer for whatever is not a message.
+//! The SDK's transport over lines.
+//!
+//! Errors of the transport itself are replied to here, before the SDK sees a message: lines that are not
+//! messages or too long, a request id that is in use, more than [`MAX_IN_FLIGHT`] running calls. Writing
+//! happens in a task of its own, so that a reply is never cut in half when the SDK drops a future, and so
+//! that reading goes on while a client reads slowly.
 
 use std::{
     collections::HashSet,
@@ -25,18 +30,17 @@ use crate::{
     limits::{CHANNEL_CAPACITY, MAX_IN_FLIGHT, MAX_MESSAGE_BYTES},
 };
 
-/// What outlives the transport: the news that the input ended, and the task that writes.
+/// The parts that outlive the transport: the signal that the input ended, and the writer task.
 pub(super) struct StdioEnds {
     pub(super) input_ended: CancellationToken,
     pub(super) writer: JoinHandle<()>,
 }
 
-/// Messages as lines. Writing happens in a task of its own, so that a reply is never cut in half
-/// when the SDK stops waiting for something, and so that reading goes on while a client is slow.
+/// Reads messages as lines and queues replies for the writer task.
 pub(super) struct LineTransport<R> {
     lines: LineReader<R>,
     output: Option<mpsc::Sender<Vec<u8>>>,
-    /// A reply of the transport itself that still has to find room in the output.
+    /// A reply of the transport itself that waits for capacity of the output.
     unsent: Option<Vec<u8>>,
     running: Arc<Mutex<HashSet<RequestId>>>,
     started: bool,
@@ -44,21 +48,22 @@ pub(super) struct LineTransport<R> {
     output_broken: CancellationToken,
 }
 
-/// What to do with a line.
-enum Verdict {
+/// The handling of one line.
+enum LineAction {
     Deliver(Box<ClientJsonRpcMessage>),
     Reply(Vec<u8>),
     Ignore,
 }
 
 impl<R: AsyncRead + Unpin + Send> LineTransport<R> {
-    /// Starts the task that writes.
+    /// Starts the writer task.
     pub(super) fn start<W>(reader: R, writer: W) -> (Self, StdioEnds)
     where
         W: AsyncWrite + Unpin + Send + 'static,
     {
         let (output, waiting) = mpsc::channel(CHANNEL_CAPACITY);
-        let (input_ended, output_broken) = (CancellationToken::new(), CancellationToken::new());
+        let input_ended = CancellationToken::new();
+        let output_broken = CancellationToken::new();
         let writer = tokio::spawn(write_all(writer, waiting, output_broken.clone()));
         let ends = StdioEnds { input_ended: input_ended.clone(), writer };
         let transport = Self {
@@ -73,7 +78,7 @@ impl<R: AsyncRead + Unpin + Send> LineTransport<R> {
         (transport, ends)
     }
 
-    fn judge(&mut self, line: &[u8]) -> Verdict {
+    fn parse_line(&mut self, line: &[u8]) -> LineAction {
         match json_rpc::parse(line) {
             Ok(message) => self.admit(message),
             Err(MessageError::Syntax(reason)) => {
@@ -82,11 +87,11 @@ impl<R: AsyncRead + Unpin + Send> LineTransport<R> {
             Err(MessageError::Shape(identifier, reason)) => {
                 reply(identifier, ErrorData::invalid_request(reason, None))
             }
-            Err(MessageError::UnknownNotification) => Verdict::Ignore,
+            Err(MessageError::UnknownNotification) => LineAction::Ignore,
         }
     }
 
-    fn admit(&mut self, message: ClientJsonRpcMessage) -> Verdict {
+    fn admit(&mut self, message: ClientJsonRpcMessage) -> LineAction {
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         if let JsonRpcMessage::Request(request) = &message {
             let identifier = request.id.clone();
@@ -99,20 +104,20 @@ impl<R: AsyncRead + Unpin + Send> LineTransport<R> {
             }
             self.started = true;
         }
-        // The SDK does not answer a cancelled call, so this is the last that is heard of it.
+        // The SDK does not reply to a cancelled call, so its id is free from here on.
         if let Some(identifier) = json_rpc::cancelled_call(&message) {
             running.remove(identifier);
         }
-        // The SDK takes anything but a request as its first message for the end of the session.
-        if self.started { Verdict::Deliver(Box::new(message)) } else { Verdict::Ignore }
+        // The SDK ends the session if its first message is not a request.
+        if self.started { LineAction::Deliver(Box::new(message)) } else { LineAction::Ignore }
     }
 
-    /// Sends the transport's own reply. It stays in place until there is room, since the SDK may
-    /// drop this future at any await.
+    /// Sends the transport's own reply. It stays in `unsent` until there is capacity, since the SDK may drop
+    /// this future at any await.
     async fn send_unsent(&mut self) -> Option<()> {
         if self.unsent.is_some() {
-            let room = self.output.as_ref()?.reserve().await.ok()?;
-            room.send(self.unsent.take()?);
+            let permit = self.output.as_ref()?.reserve().await.ok()?;
+            permit.send(self.unsent.take()?);
         }
         Some(())
     }
@@ -120,8 +125,8 @@ impl<R: AsyncRead + Unpin + Send> LineTransport<R> {
     async fn next_message(&mut self) -> Option<ClientJsonRpcMessage> {
         loop {
             self.send_unsent().await?;
-            let verdict = match self.lines.next().await {
-                Ok(InputLine::Whole(line)) => self.judge(&line),
+            let action = match self.lines.next().await {
+                Ok(InputLine::Whole(line)) => self.parse_line(&line),
                 Ok(InputLine::TooLong) => reply(None, too_large()),
                 Ok(InputLine::End) => return None,
                 Err(error) => {
@@ -129,17 +134,17 @@ impl<R: AsyncRead + Unpin + Send> LineTransport<R> {
                     return None;
                 }
             };
-            match verdict {
-                Verdict::Deliver(message) => return Some(*message),
-                Verdict::Reply(bytes) => self.unsent = Some(bytes),
-                Verdict::Ignore => {}
+            match action {
+                LineAction::Deliver(message) => return Some(*message),
+                LineAction::Reply(bytes) => self.unsent = Some(bytes),
+                LineAction::Ignore => {}
             }
         }
     }
 }
 
-fn reply(identifier: Option<RequestId>, error: ErrorData) -> Verdict {
-    Verdict::Reply(json_rpc::error_bytes(identifier, error))
+fn reply(identifier: Option<RequestId>, error: ErrorData) -> LineAction {
+    LineAction::Reply(json_rpc::error_bytes(identifier, error))
 }
 
 fn too_large() -> ErrorData {
@@ -154,7 +159,7 @@ impl<R: AsyncRead + Unpin + Send> Transport<RoleServer> for LineTransport<R> {
         &mut self,
         message: ServerJsonRpcMessage,
     ) -> impl Future<Output = Result<(), io::Error>> + Send + 'static {
-        if let Some(identifier) = json_rpc::answered_call(&message) {
+        if let Some(identifier) = json_rpc::replied_call(&message) {
             self.running.lock().unwrap_or_else(PoisonError::into_inner).remove(identifier);
         }
         let output = self.output.clone();
@@ -183,7 +188,7 @@ impl<R: AsyncRead + Unpin + Send> Transport<RoleServer> for LineTransport<R> {
     }
 }
 
-/// Writes what comes, and flushes whenever nothing more is waiting.
+/// Writes queued lines, and flushes whenever the queue is empty.
 async fn write_all<W: AsyncWrite + Unpin>(
     writer: W,
     mut waiting: mpsc::Receiver<Vec<u8>>,
@@ -197,11 +202,11 @@ async fn write_all<W: AsyncWrite + Unpin>(
             written = writer.flush().await;
         }
         if let Err(error) = written {
-            debug!(%error, "the client does not take messages any more");
+            debug!(%error, "the client closed its input");
             broken.cancel();
             return;
         }
     }
-    // A last flush may fail when the client is gone; there is nobody left to tell.
+    // The client may be gone by now; the process is ending either way.
     let _ = writer.flush().await;
 }

@@ -3,7 +3,7 @@
 //! In the revision 2026-07-28 every request stands alone, but tools still need a session: a file can
 //! be changed only after it was read in the same one. A client names its own with a handle of its
 //! choice in `_meta`; requests without one share a session. Handles of different owners never meet,
-//! whatever their text. Sessions are held in memory only: after a restart, after an hour without use,
+//! even with equal text. Sessions are held in memory only: after a restart, after an hour without use,
 //! or when 1024 newer ones exist, a handle begins anew and files have to be read again.
 
 use std::collections::HashMap;

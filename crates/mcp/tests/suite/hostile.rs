@@ -7,11 +7,11 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use crate::{
     http::{call, initialize, stateless_call, stateless_headers},
-    server::{Server, until},
+    test_server::{TestServer, until},
 };
 
 /// A call of another client works, so the server is alive.
-async fn assert_alive(server: &Server) {
+async fn assert_alive(server: &TestServer) {
     let (mut client, session) = server.session().await;
     let headers = [("mcp-session-id", session.as_str())];
     let reply = client.post(&headers, &call(1, "echo", &json!({"text": "alive"}))).await;
@@ -21,7 +21,7 @@ async fn assert_alive(server: &Server) {
 #[tokio::test]
 async fn half_a_request_is_dropped_after_a_while() {
     let short = Duration::from_millis(200);
-    let server = Server::with(|options| options.read_timeouts(short, short)).await;
+    let server = TestServer::with(|options| options.read_timeouts(short, short)).await;
     let mut nothing = server.connect().await;
     let mut half_head = server.connect().await;
     half_head.raw(b"POST /mcp HTTP/1.1\r\nhost: local").await;
@@ -41,7 +41,7 @@ async fn half_a_request_is_dropped_after_a_while() {
 #[tokio::test]
 async fn a_slow_drip_of_headers_does_not_keep_others_waiting() {
     let short = Duration::from_millis(500);
-    let server = Server::with(|options| options.read_timeouts(short, short)).await;
+    let server = TestServer::with(|options| options.read_timeouts(short, short)).await;
     let mut drips = Vec::new();
     for _ in 0..50 {
         let mut client = server.connect().await;
@@ -56,7 +56,7 @@ async fn a_slow_drip_of_headers_does_not_keep_others_waiting() {
 
 #[tokio::test]
 async fn garbage_is_answered_with_the_reason() {
-    let server = Server::start().await;
+    let server = TestServer::start().await;
     let (mut client, session) = server.session().await;
     let session = ("mcp-session-id", session.as_str());
     let cases = [
@@ -82,7 +82,7 @@ async fn garbage_is_answered_with_the_reason() {
 
 #[tokio::test]
 async fn an_unknown_notification_is_ignored() {
-    let server = Server::start().await;
+    let server = TestServer::start().await;
     let (mut client, session) = server.session().await;
     let notification = json!({"jsonrpc": "2.0", "method": "notifications/from/the/future"});
     let reply = client.post(&[("mcp-session-id", &session)], &notification).await;
@@ -91,7 +91,7 @@ async fn an_unknown_notification_is_ignored() {
 
 #[tokio::test]
 async fn wrong_media_types_are_refused() {
-    let server = Server::start().await;
+    let server = TestServer::start().await;
     for kind in ["", "text/plain", "application/jsonp", "application/x-www-form-urlencoded"] {
         let mut client = server.connect().await;
         let reply = client.post(&[("content-type", kind)], &initialize("2025-11-25")).await;
@@ -111,7 +111,7 @@ async fn wrong_media_types_are_refused() {
 
 #[tokio::test]
 async fn a_body_above_the_limit_is_refused_before_it_is_read() {
-    let server = Server::with(|options| options.max_body_bytes(1000)).await;
+    let server = TestServer::with(|options| options.max_body_bytes(1000)).await;
     let mut client = server.connect().await;
     let large = call(1, "echo", &json!({"text": "x".repeat(1000)}));
     assert_eq!(client.post(&[], &large).await.status, 413);
@@ -136,7 +136,7 @@ async fn a_body_above_the_limit_is_refused_before_it_is_read() {
 
 #[tokio::test]
 async fn a_thousand_sessions_live_side_by_side() {
-    let server = Server::start().await;
+    let server = TestServer::start().await;
     let mut client = server.connect().await;
     let mut sessions = Vec::new();
     for _ in 0..1000 {
@@ -155,7 +155,7 @@ async fn a_thousand_sessions_live_side_by_side() {
 
 #[tokio::test]
 async fn a_client_with_too_many_calls_is_told_to_try_again() {
-    let server = Server::start().await;
+    let server = TestServer::start().await;
     let (_, session) = server.session().await;
     let headers = [("mcp-session-id", session.as_str())];
     let mut clients = Vec::new();
@@ -165,17 +165,17 @@ async fn a_client_with_too_many_calls_is_told_to_try_again() {
         client.send("POST", &headers, &wait.to_string()).await;
         clients.push(client);
     }
-    until("all calls run", || server.world.waiting() == 256).await;
+    until("all calls run", || server.state.waiting() == 256).await;
     let mut client = server.connect().await;
     assert_eq!(client.post(&headers, &call(999, "count", &json!({}))).await.status, 503);
     assert_eq!(client.request("DELETE", &headers, "").await.status, 204);
-    until("all calls are cancelled", || server.world.cancelled() == 256).await;
+    until("all calls are cancelled", || server.state.cancelled() == 256).await;
     assert_alive(&server).await;
 }
 
 #[tokio::test]
 async fn a_client_that_stops_reading_loses_its_connection_and_nothing_else() {
-    let server = Server::with(|options| options.write_stall(Duration::from_millis(300))).await;
+    let server = TestServer::with(|options| options.write_stall(Duration::from_millis(300))).await;
     let mut stuck = server.connect().await;
     // More than the kernel's buffers hold, so that the server cannot write on.
     let body = stateless_call(1, "bytes", &json!({"count": 16_000_000}));
@@ -188,8 +188,8 @@ async fn a_client_that_stops_reading_loses_its_connection_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn a_stream_that_nobody_reads_does_not_stop_its_call() {
-    let server = Server::start().await;
+async fn an_unread_stream_does_not_stop_its_call() {
+    let server = TestServer::start().await;
     let (mut client, session) = server.session().await;
     let headers = [("mcp-session-id", session.as_str())];
     let body = crate::http::call_with_progress(1, "progress", &json!({"steps": 500}));
@@ -209,7 +209,7 @@ async fn a_stream_that_nobody_reads_does_not_stop_its_call() {
 
 #[tokio::test]
 async fn bytes_that_are_not_http_are_dropped() {
-    let server = Server::start().await;
+    let server = TestServer::start().await;
     for bytes in [&b"\x16\x03\x01\x02\x00\x01\x00"[..], b"\0\0\0\0\r\n\r\n", b"GET\r\n\r\n"] {
         let mut client = server.connect().await;
         let _ = client.stream.get_mut().write_all(bytes).await;

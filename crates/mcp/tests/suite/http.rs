@@ -10,17 +10,17 @@ use tokio::{
 };
 
 /// The longest a test waits for anything.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const TEST_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// What came back.
+/// A response of the server.
 #[derive(Debug)]
-pub(crate) struct Reply {
+pub(crate) struct HttpReply {
     pub(crate) status: u16,
     pub(crate) headers: HashMap<String, String>,
     pub(crate) body: String,
 }
 
-impl Reply {
+impl HttpReply {
     pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.body).unwrap_or_else(|_| panic!("not JSON: {self:?}"))
     }
@@ -58,12 +58,12 @@ impl Event {
 }
 
 /// A connection.
-pub(crate) struct Client {
+pub(crate) struct TestClient {
     pub(crate) stream: BufReader<TcpStream>,
     host: String,
 }
 
-impl Client {
+impl TestClient {
     pub(crate) async fn connect(address: SocketAddr) -> Self {
         let stream = TcpStream::connect(address).await.expect("the server listens");
         Self { stream: BufReader::new(stream), host: address.to_string() }
@@ -100,21 +100,21 @@ impl Client {
         method: &str,
         headers: &[(&str, &str)],
         body: &str,
-    ) -> Reply {
+    ) -> HttpReply {
         self.send(method, headers, body).await;
         self.reply().await
     }
 
-    pub(crate) async fn post(&mut self, headers: &[(&str, &str)], body: &Value) -> Reply {
+    pub(crate) async fn post(&mut self, headers: &[(&str, &str)], body: &Value) -> HttpReply {
         self.request("POST", headers, &body.to_string()).await
     }
 
     /// Reads a whole reply, of known length or in chunks.
-    pub(crate) async fn reply(&mut self) -> Reply {
-        timeout(PATIENCE, self.read_reply()).await.expect("the server replies")
+    pub(crate) async fn reply(&mut self) -> HttpReply {
+        timeout(TEST_TIMEOUT, self.read_reply()).await.expect("the server replies")
     }
 
-    async fn read_reply(&mut self) -> Reply {
+    async fn read_reply(&mut self) -> HttpReply {
         let (status, headers) = self.head().await;
         let mut body = Vec::new();
         if let Some(length) = headers.get("content-length") {
@@ -125,7 +125,7 @@ impl Client {
                 body.extend(chunk);
             }
         }
-        Reply { status, headers, body: String::from_utf8(body).expect("text") }
+        HttpReply { status, headers, body: String::from_utf8(body).expect("text") }
     }
 
     /// Reads the head of a reply.
@@ -146,7 +146,7 @@ impl Client {
     async fn line(&mut self) -> String {
         let mut line = String::new();
         let reading = self.stream.read_line(&mut line);
-        timeout(PATIENCE, reading).await.expect("a line in time").expect("a line");
+        timeout(TEST_TIMEOUT, reading).await.expect("a line in time").expect("a line");
         line.trim_end().to_owned()
     }
 
@@ -161,7 +161,7 @@ impl Client {
     /// Reads the next event of a stream; `None` at its end. Each chunk is one event or a comment.
     pub(crate) async fn event(&mut self) -> Option<Event> {
         loop {
-            let chunk = timeout(PATIENCE, self.chunk()).await.expect("an event in time")?;
+            let chunk = timeout(TEST_TIMEOUT, self.chunk()).await.expect("an event in time")?;
             let text = String::from_utf8(chunk).expect("text");
             if let Some(event) = parse_event(&text) {
                 return Some(event);
@@ -169,13 +169,13 @@ impl Client {
         }
     }
 
-    /// Whether the server closes the connection.
+    /// Returns whether the server closes the connection.
     pub(crate) async fn closed(&mut self) -> bool {
         let mut rest = Vec::new();
-        timeout(PATIENCE, self.stream.read_to_end(&mut rest)).await.is_ok()
+        timeout(TEST_TIMEOUT, self.stream.read_to_end(&mut rest)).await.is_ok()
     }
 
-    /// Opens a session and returns its name.
+    /// Opens a session and returns its id.
     pub(crate) async fn initialize(&mut self, version: &str) -> String {
         let reply = self.post(&[], &initialize(version)).await;
         assert_eq!(reply.status, 200, "{reply:?}");

@@ -7,12 +7,12 @@ use serde_json::json;
 
 use crate::{
     http::{call, initialize},
-    server::{Server, until},
+    test_server::{TestServer, until},
 };
 
 #[tokio::test]
 async fn every_revision_with_a_handshake_is_spoken() {
-    let server = Server::start().await;
+    let server = TestServer::start().await;
     for version in ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"] {
         let mut client = server.connect().await;
         let session = client.initialize(version).await;
@@ -24,7 +24,7 @@ async fn every_revision_with_a_handshake_is_spoken() {
 
 #[tokio::test]
 async fn a_newer_revision_in_a_handshake_is_answered_with_the_newest_that_has_one() {
-    let server = Server::start().await;
+    let server = TestServer::start().await;
     let mut client = server.connect().await;
     let reply = client.post(&[], &initialize("2026-07-28")).await;
     assert_eq!(reply.json()["result"]["protocolVersion"], "2025-11-25");
@@ -32,7 +32,7 @@ async fn a_newer_revision_in_a_handshake_is_answered_with_the_newest_that_has_on
 
 #[tokio::test]
 async fn a_short_call_is_answered_in_plain_json_on_the_same_connection() {
-    let server = Server::start().await;
+    let server = TestServer::start().await;
     let (mut client, session) = server.session().await;
     for id in 1..4 {
         let headers = [("mcp-session-id", session.as_str())];
@@ -44,7 +44,7 @@ async fn a_short_call_is_answered_in_plain_json_on_the_same_connection() {
 
 #[tokio::test]
 async fn each_session_has_a_handler_of_its_own() {
-    let server = Server::start().await;
+    let server = TestServer::start().await;
     let (mut first, one) = server.session().await;
     let (mut second, two) = server.session().await;
     let count = call(1, "count", &json!({}));
@@ -64,7 +64,7 @@ async fn each_session_has_a_handler_of_its_own() {
 
 #[tokio::test]
 async fn a_session_that_was_deleted_or_never_was_is_not_found() {
-    let server = Server::start().await;
+    let server = TestServer::start().await;
     let (mut client, session) = server.session().await;
     let headers = [("mcp-session-id", session.as_str())];
     assert_eq!(client.request("DELETE", &headers, "").await.status, 204);
@@ -79,19 +79,19 @@ async fn a_session_that_was_deleted_or_never_was_is_not_found() {
 
 #[tokio::test]
 async fn deleting_a_session_cancels_its_calls() {
-    let server = Server::start().await;
+    let server = TestServer::start().await;
     let (mut client, session) = server.session().await;
     let headers = [("mcp-session-id", session.as_str())];
     client.send("POST", &headers, &call(1, "wait", &json!({"millis": 60_000})).to_string()).await;
-    until("the call runs", || server.world.waiting() == 1).await;
+    until("the call runs", || server.state.waiting() == 1).await;
     let mut other = server.connect().await;
     assert_eq!(other.request("DELETE", &headers, "").await.status, 204);
-    until("the call is cancelled", || server.world.cancelled() == 1).await;
+    until("the call is cancelled", || server.state.cancelled() == 1).await;
 }
 
 #[tokio::test]
 async fn a_message_without_a_session_is_refused() {
-    let server = Server::start().await;
+    let server = TestServer::start().await;
     let mut client = server.connect().await;
     assert_eq!(client.post(&[], &call(1, "count", &json!({}))).await.status, 400);
     assert_eq!(client.request("GET", &[], "").await.status, 400);
@@ -100,7 +100,7 @@ async fn a_message_without_a_session_is_refused() {
 
 #[tokio::test]
 async fn an_unknown_revision_in_the_header_is_refused() {
-    let server = Server::start().await;
+    let server = TestServer::start().await;
     let (mut client, session) = server.session().await;
     let headers = [("mcp-session-id", session.as_str()), ("mcp-protocol-version", "1999-01-01")];
     assert_eq!(client.post(&headers, &call(1, "count", &json!({}))).await.status, 400);
@@ -110,7 +110,7 @@ async fn an_unknown_revision_in_the_header_is_refused() {
 
 #[tokio::test]
 async fn sessions_above_the_limit_are_told_to_try_again() {
-    let server = Server::with(|options| options.max_sessions(2)).await;
+    let server = TestServer::with(|options| options.max_sessions(2)).await;
     let (mut first, session) = server.session().await;
     let _second = server.session().await;
     let mut third = server.connect().await;
@@ -122,7 +122,7 @@ async fn sessions_above_the_limit_are_told_to_try_again() {
 
 #[tokio::test]
 async fn an_idle_session_expires_but_one_with_a_running_call_does_not() {
-    let server = Server::with(|options| options.session_idle(Duration::from_millis(100))).await;
+    let server = TestServer::with(|options| options.session_idle(Duration::from_millis(100))).await;
     let (mut idle, forgotten) = server.session().await;
     let (mut busy, session) = server.session().await;
     let headers = [("mcp-session-id", session.as_str())];
@@ -134,7 +134,7 @@ async fn an_idle_session_expires_but_one_with_a_running_call_does_not() {
 
 #[tokio::test]
 async fn a_handshake_that_fails_leaves_no_session() {
-    let server = Server::with(|options| options.max_sessions(1)).await;
+    let server = TestServer::with(|options| options.max_sessions(1)).await;
     let mut client = server.connect().await;
     let wrong = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
         "protocolVersion": 7
@@ -148,8 +148,8 @@ async fn a_handshake_that_fails_leaves_no_session() {
 async fn a_slow_handshake_still_makes_a_session() {
     // Longer than a call may take before its reply becomes a stream.
     let delay = JSON_REPLY_TIMEOUT.as_millis() + 200;
-    let server = Server::start().await;
-    server.world.handshake_delay_millis.store(delay.try_into().expect("small"), Ordering::SeqCst);
+    let server = TestServer::start().await;
+    server.state.handshake_delay_millis.store(delay.try_into().expect("small"), Ordering::SeqCst);
     let (mut client, session) = server.session().await;
     let headers = [("mcp-session-id", session.as_str())];
     assert_eq!(client.post(&headers, &call(1, "count", &json!({}))).await.text(), "1");
@@ -157,11 +157,11 @@ async fn a_slow_handshake_still_makes_a_session() {
 
 #[tokio::test]
 async fn an_identifier_in_use_is_refused() {
-    let server = Server::start().await;
+    let server = TestServer::start().await;
     let (mut first, session) = server.session().await;
     let headers = [("mcp-session-id", session.as_str())];
     first.send("POST", &headers, &call(1, "wait", &json!({"millis": 300})).to_string()).await;
-    until("the call runs", || server.world.waiting() == 1).await;
+    until("the call runs", || server.state.waiting() == 1).await;
     let mut second = server.connect().await;
     let reply = second.post(&headers, &call(1, "count", &json!({}))).await;
     assert_eq!((reply.status, reply.error_code()), (400, Some(-32600)));
@@ -170,7 +170,7 @@ async fn an_identifier_in_use_is_refused() {
 
 #[tokio::test]
 async fn a_panic_fails_its_own_call_only() {
-    let server = Server::start().await;
+    let server = TestServer::start().await;
     let (mut client, session) = server.session().await;
     let headers = [("mcp-session-id", session.as_str())];
     let reply = client.post(&headers, &call(1, "panic", &json!({}))).await;
@@ -182,7 +182,7 @@ async fn a_panic_fails_its_own_call_only() {
 
 #[tokio::test]
 async fn parameters_that_do_not_fit_are_invalid_parameters() {
-    let server = Server::start().await;
+    let server = TestServer::start().await;
     let (mut client, session) = server.session().await;
     let headers = [("mcp-session-id", session.as_str())];
     let wrong = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"tool": 1}});

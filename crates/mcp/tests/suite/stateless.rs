@@ -5,12 +5,12 @@ use serde_json::json;
 
 use crate::{
     http::{result_text, stateless_call, stateless_headers},
-    server::{Server, until},
+    test_server::{TestServer, until},
 };
 
 #[tokio::test]
 async fn a_request_needs_no_session_and_gets_plain_json() {
-    let server = Server::start().await;
+    let server = TestServer::start().await;
     let mut client = server.connect().await;
     for id in 1..4 {
         let body = stateless_call(id, "echo", &json!({"text": "hi"}));
@@ -25,7 +25,7 @@ async fn a_request_needs_no_session_and_gets_plain_json() {
 
 #[tokio::test]
 async fn progress_comes_before_the_reply_on_a_stream() {
-    let server = Server::start().await;
+    let server = TestServer::start().await;
     let mut client = server.connect().await;
     let mut body = stateless_call(1, "progress", &json!({"steps": 2}));
     body["params"]["_meta"]["progressToken"] = json!("t");
@@ -42,18 +42,18 @@ async fn progress_comes_before_the_reply_on_a_stream() {
 
 #[tokio::test]
 async fn a_client_that_goes_away_cancels_its_call() {
-    let server = Server::start().await;
+    let server = TestServer::start().await;
     let mut client = server.connect().await;
     let body = stateless_call(1, "wait", &json!({"millis": 60_000}));
     client.send("POST", &stateless_headers("wait"), &body.to_string()).await;
-    until("the call runs", || server.world.waiting() == 1).await;
+    until("the call runs", || server.state.waiting() == 1).await;
     drop(client);
-    until("the call is cancelled", || server.world.cancelled() == 1).await;
+    until("the call is cancelled", || server.state.cancelled() == 1).await;
 }
 
 #[tokio::test]
 async fn there_is_nothing_to_get_or_delete() {
-    let server = Server::start().await;
+    let server = TestServer::start().await;
     let mut client = server.connect().await;
     let headers = [("mcp-protocol-version", "2026-07-28")];
     for method in ["GET", "DELETE"] {
@@ -64,7 +64,7 @@ async fn there_is_nothing_to_get_or_delete() {
 
 #[tokio::test]
 async fn a_panic_fails_its_own_call_only() {
-    let server = Server::start().await;
+    let server = TestServer::start().await;
     let mut client = server.connect().await;
     let body = stateless_call(1, "panic", &json!({}));
     let reply = client.post(&stateless_headers("panic"), &body).await;
@@ -75,7 +75,7 @@ async fn a_panic_fails_its_own_call_only() {
 
 #[tokio::test]
 async fn headers_that_contradict_the_body_are_refused() {
-    let server = Server::start().await;
+    let server = TestServer::start().await;
     let mut client = server.connect().await;
     let body = stateless_call(1, "echo", &json!({"text": "hi"}));
     let reply = client.post(&stateless_headers("panic"), &body).await;
@@ -87,7 +87,7 @@ async fn headers_that_contradict_the_body_are_refused() {
 
 #[tokio::test]
 async fn json_of_the_wrong_shape_is_an_invalid_request() {
-    let server = Server::start().await;
+    let server = TestServer::start().await;
     let mut client = server.connect().await;
     let headers = [("mcp-protocol-version", "2026-07-28")];
     let reply = client.request("POST", &headers, r#"{"id":5,"method":"tools/list"}"#).await;

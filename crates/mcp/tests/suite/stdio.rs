@@ -15,9 +15,9 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    fixture::{Fixture, World},
-    http::{PATIENCE, call, call_with_progress, initialize, result_text, stateless_call},
-    server::until,
+    fixture::{Fixture, FixtureState},
+    http::{TEST_TIMEOUT, call, call_with_progress, initialize, result_text, stateless_call},
+    test_server::until,
 };
 
 /// The size of the pipes, about that of the kernel's.
@@ -26,7 +26,7 @@ const PIPE_BYTES: usize = 64 * 1024;
 struct Peer {
     input: DuplexStream,
     output: BufReader<DuplexStream>,
-    world: Arc<World>,
+    state: Arc<FixtureState>,
     cancel: CancellationToken,
     task: JoinHandle<Result<(), StdioError>>,
 }
@@ -35,10 +35,10 @@ impl Peer {
     fn start() -> Self {
         let (input, reader) = duplex(PIPE_BYTES);
         let (writer, output) = duplex(PIPE_BYTES);
-        let (world, cancel) = (World::new(), CancellationToken::new());
-        let handler = Fixture::new(&world);
+        let (state, cancel) = (FixtureState::new(), CancellationToken::new());
+        let handler = Fixture::new(&state);
         let task = tokio::spawn(serve_lines(handler, reader, writer, cancel.clone()));
-        Self { input, output: BufReader::new(output), world, cancel, task }
+        Self { input, output: BufReader::new(output), state, cancel, task }
     }
 
     async fn started() -> Self {
@@ -60,7 +60,7 @@ impl Peer {
     async fn receive(&mut self) -> Value {
         let mut line = String::new();
         let reading = self.output.read_line(&mut line);
-        timeout(PATIENCE, reading).await.expect("a line in time").expect("a line");
+        timeout(TEST_TIMEOUT, reading).await.expect("a line in time").expect("a line");
         serde_json::from_str(&line).unwrap_or_else(|_| panic!("not a message: {line:?}"))
     }
 
@@ -70,12 +70,12 @@ impl Peer {
     }
 
     /// Closes the input and waits for the end.
-    async fn finish(self) -> (Duration, Arc<World>) {
+    async fn finish(self) -> (Duration, Arc<FixtureState>) {
         let begun = Instant::now();
         drop(self.input);
-        let outcome = timeout(PATIENCE, self.task).await.expect("the server ends");
+        let outcome = timeout(TEST_TIMEOUT, self.task).await.expect("the server ends");
         outcome.expect("does not panic").expect("is no error");
-        (begun.elapsed(), self.world)
+        (begun.elapsed(), self.state)
     }
 }
 
@@ -112,18 +112,18 @@ async fn progress_comes_before_the_reply() {
 async fn a_cancelled_call_is_not_answered_and_the_next_is() {
     let mut peer = Peer::started().await;
     peer.send(&call(1, "wait", &json!({"millis": 60_000}))).await;
-    until("the call runs", || peer.world.waiting() == 1).await;
+    until("the call runs", || peer.state.waiting() == 1).await;
     let cancel = json!({
         "jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}
     });
     peer.send(&cancel).await;
-    until("the token is cancelled", || peer.world.cancelled() == 1).await;
+    until("the token is cancelled", || peer.state.cancelled() == 1).await;
     let reply = peer.ask(&call(1, "count", &json!({}))).await;
     assert_eq!(result_text(&reply), "1");
 }
 
 #[tokio::test]
-async fn what_is_not_a_message_is_answered_and_not_fatal() {
+async fn a_malformed_message_gets_an_error_and_is_not_fatal() {
     let mut peer = Peer::started().await;
     let cases: [(&[u8], i64); 5] = [
         (b"garbage\n", -32700),
@@ -142,7 +142,7 @@ async fn what_is_not_a_message_is_answered_and_not_fatal() {
 }
 
 #[tokio::test]
-async fn a_line_above_the_limit_is_answered_and_not_fatal() {
+async fn a_line_above_the_limit_gets_an_error_and_is_not_fatal() {
     let mut peer = Peer::started().await;
     let chunk = vec![b'x'; 1024 * 1024];
     for _ in 0..=MAX_MESSAGE_BYTES / chunk.len() {
@@ -176,22 +176,22 @@ async fn a_notification_before_the_handshake_does_not_end_the_session() {
 async fn a_call_that_is_nearly_done_is_finished_after_the_end_of_input() {
     let mut peer = Peer::started().await;
     peer.send(&call(1, "wait", &json!({"millis": 100}))).await;
-    until("the call runs", || peer.world.waiting() == 1).await;
+    until("the call runs", || peer.state.waiting() == 1).await;
     let Peer { input, mut output, task, .. } = peer;
     drop(input);
     let mut line = String::new();
     output.read_line(&mut line).await.expect("a line");
     assert!(line.contains("waited"), "{line}");
-    timeout(PATIENCE, task).await.expect("ends").expect("no panic").expect("no error");
+    timeout(TEST_TIMEOUT, task).await.expect("ends").expect("no panic").expect("no error");
 }
 
 #[tokio::test]
 async fn a_long_call_is_cancelled_after_the_end_of_input() {
     let mut peer = Peer::started().await;
     peer.send(&call(1, "wait", &json!({"millis": 60_000}))).await;
-    until("the call runs", || peer.world.waiting() == 1).await;
-    let (took, world) = peer.finish().await;
-    assert_eq!(world.cancelled(), 1);
+    until("the call runs", || peer.state.waiting() == 1).await;
+    let (took, state) = peer.finish().await;
+    assert_eq!(state.cancelled(), 1);
     assert!(took < EOF_GRACE + SHUTDOWN_GRACE, "{took:?}");
 }
 

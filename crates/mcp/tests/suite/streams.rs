@@ -3,12 +3,12 @@
 use serde_json::{Value, json};
 
 use crate::{
-    http::{Client, call, call_with_progress, result_text},
-    server::{Server, until},
+    http::{TestClient, call, call_with_progress, result_text},
+    test_server::{TestServer, until},
 };
 
 /// Reads a stream to its end and returns the messages.
-async fn messages(client: &mut Client) -> Vec<Value> {
+async fn messages(client: &mut TestClient) -> Vec<Value> {
     let mut messages = Vec::new();
     while let Some(event) = client.event().await {
         if !event.data.is_empty() {
@@ -20,7 +20,7 @@ async fn messages(client: &mut Client) -> Vec<Value> {
 
 #[tokio::test]
 async fn a_call_that_reports_progress_is_answered_with_a_stream() {
-    let server = Server::start().await;
+    let server = TestServer::start().await;
     let (mut client, session) = server.session().await;
     let headers = [("mcp-session-id", session.as_str())];
     let body = call_with_progress(1, "progress", &json!({"steps": 3}));
@@ -37,7 +37,7 @@ async fn a_call_that_reports_progress_is_answered_with_a_stream() {
 
 #[tokio::test]
 async fn a_stream_can_be_resumed_after_any_event() {
-    let server = Server::start().await;
+    let server = TestServer::start().await;
     let (mut client, session) = server.session().await;
     let headers = [("mcp-session-id", session.as_str())];
     let body = call_with_progress(1, "progress", &json!({"steps": 3}));
@@ -58,13 +58,13 @@ async fn a_stream_can_be_resumed_after_any_event() {
 }
 
 #[tokio::test]
-async fn a_call_goes_on_when_its_client_is_cut_off_and_the_reply_is_kept() {
-    let server = Server::start().await;
+async fn a_call_goes_on_when_its_client_is_cut_off_and_the_reply_is_retained() {
+    let server = TestServer::start().await;
     let (mut client, session) = server.session().await;
     let headers = [("mcp-session-id", session.as_str())];
     let body = call(1, "wait", &json!({"millis": 1000}));
     client.send("POST", &headers, &body.to_string()).await;
-    // The call outlives the patience for plain JSON, so a stream begins with an empty event.
+    // The call takes longer than a plain JSON reply may, so a stream begins with an empty event.
     assert_eq!(client.head().await.1["content-type"], "text/event-stream");
     let first = client.event().await.expect("an empty event");
     assert_eq!(first.data, "");
@@ -75,34 +75,34 @@ async fn a_call_goes_on_when_its_client_is_cut_off_and_the_reply_is_kept() {
     again.head().await;
     let messages = messages(&mut again).await;
     assert_eq!(messages.iter().map(result_text).collect::<Vec<_>>(), ["waited"]);
-    assert_eq!(server.world.cancelled(), 0);
+    assert_eq!(server.state.cancelled(), 0);
 }
 
 #[tokio::test]
 async fn losing_the_connection_before_a_stream_begins_does_not_cancel_either() {
-    let server = Server::start().await;
+    let server = TestServer::start().await;
     let (mut client, session) = server.session().await;
     let headers = [("mcp-session-id", session.as_str())];
     client.send("POST", &headers, &call(1, "wait", &json!({"millis": 300})).to_string()).await;
-    until("the call runs", || server.world.waiting() == 1).await;
+    until("the call runs", || server.state.waiting() == 1).await;
     drop(client);
-    until("the call ends", || server.world.waiting() == 0).await;
-    assert_eq!(server.world.cancelled(), 0);
+    until("the call ends", || server.state.waiting() == 0).await;
+    assert_eq!(server.state.cancelled(), 0);
 }
 
 #[tokio::test]
 async fn a_cancelled_call_ends_without_a_reply() {
-    let server = Server::start().await;
+    let server = TestServer::start().await;
     let (mut client, session) = server.session().await;
     let headers = [("mcp-session-id", session.as_str())];
     client.send("POST", &headers, &call(7, "wait", &json!({"millis": 60_000})).to_string()).await;
-    until("the call runs", || server.world.waiting() == 1).await;
+    until("the call runs", || server.state.waiting() == 1).await;
     let mut other = server.connect().await;
     let cancel = json!({
         "jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 7}
     });
     assert_eq!(other.post(&headers, &cancel).await.status, 202);
-    until("the token is cancelled", || server.world.cancelled() == 1).await;
+    until("the token is cancelled", || server.state.cancelled() == 1).await;
     let reply = client.reply().await;
     assert_eq!((reply.kind(), reply.body.as_str()), ("text/event-stream", ""));
     // The session and the identifier are free again.
@@ -110,13 +110,13 @@ async fn a_cancelled_call_ends_without_a_reply() {
 }
 
 #[tokio::test]
-async fn messages_that_belong_to_no_call_arrive_on_the_common_stream() {
-    let server = Server::start().await;
+async fn messages_that_belong_to_no_call_arrive_on_the_standalone_stream() {
+    let server = TestServer::start().await;
     let (mut client, session) = server.session().await;
     let headers = [("mcp-session-id", session.as_str())];
     let reply = client.post(&headers, &call(1, "test_tool_with_logging", &json!({}))).await;
     assert_eq!(reply.text(), "logged");
-    // What nobody was listening for is kept for the first who does.
+    // Messages without a reader are retained for the first one.
     let mut listener = server.connect().await;
     listener.send("GET", &headers, "").await;
     listener.head().await;
@@ -129,7 +129,7 @@ async fn messages_that_belong_to_no_call_arrive_on_the_common_stream() {
 
 #[tokio::test]
 async fn a_second_listener_takes_over_without_ending_the_first() {
-    let server = Server::start().await;
+    let server = TestServer::start().await;
     let (mut client, session) = server.session().await;
     let headers = [("mcp-session-id", session.as_str())];
     let mut listeners = [server.connect().await, server.connect().await];
@@ -147,7 +147,7 @@ async fn a_second_listener_takes_over_without_ending_the_first() {
 
 #[tokio::test]
 async fn clients_of_older_revisions_get_no_empty_event() {
-    let server = Server::start().await;
+    let server = TestServer::start().await;
     let mut client = server.connect().await;
     let session = client.initialize("2025-06-18").await;
     let headers = [("mcp-session-id", session.as_str())];
@@ -158,8 +158,8 @@ async fn clients_of_older_revisions_get_no_empty_event() {
 }
 
 #[tokio::test]
-async fn a_stream_that_is_not_kept_cannot_be_resumed() {
-    let server = Server::start().await;
+async fn a_stream_that_is_not_retained_cannot_be_resumed() {
+    let server = TestServer::start().await;
     let (mut client, session) = server.session().await;
     for id in ["99-1", "garbage", "-", "0"] {
         let headers = [("mcp-session-id", session.as_str()), ("last-event-id", id)];

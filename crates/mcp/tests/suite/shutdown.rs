@@ -8,13 +8,13 @@ use tokio::time::timeout;
 
 use crate::{
     http::{call, call_with_progress, stateless_call, stateless_headers},
-    server::{Server, until},
+    test_server::{TestServer, until},
 };
 
-/// What the issue promises for a signal to terminate.
+/// The longest time from a termination signal to the end.
 const BOUND: Duration = Duration::from_secs(2);
 
-async fn stops_in_time(server: Server) -> Duration {
+async fn stops_in_time(server: TestServer) -> Duration {
     let begun = Instant::now();
     server.cancel.cancel();
     let outcome = timeout(BOUND, server.task).await.expect("stops within two seconds");
@@ -24,7 +24,7 @@ async fn stops_in_time(server: Server) -> Duration {
 
 #[tokio::test]
 async fn open_streams_and_running_calls_end_with_the_server() {
-    let server = Server::start().await;
+    let server = TestServer::start().await;
     let (mut listener, session) = server.session().await;
     let headers = [("mcp-session-id", session.as_str())];
     listener.send("GET", &headers, "").await;
@@ -36,22 +36,22 @@ async fn open_streams_and_running_calls_end_with_the_server() {
     let mut stateless = server.connect().await;
     let body = stateless_call(1, "wait", &json!({"millis": 60_000}));
     stateless.send("POST", &stateless_headers("wait"), &body.to_string()).await;
-    until("both calls run", || server.world.waiting() == 2).await;
+    until("both calls run", || server.state.waiting() == 2).await;
 
-    let world = std::sync::Arc::clone(&server.world);
+    let state = std::sync::Arc::clone(&server.state);
     let took = stops_in_time(server).await;
     assert!(took < SHUTDOWN_GRACE, "cooperative calls need no deadline: {took:?}");
-    assert_eq!((world.waiting(), world.cancelled()), (0, 2));
+    assert_eq!((state.waiting(), state.cancelled()), (0, 2));
     assert!(listener.closed().await);
 }
 
 #[tokio::test]
-async fn a_call_in_a_session_gets_its_last_word() {
-    let server = Server::start().await;
+async fn a_call_in_a_session_can_still_reply() {
+    let server = TestServer::start().await;
     let (mut client, session) = server.session().await;
     let headers = [("mcp-session-id", session.as_str())];
     client.send("POST", &headers, &call(1, "wait", &json!({"millis": 60_000})).to_string()).await;
-    until("the call runs", || server.world.waiting() == 1).await;
+    until("the call runs", || server.state.waiting() == 1).await;
     let cancel = server.cancel.clone();
     cancel.cancel();
     assert_eq!(client.reply().await.text(), "cancelled");
@@ -60,7 +60,7 @@ async fn a_call_in_a_session_gets_its_last_word() {
 
 #[tokio::test]
 async fn idle_and_half_open_connections_do_not_delay_the_end() {
-    let server = Server::start().await;
+    let server = TestServer::start().await;
     let _idle = server.session().await;
     let _silent = server.connect().await;
     let mut half = server.connect().await;
@@ -70,7 +70,7 @@ async fn idle_and_half_open_connections_do_not_delay_the_end() {
 
 #[tokio::test]
 async fn a_client_that_stops_reading_does_not_delay_the_end() {
-    let server = Server::start().await;
+    let server = TestServer::start().await;
     let mut stuck = server.connect().await;
     let body = stateless_call(1, "bytes", &json!({"count": 16_000_000}));
     stuck.send("POST", &stateless_headers("bytes"), &body.to_string()).await;

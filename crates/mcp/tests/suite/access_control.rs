@@ -5,16 +5,16 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    fixture::{Fixture, World},
+    fixture::{Fixture, FixtureState},
     http::initialize,
-    server::Server,
+    test_server::TestServer,
 };
 
 const TOKEN: &str = "a-token-of-some-length";
 
 #[tokio::test]
 async fn a_page_that_rebinds_its_name_is_refused() {
-    let server = Server::start().await;
+    let server = TestServer::start().await;
     for host in ["evil.example", "evil.example:80", "localhost.evil.example", "127.0.0.1.nip.io"] {
         let mut client = server.connect().await;
         let reply = client.post(&[("host", host)], &initialize("2025-11-25")).await;
@@ -28,8 +28,8 @@ async fn a_page_that_rebinds_its_name_is_refused() {
 }
 
 #[tokio::test]
-async fn the_gate_stands_before_every_method() {
-    let server = Server::start().await;
+async fn access_control_comes_before_every_method() {
+    let server = TestServer::start().await;
     for method in ["GET", "POST", "DELETE", "OPTIONS", "PUT"] {
         let mut client = server.connect().await;
         let reply = client.request(method, &[("host", "evil.example")], "").await;
@@ -38,8 +38,8 @@ async fn the_gate_stands_before_every_method() {
 }
 
 #[tokio::test]
-async fn only_a_page_of_this_very_server_may_speak_to_it() {
-    let server = Server::start().await;
+async fn only_a_page_of_the_same_origin_is_accepted() {
+    let server = TestServer::start().await;
     let own = format!("http://{}", server.address);
     let others = ["http://localhost:3000", "http://127.0.0.1", "http://[::1]:9", "null"];
     let cases = std::iter::once((own.as_str(), 200)).chain(others.map(|origin| (origin, 403)));
@@ -52,7 +52,7 @@ async fn only_a_page_of_this_very_server_may_speak_to_it() {
 
 #[tokio::test]
 async fn names_and_origins_can_be_allowed() {
-    let server = Server::with(|options| {
+    let server = TestServer::with(|options| {
         let options = options.allow_host("box.example").expect("a host");
         options.allow_origin("https://app.example").expect("an origin")
     })
@@ -64,7 +64,7 @@ async fn names_and_origins_can_be_allowed() {
 
 #[tokio::test]
 async fn a_request_with_two_hosts_is_refused() {
-    let server = Server::start().await;
+    let server = TestServer::start().await;
     let mut client = server.connect().await;
     let host = server.address;
     let request = format!(
@@ -79,7 +79,8 @@ async fn a_missing_or_wrong_token_is_challenged() {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let address = listener.local_addr().expect("an address");
     let token = BearerToken::new(TOKEN).expect("a token");
-    let server = Server::serve(listener, HttpOptions::new(address, Some(token)).expect("options"));
+    let server =
+        TestServer::serve(listener, HttpOptions::new(address, Some(token)).expect("options"));
     let right = format!("Bearer {TOKEN}");
     let cases = [
         ("", 401),
@@ -101,7 +102,7 @@ async fn a_missing_or_wrong_token_is_challenged() {
 }
 
 #[tokio::test]
-async fn a_listener_that_others_reach_is_not_served_without_a_token() {
+async fn a_listener_that_other_machines_reach_is_not_served_without_a_token() {
     let listener = TcpListener::bind("0.0.0.0:0").await.expect("a free port");
     let address = listener.local_addr().expect("an address");
     assert_eq!(
@@ -110,8 +111,8 @@ async fn a_listener_that_others_reach_is_not_served_without_a_token() {
     );
     // Options for one address do not open another.
     let options = HttpOptions::new("127.0.0.1:1".parse().expect("an address"), None);
-    let world = World::new();
-    let make = move |_| Fixture::new(&world);
+    let state = FixtureState::new();
+    let make = move |_| Fixture::new(&state);
     let outcome =
         serve_http(listener, options.expect("loopback"), make, CancellationToken::new()).await;
     assert!(outcome.is_err());
@@ -122,7 +123,8 @@ async fn a_probe_needs_neither_name_nor_token() {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let address = listener.local_addr().expect("an address");
     let token = BearerToken::new(TOKEN).expect("a token");
-    let server = Server::serve(listener, HttpOptions::new(address, Some(token)).expect("options"));
+    let server =
+        TestServer::serve(listener, HttpOptions::new(address, Some(token)).expect("options"));
     let mut client = server.connect().await;
     client.raw(b"GET /healthz HTTP/1.1\r\nhost: 10.0.0.7\r\n\r\n").await;
     let reply = client.reply().await;

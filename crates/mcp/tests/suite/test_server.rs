@@ -11,20 +11,20 @@ use tokio::{net::TcpListener, task::JoinHandle, time::timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    fixture::{Fixture, World},
-    http::{Client, PATIENCE},
+    fixture::{Fixture, FixtureState},
+    http::{TEST_TIMEOUT, TestClient},
 };
 
 /// A running server.
-pub(crate) struct Server {
+pub(crate) struct TestServer {
     pub(crate) address: SocketAddr,
-    pub(crate) world: Arc<World>,
+    pub(crate) state: Arc<FixtureState>,
     pub(crate) scopes: Arc<Mutex<Vec<HandlerScope>>>,
     pub(crate) cancel: CancellationToken,
     pub(crate) task: JoinHandle<Result<(), HttpError>>,
 }
 
-impl Server {
+impl TestServer {
     pub(crate) async fn start() -> Self {
         Self::with(|options| options).await
     }
@@ -38,25 +38,25 @@ impl Server {
 
     pub(crate) fn serve(listener: TcpListener, options: HttpOptions) -> Self {
         let address = listener.local_addr().expect("an address");
-        let (world, cancel) = (World::new(), CancellationToken::new());
+        let (state, cancel) = (FixtureState::new(), CancellationToken::new());
         let scopes = Arc::<Mutex<Vec<HandlerScope>>>::default();
         let make = {
-            let (world, scopes) = (Arc::clone(&world), Arc::clone(&scopes));
+            let (state, scopes) = (Arc::clone(&state), Arc::clone(&scopes));
             move |scope| {
                 scopes.lock().expect("not poisoned").push(scope);
-                Fixture::new(&world)
+                Fixture::new(&state)
             }
         };
         let task = tokio::spawn(serve_http(listener, options, make, cancel.clone()));
-        Self { address, world, scopes, cancel, task }
+        Self { address, state, scopes, cancel, task }
     }
 
-    pub(crate) async fn connect(&self) -> Client {
-        Client::connect(self.address).await
+    pub(crate) async fn connect(&self) -> TestClient {
+        TestClient::connect(self.address).await
     }
 
     /// Opens a session of the revision 2025-11-25.
-    pub(crate) async fn session(&self) -> (Client, String) {
+    pub(crate) async fn session(&self) -> (TestClient, String) {
         let mut client = self.connect().await;
         let session = client.initialize("2025-11-25").await;
         (client, session)
@@ -70,5 +70,5 @@ pub(crate) async fn until(what: &str, condition: impl Fn() -> bool) {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
-    timeout(PATIENCE, poll).await.unwrap_or_else(|_| panic!("never: {what}"));
+    timeout(TEST_TIMEOUT, poll).await.unwrap_or_else(|_| panic!("never: {what}"));
 }
