@@ -1,16 +1,32 @@
-//! A process inside the walls of a plan, from which the commands of one workspace are started.
+//! The sandbox cell: a process that has applied a plan once and is forked for each command.
 //!
-//! The dear part of a sandbox is the same for every command of a workspace: users, mounts, network,
-//! rules. A cell is a process that has been through it once. It copies itself for each command, and
-//! only what must be each command's own is made again: its processes, its `/proc`, its objects of
-//! System V. The cell itself keeps the rights that this takes, inside its own namespace only;
-//! commands lose them before their program starts.
+//! The expensive part of a sandbox is the same for every command of a workspace: the user namespace, the
+//! mounts, the network and the compiled rules. A cell goes through it once. For each command it forks a
+//! supervisor (the command's init), and only the parts that must be separate are made again: the process
+//! namespace with its `/proc` and, unless the cell serves a single command, the mount and IPC namespaces.
+//!
+//! The order of the setup is fixed, because each step removes the rights that the one before needed:
+//!
+//! 1. [`Cell::enter`] joins the namespaces, switches the user, builds the root directory and compiles the
+//!    Landlock rulesets. Everything that can fail because of the host fails here.
+//! 2. [`UnsealedCell::seal`] empties the capability bounding set, makes the process undumpable and
+//!    compiles the seccomp filter. A sealed cell still holds capabilities, but only over its own
+//!    namespaces, and programs that it executes cannot inherit them.
+//! 3. [`Cell::fork`] and [`Cell::supervise`] make the supervisor of one command. It is under the filter
+//!    already, and in tier `landlock` in a domain that confines its signals.
+//! 4. [`Cell::confine`], in the command's own process, drops the capabilities, applies Landlock and the
+//!    rest of the filter. The next step is `execve`.
+//!
+//! The invariant: no code of a command runs before step 4 has succeeded, and an error in any step ends the
+//! process. There is no way to undo a step, so a cell that failed is not repaired but replaced. A cell
+//! that dies leaves no state behind except processes in its namespaces, which the kernel ends with their
+//! init; supervisors notice through the cell's pidfd ([`Cell::is_alive`]).
 
 mod directory_builder;
 mod root;
+mod setup_error;
 mod shared_mounts;
 
-use std::fmt;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
@@ -24,8 +40,9 @@ use rustix::thread::{
     CapabilitySet, CapabilitySets, UnshareFlags, clear_ambient_capability_set,
     remove_capability_from_bounding_set, set_capabilities, set_no_new_privs,
 };
-use serde::{Deserialize, Serialize};
 
+pub(crate) use self::setup_error::StepContext;
+pub use self::setup_error::{SetupError, SetupStep};
 pub use self::shared_mounts::SharedMounts;
 use crate::fork::{Fork, fork};
 use crate::landlock::Ruleset;
@@ -34,169 +51,60 @@ use crate::plan::{CommandUser, Plan};
 use crate::seccomp::{BpfProgram, Listener, Reporting};
 use crate::{mounts, policy::Owner};
 
-/// What the maker of a cell hands over.
+/// The descriptors and prepared parts that a process needs to become a cell.
 #[derive(Debug)]
 pub struct CellResources {
-    /// The workspace.
+    /// The workspace directory. The plan's path must lead to the same directory.
     pub workspace: OwnedFd,
     /// The scratch directory.
     pub scratch: OwnedFd,
-    /// Another cell of the same workspace, whose network is to be shared.
+    /// The pidfd of another cell of the same workspace, whose user and network namespaces are joined.
     pub companion: Option<OwnedFd>,
-    /// Namespaces that were made before.
+    /// Namespaces that were created before the plan was known.
     pub prepared: Option<PreparedNamespaces>,
-    /// Parts of the root directory that were made before.
+    /// Parts of the root directory that the spawner made once for all cells.
     pub shared_mounts: SharedMounts,
-    /// How many commands it is for.
+    /// The number of commands that the cell will serve.
     pub lifetime: CellLifetime,
 }
 
-/// How many commands a cell is for.
+/// The number of commands that a cell serves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CellLifetime {
-    /// One. In tier `full` it has the mounts and the objects of System V of the cell, which nobody
-    /// else uses.
+    /// One command. In tier `full` it uses the mounts and the IPC namespace of the cell itself instead of
+    /// copies.
     OneCommand,
-    /// Any number, at the same time or one after the other.
+    /// Any number of commands, at the same time or one after the other.
     ManyCommands,
 }
 
-/// What every cell of tier `full` needs, made before it is known which one. What no cell takes is
-/// gone with this.
+/// Namespaces and a root directory that every cell of tier `full` needs, created before the plan is
+/// known. Dropping the value removes them.
 #[derive(Debug)]
 pub struct PreparedNamespaces {
     users: UserNamespace,
-    /// What is to say who owns files, if that can be said at all.
+    /// Maps file owners of id-mapped mounts. Only root can make such mounts.
     owners: Option<UserNamespace>,
     system: root::PrebuiltRoot,
 }
 
 impl PreparedNamespaces {
-    /// Makes it in a process that is the only thread of its own, and that becomes the cell.
+    /// Starts to create the namespaces, in the process that becomes the cell and has one thread.
     ///
-    /// Namespaces take longer than anything else about a cell. They are made by another process, and
-    /// last: this one and its server have enough to do until then for two processors, and still have
-    /// something to do before they need them.
+    /// Namespaces take longer than anything else about a cell, so setup processes create them in the
+    /// background. They start last: until then this process and its server keep two processors busy,
+    /// and both still have work to do before they need the namespaces.
     pub fn prepare() -> io::Result<Self> {
-        let system = root::PrebuiltRoot::open();
-        let users = UserNamespace::make(root::namespaces(true))?;
+        let system = root::PrebuiltRoot::build();
+        let users = UserNamespace::create(root::namespaces(true))?;
         let is_root = rustix::process::geteuid().is_root();
-        let owners = if is_root { Some(UserNamespace::make(UnshareFlags::empty())?) } else { None };
+        let owners =
+            if is_root { Some(UserNamespace::create(UnshareFlags::empty())?) } else { None };
         Ok(Self { users, owners, system })
     }
 }
 
-/// Where making a cell failed.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SetupError {
-    /// What was being done.
-    pub step: SetupStep,
-    /// What it was being done to, if there is more than one such thing.
-    pub object: Option<String>,
-    /// The error number that the kernel gave.
-    pub errno: i32,
-}
-
-/// What is being done when a cell is made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum SetupStep {
-    /// Making a user namespace.
-    UserNamespace,
-    /// Making the other namespaces.
-    Namespaces,
-    /// Becoming another user.
-    CommandUser,
-    /// Showing files of one owner as those of another.
-    MapOwner,
-    /// Finding something of the host.
-    Find,
-    /// Building the root directory.
-    Root,
-    /// Bringing the loopback up.
-    Loopback,
-    /// Making Landlock's rules.
-    Landlock,
-    /// Giving up rights for good.
-    Capabilities,
-}
-
-impl SetupError {
-    /// Returns whether the host as a whole refuses what this step does, for every workspace alike.
-    pub fn is_host_limitation(&self) -> bool {
-        match self.step {
-            // The last is what a limit of zero user namespaces gives.
-            SetupStep::UserNamespace => {
-                [libc::EPERM, libc::ENOSYS, libc::EINVAL, libc::EACCES, libc::ENOSPC]
-                    .contains(&self.errno)
-            }
-            // Shortage and races give other numbers, and pass: these say that it may not be done.
-            SetupStep::Namespaces | SetupStep::Root | SetupStep::Loopback | SetupStep::Find => {
-                [libc::EPERM, libc::ENOSYS].contains(&self.errno)
-            }
-            SetupStep::CommandUser
-            | SetupStep::MapOwner
-            | SetupStep::Landlock
-            | SetupStep::Capabilities => false,
-        }
-    }
-
-    /// Returns whether another tier could do without this step.
-    pub fn is_tier_limitation(&self) -> bool {
-        self.is_host_limitation() || self.step == SetupStep::MapOwner
-    }
-
-    /// Says that the cell whose network was to be shared is not there any more.
-    pub fn companion_gone() -> Self {
-        Self { step: SetupStep::Namespaces, object: None, errno: libc::ESRCH }
-    }
-}
-
-impl fmt::Display for SetupError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let step = match self.step {
-            SetupStep::UserNamespace => "making a user namespace",
-            SetupStep::Namespaces => "making namespaces",
-            SetupStep::CommandUser => "becoming another user",
-            SetupStep::MapOwner => "mapping the owner of files",
-            SetupStep::Find => "opening",
-            SetupStep::Root => "building a root directory",
-            SetupStep::Loopback => "bringing up the loopback",
-            SetupStep::Landlock => "making Landlock rules",
-            SetupStep::Capabilities => "giving up capabilities",
-        };
-        let error = io::Error::from_raw_os_error(self.errno);
-        match &self.object {
-            Some(object) => write!(f, "{step} {object}: {error}"),
-            None => write!(f, "{step}: {error}"),
-        }
-    }
-}
-
-impl std::error::Error for SetupError {}
-
-/// Names the step in which an error happened.
-pub(crate) trait StepContext<T> {
-    fn during(self, step: SetupStep) -> Result<T, SetupError>;
-    fn during_with(self, step: SetupStep, object: &Path) -> Result<T, SetupError>;
-}
-
-impl<T, E: Into<io::Error>> StepContext<T> for Result<T, E> {
-    fn during(self, step: SetupStep) -> Result<T, SetupError> {
-        self.map_err(|error| SetupError { step, object: None, errno: number(&error.into()) })
-    }
-
-    fn during_with(self, step: SetupStep, object: &Path) -> Result<T, SetupError> {
-        let object = Some(object.display().to_string());
-        self.map_err(|error| SetupError { step, object, errno: number(&error.into()) })
-    }
-}
-
-fn number(error: &io::Error) -> i32 {
-    error.raw_os_error().unwrap_or(libc::EIO)
-}
-
-/// A process inside the walls of a plan that still could give its rights to a program.
+/// A process that has entered the sandbox of a plan and could still pass its capabilities to a program.
 #[derive(Debug)]
 pub struct UnsealedCell {
     plan: Plan,
@@ -208,7 +116,8 @@ pub struct UnsealedCell {
 }
 
 impl UnsealedCell {
-    /// Takes away what no program may have that is executed later, and prepares the filter.
+    /// Empties the capability bounding set, so that no executed program gains capabilities, makes the
+    /// process undumpable, and assembles the seccomp filter.
     pub fn seal(self) -> Result<Cell, SetupError> {
         drop_bounding_set().during(SetupStep::Capabilities)?;
         set_dumpable_behavior(DumpableBehavior::NotDumpable).during(SetupStep::Capabilities)?;
@@ -218,36 +127,37 @@ impl UnsealedCell {
                 let (early, late) = plan.seccomp.split();
                 (early.assemble(Reporting::Supervisor), Some(late.assemble(Reporting::Silent)))
             }
-            // Carrel needs nothing more of the command's directory than a descriptor.
+            // The supervisor gets the command's directory as a descriptor and needs no `openat2`.
             Tier::Landlock => (plan.seccomp.assemble(Reporting::Supervisor), None),
         };
         Ok(Cell { plan, lifetime, workspace, rules, supervisor, early, late, itself })
     }
 }
 
-/// A process inside the walls of a plan.
+/// A process that has applied a plan. See the [module](self) for the order of its methods.
 #[derive(Debug)]
 pub struct Cell {
     plan: Plan,
     lifetime: CellLifetime,
-    /// Where commands start in a tier without a root of its own, and what they must find at the
-    /// workspace's path in the other.
+    /// In tier `landlock`, the directory that commands are started beneath; in tier `full`, the directory
+    /// that must be at the workspace's path.
     workspace: OwnedFd,
     rules: Option<Ruleset>,
     supervisor: Option<Ruleset>,
-    /// What supervisors put in force for themselves and their commands, and what is left for commands.
+    /// The filter of supervisors, which their commands inherit.
     early: BpfProgram,
+    /// The rest of the filter, for commands only.
     late: Option<BpfProgram>,
-    /// The cell itself, so that those it starts can tell whether it is gone.
+    /// The cell's own pidfd, through which supervisors see that it has ended.
     itself: OwnedFd,
 }
 
 impl Cell {
-    /// Turns the calling process, which must be the only thread, into a cell. There is no way back,
-    /// and after a failure nothing left to do but to end.
+    /// Turns the calling process, which must have one thread, into a cell. This cannot be undone: after
+    /// an error the process can only exit.
     ///
-    /// What it returns is complete as far as anything can fail for reasons of the host. It must be
-    /// [sealed](Unsealed::seal) to be of use.
+    /// All steps that can fail because of the host are done when this returns. The cell must still be
+    /// [sealed](UnsealedCell::seal).
     pub fn enter(plan: Plan, mut resources: CellResources) -> Result<UnsealedCell, SetupError> {
         let itself = pidfd_open(getpid(), PidfdFlags::empty()).during(SetupStep::Namespaces)?;
         let rules = || ruleset(plan.landlock.handled, &plan.landlock.rules);
@@ -258,10 +168,10 @@ impl Cell {
             }
             Tier::Landlock => {
                 drop(resources.prepared.take());
-                // Before becoming a user who may be unable to find some of what is granted.
+                // Before the switch to a user who may be unable to open some granted paths.
                 let rules = rules()?;
                 drop_bounding_set().during(SetupStep::Capabilities)?;
-                leave_groups(plan.run_as)?;
+                drop_groups(plan.run_as)?;
                 switch_user(plan.run_as)?;
                 rules
             }
@@ -271,12 +181,13 @@ impl Cell {
         Ok(UnsealedCell { plan, lifetime, workspace, rules, supervisor, itself })
     }
 
-    /// Returns the plan.
+    /// Returns the plan that the cell has applied.
     pub fn plan(&self) -> &Plan {
         &self.plan
     }
 
-    /// Copies the cell. The copy is to supervise one command.
+    /// Forks the cell. The child is the future supervisor of one command; in tier `full` it is the init
+    /// of a new process namespace.
     pub fn fork(&self) -> io::Result<Fork> {
         match self.plan.tier {
             Tier::Full => namespaces::fork_for_command(self.lifetime),
@@ -284,27 +195,27 @@ impl Cell {
         }
     }
 
-    /// Returns whether the cell gives its own mounts to its only command. Its `/proc` is then that of
-    /// the command, whose processes have other numbers here.
+    /// Returns whether the cell's only command uses the cell's mounts. The `/proc` in them then belongs to
+    /// the command's process namespace, so the cell must not use it to look up its own processes.
     pub fn shares_mounts_with_command(&self) -> bool {
         self.plan.tier == Tier::Full && self.lifetime == CellLifetime::OneCommand
     }
 
-    /// Makes the calling copy of the cell the supervisor of one command. Returns with it what tells of
-    /// system calls that are refused.
+    /// Makes the calling fork of the cell the supervisor of one command. Returns the reach of its signals
+    /// and the listener for system calls that the filter denies.
     ///
-    /// The supervisor is under the same filter as its command, which inherits it: a supervisor that is
-    /// ready before its command is needed has paid for it. It makes none of the calls that are
-    /// refused, and least of all one that it would have to answer itself.
+    /// The supervisor installs the filter on itself and its command inherits it: a supervisor that waits
+    /// for a command has already paid for the installation. It makes none of the denied calls; a call that
+    /// is reported would block it forever, because it is the one to respond.
     pub fn supervise(&self) -> io::Result<(SignalScope, Option<Listener>)> {
         let mut leaving = None;
         let enclosure = match (self.plan.tier, &self.supervisor) {
             (Tier::Full, _) => {
                 match self.lifetime {
                     CellLifetime::OneCommand => {
-                        leaving = Some(mounts::show_processes_and_leave_old_root()?)
+                        leaving = Some(mounts::mount_proc_and_detach_old_root()?)
                     }
-                    CellLifetime::ManyCommands => mounts::show_processes()?,
+                    CellLifetime::ManyCommands => mounts::replace_proc()?,
                 }
                 SignalScope(true)
             }
@@ -317,32 +228,35 @@ impl Cell {
         };
         set_no_new_privs(true)?;
         let listener = self.early.install()?;
-        // No command starts before the host is out of reach.
-        leaving.map_or(Ok(()), |leaving| leaving.done())?;
+        // No command may start before the old root is detached.
+        leaving.map_or(Ok(()), |leaving| leaving.wait_for_task())?;
         Ok((enclosure, listener))
     }
 
-    /// Returns whether the cell is still there. The supervisor of a command is not necessarily able
-    /// to see its process id.
+    /// Returns whether the cell still runs. A supervisor in a process namespace of its own cannot see the
+    /// cell's process id, so this polls a pidfd.
     pub fn is_alive(&self) -> io::Result<bool> {
         use rustix::event::{PollFd, PollFlags, Timespec, poll};
         let mut watched = [PollFd::new(&self.itself, PollFlags::IN)];
         Ok(poll(&mut watched, Some(&Timespec::default()))? == 0)
     }
 
-    /// Opens the directory, relative to the workspace, in which a command is to start, where a
-    /// descriptor of the cell leads to it: where commands have the mounts of the cell, which are the host's.
+    /// Opens the start directory of a command, relative to the workspace. Returns nothing in tier `full`,
+    /// where a descriptor of the cell belongs to other mounts than the command's; see
+    /// [`enter_directory`](Self::enter_directory).
     pub fn open_directory(&self, directory: &Path) -> io::Result<Option<OwnedFd>> {
         self.opens_directories().then(|| open_beneath(&self.workspace, directory)).transpose()
     }
 
-    /// Returns whether the cell opens the directories of its commands.
+    /// Returns whether [`open_directory`](Self::open_directory) opens start directories, as in tier
+    /// `landlock`.
     pub fn opens_directories(&self) -> bool {
         self.plan.tier == Tier::Landlock
     }
 
-    /// Enters the directory, relative to the workspace, in which a command starts, where none can be
-    /// [opened](Self::open_directory) before.
+    /// Changes to the start directory of a command, relative to the workspace, where it cannot be
+    /// [opened](Self::open_directory) in advance. Fails with `ESTALE` if another directory is at the
+    /// workspace's path.
     pub fn enter_directory(&self, directory: &Path) -> io::Result<()> {
         // By its path: a descriptor of the cell belongs to the cell's mounts, whose `/proc` is the
         // host's.
@@ -354,8 +268,8 @@ impl Cell {
         Ok(fchdir(open_beneath(&found, directory)?)?)
     }
 
-    /// Takes every right from the calling process, a child of a supervisor, that a command must not
-    /// have. The next step is to execute its program.
+    /// Drops all capabilities of the calling process, a child of a supervisor, and applies Landlock and
+    /// the rest of the filter. The next step is to execute the command's program.
     pub fn confine(&self) -> io::Result<()> {
         clear_ambient_capability_set()?;
         let none = CapabilitySet::empty();
@@ -368,7 +282,6 @@ impl Cell {
     }
 }
 
-/// How a directory is opened to be entered.
 const DIRECTORY: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
 fn open_beneath(top: &OwnedFd, directory: &Path) -> io::Result<OwnedFd> {
@@ -382,23 +295,26 @@ fn identity_of(descriptor: &OwnedFd) -> io::Result<(u64, u64)> {
     Ok((status.st_dev, status.st_ino))
 }
 
-/// Says that the calling process can signal exactly the tree of its command: it is the first
-/// process of a namespace, or in a domain of Landlock that signals do not leave.
+/// The reach of the calling process's signals: exactly the process tree of its command, because it is the
+/// init of a process namespace or in a Landlock domain that signals do not leave; or unrestricted.
+///
+/// Only [`Cell::supervise`] makes a restricted value, in a process that does not leave its scope. It is
+/// the proof that `kill(-1)` is safe.
 #[derive(Clone, Copy, Debug)]
 pub struct SignalScope(bool);
 
 impl SignalScope {
-    /// An enclosure that is none: signals go to whatever they are sent to.
+    /// The scope of an ordinary process, whose signals reach every process of its user.
     pub fn unrestricted() -> Self {
         Self(false)
     }
 
-    /// Sends a signal to every process of the tree but the caller, and returns whether that is
-    /// possible at all.
+    /// Sends a signal to every process of the tree except the caller. Returns false, and sends nothing, if
+    /// the scope is unrestricted; the caller then has to walk the tree.
     pub fn signal_all(self, signal: Signal) -> bool {
         if self.0 {
             // SAFETY: the call takes two integers. It reaches only the tree, since this value is
-            // made only in a process that is enclosed and does not leave it.
+            // made only in a process whose signals are restricted to it for good.
             unsafe { libc::kill(-1, signal.as_raw()) };
         }
         self.0
@@ -415,15 +331,15 @@ fn ruleset(
     Ruleset::new(handled, rules).map(Some)
 }
 
-/// Takes capabilities away from whatever is executed later. The process itself keeps its own.
+/// Removes every capability from the bounding set, so that programs executed later cannot have any. The
+/// process keeps its own.
 fn drop_bounding_set() -> io::Result<()> {
     for bit in 0..u64::BITS {
         let capability = CapabilitySet::from_bits_retain(1 << bit);
         match remove_capability_from_bounding_set(capability) {
             Ok(()) => {}
-            // Past the last one that this kernel knows; or without the right to take any away, and
-            // then there are none to be gained either: the process gives up gaining privileges
-            // before it executes anything.
+            // `EINVAL`: past the last capability of this kernel. `EPERM`: the process may not drop any;
+            // then it has none to pass on, and `no_new_privs` is set before it executes anything.
             Err(rustix::io::Errno::INVAL | rustix::io::Errno::PERM) => return Ok(()),
             Err(errno) => return Err(errno.into()),
         }
@@ -450,25 +366,25 @@ fn become_user(Owner { user, group }: Owner) -> io::Result<()> {
 }
 
 fn enter_namespaces(plan: &Plan, resources: &mut CellResources) -> Result<(), SetupError> {
-    let apart = resources.companion.is_none() && plan.network != Network::Full;
-    let wanted = root::namespaces(apart);
+    let own_network = resources.companion.is_none() && plan.network != Network::Full;
+    let wanted = root::namespaces(own_network);
     let (prepared, found) = resources
         .prepared
         .take()
         .map(|prepared| (prepared.users, (prepared.system, prepared.owners)))
         .unzip();
     let users = match &resources.companion {
-        None => Some(make_users(plan, wanted, prepared)?),
+        None => Some(user_namespace(plan, wanted, prepared)?),
         Some(_) => None,
     };
     let sources = match plan.run_as {
-        // What the own user cannot even find must be opened before becoming it.
+        // Before the switch to a mapped user, who may be unable to open some of the sources.
         CommandUser::Mapped { .. } => {
             Some(root::PreparedRoot::open(plan, resources, found.unwrap_or_default())?)
         }
         CommandUser::Server(_) | CommandUser::WorkspaceOwner(_) => None,
     };
-    leave_groups(plan.run_as)?;
+    drop_groups(plan.run_as)?;
     let joined = match (&users, &resources.companion) {
         (Some(users), _) => users.join(wanted).during(SetupStep::UserNamespace)?,
         (None, companion) => {
@@ -485,23 +401,22 @@ fn enter_namespaces(plan: &Plan, resources: &mut CellResources) -> Result<(), Se
         None => root::PreparedRoot::open(plan, resources, (root::PrebuiltRoot::default(), None))?,
     };
     root::build(plan, &sources, resources.lifetime)?;
-    if apart && plan.network == Network::Loopback {
+    if own_network && plan.network == Network::Loopback {
         namespaces::raise_loopback().during(SetupStep::Loopback)?;
     }
     Ok(())
 }
 
-/// Makes a user namespace, whose processes have every right over the namespaces that they make, and
-/// none over anything else.
-fn make_users(
+/// Creates the cell's user namespace, or takes the prepared one, and writes its id maps.
+fn user_namespace(
     plan: &Plan,
     others: UnshareFlags,
     prepared: Option<UserNamespace>,
 ) -> Result<UserNamespace, SetupError> {
-    // Its files in `/proc` belong to an ordinary user only while the process can be inspected.
+    // The files of an undumpable process in `/proc` belong to root, and its maps could not be written.
     set_dumpable_behavior(DumpableBehavior::Dumpable).during(SetupStep::UserNamespace)?;
     let (mapping, meanwhile) = match plan.run_as {
-        // Nothing can be done here meanwhile.
+        // The caller has nothing to do while the other namespaces are created, so it creates them itself.
         CommandUser::Server(owner) | CommandUser::WorkspaceOwner(owner) => {
             (IdMapping { inside: owner, outside: owner, privileged: false }, UnshareFlags::empty())
         }
@@ -509,14 +424,14 @@ fn make_users(
             (IdMapping { inside, outside, privileged: true }, others)
         }
     };
-    let made = prepared.map_or_else(|| UserNamespace::make(meanwhile), Ok);
+    let made = prepared.map_or_else(|| UserNamespace::create(meanwhile), Ok);
     let users = made.during(SetupStep::UserNamespace)?;
-    users.describe(mapping).during(SetupStep::UserNamespace)?;
+    users.write_id_maps(mapping).during(SetupStep::UserNamespace)?;
     Ok(users)
 }
 
-/// Gives up the groups of an administrator.
-fn leave_groups(run_as: CommandUser) -> Result<(), SetupError> {
+/// Drops the supplementary groups of root.
+fn drop_groups(run_as: CommandUser) -> Result<(), SetupError> {
     match run_as {
         CommandUser::Server(_) => Ok(()),
         CommandUser::WorkspaceOwner(_) | CommandUser::Mapped { .. } => {

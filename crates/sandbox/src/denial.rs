@@ -1,17 +1,31 @@
-//! Why something failed inside a sandbox, in words that say what to do about it.
+//! Denials: explanations of failures that the sandbox caused, with the rule and the remedy.
 //!
-//! System calls are explained exactly: the kernel reported them. Everything else is inferred from
-//! what the command itself wrote to stderr, held against the plan. The host is never looked at: a
-//! denial says what the sandbox shows, and nothing about what exists outside it. What a command
-//! writes is its own choice, so an inferred denial proves nothing and no line is suggested that
-//! would open what must stay shut: secrets, devices, the system, other workspaces.
+//! There are two sources. System calls that the filter denied were reported by the kernel and are exact.
+//! Denials of files, networks and limits give no such report; they are inferred from the messages that the
+//! command wrote to stderr, matched against the plan. A line such as
+//!
+//! ```text
+//! cat: /home/ann/.ssh/id_rsa: No such file or directory
+//! ```
+//!
+//! becomes a denial if the plan hides the path: rule `not visible`, object `/home/ann/.ssh/id_rsa`, errno
+//! `ENOENT`, and here a hint instead of a policy line, because the path holds credentials.
+//!
+//! Two rules keep this safe. The host is never consulted: a denial follows from the plan alone, so it tells
+//! a command nothing about files outside its sandbox. And stderr is untrusted: a command can print any
+//! message, so an inferred denial proves nothing, and no policy line is ever suggested for credentials,
+//! devices, system files, services or other workspaces ([`policy_line`]). An operator who copies a
+//! suggested line into `policy.toml` cannot be tricked into opening those.
+//!
+//! The work is bounded: at most 256 KiB of stderr are scanned, lines above 4 KiB are skipped, and a result
+//! has at most [`MAX_DENIALS`] denials, [`MAX_PER_RULE`] for each rule.
 
-mod error_message;
 mod files;
 mod limits;
 mod message_paths;
 mod network;
 mod policy_line;
+mod stderr_message;
 mod syscalls;
 #[cfg(test)]
 mod tests;
@@ -26,64 +40,65 @@ use crate::guarantee::CgroupLimits;
 use crate::plan::Plan;
 use crate::seccomp::DeniedCall;
 
-/// How many denials a result carries. Whoever runs into more has seen enough to act.
+/// The most denials in a result. A reader with more has seen enough to act.
 pub const MAX_DENIALS: usize = 32;
 
-/// How many of them one rule may give, so that a long list of files does not crowd out the rest.
+/// The most denials of one rule, so that a long list of files does not crowd out other rules.
 const MAX_PER_RULE: usize = 6;
 
-/// How much of stderr is read, from its end, where programs say why they gave up.
+/// The part of stderr that is scanned, from its end, where programs report their last error.
 const MAX_SCANNED_BYTES: usize = 256 << 10;
 
-/// The longest line that is taken for a message of an error.
+/// The longest line that is scanned for an error message.
 const MAX_LINE_BYTES: usize = 4 << 10;
 
-/// Something that a command was denied.
+/// An operation that the sandbox denied to a command.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Denial {
-    /// What denied it, such as `not visible` or `read-only: /usr`.
+    /// The rule that denied it, such as `not visible` or `read-only: /usr`.
     pub rule: String,
-    /// What was denied, such as a path, a host or a system call.
+    /// The path, host, limit or system call that was denied.
     pub object: String,
     /// The name of the error that the command got, such as `EACCES`.
     pub errno: String,
-    /// How it is known.
+    /// The certainty of the denial, by its source.
     pub source: Certainty,
-    /// The line for the operator's `policy.toml` that would allow it.
+    /// The line for the operator's `policy.toml` that would allow the operation, if one may be suggested.
     pub allow: Option<String>,
-    /// What else there is to say, such as why there is no such line.
+    /// Further advice, such as the reason why there is no such line.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
 }
 
-/// How a denial is known.
+/// The certainty of a denial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Certainty {
     /// The kernel reported it.
     Exact,
-    /// It follows from the plan and from what the command wrote.
+    /// It was inferred from the plan and the command's stderr.
     Inferred,
 }
 
-/// What is known of a command besides its plan.
+/// The facts about a command besides its plan.
 #[derive(Clone, Copy, Debug)]
 pub struct DenialContext<'a> {
-    /// Where it started, relative to the workspace.
+    /// The start directory, relative to the workspace; relative paths in messages are resolved in it.
     pub directory: &'a Path,
     /// The directory whose other children belong to other tenants and to the server; none for a
     /// workspace that an operator named.
     pub root: Option<&'a Path>,
-    /// What it may use.
+    /// The resource limits of the command.
     pub limits: ResourceLimits,
-    /// Which limits hold for all its processes together.
+    /// The limits that a control group enforces for all processes of the command together.
     pub cgroup: CgroupLimits,
 }
 
-/// Explains what a command was denied.
+/// Returns the denials of a finished command, from the system calls that the filter reported and the
+/// retained part of its stderr.
 ///
-/// `stderr` is what was kept of it. The result has at most [`MAX_DENIALS`] entries, each once:
-/// first what is exact, then what is inferred, each in the order in which it happened.
+/// The result has at most [`MAX_DENIALS`] entries without duplicates: exact ones first, then inferred
+/// ones, each in the order in which they happened.
 pub fn explain(
     plan: &Plan,
     refused: &[DeniedCall],
@@ -91,7 +106,7 @@ pub fn explain(
     context: DenialContext<'_>,
 ) -> Vec<Denial> {
     let inferred = infer(plan, stderr, context);
-    let outside = inferred.iter().any(network::is_about_the_outside);
+    let outside = inferred.iter().any(network::leaves_the_machine);
     let mut denials = Denials::default();
     for one in refused {
         denials.add(syscalls::denial(plan, one, outside));
@@ -102,7 +117,6 @@ pub fn explain(
     denials.0
 }
 
-/// Reads stderr line by line.
 fn infer(plan: &Plan, stderr: &str, context: DenialContext<'_>) -> Vec<Denial> {
     let start = stderr.ceil_char_boundary(stderr.len().saturating_sub(MAX_SCANNED_BYTES));
     let mut denials = Denials::default();
@@ -116,8 +130,8 @@ fn infer(plan: &Plan, stderr: &str, context: DenialContext<'_>) -> Vec<Denial> {
             denials.add(denial);
         } else if let Some(denial) = limits::denial(plan, &line, context) {
             denials.add(denial);
-        } else if let Some(error_message) = error_message::read(&line, &previous) {
-            for denial in files::denials(plan, &error_message, context) {
+        } else if let Some(message) = stderr_message::read(&line, &previous) {
+            for denial in files::denials(plan, &message, context) {
                 denials.add(denial);
             }
         }
@@ -128,12 +142,12 @@ fn infer(plan: &Plan, stderr: &str, context: DenialContext<'_>) -> Vec<Denial> {
     denials.0
 }
 
-/// Returns whether a line says something itself, rather than announcing the next one.
+/// Returns whether a line is a message itself and not the heading of the next one.
 fn is_content(line: &str) -> bool {
     !matches!(line.trim(), "" | "Caused by:")
 }
 
-/// Takes escape sequences out that set colours.
+/// Removes ANSI escape sequences.
 fn without_colors(line: &str) -> String {
     let mut parts = line.split("\x1b[");
     let mut plain = parts.next().unwrap_or_default().to_owned();
@@ -144,7 +158,7 @@ fn without_colors(line: &str) -> String {
     plain
 }
 
-/// Denials, each once and not too many.
+/// A list of denials without duplicates, within its bounds.
 #[derive(Default)]
 struct Denials(Vec<Denial>);
 
@@ -182,8 +196,8 @@ impl Denial {
         Self { hint: Some(hint.into()), ..self }
     }
 
-    /// Returns whether another one says nothing new: the same, or about a path below this one that
-    /// the line of this one allows too.
+    /// Returns whether another denial adds nothing: it is equal, or about a path below this one that the
+    /// policy line of this one allows too.
     fn covers(&self, other: &Self) -> bool {
         let is_path =
             self.object.starts_with('/') && (self.allow.is_some() || other.allow.is_none());
@@ -193,7 +207,7 @@ impl Denial {
     }
 }
 
-/// Takes `.` and `..` out of an absolute path, by its text alone.
+/// Resolves `.` and `..` in an absolute path lexically.
 fn normal(path: &Path) -> PathBuf {
     use std::path::Component;
     let mut normal = PathBuf::from("/");

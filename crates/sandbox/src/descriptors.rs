@@ -1,14 +1,14 @@
-//! Descriptors that a program must not inherit.
+//! Close-on-exec marks for descriptors that a program must not inherit.
 
 use std::io;
 use std::ops::RangeInclusive;
 
 /// Marks every open descriptor in the range to be closed by the next `exec`.
 ///
-/// Nothing is closed here, so no owner of a descriptor is surprised.
+/// Nothing is closed here, so owners of descriptors can go on using them until then.
 pub fn close_on_exec(range: RangeInclusive<u32>) -> io::Result<()> {
     // SAFETY: the call takes three integers and touches no memory. With this flag it sets a bit on
-    // open descriptors and leaves them open, so whoever owns one can still use it.
+    // open descriptors and leaves them open, so the owner of one can still use it.
     let result = unsafe {
         libc::syscall(
             libc::SYS_close_range,

@@ -1,4 +1,4 @@
-//! Becoming another program.
+//! Executing a program by its exact path.
 
 use std::ffi::{CStr, CString, c_char};
 use std::io;
@@ -6,7 +6,8 @@ use std::ptr;
 
 /// Replaces the program of the calling process. Returns only if that fails.
 ///
-/// Nothing but the file that is named is tried: one that is no program is not handed to a shell.
+/// Only the named file is tried: there is no search in `PATH`, and a file without an executable format
+/// is not handed to a shell.
 pub fn execute(program: &CStr, arguments: &[CString], environment: &[CString]) -> io::Error {
     let (arguments, environment) = (pointers(arguments), pointers(environment));
     // SAFETY: the path ends in a zero, and both lists are of strings that end in one, outlive the

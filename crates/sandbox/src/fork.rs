@@ -1,4 +1,8 @@
-//! Copying the calling process.
+//! Forking: a plain `fork` for processes with one thread, and a `vfork` with a stack of its own.
+//!
+//! Both refuse a caller with several threads with `EDEADLK`, because locks that another thread holds
+//! would stay locked in the child. With that check the child may run any code, not only functions that
+//! are async-signal-safe.
 
 use std::ffi::c_void;
 use std::io;
@@ -8,7 +12,7 @@ use std::ptr;
 use rustix::io::Errno;
 use rustix::process::Pid;
 
-/// Which of the two processes this is after a [`fork`].
+/// The side of a [`fork`] on which the calling code runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fork {
     /// The caller, with the process id of its new child.
@@ -17,7 +21,7 @@ pub enum Fork {
     Child,
 }
 
-/// Copies the calling process.
+/// Forks the calling process.
 ///
 /// A process with more than one thread is refused with `EDEADLK`: its copy would have a single
 /// thread and could wait forever for a lock that a missing one holds.
@@ -34,7 +38,7 @@ pub fn fork() -> io::Result<Fork> {
 }
 
 impl Fork {
-    /// Reads what the kernel answers to each of the two.
+    /// Interprets the return value of `fork` or `clone`; a negative one takes the error from `errno`.
     pub(crate) fn of(result: i64) -> io::Result<Self> {
         if result < 0 {
             return Err(io::Error::last_os_error());
@@ -44,15 +48,15 @@ impl Fork {
     }
 }
 
-/// The stack of a process that borrows memory. What runs there calls a few levels deep and has no
+/// The stack of a [`VforkStack`]. The code that runs there calls a few levels deep and has no
 /// recursion; a shallow call uses about a hundredth of this.
-const BORROWED_STACK_BYTES: usize = 1 << 20;
+const VFORK_STACK_BYTES: usize = 1 << 20;
 
-/// What lies below a stack, so that one that grows too far ends its process instead of writing to
-/// memory that is something else.
+/// Unmapped bytes below a stack, so that an overflow ends the process instead of overwriting other
+/// memory.
 const GUARD_BYTES: usize = 1 << 16;
 
-/// A stack with a guard.
+/// A mapping for a stack with a guard page range at its lower end.
 #[derive(Debug)]
 pub(crate) struct GuardedStack {
     start: *mut c_void,
@@ -60,7 +64,7 @@ pub(crate) struct GuardedStack {
 }
 
 impl GuardedStack {
-    /// Makes a stack of so many bytes, a multiple of the size of a page.
+    /// Maps a stack of `bytes`, which must be a multiple of the page size.
     pub(crate) fn new(bytes: usize) -> io::Result<Self> {
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_STACK;
         let access = libc::PROT_READ | libc::PROT_WRITE;
@@ -90,35 +94,38 @@ impl Drop for GuardedStack {
     }
 }
 
-/// What it takes to lend this process's memory to another one, made before it is needed.
+/// A stack on which children of `vfork` run, mapped before it is needed.
+///
+/// A supervisor maps it while it waits, so that starting a command takes one `clone` and one `execve`.
 #[derive(Debug)]
 pub struct VforkStack(GuardedStack);
 
 impl VforkStack {
-    /// Gets ready. A process with more than one thread is refused with `EDEADLK`.
+    /// Maps the stack. A process with more than one thread is refused with `EDEADLK`.
     pub fn prepare() -> io::Result<Self> {
         if !is_single_threaded()? {
             return Err(Errno::DEADLK.into());
         }
-        GuardedStack::new(BORROWED_STACK_BYTES).map(Self)
+        GuardedStack::new(VFORK_STACK_BYTES).map(Self)
     }
 
-    /// Runs `work` in a new process that borrows this one's memory, and returns its id when it has
+    /// Runs `work` in a new process that uses this one's memory, and returns its id when it has
     /// executed a program or has ended with the status that `work` returns.
     ///
-    /// Nothing is copied and nobody is scheduled in between, which makes this much cheaper than
-    /// [`fork`]. Descriptors, credentials, limits and signals of the new process are its own. What
-    /// `work` does to memory stays done.
+    /// No page table is copied and the parent is suspended meanwhile, which makes this much cheaper than
+    /// [`fork`]. Descriptors, credentials, limits and signals of the new process are its own. Changes
+    /// that `work` makes to memory stay in the parent.
     pub fn vfork(&mut self, mut work: impl FnMut() -> u8) -> io::Result<Pid> {
         let mut work: &mut dyn FnMut() -> u8 = &mut work;
         let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
         // SAFETY: the new process runs on a stack of its own, which is aligned to a page, outlives the
-        // call and is used by nobody else meanwhile, since it is borrowed exclusively. The kernel lets
+        // call and is used by nothing else meanwhile, since it is borrowed exclusively. The kernel lets
         // the calling thread go on only when the new process has given the memory back, so at any
         // moment one of them uses it, as if `work` had been called here by this thread: no reference is
         // used from two places, and what it points to outlives the call.
-        let result =
-            unsafe { libc::clone(borrow, self.0.top(), flags, (&raw mut work).cast::<c_void>()) };
+        let result = unsafe {
+            libc::clone(vfork_main, self.0.top(), flags, (&raw mut work).cast::<c_void>())
+        };
         match Fork::of(result.into())? {
             Fork::Parent(pid) => Ok(pid),
             Fork::Child => Err(Errno::INVAL.into()),
@@ -129,16 +136,16 @@ impl VforkStack {
 /// The status of a process whose work panicked.
 pub(crate) const PANICKED: i32 = 101;
 
-/// What a process that borrows memory begins with. Returning ends it.
-extern "C" fn borrow(work: *mut c_void) -> i32 {
+/// The main function of a `vfork` child. Returning from it ends the process.
+extern "C" fn vfork_main(work: *mut c_void) -> i32 {
     // SAFETY: `VforkStack::vfork` passes a pointer to a reference of this type, which nothing else uses until
     // this process has ended or executed a program.
     let work = unsafe { &mut *work.cast::<&mut dyn FnMut() -> u8>() };
     panic::catch_unwind(AssertUnwindSafe(work)).map_or(PANICKED, i32::from)
 }
 
-/// Counts threads by the links of their directory: itself, its parent, and one for each thread.
-/// That takes one system call; reading the directory would take four.
+/// Returns whether the process has one thread, by the link count of `/proc/self/task`: itself, its
+/// parent, and one for each thread. That takes one system call; reading the directory would take four.
 pub(crate) fn is_single_threaded() -> io::Result<bool> {
     Ok(rustix::fs::stat("/proc/self/task")?.st_nlink == 3)
 }

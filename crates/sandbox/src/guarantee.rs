@@ -1,12 +1,22 @@
-//! What the sandbox of a command promises, and what it does not.
+//! Guarantees: the properties of a command's sandbox, enforced or not.
 //!
-//! Every plan answers for the same names, so that a reader can tell a promise that does not hold
-//! from one that nobody thought of. A promise that holds names the layer that keeps it; one that
-//! does not says what is missing and how to get it. Where the policy itself gives something away,
-//! such as the host's network, the promise about it does not hold: it is about what a command can
-//! do, not about what it should.
+//! Every plan is judged by the same list of names in the same order, so that a reader can tell a guarantee
+//! that does not hold from one that does not exist. A guarantee that holds names the layer that enforces
+//! it; one that does not names what is missing and how to get it. Every result of a command carries both
+//! lists, because the sandbox depends on the kernel, the tier and the policy: a caller must not assume
+//! more than this command had.
 //!
-//! Limits of single processes count as kept, since no command is started without them.
+//! A guarantee is about what a command *can* do, not about what the policy intended. Where the policy
+//! itself grants something, such as the host's network, the guarantee about it does not hold.
+//!
+//! Guarantees are derived from the plan and the control groups, without probing. They are sound because a
+//! cell applies the whole plan or fails: there is no partially applied plan. Limits of single processes
+//! always hold, since no command is started without them.
+//!
+//! ```text
+//! yes other_files_hidden: a root directory of its own                            (tier full)
+//! no  other_files_hidden: Landlock lets names, sizes and times be looked up; ... (tier landlock)
+//! ```
 
 #[cfg(test)]
 mod tests;
@@ -18,88 +28,87 @@ use serde::{Deserialize, Serialize};
 
 use crate::plan::{CommandUser, FileAccess, Plan, RootEntry};
 
-/// The versions of Landlock that brought something a promise depends on, and their kernels.
+/// The Landlock ABI versions that guarantees depend on.
 const LANDLOCK_FILES: u32 = 1;
 const LANDLOCK_TRUNCATE: u32 = 3;
 const LANDLOCK_DEVICES: u32 = 5;
 const LANDLOCK_SCOPES: u32 = 6;
 
-/// Which limits hold for all processes of a command together.
+/// The limits that a control group enforces for all processes of a command together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CgroupLimits {
-    /// Their memory.
+    /// True if the sum of their memory is limited; otherwise each process is limited by itself.
     pub memory: bool,
-    /// Their number.
+    /// True if their number is limited.
     pub processes: bool,
 }
 
-/// One promise.
+/// A property of the sandbox, judged for one plan.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Guarantee {
-    /// Its name, which never changes.
+    /// The stable name, such as `workspace_only_writes`.
     pub name: &'static str,
-    /// Whether it is kept.
+    /// True if the property is enforced.
     pub holds: bool,
-    /// What keeps it, or what is missing and how to get it.
+    /// The layer that enforces it, or what is missing and how to get it.
     pub why: String,
 }
 
-/// Returns the names of the promises that are kept.
+/// Returns the names of the guarantees that hold.
 pub fn enforced(guarantees: &[Guarantee]) -> Vec<&'static str> {
     guarantees.iter().filter(|one| one.holds).map(|one| one.name).collect()
 }
 
-/// Returns the names of those that are not.
+/// Returns the names of the guarantees that do not hold.
 pub fn not_enforced(guarantees: &[Guarantee]) -> Vec<&'static str> {
     guarantees.iter().filter(|one| !one.holds).map(|one| one.name).collect()
 }
 
-/// Lists every promise, always the same ones in the same order.
+/// Judges every guarantee for a plan, always the same names in the same order.
 pub fn guarantees(plan: &Plan, cgroup: CgroupLimits) -> Vec<Guarantee> {
     let facts = Facts { plan, cgroup };
-    PROMISES.iter().map(|(name, decide)| decide(&facts).named(name)).collect()
+    GUARANTEES.iter().map(|(name, decide)| decide(&facts).named(name)).collect()
 }
 
-/// Lists every promise as broken, for a command without walls.
+/// Lists every guarantee as not enforced, for a command without a sandbox.
 pub fn without_sandbox() -> Vec<Guarantee> {
     let why = "there is no sandbox";
-    PROMISES.iter().map(|(name, _)| Broken(why.to_owned()).named(name)).collect()
+    GUARANTEES.iter().map(|(name, _)| NotEnforced(why.to_owned()).named(name)).collect()
 }
 
-/// Whether a promise is kept, and why.
-enum Verdict {
-    Kept(String),
-    Broken(String),
+/// The judgement of one guarantee, with its reason.
+enum Judgement {
+    Enforced(String),
+    NotEnforced(String),
 }
 
-use Verdict::{Broken, Kept};
+use Judgement::{Enforced, NotEnforced};
 
-impl Verdict {
+impl Judgement {
     fn named(self, name: &'static str) -> Guarantee {
         match self {
-            Kept(why) => Guarantee { name, holds: true, why },
-            Broken(why) => Guarantee { name, holds: false, why },
+            Enforced(why) => Guarantee { name, holds: true, why },
+            NotEnforced(why) => Guarantee { name, holds: false, why },
         }
     }
 }
 
-fn kept(why: &str) -> Verdict {
-    Kept(why.to_owned())
+fn enforced_by(why: &str) -> Judgement {
+    Enforced(why.to_owned())
 }
 
-fn broken(why: &str) -> Verdict {
-    Broken(why.to_owned())
+fn not_enforced_because(why: &str) -> Judgement {
+    NotEnforced(why.to_owned())
 }
 
-/// What promises are decided from.
 struct Facts<'a> {
     plan: &'a Plan,
     cgroup: CgroupLimits,
 }
 
-type Decide = fn(&Facts<'_>) -> Verdict;
+type Decide = fn(&Facts<'_>) -> Judgement;
 
-const PROMISES: &[(&str, Decide)] = &[
+const GUARANTEES: &[(&str, Decide)] = &[
     ("workspace_only_writes", workspace_only_writes),
     ("outside_metadata_unchanged", outside_metadata_unchanged),
     ("system_read_only", system_read_only),
@@ -120,8 +129,8 @@ const PROMISES: &[(&str, Decide)] = &[
     ("host_loopback_unreachable", host_loopback_unreachable),
     ("local_services_unreachable", local_services_unreachable),
     ("abstract_sockets_separate", abstract_sockets_separate),
-    ("no_new_privileges", |_| kept("no_new_privs")),
-    ("no_capabilities", |_| kept("all capabilities are given up, also for later programs")),
+    ("no_new_privileges", |_| enforced_by("no_new_privs")),
+    ("no_capabilities", |_| enforced_by("all capabilities are given up, also for later programs")),
     ("unprivileged_user", unprivileged_user),
     ("dangerous_calls_refused", dangerous_calls_refused),
     ("terminal_injection_refused", terminal_injection_refused),
@@ -129,9 +138,9 @@ const PROMISES: &[(&str, Decide)] = &[
     ("refused_calls_explained", refused_calls_explained),
     ("memory_limit", memory_limit),
     ("process_limit", process_limit),
-    ("cpu_limit_per_process", |_| kept("RLIMIT_CPU")),
-    ("file_size_limit", |_| kept("RLIMIT_FSIZE")),
-    ("open_files_limit", |_| kept("RLIMIT_NOFILE")),
+    ("cpu_limit_per_process", |_| enforced_by("RLIMIT_CPU")),
+    ("file_size_limit", |_| enforced_by("RLIMIT_FSIZE")),
+    ("open_files_limit", |_| enforced_by("RLIMIT_NOFILE")),
 ];
 
 impl Facts<'_> {
@@ -143,8 +152,8 @@ impl Facts<'_> {
         self.plan.landlock.version
     }
 
-    /// Names the version that is there and the one that it takes.
-    fn takes(&self, version: u32, what: &str) -> Verdict {
+    /// A guarantee that needs a newer Landlock or tier `full`.
+    fn needs_landlock(&self, version: u32, what: &str) -> Judgement {
         let kernel = match version {
             0 | LANDLOCK_FILES => "5.13",
             2 => "5.19",
@@ -155,19 +164,19 @@ impl Facts<'_> {
         };
         let here = self.landlock();
         let way = "or tier full";
-        Broken(format!(
-            "{what} takes Landlock {version} (Linux {kernel}) {way}; this kernel has Landlock {here}"
+        NotEnforced(format!(
+            "{what} needs Landlock {version} (Linux {kernel}) {way}; this kernel has Landlock {here}"
         ))
     }
 
-    /// Decides by a mount or a namespace in tier `full`, and by a version of Landlock elsewhere.
-    fn by(&self, full: &str, version: u32, landlock: &str, what: &str) -> Verdict {
+    /// Judges by a mount or namespace in tier `full`, and by the version of Landlock in tier `landlock`.
+    fn by(&self, full: &str, version: u32, landlock: &str, what: &str) -> Judgement {
         if self.full() {
-            kept(full)
+            enforced_by(full)
         } else if self.landlock() >= version {
-            kept(landlock)
+            enforced_by(landlock)
         } else {
-            self.takes(version, what)
+            self.needs_landlock(version, what)
         }
     }
 
@@ -178,10 +187,10 @@ impl Facts<'_> {
         }
     }
 
-    /// Returns what can be read or changed, by where it is seen.
-    fn shown(&self) -> Vec<(&Path, FileAccess)> {
-        fn bound(node: &RootEntry) -> Option<(&Path, FileAccess)> {
-            match node {
+    /// Returns the visible paths with the access to them.
+    fn visible_paths(&self) -> Vec<(&Path, FileAccess)> {
+        fn bound(entry: &RootEntry) -> Option<(&Path, FileAccess)> {
+            match entry {
                 RootEntry::Bind { path, access, .. } => Some((path, *access)),
                 RootEntry::Copy(path) => Some((path, FileAccess::Read)),
                 RootEntry::Directory(_)
@@ -200,17 +209,16 @@ impl Facts<'_> {
         }
     }
 
-    /// Returns whether the workspace can be read only.
     fn workspace_is_read_only(&self) -> bool {
         let workspace = self.plan.workspace.as_path();
         let above = |(path, access): &(&Path, FileAccess)| {
             workspace.starts_with(path) && *access == FileAccess::Change
         };
-        !self.shown().iter().any(above)
+        !self.visible_paths().iter().any(above)
     }
 }
 
-fn workspace_only_writes(facts: &Facts<'_>) -> Verdict {
+fn workspace_only_writes(facts: &Facts<'_>) -> Judgement {
     facts.by(
         "a root directory of its own, in which only the workspace, /tmp, /dev/shm and what the \
          operator named can be changed",
@@ -220,20 +228,20 @@ fn workspace_only_writes(facts: &Facts<'_>) -> Verdict {
     )
 }
 
-fn outside_metadata_unchanged(facts: &Facts<'_>) -> Verdict {
+fn outside_metadata_unchanged(facts: &Facts<'_>) -> Judgement {
     if facts.full() {
-        kept("files outside are not there, or their mounts are read-only")
+        enforced_by("files outside are not there, or their mounts are read-only")
     } else {
-        broken(
+        not_enforced_because(
             "Landlock does not rule modes, times and owners: those of files of the same user can \
-             be changed; this takes tier full",
+             be changed; this needs tier full",
         )
     }
 }
 
-fn system_read_only(facts: &Facts<'_>) -> Verdict {
+fn system_read_only(facts: &Facts<'_>) -> Judgement {
     if !facts.full() && !facts.runs_as_root() && facts.landlock() >= LANDLOCK_FILES {
-        return kept("Landlock, and an ordinary user");
+        return enforced_by("Landlock, and an ordinary user");
     }
     facts.by(
         "read-only mounts",
@@ -243,11 +251,11 @@ fn system_read_only(facts: &Facts<'_>) -> Verdict {
     )
 }
 
-fn truncate_limited(facts: &Facts<'_>) -> Verdict {
+fn truncate_limited(facts: &Facts<'_>) -> Judgement {
     facts.by("read-only mounts", LANDLOCK_TRUNCATE, "Landlock", "ruling truncate()")
 }
 
-fn device_ioctl_limited(facts: &Facts<'_>) -> Verdict {
+fn device_ioctl_limited(facts: &Facts<'_>) -> Judgement {
     facts.by(
         "a /dev of its own, and no devices elsewhere",
         LANDLOCK_DEVICES,
@@ -256,7 +264,7 @@ fn device_ioctl_limited(facts: &Facts<'_>) -> Verdict {
     )
 }
 
-fn other_files_unreadable(facts: &Facts<'_>) -> Verdict {
+fn other_files_unreadable(facts: &Facts<'_>) -> Judgement {
     facts.by(
         "a root directory of its own",
         LANDLOCK_FILES,
@@ -265,38 +273,40 @@ fn other_files_unreadable(facts: &Facts<'_>) -> Verdict {
     )
 }
 
-fn other_files_hidden(facts: &Facts<'_>) -> Verdict {
+fn other_files_hidden(facts: &Facts<'_>) -> Judgement {
     if facts.full() {
-        kept("a root directory of its own")
+        enforced_by("a root directory of its own")
     } else {
-        broken("Landlock lets names, sizes and times be looked up; this takes tier full")
+        not_enforced_because(
+            "Landlock lets names, sizes and times be looked up; this needs tier full",
+        )
     }
 }
 
-/// A plan that would show them is refused.
-fn server_records_unreadable(facts: &Facts<'_>) -> Verdict {
+/// Records are always among the policy's hidden paths, and a plan that would show one is refused.
+fn server_records_unreadable(facts: &Facts<'_>) -> Judgement {
     other_files_unreadable(facts)
 }
 
-fn git_hooks_read_only(facts: &Facts<'_>) -> Verdict {
+fn git_hooks_read_only(facts: &Facts<'_>) -> Judgement {
     if facts.workspace_is_read_only() {
-        return kept("the workspace can only be read");
+        return enforced_by("the workspace can only be read");
     }
     let hooks = facts.plan.workspace.join(".git/hooks");
     let is_bound =
         |(path, access): &(&Path, FileAccess)| *path == hooks && *access == FileAccess::Read;
-    if facts.full() && facts.shown().iter().any(is_bound) {
-        return kept("a read-only mount over .git/hooks");
+    if facts.full() && facts.visible_paths().iter().any(is_bound) {
+        return enforced_by("a read-only mount over .git/hooks");
     }
     let instead = "what changes is found by comparing after the command";
     if facts.full() {
-        Broken(format!("there were no hooks when the sandbox was made; {instead}"))
+        NotEnforced(format!("there were no hooks when the sandbox was made; {instead}"))
     } else {
-        Broken(format!("this takes a mount, so tier full; {instead}"))
+        NotEnforced(format!("this needs a mount and so tier full; {instead}"))
     }
 }
 
-fn private_tmp(facts: &Facts<'_>) -> Verdict {
+fn private_tmp(facts: &Facts<'_>) -> Judgement {
     facts.by(
         "/tmp and /dev/shm are directories of the workspace's own",
         LANDLOCK_FILES,
@@ -305,15 +315,17 @@ fn private_tmp(facts: &Facts<'_>) -> Verdict {
     )
 }
 
-fn processes_hidden(facts: &Facts<'_>) -> Verdict {
+fn processes_hidden(facts: &Facts<'_>) -> Judgement {
     if facts.full() {
-        kept("a process namespace, with its own /proc")
+        enforced_by("a process namespace, with its own /proc")
     } else {
-        broken("/proc is the host's, so command lines can be read; this takes tier full")
+        not_enforced_because(
+            "/proc is the host's, so command lines can be read; this needs tier full",
+        )
     }
 }
 
-fn process_memory_unreadable(facts: &Facts<'_>) -> Verdict {
+fn process_memory_unreadable(facts: &Facts<'_>) -> Judgement {
     facts.by(
         "a process namespace",
         LANDLOCK_FILES,
@@ -322,21 +334,23 @@ fn process_memory_unreadable(facts: &Facts<'_>) -> Verdict {
     )
 }
 
-fn signals_stay_inside(facts: &Facts<'_>) -> Verdict {
+fn signals_stay_inside(facts: &Facts<'_>) -> Judgement {
     let scoped = facts.plan.landlock.handled.signals_stay_inside();
     match (facts.full(), scoped) {
-        (true, _) => kept("a process namespace"),
-        (false, true) => kept("Landlock"),
-        (false, false) => facts.takes(LANDLOCK_SCOPES, "keeping signals inside"),
+        (true, _) => enforced_by("a process namespace"),
+        (false, true) => enforced_by("Landlock"),
+        (false, false) => facts.needs_landlock(LANDLOCK_SCOPES, "keeping signals inside"),
     }
 }
 
-fn kill_tree(facts: &Facts<'_>) -> Verdict {
+fn kill_tree(facts: &Facts<'_>) -> Judgement {
     let scoped = facts.plan.landlock.supervisor.signals_stay_inside();
     match (facts.full(), scoped) {
-        (true, _) => kept("a process namespace, which ends with its first process"),
-        (false, true) => kept("a supervisor whose signals reach exactly the tree, by Landlock"),
-        (false, false) => facts.takes(
+        (true, _) => enforced_by("a process namespace, which ends with its first process"),
+        (false, true) => {
+            enforced_by("a supervisor whose signals reach exactly the tree, by Landlock")
+        }
+        (false, false) => facts.needs_landlock(
             LANDLOCK_SCOPES,
             "the tree is walked and killed process by process, and one that forks fast enough \
              can slip through; an exact kill",
@@ -344,19 +358,19 @@ fn kill_tree(facts: &Facts<'_>) -> Verdict {
     }
 }
 
-fn ipc_separate(facts: &Facts<'_>) -> Verdict {
+fn ipc_separate(facts: &Facts<'_>) -> Judgement {
     if facts.full() {
-        kept("an IPC namespace for each command")
+        enforced_by("an IPC namespace for each command")
     } else {
-        kept("seccomp refuses System V objects and message queues")
+        enforced_by("seccomp refuses System V objects and message queues")
     }
 }
 
-fn private_hostname(facts: &Facts<'_>) -> Verdict {
+fn private_hostname(facts: &Facts<'_>) -> Judgement {
     if facts.full() {
-        kept("a UTS namespace")
+        enforced_by("a UTS namespace")
     } else {
-        broken("the name of the host can be read; this takes tier full")
+        not_enforced_because("the name of the host can be read; this needs tier full")
     }
 }
 
@@ -365,113 +379,115 @@ const OWN_NETWORK: &str = "a network namespace of the workspace's own";
 const WHOLE_NETWORK: &str =
     "the policy gives the host's network; network none or loopback does not";
 
-fn outside_network_unreachable(facts: &Facts<'_>) -> Verdict {
+fn outside_network_unreachable(facts: &Facts<'_>) -> Judgement {
     match (facts.plan.network, facts.plan.tier) {
-        (Network::Full, _) => broken(WHOLE_NETWORK),
+        (Network::Full, _) => not_enforced_because(WHOLE_NETWORK),
         (Network::None, Tier::Full) => {
-            kept("a network namespace without an interface, and seccomp")
+            enforced_by("a network namespace without an interface, and seccomp")
         }
         (Network::Loopback, Tier::Full) => {
-            kept("a network namespace with nothing but a loopback of its own")
+            enforced_by("a network namespace with nothing but a loopback of its own")
         }
-        (Network::None | Network::Loopback, Tier::Landlock) => kept(SOCKETS_REFUSED),
+        (Network::None | Network::Loopback, Tier::Landlock) => enforced_by(SOCKETS_REFUSED),
     }
 }
 
-fn host_loopback_unreachable(facts: &Facts<'_>) -> Verdict {
+fn host_loopback_unreachable(facts: &Facts<'_>) -> Judgement {
     match (facts.plan.network, facts.plan.tier) {
-        (Network::Full, _) => broken(WHOLE_NETWORK),
-        (Network::None | Network::Loopback, Tier::Full) => kept(OWN_NETWORK),
-        (Network::None | Network::Loopback, Tier::Landlock) => kept(SOCKETS_REFUSED),
+        (Network::Full, _) => not_enforced_because(WHOLE_NETWORK),
+        (Network::None | Network::Loopback, Tier::Full) => enforced_by(OWN_NETWORK),
+        (Network::None | Network::Loopback, Tier::Landlock) => enforced_by(SOCKETS_REFUSED),
     }
 }
 
-/// Sockets that are files.
-fn local_services_unreachable(facts: &Facts<'_>) -> Verdict {
+/// About sockets in the file system, such as that of a container engine.
+fn local_services_unreachable(facts: &Facts<'_>) -> Judgement {
     match (facts.plan.tier, facts.plan.network) {
-        (Tier::Full, _) => kept("the sockets of services are not in its root directory"),
-        (Tier::Landlock, Network::None | Network::Loopback) => kept(SOCKETS_REFUSED),
-        (Tier::Landlock, Network::Full) => broken(
-            "Landlock does not rule connecting to sockets that are files; this takes network none \
+        (Tier::Full, _) => enforced_by("the sockets of services are not in its root directory"),
+        (Tier::Landlock, Network::None | Network::Loopback) => enforced_by(SOCKETS_REFUSED),
+        (Tier::Landlock, Network::Full) => not_enforced_because(
+            "Landlock does not rule connecting to sockets that are files; this needs network none \
              or tier full",
         ),
     }
 }
 
-fn abstract_sockets_separate(facts: &Facts<'_>) -> Verdict {
+fn abstract_sockets_separate(facts: &Facts<'_>) -> Judgement {
     match (facts.plan.network, facts.plan.tier) {
-        (Network::None | Network::Loopback, Tier::Full) => kept(OWN_NETWORK),
-        (Network::None | Network::Loopback, Tier::Landlock) => kept(SOCKETS_REFUSED),
-        (Network::Full, _) if facts.landlock() >= LANDLOCK_SCOPES => kept("Landlock"),
-        (Network::Full, _) => Broken(format!(
-            "with the host's network this takes Landlock {LANDLOCK_SCOPES} (Linux 6.12); this \
+        (Network::None | Network::Loopback, Tier::Full) => enforced_by(OWN_NETWORK),
+        (Network::None | Network::Loopback, Tier::Landlock) => enforced_by(SOCKETS_REFUSED),
+        (Network::Full, _) if facts.landlock() >= LANDLOCK_SCOPES => enforced_by("Landlock"),
+        (Network::Full, _) => NotEnforced(format!(
+            "with the host's network this needs Landlock {LANDLOCK_SCOPES} (Linux 6.12); this \
              kernel has Landlock {}",
             facts.landlock()
         )),
     }
 }
 
-fn unprivileged_user(facts: &Facts<'_>) -> Verdict {
+fn unprivileged_user(facts: &Facts<'_>) -> Judgement {
     match facts.plan.run_as {
-        _ if facts.runs_as_root() => broken(
+        _ if facts.runs_as_root() => not_enforced_because(
             "commands run as root without its capabilities, and own its files; run Carrel as \
              another user, give the workspace another owner, or use tier full",
         ),
-        CommandUser::Server(_) => kept("the user that Carrel runs as, who is not root"),
-        CommandUser::WorkspaceOwner(_) => kept("the owner of the workspace, who is not root"),
-        CommandUser::Mapped { .. } => kept("a user of the workspace's own"),
+        CommandUser::Server(_) => enforced_by("the user that Carrel runs as, who is not root"),
+        CommandUser::WorkspaceOwner(_) => {
+            enforced_by("the owner of the workspace, who is not root")
+        }
+        CommandUser::Mapped { .. } => enforced_by("a user of the workspace's own"),
     }
 }
 
-fn dangerous_calls_refused(facts: &Facts<'_>) -> Verdict {
+fn dangerous_calls_refused(facts: &Facts<'_>) -> Judgement {
     if facts.plan.seccomp.rules.is_empty() {
-        broken("the plan has no seccomp filter")
+        not_enforced_because("the plan has no seccomp filter")
     } else {
-        kept("seccomp")
+        enforced_by("seccomp")
     }
 }
 
-fn terminal_injection_refused(facts: &Facts<'_>) -> Verdict {
+fn terminal_injection_refused(facts: &Facts<'_>) -> Judgement {
     if facts.plan.seccomp.rules.iter().any(|rule| rule.syscall.name() == "ioctl") {
-        kept("seccomp, and a session of its own")
+        enforced_by("seccomp, and a session of its own")
     } else {
-        broken("the plan has no seccomp filter for terminals")
+        not_enforced_because("the plan has no seccomp filter for terminals")
     }
 }
 
-fn set_user_id_files_refused(facts: &Facts<'_>) -> Verdict {
+fn set_user_id_files_refused(facts: &Facts<'_>) -> Judgement {
     if facts.plan.seccomp.rules.is_empty() {
-        return broken("the plan has no seccomp filter");
+        return not_enforced_because("the plan has no seccomp filter");
     }
-    kept("seccomp; the contents of one that is there already can be changed")
+    enforced_by("seccomp; the contents of one that is there already can be changed")
 }
 
-fn refused_calls_explained(facts: &Facts<'_>) -> Verdict {
+fn refused_calls_explained(facts: &Facts<'_>) -> Judgement {
     if facts.plan.seccomp.rules.is_empty() {
-        broken("the plan has no seccomp filter")
+        not_enforced_because("the plan has no seccomp filter")
     } else {
-        kept("seccomp notifies Carrel of them")
+        enforced_by("seccomp notifies Carrel of them")
     }
 }
 
 const HOW_TO_GET_GROUPS: &str = "delegate a control group to Carrel (systemd: Delegate=yes)";
 
-fn memory_limit(facts: &Facts<'_>) -> Verdict {
+fn memory_limit(facts: &Facts<'_>) -> Judgement {
     if facts.cgroup.memory {
-        kept("a control group for each command")
+        enforced_by("a control group for each command")
     } else {
-        Broken(format!(
+        NotEnforced(format!(
             "only each process by itself is limited, by RLIMIT_DATA; {HOW_TO_GET_GROUPS}"
         ))
     }
 }
 
-fn process_limit(facts: &Facts<'_>) -> Verdict {
+fn process_limit(facts: &Facts<'_>) -> Judgement {
     if facts.cgroup.processes {
-        kept("a control group for each command")
+        enforced_by("a control group for each command")
     } else if facts.full() {
-        kept("RLIMIT_NPROC in a user namespace, for all commands of the workspace together")
+        enforced_by("RLIMIT_NPROC in a user namespace, for all commands of the workspace together")
     } else {
-        Broken(format!("nothing counts them; {HOW_TO_GET_GROUPS}, or use tier full"))
+        NotEnforced(format!("nothing counts them; {HOW_TO_GET_GROUPS}, or use tier full"))
     }
 }

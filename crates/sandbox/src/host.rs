@@ -1,4 +1,9 @@
-//! What a machine has that commands may see.
+//! The facts about a machine that plans are made from: kernel features, the server's user, and the
+//! system files that every command may read.
+//!
+//! System files are an allowlist. Directories of programs and libraries are visible as a whole, because
+//! every user of the host can read them; below `/etc` only named entries are, because the rest holds
+//! password hashes, host keys and the settings of services.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -11,12 +16,11 @@ use serde::{Deserialize, Serialize};
 use crate::landlock;
 use crate::policy::Owner;
 
-/// Programs and libraries: all of it readable by everyone on the host as well.
+/// Programs and libraries, readable by every user of the host as well.
 const SYSTEM_DIRECTORIES: [&str; 9] =
     ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt", "/nix"];
 
-/// What programs read below `/etc`. Anything else there, such as password hashes, host keys and
-/// the settings of services, is not visible.
+/// The entries of `/etc` that ordinary programs read.
 const ETC_ENTRIES: [&str; 43] = [
     "alternatives",
     "bash.bashrc",
@@ -63,57 +67,58 @@ const ETC_ENTRIES: [&str; 43] = [
     "xattr.conf",
 ];
 
-/// Files below `/etc` that a namespace replaces with its own, and that commands see as they are
-/// where there is none.
+/// The files of `/etc` that name users and hosts. A cell with a mount namespace has its own; without
+/// one, commands read the host's.
 const ETC_NAME_FILES: [&str; 5] = ["group", "hosts", "nsswitch.conf", "passwd", "hostname"];
 
-/// The devices that every program may count on.
+/// The devices that every command can use.
 pub(crate) const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
 
-/// How long a file may be that is copied for commands. All such files together are far from filling
-/// the room that a root directory has.
+/// The largest file that is copied into a root directory instead of mounted. All such files together
+/// are far below the 4 MiB of its tmpfs.
 pub(crate) const MAX_COPIED_BYTES: u64 = 64 << 10;
 
-/// Something that commands may read.
+/// A path of the host that commands may read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostEntry {
-    /// Where it is.
+    /// The absolute path.
     #[serde(with = "exact_path")]
     pub path: PathBuf,
-    /// What it is.
+    /// The type of file, which decides whether it is mounted, copied or linked.
     pub kind: HostEntryKind,
 }
 
-/// What something is that commands may read.
+/// The type of a [`HostEntry`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum HostEntryKind {
-    /// A directory with all that it holds.
+    /// A directory, visible with all its contents.
     Directory,
-    /// A file.
+    /// A file that is mounted.
     File,
-    /// A file with little in it that everybody on the host can read.
+    /// A regular file of at most 64 KiB that every user of the host can read; it is copied, because a
+    /// copy costs less than a mount.
     SmallFile,
-    /// A symbolic link, with what it says.
+    /// A symbolic link with its target.
     Link(#[serde(with = "exact_path")] PathBuf),
 }
 
 /// The facts about a machine that plans are made from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Host {
-    /// The version of Landlock; zero for none.
+    /// The version of the Landlock ABI; zero if the kernel has none.
     pub landlock: u32,
-    /// Who Carrel runs as.
+    /// The user that Carrel runs as.
     pub server: Owner,
-    /// What every command may read.
+    /// The system files that every command may read.
     pub system: Vec<HostEntry>,
-    /// What names users and hosts.
+    /// The files of `/etc` that name users and hosts.
     pub name_files: Vec<HostEntry>,
-    /// Where names of hosts are looked up, if there is such a file.
+    /// `/etc/resolv.conf`, if there is one. Commands see it with network `full` only.
     pub resolver: Option<HostEntry>,
 }
 
 impl Host {
-    /// Looks at the machine. That takes about fifty calls for metadata.
+    /// Probes the machine, with about fifty calls for metadata. Entries that do not exist are left out.
     pub fn probe() -> Self {
         let etc = |names: &[&str]| -> Vec<HostEntry> {
             names
@@ -135,14 +140,14 @@ impl Host {
         }
     }
 
-    /// Returns whether Carrel runs as the user who may do everything.
+    /// Returns whether Carrel runs as root.
     pub fn is_root(&self) -> bool {
         self.server.user == 0
     }
 }
 
 impl HostEntry {
-    /// Looks at what is there.
+    /// Classifies the file at a path, without following a link.
     pub fn at(path: &Path) -> io::Result<Self> {
         let status = lstat(path)?;
         let kind = match FileType::from_raw_mode(status.st_mode) {
@@ -155,8 +160,8 @@ impl HostEntry {
     }
 }
 
-/// Tells whether a file is one that is copied for commands. Whoever copies it may be able to read what
-/// they may not.
+/// Returns whether a file is copied into root directories: regular, readable by every user, not
+/// executable, and small. The server may run as root, so the mode decides and not its own access.
 pub(crate) fn is_copied(status: &Stat) -> bool {
     let mode = Mode::from_raw_mode(status.st_mode);
     FileType::from_raw_mode(status.st_mode) == FileType::RegularFile

@@ -1,8 +1,14 @@
-//! Landlock: which files, ports, sockets and processes a process can reach, from now on and for
-//! everything it starts.
+//! Landlock: rulesets that restrict files, TCP ports, abstract sockets and signals of a process and its
+//! descendants, for good.
 //!
-//! The plan says which rights are handled, by the version (ABI) that the kernel offers; applying
-//! it has no choices. Three system calls are all there is to it.
+//! A ruleset first *handles* rights, which denies them everywhere, and then grants some of them beneath
+//! paths. The plan says which rights are handled, by the version of the ABI that the kernel offers, and
+//! lists the rules; applying it has no choices. A right that this module does not know is not handled
+//! and so stays allowed, which is why [`version`] never reports more than [`NEWEST_KNOWN`]: guarantees are
+//! derived from that number.
+//!
+//! In tier `full` Landlock is the second layer behind mounts. In tier `landlock` it is the only layer for
+//! files, and it has gaps that guarantees name: metadata (modes, times, owners) and `stat` are not covered.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
@@ -14,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use crate::cell::{SetupError, SetupStep, StepContext};
 use crate::plan::{FileAccess, Rule};
 
-/// The newest version whose rights are known here.
+/// The newest version of the ABI whose rights are listed here.
 const NEWEST_KNOWN: u32 = 7;
 
 const CREATE_VERSION: u32 = 1;
@@ -42,7 +48,7 @@ mod file {
     pub(super) const FIRST: u64 = (1 << 13) - 1;
     pub(super) const READ: u64 = EXECUTE | READ_FILE | READ_DIR;
     pub(super) const DEVICE: u64 = READ_FILE | WRITE_FILE | TRUNCATE | IOCTL_DEV | READ_DIR;
-    /// Everything but making devices, and commands to devices that are there.
+    /// All rights except creating devices and `ioctl` on devices.
     pub(super) const CHANGE: u64 = READ
         | WRITE_FILE
         | REMOVE_DIR
@@ -54,9 +60,9 @@ mod file {
         | MAKE_SYM
         | REFER
         | TRUNCATE;
-    /// What can be granted on something that is not a directory.
+    /// Rights that the kernel accepts in a rule for a path that is not a directory.
     pub(super) const ON_FILES: u64 = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE | IOCTL_DEV;
-    /// Known, and granted to nobody.
+    /// Rights that no rule grants.
     pub(super) const NEVER: u64 = MAKE_CHAR | MAKE_BLOCK;
 }
 
@@ -64,7 +70,7 @@ const TCP: u64 = 0b11;
 const SCOPE_ABSTRACT_SOCKETS: u64 = 1;
 const SCOPE_SIGNALS: u64 = 1 << 1;
 
-/// What a domain takes away, before rules give some of it back.
+/// The rights that a ruleset handles: denied everywhere, except where a rule grants them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Handled {
     files: u64,
@@ -73,8 +79,8 @@ pub struct Handled {
 }
 
 impl Handled {
-    /// Takes away all that this version can: files, sockets and processes of others, and with
-    /// `tcp` also the network.
+    /// Handles every right of this version: files, abstract sockets and signals, and with `tcp` also
+    /// binding and connecting TCP ports.
     pub(crate) fn everything(abi: u32, tcp: bool) -> Self {
         let files = file::FIRST
             | if abi >= 2 { file::REFER } else { 0 }
@@ -87,8 +93,8 @@ impl Handled {
         }
     }
 
-    /// Takes away only signals to processes outside. What a domain does not handle it allows, but
-    /// for moving files between directories: that has to be handled to be given back.
+    /// Handles only signals to processes outside the domain. Moving files between directories is denied
+    /// by every ruleset that does not handle it, so it is handled too and granted by a rule for `/`.
     pub(crate) fn signals(abi: u32) -> Self {
         if abi < 6 {
             return Self::default();
@@ -96,17 +102,16 @@ impl Handled {
         Self { files: file::REFER, scopes: SCOPE_SIGNALS, ..Self::default() }
     }
 
-    /// Returns whether nothing is taken away.
     pub(crate) fn is_empty(self) -> bool {
         self == Self::default()
     }
 
-    /// Returns whether signals to processes outside are taken away.
+    /// Returns whether signals to processes outside the domain are denied.
     pub fn signals_stay_inside(self) -> bool {
         self.scopes & SCOPE_SIGNALS != 0
     }
 
-    /// Returns whether files are.
+    /// Returns whether access to files is restricted.
     pub fn files_are_ruled(self) -> bool {
         self.files != 0
     }
@@ -121,7 +126,8 @@ impl Handled {
     }
 }
 
-/// Returns the version that the kernel offers; zero when it has none or keeps it off.
+/// Returns the version of the ABI that the kernel offers, at most [`NEWEST_KNOWN`]; zero if Landlock is
+/// not built in or disabled at boot.
 pub fn version() -> u32 {
     // SAFETY: with this flag the kernel reads no memory and returns a number.
     let result = unsafe {
@@ -135,7 +141,7 @@ pub fn version() -> u32 {
     u32::try_from(result).unwrap_or(0).min(NEWEST_KNOWN)
 }
 
-/// The kernel's description of a ruleset.
+/// The kernel's `landlock_ruleset_attr`.
 #[repr(C)]
 struct Attributes {
     files: u64,
@@ -143,19 +149,19 @@ struct Attributes {
     scopes: u64,
 }
 
-/// The kernel's description of a rule.
+/// The kernel's `landlock_path_beneath_attr`.
 #[repr(C, packed)]
 struct PathBeneath {
     allowed: u64,
     parent: i32,
 }
 
-/// A set of rules that processes can be put under, any number of times.
+/// A ruleset, which any number of processes can restrict themselves with.
 #[derive(Debug)]
 pub(crate) struct Ruleset(OwnedFd);
 
 impl Ruleset {
-    /// Makes the rules. Paths are looked up here and now; one that is missing is an error.
+    /// Creates the ruleset. Paths are opened now, without following links; a missing one is an error.
     pub(crate) fn new(handled: Handled, rules: &[Rule]) -> Result<Self, SetupError> {
         let ruleset = Self::create(handled).during(SetupStep::Landlock)?;
         for rule in rules {
@@ -206,7 +212,7 @@ impl Ruleset {
         if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
 
-    /// Puts the calling process under the rules, for good. It has given up gaining privileges.
+    /// Restricts the calling process for good. It must have set `no_new_privs`.
     pub(crate) fn restrict(&self) -> io::Result<()> {
         // SAFETY: the call takes a descriptor that is open and no memory.
         let result =
@@ -239,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn devices_can_be_made_by_nobody() {
+    fn no_rule_lets_a_command_create_devices() {
         let handled = Handled::everything(7, true);
         for access in [FileAccess::Read, FileAccess::Change, FileAccess::Device] {
             assert_eq!(handled.of(access) & file::NEVER, 0);

@@ -1,12 +1,19 @@
-//! Policy, plan, walls: what a command may do, the restrictions that follow, and their enforcement.
+//! The sandbox of commands: policy, plan and enforcement.
 //!
-//! A [`Policy`] says what a caller means. With the facts about a [`Host`] it becomes a [`Plan`],
-//! which is plain data. A [`Cell`] is a process behind the walls that a plan describes.
+//! A [`Policy`] is the operator's decision about the commands of a workspace. Together with the facts
+//! about a [`Host`] it becomes a [`Plan`]: plain data that lists mounts, Landlock rules, the seccomp
+//! filter and the user. A [`Cell`] is a process that has applied a plan and is forked for each command.
+//! After a command, [`explain_denials`] turns system calls that the filter denied and messages on stderr
+//! into denials with the rule and, where there is one, the policy line that would allow the operation;
+//! [`guarantees`] lists the properties that a plan enforces.
 //!
-//! This is the only home of `unsafe` in Carrel.
-//! Each module wraps a few system calls that the helper processes of `carrel-exec` need and that
-//! have no safe wrapper elsewhere. A function that is exported is sound for every caller: what
-//! makes the call correct is checked or established inside, never asked of the caller.
+//! Every decision is made when the plan is made, in the server, where it can be tested, printed and
+//! compared. Applying a plan runs in a forked process before `exec`, where neither tests nor logs reach,
+//! so that part only follows the plan.
+//!
+//! This crate is the only home of `unsafe` in Carrel. Each module wraps a few system calls that have no
+//! safe wrapper elsewhere. An exported function is sound for every caller: the conditions of the call
+//! are checked or established inside, never required of the caller.
 #![deny(unsafe_op_in_unsafe_fn)]
 
 mod allocator;

@@ -1,4 +1,14 @@
-//! Pieces of a directory tree, detached and attached.
+//! Mounts: detached copies of directory trees, their attributes, and the switch to a new root.
+//!
+//! A root directory is assembled from detached mounts (`open_tree`, `fsmount`), which have no place in
+//! any tree. A mount is limited while it is detached and only then attached (`move_mount`), so at no
+//! moment is there a path through which a command could use it with more rights than the plan gives.
+//! Copies of shared mounts are made private first; otherwise mounts made in them would appear on the
+//! host too.
+//!
+//! The new mount API also makes the steps independent of paths: a mount is handled by its descriptor,
+//! and a link that appears on the way changes nothing. Attaching to a mount that is itself detached needs
+//! Linux 6.15; callers have a way around it on older kernels.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -19,16 +29,16 @@ const ATTR_NODEV: u64 = 0x4;
 const ATTR_NOEXEC: u64 = 0x8;
 const ATTR_IDMAP: u64 = 0x10_0000;
 
-/// What can be done through a mount.
+/// The attributes of a mount, by the operations that it permits. Set-user-id bits never take effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MountAccess {
     /// Reading and executing.
     Read,
     /// Reading, executing and changing.
     Change,
-    /// Devices.
+    /// Using a single device.
     Device,
-    /// Reading, with devices among what is there.
+    /// Reading a directory and using the devices in it.
     Nodes,
 }
 
@@ -44,23 +54,23 @@ impl MountAccess {
     }
 }
 
-/// A piece of a tree that is mounted nowhere yet.
+/// A mount that is attached nowhere yet.
 #[derive(Debug)]
 pub(crate) struct DetachedMount(OwnedFd);
 
 impl DetachedMount {
-    /// Copies what is at a path, with everything mounted below it. A link at the end is followed. The
-    /// copy has to be limited before anything is mounted in it.
-    pub(crate) fn of(path: &Path) -> io::Result<Self> {
-        Self::copy(CWD, path, OpenTreeFlags::empty())
+    /// Copies the tree at a path with all mounts below it, following a link at the end. The copy has to
+    /// be [limited](Self::limit) before anything is attached to it.
+    pub(crate) fn copy_of_path(path: &Path) -> io::Result<Self> {
+        Self::copy_tree(CWD, path, OpenTreeFlags::empty())
     }
 
-    /// Copies what a descriptor stands for.
-    pub(crate) fn of_descriptor(descriptor: BorrowedFd<'_>) -> io::Result<Self> {
-        Self::copy(descriptor, Path::new(""), OpenTreeFlags::AT_EMPTY_PATH)
+    /// Copies the tree that a descriptor refers to, with all mounts below it.
+    pub(crate) fn copy_of_descriptor(descriptor: BorrowedFd<'_>) -> io::Result<Self> {
+        Self::copy_tree(descriptor, Path::new(""), OpenTreeFlags::AT_EMPTY_PATH)
     }
 
-    fn copy(at: BorrowedFd<'_>, path: &Path, more: OpenTreeFlags) -> io::Result<Self> {
+    fn copy_tree(at: BorrowedFd<'_>, path: &Path, more: OpenTreeFlags) -> io::Result<Self> {
         let flags = OpenTreeFlags::OPEN_TREE_CLONE
             | OpenTreeFlags::OPEN_TREE_CLOEXEC
             | OpenTreeFlags::AT_RECURSIVE
@@ -68,18 +78,18 @@ impl DetachedMount {
         Ok(Self(open_tree(at, path, flags)?))
     }
 
-    /// Copies the piece with everything mounted in it. Kernels before 6.15 cannot do that.
-    pub(crate) fn again(&self) -> io::Result<Self> {
-        Self::of_descriptor(self.as_fd())
+    /// Copies this mount with all mounts in it. Fails on kernels before 6.15.
+    pub(crate) fn try_clone(&self) -> io::Result<Self> {
+        Self::copy_of_descriptor(self.as_fd())
     }
 
-    /// Makes a file system in memory for the root directory.
-    pub(crate) fn memory() -> io::Result<Self> {
+    /// Creates a tmpfs for a root directory.
+    pub(crate) fn tmpfs() -> io::Result<Self> {
         Self::new("tmpfs", &[("mode", "0755"), ("size", "4m")], MountAttrFlags::empty())
     }
 
-    /// Makes pseudo-terminals of their own.
-    pub(crate) fn terminals() -> io::Result<Self> {
+    /// Creates a new devpts instance, whose terminals are invisible elsewhere.
+    pub(crate) fn devpts() -> io::Result<Self> {
         let options = [("newinstance", ""), ("ptmxmode", "0666"), ("mode", "0620")];
         Self::new("devpts", &options, MountAttrFlags::MOUNT_ATTR_NOEXEC)
     }
@@ -98,65 +108,62 @@ impl DetachedMount {
         Ok(Self(fsmount(context, FsMountFlags::FSMOUNT_CLOEXEC, attributes)?))
     }
 
-    /// Limits what can be done through the piece and all that is mounted in it, and makes them private:
-    /// a copy of a shared mount shares, and what is mounted in it would be mounted on the host too.
+    /// Limits this mount and all mounts in it, and makes them private: a copy of a shared mount is
+    /// shared too, and mounts made in it would appear on the host.
     pub(crate) fn limit(&self, to: MountAccess) -> io::Result<()> {
         let limited =
             MountChange { set: to.attributes(), propagation: libc::MS_PRIVATE, namespace: None };
         change(&self.0, c"", true, limited)
     }
 
-    /// Limits what can be done through the piece, and not what is mounted in it, which has limits of its
-    /// own.
+    /// Limits this mount only. The mounts in it keep their own limits.
     pub(crate) fn limit_alone(&self, to: MountAccess) -> io::Result<()> {
         let limited = MountChange { set: to.attributes(), ..MountChange::default() };
         change(&self.0, c"", false, limited)
     }
 
-    /// Makes files of one owner appear as those of another, as a user namespace says.
+    /// Makes the mount id-mapped: file owners are translated as the user namespace says.
     pub(crate) fn map_owner(&self, namespace: &OwnedFd) -> io::Result<()> {
-        // Not what is mounted below: it may be of a kind that cannot be mapped.
+        // Not recursive: a mount below may be of a file system that cannot be id-mapped.
         let mapped =
             MountChange { set: ATTR_IDMAP, namespace: Some(namespace), ..MountChange::default() };
         change(&self.0, c"", false, mapped)
     }
 
-    /// Returns the piece as a directory or a file.
     pub(crate) fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }
 
-    /// Returns what is known about the piece.
     pub(crate) fn status(&self) -> io::Result<Stat> {
         Ok(fstat(&self.0)?)
     }
 
-    /// Returns whether the piece is a directory, a file or something else.
     pub(crate) fn kind(&self) -> io::Result<FileType> {
         Ok(FileType::from_raw_mode(self.status()?.st_mode))
     }
 
-    /// Mounts the piece on something that is there.
+    /// Attaches the mount on top of an existing file or directory.
     pub(crate) fn attach(&self, path: &Path) -> io::Result<()> {
         self.attach_below(CWD, path)
     }
 
-    /// Mounts the piece on something below a descriptor. Where that is mounted nowhere itself, kernels before
-    /// 6.15 cannot do that.
+    /// Attaches the mount at a path below a descriptor. If that descriptor is itself in a detached
+    /// mount, this fails on kernels before 6.15.
     pub(crate) fn attach_below(&self, top: BorrowedFd<'_>, path: &Path) -> io::Result<()> {
         let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH;
         Ok(move_mount(&self.0, "", top, path, flags)?)
     }
 
-    /// Mounts the piece on what a descriptor stands for.
-    pub(crate) fn attach_to(&self, place: BorrowedFd<'_>) -> io::Result<()> {
+    /// Attaches the mount on top of the file or directory that a descriptor refers to.
+    pub(crate) fn attach_to(&self, target: BorrowedFd<'_>) -> io::Result<()> {
         let flags =
             MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
-        Ok(move_mount(&self.0, "", place, "", flags)?)
+        Ok(move_mount(&self.0, "", target, "", flags)?)
     }
 
-    /// Mounts the piece on something that is there and makes it the root directory. The old one is on
-    /// top of it, out of reach of any path that does not go up from there, and has to be taken off.
+    /// Attaches the mount on an existing directory and makes it the root directory. The old root is
+    /// then stacked on top of `/` and must be detached: paths that do not climb from there cannot reach
+    /// it, but `..` can.
     pub(crate) fn become_root(&self, on: &Path) -> io::Result<()> {
         let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
         mount_change("/", private)?;
@@ -167,34 +174,34 @@ impl DetachedMount {
     }
 }
 
-/// Takes the old root directory off the new one. Nothing of it stays within reach.
-pub(crate) fn leave_old_root() -> io::Result<()> {
+/// Detaches the old root from the new one. No path leads to it afterwards.
+pub(crate) fn detach_old_root() -> io::Result<()> {
     Ok(unmount("/", UnmountFlags::DETACH)?)
 }
 
-/// Makes the root directory itself read-only, not what is mounted in it.
-pub(crate) fn seal_root() -> io::Result<()> {
+/// Makes the mount of the root directory read-only, and leaves the mounts in it as they are.
+pub(crate) fn make_root_read_only() -> io::Result<()> {
     let sealed = MountChange { set: MountAccess::Read.attributes(), ..MountChange::default() };
     change(CWD, c"/", false, sealed)
 }
 
-/// Shows the processes of the calling process's own namespace instead of those of the cell's.
-pub(crate) fn show_processes() -> io::Result<()> {
-    let own = processes()?;
+/// Replaces the cell's `/proc` by one of the calling process's own process namespace.
+pub(crate) fn replace_proc() -> io::Result<()> {
+    let own = new_proc()?;
     unmount("/proc", UnmountFlags::DETACH)?;
     own.attach(Path::new("/proc"))
 }
 
-/// Shows the processes of the calling process's own namespace where there are none, and begins to take
-/// the old root directory off. What is returned is done when that is.
-pub(crate) fn show_processes_and_leave_old_root() -> io::Result<SetupProcess> {
-    processes()?.attach(Path::new("/proc"))?;
-    SetupProcess::start(SetupTask::OldRoot)
+/// Mounts a `/proc` of the calling process's own process namespace where there is none, and starts to
+/// detach the old root. The host is out of reach when the returned process has finished its task.
+pub(crate) fn mount_proc_and_detach_old_root() -> io::Result<SetupProcess> {
+    new_proc()?.attach(Path::new("/proc"))?;
+    SetupProcess::start(SetupTask::DetachOldRoot)
 }
 
-/// Makes a view of the processes of the calling process's own namespace, none of whose settings can be
-/// written. The kernel makes one only while another, in whatever place, can be seen.
-fn processes() -> io::Result<DetachedMount> {
+/// Creates a read-only procfs of the calling process's own process namespace. In a user namespace the
+/// kernel permits this only while another, fully visible procfs is mounted.
+fn new_proc() -> io::Result<DetachedMount> {
     let context = fsopen("proc", FsOpenFlags::FSOPEN_CLOEXEC)?;
     fsconfig_create(&context)?;
     let attributes = MountAttrFlags::MOUNT_ATTR_RDONLY
@@ -204,7 +211,7 @@ fn processes() -> io::Result<DetachedMount> {
     Ok(DetachedMount(fsmount(context, FsMountFlags::FSMOUNT_CLOEXEC, attributes)?))
 }
 
-/// What is changed about a mount.
+/// The arguments of `mount_setattr`.
 #[derive(Clone, Copy, Default)]
 struct MountChange<'a> {
     set: u64,

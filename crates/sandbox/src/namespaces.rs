@@ -1,4 +1,12 @@
-//! Processes and users in namespaces of their own.
+//! User, process and network namespaces of cells and commands.
+//!
+//! A cell lives in a user namespace in which exactly one user and one group of the host are mapped. In
+//! it the cell holds every capability over the namespaces it creates and none over anything else. Each
+//! command gets a process namespace of its own, so that killing its init kills the whole tree, and its
+//! own mounts and System V objects unless the cell serves only that command.
+//!
+//! The namespaces are created by a [`SetupProcess`] and joined afterwards: creating them is the slowest
+//! part of a cell, and only a process outside a user namespace may write its id maps.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -13,22 +21,24 @@ use crate::fork::{Fork, is_single_threaded};
 use crate::policy::Owner;
 use crate::setup_process::{SetupProcess, SetupTask};
 
-/// What each command has of its own: processes.
-const OF_COMMAND: i32 = libc::CLONE_NEWPID;
+/// The namespaces of every command.
+const COMMAND_NAMESPACES: i32 = libc::CLONE_NEWPID;
 
-/// What it has of its own as well unless it is the only one: mounts and System V objects.
-const OF_ONE_AMONG_MANY: i32 = libc::CLONE_NEWNS | libc::CLONE_NEWIPC;
+/// Further namespaces of a command that shares its cell with others.
+const UNSHARED_NAMESPACES: i32 = libc::CLONE_NEWNS | libc::CLONE_NEWIPC;
 
-/// What a process leaves that is its only thread, which changes nothing; the kernel refuses any other.
+/// `unshare` with this flag succeeds exactly in a process with one thread, and changes nothing there.
 const THREAD: UnshareFlags = UnshareFlags::from_bits_retain(libc::CLONE_THREAD.cast_unsigned());
 
-/// Copies the calling process into new namespaces for a command. As with [`crate::fork`], it must be
-/// the only thread.
+/// Forks the calling process into the namespaces of a command. As with [`crate::fork`], it must be the
+/// only thread.
 pub(crate) fn fork_for_command(lifetime: CellLifetime) -> io::Result<Fork> {
     let (own, alone) = match lifetime {
-        // There is no `/proc` to look into until the command has its own.
-        CellLifetime::OneCommand => (OF_COMMAND, unshare(THREAD).is_ok()),
-        CellLifetime::ManyCommands => (OF_COMMAND | OF_ONE_AMONG_MANY, is_single_threaded()?),
+        // Such a cell has no `/proc` in which threads could be counted.
+        CellLifetime::OneCommand => (COMMAND_NAMESPACES, unshare(THREAD).is_ok()),
+        CellLifetime::ManyCommands => {
+            (COMMAND_NAMESPACES | UNSHARED_NAMESPACES, is_single_threaded()?)
+        }
     };
     if !alone {
         return Err(Errno::DEADLK.into());
@@ -45,37 +55,38 @@ pub(crate) fn fork_for_command(lifetime: CellLifetime) -> io::Result<Fork> {
 /// Moves the calling process, which must be the only thread, into new namespaces.
 pub(crate) fn unshare(flags: UnshareFlags) -> io::Result<()> {
     // SAFETY: what makes the call dangerous is a descriptor table or a file system context that
-    // other threads share; neither flag is among those that this crate passes.
+    // other threads share; this crate passes neither flag.
     unsafe { rustix::thread::unshare_unsafe(flags) }?;
     Ok(())
 }
 
-/// Who is who between a user namespace and the one around it.
+/// The one user and the one group that a user namespace maps to its parent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct IdMapping {
     pub(crate) inside: Owner,
     pub(crate) outside: Owner,
-    /// Whether processes inside may keep groups that are not mapped, which an ordinary user must.
+    /// Set if the writer of the maps has `CAP_SETGID` outside. Without it the kernel accepts a group
+    /// map only after `setgroups` was denied in the namespace.
     pub(crate) privileged: bool,
 }
 
-/// A user namespace, and others that belong to it.
+/// A user namespace and others that it owns, held by a setup process until they are joined.
 #[derive(Debug)]
 pub(crate) struct UserNamespace {
-    first: SetupProcess,
+    holder: SetupProcess,
     others: UnshareFlags,
 }
 
 impl UserNamespace {
-    /// Makes a user namespace that knows nobody yet, and begins to make the others in it.
-    pub(crate) fn make(others: UnshareFlags) -> io::Result<Self> {
-        Ok(Self { first: SetupProcess::start(SetupTask::Namespaces(others))?, others })
+    /// Creates a user namespace without mappings, and begins to create the others in it.
+    pub(crate) fn create(others: UnshareFlags) -> io::Result<Self> {
+        Ok(Self { holder: SetupProcess::start(SetupTask::HoldNamespaces(others))?, others })
     }
 
-    /// Makes one user and one group known there.
-    pub(crate) fn describe(&self, mapping: IdMapping) -> io::Result<()> {
+    /// Writes the user and group maps, which is possible once.
+    pub(crate) fn write_id_maps(&self, mapping: IdMapping) -> io::Result<()> {
         let IdMapping { inside, outside, privileged } = mapping;
-        let of = |name: &str| format!("/proc/{}/{name}", self.first.pid().as_raw_pid());
+        let of = |name: &str| format!("/proc/{}/{name}", self.holder.pid().as_raw_pid());
         if !privileged {
             write(&of("setgroups"), "deny")?;
         }
@@ -83,25 +94,25 @@ impl UserNamespace {
         write(&of("gid_map"), &format!("{} {} 1", inside.group, outside.group))
     }
 
-    /// Returns a descriptor that keeps the user namespace.
-    pub(crate) fn keep(&self) -> io::Result<OwnedFd> {
-        let path = format!("/proc/{}/ns/user", self.first.pid().as_raw_pid());
+    /// Opens a descriptor that keeps the user namespace alive, and ends its holder.
+    pub(crate) fn open_and_release(&self) -> io::Result<OwnedFd> {
+        let path = format!("/proc/{}/ns/user", self.holder.pid().as_raw_pid());
         let namespace = open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
-        self.first.dismiss();
+        self.holder.kill();
         Ok(namespace)
     }
 
-    /// Moves the calling process there, and into those of the other namespaces that are wanted.
-    /// Returns which of them that are.
+    /// Moves the calling process into the user namespace and into those of the `wanted` namespaces that
+    /// the holder could create. Returns the ones that were joined; the caller creates the rest.
     pub(crate) fn join(&self, wanted: UnshareFlags) -> io::Result<UnshareFlags> {
         let made = self.others.intersection(wanted);
-        // What a process of that namespace may not make, one that comes from outside perhaps may.
-        let others = self.first.done().map_or(UnshareFlags::empty(), |()| made);
-        let process = pidfd_open(self.first.pid(), PidfdFlags::empty())?;
+        // A process that comes from outside may be able to create what the holder could not.
+        let others = self.holder.wait_for_task().map_or(UnshareFlags::empty(), |()| made);
+        let process = pidfd_open(self.holder.pid(), PidfdFlags::empty())?;
         let others_too = ThreadNameSpaceType::from_bits_retain(others.bits());
         let all = ThreadNameSpaceType::USER | others_too;
         move_into_thread_name_spaces(process.as_fd(), all)?;
-        self.first.dismiss();
+        self.holder.kill();
         Ok(others)
     }
 }
@@ -112,7 +123,7 @@ fn write(path: &str, text: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// Moves the calling process to the user and network namespace of another one.
+/// Moves the calling process into the user and network namespaces of another process.
 pub(crate) fn join_network(process: BorrowedFd<'_>) -> io::Result<()> {
     let both = ThreadNameSpaceType::USER | ThreadNameSpaceType::NETWORK;
     move_into_thread_name_spaces(process, both)?;
@@ -122,7 +133,7 @@ pub(crate) fn join_network(process: BorrowedFd<'_>) -> io::Result<()> {
 /// `IFF_UP` and `IFF_RUNNING`.
 const UP_AND_RUNNING: i16 = 0x41;
 
-/// Brings the loopback of the current network namespace up.
+/// Brings up the loopback interface of the current network namespace.
 pub(crate) fn raise_loopback() -> io::Result<()> {
     use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
     use std::os::fd::AsRawFd;

@@ -1,7 +1,27 @@
-//! What the kernel is asked to enforce, as plain data.
+//! The plan: every kernel restriction of a workspace's commands, as plain data.
 //!
-//! A plan follows from a policy and the facts about a machine. It is made in the server, printed,
-//! compared and sent; applying it in a helper process leaves nothing to decide.
+//! [`Plan::new`] is a pure function of a policy, the facts about a host and a tier. It runs in the server
+//! and decides everything: the user, the entries of the root directory, the Landlock rules and the seccomp
+//! filter. The plan is then sent to the process that becomes a [`Cell`](crate::Cell), which applies it
+//! without further decisions. So the whole sandbox can be snapshot-tested, printed, compared, and read by
+//! [`guarantees`](crate::guarantees) and [`explain_denials`](crate::explain_denials), which never look at
+//! the host.
+//!
+//! A policy that cannot be enforced has no plan. In particular, no plan shows a hidden path, has a
+//! workspace that contains system directories, or runs commands as root: there is no weaker plan to fall
+//! back to within a tier. Falling back from tier `full` to tier `landlock` is the caller's decision.
+//!
+//! The tiers differ in mechanism. In tier `full` commands get a root directory of their own
+//! ([`Plan::tree`]) and Landlock is the second layer, with few rules. In tier `landlock` they see the host's
+//! tree, and the rules list each system path that they may read.
+//!
+//! ```text
+//! Policy { workspace: /srv/w/ABC-1, network: none, .. } + Host + Tier::Full
+//!   -> run_as   Mapped { inside: 1000, outside: 2000012345, disk: 0 }
+//!      tree     /usr read, /etc/ssl/certs read, /tmp change (scratch), /srv/w/ABC-1 change, ..
+//!      landlock handle every right of the ABI; read /, change /srv/w/ABC-1, /tmp, ..
+//!      seccomp  SeccompFilter::standard(full, none)
+//! ```
 
 pub(crate) mod root_tree;
 #[cfg(test)]
@@ -20,112 +40,115 @@ use crate::seccomp::SeccompFilter;
 
 pub use root_tree::{BindSource, GIT_SETTINGS_TEXT, RootEntry};
 
-/// The user that a command sees itself as where the host's user is another.
+/// The user as which a command sees itself if it runs as a mapped user.
 const INSIDE: Owner = Owner { user: 1000, group: 1000 };
 
-/// The name of the machine inside its own namespace.
+/// The host name in the UTS namespace of cells.
 pub(crate) const HOST_NAME: &str = "carrel";
 
 /// Restrictions for the commands of one workspace.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
-    /// Which walls there are.
+    /// The strength of the sandbox.
     pub tier: Tier,
-    /// What can be reached over the network.
+    /// The network that commands can reach.
     pub network: Network,
-    /// The workspace.
+    /// The absolute path of the workspace, the same inside and outside the sandbox.
     #[serde(with = "exact_path")]
     pub workspace: PathBuf,
-    /// The directory that holds `/tmp` and `/dev/shm`.
+    /// The scratch directory, which holds `/tmp` and `/dev/shm`.
     #[serde(with = "exact_path")]
     pub scratch: PathBuf,
-    /// Who commands run as.
+    /// The user that commands run as.
     pub run_as: CommandUser,
-    /// The root directory of their own, in the order in which it is built; empty for none.
+    /// The entries of the root directory in the order in which they are built; empty in tier `landlock`.
     pub tree: Vec<RootEntry>,
-    /// What files, ports and processes they can reach.
+    /// The restrictions on files, ports, sockets and signals.
     pub landlock: Landlock,
-    /// Which system calls they are refused.
+    /// The system calls that are denied.
     pub seccomp: SeccompFilter,
 }
 
-/// Who commands run as.
+/// The user that commands run as, which is never root.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum CommandUser {
-    /// The user that Carrel runs as.
+    /// The user that Carrel runs as, if that is not root.
     Server(Owner),
-    /// The owner of the workspace, who is not the user that Carrel runs as.
+    /// The owner of the workspace: in tier `landlock`, if Carrel runs as root.
     WorkspaceOwner(Owner),
-    /// A user of their own, in a namespace. Files of `disk` are theirs inside, and what they make
-    /// belongs to `disk` outside.
+    /// A user of a user namespace: in tier `full`, if Carrel runs as root. Through id-mapped mounts the
+    /// files of `disk` belong to the commands' user inside, and files that commands create belong to
+    /// `disk` outside.
     Mapped {
-        /// The user as commands see it.
+        /// The user inside the namespace.
         inside: Owner,
-        /// The user as the kernel sees it.
+        /// The user on the host, from the policy's range of unused ids.
         outside: Owner,
         /// The owner of the workspace.
         disk: Owner,
     },
 }
 
-/// Landlock's part of a plan.
+/// The Landlock rulesets of a plan: one for commands and one for their supervisors.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Landlock {
-    /// The version that it was made for.
+    /// The version of the ABI that the plan was made for.
     pub version: u32,
-    /// What is taken away.
+    /// The rights that are denied to commands unless a rule grants them.
     pub handled: Handled,
-    /// What is taken away from the supervisor, so that it can end exactly its own tree.
+    /// The rights that are denied to supervisors: in tier `landlock`, signals to processes outside, so that
+    /// `kill(-1)` ends exactly the command's tree.
     pub supervisor: Handled,
-    /// What is given back.
+    /// The rules for commands.
     pub rules: Vec<Rule>,
-    /// What is given back to the supervisor.
+    /// The rules for supervisors.
     pub supervised: Vec<Rule>,
 }
 
-/// Something that can be reached.
+/// A grant of access to a path and everything beneath it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rule {
-    /// Where it is, with all that is beneath.
+    /// The absolute path, without links.
     #[serde(with = "exact_path")]
     pub path: PathBuf,
-    /// What can be done with it.
+    /// The access that is granted.
     pub access: FileAccess,
 }
 
-/// What can be done with files.
+/// The access of commands to files, for mounts and Landlock rules alike.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FileAccess {
     /// Read and execute.
     Read,
-    /// Read, execute, write, make and remove.
+    /// Read, execute, write, create and remove; no devices can be created.
     Change,
-    /// Read, write and control a device that is there.
+    /// Read, write and `ioctl` an existing device.
     Device,
 }
 
-/// Why there is no plan.
+/// A policy that cannot be enforced on this host in this tier.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PlanError {
-    /// The workspace is part of the system, or contains it.
+    /// The workspace contains a system directory that every command must be able to read.
     #[error("{path} cannot be a workspace: commands must be able to run what is below {system}")]
     System {
         /// The workspace.
         path: String,
-        /// What it has in common with the system.
+        /// The system directory inside it.
         system: String,
     },
-    /// The path is not absolute.
+    /// The path of the workspace or scratch directory is relative or has `..` in it.
     #[error("{path} is not an absolute path without links")]
     NotAbsolute {
         /// The path.
         path: String,
     },
-    /// A loopback of their own needs a network namespace.
+    /// Network `loopback` needs a network namespace, which tier `landlock` does not have.
     #[error("network `loopback` needs tier `full`; tier `landlock` has `none` and `full`")]
     Loopback,
-    /// In this tier commands would run as the administrator.
+    /// Carrel runs as root and the workspace belongs to root, so commands would run as root in tier
+    /// `landlock`.
     #[error(
         "tier `landlock` runs commands as the owner of {path}, which must not be root; \
          give it away with `chown -R {user}:{user} {path}`, run Carrel as another user, or use tier `full`"
@@ -133,10 +156,10 @@ pub enum PlanError {
     OwnedByRoot {
         /// The workspace.
         path: String,
-        /// A user that it could belong to.
+        /// An unused user id that the workspace could be given to.
         user: u32,
     },
-    /// A path that commands can see would show what they must not see.
+    /// A visible path contains, or lies in, a path that must stay hidden.
     #[error(
         "commands can see {path} and must not see {hidden}; \
          keep workspaces and Carrel's records elsewhere, or grant less"
@@ -144,10 +167,10 @@ pub enum PlanError {
     Reveals {
         /// The path that commands can see.
         path: String,
-        /// What must stay hidden.
+        /// The path that must stay hidden.
         hidden: String,
     },
-    /// Landlock is not there.
+    /// The kernel offers no Landlock.
     #[error("tier `landlock` needs Landlock, which this kernel does not offer")]
     NoLandlock,
 }
@@ -176,7 +199,7 @@ impl Coded for PlanError {
 }
 
 impl Plan {
-    /// Makes the plan for a policy on a machine, in a tier.
+    /// Makes the plan for a policy on a host, in a tier.
     pub fn new(policy: &Policy, host: &Host, tier: Tier) -> Result<Self, PlanError> {
         check(policy, host)?;
         if tier == Tier::Landlock && policy.network == Network::Loopback {
@@ -201,8 +224,8 @@ impl Plan {
         })
     }
 
-    /// Leaves out the filter if it is the usual one, which is most of a plan, for whoever knows to
-    /// complete it.
+    /// Removes the filter's rules if it is the standard filter, which makes up most of a serialised plan.
+    /// The receiver restores it by [`with_standard_filter`](Self::with_standard_filter).
     #[must_use]
     pub fn without_standard_filter(mut self) -> Self {
         if self.seccomp == SeccompFilter::standard(self.tier, self.network) {
@@ -211,7 +234,7 @@ impl Plan {
         self
     }
 
-    /// Puts in the usual filter if there is none. There is no plan that is meant to have none.
+    /// Inserts the standard filter if the plan has no rules. No plan is meant to have none.
     #[must_use]
     pub fn with_standard_filter(mut self) -> Self {
         if self.seccomp.rules.is_empty() {
@@ -220,7 +243,7 @@ impl Plan {
         self
     }
 
-    /// Returns the path that stands for the directory of temporary files.
+    /// Returns the path of the temporary directory as commands see it.
     pub fn temporary(&self) -> PathBuf {
         match self.tier {
             Tier::Full => "/tmp".into(),
@@ -228,7 +251,7 @@ impl Plan {
         }
     }
 
-    /// Returns where git finds its settings for all repositories.
+    /// Returns the path of the global git configuration as commands see it.
     pub fn git_settings(&self) -> PathBuf {
         match self.tier {
             Tier::Full => root_tree::GIT_SETTINGS.into(),
@@ -237,7 +260,7 @@ impl Plan {
     }
 }
 
-/// Refuses a workspace that overlaps with what every command must be able to read.
+/// Rejects workspaces that contain a system directory, and grants that reveal hidden paths.
 fn check(policy: &Policy, host: &Host) -> Result<(), PlanError> {
     for path in [&policy.workspace, &policy.scratch] {
         if !path.is_absolute() || path.components().any(|part| part.as_os_str() == "..") {
@@ -257,7 +280,7 @@ fn check(policy: &Policy, host: &Host) -> Result<(), PlanError> {
     check_hidden(policy, host)
 }
 
-/// Refuses to show what must stay hidden, whoever would show it.
+/// Rejects a policy under which the workspace, a grant or a system directory would show a hidden path.
 fn check_hidden(policy: &Policy, host: &Host) -> Result<(), PlanError> {
     let granted = policy.readable.iter().chain(&policy.writable);
     if let Some(hidden) = policy.hidden.iter().find(|path| path.starts_with(&policy.workspace)) {
@@ -275,13 +298,13 @@ fn check_hidden(policy: &Policy, host: &Host) -> Result<(), PlanError> {
     Ok(())
 }
 
-/// Decides who commands run as: never the administrator, who owns half of the host and could change
-/// modes there even without any right that others lack.
+/// Chooses the user of commands. It is never root, who owns most files of the host and could change their
+/// modes even without capabilities.
 fn command_user(policy: &Policy, host: &Host, tier: Tier) -> Result<CommandUser, PlanError> {
     if !host.is_root() {
         return Ok(CommandUser::Server(host.server));
     }
-    let user = policy.users.first + scatter(&policy.workspace) % policy.users.count.max(1);
+    let user = policy.users.first + path_hash(&policy.workspace) % policy.users.count.max(1);
     match tier {
         Tier::Full => {
             let outside = Owner { user, group: user };
@@ -294,9 +317,9 @@ fn command_user(policy: &Policy, host: &Host, tier: Tier) -> Result<CommandUser,
     }
 }
 
-/// Spreads paths evenly over numbers (FNV-1a). Two workspaces on one number share nothing but some
-/// limits that the kernel counts by user.
-fn scatter(path: &Path) -> u32 {
+/// Hashes a path (FNV-1a) to choose a user id. Workspaces with the same id share only limits that the
+/// kernel counts by user.
+fn path_hash(path: &Path) -> u32 {
     use std::os::unix::ffi::OsStrExt;
     path.as_os_str()
         .as_bytes()
@@ -325,10 +348,10 @@ fn landlock(policy: &Policy, host: &Host, tier: Tier) -> Landlock {
     }
 }
 
-/// In a root of their own commands may read whatever there is; it was chosen.
+/// In tier `full` every file of the root directory may be read, because the plan chose each of them.
 fn rules_of_own_root(policy: &Policy) -> Vec<Rule> {
     let mut rules = vec![read("/")];
-    rules.extend(own(policy, "/tmp".into()));
+    rules.extend(workspace_rules(policy, "/tmp".into()));
     rules.push(Rule { path: "/dev/shm".into(), access: FileAccess::Change });
     rules.push(Rule { path: "/var/tmp".into(), access: FileAccess::Change });
     rules.push(Rule { path: "/dev/pts".into(), access: FileAccess::Device });
@@ -345,14 +368,14 @@ fn rules_of_host(policy: &Policy, host: &Host) -> Vec<Rule> {
         .collect();
     rules.push(read("/proc"));
     rules.extend(policy.readable.iter().map(read));
-    rules.extend(own(policy, policy.scratch.join("tmp")));
+    rules.extend(workspace_rules(policy, policy.scratch.join("tmp")));
     rules.push(read(policy.scratch.join("gitconfig")));
     rules.extend(devices());
     rules
 }
 
-/// The rules for what belongs to the workspace.
-fn own(policy: &Policy, temporary: PathBuf) -> Vec<Rule> {
+/// The rules for the workspace, its temporary directory and the granted writable paths.
+fn workspace_rules(policy: &Policy, temporary: PathBuf) -> Vec<Rule> {
     let access = match policy.access {
         WorkspaceAccess::ReadWrite => FileAccess::Change,
         WorkspaceAccess::ReadOnly => FileAccess::Read,

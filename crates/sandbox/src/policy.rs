@@ -1,48 +1,53 @@
-//! What a caller means a command to be able to do.
+//! The policy: the operator's decision about the commands of one workspace, with every path resolved.
+//!
+//! A policy says nothing about mechanisms. [`Plan::new`](crate::Plan::new) turns it into mounts, rules
+//! and filters, and refuses policies that cannot be enforced.
 
 use std::path::PathBuf;
 
 use carrel_domain::{Network, WorkspaceAccess};
 
-/// What the commands of a workspace may do.
+/// The files, network and users that the commands of a workspace may use.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Policy {
-    /// The workspace, by its own absolute path without links.
+    /// The absolute path of the workspace, without symbolic links.
     pub workspace: PathBuf,
-    /// Who owns it on disk.
+    /// The owner of the workspace directory on disk.
     pub owner: Owner,
-    /// What they may do with its files.
+    /// The access of commands to the files of the workspace.
     pub access: WorkspaceAccess,
-    /// The repository at the top of the workspace, whose hooks they must not change.
+    /// The state of `.git` at the top of the workspace. Commands must not change its hooks, which git
+    /// runs outside the sandbox later.
     pub git_directory: GitDirectory,
-    /// A directory of their own for `/tmp` and `/dev/shm`, on the disk of the workspace. It is
-    /// absolute, without links, and has the directories `tmp` and `shm`.
+    /// The scratch directory for `/tmp` and `/dev/shm`, on the disk of the workspace so that it counts
+    /// against its quota. Absolute, without links, with the directories `tmp` and `shm` in it.
     pub scratch: PathBuf,
-    /// More that they may read.
+    /// Further paths of the host that commands may read.
     pub readable: Vec<PathBuf>,
-    /// More that they may change.
+    /// Further paths of the host that commands may change.
     pub writable: Vec<PathBuf>,
-    /// What must not be among that, such as the records of the server.
+    /// Paths that no grant may reveal, such as the records of the server. A plan that would show one is
+    /// refused.
     pub hidden: Vec<PathBuf>,
-    /// What they can reach over the network.
+    /// The network that commands can reach.
     pub network: Network,
     /// The host user ids for commands of a server that runs as root.
     pub users: UserRange,
 }
 
-/// A user and a group, by their ids.
+/// A numeric user id and group id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 pub struct Owner {
-    /// The user.
+    /// The user id.
     pub user: u32,
-    /// The group.
+    /// The group id.
     pub group: u32,
 }
 
-/// What is at the top of a workspace under the name `.git`.
+/// The state of the `.git` entry at the top of a workspace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum GitDirectory {
-    /// Nothing, or nothing that is a directory.
+    /// There is none, or it is not a directory (a worktree's `.git` is a file).
     #[default]
     Absent,
     /// A directory without hooks.
@@ -51,17 +56,18 @@ pub enum GitDirectory {
     WithHooks,
 }
 
-/// A range of host user ids that belong to nobody.
+/// A range of host user ids that no account uses. A server that runs as root gives each workspace one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct UserRange {
-    /// The first of them.
+    /// The first id.
     pub first: u32,
-    /// How many there are, at least one.
+    /// The number of ids, at least one.
     pub count: u32,
 }
 
 impl Default for UserRange {
-    /// Between the ids that container managers take and those that some file systems cannot store.
+    /// Starts above the ids that container managers allocate and ends below 2^31, above
+    /// which some file systems cannot store ids.
     fn default() -> Self {
         Self { first: 2_000_000_000, count: 1 << 16 }
     }

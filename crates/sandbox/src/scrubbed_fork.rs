@@ -1,10 +1,13 @@
-//! A copy of the calling process that is to know no more than a program that was just started.
+//! A fork without the descriptors, arguments and environment of its parent.
 //!
-//! To execute the program again would be the plain way to a process without the caller's memory. It
-//! takes longer than everything else that such a process does before it is needed. A copy is as good if
-//! it is made early: whoever calls [`fork_scrubbed`] first thing has nothing in memory but its own program and
-//! what the kernel put there, which are its arguments and its environment, and those are overwritten
-//! in the copy. What the caller reads later, it reads into memory of its own.
+//! The process that becomes a sandbox cell must not hold the operator's environment, which may contain
+//! secrets. The plain way to such a process is to execute the program again, but that takes longer than
+//! everything else that the process does before it is needed: a fork instead of an exec brought
+//! `carrel exec -- true` from 1.31 to 1.20 times the time of bubblewrap (tenth percentile).
+//!
+//! A fork is as good if it is made first thing in `main`. The parent's memory then holds its program and
+//! the strings that the kernel put on its stack, which are its arguments and its environment; the copy
+//! overwrites those. Everything that the parent reads later goes into memory of its own.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -20,17 +23,17 @@ use crate::fork::{Fork, PANICKED, fork};
 /// The first descriptor that is not a standard stream.
 const FIRST_DESCRIPTOR: u32 = 3;
 
-/// The status of a copy that could not forget what it must not know.
-const NOT_PLANTED: i32 = 127;
+/// The exit status of a copy that could not be scrubbed. It runs nothing.
+const SCRUB_FAILED: i32 = 127;
 
-/// Room for what the kernel says about a process in one line of some fifty numbers.
+/// Bounds `/proc/self/stat`, one line of some fifty numbers.
 const MAX_STAT_BYTES: usize = 2 << 10;
 
-/// Runs `work` in a copy of the calling process, which ends with the status that `work` returns.
+/// Runs `work` in a scrubbed copy of the calling process, which ends with the status that `work` returns.
 ///
-/// The copy has the two descriptors and the caller's stderr, and no other. It has no arguments and no
-/// environment, and nobody but the administrator can look into its memory. As with [`fork`], the
-/// caller must be the only thread.
+/// The copy has the two given descriptors and the caller's stderr, and no other. Its arguments and its
+/// environment are overwritten, and it is not dumpable: only root can read its memory. If scrubbing
+/// fails, the copy exits without running `work`. As with [`fork`], the caller must be the only thread.
 pub fn fork_scrubbed(
     stdin: BorrowedFd<'_>,
     stdout: BorrowedFd<'_>,
@@ -39,9 +42,9 @@ pub fn fork_scrubbed(
     match fork()? {
         Fork::Parent(pid) => Ok(pid),
         Fork::Child => {
-            let status = match forget(stdin, stdout) {
+            let status = match scrub(stdin, stdout) {
                 Ok(()) => panic::catch_unwind(AssertUnwindSafe(work)).map_or(PANICKED, i32::from),
-                Err(_) => NOT_PLANTED,
+                Err(_) => SCRUB_FAILED,
             };
             // SAFETY: the call ends the process and takes a number. Nothing that the caller has begun
             // is finished here, which is the caller's own to do.
@@ -50,8 +53,9 @@ pub fn fork_scrubbed(
     }
 }
 
-/// Leaves the calling process, a new copy, nothing of what it was copied from but its program.
-fn forget(stdin: BorrowedFd<'_>, stdout: BorrowedFd<'_>) -> io::Result<()> {
+/// Closes the descriptors and overwrites the arguments and environment of the calling process, a new
+/// copy.
+fn scrub(stdin: BorrowedFd<'_>, stdout: BorrowedFd<'_>) -> io::Result<()> {
     set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
     dup2_stdin(stdin)?;
     dup2_stdout(stdout)?;
@@ -62,23 +66,23 @@ fn forget(stdin: BorrowedFd<'_>, stdout: BorrowedFd<'_>) -> io::Result<()> {
     if closed != 0 {
         return Err(io::Error::last_os_error());
     }
-    let given = Given::find()?;
+    let strings = ArgumentStrings::find()?;
     // SAFETY: this is the only thread of a process that has just been copied. Both ranges are on its
     // stack, where the kernel put strings for it to read and to change, and nothing has a reference to
     // them: the standard library and the C library copy what they return, and keep pointers to the
     // beginnings of strings, which are empty ones afterwards.
-    unsafe { given.overwrite() };
+    unsafe { strings.overwrite() };
     Ok(())
 }
 
-/// Where the kernel put arguments and environment of a program: first and last address of each.
+/// The address ranges in which the kernel put the arguments and the environment of the program.
 #[derive(Debug, PartialEq, Eq)]
-struct Given {
+struct ArgumentStrings {
     arguments: (usize, usize),
     environment: (usize, usize),
 }
 
-impl Given {
+impl ArgumentStrings {
     fn find() -> io::Result<Self> {
         let file = open("/proc/self/stat", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
         let mut text = [0; MAX_STAT_BYTES];
@@ -86,7 +90,8 @@ impl Given {
         Self::parse(&text[..length]).ok_or_else(|| Errno::INVAL.into())
     }
 
-    /// Reads the fields 48 to 51. The second is a name in parentheses that may contain anything.
+    /// Reads the fields 48 to 51 of `/proc/self/stat`. The second field is a name in parentheses that
+    /// may contain spaces and parentheses, so fields are counted from its end.
     fn parse(text: &[u8]) -> Option<Self> {
         let name_ends = text.iter().rposition(|byte| *byte == b')')?;
         let rest = std::str::from_utf8(text.get(name_ends + 1..)?).ok()?;
@@ -98,7 +103,7 @@ impl Given {
         Some(Self { arguments: range()?, environment: range()? })
     }
 
-    /// Makes every string an empty one.
+    /// Overwrites both ranges with zeros, which makes every string empty.
     ///
     /// # Safety
     ///
@@ -118,20 +123,20 @@ mod tests {
 
     #[test]
     #[expect(clippy::disallowed_methods, reason = "what the kernel shows is no workspace file")]
-    fn the_place_of_the_environment_is_the_one_that_the_kernel_shows() {
-        let given = Given::find().unwrap();
+    fn the_ranges_are_as_long_as_the_strings_that_the_kernel_shows() {
+        let strings = ArgumentStrings::find().unwrap();
         let shown = |name| std::fs::read(format!("/proc/self/{name}")).unwrap().len();
         let length = |(start, end): (usize, usize)| end - start;
-        assert_eq!(length(given.arguments), shown("cmdline"));
-        assert_eq!(length(given.environment), shown("environ"));
+        assert_eq!(length(strings.arguments), shown("cmdline"));
+        assert_eq!(length(strings.environment), shown("environ"));
     }
 
     #[test]
     fn a_name_with_parentheses_and_spaces_shifts_nothing() {
         let numbers = |last: u64| (4..=last).map(|n| n.to_string()).collect::<Vec<_>>().join(" ");
         let text = format!("12 (a) 1 2 3 (b) S {}", numbers(52));
-        let expected = Given { arguments: (48, 49), environment: (50, 51) };
-        assert_eq!(Given::parse(text.as_bytes()), Some(expected));
-        assert_eq!(Given::parse(format!("12 (a) S {}", numbers(50)).as_bytes()), None);
+        let expected = ArgumentStrings { arguments: (48, 49), environment: (50, 51) };
+        assert_eq!(ArgumentStrings::parse(text.as_bytes()), Some(expected));
+        assert_eq!(ArgumentStrings::parse(format!("12 (a) S {}", numbers(50)).as_bytes()), None);
     }
 }

@@ -1,24 +1,29 @@
-//! Which system calls a command may not make, and what it is told when it tries.
+//! The seccomp filter: the system calls that commands are denied.
 //!
-//! A [`SeccompFilter`] is plain data with a reason for each entry: it can be printed, compared and sent
-//! to another process. It is assembled into a [`BpfProgram`] for the kernel, which the thread that is
-//! about to become the command installs on itself. What the filter does not name is allowed: it is
-//! the second wall, behind namespaces and Landlock, and it closes what those leave open.
+//! A [`SeccompFilter`] is plain data, a list of rules with a reason each: it can be printed, compared and
+//! sent to another process. It is assembled into a [`BpfProgram`] for the kernel, which the supervisor of
+//! a command installs on itself before it starts the command.
 //!
-//! Some refusals are explained: the kernel holds the caller and reports the call to a
-//! [`Listener`], which answers it with the error number of the entry. The listener never lets a
-//! call through, so it does not matter that the caller could change memory in the meantime.
+//! The filter is a denylist. It is the second layer behind namespaces and Landlock and closes what those
+//! leave open; an allowlist would break programs with every new version of their C library.
+//! The list cannot fall behind the kernel: calls newer than the newest one that was reviewed get `ENOSYS`.
+//!
+//! A rule denies in one of two ways. Calls that programs try as a matter of course just fail. Calls that a
+//! reader of the result should know about are reported: the kernel suspends the caller and notifies the
+//! [`Listener`], which records the call and responds with the rule's error number. The listener never
+//! lets a call continue, so it is harmless that the caller could change the arguments in memory meanwhile.
+//! If the supervisor dies, reported calls fail with `ENOSYS`.
 
 mod action;
+mod call_detail;
 mod condition;
-mod detail;
+mod file_modes;
 mod install;
 mod instruction;
 mod listener;
-mod modes;
 mod program;
 mod sockets;
-mod standard;
+mod standard_filter;
 mod syscall;
 #[cfg(test)]
 mod tests;
@@ -35,35 +40,35 @@ use action::{Errno, SeccompAction};
 use condition::Condition;
 use syscall::{Architecture, Syscall};
 
-/// The system calls that are refused. All others are allowed.
+/// The system calls that are denied. All others are allowed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SeccompFilter {
-    /// What is refused. The first entry that fits a call decides.
+    /// The rules. The first one that matches a call decides.
     pub rules: Vec<SyscallRule>,
-    /// The newest call that somebody has judged. Calls with higher numbers do not exist for the
-    /// command, before any entry is looked at: a newer kernel may have some that would open a way
-    /// out, and programs expect to find themselves on an older one.
+    /// The newest call that was reviewed. Calls with higher numbers get `ENOSYS` before any rule is
+    /// tried: a newer kernel may have calls that open a way out, and programs are prepared for older
+    /// kernels.
     pub newest: Syscall,
 }
 
-/// One refusal.
+/// A rule that denies one system call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SyscallRule {
-    /// The call that is refused.
+    /// The call that is denied.
     pub syscall: Syscall,
-    /// What its arguments look like when it is. All conditions must hold; none means always.
+    /// Conditions on its arguments, all of which must hold. Without conditions the call is always denied.
     pub conditions: Vec<Condition>,
-    /// What the caller gets.
+    /// The effect on the caller.
     pub action: SeccompAction,
-    /// A sentence that says why.
+    /// The reason, a sentence that denials repeat.
     pub reason: Cow<'static, str>,
 }
 
-/// What calls above [`SeccompFilter::newest`] get.
-const UNJUDGED: Errno = Errno::Enosys;
+/// The error of calls above [`SeccompFilter::newest`].
+const UNREVIEWED: Errno = Errno::Enosys;
 
 impl SeccompFilter {
-    /// Returns the entry that decides a call, or nothing if the call is not named.
+    /// Returns the rule that matches a call, if any.
     fn rule_for(
         &self,
         architecture: Architecture,
@@ -81,7 +86,7 @@ impl fmt::Display for SeccompFilter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.rules.iter().try_for_each(|rule| writeln!(f, "{rule}"))?;
         let newest = self.newest.name();
-        writeln!(f, "calls newer than {newest}: {UNJUDGED}. Nobody has judged them.")
+        writeln!(f, "calls newer than {newest}: {UNREVIEWED}. They have not been reviewed.")
     }
 }
 

@@ -1,4 +1,5 @@
-//! Signals as something to read, and as something to hand to a program in a clean state.
+//! Signals of supervisors, which read them from a descriptor, and of commands, which start with default
+//! dispositions and nothing blocked.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -14,17 +15,17 @@ const LAST_SIGNAL: i32 = 64;
 /// The size of one record read from a signal descriptor.
 const RECORD_BYTES: usize = size_of::<libc::signalfd_siginfo>();
 
-/// How many records one read takes. A signal is pending at most once, so this is rarely filled.
+/// Records read at once. A standard signal is pending at most once, so this is rarely filled.
 const RECORDS_AT_ONCE: usize = 4;
 
-/// Signals that wait to be read instead of interrupting the process.
+/// A signal descriptor: signals stay pending until they are read instead of interrupting the process.
 #[derive(Debug)]
 pub struct SignalQueue(OwnedFd);
 
 impl SignalQueue {
     /// Blocks every signal for the calling thread and queues the given ones.
     ///
-    /// Signals that are not given stay pending without effect; only those that cannot be blocked
+    /// Signals that are not given stay pending without effect; only signals that cannot be blocked
     /// still act. A copy made by `fork` reads the signals of the process that reads.
     pub fn block_all_except_reading(signals: &[Signal]) -> io::Result<Self> {
         set_mask(&filled())?;
@@ -41,7 +42,7 @@ impl SignalQueue {
         Ok(Self(unsafe { OwnedFd::from_raw_fd(descriptor) }))
     }
 
-    /// Takes the signals that wait; none when there are none.
+    /// Reads the pending signals without blocking.
     pub fn take(&self) -> io::Result<Vec<Signal>> {
         let mut records = [0; RECORD_BYTES * RECORDS_AT_ONCE];
         let length = match rustix::io::read(&self.0, &mut records) {
@@ -65,15 +66,15 @@ fn signal_of(record: &[u8]) -> Option<Signal> {
     Signal::from_named_raw(number.try_into().ok()?)
 }
 
-/// Lets every signal through again, as a program expects to find it.
+/// Unblocks every signal, which is the state that programs expect at their start.
 pub fn unblock_all_signals() -> io::Result<()> {
     set_mask(&set_of(&[]))
 }
 
-/// Gives every signal the effect it has by default.
+/// Gives every signal its default disposition.
 ///
-/// Handlers do not survive an `exec` but ignored signals do, and whoever started Carrel may have
-/// ignored some.
+/// Handlers do not survive an `exec` but ignored signals do, and the process that started Carrel may
+/// have ignored some.
 pub fn restore_default_dispositions() {
     for signal in 1..=LAST_SIGNAL {
         // SAFETY: the default action runs no code of this process. The kernel and the C library
@@ -101,7 +102,7 @@ fn set_of(signals: &[Signal]) -> libc::sigset_t {
     // SAFETY: the pointer is valid for writing a set, which is all the function does.
     unsafe { libc::sigemptyset(set.as_mut_ptr()) };
     for signal in signals {
-        // SAFETY: the set was initialised above, and a `Signal` is a number the set has room for.
+        // SAFETY: the set was initialised above, and a `Signal` is a number that fits the set.
         unsafe { libc::sigaddset(set.as_mut_ptr(), signal.as_raw()) };
     }
     // SAFETY: `sigemptyset` initialises the whole set and fails only for a bad pointer.

@@ -1,4 +1,4 @@
-//! What finished processes have used.
+//! Resource usage of finished child processes, from `getrusage`.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use carrel_domain::ByteSize;
 
-/// The kernel counts storage traffic in blocks of this many bytes, whatever the file system uses.
+/// The unit in which the kernel counts storage traffic, independent of the file system's block size.
 const BLOCK_BYTES: u64 = 512;
 
-/// What a set of processes used.
+/// CPU time, memory and storage traffic of a set of processes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
     /// CPU time spent in the programs.
@@ -18,13 +18,14 @@ pub struct Usage {
     pub system: Duration,
     /// The largest resident memory of any single process.
     pub peak_memory: ByteSize,
-    /// Bytes that storage had to read.
+    /// Bytes read from storage; reads from the page cache do not count.
     pub read: ByteSize,
-    /// Bytes that storage was given to write.
+    /// Bytes handed to storage for writing.
     pub written: ByteSize,
 }
 
-/// Returns what all children that were waited for used, with all that they waited for.
+/// Returns the usage of all children that were waited for, including the descendants that those waited
+/// for. A process that is still running, or was never waited for, does not count.
 pub fn usage_of_children() -> io::Result<Usage> {
     let mut usage = MaybeUninit::<libc::rusage>::uninit();
     // SAFETY: the pointer is valid for writing an `rusage`, which is all the call does.

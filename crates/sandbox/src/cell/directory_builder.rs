@@ -1,4 +1,8 @@
-//! Directories, links and files of a root directory, and places for what is mounted in it.
+//! Creation of directories, links, files and mount points beneath one directory.
+//!
+//! The process may be root, and the directory may be a workspace with links to anywhere in it. So every
+//! path is resolved beneath the top with `RESOLVE_BENEATH` and `RESOLVE_NO_SYMLINKS`: no link is followed
+//! and no path leads out.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -15,20 +19,15 @@ use rustix::process::umask;
 
 use super::{SetupError, SetupStep, StepContext};
 
-/// What everybody can look into, and nobody but its maker change.
 const DIRECTORY_MODE: Mode = Mode::from_raw_mode(0o755);
 const FILE_MODE: Mode = Mode::from_raw_mode(0o644);
 
-/// A directory in which things are made by paths from its top, `/`.
-///
-/// Whoever makes them may be the administrator, and the directory may hold links to anywhere. So no
-/// link is followed, and no way leads out.
+/// A directory in which entries are created by their absolute paths inside the future root.
 #[derive(Debug)]
 pub(super) struct DirectoryBuilder {
     top: OwnedFd,
-    /// The path of the top; `/` unless it is a part of a larger one.
+    /// The path that `top` will have in the root directory; `/` unless it is a part of a larger tree.
     path: PathBuf,
-    /// Directories that were opened, by their paths.
     opened: HashMap<PathBuf, OwnedFd>,
 }
 
@@ -37,29 +36,29 @@ impl DirectoryBuilder {
         Self::below(Path::new("/"), top)
     }
 
-    /// Takes a directory for what is at a path, where all that is made is below it.
+    /// Builds the directory that will be at `path`; all entries must be below it.
     pub(super) fn below(path: &Path, top: OwnedFd) -> Self {
         Self { top, path: path.to_owned(), opened: HashMap::new() }
     }
 
-    /// Takes the root directory of this process, with what is mounted in it.
+    /// Builds in the root directory of the calling process, including the mounts in it.
     pub(super) fn of_root() -> Result<Self, SetupError> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let top = openat(CWD, "/", flags, Mode::empty()).during(SetupStep::Root)?;
         Ok(Self::new(top))
     }
 
-    /// Makes a directory and those above it, unless they are there.
+    /// Creates a directory and its missing parents.
     pub(super) fn directory(&mut self, path: &Path) -> Result<(), SetupError> {
         self.make(path, |above, name| mkdirat(above, name, DIRECTORY_MODE))
     }
 
-    /// Makes an empty file, unless it is there.
+    /// Creates an empty file as a mount point, unless the path exists.
     pub(super) fn empty_file(&mut self, path: &Path) -> Result<(), SetupError> {
         self.make(path, |above, name| mknodat(above, name, FileType::RegularFile, FILE_MODE, 0))
     }
 
-    /// Makes a device with the mode and the number of another.
+    /// Creates a character device with this mode and number, which only root may.
     pub(super) fn device(&mut self, path: &Path, mode: u32, number: u64) -> io::Result<()> {
         let failed = |failure: SetupError| io::Error::from_raw_os_error(failure.errno);
         let (above, name) = self.above(path).map_err(failed)?;
@@ -68,8 +67,8 @@ impl DirectoryBuilder {
         Ok(rustix::fs::chmodat(above, name, mode, AtFlags::empty())?)
     }
 
-    /// Opens what was made.
-    pub(super) fn find(&self, path: &Path) -> Result<OwnedFd, SetupError> {
+    /// Opens an entry as an `O_PATH` descriptor.
+    pub(super) fn open_entry(&self, path: &Path) -> Result<OwnedFd, SetupError> {
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
         let relative = path.strip_prefix(&self.path).unwrap_or(path);
@@ -77,7 +76,7 @@ impl DirectoryBuilder {
             .during_with(SetupStep::Root, path)
     }
 
-    /// Makes a file that holds this.
+    /// Creates a file with these contents.
     pub(super) fn file(&mut self, path: &Path, bytes: &[u8]) -> Result<(), SetupError> {
         let flags = OFlags::CREATE | OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let (above, name) = self.above(path)?;
@@ -90,7 +89,6 @@ impl DirectoryBuilder {
         }
     }
 
-    /// Makes a link.
     pub(super) fn link(&mut self, path: &Path, target: &Path) -> Result<(), SetupError> {
         let (above, name) = self.above(path)?;
         symlinkat(target, above, name).during_with(SetupStep::Root, path)
@@ -111,7 +109,7 @@ impl DirectoryBuilder {
         }
     }
 
-    /// Opens the directory above a path, which is made if need be.
+    /// Opens the parent directory of a path, creating it if it is missing, and returns the last name.
     fn above<'a>(&mut self, path: &'a Path) -> Result<(BorrowedFd<'_>, &'a OsStr), SetupError> {
         let (Some(above), Some(name)) = (path.parent(), path.file_name()) else {
             return Err(Errno::INVAL).during_with(SetupStep::Root, path);
@@ -140,7 +138,8 @@ impl DirectoryBuilder {
     }
 }
 
-/// Makes what others can see, whatever the operator wants of files that commands make.
+/// Runs `work` with umask 022. The operator's umask is for files that commands create; the entries of a
+/// root directory must be readable by the commands' user.
 pub(super) fn with_public_umask<T>(work: impl FnOnce() -> T) -> T {
     let before = umask(Mode::from_raw_mode(0o022));
     let result = work();

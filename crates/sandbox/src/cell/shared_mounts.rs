@@ -1,9 +1,11 @@
-//! Parts of a root directory that all cells have in common.
+//! The parts of root directories that all cells share: `/etc` and `/dev`.
 //!
-//! Most of what a cell is made of is the same for every workspace: what commands see of `/etc` and `/dev`.
-//! The process that cells are copied from makes these parts once, mounted nowhere, and each cell copies
-//! them with one call. Kernels before 6.15 mount nothing in what is itself mounted nowhere; there, each
-//! cell makes its own.
+//! They took most of the system calls of a new cell and are the same for every workspace. The spawner
+//! builds them once as detached mounts, and each cell copies both with one call each. Device entries are
+//! created in the shared `/dev` instead of bind-mounted, which saves a mount per device.
+//!
+//! Kernels before 6.15 cannot attach a mount to a detached one. There, and if anything else fails, each
+//! cell builds its own parts, and errors are reported by that cell.
 
 use std::collections::HashMap;
 use std::io;
@@ -18,109 +20,114 @@ use super::{SetupError, SetupStep, StepContext};
 use crate::mounts::{DetachedMount, MountAccess};
 use crate::plan::{BindSource, CommandUser, FileAccess, Plan, RootEntry};
 
-/// The directories that are such parts, and what can be done with what is directly in them.
-const TOPS: [(&str, MountAccess); 2] = [("/etc", MountAccess::Read), ("/dev", MountAccess::Nodes)];
+/// The shared directories with the access to their own files, without the mounts in them.
+const DIRECTORIES: [(&str, MountAccess); 2] =
+    [("/etc", MountAccess::Read), ("/dev", MountAccess::Nodes)];
 
-/// How long parts are good for. The files that are copied into them may be changed on the host.
-const GOOD_FOR: Duration = Duration::from_secs(5);
+/// The age at which shared directories are rebuilt, since the host's files that were copied into them may
+/// have changed.
+const MAX_AGE: Duration = Duration::from_secs(5);
 
-/// The parts that are at hand, if this kernel can have any.
+/// The shared directories that are ready, if the kernel supports them.
 #[derive(Debug, Default)]
 pub struct SharedMounts {
-    made: Option<SharedDirectories>,
-    refused: bool,
+    ready: Option<SharedDirectories>,
+    unsupported: bool,
 }
 
 impl SharedMounts {
-    /// Sees to it that there are parts for a plan, as far as there can be.
+    /// Builds the shared directories for a plan, unless they are ready and recent. A failure is
+    /// remembered and not tried again; cells then build their own.
     pub fn prepare(&mut self, plan: &Plan) {
-        let is_good = |made: &SharedDirectories| made.since.elapsed() < GOOD_FOR && made.fits(plan);
-        if self.refused || self.made.as_ref().is_some_and(is_good) {
+        let is_usable =
+            |ready: &SharedDirectories| ready.since.elapsed() < MAX_AGE && ready.fits(plan);
+        if self.unsupported || self.ready.as_ref().is_some_and(is_usable) {
             return;
         }
-        self.made = None;
+        self.ready = None;
         if let CommandUser::Mapped { .. } = plan.run_as {
-            // A cell that finds none fails for the same reason, and says so, or does without.
+            // A cell without shared directories builds its own, and reports the error if it persists.
             let made = with_public_umask(|| SharedDirectories::make(plan));
-            self.refused = made.is_err();
-            self.made = made.ok();
+            self.unsupported = made.is_err();
+            self.ready = made.ok();
         }
     }
 
-    /// Returns the parts, if they are for this plan.
+    /// Returns the shared directories if they have the entries of this plan.
     pub(super) fn for_plan(&self, plan: &Plan) -> Option<&SharedDirectories> {
-        self.made.as_ref().filter(|made| made.fits(plan))
+        self.ready.as_ref().filter(|made| made.fits(plan))
     }
 }
 
-/// Parts that were made for the plan of some workspace.
+/// Shared directories, built for the plan of one workspace.
 #[derive(Debug)]
 pub(super) struct SharedDirectories {
-    pub(super) tops: Vec<SharedDirectory>,
+    pub(super) directories: Vec<SharedDirectory>,
     since: Instant,
 }
 
-/// A directory with what is in it.
+/// A detached mount of one directory with all its entries.
 #[derive(Debug)]
 pub(super) struct SharedDirectory {
     pub(super) path: &'static Path,
     pub(super) tree: DetachedMount,
-    nodes: HashMap<PathBuf, RootEntry>,
+    entries: HashMap<PathBuf, RootEntry>,
 }
 
 impl SharedDirectories {
     fn make(plan: &Plan) -> Result<Self, SetupError> {
-        let tops =
-            TOPS.iter().map(|(path, usage)| SharedDirectory::make(Path::new(path), *usage, plan));
-        Ok(Self { tops: tops.collect::<Result<_, _>>()?, since: Instant::now() })
+        let directories = DIRECTORIES
+            .iter()
+            .map(|(path, usage)| SharedDirectory::make(Path::new(path), *usage, plan));
+        Ok(Self { directories: directories.collect::<Result<_, _>>()?, since: Instant::now() })
     }
 
     fn fits(&self, plan: &Plan) -> bool {
-        self.tops.iter().all(|top| top.fits(plan))
+        self.directories.iter().all(|directory| directory.fits(plan))
     }
 }
 
 impl SharedDirectory {
     fn make(path: &'static Path, usage: MountAccess, plan: &Plan) -> Result<Self, SetupError> {
-        let tree = DetachedMount::memory().during(SetupStep::Root)?;
-        let mut directory_builder = DirectoryBuilder::below(
+        let tree = DetachedMount::tmpfs().during(SetupStep::Root)?;
+        let mut builder = DirectoryBuilder::below(
             path,
             tree.as_fd().try_clone_to_owned().during(SetupStep::Root)?,
         );
-        let mut nodes = HashMap::new();
-        for node in below(plan, path) {
-            add(&tree, &mut directory_builder, path, node)?;
-            nodes.insert(node.path().to_owned(), node.clone());
+        let mut entries = HashMap::new();
+        for entry in below(plan, path) {
+            add(&tree, &mut builder, path, entry)?;
+            entries.insert(entry.path().to_owned(), entry.clone());
         }
         tree.limit_alone(usage).during_with(SetupStep::Root, path)?;
-        Ok(Self { path, tree, nodes })
+        Ok(Self { path, tree, entries })
     }
 
-    /// Tells whether a plan has the same things in this directory, but for what files say and for what
-    /// each cell mounts.
+    /// Returns whether a plan has the same entries in this directory, except for the contents of
+    /// generated files and for entries that each cell mounts itself.
     fn fits(&self, plan: &Plan) -> bool {
-        let is_there = |node: &RootEntry| {
-            let there = self.nodes.get(node.path());
-            there == Some(node)
-                || matches!((there, node), (Some(RootEntry::File { .. }), RootEntry::File { .. }))
+        let is_there = |entry: &RootEntry| {
+            let there = self.entries.get(entry.path());
+            there == Some(entry)
+                || matches!((there, entry), (Some(RootEntry::File { .. }), RootEntry::File { .. }))
         };
-        below(plan, self.path).count() == self.nodes.len() && below(plan, self.path).all(is_there)
+        below(plan, self.path).count() == self.entries.len() && below(plan, self.path).all(is_there)
     }
 
-    /// Tells whether a thing is complete as it is here.
-    pub(super) fn has(&self, node: &RootEntry) -> bool {
-        !is_of_cell(node) && self.nodes.get(node.path()) == Some(node)
+    /// Returns whether an entry needs nothing more from the cell.
+    pub(super) fn has(&self, entry: &RootEntry) -> bool {
+        !is_mounted_by_cell(entry) && self.entries.get(entry.path()) == Some(entry)
     }
 }
 
-/// Returns what a plan has in a directory.
+/// Returns the entries of a plan below a directory.
 pub(super) fn below<'a>(plan: &'a Plan, top: &Path) -> impl Iterator<Item = &'a RootEntry> {
-    plan.tree.iter().filter(move |node| node.path() != top && node.path().starts_with(top))
+    plan.tree.iter().filter(move |entry| entry.path() != top && entry.path().starts_with(top))
 }
 
-/// Tells whether every cell mounts its own where a thing is.
-fn is_of_cell(node: &RootEntry) -> bool {
-    match node {
+/// Returns whether each cell mounts its own source on this entry.
+fn is_mounted_by_cell(entry: &RootEntry) -> bool {
+    match entry {
         RootEntry::Bind { source, .. } => !matches!(source, BindSource::System(_)),
         RootEntry::DevPts(_) | RootEntry::Proc(_) => true,
         RootEntry::Directory(_)
@@ -132,33 +139,33 @@ fn is_of_cell(node: &RootEntry) -> bool {
 
 fn add(
     tree: &DetachedMount,
-    directory_builder: &mut DirectoryBuilder,
+    builder: &mut DirectoryBuilder,
     top: &Path,
-    node: &RootEntry,
+    entry: &RootEntry,
 ) -> Result<(), SetupError> {
-    match node {
-        node if is_of_cell(node) => directory_builder.directory(node.path()),
+    match entry {
+        entry if is_mounted_by_cell(entry) => builder.directory(entry.path()),
         RootEntry::Bind { path, access: FileAccess::Device, .. }
-            if make_device(directory_builder, path).is_ok() =>
+            if create_device(builder, path).is_ok() =>
         {
             Ok(())
         }
         RootEntry::Bind { path, access, .. } => {
-            let piece = DetachedMount::of(path).during_with(SetupStep::Find, path)?;
-            piece.limit(usage(*access)).during_with(SetupStep::Root, path)?;
-            make(directory_builder, node, Some(&piece))?;
-            let place = path.strip_prefix(top).unwrap_or(path);
-            piece.attach_below(tree.as_fd(), place).during_with(SetupStep::Root, path)
+            let mount = DetachedMount::copy_of_path(path).during_with(SetupStep::Find, path)?;
+            mount.limit(usage(*access)).during_with(SetupStep::Root, path)?;
+            make(builder, entry, Some(&mount))?;
+            let relative = path.strip_prefix(top).unwrap_or(path);
+            mount.attach_below(tree.as_fd(), relative).during_with(SetupStep::Root, path)
         }
-        node => make(directory_builder, node, None),
+        entry => make(builder, entry, None),
     }
 }
 
-/// Makes a device like that of the host, which takes no mount of its own.
-fn make_device(directory_builder: &mut DirectoryBuilder, path: &Path) -> io::Result<()> {
+/// Creates a device entry with the mode and number of the host's.
+fn create_device(builder: &mut DirectoryBuilder, path: &Path) -> io::Result<()> {
     let status = rustix::fs::stat(path)?;
     if FileType::from_raw_mode(status.st_mode) != FileType::CharacterDevice {
         return Err(rustix::io::Errno::INVAL.into());
     }
-    directory_builder.device(path, status.st_mode, status.st_rdev)
+    builder.device(path, status.st_mode, status.st_rdev)
 }

@@ -1,11 +1,11 @@
-//! Paths that a command could not use, held against what the plan shows.
+//! Denials of files: paths from error messages, matched against the plan.
 
 use std::path::{Path, PathBuf};
 
 use carrel_domain::Tier;
 
-use super::error_message::{ErrorMessage, FileError, Intent};
 use super::policy_line::{self, PolicyKey};
+use super::stderr_message::{FileError, Intent, StderrMessage};
 use super::visibility::{self, ReadOnlyKind, Visibility};
 use super::{Denial, DenialContext, normal};
 use crate::plan::Plan;
@@ -17,20 +17,19 @@ const HOOKS: &str = "git hooks run outside the sandbox later, so commands cannot
 const PERHAPS: &str = "commands can read it and not change it; if this was about reading, the \
                        file's own permissions forbid it";
 
-/// Explains a message, if the plan has something to do with it.
+/// Returns the denials that explain a message; none if the plan did not cause the error.
 pub(super) fn denials(
     plan: &Plan,
-    error_message: &ErrorMessage,
+    message: &StderrMessage,
     context: DenialContext<'_>,
 ) -> Vec<Denial> {
     let start = plan.workspace.join(context.directory);
-    let paths: Vec<PathBuf> =
-        error_message.paths.iter().map(|path| normal(&start.join(path))).collect();
-    match error_message.error {
+    let paths: Vec<PathBuf> = message.paths.iter().map(|path| normal(&start.join(path))).collect();
+    match message.error {
         FileError::CrossDevice => across(plan, &paths).into_iter().collect(),
         FileError::Busy => paths.iter().filter_map(|path| mounted(plan, path)).collect(),
         FileError::Access | FileError::NotPermitted | FileError::ReadOnly | FileError::Missing => {
-            let judge = |path: &PathBuf| judge(plan, error_message, context, path);
+            let judge = |path: &PathBuf| judge(plan, message, context, path);
             paths.iter().filter_map(judge).collect()
         }
     }
@@ -38,13 +37,13 @@ pub(super) fn denials(
 
 fn judge(
     plan: &Plan,
-    error_message: &ErrorMessage,
+    message: &StderrMessage,
     context: DenialContext<'_>,
     path: &Path,
 ) -> Option<Denial> {
-    let ErrorMessage { error, intent, .. } = *error_message;
-    match visibility::place(plan, path) {
-        // An ordinary matter between the command and its own files.
+    let StderrMessage { error, intent, .. } = *message;
+    match visibility::visibility(plan, path) {
+        // The sandbox permits it, so the error is the command's own.
         Visibility::Writable { .. } => None,
         Visibility::Hidden => hidden(plan, error, intent, context, path),
         Visibility::ReadOnly { top, kind } => {
@@ -68,7 +67,7 @@ fn hidden(
 ) -> Option<Denial> {
     let by_the_plan = match error {
         FileError::Access => true,
-        // Where there is no root of their own, the host itself says so.
+        // In tier `landlock` the host's own file system gave these errors.
         FileError::Missing | FileError::ReadOnly => plan.tier == Tier::Full,
         FileError::NotPermitted | FileError::CrossDevice | FileError::Busy => false,
     };
@@ -80,13 +79,12 @@ fn hidden(
 }
 
 enum Suggest {
-    /// A line of the policy, as far as there can be one.
+    /// A policy line, unless the path is one for which none may be suggested.
     Line,
-    /// Only words.
     Hint(&'static str),
 }
 
-/// Decides whether something that can only be read explains an error, and what would help.
+/// Returns the remedy if an error comes from read-only access, and `None` if it has another cause.
 fn read_only(plan: &Plan, error: FileError, intent: Intent, kind: ReadOnlyKind) -> Option<Suggest> {
     let writes = intent == Intent::Write;
     match (error, kind) {
@@ -98,8 +96,8 @@ fn read_only(plan: &Plan, error: FileError, intent: Intent, kind: ReadOnlyKind) 
             Some(Suggest::Hint("this workspace is open for reading only"))
         }
         (_, ReadOnlyKind::System) => Some(Suggest::Hint("the host's own files are read-only")),
-        (_, ReadOnlyKind::Made) if !writes => None,
-        (_, ReadOnlyKind::Made) => {
+        (_, ReadOnlyKind::Generated) if !writes => None,
+        (_, ReadOnlyKind::Generated) => {
             Some(Suggest::Hint("this part of the sandbox is made by Carrel"))
         }
         (FileError::NotPermitted, ReadOnlyKind::Granted) => {
@@ -117,13 +115,13 @@ fn rule(top: &Path, kind: ReadOnlyKind) -> String {
     match kind {
         ReadOnlyKind::Hooks => "git hooks are read-only".to_owned(),
         ReadOnlyKind::Workspace => "read-only: workspace".to_owned(),
-        ReadOnlyKind::System | ReadOnlyKind::Granted | ReadOnlyKind::Made => {
+        ReadOnlyKind::System | ReadOnlyKind::Granted | ReadOnlyKind::Generated => {
             format!("read-only: {}", text(top))
         }
     }
 }
 
-/// Explains why something cannot be renamed or removed.
+/// Explains `EBUSY`: a mount point cannot be renamed or removed.
 fn mounted(plan: &Plan, path: &Path) -> Option<Denial> {
     let git = plan.workspace.join(".git");
     let (rule, hint) = match path {
@@ -138,11 +136,11 @@ fn mounted(plan: &Plan, path: &Path) -> Option<Denial> {
     Some(Denial::inferred(rule, text(path), FileError::Busy.name()).hinting(hint))
 }
 
-/// Explains why something cannot be moved or linked from one place to another.
+/// Explains `EXDEV`: files cannot be moved or linked between mounts, or at all by Landlock 1.
 fn across(plan: &Plan, paths: &[PathBuf]) -> Option<Denial> {
     let [from, to] = paths else { return None };
     let object = format!("{} -> {}", text(from), text(to));
-    let top = |path| match visibility::place(plan, path) {
+    let top = |path| match visibility::visibility(plan, path) {
         Visibility::Writable { top } | Visibility::ReadOnly { top, .. } => Some(top),
         Visibility::Hidden => None,
     };

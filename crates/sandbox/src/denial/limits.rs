@@ -1,4 +1,4 @@
-//! Failures because a command used all that it may.
+//! Denials by resource limits: memory, processes, file size, open files, CPU time and disk space.
 
 use std::time::Duration;
 
@@ -7,16 +7,12 @@ use carrel_domain::{ByteSize, Tier};
 use super::{Denial, DenialContext};
 use crate::plan::Plan;
 
-/// The most that `policy.toml` takes for a size.
+/// The largest values that `policy.toml` accepts; no line is suggested beyond them.
 const MAX_SIZE: u64 = 16 << 40;
-/// The most that it takes for processes.
 const MAX_PROCESSES: u64 = 1 << 22;
-/// The most that it takes for open files.
 const MAX_OPEN_FILES: u64 = 1 << 20;
-/// The most that it takes for a time.
 const MAX_TIME: Duration = Duration::from_hours(30 * 24);
 
-/// Something that is limited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Limit {
     Memory,
@@ -25,12 +21,12 @@ enum Limit {
     OpenFiles,
     Cpu,
     Disk,
-    /// What the whole machine has, which is no limit of a command.
+    /// A shortage of the whole machine, which is no limit of a command.
     Machine,
 }
 
-/// Words of a message, in small letters.
-const WORDS: [(&str, &str, Limit); 22] = [
+/// Error phrases in lower case, with the error and the limit.
+const ERROR_PHRASES: [(&str, &str, Limit); 22] = [
     ("cannot allocate memory", "ENOMEM", Limit::Memory),
     ("memory exhausted", "ENOMEM", Limit::Memory),
     ("out of memory", "ENOMEM", Limit::Memory),
@@ -55,18 +51,18 @@ const WORDS: [(&str, &str, Limit); 22] = [
     (" eagain", "EAGAIN", Limit::Processes),
 ];
 
-/// Words that tell a lack of processes from a read that would have had to wait.
+/// Words that tell a failed fork from a read that would have blocked, both of which are `EAGAIN`.
 const STARTING: [&str; 7] = ["fork", "clone", "thread", "spawn", "exec", "make", "pthread_create"];
 
-/// Explains a line of stderr that speaks of a limit which holds here.
+/// Explains a line of stderr that reports a limit which is in force for this command.
 pub(super) fn denial(plan: &Plan, line: &str, context: DenialContext<'_>) -> Option<Denial> {
     let small = line.to_ascii_lowercase();
-    let (_, errno, limit) = WORDS.iter().find(|(words, ..)| small.contains(words))?;
+    let (_, errno, limit) = ERROR_PHRASES.iter().find(|(words, ..)| small.contains(words))?;
     let limits = context.limits;
     let is_meant = match limit {
-        // Some runtimes have a heap of a size of their own.
+        // Some runtimes limit their heap themselves.
         Limit::Memory => !small.contains("heap"),
-        // So has the kernel for watches on files.
+        // The kernel limits inotify watches, also with `ENOSPC`.
         Limit::Disk => !small.contains("watch"),
         Limit::Processes => {
             let is_counted = context.cgroup.processes || plan.tier == Tier::Full;
@@ -108,13 +104,13 @@ fn about(key: &str, value: String, more: Option<String>, errno: &str) -> Denial 
     }
 }
 
-/// Doubles a limit, up to the most that can be written; none if it is there already.
+/// Doubles a limit up to `most`; `None` if it is there already.
 fn twice(value: u64, most: u64) -> Option<u64> {
     let doubled = value.saturating_mul(2).clamp(1, most);
     (doubled > value).then_some(doubled)
 }
 
-/// Writes a size as the policy takes it, rounded up to a whole KiB.
+/// Formats a size for `policy.toml`, rounded up to a whole KiB.
 fn written(bytes: u64) -> String {
     let kib = bytes.div_ceil(1 << 10);
     let units = [("TiB", 30), ("GiB", 20), ("MiB", 10)];

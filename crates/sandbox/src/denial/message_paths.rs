@@ -1,12 +1,15 @@
-//! Finding paths in the messages of programs.
+//! Extraction of paths from error messages.
+//!
+//! Quoted paths are preferred, then the text before the error phrase, then the text after it. Unquoted
+//! absolute paths may contain spaces; unquoted relative ones need a slash.
 
-/// The longest path that is taken from a message: the kernel takes none that is longer.
+/// The longest path that the kernel accepts.
 const MAX_PATH_BYTES: usize = 4096;
 
-/// How many paths one message may name. The calls of the kernel take two.
+/// The most paths in one message; a rename has two.
 const MAX_PATHS: usize = 2;
 
-/// What stands between a path and the error where the path comes first, in small letters.
+/// Phrases between a path and the error, in lower case, in messages that begin with the path.
 const BETWEEN: [&str; 7] = [
     "cannot open",
     "cannot mkdir",
@@ -17,7 +20,7 @@ const BETWEEN: [&str; 7] = [
     "bad interpreter",
 ];
 
-/// Returns the paths that a message names; `error` is where the words for the error stand in it.
+/// Returns the paths in a message; `error` is the range of its error phrase.
 pub(super) fn paths(line: &str, error: std::ops::Range<usize>) -> Vec<String> {
     let (before, words, after) = (&line[..error.start], &line[error.clone()], &line[error.end..]);
     let quoted = quoted(line).into_iter().filter(|text| !text.contains(words));
@@ -28,8 +31,7 @@ pub(super) fn paths(line: &str, error: std::ops::Range<usize>) -> Vec<String> {
     short.take(MAX_PATHS).collect()
 }
 
-/// Returns the paths at the end of a text: after its last colon, or before a phrase that says
-/// what could not be done with them.
+/// Returns the paths at the end of a text: after its last colon, or before a phrase of [`BETWEEN`].
 pub(super) fn at_the_end(text: &str) -> Vec<String> {
     let text = text.trim_end_matches([':', ' ', '(']);
     let segments: Vec<&str> = text.split(": ").collect();
@@ -42,7 +44,7 @@ pub(super) fn at_the_end(text: &str) -> Vec<String> {
     }
 }
 
-/// Returns the path that begins a text, or stands in it as a word.
+/// Returns the path at the start of a text, or the words in it that are absolute paths.
 fn at_the_start(text: &str) -> Vec<String> {
     let text = text.trim_end();
     match text.strip_prefix(": ") {
@@ -51,7 +53,7 @@ fn at_the_start(text: &str) -> Vec<String> {
     }
 }
 
-/// Returns the paths that a part of a message ends with. One that is absolute may have spaces.
+/// Returns the paths at the end of a segment. An absolute one may contain spaces.
 fn in_segment(segment: &str) -> Vec<String> {
     let segment = segment.trim();
     if segment.starts_with('/') {
@@ -81,13 +83,12 @@ fn trim_word(word: &str) -> String {
     word.trim_matches(edge).to_owned()
 }
 
-/// Returns whether a text looks like a path, and not like a word or an address.
+/// Returns whether a text looks like a path and not like a word or a URL.
 fn is_path(text: &str) -> bool {
     let relative = text.contains('/') || text == ".git";
     (text.starts_with('/') || relative) && !text.contains("://") && !text.contains('\0')
 }
 
-/// Returns the texts between quotation marks.
 fn quoted(line: &str) -> Vec<&str> {
     let mut found = Vec::new();
     let mut rest = line;
@@ -111,7 +112,7 @@ fn quoted(line: &str) -> Vec<&str> {
     found
 }
 
-/// Finds the mark that closes a quotation: nothing that belongs to a word follows it.
+/// Finds the closing quotation mark: one that is not followed by a letter or digit.
 fn end_of(text: &str, close: [char; 2]) -> Option<(usize, usize)> {
     text.char_indices()
         .filter(|(_, c)| close.contains(c))

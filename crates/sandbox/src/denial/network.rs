@@ -1,18 +1,17 @@
-//! Failures for lack of a network.
+//! Denials of the network: hosts from error messages about names and connections.
 
 use carrel_domain::{Network, Tier};
 
 use super::Denial;
 use crate::plan::Plan;
 
-/// The longest name that a host can have.
+/// The longest DNS name.
 const MAX_HOST_BYTES: usize = 253;
 
-/// What stands for a host that the message does not name.
-const SOMEWHERE: &str = "network";
+/// The object of a denial whose message names no host.
+const UNNAMED_HOST: &str = "network";
 
-/// A message, known by words in small letters, with the error behind it and the words that a host
-/// follows.
+/// A known message: a phrase in lower case, its error, and the words before the host.
 struct Message {
     words: &'static str,
     errno: &'static str,
@@ -62,7 +61,7 @@ const MESSAGES: [Message; 17] = [
     },
 ];
 
-/// Explains a line of stderr that speaks of the network, unless the command has all of it.
+/// Explains a line of stderr that reports a network error, unless the command has the host's network.
 pub(super) fn denial(plan: &Plan, line: &str) -> Option<Denial> {
     if plan.network == Network::Full {
         return None;
@@ -72,17 +71,17 @@ pub(super) fn denial(plan: &Plan, line: &str) -> Option<Denial> {
     let host = message.host_after.iter().find_map(|before| host(&small, line, before));
     let is_near = host.is_some_and(is_loopback);
     let network = match (plan.tier, is_near) {
-        // It has that already; whatever went wrong is its own affair.
+        // The command has a loopback, so the error is its own.
         (_, true) if plan.network == Network::Loopback => return None,
         (Tier::Full, true) => Network::Loopback,
         (Tier::Full, false) | (Tier::Landlock, _) => Network::Full,
     };
     let rule = format!("network: {}", plan.network);
-    let denial = Denial::inferred(rule, host.unwrap_or(SOMEWHERE), message.errno);
+    let denial = Denial::inferred(rule, host.unwrap_or(UNNAMED_HOST), message.errno);
     Some(suggest(denial, plan, network))
 }
 
-/// Adds the line for a wider network, and how a request asks for it.
+/// Adds the policy line for a wider network, and the option of a request.
 pub(super) fn suggest(denial: Denial, plan: &Plan, network: Network) -> Denial {
     let request = format!("a request can ask for it with --network {network}");
     let hint = match (network, plan.tier) {
@@ -95,8 +94,8 @@ pub(super) fn suggest(denial: Denial, plan: &Plan, network: Network) -> Denial {
     denial.allowed_by(line(network)).hinting(hint)
 }
 
-/// Returns whether a denial says that the command tried to leave the machine.
-pub(super) fn is_about_the_outside(denial: &Denial) -> bool {
+/// Returns whether a denial shows that the command tried to reach another machine.
+pub(super) fn leaves_the_machine(denial: &Denial) -> bool {
     denial.allow.as_deref() == Some(&line(Network::Full))
 }
 
@@ -104,9 +103,9 @@ fn line(network: Network) -> String {
     format!("network = \"{network}\"")
 }
 
-/// Returns the name or address that follows some words, without its port.
+/// Returns the name or address after the words `before`, without its port.
 fn host<'a>(small: &str, line: &'a str, before: &str) -> Option<&'a str> {
-    // Small letters take as many bytes.
+    // ASCII lower case has the same length in bytes.
     let start = small.find(before)? + before.len();
     let rest = line[start..].trim_start_matches(['\'', '"', '`', '\u{2018}', '(', ' ']);
     let belongs =

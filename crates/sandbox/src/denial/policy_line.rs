@@ -1,11 +1,16 @@
-//! Lines of `policy.toml` that open a path, and paths that no line is suggested for.
+//! Policy lines that would open a path, and the paths for which none is suggested.
+//!
+//! The path comes from a message that the command wrote, so it may be chosen to make an operator open
+//! credentials or the host. The lists here decide which paths never get a line; they get a hint with the
+//! reason instead. They are deliberately broad: a missing suggestion costs the operator a look into the
+//! manual, a wrong one could give away the machine.
 
 use std::path::Path;
 
 use super::{Denial, DenialContext};
 use crate::plan::Plan;
 
-/// What a line would allow.
+/// The key of a suggested line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PolicyKey {
     Readable,
@@ -21,26 +26,26 @@ impl PolicyKey {
     }
 }
 
-/// Every sandbox has its own, or none; the policy takes no path below.
-const OWN: [&str; 3] = ["/proc", "/sys", "/dev"];
+/// Kernel file systems. The policy accepts no path below them.
+const KERNEL: [&str; 3] = ["/proc", "/sys", "/dev"];
 
-/// Shared by everybody on the host.
+/// Directories that all users of the host share.
 const TEMPORARY: [&str; 2] = ["/tmp", "/var/tmp"];
 
-/// Belongs to the host's own programs; the policy lets nobody change it.
+/// System directories. The policy makes none of them writable.
 const SYSTEM: [&str; 12] = [
     "/usr", "/etc", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/boot", "/opt",
     "/nix", "/var/lib",
 ];
 
-/// Where services listen, some of which give away the machine.
+/// Directories with sockets of services, some of which give control over the machine.
 const SERVICES: [&str; 2] = ["/run", "/var/run"];
 
-/// Holds too many different things to be shared as a whole.
+/// Directories that hold too many unrelated files to be granted as a whole.
 const BROAD: [&str; 10] =
     ["/", "/etc", "/home", "/media", "/mnt", "/opt", "/root", "/srv", "/var", "/var/lib"];
 
-/// What begins like this holds password hashes, keys or rules about who may become whom.
+/// Prefixes of files with password hashes, keys and rules for privilege changes.
 const SECRET_FILES: [&str; 10] = [
     "/etc/shadow",
     "/etc/gshadow",
@@ -54,8 +59,8 @@ const SECRET_FILES: [&str; 10] = [
     "/boot",
 ];
 
-/// Names that programs give to files and directories with credentials, wherever they are. A file
-/// that begins with one and a dot counts too.
+/// Names of files and directories with credentials, at any depth. A name that begins with one of them and
+/// a dot counts too.
 const SECRET_NAMES: [&str; 25] = [
     ".ssh",
     ".gnupg",
@@ -84,7 +89,7 @@ const SECRET_NAMES: [&str; 25] = [
     "secrets",
 ];
 
-/// Adds the line that would have helped, or why there is none.
+/// Adds the policy line that would allow the operation, or the reason why none is suggested.
 pub(super) fn suggest(
     denial: Denial,
     plan: &Plan,
@@ -101,7 +106,7 @@ pub(super) fn suggest(
     }
 }
 
-/// Says why no line is suggested for a path.
+/// Returns the reason why no line is suggested for a path.
 fn objection(
     plan: &Plan,
     key: PolicyKey,
@@ -112,7 +117,7 @@ fn objection(
     let of_others = context.root.is_some_and(|root| path.starts_with(root));
     if path.to_str().is_none_or(|text| text.contains('\u{fffd}')) {
         Some("its name cannot be written in policy.toml")
-    } else if below(&OWN) {
+    } else if below(&KERNEL) {
         Some("the devices and the kernel of the host are kept from every sandbox")
     } else if below(&TEMPORARY) {
         Some("temporary files belong below $TMPDIR")
@@ -139,17 +144,17 @@ fn is_secret(path: &Path) -> bool {
         SECRET_NAMES.iter().any(|known| begins(known))
     };
     let text = path.to_string_lossy();
-    // Copies and backups are as secret as what they are of.
+    // By prefix, because copies and backups such as `/etc/shadow-` are as secret as the original.
     SECRET_FILES.iter().any(|file| text.starts_with(file))
         || path.iter().any(|name| name.to_str().is_some_and(is_named))
 }
 
-/// A directory at the top that holds many things, or somebody's home.
+/// Returns whether a path is a broad top-level directory or a home directory.
 fn is_broad(path: &Path) -> bool {
     BROAD.iter().any(|broad| path == Path::new(broad)) || path.parent() == Some(Path::new("/home"))
 }
 
-/// Writes a basic string of TOML.
+/// Formats a basic string of TOML.
 pub(super) fn quote(text: &str) -> String {
     use std::fmt::Write as _;
     let mut quoted = String::from("\"");

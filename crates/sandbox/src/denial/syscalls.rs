@@ -1,4 +1,4 @@
-//! System calls that the filter refused.
+//! Denials of system calls, which the kernel reported exactly.
 
 use carrel_domain::{Network, Tier};
 
@@ -6,13 +6,13 @@ use super::{Certainty, Denial, network};
 use crate::plan::Plan;
 use crate::seccomp::{DeniedCall, SyscallRule};
 
-/// Sockets that a wider network opens, as a refusal describes them.
+/// Details of denied socket calls that a wider network would allow.
 const OPENED_BY_NETWORK: [&str; 5] =
     ["AF_INET", "AF_INET6", "AF_UNIX", "AF_NETLINK NETLINK_ROUTE", "AF_UNIX SOCK_DGRAM"];
 
 const NO_LINE: &str = "no line of policy.toml allows this call";
 
-/// Explains a refused call. `outside` says that the command tried to leave the machine.
+/// Explains a denied call. `outside` says that the command tried to reach another machine.
 pub(super) fn denial(plan: &Plan, refused: &DeniedCall, outside: bool) -> Denial {
     let denial = Denial {
         rule: rule_text(plan, refused),
@@ -25,14 +25,14 @@ pub(super) fn denial(plan: &Plan, refused: &DeniedCall, outside: bool) -> Denial
         allow: None,
         hint: None,
     };
-    match wanted_network(plan, refused, outside) {
+    match sufficient_network(plan, refused, outside) {
         Some(network) => network::suggest(denial, plan, network),
         None => denial.hinting(NO_LINE),
     }
 }
 
 /// Returns the network that would have allowed the call.
-fn wanted_network(plan: &Plan, refused: &DeniedCall, outside: bool) -> Option<Network> {
+fn sufficient_network(plan: &Plan, refused: &DeniedCall, outside: bool) -> Option<Network> {
     let is_socket = matches!(refused.call.as_str(), "socket" | "socketpair");
     let is_ordinary =
         refused.detail.as_deref().is_some_and(|detail| OPENED_BY_NETWORK.contains(&detail));
@@ -47,11 +47,11 @@ fn wanted_network(plan: &Plan, refused: &DeniedCall, outside: bool) -> Option<Ne
 fn rule_text(plan: &Plan, refused: &DeniedCall) -> String {
     match matching_rule(plan, refused) {
         Some(rule) => format!("seccomp: {}", fragment(&rule.reason)),
-        None => "seccomp: a refused system call".to_owned(),
+        None => "seccomp: a denied system call".to_owned(),
     }
 }
 
-/// Finds the entry of the filter that refused a call.
+/// Finds the rule of the filter that denied a call.
 fn matching_rule<'a>(plan: &'a Plan, refused: &DeniedCall) -> Option<&'a SyscallRule> {
     let fits = |rule: &&SyscallRule| {
         rule.syscall.name() == refused.call
@@ -62,8 +62,8 @@ fn matching_rule<'a>(plan: &'a Plan, refused: &DeniedCall) -> Option<&'a Syscall
     rules.get(position(&refused.call, detail)).or(rules.last()).copied()
 }
 
-/// Returns which of the entries for one call and one error a detail belongs to, counted as the
-/// standard filter lists them.
+/// Returns the index of the rule to which a detail belongs, among the rules for one call and one error in
+/// the order of the standard filter.
 fn position(call: &str, detail: &str) -> usize {
     match call {
         "clone" => usize::from(!detail.contains("CLONE_NEW")),
@@ -76,7 +76,7 @@ fn position(call: &str, detail: &str) -> usize {
     }
 }
 
-/// Turns a sentence into a part of one.
+/// Turns a sentence into a lower-case fragment without its full stop.
 fn fragment(sentence: &str) -> String {
     let sentence = sentence.trim_end_matches('.');
     let mut letters = sentence.chars();

@@ -73,7 +73,7 @@ fn line(denial: &Denial) -> String {
     format!("{rule} | {object} | {errno} | {allow}")
 }
 
-/// What is inferred from stderr, one line for each denial.
+/// Returns the denials that are inferred from stderr, one line each.
 fn inferred(plan: &Plan, stderr: &str) -> Vec<String> {
     let denials = explain(plan, &[], stderr, context());
     assert!(denials.iter().all(|denial| denial.source == Certainty::Inferred));

@@ -1,4 +1,4 @@
-//! What a plan shows of the file system, and what can be done with it.
+//! Visibility of a path under a plan: writable, read-only or hidden.
 
 use std::path::{Path, PathBuf};
 
@@ -7,61 +7,46 @@ use carrel_domain::Tier;
 use super::normal;
 use crate::plan::{BindSource, FileAccess, Plan, RootEntry};
 
-/// How many links of the plan are followed for one path.
+/// The most links of the plan that are followed for one path.
 const MAX_LINKS: usize = 8;
 
-/// Directories that are links into `/usr` on most systems. Landlock knows no links, so the plan of
-/// its tier does not list them.
+/// Directories that are links into `/usr` on most systems. Landlock rules apply to their targets, so a
+/// plan of tier `landlock` does not list them.
 const MERGED: [&str; 6] = ["/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"];
 
-/// Programs, libraries and settings of the host.
 const SYSTEM: [&str; 4] = ["/usr", "/etc", "/opt", "/nix"];
 
-/// Where a path lies.
+/// The access of commands to a path, with the mount or rule that decides it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Visibility {
-    /// In something that commands may change.
-    Writable {
-        /// That something.
-        top: PathBuf,
-    },
-    /// In something that they may only read.
-    ReadOnly {
-        /// That something.
-        top: PathBuf,
-        /// What it is.
-        kind: ReadOnlyKind,
-    },
-    /// In nothing that the plan shows.
+    Writable { top: PathBuf },
+    ReadOnly { top: PathBuf, kind: ReadOnlyKind },
     Hidden,
 }
 
-/// What something is that commands may only read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ReadOnlyKind {
-    /// The host's own.
     System,
-    /// Named by the operator.
+    /// Granted by the operator.
     Granted,
-    /// The workspace.
     Workspace,
-    /// The hooks of its repository.
+    /// The git hooks of the workspace.
     Hooks,
-    /// Made for the sandbox.
-    Made,
+    /// Created by Carrel for the sandbox.
+    Generated,
 }
 
-/// Says where an absolute path lies.
-pub(super) fn place(plan: &Plan, path: &Path) -> Visibility {
+/// Returns the visibility of an absolute path.
+pub(super) fn visibility(plan: &Plan, path: &Path) -> Visibility {
     match plan.tier {
         Tier::Full => in_own_root(plan, &normal(path), MAX_LINKS),
         Tier::Landlock => under_rules(plan, &normal(path)),
     }
 }
 
-/// Returns whether something is mounted at exactly this path.
+/// Returns whether this path is a mount point.
 pub(super) fn is_mounted(plan: &Plan, path: &Path) -> bool {
-    let mounted = |node: &RootEntry| match node {
+    let mounted = |entry: &RootEntry| match entry {
         RootEntry::Bind { path: at, .. } | RootEntry::Proc(at) | RootEntry::DevPts(at) => {
             at == path
         }
@@ -73,12 +58,13 @@ pub(super) fn is_mounted(plan: &Plan, path: &Path) -> bool {
     plan.tree.iter().any(mounted)
 }
 
-/// What is built last covers what was there.
+/// Decides by the last entry of the tree that contains the path, because later mounts cover earlier ones.
 fn in_own_root(plan: &Plan, path: &Path, links: usize) -> Visibility {
-    let top = plan.tree.iter().rev().find(|node| path.starts_with(node.path()));
-    let made = |top: &Path| Visibility::ReadOnly { top: top.to_owned(), kind: ReadOnlyKind::Made };
+    let top = plan.tree.iter().rev().find(|entry| path.starts_with(entry.path()));
+    let made =
+        |top: &Path| Visibility::ReadOnly { top: top.to_owned(), kind: ReadOnlyKind::Generated };
     match top {
-        None if plan.tree.iter().any(|node| node.path().starts_with(path)) => made(path),
+        None if plan.tree.iter().any(|entry| entry.path().starts_with(path)) => made(path),
         Some(RootEntry::File { path: top, .. } | RootEntry::Directory(top)) if path == *top => {
             made(top)
         }
@@ -108,7 +94,7 @@ fn kind(source: &BindSource, top: &Path) -> ReadOnlyKind {
     match source {
         BindSource::System(_) => ReadOnlyKind::System,
         BindSource::Granted(_) => ReadOnlyKind::Granted,
-        BindSource::Scratch(_) => ReadOnlyKind::Made,
+        BindSource::Scratch(_) => ReadOnlyKind::Generated,
         BindSource::InPlace if top.ends_with(".git/hooks") => ReadOnlyKind::Hooks,
         BindSource::Workspace | BindSource::InPlace | BindSource::Ancestor => {
             ReadOnlyKind::Workspace
@@ -148,7 +134,9 @@ fn kind_by_path(plan: &Plan, top: &Path) -> ReadOnlyKind {
     let is_system = |top: &Path| SYSTEM.iter().chain(&MERGED).any(|system| top.starts_with(system));
     match top {
         top if top == plan.workspace => ReadOnlyKind::Workspace,
-        top if top.starts_with(&plan.scratch) || top.starts_with("/proc") => ReadOnlyKind::Made,
+        top if top.starts_with(&plan.scratch) || top.starts_with("/proc") => {
+            ReadOnlyKind::Generated
+        }
         top if is_system(top) => ReadOnlyKind::System,
         _ => ReadOnlyKind::Granted,
     }

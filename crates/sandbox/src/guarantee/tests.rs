@@ -51,7 +51,7 @@ fn why(plan: &Plan, cgroup: CgroupLimits, name: &str) -> (bool, String) {
 }
 
 const NOTHING: [&str; 0] = [];
-/// What only namespaces can give.
+/// The guarantees that need namespaces.
 const NAMESPACES: [&str; 5] = [
     "outside_metadata_unchanged",
     "other_files_hidden",
@@ -193,7 +193,7 @@ fn hooks_are_kept_by_a_mount_or_by_a_workspace_that_can_only_be_read() {
 }
 
 #[test]
-fn without_walls_nothing_holds() {
+fn without_a_sandbox_nothing_holds() {
     let names: Vec<_> = without_sandbox().iter().map(|one| one.name).collect();
     assert_eq!(not_enforced(&without_sandbox()), names);
     let walled = guarantees(&plan(Tier::Full, 7, Network::None), GROUPS);
@@ -234,26 +234,26 @@ fn printed(plan: &Plan, cgroup: CgroupLimits) -> String {
 #[test]
 fn the_weakest_plan_says_what_is_missing_and_how_to_get_it() {
     insta::assert_snapshot!(printed(&plan_of_root(1, Network::Full), NO_GROUPS), @r"
-    no  workspace_only_writes: keeping files outside from being cut short takes Landlock 3 (Linux 6.2) or tier full; this kernel has Landlock 1
-    no  outside_metadata_unchanged: Landlock does not rule modes, times and owners: those of files of the same user can be changed; this takes tier full
-    no  system_read_only: keeping root from cutting system files short takes Landlock 3 (Linux 6.2) or tier full; this kernel has Landlock 1
-    no  truncate_limited: ruling truncate() takes Landlock 3 (Linux 6.2) or tier full; this kernel has Landlock 1
-    no  device_ioctl_limited: ruling ioctl() on devices takes Landlock 5 (Linux 6.10) or tier full; this kernel has Landlock 1
+    no  workspace_only_writes: keeping files outside from being cut short needs Landlock 3 (Linux 6.2) or tier full; this kernel has Landlock 1
+    no  outside_metadata_unchanged: Landlock does not rule modes, times and owners: those of files of the same user can be changed; this needs tier full
+    no  system_read_only: keeping root from cutting system files short needs Landlock 3 (Linux 6.2) or tier full; this kernel has Landlock 1
+    no  truncate_limited: ruling truncate() needs Landlock 3 (Linux 6.2) or tier full; this kernel has Landlock 1
+    no  device_ioctl_limited: ruling ioctl() on devices needs Landlock 5 (Linux 6.10) or tier full; this kernel has Landlock 1
     yes other_files_unreadable: Landlock: what the plan does not name cannot be opened
-    no  other_files_hidden: Landlock lets names, sizes and times be looked up; this takes tier full
+    no  other_files_hidden: Landlock lets names, sizes and times be looked up; this needs tier full
     yes server_records_unreadable: Landlock: what the plan does not name cannot be opened
-    no  git_hooks_read_only: this takes a mount, so tier full; what changes is found by comparing after the command
+    no  git_hooks_read_only: this needs a mount and so tier full; what changes is found by comparing after the command
     yes private_tmp: $TMPDIR is the workspace's own, and Landlock keeps /tmp shut
-    no  processes_hidden: /proc is the host's, so command lines can be read; this takes tier full
+    no  processes_hidden: /proc is the host's, so command lines can be read; this needs tier full
     yes process_memory_unreadable: Landlock: memory, environment and descriptors of processes outside cannot be read
-    no  signals_stay_inside: keeping signals inside takes Landlock 6 (Linux 6.12) or tier full; this kernel has Landlock 1
-    no  kill_tree: the tree is walked and killed process by process, and one that forks fast enough can slip through; an exact kill takes Landlock 6 (Linux 6.12) or tier full; this kernel has Landlock 1
+    no  signals_stay_inside: keeping signals inside needs Landlock 6 (Linux 6.12) or tier full; this kernel has Landlock 1
+    no  kill_tree: the tree is walked and killed process by process, and one that forks fast enough can slip through; an exact kill needs Landlock 6 (Linux 6.12) or tier full; this kernel has Landlock 1
     yes ipc_separate: seccomp refuses System V objects and message queues
-    no  private_hostname: the name of the host can be read; this takes tier full
+    no  private_hostname: the name of the host can be read; this needs tier full
     no  outside_network_unreachable: the policy gives the host's network; network none or loopback does not
     no  host_loopback_unreachable: the policy gives the host's network; network none or loopback does not
-    no  local_services_unreachable: Landlock does not rule connecting to sockets that are files; this takes network none or tier full
-    no  abstract_sockets_separate: with the host's network this takes Landlock 6 (Linux 6.12); this kernel has Landlock 1
+    no  local_services_unreachable: Landlock does not rule connecting to sockets that are files; this needs network none or tier full
+    no  abstract_sockets_separate: with the host's network this needs Landlock 6 (Linux 6.12); this kernel has Landlock 1
     yes no_new_privileges: no_new_privs
     yes no_capabilities: all capabilities are given up, also for later programs
     no  unprivileged_user: commands run as root without its capabilities, and own its files; run Carrel as another user, give the workspace another owner, or use tier full

@@ -1,4 +1,14 @@
-//! The root directory that the commands of one workspace see.
+//! The root directory of commands in tier `full`, as a list of entries.
+//!
+//! The list is ordered: an entry may cover earlier ones, and the workspace comes last so that it is
+//! visible wherever it lies, even below `/tmp`. System files are read-only bind mounts or copies; users,
+//! groups and host names are generated so that a command sees only itself; `/tmp`, `/var/tmp` and
+//! `/dev/shm` are directories of the scratch directory.
+//!
+//! Two mounts protect what runs outside the sandbox later: `.git` is mounted on itself, so that a command
+//! cannot rename it away and put another repository in its place, and `.git/hooks` is mounted read-only.
+//! Directories above a workspace that lies below a writable directory are mounted on themselves for the
+//! same reason.
 
 use std::path::{Path, PathBuf};
 
@@ -9,18 +19,17 @@ use super::{CommandUser, FileAccess, HOST_NAME};
 use crate::host::{DEVICES, Host, HostEntry, HostEntryKind};
 use crate::policy::{GitDirectory, Owner, Policy};
 
-/// Where git finds its settings for all repositories.
+/// The path of the global git configuration in the root directory.
 pub(super) const GIT_SETTINGS: &str = "/etc/carrel/gitconfig";
 
-/// Where commands keep temporary files, and where those that should last longer.
 const TEMPORARY: &str = "/tmp";
 const LASTING: &str = "/var/tmp";
 
-/// Git settings for all repositories. A repository's own settings win.
+/// The global git configuration of commands. A repository's own settings override it.
 pub const GIT_SETTINGS_TEXT: &str = "[user]\n\tname = Carrel\n\temail = carrel@localhost\n\
     [init]\n\tdefaultBranch = main\n[safe]\n\tdirectory = *\n";
 
-/// One thing in the root directory. Directories above it are made as needed.
+/// One entry of the root directory. Missing parent directories are created.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RootEntry {
@@ -28,42 +37,41 @@ pub enum RootEntry {
     Directory(#[serde(with = "exact_path")] PathBuf),
     /// A symbolic link.
     Link {
-        /// Where it is.
+        /// The path of the link.
         #[serde(with = "exact_path")]
         path: PathBuf,
-        /// What it says.
+        /// The target of the link.
         #[serde(with = "exact_path")]
         target: PathBuf,
     },
-    /// A file with this text.
+    /// A generated file.
     File {
-        /// Where it is.
+        /// The path of the file.
         #[serde(with = "exact_path")]
         path: PathBuf,
-        /// What it holds.
+        /// The contents of the file.
         text: String,
     },
-    /// A small file of the system, as it is when the directory is built, at its own place. To copy it
-    /// takes less than to mount it, and each mount is copied for each command.
+    /// A copy of a small system file at the same path, as it is when the directory is built. A copy costs
+    /// less than a mount, and the mount table is copied for each command; copies removed a third of it.
     Copy(#[serde(with = "exact_path")] PathBuf),
-    /// Something of the host.
+    /// A bind mount.
     Bind {
-        /// Where it is seen.
+        /// The mount point.
         #[serde(with = "exact_path")]
         path: PathBuf,
-        /// What is seen.
+        /// The file or directory that is mounted.
         source: BindSource,
-        /// What can be done with it.
+        /// The access of commands to it.
         access: FileAccess,
     },
-    /// The processes of the host, which every command covers with its own.
+    /// The host's `/proc`, which every command covers with one of its own process namespace.
     Proc(#[serde(with = "exact_path")] PathBuf),
-    /// Pseudo-terminals of their own.
+    /// A new devpts instance.
     DevPts(#[serde(with = "exact_path")] PathBuf),
 }
 
 impl RootEntry {
-    /// Returns where it is.
     pub(crate) fn path(&self) -> &Path {
         match self {
             Self::Directory(path)
@@ -77,71 +85,73 @@ impl RootEntry {
     }
 }
 
-/// What a [`RootEntry::Bind`] shows.
+/// The source of a [`RootEntry::Bind`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BindSource {
-    /// A part of the system, which everybody on the host can read.
+    /// A system path, which every user of the host can read.
     System(#[serde(with = "exact_path")] PathBuf),
-    /// A path of the host that the operator has granted. Where commands have a user of their own,
-    /// what its owner may do is what they may do.
+    /// A path of the host that the operator has granted. Mapped users have the rights of its owner.
     Granted(#[serde(with = "exact_path")] PathBuf),
-    /// The workspace.
+    /// The workspace directory.
     Workspace,
-    /// A directory of the scratch directory.
+    /// A directory in the scratch directory.
     Scratch(#[serde(with = "exact_path")] PathBuf),
-    /// What is at the same place already, as a mount of its own that cannot be renamed away.
+    /// The directory that is already at the mount point. A mount on itself cannot be renamed or removed.
     InPlace,
-    /// The same, for a directory above the workspace. What is mounted in it, which was granted, keeps
-    /// its own limits.
+    /// The same for a directory above the workspace, without its submounts: granted paths mounted in it
+    /// keep their own access.
     Ancestor,
 }
 
-/// Lists the root directory in the order in which it is built.
+/// Lists the entries of the root directory in the order in which they are built.
 pub(crate) fn own_root(policy: &Policy, host: &Host, run_as: CommandUser) -> Vec<RootEntry> {
-    let mut nodes: Vec<RootEntry> = host.system.iter().map(shown).collect();
-    nodes.extend(user_files(policy, run_as));
-    nodes.extend(network_files(policy, host));
-    nodes.extend(devices());
-    nodes.push(RootEntry::Proc("/proc".into()));
-    nodes.extend(["/run", "/var/lib", "/var/cache"].map(|path| RootEntry::Directory(path.into())));
-    nodes.push(scratch(TEMPORARY, "tmp"));
-    nodes.push(scratch(LASTING, "tmp"));
-    nodes.extend(policy.readable.iter().map(|path| granted(path, FileAccess::Read)));
-    nodes.extend(policy.writable.iter().map(|path| granted(path, FileAccess::Change)));
-    nodes.extend(workspace(policy));
-    nodes
+    let mut entries: Vec<RootEntry> = host.system.iter().map(system_entry).collect();
+    entries.extend(user_files(policy, run_as));
+    entries.extend(network_files(policy, host));
+    entries.extend(devices());
+    entries.push(RootEntry::Proc("/proc".into()));
+    entries
+        .extend(["/run", "/var/lib", "/var/cache"].map(|path| RootEntry::Directory(path.into())));
+    entries.push(bind_scratch(TEMPORARY, "tmp"));
+    entries.push(bind_scratch(LASTING, "tmp"));
+    entries.extend(policy.readable.iter().map(|path| bind_granted(path, FileAccess::Read)));
+    entries.extend(policy.writable.iter().map(|path| bind_granted(path, FileAccess::Change)));
+    entries.extend(workspace(policy));
+    entries
 }
 
-/// Lists the parts of the system that are in every such directory.
+/// Lists the entries that are the same in every root directory.
 pub(crate) fn system(host: &Host) -> Vec<RootEntry> {
-    host.system.iter().map(shown).chain(devices()).collect()
+    host.system.iter().map(system_entry).chain(devices()).collect()
 }
 
-fn shown(entry: &HostEntry) -> RootEntry {
+fn system_entry(entry: &HostEntry) -> RootEntry {
     match &entry.kind {
         HostEntryKind::Link(target) => {
             RootEntry::Link { path: entry.path.clone(), target: target.clone() }
         }
         HostEntryKind::SmallFile => RootEntry::Copy(entry.path.clone()),
-        HostEntryKind::Directory | HostEntryKind::File => of_system(&entry.path, FileAccess::Read),
+        HostEntryKind::Directory | HostEntryKind::File => {
+            bind_system(&entry.path, FileAccess::Read)
+        }
     }
 }
 
-fn of_system(path: &Path, access: FileAccess) -> RootEntry {
+fn bind_system(path: &Path, access: FileAccess) -> RootEntry {
     RootEntry::Bind { path: path.to_owned(), source: BindSource::System(path.to_owned()), access }
 }
 
-fn granted(path: &Path, access: FileAccess) -> RootEntry {
+fn bind_granted(path: &Path, access: FileAccess) -> RootEntry {
     RootEntry::Bind { path: path.to_owned(), source: BindSource::Granted(path.to_owned()), access }
 }
 
-fn scratch(path: &str, name: &str) -> RootEntry {
+fn bind_scratch(path: &str, name: &str) -> RootEntry {
     let source = BindSource::Scratch(name.into());
     RootEntry::Bind { path: path.into(), source, access: FileAccess::Change }
 }
 
-/// Users and groups: nobody but the command's own, the administrator and nobody.
+/// User and group databases with three users: root, the command's own, and the overflow user 65534.
 fn user_files(policy: &Policy, run_as: CommandUser) -> Vec<RootEntry> {
     let Owner { user, group } = match run_as {
         CommandUser::Server(owner) | CommandUser::WorkspaceOwner(owner) => owner,
@@ -165,37 +175,37 @@ fn user_files(policy: &Policy, run_as: CommandUser) -> Vec<RootEntry> {
 fn network_files(policy: &Policy, host: &Host) -> Vec<RootEntry> {
     let names =
         "passwd: files\ngroup: files\nhosts: files dns\nservices: files\nprotocols: files\n";
-    let mut nodes = vec![text("/etc/nsswitch.conf", names)];
+    let mut entries = vec![text("/etc/nsswitch.conf", names)];
     match policy.network {
-        Network::None | Network::Loopback => nodes.push(text(
+        Network::None | Network::Loopback => entries.push(text(
             "/etc/hosts",
             format!("127.0.0.1 localhost {HOST_NAME}\n::1 localhost {HOST_NAME}\n"),
         )),
-        // A link is followed: what it leads to is often not visible otherwise.
+        // A bind mount follows the link: its target below `/run` is not visible otherwise.
         Network::Full => {
             let paths = ["/etc/hosts", "/etc/resolv.conf"].map(Path::new);
             let known = |path: &&Path| {
                 let entries = host.name_files.iter().chain(&host.resolver);
                 entries.map(|entry| entry.path.as_path()).any(|known| known == *path)
             };
-            nodes.extend(
+            entries.extend(
                 paths
                     .iter()
                     .filter(|path| known(path))
-                    .map(|path| of_system(path, FileAccess::Read)),
+                    .map(|path| bind_system(path, FileAccess::Read)),
             );
         }
     }
-    nodes
+    entries
 }
 
 fn devices() -> Vec<RootEntry> {
-    let mut nodes: Vec<RootEntry> = DEVICES
+    let mut entries: Vec<RootEntry> = DEVICES
         .into_iter()
-        .map(|name| of_system(&Path::new("/dev").join(name), FileAccess::Device))
+        .map(|name| bind_system(&Path::new("/dev").join(name), FileAccess::Device))
         .collect();
-    nodes.push(RootEntry::DevPts("/dev/pts".into()));
-    nodes.push(scratch("/dev/shm", "shm"));
+    entries.push(RootEntry::DevPts("/dev/pts".into()));
+    entries.push(bind_scratch("/dev/shm", "shm"));
     for (path, target) in [
         ("/dev/ptmx", "pts/ptmx"),
         ("/dev/fd", "/proc/self/fd"),
@@ -203,12 +213,12 @@ fn devices() -> Vec<RootEntry> {
         ("/dev/stdout", "/proc/self/fd/1"),
         ("/dev/stderr", "/proc/self/fd/2"),
     ] {
-        nodes.push(RootEntry::Link { path: path.into(), target: target.into() });
+        entries.push(RootEntry::Link { path: path.into(), target: target.into() });
     }
-    nodes
+    entries
 }
 
-/// The workspace last, so that it is seen wherever it lies.
+/// The workspace with its protected directories; last in the list, so that no other entry covers it.
 fn workspace(policy: &Policy) -> Vec<RootEntry> {
     let access = match policy.access {
         WorkspaceAccess::ReadWrite => FileAccess::Change,
@@ -217,24 +227,24 @@ fn workspace(policy: &Policy) -> Vec<RootEntry> {
     let bind = |path: PathBuf, source, access| RootEntry::Bind { path, source, access };
     let git = policy.workspace.join(".git");
     let hooks = git.join("hooks");
-    let mut nodes = vec![RootEntry::Directory(policy.workspace.clone())];
-    // Below a directory that commands can change, what is above the workspace could be renamed away.
+    let mut entries = vec![RootEntry::Directory(policy.workspace.clone())];
+    // A command could rename the parents of a workspace that lies in a directory it can change.
     let inside = |path: &&Path| {
         [TEMPORARY, LASTING].map(Path::new).iter().any(|top| path.starts_with(top) && path != top)
     };
     let above: Vec<&Path> = policy.workspace.ancestors().skip(1).take_while(inside).collect();
     let fixed = above.into_iter().rev();
-    nodes.extend(fixed.map(|path| bind(path.to_owned(), BindSource::Ancestor, FileAccess::Read)));
-    nodes.push(bind(policy.workspace.clone(), BindSource::Workspace, access));
+    entries.extend(fixed.map(|path| bind(path.to_owned(), BindSource::Ancestor, FileAccess::Read)));
+    entries.push(bind(policy.workspace.clone(), BindSource::Workspace, access));
     match policy.git_directory {
         GitDirectory::Absent => {}
-        GitDirectory::WithoutHooks => nodes.push(bind(git, BindSource::InPlace, access)),
+        GitDirectory::WithoutHooks => entries.push(bind(git, BindSource::InPlace, access)),
         GitDirectory::WithHooks => {
-            nodes.push(bind(git, BindSource::InPlace, access));
-            nodes.push(bind(hooks, BindSource::InPlace, FileAccess::Read));
+            entries.push(bind(git, BindSource::InPlace, access));
+            entries.push(bind(hooks, BindSource::InPlace, FileAccess::Read));
         }
     }
-    nodes
+    entries
 }
 
 fn text(path: &str, text: impl Into<String>) -> RootEntry {

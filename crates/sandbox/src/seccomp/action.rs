@@ -1,13 +1,13 @@
-//! What a call that is not allowed gets.
+//! The effect of a denied system call on its caller.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// An error number that a refused call returns.
+/// An error number that a denied call returns.
 ///
-/// Only numbers that a filter has a use for are listed; zero, which a program would take for
-/// success, is none of them.
+/// Only numbers that a filter uses are listed. Zero, which a program would take for success, cannot be
+/// expressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum Errno {
@@ -53,19 +53,20 @@ impl fmt::Display for Errno {
     }
 }
 
-/// How a call is refused.
+/// The effect of a rule. Both deny the call with the error number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SeccompAction {
-    /// It fails, and nobody hears of it: programs try such calls as a matter of course and have
-    /// another way.
+    /// The call fails and is not reported (`SECCOMP_RET_ERRNO`), for calls that programs try as a matter
+    /// of course and have a fallback for.
     Deny(Errno),
-    /// It fails, and the supervisor is told, so that the command's result can name it.
+    /// The call is reported to the supervisor and fails then (`SECCOMP_RET_USER_NOTIF`), so that the
+    /// command's result can list it as a denial.
     Notify(Errno),
 }
 
 impl SeccompAction {
-    /// Returns the error number that the caller gets.
+    /// Returns the error number of the denied call.
     pub const fn errno(self) -> Errno {
         match self {
             Self::Deny(errno) | Self::Notify(errno) => errno,
@@ -77,7 +78,7 @@ impl fmt::Display for SeccompAction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Deny(errno) => write!(f, "{errno}"),
-            Self::Notify(errno) => write!(f, "{errno}, explained"),
+            Self::Notify(errno) => write!(f, "{errno}, reported"),
         }
     }
 }

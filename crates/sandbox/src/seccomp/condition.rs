@@ -1,10 +1,14 @@
-//! What the arguments of a call must look like for an entry to apply.
+//! Conditions on the arguments of a system call.
+//!
+//! A condition can be evaluated here ([`Condition::holds`]) and assembled into instructions; tests run
+//! both on the same arguments and compare. Arguments that are pointers cannot be tested: the filter does
+//! not see the memory, and the caller could change it after the check.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// One of the six registers that carry the arguments of a call.
+/// One of the six argument registers of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Argument {
@@ -29,29 +33,29 @@ impl Argument {
     }
 }
 
-/// How much of a register the kernel looks at.
+/// The part of a register that the kernel uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Width {
-    /// The low half: the kernel declares the argument as an `int` or shorter and drops the rest, so
-    /// a comparison that included the rest could be led astray by setting bits there.
+    /// The low half: the kernel declares the argument as an `int` or shorter and drops the rest. A
+    /// comparison of all 64 bits could be evaded by setting a high bit.
     Low32,
-    /// All of it.
+    /// All 64 bits.
     Full64,
 }
 
-/// A claim about one argument.
+/// A test of one argument.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Condition {
-    /// Which argument.
+    /// The argument that is tested.
     pub argument: Argument,
-    /// How much of it counts.
+    /// The part of it that counts.
     pub width: Width,
-    /// What is claimed.
+    /// The test.
     pub test: Test,
 }
 
-/// What can be claimed of a number.
+/// A test of a number.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Test {
@@ -74,18 +78,18 @@ pub enum Test {
 }
 
 impl Condition {
-    /// Claims that one of the bits is set in what the kernel takes as 32 bits.
+    /// Tests whether one of the bits is set in a 32-bit argument.
     pub(super) fn any_bit(argument: Argument, bits: u64) -> Self {
         Self { argument, width: Width::Low32, test: Test::AnyBit(bits) }
     }
 
-    /// Claims that what the kernel takes as 32 bits is one of the values.
+    /// Tests whether a 32-bit argument is one of the values.
     pub(super) fn one_of(argument: Argument, values: &[u64]) -> Self {
         let test = Test::OneOf { mask: u64::from(u32::MAX), values: values.to_vec() };
         Self { argument, width: Width::Low32, test }
     }
 
-    /// Claims that what the kernel takes as 32 bits is none of the values.
+    /// Tests whether a 32-bit argument is none of the values.
     pub(super) fn none_of(argument: Argument, values: &[u64]) -> Self {
         let test = Test::NoneOf { mask: u64::from(u32::MAX), values: values.to_vec() };
         Self { argument, width: Width::Low32, test }
@@ -100,7 +104,7 @@ impl Condition {
         self
     }
 
-    /// Says whether the arguments fit. This is what the assembled program computes.
+    /// Returns whether the arguments satisfy the condition. The assembled program computes the same.
     pub(super) fn holds(&self, arguments: &[u64; 6]) -> bool {
         let cut = match self.width {
             Width::Low32 => u64::from(u32::MAX),

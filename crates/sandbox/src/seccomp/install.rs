@@ -1,4 +1,4 @@
-//! Putting a program in force.
+//! Installation of a filter program on the calling thread.
 
 use std::io;
 use std::os::fd::{FromRawFd, OwnedFd};
@@ -7,11 +7,11 @@ use super::listener::Listener;
 use super::program::{BpfProgram, Reporting};
 
 impl BpfProgram {
-    /// Puts the program in force for the calling thread and all that it starts, for good.
+    /// Installs the program on the calling thread and all its descendants, for good.
     ///
-    /// The thread must have given up privileges by `no_new_privs` before. There is a listener if
-    /// refusals are reported; it is closed by `exec`, so it has to be handed to the supervisor
-    /// before that, and without one the calls that it would hear of fail with `ENOSYS`.
+    /// The thread must have set `no_new_privs`. Returns a listener if denied calls are reported. `exec`
+    /// closes it, so it has to be handed to the supervisor before; without a listener the calls that it
+    /// would report fail with `ENOSYS`.
     pub fn install(&self) -> io::Result<Option<Listener>> {
         if !rustix::thread::no_new_privs()? {
             let text = "a system call filter needs no_new_privs to be set first";
@@ -23,8 +23,9 @@ impl BpfProgram {
         }
     }
 
-    /// Asks that a caller whose report was read cannot be interrupted, except by a deadly signal:
-    /// its call would start over and be reported twice. Kernels before 5.19 do not know the flag.
+    /// Installs with a listener whose callers, once their report was read, can only be interrupted by a
+    /// fatal signal: an interrupted call would be restarted and reported twice. Kernels before 5.19 do not
+    /// have that flag.
     fn set_with_listener(&self) -> io::Result<Listener> {
         let flags = libc::SECCOMP_FILTER_FLAG_NEW_LISTENER;
         let calm = flags | libc::SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV;

@@ -1,10 +1,9 @@
-//! The few instructions that a program is made of.
+//! Constructors for the BPF instructions that a filter program consists of.
 
 use libc::sock_filter;
 
 use super::action::Errno;
 
-/// Splits a number into its low and its high half.
 pub(super) fn halves(number: u64) -> (u32, u32) {
     #[expect(clippy::cast_possible_truncation, reason = "this is what splits it")]
     let low = number as u32;
@@ -32,13 +31,13 @@ pub(super) fn give(action: u32) -> sock_filter {
     instruction(libc::BPF_RET | libc::BPF_K, action)
 }
 
-/// Skips so many instructions.
-pub(super) fn forward(length: usize) -> sock_filter {
+/// Jumps over `length` instructions.
+pub(super) fn skip(length: usize) -> sock_filter {
     // A length that does not fit makes a program that is too long to be installed.
     instruction(libc::BPF_JMP | libc::BPF_JA, u32::try_from(length).unwrap_or(u32::MAX))
 }
 
-/// Compares what is loaded with a number, and skips so many instructions for yes and for no.
+/// Compares the accumulator with a number, and jumps over `yes` or `no` instructions.
 pub(super) fn jump(comparison: u32, number: u32, yes: u8, no: u8) -> sock_filter {
     let plain = instruction(libc::BPF_JMP | comparison | libc::BPF_K, number);
     sock_filter { jt: yes, jf: no, ..plain }

@@ -1,4 +1,12 @@
-//! Hearing of refused calls, and answering them.
+//! The listener: receives reports of denied system calls and responds with their error numbers.
+//!
+//! The kernel suspends a caller whose rule says [`Notify`](super::action::SeccompAction::Notify) and makes the listener's
+//! descriptor readable. Responding takes two `ioctl`s, receive and send. The response is always an error
+//! number: letting a call continue would be unsafe, because the caller's other threads could change its
+//! arguments in memory between the check and the call.
+//!
+//! A caller that is killed in between makes the second `ioctl` fail with `ENOENT`; its call is then not
+//! recorded. If the supervisor dies, the descriptor closes and pending calls fail with `ENOSYS`.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -8,40 +16,38 @@ use serde::{Deserialize, Serialize};
 
 use super::action::Errno;
 use super::syscall::Architecture;
-use super::{SeccompFilter, detail};
+use super::{SeccompFilter, call_detail};
 
-/// How much larger than known here the kernel's structures may be, in words of eight bytes.
-const ROOM: usize = 32;
+/// Spare space for newer kernels with larger structures, in words of eight bytes.
+const SPARE_WORDS: usize = 32;
 
-/// A call that was refused, with what the caller was told.
+/// A system call that the filter denied and reported.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeniedCall {
     /// The name of the call.
     pub call: String,
-    /// The argument that says most about it, such as `AF_INET` or `CLONE_NEWUSER`.
+    /// The most significant argument, such as `AF_INET` or `CLONE_NEWUSER`.
     pub detail: Option<String>,
     /// The error number that the caller got.
     pub errno: i32,
-    /// The thread that called, as numbered in the process namespace of the listener; zero if it
-    /// cannot be seen from there.
+    /// The calling thread's id in the process namespace of the listener; zero if it is not visible there.
     pub pid: u32,
 }
 
-/// Where the kernel reports calls that are refused with an explanation.
+/// The descriptor on which the kernel reports denied calls.
 ///
-/// It is readable while a call waits for its answer, and hung up once no process is left that the
-/// filter applies to. Every call reported here waits until it is answered or its caller dies.
+/// It is readable while a caller waits for a response, and hung up once no process is left that the
+/// filter applies to. Every reported caller waits until there is a response or it is killed.
 #[derive(Debug)]
 pub struct Listener(OwnedFd);
 
 impl Listener {
-    /// Answers one call that waits, and says which. There is nothing to say if none waits or if
-    /// the caller went away.
+    /// Denies one waiting call and returns it. Returns `None` if no call waits or if its caller has ended.
     ///
-    /// The call gets the error number of the entry of `filter` that names it, or `EPERM` if there
-    /// is none; it is never let through. This does not block, provided that no copy of the
+    /// The call gets the error number of the rule of `filter` that matches it, or `EPERM` if there is
+    /// none; it never continues. This does not block, provided that no copy of the
     /// descriptor is read elsewhere at the same time: receiving would block when nothing is there,
-    /// whatever the flags of the descriptor, but it takes from a counter that the kernel raises
+    /// even with a non-blocking descriptor, but it takes from a counter that the kernel raises
     /// with each report and that only a receiver lowers. After a report was seen, receiving at
     /// worst finds that its caller was killed.
     pub fn deny_pending(&mut self, filter: &SeccompFilter) -> io::Result<Option<DeniedCall>> {
@@ -64,7 +70,7 @@ impl Listener {
 
     pub(super) fn receive(&self) -> io::Result<Option<libc::seccomp_notif>> {
         check_sizes()?;
-        let mut buffer = Roomy::new(NO_REPORT);
+        let mut buffer = Padded::new(NO_REPORT);
         // SAFETY: the kernel writes its structure to the pointer, which is valid for as many bytes
         // as `check_sizes` compared with the kernel's size, and which holds zeros as it demands.
         // The letter in the request belongs to seccomp alone, so a descriptor of any other kind
@@ -78,7 +84,7 @@ impl Listener {
     pub(super) fn send(&self, id: u64, errno: i32) -> io::Result<bool> {
         check_sizes()?;
         let response = libc::seccomp_notif_resp { id, val: 0, error: -errno, flags: 0 };
-        let mut buffer = Roomy::new(response);
+        let mut buffer = Padded::new(response);
         // SAFETY: the kernel reads its structure from the pointer, which is valid for as many bytes
         // as `check_sizes` compared with the kernel's size. The letter in the request belongs to
         // seccomp alone, so a descriptor of any other kind refuses it.
@@ -95,7 +101,7 @@ impl AsFd for Listener {
     }
 }
 
-/// Takes over a listener that another process sent.
+/// Wraps the descriptor of a listener that another process sent.
 impl From<OwnedFd> for Listener {
     fn from(descriptor: OwnedFd) -> Self {
         Self(descriptor)
@@ -116,15 +122,15 @@ impl DeniedCall {
         Self {
             call: rule
                 .map_or_else(|| format!("call {number}"), |rule| rule.syscall.name().to_owned()),
-            detail: rule.and_then(|rule| detail::detail(rule.syscall, args)),
+            detail: rule.and_then(|rule| call_detail::detail(rule.syscall, args)),
             errno: errno.number().into(),
             pid: report.pid,
         }
     }
 }
 
-/// Tells whether a request found its caller. One that was killed or interrupted is gone; one that
-/// was interrupted is reported again if its call starts over.
+/// Returns whether a request found its caller, which may have been killed or interrupted. An interrupted
+/// call is reported again if it is restarted.
 fn unless_gone(result: libc::c_int) -> io::Result<bool> {
     if result == 0 {
         return Ok(true);
@@ -143,20 +149,20 @@ const NO_REPORT: libc::seccomp_notif = libc::seccomp_notif {
     data: libc::seccomp_data { nr: 0, arch: 0, instruction_pointer: 0, args: [0; 6] },
 };
 
-/// A structure with zeros behind it, for kernels whose own is larger.
+/// A structure followed by zeros, for kernels whose own is larger.
 #[repr(C)]
-struct Roomy<T> {
+struct Padded<T> {
     value: T,
-    room: [u64; ROOM],
+    padding: [u64; SPARE_WORDS],
 }
 
-impl<T> Roomy<T> {
+impl<T> Padded<T> {
     fn new(value: T) -> Self {
-        Self { value, room: [0; ROOM] }
+        Self { value, padding: [0; SPARE_WORDS] }
     }
 }
 
-/// Makes sure that the kernel's structures fit into the room kept for them.
+/// Fails with `EOVERFLOW` if the kernel's structures are larger than the padded ones.
 fn check_sizes() -> io::Result<()> {
     let mut sizes =
         libc::seccomp_notif_sizes { seccomp_notif: 0, seccomp_notif_resp: 0, seccomp_data: 0 };
@@ -167,7 +173,7 @@ fn check_sizes() -> io::Result<()> {
     if result != 0 {
         return Err(io::Error::last_os_error());
     }
-    let fits = usize::from(sizes.seccomp_notif) <= size_of::<Roomy<libc::seccomp_notif>>()
-        && usize::from(sizes.seccomp_notif_resp) <= size_of::<Roomy<libc::seccomp_notif_resp>>();
+    let fits = usize::from(sizes.seccomp_notif) <= size_of::<Padded<libc::seccomp_notif>>()
+        && usize::from(sizes.seccomp_notif_resp) <= size_of::<Padded<libc::seccomp_notif_resp>>();
     if fits { Ok(()) } else { Err(io::Error::from_raw_os_error(libc::EOVERFLOW)) }
 }

@@ -1,41 +1,41 @@
-//! From a filter to the instructions that the kernel runs on every system call.
+//! The assembler: from a filter to the BPF instructions that the kernel runs on every system call.
 //!
-//! The program loads the number of the call once and compares it with each call of the filter in
-//! turn. A call that is found is decided by its own block, which ends the program, so the number
-//! stays loaded for the rest. Calls with conditions come first: the kernel remembers which calls
-//! are allowed whatever their arguments and does not run the program for them again.
+//! The program checks the architecture, denies numbers above the newest reviewed call, and then finds the
+//! block of a call by binary search over the call numbers. A block tries the rules of its call in order
+//! and ends the program. Calls that are allowed for all arguments cost nothing at run time: the kernel
+//! remembers them and does not run the program again.
 //!
-//! A conditional jump reaches 255 instructions. None here goes further than a few: where the way is
-//! longer, it jumps to or over an unconditional one, which reaches everything.
+//! A conditional jump reaches 255 instructions. Longer ways jump to or over an unconditional jump, which
+//! reaches the whole program.
 
 use libc::sock_filter;
 
 use super::action::{Errno, SeccompAction};
 use super::condition::{Argument, Condition, Test, Width};
-use super::instruction::{and, failure, forward, give, halves, jump, load, refuse};
+use super::instruction::{and, failure, give, halves, jump, load, refuse, skip};
 use super::syscall::{Architecture, Syscall};
-use super::{SeccompFilter, SyscallRule, UNJUDGED};
+use super::{SeccompFilter, SyscallRule, UNREVIEWED};
 
-/// Where the kernel puts the number of the call in what a program reads.
+/// Offsets in the kernel's `seccomp_data`.
 const NUMBER_OFFSET: u32 = 0;
-/// Where it puts the architecture.
 const ARCHITECTURE_OFFSET: u32 = 4;
-/// Where it puts the first argument. Each has eight bytes, the low half first.
+/// Each argument has eight bytes, the low half first.
 const ARGUMENTS_OFFSET: u32 = 16;
 
-/// Numbers from here up belong to the x32 variant of `x86_64`, or to no call at all.
+/// The first call number of the x32 variant of `x86_64`.
 const X32: u32 = 0x4000_0000;
 
-/// Who hears of refusals that are to be explained.
+/// The treatment of rules with [`SeccompAction::Notify`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reporting {
-    /// Whoever holds the [`Listener`](super::Listener). Until it answers, the caller waits.
+    /// The call is reported to the holder of the [`Listener`](super::Listener), and the caller waits for
+    /// its response.
     Supervisor,
-    /// Nobody: the caller gets its error number and that is all.
+    /// The call fails with its error number and is not reported.
     Silent,
 }
 
-/// A filter in the form that the kernel takes.
+/// A filter assembled into instructions for the kernel.
 #[derive(Clone, Debug)]
 pub struct BpfProgram {
     pub(super) instructions: Vec<sock_filter>,
@@ -43,7 +43,8 @@ pub struct BpfProgram {
 }
 
 impl BpfProgram {
-    /// Returns the instructions as they stand in memory, which is how other sandboxes take them.
+    /// Returns the instructions in the kernel's binary format, which other sandboxes such as bubblewrap
+    /// accept.
     pub fn to_bytes(&self) -> Vec<u8> {
         let bytes = |one: &sock_filter| {
             let [code, other_code] = one.code.to_ne_bytes();
@@ -55,8 +56,8 @@ impl BpfProgram {
 }
 
 impl SeccompFilter {
-    /// Separates what Carrel itself still needs when everything else is refused already. The larger
-    /// part can then be put in force before there is a command.
+    /// Splits off the rule for `openat2`, which a supervisor still needs to enter the command's directory.
+    /// The larger part can then be installed before the command is known.
     pub(crate) fn split(&self) -> (Self, Self) {
         let is_late = |rule: &&SyscallRule| rule.syscall == Syscall::Openat2;
         let (late, early): (Vec<&SyscallRule>, Vec<&SyscallRule>) =
@@ -68,16 +69,16 @@ impl SeccompFilter {
         (part(early), part(late))
     }
 
-    /// Translates the filter for the architecture that this program runs on.
+    /// Assembles the filter for the architecture of this build.
     pub fn assemble(&self, reporting: Reporting) -> BpfProgram {
         self.assemble_for(Architecture::CURRENT, reporting)
     }
 
     pub(super) fn assemble_for(&self, architecture: Architecture, to: Reporting) -> BpfProgram {
         let mut instructions = prologue(architecture);
-        // An architecture without the newest call is one that nobody has judged at all.
+        // An architecture that lacks the newest call has not been reviewed; all its calls are denied.
         let newest = self.newest.number(architecture).unwrap_or(0);
-        instructions.extend([jump(libc::BPF_JGT, newest, 0, 1), refuse(UNJUDGED)]);
+        instructions.extend([jump(libc::BPF_JGT, newest, 0, 1), refuse(UNREVIEWED)]);
         let mut groups = self.groups(architecture);
         groups.sort_by_key(|(number, _)| *number);
         let blocks: Vec<_> =
@@ -86,7 +87,7 @@ impl SeccompFilter {
         BpfProgram { instructions, reporting: to }
     }
 
-    /// Collects the entries of each call, in their order, under its number.
+    /// Collects the rules of each call, in their order, under its number.
     fn groups(&self, architecture: Architecture) -> Vec<(u32, Vec<&SyscallRule>)> {
         let mut groups: Vec<(u32, Vec<&SyscallRule>)> = vec![];
         for rule in &self.rules {
@@ -100,7 +101,7 @@ impl SeccompFilter {
     }
 }
 
-/// Ends callers of another architecture, whose numbers mean other calls, and loads the number.
+/// Kills callers of another architecture, whose numbers mean other calls, and loads the number.
 fn prologue(architecture: Architecture) -> Vec<sock_filter> {
     let mut instructions = vec![
         load(ARCHITECTURE_OFFSET),
@@ -117,8 +118,8 @@ fn prologue(architecture: Architecture) -> Vec<sock_filter> {
     instructions
 }
 
-/// Finds the block of a call by halving. When a program is installed the kernel runs it once for
-/// every call that there is, so a list would cost as much as starting a process.
+/// Assembles a binary search for the block of a call. When a program is installed, the kernel runs it
+/// once for every call number, so a linear list would cost as much as starting a process.
 fn tree(blocks: &[(u32, Vec<sock_filter>)]) -> Vec<sock_filter> {
     let allow = give(libc::SECCOMP_RET_ALLOW);
     match blocks {
@@ -131,13 +132,13 @@ fn tree(blocks: &[(u32, Vec<sock_filter>)]) -> Vec<sock_filter> {
         _ => {
             let (below, above) = blocks.split_at(blocks.len() / 2);
             let (lower, upper) = (tree(below), tree(above));
-            let branch = [jump(libc::BPF_JGE, above[0].0, 0, 1), forward(lower.len())];
+            let branch = [jump(libc::BPF_JGE, above[0].0, 0, 1), skip(lower.len())];
             [&branch[..], &lower, &upper].concat()
         }
     }
 }
 
-/// Tries the entries of one call in order; the call is allowed when none fits.
+/// Assembles the rules of one call in order; the call is allowed if none matches.
 fn block(rules: &[&SyscallRule], reporting: Reporting) -> Vec<sock_filter> {
     let mut block = vec![];
     for rule in rules {
@@ -157,21 +158,21 @@ fn action(action: SeccompAction, reporting: Reporting) -> u32 {
     }
 }
 
-/// Puts a condition before some code, which is skipped unless the condition holds.
+/// Assembles a condition before code that is skipped unless the condition holds.
 fn guard(code: Vec<sock_filter>, condition: &Condition) -> Vec<sock_filter> {
     let register = Register { argument: condition.argument, width: condition.width };
     match &condition.test {
         Test::AnyBit(bits) => [register.skip_unless_any_bit(*bits, code.len()), code].concat(),
         Test::OneOf { mask, values } => {
             let length = code.len();
-            let otherwise = [vec![forward(length)], code].concat();
+            let otherwise = [vec![skip(length)], code].concat();
             register.compare(*mask, values, otherwise, |rest| rest - length)
         }
         Test::NoneOf { mask, values } => register.compare(*mask, values, code, |rest| rest),
     }
 }
 
-/// An argument as the program reads it: in halves of 32 bits.
+/// An argument, which a program reads in halves of 32 bits.
 #[derive(Clone, Copy)]
 struct Register {
     argument: Argument,
@@ -192,7 +193,7 @@ impl Register {
 
     fn skip_unless_any_bit(self, bits: u64, length: usize) -> Vec<sock_filter> {
         let (low, high) = halves(bits);
-        let last = [jump(libc::BPF_JSET, low, 1, 0), forward(length)];
+        let last = [jump(libc::BPF_JSET, low, 1, 0), skip(length)];
         match self.width {
             Width::Low32 => [&[self.low()], &last[..]].concat(),
             Width::Full64 => {
@@ -202,8 +203,8 @@ impl Register {
         }
     }
 
-    /// Puts comparisons with each value before the code for "none of them". `target` is given the
-    /// number of instructions that follow a comparison and says how many of them a match skips.
+    /// Assembles comparisons with each value before the code for "none of them". `target` gets the number
+    /// of instructions that follow a comparison and returns how many of them a match skips.
     fn compare(
         self,
         mask: u64,
@@ -219,7 +220,7 @@ impl Register {
 
     fn skip_if_equal(self, mask: u64, value: u64, length: usize) -> Vec<sock_filter> {
         let ((low_mask, high_mask), (low, high)) = (halves(mask), halves(value));
-        let last = [self.low(), and(low_mask), jump(libc::BPF_JEQ, low, 0, 1), forward(length)];
+        let last = [self.low(), and(low_mask), jump(libc::BPF_JEQ, low, 0, 1), skip(length)];
         match self.width {
             Width::Low32 => last.to_vec(),
             Width::Full64 => {

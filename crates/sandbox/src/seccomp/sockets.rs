@@ -1,7 +1,7 @@
-//! Which sockets a command may open.
+//! Rules about sockets: the families, types and protocols that commands may open.
 //!
-//! Once a socket is open, where it may connect is the business of the network namespace or of
-//! Landlock; a filter cannot see addresses. It decides which kinds there are.
+//! A filter cannot see addresses, so it decides about kinds of sockets only. The peers that an open socket
+//! can reach are limited by the network namespace or by Landlock.
 
 use carrel_domain::{Network, Tier};
 
@@ -17,7 +17,7 @@ pub(super) const AF_INET: u64 = 2;
 pub(super) const AF_INET6: u64 = 10;
 pub(super) const AF_NETLINK: u64 = 16;
 
-/// The bits of a socket type that are the type. The others say non-blocking and close-on-exec.
+/// The bits of a socket type without the flags for non-blocking and close-on-exec.
 pub(super) const SOCKET_TYPE: u64 = 0xf;
 pub(super) const SOCK_STREAM: u64 = 1;
 pub(super) const SOCK_DGRAM: u64 = 2;
@@ -25,14 +25,13 @@ pub(super) const SOCK_SEQPACKET: u64 = 5;
 
 const NETLINK_ROUTE: u64 = 0;
 
-/// The default of a type, then ICMP (for `ping` without privilege), TCP, UDP and `ICMPv6`.
+/// The default of a type, ICMP (for `ping` without privilege), TCP, UDP and `ICMPv6`.
 const PROTOCOLS: &[u64] = &[0, 1, 6, 17, 58];
 
 const NO_NETWORK: &str = "The command has no network.";
 
-/// What a command may open.
 #[derive(Clone, Copy, Debug)]
-enum FileAccess {
+enum SocketAccess {
     /// Pairs that are connected to each other.
     Pairs,
     /// Also named sockets of the local machine, and the list of interfaces.
@@ -43,9 +42,9 @@ enum FileAccess {
 
 pub(super) fn rules(tier: Tier, network: Network) -> Vec<SyscallRule> {
     let mut rules = match access(tier, network) {
-        FileAccess::Pairs => no_sockets(),
-        FileAccess::Local => [no_internet(), families()].concat(),
-        FileAccess::Internet => [plain_internet(), families()].concat(),
+        SocketAccess::Pairs => no_sockets(),
+        SocketAccess::Local => [no_internet(), families()].concat(),
+        SocketAccess::Internet => [plain_internet(), families()].concat(),
     };
     rules.push(SyscallRule::new(
         Syscall::Socketpair,
@@ -56,17 +55,17 @@ pub(super) fn rules(tier: Tier, network: Network) -> Vec<SyscallRule> {
     rules
 }
 
-fn access(tier: Tier, network: Network) -> FileAccess {
+fn access(tier: Tier, network: Network) -> SocketAccess {
     match (tier, network) {
-        // A loopback of its own takes a namespace, which this tier does not have.
-        (Tier::Landlock, Network::None | Network::Loopback) => FileAccess::Pairs,
-        (Tier::Full, Network::None) => FileAccess::Local,
-        (Tier::Full, Network::Loopback) | (_, Network::Full) => FileAccess::Internet,
+        // A private loopback needs a network namespace, which this tier does not have.
+        (Tier::Landlock, Network::None | Network::Loopback) => SocketAccess::Pairs,
+        (Tier::Full, Network::None) => SocketAccess::Local,
+        (Tier::Full, Network::Loopback) | (_, Network::Full) => SocketAccess::Internet,
     }
 }
 
-/// Refuses every way to a socket that could name a peer. A pair of the datagram type is one, each
-/// end can send to any other name; the kernel takes a raw pair of the local family for the same.
+/// Denies every socket that could name a peer. A datagram pair is one: each end can send to any address;
+/// and the kernel treats a raw pair of the local family as a datagram pair.
 fn no_sockets() -> Vec<SyscallRule> {
     let connected = [SOCK_STREAM, SOCK_SEQPACKET];
     vec![
@@ -111,7 +110,7 @@ fn internet() -> Condition {
     Condition::one_of(First, &[AF_INET, AF_INET6])
 }
 
-/// Refuses address families that a command has no use for.
+/// Denies address families that commands do not need.
 fn families() -> Vec<SyscallRule> {
     vec![
         SyscallRule::new(

@@ -1,8 +1,8 @@
-//! The system calls that a filter can name, with their numbers.
+//! The system calls that a filter can name, with their numbers on each architecture.
 
 use serde::{Deserialize, Serialize};
 
-/// An instruction set whose system calls are known here.
+/// An instruction set whose system call numbers are listed here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(not(test), expect(dead_code, reason = "a build is for one; tests look at both"))]
 pub(super) enum Architecture {
@@ -16,8 +16,8 @@ impl Architecture {
     #[cfg(target_arch = "aarch64")]
     pub(super) const CURRENT: Self = Self::Aarch64;
 
-    /// Returns the `AUDIT_ARCH_…` value by which the kernel tells a filter who is calling: the
-    /// number of the ELF machine, and two bits for 64-bit and little-endian.
+    /// Returns the `AUDIT_ARCH_…` value that the kernel passes to a filter: the number of the ELF
+    /// machine, and two bits for 64-bit and little-endian.
     pub(super) const fn audit(self) -> u32 {
         match self {
             Self::X86_64 => 0xc000_003e,
@@ -39,8 +39,8 @@ macro_rules! calls {
     ($($call:ident $name:literal $x86_64:tt $aarch64:tt,)+) => {
         /// A system call, by its name in the kernel.
         ///
-        /// Only calls that a filter has a use for are listed: a name that is not known would
-        /// otherwise be skipped in silence, as a call is that an architecture lacks.
+        /// An enum instead of a string, because a misspelt name would be skipped silently, like a call
+        /// that an architecture does not have.
         #[derive(
             Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
         )]
@@ -59,7 +59,7 @@ macro_rules! calls {
                 }
             }
 
-            /// Returns the number, or nothing where the architecture has no such call.
+            /// Returns the number, or `None` on an architecture that does not have the call.
             pub(super) const fn number(self, architecture: Architecture) -> Option<u32> {
                 let (x86_64, aarch64) = match self {
                     $(Self::$call => (number!($x86_64), number!($aarch64)),)+

@@ -1,4 +1,4 @@
-//! What filters decide: on paper, by an interpreter for programs, and with real callers.
+//! Decisions of filters: by their data, by an interpreter for assembled programs, and with real callers.
 
 mod decisions;
 mod honest;

@@ -62,7 +62,7 @@ fn there_are_never_too_many() {
     let refused: Vec<_> = (0..1000).map(refused).collect();
     let denials = explain(&plan(Tier::Full, Network::None), &refused, &stderr, context());
     let of = |rule: &str| denials.iter().filter(|denial| denial.rule == rule).count();
-    let counts = ["seccomp: a refused system call", "not visible", "read-only: /usr"].map(of);
+    let counts = ["seccomp: a denied system call", "not visible", "read-only: /usr"].map(of);
     assert_eq!((counts, denials.len()), ([MAX_PER_RULE, MAX_PER_RULE, 1], 2 * MAX_PER_RULE + 1));
 }
 

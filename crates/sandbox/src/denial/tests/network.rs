@@ -86,7 +86,7 @@ fn failures_for_lack_of_network_name_the_line_and_the_field() {
 }
 
 #[test]
-fn with_the_hosts_network_they_are_somebody_elses_affair() {
+fn with_the_hosts_network_nothing_is_a_denial() {
     for tier in [Tier::Full, Tier::Landlock] {
         let plan = plan(tier, Network::Full);
         for (message, ..) in MESSAGES {

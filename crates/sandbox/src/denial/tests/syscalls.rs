@@ -31,7 +31,7 @@ fn a_refused_call_is_explained_with_the_reason_of_the_filter() {
 }
 
 #[test]
-fn the_reason_is_that_of_the_entry_that_decided() {
+fn the_reason_is_that_of_the_rule_that_decided() {
     let cases = [
         ("clone", Some("CLONE_NEWUSER"), libc::EPERM, "a command stays in the namespaces"),
         ("clone", Some("CLONE_PARENT|CLONE_NEWNET"), libc::EPERM, "a command stays in the"),
@@ -50,7 +50,7 @@ fn the_reason_is_that_of_the_entry_that_decided() {
             "of the kernel's own protocols",
         ),
         ("mount", None, libc::EPERM, "the tree of files that a command sees"),
-        ("call 999", None, libc::EPERM, "a refused system call"),
+        ("call 999", None, libc::EPERM, "a denied system call"),
     ];
     for (call, detail, errno, expected) in cases {
         let denial = one(Tier::Full, Network::Full, refused(call, detail, errno), "");
@@ -81,7 +81,7 @@ fn sockets_name_the_network_that_would_open_them() {
 }
 
 #[test]
-fn an_answer_that_nobody_gives_keeps_its_number() {
+fn an_unknown_error_number_is_kept() {
     let denial = one(Tier::Full, Network::None, refused("mount", None, 200), "");
     assert_eq!(denial.errno, "errno 200");
 }

@@ -17,7 +17,7 @@ fn another_architecture_is_the_end_of_the_process() {
 }
 
 #[test]
-fn numbers_that_nobody_judged_do_not_exist() {
+fn unreviewed_call_numbers_do_not_exist() {
     for (architecture, filter) in all_standard() {
         let program = filter.assemble_for(architecture, Reporting::Supervisor);
         let at = |number| run(&program, &Attempt::new(architecture, number, &[]));

@@ -1,4 +1,4 @@
-//! Runs assembled programs as the kernel would, on calls that nobody makes.
+//! Runs assembled programs as the kernel would, on calls that no process makes.
 
 use libc::sock_filter;
 

@@ -23,7 +23,7 @@ fn confine(filter: &SeccompFilter, reporting: Reporting) -> Option<Listener> {
     filter.assemble(reporting).install().unwrap()
 }
 
-/// Waits until a call waits for its answer; says no once nobody is left who could call.
+/// Waits until a call is reported; returns false once no process is left that could call.
 fn wait(listener: &Listener) -> bool {
     let mut descriptors = [PollFd::new(listener, PollFlags::IN)];
     poll(&mut descriptors, None).unwrap();

@@ -1,4 +1,9 @@
-//! The filter that every command gets.
+//! The standard filter, which every command gets.
+//!
+//! It denies calls that reach beyond the command: namespaces and mounts, other processes, keyrings, the
+//! kernel and the machine, and interfaces through which a call would escape the filter (`clone3`,
+//! `openat2` and `io_uring` keep their arguments in memory). Every rule has its reason; a denial repeats
+//! it to the reader of the result.
 
 use carrel_domain::{Network, Tier};
 
@@ -7,9 +12,9 @@ use super::action::SeccompAction::{self, Deny, Notify};
 use super::condition::Argument::{First, Second};
 use super::condition::{Condition, Test, Width};
 use super::syscall::Syscall;
-use super::{SeccompFilter, SyscallRule, modes, sockets};
+use super::{SeccompFilter, SyscallRule, file_modes, sockets};
 
-/// Calls that are refused whatever their arguments, with the reason that they share.
+/// Calls that are denied for all arguments, with a common reason.
 struct Row {
     calls: &'static [Syscall],
     action: SeccompAction,
@@ -64,12 +69,12 @@ const ALWAYS: &[Row] = &[
     Row {
         calls: &[Syscall::FanotifyInit],
         action: Notify(Eperm),
-        reason: "It watches whole file systems, also where paths are walled off; inotify is open.",
+        reason: "It watches whole file systems, including hidden paths; inotify is allowed.",
     },
     Row {
         calls: &[Syscall::OpenByHandleAt],
         action: Notify(Eperm),
-        reason: "It opens a file without walking its path, past every wall that paths have.",
+        reason: "It opens a file without resolving its path, and so bypasses every rule about paths.",
     },
     Row {
         calls: &[
@@ -155,12 +160,12 @@ const INODE_FLAGS: &str =
 const ALLOCATION: &str =
     "It takes space faster than a quota can be watched; posix_fallocate falls back to writing.";
 
-/// Every flag of `clone` that makes a namespace. `CLONE_NEWTIME` is not among them: its bit belongs
-/// to the exit signal there, and the kernel takes the flag from `clone3` and `unshare` only.
+/// Every flag of `clone` that creates a namespace. `CLONE_NEWTIME` is not among them: its bit belongs
+/// to the exit signal there, and the kernel accepts the flag from `clone3` and `unshare` only.
 const NEW_NAMESPACE: u64 = 0x7e02_0000;
 /// Makes the new process a child of the caller's parent.
 const CLONE_PARENT: u64 = 0x8000;
-/// What `unshare` may separate: `CLONE_FS`, `CLONE_FILES` and `CLONE_SYSVSEM`.
+/// The flags of `unshare` that are allowed: `CLONE_FS`, `CLONE_FILES` and `CLONE_SYSVSEM`.
 const UNSHARE_HARMLESS: u64 = 0x200 | 0x400 | 0x4_0000;
 
 pub(super) const TIOCSTI: u64 = 0x5412;
@@ -174,7 +179,7 @@ pub(super) const FS_IOC_ZERO_RANGE: u64 = 0x4030_5839;
 
 const F_SETLEASE: u64 = 1024;
 
-/// One process, by its id, as `setpriority` and `ioprio_set` say it.
+/// The values of `setpriority` and `ioprio_set` for a single process.
 const PRIO_PROCESS: u64 = 0;
 const IOPRIO_WHO_PROCESS: u64 = 1;
 
@@ -185,12 +190,12 @@ const SECCOMP_FILTER_FLAG_NEW_LISTENER: u64 = 1 << 3;
 const PERSONALITIES: &[u64] = &[0, 8, 0x2_0000, 0x2_0008, 0x4_0000, 0x4_0008, 0xffff_ffff];
 
 impl SeccompFilter {
-    /// Returns the filter for a command behind the given walls, with the given network.
+    /// Returns the filter for commands of a tier with a network.
     pub fn standard(tier: Tier, network: Network) -> Self {
         let mut rules: Vec<SyscallRule> = ALWAYS.iter().flat_map(Row::rules).collect();
         rules.extend(processes(tier));
         rules.extend(controls());
-        rules.extend(modes::rules());
+        rules.extend(file_modes::rules());
         rules.extend(sockets::rules(tier, network));
         Self { rules, newest: Syscall::FileSetattr }
     }
@@ -212,26 +217,26 @@ impl SyscallRule {
         Self { syscall, conditions, action, reason: reason.into() }
     }
 
-    /// Refuses a call with `EPERM`, and says so, under one condition.
-    fn explained(syscall: Syscall, condition: Condition, reason: &'static str) -> Self {
+    /// A rule that denies with `EPERM` and reports, under one condition.
+    fn reported(syscall: Syscall, condition: Condition, reason: &'static str) -> Self {
         Self::new(syscall, vec![condition], Notify(Eperm), reason)
     }
 }
 
-/// Refuses ways to make or change processes that reach beyond the command.
+/// Denies ways to create or change processes that reach beyond the command.
 fn processes(tier: Tier) -> Vec<SyscallRule> {
     let mut rules = vec![
-        SyscallRule::explained(
+        SyscallRule::reported(
             Syscall::Clone,
             Condition::any_bit(First, NEW_NAMESPACE),
             "A command stays in the namespaces that it was given.",
         ),
-        SyscallRule::explained(
+        SyscallRule::reported(
             Syscall::Clone,
             Condition::any_bit(First, CLONE_PARENT),
             "The process would be a child of Carrel's own, which does not expect it.",
         ),
-        SyscallRule::explained(
+        SyscallRule::reported(
             Syscall::Unshare,
             Condition {
                 argument: First,
@@ -240,23 +245,23 @@ fn processes(tier: Tier) -> Vec<SyscallRule> {
             },
             "A command stays in the namespaces that it was given.",
         ),
-        SyscallRule::explained(
+        SyscallRule::reported(
             Syscall::Personality,
             Condition::none_of(First, PERSONALITIES),
             "Other personalities weaken how memory is protected.",
         ),
-        SyscallRule::explained(
+        SyscallRule::reported(
             Syscall::Seccomp,
             Condition::any_bit(Second, SECCOMP_FILTER_FLAG_NEW_LISTENER),
-            "Its listener would hear calls before Carrel's; filters without one are open.",
+            "Its listener would receive calls before Carrel's; filters without one are allowed.",
         ),
     ];
-    rules.push(SyscallRule::explained(
+    rules.push(SyscallRule::reported(
         Syscall::Fcntl,
         Condition::one_of(Second, &[F_SETLEASE]),
-        "Whoever opens the file afterwards waits, those outside included.",
+        "It blocks every process that opens the file, also outside the sandbox.",
     ));
-    rules.push(SyscallRule::explained(
+    rules.push(SyscallRule::reported(
         Syscall::Prlimit64,
         Condition::none_of(First, &[0]),
         "It could change the limits of Carrel's own processes; those of the caller are open.",
@@ -268,8 +273,8 @@ fn processes(tier: Tier) -> Vec<SyscallRule> {
     rules
 }
 
-/// Refuses what reaches every process of the user where there are no namespaces: neither Landlock nor
-/// the kernel's own rules stand in its way.
+/// Denies calls that reach every process of the user if there are no namespaces: neither Landlock nor
+/// the kernel's ordinary permission checks prevent them.
 fn shared_with_the_user() -> Vec<SyscallRule> {
     let own = "It could slow down or hold up any process of the user; the caller's own, named as zero, is open.";
     let left = "It outlives the command and is shared with every process of the user.";
@@ -284,15 +289,15 @@ fn shared_with_the_user() -> Vec<SyscallRule> {
         SyscallRule::new(call, conditions, Notify(Eperm), own)
     };
     let named =
-        scheduling.map(|call| SyscallRule::explained(call, Condition::none_of(First, &[0]), own));
+        scheduling.map(|call| SyscallRule::reported(call, Condition::none_of(First, &[0]), own));
     let priorities = [
-        SyscallRule::explained(
+        SyscallRule::reported(
             Syscall::Setpriority,
             Condition::none_of(First, &[PRIO_PROCESS]),
             own,
         ),
         other(Syscall::Setpriority, PRIO_PROCESS),
-        SyscallRule::explained(
+        SyscallRule::reported(
             Syscall::IoprioSet,
             Condition::none_of(First, &[IOPRIO_WHO_PROCESS]),
             own,
@@ -304,21 +309,21 @@ fn shared_with_the_user() -> Vec<SyscallRule> {
     named.into_iter().chain(priorities).chain(objects).collect()
 }
 
-/// Refuses `ioctl` commands that act on more than the file they are made on.
+/// Denies `ioctl` commands that act on more than the file they are made on.
 fn controls() -> Vec<SyscallRule> {
     let command = |commands: &[u64]| Condition::one_of(Second, commands);
     vec![
-        SyscallRule::explained(
+        SyscallRule::reported(
             Syscall::Ioctl,
             command(&[TIOCSTI, TIOCLINUX]),
             "It types into the terminal, whose reader may be outside.",
         ),
-        SyscallRule::explained(
+        SyscallRule::reported(
             Syscall::Ioctl,
             command(&[TIOCSETD]),
             "It loads rarely used parts of the kernel through a terminal.",
         ),
-        SyscallRule::explained(
+        SyscallRule::reported(
             Syscall::Ioctl,
             command(&[FS_IOC_SETFLAGS, FS_IOC_FSSETXATTR]),
             INODE_FLAGS,

@@ -1,7 +1,7 @@
-//! The argument of a refused call that says most about it, in words.
+//! The symbolic name of a denied call's most significant argument, such as `AF_INET`.
 
 use super::syscall::Syscall;
-use super::{modes, sockets, standard};
+use super::{file_modes, sockets, standard_filter};
 
 const NAMESPACES: &[(u64, &str)] = &[
     (0x80, "CLONE_NEWTIME"),
@@ -16,14 +16,14 @@ const NAMESPACES: &[(u64, &str)] = &[
 ];
 
 const COMMANDS: &[(u64, &str)] = &[
-    (standard::TIOCSTI, "TIOCSTI"),
-    (standard::TIOCLINUX, "TIOCLINUX"),
-    (standard::TIOCSETD, "TIOCSETD"),
-    (standard::FS_IOC_SETFLAGS, "FS_IOC_SETFLAGS"),
-    (standard::FS_IOC_FSSETXATTR, "FS_IOC_FSSETXATTR"),
-    (standard::FS_IOC_RESVSP, "FS_IOC_RESVSP"),
-    (standard::FS_IOC_RESVSP64, "FS_IOC_RESVSP64"),
-    (standard::FS_IOC_ZERO_RANGE, "FS_IOC_ZERO_RANGE"),
+    (standard_filter::TIOCSTI, "TIOCSTI"),
+    (standard_filter::TIOCLINUX, "TIOCLINUX"),
+    (standard_filter::TIOCSETD, "TIOCSETD"),
+    (standard_filter::FS_IOC_SETFLAGS, "FS_IOC_SETFLAGS"),
+    (standard_filter::FS_IOC_FSSETXATTR, "FS_IOC_FSSETXATTR"),
+    (standard_filter::FS_IOC_RESVSP, "FS_IOC_RESVSP"),
+    (standard_filter::FS_IOC_RESVSP64, "FS_IOC_RESVSP64"),
+    (standard_filter::FS_IOC_ZERO_RANGE, "FS_IOC_ZERO_RANGE"),
 ];
 
 const FAMILIES: &[(u64, &str)] = &[
@@ -61,7 +61,7 @@ const NETLINK_PROTOCOLS: &[(u64, &str)] = &[
     (16, "NETLINK_GENERIC"),
 ];
 
-/// Describes the telling argument, or nothing if the name of the call says it all.
+/// Returns the most significant argument of a call, or `None` if the name of the call says enough.
 pub(super) fn detail(syscall: Syscall, args: &[u64; 6]) -> Option<String> {
     let [first, second, third, fourth, ..] = args.map(|argument| argument & 0xffff_ffff);
     match syscall {
@@ -84,7 +84,7 @@ pub(super) fn detail(syscall: Syscall, args: &[u64; 6]) -> Option<String> {
     }
 }
 
-/// Names a value, or spells it as a number.
+/// Returns the name of a value, or the value in hexadecimal.
 fn name(names: &[(u64, &str)], value: u64) -> String {
     let known = names.iter().find(|(number, _)| *number == value);
     known.map_or_else(|| format!("{value:#x}"), |(_, name)| (*name).to_owned())
@@ -96,7 +96,7 @@ fn flags(bits: u64) -> String {
     if known.is_empty() { format!("{bits:#x}") } else { known.join("|") }
 }
 
-/// Names the family, and what else is out of the ordinary.
+/// Returns the family, followed by the type or protocol if that is the unusual part.
 fn socket(family: u64, kind: u64, protocol: u64) -> String {
     let kind = kind & sockets::SOCKET_TYPE;
     match family {
@@ -121,9 +121,9 @@ fn mode(mode: u64) -> String {
 }
 
 fn node(bits: u64) -> String {
-    match bits & modes::FILE_TYPE {
-        modes::CHARACTER_DEVICE => "S_IFCHR".to_owned(),
-        modes::BLOCK_DEVICE => "S_IFBLK".to_owned(),
+    match bits & file_modes::FILE_TYPE {
+        file_modes::CHARACTER_DEVICE => "S_IFCHR".to_owned(),
+        file_modes::BLOCK_DEVICE => "S_IFBLK".to_owned(),
         _ => mode(bits),
     }
 }

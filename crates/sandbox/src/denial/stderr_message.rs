@@ -1,8 +1,13 @@
-//! What a program says when the kernel refuses it a file.
+//! Error messages about files, as programs print them on stderr.
+//!
+//! The formats differ by program and runtime, so this works with phrases: the text of the error number in
+//! C libraries and language runtimes, the paths near it, and words that tell reading from writing. The
+//! intent decides whether a suggested policy line is `readable` or `writable`; a message without a known
+//! word has intent [`Intent::Unknown`].
 
 use super::message_paths;
 
-/// An error that has to do with files.
+/// A file error, by its error number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FileError {
     Access,
@@ -26,7 +31,7 @@ impl FileError {
     }
 }
 
-/// What the program was about to do with the file.
+/// The operation that the program attempted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Intent {
     Read,
@@ -34,17 +39,17 @@ pub(super) enum Intent {
     Unknown,
 }
 
-/// One message.
+/// An error message about one or two paths.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct ErrorMessage {
+pub(super) struct StderrMessage {
     pub(super) error: FileError,
     pub(super) intent: Intent,
-    /// The paths, as they are written.
+    /// The paths as written, which may be relative.
     pub(super) paths: Vec<String>,
 }
 
-/// The words for an error, in small letters, in C libraries and the runtimes of languages.
-const WORDS: [(&str, FileError); 11] = [
+/// Error phrases of C libraries and language runtimes, in lower case.
+const ERROR_PHRASES: [(&str, FileError); 11] = [
     ("permission denied", FileError::Access),
     ("accessdeniedexception", FileError::Access),
     ("operation not permitted", FileError::NotPermitted),
@@ -58,7 +63,7 @@ const WORDS: [(&str, FileError); 11] = [
     ("resource busy or locked", FileError::Busy),
 ];
 
-/// Programs, calls and verbs that only look.
+/// Programs, calls and verbs that only read.
 const READING: &[&str] = &[
     "reading",
     "read",
@@ -88,7 +93,7 @@ const READING: &[&str] = &[
     "run",
 ];
 
-/// Programs, calls and verbs that change something.
+/// Programs, calls and verbs that write.
 const WRITING: &[&str] = &[
     "create",
     "creating",
@@ -130,37 +135,40 @@ const WRITING: &[&str] = &[
     "update",
 ];
 
-/// Reads a line of stderr. `previous` is the line before it that said something; some programs
-/// name the file there and the error by itself.
-pub(super) fn read(line: &str, previous: &str) -> Option<ErrorMessage> {
+/// Parses a line of stderr. `previous` is the last line with a message: some programs name the file there
+/// and print the error on a line of its own.
+pub(super) fn read(line: &str, previous: &str) -> Option<StderrMessage> {
     let small = line.to_ascii_lowercase();
-    let (start, words, error) =
-        WORDS.iter().find_map(|(words, error)| Some((small.find(words)?, words, *error)))?;
+    let (start, words, error) = ERROR_PHRASES
+        .iter()
+        .find_map(|(words, error)| Some((small.find(words)?, words, *error)))?;
     let mut paths = message_paths::paths(line, start..start + words.len());
-    let mut told = small.clone();
+    let mut context = small.clone();
     if paths.is_empty() && is_alone(&small[..start]) {
         paths = message_paths::at_the_end(previous);
-        told.push(' ');
-        told.push_str(&previous.to_ascii_lowercase());
+        context.push(' ');
+        context.push_str(&previous.to_ascii_lowercase());
     }
     if paths.is_empty() {
         return None;
     }
-    let told = told.replace(words, " ");
-    let told = paths.iter().fold(told, |told, path| told.replace(&path.to_ascii_lowercase(), " "));
-    let intent = if error == FileError::ReadOnly { Intent::Write } else { intent(&told) };
-    let paths = only_the_new(paths, &told);
-    Some(ErrorMessage { error, intent, paths })
+    let context = context.replace(words, " ");
+    let context = paths
+        .iter()
+        .fold(context, |context, path| context.replace(&path.to_ascii_lowercase(), " "));
+    let intent = if error == FileError::ReadOnly { Intent::Write } else { intent(&context) };
+    let paths = created_paths(paths, &context);
+    Some(StderrMessage { error, intent, paths })
 }
 
-/// Returns whether nothing but a number in a list of causes stands before the words.
+/// Returns whether at most the number of a cause in a list precedes the error phrase.
 fn is_alone(before: &str) -> bool {
     before.chars().all(|c| c.is_ascii_digit() || matches!(c, ' ' | ':'))
 }
 
-fn intent(told: &str) -> Intent {
+fn intent(context: &str) -> Intent {
     let has = |known: &[&str]| {
-        told.split(|c: char| !c.is_ascii_alphanumeric()).any(|word| known.contains(&word))
+        context.split(|c: char| !c.is_ascii_alphanumeric()).any(|word| known.contains(&word))
     };
     match (has(READING), has(WRITING)) {
         (true, _) => Intent::Read,
@@ -169,11 +177,11 @@ fn intent(told: &str) -> Intent {
     }
 }
 
-/// Leaves out what is only copied from or pointed to.
-fn only_the_new(mut paths: Vec<String>, told: &str) -> Vec<String> {
-    if paths.len() == 2 && told.contains("copy") {
+/// Removes the path that is only the source of a copy or the target of a symbolic link.
+fn created_paths(mut paths: Vec<String>, context: &str) -> Vec<String> {
+    if paths.len() == 2 && context.contains("copy") {
         paths.remove(0);
-    } else if paths.len() == 2 && told.contains("symbolic link") {
+    } else if paths.len() == 2 && context.contains("symbolic link") {
         paths.truncate(1);
     }
     paths

@@ -1,11 +1,10 @@
-//! Files that a command may not make because of their mode: devices, and programs that run with
-//! the identity of their owner.
+//! Rules about file modes: commands cannot create devices or set-user-id and set-group-id files.
 //!
-//! The files of a workspace belong to the user that Carrel runs as. A set-user-id file left there
-//! would lend that user to whoever runs it later on the host, and mounts are not always `nosuid`.
+//! The files of a workspace belong to the user that Carrel runs as. A set-user-id file left there would
+//! give that user's rights to any user of the host who runs it, and mounts are not always `nosuid`.
 //!
-//! `openat2` takes the mode of a new file in memory, where no filter can look, so it does not exist
-//! for a command. `mkdir` and `mkdirat` need no entry, the kernel drops both bits there.
+//! `openat2` takes the mode of a new file in memory, where no filter can look, so it gets `ENOSYS`. `mkdir`
+//! and `mkdirat` need no rule: the kernel drops both bits there.
 
 use super::SyscallRule;
 use super::action::Errno::Eperm;
@@ -16,12 +15,12 @@ use super::syscall::Syscall;
 
 /// `S_ISUID` and `S_ISGID`.
 const SET_IDENTITY: u64 = 0o6000;
-/// The bits of a mode that say what kind of file it is.
+/// The file type bits of a mode.
 pub(super) const FILE_TYPE: u64 = 0o17_0000;
 pub(super) const CHARACTER_DEVICE: u64 = 0o2_0000;
 pub(super) const BLOCK_DEVICE: u64 = 0o6_0000;
-/// `O_CREAT` and the bit that only `O_TMPFILE` has. Without them the mode is whatever happened to
-/// be in the register.
+/// `O_CREAT` and the bit that only `O_TMPFILE` has. Without them the mode argument is meaningless and may
+/// hold any value.
 const CREATES: u64 = 0o100 | 0o2000_0000;
 
 const CHANGES: &[(Syscall, Argument)] = &[
@@ -31,14 +30,14 @@ const CHANGES: &[(Syscall, Argument)] = &[
     (Syscall::Fchmodat2, Third),
 ];
 const NODES: &[(Syscall, Argument)] = &[(Syscall::Mknod, Second), (Syscall::Mknodat, Third)];
-/// With the flags first, then the mode.
+/// The call, the argument with its flags, the argument with its mode.
 const OPENINGS: &[(Syscall, Argument, Argument)] =
     &[(Syscall::Open, Second, Third), (Syscall::Openat, Third, Fourth)];
 
 const ON_CHANGE: &str = "Who runs such a file on the host gets its owner's or group's rights; of \
                          usual commands only chmod u+s and g+s, and git init --shared, set the bits.";
 const ON_CREATION: &str = "Who runs such a file on the host gets its owner's or group's rights.";
-/// Leaves a device file where something was renamed from.
+/// A flag of `renameat2` that leaves a device file at the old path.
 const RENAME_WHITEOUT: u64 = 4;
 
 const DEVICE: &str = "A device file reaches past the file system to the machine.";

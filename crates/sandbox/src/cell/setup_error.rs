@@ -1,0 +1,118 @@
+//! The error of a failed setup: the step, the object and the error number.
+
+use std::fmt;
+use std::io;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+/// The step of a cell's setup that failed. It is serialised and sent to the server.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SetupError {
+    /// The step that failed.
+    pub step: SetupStep,
+    /// The path that the step worked on, for steps that work on several.
+    pub object: Option<String>,
+    /// The error number of the failed system call.
+    pub errno: i32,
+}
+
+/// A step of a cell's setup.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SetupStep {
+    /// Creating the user namespace and writing its id maps.
+    UserNamespace,
+    /// Creating the other namespaces, or joining those of a companion cell.
+    Namespaces,
+    /// Switching to the user of the commands.
+    CommandUser,
+    /// Making a mount id-mapped, so that files of the owner on disk belong to the commands' user.
+    MapOwner,
+    /// Opening a path of the host.
+    Find,
+    /// Building the root directory and mounting into it.
+    Root,
+    /// Bringing up the loopback interface.
+    Loopback,
+    /// Creating a Landlock ruleset.
+    Landlock,
+    /// Dropping capabilities for good.
+    Capabilities,
+}
+
+impl SetupError {
+    /// Returns whether the host forbids this step for every workspace, so that trying again with another
+    /// one is pointless. Errors of shortage and races do not count.
+    pub fn is_host_limitation(&self) -> bool {
+        match self.step {
+            // `ENOSPC` is the error for a limit of zero user namespaces.
+            SetupStep::UserNamespace => {
+                [libc::EPERM, libc::ENOSYS, libc::EINVAL, libc::EACCES, libc::ENOSPC]
+                    .contains(&self.errno)
+            }
+            // Shortage and races give other numbers; these two mean that it is not permitted.
+            SetupStep::Namespaces | SetupStep::Root | SetupStep::Loopback | SetupStep::Find => {
+                [libc::EPERM, libc::ENOSYS].contains(&self.errno)
+            }
+            SetupStep::CommandUser
+            | SetupStep::MapOwner
+            | SetupStep::Landlock
+            | SetupStep::Capabilities => false,
+        }
+    }
+
+    /// Returns whether tier `landlock`, which does without this step, may work where tier `full` failed.
+    pub fn is_tier_limitation(&self) -> bool {
+        self.is_host_limitation() || self.step == SetupStep::MapOwner
+    }
+
+    /// Returns the error for a companion cell, whose network was to be shared, that has ended.
+    pub fn companion_gone() -> Self {
+        Self { step: SetupStep::Namespaces, object: None, errno: libc::ESRCH }
+    }
+}
+
+impl fmt::Display for SetupError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let step = match self.step {
+            SetupStep::UserNamespace => "creating a user namespace",
+            SetupStep::Namespaces => "creating namespaces",
+            SetupStep::CommandUser => "switching to another user",
+            SetupStep::MapOwner => "mapping the owner of files",
+            SetupStep::Find => "opening",
+            SetupStep::Root => "building a root directory",
+            SetupStep::Loopback => "bringing up the loopback",
+            SetupStep::Landlock => "creating Landlock rules",
+            SetupStep::Capabilities => "dropping capabilities",
+        };
+        let error = io::Error::from_raw_os_error(self.errno);
+        match &self.object {
+            Some(object) => write!(f, "{step} {object}: {error}"),
+            None => write!(f, "{step}: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for SetupError {}
+
+/// Attaches the setup step to an error.
+pub(crate) trait StepContext<T> {
+    fn during(self, step: SetupStep) -> Result<T, SetupError>;
+    fn during_with(self, step: SetupStep, object: &Path) -> Result<T, SetupError>;
+}
+
+impl<T, E: Into<io::Error>> StepContext<T> for Result<T, E> {
+    fn during(self, step: SetupStep) -> Result<T, SetupError> {
+        self.map_err(|error| SetupError { step, object: None, errno: number(&error.into()) })
+    }
+
+    fn during_with(self, step: SetupStep, object: &Path) -> Result<T, SetupError> {
+        let object = Some(object.display().to_string());
+        self.map_err(|error| SetupError { step, object, errno: number(&error.into()) })
+    }
+}
+
+fn number(error: &io::Error) -> i32 {
+    error.raw_os_error().unwrap_or(libc::EIO)
+}
