@@ -1,4 +1,4 @@
-//! A root as browsing doors see it: without what the policy about names hides.
+//! The view of a root without sensitive names, for interfaces that let a caller browse.
 
 use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -6,30 +6,32 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{Mode, OFlags};
 
-use crate::change::Collision;
 use crate::directory::{Entry, sorted_entries};
 use crate::error::{Error, Problem};
-use crate::file::{FileRange, read_part, read_whole};
 use crate::metadata::Metadata;
+use crate::open_directory::Directory;
+use crate::read::{FileRange, read_part, read_whole};
+use crate::rename::Collision;
 use crate::resolve;
 use crate::root::{Root, real_path, stat};
 use crate::sensitive::{has_sensitive_component, is_sensitive};
-use crate::step::Directory;
 use crate::walk::{WalkControl, WalkEntry, walk_open};
 use crate::write::{AtomicFile, WriteOptions};
 
-/// A view of a [`Root`] that refuses, hides and never searches sensitive names.
+/// A view of a [`Root`] that refuses sensitive names and leaves them out of listings and walks.
 ///
-/// The names that count are those of the file that was opened, not only those
-/// given: a link to `.ssh` is refused like `.ssh` itself. A hard link or a copy
-/// under another name is another file and is not covered.
+/// The real path of the opened file is checked, not only the given one: a link to `.ssh` is refused like
+/// `.ssh` itself. A hard link or a copy under another name is another file and is not covered.
+///
+/// This protects against showing credentials by accident, not against a command that wants to read them: a
+/// command of the workspace reads its files without this view.
 #[derive(Clone, Copy, Debug)]
 pub struct Browser<'a> {
     root: &'a Root,
 }
 
 impl Root {
-    /// Returns the view for browsing doors.
+    /// Returns the view without sensitive names.
     pub fn browse(&self) -> Browser<'_> {
         Browser { root: self }
     }
@@ -48,7 +50,7 @@ impl Browser<'_> {
         read_part(file, &metadata, offset, length, path)
     }
 
-    /// Returns what is known about the file a path leads to.
+    /// Returns the metadata of the file at a path, following links.
     pub fn metadata(&self, path: &Path) -> Result<Metadata, Error> {
         refuse_sensitive(path, path)?;
         let file = resolve::open(self.root.as_fd(), path, OFlags::PATH, Mode::empty())?;
@@ -56,7 +58,7 @@ impl Browser<'_> {
         stat(file.as_fd(), path)
     }
 
-    /// Lists a directory without the hidden names.
+    /// Lists a directory without sensitive names.
     pub fn list(&self, path: &Path) -> Result<Vec<Entry>, Error> {
         refuse_sensitive(path, path)?;
         let directory = self.root.reopen(path)?;
@@ -66,7 +68,7 @@ impl Browser<'_> {
         Ok(entries)
     }
 
-    /// Opens a directory for a walk. The walk itself has to leave out the hidden names.
+    /// Opens a directory for a walk that the caller directs. The caller has to skip sensitive names.
     pub fn directory(&self, path: &Path) -> Result<Directory, Error> {
         refuse_sensitive(path, path)?;
         let directory = self.root.reopen(path)?;
@@ -82,14 +84,14 @@ impl Browser<'_> {
         Ok((file, metadata))
     }
 
-    /// Replaces or makes a file in one step.
+    /// Replaces or creates a file atomically; see [`Root::write`].
     pub fn write(&self, path: &Path, contents: &[u8], options: WriteOptions) -> Result<(), Error> {
         let mut file = self.begin_write(path, options)?;
         file.append(contents)?;
         file.commit()
     }
 
-    /// Begins a write that becomes visible when it is committed.
+    /// Begins a write that becomes visible when it is committed; see [`Root::begin_write`].
     pub fn begin_write(&self, path: &Path, options: WriteOptions) -> Result<AtomicFile, Error> {
         refuse_sensitive(path, path)?;
         let file = self.root.begin_write(path, options)?;
@@ -98,7 +100,7 @@ impl Browser<'_> {
         Ok(file)
     }
 
-    /// Visits everything below a directory except the hidden names and what is below them.
+    /// Visits everything below a directory except sensitive names and their contents; see [`Root::walk`].
     pub fn walk(
         &self,
         path: &Path,
@@ -115,52 +117,52 @@ impl Browser<'_> {
         walk_open(directory, path, filtered, unreadable)
     }
 
-    /// Returns where a link points.
+    /// Returns the target of a link.
     pub fn read_link(&self, path: &Path) -> Result<PathBuf, Error> {
         self.at(path, Root::read_link)
     }
 
-    /// Makes one directory.
+    /// Creates one directory, whose parent must exist.
     pub fn create_directory(&self, path: &Path, mode: u32) -> Result<(), Error> {
         self.at(path, |parent, name| parent.create_directory(name, mode))
     }
 
-    /// Removes a file, a link or another entry that is no directory.
+    /// Removes a file, a link or another entry that is not a directory.
     pub fn remove_file(&self, path: &Path) -> Result<(), Error> {
         self.at(path, Root::remove_file)
     }
 
-    /// Removes an entry and everything below it.
+    /// Removes an entry and everything below it; see [`Root::remove_tree`].
     pub fn remove_tree(&self, path: &Path) -> Result<(), Error> {
         self.at(path, Root::remove_tree)
     }
 
-    /// Gives an entry another name.
+    /// Renames an entry; a link is renamed itself.
     pub fn rename(&self, from: &Path, to: &Path, collision: Collision) -> Result<(), Error> {
         self.at(from, |source, old| {
             self.at(to, |target, new| source.rename_into(old, target, new, collision))
         })
     }
 
-    /// Does something to an entry by its name, in a parent directory that was opened and allowed.
+    /// Calls `act` with the opened parent directory, after checking it, and the last name of the path.
     fn at<T>(
         self,
         path: &Path,
         act: impl FnOnce(&Root, &Path) -> Result<T, Error>,
     ) -> Result<T, Error> {
         refuse_sensitive(path, path)?;
-        let place = resolve::open_parent(self.root.as_fd(), path)?;
-        self.allow(place.parent.as_fd(), path)?;
-        let parent = Root::from_descriptor(place.parent);
-        act(&parent, Path::new(place.name)).map_err(|error| error.at(path, Path::new(place.name)))
+        let target = resolve::open_parent(self.root.as_fd(), path)?;
+        self.allow(target.parent.as_fd(), path)?;
+        let parent = Root::from_descriptor(target.parent);
+        act(&parent, Path::new(target.name)).map_err(|error| error.at(path, Path::new(target.name)))
     }
 
-    /// Refuses an open file that lies at or below a sensitive name.
+    /// Refuses an open file whose real path has a sensitive component.
     fn allow(self, file: BorrowedFd<'_>, path: &Path) -> Result<(), Error> {
         let top = real_path(self.root.as_fd(), path)?;
-        let place = real_path(file, path)?;
-        // They differ only when the root is renamed between the two looks.
-        let below = place.strip_prefix(&top).map_err(|_| Error::new(path, Problem::Contended))?;
+        let real = real_path(file, path)?;
+        // The prefix differs only if the root is renamed between the two calls.
+        let below = real.strip_prefix(&top).map_err(|_| Error::new(path, Problem::Contended))?;
         refuse_sensitive(below, path)
     }
 }

@@ -1,4 +1,4 @@
-//! Listing and making directories.
+//! Listing and creating directories.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -19,23 +19,23 @@ use crate::root::Root;
 /// One entry of a directory.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Entry {
-    /// Its name, which need not be text.
+    /// The name, which need not be UTF-8.
     pub name: OsString,
-    /// What it is; a link is a link, wherever it points.
+    /// The type of the entry itself; links are not followed.
     pub kind: FileKind,
 }
 
-/// How much of a directory is read with one system call.
+/// The bytes of a directory that one system call reads.
 const LIST_BUFFER: usize = 16 * 1024;
 
 impl Root {
-    /// Lists a directory in the order of names.
+    /// Lists a directory, sorted by name.
     pub fn list(&self, path: &Path) -> Result<Vec<Entry>, Error> {
         sorted_entries(&self.reopen(path)?, path)
     }
 
-    /// Lists at most `limit` entries of a directory in the order of names; `None` when
-    /// there are more, so that a directory of any size takes bounded time and memory.
+    /// Lists at most `limit` entries of a directory, sorted by name; `None` if there are more, so that a
+    /// directory of any size takes bounded time and memory.
     pub fn list_at_most(&self, path: &Path, limit: usize) -> Result<Option<Vec<Entry>>, Error> {
         let directory = self.reopen(path)?;
         let mut entries = read_entries(directory.as_fd(), limit.saturating_add(1))
@@ -44,24 +44,23 @@ impl Root {
         Ok((entries.len() <= limit).then_some(entries))
     }
 
-    /// Makes one directory; it is an error if something is there already.
+    /// Creates one directory, whose parent must exist. An existing path is an error.
     pub fn create_directory(&self, path: &Path, mode: u32) -> Result<(), Error> {
-        let place = resolve::open_parent(self.as_fd(), path)?;
-        mkdirat(&place.parent, place.name, Mode::from_raw_mode(mode))
-            .and_then(|()| owner::give_directory(&place))
+        let target = resolve::open_parent(self.as_fd(), path)?;
+        mkdirat(&target.parent, target.name, Mode::from_raw_mode(mode))
+            .and_then(|()| owner::inherit_directory_owner(&target))
             .map_err(|errno| Error::from_errno(path, errno))
     }
 
-    /// Makes a directory and those above it, as far as they are missing.
+    /// Creates a directory and its missing parents. An existing directory is fine.
     ///
-    /// Everything up to the nearest existing parent is resolved by the kernel, so
-    /// a missing path is held to the same boundary as an existing one.
+    /// Each prefix is resolved by the kernel, so a missing path cannot leave the root either.
     pub fn create_directories(&self, path: &Path, mode: u32) -> Result<(), Error> {
         match self.open_directory(path) {
             Err(error) if error.is_not_found() => {}
             other => return other,
         }
-        // Mostly it is only the last one.
+        // Usually only the last one is missing.
         match self.create_missing(path, mode) {
             Err(error) if error.is_not_found() => {}
             other => return other,
@@ -79,7 +78,7 @@ impl Root {
 
     fn create_missing(&self, prefix: &Path, mode: u32) -> Result<(), Error> {
         match self.create_directory(prefix, mode) {
-            // Somebody else was faster; what is there must still be a directory inside.
+            // Another process created it meanwhile; it must still be a directory inside the root.
             Err(error) if error.problem() == Problem::Exists => self.open_directory(prefix),
             other => other,
         }
@@ -91,7 +90,7 @@ impl Root {
     }
 }
 
-/// Reads a whole open directory in the order of names.
+/// Reads a whole open directory, sorted by name.
 pub(crate) fn sorted_entries(directory: &File, path: &Path) -> Result<Vec<Entry>, Error> {
     let mut entries = read_entries(directory.as_fd(), usize::MAX)
         .map_err(|errno| Error::from_errno(path, errno))?;
@@ -99,7 +98,8 @@ pub(crate) fn sorted_entries(directory: &File, path: &Path) -> Result<Vec<Entry>
     Ok(entries)
 }
 
-/// Reads at most about `limit` entries of an open directory, from its present position on.
+/// Reads entries of an open directory from its current position, at least `limit` if there are that many
+/// and at most one more buffer.
 pub(crate) fn read_entries(directory: BorrowedFd<'_>, limit: usize) -> Result<Vec<Entry>, Errno> {
     let mut buffer = [MaybeUninit::uninit(); LIST_BUFFER];
     let mut reader = RawDir::new(directory, &mut buffer);
@@ -120,7 +120,8 @@ pub(crate) fn read_entries(directory: BorrowedFd<'_>, limit: usize) -> Result<Ve
     Ok(entries)
 }
 
-/// Some file systems leave the kind out of the listing; `None` when the entry is gone by now.
+/// Returns the type of an entry, by `stat` on file systems that leave it out of listings; `None` if the
+/// entry has vanished.
 fn kind_of(
     directory: BorrowedFd<'_>,
     name: &OsStr,

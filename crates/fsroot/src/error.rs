@@ -1,4 +1,4 @@
-//! Why a file operation was refused or failed.
+//! Errors of file operations, with their stable codes.
 
 use std::fmt;
 use std::io;
@@ -20,37 +20,37 @@ pub struct Error {
     problem: Problem,
 }
 
-/// What stands in the way.
+/// The cause of a refused or failed operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Problem {
     /// The path would leave the directory it belongs to.
     #[error("path leaves the workspace, {0}")]
     Escapes(Escape),
-    /// The path is one that browsing never shows.
+    /// A component of the path is a sensitive name.
     #[error("path is not open to browsing")]
     Sensitive,
-    /// The path holds a NUL byte.
+    /// The path contains a NUL byte.
     #[error("path contains a NUL byte")]
     Nul,
     /// The operation needs a name inside the directory, not the directory itself.
     #[error("path does not end in a name")]
     NoName,
-    /// Nothing is there.
+    /// The path does not exist.
     #[error("no such file or directory")]
     NotFound,
-    /// Something is there already.
+    /// The path exists already.
     #[error("something exists already")]
     Exists,
-    /// A component that must be a directory is none.
+    /// A component that must be a directory is not one.
     #[error("not a directory")]
     NotADirectory,
     /// A file was expected and a directory is there.
     #[error("is a directory")]
     IsADirectory,
-    /// A regular file was expected and something else is there.
+    /// A regular file was expected and a file of another type is there.
     #[error("not a regular file but a {0}")]
     NotRegular(FileKind),
-    /// A symbolic link stands where none is allowed.
+    /// A component is a symbolic link, in an operation that follows none.
     #[error("a symbolic link is not allowed here")]
     Link,
     /// The directory still has entries.
@@ -79,7 +79,7 @@ pub enum Problem {
     /// No space or no quota is left on the file system.
     #[error("no space left on the file system")]
     DiskFull,
-    /// Other processes kept renaming directories during every try.
+    /// Renames by other processes disturbed every one of a bounded number of attempts.
     #[error("directories kept changing; try again")]
     Contended,
     /// The kernel has no `openat2`.
@@ -87,23 +87,23 @@ pub enum Problem {
         "the kernel refuses openat2, which needs Linux 5.6 or later and a container that allows it"
     )]
     KernelTooOld,
-    /// Anything else the operating system reports.
+    /// Any other error of the operating system.
     #[error("operation failed")]
     Io,
 }
 
-/// The way in which a path leaves.
+/// The way in which a path escapes from the root.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Escape {
     /// It starts with `/`.
     Absolute,
     /// It climbs with `..`.
     Climbs,
-    /// A link on the way is absolute, which leaves even when it points back inside.
+    /// A link on the way is absolute, which escapes even if it points back inside.
     AbsoluteLink,
     /// A link on the way climbs out.
     OutwardLink,
-    /// A link on the way points at nothing, so where it leads cannot be known.
+    /// A link on the way has no target, so it cannot be known that it stays inside.
     DanglingLink,
 }
 
@@ -139,7 +139,7 @@ impl Error {
         Self { path: path.to_owned(), source: None, problem }
     }
 
-    /// Translates an error number for which no further look at the path is needed.
+    /// Translates an error number whose cause is clear without inspecting the path.
     pub(crate) fn from_errno(path: &Path, errno: Errno) -> Self {
         let problem = match errno {
             Errno::NOENT => Problem::NotFound,
@@ -167,12 +167,12 @@ impl Error {
         }
     }
 
-    /// Puts the path that the caller gave in the place of the name that was used for it.
+    /// Replaces the internal name in an error by the path that the caller gave.
     pub(crate) fn at(self, path: &Path, name: &Path) -> Self {
         if self.path == name { Self { path: path.to_owned(), ..self } } else { self }
     }
 
-    /// Returns what stands in the way.
+    /// Returns the cause.
     pub fn problem(&self) -> Problem {
         self.problem
     }
@@ -182,7 +182,7 @@ impl Error {
         &self.path
     }
 
-    /// Tells whether nothing is at the path.
+    /// Returns whether the path does not exist.
     pub fn is_not_found(&self) -> bool {
         self.problem == Problem::NotFound
     }

@@ -1,11 +1,11 @@
-//! What is known about a file without reading it.
+//! File types and metadata.
 
 use std::fmt;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustix::fs::{FileType, Stat};
 
-/// What an entry is.
+/// The type of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FileKind {
     /// A regular file.
@@ -20,7 +20,7 @@ pub enum FileKind {
     Socket,
     /// A character or block device.
     Device,
-    /// Something this system does not tell.
+    /// A type that the file system does not report.
     Unknown,
 }
 
@@ -52,32 +52,32 @@ impl fmt::Display for FileKind {
     }
 }
 
-/// What is known about a file without reading it.
+/// The metadata of a file, from `stat`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Metadata {
-    /// What it is.
+    /// The type of the file.
     pub kind: FileKind,
-    /// Its length in bytes.
+    /// The length in bytes.
     pub size: u64,
-    /// The bytes it takes up on disk.
+    /// The bytes of its allocated blocks; fewer than `size` for a sparse file.
     pub allocated: u64,
-    /// The permission bits, without the kind.
+    /// The permission bits with set-user-id, set-group-id and sticky, without the type.
     pub mode: u32,
-    /// The owner.
+    /// The user id of the owner.
     pub uid: u32,
-    /// The group.
+    /// The group id.
     pub gid: u32,
-    /// How many names it has.
+    /// The number of hard links.
     pub links: u64,
-    /// The device and inode numbers, which tell two files apart.
+    /// The device and inode numbers, which identify the file while it exists.
     pub identity: crate::Identity,
-    /// When its contents last changed; any owner can set it to anything.
+    /// The time of the last change of contents. The owner can set it to any value.
     pub modified: SystemTime,
-    /// When its contents, mode, owner or names last changed; only the kernel sets it.
+    /// The time of the last change of contents, mode, owner or links. Only the kernel sets it.
     pub changed: SystemTime,
 }
 
-/// The unit in which the kernel counts allocated blocks, whatever the file system's own.
+/// The unit in which `stat` counts allocated blocks, independent of the file system's block size.
 const BLOCK: u64 = 512;
 
 impl From<&Stat> for Metadata {

@@ -1,4 +1,7 @@
-//! Whom new files and directories belong to.
+//! Ownership of new files and directories.
+//!
+//! A server that runs as root writes into workspaces of other users. New entries get the owner of their
+//! parent directory; otherwise the commands of that user could not change them.
 
 use std::os::fd::{AsFd, OwnedFd};
 
@@ -8,10 +11,9 @@ use rustix::process::geteuid;
 
 use crate::resolve::ResolvedParent;
 
-/// Gives something new to whom the directory that it is in belongs to. Otherwise what root writes for
-/// somebody else could not be changed by them.
-pub(crate) fn give(new: impl AsFd, place: &ResolvedParent<'_>) -> Result<(), Errno> {
-    match somebody_else(place)? {
+/// Gives a new file the owner of its parent directory, if the process is root and the owner is not.
+pub(crate) fn inherit_owner(new: impl AsFd, target: &ResolvedParent<'_>) -> Result<(), Errno> {
+    match foreign_owner(target)? {
         Some(owner) => {
             let (user, group) = (Uid::from_raw(owner.st_uid), Gid::from_raw(owner.st_gid));
             fchown(new, Some(user), Some(group))
@@ -20,25 +22,26 @@ pub(crate) fn give(new: impl AsFd, place: &ResolvedParent<'_>) -> Result<(), Err
     }
 }
 
-/// Does the same with a directory that was just made.
-pub(crate) fn give_directory(place: &ResolvedParent<'_>) -> Result<(), Errno> {
-    if somebody_else(place)?.is_none() {
+/// Gives a new directory the owner of its parent directory.
+pub(crate) fn inherit_directory_owner(target: &ResolvedParent<'_>) -> Result<(), Errno> {
+    if foreign_owner(target)?.is_none() {
         return Ok(());
     }
-    // Its owner-to-be may have put something else there. A directory has no second name elsewhere.
+    // The owner of the parent may have replaced the directory meanwhile. A directory that belongs to this
+    // process is the new one or another one of its own, because directories have no second hard link.
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let made: OwnedFd = openat(&place.parent, place.name, flags, Mode::empty())?;
+    let made: OwnedFd = openat(&target.parent, target.name, flags, Mode::empty())?;
     if fstat(&made)?.st_uid != geteuid().as_raw() {
         return Ok(());
     }
-    give(made, place)
+    inherit_owner(made, target)
 }
 
-/// Returns the owner of a directory if that is somebody else than root, for whom root acts.
-fn somebody_else(place: &ResolvedParent<'_>) -> Result<Option<Stat>, Errno> {
+/// Returns the owner of the parent directory if this process is root and the owner is not.
+fn foreign_owner(target: &ResolvedParent<'_>) -> Result<Option<Stat>, Errno> {
     if !geteuid().is_root() {
         return Ok(None);
     }
-    let owner = fstat(&place.parent)?;
+    let owner = fstat(&target.parent)?;
     Ok(Some(owner).filter(|owner| owner.st_uid != 0))
 }

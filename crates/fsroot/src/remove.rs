@@ -1,4 +1,14 @@
-//! Removing whole trees, however deep, large or write-protected.
+//! Removal of whole trees of any depth, size and mode.
+//!
+//! The tree may be hostile: a command made it and may still be changing it. Directories are opened
+//! strictly, with no link and no mount point, and entries are unlinked by name in an open directory, so the
+//! removal cannot leave the tree. Directories whose mode forbids it are made accessible first. A directory
+//! that lies deeper than [`MAX_OPEN`] levels is renamed up to the top of the tree and removed from there, so
+//! depth costs neither descriptors nor stack. Listings are read in batches and from the start each time.
+//!
+//! The removal goes on after an error and reports the first one. It is not atomic: after a crash a part of
+//! the tree is left and the call can be repeated. Callers that need a clean cut rename the tree to the trash
+//! first.
 
 use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
@@ -15,39 +25,37 @@ use crate::metadata::FileKind;
 use crate::resolve;
 use crate::root::Root;
 
-/// How many directories are held open at once. What lies deeper is moved up to the
-/// top of the tree and removed from there, so no depth can exhaust descriptors.
+/// The most directories that are open at once.
 const MAX_OPEN: usize = 64;
 
-/// How many entries are taken from a directory at a time.
+/// The entries that are read from a directory at a time.
 const BATCH: usize = 1024;
 
 impl Root {
-    /// Removes an entry and everything below it, without following links and
-    /// without entering another mounted file system.
+    /// Removes an entry and everything below it, without following links and without entering another
+    /// mounted file system.
     ///
-    /// Directories whose mode forbids it are opened up first, as far as the owner
-    /// may. What cannot be removed is left, everything else goes, and the first
-    /// reason is returned.
+    /// Directories are made accessible to their owner first. An entry that cannot be removed stays,
+    /// everything else is removed, and the first error is returned.
     pub fn remove_tree(&self, path: &Path) -> Result<(), Error> {
-        let place = resolve::open_parent(self.as_fd(), path)?;
-        let parent = place.parent.as_fd();
-        match unlinkat(parent, place.name, AtFlags::empty()) {
+        let target = resolve::open_parent(self.as_fd(), path)?;
+        let parent = target.parent.as_fd();
+        match unlinkat(parent, target.name, AtFlags::empty()) {
             Err(Errno::ISDIR | Errno::PERM) => {}
             other => return other.map_err(|errno| Error::from_errno(path, errno)),
         }
         let mut removal = Removal { path, moved: 0, failure: None };
-        let top = Level::open(parent, place.name, path)?;
+        let top = Level::open(parent, target.name, path)?;
         removal.empty(top)?;
         if let Some(failure) = removal.failure {
             return Err(failure);
         }
-        unlinkat(parent, place.name, AtFlags::REMOVEDIR)
+        unlinkat(parent, target.name, AtFlags::REMOVEDIR)
             .map_err(|errno| Error::from_errno(path, errno))
     }
 }
 
-/// A directory on the way down, with the name it has in the one above.
+/// An open directory on the path down.
 struct Level {
     directory: File,
     name: OsString,
@@ -62,7 +70,7 @@ struct Removal<'a> {
 }
 
 impl Removal<'_> {
-    /// Removes everything below a directory, depth first.
+    /// Removes the contents of a directory, depth first.
     fn empty(&mut self, top: Level) -> Result<(), Error> {
         let mut levels = vec![top];
         while let Some(level) = levels.last() {
@@ -80,7 +88,7 @@ impl Removal<'_> {
         Ok(())
     }
 
-    /// Goes back up from a directory that has nothing left to remove.
+    /// Returns to the parent of a directory that has nothing left to remove.
     fn leave(&mut self, levels: &mut Vec<Level>) {
         let Some(done) = levels.pop() else { return };
         let Some(above) = levels.last_mut() else { return };
@@ -91,19 +99,19 @@ impl Removal<'_> {
         };
         match left {
             Ok(()) | Err(Errno::NOENT) => {}
-            // Filled again by a process that still runs: it is looked at again.
+            // Another process created entries meanwhile: the next batch of the parent lists it again.
             Err(Errno::NOTEMPTY) if done.stuck.is_empty() => {}
             Err(errno) => self.give_up(above, &done.name, Error::from_errno(self.path, errno)),
         }
     }
 
-    /// Unlinks an entry, or opens it as the next level; tells whether it did the latter.
+    /// Unlinks an entry, or opens it as the next level; returns whether it did the latter.
     fn remove_or_enter(&mut self, entry: &Entry, levels: &mut Vec<Level>) -> bool {
         let too_deep = levels.len() >= MAX_OPEN;
         let Some(level) = levels.last_mut() else { return false };
         match unlink(level.directory.as_fd(), entry) {
             Ok(()) => return false,
-            // A directory with entries: only a visit helps.
+            // A directory with entries has to be emptied first.
             Err(Errno::NOTEMPTY | Errno::EXIST | Errno::ACCESS | Errno::PERM)
                 if entry.kind == FileKind::Directory => {}
             Err(errno) => {
@@ -127,7 +135,7 @@ impl Removal<'_> {
         }
     }
 
-    /// Moves a directory from the deepest level to the top one, where it is found again.
+    /// Moves a directory from the deepest level to the top one, whose next batch lists it.
     fn move_up(&mut self, name: &OsStr, levels: &mut [Level]) {
         let [top, .., deepest] = levels else { return };
         loop {
@@ -149,10 +157,10 @@ impl Removal<'_> {
         self.failure.get_or_insert(error);
     }
 
-    /// Reads entries from the start of a directory, without those that are stuck.
+    /// Reads entries from the start of a directory, without the stuck ones.
     ///
-    /// Starting over each time is what makes unlinking while reading safe: no file
-    /// system promises a position that survives it.
+    /// It starts over each time, because POSIX does not define the position in a directory after an entry
+    /// was unlinked.
     fn next_batch(&self, level: &Level) -> Result<Vec<Entry>, Error> {
         let failed = |errno| Error::from_errno(self.path, errno);
         seek(&level.directory, SeekFrom::Start(0)).map_err(failed)?;
@@ -163,13 +171,13 @@ impl Removal<'_> {
     }
 }
 
-/// Removes a file, or a directory that happens to be empty. What is gone already is fine.
+/// Removes a file or an empty directory. An entry that has vanished is fine.
 fn unlink(parent: BorrowedFd<'_>, entry: &Entry) -> Result<(), Errno> {
     let as_directory = entry.kind == FileKind::Directory;
     let flags = if as_directory { AtFlags::REMOVEDIR } else { AtFlags::empty() };
     match unlinkat(parent, &entry.name, flags) {
         Err(Errno::NOENT) => Ok(()),
-        // It became something else since it was listed; the next batch lists it anew.
+        // Its type changed since it was listed; the next batch lists it again.
         Err(Errno::ISDIR) if !as_directory => Ok(()),
         Err(Errno::NOTDIR) if as_directory => Ok(()),
         other => other,
@@ -177,7 +185,7 @@ fn unlink(parent: BorrowedFd<'_>, entry: &Entry) -> Result<(), Errno> {
 }
 
 impl Level {
-    /// Opens a directory for emptying and makes sure that its owner may do so.
+    /// Opens a directory and gives its owner the right to read, write and enter it.
     fn open(parent: BorrowedFd<'_>, name: &OsStr, path: &Path) -> Result<Self, Error> {
         let shown = |error: Error| Error::new(path, error.problem());
         let open = |parent, name, flags| {

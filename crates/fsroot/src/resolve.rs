@@ -1,4 +1,26 @@
-//! Resolution beneath a directory, done by the kernel, and what its refusals mean.
+//! Path resolution beneath a directory, by the kernel.
+//!
+//! This module is the boundary of the crate: every path of a caller goes through [`open`], [`open_strict`]
+//! or [`open_parent`], each of which is one `openat2` with `RESOLVE_BENEATH` and `RESOLVE_NO_MAGICLINKS`.
+//! The kernel refuses `..` above the root, absolute paths and links that lead out, and checks this while it
+//! walks the path, under its own locks. A check in user space (canonicalise, compare the prefix, open) would
+//! leave a moment in which another process can put a link in place of a directory.
+//!
+//! There are two modes. [`open`] follows links that stay inside, as a user of a workspace expects.
+//! [`open_strict`] follows none and crosses no mount point; it is for walks, removals and files of the
+//! server, which must see exactly the tree that they listed.
+//!
+//! The kernel reports every escape as `EXDEV`, and gives up with `EAGAIN` if a rename disturbs the walk.
+//! The latter is repeated [`MAX_TRIES`] times. For the former, the path is inspected a second time to say
+//! *how* it escapes; that inspection only chooses the words of the error, the refusal stands in any case.
+//!
+//! ```text
+//! root: /srv/w/ABC-1        link -> ../../etc      abs -> /srv/w/ABC-1/src
+//! src/../README.md   opens  /srv/w/ABC-1/README.md
+//! ../ABC-2/x         fails  Escapes(Climbs)
+//! link/passwd        fails  Escapes(OutwardLink)
+//! abs/main.rs        fails  Escapes(AbsoluteLink), although it points inside
+//! ```
 
 use std::ffi::OsStr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -10,10 +32,10 @@ use rustix::io::Errno;
 
 use crate::error::{Error, Escape, Problem};
 
-/// How often a resolution is repeated while renames elsewhere disturb it.
+/// The most attempts at a resolution that concurrent renames disturb.
 const MAX_TRIES: usize = 256;
 
-/// The number of links the kernel itself follows in one path.
+/// The number of links that the kernel follows in one path.
 pub(crate) const MAX_LINKS: usize = 40;
 
 /// Resolves `path` beneath `root`, following links that stay inside.
@@ -28,7 +50,7 @@ pub(crate) fn open(
     open_with(root, target, flags, mode, resolve).map_err(|errno| explain(root, path, errno))
 }
 
-/// Resolves `path` beneath `root` with no link and no mount point on the way.
+/// Resolves `path` beneath `root`, without following links or crossing mount points.
 pub(crate) fn open_strict(
     root: BorrowedFd<'_>,
     path: &Path,
@@ -43,16 +65,16 @@ pub(crate) fn open_strict(
     open_with(root, target, flags, mode, resolve).map_err(|errno| {
         match errno {
             Errno::LOOP => Error::new(path, Problem::Link),
-            // A name that does not climb can only leave through a mount.
+            // Without `..` and links, a path can only leave through a mount.
             Errno::XDEV if !climbs(path) => Error::new(path, Problem::CrossesMount),
-            // No link stands on the way, so none can be dangling.
+            // No link was followed, so none can be dangling.
             Errno::NOENT if !climbs(path) => Error::new(path, Problem::NotFound),
             errno => explain(root, path, errno),
         }
     })
 }
 
-/// Refuses what no kernel call should see; the empty path is the directory itself.
+/// Rejects absolute paths and NUL bytes; the empty path means the directory itself.
 fn checked(path: &Path) -> Result<&Path, Error> {
     if path.as_os_str().as_bytes().contains(&0) {
         return Err(Error::new(path, Problem::Nul));
@@ -72,7 +94,7 @@ fn open_with(
 ) -> Result<OwnedFd, Errno> {
     for _ in 0..MAX_TRIES {
         match openat2(root, path, flags | OFlags::CLOEXEC, mode, resolve) {
-            // A rename or mount anywhere disturbed the walk; nothing is wrong with the path.
+            // A concurrent rename or mount disturbed the walk; the path itself may be fine.
             Err(Errno::AGAIN) => std::thread::yield_now(),
             Err(Errno::INTR) => {}
             other => return other,
@@ -81,10 +103,9 @@ fn open_with(
     Err(Errno::AGAIN)
 }
 
-/// Turns an error number into what the caller needs to know.
+/// Turns an error number into an [`Error`], with the way in which the path escapes.
 ///
-/// The second look at the path is for the wording only: the refusal stands
-/// whatever it finds.
+/// The second inspection of the path only chooses the words; the operation has failed already.
 fn explain(root: BorrowedFd<'_>, path: &Path, errno: Errno) -> Error {
     let problem = match errno {
         Errno::XDEV => Problem::Escapes(escape_of(root, path)),
@@ -95,7 +116,7 @@ fn explain(root: BorrowedFd<'_>, path: &Path, errno: Errno) -> Error {
     Error::new(path, problem)
 }
 
-/// Tells whether a path leaves by its own `..`, whatever is on disk.
+/// Returns whether a path climbs above its start by `..`, lexically.
 fn climbs(path: &Path) -> bool {
     let mut depth = 0_usize;
     for component in path.components() {
@@ -125,7 +146,7 @@ fn first_missing_is_link(root: BorrowedFd<'_>, path: &Path) -> bool {
     first_unresolvable(root, path).is_some_and(|prefix| link_target(root, &prefix).is_some())
 }
 
-/// Finds the shortest leading part of a path that cannot be resolved.
+/// Returns the shortest prefix of a path that cannot be resolved.
 fn first_unresolvable(root: BorrowedFd<'_>, path: &Path) -> Option<PathBuf> {
     let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
     let mut prefix = PathBuf::new();
@@ -144,13 +165,13 @@ fn link_target(root: BorrowedFd<'_>, path: &Path) -> Option<PathBuf> {
     read_link_at(parent.as_fd(), name).ok()
 }
 
-/// Reads the target of the link `name` in an open directory.
+/// Returns the target of the link `name` in an open directory.
 pub(crate) fn read_link_at(parent: BorrowedFd<'_>, name: &OsStr) -> Result<PathBuf, Errno> {
     let target = readlinkat(parent, name, Vec::new())?;
     Ok(PathBuf::from(OsStr::from_bytes(target.as_bytes())))
 }
 
-/// Splits a path into the directory it stands in and its last name.
+/// Splits a path into its parent and its last name; `None` if it ends in `.`, `..` or nothing.
 pub(crate) fn split(path: &Path) -> Option<(&Path, &OsStr)> {
     match path.components().next_back() {
         Some(Component::Normal(name)) => Some((path.parent()?, name)),
@@ -158,20 +179,20 @@ pub(crate) fn split(path: &Path) -> Option<(&Path, &OsStr)> {
     }
 }
 
-/// Tells whether a path is a plain name, so that it cannot lead anywhere else.
+/// Returns whether a path is a single name, for calls that do not resolve beneath.
 pub(crate) fn is_one_name(path: &Path) -> bool {
     let bytes = path.as_os_str().as_bytes();
     !bytes.contains(&0) && split(path).is_some_and(|(_, name)| name.as_bytes() == bytes)
 }
 
-/// An open directory and one name in it: what rename and unlink act on.
+/// An opened parent directory and the last name of a path, as `renameat` and `unlinkat` take them.
 #[derive(Debug)]
 pub(crate) struct ResolvedParent<'a> {
     pub(crate) parent: OwnedFd,
     pub(crate) name: &'a OsStr,
 }
 
-/// Opens the directory that holds the last name of `path`.
+/// Opens the parent directory of `path`. The last name is not resolved.
 pub(crate) fn open_parent<'a>(
     root: BorrowedFd<'_>,
     path: &'a Path,

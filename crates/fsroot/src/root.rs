@@ -1,4 +1,4 @@
-//! An open directory that is the top of everything reached through it.
+//! The root: an open directory beneath which all paths are resolved.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -15,19 +15,19 @@ use crate::error::{Error, Problem};
 use crate::metadata::{Metadata, time};
 use crate::resolve;
 
-/// The owner's right to read, write and enter a directory.
+/// Read, write and enter for the owner of a directory.
 const OWNER_ALL: u32 = 0o700;
 
-/// A directory held open. All paths given to its methods are resolved beneath it.
+/// An open directory. All paths given to its methods are resolved beneath it.
 ///
-/// The directory stays the same one however it is renamed or replaced on disk.
+/// It refers to the same directory for its whole life, even if that is renamed or replaced on disk.
 #[derive(Debug)]
 pub struct Root {
     directory: OwnedFd,
     path: PathBuf,
 }
 
-/// The device and inode numbers of a file, equal only for the same file.
+/// The device and inode numbers of a file. They are unique while the file exists and may be reused later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Identity {
     /// The device number.
@@ -36,34 +36,35 @@ pub struct Identity {
     pub inode: u64,
 }
 
-/// What a file system has left for an ordinary user.
+/// An amount of bytes and inodes of a file system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Space {
-    /// Free bytes.
+    /// The number of bytes.
     pub bytes: u64,
-    /// Free inodes; `u64::MAX` where the file system does not count them.
+    /// The number of inodes; `u64::MAX` on file systems that do not count them.
     pub inodes: u64,
 }
 
-/// What a file system has, and has left.
+/// The size of a file system and its free space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capacity {
-    /// What is left for an ordinary user.
+    /// The free space for users other than root.
     pub free: Space,
-    /// All there is.
+    /// The total size.
     pub total: Space,
 }
 
 impl Root {
-    /// Opens a directory of the host. This is the one place where links may lead
-    /// anywhere: an operator names a root, and what it resolves to is shown.
+    /// Opens a directory of the host. This is the only operation in which links may lead anywhere: the
+    /// operator named the path, and [`path`](Self::path) shows what it resolved to. Fails on kernels without
+    /// `openat2`.
     pub fn open(path: &Path) -> Result<Self, Error> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let directory = openat(CWD, path, flags, Mode::empty())
             .map_err(|errno| Error::from_errno(path, errno))?;
         let root = Self { path: real_path(directory.as_fd(), path)?, directory };
         match root.metadata(Path::new(".")) {
-            // A kernel that cannot keep the promise is found here, with an error of its own.
+            // A kernel without `openat2` is found here, with an error of its own.
             Err(error) if error.problem() == Problem::KernelTooOld => Err(error),
             _ => Ok(root),
         }
@@ -76,26 +77,26 @@ impl Root {
         Ok(self.below(path, directory))
     }
 
-    /// Opens a directory beneath this one with no link and no mount point on the way.
+    /// Opens a directory beneath this one, without following links or crossing mount points.
     pub fn open_root_strict(&self, path: &Path) -> Result<Self, Error> {
         let flags = OFlags::PATH | OFlags::DIRECTORY;
         let directory = resolve::open_strict(self.as_fd(), path, flags, Mode::empty())?;
         Ok(self.below(path, directory))
     }
 
-    /// Wraps a directory whose path nobody needs to see.
+    /// Wraps a directory whose path is never shown.
     pub(crate) fn from_descriptor(directory: OwnedFd) -> Self {
         Self { directory, path: PathBuf::new() }
     }
 
     fn below(&self, path: &Path, directory: OwnedFd) -> Self {
-        // A directory may lie deeper than the kernel can name it.
+        // The path of a deep directory may be longer than the kernel can return.
         let path = real_path(directory.as_fd(), path).unwrap_or_else(|_| self.path.join(path));
         Self { directory, path }
     }
 
-    /// Returns the one path, relative to this directory, of what a path leads to: without links, `.`
-    /// and `..`. It is for comparing, not for opening.
+    /// Returns the canonical path of a file, relative to this directory: without links, `.` and `..`. It is
+    /// for comparing, not for opening.
     pub fn locate(&self, path: &Path) -> Result<PathBuf, Error> {
         let opened = resolve::open(self.as_fd(), path, OFlags::PATH, Mode::empty())?;
         let (top, real) = (real_path(self.as_fd(), path)?, real_path(opened.as_fd(), path)?);
@@ -103,42 +104,42 @@ impl Root {
         relative.map(Path::to_owned).map_err(|_| Error::new(path, Problem::Contended))
     }
 
-    /// Returns a second handle on the same directory.
+    /// Duplicates the descriptor of the directory.
     pub fn try_clone(&self) -> Result<Self, Error> {
         let directory =
             self.directory.try_clone().map_err(|error| Error::from_io(&self.path, error))?;
         Ok(Self { directory, path: self.path.clone() })
     }
 
-    /// Returns the real path the directory had when it was opened, for people to read.
+    /// Returns the real path that the directory had when it was opened, for messages.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Returns what tells this directory apart from every other.
+    /// Returns the device and inode numbers of the directory.
     pub fn identity(&self) -> Result<Identity, Error> {
         self.top().map(|metadata| metadata.identity)
     }
 
-    /// Returns what is known about the directory itself, whatever its mode allows.
+    /// Returns the metadata of the directory itself, which needs no permission on it.
     pub fn top(&self) -> Result<Metadata, Error> {
         stat(self.as_fd(), &self.path)
     }
 
-    /// Returns when the directory was made, where the file system remembers. Nobody can set it, so
-    /// with the identity it tells the directory apart from every other there ever was.
+    /// Returns the creation time of the directory, on file systems that store it. It cannot be set, so
+    /// together with the identity it distinguishes the directory from later ones with the same inode.
     pub fn born(&self) -> Option<SystemTime> {
         let found = statx(self.as_fd(), "", AtFlags::EMPTY_PATH, StatxFlags::BTIME).ok()?;
         let is_known = found.stx_mask & StatxFlags::BTIME.bits() != 0;
         is_known.then(|| time(found.stx_btime.tv_sec, u64::from(found.stx_btime.tv_nsec)))
     }
 
-    /// Tells whether its owner may do everything with the directory.
+    /// Returns whether the owner may read, write and enter the directory.
     pub fn is_open(&self) -> Result<bool, Error> {
         Ok(self.top()?.mode & OWNER_ALL == OWNER_ALL)
     }
 
-    /// Gives the owner back the right to read, write and enter the directory itself.
+    /// Gives the owner the right to read, write and enter the directory.
     pub fn open_up(&self) -> Result<(), Error> {
         if self.is_open()? {
             return Ok(());
@@ -150,16 +151,16 @@ impl Root {
             .map_err(|errno| Error::from_errno(&self.path, errno))
     }
 
-    /// Returns what is known about the file a path leads to.
+    /// Returns the metadata of the file at a path, following links.
     pub fn metadata(&self, path: &Path) -> Result<Metadata, Error> {
         let file = resolve::open(self.as_fd(), path, OFlags::PATH, Mode::empty())?;
         stat(file.as_fd(), path)
     }
 
-    /// Returns what is known about the entry itself, which may be a link.
+    /// Returns the metadata of the entry itself, which may be a link.
     pub fn link_metadata(&self, path: &Path) -> Result<Metadata, Error> {
         if resolve::is_one_name(path) {
-            // Nothing is left to resolve, so one call does what otherwise takes three.
+            // A single name needs no resolution: one system call instead of three.
             return statat(self.as_fd(), path, AtFlags::SYMLINK_NOFOLLOW)
                 .map(|stat| Metadata::from(&stat))
                 .map_err(|errno| Error::from_errno(path, errno));
@@ -169,19 +170,19 @@ impl Root {
         stat(file.as_fd(), path)
     }
 
-    /// Returns where a link points, which may be anywhere.
+    /// Returns the target of a link, which may be outside the root.
     pub fn read_link(&self, path: &Path) -> Result<PathBuf, Error> {
-        let place = resolve::open_parent(self.as_fd(), path)?;
-        resolve::read_link_at(place.parent.as_fd(), place.name)
+        let target = resolve::open_parent(self.as_fd(), path)?;
+        resolve::read_link_at(target.parent.as_fd(), target.name)
             .map_err(|errno| Error::from_errno(path, errno))
     }
 
-    /// Returns what the file system below this directory has left.
+    /// Returns the free space of the file system that holds the directory.
     pub fn space(&self) -> Result<Space, Error> {
         self.capacity().map(|capacity| capacity.free)
     }
 
-    /// Returns what the file system below this directory has, and has left.
+    /// Returns the size and the free space of the file system that holds the directory.
     pub fn capacity(&self) -> Result<Capacity, Error> {
         let stat = fstatvfs(self.reopen(Path::new("."))?)
             .map_err(|errno| Error::from_errno(&self.path, errno))?;
@@ -193,7 +194,7 @@ impl Root {
         })
     }
 
-    /// Makes the entries of a directory survive a power loss.
+    /// Syncs a directory, so that its entries survive a power loss.
     pub fn sync_directory(&self, path: &Path) -> Result<(), Error> {
         self.reopen(path)?.sync_all().map_err(|error| Error::from_io(path, error))
     }
@@ -222,14 +223,14 @@ pub(crate) fn stat(file: BorrowedFd<'_>, path: &Path) -> Result<Metadata, Error>
     Ok(Metadata::from(&stat))
 }
 
-/// Asks the kernel where an open file lies at this moment.
+/// Returns the current path of an open file, from procfs.
 pub(crate) fn real_path(file: BorrowedFd<'_>, path: &Path) -> Result<PathBuf, Error> {
     let link = proc_path(file);
     let target = readlink(link, Vec::new()).map_err(|errno| Error::from_errno(path, errno))?;
     Ok(PathBuf::from(OsStr::from_bytes(target.as_bytes())))
 }
 
-/// Names an open file through procfs, for calls that take no descriptor.
+/// Returns the procfs path of an open file, for calls that take no descriptor.
 pub(crate) fn proc_path(file: BorrowedFd<'_>) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()))
 }

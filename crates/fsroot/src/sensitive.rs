@@ -1,4 +1,4 @@
-//! Names that browsing never shows.
+//! Sensitive names, which browsing interfaces neither show nor open.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -6,17 +6,16 @@ use std::path::Path;
 
 use crate::write::TEMPORARY_PREFIX;
 
-/// Names that hold credentials or belong to the server.
+/// Names of files with credentials, and of the server's own files.
 const NAMES: [&str; 7] =
     [".ssh", ".gitconfig", ".aws", ".gcp", ".workspace_meta.json", ".carrel", ".git-credentials"];
 
-/// Beginnings of such names.
+/// Prefixes of such names.
 const PREFIXES: [&str; 2] = [".task_env_", TEMPORARY_PREFIX];
 
-/// Tells whether a name is hidden from listings, refused to readers and never searched.
+/// Returns whether a name is left out of listings and searches and refused to readers.
 ///
-/// Upper and lower case count as the same: on a file system that folds case,
-/// `.SSH` opens `.ssh`.
+/// Case is ignored, because on a file system that folds case `.SSH` opens `.ssh`.
 pub fn is_sensitive(name: &OsStr) -> bool {
     let name = name.as_bytes();
     NAMES.iter().any(|hidden| name.eq_ignore_ascii_case(hidden.as_bytes()))

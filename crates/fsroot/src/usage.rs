@@ -1,4 +1,4 @@
-//! How much of the disk a tree takes up.
+//! Disk usage of a tree.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -8,38 +8,37 @@ use crate::metadata::{FileKind, Metadata};
 use crate::root::{Identity, Root};
 use crate::walk::WalkControl;
 
-/// What a tree takes up: allocated blocks, and inodes, each inode once.
+/// The disk usage of a tree: allocated blocks and inodes, each inode counted once.
 ///
-/// Links are counted themselves and never followed; a sparse file counts what it
-/// really uses.
+/// Links are counted themselves and never followed; a sparse file counts its allocated blocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
     /// The allocated bytes.
     pub bytes: u64,
-    /// The number of files, directories, links and others below the top.
+    /// The number of files, directories, links and other entries below the top.
     pub inodes: u64,
-    /// How many directories could not be counted, so that the rest is only a part.
+    /// The number of directories that could not be read. If it is not zero, the other figures are too low.
     pub unreadable: u64,
 }
 
-/// When counting may end early because the answer is clear.
+/// A bound at which counting stops, for callers that only need to know whether it is exceeded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UsageLimit {
-    /// Ends when more bytes than this were found.
+    /// Counting stops when more bytes were found.
     pub bytes: u64,
-    /// Ends when more inodes than this were found.
+    /// Counting stops when more inodes were found.
     pub inodes: u64,
 }
 
 impl UsageLimit {
-    /// Counts everything.
+    /// No bound.
     pub const NONE: Self = Self { bytes: u64::MAX, inodes: u64::MAX };
 }
 
 impl Root {
-    /// Counts what the directory at `path` and everything below it takes up.
+    /// Returns the usage of the directory at `path` with everything below it.
     pub fn usage(&self, path: &Path, limit: UsageLimit) -> Result<Usage, Error> {
-        // The top itself is no entry of the tree, but a directory with many names is large.
+        // The top is not an entry of the tree, but a directory with many entries is large itself.
         let mut count = Count { bytes: self.metadata(path)?.allocated, ..Count::default() };
         let mut unreadable = 0;
         let mut closed = 0;
@@ -49,7 +48,7 @@ impl Root {
                 match visit.metadata() {
                     Ok(Some(metadata)) => count.add(&metadata),
                     Ok(None) => {}
-                    // A directory that can be listed and not entered hides what its entries take up.
+                    // The entries of a directory that can be listed but not entered have no metadata.
                     Err(error) if error.problem() == Problem::PermissionDenied => closed += 1,
                     Err(error) => return Err(error),
                 }
@@ -68,7 +67,7 @@ impl Root {
 struct Count {
     bytes: u64,
     inodes: u64,
-    /// Only files with several names need to be remembered.
+    /// Files with several hard links that were counted.
     seen: HashSet<Identity>,
 }
 

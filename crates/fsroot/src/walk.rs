@@ -1,4 +1,14 @@
-//! Visiting every entry of a tree.
+//! A walk over every entry of a tree, in the order of names.
+//!
+//! The tree may change during the walk, and its owner may be hostile. Directories are opened strictly by
+//! name in their open parent, so a directory that was replaced by a link is skipped instead of followed.
+//! Entries that vanish are left out, unreadable directories are reported to a callback, and neither stops
+//! the walk.
+//!
+//! The walk keeps its own stack, and at most [`MAX_OPEN`] directories are open. Directories further up are
+//! closed and reopened through `..` on the way back. A directory that was moved meanwhile has another
+//! parent; so the reopened one is compared by device and inode, and a difference ends the walk with
+//! [`Problem::Contended`] before it leaves the tree.
 
 use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -13,23 +23,22 @@ use crate::metadata::{FileKind, Metadata};
 use crate::resolve;
 use crate::root::{Identity, Root, stat};
 
-/// How many directories a walk holds open at once. Those above are closed and reached
-/// again through `..` on the way back, so no depth can exhaust descriptors.
+/// The most directories that are open at once.
 const MAX_OPEN: usize = 64;
 
-/// One entry on a walk.
+/// An entry that a walk visits.
 #[derive(Debug)]
 pub struct WalkEntry<'a> {
-    /// The path from where the walk began.
+    /// The path, relative to the start of the walk.
     pub path: &'a Path,
-    /// What the entry is.
+    /// The type of the entry; links are not followed.
     pub kind: FileKind,
     parent: BorrowedFd<'a>,
     entry: &'a Entry,
 }
 
 impl WalkEntry<'_> {
-    /// Asks for more about the entry; `None` when it is gone by now.
+    /// Returns the metadata of the entry; `None` if it has vanished.
     pub fn metadata(&self) -> Result<Option<Metadata>, Error> {
         match statat(self.parent, &self.entry.name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) => Ok(Some(Metadata::from(&stat))),
@@ -39,14 +48,14 @@ impl WalkEntry<'_> {
     }
 }
 
-/// What a walk does after a visit.
+/// The decision of a visitor about the rest of the walk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WalkControl {
-    /// Goes on, into the entry if it is a directory.
+    /// Continue, and enter the entry if it is a directory.
     Continue,
-    /// Goes on, but not into this entry.
+    /// Continue without entering this entry.
     Skip,
-    /// Ends the walk.
+    /// End the walk.
     Stop,
 }
 
@@ -60,9 +69,9 @@ struct Level {
 impl Root {
     /// Visits everything below a directory, parents first, in the order of names.
     ///
-    /// Links are visited and not followed. Another mounted file system is visited
-    /// and not entered. What vanishes during the walk is left out. A directory that
-    /// cannot be read is handed to `unreadable` and the walk goes on, at any depth.
+    /// Links are visited and not followed. A mount point is visited and not entered. The error of a
+    /// directory that cannot be read goes to `unreadable`, and the walk continues unless that returns an
+    /// error.
     pub fn walk(
         &self,
         path: &Path,
@@ -73,7 +82,7 @@ impl Root {
     }
 }
 
-/// Walks from a directory that is open already.
+/// Walks from an open directory.
 pub(crate) fn walk_open(
     directory: File,
     path: &Path,
@@ -111,7 +120,7 @@ pub(crate) fn walk_open(
     Ok(())
 }
 
-/// Goes one level down, and closes what lies too far above to be kept open.
+/// Adds a level, and closes the directory that is [`MAX_OPEN`] levels above it.
 fn push(levels: &mut Vec<Level>, level: Level) {
     levels.push(level);
     if let Some(far) = levels.len().checked_sub(MAX_OPEN + 1) {
@@ -119,7 +128,7 @@ fn push(levels: &mut Vec<Level>, level: Level) {
     }
 }
 
-/// Goes one level up, and opens it again if it was closed.
+/// Returns to the parent level, and reopens it if it was closed.
 fn leave(levels: &mut Vec<Level>, path: &Path) -> Result<(), Error> {
     let left = levels.pop();
     let (Some(left), Some(level)) = (left.and_then(|left| left.directory), levels.last_mut())
@@ -130,7 +139,7 @@ fn leave(levels: &mut Vec<Level>, path: &Path) -> Result<(), Error> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let above = openat(&left, "..", flags, Mode::empty())
             .map_err(|errno| Error::from_errno(path, errno))?;
-        // A directory that was moved meanwhile has another parent, which is none of ours.
+        // A directory that was moved meanwhile has another parent, outside this walk.
         if stat(above.as_fd(), path)?.identity != level.identity {
             return Err(moved(path));
         }
@@ -148,7 +157,7 @@ fn descend(parent: BorrowedFd<'_>, entry: &Entry, path: &Path) -> Result<Option<
     match resolve::open_strict(parent, Path::new(&entry.name), flags, Mode::empty()) {
         Ok(directory) => enter_if_there(File::from(directory), path),
         Err(error) => match error.problem() {
-            // It vanished, or became something else, since it was listed.
+            // It vanished or changed its type since it was listed.
             Problem::NotFound | Problem::NotADirectory | Problem::Link | Problem::CrossesMount => {
                 Ok(None)
             }
@@ -157,7 +166,7 @@ fn descend(parent: BorrowedFd<'_>, entry: &Entry, path: &Path) -> Result<Option<
     }
 }
 
-/// Enters a directory, which may have been removed since it was opened: it cannot be listed then.
+/// Lists a directory; `None` if it was removed since it was opened, which makes listing fail.
 fn enter_if_there(directory: File, path: &Path) -> Result<Option<Level>, Error> {
     match enter(directory, path) {
         Err(error) if error.problem() == Problem::NotFound => Ok(None),

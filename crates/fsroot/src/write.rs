@@ -1,4 +1,18 @@
-//! Writing files so that a reader sees the old contents or the new, never a part.
+//! Atomic file writes: a reader sees the old contents or the new, never a part.
+//!
+//! A write goes to a temporary file in the target's own directory and becomes visible by one `rename`. The
+//! temporary file is created exclusively in the opened parent directory, and the rename uses the same
+//! descriptor, so a parent that is swapped for a link meanwhile has no effect. An existing file keeps its
+//! permission bits, owner, group and extended attributes; set-user-id, set-group-id and file capabilities
+//! are dropped, because changed contents must not run as another user.
+//!
+//! Durability is the caller's choice. [`Durability::Synced`] syncs the contents before the rename and the
+//! directory after it; [`Durability::Atomic`] skips the directory, so that after a power loss the old file
+//! may be back, but never a partial one; [`Durability::Buffered`] syncs nothing.
+//!
+//! After a crash of the server the temporary file is left. Its name holds the process id
+//! ([`unfinished_write_pid`]), by which garbage collection finds leftovers of processes that have ended. A
+//! write that fails or is dropped removes its temporary file.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -13,53 +27,53 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-use crate::change::Collision;
 use crate::error::{Error, Escape, Problem};
 use crate::metadata::{FileKind, Metadata};
 use crate::owner;
+use crate::rename::Collision;
 use crate::resolve::{self, MAX_LINKS};
 use crate::root::Root;
 
-/// How the names of unfinished writes begin.
+/// The prefix of temporary files, followed by the process id and a counter.
 pub(crate) const TEMPORARY_PREFIX: &str = ".carrel-write-";
 
-/// Returns the process that left an unfinished write of this name.
+/// Returns the id of the process whose unfinished write has this name; `None` for other names.
 pub fn unfinished_write_pid(name: &OsStr) -> Option<u32> {
     let rest = name.to_str()?.strip_prefix(TEMPORARY_PREFIX)?;
     rest.split('-').next()?.parse().ok()
 }
 
-/// The mode of a new file before the umask takes its share.
+/// The mode of a new file before the umask is applied.
 const NEW_FILE_MODE: u32 = 0o666;
 
-/// How far a finished write is carried before the call returns.
+/// The state of a write when the call returns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Durability {
     /// Contents and name survive a power loss.
     #[default]
     Synced,
-    /// After a power loss there is the old file or the new one, whole.
+    /// After a power loss there is the complete old file or the complete new one.
     Atomic,
-    /// The write is atomic for readers, but the system decides when it reaches the disk.
+    /// The write is atomic for readers, but nothing is synced: after a power loss the file may be empty.
     Buffered,
 }
 
-/// How a file is written.
+/// Options of a write.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WriteOptions {
-    /// What happens when the file exists.
+    /// The behaviour if the file exists.
     pub collision: Collision,
-    /// How far the write is carried.
+    /// The durability of the write.
     pub durability: Durability,
-    /// The permission bits of a new file; the umask decides when absent.
+    /// The permission bits of a new file, to which the umask applies; 0666 if absent.
     pub new_mode: Option<u32>,
 }
 
 impl Root {
-    /// Replaces or makes a file in one step.
+    /// Replaces or creates a file atomically.
     ///
-    /// An existing file keeps its permission bits (without set-uid and set-gid),
-    /// owner, group and extended attributes. A link that stays inside is written through.
+    /// An existing file keeps its permission bits (without set-user-id and set-group-id), owner, group and
+    /// extended attributes. A link that stays inside is followed and its target replaced.
     pub fn write(&self, path: &Path, contents: &[u8], options: WriteOptions) -> Result<(), Error> {
         let mut file = self.begin_write(path, options)?;
         file.append(contents)?;
@@ -68,24 +82,24 @@ impl Root {
 
     /// Begins a write that becomes visible when it is committed.
     pub fn begin_write(&self, path: &Path, options: WriteOptions) -> Result<AtomicFile, Error> {
-        let target = self.write_target(path)?;
-        let place = resolve::open_parent(self.as_fd(), &target)
+        let followed = self.write_target(path)?;
+        let target = resolve::open_parent(self.as_fd(), &followed)
             .map_err(|error| Error::new(path, error.problem()))?;
-        let existing = existing_file(&place, path)?;
+        let existing = existing_file(&target, path)?;
         if existing.is_some() && options.collision == Collision::Refuse {
             return Err(Error::new(path, Problem::Exists));
         }
-        // Opened first: a directory that cannot be synced is found before anything changes.
+        // Before anything changes, since a directory that cannot be opened could not be synced later.
         let directory = match options.durability {
-            Durability::Synced => Some(open_for_sync(&place, path)?),
+            Durability::Synced => Some(open_for_sync(&target, path)?),
             Durability::Atomic | Durability::Buffered => None,
         };
-        let (name, file) = create_temporary(&place, existing.is_some(), options, path)?;
-        let given = if existing.is_none() { owner::give(&file, &place) } else { Ok(()) };
-        let name_of_target = place.name.to_owned();
+        let (name, file) = create_temporary(&target, existing.is_some(), options, path)?;
+        let owned = if existing.is_none() { owner::inherit_owner(&file, &target) } else { Ok(()) };
+        let name_of_target = target.name.to_owned();
         let pending = AtomicFile {
             file,
-            parent: place.parent,
+            parent: target.parent,
             temporary: Some(name),
             name: name_of_target,
             path: path.to_owned(),
@@ -94,14 +108,14 @@ impl Root {
             directory,
             contents_synced: false,
         };
-        given.map_err(|errno| Error::from_errno(path, errno))?;
+        owned.map_err(|errno| Error::from_errno(path, errno))?;
         if let Some(metadata) = existing {
-            pending.take_over(&metadata)?;
+            pending.copy_metadata(&metadata)?;
         }
         Ok(pending)
     }
 
-    /// Follows links at the end of a path, so that the file behind them is replaced and not the link.
+    /// Follows links at the end of a path, so that their target is replaced and not the link.
     fn write_target(&self, path: &Path) -> Result<PathBuf, Error> {
         let mut target = path.to_owned();
         for _ in 0..MAX_LINKS {
@@ -110,11 +124,11 @@ impl Root {
                     return Err(Error::new(path, Problem::Escapes(Escape::AbsoluteLink)));
                 }
                 Ok(link) => {
-                    // The kernel judges the link as it stands: outward, dangling and circular ones end here.
+                    // The kernel resolves the link: outward, dangling and circular ones fail here.
                     self.metadata(path)?;
                     target = target.parent().unwrap_or(Path::new("")).join(link);
                 }
-                // Neither a link nor missing is judged here; opening the parent says what is wrong.
+                // Not a link, or missing; opening the parent reports any error.
                 Err(_) => return Ok(target),
             }
         }
@@ -123,10 +137,10 @@ impl Root {
 }
 
 fn existing_file(
-    place: &resolve::ResolvedParent<'_>,
+    target: &resolve::ResolvedParent<'_>,
     path: &Path,
 ) -> Result<Option<Metadata>, Error> {
-    let metadata = match statat(&place.parent, place.name, AtFlags::SYMLINK_NOFOLLOW) {
+    let metadata = match statat(&target.parent, target.name, AtFlags::SYMLINK_NOFOLLOW) {
         Ok(stat) => Metadata::from(&stat),
         Err(Errno::NOENT) => return Ok(None),
         Err(errno) => return Err(Error::from_errno(path, errno)),
@@ -134,43 +148,52 @@ fn existing_file(
     match metadata.kind {
         FileKind::File => Ok(Some(metadata)),
         FileKind::Directory => Err(Error::new(path, Problem::IsADirectory)),
-        // It was no link a moment ago: somebody is swapping entries.
+        // It was not a link before: another process is swapping entries.
         FileKind::Link => Err(Error::new(path, Problem::Contended)),
         kind => Err(Error::new(path, Problem::NotRegular(kind))),
     }
 }
 
-fn open_for_sync(place: &resolve::ResolvedParent<'_>, path: &Path) -> Result<File, Error> {
+fn open_for_sync(target: &resolve::ResolvedParent<'_>, path: &Path) -> Result<File, Error> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    openat(&place.parent, ".", flags, Mode::empty())
+    openat(&target.parent, ".", flags, Mode::empty())
         .map(File::from)
         .map_err(|errno| Error::from_errno(path, errno))
 }
 
 fn create_temporary(
-    place: &resolve::ResolvedParent<'_>,
+    target: &resolve::ResolvedParent<'_>,
     replaces: bool,
     options: WriteOptions,
     path: &Path,
 ) -> Result<(OsString, File), Error> {
     static COUNTER: AtomicU64 = AtomicU64::new(0);
-    // A replacement is closed to others until it has its predecessor's mode.
+    // A replacement is private until it has the mode of the file that it replaces.
     let mode = if replaces { 0o600 } else { options.new_mode.unwrap_or(NEW_FILE_MODE) };
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     loop {
         let count = COUNTER.fetch_add(1, Ordering::Relaxed);
         let name = OsString::from(format!("{TEMPORARY_PREFIX}{}-{count}", std::process::id()));
-        match openat(&place.parent, &name, flags, Mode::from_raw_mode(mode)) {
+        match openat(&target.parent, &name, flags, Mode::from_raw_mode(mode)) {
             Ok(file) => return Ok((name, File::from(file))),
-            // A leftover of an earlier process with the same number.
+            // A leftover of an earlier process with the same id.
             Err(Errno::EXIST) => {}
             Err(errno) => return Err(Error::from_errno(path, errno)),
         }
     }
 }
 
-/// A file being written. It appears under its name on [`AtomicFile::commit`] and
-/// leaves nothing behind when dropped before.
+/// A file that is being written. It appears under its name on [`AtomicFile::commit`]; dropped before, it
+/// leaves nothing behind.
+///
+/// ```text
+/// openat(parent, ".carrel-write-4711-3", O_CREAT | O_EXCL, 0600)
+/// fchown, fchmod, fsetxattr      as the file that is replaced
+/// write ...                      append
+/// fsync(file)                    sync_contents, unless buffered
+/// renameat2(parent, ".carrel-write-4711-3", parent, "Cargo.toml")
+/// fsync(parent)                  Synced only
+/// ```
 #[derive(Debug)]
 pub struct AtomicFile {
     file: File,
@@ -181,34 +204,34 @@ pub struct AtomicFile {
     collision: Collision,
     durability: Durability,
     directory: Option<File>,
-    /// Whether the contents are on the disk. Writing on undoes it.
+    /// Reset by every write.
     contents_synced: bool,
 }
 
 impl AtomicFile {
-    /// Returns the directory that holds the file.
     pub(crate) fn parent(&self) -> BorrowedFd<'_> {
         self.parent.as_fd()
     }
 
-    /// Returns the name the file gets, after links were followed.
+    /// Returns the name that the file gets, after links were followed.
     pub(crate) fn name(&self) -> &OsStr {
         &self.name
     }
 
-    /// Gives the file exactly these permission bits, whatever the umask says.
+    /// Sets the permission bits, regardless of the umask.
     pub fn set_mode(&self, mode: u32) -> Result<(), Error> {
         fchmod(&self.file, Mode::from_raw_mode(mode & 0o777))
             .map_err(|errno| Error::from_errno(&self.path, errno))
     }
 
-    /// Writes more of the contents.
+    /// Appends to the contents.
     pub fn append(&mut self, bytes: &[u8]) -> Result<(), Error> {
         self.write_all(bytes).map_err(|error| Error::from_io(&self.path, error))
     }
 
-    /// Carries the contents to the disk, if they are to get there. What takes long is over then, and a
-    /// last look at what stands in the place of the file is good for the moment that the rest takes.
+    /// Syncs the contents, unless the durability is [`Durability::Buffered`]. This is the slow part of a
+    /// write. A caller that checks the target once more before [`commit`](Self::commit) calls this first, so
+    /// that only a rename lies between check and replacement.
     pub fn sync_contents(&mut self) -> Result<(), Error> {
         if self.durability != Durability::Buffered && !self.contents_synced {
             self.file.sync_all().map_err(|error| Error::from_io(&self.path, error))?;
@@ -217,7 +240,7 @@ impl AtomicFile {
         Ok(())
     }
 
-    /// Makes the file visible under its name.
+    /// Renames the file to its final name, and syncs as its durability demands.
     pub fn commit(mut self) -> Result<(), Error> {
         self.sync_contents()?;
         let path = self.path.clone();
@@ -232,25 +255,25 @@ impl AtomicFile {
         }
     }
 
-    /// Gives the new file what the old one had.
-    fn take_over(&self, old: &Metadata) -> Result<(), Error> {
+    /// Gives the new file the owner, mode and attributes of the old one.
+    fn copy_metadata(&self, old: &Metadata) -> Result<(), Error> {
         let failed = |errno| Error::from_errno(&self.path, errno);
         let own = rustix::fs::fstat(&self.file).map_err(failed)?;
         if (own.st_uid, own.st_gid) != (old.uid, old.gid) {
             let (uid, gid) = (Uid::from_raw(old.uid), Gid::from_raw(old.gid));
             fchown(&self.file, Some(uid), Some(gid)).map_err(failed)?;
         }
-        // A changed program must not keep the right to run as another user.
+        // Without set-user-id and set-group-id: changed contents must not run as another user.
         let mode = Mode::from_raw_mode(old.mode & 0o777);
         fchmod(&self.file, mode).map_err(failed)?;
         self.copy_attributes().map_err(failed)
     }
 
-    /// Copies extended attributes, which hold access lists among others.
+    /// Copies extended attributes, such as access control lists.
     fn copy_attributes(&self) -> Result<(), Errno> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let Ok(old) = openat(&self.parent, &self.name, flags, Mode::empty()) else {
-            // Unreadable to us, or gone: the replacement goes without.
+            // Unreadable or vanished: the replacement has no attributes.
             return Ok(());
         };
         let mut names = vec![0; MAX_ATTRIBUTE_BYTES];
@@ -266,7 +289,7 @@ impl AtomicFile {
     }
 
     fn copy_attribute(&self, old: &OwnedFd, name: &[u8]) -> Result<(), Errno> {
-        // Capabilities go the way of set-uid; the security module labels new files itself.
+        // File capabilities are dropped like set-user-id; security modules label new files themselves.
         if name.starts_with(b"security.") {
             return Ok(());
         }
@@ -279,7 +302,7 @@ impl AtomicFile {
     }
 }
 
-/// The largest attribute, and the longest list of names, that the kernel stores.
+/// The kernel's limit for the value of an attribute and for the list of names.
 const MAX_ATTRIBUTE_BYTES: usize = 64 * 1024;
 
 impl Write for AtomicFile {
@@ -296,7 +319,7 @@ impl Write for AtomicFile {
 impl Drop for AtomicFile {
     fn drop(&mut self) {
         if let Some(temporary) = &self.temporary {
-            // Nothing can be done about a failure here; gc finds the leftover by its name.
+            // A failure cannot be reported here; garbage collection finds the leftover by its name.
             let _ = unlinkat(&self.parent, temporary, AtFlags::empty());
         }
     }

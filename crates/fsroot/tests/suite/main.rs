@@ -1,12 +1,12 @@
-//! What the file door promises, tried with real files and real processes.
+//! The guarantees of the crate, tested with real files and real processes.
 #![expect(
     clippy::disallowed_methods,
     clippy::unwrap_used,
     clippy::print_stderr,
-    reason = "tests build the outside world that the door guards, and fail by panicking"
+    reason = "tests build the outside that the root must not reach, and fail by panicking"
 )]
 
-/// What the browsing view hides.
+/// Names that the browsing view hides.
 mod hiding;
 /// Every operation against every hostile path.
 mod hostile;

@@ -21,10 +21,10 @@ fn seconds() -> Duration {
 const SWAPPER: &str = "
 import ctypes, select, sys
 exchange = ctypes.CDLL(None).renameat2
-door, aside, swaps = sys.argv[1].encode(), sys.argv[2].encode(), 0
+swapped, decoy, swaps = sys.argv[1].encode(), sys.argv[2].encode(), 0
 while not select.select([sys.stdin], [], [], 0)[0]:
     for _ in range(1000):
-        swaps += exchange(-100, door, -100, aside, 2) == 0
+        swaps += exchange(-100, swapped, -100, decoy, 2) == 0
 print(swaps)
 ";
 
@@ -32,7 +32,7 @@ print(swaps)
 fn start_swapping(world: &World) -> Child {
     Command::new("python3")
         .args(["-c", SWAPPER])
-        .args([world.inside("door"), world.inside("aside")])
+        .args([world.inside("swapped"), world.inside("decoy")])
         .env("PATH", "/usr/local/bin:/usr/bin:/bin")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -48,30 +48,30 @@ fn stop_swapping(mut swapper: Child) -> u64 {
 
 fn use_everything(root: &Root, round: u64) -> bool {
     let buffered = WriteOptions { durability: Durability::Buffered, ..WriteOptions::default() };
-    let leaked = root.read(p("door/secret"), 100).is_ok_and(|bytes| bytes == b"outside")
-        || root.read_range(p("door/secret"), 0, 9).is_ok_and(|range| range.bytes == b"outside")
-        || root.browse().read(p("door/secret"), 100).is_ok_and(|bytes| bytes == b"outside")
-        || root.list(p("door")).is_ok_and(|list| list.iter().any(|entry| entry.name == "bait"));
-    let own = format!("door/own-{round}");
+    let leaked = root.read(p("swapped/secret"), 100).is_ok_and(|bytes| bytes == b"outside")
+        || root.read_range(p("swapped/secret"), 0, 9).is_ok_and(|range| range.bytes == b"outside")
+        || root.browse().read(p("swapped/secret"), 100).is_ok_and(|bytes| bytes == b"outside")
+        || root.list(p("swapped")).is_ok_and(|list| list.iter().any(|entry| entry.name == "bait"));
+    let own = format!("swapped/own-{round}");
     let own = Path::new(&own);
     // Each may fail while the link stands there; none may act outside.
-    let _ = root.write(p("door/secret"), b"inside", buffered);
+    let _ = root.write(p("swapped/secret"), b"inside", buffered);
     let _ = root.write(own, b"inside", buffered);
-    let _ = root.create_directories(p("door/made/deep"), 0o755);
-    let _ = root.rename(own, p("door/renamed"), Collision::Replace);
-    let _ = root.remove_file(p("door/bait"));
-    let _ = root.remove_tree(p("door/made"));
-    let _ = root.usage(p("door"), UsageLimit::NONE);
-    let _ = root.walk(p("door"), |_| Ok(WalkControl::Continue), |_| Ok(()));
+    let _ = root.create_directories(p("swapped/made/deep"), 0o755);
+    let _ = root.rename(own, p("swapped/renamed"), Collision::Replace);
+    let _ = root.remove_file(p("swapped/bait"));
+    let _ = root.remove_tree(p("swapped/made"));
+    let _ = root.usage(p("swapped"), UsageLimit::NONE);
+    let _ = root.walk(p("swapped"), |_| Ok(WalkControl::Continue), |_| Ok(()));
     leaked
 }
 
 #[test]
 fn nothing_outside_is_read_or_written_while_links_are_swapped() {
     let world = World::new();
-    world.file("door/secret", "inside");
+    world.file("swapped/secret", "inside");
     std::fs::write(world.outside("bait"), "bait").unwrap();
-    symlink("../outside", world.inside("aside")).unwrap();
+    symlink("../outside", world.inside("decoy")).unwrap();
     let (uses, hits) = (AtomicU64::new(0), AtomicU64::new(0));
     let swapper = start_swapping(&world);
     let end = Instant::now() + seconds();
@@ -81,7 +81,7 @@ fn nothing_outside_is_read_or_written_while_links_are_swapped() {
                 while Instant::now() < end {
                     let round = uses.fetch_add(1, Ordering::Relaxed);
                     assert!(!use_everything(&world.root, round), "something outside was read");
-                    let inside = world.root.read(p("door/secret"), 100).is_ok();
+                    let inside = world.root.read(p("swapped/secret"), 100).is_ok();
                     hits.fetch_add(inside.into(), Ordering::Relaxed);
                 }
             });

@@ -25,7 +25,7 @@ pub(crate) struct RandomWorld {
 }
 
 impl RandomWorld {
-    /// Makes one in memory, where there is room for many operations each second.
+    /// Makes one in memory, which allows many operations each second.
     pub(crate) fn new() -> Self {
         let directory = tempfile::tempdir_in("/dev/shm").expect("a directory in memory");
         for name in ["inside", "outside"] {

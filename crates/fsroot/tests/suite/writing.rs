@@ -34,7 +34,7 @@ fn a_write_keeps_mode_owner_and_attributes() {
 }
 
 #[test]
-fn what_root_makes_for_somebody_else_belongs_to_them() {
+fn what_root_creates_in_a_users_directory_belongs_to_the_user() {
     carrel_skip::needs!(Root);
     let world = World::new();
     let theirs = world.inside("theirs");
@@ -51,7 +51,7 @@ fn what_root_makes_for_somebody_else_belongs_to_them() {
 }
 
 #[test]
-fn a_mode_can_be_given_to_a_new_file_whatever_the_umask() {
+fn a_mode_can_be_given_to_a_new_file_regardless_of_the_umask() {
     let world = World::new();
     for mode in [0o777, 0o640, 0o4755] {
         let mut file = world.root.begin_write(p("program"), WriteOptions::default()).unwrap();

@@ -1,4 +1,4 @@
-//! A directory held open for reading, from which a caller goes on step by step.
+//! An open directory for walks that their caller directs.
 
 use std::fs::File;
 use std::io::{Seek, SeekFrom};
@@ -9,17 +9,16 @@ use rustix::fs::{AtFlags, Mode, OFlags, statat};
 
 use crate::directory::{Entry, read_entries};
 use crate::error::{Error, Problem};
-use crate::file::{READ, regular};
 use crate::metadata::Metadata;
+use crate::read::{READ, regular};
 use crate::resolve;
 use crate::root::Root;
 
-/// A directory held open for reading, for walks that their caller directs.
+/// A directory that is open for reading, for walks that their caller directs.
 ///
-/// What it opens is resolved beneath it with no link and no mount point on the
-/// way, so whoever holds one sees the tree as a walk does: a link that took the
-/// place of an entry since it was listed is refused. Opening by one name below an
-/// open directory also spares the kernel the way from the root for every file.
+/// Entries are opened beneath it without following links or crossing mount points, so a link that replaced
+/// an entry since it was listed is refused. Opening by one name in an open directory also saves the kernel
+/// the resolution from the root for every file.
 #[derive(Debug)]
 pub struct Directory {
     file: File,
@@ -50,8 +49,8 @@ impl Directory {
         regular(file, path)
     }
 
-    /// Lists at most about `limit` entries in no particular order, and tells whether
-    /// those are all, so that a directory of any size takes bounded time and memory.
+    /// Lists at most `limit` entries in no particular order, and returns whether they are all, so that a
+    /// directory of any size takes bounded time and memory.
     pub fn entries(&self, limit: usize) -> Result<(Vec<Entry>, bool), Error> {
         (&self.file)
             .seek(SeekFrom::Start(0))
@@ -63,7 +62,7 @@ impl Directory {
         Ok((entries, all))
     }
 
-    /// Returns what is known about an entry itself, which may be a link.
+    /// Returns the metadata of an entry itself, which may be a link.
     pub fn link_metadata(&self, name: &Path) -> Result<Metadata, Error> {
         one_name(name)?;
         statat(&self.file, name, AtFlags::SYMLINK_NOFOLLOW)
@@ -71,7 +70,7 @@ impl Directory {
             .map_err(|errno| Error::from_errno(name, errno))
     }
 
-    /// Returns where the link of this name points, which may be anywhere.
+    /// Returns the target of a link, which may be outside the root.
     pub fn read_link(&self, name: &Path) -> Result<PathBuf, Error> {
         one_name(name)?;
         resolve::read_link_at(self.file.as_fd(), name.as_os_str())
@@ -79,7 +78,7 @@ impl Directory {
     }
 }
 
-/// Refuses a path that is more than one name: calls on names resolve nothing beneath.
+/// Rejects paths of several components, because `statat` does not resolve beneath.
 fn one_name(path: &Path) -> Result<(), Error> {
     if resolve::is_one_name(path) { Ok(()) } else { Err(Error::new(path, Problem::NoName)) }
 }

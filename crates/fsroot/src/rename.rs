@@ -1,4 +1,5 @@
-//! Renaming and removing single entries.
+//! Renaming, linking and removing single entries. Each operation is one system call on an opened parent
+//! directory and so is atomic.
 
 use std::os::fd::AsFd;
 use std::path::Path;
@@ -9,13 +10,13 @@ use crate::error::Error;
 use crate::resolve;
 use crate::root::Root;
 
-/// What a rename or write does when the new name is taken.
+/// The behaviour of a rename or write whose target exists.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Collision {
-    /// Replaces what is there in one step.
+    /// Replaces the target atomically.
     #[default]
     Replace,
-    /// Leaves what is there and fails.
+    /// Fails and leaves the target alone.
     Refuse,
 }
 
@@ -29,7 +30,7 @@ impl Collision {
 }
 
 impl Root {
-    /// Gives an entry another name inside this root; a link is renamed itself.
+    /// Renames an entry inside this root; a link is renamed itself.
     pub fn rename(&self, from: &Path, to: &Path, collision: Collision) -> Result<(), Error> {
         self.rename_into(from, self, to, collision)
     }
@@ -51,13 +52,13 @@ impl Root {
             })
     }
 
-    /// Makes a symbolic link. Where it points is judged when it is followed.
+    /// Creates a symbolic link. Its target is not checked here but whenever it is followed.
     pub fn create_link(&self, target: &Path, path: &Path) -> Result<(), Error> {
-        let place = resolve::open_parent(self.as_fd(), path)?;
-        symlinkat(target, &place.parent, place.name).map_err(|errno| Error::from_errno(path, errno))
+        let link = resolve::open_parent(self.as_fd(), path)?;
+        symlinkat(target, &link.parent, link.name).map_err(|errno| Error::from_errno(path, errno))
     }
 
-    /// Removes a file, a link or another entry that is no directory.
+    /// Removes a file, a link or another entry that is not a directory.
     pub fn remove_file(&self, path: &Path) -> Result<(), Error> {
         self.unlink(path, AtFlags::empty())
     }
@@ -68,7 +69,7 @@ impl Root {
     }
 
     fn unlink(&self, path: &Path, flags: AtFlags) -> Result<(), Error> {
-        let place = resolve::open_parent(self.as_fd(), path)?;
-        unlinkat(&place.parent, place.name, flags).map_err(|errno| Error::from_errno(path, errno))
+        let target = resolve::open_parent(self.as_fd(), path)?;
+        unlinkat(&target.parent, target.name, flags).map_err(|errno| Error::from_errno(path, errno))
     }
 }

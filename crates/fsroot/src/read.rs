@@ -1,4 +1,8 @@
-//! Reading regular files, and opening the few that stay open.
+//! Reading regular files.
+//!
+//! Every open is non-blocking and checked for its type afterwards, so that a FIFO or device that takes the
+//! place of a file can neither block the server nor be read. Reads are bounded by the caller's limit and do
+//! not trust the file's size, which is only a hint for the buffer.
 
 use std::fs::File;
 use std::io::{Seek, SeekFrom};
@@ -15,16 +19,16 @@ use crate::metadata::{FileKind, Metadata};
 use crate::resolve;
 use crate::root::{Root, stat};
 
-/// The most that one read returns unless the caller says otherwise.
+/// The usual limit of one read.
 pub const MAX_READ_BYTES: u64 = 2 * 1024 * 1024;
 
-/// How files are opened for reading. Without `NONBLOCK` the open of a FIFO waits for its other end.
+/// Flags for reading. Without `NONBLOCK`, opening a FIFO waits for its other end.
 pub(crate) const READ: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::NOCTTY);
 
-/// A part of a file: the bytes read, and how large the file was.
+/// A part of a file with the file's size.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileRange {
-    /// The bytes from the asked offset on.
+    /// The bytes from the requested offset.
     pub bytes: Vec<u8>,
     /// The file's size when it was opened.
     pub size: u64,
@@ -33,11 +37,11 @@ pub struct FileRange {
 /// A file that was read and is still open.
 #[derive(Debug)]
 pub struct OpenedFile {
-    /// All of its bytes.
+    /// The contents.
     pub bytes: Vec<u8>,
-    /// What was known about it before the first of them was read.
+    /// The metadata from before the contents were read.
     pub metadata: Metadata,
-    /// The file itself.
+    /// The open file. While it is open, its inode number is not reused.
     pub file: File,
 }
 
@@ -49,8 +53,8 @@ impl Root {
         regular(file, path)
     }
 
-    /// Opens a regular file for reading and writing, and makes it with `mode` if it is
-    /// missing. No link may stand on the way: this is for files the server owns.
+    /// Opens a regular file for reading and writing, and creates it with `mode` if it is missing. No
+    /// component may be a link: this is for files of the server.
     pub fn open_or_create(&self, path: &Path, mode: u32) -> Result<File, Error> {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NONBLOCK | OFlags::NOCTTY;
         let file = resolve::open_strict(self.as_fd(), path, flags, Mode::from_raw_mode(mode))
@@ -58,9 +62,9 @@ impl Root {
         regular(file, path).map(|(file, _)| file)
     }
 
-    /// Writes over the beginning of a file that the server owns, or makes it with `mode`. What says that
-    /// already is left alone, and what was longer keeps its end. Whoever reads at the same time, or after a
-    /// crash, may find a part.
+    /// Overwrites the beginning of a file of the server in place, or creates it with `mode`. Equal contents
+    /// are not written again, and a longer file keeps its end. This is not atomic: a concurrent reader, or a
+    /// reader after a crash, may find a part of the new contents.
     pub fn overwrite(&self, path: &Path, contents: &[u8], mode: u32) -> Result<(), Error> {
         let file = self.open_or_create(path, mode)?;
         let mut present = vec![0; contents.len()];
@@ -75,16 +79,16 @@ impl Root {
         self.read_opened(path, limit).map(|held| held.bytes)
     }
 
-    /// Reads a whole regular file of at most `limit` bytes, and keeps it: as long as it is held, no
-    /// other file can have its identity, not even when it is replaced.
+    /// Reads a whole regular file of at most `limit` bytes and keeps it open. While it is open, no other
+    /// file can get its [`Identity`](crate::Identity), even after it was replaced.
     pub fn read_opened(&self, path: &Path, limit: u64) -> Result<OpenedFile, Error> {
         let (file, metadata) = self.open_file(path)?;
         let bytes = read_whole(&file, &metadata, limit, path)?;
         Ok(OpenedFile { bytes, metadata, file })
     }
 
-    /// Reads a whole regular file of at most `limit` bytes. No link may stand on the
-    /// way: this is for files the server owns.
+    /// Reads a whole regular file of at most `limit` bytes. No component may be a link: this is for files of
+    /// the server.
     pub fn read_strict(&self, path: &Path, limit: u64) -> Result<Vec<u8>, Error> {
         let file = resolve::open_strict(self.as_fd(), path, READ, Mode::empty())
             .map_err(|error| self.name_kind(path, error))?;
@@ -92,13 +96,13 @@ impl Root {
         read_whole(&file, &metadata, limit, path)
     }
 
-    /// Reads at most `length` bytes from `offset` on; less when the file ends before.
+    /// Reads at most `length` bytes from `offset`; fewer if the file ends before.
     pub fn read_range(&self, path: &Path, offset: u64, length: u64) -> Result<FileRange, Error> {
         let (file, metadata) = self.open_file(path)?;
         read_part(file, &metadata, offset, length, path)
     }
 
-    /// A socket, or a FIFO nobody reads, cannot be opened at all; says what it is.
+    /// Replaces the `ENXIO` of a socket, or of a FIFO without a reader, by an error with the file's type.
     fn name_kind(&self, path: &Path, error: Error) -> Error {
         match std::error::Error::source(&error)
             .and_then(|source| source.downcast_ref::<std::io::Error>())
@@ -132,7 +136,7 @@ pub(crate) fn read_whole(
     if metadata.size > limit {
         return Err(too_large(metadata.size));
     }
-    // One byte beyond the limit tells that the file grew while it was read.
+    // One byte beyond the limit shows that the file grew while it was read.
     let bytes = read_up_to(file, metadata.size, limit.saturating_add(1), path)?;
     let read = bytes.len() as u64;
     if read > limit { Err(too_large(read)) } else { Ok(bytes) }
@@ -154,12 +158,12 @@ pub(crate) fn read_part(
     Ok(FileRange { bytes, size: metadata.size })
 }
 
-/// Reads to the end of the file, or a little beyond `limit` bytes and cuts there.
+/// Reads to the end of the file, at most `limit` bytes.
 fn read_up_to(file: &File, expected: u64, limit: u64, path: &Path) -> Result<Vec<u8>, Error> {
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-    // The size is only a hint: a sparse or lying file must not make us reserve memory up front.
+    // The size is only a hint: a sparse file must not make the server reserve memory up front.
     let hint = usize::try_from(expected.min(MAX_READ_BYTES)).unwrap_or(0).min(limit);
-    // One byte more, so that the read that finds the end needs no more room.
+    // One byte more, so that the read that finds the end does not grow the buffer.
     let mut bytes = Vec::with_capacity(hint + 1);
     while bytes.len() < limit {
         bytes.reserve(1);
