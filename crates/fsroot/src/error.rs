@@ -10,7 +10,8 @@ use serde_json::json;
 
 use crate::FileKind;
 
-/// A refused or failed operation, with the path as the caller gave it.
+/// A refused or failed operation, with the path as the caller gave it. The message shows at most 200
+/// characters of the path, with control characters escaped.
 #[derive(Debug, thiserror::Error)]
 #[error("{problem}: {}", shown(path))]
 pub struct Error {

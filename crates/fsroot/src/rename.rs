@@ -10,7 +10,8 @@ use crate::error::Error;
 use crate::resolve;
 use crate::root::Root;
 
-/// The behaviour of a rename or write whose target exists.
+/// The behaviour of a rename or write whose target exists. Both are atomic: with [`Collision::Refuse`] the
+/// kernel itself checks (`RENAME_NOREPLACE`), so two writers cannot both succeed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Collision {
     /// Replaces the target atomically.

@@ -104,7 +104,7 @@ impl Root {
         relative.map(Path::to_owned).map_err(|_| Error::new(path, Problem::Contended))
     }
 
-    /// Duplicates the descriptor of the directory.
+    /// Duplicates the descriptor of the directory. Both handles refer to the same directory.
     pub fn try_clone(&self) -> Result<Self, Error> {
         let directory =
             self.directory.try_clone().map_err(|error| Error::from_io(&self.path, error))?;
@@ -194,7 +194,8 @@ impl Root {
         })
     }
 
-    /// Syncs a directory, so that its entries survive a power loss.
+    /// Syncs a directory, so that its entries survive a power loss. The contents of its files are synced when
+    /// they are written.
     pub fn sync_directory(&self, path: &Path) -> Result<(), Error> {
         self.reopen(path)?.sync_all().map_err(|error| Error::from_io(path, error))
     }

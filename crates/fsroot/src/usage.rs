@@ -36,7 +36,8 @@ impl UsageLimit {
 }
 
 impl Root {
-    /// Returns the usage of the directory at `path` with everything below it.
+    /// Returns the usage of the directory at `path` with everything below it. If the limit is exceeded, the
+    /// count stops there, and the result exceeds the limit but is not the full usage.
     pub fn usage(&self, path: &Path, limit: UsageLimit) -> Result<Usage, Error> {
         // The top is not an entry of the tree, but a directory with many entries is large itself.
         let mut count = Count { bytes: self.metadata(path)?.allocated, ..Count::default() };

@@ -1,23 +1,22 @@
-//! The path-like arguments of a program that is started without a shell.
+//! A check of the path-like arguments of a program that is started without a shell.
 //!
-//! The check works on text alone: it follows no link and asks no file system, so it tells a slip
-//! from honest use before the start and nothing more. Links, and what a program does with names
-//! that its arguments do not show, are the business of the kernel.
+//! The check is lexical: it follows no link and uses no file system. It catches mistakes before the program
+//! starts and nothing more. Links, and paths that do not appear in arguments, are left to the sandbox.
 
 use std::path::Path;
 
 use carrel_domain::{Code, Coded};
 use serde_json::{Value, json};
 
-use crate::error::shortened;
+use crate::parse_error::shortened;
 use crate::path::{base_name, candidates, is_harmless_device, normalize};
 
-/// Where a program starts.
+/// The working directory of a program, against which relative arguments are resolved.
 #[derive(Clone, Copy, Debug)]
 pub struct WorkingDirectory<'a> {
     /// The absolute path of the workspace.
     pub workspace: &'a Path,
-    /// The directory in which the program starts, relative to the workspace.
+    /// The start directory, relative to the workspace.
     pub directory: &'a Path,
 }
 
@@ -25,24 +24,24 @@ pub struct WorkingDirectory<'a> {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("argument {index} {escape}: {}", shortened(value))]
 pub struct Violation {
-    /// Which argument; 0 is the program.
+    /// The index of the argument; 0 is the program.
     pub index: usize,
     /// The whole argument.
     pub value: String,
-    /// How it leaves.
+    /// The way in which it leaves.
     pub escape: Escape,
 }
 
-/// How an argument leaves the workspace.
+/// The way in which an argument leaves the workspace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Escape {
     /// An absolute path outside.
     #[error("is an absolute path outside the workspace; give it relative to the workspace")]
     Absolute,
-    /// A relative path that climbs out.
+    /// A relative path that climbs out by `..`.
     #[error("climbs out of the workspace with `..`")]
     Climbs,
-    /// A home directory, which nothing expands without a shell.
+    /// A path that starts with `~`, which is not expanded without a shell.
     #[error("names a home directory; give the path relative to the workspace")]
     Home,
     /// A program given by a path outside.
@@ -66,7 +65,11 @@ impl Coded for Violation {
     }
 }
 
-/// Checks the program and every argument; returns the first that leaves the workspace.
+/// Checks the program and every argument, and returns the first that leaves the workspace.
+///
+/// An argument is split into the parts that a program may take for a path, such as the value after `=`. The
+/// devices `/dev/null`, `/dev/stdin` and their like pass, and so does the pattern of `grep`, `sed` or `awk`,
+/// which may look like an absolute path.
 pub fn check<S: AsRef<str>>(argv: &[S], place: &WorkingDirectory<'_>) -> Result<(), Violation> {
     let pattern = pattern_operand(argv);
     for (index, argument) in argv.iter().enumerate() {
@@ -98,12 +101,12 @@ fn escape(part: &str, place: &WorkingDirectory<'_>) -> Option<Escape> {
     Some(if part.starts_with('/') { Escape::Absolute } else { Escape::Climbs })
 }
 
-/// Programs whose first operand is a pattern or script, which may well look like `/a/d`.
+/// Programs whose first operand is a pattern or script, which may look like the path `/a/d`.
 const PATTERN_PROGRAMS: [&str; 7] = ["sed", "awk", "gawk", "mawk", "grep", "egrep", "rg"];
 
-/// Returns the index of an argument that is a pattern rather than a path.
+/// Returns the index of the argument that is a pattern and not a path.
 ///
-/// Options make the place of the pattern uncertain, so only letters without a value may precede it.
+/// An option with a value would make its position uncertain, so only letters without a value may precede it.
 fn pattern_operand<S: AsRef<str>>(argv: &[S]) -> Option<usize> {
     let program = argv.first()?.as_ref();
     if !PATTERN_PROGRAMS.contains(&base_name(program)) {

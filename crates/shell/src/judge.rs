@@ -1,32 +1,44 @@
-//! Holds a preset against a command line.
+//! Presets, and the judgement of a command line by a preset.
+//!
+//! | preset | allows | refuses |
+//! |---|---|---|
+//! | `allowlist` | listed command names | other names, blocked operations, text that is not understood |
+//! | `denylist` | everything else | commands for privileges, mounts, disks and power |
+//! | `open` | everything | nothing |
+//!
+//! The allowlist reports the most certain finding first: a blocked operation, then a backtick, a program
+//! given by its path, text that is not understood, a newline, and last a name that is not on the list. So
+//! `sudo $X` is refused because of `sudo` and not because of `$X`.
 
 use std::path::Path;
 use std::str::FromStr;
 
-use crate::error::ParseError;
+use crate::command_line::{Command, CommandLine};
 use crate::parse::parse;
+use crate::parse_error::ParseError;
 use crate::policy::{self, Finding};
-use crate::script::{Command, CommandLine};
 use crate::verdict::{CommandSummary, Decision, Refusal, Verdict};
 
-/// How much a command line may do before the kernel is asked.
+/// A named table of rules for command lines. Under every preset the sandbox has the last word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Preset {
-    /// Listed commands only, and none of the blocked operations.
+    /// Listed commands only, and none of the blocked operations. Programs must be given by name, so that a
+    /// file of the workspace cannot pose as a listed program.
     Allowlist,
-    /// Everything but commands for privileges, devices and power.
+    /// Everything except commands for privileges, mounts, disks and power. It catches mistakes early and
+    /// leaves everything else to the sandbox.
     Denylist,
-    /// Everything; the kernel decides.
+    /// Everything. The text is still parsed, so that the verdict lists its commands.
     Open,
 }
 
-/// The text names no preset.
+/// A text that is not the name of a preset.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no such preset: {0}; there are allowlist, denylist and open")]
 pub struct UnknownPreset(String);
 
 impl Preset {
-    /// Returns the name.
+    /// Returns the name, as policies and command lines write it.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Allowlist => "allowlist",
@@ -44,55 +56,54 @@ impl FromStr for Preset {
             "allowlist" => Ok(Self::Allowlist),
             "denylist" => Ok(Self::Denylist),
             "open" => Ok(Self::Open),
-            _ => Err(UnknownPreset(crate::error::shortened(text))),
+            _ => Err(UnknownPreset(crate::parse_error::shortened(text))),
         }
     }
 }
 
-/// What a judgement may know about where the command runs.
+/// The facts about a command's surroundings that a judgement may use.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Context<'a> {
-    /// The absolute path of the own workspace; without it every absolute path is outside.
+    /// The absolute path of the workspace; without it every absolute path counts as outside.
     pub workspace: Option<&'a Path>,
 }
 
-/// Judges a command line.
+/// Judges a command line by a preset.
 ///
-/// Under [`Preset::Allowlist`] what is not understood is refused. Under [`Preset::Denylist`] the
-/// commands that were found decide, because refusing unusual but honest text would protect
-/// nothing that the kernel does not.
+/// Under [`Preset::Allowlist`] text that is not understood is refused. Under [`Preset::Denylist`] the
+/// commands that were found decide, because refusing unusual but honest text would protect nothing that the
+/// sandbox does not protect.
 pub fn judge(text: &str, preset: Preset, context: &Context<'_>) -> Verdict {
-    let (script, problem) = match parse(text) {
-        Ok(script) => (script, None),
-        Err(problem) => ((*problem.found).clone(), Some(problem)),
+    let (line, problem) = match parse(text) {
+        Ok(line) => (line, None),
+        Err(problem) => ((*problem.partial).clone(), Some(problem)),
     };
     let refusal = match preset {
         Preset::Open => None,
         Preset::Denylist => {
-            policy::denied(&script.commands).map(|(command, finding)| refusal(command, finding))
+            policy::denied(&line.commands).map(|(command, finding)| refusal(command, finding))
         }
-        Preset::Allowlist => not_listed(text, &script, problem.as_ref(), context),
+        Preset::Allowlist => not_listed(text, &line, problem.as_ref(), context),
     };
     let decision = refusal.map_or(Decision::Allow, Decision::Refuse);
-    Verdict { decision, commands: script.commands.iter().map(CommandSummary::of).collect() }
+    Verdict { decision, commands: line.commands.iter().map(CommandSummary::of).collect() }
 }
 
-/// Returns the first refusal of the list: what is certainly blocked comes before what is not
-/// understood, and that before a name that is merely not listed.
+/// Returns the first refusal of the allowlist, the most certain first.
 fn not_listed(
     text: &str,
-    script: &CommandLine,
+    line: &CommandLine,
     problem: Option<&ParseError>,
     context: &Context<'_>,
 ) -> Option<Refusal> {
     let of = |(command, finding): (&Command, Finding)| refusal(command, finding);
     empty(text)
-        .or_else(|| policy::blocked(&script.commands, context).map(of))
-        .or_else(|| backtick(script))
-        .or_else(|| policy::by_path(&script.commands).map(of))
+        .or_else(|| policy::blocked(&line.commands, context).map(of))
+        .or_else(|| backtick(line))
+        .or_else(|| policy::by_path(&line.commands).map(of))
         .or_else(|| problem.map(not_understood))
-        .or_else(|| newline(script))
-        .or_else(|| policy::unlisted(script).map(of))
+        .or_else(|| newline(line))
+        .or_else(|| policy::unlisted(line).map(of))
 }
 
 fn refusal(command: &Command, finding: Finding) -> Refusal {
@@ -115,8 +126,8 @@ fn empty(text: &str) -> Option<Refusal> {
     })
 }
 
-fn backtick(script: &CommandLine) -> Option<Refusal> {
-    script.backticks.first().map(|position| Refusal {
+fn backtick(line: &CommandLine) -> Option<Refusal> {
+    line.backticks.first().map(|position| Refusal {
         rule: "backtick",
         message: "backticks are refused; write `$(…)` for a substitution, or put the text \
                   between single quotes if the backtick is meant as such"
@@ -126,8 +137,8 @@ fn backtick(script: &CommandLine) -> Option<Refusal> {
     })
 }
 
-fn newline(script: &CommandLine) -> Option<Refusal> {
-    script.newlines.first().map(|position| Refusal {
+fn newline(line: &CommandLine) -> Option<Refusal> {
+    line.newlines.first().map(|position| Refusal {
         rule: "newline",
         message: "a newline between commands is refused; join them with `;` or `&&`, quote a \
                   newline that belongs to an argument, or put the lines into a file"

@@ -1,42 +1,60 @@
-//! From text to [`CommandLine`].
+//! The parser: from text to [`CommandLine`].
+//!
+//! The text goes through three stages. The grammar (tree-sitter's bash, which is C) makes a syntax tree;
+//! [`translate`](crate::translate) turns the tree into commands and verifies it byte by byte against the
+//! text; [`wrapper`] adds the commands that commands such as `env`, `xargs` or `sh -c` run.
+//!
+//! The parser is conservative. A construct whose meaning is not certain is an error, because a misread
+//! construct could hide a command from a preset. The error carries the commands that were found
+//! nevertheless, for presets that only look for known commands.
+//!
+//! The input is hostile, so everything is bounded before the grammar sees it: length, nesting, pipes and
+//! here-documents, and then the time of the grammar, which is quadratic on some texts. Characters outside
+//! ASCII are replaced for the grammar only, since its scanner indexes tables of one byte with them.
+//!
+//! ```text
+//! cd src && env X=1 rm -rf "$DIR"/x   ->   cd src
+//!                                          env X=1 rm -rf "$DIR"/x
+//!                                          rm -rf "$DIR"/x          (wrapped; the last word is computed)
+//! $CMD --help                         ->   error: the command `$CMD` is only known when it runs
+//! ```
 
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
 use tree_sitter::{ParseOptions, ParseState, Parser, Tree};
 
-use crate::error::{ParseError, Reason};
-use crate::script::CommandLine;
+use crate::command_line::CommandLine;
+use crate::parse_error::{ParseError, Reason};
 use crate::translate::Translator;
 use crate::wrapper;
 
-/// Bounds the text that the grammar, which is C, is ever given.
+/// The longest command line. Bounds the input of the grammar, which is C.
 pub const MAX_TEXT_BYTES: usize = 32 * 1024;
 
-/// Bounds the commands of one text, those of its wrapped scripts included.
+/// The most commands of one text, wrapped ones included.
 pub const MAX_COMMANDS: usize = 1000;
 
-/// Bounds nesting, and with it the stack: groups, substitutions, `&&` chains and wrappers.
+/// The deepest nesting of groups, substitutions, `&&` chains and wrappers. Bounds the stack.
 pub const MAX_NESTING: usize = 160;
 
-/// Bounds the here-documents, of which the grammar's scanner counts no more than 255.
+/// The most here-documents of one text. The grammar's scanner counts them in one byte.
 const MAX_HERE_DOCUMENTS: usize = 100;
 
-/// Bounds the time of the grammar, which grows with the square of the length on some texts.
-///
-/// A text of the greatest length that is not built to be slow takes a tenth of it.
+/// The longest time of the grammar, which grows with the square of the length on some texts. An ordinary
+/// text of the greatest length takes a tenth of it.
 const MAX_GRAMMAR_TIME: Duration = Duration::from_millis(500);
 
 /// Finds every simple command of a command line.
 ///
-/// Commands inside substitutions, groups, loops, conditionals, functions and unquoted
-/// here-documents are found, and so are those that a wrapper such as `env`, `xargs` or `sh -c`
-/// runs. Whatever is not certain makes the whole text not understood.
+/// Commands inside substitutions, groups, loops, conditionals, functions and unquoted here-documents are
+/// found, and so are commands that a wrapper such as `env`, `xargs` or `sh -c` runs. A construct whose
+/// meaning is not certain is an error for the whole text.
 pub fn parse(text: &str) -> Result<CommandLine, ParseError> {
     parse_nested(text, 0)
 }
 
-/// Parses text that stands `depth` wrappers below the text that was given.
+/// Parses text that is nested in `depth` wrappers.
 pub(crate) fn parse_nested(text: &str, depth: usize) -> Result<CommandLine, ParseError> {
     if text.len() > MAX_TEXT_BYTES {
         let reason = Reason::TooLong { limit: MAX_TEXT_BYTES };
@@ -47,15 +65,15 @@ pub(crate) fn parse_nested(text: &str, depth: usize) -> Result<CommandLine, Pars
     }
     bounded(text)?;
     let tree = grammar(text)?;
-    let (mut script, mut problem) = Translator::run(text, tree.root_node());
-    wrapper::look_through(&mut script, &mut problem, depth);
+    let (mut line, mut problem) = Translator::run(text, tree.root_node());
+    wrapper::look_through(&mut line, &mut problem, depth);
     match problem {
-        None => Ok(script),
-        Some(problem) => Err(ParseError { found: Box::new(script), ..problem }),
+        None => Ok(line),
+        Some(problem) => Err(ParseError { partial: Box::new(line), ..problem }),
     }
 }
 
-/// Refuses text on which the grammar's own tables or its time would run out.
+/// Rejects text that would exhaust the tables or the time of the grammar.
 fn bounded(text: &str) -> Result<(), ParseError> {
     let mut depth: usize = 0;
     for (position, byte) in text.bytes().enumerate() {
@@ -79,11 +97,11 @@ fn bounded(text: &str) -> Result<(), ParseError> {
         .map_or(Ok(()), |(position, _)| Err(ParseError::new(position, Reason::TooHard)))
 }
 
-/// Returns the text as the grammar is shown it: byte for byte as long, and in ASCII.
+/// Replaces every byte outside ASCII by `_`, which keeps all positions.
 ///
-/// The grammar's scanner looks characters up in tables of one byte, and reads beyond them for any
-/// other character. To a shell such a character is an ordinary part of a word, and so is `_`;
-/// that it cannot be part of a variable's name is checked on the text itself.
+/// The grammar's scanner indexes tables of one byte and reads beyond them for other characters. To a shell
+/// such a character is an ordinary part of a word, as `_` is. It cannot be part of a variable's name, which
+/// is checked on the original text.
 fn in_ascii(text: &str) -> Vec<u8> {
     text.bytes().map(|byte| if byte.is_ascii() { byte } else { b'_' }).collect()
 }

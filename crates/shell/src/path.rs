@@ -1,15 +1,13 @@
-//! Paths as text: no link is followed and nothing is looked up.
+//! Lexical operations on paths: no link is followed and no file system is used.
 
 use std::path::{Component, Path, PathBuf};
 
-/// Returns what stands after the last slash.
 pub(crate) fn base_name(name: &str) -> &str {
     name.rsplit('/').next().unwrap_or(name)
 }
 
-/// Joins a path to an absolute directory and takes `.` and `..` out of it.
-///
-/// `..` above `/` stays at `/`, as it does for a kernel.
+/// Joins a path to an absolute directory and resolves `.` and `..` lexically. `..` above `/` stays at `/`,
+/// as in the kernel.
 pub(crate) fn normalize(directory: &Path, path: &str) -> PathBuf {
     let mut result = PathBuf::from("/");
     for component in directory.join(path).components() {
@@ -25,17 +23,16 @@ pub(crate) fn normalize(directory: &Path, path: &str) -> PathBuf {
 /// The files below `/dev` that any command may use.
 const HARMLESS: [&str; 5] = ["/dev/null", "/dev/stdin", "/dev/stdout", "/dev/stderr", "/dev/tty"];
 
-/// Tells whether a normalized path is one of the devices that any command may use.
+/// Returns whether a normalized path is a device that any command may use.
 pub(crate) fn is_harmless_device(path: &Path) -> bool {
     let descriptor = path.strip_prefix("/dev/fd").ok().and_then(Path::to_str);
     HARMLESS.iter().any(|harmless| path == Path::new(harmless))
         || descriptor.is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()))
 }
 
-/// Returns the parts of an argument that its program may take for a path.
-///
-/// These are the whole argument, what follows each `=`, what follows the letter of an option or a
-/// comma in one (`-I/usr`, `-Wl,-rpath,/usr`), what follows `@`, and the path of a `file:` address.
+/// Returns the parts of an argument that its program may take for a path: the whole argument, the text after
+/// each `=`, after the letter of an option or a comma in one (`-I/usr`, `-Wl,-rpath,/usr`), after `@`, and
+/// the path of a `file:` URL.
 pub(crate) fn candidates(argument: &str) -> Vec<&str> {
     let mut parts = vec![argument];
     parts.extend(argument.match_indices('=').filter_map(|(at, _)| argument.get(at + 1..)));

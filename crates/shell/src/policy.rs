@@ -1,26 +1,33 @@
-//! The rules of the presets.
+//! The rules of the presets: blocked operations, and the list of allowed names.
+//!
+//! A blocked operation is recognised by the name of a command ([`operations`]) or by a check of its words:
+//! recursive removal outside the workspace, world-writable modes, devices, and variables that decide which
+//! program a name stands for. The denylist uses only the operations that are marked for it, by name. The
+//! allowlist refuses all of them and every name that is not on its list.
+//!
+//! A rule that depends on a word treats a computed word as the worst that it could be: `rm -rf $X` is
+//! refused because `$X` may be `/`, and the message says how to write it so that it passes (`./$X`).
 
+mod allowlist;
 mod device;
-mod lookup;
-mod mode;
-mod names;
 mod operations;
-mod remove;
+mod program_lookup;
+mod recursive_remove;
+mod world_writable;
 
-use crate::error::shortened;
+use crate::command_line::{Command, CommandLine, CommandOrigin};
 use crate::judge::Context;
+use crate::parse_error::shortened;
 use crate::path::base_name;
-use crate::script::{Command, CommandLine, CommandOrigin};
 
-pub use names::allowed_names;
+pub use allowlist::allowed_names;
 
-/// A rule that a command breaks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Finding {
     pub(crate) rule: &'static str,
-    /// Why, and what would pass.
+    /// The reason, and what would pass instead.
     pub(crate) message: String,
-    /// Where, when that is not the start of the command.
+    /// The byte offset of the word, if the rule is about one.
     pub(crate) position: Option<usize>,
 }
 
@@ -34,7 +41,7 @@ impl Finding {
     }
 }
 
-/// Returns the first blocked operation of the table, and the command that performs it.
+/// Returns the first blocked operation of the table with the command that performs it.
 pub(crate) fn blocked<'a>(
     commands: &'a [Command],
     context: &Context<'_>,
@@ -61,14 +68,14 @@ pub(crate) fn by_path(commands: &[Command]) -> Option<(&Command, Finding)> {
     })
 }
 
-/// Returns the first command that the list does not hold.
-pub(crate) fn unlisted(script: &CommandLine) -> Option<(&Command, Finding)> {
-    first(&script.commands, |command| {
+/// Returns the first command whose name is not on the list.
+pub(crate) fn unlisted(line: &CommandLine) -> Option<(&Command, Finding)> {
+    first(&line.commands, |command| {
         let name = command.name()?;
-        if names::is_allowed(name) || is_function(name, command, script) {
+        if allowlist::is_allowed(name) || is_function(name, command, line) {
             return None;
         }
-        let advice = names::advice(name);
+        let advice = allowlist::advice(name);
         let message = format!("`{}` is not on the list of commands; {advice}", shortened(name));
         Some(Finding::new("not_listed", message))
     })
@@ -81,10 +88,9 @@ fn first(
     commands.iter().find_map(|command| Some((command, rule(command)?)))
 }
 
-/// Returns what would pass instead of a path.
 fn by_name(path: &str) -> String {
     let base = base_name(path);
-    let passes = if names::is_allowed(base) {
+    let passes = if allowlist::is_allowed(base) {
         format!("`{}` passes", shortened(base))
     } else {
         format!("`bash {}` passes for a script", shortened(path))
@@ -92,10 +98,10 @@ fn by_name(path: &str) -> String {
     format!("a program is named, not given by its path; {passes}")
 }
 
-/// Tells whether the text itself has defined the name before.
-fn is_function(name: &str, command: &Command, script: &CommandLine) -> bool {
+/// Returns whether the text itself has defined a function of this name before the command.
+fn is_function(name: &str, command: &Command, line: &CommandLine) -> bool {
     let undefines = |command: &Command| command.name() == Some("unset");
     command.origin == CommandOrigin::Written
-        && !script.commands.iter().any(undefines)
-        && script.functions.iter().any(|f| f.name == name && f.end <= command.position)
+        && !line.commands.iter().any(undefines)
+        && line.functions.iter().any(|f| f.name == name && f.end <= command.position)
 }

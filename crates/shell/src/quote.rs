@@ -1,18 +1,16 @@
-//! Quote removal, done on the text itself.
+//! Quote removal on the source text.
 //!
-//! The grammar's idea of where a quoted piece ends is checked here rather than trusted: a piece
-//! that a shell would end elsewhere could hide a command.
+//! The ends of quoted pieces are checked here and not taken from the grammar: a piece that a shell would end
+//! elsewhere could hide a command.
 
-/// Returns the text between single quotes.
+/// Returns the text between single quotes; `None` if the quote ends earlier.
 pub(crate) fn single(source: &str) -> Option<&str> {
     let inner = source.strip_prefix('\'')?.strip_suffix('\'')?;
     (!inner.contains('\'')).then_some(inner)
 }
 
-/// Decodes `$'…'`.
-///
-/// Returns `None` when the quote would end earlier than the text does, and for values that no
-/// argument can hold or that a shell cuts off.
+/// Decodes `$'…'`. Returns `None` if the quote ends earlier than the text, and for values with a NUL byte,
+/// which a shell cuts off.
 pub(crate) fn ansi_c(source: &str) -> Option<String> {
     let inner = source.strip_prefix("$'")?.strip_suffix('\'')?;
     let mut bytes = Vec::with_capacity(inner.len());
@@ -48,7 +46,7 @@ fn escape(rest: &mut Rest<'_>, bytes: &mut Vec<u8>) -> Option<()> {
         'v' => bytes.push(0x0b),
         quoted @ ('\\' | '\'' | '"' | '?') => push(bytes, quoted),
         first @ '0'..='7' => bytes.push(octal(first, rest)),
-        // The digits are at most two, so the value fits.
+        // At most two digits, so the value fits.
         'x' => bytes.push(u8::try_from(digits(rest, 2)?).ok()?),
         'u' => push(bytes, char::from_u32(digits(rest, 4)?)?),
         'U' => push(bytes, char::from_u32(digits(rest, 8)?)?),
@@ -79,17 +77,15 @@ fn digits(rest: &mut Rest<'_>, limit: usize) -> Option<u32> {
     value
 }
 
-/// Removes the quoting from literal text between double quotes.
-///
-/// Returns `None` when the text would not be literal to a shell. `next` is the character after
-/// the text, which decides what a `$` at its end means.
+/// Removes the quoting from literal text between double quotes. Returns `None` if the text is not literal to
+/// a shell. `next` is the character after the text, which decides the meaning of a `$` at its end.
 pub(crate) fn double(source: &str, next: Option<char>) -> Option<String> {
     let mut text = String::with_capacity(source.len());
     let mut rest = source.chars().peekable();
     while let Some(c) = rest.next() {
         match c {
             '"' | '`' => return None,
-            // A line continuation after it could hide what follows.
+            // A line continuation after `$` could hide an expansion.
             '$' if rest.peek() == Some(&'\\') => return None,
             '$' if starts_expansion(rest.peek().copied().or(next)) => return None,
             '\\' => match rest.next()? {
@@ -103,7 +99,7 @@ pub(crate) fn double(source: &str, next: Option<char>) -> Option<String> {
     Some(text)
 }
 
-/// Tells whether a `$` before this character begins an expansion.
+/// Returns whether a `$` before this character begins an expansion.
 pub(crate) fn starts_expansion(next: Option<char>) -> bool {
     next.is_some_and(|c| c.is_alphanumeric() || "_({[*@#?$!-".contains(c))
 }

@@ -1,8 +1,13 @@
-//! Translates the grammar's tree at once into a [`CommandLine`].
+//! The translation of the grammar's syntax tree into a [`CommandLine`].
 //!
-//! The tree is not trusted. Its node kinds are listed, and any other is not understood; and every
-//! byte of the text has to be accounted for: between two nodes there may be blanks, and newlines
-//! where a shell ends a command with them, and nothing else.
+//! The grammar is not bash: it recovers from errors and accepts texts that a shell reads differently, and
+//! such a difference could hide a command. So the tree is not trusted. Its node kinds are listed, and any
+//! other kind is an error. Every byte of the text has to be accounted for: between two nodes there may be
+//! blanks, and newlines where a shell ends a command with them, and nothing else. The boundaries of words,
+//! quotes, comments and here-documents are verified on the source text by the rules of a shell.
+//!
+//! A statement that is not understood does not stop the translation: the first problem is noted and the
+//! rest is still searched for commands.
 
 mod expression;
 mod heredoc;
@@ -13,14 +18,14 @@ mod word;
 
 use tree_sitter::Node;
 
-use crate::error::{ParseError, Reason, shortened};
+use crate::command_line::{Command, CommandLine};
 use crate::parse::{MAX_COMMANDS, MAX_NESTING};
-use crate::script::{Command, CommandLine};
+use crate::parse_error::{ParseError, Reason, shortened};
 
-/// A step of the translation, which ends at the first place that is not certain.
+/// The result of a translation step, which ends at the first construct that is not certain.
 type Step<T = ()> = Result<T, ParseError>;
 
-/// Whether a shell reads on after a newline at a place.
+/// The meaning of a newline between two nodes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Newlines {
     /// They end or separate commands.
@@ -31,23 +36,22 @@ enum Newlines {
     Refused,
 }
 
-/// The state of one translation.
 pub(crate) struct Translator<'text> {
     text: &'text str,
-    script: CommandLine,
+    line: CommandLine,
     problem: Option<ParseError>,
     depth: usize,
-    /// How many `${…}` are open, and how many of them stand in double quotes.
+    /// Open `${…}` expansions, and those of them inside double quotes.
     expansions: usize,
     quoted_expansions: usize,
 }
 
 impl<'text> Translator<'text> {
-    /// Translates a whole text; the first problem does not stop the search for commands.
+    /// Translates a whole text. Returns the commands even if there is a problem.
     pub(crate) fn run(text: &'text str, root: Node<'_>) -> (CommandLine, Option<ParseError>) {
         let mut translator = Self {
             text,
-            script: CommandLine::default(),
+            line: CommandLine::default(),
             problem: None,
             depth: 0,
             expansions: 0,
@@ -56,11 +60,11 @@ impl<'text> Translator<'text> {
         if let Err(problem) = translator.program(root) {
             translator.note(problem);
         }
-        let Self { mut script, problem, .. } = translator;
-        script.commands.sort_by_key(|command| command.position);
-        script.newlines.sort_unstable();
-        script.backticks.sort_unstable();
-        (script, problem)
+        let Self { mut line, problem, .. } = translator;
+        line.commands.sort_by_key(|command| command.position);
+        line.newlines.sort_unstable();
+        line.backticks.sort_unstable();
+        (line, problem)
     }
 
     fn note(&mut self, problem: ParseError) {
@@ -79,11 +83,11 @@ impl<'text> Translator<'text> {
     }
 
     fn push(&mut self, command: Command) -> Step {
-        if self.script.commands.len() >= MAX_COMMANDS {
+        if self.line.commands.len() >= MAX_COMMANDS {
             let reason = Reason::TooManyCommands { limit: MAX_COMMANDS };
             return Err(ParseError::new(command.position, reason));
         }
-        self.script.commands.push(command);
+        self.line.commands.push(command);
         Ok(())
     }
 
@@ -98,7 +102,7 @@ impl<'text> Translator<'text> {
         result
     }
 
-    /// Returns the children of a node without comments, after looking at what lies between them.
+    /// Returns the children of a node without comments, after checking the gaps between them.
     fn children<'tree>(&mut self, node: Node<'tree>, newlines: Newlines) -> Step<Vec<Node<'tree>>> {
         let mut children = Vec::new();
         let mut cursor = node.walk();
@@ -121,7 +125,7 @@ impl<'text> Translator<'text> {
     fn gap(&mut self, start: usize, end: usize, newlines: Newlines) -> Step {
         let spacing = || ParseError::new(start, Reason::Spacing);
         let gap = if start < end { self.text.get(start..end).ok_or_else(spacing)? } else { "" };
-        // A continuation that touches text on both sides joins it, which the grammar does not see.
+        // A line continuation between two texts joins them, which the grammar does not do.
         let rest = gap.replace("\\\n", "");
         let joined = rest.len() < gap.len() && rest.is_empty();
         let newline = gap.replace("\\\n", "  ").find('\n');
@@ -139,11 +143,11 @@ impl<'text> Translator<'text> {
         let blank = |side: &str| side.chars().all(|c| matches!(c, ' ' | '\t' | '\n'));
         let (before, after) = self.text.split_at(position);
         if !blank(before) && !blank(after) {
-            self.script.newlines.push(position);
+            self.line.newlines.push(position);
         }
     }
 
-    /// Makes sure that a shell sees a comment where the grammar does.
+    /// Verifies that a shell starts a comment where the grammar does.
     fn comment(&self, node: Node<'_>) -> Step {
         let before = self.text.get(..node.start_byte()).and_then(|text| text.chars().next_back());
         match before {

@@ -1,50 +1,58 @@
-//! The answer of a judgement.
+//! The verdict of a preset about a command line.
 
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
-use crate::script::{Command, CommandOrigin};
+use crate::command_line::{Command, CommandOrigin};
 
-/// Whether a command line may run, and what was found in it.
+/// The decision about a command line, with the commands that were found in it.
+///
+/// Serialises as one flat object:
+///
+/// ```json
+/// {"verdict":"refuse","rule":"privilege","message":"`sudo ls` is refused: it changes privileges; …",
+///  "commands":[{"command":"sudo ls","name":"sudo","position":0,"wrapped":false}],
+///  "position":0,"command":"sudo ls"}
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verdict {
-    /// The answer.
+    /// The decision.
     pub decision: Decision,
-    /// The simple commands that were found.
+    /// The simple commands, in the order of the text.
     pub commands: Vec<CommandSummary>,
 }
 
-/// The answer itself.
+/// The decision about a command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Decision {
     /// The command line may run.
     Allow,
-    /// It may not.
+    /// The command line may not run.
     Refuse(Refusal),
 }
 
-/// Why a command line may not run.
+/// The reason why a command line may not run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// The name of the rule, which programs may rely on.
+    /// The stable name of the rule.
     pub rule: &'static str,
-    /// What is refused, and what would pass instead.
+    /// The refused construct, and what would pass instead.
     pub message: String,
-    /// The byte of the text at which it stands.
+    /// The byte offset of the refused construct.
     pub position: usize,
-    /// The simple command, where the rule is about one.
+    /// The simple command, if the rule is about one.
     pub command: Option<String>,
 }
 
-/// A simple command, as it is shown to a caller.
+/// A simple command as it is reported to callers.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct CommandSummary {
     /// The command as written, shortened.
     pub command: String,
-    /// Its name, when that is known before it runs.
+    /// Its name, unless that is computed.
     pub name: Option<String>,
-    /// The byte of the text at which it stands.
+    /// The byte offset in the text.
     pub position: usize,
-    /// Whether another command runs it.
+    /// True if a wrapper runs it.
     pub wrapped: bool,
 }
 
@@ -52,7 +60,7 @@ impl CommandSummary {
     pub(crate) fn of(command: &Command) -> Self {
         Self {
             command: command.shown(),
-            name: command.name().map(crate::error::shortened),
+            name: command.name().map(crate::parse_error::shortened),
             position: command.position,
             wrapped: command.origin == CommandOrigin::Wrapped,
         }
@@ -60,12 +68,12 @@ impl CommandSummary {
 }
 
 impl Verdict {
-    /// Tells whether the command line may run.
+    /// Returns whether the command line may run.
     pub fn is_allowed(&self) -> bool {
         self.refusal().is_none()
     }
 
-    /// Returns why the command line may not run.
+    /// Returns the reason why the command line may not run.
     pub fn refusal(&self) -> Option<&Refusal> {
         match &self.decision {
             Decision::Allow => None,

@@ -1,43 +1,43 @@
-//! Commands that run other commands, looked through.
+//! Wrappers: commands that run other commands, such as `env`, `timeout`, `xargs`, `find -exec`, `sh -c` and
+//! `eval`. The commands that they run are found and judged like commands of the text.
+//!
+//! The options of each wrapper are listed. An option that is not listed, and a command that is computed or
+//! read from a pipe, make the text not understood, since the wrapped command cannot be found with certainty.
+//! A script in a file passes: its contents are not part of the text, and the sandbox decides about them.
 
 mod find;
 mod options;
 mod prefix;
 mod shell;
 
-use crate::error::{ParseError, Reason, shortened};
+use crate::command_line::{Command, CommandLine, CommandOrigin, Word};
 use crate::parse::{MAX_COMMANDS, parse_nested};
-use crate::script::{Command, CommandLine, CommandOrigin, Word};
+use crate::parse_error::{ParseError, Reason, shortened};
 
 pub(crate) use find::starts as find_starts;
 
-/// Bounds how many wrappers may stand around a command.
 const MAX_WRAPPERS: usize = 16;
 
-/// Something that a command runs.
 enum Inner {
-    /// A command given as words.
     Command(Command),
-    /// Shell text given as one word.
     Text(String),
 }
 
 type Looked = Result<Vec<Inner>, ParseError>;
 
-/// Adds the commands that the found ones run, `depth` wrappers below the given text.
-pub(crate) fn look_through(
-    script: &mut CommandLine,
-    problem: &mut Option<ParseError>,
-    depth: usize,
-) {
+/// Adds the commands that wrappers run, recursively, for a text that is nested in `depth` wrappers.
+///
+/// Works through a queue instead of recursion. `timeout 5 env sh -c 'rm x'` adds `env sh -c 'rm x'`, then
+/// `sh -c 'rm x'`, then the parsed text `rm x`. An error in one command does not stop the others.
+pub(crate) fn look_through(line: &mut CommandLine, problem: &mut Option<ParseError>, depth: usize) {
     let mut queue: Vec<(usize, Command)> =
-        script.commands.iter().rev().map(|command| (depth, command.clone())).collect();
+        line.commands.iter().rev().map(|command| (depth, command.clone())).collect();
     while let Some((depth, command)) = queue.pop() {
         match look(&command, depth) {
             Err(found) => note(problem, found),
             Ok(inner) => {
                 for inner in inner {
-                    add(script, problem, &mut queue, inner, (depth + 1, command.position));
+                    add(line, problem, &mut queue, inner, (depth + 1, command.position));
                 }
             }
         }
@@ -49,7 +49,7 @@ fn note(problem: &mut Option<ParseError>, found: ParseError) {
 }
 
 fn add(
-    script: &mut CommandLine,
+    line: &mut CommandLine,
     problem: &mut Option<ParseError>,
     queue: &mut Vec<(usize, Command)>,
     inner: Inner,
@@ -57,30 +57,30 @@ fn add(
 ) {
     match inner {
         Inner::Command(command) => {
-            script.commands.push(command.clone());
+            line.commands.push(command.clone());
             queue.push((depth, command));
         }
         Inner::Text(text) => {
             let nested = parse_nested(&text, depth).unwrap_or_else(|nested| {
                 note(problem, ParseError::new(position, nested.reason));
-                *nested.found
+                *nested.partial
             });
-            adopt(script, nested, position);
+            adopt(line, nested, position);
         }
     }
-    if script.commands.len() > MAX_COMMANDS {
+    if line.commands.len() > MAX_COMMANDS {
         queue.clear();
         let reason = Reason::TooManyCommands { limit: MAX_COMMANDS };
         note(problem, ParseError::new(position, reason));
     }
 }
 
-/// Takes over what a nested text holds, at the place of the command that runs it.
-fn adopt(script: &mut CommandLine, nested: CommandLine, position: usize) {
+/// Adds the commands of a nested text, at the position of the wrapper.
+fn adopt(line: &mut CommandLine, nested: CommandLine, position: usize) {
     let wrapped = |command| Command { position, origin: CommandOrigin::Wrapped, ..command };
-    script.commands.extend(nested.commands.into_iter().map(wrapped));
-    script.backticks.extend(nested.backticks.iter().map(|_| position));
-    script.newlines.extend(nested.newlines.iter().map(|_| position));
+    line.commands.extend(nested.commands.into_iter().map(wrapped));
+    line.backticks.extend(nested.backticks.iter().map(|_| position));
+    line.newlines.extend(nested.newlines.iter().map(|_| position));
 }
 
 fn look(command: &Command, depth: usize) -> Looked {
@@ -110,14 +110,12 @@ fn inner_of(name: &str, command: &Command) -> Looked {
     }
 }
 
-/// Returns the problem of a wrapper that runs what is not written out.
 fn computed(command: &Command, word: Option<&Word>) -> ParseError {
     let wrapper = command.name().map(shortened).unwrap_or_default();
     let position = word.map_or(command.position, |word| word.position);
     ParseError::new(position, Reason::ComputedWrapped { wrapper })
 }
 
-/// Returns words that a wrapper runs, as a command of its own.
 fn as_command(outer: &Command, words: &[Word]) -> Inner {
     Inner::Command(Command {
         words: words.to_vec(),

@@ -1,11 +1,11 @@
-//! Devices as arguments or targets of redirections.
+//! Rule `device`: devices as arguments or targets of redirections.
 
 use std::path::Path;
 
 use super::Finding;
+use crate::command_line::{Cause, Command, Meaning, Operator, Redirection, Word};
 use crate::judge::Context;
 use crate::path::{base_name, candidates, is_harmless_device, normalize};
-use crate::script::{Cause, Command, Meaning, Operator, Redirection, Word};
 
 pub(super) const RULE: &str = "device";
 
@@ -14,7 +14,6 @@ const DEVICE: &str = "it names a device; of `/dev`, `null`, `stdin`, `stdout`, `
 const UNKNOWN: &str = "the target of a redirection is not written out and could be a device; start \
                        it with `./` or a directory";
 
-/// Commands whose arguments are text to print.
 const PRINTERS: [&str; 2] = ["echo", "printf"];
 
 pub(super) fn check(command: &Command, context: &Context<'_>) -> Option<Finding> {
@@ -34,7 +33,7 @@ fn target(redirection: &Redirection, context: &Context<'_>) -> Option<Finding> {
     let named = names_device(known(word), word, context);
     let unknown = match &word.meaning {
         Meaning::Literal(_) => false,
-        // These name a pipe, the home directory, a match in the working directory, or a number.
+        // These stand for a pipe, the home directory, a match in the working directory, or a number.
         Meaning::Computed { cause, prefix, .. } => {
             prefix.is_empty()
                 && match cause {
@@ -65,7 +64,7 @@ fn known(word: &Word) -> &str {
 }
 
 fn names_device(part: &str, word: &Word, context: &Context<'_>) -> bool {
-    // Text with blanks in it is a sentence rather than a path.
+    // Text with white space is a sentence and not a path.
     if part.contains(char::is_whitespace) {
         return false;
     }
@@ -80,7 +79,7 @@ fn names_device(part: &str, word: &Word, context: &Context<'_>) -> bool {
     path.starts_with("/dev") && !is_harmless_device(&path)
 }
 
-/// Tells whether a path of which only the start is known may go on to `/dev`.
+/// Returns whether a path of which only the start is known may continue to `/dev`.
 fn may_become_device(start: &str) -> bool {
     let Some(first) = start.strip_prefix('/').map(|rest| rest.trim_start_matches('/')) else {
         return false;

@@ -1,24 +1,21 @@
-//! The one table of blocked operations.
+//! The table of blocked operations.
 
-use super::{Finding, device, lookup, mode, remove};
+use super::{Finding, device, program_lookup, recursive_remove, world_writable};
+use crate::command_line::Command;
 use crate::judge::Context;
 use crate::path::base_name;
-use crate::script::Command;
 
-/// An operation that the allowlist blocks, whatever the list of names says.
+/// An operation that the allowlist blocks even for listed names.
 pub(super) struct Operation {
-    /// The name of the rule.
     pub(super) rule: &'static str,
-    /// Whether the denylist refuses it as well.
+    /// True if the denylist refuses it as well.
     pub(super) denied: bool,
-    /// How a command that performs it is told.
     by: By,
 }
 
 enum By {
-    /// By its name; `x.*` stands for every name that starts with `x.`. The text says what would pass.
+    /// Names, where `x.*` means every name that starts with `x.`, and the message.
     Name(&'static [&'static str], &'static str),
-    /// By its words and redirections.
     Check(fn(&Command, &Context<'_>) -> Option<Finding>),
 }
 
@@ -135,14 +132,17 @@ pub(super) const OPERATIONS: &[Operation] = &[
             "it changes the packet filter; the network of a command is set on the request",
         ),
     },
-    Operation { rule: remove::RULE, denied: false, by: By::Check(remove::check) },
-    Operation { rule: mode::RULE, denied: false, by: By::Check(mode::check) },
+    Operation {
+        rule: recursive_remove::RULE,
+        denied: false,
+        by: By::Check(recursive_remove::check),
+    },
+    Operation { rule: world_writable::RULE, denied: false, by: By::Check(world_writable::check) },
     Operation { rule: device::RULE, denied: false, by: By::Check(device::check) },
-    Operation { rule: lookup::RULE, denied: false, by: By::Check(lookup::check) },
+    Operation { rule: program_lookup::RULE, denied: false, by: By::Check(program_lookup::check) },
 ];
 
 impl Operation {
-    /// Returns the operation as a finding, when the command performs it.
     pub(super) fn found(&self, command: &Command, context: &Context<'_>) -> Option<Finding> {
         match self.by {
             By::Name(names, why) => {

@@ -1,17 +1,15 @@
-//! Places where words are not arguments: expansions, arithmetic, tests and patterns.
-//!
-//! Their values do not matter here, but the commands inside their substitutions do.
+//! Expressions in which words are not arguments: expansions, arithmetic, tests and patterns. Their values do
+//! not matter, but the commands inside their substitutions do.
 
 use tree_sitter::Node;
 
 use super::word::Builder;
 use super::{Newlines, Step, Translator};
-use crate::error::{ParseError, Reason};
+use crate::command_line::Command;
+use crate::parse_error::{ParseError, Reason};
 use crate::quote;
-use crate::script::Command;
 
 impl Translator<'_> {
-    /// Translates the substitutions inside an expression.
     pub(super) fn expression(&mut self, node: Node<'_>, newlines: Newlines) -> Step {
         self.deeper(node, |this| this.expression_inside(node, newlines))
     }
@@ -58,8 +56,8 @@ impl Translator<'_> {
         if source.starts_with("$(") {
             return self.outside_quotes(|this| this.substituted(node));
         }
-        self.script.backticks.extend([node.start_byte(), node.end_byte() - 1]);
-        // A shell removes one level of backslashes first, and so sees another text.
+        self.line.backticks.extend([node.start_byte(), node.end_byte() - 1]);
+        // A shell removes one level of backslashes first, and so parses another text.
         if source.contains('\\') || self.quoted_expansions > 0 {
             return Err(ParseError::new(node.start_byte(), Reason::Quoting));
         }
@@ -82,7 +80,7 @@ impl Translator<'_> {
         Ok(())
     }
 
-    /// Runs a step on commands, whose quoting starts afresh.
+    /// Runs a step on the commands of a substitution, whose quoting is independent of the outer one.
     fn outside_quotes(&mut self, step: impl FnOnce(&mut Self) -> Step) -> Step {
         let outer = (self.expansions, self.quoted_expansions);
         (self.expansions, self.quoted_expansions) = (0, 0);
@@ -91,7 +89,7 @@ impl Translator<'_> {
         result
     }
 
-    /// Makes sure that a piece of text is nothing but that to a shell.
+    /// Verifies that a leaf is literal text to a shell.
     fn leaf(&self, node: Node<'_>) -> Step {
         let source = self.source(node);
         let plain = match node.kind() {

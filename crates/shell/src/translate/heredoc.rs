@@ -1,10 +1,11 @@
-//! Here-documents.
+//! Here-documents: their delimiters are verified on the source, and the substitutions of unquoted ones are
+//! translated.
 
 use tree_sitter::Node;
 
 use super::{Newlines, Step, Translator};
-use crate::error::{ParseError, Reason};
-use crate::script::{Cause, Command, Meaning, Operator, Redirection, Word};
+use crate::command_line::{Cause, Command, Meaning, Operator, Redirection, Word};
+use crate::parse_error::{ParseError, Reason};
 
 impl Translator<'_> {
     pub(super) fn here_document(&mut self, node: Node<'_>, command: &mut Command) -> Step {
@@ -35,9 +36,8 @@ impl Translator<'_> {
         Ok(())
     }
 
-    /// Makes sure that a shell would start and end the body where the grammar does.
-    ///
-    /// Returns whether the delimiter is quoted, which makes the body literal.
+    /// Verifies that a shell starts and ends the body where the grammar does. Returns whether the delimiter is
+    /// quoted, which makes the body literal.
     fn delimiter(&self, node: Node<'_>, start: Node<'_>, body: Node<'_>) -> Step<bool> {
         let source = self.source(start);
         let inner = ['\'', '"']
@@ -80,7 +80,7 @@ impl Translator<'_> {
         false
     }
 
-    /// Translates the substitutions of a body that a shell expands.
+    /// Translates the substitutions of an unquoted body. Returns whether there are any expansions.
     fn body_expands(&mut self, body: Node<'_>) -> Step<bool> {
         let mut expands = false;
         let mut position = body.start_byte();
@@ -98,20 +98,20 @@ impl Translator<'_> {
         Ok(expands)
     }
 
-    /// Makes sure that nothing between two expansions of a body is one.
+    /// Verifies that the text between two expansions of a body contains no expansion.
     fn inert(&mut self, start: usize, end: usize) -> Step {
         let text = self.text.get(start..end.max(start)).unwrap_or_default();
         let mut escaped = false;
         for (offset, c) in text.char_indices() {
             let rest = text.get(offset + 1..).unwrap_or_default();
-            // A shell joins continued lines before it looks for expansions and the delimiter.
+            // A shell joins continued lines before it searches for expansions and the delimiter.
             if c == '\n' && escaped {
                 return Err(ParseError::new(start + offset, Reason::Spacing));
             }
             let active = c == '`' || c == '$' && rest.starts_with(['(', '{', '[']);
             if active && !escaped {
                 if c == '`' {
-                    self.script.backticks.push(start + offset);
+                    self.line.backticks.push(start + offset);
                 }
                 return Err(ParseError::new(start + offset, Reason::Quoting));
             }

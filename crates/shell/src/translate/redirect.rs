@@ -1,12 +1,11 @@
-//! Redirections.
+//! Redirections of files, here-strings and here-documents.
 
 use tree_sitter::Node;
 
 use super::{Newlines, Step, Translator};
-use crate::script::{Command, Operator, Redirection};
+use crate::command_line::{Command, Operator, Redirection};
 
 impl Translator<'_> {
-    /// Adds a redirection to a command.
     pub(super) fn redirect(&mut self, node: Node<'_>, command: &mut Command) -> Step {
         match node.kind() {
             "file_redirect" => self.file_redirect(node, command),

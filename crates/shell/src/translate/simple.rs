@@ -1,21 +1,20 @@
-//! Simple commands.
+//! Simple commands: names, arguments, assignments, declarations and tests.
 
 use tree_sitter::Node;
 
 use super::{Newlines, Step, Translator};
-use crate::error::{ParseError, Reason, shortened};
-use crate::script::{Assignment, Command, Word};
+use crate::command_line::{Assignment, Command, Word};
+use crate::parse_error::{ParseError, Reason, shortened};
 
-/// Words that mean something else to a shell where it expects a command.
-///
-/// Finding one there means that the grammar read the text differently.
+/// Keywords of a shell. One in the position of a command name means that the grammar read the text
+/// differently than a shell does.
 const RESERVED: [&str; 19] = [
     "!", "{", "}", "]]", "case", "do", "done", "elif", "else", "esac", "fi", "for", "function",
     "if", "in", "select", "then", "until", "while",
 ];
 
 impl Translator<'_> {
-    /// Translates a node that is one simple command, without the redirections that follow it.
+    /// Translates a simple command, without the redirections that follow it.
     pub(super) fn simple(&mut self, node: Node<'_>) -> Step<Command> {
         let mut command = Command { position: node.start_byte(), ..Command::default() };
         match node.kind() {
@@ -34,7 +33,7 @@ impl Translator<'_> {
         Ok(command)
     }
 
-    /// Records a command after its last redirection, which may have added words.
+    /// Adds a command after its last redirection, which may have added words.
     pub(super) fn finish(&mut self, mut command: Command) -> Step {
         command.words.sort_by_key(|word| word.position);
         check(&command)?;
@@ -155,7 +154,7 @@ impl Translator<'_> {
     }
 }
 
-/// Makes sure that a shell takes the first word for the name of a command.
+/// Verifies that a shell takes the first word for the name of a command.
 fn check(command: &Command) -> Step {
     let Some(first) = command.words.first() else { return Ok(()) };
     let reserved = first.is_bare() && RESERVED.contains(&first.source.as_str());
@@ -166,7 +165,6 @@ fn check(command: &Command) -> Step {
     Ok(())
 }
 
-/// Tells whether text is a variable's name.
 fn is_name(text: &str) -> bool {
     let mut bytes = text.bytes();
     bytes.next().is_some_and(|b| b.is_ascii_alphabetic() || b == b'_')

@@ -3,15 +3,15 @@
 use tree_sitter::Node;
 
 use super::{Newlines, Step, Translator};
-use crate::script::{Command, Function};
+use crate::command_line::{Command, Function};
 
 impl Translator<'_> {
-    /// Translates the root, and notes the functions that are certainly defined.
+    /// Translates the root, and records the functions that are certainly defined.
     pub(super) fn program(&mut self, root: Node<'_>) -> Step {
         if root.kind() != "program" {
             return self.unknown(root);
         }
-        // The root starts at its first node; what comes before and after is white space as well.
+        // The root starts at its first node; the text before and after it must be white space.
         self.gap(0, root.start_byte(), Newlines::Separate)?;
         self.gap(root.end_byte(), self.text.len(), Newlines::Separate)?;
         let children = self.children(root, Newlines::Separate)?;
@@ -28,18 +28,17 @@ impl Translator<'_> {
     fn define(&mut self, node: Node<'_>) {
         if let Some(name) = node.child_by_field_name("name") {
             let name = self.source(name).to_owned();
-            self.script.functions.push(Function { name, end: node.end_byte() });
+            self.line.functions.push(Function { name, end: node.end_byte() });
         }
     }
 
-    /// Translates one part of a list, and goes on with the next when it is not understood.
+    /// Translates one part of a list; a problem is noted and does not stop the translation of the next.
     fn part(&mut self, node: Node<'_>) {
         if let Err(problem) = self.statement(node) {
             self.note(problem);
         }
     }
 
-    /// Translates the statements and the separators that a node holds.
     pub(super) fn block(&mut self, node: Node<'_>) -> Step {
         for child in self.children(node, Newlines::Separate)? {
             self.part(child);
@@ -175,7 +174,7 @@ impl Translator<'_> {
         if group { self.finish_group(command, node) } else { self.finish(command) }
     }
 
-    /// Records the redirections of a compound command, which has no words of its own.
+    /// Adds the redirections of a compound command, which has no words of its own.
     fn finish_group(&mut self, command: Command, node: Node<'_>) -> Step {
         match (command.words.is_empty(), command.redirections.is_empty()) {
             (true, true) => Ok(()),

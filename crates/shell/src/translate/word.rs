@@ -1,13 +1,12 @@
-//! Words: quote removal, and what makes a word computed.
+//! Words: quote removal, and the constructs that make a word computed.
 
 use tree_sitter::Node;
 
 use super::{Newlines, Step, Translator};
-use crate::error::{ParseError, Reason};
+use crate::command_line::{Cause, Meaning, Word};
+use crate::parse_error::{ParseError, Reason};
 use crate::quote;
-use crate::script::{Cause, Meaning, Word};
 
-/// A word while its pieces are put together.
 #[derive(Default)]
 pub(super) struct Builder {
     text: String,
@@ -23,7 +22,6 @@ impl Builder {
         self.splits |= splits;
     }
 
-    /// Adds a character that stands without quotes.
     fn bare(&mut self, c: char) {
         match (c, self.brace) {
             ('*' | '?' | '[', _) => self.compute(Cause::Glob, false),
@@ -40,7 +38,7 @@ impl Builder {
         let prefix = self.text.get(..start).unwrap_or_default().to_owned();
         // Without a common start, one of the words may be an option and another a path.
         self.splits |= prefix.is_empty();
-        // Whatever made the word computed inside the braces starts later than they do.
+        // A computed part inside the braces starts later than they do.
         match &self.computed {
             Some((_, earlier)) if earlier.len() < start => {}
             _ => self.computed = Some((Cause::Brace, prefix)),
@@ -57,7 +55,6 @@ impl Builder {
 }
 
 impl Translator<'_> {
-    /// Translates a word.
     pub(super) fn word(&mut self, node: Node<'_>) -> Step<Word> {
         self.boundaries(node)?;
         let mut builder = Builder::default();
@@ -65,7 +62,7 @@ impl Translator<'_> {
         Ok(builder.finish(self.source(node), node.start_byte()))
     }
 
-    /// Makes sure that a shell starts and ends the word where the grammar does.
+    /// Verifies that a shell starts and ends the word where the grammar does.
     fn boundaries(&self, node: Node<'_>) -> Step {
         let before = self.text.get(..node.start_byte()).and_then(|text| text.chars().next_back());
         let after = self.text.get(node.end_byte()..).and_then(|text| text.chars().next());
@@ -148,7 +145,7 @@ impl Translator<'_> {
         Ok(())
     }
 
-    /// Adds a double-quoted piece, reading the text between its expansions from the source.
+    /// Adds a double-quoted piece. The text between its expansions is taken from the source, not the tree.
     pub(super) fn string(&mut self, node: Node<'_>, builder: &mut Builder) -> Step {
         let uncertain = || ParseError::new(node.start_byte(), Reason::Quoting);
         let source = self.source(node);
@@ -176,7 +173,7 @@ impl Translator<'_> {
         Some(())
     }
 
-    /// Adds an expansion. Without quotes around it, its value may become several words.
+    /// Adds an expansion, whose value may become several words if it is unquoted.
     fn expanded(&mut self, node: Node<'_>, builder: &mut Builder, bare: bool) -> Step {
         let (cause, splits) = match node.kind() {
             "simple_expansion" | "expansion" => {

@@ -1,12 +1,11 @@
-//! `find … -exec`.
+//! The commands of `find … -exec` and its variants.
 
 use super::{Inner, Looked, as_command, computed};
-use crate::script::{Command, Meaning, Word};
+use crate::command_line::{Command, Meaning, Word};
 
-/// Bounds the words that `{}` is written out to; beyond it the value counts as unknown.
+/// The most words that `{}` is expanded to; with more start directories its value counts as unknown.
 const MAX_STARTS: usize = 8;
 
-/// Returns the commands that `find` runs for what it finds.
 pub(super) fn executed(command: &Command) -> Looked {
     let mut inner = Vec::new();
     let mut rest = command.arguments();
@@ -24,21 +23,20 @@ pub(super) fn executed(command: &Command) -> Looked {
     Ok(inner)
 }
 
-/// A lone `+` ends a list as well; one that does not only makes a command look shorter than it is
-/// when no `{}` stands before it, and then `find` itself refuses.
+/// Returns whether a word ends the command of `-exec`. A `+` ends it only after `{}`; without one the command
+/// looks shorter than it is, but then `find` itself fails.
 fn ends(word: &Word) -> bool {
     matches!(word.literal(), Some(";" | "+"))
 }
 
-/// Returns the places where the search starts.
 pub(crate) fn starts(arguments: &[Word]) -> Vec<Word> {
     let option = |word: &&Word| matches!(word.literal(), Some("-H" | "-L" | "-P"));
     let expression = |word: &Word| {
         word.literal().is_some_and(|text| text.starts_with('-') || matches!(text, "(" | "!" | ")"))
     };
-    let places = arguments.iter().skip_while(option).take_while(|word| !expression(word));
-    let places: Vec<Word> = places.cloned().collect();
-    if places.is_empty() { vec![Word::new_literal(".", 0)] } else { places }
+    let starts = arguments.iter().skip_while(option).take_while(|word| !expression(word));
+    let starts: Vec<Word> = starts.cloned().collect();
+    if starts.is_empty() { vec![Word::new_literal(".", 0)] } else { starts }
 }
 
 fn run(command: &Command, words: &[Word], starts: &[Word]) -> Inner {
@@ -50,7 +48,7 @@ fn run(command: &Command, words: &[Word], starts: &[Word]) -> Inner {
     as_command(command, &words)
 }
 
-/// Returns one word for each place from which the found name may come.
+/// Returns one word for each start directory, with which a found path begins.
 fn found(text: &str, word: &Word, starts: &[Word]) -> Vec<Word> {
     let (before, _) = text.split_once("{}").unwrap_or((text, ""));
     let input = |prefix: &str, splits| Word::input(prefix, splits, &word.source, word.position);

@@ -1,10 +1,9 @@
-//! The options that stand between a wrapper and the command it runs.
+//! The options between a wrapper and the command that it runs.
 
 use super::computed;
-use crate::error::{ParseError, Reason, shortened};
-use crate::script::{Command, Word};
+use crate::command_line::{Command, Word};
+use crate::parse_error::{ParseError, Reason, shortened};
 
-/// The options of a wrapper.
 pub(super) struct WrapperOptions {
     /// Letters that take no value.
     pub(super) plain: &'static str,
@@ -18,10 +17,10 @@ pub(super) struct WrapperOptions {
     pub(super) long_valued: &'static [&'static str],
 }
 
-/// One option as it was given: its letter or long name, and its value.
+/// An option as given: its letter or long name, its value as the next word, and its attached value.
 pub(super) type Given<'a> = (&'a str, Option<&'a Word>, &'a str);
 
-/// Reads the options of a command; returns them, and the words after them.
+/// Parses the options of a command; returns them and the words after them.
 pub(super) fn read<'a>(
     options: &WrapperOptions,
     command: &'a Command,
@@ -61,7 +60,7 @@ fn unknown(command: &Command, word: &Word) -> ParseError {
     ParseError::new(word.position, reason)
 }
 
-/// Reads one word of options: the name of its last one, an attached value, and whether the value
+/// Parses one word of options. Returns the name of its last option, the attached value, and whether the value
 /// is the next word.
 fn one<'a>(options: &WrapperOptions, text: &'a str) -> Option<(&'a str, &'a str, bool)> {
     if let Some(long) = text.strip_prefix("--") {

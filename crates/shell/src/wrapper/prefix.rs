@@ -1,13 +1,13 @@
-//! Wrappers that stand before the command they run: `env`, `timeout`, `xargs` and the like.
+//! Wrappers that precede the command they run: `env`, `timeout`, `xargs` and the like.
 
 use super::options::{Given, WrapperOptions, read};
 use super::{Inner, Looked, as_command, computed};
-use crate::script::{Assignment, Command, Meaning, Word};
+use crate::command_line::{Assignment, Command, Meaning, Word};
 
 const NONE: WrapperOptions =
     WrapperOptions { plain: "", valued: "", attached: "", long: &[], long_valued: &[] };
 
-/// The wrappers with their options and the number of words before the command.
+/// The wrappers with their options and the number of operands before the command.
 const WRAPPERS: [(&str, WrapperOptions, usize); 11] = [
     (
         "env",
@@ -51,7 +51,6 @@ const WRAPPERS: [(&str, WrapperOptions, usize); 11] = [
     ("coproc", NONE, 0),
 ];
 
-/// Returns what a wrapper of the table runs.
 pub(super) fn wrapped(name: &str, command: &Command) -> Looked {
     let Some((_, options, leading)) = WRAPPERS.iter().find(|(wrapper, ..)| *wrapper == name) else {
         return Ok(Vec::new());
@@ -75,7 +74,7 @@ pub(super) fn wrapped(name: &str, command: &Command) -> Looked {
     Ok(vec![Inner::Command(Command { assignments, ..inner })])
 }
 
-/// Takes the words `NAME=value` that `env` turns into variables.
+/// Splits off the words `NAME=value` that `env` turns into variables.
 fn assigned(words: &[Word]) -> (Vec<Assignment>, &[Word]) {
     let name = |word: &Word| word.known_start()?.split_once('=').map(|(name, _)| name.to_owned());
     let assignments: Vec<_> = words
@@ -103,7 +102,7 @@ const XARGS: WrapperOptions = WrapperOptions {
     ],
 };
 
-/// Returns what `xargs` runs, with words in the places that its input fills.
+/// Returns the command that `xargs` runs, with computed words for the arguments from its input.
 pub(super) fn fed(command: &Command) -> Looked {
     let (given, rest) = read(&XARGS, command)?;
     if rest.is_empty() {
@@ -120,7 +119,7 @@ pub(super) fn fed(command: &Command) -> Looked {
     Ok(vec![as_command(command, &words)])
 }
 
-/// Returns the text that input replaces, unless that is computed.
+/// Returns the replacement string of `-I`, unless it is computed.
 fn mark_of<'a>((_, next, attached): &Given<'a>) -> Option<&'a str> {
     match (next, *attached) {
         (Some(word), _) => word.literal(),

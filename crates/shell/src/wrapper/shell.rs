@@ -1,12 +1,12 @@
-//! Shell text inside arguments: `sh -c`, `eval`, `trap`.
+//! Shell text in arguments and input: `sh -c`, `eval`, `trap`, and scripts on standard input.
 
 use super::{Inner, Looked, computed};
-use crate::script::{Cause, Command, Meaning, Operator, Word};
+use crate::command_line::{Cause, Command, Meaning, Operator, Word};
 
-/// Returns the script that a shell is given, where it stands in the text.
+/// Returns the script of a shell, if it is part of the text.
 ///
-/// A script in a file passes: what it does is up to the kernel. A script that another command
-/// writes into a pipe does not.
+/// A script in a file passes, and the sandbox decides about it. A script that another command writes into a
+/// pipe is an error.
 pub(super) fn script_of(command: &Command) -> Looked {
     let mut words = command.arguments().iter();
     let mut inline = false;
@@ -80,7 +80,6 @@ fn from_input(command: &Command) -> Looked {
     }
 }
 
-/// Returns the text that `eval` joins.
 pub(super) fn evaluated(command: &Command) -> Looked {
     let mut words = command.arguments();
     if words.first().and_then(Word::literal) == Some("--") {
@@ -93,7 +92,6 @@ pub(super) fn evaluated(command: &Command) -> Looked {
     Ok(vec![Inner::Text(texts.join(" "))])
 }
 
-/// Returns the text that `trap` runs on a signal.
 pub(super) fn trapped(command: &Command) -> Looked {
     let mut words = command.arguments();
     if words.first().and_then(Word::literal) == Some("--") {
@@ -108,7 +106,7 @@ pub(super) fn trapped(command: &Command) -> Looked {
     }
 }
 
-/// Makes sure that `source` is given a file.
+/// Accepts `source` with a file. A file that is computed as a substitution would hide commands.
 pub(super) fn sourced(command: &Command) -> Looked {
     match command.arguments().first() {
         Some(word) => script_file(command, word),
@@ -116,7 +114,7 @@ pub(super) fn sourced(command: &Command) -> Looked {
     }
 }
 
-/// Makes sure that no callback is set.
+/// Accepts `mapfile` without a callback (`-C`), which would be a command in an argument.
 pub(super) fn callback(command: &Command) -> Looked {
     let sets = |word: &&Word| {
         word.known_start().is_none_or(|text| text.starts_with('-') && text.contains('C'))

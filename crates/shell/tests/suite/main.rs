@@ -1,9 +1,9 @@
-//! What command lines mean and which of them pass.
+//! Parsing of command lines, and verdicts of the presets.
 //!
 //! - `reference`: the numbered hostile and honest cases of the reference, with our verdicts.
 //! - `operations`: every blocked operation in many spellings.
 //! - `wrappers`: commands that run other commands.
-//! - `parsing`: what is found, and what is not understood.
+//! - `parsing`: the commands that are found, and text that is not understood.
 //! - `argv`: path-like arguments without a shell.
 //! - `random`: arbitrary and mutated text.
 

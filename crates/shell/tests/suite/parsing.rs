@@ -1,4 +1,4 @@
-//! What is found in a text, and what is not understood.
+//! The commands that are found in a text, and text that is not understood.
 
 use carrel_shell::{Cause, MAX_COMMANDS, MAX_TEXT_BYTES, Meaning, Reason, parse};
 use pretty_assertions::assert_eq;
@@ -145,7 +145,7 @@ fn the_place_and_the_rest_are_reported() {
     let problem = parse("ls; $x y; wc").unwrap_err();
     assert_eq!(problem.position, 4);
     assert_eq!(problem.reason, Reason::ComputedCommand { source_text: "$x".to_owned() });
-    assert_eq!(problem.found.commands.len(), 3);
+    assert_eq!(problem.partial.commands.len(), 3);
 }
 
 #[test]

@@ -1,20 +1,20 @@
-//! Why a command line was not understood.
+//! Errors of the parser.
 
-use crate::script::CommandLine;
+use crate::command_line::CommandLine;
 
-/// A place in a command line whose meaning is not known.
+/// A construct of a command line whose meaning is not certain.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not understood at byte {position}: {reason}")]
 pub struct ParseError {
-    /// The byte at which the place starts.
+    /// The byte offset of the construct.
     pub position: usize,
-    /// What stands in the way.
+    /// The reason.
     pub reason: Reason,
-    /// What was found all the same; there may be other commands.
-    pub found: Box<CommandLine>,
+    /// The commands that were found nevertheless; there may be others.
+    pub partial: Box<CommandLine>,
 }
 
-/// What stands in the way of understanding.
+/// The reason why a construct is not understood.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Reason {
     /// The text is longer than the limit.
@@ -35,40 +35,43 @@ pub enum Reason {
         /// The limit.
         limit: usize,
     },
-    /// The text takes too long to parse.
+    /// The grammar ran out of time or has too many here-documents. Ordinary text is far below both bounds.
     #[error("it is too ambiguous to parse")]
     TooHard,
-    /// A character that no command line holds.
+    /// A NUL byte, which no argument can contain.
     #[error("a NUL byte")]
     Nul,
-    /// It is no valid shell, or the grammar does not know it.
+    /// Invalid shell syntax, or a construct that the translation does not list. Constructs are listed one by
+    /// one, because the grammar accepts more than a shell and groups some texts differently.
     #[error("the syntax is not known here: `{near}`")]
     Syntax {
-        /// The text at that place, shortened.
+        /// The text of the construct, shortened.
         near: String,
     },
-    /// Text between words that shells and grammars read differently.
+    /// White space that a shell and the grammar may read differently, such as a line continuation inside a
+    /// word or a form feed between two.
     #[error("unusual white space or a line continuation inside a word")]
     Spacing,
-    /// Quotes that shells and grammars read differently.
+    /// Quoting that a shell and the grammar may read differently, such as a quote that ends earlier for a
+    /// shell, or backslashes inside backticks.
     #[error("quoting that is not certain")]
     Quoting,
-    /// The name of a command is computed.
+    /// The name of a command is computed, as in `$CMD x`, so no rule about names can be applied.
     #[error("the command `{source_text}` is only known when it runs")]
     ComputedCommand {
         /// The word as written.
         source_text: String,
     },
-    /// A command runs another one that is not written out.
+    /// A wrapper runs a command that is computed or read from its input, as in `sh -c "$X"` or `curl x | sh`.
     #[error("what `{wrapper}` runs is not written out")]
     ComputedWrapped {
-        /// The command that runs the other.
+        /// The wrapper.
         wrapper: String,
     },
-    /// An option of a command that runs another one.
+    /// A wrapper has an option that is not listed, so its command cannot be found.
     #[error("`{wrapper}` has an option that is not known here: `{option}`")]
     WrapperOption {
-        /// The command that runs the other.
+        /// The wrapper.
         wrapper: String,
         /// The option as written.
         option: String,
@@ -77,14 +80,14 @@ pub enum Reason {
 
 impl ParseError {
     pub(crate) fn new(position: usize, reason: Reason) -> Self {
-        Self { position, reason, found: Box::default() }
+        Self { position, reason, partial: Box::default() }
     }
 }
 
-/// Bounds how much of a hostile text is repeated in a message.
+/// The most characters of a hostile text that a message repeats.
 const MAX_SHOWN: usize = 120;
 
-/// Returns text on one line, shortened.
+/// Returns text on one line, with control characters escaped, shortened.
 pub(crate) fn shortened(text: &str) -> String {
     let escape = |c: char| {
         if c.is_control() { c.escape_debug().collect() } else { c.to_string() }

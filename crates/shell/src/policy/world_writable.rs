@@ -1,9 +1,9 @@
-//! Giving write access to all with `chmod`.
+//! Rule `world_writable`: `chmod` with a mode that gives write access to all users.
 
 use super::Finding;
+use crate::command_line::{Command, Word};
 use crate::judge::Context;
 use crate::path::base_name;
-use crate::script::{Command, Word};
 
 pub(super) const RULE: &str = "world_writable";
 
@@ -22,9 +22,8 @@ pub(super) fn check(command: &Command, _: &Context<'_>) -> Option<Finding> {
     }
 }
 
-/// Returns the word that is the mode: the first that is no option.
-///
-/// `-w` and the like are modes, although they look like options.
+/// Returns the word that is the mode: the first that is not an option. `-w` and the like are modes, although
+/// they look like options.
 fn mode_of(arguments: &[Word]) -> Option<&Word> {
     let option = |word: &&Word| match word.literal() {
         Some(text) if text.starts_with("--") => true,
@@ -53,19 +52,18 @@ fn gives_write_to_all(mode: &str) -> bool {
     mode.split(',').any(clause_gives_write)
 }
 
-/// Reads one clause such as `go+rw-x` of a symbolic mode.
+/// Returns whether a clause of a symbolic mode, such as `go+rw-x`, gives write access to others.
 fn clause_gives_write(clause: &str) -> bool {
     let operator = |c: char| matches!(c, '+' | '-' | '=');
     let Some(at) = clause.find(operator) else { return false };
     let (who, mut actions) = clause.split_at(at);
-    // Without letters before the operator the file mode mask may or may not apply, as a program
-    // sets it; a mask that lets writes through is all it takes.
+    // Without letters before the operator the umask applies, and it may permit writing.
     let others = who.is_empty() || who.contains(['o', 'a']);
     while let Some(sign) = actions.chars().next() {
         let rest = actions.get(1..).unwrap_or_default();
         let end = rest.find(operator).unwrap_or(rest.len());
         let (letters, next) = rest.split_at(end);
-        // `o=u` copies the owner's bits, which hold write as a rule.
+        // `o=u` copies the owner's bits, which usually include write.
         let writes = letters.contains(['w', 'u', 'g']) || gives_octal(letters);
         if others && sign != '-' && writes {
             return true;

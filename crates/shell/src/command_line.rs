@@ -1,17 +1,20 @@
-//! A command line in the shape that policy works on.
+//! The parsed command line: simple commands, their words and their redirections.
+//!
+//! A word is either literal, with its value after quote removal, or computed: then the cause, the literal
+//! prefix and the possibility of word splitting are kept, which is all that rules may rely on.
 
 use serde::Serialize;
 
-/// A command line that was understood as a whole.
+/// A parsed command line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CommandLine {
-    /// Every simple command, in the order of the text; those found by looking through a wrapper follow at the end.
+    /// Every simple command in the order of the text, followed by the commands that wrappers run.
     pub commands: Vec<Command>,
-    /// Functions that are certainly defined once the text after them runs.
+    /// Functions that are certainly defined when the text after them runs.
     pub functions: Vec<Function>,
-    /// Where backticks start or end a substitution.
+    /// Byte offsets of backticks that start or end a substitution.
     pub backticks: Vec<usize>,
-    /// Where a newline that is not quoted ends a command; those around the whole text do not count.
+    /// Byte offsets of unquoted newlines that end a command, without those around the whole text.
     pub newlines: Vec<usize>,
 }
 
@@ -20,121 +23,121 @@ pub struct CommandLine {
 pub struct Function {
     /// The name it is called by.
     pub name: String,
-    /// Where its definition ends.
+    /// The byte offset at which its definition ends.
     pub end: usize,
 }
 
-/// One simple command: what a shell starts as one program, builtin or function.
+/// A simple command: one program, builtin or function with its words and redirections.
 ///
-/// A compound command that is redirected as a whole, as in `{ ls; } > out`, adds a
-/// command that has redirections only.
+/// A compound command that is redirected as a whole, as in `{ ls; } > out`, adds a command that has
+/// redirections only.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Command {
     /// The name and the arguments.
     pub words: Vec<Word>,
     /// Assignments before the name.
     pub assignments: Vec<Assignment>,
-    /// Where its descriptors go.
+    /// The redirections of its descriptors.
     pub redirections: Vec<Redirection>,
-    /// The byte at which it starts; for a wrapped command, at which its wrapper shows it.
+    /// The byte offset at which it starts; for a wrapped command, that of its wrapper.
     pub position: usize,
-    /// How it was found.
+    /// The origin of the command.
     pub origin: CommandOrigin,
 }
 
-/// How a simple command was found.
+/// The origin of a simple command.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CommandOrigin {
-    /// It stands in the text.
+    /// It is a command of the text itself.
     #[default]
     Written,
-    /// It is an argument, or part of one, of another command that runs it.
+    /// It is an argument, or part of one, of a wrapper that runs it.
     Wrapped,
 }
 
-/// A word of a command after quote removal, or why its value is not known.
+/// A word of a command: its value after quote removal, or the reason why that is not known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Word {
-    /// What the shell passes on.
+    /// The value that the shell passes to the command.
     pub meaning: Meaning,
-    /// The word as it was written.
+    /// The word as written.
     pub source: String,
-    /// The byte at which it starts.
+    /// The byte offset at which it starts.
     pub position: usize,
 }
 
-/// What a word stands for.
+/// The value of a word, as far as it is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Meaning {
     /// Exactly this text.
     Literal(String),
-    /// A value that only running the command would tell.
+    /// A value that is only known when the command runs.
     Computed {
-        /// What makes it so; the first cause in the word.
+        /// The first construct in the word that is computed.
         cause: Cause,
-        /// The literal text before that.
+        /// The literal text before it.
         prefix: String,
-        /// Whether the value may become several words, of which the later ones may be anything.
+        /// True if the value may become several words, the later of which may be anything.
         splits: bool,
     },
 }
 
-/// Why a word is not literal.
+/// The construct that makes a word computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Cause {
-    /// `$x`, `${x}`.
+    /// A parameter expansion, `$x` or `${x}`.
     Variable,
-    /// `$(…)` or backticks.
+    /// A command substitution, `$(…)` or backticks. Its commands are listed themselves.
     Substitution,
-    /// `<(…)`, `>(…)`.
+    /// A process substitution, `<(…)` or `>(…)`, which stands for the path of a pipe.
     ProcessSubstitution,
-    /// `$((…))`.
+    /// An arithmetic expansion, `$((…))`, which is always a number.
     Arithmetic,
-    /// `*`, `?`, `[…]`.
+    /// A pattern with `*`, `?` or `[…]`, which stands for the names that match it.
     Glob,
-    /// `{a,b}`, `{1..3}`.
+    /// A brace expansion, `{a,b}` or `{1..3}`, which stands for several words.
     Brace,
-    /// `~` at the start.
+    /// A `~` at the start, which stands for a home directory.
     Tilde,
-    /// Another program fills it in, as `xargs` and `find` do.
+    /// A wrapper such as `xargs` or `find` inserts it.
     Input,
 }
 
 /// An assignment `NAME=value`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Assignment {
-    /// The variable.
+    /// The name of the variable.
     pub name: String,
-    /// The byte at which it starts.
+    /// The byte offset at which it starts.
     pub position: usize,
 }
 
 /// One redirection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Redirection {
-    /// What kind.
+    /// The operator.
     pub operator: Operator,
     /// The file or descriptor, or the text of a here-document or here-string.
     pub target: Option<Word>,
-    /// The byte at which it starts.
+    /// The byte offset at which it starts.
     pub position: usize,
 }
 
-/// The kinds of redirection.
+/// The operator of a redirection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operator {
-    /// `<`.
+    /// `<`: opens a file for reading.
     Read,
-    /// `>`, `>>`, `>|`, `&>`, `&>>`.
+    /// `>`, `>>`, `>|`, `&>`, `&>>`: opens a file for writing.
     Write,
     /// `<&`, `>&`: a copy of a descriptor, or for `>&` a file.
     Duplicate,
-    /// `<&-`, `>&-`.
+    /// `<&-`, `>&-`: closes a descriptor and has no target.
     Close,
-    /// `<<`, `<<-`.
+    /// `<<`, `<<-`: the target is the text of the document, literal if its delimiter is quoted.
     HereDocument,
-    /// `<<<`.
+    /// `<<<`: the target is the word that becomes the input.
     HereString,
 }
 
@@ -147,24 +150,27 @@ impl Word {
         }
     }
 
-    /// Returns text that the value certainly starts with and that tells what it is: `None` when
-    /// the value may start with anything, or may become further words.
+    /// Returns the text with which the value certainly starts; `None` if it may start with anything or
+    /// become several words.
+    ///
+    /// `"src/$NAME"` starts with `src/`; `$NAME` and `src/$(ls)` without quotes have no known start. A rule
+    /// that needs to know whether a word is an option or an absolute path asks for this.
     pub fn known_start(&self) -> Option<&str> {
         match &self.meaning {
             Meaning::Literal(text) => Some(text),
             Meaning::Computed { splits: true, .. } => None,
-            // A pattern matches names below the directory it starts in.
+            // A pattern matches names below the directory in its prefix.
             Meaning::Computed { cause: Cause::Glob, prefix, .. } => Some(prefix),
             Meaning::Computed { prefix, .. } => (!prefix.is_empty()).then_some(prefix),
         }
     }
 
-    /// Tells whether the value may become several words.
+    /// Returns whether the value may become several words.
     pub fn splits(&self) -> bool {
         matches!(self.meaning, Meaning::Computed { splits: true, .. })
     }
 
-    /// Tells whether a shell would still see the word as one of its own keywords.
+    /// Returns whether the word is unquoted, so that a shell would treat it as a keyword.
     pub(crate) fn is_bare(&self) -> bool {
         self.literal() == Some(&self.source)
     }
@@ -180,7 +186,7 @@ impl Word {
 }
 
 impl Command {
-    /// Returns the name, when it is literal.
+    /// Returns the name, if it is literal.
     pub fn name(&self) -> Option<&str> {
         self.words.first()?.literal()
     }
@@ -190,9 +196,9 @@ impl Command {
         self.words.get(1..).unwrap_or_default()
     }
 
-    /// Returns the words as they were written, cut to a length that fits into a message.
+    /// Returns the words as written, shortened for a message.
     pub fn shown(&self) -> String {
         let sources: Vec<&str> = self.words.iter().map(|word| word.source.as_str()).collect();
-        crate::error::shortened(&sources.join(" "))
+        crate::parse_error::shortened(&sources.join(" "))
     }
 }

@@ -1,12 +1,12 @@
-//! Variables that decide which program a name stands for.
+//! Rule `program_lookup`: assignments to variables that decide which program a name stands for.
 
 use super::Finding;
+use crate::command_line::Command;
 use crate::judge::Context;
-use crate::script::Command;
 
 pub(super) const RULE: &str = "program_lookup";
 
-/// Variables with which a listed name, or the code inside its program, becomes another one.
+/// Variables that can replace a listed program, or code in it, by another.
 const VARIABLES: [&str; 6] =
     ["PATH", "BASH_ENV", "ENV", "LD_PRELOAD", "LD_LIBRARY_PATH", "LD_AUDIT"];
 

@@ -1,9 +1,9 @@
-//! Removing a tree outside the own workspace.
+//! Rule `recursive_remove`: `rm -r` and `find -delete` on trees outside the workspace.
 
 use super::Finding;
+use crate::command_line::{Cause, Command, Meaning, Word};
 use crate::judge::Context;
 use crate::path::{base_name, normalize};
-use crate::script::{Cause, Command, Meaning, Word};
 use std::path::Path;
 
 pub(super) const RULE: &str = "recursive_remove";
@@ -16,7 +16,7 @@ const UNKNOWN: &str = "it may remove a tree that is not written out; start the p
 pub(super) fn check(command: &Command, context: &Context<'_>) -> Option<Finding> {
     match base_name(command.name()?) {
         "rm" => remove(command, context),
-        "find" => delete(command, context),
+        "find" => find_delete(command, context),
         _ => None,
     }
 }
@@ -30,7 +30,7 @@ fn remove(command: &Command, context: &Context<'_>) -> Option<Finding> {
             .find_map(|word| outside(word, context))
             .or_else(|| found(&unknown));
     }
-    // Without the option, an unknown word before `--` may still bring it along.
+    // Without the option, a computed word before `--` may still expand to it.
     let options: Vec<&Word> = arguments
         .iter()
         .take_while(|word| !is_end(word))
@@ -57,7 +57,7 @@ fn is_end(word: &Word) -> bool {
 fn is_recursive(word: &Word) -> bool {
     let Some(text) = word.known_start() else { return false };
     match text.strip_prefix("--") {
-        // Long options may be shortened as long as no other begins the same.
+        // Long options may be abbreviated.
         Some(long) => !long.is_empty() && "recursive".starts_with(long),
         None => text.starts_with('-') && text.contains(['r', 'R']),
     }
@@ -67,7 +67,7 @@ fn may_be_anything(word: &Word) -> bool {
     word.known_start().is_none()
 }
 
-/// Tells whether a computed word starts like an option, so that any letter may follow.
+/// Returns whether a computed word starts like an option, so that any letter may follow.
 fn may_be_option(word: &Word) -> bool {
     word.literal().is_none() && word.known_start().is_some_and(|text| text.starts_with('-'))
 }
@@ -91,18 +91,17 @@ fn outside(word: &Word, context: &Context<'_>) -> Option<Finding> {
     Some(Finding::new(RULE, OUTSIDE).at(word.position))
 }
 
-/// Tells whether an absolute path certainly stays in the workspace.
 fn is_inside(word: &Word, prefix: &str, workspace: Option<&Path>) -> bool {
     let Some(workspace) = workspace else { return false };
     let certain = match &word.meaning {
         Meaning::Literal(_) => prefix,
-        // What follows a glob or brace is in the source; what follows a variable is anything.
+        // The rest after a glob or brace is in the source; the rest after a variable may be anything.
         Meaning::Computed { cause: Cause::Glob | Cause::Brace, splits: false, .. } => {
             let climbs = word.source.contains("..");
             if climbs {
                 return false;
             }
-            // The last component goes on in the part that is not known.
+            // The last component of the prefix continues in the computed part.
             prefix.rsplit_once('/').map_or("", |(directory, _)| directory)
         }
         Meaning::Computed { .. } => return false,
@@ -111,8 +110,7 @@ fn is_inside(word: &Word, prefix: &str, workspace: Option<&Path>) -> bool {
         .starts_with(normalize(Path::new("/"), &workspace.to_string_lossy()))
 }
 
-/// `find … -delete` does the same to a tree.
-fn delete(command: &Command, context: &Context<'_>) -> Option<Finding> {
+fn find_delete(command: &Command, context: &Context<'_>) -> Option<Finding> {
     let arguments = command.arguments();
     if !arguments.iter().any(|word| word.literal() == Some("-delete")) {
         return None;

@@ -1,7 +1,6 @@
-//! The names that the allowlist holds.
+//! The command names of the allowlist, with advice for names that are not on it.
 
-/// Programs, in the order of their groups: shells, version control, Python, Node, general,
-/// other languages, containers.
+/// Programs, by groups: shells, version control, Python, Node, general, other languages, containers.
 const PROGRAMS: &[&str] = &[
     "sh",
     "bash",
@@ -105,8 +104,8 @@ const PROGRAMS: &[&str] = &[
     "docker-compose",
 ];
 
-/// The shell's own words. Left out are those that rename commands (`alias`, `enable`, `hash`) and
-/// those of an interactive shell.
+/// Shell builtins, without builtins that rename commands (`alias`, `enable`, `hash`) and builtins for
+/// interactive use.
 const SHELL: &[&str] = &[
     ":",
     ".",
@@ -154,10 +153,9 @@ const SHELL: &[&str] = &[
     "wait",
 ];
 
-/// Wrappers that are looked through and do nothing of their own.
+/// Wrappers that only run another command, which is judged itself.
 const WRAPPERS: &[&str] = &["nice", "nohup", "stdbuf"];
 
-/// What to use instead of some names that are often asked for.
 const ADVICE: &[(&[&str], &str)] = &[
     (&["perl", "php", "lua"], "`python3`, `node` and `ruby` pass, and so do `sed` and `awk`"),
     (&["base64", "xxd", "od", "hexdump"], "`python3 -c` can encode and decode"),
@@ -168,7 +166,7 @@ const ADVICE: &[(&[&str], &str)] = &[
     (&["zsh", "dash", "ksh", "fish"], "`bash` and `sh` pass"),
 ];
 
-/// Returns every name that the allowlist holds.
+/// Returns every name on the allowlist: programs, shell builtins and wrappers.
 pub fn allowed_names() -> impl Iterator<Item = &'static str> {
     [PROGRAMS, SHELL, WRAPPERS].into_iter().flatten().copied()
 }
@@ -177,7 +175,6 @@ pub(super) fn is_allowed(name: &str) -> bool {
     allowed_names().any(|allowed| allowed == name)
 }
 
-/// Returns what would pass instead of a name.
 pub(super) fn advice(name: &str) -> &'static str {
     let listed = ADVICE.iter().find(|(names, _)| names.contains(&name));
     listed.map_or(
