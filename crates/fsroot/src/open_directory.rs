@@ -36,14 +36,14 @@ impl Directory {
         Self { file }
     }
 
-    /// Opens a directory below this one.
+    /// Opens a directory below this one, which keeps working after this one is dropped.
     pub fn directory(&self, path: &Path) -> Result<Self, Error> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY;
         resolve::open_strict(self.file.as_fd(), path, flags, Mode::empty())
             .map(|directory| Self::new(File::from(directory)))
     }
 
-    /// Opens a regular file below this directory for reading.
+    /// Opens a regular file below this directory for reading. Other types of files are an error.
     pub fn open_file(&self, path: &Path) -> Result<(File, Metadata), Error> {
         let file = resolve::open_strict(self.file.as_fd(), path, READ, Mode::empty())?;
         regular(file, path)

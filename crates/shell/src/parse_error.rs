@@ -14,7 +14,7 @@ pub struct ParseError {
     pub partial: Box<CommandLine>,
 }
 
-/// The reason why a construct is not understood.
+/// The reason why a construct is not understood. The message of a refusal repeats it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Reason {
     /// The text is longer than the limit.

@@ -43,7 +43,8 @@ pub struct Refusal {
     pub command: Option<String>,
 }
 
-/// A simple command as it is reported to callers.
+/// A simple command as it is reported to callers, also if the command line was refused because of another
+/// one.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct CommandSummary {
     /// The command as written, shortened.
