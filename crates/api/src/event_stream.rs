@@ -7,7 +7,8 @@ use axum::body::{Body, Bytes};
 use axum::response::Response;
 use carrel_http::sse;
 use carrel_service::FollowItem;
-use carrel_store::Event;
+use carrel_store::{Event, EventKind};
+use carrel_wire::TaskEventKind;
 use futures_util::stream::{self, Stream, StreamExt as _};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -92,17 +93,24 @@ impl<S: Stream<Item = Option<Bytes>>> Reader<S> {
 }
 
 fn frame(event: &Event) -> Bytes {
-    sse::frame(event.number, Some(event.kind.as_str()), event.data.to_string().as_bytes())
+    let kind = wire_kind(event.kind);
+    sse::frame(event.number, Some(kind.as_str()), event.data.to_string().as_bytes())
+}
+
+fn wire_kind(kind: EventKind) -> TaskEventKind {
+    match kind {
+        EventKind::StatusChanged => TaskEventKind::StatusChanged,
+        EventKind::ProgressUpdate => TaskEventKind::ProgressUpdate,
+        EventKind::LogLine => TaskEventKind::LogLine,
+        EventKind::Error => TaskEventKind::Error,
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::state::StreamPermit;
-    use carrel_domain::{TaskId, Timestamp};
-    use carrel_store::EventKind;
     use pretty_assertions::assert_eq;
-    use serde_json::json;
 
     #[tokio::test(start_paused = true)]
     async fn a_quiet_stream_says_every_15_seconds_that_it_is_there() {
@@ -132,22 +140,5 @@ mod tests {
         });
         let told: Vec<_> = pieces(quiet, until).collect().await;
         assert_eq!(told.len(), 3, "{told:?}");
-    }
-
-    #[test]
-    fn a_frame_is_one_event_whatever_its_text_holds() {
-        let event = Event {
-            task: TaskId::generate(),
-            number: 7,
-            kind: EventKind::LogLine,
-            data: json!({ "line": "a\n\nevent: evil\r\nid: 9" }),
-            at: Timestamp::from_millis(0),
-        };
-        let frame = frame(&event);
-        let text = std::str::from_utf8(&frame).unwrap();
-        assert_eq!(
-            text,
-            "id: 7\nevent: log_line\ndata: {\"line\":\"a\\n\\nevent: evil\\r\\nid: 9\"}\n\n"
-        );
     }
 }

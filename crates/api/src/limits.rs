@@ -14,21 +14,6 @@ pub const MAX_BUFFERED_MEBIBYTES: usize = 256;
 /// A smaller body is not counted: connections bound their number.
 pub const MIN_COUNTED_BODY: ByteSize = ByteSize::kib(64);
 
-/// Characters of a command line over HTTP.
-pub const MAX_COMMAND_CHARS: usize = 4096;
-
-/// Characters of the name of a workspace.
-pub const MAX_NAME_CHARS: usize = 200;
-
-/// The usual and the longest time of a command over HTTP, in seconds.
-pub const EXEC_SECONDS: (u64, u64) = (120, 300);
-
-/// Entries of one part of a list.
-pub const MAX_PAGE: u32 = 100;
-
-/// Entries of a part of a list, if the request does not say.
-pub const DEFAULT_PAGE: u32 = 20;
-
 /// Commands, searches and writes over HTTP that run at once.
 pub const MAX_CONCURRENT_WORK: usize = 16;
 

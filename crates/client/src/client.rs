@@ -12,6 +12,7 @@ use hyper::header::{
 use hyper::{HeaderMap, Method, Request, Response};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 use crate::body::{Body, empty_body, full_body, read_all};
 use crate::error::{ClientError, refusal};
@@ -97,9 +98,9 @@ impl WorkspaceClient {
     pub(crate) async fn get<T: DeserializeOwned>(
         &self,
         path: &str,
-        query: &[(&str, String)],
+        query: &impl Serialize,
     ) -> Result<T, ClientError> {
-        let request = ApiRequest { query, ..ApiRequest::new(Method::GET, path) };
+        let request = ApiRequest::new(Method::GET, path).query(query);
         self.json(request).await
     }
 
@@ -160,7 +161,7 @@ impl WorkspaceClient {
     }
 
     fn request(&self, call: ApiRequest<'_>) -> Result<Request<Body>, ClientError> {
-        let uri = self.server.at(call.path, call.query);
+        let uri = self.server.at(call.path, &call.query);
         let mut request = Request::builder().method(call.method).uri(uri);
         if let Some(headers) = request.headers_mut() {
             headers.extend(self.headers.clone());
@@ -188,7 +189,7 @@ impl WorkspaceClient {
 pub(crate) struct ApiRequest<'a> {
     pub(crate) method: Method,
     pub(crate) path: &'a str,
-    pub(crate) query: &'a [(&'a str, String)],
+    pub(crate) query: Vec<(String, String)>,
     pub(crate) header: Option<(HeaderName, HeaderValue)>,
     pub(crate) accept: &'static str,
     pub(crate) kind: Option<&'static str>,
@@ -202,7 +203,7 @@ impl<'a> ApiRequest<'a> {
         Self {
             method,
             path,
-            query: &[],
+            query: Vec::new(),
             header: None,
             accept: "application/json",
             kind: None,
@@ -211,11 +212,28 @@ impl<'a> ApiRequest<'a> {
         }
     }
 
+    /// Adds a query. Its fields are texts, numbers or absent.
+    pub(crate) fn query(self, query: &impl Serialize) -> Self {
+        Self { query: query_pairs(query), ..self }
+    }
+
     /// Adds a body of JSON.
     pub(crate) fn with(self, body: &impl Serialize) -> Self {
         let bytes = serde_json::to_vec(body).expect("a request is plain data");
         Self { kind: Some("application/json"), body: full_body(bytes), ..self }
     }
+}
+
+/// Returns the fields of a query as pairs, without those that are absent.
+fn query_pairs(query: &impl Serialize) -> Vec<(String, String)> {
+    let value = serde_json::to_value(query).expect("a query is plain data");
+    let fields = value.as_object().into_iter().flatten();
+    let pairs = fields.filter_map(|(name, value)| match value {
+        Value::Null => None,
+        Value::String(text) => Some((name.clone(), text.clone())),
+        other => Some((name.clone(), other.to_string())),
+    });
+    pairs.collect()
 }
 
 /// Returns a header that logs do not show.

@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use carrel_domain::{Network, WorkspaceId};
+use carrel_domain::WorkspaceId;
+use carrel_wire::{CommandReply, ExecRequest, GitReply, GitRequest};
 use hyper::Method;
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 
-use crate::answers::CommandReply;
 use crate::client::{ApiRequest, WorkspaceClient};
 use crate::error::ClientError;
 use crate::limits::RESPONSE_TIMEOUT;
@@ -14,35 +15,6 @@ use crate::workspaces::at;
 
 /// The longest that work over HTTP takes, which is five minutes, and the time around it.
 pub(crate) const LONGEST_COMMAND: Duration = Duration::from_mins(6);
-
-/// A command that is to run.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct ExecRequest {
-    /// The command line.
-    pub command: String,
-    /// Where it starts, relative to the workspace.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub cwd: Option<String>,
-    /// Seconds until it is ended.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub timeout: Option<u64>,
-    /// What it can reach.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub network: Option<Network>,
-}
-
-/// What git is to do.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct GitRequest {
-    /// The operation, such as `status`.
-    pub operation: String,
-    /// Its arguments.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub args: Vec<String>,
-    /// Where, relative to the workspace.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub cwd: Option<String>,
-}
 
 impl WorkspaceClient {
     /// Runs a command line to its end.
@@ -62,16 +34,16 @@ impl WorkspaceClient {
         &self,
         workspace: WorkspaceId,
         git: &GitRequest,
-    ) -> Result<CommandReply, ClientError> {
+    ) -> Result<GitReply, ClientError> {
         self.work(&at(workspace, "/git"), git, LONGEST_COMMAND).await
     }
 
-    async fn work(
+    async fn work<T: DeserializeOwned>(
         &self,
         path: &str,
         body: &impl Serialize,
         within: Duration,
-    ) -> Result<CommandReply, ClientError> {
+    ) -> Result<T, ClientError> {
         self.json(ApiRequest { within, ..ApiRequest::new(Method::POST, path).with(body) }).await
     }
 }

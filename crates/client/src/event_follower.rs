@@ -3,13 +3,12 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use carrel_domain::{TaskId, TaskStatus};
+use carrel_domain::TaskId;
+use carrel_wire::{TaskEvent, TaskEventKind};
 use futures_util::stream::{self, Stream};
 use hyper::body::Incoming;
 use hyper::header::{CONTENT_TYPE, HeaderName, HeaderValue};
 use hyper::{Method, StatusCode};
-use serde::Serialize;
-use serde_json::{Map, Value};
 use tokio::time::Instant;
 
 use crate::body::next_piece;
@@ -22,79 +21,6 @@ const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
 
 /// How long the first and the longest pause between two tries are.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
-
-/// One event of a task.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct TaskEvent {
-    /// Its place among the events of the task, counted from 1.
-    pub id: u64,
-    /// `status_changed`, `progress_update`, `log_line` or `error`.
-    pub event: String,
-    /// The fact.
-    pub data: Map<String, Value>,
-}
-
-/// What an event tells.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum TaskUpdate<'a> {
-    /// The task stands somewhere else.
-    Status(TaskStatus),
-    /// A step begins.
-    Progress {
-        /// Its place among the steps.
-        step: u64,
-        /// How many there are.
-        total: u64,
-        /// What it is.
-        description: &'a str,
-    },
-    /// A command printed a line.
-    Line {
-        /// `stdout` or `stderr`.
-        stream: &'a str,
-        /// The line.
-        line: &'a str,
-    },
-    /// Something went wrong.
-    Error(&'a str),
-    /// Something that this version does not know.
-    Other,
-}
-
-impl TaskEvent {
-    /// Returns what the event tells.
-    pub fn update(&self) -> TaskUpdate<'_> {
-        let text = |name: &str| self.data.get(name).and_then(Value::as_str);
-        let number = |name: &str| self.data.get(name).and_then(Value::as_u64).unwrap_or(0);
-        let told = match self.event.as_str() {
-            "status_changed" => {
-                text("status").and_then(|word| word.parse().ok()).map(TaskUpdate::Status)
-            }
-            "progress_update" => Some(TaskUpdate::Progress {
-                step: number("step"),
-                total: number("total_steps"),
-                description: text("description").unwrap_or_default(),
-            }),
-            "log_line" => text("line")
-                .map(|line| TaskUpdate::Line { stream: text("stream").unwrap_or("stdout"), line }),
-            "error" => text("error").map(TaskUpdate::Error),
-            _ => None,
-        };
-        told.unwrap_or(TaskUpdate::Other)
-    }
-
-    /// Returns how the task ended, if this is its last event.
-    pub fn ending(&self) -> Option<TaskStatus> {
-        match self.update() {
-            TaskUpdate::Status(status) if status.is_terminal() => Some(status),
-            TaskUpdate::Status(_)
-            | TaskUpdate::Progress { .. }
-            | TaskUpdate::Line { .. }
-            | TaskUpdate::Error(_)
-            | TaskUpdate::Other => None,
-        }
-    }
-}
 
 /// How events are followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -265,5 +191,5 @@ fn event(frame: SseEvent) -> Result<TaskEvent, String> {
     let id = id.ok_or_else(|| format!("an event with the number {:?}", frame.id))?;
     let data = serde_json::from_str(&frame.data);
     let data = data.map_err(|_| format!("event {id} with {}", excerpt(frame.data.as_bytes())))?;
-    Ok(TaskEvent { id, event: frame.event, data })
+    Ok(TaskEvent { id, event: TaskEventKind::from(frame.event.as_str()), data })
 }

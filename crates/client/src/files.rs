@@ -2,10 +2,12 @@
 
 use bytes::Bytes;
 use carrel_domain::{ByteSize, WorkspaceId};
+use carrel_wire::{
+    DirectoryListing, DirectoryQuery, FileQuery, ReadFileReply, SearchMatches, SearchQuery,
+    WriteFileRequest, WrittenFile,
+};
 use hyper::Method;
-use serde_json::json;
 
-use crate::answers::{Directory, FileContent, Matches, Written};
 use crate::body::Body;
 use crate::client::{ApiRequest, WorkspaceClient};
 use crate::commands::LONGEST_COMMAND;
@@ -14,17 +16,8 @@ use crate::workspaces::at;
 
 const BYTES: &str = "application/octet-stream";
 
-/// What is to be searched for.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct SearchQuery {
-    /// The regular expression.
-    pub pattern: String,
-    /// Where, relative to the workspace.
-    pub path: Option<String>,
-    /// Only files that match this glob.
-    pub include: Option<String>,
-    /// How many lines to return, at most 200.
-    pub max_results: Option<u32>,
+fn file(path: &str) -> FileQuery {
+    FileQuery { path: Some(path.to_owned()) }
 }
 
 impl WorkspaceClient {
@@ -33,8 +26,8 @@ impl WorkspaceClient {
         &self,
         workspace: WorkspaceId,
         path: &str,
-    ) -> Result<Directory, ClientError> {
-        self.get(&at(workspace, "/files"), &[("path", path.to_owned())]).await
+    ) -> Result<DirectoryListing, ClientError> {
+        self.get(&at(workspace, "/files"), &DirectoryQuery { path: Some(path.to_owned()) }).await
     }
 
     /// Returns the text of a file.
@@ -42,8 +35,8 @@ impl WorkspaceClient {
         &self,
         workspace: WorkspaceId,
         path: &str,
-    ) -> Result<FileContent, ClientError> {
-        self.get(&at(workspace, "/files/content"), &[("path", path.to_owned())]).await
+    ) -> Result<ReadFileReply, ClientError> {
+        self.get(&at(workspace, "/files/content"), &file(path)).await
     }
 
     /// Returns the bytes of a file that is not longer than this.
@@ -53,10 +46,9 @@ impl WorkspaceClient {
         path: &str,
         limit: ByteSize,
     ) -> Result<Bytes, ClientError> {
-        let query = [("path", path.to_owned())];
         let route = at(workspace, "/files/raw");
         let request =
-            ApiRequest { query: &query, accept: "*/*", ..ApiRequest::new(Method::GET, &route) };
+            ApiRequest { accept: "*/*", ..ApiRequest::new(Method::GET, &route).query(&file(path)) };
         let answer = self.send(request).await?;
         self.bytes(answer, limit).await
     }
@@ -67,8 +59,8 @@ impl WorkspaceClient {
         workspace: WorkspaceId,
         path: &str,
         content: &str,
-    ) -> Result<Written, ClientError> {
-        let body = json!({ "path": path, "content": content });
+    ) -> Result<WrittenFile, ClientError> {
+        let body = WriteFileRequest { path: path.to_owned(), content: content.to_owned() };
         self.post(&at(workspace, "/files/write"), &body).await
     }
 
@@ -78,15 +70,13 @@ impl WorkspaceClient {
         workspace: WorkspaceId,
         path: &str,
         body: Body,
-    ) -> Result<Written, ClientError> {
-        let query = [("path", path.to_owned())];
+    ) -> Result<WrittenFile, ClientError> {
         let route = at(workspace, "/files/raw");
         let request = ApiRequest {
-            query: &query,
             kind: Some(BYTES),
             body,
             within: LONGEST_COMMAND,
-            ..ApiRequest::new(Method::PUT, &route)
+            ..ApiRequest::new(Method::PUT, &route).query(&file(path))
         };
         self.json(request).await
     }
@@ -96,15 +86,7 @@ impl WorkspaceClient {
         &self,
         workspace: WorkspaceId,
         search: &SearchQuery,
-    ) -> Result<Matches, ClientError> {
-        let pairs = [
-            ("pattern", Some(search.pattern.clone())),
-            ("path", search.path.clone()),
-            ("include", search.include.clone()),
-            ("max_results", search.max_results.map(|most| most.to_string())),
-        ];
-        let query: Vec<_> =
-            pairs.into_iter().filter_map(|(name, value)| Some((name, value?))).collect();
-        self.get(&at(workspace, "/files/grep"), &query).await
+    ) -> Result<SearchMatches, ClientError> {
+        self.get(&at(workspace, "/files/grep"), search).await
     }
 }

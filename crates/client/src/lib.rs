@@ -8,7 +8,6 @@
 #![forbid(unsafe_code)]
 
 mod agent_reply;
-mod answers;
 mod body;
 mod client;
 mod commands;
@@ -25,19 +24,10 @@ mod tasks;
 mod workspaces;
 
 pub use agent_reply::agent_reply;
-pub use answers::{
-    Accepted, CancelReply, CommandReply, Directory, DirectoryEntry, FileContent, Matches,
-    MatchingLine, NewWorkspace, Repository, RepositoryList, Submission, Task, TaskList, Usage,
-    Workspace, WorkspaceList, Written,
-};
 pub use body::{Body, empty_body, full_body, read_all};
 pub use client::{Credentials, WorkspaceClient};
-pub use commands::{ExecRequest, GitRequest};
 pub use error::{ApiError, ClientError};
-pub use event_follower::{FollowOptions, TaskEvent, TaskUpdate};
-pub use files::SearchQuery;
-pub use github::RepositoryQuery;
+pub use event_follower::FollowOptions;
 pub use http_client::{HttpClient, SendError};
 pub use limits::*;
 pub use server_url::{InvalidServerUrl, ServerUrl, percent_encode};
-pub use tasks::TaskQuery;

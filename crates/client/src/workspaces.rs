@@ -1,10 +1,12 @@
 //! Workspaces and tools.
 
 use carrel_domain::WorkspaceId;
+use carrel_wire::{
+    NewWorkspace, ToolArguments, ToolList, ToolReply, Workspace, WorkspaceList, WorkspaceQuery,
+    WorkspaceUsage,
+};
 use hyper::Method;
-use serde_json::{Map, Value};
 
-use crate::answers::{NewWorkspace, Usage, Workspace, WorkspaceList};
 use crate::client::{ApiRequest, WorkspaceClient};
 use crate::error::ClientError;
 use crate::server_url::percent_encode;
@@ -25,18 +27,17 @@ impl WorkspaceClient {
         &self,
         after: Option<WorkspaceId>,
     ) -> Result<WorkspaceList, ClientError> {
-        let query: Vec<_> = after.map(|after| ("after", after.to_string())).into_iter().collect();
-        self.get("/api/workspaces", &query).await
+        self.get("/api/workspaces", &WorkspaceQuery { after, limit: None }).await
     }
 
     /// Returns a workspace.
     pub async fn workspace(&self, id: WorkspaceId) -> Result<Workspace, ClientError> {
-        self.get(&at(id, ""), &[]).await
+        self.get(&at(id, ""), &()).await
     }
 
     /// Returns how much a workspace holds.
-    pub async fn usage(&self, id: WorkspaceId) -> Result<Usage, ClientError> {
-        self.get(&at(id, "/usage"), &[]).await
+    pub async fn usage(&self, id: WorkspaceId) -> Result<WorkspaceUsage, ClientError> {
+        self.get(&at(id, "/usage"), &()).await
     }
 
     /// Removes a workspace with all of its files and tasks.
@@ -45,8 +46,8 @@ impl WorkspaceClient {
     }
 
     /// Lists every tool that can be called, as the server describes it.
-    pub async fn tools(&self) -> Result<Value, ClientError> {
-        self.get("/api/tools", &[]).await
+    pub async fn tools(&self) -> Result<ToolList, ClientError> {
+        self.get("/api/tools", &()).await
     }
 
     /// Calls a tool.
@@ -54,8 +55,8 @@ impl WorkspaceClient {
         &self,
         workspace: WorkspaceId,
         name: &str,
-        arguments: &Map<String, Value>,
-    ) -> Result<Value, ClientError> {
+        arguments: &ToolArguments,
+    ) -> Result<ToolReply, ClientError> {
         let path = at(workspace, &format!("/tools/{}", percent_encode(name)));
         let within = crate::commands::LONGEST_COMMAND;
         self.json(ApiRequest { within, ..ApiRequest::new(Method::POST, &path).with(arguments) })

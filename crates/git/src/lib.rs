@@ -45,7 +45,7 @@ pub use environment::GitEnvironment;
 pub use error::GitError;
 pub use operand::{PathResolver, has_control};
 pub use operation::{Operation, ReadOnlyOperation};
-pub use output::{DiffStat, complete_records, new_commit, split_shortstat};
+pub use output::{complete_records, new_commit, split_shortstat};
 pub use remote_access::{
     CloneTarget, CredentialLookup, RemoteAccess, default_remote, remote_urls, unknown_remote,
 };

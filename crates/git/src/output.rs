@@ -1,18 +1,6 @@
 //! Facts in the output of git.
 
-use schemars::JsonSchema;
-use serde::Serialize;
-
-/// Numbers of changed files and lines, as `git diff --shortstat` counts them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct DiffStat {
-    /// Changed files.
-    pub files: u64,
-    /// Added lines.
-    pub insertions: u64,
-    /// Removed lines.
-    pub deletions: u64,
-}
+use carrel_wire::DiffStat;
 
 /// Splits the output of `git diff --shortstat --patch` into the counts and the patch. Without a line of
 /// counts the output is returned as it is.

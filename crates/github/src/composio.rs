@@ -3,13 +3,14 @@
 //! A workspace is an entity there, under its id. Who has connected it has said what it may see.
 
 use carrel_domain::Secret;
+use carrel_wire::Repository;
 use hyper::Method;
 use hyper::header::HeaderName;
 use serde_json::{Value, json};
 
 use crate::error::GitHubError;
 use crate::provider_client::{ProviderClient, ProviderRequest};
-use crate::repository::{Listing, PageRequest, Repository};
+use crate::repository::{Listing, PageRequest};
 use crate::{Token, TokenRequest, TokenSource};
 
 const API_KEY: HeaderName = HeaderName::from_static("x-api-key");

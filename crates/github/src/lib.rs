@@ -19,13 +19,13 @@ mod settings;
 use std::sync::Arc;
 
 use carrel_domain::{Secret, WorkspaceId};
+use carrel_wire::Repository;
 use tracing::warn;
 
 pub use self::error::GitHubError;
 pub use self::grants::{Grants, InvalidGrant};
-pub use self::provider_client::MAX_PER_PAGE;
 use self::provider_client::ProviderClient;
-pub use self::repository::{Listing, PageRequest, Repository};
+pub use self::repository::{Listing, PageRequest};
 pub use self::settings::{GitHubSettings, GitHubSettingsError};
 
 /// What a token is request for.

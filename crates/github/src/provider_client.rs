@@ -5,15 +5,13 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use carrel_client::{HttpClient, ServerUrl, empty_body, full_body, read_all};
 use carrel_domain::{ByteSize, Secret};
+use carrel_wire::Repository;
 use hyper::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderName, HeaderValue, USER_AGENT};
 use hyper::{HeaderMap, Method, Request};
 use serde_json::Value;
 
 use crate::error::GitHubError;
-use crate::repository::{GitHubRepository, Listing, PageRequest, Repository};
-
-/// How many repositories a part of a list may have.
-pub const MAX_PER_PAGE: u32 = 100;
+use crate::repository::{GitHubRepository, Listing, PageRequest};
 
 /// How long a provider may take.
 const PATIENCE: Duration = Duration::from_secs(15);

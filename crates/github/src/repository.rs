@@ -1,7 +1,7 @@
 //! Repositories as they are listed.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use carrel_wire::Repository;
+use serde::Deserialize;
 
 /// Which part of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,27 +19,6 @@ pub enum Listing {
     User,
     /// What an app was given.
     Installation,
-}
-
-/// A repository.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Repository {
-    /// Its name.
-    pub name: String,
-    /// Owner and name.
-    pub full_name: String,
-    /// What to clone, or where people look at it.
-    pub url: String,
-    /// What it is.
-    pub description: Option<String>,
-    /// The branch that is cloned if none is named.
-    pub default_branch: Option<String>,
-    /// Whether only some may see it.
-    pub private: bool,
-    /// What most of it is written in.
-    pub language: Option<String>,
-    /// When it last changed.
-    pub updated_at: Option<String>,
 }
 
 /// A repository as GitHub tells it.

@@ -9,9 +9,7 @@ mod key;
 mod ssh_key;
 mod vault;
 
-pub use content::{
-    CREDENTIAL_NAME, CredentialContent, MAX_CREDENTIAL_BYTES, check_credential_name,
-};
+pub use content::{CredentialContent, MAX_CREDENTIAL_BYTES, check_credential_name};
 pub(crate) use given::StepCredentials;
 pub use key::SealingKey;
 pub use vault::{CredentialError, Vault};

@@ -15,12 +15,12 @@ use carrel_store::{
     Claim, EventKind, Finish, Finished, Heartbeat, NewEvent, Release, Released, Task,
 };
 use carrel_tools::Session;
+use carrel_wire::{OnError, StepResult, TaskResult};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument as _, Span, info, warn};
 
 use self::act::Actor;
-use self::outcome::StepReport;
 use crate::backoff;
 use crate::credentials::{StepCredentials, Vault};
 use crate::error::ServiceError;
@@ -29,7 +29,7 @@ use crate::hosted_workspaces::{HostedWorkspaces, OpenWorkspace};
 use crate::limits::{MAX_LOG_LINES, STEP_SECONDS};
 use crate::repository::Address;
 use crate::request::Work;
-use crate::step::{Action, OnError, Step};
+use crate::step::{Action, Step};
 use crate::tasks::Tasks;
 
 /// When a task gives its first sign of life. Short ones end without any.
@@ -207,12 +207,12 @@ impl Execution {
         let lines_left = AtomicUsize::new(MAX_LOG_LINES);
         // What one step knew, a later one may print: it stays masked until the task is over.
         let mut masked = Vec::new();
-        let mut reports: Vec<StepReport> = Vec::new();
+        let mut reports: Vec<StepResult> = Vec::new();
         let mut failure: Option<(TaskStatus, String)> = None;
         for (index, step) in work.steps.iter().enumerate() {
             let number = index + 1;
             if failure.is_some() {
-                reports.push(StepReport::skipped(number, step));
+                reports.push(outcome::skipped(number, step));
                 continue;
             }
             let described = step.description.clone();
@@ -248,7 +248,7 @@ impl Execution {
                 Some(Interruption::Cancelled) => {
                     failure = Some((TaskStatus::Cancelled, "cancelled".to_owned()));
                 }
-                None => failure = report.verdict(step, out_of_time, self.task.timeout),
+                None => failure = outcome::verdict(&report, step, out_of_time, self.task.timeout),
             }
             if let (Some(code), true) = (report.code, failure.is_some())
                 && is_passing(code)
@@ -335,11 +335,11 @@ impl Execution {
         }
     }
 
-    async fn result(&self, space: &OpenWorkspace, reports: &[StepReport]) -> Value {
-        json!({
-            "steps": reports,
-            "workspace_id": self.task.workspace,
-            "repos_cached": act::repositories(space).await,
+    async fn result(&self, space: &OpenWorkspace, reports: &[StepResult]) -> Value {
+        json!(TaskResult {
+            steps: reports.to_vec(),
+            workspace_id: self.task.workspace,
+            repos_cached: Some(act::repositories(space).await),
         })
     }
 

@@ -45,10 +45,10 @@ pub use hosted_workspaces::{
     HostedWorkspaces, HostedWorkspacesOptions, OpenWorkspace, WorkspaceSpec,
 };
 pub use presence::WORKER_TTL;
-pub use quota::{MAX_QUOTA_GB, MIN_QUOTA_GB, quota_from_gibibytes};
-pub use request::{InvalidRequest, Submit, TaskRequest};
+pub use quota::quota_from_gibibytes;
+pub use request::{InvalidRequest, Submit};
 pub use slots::{Slot, Slots};
-pub use step::{Action, OnError, Step};
+pub use step::{Action, Step};
 pub use sweep::Sweep;
 pub use tasks::{Cancelled, OnEnqueueFailure, Receipt, Tasks};
 pub use worker::{Worker, WorkerEndpoint, WorkerOptions};

@@ -4,26 +4,8 @@ use std::time::Duration;
 
 use carrel_domain::ByteSize;
 
-/// Steps of one task.
-pub const MAX_STEPS: usize = 100;
-
 /// Bytes of all steps of a task together, contents of files included.
 pub const MAX_TASK_BYTES: ByteSize = ByteSize::mib(32);
-
-/// Bytes of one command line.
-pub const MAX_COMMAND_BYTES: usize = 64 * 1024;
-
-/// Bytes of a path, an address or a branch.
-pub const MAX_TEXT_BYTES: usize = 4096;
-
-/// Characters of an idempotency key, a correlation id or a kind of task.
-pub const MAX_WORD_CHARS: usize = 255;
-
-/// The shortest, the usual and the longest time of a task.
-pub const TASK_SECONDS: (u64, u64, u64) = (10, 300, 3600);
-
-/// The usual and the largest number of attempts of a task.
-pub const ATTEMPTS: (u32, u32) = (3, 10);
 
 /// The usual time of a step, if the task leaves it that much.
 pub const STEP_SECONDS: u64 = 120;

@@ -1,12 +1,7 @@
 //! Quotas as people write them.
 
 use carrel_domain::ByteSize;
-
-/// The largest quota of a workspace that can be asked for, in gibibytes.
-pub const MAX_QUOTA_GB: u32 = 1 << 20;
-
-/// The smallest one, in gibibytes: a mebibyte. What every workspace holds from the beginning fits.
-pub const MIN_QUOTA_GB: f64 = 1.0 / 1024.0;
+use carrel_wire::limits::{MAX_QUOTA_GB, MIN_QUOTA_GB};
 
 const GIBIBYTE: f64 = 1_073_741_824.0;
 

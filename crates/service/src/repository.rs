@@ -1,25 +1,11 @@
 //! Which repositories may be brought into a workspace, and where they go.
 
+use carrel_wire::limits::MAX_BRANCH_CHARS;
+
 use crate::request::InvalidRequest;
 
 /// Machines that repositories come from, unless the operator names others.
 pub const DEFAULT_HOSTS: [&str; 3] = ["github.com", "gitlab.com", "bitbucket.org"];
-
-/// The longest name of a branch.
-pub(crate) const MAX_BRANCH: usize = 255;
-
-/// What [`check_branch`] takes, for schemas; blank means none.
-pub const BRANCH_PATTERN: &str =
-    r"^( *|(?!.*\.\.)(?!.*//)(?!.*\.lock$)[A-Za-z0-9]([A-Za-z0-9._/-]*[A-Za-z0-9_-])?)$";
-
-/// What stands in [`ADDRESS_PATTERN`] for the machines that are allowed.
-pub const HOSTS_PLACEHOLDER: &str = "{hosts}";
-
-/// What [`Address::parse`] takes, for schemas.
-pub const ADDRESS_PATTERN: &str = r"^https://{hosts}(/[A-Za-z0-9_][A-Za-z0-9._-]{0,90}){2,8}$";
-
-/// What [`check_name`] takes, for schemas.
-pub(crate) const NAME_PATTERN: &str = r"^[A-Za-z0-9_][A-Za-z0-9._-]{0,99}$";
 
 /// The address of a repository that may be asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -115,7 +101,7 @@ pub fn check_name(name: &str) -> Result<(), InvalidRequest> {
 pub fn check_branch(branch: &str) -> Result<(), InvalidRequest> {
     let known =
         |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-' | b'/');
-    let good = branch.len() <= MAX_BRANCH
+    let good = branch.len() <= MAX_BRANCH_CHARS
         && branch.starts_with(|first: char| first.is_ascii_alphanumeric())
         && branch.bytes().all(known)
         && !branch.contains("..")

@@ -2,27 +2,24 @@
 
 use std::time::Duration;
 
-use carrel_domain::{Network, Priority, Timestamp, WorkspaceId, json_integer};
+use carrel_domain::{Network, Timestamp, WorkspaceId};
 use carrel_store::{IdempotencyKey, NewTask, Task};
 use carrel_traces::TraceParent;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use carrel_wire::limits::{
+    DEFAULT_ATTEMPTS, MAX_ATTEMPTS, MAX_LABEL_CHARS, MAX_STEPS, MAX_TASK_SECONDS, MIN_TASK_SECONDS,
+};
+use carrel_wire::{StepRequest, TaskConfiguration, TaskRequest};
+use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 
-use crate::limits::{
-    ATTEMPTS, MAX_STEPS, MAX_TASK_BYTES, MAX_WAITING_TASKS, MAX_WORD_CHARS, TASK_SECONDS,
-};
-use crate::step::{self, RawStep, Step};
+use crate::limits::{MAX_TASK_BYTES, MAX_WAITING_TASKS};
+use crate::step::{Step, parse_step};
 
 /// The kind of a task that does not say.
 const DEFAULT_TYPE: &str = "background_job";
 
 /// What a row calls the span that its task is a part of.
 const TRACE_PARENT: &str = "traceparent";
-
-/// What a word may be made of, for schemas: no control characters.
-const WORD_PATTERN: &str = r"^[^\u0000-\u001f\u007f-\u009f]*$";
 
 /// Why a request is not what it should be.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -41,57 +38,6 @@ impl InvalidRequest {
     }
 }
 
-/// The body of a submission.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct TaskRequest {
-    /// What is to be done, in this order.
-    #[serde(deserialize_with = "step::objects")]
-    #[schemars(length(min = 1, max = MAX_STEPS))]
-    pub(crate) steps: Vec<RawStep>,
-    /// How urgent it is.
-    #[serde(default = "normal")]
-    pub priority: Priority,
-    /// How many seconds all of it may take.
-    #[schemars(range(min = TASK_SECONDS.0, max = TASK_SECONDS.2))]
-    #[serde(default = "usual_seconds", deserialize_with = "json_integer::number")]
-    pub timeout_seconds: u64,
-    /// What kind of work it is.
-    #[schemars(length(min = 1, max = MAX_WORD_CHARS), regex(pattern = WORD_PATTERN))]
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub task_type: Option<String>,
-    /// What ties it to something of the caller's.
-    #[schemars(length(min = 1, max = MAX_WORD_CHARS), regex(pattern = WORD_PATTERN))]
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub correlation_id: Option<String>,
-    /// How often it may be begun.
-    #[schemars(range(min = 1, max = ATTEMPTS.1))]
-    #[serde(
-        default,
-        deserialize_with = "json_integer::optional",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub max_attempts: Option<u32>,
-    /// Whether a failed step is a reason to begin again.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub retry_failed: bool,
-    /// What makes a repeated request known as one.
-    #[schemars(length(min = 1, max = MAX_WORD_CHARS), regex(pattern = WORD_PATTERN))]
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub idempotency_key: Option<String>,
-    /// The workspace, if the token covers several.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub workspace_id: Option<WorkspaceId>,
-}
-
-fn normal() -> Priority {
-    Priority::Normal
-}
-
-fn usual_seconds() -> u64 {
-    TASK_SECONDS.1
-}
-
 /// A request that makes sense, and whose it is.
 #[derive(Clone, Debug)]
 pub struct Submit {
@@ -101,31 +47,36 @@ pub struct Submit {
     networks: Vec<Network>,
 }
 
-impl TaskRequest {
-    /// Checks the request for a workspace. Repositories come from these machines.
-    pub fn check(self, workspace: WorkspaceId, hosts: &[String]) -> Result<Submit, InvalidRequest> {
-        let (least, _, most) = TASK_SECONDS;
-        if !(least..=most).contains(&self.timeout_seconds) {
-            let rule = format!("is a number of seconds from {least} to {most}");
+impl Submit {
+    /// Checks a request for a workspace. Repositories must be on one of the hosts.
+    pub fn check(
+        request: TaskRequest,
+        workspace: WorkspaceId,
+        hosts: &[String],
+    ) -> Result<Self, InvalidRequest> {
+        let allowed = MIN_TASK_SECONDS..=MAX_TASK_SECONDS;
+        if !allowed.contains(&request.timeout_seconds) {
+            let rule =
+                format!("is a number of seconds from {MIN_TASK_SECONDS} to {MAX_TASK_SECONDS}");
             return Err(InvalidRequest::new("timeout_seconds", rule));
         }
-        if self.steps.is_empty() || self.steps.len() > MAX_STEPS {
+        if request.steps.is_empty() || request.steps.len() > MAX_STEPS {
             return Err(InvalidRequest::new("steps", format!("are 1 to {MAX_STEPS}")));
         }
-        if self.max_attempts.is_some_and(|attempts| !(1..=ATTEMPTS.1).contains(&attempts)) {
-            let rule = format!("is a number from 1 to {}", ATTEMPTS.1);
+        if request.max_attempts.is_some_and(|attempts| !(1..=MAX_ATTEMPTS).contains(&attempts)) {
+            let rule = format!("is a number from 1 to {MAX_ATTEMPTS}");
             return Err(InvalidRequest::new("max_attempts", rule));
         }
         for (field, word) in [
-            ("task_type", &self.task_type),
-            ("correlation_id", &self.correlation_id),
-            ("idempotency_key", &self.idempotency_key),
+            ("task_type", &request.task_type),
+            ("correlation_id", &request.correlation_id),
+            ("idempotency_key", &request.idempotency_key),
         ] {
             check_word(field, word.as_deref())?;
         }
         let mut networks = Vec::new();
-        for (index, step) in self.steps.iter().enumerate() {
-            let step = step.step(index)?;
+        for (index, step) in request.steps.iter().enumerate() {
+            let step = parse_step(step, index)?;
             step.check_repository(hosts).map_err(|error| InvalidRequest {
                 field: format!("steps[{index}].{}", error.field),
                 ..error
@@ -133,21 +84,33 @@ impl TaskRequest {
             networks.extend(step.network);
             networks.extend(step.tool_network());
         }
-        let configuration = json!({ "steps": self.steps, "retry_failed": self.retry_failed });
+        let configuration = json!(TaskConfiguration {
+            steps: request.steps.iter().map(as_submitted).collect(),
+            retry_failed: request.retry_failed,
+            traceparent: None,
+        });
         let length = configuration.to_string().len() as u64;
         if length > MAX_TASK_BYTES.as_u64() {
             let rule = format!("are {length} bytes together; {MAX_TASK_BYTES} are allowed");
             return Err(InvalidRequest::new("steps", rule));
         }
-        Ok(Submit { workspace, request: self, configuration, networks })
+        Ok(Self { workspace, request, configuration, networks })
+    }
+}
+
+/// Returns a step as the JSON object that described it.
+fn as_submitted(step: &StepRequest) -> Map<String, Value> {
+    match json!(step) {
+        Value::Object(fields) => fields,
+        _ => Map::new(),
     }
 }
 
 fn check_word(field: &str, word: Option<&str>) -> Result<(), InvalidRequest> {
     let Some(word) = word else { return Ok(()) };
     let length = word.chars().count();
-    if length == 0 || length > MAX_WORD_CHARS || word.contains(char::is_control) {
-        let rule = format!("is 1 to {MAX_WORD_CHARS} characters without control characters");
+    if length == 0 || length > MAX_LABEL_CHARS || word.contains(char::is_control) {
+        let rule = format!("is 1 to {MAX_LABEL_CHARS} characters without control characters");
         return Err(InvalidRequest::new(field, rule));
     }
     Ok(())
@@ -162,7 +125,7 @@ impl Submit {
     /// Returns the credentials that its steps name, each with its place in the request.
     pub(crate) fn credentials(&self) -> impl Iterator<Item = (String, &str)> {
         self.request.steps.iter().enumerate().flat_map(|(step, raw)| {
-            let names = raw.credentials().iter().enumerate();
+            let names = raw.credentials.iter().enumerate();
             names.map(move |(index, name)| {
                 (format!("steps[{step}].credentials[{index}]"), name.as_str())
             })
@@ -193,7 +156,7 @@ impl Submit {
             priority: request.priority,
             configuration,
             timeout: Duration::from_secs(request.timeout_seconds),
-            max_attempts: request.max_attempts.unwrap_or(ATTEMPTS.0),
+            max_attempts: request.max_attempts.unwrap_or(DEFAULT_ATTEMPTS),
             correlation_id: request.correlation_id,
             now,
             max_waiting: MAX_WAITING_TASKS,
@@ -224,19 +187,18 @@ pub(crate) struct Work {
     pub(crate) retry_failed: bool,
 }
 
-#[derive(Deserialize)]
-struct Configuration {
-    steps: Vec<RawStep>,
-    #[serde(default)]
-    retry_failed: bool,
-}
-
 impl Work {
     /// Reads what a task is to do.
     pub(crate) fn of(task: &Task) -> Result<Self, InvalidRequest> {
-        let read: Configuration = serde_json::from_value(task.configuration.clone())
+        let read: TaskConfiguration = serde_json::from_value(task.configuration.clone())
             .map_err(|error| InvalidRequest::new("configuration", error.to_string()))?;
-        let steps = read.steps.iter().enumerate().map(|(index, step)| step.step(index));
+        let steps = read.steps.into_iter().enumerate().map(|(index, step)| {
+            let step: StepRequest =
+                serde_json::from_value(Value::Object(step)).map_err(|error| {
+                    InvalidRequest::new(format!("steps[{index}]"), error.to_string())
+                })?;
+            parse_step(&step, index)
+        });
         Ok(Self { steps: steps.collect::<Result<_, _>>()?, retry_failed: read.retry_failed })
     }
 }
@@ -250,8 +212,7 @@ mod tests {
     fn check(body: Value) -> Result<Submit, String> {
         let request: TaskRequest =
             serde_json::from_value(body).map_err(|error| error.to_string())?;
-        request
-            .check(WorkspaceId::generate(), &DEFAULT_HOSTS.map(str::to_owned))
+        Submit::check(request, WorkspaceId::generate(), &DEFAULT_HOSTS.map(str::to_owned))
             .map_err(|error| error.to_string())
     }
 
@@ -312,11 +273,16 @@ mod tests {
         ]});
         let submit = check(body.clone()).unwrap();
         assert_eq!(submit.configuration["steps"], body["steps"]);
-        let steps: Vec<_> =
-            submit.request.steps.iter().enumerate().map(|(i, s)| s.step(i).unwrap()).collect();
+        let steps: Vec<_> = submit
+            .request
+            .steps
+            .iter()
+            .enumerate()
+            .map(|(i, s)| parse_step(s, i).unwrap())
+            .collect();
         assert_eq!(steps[1].on_error, OnErrorContinue);
         assert_eq!(steps[0].word, "git_clone");
     }
 
-    use crate::step::OnError::Continue as OnErrorContinue;
+    use carrel_wire::OnError::Continue as OnErrorContinue;
 }

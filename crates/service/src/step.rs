@@ -1,17 +1,15 @@
 //! The steps of a task.
 
-mod raw;
-mod schema;
+mod parse;
 
 use carrel_domain::Network;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use carrel_wire::OnError;
 use serde_json::{Map, Value};
 
 use crate::repository::{Address, check_name};
 use crate::request::InvalidRequest;
 
-pub(crate) use self::raw::{RawStep, objects};
+pub(crate) use self::parse::parse_step;
 
 /// What a step does.
 #[derive(Clone, Debug, PartialEq)]
@@ -81,17 +79,6 @@ impl Action {
             | Self::Tool { .. } => true,
         }
     }
-}
-
-/// What becomes of a task when a step fails.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum OnError {
-    /// The task fails, and later steps are skipped.
-    #[default]
-    Stop,
-    /// The next step runs.
-    Continue,
 }
 
 /// A step that makes sense.

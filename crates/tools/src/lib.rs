@@ -48,7 +48,7 @@ pub use response::{Reply, ToolContent, ToolResponse};
 pub use schema::leave_out_number_format;
 pub use secrets::{SecretSource, Secrets};
 pub use session::Session;
-pub use shell::{CommandFacts, CostFacts, SandboxFacts, notes};
+pub use shell::{CommandFacts, notes};
 pub use tool::{About, Class, Effect, Tool, WorkspaceChoice};
 pub use tool_context::{CallOptions, CommandSettings, Progress, ToolContext};
 pub use toolbox::{Toolbox, ToolboxOptions};

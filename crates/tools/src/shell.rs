@@ -14,8 +14,8 @@ mod watch;
 mod watched;
 
 pub(crate) use bash::{NetworkChoice, directory, exit_code};
-pub(crate) use facts::command_data;
-pub use facts::{CommandFacts, CostFacts, SandboxFacts, notes};
+pub(crate) use facts::object;
+pub use facts::{CommandFacts, notes};
 pub(crate) use scrub::scrubbed;
 pub(crate) use start::{Launch, Shell};
 

@@ -1,7 +1,7 @@
 //! The document itself.
 
-use carrel_service::credentials::CREDENTIAL_NAME;
-use carrel_service::repository::HOSTS_PLACEHOLDER;
+use carrel_tools::Toolset;
+use carrel_wire::pattern::{CREDENTIAL_NAME, HOSTS_PLACEHOLDER};
 use serde_json::{Map, Value, json};
 
 use super::responses::{envelope, responses};
@@ -40,6 +40,7 @@ pub fn document(hosts: &[String]) -> Value {
     }
     let mut components = schemas.components();
     components.insert("Error".to_owned(), envelope(&routes));
+    components["GitRequest"]["properties"]["operation"] = git_operations();
     components.sort_keys();
     let tags = TAGS.map(|(name, description)| json!({ "name": name, "description": description }));
     let mut document = json!({
@@ -68,6 +69,14 @@ pub fn document(hosts: &[String]) -> Value {
     let escaped: Vec<_> = hosts.iter().map(|host| host.replace('.', r"\.")).collect();
     tidy(&mut document, HOSTS_PLACEHOLDER, &format!("({})", escaped.join("|")));
     document
+}
+
+/// Returns the schema of the git tool's operations. The type of the request cannot list them: it knows no
+/// tools.
+fn git_operations() -> Value {
+    let mut tools = carrel_tools::definitions(Toolset::Workspace);
+    let git = tools.find(|tool| tool.about.name == "workspace_git").expect("git is a tool");
+    git.input_schema["properties"]["operation"].clone()
 }
 
 fn introduction() -> String {

@@ -6,12 +6,6 @@ use serde_json::{Map, Value, json};
 
 use super::route::SchemaFn;
 
-/// Text without control characters.
-pub(crate) const NO_CONTROL: &str = r"^[^\u0000-\u001f\u007f-\u009f]*$";
-
-/// A path inside the workspace.
-pub(crate) const RELATIVE_PATH: &str = r"^([^\u0000/][^\u0000]*)?$";
-
 /// Collects the schemas of a document. What a type looks like may depend on the direction.
 pub(super) struct Schemas {
     read: SchemaGenerator,

@@ -1,30 +1,23 @@
 //! `/exec` and `/git` of a workspace.
 
-mod replies;
-mod schema;
-
 use std::sync::Arc;
 
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
-use carrel_domain::{Code, Network, WorkspaceId, json_integer};
+use carrel_domain::{Code, Network, WorkspaceId};
 use carrel_tools::{CallOptions, CommandSettings, Interface, Session, ToolResponse};
-use schemars::JsonSchema;
-use serde::Deserialize;
+use carrel_wire::limits::{DEFAULT_EXEC_SECONDS, MAX_COMMAND_CHARS, MAX_EXEC_SECONDS};
+use carrel_wire::{CommandReply, ExecRequest, GitArguments, GitReply, GitRequest};
 use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
 
 use crate::auth::{Caller, Scope};
 use crate::extract::{Authenticated, Json, PathId};
 use crate::idempotency::{IdempotentRequest, KeyScope, WorkResult};
-use crate::limits::{EXEC_SECONDS, MAX_COMMAND_CHARS};
-use crate::openapi::{COMMANDS, FILES, Header, RELATIVE_PATH, Route, STORE, WORKSPACES};
+use crate::openapi::{COMMANDS, FILES, Header, Route, STORE, WORKSPACES};
 use crate::response::{ErrorResponse, RouteResult};
 use crate::routes::tasks::check_network;
 use crate::state::Api;
-
-use self::replies::{CommandReply, GitReply};
-use self::schema::{COMMAND_LINE, GitArguments, operation_schema};
 
 /// Every route of this module.
 pub(super) fn routes() -> Vec<Route> {
@@ -38,7 +31,7 @@ pub(super) fn routes() -> Vec<Route> {
             )
             .scope(Scope::Exec)
             .header(Header::IdempotencyKey)
-            .body::<ExecBody>()
+            .body::<ExecRequest>()
             .json::<CommandReply>(200, "The command is over."),
         Route::post("/api/workspaces/{workspace_id}/git", git)
             .name("run_git", "Run git")
@@ -48,7 +41,7 @@ pub(super) fn routes() -> Vec<Route> {
             )
             .scope(Scope::Exec)
             .header(Header::IdempotencyKey)
-            .body::<GitBody>()
+            .body::<GitRequest>()
             .json::<GitReply>(200, "Git is done."),
     ];
     let with_errors =
@@ -126,30 +119,12 @@ pub(super) fn arguments(value: Value) -> Map<String, Value> {
     }
 }
 
-/// A command that is to run.
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct ExecBody {
-    /// The command line.
-    #[schemars(length(min = 1, max = MAX_COMMAND_CHARS), regex(pattern = COMMAND_LINE))]
-    command: String,
-    /// Where it starts, relative to the workspace.
-    #[schemars(regex(pattern = RELATIVE_PATH))]
-    cwd: Option<String>,
-    /// Seconds until it is ended.
-    #[serde(default, deserialize_with = "json_integer::optional")]
-    #[schemars(range(min = 1, max = EXEC_SECONDS.1), extend("default" = EXEC_SECONDS.0))]
-    timeout: Option<u64>,
-    /// What it can reach; the workspace's usual if none.
-    network: Option<Network>,
-}
-
 pub(super) async fn exec(
     State(api): State<Api>,
     Authenticated(caller): Authenticated,
     PathId(workspace): PathId<WorkspaceId>,
     headers: HeaderMap,
-    Json(asked, body): Json<ExecBody>,
+    Json(asked, body): Json<ExecRequest>,
 ) -> RouteResult {
     caller.check(Scope::Exec, workspace)?;
     let length = asked.command.chars().count();
@@ -159,12 +134,11 @@ pub(super) async fn exec(
             &format!("is 1 to {MAX_COMMAND_CHARS} characters"),
         ));
     }
-    let (usual, longest) = EXEC_SECONDS;
-    let timeout = asked.timeout.unwrap_or(usual);
-    if !(1..=longest).contains(&timeout) {
+    let timeout = asked.timeout.unwrap_or(DEFAULT_EXEC_SECONDS);
+    if !(1..=MAX_EXEC_SECONDS).contains(&timeout) {
         return Err(ErrorResponse::field(
             "timeout",
-            &format!("is a number of seconds from 1 to {longest}"),
+            &format!("is a number of seconds from 1 to {MAX_EXEC_SECONDS}"),
         ));
     }
     check_relative("cwd", asked.cwd.as_deref())?;
@@ -209,40 +183,19 @@ pub(super) fn check_relative(field: &str, path: Option<&str>) -> Result<(), Erro
     }
 }
 
-/// What git is to do.
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-#[schemars(extend("anyOf" = [
-    { "properties": { "args": { "type": "null" } } },
-    { "properties": { "branch": { "type": "null" } } },
-]))]
-pub(super) struct GitBody {
-    /// The operation.
-    #[schemars(schema_with = "operation_schema")]
-    operation: String,
-    /// Its arguments: one text, which is split as a shell would without expanding anything, or words.
-    #[schemars(with = "Option<GitArguments>")]
-    args: Option<Value>,
-    /// Where, relative to the workspace.
-    #[schemars(regex(pattern = RELATIVE_PATH))]
-    cwd: Option<String>,
-    /// The same as the only word of `args`.
-    branch: Option<String>,
-}
-
 pub(super) async fn git(
     State(api): State<Api>,
     Authenticated(caller): Authenticated,
     PathId(workspace): PathId<WorkspaceId>,
     headers: HeaderMap,
-    Json(asked, body): Json<GitBody>,
+    Json(asked, body): Json<GitRequest>,
 ) -> RouteResult {
     caller.check(Scope::Exec, workspace)?;
     check_relative("cwd", asked.cwd.as_deref())?;
     if asked.branch.is_some() && asked.args.is_some() {
         return Err(ErrorResponse::field("branch", "is a word of `args` when there are any"));
     }
-    let args = asked.args.or_else(|| asked.branch.map(|branch| json!([branch])));
+    let args = asked.args.or_else(|| asked.branch.map(|branch| GitArguments::Words(vec![branch])));
     let request = IdempotentRequest {
         api: &api,
         scope: KeyScope::Workspace(workspace),

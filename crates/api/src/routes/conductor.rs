@@ -15,11 +15,13 @@ use axum::middleware::from_fn;
 use axum::response::IntoResponse as _;
 use carrel_conductor::snapshot::{IssueView, Snapshot};
 use carrel_conductor::{IssueId, Mode, OperatorCommand};
-use carrel_domain::{Code, Secret, Timestamp};
+use carrel_domain::{Code, Secret};
 use carrel_store::RunFilter;
 use carrel_tracker::ASANA_SECRET;
+use carrel_wire::limits::MAX_ANSWER_CHARS;
+use carrel_wire::{AnswerRequest, IssueQuery, RefreshReply};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::json;
 
 use super::{unknown, wrong_method};
@@ -33,9 +35,6 @@ use crate::response::{ErrorResponse, RouteResult, json_response, ok};
 
 /// Bytes of a body that are read. A tracker's call may be long; an answer is not.
 const MAX_BODY: usize = 1 << 20;
-
-/// Characters of an answer to an agent.
-const MAX_ANSWER_CHARS: usize = 20_000;
 
 /// Runs of an issue that are shown.
 const MAX_RUNS: u32 = 20;
@@ -64,16 +63,6 @@ async fn nobody(who: Result<Authenticated, ErrorResponse>) -> ErrorResponse {
         Ok(_) => unavailable("this server has none; start one with `carrel run --port`"),
         Err(failed) => failed,
     }
-}
-
-/// IssueQuery issue, if its name in the path is that of something else.
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct IssueQuery {
-    /// What the tracker knows the issue by; for `/api/v1/issue`.
-    id: Option<String>,
-    /// What people call the issue; for `/api/v1/issue`.
-    identifier: Option<String>,
 }
 
 /// What a request calls an issue.
@@ -158,19 +147,6 @@ async fn show(
     Ok(ok(&view))
 }
 
-/// What follows from a call for a look at the tracker.
-#[derive(Serialize, JsonSchema)]
-struct RefreshReply {
-    /// A look follows.
-    queued: bool,
-    /// One was under way or due already, so that it is one for both.
-    coalesced: bool,
-    /// When it was asked for.
-    requested_at: Timestamp,
-    /// What a look consists of.
-    operations: [&'static str; 2],
-}
-
 /// Somebody with a token, or the tracker itself, wants the tracker looked at.
 async fn refresh(
     State(api): State<ConductorApi>,
@@ -190,7 +166,7 @@ async fn refresh(
     let requested_at = api.now();
     let coalesced = api.state()?.is_polling(requested_at);
     api.tell(OperatorCommand::Refresh).await?;
-    let operations = ["poll", "reconcile"];
+    let operations = ["poll", "reconcile"].map(str::to_owned);
     let reply = RefreshReply { queued: true, coalesced, requested_at, operations };
     Ok(json_response(StatusCode::ACCEPTED, &reply))
 }
@@ -291,15 +267,6 @@ async fn unblock(
     order(&api, &who, &id, OperatorCommand::Unblock).await
 }
 
-/// An answer to the question of an agent.
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct AnswerBody {
-    /// What the agent is told.
-    #[schemars(length(min = 1, max = MAX_ANSWER_CHARS))]
-    answer: String,
-}
-
 async fn answer(
     State(api): State<ConductorApi>,
     Authenticated(caller): Authenticated,
@@ -307,7 +274,7 @@ async fn answer(
     body: Body,
 ) -> RouteResult {
     check(&caller, Scope::Exec)?;
-    let AnswerBody { answer } = parse(&read(body).await?)?;
+    let AnswerRequest { answer } = parse(&read(body).await?)?;
     if answer.is_empty() || answer.chars().count() > MAX_ANSWER_CHARS {
         let rule = format!("has 1 to {MAX_ANSWER_CHARS} characters");
         return Err(ErrorResponse::field("answer", &rule));

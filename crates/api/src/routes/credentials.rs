@@ -6,8 +6,7 @@ use axum::response::IntoResponse as _;
 use carrel_domain::{Code, WorkspaceId};
 use carrel_service::ServiceError;
 use carrel_service::credentials::{CredentialContent, check_credential_name};
-use schemars::JsonSchema;
-use serde::Serialize;
+use carrel_wire::{CredentialNames, StoredCredential};
 use serde_json::json;
 
 use crate::auth::Scope;
@@ -48,7 +47,7 @@ pub(super) fn routes() -> Vec<Route> {
                 summary: "Variables",
                 value: json!({ "env_vars": { "API_KEY": "…" } }),
             })
-            .json::<CredentialKept>(200, "It is kept."),
+            .json::<StoredCredential>(200, "It is kept."),
         Route::delete("/api/workspaces/{workspace_id}/credentials/{credential}", forget)
             .name("delete_credential", "Forget a credential")
             .description("Forgets a credential. A step that runs keeps what it got.")
@@ -58,21 +57,6 @@ pub(super) fn routes() -> Vec<Route> {
     let with_errors =
         |route: Route| route.errors(STORE).errors(WORKSPACES).errors(&[Code::SecretUnknown]);
     routes.into_iter().map(with_errors).collect()
-}
-
-/// The names of credentials.
-#[derive(Serialize, JsonSchema)]
-struct CredentialNames {
-    names: Vec<String>,
-}
-
-/// A credential that is kept.
-#[derive(Serialize, JsonSchema)]
-struct CredentialKept {
-    /// Its name.
-    name: String,
-    /// `true`.
-    kept: bool,
 }
 
 pub(super) async fn list(
@@ -106,7 +90,7 @@ pub(super) async fn put(
     };
     let work = async {
         vault.put(workspace, &name, &content, api.now()).await?;
-        Ok((StatusCode::OK, json!(CredentialKept { name: name.clone(), kept: true })))
+        Ok((StatusCode::OK, json!(StoredCredential { name: name.clone(), kept: true })))
     };
     request.run_once(work).await
 }

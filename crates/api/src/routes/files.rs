@@ -1,6 +1,5 @@
 //! `/files` of a workspace.
 
-mod replies;
 mod upload;
 
 use std::path::PathBuf;
@@ -9,19 +8,19 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use carrel_domain::{Code, WorkspaceId};
 use carrel_fsroot::MAX_READ_BYTES;
-use schemars::JsonSchema;
-use serde::Deserialize;
+use carrel_wire::{
+    DirectoryListing, DirectoryQuery, FileQuery, ReadFileReply, SearchMatches, SearchQuery,
+    WriteFileRequest, WrittenFile,
+};
 use serde_json::{Value, json};
 
 use crate::auth::Scope;
 use crate::extract::{Authenticated, Json, PathId, QueryParams};
 use crate::idempotency::{IdempotentRequest, KeyScope, WorkResult};
-use crate::openapi::{FILES, Header, RELATIVE_PATH, Route, SEARCH, STORE, WORKSPACES};
+use crate::openapi::{FILES, Header, Route, SEARCH, STORE, WORKSPACES};
 use crate::response::{ErrorResponse, RouteResult, bytes_response, ok};
 use crate::routes::commands::{ToolCall, arguments, check_relative};
 use crate::state::Api;
-
-use self::replies::{Directory, FileContent, Found, Saved};
 
 /// Every route of this module.
 pub(super) fn routes() -> Vec<Route> {
@@ -30,19 +29,19 @@ pub(super) fn routes() -> Vec<Route> {
             .name("list_files", "List a directory")
             .description("Lists a directory: directories first, then by name; 500 entries at most.")
             .scope(Scope::Read)
-            .query::<PathParams>()
-            .json::<Directory>(200, "The entries."),
+            .query::<DirectoryQuery>()
+            .json::<DirectoryListing>(200, "The entries."),
         Route::get("/api/workspaces/{workspace_id}/files/content", content)
             .name("read_file", "Read a file of text")
             .description("Returns the text of a file of at most 2 MiB.")
             .scope(Scope::Read)
-            .query::<FileParams>()
-            .json::<FileContent>(200, "The file."),
+            .query::<FileQuery>()
+            .json::<ReadFileReply>(200, "The file."),
         Route::get("/api/workspaces/{workspace_id}/files/raw", raw)
             .name("read_raw_file", "Read a file as it is")
             .description("Returns the bytes of a file of at most 2 MiB.")
             .scope(Scope::Read)
-            .query::<FileParams>()
+            .query::<FileQuery>()
             .bytes("application/octet-stream", "The bytes."),
         Route::put("/api/workspaces/{workspace_id}/files/raw", upload::put)
             .name("write_raw_file", "Write a file as it comes")
@@ -53,51 +52,33 @@ pub(super) fn routes() -> Vec<Route> {
             )
             .scope(Scope::Write)
             .header(Header::IdempotencyKey)
-            .query::<FileParams>()
+            .query::<FileQuery>()
             .stream("application/octet-stream")
-            .json::<Saved>(200, "The file is written."),
+            .json::<WrittenFile>(200, "The file is written."),
         Route::get("/api/workspaces/{workspace_id}/files/grep", grep)
             .name("search_files", "Search in files")
             .description("Searches files with a regular expression, hidden and ignored ones included.")
             .scope(Scope::Read)
-            .query::<GrepParams>()
-            .json::<Found>(200, "The lines that match.")
+            .query::<SearchQuery>()
+            .json::<SearchMatches>(200, "The lines that match.")
             .errors(SEARCH),
         Route::post("/api/workspaces/{workspace_id}/files/write", write)
             .name("write_file", "Write a file")
             .description("Makes a file, or replaces all of its text. Directories are made as needed.")
             .scope(Scope::Write)
             .header(Header::IdempotencyKey)
-            .body::<WriteBody>()
-            .json::<Saved>(200, "The file is written."),
+            .body::<WriteFileRequest>()
+            .json::<WrittenFile>(200, "The file is written."),
     ];
     let with_errors = |route: Route| route.errors(STORE).errors(WORKSPACES).errors(FILES);
     routes.into_iter().map(with_errors).collect()
 }
 
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct PathParams {
-    /// The directory, relative to the workspace; the top if none.
-    #[schemars(regex(pattern = RELATIVE_PATH))]
-    path: Option<String>,
-}
-
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct FileParams {
-    /// The file, relative to the workspace.
-    #[schemars(required, length(min = 1), regex(pattern = RELATIVE_PATH))]
-    path: Option<String>,
-}
-
-impl FileParams {
-    fn required(self) -> Result<String, ErrorResponse> {
-        let path = self.path.filter(|path| !path.is_empty());
-        let path = path.ok_or_else(|| ErrorResponse::field("path", "is required"))?;
-        check_relative("path", Some(&path))?;
-        Ok(path)
-    }
+fn required_path(query: FileQuery) -> Result<String, ErrorResponse> {
+    let path = query.path.filter(|path| !path.is_empty());
+    let path = path.ok_or_else(|| ErrorResponse::field("path", "is required"))?;
+    check_relative("path", Some(&path))?;
+    Ok(path)
 }
 
 /// Looks something up with a tool.
@@ -117,7 +98,7 @@ pub(super) async fn list(
     State(api): State<Api>,
     Authenticated(caller): Authenticated,
     PathId(workspace): PathId<WorkspaceId>,
-    QueryParams(params): QueryParams<PathParams>,
+    QueryParams(params): QueryParams<DirectoryQuery>,
 ) -> RouteResult {
     check_relative("path", params.path.as_deref())?;
     let asked = json!({ "path": params.path.filter(|path| !path.is_empty()) });
@@ -128,35 +109,19 @@ pub(super) async fn content(
     State(api): State<Api>,
     Authenticated(caller): Authenticated,
     PathId(workspace): PathId<WorkspaceId>,
-    QueryParams(params): QueryParams<FileParams>,
+    QueryParams(params): QueryParams<FileQuery>,
 ) -> RouteResult {
-    let asked = json!({ "path": params.required()? });
+    let asked = json!({ "path": required_path(params)? });
     let mut file = look(&api, &caller, workspace, "workspace_read_file", asked).await?;
     file["success"] = json!(true);
     Ok(ok(&file))
-}
-
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct GrepParams {
-    /// The regular expression.
-    #[schemars(required, length(min = 1))]
-    pattern: Option<String>,
-    /// The file or directory to search, relative to the workspace; all of it if none.
-    #[schemars(regex(pattern = RELATIVE_PATH))]
-    path: Option<String>,
-    /// Only files that match this glob, such as `*.py`.
-    include: Option<String>,
-    /// How many matching lines to return: 50 if not given; more than 200 count as 200.
-    #[schemars(range(min = 1, max = u64::MAX))]
-    max_results: Option<u64>,
 }
 
 pub(super) async fn grep(
     State(api): State<Api>,
     Authenticated(caller): Authenticated,
     PathId(workspace): PathId<WorkspaceId>,
-    QueryParams(params): QueryParams<GrepParams>,
+    QueryParams(params): QueryParams<SearchQuery>,
 ) -> RouteResult {
     check_relative("path", params.path.as_deref())?;
     let pattern = params.pattern.filter(|pattern| !pattern.is_empty());
@@ -173,23 +138,12 @@ pub(super) async fn grep(
     Ok(ok(&look(&api, &caller, workspace, "workspace_grep", asked).await?))
 }
 
-/// A file that is to be written.
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct WriteBody {
-    /// Where it is, relative to the workspace.
-    #[schemars(length(min = 1), regex(pattern = RELATIVE_PATH))]
-    path: String,
-    /// All of its text.
-    content: String,
-}
-
 pub(super) async fn write(
     State(api): State<Api>,
     Authenticated(caller): Authenticated,
     PathId(workspace): PathId<WorkspaceId>,
     headers: HeaderMap,
-    Json(asked, body): Json<WriteBody>,
+    Json(asked, body): Json<WriteFileRequest>,
 ) -> RouteResult {
     caller.check(Scope::Write, workspace)?;
     check_relative("path", Some(&asked.path))?;
@@ -219,9 +173,9 @@ pub(super) async fn raw(
     State(api): State<Api>,
     Authenticated(caller): Authenticated,
     PathId(workspace): PathId<WorkspaceId>,
-    QueryParams(params): QueryParams<FileParams>,
+    QueryParams(params): QueryParams<FileQuery>,
 ) -> RouteResult {
-    let path = PathBuf::from(params.required()?);
+    let path = PathBuf::from(required_path(params)?);
     let space = api.open_workspace(&caller, Scope::Read, workspace).await?;
     let _place = api.read_permit().await?;
     let read = move || space.named_workspace().files().browse().read(&path, MAX_READ_BYTES);

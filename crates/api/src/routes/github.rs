@@ -3,20 +3,20 @@
 use axum::extract::State;
 use axum::http::HeaderMap;
 use carrel_domain::{Code, Coded as _, Secret, WorkspaceId};
-use carrel_github::{GitHubError, MAX_PER_PAGE, PageRequest, Repository, TokenRequest};
-use carrel_service::credentials::{CREDENTIAL_NAME, check_credential_name};
-use carrel_service::repository::{ADDRESS_PATTERN, BRANCH_PATTERN};
-use carrel_service::{ServiceError, TaskRequest};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use serde_json::json;
+use carrel_github::{GitHubError, PageRequest, TokenRequest};
+use carrel_service::credentials::check_credential_name;
+use carrel_service::{ServiceError, Submit};
+use carrel_wire::limits::{DEFAULT_REPOSITORIES, MAX_REPOSITORIES};
+use carrel_wire::{
+    CloneRequest, RepositoryList, RepositoryQuery, StepRequest, TaskAccepted, TaskRequest,
+};
 
 use crate::auth::Scope;
 use crate::extract::{Authenticated, Json, PathId, QueryParams};
 use crate::idempotency;
 use crate::openapi::{Header, Route, STORE};
 use crate::response::{ErrorResponse, RouteResult, ok};
-use crate::routes::tasks::Accepted;
+use crate::routes::tasks::accepted;
 use crate::state::Api;
 
 /// Every route of this module.
@@ -30,7 +30,7 @@ pub(super) fn routes() -> Vec<Route> {
             )
             .scope(Scope::Read)
             .header(Header::GitHubToken)
-            .query::<RepositoryParams>()
+            .query::<RepositoryQuery>()
             .json::<RepositoryList>(200, "A part of the list.")
             .errors(STORE)
             .errors(&[
@@ -47,27 +47,15 @@ pub(super) fn routes() -> Vec<Route> {
             .description("Queues a task that brings a repository into `repos/`, or up to date if it is there.")
             .scope(Scope::Exec)
             .header(Header::IdempotencyKey)
-            .body::<CloneBody>()
-            .json::<Accepted>(200, "The task is queued.")
+            .body::<CloneRequest>()
+            .json::<TaskAccepted>(200, "The task is queued.")
             .errors(STORE)
             .errors(&[Code::WorkspaceNotFound, Code::Overloaded, Code::QueueUnavailable]),
     ]
 }
 
-/// A repository that is to be brought.
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct CloneBody {
-    /// Its address: `https`, an allowed machine, an owner and a name.
-    #[schemars(regex(pattern = ADDRESS_PATTERN))]
-    repo_url: String,
-    /// The branch; the usual one if none.
-    #[schemars(length(max = 255), regex(pattern = BRANCH_PATTERN))]
-    branch: Option<String>,
-    /// The stored credential with a token for the machine, if it needs one.
-    #[schemars(regex(pattern = CREDENTIAL_NAME))]
-    credential: Option<String>,
-}
+/// Seconds that a clone may take.
+const CLONE_SECONDS: u64 = 300;
 
 /// Queues a task that brings a repository.
 pub(super) async fn clone(
@@ -75,58 +63,29 @@ pub(super) async fn clone(
     Authenticated(caller): Authenticated,
     PathId(workspace): PathId<WorkspaceId>,
     headers: HeaderMap,
-    Json(asked, _): Json<CloneBody>,
+    Json(asked, _): Json<CloneRequest>,
 ) -> RouteResult {
     let workspace = api.workspace(&caller, Scope::Exec, Some(workspace)).await?.id;
     let branch = asked.branch.filter(|branch| !branch.trim().is_empty());
     let description = format!("Clone {}", asked.repo_url);
-    let mut request: TaskRequest = serde_json::from_value(json!({ "steps": [{
-        "action": "git_clone",
-        "repo": asked.repo_url,
-        "branch": branch,
-        "timeout": 300,
-        "credentials": asked.credential.as_slice(),
-        "description": description,
-    }]}))
-    .map_err(|error| ErrorResponse::field("body", &error.to_string()))?;
+    let step = StepRequest {
+        action: "git_clone".to_owned(),
+        repo: Some(asked.repo_url),
+        branch,
+        timeout: Some(CLONE_SECONDS),
+        credentials: asked.credential.into_iter().collect(),
+        description: Some(description),
+        ..StepRequest::default()
+    };
+    let mut request = TaskRequest::new(vec![step]);
     request.idempotency_key = idempotency::key(&headers)?;
-    let submit = request.check(workspace, &api.inner.hosts).map_err(ServiceError::from)?;
+    let submit = Submit::check(request, workspace, &api.inner.hosts).map_err(ServiceError::from)?;
     let receipt = api.inner.tasks.submit(submit, "clone").await?;
-    Ok(ok(&Accepted::new(&receipt.task, 1)))
+    Ok(ok(&accepted(&receipt.task, 1)))
 }
 
 /// The header with a token for GitHub.
 const TOKEN: &str = "x-github-token";
-
-/// How many repositories a part of the list has, if the request does not say.
-const USUAL_PER_PAGE: u32 = 30;
-
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct RepositoryParams {
-    /// IssueQuery part of the list, counted from 1.
-    #[schemars(range(min = 1, max = u32::MAX), extend("default" = 1))]
-    page: Option<u32>,
-    /// How many are in a part.
-    #[schemars(range(min = 1, max = MAX_PER_PAGE), extend("default" = USUAL_PER_PAGE))]
-    per_page: Option<u32>,
-    /// Whose repositories, where an app of the operator knows those of several.
-    #[schemars(length(min = 1, max = 100))]
-    owner: Option<String>,
-    /// The stored credential with a token for GitHub.
-    #[schemars(regex(pattern = CREDENTIAL_NAME))]
-    credential: Option<String>,
-}
-
-/// A part of the repositories that a workspace can reach.
-#[derive(Serialize, JsonSchema)]
-struct RepositoryList {
-    repos: Vec<Repository>,
-    /// IssueQuery part it is, counted from 1.
-    page: u32,
-    /// How many are in a part; fewer mean that it is the last.
-    per_page: u32,
-}
 
 /// Lists repositories.
 pub(super) async fn repositories(
@@ -134,16 +93,17 @@ pub(super) async fn repositories(
     Authenticated(caller): Authenticated,
     PathId(workspace): PathId<WorkspaceId>,
     headers: HeaderMap,
-    QueryParams(params): QueryParams<RepositoryParams>,
+    QueryParams(params): QueryParams<RepositoryQuery>,
 ) -> RouteResult {
-    let (page, per_page) = (params.page.unwrap_or(1), params.per_page.unwrap_or(USUAL_PER_PAGE));
+    let (page, per_page) =
+        (params.page.unwrap_or(1), params.per_page.unwrap_or(DEFAULT_REPOSITORIES));
     if page == 0 {
         return Err(ErrorResponse::field("page", "is a number from 1"));
     }
-    if !(1..=MAX_PER_PAGE).contains(&per_page) {
+    if !(1..=MAX_REPOSITORIES).contains(&per_page) {
         return Err(ErrorResponse::field(
             "per_page",
-            &format!("is a number from 1 to {MAX_PER_PAGE}"),
+            &format!("is a number from 1 to {MAX_REPOSITORIES}"),
         ));
     }
     let workspace = api.workspace(&caller, Scope::Read, Some(workspace)).await?.id;

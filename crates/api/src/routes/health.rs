@@ -4,8 +4,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use carrel_domain::{Code, Coded as _};
 use carrel_service::BusHealth;
-use schemars::JsonSchema;
-use serde::Serialize;
+use carrel_wire::{HealthReply, Readiness};
 
 use crate::auth::jwks::Provider;
 use crate::openapi::Route;
@@ -19,7 +18,7 @@ pub(super) fn routes() -> Vec<Route> {
             .name("check_health", "Is the server there?")
             .description("Answers as long as the process does.")
             .public()
-            .json::<Alive>(200, "It is."),
+            .json::<HealthReply>(200, "It is."),
         Route::get("/readyz", ready)
             .name("check_readiness", "Is the server ready?")
             .description(
@@ -32,37 +31,9 @@ pub(super) fn routes() -> Vec<Route> {
     ]
 }
 
-/// That the server is there.
-#[derive(Serialize, JsonSchema)]
-#[schemars(rename = "Health")]
-struct Alive {
-    /// `ok`.
-    status: &'static str,
-}
-
-/// Whether the server can work.
-#[derive(Serialize, JsonSchema)]
-struct Readiness {
-    /// `ready`, `degraded` or `not_ready`.
-    status: &'static str,
-    /// `ok`, or the code of what is wrong.
-    store: &'static str,
-    /// Whether tokens of the provider can be verified: `ok` or `missing`. Not there without a provider.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    keys: Option<&'static str>,
-    /// `ok`, or the code of what is wrong.
-    queue: &'static str,
-    /// What is wrong, for people.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    reason: Option<String>,
-    /// `ok`, or `low` while the disk of the workspaces has less left than has to stay free: tasks wait, and
-    /// nothing is begun.
-    space: &'static str,
-}
-
 /// The process answers.
 pub(super) async fn alive() -> RouteResult {
-    Ok(ok(&Alive { status: "ok" }))
+    Ok(ok(&HealthReply { status: "ok".into() }))
 }
 
 /// What it needs answers, too.
@@ -82,11 +53,21 @@ pub(super) async fn ready(State(api): State<Api>) -> RouteResult {
     };
     let has_keys = |provider: &Provider| if provider.is_ready() { "ok" } else { "missing" };
     let keys = api.inner.provider.as_ref().map(has_keys);
-    if store == "ok" && keys != Some("missing") {
-        // Rows are the truth, so that tasks are taken and run without the queue.
-        let status = if queue == "ok" { "ready" } else { "degraded" };
-        return Ok(ok(&Readiness { status, store, keys, queue, reason, space }));
-    }
-    let body = Readiness { status: "not_ready", store, keys, queue, reason, space };
-    Ok(json_response(StatusCode::SERVICE_UNAVAILABLE, &body))
+    let (code, status) = if store != "ok" || keys == Some("missing") {
+        (StatusCode::SERVICE_UNAVAILABLE, "not_ready")
+    } else if queue == "ok" {
+        (StatusCode::OK, "ready")
+    } else {
+        // The store is the truth: without the bus, workers find tasks when they poll.
+        (StatusCode::OK, "degraded")
+    };
+    let readiness = Readiness {
+        status: status.into(),
+        store: store.into(),
+        keys: keys.map(Into::into),
+        queue: queue.into(),
+        reason,
+        space: space.into(),
+    };
+    Ok(json_response(code, &readiness))
 }

@@ -14,12 +14,12 @@ use carrel_mcp::{
 };
 use carrel_tools::{CallOptions, Definition, Session, ToolContent, ToolResponse};
 use carrel_traces::TraceParent;
+use carrel_wire::limits::MAX_PAGE;
 use serde_json::{Map, Value, json};
 
 use crate::audit::McpToolCall;
 use crate::auth::{Caller, Coverage, Scope};
 use crate::extract::{Authenticated, read_body};
-use crate::limits::MAX_PAGE;
 use crate::response::{ErrorResponse, RouteResult};
 use crate::routes::commands::ToolCall;
 use crate::routes::tools::{check_asked_network, definitions, find, scope_of};

@@ -1,31 +1,31 @@
 //! `/api/tasks`
 
-mod replies;
 mod routes;
+mod task_reply;
 
 use axum::extract::{FromRequestParts, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::IntoResponse as _;
-use carrel_domain::{Network, TaskId, TaskStatus, WorkspaceId};
-use carrel_service::{Cancelled, ServiceError, TaskRequest};
+use carrel_domain::{Network, TaskId, TaskStatus};
+use carrel_service::{Cancelled, ServiceError, Submit};
 use carrel_store::{Task, TaskFilter};
+use carrel_wire::limits::{DEFAULT_PAGE, MAX_PAGE};
+use carrel_wire::{CancelReply, TaskEventsQuery, TaskList, TaskQuery, TaskRequest, TicketReply};
 use futures_util::StreamExt as _;
-use schemars::JsonSchema;
-use serde::Deserialize;
 
 use crate::audit;
 use crate::auth::{Caller, Scope};
 use crate::event_stream::{StreamLimits, event_stream};
 use crate::extract::{Authenticated, Json, PathId, QueryParams, named_workspace};
 use crate::idempotency;
-use crate::limits::{CANCEL_WAIT, DEFAULT_PAGE, MAX_PAGE};
+use crate::limits::CANCEL_WAIT;
 use crate::response::{ErrorResponse, RouteResult, ok};
 use crate::state::Api;
 
-pub(super) use self::replies::Accepted;
-use self::replies::{CancelReply, TaskDetail, TaskItem, TaskList, TicketReply};
 pub(super) use self::routes::routes;
+pub(super) use self::task_reply::accepted;
+use self::task_reply::{detail, summary};
 
 /// The header with the last event that a reader has seen.
 const LAST_EVENT: &str = "last-event-id";
@@ -41,11 +41,12 @@ pub(super) async fn submit(
     if let Some(key) = idempotency::key(&headers)? {
         request.idempotency_key.get_or_insert(key);
     }
-    let submit = request.check(workspace.id, &api.inner.hosts).map_err(ServiceError::from)?;
+    let submit =
+        Submit::check(request, workspace.id, &api.inner.hosts).map_err(ServiceError::from)?;
     check_network(&caller, submit.networks())?;
     let steps = submit.steps();
     let receipt = api.inner.tasks.submit(submit, "submit").await?;
-    Ok(ok(&Accepted::new(&receipt.task, steps)))
+    Ok(ok(&accepted(&receipt.task, steps)))
 }
 
 /// Only a caller with the scope for it gets commands a network.
@@ -57,28 +58,11 @@ pub(super) fn check_network(
     if any { Ok(caller.check_scope(Scope::Net)?) } else { Ok(()) }
 }
 
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct ListParams {
-    /// Only tasks that stand there.
-    status: Option<TaskStatus>,
-    /// Only tasks of this kind.
-    task_type: Option<String>,
-    /// How many to return.
-    #[schemars(range(min = 1, max = MAX_PAGE), extend("default" = DEFAULT_PAGE))]
-    limit: Option<u32>,
-    /// How many to pass over.
-    #[schemars(range(min = 0, max = i64::MAX))]
-    offset: Option<u64>,
-    /// The workspace, if the token covers several.
-    workspace_id: Option<WorkspaceId>,
-}
-
 pub(super) async fn list(
     State(api): State<Api>,
     Authenticated(caller): Authenticated,
     headers: HeaderMap,
-    QueryParams(params): QueryParams<ListParams>,
+    QueryParams(params): QueryParams<TaskQuery>,
 ) -> RouteResult {
     let limit = params.limit.unwrap_or(DEFAULT_PAGE);
     if !(1..=MAX_PAGE).contains(&limit) {
@@ -98,7 +82,7 @@ pub(super) async fn list(
         offset,
     };
     let page = api.inner.tasks.list(filter).await?;
-    let tasks = page.tasks.iter().map(TaskItem::new).collect();
+    let tasks = page.tasks.iter().map(summary).collect();
     Ok(ok(&TaskList { tasks, total: page.total, limit, offset }))
 }
 
@@ -120,7 +104,7 @@ pub(super) async fn show(
     PathId(id): PathId<TaskId>,
 ) -> RouteResult {
     let task = find(&api, &caller, Scope::Read, id).await?;
-    Ok(ok(&TaskDetail::new(&task)))
+    Ok(ok(&detail(task)?))
 }
 
 pub(super) async fn cancel(
@@ -146,20 +130,10 @@ pub(super) async fn cancel(
     Ok(crate::response::json_response(status, &body))
 }
 
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct EventParams {
-    /// What the route for tickets returned; it stands for a token.
-    ticket: Option<String>,
-    /// The number of the last event that was seen, for who cannot send the header.
-    #[schemars(range(min = 0, max = u64::MAX))]
-    last_event_id: Option<u64>,
-}
-
 pub(super) async fn events(
     State(api): State<Api>,
     PathId(id): PathId<TaskId>,
-    QueryParams(params): QueryParams<EventParams>,
+    QueryParams(params): QueryParams<TaskEventsQuery>,
     headers: HeaderMap,
     OptionalCaller(who): OptionalCaller,
 ) -> RouteResult {

@@ -6,8 +6,7 @@ use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
 use carrel_domain::{Code, WorkspaceId};
 use carrel_tools::{Class, Definition, Toolset};
-use schemars::JsonSchema;
-use serde::Serialize;
+use carrel_wire::{ToolArguments, ToolDescription, ToolList, ToolReply};
 use serde_json::{Map, Value, json};
 
 use crate::auth::{Caller, Scope};
@@ -49,41 +48,6 @@ pub(super) fn routes() -> Vec<Route> {
     ]
 }
 
-/// The tools there are.
-#[derive(Serialize, JsonSchema)]
-struct ToolList {
-    tools: Vec<ToolShown>,
-}
-
-/// A tool.
-#[derive(Serialize, JsonSchema)]
-#[schemars(rename = "Tool")]
-struct ToolShown {
-    /// What it is called.
-    name: &'static str,
-    /// What people call it.
-    title: &'static str,
-    description: &'static str,
-    /// `read`, `write` or `execute`.
-    class: &'static str,
-    /// The JSON Schema of its arguments.
-    input_schema: Map<String, Value>,
-    /// The JSON Schema of its facts.
-    output_schema: Map<String, Value>,
-}
-
-/// The arguments of a tool.
-#[derive(JsonSchema)]
-#[schemars(transparent)]
-#[expect(dead_code, reason = "the tool reads them")]
-struct ToolArguments(Map<String, Value>);
-
-/// What a tool returned: the fields of its own route if it has one, otherwise `content` and `facts`.
-#[derive(JsonSchema)]
-#[schemars(transparent)]
-#[expect(dead_code, reason = "the tool makes them")]
-struct ToolReply(Map<String, Value>);
-
 pub(super) async fn list(
     State(_): State<Api>,
     Authenticated(caller): Authenticated,
@@ -113,12 +77,12 @@ pub(crate) fn names() -> Vec<&'static str> {
     definitions().map(|tool| tool.about.name).collect()
 }
 
-fn shown(tool: &Definition) -> ToolShown {
-    ToolShown {
-        name: tool.about.name,
-        title: tool.about.title,
-        description: tool.about.description,
-        class: class_word(tool.about.class),
+fn shown(tool: &Definition) -> ToolDescription {
+    ToolDescription {
+        name: tool.about.name.into(),
+        title: tool.about.title.into(),
+        description: tool.about.description.into(),
+        class: class_word(tool.about.class).into(),
         input_schema: Map::clone(&tool.input_schema),
         output_schema: Map::clone(&tool.output_schema),
     }
@@ -160,7 +124,7 @@ pub(super) async fn call(
     PathId(workspace): PathId<WorkspaceId>,
     Path(parts): Path<Vec<(String, String)>>,
     headers: HeaderMap,
-    Json(arguments, body): Json<Map<String, Value>>,
+    Json(ToolArguments(arguments), body): Json<ToolArguments>,
 ) -> RouteResult {
     let name = path_segment(parts, "name");
     let tool = find(&name, "GET /api/tools lists them")?;

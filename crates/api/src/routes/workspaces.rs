@@ -1,29 +1,26 @@
 //! `/api/workspaces`
 
-mod replies;
-
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::IntoResponse as _;
-use carrel_domain::{Code, Layout, Network, WorkspaceId};
-use carrel_service::{MAX_QUOTA_GB, MIN_QUOTA_GB, WorkspaceSpec, quota_from_gibibytes};
-use carrel_store::Workspace;
-use schemars::JsonSchema;
-use serde::Deserialize;
+use carrel_domain::{Code, WorkspaceId};
+use carrel_service::{WorkspaceSpec, quota_from_gibibytes};
+use carrel_store::Workspace as WorkspaceRow;
+use carrel_wire::limits::{DEFAULT_PAGE, MAX_NAME_CHARS, MAX_PAGE, MAX_QUOTA_GB, MIN_QUOTA_GB};
+use carrel_wire::{
+    NewWorkspace, Workspace, WorkspaceList, WorkspaceQuery, WorkspaceState, WorkspaceUsage,
+};
 use serde_json::json;
 
 use crate::auth::{Caller, Coverage, Scope};
 use crate::extract::{Authenticated, Json, PathId, QueryParams};
 use crate::idempotency::{IdempotentRequest, KeyScope};
-use crate::limits::{DEFAULT_PAGE, MAX_NAME_CHARS, MAX_PAGE};
-use crate::openapi::{Header, NO_CONTROL, Route, STORE, WORKSPACES};
+use crate::openapi::{Header, Route, STORE, WORKSPACES};
 use crate::response::{ErrorResponse, RouteResult, ok};
 use crate::routes::tasks::check_network;
 use crate::state::Api;
 use crate::worker_proxy::Location;
 use crate::worker_proxy::forward::ask;
-
-use self::replies::{Usage, WorkspaceList, WorkspaceShown};
 
 /// Every route of this module.
 pub(super) fn routes() -> Vec<Route> {
@@ -32,7 +29,7 @@ pub(super) fn routes() -> Vec<Route> {
             .name("list_workspaces", "List workspaces")
             .description("Lists the workspaces that the token covers.")
             .scope(Scope::Read)
-            .query::<ListParams>()
+            .query::<WorkspaceQuery>()
             .json::<WorkspaceList>(200, "A part of the list.")
             .errors(STORE)
             .errors(WORKSPACES),
@@ -45,14 +42,14 @@ pub(super) fn routes() -> Vec<Route> {
             .scope(Scope::Write)
             .header(Header::IdempotencyKey)
             .body::<NewWorkspace>()
-            .json::<WorkspaceShown>(201, "The workspace.")
+            .json::<Workspace>(201, "The workspace.")
             .errors(STORE)
             .errors(WORKSPACES),
         Route::get("/api/workspaces/{workspace_id}", show)
             .name("show_workspace", "Show a workspace")
             .description("Returns a workspace. One that the token names and nobody has made is made.")
             .scope(Scope::Read)
-            .json::<WorkspaceShown>(200, "The workspace.")
+            .json::<Workspace>(200, "The workspace.")
             .errors(STORE)
             .errors(WORKSPACES),
         Route::delete("/api/workspaces/{workspace_id}", remove)
@@ -67,31 +64,10 @@ pub(super) fn routes() -> Vec<Route> {
             .name("show_usage", "Show what a workspace uses")
             .description("Returns how much a workspace holds.")
             .scope(Scope::Read)
-            .json::<Usage>(200, "What it uses.")
+            .json::<WorkspaceUsage>(200, "What it uses.")
             .errors(STORE)
             .errors(WORKSPACES),
     ]
-}
-
-/// A workspace that is to be.
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct NewWorkspace {
-    /// What people call it.
-    #[schemars(length(min = 1, max = MAX_NAME_CHARS), regex(pattern = NO_CONTROL))]
-    name: String,
-    /// How its inside is arranged.
-    #[serde(default = "tenant")]
-    layout: Layout,
-    /// How many GiB it may hold, parts of one too; the server's usual if none.
-    #[schemars(range(min = MIN_QUOTA_GB, max = MAX_QUOTA_GB))]
-    quota_gb: Option<f64>,
-    /// The network of its commands when they do not say.
-    network: Option<Network>,
-}
-
-fn tenant() -> Layout {
-    Layout::Tenant
 }
 
 pub(super) async fn create(
@@ -139,20 +115,10 @@ pub(super) async fn create(
     request.run_once(work).await
 }
 
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct ListParams {
-    /// Only those behind this one.
-    after: Option<WorkspaceId>,
-    /// How many to return.
-    #[schemars(range(min = 1, max = MAX_PAGE), extend("default" = DEFAULT_PAGE))]
-    limit: Option<u32>,
-}
-
 pub(super) async fn list(
     State(api): State<Api>,
     Authenticated(caller): Authenticated,
-    QueryParams(params): QueryParams<ListParams>,
+    QueryParams(params): QueryParams<WorkspaceQuery>,
 ) -> RouteResult {
     caller.check_scope(Scope::Read)?;
     let limit = params.limit.unwrap_or(DEFAULT_PAGE);
@@ -196,7 +162,7 @@ pub(super) async fn usage(
     let workspace = api.workspace(&caller, Scope::Read, Some(id)).await?;
     let used = api.inner.spaces.usage(id).await?;
     let amount = used.as_ref().map(|measured| measured.amount).unwrap_or_default();
-    Ok(ok(&Usage {
+    Ok(ok(&WorkspaceUsage {
         id,
         usage_bytes: amount.bytes,
         files: amount.files,
@@ -220,8 +186,8 @@ pub(super) async fn remove(
 async fn shown(
     api: &Api,
     caller: &Caller,
-    workspace: &Workspace,
-) -> Result<WorkspaceShown, ErrorResponse> {
+    workspace: &WorkspaceRow,
+) -> Result<Workspace, ErrorResponse> {
     let location = match (&api.inner.worker_proxy, workspace.volume) {
         (Some(worker_proxy), Some(_)) => worker_proxy.locate(workspace).await,
         (Some(_) | None, _) => return shown_here(api, workspace).await,
@@ -234,20 +200,20 @@ async fn shown(
         Err(failed) => Err(failed),
     };
     let (state, usage) = match &used {
-        Ok(used) => ("ready", used["usage_bytes"].as_u64().unwrap_or(0)),
-        Err(_) => ("unreachable", 0),
+        Ok(used) => (WorkspaceState::Ready, used["usage_bytes"].as_u64().unwrap_or(0)),
+        Err(_) => (WorkspaceState::Unreachable, 0),
     };
     Ok(described(workspace, state, usage))
 }
 
-async fn shown_here(api: &Api, workspace: &Workspace) -> Result<WorkspaceShown, ErrorResponse> {
+async fn shown_here(api: &Api, workspace: &WorkspaceRow) -> Result<Workspace, ErrorResponse> {
     let used = api.inner.spaces.usage(workspace.id).await?;
-    let state = if used.is_some() { "ready" } else { "new" };
+    let state = if used.is_some() { WorkspaceState::Ready } else { WorkspaceState::New };
     Ok(described(workspace, state, used.map_or(0, |measured| measured.amount.bytes)))
 }
 
-fn described(workspace: &Workspace, state: &'static str, usage_bytes: u64) -> WorkspaceShown {
-    WorkspaceShown {
+fn described(workspace: &WorkspaceRow, state: WorkspaceState, usage_bytes: u64) -> Workspace {
+    Workspace {
         id: workspace.id,
         name: workspace.name.clone(),
         layout: workspace.layout,

@@ -2,8 +2,9 @@ use std::collections::HashSet;
 
 use carrel_api::openapi::{document, markdown};
 use carrel_domain::WorkspaceId;
-use carrel_service::TaskRequest;
+use carrel_service::Submit;
 use carrel_service::repository::DEFAULT_HOSTS;
+use carrel_wire::TaskRequest;
 use pretty_assertions::assert_eq;
 use serde_json::Value;
 
@@ -73,7 +74,7 @@ fn the_examples_of_a_submission_are_taken() {
     for (name, example) in examples {
         let request: TaskRequest = serde_json::from_value(example["value"].clone()).unwrap();
         let hosts = DEFAULT_HOSTS.map(str::to_owned);
-        request.check(WorkspaceId::generate(), &hosts).expect(name);
+        Submit::check(request, WorkspaceId::generate(), &hosts).expect(name);
     }
 }
 

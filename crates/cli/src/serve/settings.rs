@@ -15,10 +15,8 @@ use carrel_config::environment::{
 use carrel_domain::{ByteSize, Secret};
 use carrel_service::limits::LEASE;
 use carrel_service::repository::DEFAULT_HOSTS;
-use carrel_service::{
-    FreeSpaceReserve, InvalidReserve, MAX_QUOTA_GB, MIN_QUOTA_GB, OnEnqueueFailure,
-    quota_from_gibibytes,
-};
+use carrel_service::{FreeSpaceReserve, InvalidReserve, OnEnqueueFailure, quota_from_gibibytes};
+use carrel_wire::limits::{MAX_QUOTA_GB, MIN_QUOTA_GB};
 use carrel_workspace::Quota;
 
 use crate::database::DatabaseSettings;

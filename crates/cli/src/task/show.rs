@@ -3,10 +3,10 @@
 use std::fmt::Write as _;
 use std::process::ExitCode;
 
-use carrel_client::{Task, TaskQuery};
 use carrel_config::Environment;
 use carrel_domain::{Age, Clock as _, SystemClock};
-use serde_json::Value;
+use carrel_wire::{StepResult, Task, TaskQuery, TaskSummary};
+use serde_json::{Map, Value};
 
 use super::arguments::{ListArguments, SingleArguments};
 use super::connect;
@@ -27,6 +27,7 @@ pub(super) async fn list(
         task_type: arguments.task_type.clone(),
         limit: arguments.limit,
         offset: arguments.offset,
+        workspace_id: None,
     };
     let page = client.tasks(&query).await?;
     match format {
@@ -43,7 +44,7 @@ pub(super) async fn list(
     Ok(ExitCode::SUCCESS)
 }
 
-fn table(tasks: &[Task]) -> String {
+fn table(tasks: &[TaskSummary]) -> String {
     let now = SystemClock.now();
     let heading = ["ID", "STATUS", "PRIORITY", "TYPE", "AGE", "TOOK", "ERROR"];
     let mut rows = vec![heading.map(str::to_owned)];
@@ -77,19 +78,20 @@ pub(super) async fn show(
 
 fn sheet(task: &Task) -> String {
     let mut text = String::new();
+    let summary = &task.summary;
     let time = |at: Option<carrel_domain::Timestamp>| at.map(|at| at.to_string());
     for (name, value) in [
-        ("task", Some(task.id.to_string())),
-        ("workspace", Some(task.workspace_id.to_string())),
-        ("status", Some(task.status.to_string())),
-        ("priority", Some(task.priority.to_string())),
-        ("type", Some(task.task_type.clone())),
-        ("submitted", time(Some(task.submitted_at))),
-        ("started", time(task.started_at)),
-        ("completed", time(task.completed_at)),
-        ("took", task.execution_time_ms.map(|time| format!("{time} ms"))),
-        ("attempt", Some(task.attempt.to_string())),
-        ("error", task.error_message.clone()),
+        ("task", Some(summary.id.to_string())),
+        ("workspace", Some(summary.workspace_id.to_string())),
+        ("status", Some(summary.status.to_string())),
+        ("priority", Some(summary.priority.to_string())),
+        ("type", Some(summary.task_type.clone())),
+        ("submitted", time(Some(summary.submitted_at))),
+        ("started", time(summary.started_at)),
+        ("completed", time(summary.completed_at)),
+        ("took", summary.execution_time_ms.map(|time| format!("{time} ms"))),
+        ("attempt", Some(summary.attempt.to_string())),
+        ("error", summary.error_message.clone()),
     ] {
         if let Some(value) = value {
             let _ = writeln!(text, "{name:<10} {}", printable(&value));
@@ -99,29 +101,33 @@ fn sheet(task: &Task) -> String {
     text
 }
 
+/// Lists the results of the steps, or before the end the steps as they were submitted.
 fn steps(task: &Task) -> String {
-    let listed = |value: Option<&Value>| value?.get("steps")?.as_array().cloned();
-    let asked = || listed(task.more.get("configuration"));
-    let steps = listed(task.result.as_ref()).or_else(asked).unwrap_or_default();
     let heading = ["STEP", "ACTION", "STATUS", "EXIT", "TOOK", "ERROR"].map(str::to_owned);
-    let field = |step: &Value, name: &str| match &step[name] {
-        Value::Null => "-".to_owned(),
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
-    };
     let mut rows = vec![heading];
-    rows.extend(steps.iter().enumerate().map(|(index, step)| {
-        let took = step["duration_ms"].as_u64().map(|time| format!("{time} ms"));
-        [
-            (index + 1).to_string(),
-            field(step, "action"),
-            field(step, "status"),
-            field(step, "exit_code"),
-            took.unwrap_or_else(|| "-".to_owned()),
-            field(step, "error"),
-        ]
-    }));
+    match &task.result {
+        Some(result) => rows.extend(result.steps.iter().enumerate().map(ended)),
+        None => rows.extend(task.configuration.steps.iter().enumerate().map(submitted)),
+    }
     output::table(&rows)
+}
+
+fn ended((index, step): (usize, &StepResult)) -> [String; 6] {
+    let none = || "-".to_owned();
+    [
+        (index + 1).to_string(),
+        step.action.clone(),
+        step.status.as_str().to_owned(),
+        step.exit_code.map_or_else(none, |code| code.to_string()),
+        format!("{} ms", step.duration_ms),
+        step.error.clone().unwrap_or_else(none),
+    ]
+}
+
+fn submitted((index, step): (usize, &Map<String, Value>)) -> [String; 6] {
+    let action = step.get("action").and_then(Value::as_str).unwrap_or("-");
+    let [number, action] = [(index + 1).to_string(), action.to_owned()];
+    [number, action, "-".to_owned(), "-".to_owned(), "-".to_owned(), "-".to_owned()]
 }
 
 pub(super) async fn cancel(

@@ -3,7 +3,6 @@
 use std::io::{self, Read as _};
 use std::path::Path;
 
-use carrel_client::Submission;
 use serde_json::{Map, Value};
 
 use crate::error::CliError;
@@ -12,25 +11,25 @@ use crate::error::CliError;
 const MAX_FILE_BYTES: u64 = 33 << 20;
 
 /// Reads a list of steps, or a whole request.
-pub(super) fn read(path: &Path) -> Result<Submission, CliError> {
+pub(super) fn read(path: &Path) -> Result<Map<String, Value>, CliError> {
     let invalid = |rule: String| CliError::Steps { path: path.display().to_string(), rule };
     let text = text(path)
         .map_err(|source| CliError::StepsFile { path: path.display().to_string(), source })?;
     parse(&text).map_err(invalid)
 }
 
-fn parse(text: &[u8]) -> Result<Submission, String> {
+fn parse(text: &[u8]) -> Result<Map<String, Value>, String> {
     match serde_json::from_slice(text).map_err(|error| format!("is not JSON: {error}"))? {
-        Value::Array(steps) => Ok(Submission { steps, ..Submission::default() }),
+        Value::Array(steps) => Ok(Map::from_iter([("steps".to_owned(), Value::Array(steps))])),
         Value::Object(fields) => of_request(fields),
         _ => Err("holds neither a list of steps nor a request".to_owned()),
     }
 }
 
-/// Fields that are not known here are for the server to judge.
-fn of_request(mut more: Map<String, Value>) -> Result<Submission, String> {
-    match more.remove("steps") {
-        Some(Value::Array(steps)) => Ok(Submission { steps, more, ..Submission::default() }),
+/// Accepts any fields beside the steps: the server judges them.
+fn of_request(fields: Map<String, Value>) -> Result<Map<String, Value>, String> {
+    match fields.get("steps") {
+        Some(Value::Array(_)) => Ok(fields),
         _ => Err("has no list `steps`".to_owned()),
     }
 }
@@ -55,7 +54,7 @@ mod tests {
     fn a_file_holds_steps_or_a_request_with_them() {
         let step = json!({ "action": "shell", "command": "ls" });
         let list = parse(json!([step]).to_string().as_bytes()).unwrap();
-        assert_eq!(list.steps, std::slice::from_ref(&step));
+        assert_eq!(list["steps"], json!([step]));
         let request = json!({ "steps": [step], "retry_failed": true, "priority": "low" });
         let read = parse(request.to_string().as_bytes()).unwrap();
         assert_eq!(serde_json::to_value(&read).unwrap(), request);

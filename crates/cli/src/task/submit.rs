@@ -3,10 +3,11 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use carrel_client::{Accepted, ClientError, Submission, WorkspaceClient};
+use carrel_client::{ClientError, WorkspaceClient};
 use carrel_config::Environment;
 use carrel_domain::TaskId;
-use serde_json::Value;
+use carrel_wire::{StepRequest, TaskAccepted};
+use serde_json::{Map, Value, json};
 use tracing::warn;
 
 use super::arguments::SubmitArguments;
@@ -42,10 +43,10 @@ pub(super) async fn run(
 }
 
 /// Builds the request. Flags override the file.
-fn submission(arguments: &SubmitArguments) -> Result<Submission, CliError> {
+fn submission(arguments: &SubmitArguments) -> Result<Map<String, Value>, CliError> {
     let mut task = match &arguments.file {
         Some(path) => steps::read(path)?,
-        None => Submission::of_commands(&arguments.commands),
+        None => of_commands(&arguments.commands),
     };
     let given = [
         ("priority", arguments.priority.map(|priority| Value::from(priority.as_str()))),
@@ -53,18 +54,25 @@ fn submission(arguments: &SubmitArguments) -> Result<Submission, CliError> {
         ("idempotency_key", arguments.idempotency_key.clone().map(Value::from)),
     ];
     let given = given.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
-    task.more.extend(given);
+    task.extend(given);
     // With a key the request can be sent again when its reply is lost.
-    task.more
-        .entry("idempotency_key")
+    task.entry("idempotency_key")
         .or_insert_with(|| format!("carrel-task-{}", TaskId::generate()).into());
     Ok(task)
 }
 
-async fn send(client: &WorkspaceClient, task: &Submission) -> Result<Accepted, ClientError> {
+fn of_commands(lines: &[String]) -> Map<String, Value> {
+    let steps: Vec<_> = lines.iter().map(StepRequest::command).collect();
+    Map::from_iter([("steps".to_owned(), json!(steps))])
+}
+
+async fn send(
+    client: &WorkspaceClient,
+    task: &Map<String, Value>,
+) -> Result<TaskAccepted, ClientError> {
     let mut attempts = 1;
     loop {
-        match client.submit_task(task).await {
+        match client.submit_task_json(task).await {
             Err(error) if attempts < MAX_ATTEMPTS && is_lost(&error) => {
                 warn!(%error, "the reply was lost, sending the same request again");
                 tokio::time::sleep(Duration::from_secs(1) * attempts).await;

@@ -3,9 +3,10 @@
 use std::pin::pin;
 use std::process::ExitCode;
 
-use carrel_client::{FollowOptions, TaskEvent, TaskUpdate, WorkspaceClient};
+use carrel_client::{FollowOptions, WorkspaceClient};
 use carrel_config::Environment;
 use carrel_domain::{TaskId, TaskStatus};
+use carrel_wire::{TaskEvent, TaskUpdate};
 use futures_util::StreamExt as _;
 use tokio_util::sync::CancellationToken;
 
@@ -55,7 +56,7 @@ pub(super) async fn follow(
     // A cursor behind the last event gets no events; the task itself says how it ended.
     let ending = match ending {
         Some(ending) => ending,
-        None => client.task(id).await?.status,
+        None => client.task(id).await?.summary.status,
     };
     Ok(if ending == TaskStatus::Completed { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
@@ -76,7 +77,7 @@ fn event_line(event: &TaskEvent) -> String {
         TaskUpdate::Line { stream, line } => format!("{stream:<6}  {line}"),
         TaskUpdate::Error(error) => format!("error   {error}"),
         TaskUpdate::Other => {
-            format!("{}  {}", event.event, serde_json::Value::from(event.data.clone()))
+            format!("{}  {}", event.event.as_str(), serde_json::Value::from(event.data.clone()))
         }
     }
 }

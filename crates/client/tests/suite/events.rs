@@ -3,8 +3,9 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use carrel_client::{ClientError, FollowOptions, TaskEvent};
+use carrel_client::{ClientError, FollowOptions};
 use carrel_domain::{TaskId, TaskStatus};
+use carrel_wire::TaskEvent;
 use futures_util::StreamExt as _;
 use pretty_assertions::assert_eq;
 

@@ -13,9 +13,6 @@ use crate::request::InvalidRequest;
 /// A credential as a whole.
 pub const MAX_CREDENTIAL_BYTES: ByteSize = ByteSize::kib(64);
 
-/// The name of a credential, for schemas.
-pub const CREDENTIAL_NAME: &str = "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$";
-
 /// Variables of one credential.
 const MAX_VARIABLES: usize = 100;
 

@@ -8,11 +8,12 @@ use std::time::{Duration, Instant};
 use carrel_domain::{Code, Coded as _, Secret, TaskId, message_of};
 use carrel_store::EventKind;
 use carrel_tools::{CallOptions, CommandSettings, Interface, Session, ToolResponse};
+use carrel_wire::{StepResult, StepStatus};
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::outcome::{StepReport, StepStatus};
+use super::outcome;
 use super::{Execution, Interruption};
 use crate::credentials::StepCredentials;
 use crate::error::ServiceError;
@@ -76,7 +77,7 @@ impl Actor<'_> {
     pub(super) async fn act(
         &self,
         interrupted: impl Future<Output = Interruption>,
-    ) -> (StepReport, Option<Interruption>) {
+    ) -> (StepResult, Option<Interruption>) {
         let (begun, started_at) = (Instant::now(), self.execution.now());
         let cancel = CancellationToken::new();
         let doing = self.do_it(&cancel);
@@ -88,7 +89,7 @@ impl Actor<'_> {
                 (doing.await, Some(why))
             }
         };
-        let mut report = StepReport {
+        let mut report = StepResult {
             started_at: Some(started_at),
             duration_ms: u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX),
             ..done
@@ -100,7 +101,7 @@ impl Actor<'_> {
         (report, why)
     }
 
-    async fn do_it(&self, cancel: &CancellationToken) -> StepReport {
+    async fn do_it(&self, cancel: &CancellationToken) -> StepResult {
         if self.timeout.is_zero() {
             return self.report(
                 StepStatus::TimedOut,
@@ -110,7 +111,7 @@ impl Actor<'_> {
         }
         if let Err(error) = &self.given {
             let report = self.report(StepStatus::Failed, Some(message_of(error)), Value::Null);
-            return StepReport { code: Some(error.code()), ..report };
+            return StepResult { code: Some(error.code()), ..report };
         }
         match &self.step.action {
             Action::CreateDirectory { path } => self.make_directory(path).await,
@@ -199,7 +200,7 @@ impl Actor<'_> {
     }
 
     /// Says how a call ended. A command that ends with an error is a failed step.
-    fn judge(&self, answer: ToolResponse) -> StepReport {
+    fn judge(&self, answer: ToolResponse) -> StepResult {
         if answer.is_error {
             let error = &answer.structured["error"];
             let message = error["message"].as_str().unwrap_or("the tool failed").to_owned();
@@ -210,7 +211,7 @@ impl Actor<'_> {
                 _ => StepStatus::Failed,
             };
             let report = self.report(status, Some(message), json!({ "error": error }));
-            return StepReport { code, ..report };
+            return StepResult { code, ..report };
         }
         let result = match answer.data {
             Some(data) => data,
@@ -230,15 +231,15 @@ impl Actor<'_> {
             Some(0) | None => (StepStatus::Completed, None),
             Some(code) => (StepStatus::Failed, Some(format!("exit status {code}"))),
         };
-        StepReport { exit_code, ..self.report(status, error, result) }
+        StepResult { exit_code, ..self.report(status, error, result) }
     }
 
-    fn report(&self, status: StepStatus, error: Option<String>, result: Value) -> StepReport {
+    fn report(&self, status: StepStatus, error: Option<String>, result: Value) -> StepResult {
         let action = self.step.word.clone();
-        StepReport { action, status, error, result, ..StepReport::skipped(self.number, self.step) }
+        StepResult { action, status, error, result, ..outcome::skipped(self.number, self.step) }
     }
 
-    async fn make_directory(&self, path: &str) -> StepReport {
+    async fn make_directory(&self, path: &str) -> StepResult {
         let (place, relative) =
             (Arc::clone(self.space.named_workspace()), self.space.named_workspace().relative(path));
         let make = move || {
@@ -259,7 +260,7 @@ impl Actor<'_> {
             Ok(Err(failure)) => {
                 let report =
                     self.report(StepStatus::Failed, Some(failure.message.clone()), Value::Null);
-                StepReport { code: Some(failure.code), ..report }
+                StepResult { code: Some(failure.code), ..report }
             }
             Err(_) => {
                 self.report(StepStatus::Failed, Some("a defect in Carrel".to_owned()), Value::Null)
@@ -274,7 +275,7 @@ impl Actor<'_> {
         branch: Option<&str>,
         shallow: bool,
         cancel: &CancellationToken,
-    ) -> StepReport {
+    ) -> StepResult {
         let found = match self.find_repository(repo).await {
             Ok(found) => found,
             Err(error) => return self.report(StepStatus::Failed, Some(error), Value::Null),

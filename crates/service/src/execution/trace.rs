@@ -2,11 +2,11 @@
 
 use carrel_domain::{Code, TaskStatus};
 use carrel_store::Task;
+use carrel_wire::{StepResult, StepStatus};
 use tracing::Span;
 use tracing::field::Empty;
 
 use super::Ending;
-use super::outcome::{StepReport, StepStatus};
 use crate::request::submitted_under;
 use crate::step::Step;
 
@@ -53,18 +53,11 @@ pub(super) fn step(number: usize, step: &Step) -> Span {
 }
 
 /// Says how a step ended.
-pub(super) fn step_ended(span: &Span, report: &StepReport) {
-    let (status, well) = match report.status {
-        StepStatus::Completed => ("completed", true),
-        StepStatus::Failed => ("failed", false),
-        StepStatus::TimedOut => ("timed_out", false),
-        StepStatus::Cancelled => ("cancelled", false),
-        StepStatus::Skipped => ("skipped", false),
-    };
-    span.record("carrel.step.status", status);
+pub(super) fn step_ended(span: &Span, report: &StepResult) {
+    span.record("carrel.step.status", report.status.as_str());
     span.record("process.exit.code", report.exit_code);
     span.record("error.type", report.code.map(Code::name));
-    if !well {
+    if report.status != StepStatus::Completed {
         span.record("otel.status_code", "ERROR");
     }
 }

@@ -10,10 +10,11 @@ use carrel_runner::{Runner, RunnerMode, RunnerOptions, SandboxMode};
 use carrel_service::repository::DEFAULT_HOSTS;
 use carrel_service::{
     BusHealth, EventHub, FollowItem, FreeSpaceReserve, HostedWorkspaces, HostedWorkspacesOptions,
-    OnEnqueueFailure, RedisBus, Sweep, TaskRequest, Tasks, Worker, WorkerOptions, WorkspaceSpec,
+    OnEnqueueFailure, RedisBus, Submit, Sweep, Tasks, Worker, WorkerOptions, WorkspaceSpec,
 };
 use carrel_store::{Event, EventKind, Sqlite, SqliteOptions, Store, Task};
 use carrel_tools::{AuditLog, GitOptions};
+use carrel_wire::TaskRequest;
 use carrel_workspace::Quota;
 use futures_util::StreamExt as _;
 use serde_json::Value;
@@ -128,7 +129,7 @@ impl Lab {
     pub(crate) async fn submit(&self, body: Value) -> TaskId {
         let request: TaskRequest = serde_json::from_value(body).unwrap();
         let hosts = DEFAULT_HOSTS.map(str::to_owned);
-        let submit = request.check(self.workspace, &hosts).unwrap();
+        let submit = Submit::check(request, self.workspace, &hosts).unwrap();
         self.tasks.submit(submit, "test").await.unwrap().task.id
     }
 

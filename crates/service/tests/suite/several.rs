@@ -6,9 +6,10 @@ use std::time::{Duration, Instant};
 use carrel_domain::{TaskId, TaskStatus};
 use carrel_service::repository::DEFAULT_HOSTS;
 use carrel_service::{
-    FollowItem, OnEnqueueFailure, ServiceError, Sweep, TaskRequest, Tasks, Worker, WorkerOptions,
+    FollowItem, OnEnqueueFailure, ServiceError, Submit, Sweep, Tasks, Worker, WorkerOptions,
 };
 use carrel_store::{Event, EventKind};
+use carrel_wire::TaskRequest;
 use futures_util::StreamExt as _;
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
@@ -59,7 +60,8 @@ impl Scene {
 
     async fn submit(&self, body: Value) -> Result<TaskId, ServiceError> {
         let request: TaskRequest = serde_json::from_value(body).unwrap();
-        let submit = request.check(self.lab.workspace, &DEFAULT_HOSTS.map(str::to_owned)).unwrap();
+        let submit =
+            Submit::check(request, self.lab.workspace, &DEFAULT_HOSTS.map(str::to_owned)).unwrap();
         Ok(self.api.tasks.submit(submit, "test").await?.task.id)
     }
 

@@ -19,13 +19,14 @@ use carrel_git::{
 };
 use carrel_runner::{CommandForm, LimitRequest, RunRequest};
 use carrel_shell::Preset;
+use serde_json::json;
 
 use super::reply::{Execution, GitFacts, reply};
 use crate::blocking::blocking;
 use crate::failure::Failure;
 use crate::named_workspace::NamedWorkspace;
 use crate::response::Reply;
-use crate::shell::{Launch, command_data, scrubbed};
+use crate::shell::{Launch, scrubbed};
 use crate::tool_context::ToolContext;
 
 const DEFAULT_TIMEOUT: u64 = 120;
@@ -142,7 +143,7 @@ pub(crate) async fn run(
     for secret in &remote.secrets {
         text = secret.mask(&text);
     }
-    let data = |facts: &GitFacts| command_data(completed, facts);
+    let data = |facts: &GitFacts| json!(facts.reply(&completed.outcome));
     Ok(Reply::text(text, facts).with_data(context.options.interface, data))
 }
 

@@ -2,16 +2,16 @@
 
 use std::path::{Path, PathBuf};
 
-use carrel_exec::ExitStatus;
+use carrel_exec::{ExitStatus, Outcome};
 use carrel_git::{
-    CommandLine, DiffStat, Operation, OutputShape, StatusFacts, complete_records, new_commit,
-    split_shortstat,
+    CommandLine, Operation, OutputShape, StatusFacts, complete_records, new_commit, split_shortstat,
 };
 use carrel_runner::Completed;
+use carrel_wire::{DiffStat, GitReply};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::shell::{CommandFacts, notes, scrubbed};
+use crate::shell::{CommandFacts, notes, object, scrubbed};
 
 /// The facts about a git operation.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
@@ -37,6 +37,34 @@ pub(crate) struct GitFacts {
     not_run: Vec<String>,
     #[serde(flatten)]
     result: CommandFacts,
+}
+
+impl GitFacts {
+    /// Returns the reply of the REST API: the facts and the output as one value.
+    pub(super) fn reply(&self, outcome: &Outcome) -> GitReply {
+        let Self {
+            operation,
+            repository,
+            shell_id,
+            status,
+            commit,
+            changes,
+            destination,
+            not_run,
+            result,
+        } = self;
+        GitReply {
+            operation: operation.as_str().to_owned(),
+            repository: repository.clone(),
+            shell_id: shell_id.clone(),
+            status: status.as_ref().map(object),
+            commit: commit.clone(),
+            changes: *changes,
+            destination: destination.clone(),
+            not_run: not_run.clone(),
+            result: result.reply(outcome),
+        }
+    }
 }
 
 /// A git process that has ended.

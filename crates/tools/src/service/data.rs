@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use carrel_fsroot::Metadata;
-use serde_json::{Value, json};
+use carrel_wire::{DirectoryEntry, EntryType, FileContent};
 
 /// Suffix, language, and type of the files that viewers know.
 const KINDS: &[(&str, &str, &str)] = &[
@@ -54,18 +54,18 @@ const NAMES: &[(&str, &str, &str)] = &[
     (".env", "dotenv", "text/plain"),
 ];
 
-/// Describes a file with its text.
-pub(super) fn file(path: &Path, shown: &str, content: &str) -> Value {
+/// Returns a file and its content, with the language and media type that its name implies.
+pub(super) fn file(path: &Path, shown: &str, content: &str) -> FileContent {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let (language, mime) = kind(path, &name);
-    json!({
-        "path": shown,
-        "name": name,
-        "content": content,
-        "size": content.len(),
-        "language": language,
-        "mime_type": mime,
-    })
+    let (language, mime_type) = kind(path, &name);
+    FileContent {
+        path: shown.to_owned(),
+        name: name.into_owned(),
+        content: content.to_owned(),
+        size: content.len() as u64,
+        language: language.to_owned(),
+        mime_type: mime_type.to_owned(),
+    }
 }
 
 fn kind(path: &Path, name: &str) -> (&'static str, &'static str) {
@@ -76,16 +76,21 @@ fn kind(path: &Path, name: &str) -> (&'static str, &'static str) {
     found.map_or(("plaintext", "text/plain"), |(_, language, mime)| (language, mime))
 }
 
-/// Describes an entry of a directory. One that is gone by now, or leads nowhere, has no size.
-pub(super) fn entry(name: &str, path: &str, kind: &str, metadata: Option<&Metadata>) -> Value {
-    let size = metadata.filter(|_| kind != "directory").map_or(0, |metadata| metadata.size);
-    json!({
-        "name": name,
-        "path": path,
-        "type": kind,
-        "size": size,
-        "modified_at": metadata.map(|metadata| seconds(metadata.modified)),
-    })
+/// Returns an entry of a directory. Without metadata (the entry vanished meanwhile) its size is 0.
+pub(super) fn entry(
+    name: &str,
+    path: String,
+    kind: EntryType,
+    metadata: Option<&Metadata>,
+) -> DirectoryEntry {
+    let size = metadata.filter(|_| kind != EntryType::Directory).map_or(0, |found| found.size);
+    DirectoryEntry {
+        name: name.to_owned(),
+        path,
+        r#type: kind,
+        size,
+        modified_at: metadata.map(|metadata| seconds(metadata.modified)),
+    }
 }
 
 fn seconds(time: SystemTime) -> f64 {
@@ -110,7 +115,7 @@ mod tests {
             ("x.unknown", "plaintext"),
         ];
         for (path, language) in table {
-            assert_eq!(file(Path::new(path), path, "")["language"], language, "{path}");
+            assert_eq!(file(Path::new(path), path, "").language, language, "{path}");
         }
     }
 }

@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use carrel_domain::Code;
 use carrel_fsroot::{Entry, FileKind, MAX_READ_BYTES, WriteOptions};
 use carrel_search::{GrepRequest, Scope as Where, Sensitive, TruncationReason};
+use carrel_wire::{DirectoryListing, EntryType, MatchingLine, SearchMatches, WrittenFile};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -69,7 +70,8 @@ impl Tool for ReadFile {
             let bytes = files.root().browse().read(&path, MAX_READ_BYTES)?;
             let facts = FileFacts { path: shown(&path), size: bytes.len() };
             if let Ok(text) = String::from_utf8(bytes) {
-                let value = interface.wants_data().then(|| data::file(&path, &facts.path, &text));
+                let value =
+                    interface.wants_data().then(|| json!(data::file(&path, &facts.path, &text)));
                 Ok(Reply { data: value, ..Reply::text(text, facts) })
             } else {
                 let message = format!("{} is no text", input.path);
@@ -127,7 +129,13 @@ impl Tool for WriteFile {
             root.write(&path, input.content.as_bytes(), WriteOptions::default())?;
             let facts = FileFacts { path: shown(&path), size: input.content.len() };
             let text = format!("wrote {} bytes to {}\n", facts.size, input.path);
-            let data = |facts: &FileFacts| json!({ "written": true, "path": facts.path, "size_bytes": facts.size });
+            let data = |facts: &FileFacts| {
+                json!(WrittenFile {
+                    written: true,
+                    path: facts.path.clone(),
+                    size_bytes: facts.size as u64
+                })
+            };
             Ok(Reply::text(text, facts).with_data(interface, data))
         })
         .await
@@ -187,11 +195,12 @@ impl Tool for ListDir {
             for entry in entries.iter().take(MAX_ENTRIES) {
                 let inside = path.join(&entry.name);
                 let found = files.root().link_metadata(&inside).ok();
-                let (name, kind) = (entry.name.to_string_lossy(), word(entry.kind));
+                let name = entry.name.to_string_lossy();
+                let kind = entry_type(entry.kind);
                 let size = found.as_ref().map_or(0, |metadata| metadata.size);
-                line(&mut text, &format!("{kind}\t{size}\t{name}"));
+                line(&mut text, &format!("{}\t{size}\t{name}", kind.as_str()));
                 if interface.wants_data() {
-                    values.push(data::entry(&name, &shown(&inside), kind, found.as_ref()));
+                    values.push(data::entry(&name, shown(&inside), kind, found.as_ref()));
                 }
             }
             let (total, truncated) = (entries.len(), entries.len() > MAX_ENTRIES);
@@ -200,7 +209,12 @@ impl Tool for ListDir {
             }
             let data = |facts: &ListFacts| {
                 let listed = if facts.path.is_empty() { "." } else { &facts.path };
-                json!({ "path": listed, "entries": values, "total": total, "truncated": truncated })
+                json!(DirectoryListing {
+                    path: listed.to_owned(),
+                    entries: values,
+                    total: total as u64,
+                    truncated,
+                })
             };
             let facts = ListFacts { path: shown(&path), total, truncated };
             Ok(Reply::text(text, facts).with_data(interface, data))
@@ -215,12 +229,12 @@ fn in_order(entry: &Entry) -> (bool, String, OsString) {
     (entry.kind != FileKind::Directory, name, entry.name.clone())
 }
 
-fn word(kind: FileKind) -> &'static str {
+fn entry_type(kind: FileKind) -> EntryType {
     match kind {
-        FileKind::Directory => "directory",
-        FileKind::File => "file",
-        FileKind::Link => "symlink",
-        _ => "other",
+        FileKind::Directory => EntryType::Directory,
+        FileKind::File => EntryType::File,
+        FileKind::Link => EntryType::Symlink,
+        _ => EntryType::Other,
     }
 }
 
@@ -292,13 +306,18 @@ impl Tool for GrepFiles {
         let data = |facts: &GrepFacts| {
             let lines = report.files.iter().flat_map(|file| {
                 let path = shown(&file.path);
-                file.lines.iter().map(
-                    move |line| json!({ "file": path, "line": line.number, "content": line.text }),
-                )
+                file.lines.iter().map(move |line| MatchingLine {
+                    file: path.clone(),
+                    line: line.number,
+                    content: line.text.clone(),
+                })
             });
-            let found: Vec<_> = lines.collect();
-            let total = report.totals.and_then(|totals| totals.matching_lines);
-            json!({ "matches": found, "total": total, "truncated": facts.truncated, "pattern": pattern })
+            json!(SearchMatches {
+                matches: lines.collect(),
+                total: report.totals.and_then(|totals| totals.matching_lines),
+                truncated: facts.truncated,
+                pattern,
+            })
         };
         let matches = report.files.iter().map(|file| file.lines.len()).sum();
         let mut text = report.text();

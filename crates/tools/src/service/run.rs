@@ -7,11 +7,12 @@ use carrel_runner::CommandForm;
 use carrel_shell::Preset;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 
 use crate::failure::Failure;
 use crate::git::{GitFacts, GitRequest, run};
 use crate::response::Reply;
-use crate::shell::{CommandFacts, Launch, command_data, directory, scrubbed};
+use crate::shell::{CommandFacts, Launch, directory, scrubbed};
 use crate::text::line;
 use crate::tool::{About, Class, Effect, Tool, WorkspaceChoice};
 use crate::tool_context::ToolContext;
@@ -83,7 +84,7 @@ impl Tool for Exec {
         }
         line(&mut text, &format!("exit: {}", crate::shell::exit_code(completed)));
         let facts = ExecFacts { success: outcome.succeeded(), result: CommandFacts::of(completed) };
-        let data = |facts: &_| command_data(completed, facts);
+        let data = |facts: &ExecFacts| json!(facts.result.reply(outcome));
         Ok(Reply::text(text, facts).with_data(context.options.interface, data))
     }
 }

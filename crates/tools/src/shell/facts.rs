@@ -5,6 +5,7 @@ use std::time::Duration;
 use carrel_exec::{ExitStatus, Outcome};
 use carrel_runner::{Completed, LimitReached, SandboxReport, TrustChange};
 use carrel_sandbox::{Certainty, Denial};
+use carrel_wire::{CommandCost, CommandDenial, CommandReply, CommandSandbox};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -41,35 +42,9 @@ pub struct CommandFacts {
     #[schemars(with = "Vec<Map<String, Value>>")]
     pub trust_changes: Vec<TrustChange>,
     /// What it cost.
-    pub cost: CostFacts,
+    pub cost: CommandCost,
     /// Which walls stood around it.
-    pub sandbox: SandboxFacts,
-}
-
-/// What a command cost.
-#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
-pub struct CostFacts {
-    /// Time from start to end.
-    pub wall_ms: f64,
-    /// Time on processors.
-    pub cpu_ms: f64,
-    /// The most memory.
-    pub peak_memory_bytes: u64,
-    /// Bytes read from storage.
-    pub read_bytes: u64,
-    /// Bytes written to storage.
-    pub written_bytes: u64,
-}
-
-/// Which walls stood around a command.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct SandboxFacts {
-    /// `full`, `landlock` or `off`.
-    pub tier: &'static str,
-    /// What was guaranteed.
-    pub enforced: Vec<&'static str>,
-    /// What was not.
-    pub not_enforced: Vec<&'static str>,
+    pub sandbox: CommandSandbox,
 }
 
 impl CommandFacts {
@@ -97,29 +72,74 @@ impl CommandFacts {
             sandbox: sandbox(report),
         }
     }
-}
 
-/// Returns facts about a command together with what it printed, as it printed it. The exit status is
-/// always a number: [`NO_STATUS`] if there is none.
-pub(crate) fn command_data(completed: &Completed, facts: &impl Serialize) -> Value {
-    let outcome = &completed.outcome;
-    let mut data = json!(facts);
-    let Some(fields) = data.as_object_mut() else { return data };
-    let (stdout, stderr) = (outcome.stdout.to_text(usize::MAX), outcome.stderr.to_text(usize::MAX));
-    let milliseconds = u64::try_from(outcome.wall.as_millis()).unwrap_or(u64::MAX);
-    if fields.get("exit_code").is_none_or(Value::is_null) {
-        fields.insert("exit_code".to_owned(), NO_STATUS.into());
+    /// Returns the reply of the REST API: the facts and the output as one value.
+    ///
+    /// The exit code is a number in every case, [`NO_STATUS`] for a command that a signal killed.
+    pub(crate) fn reply(&self, outcome: &Outcome) -> CommandReply {
+        let Self {
+            exit_code,
+            signal,
+            timed_out,
+            cancelled,
+            limit,
+            stdout_bytes,
+            stderr_bytes,
+            truncated,
+            left_running,
+            denials,
+            trust_changes,
+            cost,
+            sandbox,
+        } = self;
+        CommandReply {
+            success: outcome.succeeded(),
+            exit_code: exit_code.unwrap_or(NO_STATUS),
+            signal: *signal,
+            timed_out: *timed_out,
+            cancelled: *cancelled,
+            limit: limit.map(|limit| json!(limit).as_str().unwrap_or_default().to_owned()),
+            stdout_bytes: *stdout_bytes,
+            stderr_bytes: *stderr_bytes,
+            truncated: *truncated,
+            left_running: *left_running as u64,
+            denials: denials.iter().map(denial).collect(),
+            trust_changes: trust_changes.iter().map(object).collect(),
+            cost: *cost,
+            sandbox: sandbox.clone(),
+            stdout: outcome.stdout.to_text(usize::MAX),
+            stderr: outcome.stderr.to_text(usize::MAX),
+            duration_ms: u64::try_from(outcome.wall.as_millis()).unwrap_or(u64::MAX),
+        }
     }
-    fields.insert("success".to_owned(), outcome.succeeded().into());
-    fields.insert("stdout".to_owned(), stdout.into());
-    fields.insert("stderr".to_owned(), stderr.into());
-    fields.insert("duration_ms".to_owned(), milliseconds.into());
-    data
 }
 
-fn cost(outcome: &Outcome) -> CostFacts {
+fn denial(denial: &Denial) -> CommandDenial {
+    let Denial { rule, object, errno, source, allow, hint } = denial;
+    CommandDenial {
+        rule: rule.clone(),
+        object: object.clone(),
+        errno: errno.clone(),
+        source: match source {
+            Certainty::Exact => "exact".to_owned(),
+            Certainty::Inferred => "inferred".to_owned(),
+        },
+        allow: allow.clone(),
+        hint: hint.clone(),
+    }
+}
+
+/// Returns a struct as a JSON object.
+pub(crate) fn object(value: &impl Serialize) -> Map<String, Value> {
+    match json!(value) {
+        Value::Object(fields) => fields,
+        _ => Map::new(),
+    }
+}
+
+fn cost(outcome: &Outcome) -> CommandCost {
     let cost = &outcome.cost;
-    CostFacts {
+    CommandCost {
         wall_ms: milliseconds(outcome.wall),
         cpu_ms: milliseconds(cost.user + cost.system),
         peak_memory_bytes: cost.peak_memory.as_u64(),
@@ -132,13 +152,13 @@ fn milliseconds(time: Duration) -> f64 {
     (time.as_secs_f64() * 1e6).round() / 1e3
 }
 
-fn sandbox(report: &SandboxReport) -> SandboxFacts {
+fn sandbox(report: &SandboxReport) -> CommandSandbox {
     let names = |holds| {
         let guarantees = report.guarantees.iter().filter(move |one| one.holds == holds);
-        guarantees.map(|guarantee| guarantee.name).collect()
+        guarantees.map(|guarantee| guarantee.name.into()).collect()
     };
-    SandboxFacts {
-        tier: report.tier.map_or("off", |tier| tier.as_str()),
+    CommandSandbox {
+        tier: report.tier.map_or("off", |tier| tier.as_str()).into(),
         enforced: names(true),
         not_enforced: names(false),
     }

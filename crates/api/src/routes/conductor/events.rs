@@ -8,9 +8,8 @@ use axum::http::HeaderMap;
 use carrel_conductor::drive::Handle;
 use carrel_conductor::snapshot::NoticeRow;
 use carrel_http::sse;
+use carrel_wire::ConductorEventsQuery;
 use futures_util::stream::{self, Stream};
-use schemars::JsonSchema;
-use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::auth::Scope;
@@ -22,19 +21,11 @@ use crate::response::{ErrorResponse, RouteResult};
 /// The header with the last event that a reader has seen.
 const LAST_EVENT: &str = "last-event-id";
 
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct EventParams {
-    /// The number of the last event that was seen, for who cannot send the header.
-    #[schemars(range(min = 0, max = u64::MAX))]
-    last_event_id: Option<u64>,
-}
-
 pub(super) async fn events(
     State(api): State<ConductorApi>,
     Authenticated(caller): Authenticated,
     headers: HeaderMap,
-    QueryParams(params): QueryParams<EventParams>,
+    QueryParams(params): QueryParams<ConductorEventsQuery>,
 ) -> RouteResult {
     check(&caller, Scope::Read)?;
     let seen = headers.get(LAST_EVENT).map(|value| value.to_str().ok()?.trim().parse().ok());

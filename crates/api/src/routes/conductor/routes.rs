@@ -2,12 +2,12 @@
 
 use carrel_conductor::snapshot::{IssueView, NoticeRow, Snapshot};
 use carrel_domain::Code;
+use carrel_wire::{AnswerRequest, ConductorEventsQuery, IssueQuery, RefreshReply};
 
-use super::events::{EventParams, events};
+use super::events::events;
 use super::runs::{self, RunList, TRANSCRIPT};
 use super::{
-    AnswerBody, IssueQuery, ModeReply, RefreshReply, answer, cancel, drain, pause, refresh, resume,
-    retry, show, state, unblock,
+    ModeReply, answer, cancel, drain, pause, refresh, resume, retry, show, state, unblock,
 };
 use crate::auth::Scope;
 use crate::conductor_api::ConductorApi;
@@ -43,7 +43,7 @@ fn looking() -> Vec<Route<ConductorApi>> {
             )
             .scope(Scope::Read)
             .header(Header::LastEvent)
-            .query::<EventParams>()
+            .query::<ConductorEventsQuery>()
             .events::<NoticeRow>("The events.")
             .errors(AWAY)
             .errors(&[Code::Overloaded]),
@@ -144,7 +144,7 @@ fn ordering_issues() -> Vec<Route<ConductorApi>> {
                 .description(
                     "The agent goes on with the answer, in the same conversation where it can.",
                 )
-                .body::<AnswerBody>(),
+                .body::<AnswerRequest>(),
         ),
     ]
 }

@@ -7,12 +7,13 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use carrel_domain::{Code, WorkspaceId};
 use carrel_tools::{Failure, Upload};
+use carrel_wire::{FileQuery, WrittenFile};
 use futures_util::StreamExt as _;
 use serde_json::json;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use super::FileParams;
+use super::required_path;
 use crate::auth::Scope;
 use crate::extract::{Authenticated, PathId, QueryParams};
 use crate::idempotency::{IdempotentRequest, KeyScope};
@@ -27,11 +28,11 @@ pub(super) async fn put(
     State(api): State<Api>,
     Authenticated(caller): Authenticated,
     PathId(workspace): PathId<WorkspaceId>,
-    QueryParams(params): QueryParams<FileParams>,
+    QueryParams(params): QueryParams<FileQuery>,
     request: Request,
 ) -> RouteResult {
     caller.check(Scope::Write, workspace)?;
-    let path = params.required()?;
+    let path = required_path(params)?;
     let (parts, body) = request.into_parts();
     let space = api.open_workspace(&caller, Scope::Write, workspace).await?;
     let _place = api.upload_permit().await?;
@@ -50,8 +51,8 @@ pub(super) async fn put(
     };
     let work = async move {
         let arrived = space.finish(upload).await?;
-        let body = json!({ "written": true, "path": arrived.path, "size_bytes": arrived.bytes });
-        Ok((StatusCode::OK, body))
+        let written = WrittenFile { written: true, path: arrived.path, size_bytes: arrived.bytes };
+        Ok((StatusCode::OK, json!(written)))
     };
     request.run_once(work).await
 }

@@ -1,11 +1,13 @@
 //! The routes of tasks.
 
 use carrel_domain::Code;
-use carrel_service::TaskRequest;
+use carrel_wire::{
+    CancelReply, Task, TaskAccepted, TaskEvent, TaskEventsQuery, TaskList, TaskQuery, TaskRequest,
+    TicketReply,
+};
 use serde_json::json;
 
-use super::replies::{Accepted, CancelReply, TaskDetail, TaskEvent, TaskList, TicketReply};
-use super::{EventParams, ListParams, cancel, events, list, show, submit, ticket};
+use super::{cancel, events, list, show, submit, ticket};
 use crate::auth::Scope;
 use crate::openapi::{Example, Header, Route, STORE};
 
@@ -40,7 +42,7 @@ pub(in crate::routes) fn routes() -> Vec<Route> {
                     "timeout_seconds": 300,
                 }),
             })
-            .json::<Accepted>(200, "The task is queued.")
+            .json::<TaskAccepted>(200, "The task is queued.")
             .link("show_task", "task_id")
             .link("cancel_task", "task_id")
             .link("follow_task", "task_id")
@@ -51,7 +53,7 @@ pub(in crate::routes) fn routes() -> Vec<Route> {
             .name("list_tasks", "List tasks")
             .description("Lists the tasks of a workspace, the latest first.")
             .scope(Scope::Read)
-            .query::<ListParams>()
+            .query::<TaskQuery>()
             .header(Header::Workspace)
             .json::<TaskList>(200, "A part of the list.")
             .errors(STORE)
@@ -60,7 +62,7 @@ pub(in crate::routes) fn routes() -> Vec<Route> {
             .name("show_task", "Show a task")
             .description("Returns a task with its steps and, when it is over, what came out.")
             .scope(Scope::Read)
-            .json::<TaskDetail>(200, "The task.")
+            .json::<Task>(200, "The task.")
             .link("cancel_task", "id")
             .link("follow_task", "id")
             .errors(STORE)
@@ -82,7 +84,7 @@ pub(in crate::routes) fn routes() -> Vec<Route> {
                  behind the last. A ticket stands for a token.",
             )
             .scope(Scope::Read)
-            .query::<EventParams>()
+            .query::<TaskEventsQuery>()
             .header(Header::LastEvent)
             .events::<TaskEvent>("The events.")
             .no_content(204, "The task is over and its last event was seen.")

@@ -1,10 +1,8 @@
 //! The client crate with a real server: every shape that it reads is one that the server writes.
 
-use carrel_client::{
-    ClientError, Credentials, ExecRequest, GitRequest, NewWorkspace, SearchQuery, WorkspaceClient,
-    agent_reply,
-};
+use carrel_client::{ClientError, Credentials, WorkspaceClient, agent_reply};
 use carrel_domain::{ByteSize, Code, Coded as _, Secret, WorkspaceId};
+use carrel_wire::{ExecRequest, GitRequest, NewWorkspace, SearchQuery, ToolArguments};
 use pretty_assertions::assert_eq;
 use serde_json::json;
 
@@ -26,7 +24,7 @@ fn workspaces_files_commands_and_tools_are_read_with_their_types() {
     let service = Service::start();
     let client = typed(&service.operator());
     wait(async {
-        let asked = NewWorkspace { name: "mine".to_owned(), ..NewWorkspace::default() };
+        let asked = NewWorkspace::named("mine");
         let made =
             client.clone().with_idempotency_key("make").create_workspace(&asked).await.unwrap();
         let again =
@@ -40,12 +38,12 @@ fn workspaces_files_commands_and_tools_are_read_with_their_types() {
 
         let path = "a b/ü&c=d.txt";
         assert_eq!(client.write_file(id, path, "one\ntwo\n").await.unwrap().size_bytes, 8);
-        assert_eq!(client.read_file(id, path).await.unwrap().content, "one\ntwo\n");
+        assert_eq!(client.read_file(id, path).await.unwrap().file.content, "one\ntwo\n");
         let raw = client.read_raw(id, path, ByteSize::kib(1)).await.unwrap();
         assert_eq!(&raw[..], b"one\ntwo\n");
         let files = client.list_files(id, "a b").await.unwrap();
         assert_eq!(files.entries[0].path, path);
-        let search = SearchQuery { pattern: "t.o".to_owned(), ..SearchQuery::default() };
+        let search = SearchQuery { pattern: Some("t.o".to_owned()), ..SearchQuery::default() };
         assert_eq!(client.search_files(id, &search).await.unwrap().matches[0].line, 2);
 
         let exec = ExecRequest { command: "echo hi; exit 3".to_owned(), ..ExecRequest::default() };
@@ -53,11 +51,12 @@ fn workspaces_files_commands_and_tools_are_read_with_their_types() {
         assert_eq!((done.exit_code, done.stdout.as_str(), done.success), (3, "hi\n", false));
         let git = GitRequest { operation: "status".to_owned(), ..GitRequest::default() };
         let outside = client.git(id, &git).await;
-        assert!(outside.is_err() || !outside.unwrap().success, "there is no repository");
-        assert!(client.tools().await.unwrap()["tools"].as_array().unwrap().len() > 5);
+        assert!(outside.is_err() || !outside.unwrap().result.success, "there is no repository");
+        assert!(client.tools().await.unwrap().tools.len() > 5);
         let arguments = json!({ "path": "a b" });
-        let called = client.call_tool(id, "LS", arguments.as_object().unwrap()).await.unwrap();
-        assert!(called.to_string().contains("ü&c=d.txt"), "{called}");
+        let arguments = ToolArguments(arguments.as_object().unwrap().clone());
+        let called = json!(client.call_tool(id, "LS", &arguments).await.unwrap()).to_string();
+        assert!(called.contains("ü&c=d.txt"), "{called}");
 
         client.remove_workspace(id).await.unwrap();
         let error = client.workspace(id).await.unwrap_err();

@@ -2,8 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use carrel_client::{ClientError, SendError, Submission, TaskQuery, full_body};
+use carrel_client::{ClientError, SendError, full_body};
 use carrel_domain::{Code, Coded as _, TaskId, TaskStatus, WorkspaceId};
+use carrel_wire::{TaskQuery, TaskRequest};
 use pretty_assertions::assert_eq;
 use serde_json::json;
 
@@ -16,7 +17,7 @@ async fn a_task_is_submitted_as_the_service_takes_it_and_nothing_of_the_answer_i
     let script = Script::start(vec![Part::Say(json("200 OK", ACCEPTED))]).await;
     let workspace = WorkspaceId::generate();
     let client = script.client().in_workspace(workspace).with_idempotency_key("key-1");
-    let accepted = client.submit_task(&Submission::of_commands(["ls"])).await.unwrap();
+    let accepted = client.submit_task(&TaskRequest::of_commands(["ls"])).await.unwrap();
     assert_eq!(accepted.status, TaskStatus::Queued);
     assert_eq!(
         serde_json::to_value(&accepted).unwrap(),
@@ -36,7 +37,7 @@ async fn a_task_is_submitted_as_the_service_takes_it_and_nothing_of_the_answer_i
 
 #[tokio::test]
 async fn requests_share_a_connection_and_survive_its_end() {
-    let part = || json("200 OK", r#"{"tasks":[],"total":0}"#);
+    let part = || json("200 OK", r#"{"tasks":[],"total":0,"limit":5,"offset":0}"#);
     let script =
         Script::start(vec![Part::Say(part()), Part::SayAndClose(part()), Part::Say(part())]).await;
     let client = script.client();

@@ -1,0 +1,147 @@
+//! Checks of the steps of a request.
+
+use carrel_wire::limits::{MAX_STEP_COMMAND_BYTES, MAX_STEP_CREDENTIALS, MAX_STEP_TEXT_BYTES};
+use carrel_wire::{STEP_ACTIONS, StepRequest};
+
+use super::{Action, Step};
+use crate::credentials::check_credential_name;
+use crate::repository::check_branch;
+use crate::request::InvalidRequest;
+
+/// Checks every text, also those that the action does not use.
+fn check_texts(request: &StepRequest) -> Result<(), InvalidRequest> {
+    for (field, value, longest) in [
+        ("command", &request.command, MAX_STEP_COMMAND_BYTES),
+        ("repo", &request.repo, MAX_STEP_TEXT_BYTES),
+        ("repo_name", &request.repo_name, MAX_STEP_TEXT_BYTES),
+        ("path", &request.path, MAX_STEP_TEXT_BYTES),
+        ("tool", &request.tool, MAX_STEP_TEXT_BYTES),
+        ("cwd", &request.cwd, MAX_STEP_TEXT_BYTES),
+    ] {
+        let Some(value) = value else { continue };
+        if value.len() > longest {
+            let rule = format!("is longer than {longest} bytes");
+            return Err(InvalidRequest::new(field, rule));
+        }
+        if value.contains('\0') {
+            return Err(InvalidRequest::new(field, "holds a NUL byte"));
+        }
+    }
+    if request.credentials.len() > MAX_STEP_CREDENTIALS {
+        let rule = format!("are at most {MAX_STEP_CREDENTIALS}");
+        return Err(InvalidRequest::new("credentials", rule));
+    }
+    for (index, name) in request.credentials.iter().enumerate() {
+        check_credential_name(&format!("credentials[{index}]"), name)?;
+    }
+    let branch = request.branch.as_deref().filter(|branch| !branch.trim().is_empty());
+    branch.map_or(Ok(()), check_branch)
+}
+
+/// Returns the step that a request describes. `index` is its position in the task, counted from 0.
+pub(crate) fn parse_step(request: &StepRequest, index: usize) -> Result<Step, InvalidRequest> {
+    let at = |field: &str| format!("steps[{index}].{field}");
+    let text = |field: &str, value: &Option<String>| {
+        let value = value.clone().filter(|value| !value.is_empty());
+        value.ok_or_else(|| {
+            InvalidRequest::new(at(field), format!("is required for `{}`", request.action))
+        })
+    };
+    check_texts(request).map_err(|error| InvalidRequest { field: at(&error.field), ..error })?;
+    let path = || text("path", &request.path);
+    let branch = || request.branch.clone().filter(|branch| !branch.trim().is_empty());
+    let action = match request.action.as_str() {
+        "execute_command" | "shell" => {
+            Action::Command { command: text("command", &request.command)? }
+        }
+        "git_clone" => Action::GitClone {
+            repo: text("repo", &request.repo)?,
+            branch: branch(),
+            shallow: request.shallow.unwrap_or(true),
+        },
+        "git_pull" => {
+            Action::GitPull { repo_name: text("repo_name", &request.repo_name)?, branch: branch() }
+        }
+        "read_file" => Action::ReadFile { path: path()? },
+        "write_file" => {
+            let content = request.content.clone();
+            let missing = || InvalidRequest::new(at("content"), "is required for `write_file`");
+            Action::WriteFile { path: path()?, content: content.ok_or_else(missing)? }
+        }
+        "list_directory" => {
+            let path = request.path.clone().filter(|path| !path.is_empty());
+            Action::ListDirectory { path: path.unwrap_or_else(|| ".".to_owned()) }
+        }
+        "create_directory" => Action::CreateDirectory { path: path()? },
+        "tool" => Action::Tool {
+            name: text("tool", &request.tool)?,
+            arguments: request.arguments.clone().unwrap_or_default(),
+        },
+        _ => {
+            let known = STEP_ACTIONS.join(", ");
+            let word: String = request.action.chars().take(40).collect();
+            return Err(InvalidRequest::new(
+                at("action"),
+                format!("is unknown: {word:?}; known are {known}"),
+            ));
+        }
+    };
+    if request.timeout == Some(0) {
+        return Err(InvalidRequest::new(at("timeout"), "is a number of seconds above 0"));
+    }
+    Ok(Step {
+        action,
+        word: request.action.clone(),
+        cwd: request.cwd.clone(),
+        timeout: request.timeout,
+        description: request.description.clone(),
+        on_error: request.on_error.unwrap_or_default(),
+        network: request.network,
+        credentials: request.credentials.clone(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pretty_assertions::assert_eq;
+    use schemars::generate::SchemaSettings;
+    use serde_json::{Value, json};
+
+    fn example(field: &str) -> &'static str {
+        match field {
+            "repo" => "https://github.com/a/b",
+            "repo_name" => "b",
+            _ => "x",
+        }
+    }
+
+    fn read(step: Value) -> Result<(), String> {
+        let step: StepRequest = serde_json::from_value(step).map_err(|error| error.to_string())?;
+        parse_step(&step, 0).map(|_| ()).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn each_action_needs_what_the_schema_says_and_no_more() {
+        let settings = SchemaSettings::draft2020_12().for_deserialize();
+        let schema = settings.into_generator().into_root_schema_for::<StepRequest>().to_value();
+        let alternatives = schema["anyOf"].as_array().unwrap();
+        assert_eq!(alternatives.len(), STEP_ACTIONS.len());
+        for alternative in alternatives {
+            let action = &alternative["properties"]["action"]["const"];
+            let required = alternative["required"].as_array().unwrap().iter();
+            let needed: Vec<_> =
+                required.filter_map(Value::as_str).filter(|name| *name != "action").collect();
+            let mut step = json!({ "action": action });
+            for field in &needed {
+                step[field] = json!(example(field));
+            }
+            assert_eq!(read(step.clone()), Ok(()), "{action}");
+            for field in needed {
+                let mut without = step.clone();
+                without.as_object_mut().unwrap().remove(field);
+                assert!(read(without).is_err(), "{action} without {field}");
+            }
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! `/api/workspaces`
+
+use carrel_domain::{Layout, Network, Timestamp, WorkspaceId};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::limits::{DEFAULT_PAGE, MAX_NAME_CHARS, MAX_PAGE, MAX_QUOTA_GB, MIN_QUOTA_GB};
+use crate::pattern::NO_CONTROL;
+
+/// A workspace to create.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewWorkspace {
+    /// The name for people. Several workspaces may have the same.
+    #[schemars(length(min = 1, max = MAX_NAME_CHARS), regex(pattern = NO_CONTROL))]
+    pub name: String,
+    /// The layout of its directory.
+    #[serde(default = "tenant")]
+    pub layout: Layout,
+    /// The quota in GiB, fractions included; the server's default if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = MIN_QUOTA_GB, max = MAX_QUOTA_GB))]
+    pub quota_gb: Option<f64>,
+    /// The network of commands that do not ask for one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub network: Option<Network>,
+}
+
+fn tenant() -> Layout {
+    Layout::Tenant
+}
+
+impl NewWorkspace {
+    /// Returns a workspace of this name with the server's defaults.
+    pub fn named(name: impl Into<String>) -> Self {
+        Self { name: name.into(), layout: tenant(), quota_gb: None, network: None }
+    }
+}
+
+/// The query of the list of workspaces.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct WorkspaceQuery {
+    /// The last workspace of the page before: the list continues after it.
+    pub after: Option<WorkspaceId>,
+    /// The most workspaces to return.
+    #[schemars(range(min = 1, max = MAX_PAGE), extend("default" = DEFAULT_PAGE))]
+    pub limit: Option<u32>,
+}
+
+/// A workspace.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Workspace {
+    /// The id.
+    pub id: WorkspaceId,
+    /// The name for people.
+    pub name: String,
+    /// The layout of its directory.
+    pub layout: Layout,
+    /// The network of commands that do not ask for one; the operator's default if `null`.
+    pub network: Option<Network>,
+    /// `ready`; `new` while it has no directory; `unreachable` if no worker answers for its volume.
+    #[schemars(with = "String")]
+    pub state: WorkspaceState,
+    /// The time of its creation.
+    pub created_at: Timestamp,
+    /// Bytes in use; 0 while the workspace is not `ready`.
+    pub usage_bytes: u64,
+    /// The quota in bytes.
+    pub quota_bytes: u64,
+}
+
+/// The state of a workspace's directory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WorkspaceState {
+    /// The directory exists on a volume that a worker serves.
+    Ready,
+    /// The directory is created by the first request that needs it.
+    New,
+    /// No worker answers for the volume of the directory.
+    Unreachable,
+}
+
+/// A page of the workspaces that the token covers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct WorkspaceList {
+    /// The workspaces, by id.
+    pub workspaces: Vec<Workspace>,
+    /// The value of `after` for the next page; `null` after the last.
+    pub next_after: Option<WorkspaceId>,
+}
+
+/// The disk usage of a workspace.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct WorkspaceUsage {
+    /// The id of the workspace.
+    pub id: WorkspaceId,
+    /// Bytes in use: allocated blocks, each inode counted once.
+    pub usage_bytes: u64,
+    /// Files, directories and links in use.
+    pub files: u64,
+    /// The quota in bytes.
+    pub quota_bytes: u64,
+    /// The quota in files, directories and links.
+    pub quota_files: Option<u64>,
+    /// The time of the measurement; `null` while the workspace has no directory.
+    pub as_of: Option<Timestamp>,
+}
