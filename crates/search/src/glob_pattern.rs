@@ -133,13 +133,13 @@ fn invalid(glob: &str, pattern: &str, reason: &impl std::fmt::Display) -> Error 
 mod tests {
     use super::*;
 
-    fn matches(glob: &str, place: &str, path: &str) -> bool {
-        PathGlob::compile(glob, Path::new(place)).unwrap().matches(Path::new(path))
+    fn matches(glob: &str, directory: &str, path: &str) -> bool {
+        PathGlob::compile(glob, Path::new(directory)).unwrap().matches(Path::new(path))
     }
 
     #[test]
     fn globs_match_names_and_paths() {
-        for (glob, place, path, expected) in [
+        for (glob, directory, path, expected) in [
             ("*.go", "", "a.go", true),
             ("*.go", "", "deep/er/a.go", true),
             ("*.go", "", "a.rs", false),
@@ -170,13 +170,17 @@ mod tests {
             ("a/src/", "", "b/a/src/c", false),
             ("src/", "", "src", false),
         ] {
-            assert_eq!(matches(glob, place, path), expected, "{glob} in {place:?} on {path}");
+            assert_eq!(
+                matches(glob, directory, path),
+                expected,
+                "{glob} in {directory:?} on {path}"
+            );
         }
     }
 
     #[test]
     fn the_position_of_an_error_is_reported() {
-        for (glob, place) in
+        for (glob, position) in
             [("a[bc", 2), ("src/{a,b", 5), ("x}", 2), ("é[z-a]", 2), ("abc\\", 4), ("./q[", 4)]
         {
             let Error::Glob { position: found, .. } =
@@ -184,7 +188,7 @@ mod tests {
             else {
                 panic!("{glob} gives another error")
             };
-            assert_eq!(found, place, "{glob}");
+            assert_eq!(found, position, "{glob}");
         }
         let error = compile_filter(&["*.rs".into(), "!a[".into()], Path::new("")).unwrap_err();
         let text = error.to_string();

@@ -139,7 +139,7 @@ pub fn plan_format(
 /// Plans the installation of dependencies, which needs the network.
 pub fn plan_install(profile: &Profile) -> Result<Invocation, PlanError> {
     let command = command(profile, ProfileField::Install)?;
-    Ok(command_line::invocation(profile, command, command_line::CommandLine::whole(command)))
+    Ok(command_line::invocation(profile, command, command_line::CommandLine::for_project(command)))
 }
 
 fn plan_check(
@@ -153,7 +153,7 @@ fn plan_check(
         CommandScope::Project if command.argv.is_empty() => {
             return Err(PlanError::NeedsFile { tool: command.tool });
         }
-        CommandScope::Project => command_line::CommandLine::whole(command),
+        CommandScope::Project => command_line::CommandLine::for_project(command),
         CommandScope::Package(name) => select::package(command, name)?,
         CommandScope::File(path) if !command.understands(path) => {
             return Err(PlanError::NotUnderstood { tool: command.tool, path: path.to_owned() });

@@ -64,7 +64,7 @@ impl<'a> FileWriter<'a> {
             match line.sign {
                 Sign::Context => self.keep(1),
                 Sign::Remove => self.consumed += 1,
-                Sign::Add if line.ended => self.push(&format!("{}\n", line.text)),
+                Sign::Add if line.terminated => self.push(&format!("{}\n", line.text)),
                 Sign::Add => self.push(&line.text),
             }
         }

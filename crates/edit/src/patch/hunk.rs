@@ -95,7 +95,7 @@ impl HunkBody {
     fn accept(&mut self, reader: &PatchReader<'_>, line: &str) -> bool {
         if line.starts_with('\\') {
             if let Some(last) = self.lines.last_mut() {
-                last.ended = false;
+                last.terminated = false;
             }
             return true;
         }

@@ -61,12 +61,12 @@ pub(super) fn match_hunk(
 /// Returns the line of the last anchor. An anchor matches a whole line, or else the start of one.
 fn after_anchors(file: &[&str], hunk: &Hunk, from: usize) -> Result<usize, ApplyProblem> {
     hunk.anchors.iter().try_fold(from, |from, anchor| {
-        let wanted = anchor.trim();
+        let text = anchor.trim();
         let find = |fits: fn(&str, &str) -> bool| {
-            file.iter().skip(from).position(|line| fits(line.trim(), wanted))
+            file.iter().skip(from).position(|line| fits(line.trim(), text))
         };
-        let found = find(|line, wanted| line == wanted)
-            .or_else(|| find(|line, wanted| line.starts_with(wanted)));
+        let found =
+            find(|line, text| line == text).or_else(|| find(|line, text| line.starts_with(text)));
         let missing = || ApplyProblem::AnchorNotFound { anchor: shortened(anchor) };
         // The anchor line may also be the first context line, so it is not skipped.
         found.map(|ahead| from + ahead).ok_or_else(missing)
@@ -121,24 +121,26 @@ impl HunkSearch<'_, '_, '_> {
     /// Step 1: compares at the expected line only.
     fn at_expected_line(&mut self) -> Option<HunkMatch> {
         let at = self.expected.filter(|&at| at >= self.from)?;
-        let wanted = old_side(&self.hunk.lines);
+        let old_lines = old_side(&self.hunk.lines);
         let tolerance =
             [LineTolerance::Exact, LineTolerance::IgnoreEnding, LineTolerance::IgnoreTrailingSpace]
                 .into_iter()
-                .find(|&tolerance| self.file_lines.fits(&wanted, at, tolerance))?;
+                .find(|&tolerance| self.file_lines.fits(&old_lines, at, tolerance))?;
         Some(self.whole_hunk(at, tolerance))
     }
 
     /// Steps 2 and 3: searches the rest of the file with the whole context.
     fn at_other_lines(&mut self) -> Result<Option<HunkMatch>, ApplyProblem> {
-        let wanted = old_side(&self.hunk.lines);
-        let positions = self.file_lines.positions(&wanted, self.from, LineTolerance::IgnoreEnding);
-        if let Some(at) = self.choose(&positions, wanted.len())? {
-            let exact = self.file_lines.fits(&wanted, at, LineTolerance::Exact);
+        let old_lines = old_side(&self.hunk.lines);
+        let positions =
+            self.file_lines.positions(&old_lines, self.from, LineTolerance::IgnoreEnding);
+        if let Some(at) = self.choose(&positions, old_lines.len())? {
+            let exact = self.file_lines.fits(&old_lines, at, LineTolerance::Exact);
             let tolerance = if exact { LineTolerance::Exact } else { LineTolerance::IgnoreEnding };
             return Ok(Some(self.whole_hunk(at, tolerance)));
         }
-        match *self.file_lines.positions(&wanted, self.from, LineTolerance::IgnoreTrailingSpace) {
+        match *self.file_lines.positions(&old_lines, self.from, LineTolerance::IgnoreTrailingSpace)
+        {
             [] => Ok(None),
             [at] => Ok(Some(self.whole_hunk(at, LineTolerance::IgnoreTrailingSpace))),
             [first, second, ..] => Err(ambiguous(first, second)),
@@ -168,11 +170,11 @@ impl HunkSearch<'_, '_, '_> {
     fn with_fuzz(&mut self) -> Option<HunkMatch> {
         (1..=MAX_FUZZ).find_map(|fuzz| {
             let lines = trimmed(&self.hunk.lines, fuzz);
-            let wanted = old_side(&self.hunk.lines[lines.clone()]);
-            if wanted.iter().all(|line| line.text.trim().is_empty()) {
+            let old_lines = old_side(&self.hunk.lines[lines.clone()]);
+            if old_lines.iter().all(|line| line.text.trim().is_empty()) {
                 return None;
             }
-            match *self.file_lines.positions(&wanted, self.from, LineTolerance::IgnoreEnding) {
+            match *self.file_lines.positions(&old_lines, self.from, LineTolerance::IgnoreEnding) {
                 [at] => Some(HunkMatch { at, lines, tolerance: LineTolerance::IgnoreEnding, fuzz }),
                 _ => None,
             }
@@ -181,19 +183,20 @@ impl HunkSearch<'_, '_, '_> {
 
     /// Returns the first differing line at the best partial match.
     fn mismatch(&mut self) -> ApplyProblem {
-        let wanted = old_side(&self.hunk.lines);
+        let old_lines = old_side(&self.hunk.lines);
         let count = self.file_lines.file.len();
         let near = self.expected.unwrap_or(self.from).max(self.from);
         let mut best = (0, near);
         for at in self.from..count {
-            let common = self.file_lines.matching_lines(&wanted, at, LineTolerance::IgnoreEnding);
+            let common =
+                self.file_lines.matching_lines(&old_lines, at, LineTolerance::IgnoreEnding);
             let nearer = at.abs_diff(near) < best.1.abs_diff(near);
             if common > best.0 || (common == best.0 && common > 0 && nearer) {
                 best = (common, at);
             }
         }
         let (common, at) = best;
-        let expected = shortened(wanted.get(common).map_or("", |line| line.without_return()));
+        let expected = shortened(old_lines.get(common).map_or("", |line| line.without_return()));
         if common == 0 && self.expected.is_none() {
             return ApplyProblem::NotFound { expected };
         }

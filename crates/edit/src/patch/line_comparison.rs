@@ -36,52 +36,52 @@ impl<'a> FileLines<'a> {
         Self { file, comparisons: 0 }
     }
 
-    /// Returns true if all `wanted` lines match after the first `at` lines.
+    /// Returns true if all `old_lines` match after the first `at` lines.
     pub(super) fn fits(
         &mut self,
-        wanted: &[&HunkLine],
+        old_lines: &[&HunkLine],
         at: usize,
         tolerance: LineTolerance,
     ) -> bool {
-        self.file.len().checked_sub(at).is_some_and(|left| left >= wanted.len())
-            && self.matching_lines(wanted, at, tolerance) == wanted.len()
+        self.file.len().checked_sub(at).is_some_and(|left| left >= old_lines.len())
+            && self.matching_lines(old_lines, at, tolerance) == old_lines.len()
     }
 
-    /// Returns the number of `wanted` lines that match before the first that does not.
+    /// Returns the number of `old_lines` lines that match before the first that does not.
     pub(super) fn matching_lines(
         &mut self,
-        wanted: &[&HunkLine],
+        old_lines: &[&HunkLine],
         at: usize,
         tolerance: LineTolerance,
     ) -> usize {
         let there = self.file.iter().skip(at);
         let allowed = MAX_COMPARISONS.saturating_sub(self.comparisons);
-        let pairs = there.zip(wanted).take(allowed);
-        let common = pairs.take_while(|(file, wanted)| fits(file, wanted, tolerance)).count();
+        let pairs = there.zip(old_lines).take(allowed);
+        let common = pairs.take_while(|(file, old_lines)| fits(file, old_lines, tolerance)).count();
         self.comparisons += common + 1;
         common
     }
 
-    /// Returns the positions at which all `wanted` lines match, after the first `from` lines.
+    /// Returns the positions at which all `old_lines` match, after the first `from` lines.
     pub(super) fn positions(
         &mut self,
-        wanted: &[&HunkLine],
+        old_lines: &[&HunkLine],
         from: usize,
         tolerance: LineTolerance,
     ) -> Vec<usize> {
-        let last = (self.file.len() + 1).saturating_sub(wanted.len());
-        let fitting = (from..last).filter(|&at| self.fits(wanted, at, tolerance));
+        let last = (self.file.len() + 1).saturating_sub(old_lines.len());
+        let fitting = (from..last).filter(|&at| self.fits(old_lines, at, tolerance));
         fitting.take(MAX_POSITIONS).collect()
     }
 }
 
-fn fits(file: &str, wanted: &HunkLine, tolerance: LineTolerance) -> bool {
+fn fits(file: &str, old_lines: &HunkLine, tolerance: LineTolerance) -> bool {
     match tolerance {
         LineTolerance::Exact => {
-            let text = if wanted.ended { file.strip_suffix('\n') } else { Some(file) };
-            text == Some(wanted.text.as_str()) && (wanted.ended || !file.ends_with('\n'))
+            let text = if old_lines.terminated { file.strip_suffix('\n') } else { Some(file) };
+            text == Some(old_lines.text.as_str()) && (old_lines.terminated || !file.ends_with('\n'))
         }
-        LineTolerance::IgnoreEnding => Line::new(file).text == wanted.without_return(),
-        LineTolerance::IgnoreTrailingSpace => file.trim_end() == wanted.text.trim_end(),
+        LineTolerance::IgnoreEnding => Line::new(file).text == old_lines.without_return(),
+        LineTolerance::IgnoreTrailingSpace => file.trim_end() == old_lines.text.trim_end(),
     }
 }

@@ -121,7 +121,7 @@ pub struct HunkLine {
     /// Text without its line feed; a carriage return before it is included.
     pub text: String,
     /// False if `\ No newline at end of file` follows.
-    pub ended: bool,
+    pub terminated: bool,
 }
 
 /// The role of a line in a hunk, from its first character.
@@ -137,7 +137,7 @@ pub enum Sign {
 
 impl HunkLine {
     fn new(sign: Sign, text: &str) -> Self {
-        Self { sign, text: text.to_owned(), ended: true }
+        Self { sign, text: text.to_owned(), terminated: true }
     }
 
     /// Returns true if the line is in the file before the patch.

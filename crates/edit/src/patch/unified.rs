@@ -90,7 +90,7 @@ mod tests {
                 Sign::Remove => '-',
                 Sign::Add => '+',
             };
-            format!("{sign}{}{}", line.text, if line.ended { "" } else { "\\" })
+            format!("{sign}{}{}", line.text, if line.terminated { "" } else { "\\" })
         };
         let hunks = |file: &FilePatch| {
             let hunks = file.hunks.iter();

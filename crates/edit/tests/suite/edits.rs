@@ -15,7 +15,7 @@ fn edited(text: &str, edits: &[Edit]) -> String {
     outcome(text, edits).unwrap().document.text().to_owned()
 }
 
-fn refusal(text: &str, edits: &[Edit]) -> String {
+fn error_of(text: &str, edits: &[Edit]) -> String {
     outcome(text, edits).unwrap_err().to_string()
 }
 
@@ -49,7 +49,7 @@ fn a_text_that_occurs_once_is_replaced() {
 }
 
 #[test]
-fn refusals_say_what_is_wrong_and_where() {
+fn errors_name_the_problem_and_its_position() {
     let cases = [
         ("abc", Edit::once("", "x"), "old_string must be non-empty"),
         ("abc", Edit::once("x", "y"), "old_string not found in f.txt"),
@@ -82,11 +82,11 @@ fn refusals_say_what_is_wrong_and_where() {
         ),
     ];
     for (text, edit, want) in cases {
-        assert_eq!(refusal(text, std::slice::from_ref(&edit)), want, "{edit:?}");
+        assert_eq!(error_of(text, std::slice::from_ref(&edit)), want, "{edit:?}");
     }
-    assert_eq!(refusal("a", &[]), "there are no edits");
+    assert_eq!(error_of("a", &[]), "there are no edits");
     let many = vec![Edit::once("a", "b"); 201];
-    assert_eq!(refusal("a", &many), "there are 201 edits, at most 200 are allowed at once");
+    assert_eq!(error_of("a", &many), "there are 201 edits, at most 200 are allowed at once");
 }
 
 #[test]
@@ -123,11 +123,11 @@ fn texts_are_replaced_in_order_and_line_ranges_against_the_original() {
 #[test]
 fn a_list_is_made_in_whole_or_not_at_all_and_the_failing_edit_is_named() {
     let edits = [Edit::once("a", "b"), Edit::once("x", "y")];
-    assert_eq!(refusal("a\n", &edits), "edit 2: old_string not found in f.txt");
+    assert_eq!(error_of("a\n", &edits), "edit 2: old_string not found in f.txt");
     let edits = [Edit::lines(2, 3, "x\n"), Edit::lines(3, 4, "y\n")];
-    assert_eq!(refusal("1\n2\n3\n4\n", &edits), "edits 1 and 2 overlap");
+    assert_eq!(error_of("1\n2\n3\n4\n", &edits), "edits 1 and 2 overlap");
     let edits = [Edit::lines(2, 2, "x\n"), Edit::once("1\n2", "y")];
-    assert_eq!(refusal("1\n2\n3\n", &edits), "edits 2 and 1 overlap");
+    assert_eq!(error_of("1\n2\n3\n", &edits), "edits 2 and 1 overlap");
 }
 
 #[test]
@@ -158,7 +158,7 @@ fn strict_limits_keep_edits_small() {
 fn a_text_that_would_explode_is_refused_before_it_is_made() {
     let text = "a".repeat(100_000);
     let edits = [Edit::everywhere("a", "x\n".repeat(1_000_000))];
-    assert_eq!(refusal(&text, &edits), "f.txt would have more than 67108864 bytes");
+    assert_eq!(error_of(&text, &edits), "f.txt would have more than 67108864 bytes");
 }
 
 #[test]
@@ -170,7 +170,7 @@ fn every_character_of_a_long_line_can_be_replaced() {
 }
 
 #[test]
-fn a_character_that_the_file_cannot_hold_is_refused() {
+fn an_unencodable_character_is_refused() {
     let document = Document::decode(b"caf\xE9\n".to_vec());
     let edit = |new| apply(&document, &Request::new("f", &[Edit::once("café", new)]));
     assert_eq!(edit("thé").unwrap().document.encode(), &b"th\xE9\n"[..]);
@@ -184,7 +184,7 @@ fn a_character_that_the_file_cannot_hold_is_refused() {
 fn a_text_that_doubles_again_and_again_is_refused_at_the_edit_that_goes_too_far() {
     let doubling = vec![Edit::everywhere("a", "aa"); 40];
     let refused = outcome("a", &doubling).unwrap_err();
-    // One place, then two, then four: the twentieth edit would be beyond a million in all.
+    // One replacement, then two, then four: the twentieth edit would be beyond a million in all.
     let limit = Limits::GENEROUS.replacements;
     let want = EditError { edit: Some(20), problem: EditProblem::TooManyReplacements { limit } };
     assert_eq!(refused, want);

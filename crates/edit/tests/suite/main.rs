@@ -1,7 +1,7 @@
-//! What becomes of files.
+//! Edits and patches of whole files.
 //!
-//! - `edits`: replacing text and lines, with the limits and refusals.
-//! - `patches`: where hunks are found, and what is said when they are not.
+//! - `edits`: replacing text and lines, with limits and errors.
+//! - `patches`: the positions of hunks, and the errors of those that do not match.
 //! - `properties`: arbitrary text, edits and patches.
 //! - `scenarios`: folders of files before and after a request, compared as whole trees.
 

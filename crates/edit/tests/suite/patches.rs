@@ -15,7 +15,7 @@ fn text_after(text: &str, hunks: &str) -> String {
     applied(text, hunks).unwrap().0
 }
 
-fn refusal(text: &str, hunks: &str) -> String {
+fn error_of(text: &str, hunks: &str) -> String {
     applied(text, hunks).unwrap_err().to_string()
 }
 
@@ -48,7 +48,7 @@ fn hunks_are_made_where_they_say() {
 }
 
 #[test]
-fn line_endings_and_the_end_of_the_file_stay_where_nothing_is_said_about_them() {
+fn line_endings_and_the_end_of_the_file_are_kept_if_the_patch_does_not_mention_them() {
     let cases = [
         ("a\r\nb\r\nc\r\n", "@@ -1,3 +1,4 @@\n a\n-b\n+x\n+y\n c\n", "a\r\nx\r\ny\r\nc\r\n"),
         ("a\nb\n", "@@ -1,2 +1,2 @@\r\n a\r\n-b\r\n+x\r\n", "a\nx\n"),
@@ -79,7 +79,7 @@ fn the_nearest_position_is_taken_and_a_tie_is_refused() {
     let near_the_end = text_after(&text, "@@ -9,2 +9,2 @@\n x\n-y\n+z\n");
     assert_eq!(near_the_end, format!("x\ny\n{}x\nz\n", numbered(1, 10)));
     assert_eq!(
-        refusal(&text, "@@ -7,2 +7,2 @@\n x\n-y\n+z\n"),
+        error_of(&text, "@@ -7,2 +7,2 @@\n x\n-y\n+z\n"),
         "f: hunk 1: it matches at several positions, among them lines 1 and 13; add context"
     );
 }
@@ -92,13 +92,13 @@ fn context_is_dropped_only_if_a_single_position_matches() {
     assert_eq!(placed, [AppliedHunk { line: 2, offset: Some(0), fuzz: 1 }]);
     let twice = "a\nb\nc\nd\ne\nb\nc\nd\n";
     assert_eq!(
-        refusal(twice, hunk),
+        error_of(twice, hunk),
         "f: hunk 1: line 1 does not match: the patch has \"wrong\", the file has \"a\""
     );
 }
 
 #[test]
-fn a_refusal_names_the_hunk_and_the_line_that_does_not_match() {
+fn an_error_names_the_hunk_and_the_line_that_does_not_match() {
     let text = numbered(1, 20);
     let good = "@@ -1,2 +1,2 @@\n-1\n+one\n 2\n";
     let cases = [
@@ -121,7 +121,7 @@ fn a_refusal_names_the_hunk_and_the_line_that_does_not_match() {
         ("@@ -90,0 +91 @@\n+x\n", "f: hunk 2: the file ends at line 20, before \"x\" of the patch"),
     ];
     for (hunk, want) in cases {
-        assert_eq!(refusal(&text, &format!("{good}{hunk}")), want);
+        assert_eq!(error_of(&text, &format!("{good}{hunk}")), want);
     }
 }
 
@@ -201,5 +201,5 @@ fn files_must_be_there_or_not_as_the_patch_says() {
 fn a_patch_that_is_made_to_be_slow_ends() {
     let line = "same\n".repeat(50_000);
     let hunk = format!("@@ -1 +1 @@\n{}-other\n", " same\n".repeat(40_000));
-    assert!(refusal(&line, &hunk).starts_with("f: hunk 1: "));
+    assert!(error_of(&line, &hunk).starts_with("f: hunk 1: "));
 }

@@ -129,7 +129,7 @@ fn what_is_always_left_out_cannot_be_brought_back() {
 }
 
 #[test]
-fn hidden_names_are_shown_when_asked_for() {
+fn hidden_names_are_included_on_request() {
     let world = World::with(&[(".github/ci.yml", "needle"), (".env", "needle"), ("a", "needle")]);
     assert_eq!(shown_in(&world.scope()), ["a"]);
     assert_eq!(shown_in(&world.scope().with_hidden()), [".env", ".github/ci.yml", "a"]);

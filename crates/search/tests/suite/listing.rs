@@ -41,7 +41,7 @@ fn a_directory_is_listed_in_order_with_what_links_lead_to() {
 }
 
 #[test]
-fn sizes_are_looked_up_when_asked_for_and_change_nothing_else() {
+fn sizes_are_returned_on_request_and_change_nothing_else() {
     let world = world();
     let request = ListRequest { detail: Detail::Sizes, ..ListRequest::default() };
     let mut sized = listed(&world.scope(), &request);
@@ -61,7 +61,7 @@ fn deeper_levels_follow_their_directory() {
 }
 
 #[test]
-fn hidden_and_ignored_entries_are_listed_when_asked_for() {
+fn hidden_and_ignored_entries_are_listed_on_request() {
     let world = world();
     let all = listed(&world.scope().with_hidden().with_ignored(), &ListRequest::default());
     let names: Vec<_> = all.entries.iter().map(|entry| entry.path.to_str().unwrap()).collect();

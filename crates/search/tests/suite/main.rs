@@ -1,4 +1,4 @@
-//! What searching promises, tried on real trees.
+//! Guarantees of the search, tested on real trees.
 #![expect(
     clippy::disallowed_methods,
     clippy::unwrap_used,
@@ -10,9 +10,9 @@
 
 /// The same trees seen by the `rg` program.
 mod agreement;
-/// Trees and processes that try to get in the way.
+/// Hostile trees and processes.
 mod hostile;
-/// What ignore files, hidden names and fixed exclusions leave out.
+/// Ignore files, hidden names and fixed exclusions.
 mod ignoring;
 /// Listing directories.
 mod listing;
@@ -20,7 +20,7 @@ mod listing;
 mod names;
 /// Pages, budgets and the order of results.
 mod paging;
-/// Matching and what is reported of it.
+/// Matching and reports.
 mod text;
 
 use std::path::{Path, PathBuf};

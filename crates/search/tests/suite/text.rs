@@ -34,7 +34,7 @@ fn content_files_and_counts_always_carry_the_path() {
 }
 
 #[test]
-fn case_words_and_literals_are_as_asked() {
+fn case_words_and_literals_are_as_requested() {
     let world = World::with(&[("f", "Foo\nfoo\nfoobar\nf.o\nx foo y\n")]);
     let lines = |request: &GrepRequest| -> Vec<u64> {
         let report = find(&world.scope(), request);

@@ -20,7 +20,7 @@ pub(super) struct CommandLine {
 }
 
 impl CommandLine {
-    pub(super) fn whole(command: &ProjectCommand) -> Self {
+    pub(super) fn for_project(command: &ProjectCommand) -> Self {
         Self { argv: command.argv.clone(), injection: command.injection, tool: command.tool }
     }
 

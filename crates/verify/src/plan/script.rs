@@ -39,7 +39,11 @@ pub fn plan_script(profile: &Profile, name: &str) -> Result<Invocation, ScriptEr
         ProjectCommand::from_args(ProjectTool::Script, &profile.root, script.argv.clone());
     command.injection = OptionPassing::Impossible;
     command = command.with("CI", "1");
-    Ok(command_line::invocation(profile, &command, command_line::CommandLine::whole(&command)))
+    Ok(command_line::invocation(
+        profile,
+        &command,
+        command_line::CommandLine::for_project(&command),
+    ))
 }
 
 fn missing(profile: &Profile, name: &str, file: &'static str) -> ScriptError {

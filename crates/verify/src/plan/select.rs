@@ -24,7 +24,7 @@ pub(super) fn lines(
         return rerun(profile, command, target.rerun);
     }
     if target.scope == CommandScope::Project && target.name.is_none() {
-        return Ok(vec![CommandLine::whole(command)]);
+        return Ok(vec![CommandLine::for_project(command)]);
     }
     let tool = runner(command);
     let argv = match tool {
@@ -108,7 +108,7 @@ pub(super) fn check_file(command: &ProjectCommand, path: &str) -> Result<Command
             | ProjectTool::Maven
             | ProjectTool::Gradle
             | ProjectTool::Tsc,
-        ) => Ok(CommandLine::whole(command)),
+        ) => Ok(CommandLine::for_project(command)),
         (None, tool) => Err(PlanError::CannotNarrow { tool, what: "a file" }),
     }
 }
@@ -119,14 +119,14 @@ pub(super) fn check_directory(
     path: &str,
 ) -> Result<CommandLine, PlanError> {
     if path == command.directory {
-        return Ok(CommandLine::whole(command));
+        return Ok(CommandLine::for_project(command));
     }
     match command.tool {
         ProjectTool::GoVet | ProjectTool::Golangci => {
             Ok(CommandLine::direct(command.tool, go::check(command, path, true)))
         }
         // rustfmt accepts files only.
-        ProjectTool::Rustfmt => Ok(CommandLine::whole(command)),
+        ProjectTool::Rustfmt => Ok(CommandLine::for_project(command)),
         _ => check_file(command, path),
     }
 }

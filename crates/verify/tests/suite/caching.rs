@@ -12,7 +12,7 @@ fn changed(file: &str) -> CacheStatus {
 }
 
 #[test]
-fn the_second_question_gets_the_same_answer() {
+fn a_second_detection_is_a_cache_hit() {
     let workspace = load("node_biome");
     let cache = ProfileCache::new();
     let ask = |from: &str| cache.detect(&workspace.root, Path::new(from)).unwrap();
@@ -74,7 +74,7 @@ fn a_new_project_anywhere_is_noticed_by_the_survey() {
 }
 
 #[test]
-fn two_workspaces_never_share_an_answer() {
+fn two_workspaces_never_share_an_entry() {
     let (one, two) = (load("node_biome"), load("cargo_workspace"));
     let cache = ProfileCache::new();
     let here = Path::new(".");

@@ -1,4 +1,4 @@
-//! Files and outputs that nobody wrote in good faith.
+//! Hostile project files and outputs.
 
 use std::path::Path;
 use std::time::{Duration, SystemTime};

@@ -1,27 +1,27 @@
-//! What projects are, what is run in them, and what it said.
+//! Detection, plans and reports.
 #![expect(
     clippy::disallowed_methods,
     clippy::unwrap_used,
     reason = "tests lay out workspaces from outside, and fail by panicking"
 )]
 
-/// When a profile is kept.
+/// Validity of cached profiles.
 mod caching;
-/// What the reference systems promise, row by row.
+/// Guarantees of the reference systems, row by row.
 mod expectations;
 /// Lays out workspaces.
 mod fixture;
-/// Files and outputs that nobody wrote in good faith.
+/// Hostile project files and outputs.
 mod hostile;
-/// Which project a file belongs to.
+/// The project of a file.
 mod nearest;
 /// Command lines for parts of projects.
 mod plans;
 /// Each fixture's projects, as snapshots.
 mod profiles;
-/// Loads what real tools left behind.
+/// Loads recorded outcomes of real tools.
 mod recorded;
-/// What real tools left behind, read, as snapshots.
+/// Reports of real tools, as snapshots.
 mod reports;
-/// From a recorded failure back to the words that run it.
+/// Command lines that run a recorded failure again.
 mod reruns;

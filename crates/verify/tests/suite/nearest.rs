@@ -95,7 +95,7 @@ fn directories_of_dependencies_and_builds_hold_no_projects() {
 }
 
 #[test]
-fn a_file_asked_for_by_name_is_found_even_in_an_ignored_directory() {
+fn a_named_file_is_found_even_in_an_ignored_directory() {
     let found = nearest("nested_only", "generated/index.js");
     assert_eq!(found, [(Ecosystem::Node, "generated".to_owned())]);
 }

@@ -299,7 +299,7 @@ fn a_command_that_is_not_known_says_how_to_name_it() {
 }
 
 #[test]
-fn the_place_of_artifacts_is_put_in_at_the_end() {
+fn the_artifact_directory_is_inserted_last() {
     let node = &profiles("node_jest_installed", ".")[0];
     let plan = plan_tests(node, &Target::default()).unwrap().remove(0).with_artifacts("/run/x");
     assert!(plan.argv.contains(&"--outputFile=/run/x/jest.json".to_owned()));

@@ -261,7 +261,7 @@ fn a_report_that_was_cut_says_so() {
 }
 
 #[test]
-fn warnings_of_clippy_fail_and_warnings_that_somebody_chose_do_not() {
+fn warnings_fail_a_check_only_for_clippy() {
     let clippy = check_report(
         "cargo-clippy/findings",
         "rust",

@@ -71,9 +71,9 @@ fn finding(context: &ParseContext<'_>, message: &Value) -> Option<Finding> {
     }
     let label =
         span.and_then(|span| span["label"].as_str()).filter(|label| !description.contains(label));
-    let whole =
+    let message_with_label =
         label.map_or_else(|| description.to_owned(), |label| format!("{description}: {label}"));
-    let finding = Finding::new(severity, text::truncated(&whole))
+    let finding = Finding::new(severity, text::truncated(&message_with_label))
         .rule(message["code"]["code"].as_str().map(str::to_owned))
         .fixable(is_fixable(message))
         .url(url(message));
