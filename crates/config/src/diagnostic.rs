@@ -1,14 +1,14 @@
-//! Places in a workflow file, and what there is to say about them.
+//! Diagnostics of a settings file: a message, the setting it is about and the position in the file.
 
 use std::fmt;
 use std::path::Path;
 
-/// A place in a file, counted from 1 as editors do.
+/// A position in a file, with lines and columns from 1 as editors count them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Position {
-    /// The line.
+    /// The line, from 1.
     pub line: usize,
-    /// The character within the line.
+    /// The character within the line, from 1; not the byte.
     pub column: usize,
 }
 
@@ -16,38 +16,37 @@ impl Position {
     /// The first character of a file.
     pub const START: Self = Self { line: 1, column: 1 };
 
-    /// Returns the place that follows a text which starts at the top of a file.
+    /// Returns the position behind a text that starts at the top of a file.
     pub(crate) fn after(text: &str) -> Self {
         let line = text.matches('\n').count() + 1;
         let column = text.chars().rev().take_while(|c| *c != '\n').count() + 1;
         Self { line, column }
     }
 
-    /// Returns this place of a part as a place of the file that the part starts in at `start`.
+    /// Translates a position within a part of a file whose first character is at `start`.
     pub(crate) fn within(self, start: Self) -> Self {
         let shift = if self.line == 1 { start.column - 1 } else { 0 };
         Self { line: start.line + self.line - 1, column: self.column + shift }
     }
 }
 
-/// One remark about a workflow file: what is wrong or doubtful, and where.
+/// An error or a warning about a settings file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// Where it is, when it is about a place in the file.
+    /// The position in the file; `None` if the diagnostic is about the file as a whole, or about a setting
+    /// that is missing.
     pub position: Option<Position>,
-    /// The setting it is about, such as `hooks.timeout_ms`.
+    /// The dotted path of the setting, such as `hooks.timeout_ms`.
     pub key: Option<String>,
-    /// One sentence for a person.
+    /// One sentence, which names the setting.
     pub message: String,
 }
 
 impl Diagnostic {
-    /// A remark about a place.
     pub(crate) fn at(position: Position, message: impl Into<String>) -> Self {
         Self { position: Some(position), key: None, message: message.into() }
     }
 
-    /// A remark about a setting, with the place it is written at if it is written.
     pub(crate) fn about(
         key: impl Into<String>,
         position: Option<Position>,
@@ -56,7 +55,7 @@ impl Diagnostic {
         Self { position, key: Some(key.into()), message: message.into() }
     }
 
-    /// Prints the remark behind the file's name: `WORKFLOW.md:7:3: …`.
+    /// Formats the diagnostic behind the file's name: `WORKFLOW.md:7:3: …`.
     pub fn located<'a>(&'a self, file: &'a Path) -> impl fmt::Display + 'a {
         Located { diagnostic: self, file }
     }

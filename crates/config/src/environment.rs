@@ -1,4 +1,8 @@
-//! The process environment, read in one place.
+//! The process environment, read by this module alone.
+//!
+//! [`Environment::process`] takes one snapshot at the start; everything else receives an [`Environment`] as
+//! an argument, so tests need no global state and a value cannot change between two readers. The names of
+//! all variables that Carrel reads are constants here. Printing an environment shows names only.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -18,41 +22,41 @@ variables! {
     HOME;
     /// The system's directory for temporary files.
     TMPDIR;
-    /// Which log lines are shown.
+    /// The filter for log lines.
     CARREL_LOG;
-    /// Which log lines are shown, when `CARREL_LOG` is not set.
+    /// The filter for log lines if `CARREL_LOG` is not set.
     LOG_LEVEL;
-    /// The program of a conductor, as its hooks see it. A login profile may take it off the search path.
+    /// The path of the running `carrel`, set for hooks; a login profile may take it off `PATH`.
     CARREL;
-    /// The data directory of a conductor, as its hooks see it, for `carrel issue`.
+    /// The data directory of a conductor, set for hooks, for `carrel issue`.
     CARREL_DATA;
     /// The API key of Linear.
     LINEAR_API_KEY;
-    /// Whose Linear issues are taken.
+    /// The assignee whose Linear issues are worked on.
     LINEAR_ASSIGNEE;
     /// The token for GitHub.
     GITHUB_TOKEN;
     /// The GitHub App whose installations give tokens to workspaces.
     GITHUB_APP_ID;
-    /// Its private key, as PEM.
+    /// The private key of the GitHub App, as PEM.
     GITHUB_APP_PRIVATE_KEY;
-    /// The file with its private key.
+    /// The file with the private key of the GitHub App.
     GITHUB_APP_PRIVATE_KEY_FILE;
-    /// The key for Composio, which keeps connections of workspaces to GitHub.
+    /// The API key of Composio, which holds GitHub connections of workspaces.
     COMPOSIO_API_KEY;
-    /// Which workspaces may use the operator's token and app, for whose repositories.
+    /// The workspaces that may use the operator's GitHub token and app, and the repositories they may use them for.
     CARREL_GITHUB_ALLOW;
-    /// Where GitHub's API is.
+    /// The base URL of GitHub's API.
     CARREL_GITHUB_API_URL;
-    /// The machine that GitHub's repositories are cloned from.
+    /// The host that GitHub repositories are cloned from.
     CARREL_GITHUB_HOST;
-    /// Where Composio's API is.
+    /// The base URL of Composio's API.
     CARREL_COMPOSIO_URL;
-    /// Machines that repositories may come from.
+    /// Hosts that repositories may be cloned from.
     CARREL_GIT_HOSTS;
     /// The GitHub repository, as `owner/name`.
     GITHUB_REPO;
-    /// The address of a Jira site.
+    /// The base URL of a Jira site.
     JIRA_BASE_URL;
     /// The account that a Jira token belongs to.
     JIRA_EMAIL;
@@ -68,17 +72,17 @@ variables! {
     CARREL_POLICY;
     /// The token that clients of `carrel mcp --http` must send.
     CARREL_MCP_TOKEN;
-    /// The secret that signs the tokens of `carrel serve`, instead of the one in its data directory.
+    /// The secret that signs tokens of `carrel serve`, instead of the one in its data directory.
     CARREL_TOKEN_SECRET;
-    /// What the tracker of a conductor signs its webhooks with.
+    /// The secret that a tracker signs its webhooks with.
     CARREL_WEBHOOK_SECRET;
-    /// Whether tokens that this server signs are believed: `on` or `off`.
+    /// Acceptance of tokens that this server signed: `on` or `off`.
     CARREL_LOCAL_TOKENS;
-    /// Where the keys are that tokens of a provider are verified with.
+    /// The URL of the key set that verifies an identity provider's tokens.
     CARREL_JWKS_URL;
-    /// The issuer that tokens of the provider have to name.
+    /// The issuer that the provider's tokens must name.
     CARREL_JWT_ISSUER;
-    /// The audience that tokens of the provider have to name.
+    /// The audience that the provider's tokens must name.
     CARREL_JWT_AUDIENCE;
     /// The claim that names one workspace.
     CARREL_JWT_WORKSPACE_CLAIM;
@@ -86,71 +90,71 @@ variables! {
     CARREL_JWT_WORKSPACES_CLAIM;
     /// The claim that names scopes.
     CARREL_JWT_SCOPE_CLAIM;
-    /// The socket that `carrel mcp`, started by an agent, passes requests for tools on to.
+    /// The socket to which `carrel mcp`, started by an agent, relays tool calls.
     CARREL_TOOLS;
-    /// The server that `carrel task` talks to.
+    /// The URL of the server for `carrel task`.
     CARREL_SERVER;
-    /// The token that `carrel task` shows to it.
+    /// The bearer token of `carrel task`.
     CARREL_TOKEN;
-    /// The key that credentials of workspaces are sealed with, instead of the one in the data directory.
+    /// The key that seals credentials of workspaces, instead of the one in the data directory.
     CARREL_CREDENTIAL_KEY;
-    /// How much of the disk has to stay free: `512M`, `2%`.
+    /// The free space reserve of the disk: `512M`, `2%`.
     CARREL_FREE_SPACE_FLOOR;
-    /// How many requests a second one workspace may send to `carrel serve`.
+    /// The rate limit of one workspace at `carrel serve`, in requests per second.
     CARREL_RATE_LIMIT;
-    /// Where other servers reach a worker, if it cannot know.
+    /// The URL at which servers reach a worker that cannot determine it itself.
     CARREL_WORKER_URL;
-    /// How many seconds tasks have to end when their worker stops.
+    /// Seconds that running tasks have to end when their worker stops.
     CARREL_DRAIN_SECONDS;
-    /// After how many seconds without a sign of life a worker loses its tasks.
+    /// The lease of a claimed task in seconds; a worker without a heartbeat loses the task after it.
     CARREL_LEASE_SECONDS;
-    /// What becomes of a submission while Redis is away.
+    /// The handling of a submission while Redis is unavailable.
     CARREL_ON_ENQUEUE_FAILURE;
-    /// Whether servers bring the database up to date when they start.
+    /// Migration of the database at the start of a server: `on` or `off`.
     CARREL_MIGRATE;
-    /// A file with the certificates of authorities that are trusted, instead of those of the system.
+    /// A file with trusted certificate authorities, instead of the system's.
     SSL_CERT_FILE;
-    /// Whether nothing of OpenTelemetry is wanted: `true`.
+    /// Disables OpenTelemetry if `true`.
     OTEL_SDK_DISABLED;
-    /// Who is told of spans: `otlp` or `none`.
+    /// The exporter of spans: `otlp` or `none`.
     OTEL_TRACES_EXPORTER;
-    /// Where a collector is, whose paths begin behind this.
+    /// The base URL of a collector.
     OTEL_EXPORTER_OTLP_ENDPOINT;
-    /// Where a collector takes spans.
+    /// The URL that accepts spans, instead of the base URL with `/v1/traces`.
     OTEL_EXPORTER_OTLP_TRACES_ENDPOINT;
-    /// What a collector is shown with each request.
+    /// Headers of each request to a collector.
     OTEL_EXPORTER_OTLP_HEADERS;
-    /// The same, for spans alone.
+    /// The same for spans only.
     OTEL_EXPORTER_OTLP_TRACES_HEADERS;
-    /// How a collector is spoken to.
+    /// The protocol of a collector.
     OTEL_EXPORTER_OTLP_PROTOCOL;
-    /// The same, for spans alone.
+    /// The same for spans only.
     OTEL_EXPORTER_OTLP_TRACES_PROTOCOL;
-    /// How many milliseconds a collector may take to answer.
+    /// The time limit of a request to a collector, in milliseconds.
     OTEL_EXPORTER_OTLP_TIMEOUT;
-    /// The same, for spans alone.
+    /// The same for spans only.
     OTEL_EXPORTER_OTLP_TRACES_TIMEOUT;
-    /// What a collector knows this program by.
+    /// The service name of this program in traces.
     OTEL_SERVICE_NAME;
-    /// What else a collector is told of it.
+    /// Further resource attributes of this program in traces.
     OTEL_RESOURCE_ATTRIBUTES;
-    /// Which traces are kept.
+    /// The name of the sampler.
     OTEL_TRACES_SAMPLER;
-    /// Which part of them.
+    /// The argument of the sampler.
     OTEL_TRACES_SAMPLER_ARG;
-    /// The directory for a user's settings.
+    /// The user's directory for settings.
     XDG_CONFIG_HOME;
-    /// The directory for what Carrel remembers for a user.
+    /// The user's directory for state.
     XDG_STATE_HOME;
-    /// The queue's address.
+    /// The URL of Redis.
     REDIS_URL;
-    /// The database's address.
+    /// The URL of the database.
     DATABASE_URL;
     /// The directory that holds the workspaces of a worker.
     WORKSPACE_VOLUME_PATH;
-    /// How many gibibytes a workspace may use when nothing else says so.
+    /// The default quota of a workspace in gibibytes.
     WORKSPACE_DEFAULT_QUOTA_GB;
-    /// How many tasks a worker runs at once.
+    /// Tasks that a worker runs at once.
     WORKER_CONCURRENCY;
     /// The port of a worker's own API.
     WORKER_HEALTH_PORT;
@@ -158,17 +162,16 @@ variables! {
     WORKER_BIND_HOST;
     /// The token that protects a worker's own API.
     WORKER_INTERNAL_TOKEN;
-    /// Where the server reaches a worker that did not register its address.
+    /// The URL of a worker that did not register one.
     WORKER_INTERNAL_URL;
 }
 
-/// Variables that start with this hold secrets of the server.
+/// The prefix of variables with the operator's named secrets.
 pub const SECRET_PREFIX: &str = "CARREL_SECRET_";
 
-/// Variables that start with this hold tokens for git, by the name of the machine.
+/// The prefix of variables with tokens for git, by host.
 pub const GIT_TOKEN_PREFIX: &str = "CARREL_GIT_TOKEN_";
 
-/// Where temporary files go when `TMPDIR` says nothing.
 const FALLBACK_TEMP_DIR: &str = "/tmp";
 
 /// A snapshot of environment variables. Printing it shows names only.
@@ -183,7 +186,7 @@ impl Environment {
         Self { variables: std::env::vars_os().collect() }
     }
 
-    /// Builds an environment from names and values.
+    /// Builds an environment from names and values; a later pair replaces an earlier one.
     pub fn from_pairs<N, V>(pairs: impl IntoIterator<Item = (N, V)>) -> Self
     where
         N: Into<OsString>,
@@ -193,17 +196,17 @@ impl Environment {
         Self { variables: variables.collect() }
     }
 
-    /// Returns the value of a variable that is set, even to nothing.
+    /// Returns the value of a variable; one that is set to nothing has an empty value.
     pub fn get(&self, name: &str) -> Option<&OsStr> {
         self.variables.get(OsStr::new(name)).map(OsString::as_os_str)
     }
 
-    /// Returns the value of a variable that is set to valid UTF-8.
+    /// Returns the value of a variable; `None` also if it is not UTF-8.
     pub fn get_str(&self, name: &str) -> Option<&str> {
         self.get(name)?.to_str()
     }
 
-    /// Returns every variable, in order of its name.
+    /// Returns every variable, ordered by name.
     pub fn iter(&self) -> impl Iterator<Item = (&OsStr, &OsStr)> {
         self.variables.iter().map(|(name, value)| (name.as_os_str(), value.as_os_str()))
     }
@@ -217,12 +220,12 @@ impl Environment {
         })
     }
 
-    /// Returns the operator's home directory; nothing when `HOME` is unset or empty.
+    /// Returns the operator's home directory; `None` if `HOME` is unset or empty.
     pub fn home(&self) -> Option<PathBuf> {
         self.get(HOME).filter(|home| !home.is_empty()).map(PathBuf::from)
     }
 
-    /// Returns the system's directory for temporary files.
+    /// Returns `TMPDIR`, or `/tmp` if that is unset or empty.
     pub fn temp_dir(&self) -> PathBuf {
         let set = self.get(TMPDIR).filter(|dir| !dir.is_empty());
         PathBuf::from(set.unwrap_or(OsStr::new(FALLBACK_TEMP_DIR)))
@@ -235,14 +238,14 @@ impl fmt::Debug for Environment {
     }
 }
 
-/// Tells whether a text can name a variable: a letter or `_`, then letters, digits and `_`.
+/// Returns whether a text is a variable name: a letter or `_`, then letters, digits and `_`.
 pub fn is_variable_name(text: &str) -> bool {
     let mut bytes = text.bytes();
     bytes.next().is_some_and(|first| first.is_ascii_alphabetic() || first == b'_')
         && bytes.all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }
 
-/// Returns the variable that a value names as a whole: `WS` for `$WS`, nothing for `$WS/x`.
+/// Returns the variable that a whole value refers to: `WS` for `$WS`, `None` for `$WS/x`.
 pub(crate) fn reference(value: &str) -> Option<&str> {
     value.strip_prefix('$').filter(|name| is_variable_name(name))
 }

@@ -1,34 +1,38 @@
-//! Splits a workflow file into its front matter and its prompt.
+//! The split of a workflow file into YAML front matter and prompt template.
+//!
+//! Front matter begins only if the very first line is exactly `---`, and ends with the next such line.
+//! Every text can be split: without front matter all of it is the prompt, without a closing line all of
+//! it is settings, and what looks like a mistake becomes a warning.
 
 use crate::diagnostic::{Diagnostic, Position};
 
 /// The line before and after the front matter.
 const FENCE: &str = "---";
 
-/// A stretch of a file, with the place of its first character.
+/// A part of a file and the position of its first character.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Part {
+pub(crate) struct SourceText {
     pub(crate) text: String,
     pub(crate) start: Position,
 }
 
-/// A workflow file in its two parts.
+/// A workflow file in its two split.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Parts {
+pub(crate) struct SplitFile {
     /// The YAML text; empty when the file has no front matter.
-    pub(crate) yaml: Part,
+    pub(crate) yaml: SourceText,
     /// The template, without white space at its ends.
-    pub(crate) prompt: Part,
-    /// What looks like a mistake around the fences.
+    pub(crate) prompt: SourceText,
+    /// A fence that is probably misplaced or missing.
     pub(crate) warning: Option<Diagnostic>,
 }
 
-/// Splits the text of a workflow file. Every text can be split.
-pub(crate) fn split(text: &str) -> Parts {
+/// Splits the text of a workflow file.
+pub(crate) fn split(text: &str) -> SplitFile {
     let lines = split_lines(text);
     if lines.first() != Some(&FENCE) {
-        return Parts {
-            yaml: Part { text: String::new(), start: Position::START },
+        return SplitFile {
+            yaml: SourceText { text: String::new(), start: Position::START },
             prompt: trimmed(&lines, 1),
             warning: misplaced_fence(&lines),
         };
@@ -37,16 +41,15 @@ pub(crate) fn split(text: &str) -> Parts {
     let end = inside.iter().position(|line| *line == FENCE);
     let prompt = end.map_or(&[][..], |end| &inside[end + 1..]);
     let yaml = &inside[..end.unwrap_or(inside.len())];
-    Parts {
-        yaml: Part { text: yaml.join("\n"), start: Position { line: 2, column: 1 } },
+    SplitFile {
+        yaml: SourceText { text: yaml.join("\n"), start: Position { line: 2, column: 1 } },
         prompt: trimmed(prompt, yaml.len() + 3),
         warning: end.is_none().then(unterminated),
     }
 }
 
-/// Splits at CRLF, LF, CR, vertical tab and form feed.
-///
-/// Works on characters: the bytes of `Å`, `х` and `入` include 0x85, which is a line end in Latin-1.
+/// Splits at CRLF, LF, CR, vertical tab and form feed, by characters: the bytes of `Å`, `х` and `入` include
+/// 0x85, which is a line end in Latin-1.
 fn split_lines(text: &str) -> Vec<&str> {
     let mut lines = Vec::new();
     let mut rest = text;
@@ -59,12 +62,12 @@ fn split_lines(text: &str) -> Vec<&str> {
     lines
 }
 
-fn trimmed(lines: &[&str], first_line: usize) -> Part {
+fn trimmed(lines: &[&str], first_line: usize) -> SourceText {
     let joined = lines.join("\n");
     let text = joined.trim_start();
     let skipped = &joined[..joined.len() - text.len()];
     let start = Position::after(skipped).within(Position { line: first_line, column: 1 });
-    Part { text: text.trim_end().to_owned(), start }
+    SourceText { text: text.trim_end().to_owned(), start }
 }
 
 fn misplaced_fence(lines: &[&str]) -> Option<Diagnostic> {
@@ -85,9 +88,9 @@ mod tests {
     use super::*;
     use pretty_assertions::assert_eq;
 
-    fn parts(text: &str) -> (String, String) {
-        let parts = split(text);
-        (parts.yaml.text, parts.prompt.text)
+    fn texts(text: &str) -> (String, String) {
+        let split = split(text);
+        (split.yaml.text, split.prompt.text)
     }
 
     #[test]
@@ -108,12 +111,12 @@ mod tests {
             ("---\na: 1\n ---\nb: 2\n---\nx\n---\ny", "a: 1\n ---\nb: 2", "x\n---\ny"),
             ("---\na: Å х 入\n---\nÅ х 入", "a: Å х 入", "Å х 入"),
         ] {
-            assert_eq!(parts(file), (yaml.to_owned(), prompt.to_owned()), "{file:?}");
+            assert_eq!(texts(file), (yaml.to_owned(), prompt.to_owned()), "{file:?}");
         }
     }
 
     #[test]
-    fn the_prompt_knows_where_it_starts() {
+    fn the_prompt_has_the_position_of_its_start() {
         let start = |file: &str| split(file).prompt.start;
         assert_eq!(start("---\na: 1\n---\n\n  hello"), Position { line: 5, column: 3 });
         assert_eq!(start("hello"), Position::START);

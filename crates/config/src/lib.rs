@@ -12,41 +12,37 @@
 #![forbid(unsafe_code)]
 
 mod diagnostic;
-mod draft;
-mod effective;
+mod effective_settings;
 pub mod environment;
-mod error;
-mod file;
 mod front_matter;
-mod paths;
+mod parsed_workflow;
+mod path_expansion;
 mod policy;
 mod prompt;
 mod reader;
-mod reference;
-mod reload;
-mod root;
+mod reloader;
 mod schema;
 mod secrets;
 mod settings;
 mod suggest;
 mod workflow;
+mod workflow_error;
+mod workflow_file;
+mod workflow_reference;
+mod workspace_root;
 mod yaml;
 
 pub use diagnostic::{Diagnostic, Position};
-pub use effective::{EffectiveSetting, Origin};
+pub use effective_settings::{EffectiveSetting, Origin};
 pub use environment::{Environment, is_variable_name};
-pub use error::{Problem, WorkflowError};
-pub use file::MAX_FILE_BYTES;
-pub use paths::PathError;
+pub use path_expansion::PathError;
 pub use policy::{
     DetectedToolchains, LoadedPolicy, MAX_POLICY_BYTES, NetworkLimitExceeded, OperatorPolicy,
     PolicyError, PolicyFile, PolicyOrigin, SYSTEM_POLICY_FILE, TOOLCHAINS, TierChoice, Toolchain,
     ToolchainChoice, Trust, UidRange, policy_reference_markdown,
 };
 pub use prompt::{Prompt, TemplateError};
-pub use reference::reference_markdown;
-pub use reload::{ReloadOutcome, Reloader};
-pub use root::{ResolvedRoot, RootOrigin, default_root, resolve_root};
+pub use reloader::{ReloadOutcome, Reloader};
 pub use secrets::{MIN_SECRET_BYTES, environment_secrets, is_withheld, withheld_variables};
 pub use settings::{
     AgentConfig, AgentKind, AgentToolset, Approvals, Budget, Budgets, CodexConfig, ConductorConfig,
@@ -54,3 +50,7 @@ pub use settings::{
     TrackerConfig, TrackerKind, WorkspaceConfig,
 };
 pub use workflow::{ValidationScope, Workflow};
+pub use workflow_error::{Problem, WorkflowError};
+pub use workflow_file::MAX_FILE_BYTES;
+pub use workflow_reference::reference_markdown;
+pub use workspace_root::{ResolvedRoot, RootOrigin, default_root, resolve_root};

@@ -1,7 +1,12 @@
-//! The template for an agent's first turn.
+//! The prompt template, in Liquid, for an agent's first turn.
+//!
+//! A template is parsed when the file is loaded, so that its errors come with line and column, and rendered
+//! for each run. Names that are not among the variables are errors; a misspelt field must not render as
+//! nothing. The engine parses by recursion and panics on extreme numbers: [`template_limits`] rejects
+//! templates that it could not survive, and the remaining panics are caught.
 
-mod complexity;
-mod explain;
+mod template_error;
+mod template_limits;
 
 use std::fmt;
 use std::panic::{self, AssertUnwindSafe};
@@ -10,11 +15,11 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use crate::diagnostic::{Diagnostic, Position};
-use crate::front_matter::Part;
+use crate::front_matter::SourceText;
 
-pub(crate) use complexity::{MAX_BYTES, MAX_SPACES, MAX_TAGS};
+pub(crate) use template_limits::{MAX_BYTES, MAX_SPACES, MAX_TAGS};
 
-/// Used when the file has no prompt of its own.
+/// The template of a file without a prompt.
 const BUILT_IN: &str = "\
 You work on one issue of a tracker, alone in a workspace made for it.
 
@@ -25,32 +30,31 @@ Body:
 {% if issue.description and issue.description != \"\" %}{{ issue.description }}\
 {% else %}The issue has no description.{% endif %}";
 
-/// The reason given when the template engine panics.
-const GAVE_UP: &str = "the template engine gave up; look for extreme numbers";
+const ENGINE_PANICKED: &str = "the template engine failed; look for extreme numbers";
 
-/// Why a template cannot be used.
+/// A template that cannot be parsed or rendered.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TemplateError {
-    /// The text is not a template.
+    /// The text is not a valid template.
     #[error("the prompt is not a valid template: {reason}, at {excerpt:?}")]
     Parse {
-        /// What is wrong.
+        /// The engine's reason, in one line.
         reason: String,
-        /// The beginning of the line it is in.
+        /// The beginning of the line with the error.
         excerpt: String,
-        /// Where it is in the workflow file.
+        /// The position in the workflow file.
         position: Position,
     },
-    /// The template names something that does not exist, or computes what cannot be computed.
+    /// The template uses an unknown name, or a computation failed.
     #[error("the prompt could not be rendered: {reason}")]
     Render {
-        /// What is wrong.
+        /// The engine's reason, in one line.
         reason: String,
     },
 }
 
 impl TemplateError {
-    /// Returns the kind of error, as other errors have it.
+    /// Returns the stable kind of the error, for JSON output.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Parse { .. } => carrel_domain::Code::TemplateParse.kind(),
@@ -59,7 +63,7 @@ impl TemplateError {
     }
 }
 
-/// A parsed template, or why it could not be parsed.
+/// A template, parsed or with the error of parsing it.
 #[derive(Clone)]
 pub struct Prompt {
     source: String,
@@ -69,7 +73,7 @@ pub struct Prompt {
 
 impl Prompt {
     /// Parses the prompt of a file. A blank one becomes the built-in prompt.
-    pub(crate) fn parse(part: Part) -> Self {
+    pub(crate) fn parse(part: SourceText) -> Self {
         let built_in = part.text.is_empty();
         let source = if built_in { BUILT_IN.to_owned() } else { part.text };
         let template = compile(&source, part.start).map(Arc::new);
@@ -81,23 +85,23 @@ impl Prompt {
         &self.source
     }
 
-    /// Tells whether the file has no prompt of its own.
+    /// Returns whether this is the built-in template.
     pub fn is_built_in(&self) -> bool {
         self.built_in
     }
 
-    /// Fills in the template. A name that is not among the variables is an error; a null is not.
+    /// Renders the template. A name that is not among the variables is an error; a null value is not.
     pub fn render(&self, variables: &Map<String, Value>) -> Result<String, TemplateError> {
         let template = self.template.as_ref().map_err(Clone::clone)?;
         let failed = |reason: String| TemplateError::Render { reason };
         let object =
-            liquid::to_object(variables).map_err(|error| failed(explain::reason(&error)))?;
-        shielded(|| template.render(&object))
-            .ok_or_else(|| failed(GAVE_UP.to_owned()))?
-            .map_err(|error| failed(explain::reason(&error)))
+            liquid::to_object(variables).map_err(|error| failed(template_error::reason(&error)))?;
+        catch_engine_panic(|| template.render(&object))
+            .ok_or_else(|| failed(ENGINE_PANICKED.to_owned()))?
+            .map_err(|error| failed(template_error::reason(&error)))
     }
 
-    /// Returns what is wrong with the template.
+    /// Returns the parse error as a diagnostic.
     pub(crate) fn fault(&self) -> Option<Diagnostic> {
         match &self.template {
             Err(error @ TemplateError::Parse { position, .. }) => {
@@ -119,13 +123,13 @@ impl fmt::Debug for Prompt {
 }
 
 fn compile(source: &str, start: Position) -> Result<liquid::Template, TemplateError> {
-    if let Err(excess) = complexity::check(source) {
-        return Err(explain::located(excess.reason, source, excess.offset, start));
+    if let Err(excess) = template_limits::check(source) {
+        return Err(template_error::located(excess.reason, source, excess.offset, start));
     }
-    let parsed = shielded(|| liquid::ParserBuilder::with_stdlib().build()?.parse(source));
+    let parsed = catch_engine_panic(|| liquid::ParserBuilder::with_stdlib().build()?.parse(source));
     match parsed {
-        None => Err(explain::located(GAVE_UP.to_owned(), source, 0, start)),
-        Some(Err(error)) => Err(explain::parse_error(&error, source, start)),
+        None => Err(template_error::located(ENGINE_PANICKED.to_owned(), source, 0, start)),
+        Some(Err(error)) => Err(template_error::parse_error(&error, source, start)),
         Some(Ok(template)) => Ok(template),
     }
 }
@@ -133,7 +137,7 @@ fn compile(source: &str, start: Position) -> Result<liquid::Template, TemplateEr
 /// Runs the template engine, which panics on numbers beyond its range.
 ///
 /// The engine is only read from, so a panic leaves nothing half-changed.
-fn shielded<T>(run: impl FnOnce() -> T) -> Option<T> {
+fn catch_engine_panic<T>(run: impl FnOnce() -> T) -> Option<T> {
     panic::catch_unwind(AssertUnwindSafe(run)).ok()
 }
 
@@ -144,7 +148,7 @@ mod tests {
     use serde_json::json;
 
     fn prompt(text: &str) -> Prompt {
-        Prompt::parse(Part { text: text.to_owned(), start: Position { line: 10, column: 1 } })
+        Prompt::parse(SourceText { text: text.to_owned(), start: Position { line: 10, column: 1 } })
     }
 
     fn render(text: &str) -> Result<String, String> {
@@ -184,7 +188,7 @@ mod tests {
             ("{% include 'x' %}", "Partial does not exist (name=x)"),
             (
                 "{% tablerow i in (1..3) cols:0 %}{% endtablerow %}",
-                "the template engine gave up; look for extreme numbers",
+                "the template engine failed; look for extreme numbers",
             ),
         ] {
             let expected = format!("the prompt could not be rendered: {reason}");
@@ -201,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_broken_template_is_explained_with_its_place_and_a_short_excerpt() {
+    fn a_broken_template_is_reported_with_its_position_and_a_short_excerpt() {
         let long = format!("one\n{{% nope %}} {}", "secret ".repeat(200));
         for (template, line, column, reason, excerpt) in [
             ("a {{ issue.title", 10, 6, "expected Literal", "a {{ issue.title"),

@@ -7,8 +7,8 @@ use carrel_domain::Code;
 
 use crate::diagnostic::{Diagnostic, Position};
 use crate::environment::Environment;
-use crate::error::Problem;
 use crate::schema::{Key, kind};
+use crate::workflow_error::Problem;
 use crate::yaml::{Map, Node};
 
 /// Reads settings by their entry in the table.

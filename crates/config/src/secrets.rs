@@ -1,15 +1,20 @@
-//! Values that no output may show, and variables that no script may see.
+//! Secret values, which no output may show, and variables that hooks and agents may not see.
+//!
+//! Both lists are derived from one source: the server's own variables, the prefixes for secrets and git
+//! tokens, and the secret fields of tracker profiles. A value is a secret by the variable or the setting
+//! that holds it, never by its look. A URL with a password and a header with a token count twice: as the
+//! whole value and as the part that would be shown alone.
 
 use carrel_domain::Secret;
 
 use crate::environment::{self as variable, Environment};
-use crate::settings::profile;
+use crate::settings::tracker_profile;
 use crate::yaml::Map;
 
-/// Shorter values are not masked: `1` or `true` would blank out half of every output.
+/// The shortest value that is masked. Masking `1` or `true` would blank out half of every output.
 pub const MIN_SECRET_BYTES: usize = 6;
 
-/// Variables that configure the server, and that nobody else needs.
+/// Variables that configure the server and are of no use to hooks and agents.
 const SERVER_VARIABLES: &[&str] = &[
     variable::CARREL_POLICY,
     variable::CARREL_MCP_TOKEN,
@@ -40,13 +45,13 @@ const SECRET_VARIABLES: &[&str] = &[
     variable::OTEL_EXPORTER_OTLP_TRACES_HEADERS,
 ];
 
-/// Lists the variables that are kept from hooks and agents by name.
+/// Returns the variables that are withheld from hooks and agents by their full name.
 pub fn withheld_variables() -> impl Iterator<Item = &'static str> {
-    let trackers = profile::secret_fields().filter_map(|field| field.variable);
+    let trackers = tracker_profile::secret_fields().filter_map(|field| field.variable);
     SERVER_VARIABLES.iter().copied().chain(trackers)
 }
 
-/// Tells whether a variable is kept from hooks and agents: it belongs to the server or holds a tracker's secret.
+/// Returns whether a variable is withheld from hooks and agents, by its name or its prefix.
 pub fn is_withheld(name: &str) -> bool {
     SERVER_VARIABLES.contains(&name) || holds_secret(name)
 }
@@ -55,15 +60,15 @@ fn holds_secret(name: &str) -> bool {
     SECRET_VARIABLES.contains(&name)
         || name.starts_with(variable::SECRET_PREFIX)
         || name.starts_with(variable::GIT_TOKEN_PREFIX)
-        || profile::secret_fields().any(|field| field.variable == Some(name))
+        || tracker_profile::secret_fields().any(|field| field.variable == Some(name))
 }
 
-/// Returns the secrets that the environment holds, whether or not a workflow file uses them.
+/// Returns the secrets of the environment, also those that no workflow file uses.
 pub fn environment_secrets(environment: &Environment) -> Vec<Secret> {
     collect(from_environment(environment))
 }
 
-/// Returns the secrets of the environment and of the front matter. Never fails.
+/// Returns the secrets of the environment and of the front matter.
 pub(crate) fn known(map: &Map, environment: &Environment) -> Vec<Secret> {
     let written = from_file(map, environment);
     collect(from_environment(environment).chain(written))
@@ -75,13 +80,14 @@ fn from_environment(environment: &Environment) -> impl Iterator<Item = &str> {
         Some((name, value.to_str()?))
     });
     values.flat_map(|(name, value)| {
-        let headers = value.split(',').filter(|_| name.ends_with("_HEADERS")).filter_map(shown);
-        [Some(value), password(value)].into_iter().flatten().chain(headers)
+        let headers =
+            value.split(',').filter(|_| name.ends_with("_HEADERS")).filter_map(header_token);
+        [Some(value), url_password(value)].into_iter().flatten().chain(headers)
     })
 }
 
-/// Returns what a header such as `authorization=Bearer%20token` shows.
-fn shown(header: &str) -> Option<&str> {
+/// Returns the token in a header such as `authorization=Bearer%20token`.
+fn header_token(header: &str) -> Option<&str> {
     let (_, value) = header.split_once('=')?;
     value.rsplit("%20").next()?.rsplit(' ').next()
 }
@@ -93,16 +99,16 @@ fn from_file<'a>(map: &'a Map, environment: &'a Environment) -> impl Iterator<It
     })
 }
 
-/// Returns what a file writes in the places of secrets: the secrets themselves, or `$NAME`.
+/// Returns the values of secret fields as the file writes them: the secrets themselves, or `$NAME`.
 pub(crate) fn written_in_file(map: &Map) -> impl Iterator<Item = &str> {
-    let names = profile::secret_fields().map(|field| field.name);
+    let names = tracker_profile::secret_fields().map(|field| field.name);
     let paths =
         names.flat_map(|name| [format!("tracker.provider.{name}"), format!("tracker.{name}")]);
     paths.filter_map(|path| map.find(&path)?.as_text())
 }
 
 /// Returns the password inside a URL such as `redis://user:password@host`.
-fn password(url: &str) -> Option<&str> {
+fn url_password(url: &str) -> Option<&str> {
     let (_, rest) = url.split_once("://")?;
     let authority = rest.split('/').next()?;
     let (user, _) = authority.rsplit_once('@')?;

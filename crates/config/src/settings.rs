@@ -1,14 +1,14 @@
-//! The resolved settings: defaults applied, ranges checked, paths absolute.
+//! The settings of a workflow file: defaults applied, ranges checked, paths absolute.
 
 mod agent;
 mod budgets;
 mod choice;
 mod codex;
 mod hooks;
-mod interface;
-pub(crate) mod profile;
+mod observability;
 mod tracker;
-mod variables;
+pub(crate) mod tracker_profile;
+mod variable_names;
 mod workspace;
 
 use std::time::Duration;
@@ -17,7 +17,7 @@ pub use agent::{AgentConfig, AgentKind, AgentToolset, Approvals, Network};
 pub use budgets::{Budget, Budgets};
 pub use codex::CodexConfig;
 pub use hooks::{HooksConfig, MAX_SCRIPT_BYTES};
-pub use interface::{ObservabilityConfig, ServerConfig};
+pub use observability::{ObservabilityConfig, ServerConfig};
 pub use tracker::{Provider, TrackerConfig, TrackerKind};
 pub use workspace::WorkspaceConfig;
 
@@ -28,37 +28,38 @@ use crate::workflow::ValidationScope;
 /// Everything a workflow file configures.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
-    /// Where workspaces live.
+    /// The root and quotas of workspaces.
     pub workspace: WorkspaceConfig,
-    /// The operator's scripts.
+    /// The operator's hooks.
     pub hooks: HooksConfig,
-    /// The rest, unless only workspaces and hooks were asked for.
+    /// The rest; `None` with [`ValidationScope::WorkspaceAndHooks`].
     pub conductor: Option<ConductorConfig>,
 }
 
-/// What the loop over a tracker's issues needs.
+/// Settings of the conductor.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ConductorConfig {
-    /// Where issues come from.
+    /// The tracker whose issues are worked on.
     pub tracker: TrackerConfig,
     /// The time between two polls of the tracker.
     pub poll_interval: Duration,
-    /// Which agent works, and how many at once.
+    /// The agent, its concurrency and its sandbox.
     pub agent: AgentConfig,
-    /// The Codex app server.
+    /// The Codex app server, for agents of that kind.
     pub codex: CodexConfig,
-    /// Limits of spending.
+    /// Limits of turns, tokens, minutes and attempts.
     pub budgets: Budgets,
-    /// What the terminal shows.
+    /// The terminal dashboard.
     pub observability: ObservabilityConfig,
-    /// The HTTP interface.
+    /// The conductor's HTTP interface.
     pub server: ServerConfig,
-    /// Names of the variables that secrets of the tracker are written as, such as `MY_KEY` for `$MY_KEY`.
+    /// The variables that secret fields refer to, such as `MY_KEY` for `api_key: $MY_KEY`. Agents must not
+    /// see them.
     pub secret_variables: Vec<String>,
 }
 
 impl Config {
-    /// Reads what the scope asks for. The result counts only if the reader has no problem.
+    /// Reads the settings in the scope. The result is valid only if the reader has no problems.
     pub(crate) fn read(reader: &mut Reader<'_>, scope: ValidationScope) -> Option<Self> {
         let workspace = WorkspaceConfig::read(reader);
         let hooks = HooksConfig::read(reader);
@@ -81,8 +82,10 @@ impl ConductorConfig {
         let server = ServerConfig::read(reader);
         let secret_variables = tracker::secret_variables(reader);
         for name in agent.env.iter().filter(|name| secret_variables.contains(name)) {
-            reader
-                .problem(&keys::AGENT_ENV, format!("lists {name:?}, {}", variables::HOLDS_SECRET));
+            reader.problem(
+                &keys::AGENT_ENV,
+                format!("lists {name:?}, {}", variable_names::HOLDS_SECRET),
+            );
         }
         let tracker = tracker?;
         Some(Self {

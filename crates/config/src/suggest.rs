@@ -1,6 +1,6 @@
-//! Finds the name that a misspelt one was meant to be.
+//! Suggestions for misspelt names, by edit distance.
 
-/// Returns the candidate nearest to `name`, if it is near enough to be meant.
+/// Returns the candidate with the smallest edit distance to `name`, if it is small enough for a misspelling.
 pub(crate) fn nearest<'a>(
     name: &str,
     candidates: impl IntoIterator<Item = &'a str>,
@@ -10,14 +10,14 @@ pub(crate) fn nearest<'a>(
     near.min().map(|(_, candidate)| candidate)
 }
 
-/// A third of the letters may differ; beyond that a suggestion only confuses.
+/// A third of the characters may differ, at least one and at most four.
 fn allowance(name: &str, candidate: &str) -> usize {
     (name.chars().count().max(candidate.len()) / 3).clamp(1, 4)
 }
 
-/// Counts the insertions, removals, replacements and swaps of neighbours that turn one text into the other.
+/// Returns the Damerau-Levenshtein distance with adjacent transpositions, ignoring ASCII case.
 fn distance(left: &str, right: &str) -> usize {
-    // Settings have short names. A long text is never a misspelling of one.
+    // Bounds the quadratic time; no setting has a longer name.
     const MAX_CHARS: usize = 64;
     let lower = |text: &str| -> Vec<char> {
         text.chars().take(MAX_CHARS).map(|c| c.to_ascii_lowercase()).collect()

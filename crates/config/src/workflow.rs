@@ -1,4 +1,4 @@
-//! One workflow file, read and checked.
+//! A loaded workflow file.
 
 use std::path::{Path, PathBuf};
 
@@ -6,29 +6,29 @@ use carrel_domain::Secret;
 use sha2::{Digest as _, Sha256};
 
 use crate::diagnostic::Diagnostic;
-use crate::draft::Draft;
-use crate::effective::EffectiveSetting;
+use crate::effective_settings::EffectiveSetting;
 use crate::environment::Environment;
-use crate::error::WorkflowError;
-use crate::file;
+use crate::parsed_workflow::ParsedWorkflow;
 use crate::prompt::Prompt;
 use crate::settings::Config;
+use crate::workflow_error::WorkflowError;
+use crate::workflow_file;
 
-/// How much of a workflow file must be right.
+/// The part of a workflow file whose errors make it unusable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ValidationScope {
-    /// All of it.
+    /// The whole file.
     Everything,
     /// The sections `workspace` and `hooks`, for commands that need no tracker.
     WorkspaceAndHooks,
 }
 
 impl ValidationScope {
-    /// Tells whether a wrong setting at this path makes the file unusable.
+    /// Returns whether an error in the setting at this path makes the file unusable.
     pub(crate) fn covers(self, path: &str) -> bool {
         match self {
             Self::Everything => true,
-            // Remote workers decide where workspaces live, so the section is never just ignored.
+            // Remote workers would change the location of workspaces, so the section is never ignored.
             Self::WorkspaceAndHooks => {
                 matches!(path.split('.').next(), Some("workspace" | "hooks" | "worker"))
             }
@@ -36,18 +36,18 @@ impl ValidationScope {
     }
 }
 
-/// A workflow file that can be used.
+/// A workflow file without errors.
 #[derive(Debug)]
 pub struct Workflow {
     /// The file, as an absolute path.
     pub path: PathBuf,
-    /// The directory of the file, where relative paths start.
+    /// The directory of the file, from which relative paths start.
     pub directory: PathBuf,
-    /// The settings.
+    /// The settings, with defaults applied.
     pub config: Config,
     /// The template for an agent's first turn.
     pub prompt: Prompt,
-    /// What is doubtful about the file.
+    /// The warnings, in the order of the file.
     pub warnings: Vec<Diagnostic>,
     secrets: Vec<Secret>,
     effective: Vec<EffectiveSetting>,
@@ -55,25 +55,24 @@ pub struct Workflow {
     digest: Digest,
 }
 
-/// The hash of a file's bytes.
+/// The SHA-256 of a file's bytes.
 pub(crate) type Digest = [u8; 32];
 
-/// Hashes the bytes of a file.
 pub(crate) fn digest(bytes: &[u8]) -> Digest {
     Sha256::digest(bytes).into()
 }
 
 impl Workflow {
-    /// Reads and checks a workflow file.
+    /// Reads and validates a workflow file.
     pub fn load(
         path: &Path,
         environment: &Environment,
         scope: ValidationScope,
     ) -> Result<Self, WorkflowError> {
-        Self::parse(&file::read(path)?, path, environment, scope)
+        Self::parse(&workflow_file::read(path)?, path, environment, scope)
     }
 
-    /// Checks the bytes of a workflow file without touching the disk.
+    /// Validates the bytes of a workflow file without I/O.
     ///
     /// `path` names the file in messages; relative settings start at its directory.
     pub fn parse(
@@ -85,25 +84,25 @@ impl Workflow {
         let absolute = std::path::absolute(path)
             .map_err(|source| WorkflowError::Unreadable { file: path.to_owned(), source })?;
         let directory = absolute.parent().unwrap_or(&absolute).to_owned();
-        let draft = Draft::new(bytes, &directory, environment, scope)
+        let draft = ParsedWorkflow::new(bytes, &directory, environment, scope)
             .map_err(|problems| WorkflowError::Faulty { file: path.to_owned(), problems })?;
-        let Draft { config, prompt, warnings, secrets, effective } = draft;
+        let ParsedWorkflow { config, prompt, warnings, secrets, effective } = draft;
         let digest = digest(bytes);
         let path = absolute;
         Ok(Self { path, directory, config, prompt, warnings, secrets, effective, scope, digest })
     }
 
-    /// Returns the values that no output may show: secrets of trackers and of the server.
+    /// Returns the secrets of trackers and of the server, for masking.
     pub fn known_secrets(&self) -> Vec<Secret> {
         self.secrets.clone()
     }
 
-    /// Returns every setting as it holds, secrets masked, and where that comes from.
+    /// Returns every setting with its value, secrets masked, and the origin of the value.
     pub fn effective(&self) -> &[EffectiveSetting] {
         &self.effective
     }
 
-    /// Returns how much of the file was checked.
+    /// Returns the scope that the file was validated with.
     pub fn scope(&self) -> ValidationScope {
         self.scope
     }

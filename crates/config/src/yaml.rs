@@ -1,12 +1,11 @@
-//! YAML as far as a workflow file needs it: a tree of values that know where they stand.
+//! The subset of YAML that a workflow file may use, parsed to a tree of values with positions.
 //!
-//! One document, unique keys, bounded depth and size. Aliases, merge keys and
-//! tags are refused: settings are plain data, and an alias can make a small file
-//! stand for a huge tree.
+//! One document, unique keys, bounded depth and size. Aliases, merge keys and tags are errors: settings
+//! are plain data, and an alias lets a small file stand for a huge tree.
 
-mod load;
 mod node;
+mod parse;
 mod scalar;
 
-pub(crate) use load::parse;
-pub(crate) use node::{Entry, Map, Node, Value};
+pub(crate) use node::{Map, MapEntry, Node, Value};
+pub(crate) use parse::parse;

@@ -155,7 +155,7 @@ impl Coded for RunError {
                 "position": refusal.position,
             }),
             Self::Argument(error) => error.detail(),
-            Self::Network(error) => json!({ "asked": error.asked, "limit": error.limit }),
+            Self::Network(error) => json!({ "asked": error.requested, "limit": error.limit }),
             Self::Plan(error) => error.detail(),
             Self::Cell(error) => error.detail(),
             Self::NoTier { full, landlock } => {

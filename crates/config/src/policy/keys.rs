@@ -79,49 +79,49 @@ macro_rules! keys {
 keys! {
     None, "Above the first `[table]`." {
         TIER = "tier", Choice(TIERS), "\"auto\"",
-            "Which walls stand around a command. `auto`: the most that this machine offers. `full`: namespaces, Landlock and seccomp, or nothing runs. `landlock`: Landlock and seccomp alone, even where more is possible.";
+            "The tier of the sandbox. `auto`: the strongest that this machine supports. `full`: namespaces, Landlock and seccomp, or no command runs. `landlock`: Landlock and seccomp only, even where more is possible.";
         NETWORK = "network", Choice(NETWORKS), "\"none\"",
-            "What a command reaches when its request does not say: nothing, the workspace's own loopback, or the host's network.";
+            "The network of a command whose request names none: nothing, the workspace's own loopback, or the host's network.";
         NETWORK_LIMIT = "network_limit", Choice(NETWORKS), "\"full\"",
-            "The most that a request may ask for. At least `network`.";
+            "The most network that a request may have. At least `network`.";
         READABLE = "readable", Paths, "[]",
-            "More files and directories that every command may read and run, beyond the system's and those of the toolchains.";
+            "Further files and directories that every command may read and run, beside the system's and the toolchains'.";
         WRITABLE = "writable", Paths, "[]",
-            "More files and directories that every command may read and change. What one workspace leaves there, all others and the operator find.";
+            "Further files and directories that every command may read and change. Files that one workspace leaves there are visible to all others and to the operator.";
         PATH = "path", Paths, "[]",
-            "More directories in front of `PATH`. Commands may read them too.";
+            "Further directories for the front of `PATH`. Commands may read them too.";
         TOOLCHAINS = "toolchains", ToolchainChoice, "\"auto\"",
-            "Which toolchains of the operator commands may read: `\"auto\"` for all that are found, a list of names, or `[]` for none. See [below](#toolchains).";
+            "The operator's toolchains that commands may read: `\"auto\"` for all that are detected, a list of names, or `[]` for none. See [below](#toolchains).";
         TRUST = "trust", Choice(TRUSTS), "\"restore\"",
-            "What happens when a command changes a file that would later run outside the sandbox, such as a git hook or an editor's task: it is put back, or only reported.";
+            "The reaction to a command that changes a file which would later run outside the sandbox, such as a git hook or an editor's task: the change is undone and reported, or only reported.";
     }
     Some("environment"), "Variables for every command." {
         ENVIRONMENT = "environment", Variables, "{}",
-            "Names and values. They win over those of toolchains; what a request adds wins over them. Every command can read them, so this is no place for secrets.";
+            "Names and values. They win over those of toolchains; variables of a request win over them. Every command can read them, so do not put secrets here.";
     }
-    Some("limits"), "What one command may use. Nothing is unlimited, and a request can ask for less but, the deadline apart, not for more." {
+    Some("limits"), "The resources of one command. Nothing is unlimited. A request can lower a limit but not raise one, except the deadline." {
         LIMIT_WALL = "limits.wall", TIME, "\"2m\"",
-            "Time from start to end when the request does not say.";
+            "The deadline of a command whose request names none.";
         LIMIT_WALL_LIMIT = "limits.wall_limit", TIME, "\"1h\"",
-            "The longest deadline that a request may ask for. If it is not written, `limits.wall` where that is longer than an hour.";
+            "The longest deadline that a request may have. If it is not written, `limits.wall` where that is longer than an hour.";
         LIMIT_CPU = "limits.cpu", TIME, "\"10m\"",
-            "Time on a processor.";
+            "CPU time.";
         LIMIT_MEMORY = "limits.memory", Size { min: MIN_MEMORY, max: MAX_SIZE }, "\"2GiB\"",
-            "Memory of all its processes together; of each where the kernel offers no more.";
+            "Memory of all its processes together; of each process where the kernel has no memory controller.";
         LIMIT_PROCESSES = "limits.processes", Count { min: MIN_PROCESSES, max: MAX_PROCESSES }, "256",
-            "Processes and threads at any one moment.";
+            "Processes and threads that exist at once.";
         LIMIT_FILE_SIZE = "limits.file_size", Size { min: MIN_FILE, max: MAX_SIZE }, "\"512MiB\"",
             "The size of any file that it writes.";
         LIMIT_OPEN_FILES = "limits.open_files", Count { min: MIN_OPEN_FILES, max: MAX_OPEN_FILES }, "1024",
-            "Descriptors that one process may have open.";
+            "File descriptors that one process may have open.";
         LIMIT_LOG = "limits.log", Size { min: MIN_FILE, max: MAX_SIZE }, "\"64MiB\"",
             "Output that is kept in the log.";
     }
-    Some("uids"), "Used only when Carrel runs as root: the user ids that commands have on the host, one for each workspace. No account, and no other program that hands out ids, may use them." {
+    Some("uids"), "Used only when Carrel runs as root: the user ids that commands have on the host, one for each workspace. No account, and no other program that assigns ids, may use them." {
         UID_FIRST = "uids.first", Count { min: MIN_UID, max: MAX_UID }, "2000000000",
             "The first id.";
         UID_COUNT = "uids.count", Count { min: 1, max: MAX_UID }, "65536",
-            "How many ids there are. The last one is at most 2147483647.";
+            "The number of ids. The last one is at most 2147483647.";
     }
 }
 

@@ -10,8 +10,8 @@ use super::document::{Document, Value, quoted, sort};
 use super::inspect::inspect;
 use super::keys::{self, Key};
 use super::kind::{self, Kind};
-use super::operator::ToolchainChoice;
-use super::paths::{self, Use};
+use super::operator_policy::ToolchainChoice;
+use super::policy_paths::{self, PathUse};
 use super::toolchain::{self, Toolchain};
 use crate::diagnostic::Diagnostic;
 use crate::environment::{Environment, is_variable_name};
@@ -84,14 +84,14 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads a list of paths, each once.
-    pub(crate) fn paths(&mut self, key: &Key, purpose: Use) -> Vec<PathBuf> {
+    pub(crate) fn paths(&mut self, key: &Key, purpose: PathUse) -> Vec<PathBuf> {
         let mut paths = Vec::new();
         for (text, value) in self.texts(key).unwrap_or_default() {
             let shown = quoted(text);
-            match paths::resolve(text, purpose, self.environment, self.protected) {
+            match policy_paths::resolve(text, purpose, self.environment, self.protected) {
                 Ok(resolved) => {
-                    for doubt in resolved.doubts {
-                        let message = format!("{} {shown} {doubt}", key.path);
+                    for warning in resolved.warnings {
+                        let message = format!("{} {shown} {warning}", key.path);
                         self.warnings.push(self.diagnostic(key.path, value, message));
                     }
                     if !paths.contains(&resolved.path) {

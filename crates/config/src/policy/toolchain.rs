@@ -1,14 +1,15 @@
-//! The operator's toolchains: what commands need of them, and never what holds credentials.
+//! Toolchains of the operator that commands may read, without the files that hold credentials.
 //!
-//! Commands have the workspace as their home, so a compiler below the operator's home is
-//! neither visible nor found. The table says which directories are shared, read-only,
-//! and which variables lead tools to them.
+//! Commands have the workspace as their home, so a compiler below the operator's home is neither visible
+//! nor on their `PATH`. The [table] lists, for each toolchain, the directories to share read-only, the
+//! variables that point tools to them, and the files beside them that must stay hidden. A test compares
+//! the shared directories with a list of known credential files.
 
-mod find;
+mod detect;
 mod table;
 
-pub use find::DetectedToolchains;
-pub(crate) use find::find;
+pub use detect::DetectedToolchains;
+pub(crate) use detect::detect;
 pub use table::TOOLCHAINS;
 
 /// A toolchain that commands may be given.
@@ -16,29 +17,28 @@ pub use table::TOOLCHAINS;
 pub struct Toolchain {
     /// The name in the policy file.
     pub name: &'static str,
-    /// Where its parts are.
-    pub(crate) places: &'static [Place],
+    pub(crate) locations: &'static [InstallLocation],
 }
 
-/// A directory that holds a part of a toolchain.
+/// A directory that a toolchain, or a part of it, is installed in.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Place {
-    /// The directory, below the operator's home unless it is absolute.
+pub(crate) struct InstallLocation {
+    /// The usual directory, below the operator's home unless it is absolute.
     pub(crate) directory: &'static str,
-    /// The operator's variable that moves the directory.
+    /// The operator's environment variable that names another directory.
     pub(crate) moved_by: Option<&'static str>,
-    /// What commands may read, below the directory. If none of it exists, the place does not count.
+    /// Paths below the directory that commands may read. If none exists, the toolchain is not here.
     pub(crate) readable: &'static [&'static str],
-    /// What comes to the front of `PATH`, below the directory.
-    pub(crate) programs: &'static [Programs],
-    /// The variables that lead tools here.
-    pub(crate) variables: &'static [Variable],
-    /// Files that may hold credentials and that tools read if they see them. Never shared.
+    /// Directories for the front of `PATH`.
+    pub(crate) programs: &'static [ProgramDirectory],
+    /// Variables that point tools to the directory.
+    pub(crate) variables: &'static [ToolchainVariable],
+    /// Files that may hold credentials; never shared.
     pub(crate) withheld: &'static [&'static str],
 }
 
-impl Place {
-    /// A place with nothing in it, from which others are made.
+impl InstallLocation {
+    /// Returns a location without content, for struct update syntax.
     pub(crate) const fn at(directory: &'static str) -> Self {
         Self {
             directory,
@@ -51,42 +51,40 @@ impl Place {
     }
 }
 
-/// A directory of programs.
+/// A directory of programs below an install location.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Programs {
-    /// Always the same.
+pub(crate) enum ProgramDirectory {
+    /// A fixed path.
     At(&'static str),
-    /// That of the newest version: `<versions>/<newest>/<below>`.
+    /// The newest version's: `<versions>/<newest>/<below>`.
     Newest { versions: &'static str, below: &'static str },
 }
 
-/// A variable that leads a tool to a place.
+/// A variable that points a tool to its install location.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Variable {
+pub(crate) struct ToolchainVariable {
     pub(crate) name: &'static str,
-    /// Its value; `{}` stands for the directory.
+    /// The value; `{}` stands for the directory.
     pub(crate) value: &'static str,
-    /// What must exist below the directory for the variable to be of use.
+    /// The path below the directory that must exist for the variable to be set.
     pub(crate) needs: &'static str,
-    pub(crate) when: When,
+    pub(crate) when: SetWhen,
 }
 
-/// When a variable is set.
+/// The commands that a variable is set for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum When {
-    /// For every command.
+pub(crate) enum SetWhen {
+    /// All commands.
     Always,
-    /// For commands that cannot download. It makes a shared cache the tool's only one, and
-    /// the tool could not add to it.
+    /// Commands without the full network. The variable makes a shared, read-only cache the tool's only one, to
+    /// which a download could not be added.
     Offline,
 }
 
-/// Returns the toolchain with this name.
 pub(crate) fn named(name: &str) -> Option<&'static Toolchain> {
     TOOLCHAINS.iter().find(|toolchain| toolchain.name == name)
 }
 
-/// Returns every name.
 pub(crate) fn names() -> Vec<&'static str> {
     TOOLCHAINS.iter().map(|toolchain| toolchain.name).collect()
 }

@@ -3,7 +3,7 @@
 use crate::diagnostic::Diagnostic;
 use crate::schema::{Key, Kind, all_keys};
 use crate::suggest;
-use crate::yaml::{Entry, Map, Value};
+use crate::yaml::{Map, MapEntry, Value};
 
 /// What a walk over the front matter found.
 #[derive(Debug, Default)]
@@ -35,7 +35,7 @@ impl Inspection {
         }
     }
 
-    fn refuse(&mut self, key: &Key, entry: &Entry) {
+    fn refuse(&mut self, key: &Key, entry: &MapEntry) {
         let empty = match &entry.value.value {
             Value::Null => true,
             Value::Map(map) => map.0.is_empty(),
@@ -47,7 +47,7 @@ impl Inspection {
         }
     }
 
-    fn descend(&mut self, entry: &Entry, path: String) {
+    fn descend(&mut self, entry: &MapEntry, path: String) {
         match &entry.value.value {
             Value::Map(map) => self.walk(map, &path),
             Value::Null => {}
@@ -59,7 +59,7 @@ impl Inspection {
     }
 }
 
-fn unknown(entry: &Entry, parent: &str, path: String) -> Diagnostic {
+fn unknown(entry: &MapEntry, parent: &str, path: String) -> Diagnostic {
     let mut message = format!("{path} is not a setting and is ignored");
     if let Some(meant) = suggestion(&entry.key, parent) {
         message = format!("{message}; did you mean {meant}?");

@@ -1,4 +1,4 @@
-//! `agent`: which agent works, how many at once, and what each may reach.
+//! `agent`: kind, command, concurrency and sandbox of agents.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -6,14 +6,14 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::choice::choices;
-use super::variables;
-use crate::paths;
+use super::variable_names;
+use crate::path_expansion;
 use crate::reader::Reader;
 use crate::schema::{Key, Kind, keys, kind};
-use crate::yaml::{Entry, Value};
+use crate::yaml::{MapEntry, Value};
 
 choices! {
-    /// How an agent is spoken to.
+    /// The protocol between Carrel and an agent.
     #[derive(Default)]
     AgentKind {
         /// The Codex app server.
@@ -27,71 +27,71 @@ choices! {
 }
 
 choices! {
-    /// What an agent reaches over the network.
+    /// The network of an agent.
     #[derive(Default)]
     Network {
-        /// Nothing.
+        /// No network.
         None = "none",
-        /// Its own loopback interface.
+        /// A loopback interface of its own.
         Loopback = "loopback",
-        /// What the host reaches.
+        /// The host's network.
         #[default]
         Full = "full",
     }
 }
 
 choices! {
-    /// What an agent is answered when it asks for permission.
+    /// The reply to an agent that requests permission.
     #[derive(Default)]
     Approvals {
-        /// That it may go on.
+        /// Permission is granted; the sandbox limits the agent either way.
         #[default]
         Accept = "accept",
-        /// That a person has to decide.
+        /// A person has to decide, which stops the run.
         Ask = "ask",
     }
 }
 
 choices! {
-    /// Which of Carrel's own tools an agent is offered, beside those of the tracker.
+    /// Carrel's own tools that an agent is offered beside the tracker's.
     #[derive(Default)]
     AgentToolset {
-        /// None: agents have their own.
+        /// None; agents have tools of their own.
         #[default]
         None = "none",
-        /// Everything for work on code.
+        /// The tools for work on code.
         Code = "code",
         /// The six tools of the workspace service.
         Workspace = "workspace",
     }
 }
 
-/// Which agent works, how many at once, and what each may reach.
+/// Settings of agents.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AgentConfig {
-    /// How the agent is spoken to.
+    /// The protocol of the agent.
     pub kind: AgentKind,
-    /// The command that starts it; always there unless the kind is Codex.
+    /// The command that starts the agent; `None` only for Codex, which has its own setting.
     pub command: Option<String>,
-    /// What it is answered when it asks for permission.
+    /// The reply to requests for permission.
     pub approvals: Approvals,
-    /// What it reaches over the network.
+    /// The network of the agent.
     pub network: Network,
-    /// Which of Carrel's own tools it is offered.
+    /// Carrel's own tools that the agent is offered.
     pub toolset: AgentToolset,
-    /// Names of the operator's variables that it sees.
+    /// Names of the operator's environment variables that the agent sees.
     pub env: Vec<String>,
-    /// Further paths that it may read.
+    /// Further absolute paths that the agent may read.
     pub readable: Vec<PathBuf>,
-    /// Further paths that it may write.
+    /// Further absolute paths that the agent may write.
     pub writable: Vec<PathBuf>,
-    /// How many agents run at once.
+    /// Agents that run at once; at least 1.
     pub max_concurrent_agents: u64,
-    /// How many agents run at once for issues in a state, by its name in lower case.
+    /// Agents that run at once for issues in a state, by the state's name in lower case.
     pub max_concurrent_agents_by_state: BTreeMap<String, u64>,
-    /// How many turns one run may take.
+    /// Turns of one run; at least 1.
     pub max_turns: u64,
-    /// The longest wait between two attempts.
+    /// The longest back-off between two attempts.
     pub max_retry_backoff: Duration,
 }
 
@@ -104,7 +104,7 @@ impl AgentConfig {
             approvals: reader.choice(&keys::AGENT_APPROVALS, Approvals::parse),
             network: reader.choice(&keys::AGENT_NETWORK, Network::parse),
             toolset: reader.choice(&keys::AGENT_TOOLSET, AgentToolset::parse),
-            env: variables::read(reader, &keys::AGENT_ENV),
+            env: variable_names::read(reader, &keys::AGENT_ENV),
             readable: read_paths(reader, &keys::AGENT_READABLE),
             writable: read_paths(reader, &keys::AGENT_WRITABLE),
             max_concurrent_agents: reader.count(&keys::AGENT_CONCURRENCY).unwrap_or_default(),
@@ -135,7 +135,7 @@ fn read_command(reader: &mut Reader<'_>, kind: AgentKind) -> Option<String> {
 fn read_paths(reader: &mut Reader<'_>, key: &Key) -> Vec<PathBuf> {
     let mut resolved = Vec::new();
     for path in reader.texts(key).unwrap_or_default() {
-        match paths::expand(OsStr::new(&path), reader.directory, reader.environment) {
+        match path_expansion::expand(OsStr::new(&path), reader.directory, reader.environment) {
             Ok(expanded) => resolved.push(expanded.path),
             Err(error) => reader.problem(key, format!("lists {path:?}: {error}")),
         }
@@ -143,11 +143,11 @@ fn read_paths(reader: &mut Reader<'_>, key: &Key) -> Vec<PathBuf> {
     resolved
 }
 
-/// Reads the limits by state. An entry that makes no sense limits nothing and gives a warning.
+/// Reads the limits by state. An invalid entry gives a warning and limits nothing.
 fn read_limits(reader: &mut Reader<'_>) -> BTreeMap<String, u64> {
     let key = &keys::AGENT_BY_STATE;
     let mut limits = BTreeMap::new();
-    // Reports a value that is not a map; the entries are read here for their places.
+    // Reports a value that is not a map; the entries are read from the tree for their positions.
     reader.json(key);
     let Some(Value::Map(map)) = reader.written(key).map(|node| &node.value) else {
         return limits;
@@ -163,13 +163,13 @@ fn read_limits(reader: &mut Reader<'_>) -> BTreeMap<String, u64> {
     limits
 }
 
-fn read_limit(entry: &Entry) -> Option<(String, u64)> {
+fn read_limit(entry: &MapEntry) -> Option<(String, u64)> {
     let state = entry.key.trim().to_lowercase();
     let limit = kind::integer(&entry.value).and_then(|limit| u64::try_from(limit).ok())?;
     (!state.is_empty() && limit > 0).then_some((state, limit))
 }
 
-fn warn_about_limit(reader: &mut Reader<'_>, key: &Key, entry: &Entry) {
+fn warn_about_limit(reader: &mut Reader<'_>, key: &Key, entry: &MapEntry) {
     let message = format!(
         "{}.{} is ignored: it {}",
         key.path,

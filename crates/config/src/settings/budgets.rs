@@ -1,9 +1,9 @@
-//! `budgets`: limits of spending.
+//! `budgets`: limits of turns, tokens, minutes and attempts.
 
 use crate::reader::Reader;
 use crate::schema::keys;
 
-/// Limits of spending, by the span they hold for.
+/// Budgets by the span that they apply to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Budgets {
     /// For one turn; only tokens and minutes can be limited.
@@ -16,7 +16,7 @@ pub struct Budgets {
     pub day: Budget,
 }
 
-/// What may be spent in one span. What is absent has no limit.
+/// The limits of one span. `None` is no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Budget {
     /// Turns of an agent.

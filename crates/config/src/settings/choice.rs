@@ -1,6 +1,6 @@
-//! Enums that are written as one word.
+//! Enums whose variants are written as one word in settings.
 
-/// Defines an enum, the words for its variants, and the way between them.
+/// Defines an enum with `NAMES`, `as_str` and `parse` for the words of its variants.
 macro_rules! choices {
     (
         $(#[$attribute:meta])*

@@ -7,22 +7,22 @@ use serde_json::Value;
 use crate::reader::Reader;
 use crate::schema::keys;
 
-/// How the Codex app server is started and what it is told.
+/// Settings of the Codex app server.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CodexConfig {
-    /// The command that starts it.
+    /// The shell command that starts the server.
     pub command: String,
-    /// Handed to it as it is written.
+    /// Passed to Codex as written.
     pub approval_policy: Value,
-    /// Handed to it as it is written.
+    /// Passed to Codex as written.
     pub thread_sandbox: String,
-    /// Handed to it as it is written; made from the workspace when absent.
+    /// Passed to Codex as written; derived from the workspace if absent.
     pub turn_sandbox_policy: Option<Value>,
-    /// How long a turn may stay silent.
+    /// The time for which a turn may be silent.
     pub turn_timeout: Duration,
-    /// How long one answer may take.
+    /// The time in which Codex must reply to one request.
     pub read_timeout: Duration,
-    /// How long a run may show no progress, if there is a limit.
+    /// The time for which a run may show no progress; `None` is no limit.
     pub stall_timeout: Option<Duration>,
 }
 
@@ -40,7 +40,7 @@ impl CodexConfig {
     }
 }
 
-/// Reads the limit without progress; zero and below mean that there is none.
+/// Zero and below mean no limit.
 fn stall_timeout(reader: &mut Reader<'_>) -> Option<Duration> {
     let millis = reader.count(&keys::CODEX_STALL_TIMEOUT).filter(|millis| *millis > 0)?;
     Some(Duration::from_millis(millis))

@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use super::variables;
+use super::variable_names;
 use crate::reader::Reader;
 use crate::schema::{Key, keys};
 
-/// Keeps a script below the 128 KiB that the kernel allows for one argument of a program.
+/// The largest script. The kernel allows 128 KiB for one argument of a program.
 pub const MAX_SCRIPT_BYTES: usize = 100 << 10;
 
-/// The operator's scripts and how they run.
+/// The operator's hooks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HooksConfig {
     /// Runs once in a new workspace.
@@ -20,16 +20,16 @@ pub struct HooksConfig {
     pub after_run: Option<String>,
     /// Runs before a workspace is removed.
     pub before_remove: Option<String>,
-    /// How long one hook may take.
+    /// The time that one hook may take.
     pub timeout: Duration,
-    /// Whether hooks are confined to the workspace.
+    /// True if hooks run in the workspace's sandbox.
     pub sandbox: bool,
-    /// Names of further variables that hooks may see.
+    /// Names of further environment variables that hooks see.
     pub env: Vec<String>,
 }
 
 impl HooksConfig {
-    /// No scripts at all.
+    /// Returns settings without hooks.
     pub fn none() -> Self {
         Self {
             after_create: None,
@@ -50,12 +50,12 @@ impl HooksConfig {
             before_remove: script(reader, &keys::HOOK_BEFORE_REMOVE),
             timeout: reader.millis(&keys::HOOK_TIMEOUT),
             sandbox: reader.flag(&keys::HOOK_SANDBOX),
-            env: variables::read(reader, &keys::HOOK_ENV),
+            env: variable_names::read(reader, &keys::HOOK_ENV),
         }
     }
 }
 
-/// Reads a script; a blank one counts as none.
+/// Reads a script; a blank one counts as absent.
 fn script(reader: &mut Reader<'_>, key: &Key) -> Option<String> {
     let text = reader.text(key).filter(|text| !text.trim().is_empty())?;
     if text.len() > MAX_SCRIPT_BYTES {

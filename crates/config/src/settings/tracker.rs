@@ -1,4 +1,4 @@
-//! `tracker`: where issues come from.
+//! `tracker`: the tracker whose issues are worked on, and the access to it.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use carrel_domain::{Code, Secret};
 use serde_json::Value;
 
 use super::choice::choices;
-use super::profile::{self, Field, Profile, States};
+use super::tracker_profile::{self, ProviderField, StateRule, TrackerProfile};
 use crate::diagnostic::Diagnostic;
 use crate::environment::{self, Environment};
 use crate::reader::Reader;
@@ -16,7 +16,7 @@ use crate::suggest;
 use crate::yaml::{Map, Node};
 
 choices! {
-    /// Which tracker to read.
+    /// The kind of tracker.
     TrackerKind {
         /// Linear.
         Linear = "linear",
@@ -33,7 +33,7 @@ choices! {
     }
 }
 
-/// Settings of a provider that may also stand directly below `tracker`.
+/// Fields that may also be written directly below `tracker`.
 const FLAT_KEYS: &[Key] = &[
     keys::TRACKER_ENDPOINT,
     keys::TRACKER_API_KEY,
@@ -41,34 +41,34 @@ const FLAT_KEYS: &[Key] = &[
     keys::TRACKER_ASSIGNEE,
 ];
 
-/// Where issues come from.
+/// Settings of the tracker.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TrackerConfig {
-    /// Which tracker.
+    /// The kind of tracker.
     pub kind: TrackerKind,
-    /// How to reach it.
+    /// The fields of that kind.
     pub provider: Provider,
-    /// Labels that an issue must all have: trimmed, lower case, each once.
+    /// Labels that an issue must have, all of them; trimmed, lower case, without duplicates.
     pub required_labels: Vec<String>,
-    /// States in which an issue is worked on.
+    /// StateRule in which an issue is worked on.
     pub active_states: Vec<String>,
-    /// States in which an issue is finished.
+    /// StateRule in which an issue is finished.
     pub terminal_states: Vec<String>,
 }
 
-/// How to reach a tracker.
+/// The fields of one kind of tracker, secrets apart.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Provider {
-    /// What is not secret: known settings resolved, others as they are written.
+    /// Fields that are not secret: known ones resolved, others as written.
     pub settings: BTreeMap<String, Value>,
-    /// What is secret.
+    /// Secret fields.
     pub secrets: BTreeMap<String, Secret>,
 }
 
 impl TrackerConfig {
-    /// Reads the tracker; nothing if it is not named.
+    /// Reads the tracker; `None` if its kind is missing or unknown.
     pub(super) fn read(reader: &mut Reader<'_>) -> Option<Self> {
-        let profile = profile::of(read_kind(reader)?);
+        let profile = tracker_profile::of(read_kind(reader)?);
         let (active_states, terminal_states) = read_states(reader, profile);
         Some(Self {
             kind: profile.kind,
@@ -115,14 +115,14 @@ fn normalised(labels: &[String]) -> Vec<String> {
     unique
 }
 
-fn read_states(reader: &mut Reader<'_>, profile: &Profile) -> (Vec<String>, Vec<String>) {
+fn read_states(reader: &mut Reader<'_>, profile: &TrackerProfile) -> (Vec<String>, Vec<String>) {
     let (active, terminal) = (&keys::TRACKER_ACTIVE, &keys::TRACKER_TERMINAL);
     match profile.states {
-        States::Free { active: usual, terminal: finished } => {
+        StateRule::Free { active: usual, terminal: finished } => {
             (states_or(reader, active, usual), states_or(reader, terminal, finished))
         }
-        States::Named => (named_states(reader, active), named_states(reader, terminal)),
-        States::Fixed { active: open, terminal: closed } => {
+        StateRule::Named => (named_states(reader, active), named_states(reader, terminal)),
+        StateRule::Fixed { active: open, terminal: closed } => {
             (fixed_states(reader, active, open), fixed_states(reader, terminal, closed))
         }
     }
@@ -151,7 +151,7 @@ fn fixed_states(reader: &mut Reader<'_>, key: &Key, only: &str) -> Vec<String> {
     states
 }
 
-fn read_provider(reader: &mut Reader<'_>, profile: &Profile) -> Provider {
+fn read_provider(reader: &mut Reader<'_>, profile: &TrackerProfile) -> Provider {
     let mut provider = Provider::default();
     if let Some(Value::Object(written)) = reader.json(&keys::TRACKER_PROVIDER) {
         provider.settings.extend(written);
@@ -170,7 +170,7 @@ fn read_provider(reader: &mut Reader<'_>, profile: &Profile) -> Provider {
     provider
 }
 
-/// Returns the names of the variables that secrets of trackers are written as.
+/// Returns the variables that secret fields refer to, sorted.
 pub(super) fn secret_variables(reader: &Reader<'_>) -> Vec<String> {
     let references =
         secrets::written_in_file(reader.map).filter_map(|text| environment::reference(text.trim()));
@@ -180,7 +180,7 @@ pub(super) fn secret_variables(reader: &Reader<'_>) -> Vec<String> {
     variables
 }
 
-fn warn_about_flat_keys(reader: &mut Reader<'_>, profile: &Profile) {
+fn warn_about_flat_keys(reader: &mut Reader<'_>, profile: &TrackerProfile) {
     if profile.flat {
         return;
     }
@@ -193,16 +193,20 @@ fn warn_about_flat_keys(reader: &mut Reader<'_>, profile: &Profile) {
     }
 }
 
-/// Takes what is secret for another tracker out of the settings, which may be printed.
+/// Moves fields that are secret for another kind of tracker out of the settings, which may be printed.
 fn hide_misplaced_secrets(provider: &mut Provider) {
-    for field in profile::secret_fields() {
+    for field in tracker_profile::secret_fields() {
         if let Some(Value::String(value)) = provider.settings.remove(field.name) {
             provider.secrets.insert(field.name.to_owned(), Secret::new(value));
         }
     }
 }
 
-fn read_field(reader: &mut Reader<'_>, profile: &Profile, field: &Field) -> Option<String> {
+fn read_field(
+    reader: &mut Reader<'_>,
+    profile: &TrackerProfile,
+    field: &ProviderField,
+) -> Option<String> {
     let path = field_path(field);
     let node = written_field(reader.map, profile, field);
     if let Some(node) = node.filter(|node| node.as_text().is_none()) {
@@ -221,27 +225,34 @@ fn read_field(reader: &mut Reader<'_>, profile: &Profile, field: &Field) -> Opti
     value
 }
 
-fn field_path(field: &Field) -> String {
+fn field_path(field: &ProviderField) -> String {
     format!("{}.{}", keys::TRACKER_PROVIDER.path, field.name)
 }
 
-fn missing(path: &str, field: &Field) -> String {
+fn missing(path: &str, field: &ProviderField) -> String {
     match field.variable {
         Some(variable) => format!("{path} is missing; write it as $NAME, or set {variable}"),
         None => format!("{path} is missing"),
     }
 }
 
-/// Returns what the file says about a field, in either of the places it may stand.
-fn written_field<'a>(map: &'a Map, profile: &Profile, field: &Field) -> Option<&'a Node> {
+/// Returns a field as written below `tracker.provider`, or directly below `tracker` where that is allowed.
+fn written_field<'a>(
+    map: &'a Map,
+    profile: &TrackerProfile,
+    field: &ProviderField,
+) -> Option<&'a Node> {
     let flat = || map.find(&format!("tracker.{}", field.name)).filter(|_| profile.flat);
     map.find(&field_path(field)).or_else(flat)
 }
 
-/// Finds a field's value: as written, from the variable it names, or from the tracker's own variable.
-///
-/// A variable that is set to nothing was emptied on purpose, so nothing replaces it.
-fn resolve(written: Option<&str>, field: &Field, environment: &Environment) -> Option<String> {
+/// Resolves a field: as written, from the variable that it names, from the tracker's own variable, or the
+/// default. A variable that is set to nothing was emptied on purpose, so the default does not replace it.
+fn resolve(
+    written: Option<&str>,
+    field: &ProviderField,
+    environment: &Environment,
+) -> Option<String> {
     let fallback = || {
         let own = field.variable.and_then(|name| environment.get_str(name));
         own.or(field.default)

@@ -1,4 +1,4 @@
-//! `workspace`: where workspaces live and how large they may grow.
+//! `workspace`: root and quotas of workspaces.
 
 use std::ffi::OsStr;
 
@@ -7,23 +7,22 @@ use carrel_domain::{ByteSize, Code};
 use crate::diagnostic::Diagnostic;
 use crate::environment;
 use crate::reader::Reader;
-use crate::root::{ResolvedRoot, RootOrigin, default_root, resolve_root};
 use crate::schema::keys;
+use crate::workspace_root::{ResolvedRoot, RootOrigin, default_root, resolve_root};
 
 /// The quota of a workspace when neither the file nor the environment names one.
 const DEFAULT_QUOTA: ByteSize = ByteSize::gib(5);
 
-/// Bytes in a gibibyte.
 const GIBIBYTE: f64 = 1_073_741_824.0;
 
-/// Where workspaces live and how large they may grow.
+/// Root and quotas of workspaces.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorkspaceConfig {
     /// The directory that holds the workspaces.
     pub root: ResolvedRoot,
-    /// How many bytes one workspace may use.
+    /// Bytes that one workspace may use.
     pub quota: ByteSize,
-    /// How many files and directories one workspace may hold.
+    /// Files and directories that one workspace may hold.
     pub quota_files: u64,
 }
 

@@ -1,20 +1,18 @@
-//! The tree that a YAML text stands for.
+//! The value tree of a settings file.
 
 use serde_json::json;
 
 use crate::diagnostic::Position;
 
-/// Keeps a quoted value from filling an error message.
 const MAX_SHOWN_CHARS: usize = 40;
 
-/// A value and the place it is written at.
+/// A value and its position in the file.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Node {
     pub(crate) position: Position,
     pub(crate) value: Value,
 }
 
-/// What a node holds.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Value {
     Null,
@@ -26,9 +24,9 @@ pub(crate) enum Value {
     Map(Map),
 }
 
-/// A key and its value.
+/// A key with its position, and its value.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Entry {
+pub(crate) struct MapEntry {
     pub(crate) key: String,
     pub(crate) position: Position,
     pub(crate) value: Node,
@@ -36,11 +34,10 @@ pub(crate) struct Entry {
 
 /// Entries with unique keys, in the order they are written.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Map(pub(crate) Vec<Entry>);
+pub(crate) struct Map(pub(crate) Vec<MapEntry>);
 
 impl Map {
-    /// Returns the entry with this key.
-    pub(crate) fn get(&self, key: &str) -> Option<&Entry> {
+    pub(crate) fn get(&self, key: &str) -> Option<&MapEntry> {
         self.0.iter().find(|entry| entry.key == key)
     }
 
@@ -69,7 +66,7 @@ impl Node {
         }
     }
 
-    /// Names the sort of value, for messages that must not show it.
+    /// Names the type of the value, for messages that must not show it.
     pub(crate) fn sort(&self) -> &'static str {
         match &self.value {
             Value::Null => "nothing",
@@ -81,7 +78,7 @@ impl Node {
         }
     }
 
-    /// Shows a scalar briefly, and names anything larger.
+    /// Formats a scalar, cut to 40 characters, and names the type of anything larger.
     pub(crate) fn shown(&self) -> String {
         match &self.value {
             Value::Flag(flag) => flag.to_string(),

@@ -1,10 +1,7 @@
-//! Plain scalars by the core rules of YAML 1.2.
-//!
-//! `on`, `no` and `yes` are texts there, and `012` is twelve.
+//! Plain scalars by the core schema of YAML 1.2, where `on`, `no` and `yes` are texts and `012` is twelve.
 
 use super::Value;
 
-/// Reads a plain scalar.
 pub(super) fn resolve(text: &str) -> Value {
     match text {
         "" | "~" | "null" | "Null" | "NULL" => Value::Null,

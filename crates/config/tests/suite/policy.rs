@@ -164,7 +164,7 @@ fn a_wrong_value_is_refused_with_its_place_its_rule_and_a_way_out() {
         ),
         (
             "uids.first = 2147483647",
-            "1:14: uids.count must leave room for all ids: the last is 2147549182 and may be at most 2147483647; write a smaller count, or a smaller uids.first",
+            "1:14: uids.count is too large: the last id would be 2147549182 and may be at most 2147483647; write a smaller count, or a smaller uids.first",
         ),
         (
             "netwrok_limit = 'none'",
@@ -340,11 +340,11 @@ fn a_request_gets_at_most_the_network_that_the_operator_allows() {
     let policy = policy("network = 'loopback'\nnetwork_limit = 'loopback'");
     assert_eq!(policy.network_for(None), Ok(Network::Loopback));
     assert_eq!(policy.network_for(Some(Network::None)), Ok(Network::None));
-    let refused = NetworkLimitExceeded { asked: Network::Full, limit: Network::Loopback };
+    let refused = NetworkLimitExceeded { requested: Network::Full, limit: Network::Loopback };
     assert_eq!(policy.network_for(Some(Network::Full)), Err(refused));
     assert_eq!(
         refused.to_string(),
-        "network full is more than the operator allows; ask for loopback, or set network_limit = \"full\" in policy.toml"
+        "network full is more than the operator allows; request loopback, or set network_limit = \"full\" in policy.toml"
     );
 }
 

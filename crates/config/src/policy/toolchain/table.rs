@@ -1,48 +1,52 @@
 //! The table of toolchains.
 
-use super::Programs::{At, Newest};
-use super::{Place, Toolchain, Variable, When};
+use super::ProgramDirectory::{At, Newest};
+use super::{InstallLocation, SetWhen, Toolchain, ToolchainVariable};
 
-const fn always(name: &'static str, value: &'static str, needs: &'static str) -> Variable {
-    Variable { name, value, needs, when: When::Always }
+const fn always(name: &'static str, value: &'static str, needs: &'static str) -> ToolchainVariable {
+    ToolchainVariable { name, value, needs, when: SetWhen::Always }
 }
 
-const fn offline(name: &'static str, value: &'static str, needs: &'static str) -> Variable {
-    Variable { name, value, needs, when: When::Offline }
+const fn offline(
+    name: &'static str,
+    value: &'static str,
+    needs: &'static str,
+) -> ToolchainVariable {
+    ToolchainVariable { name, value, needs, when: SetWhen::Offline }
 }
 
 /// Every toolchain, in the order of `PATH`.
 pub static TOOLCHAINS: &[Toolchain] = &[
     Toolchain {
         name: "rust",
-        places: &[
-            Place {
+        locations: &[
+            InstallLocation {
                 moved_by: Some("CARGO_HOME"),
                 readable: &["bin", "registry", "git"],
                 programs: &[At("bin")],
                 variables: &[offline("CARGO_HOME", "{}", "registry")],
                 // Tokens of registries stand in all four.
                 withheld: &["credentials.toml", "credentials", "config.toml", "config"],
-                ..Place::at(".cargo")
+                ..InstallLocation::at(".cargo")
             },
-            Place {
+            InstallLocation {
                 moved_by: Some("RUSTUP_HOME"),
                 readable: &["toolchains", "settings.toml", "update-hashes"],
                 variables: &[always("RUSTUP_HOME", "{}", "toolchains")],
-                ..Place::at(".rustup")
+                ..InstallLocation::at(".rustup")
             },
         ],
     },
     Toolchain {
         name: "node",
-        places: &[
-            Place {
+        locations: &[
+            InstallLocation {
                 moved_by: Some("NVM_DIR"),
                 readable: &["versions"],
                 programs: &[Newest { versions: "versions/node", below: "bin" }],
-                ..Place::at(".nvm")
+                ..InstallLocation::at(".nvm")
             },
-            Place {
+            InstallLocation {
                 moved_by: Some("VOLTA_HOME"),
                 readable: &["tools/image"],
                 // The images themselves: Volta's shims want to write to its directory.
@@ -51,68 +55,72 @@ pub static TOOLCHAINS: &[Toolchain] = &[
                     Newest { versions: "tools/image/yarn", below: "bin" },
                     Newest { versions: "tools/image/pnpm", below: "bin" },
                 ],
-                ..Place::at(".volta")
+                ..InstallLocation::at(".volta")
             },
-            Place {
+            InstallLocation {
                 moved_by: Some("FNM_DIR"),
                 readable: &["node-versions"],
                 programs: &[Newest { versions: "node-versions", below: "installation/bin" }],
-                ..Place::at(".local/share/fnm")
+                ..InstallLocation::at(".local/share/fnm")
             },
-            Place {
+            InstallLocation {
                 readable: &["node-versions"],
                 programs: &[Newest { versions: "node-versions", below: "installation/bin" }],
-                ..Place::at(".fnm")
+                ..InstallLocation::at(".fnm")
             },
         ],
     },
     Toolchain {
         name: "python",
-        places: &[
-            Place {
+        locations: &[
+            InstallLocation {
                 moved_by: Some("PYENV_ROOT"),
                 // The shims are scripts that choose a version by the project's `.python-version`.
                 readable: &["bin", "libexec", "plugins", "pyenv.d", "shims", "version", "versions"],
                 programs: &[At("shims"), At("bin")],
                 variables: &[always("PYENV_ROOT", "{}", "shims")],
-                ..Place::at(".pyenv")
+                ..InstallLocation::at(".pyenv")
             },
-            Place {
+            InstallLocation {
                 moved_by: Some("UV_PYTHON_INSTALL_DIR"),
                 readable: &["."],
                 variables: &[always("UV_PYTHON_INSTALL_DIR", "{}", ".")],
-                ..Place::at(".local/share/uv/python")
+                ..InstallLocation::at(".local/share/uv/python")
             },
-            Place {
-                // The directory holds whatever its owner put there; only these two are shared.
+            InstallLocation {
+                // The directory holds any program of the operator; only these two are shared.
                 readable: &["uv", "uvx"],
                 programs: &[At(".")],
-                ..Place::at(".local/bin")
+                ..InstallLocation::at(".local/bin")
             },
         ],
     },
     Toolchain {
         name: "go",
-        places: &[
-            Place {
+        locations: &[
+            InstallLocation {
                 readable: &["."],
                 programs: &[Newest { versions: ".", below: "bin" }],
-                ..Place::at("sdk")
+                ..InstallLocation::at("sdk")
             },
-            Place { readable: &["."], programs: &[At("bin")], ..Place::at("/usr/local/go") },
-            Place {
+            InstallLocation {
+                readable: &["."],
+                programs: &[At("bin")],
+                ..InstallLocation::at("/usr/local/go")
+            },
+            InstallLocation {
                 moved_by: Some("GOPATH"),
                 readable: &["bin", "pkg/mod"],
                 programs: &[At("bin")],
                 variables: &[offline("GOMODCACHE", "{}/pkg/mod", "pkg/mod")],
-                ..Place::at("go")
+                ..InstallLocation::at("go")
             },
         ],
     },
     Toolchain {
         name: "java",
-        places: &[
-            Place {
+        locations: &[
+            InstallLocation {
                 moved_by: Some("SDKMAN_CANDIDATES_DIR"),
                 readable: &["."],
                 programs: &[
@@ -122,9 +130,9 @@ pub static TOOLCHAINS: &[Toolchain] = &[
                     At("kotlin/current/bin"),
                 ],
                 variables: &[always("JAVA_HOME", "{}/java/current", "java/current")],
-                ..Place::at(".sdkman/candidates")
+                ..InstallLocation::at(".sdkman/candidates")
             },
-            Place {
+            InstallLocation {
                 readable: &["repository"],
                 // A repository behind the workspace's own, which Maven 3.9 only reads.
                 variables: &[always(
@@ -133,38 +141,42 @@ pub static TOOLCHAINS: &[Toolchain] = &[
                     "repository",
                 )],
                 withheld: &["settings.xml", "settings-security.xml"],
-                ..Place::at(".m2")
+                ..InstallLocation::at(".m2")
             },
-            Place {
+            InstallLocation {
                 moved_by: Some("GRADLE_USER_HOME"),
                 readable: &["caches/modules-2"],
                 variables: &[always("GRADLE_RO_DEP_CACHE", "{}/caches", "caches/modules-2")],
                 withheld: &["gradle.properties"],
-                ..Place::at(".gradle")
+                ..InstallLocation::at(".gradle")
             },
         ],
     },
     Toolchain {
         name: "ruby",
-        places: &[Place {
+        locations: &[InstallLocation {
             moved_by: Some("RBENV_ROOT"),
             readable: &["bin", "libexec", "plugins", "shims", "version", "versions"],
             programs: &[At("shims"), At("bin")],
             variables: &[always("RBENV_ROOT", "{}", "shims")],
-            ..Place::at(".rbenv")
+            ..InstallLocation::at(".rbenv")
         }],
     },
     Toolchain {
         name: "deno",
-        places: &[Place { readable: &["bin"], programs: &[At("bin")], ..Place::at(".deno") }],
+        locations: &[InstallLocation {
+            readable: &["bin"],
+            programs: &[At("bin")],
+            ..InstallLocation::at(".deno")
+        }],
     },
     Toolchain {
         name: "bun",
-        places: &[Place {
+        locations: &[InstallLocation {
             moved_by: Some("BUN_INSTALL"),
             readable: &["bin"],
             programs: &[At("bin")],
-            ..Place::at(".bun")
+            ..InstallLocation::at(".bun")
         }],
     },
 ];
@@ -175,7 +187,7 @@ mod tests {
     use std::collections::HashSet;
     use std::path::Path;
 
-    /// Where tools keep passwords, tokens and keys, below a home directory.
+    /// Files below a home directory in which tools keep passwords, tokens and keys.
     const CREDENTIALS: &[&str] = &[
         ".aws/credentials",
         ".bash_history",
@@ -204,33 +216,33 @@ mod tests {
         ".yarnrc.yml",
     ];
 
-    fn places() -> impl Iterator<Item = &'static Place> {
-        TOOLCHAINS.iter().flat_map(|toolchain| toolchain.places)
+    fn locations() -> impl Iterator<Item = &'static InstallLocation> {
+        TOOLCHAINS.iter().flat_map(|toolchain| toolchain.locations)
     }
 
     #[test]
     fn no_credential_is_shared() {
-        for place in places() {
-            for readable in place.readable {
-                let shared = Path::new(place.directory).join(readable);
+        for location in locations() {
+            for readable in location.readable {
+                let shared = Path::new(location.directory).join(readable);
                 for credential in CREDENTIALS {
                     assert!(!Path::new(credential).starts_with(&shared), "{credential}");
                     assert!(!shared.starts_with(credential), "{credential}");
                 }
                 let withheld = |file: &&str| Path::new(file).starts_with(readable);
-                assert!(!place.withheld.iter().any(withheld), "{}", place.directory);
+                assert!(!location.withheld.iter().any(withheld), "{}", location.directory);
             }
         }
     }
 
     #[test]
     fn every_program_is_readable_and_every_name_is_unique() {
-        for place in places().filter(|place| place.directory != ".local/bin") {
-            for programs in place.programs {
+        for location in locations().filter(|location| location.directory != ".local/bin") {
+            for programs in location.programs {
                 let (At(path) | Newest { versions: path, .. }) = programs;
                 let readable =
                     |shared: &&str| *shared == "." || Path::new(path).starts_with(shared);
-                assert!(place.readable.iter().any(readable), "{} {path}", place.directory);
+                assert!(location.readable.iter().any(readable), "{} {path}", location.directory);
             }
         }
         let names: HashSet<_> = TOOLCHAINS.iter().map(|toolchain| toolchain.name).collect();

@@ -1,51 +1,51 @@
-//! What each tracker needs to be told.
+//! The fields and states of each kind of tracker.
 
 use super::tracker::TrackerKind;
 use crate::environment as variable;
 
 /// One setting below `tracker.provider`.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Field {
+pub(crate) struct ProviderField {
     pub(crate) name: &'static str,
-    /// Whether the value must never be shown.
+    /// True if the value must never be shown.
     pub(crate) secret: bool,
     pub(crate) required: bool,
-    /// The variable that holds the value when the file does not.
+    /// The environment variable that is read if the file has no value.
     pub(crate) variable: Option<&'static str>,
     pub(crate) default: Option<&'static str>,
 }
 
-/// Which states a tracker knows.
+/// The rule for the states of a tracker's issues.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum States {
-    /// Any; these hold when the file names none.
+pub(crate) enum StateRule {
+    /// Any states; these are the defaults.
     Free { active: &'static [&'static str], terminal: &'static [&'static str] },
-    /// Any, and the file must name them.
+    /// Any states, and the file must list them.
     Named,
-    /// Only these two, and the file must name them.
+    /// Exactly these two, and the file must list them.
     Fixed { active: &'static str, terminal: &'static str },
 }
 
-/// What one kind of tracker needs to be told.
+/// The fields and states of one kind of tracker.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Profile {
+pub(crate) struct TrackerProfile {
     pub(crate) kind: TrackerKind,
-    pub(crate) fields: &'static [Field],
-    pub(crate) states: States,
-    /// Whether fields may also be written directly below `tracker`.
+    pub(crate) fields: &'static [ProviderField],
+    pub(crate) states: StateRule,
+    /// True if fields may also be written directly below `tracker`.
     pub(crate) flat: bool,
 }
 
-const USUAL_STATES: States = States::Free {
+const USUAL_STATES: StateRule = StateRule::Free {
     active: &["Todo", "In Progress"],
     terminal: &["Closed", "Cancelled", "Canceled", "Duplicate", "Done"],
 };
 
-const fn setting(name: &'static str) -> Field {
-    Field { name, secret: false, required: false, variable: None, default: None }
+const fn setting(name: &'static str) -> ProviderField {
+    ProviderField { name, secret: false, required: false, variable: None, default: None }
 }
 
-impl Field {
+impl ProviderField {
     const fn required(mut self) -> Self {
         self.required = true;
         self
@@ -67,9 +67,8 @@ impl Field {
     }
 }
 
-/// Every tracker.
-pub(crate) const PROFILES: &[Profile] = &[
-    Profile {
+pub(crate) const PROFILES: &[TrackerProfile] = &[
+    TrackerProfile {
         kind: TrackerKind::Linear,
         fields: &[
             setting("api_key").secret().variable(variable::LINEAR_API_KEY),
@@ -80,27 +79,27 @@ pub(crate) const PROFILES: &[Profile] = &[
         states: USUAL_STATES,
         flat: true,
     },
-    Profile {
+    TrackerProfile {
         kind: TrackerKind::Github,
         fields: &[
             setting("token").secret().variable(variable::GITHUB_TOKEN),
             setting("repo").required().variable(variable::GITHUB_REPO),
             setting("api_url").default("https://api.github.com"),
         ],
-        states: States::Fixed { active: "open", terminal: "closed" },
+        states: StateRule::Fixed { active: "open", terminal: "closed" },
         flat: false,
     },
-    Profile {
+    TrackerProfile {
         kind: TrackerKind::Gitlab,
         fields: &[
             setting("api_key").secret().variable(variable::GITLAB_PAT),
             setting("project_path").required().variable(variable::GITLAB_PROJECT_PATH),
             setting("api_url").default("https://gitlab.com/api/v4"),
         ],
-        states: States::Fixed { active: "opened", terminal: "closed" },
+        states: StateRule::Fixed { active: "opened", terminal: "closed" },
         flat: false,
     },
-    Profile {
+    TrackerProfile {
         kind: TrackerKind::Jira,
         fields: &[
             setting("api_token").secret().variable(variable::JIRA_API_TOKEN),
@@ -108,29 +107,28 @@ pub(crate) const PROFILES: &[Profile] = &[
             setting("email").required().variable(variable::JIRA_EMAIL),
             setting("project_key").required(),
         ],
-        states: States::Named,
+        states: StateRule::Named,
         flat: false,
     },
-    Profile {
+    TrackerProfile {
         kind: TrackerKind::Asana,
         fields: &[
             setting("api_key").secret().variable(variable::ASANA_PAT),
             setting("project_gid").required(),
             setting("endpoint").default("https://app.asana.com/api/1.0"),
         ],
-        states: States::Named,
+        states: StateRule::Named,
         flat: false,
     },
-    Profile { kind: TrackerKind::Local, fields: &[], states: USUAL_STATES, flat: false },
+    TrackerProfile { kind: TrackerKind::Local, fields: &[], states: USUAL_STATES, flat: false },
 ];
 
-/// Returns the profile of a tracker.
-pub(crate) fn of(kind: TrackerKind) -> &'static Profile {
+pub(crate) fn of(kind: TrackerKind) -> &'static TrackerProfile {
     PROFILES.iter().find(|profile| profile.kind == kind).expect("every tracker has a profile")
 }
 
 /// Returns the secret fields of all trackers.
-pub(crate) fn secret_fields() -> impl Iterator<Item = &'static Field> {
+pub(crate) fn secret_fields() -> impl Iterator<Item = &'static ProviderField> {
     PROFILES.iter().flat_map(|profile| profile.fields).filter(|field| field.secret)
 }
 

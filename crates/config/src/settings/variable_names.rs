@@ -1,4 +1,4 @@
-//! Lists of the operator's variables that others may see.
+//! Lists of environment variables that hooks and agents may see.
 
 use crate::environment;
 use crate::reader::Reader;
@@ -8,22 +8,21 @@ use crate::secrets;
 /// Variables with this prefix are set by Carrel itself.
 const OWN_PREFIX: &str = "CARREL_";
 
-/// Why a variable cannot be handed on that a secret is read from.
 pub(super) const HOLDS_SECRET: &str = "which holds a secret of a tracker or the server; they never see it, so give them a credential of \
      their own under another name";
 
-/// Reads the names of variables.
+/// Reads a list of variable names; withheld and reserved ones are errors.
 pub(super) fn read(reader: &mut Reader<'_>, key: &Key) -> Vec<String> {
     let names = reader.texts(key).unwrap_or_default();
     for name in &names {
-        if let Some(complaint) = complaint_about(name) {
+        if let Some(complaint) = rejection_reason(name) {
             reader.problem(key, format!("lists {name:?}, {complaint}"));
         }
     }
     names
 }
 
-fn complaint_about(name: &str) -> Option<&'static str> {
+fn rejection_reason(name: &str) -> Option<&'static str> {
     if !environment::is_variable_name(name) {
         return Some("which is not the name of a variable");
     }

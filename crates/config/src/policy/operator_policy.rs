@@ -1,4 +1,4 @@
-//! The resolved policy: defaults applied, ranges checked, paths absolute.
+//! The operator's policy: defaults applied, ranges checked, paths absolute.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -6,76 +6,77 @@ use std::time::Duration;
 use carrel_domain::{Code, Coded, Network, ResourceLimits, Tier};
 
 use super::document::Document;
-use super::error::PolicyError;
-use super::file;
 use super::keys;
-use super::paths::Use;
+use super::policy_error::PolicyError;
+use super::policy_file;
+use super::policy_paths::PathUse;
 use super::reader::Reader;
 use super::toolchain::{self, DetectedToolchains, Toolchain};
-use super::uids::UidRange;
+use super::uid_range::UidRange;
 use crate::diagnostic::Diagnostic;
 use crate::environment::Environment;
 
-/// The longest deadline that a request may ask for when the file does not say.
+/// The default of `limits.wall_limit`.
 const DEFAULT_WALL_LIMIT: Duration = Duration::from_hours(1);
 
-/// What the operator allows sandboxed commands to do.
+/// The operator's limits for sandboxed commands.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OperatorPolicy {
-    /// Which walls must stand.
+    /// The required strength of the sandbox.
     pub tier: TierChoice,
-    /// What a command reaches when its request does not say.
+    /// The network of a command whose request names none.
     pub network: Network,
-    /// The most that a request may ask for; at least `network`.
+    /// The most network that a request may have; at least `network`.
     pub network_limit: Network,
-    /// More that commands may read. Absolute; what does not exist is to be skipped.
+    /// Further paths that commands may read. Absolute; missing ones are to be skipped.
     pub readable: Vec<PathBuf>,
-    /// More that commands may change. Absolute; what does not exist is to be skipped.
+    /// Further paths that commands may change. Absolute; missing ones are to be skipped.
     pub writable: Vec<PathBuf>,
-    /// More directories for the front of `PATH`, readable too. Absolute and without a
-    /// colon; what does not exist is to be skipped.
+    /// Further directories for the front of `PATH`, readable too. Absolute and without a colon; missing ones
+    /// are to be skipped.
     pub path: Vec<PathBuf>,
-    /// Which toolchains commands may read.
+    /// The toolchains that commands may read.
     pub toolchains: ToolchainChoice,
-    /// What happens when a command changes files that run later, outside.
+    /// The reaction of the trust check to a changed file.
     pub trust: Trust,
-    /// Variables for every command; none that Carrel sets itself or keeps from commands.
+    /// Variables for every command; never one that Carrel sets itself or withholds.
     pub environment: Environment,
-    /// What one command may use.
+    /// Resources of one command.
     pub limits: ResourceLimits,
-    /// The longest deadline that a request may ask for; at least `limits.wall`.
+    /// The longest deadline that a request may have; at least `limits.wall`.
     pub wall_limit: Duration,
     /// The user ids of commands when Carrel runs as root.
     pub uids: UidRange,
 }
 
-/// Which walls must stand around a command.
+/// The required strength of the sandbox.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TierChoice {
-    /// The most that this machine offers.
+    /// The strongest tier that this machine supports.
     #[default]
     Auto,
-    /// This tier, or nothing runs.
+    /// This tier; where it is not supported, no command runs.
     Only(Tier),
 }
 
-/// Which toolchains commands may read.
+/// The toolchains that commands may read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum ToolchainChoice {
-    /// All that are found.
+    /// All that are detected.
     #[default]
     Auto,
-    /// These, as far as they are found.
+    /// These, as far as they are detected.
     Only(Vec<&'static Toolchain>),
 }
 
-/// What happens when a command changes a file that would later run outside the sandbox.
+/// The reaction of the trust check to a file that would later run outside the sandbox and was changed by a
+/// command.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Trust {
-    /// It is put back, and reported.
+    /// The change is undone and reported.
     #[default]
     Restore,
-    /// It is reported.
+    /// The change is reported.
     Report,
 }
 
@@ -98,15 +99,15 @@ impl Default for OperatorPolicy {
     }
 }
 
-/// A request asked for more of the network than the operator allows.
+/// A request for more network than the operator allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "network {asked} is more than the operator allows; ask for {limit}, or set network_limit = \"{asked}\" in policy.toml"
+    "network {requested} is more than the operator allows; request {limit}, or set network_limit = \"{requested}\" in policy.toml"
 )]
 pub struct NetworkLimitExceeded {
-    /// What was asked for.
-    pub asked: Network,
-    /// The most that is allowed.
+    /// The requested network.
+    pub requested: Network,
+    /// The most that the policy allows.
     pub limit: Network,
 }
 
@@ -117,9 +118,8 @@ impl Coded for NetworkLimitExceeded {
 }
 
 impl OperatorPolicy {
-    /// Checks the bytes of a policy file, and returns what it says with what is doubtful about it.
-    ///
-    /// `file` names the file in messages. The paths that it lists are looked at, never opened.
+    /// Parses the bytes of a policy file and returns the policy with its warnings. `file` names the file in
+    /// messages. The paths that the policy lists are resolved, never opened.
     pub fn parse(
         bytes: &[u8],
         file: &Path,
@@ -128,7 +128,7 @@ impl OperatorPolicy {
         Self::parse_protecting(bytes, file, environment, &[file])
     }
 
-    /// As `parse`; `protected` are the files that no command may change.
+    /// As `parse`, with the files that no command may change.
     pub(super) fn parse_protecting(
         bytes: &[u8],
         file: &Path,
@@ -136,7 +136,7 @@ impl OperatorPolicy {
         protected: &[&Path],
     ) -> Result<(Self, Vec<Diagnostic>), PolicyError> {
         let faulty = |problems| PolicyError::Faulty { file: file.to_owned(), problems };
-        let text = file::decode(bytes).map_err(|diagnostic| faulty(vec![diagnostic]))?;
+        let text = policy_file::decode(bytes).map_err(|diagnostic| faulty(vec![diagnostic]))?;
         let document = Document::parse(text).map_err(faulty)?;
         let mut reader = Reader::new(&document, environment, protected);
         let policy = Self::read(&mut reader);
@@ -144,7 +144,7 @@ impl OperatorPolicy {
         if problems.is_empty() { Ok((policy, warnings)) } else { Err(faulty(problems)) }
     }
 
-    /// Reads every setting. The result counts only if the reader has no problem.
+    /// Reads every setting. The result is valid only if the reader has no problems.
     fn read(reader: &mut Reader<'_>) -> Self {
         let default = Self::default();
         let (network, network_limit) = read_networks(reader, &default);
@@ -153,9 +153,9 @@ impl OperatorPolicy {
             tier: reader.choice(&keys::TIER, tier).unwrap_or_default(),
             network,
             network_limit,
-            readable: reader.paths(&keys::READABLE, Use::Read),
-            writable: reader.paths(&keys::WRITABLE, Use::Write),
-            path: reader.paths(&keys::PATH, Use::Search),
+            readable: reader.paths(&keys::READABLE, PathUse::Read),
+            writable: reader.paths(&keys::WRITABLE, PathUse::Write),
+            path: reader.paths(&keys::PATH, PathUse::Search),
             toolchains: reader.toolchains(&keys::TOOLCHAINS).unwrap_or_default(),
             trust: reader.choice(&keys::TRUST, trust).unwrap_or_default(),
             environment: reader.variables(&keys::ENVIRONMENT),
@@ -165,27 +165,27 @@ impl OperatorPolicy {
         }
     }
 
-    /// Returns the network of a command whose request asked for this, or for nothing.
-    pub fn network_for(&self, asked: Option<Network>) -> Result<Network, NetworkLimitExceeded> {
-        let network = asked.unwrap_or(self.network);
+    /// Returns the network of a command from its request, or the default if the request names none.
+    pub fn network_for(&self, requested: Option<Network>) -> Result<Network, NetworkLimitExceeded> {
+        let network = requested.unwrap_or(self.network);
         if network > self.network_limit {
-            return Err(NetworkLimitExceeded { asked: network, limit: self.network_limit });
+            return Err(NetworkLimitExceeded { requested: network, limit: self.network_limit });
         }
         Ok(network)
     }
 
-    /// Looks for the operator's toolchains that the policy shares. Only looks whether they
-    /// exist, and never at files that may hold credentials.
+    /// Detects the operator's toolchains that the policy shares, by the existence of their directories. Files
+    /// that may hold credentials are not opened.
     pub fn detect_toolchains(&self, environment: &Environment) -> DetectedToolchains {
         match &self.toolchains {
             ToolchainChoice::Auto => {
                 let all: Vec<_> = toolchain::TOOLCHAINS.iter().collect();
-                let mut found = toolchain::find(&all, environment);
-                // Nobody said that all of them are here.
-                found.missing.clear();
-                found
+                let mut detected = toolchain::detect(&all, environment);
+                // `auto` promises none of them, so none is missing.
+                detected.missing.clear();
+                detected
             }
-            ToolchainChoice::Only(chosen) => toolchain::find(chosen, environment),
+            ToolchainChoice::Only(chosen) => toolchain::detect(chosen, environment),
         }
     }
 }
@@ -208,8 +208,8 @@ fn trust(word: &str) -> Option<Trust> {
 fn read_networks(reader: &mut Reader<'_>, default: &OperatorPolicy) -> (Network, Network) {
     let network = reader.choice(&keys::NETWORK, |word| word.parse().ok());
     let limit = reader.choice(&keys::NETWORK_LIMIT, |word| word.parse().ok());
-    let (network, limit) =
-        (network.unwrap_or(default.network), limit.unwrap_or(default.network_limit));
+    let network = network.unwrap_or(default.network);
+    let limit = limit.unwrap_or(default.network_limit);
     if network > limit {
         let complaint = format!(
             "is \"{network}\" and more than network_limit, \"{limit}\"; lower the one or raise the other"

@@ -1,22 +1,21 @@
-//! Turns the template engine's reports into one sentence and a place.
+//! Conversion of the template engine's reports into one sentence and a position.
 //!
-//! The engine prints a small picture of the faulty line; only its place and its
-//! reason are kept, because the line may be as long as the template.
+//! The engine prints the faulty line with a marker below it; only position and reason are kept, because
+//! the line may be as long as the template.
 
 use super::TemplateError;
 use crate::diagnostic::Position;
 
-/// Keeps the quoted line short.
 const MAX_EXCERPT_CHARS: usize = 60;
 
-/// Explains a template that could not be parsed.
+/// Converts an error of the engine's parser.
 pub(super) fn parse_error(error: &liquid::Error, source: &str, start: Position) -> TemplateError {
     let report = error.to_string();
-    let place = place_in(&report).unwrap_or(Position::START);
-    build(reason(error), source, place, start)
+    let position = report_position(&report).unwrap_or(Position::START);
+    build(reason(error), source, position, start)
 }
 
-/// Explains a fault at a byte of the template.
+/// Builds an error at a byte of the template.
 pub(super) fn located(
     reason: String,
     source: &str,
@@ -43,9 +42,9 @@ fn is_requested(line: &str) -> bool {
     (line.starts_with("requested") || line.starts_with("name=")) && line.contains('=')
 }
 
-fn build(reason: String, source: &str, place: Position, start: Position) -> TemplateError {
-    let line = source.lines().nth(place.line - 1).unwrap_or_default();
-    let position = place.within(start);
+fn build(reason: String, source: &str, local: Position, start: Position) -> TemplateError {
+    let line = source.lines().nth(local.line - 1).unwrap_or_default();
+    let position = local.within(start);
     TemplateError::Parse { reason, excerpt: shortened(line), position }
 }
 
@@ -54,9 +53,10 @@ fn shortened(text: &str) -> String {
 }
 
 /// Finds ` --> line:column` in a report.
-fn place_in(report: &str) -> Option<Position> {
+fn report_position(report: &str) -> Option<Position> {
     let (_, rest) = report.split_once("--> ")?;
     let (line, column) = rest.lines().next()?.split_once(':')?;
-    let (line, column) = (line.trim().parse().ok()?, column.trim().parse().ok()?);
+    let line = line.trim().parse().ok()?;
+    let column = column.trim().parse().ok()?;
     (line > 0 && column > 0).then_some(Position { line, column })
 }

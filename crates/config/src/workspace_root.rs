@@ -1,18 +1,18 @@
-//! Where workspaces live.
+//! The root directory of workspaces, from a workflow file, the command line or the default.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use crate::environment::Environment;
-use crate::paths::{self, Expanded, PathError};
+use crate::path_expansion::{self, ExpandedPath, PathError};
 
 /// The directory below the system's temporary one that holds workspaces by default.
 pub(crate) const DEFAULT_NAME: &str = "carrel_workspaces";
 
-/// Who chose the root.
+/// The source of the root.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RootOrigin {
-    /// Nobody.
+    /// The built-in default below the temporary directory.
     Default,
     /// The workflow file.
     File,
@@ -27,9 +27,9 @@ pub enum RootOrigin {
 pub struct ResolvedRoot {
     /// The directory.
     pub path: PathBuf,
-    /// Who chose it.
+    /// The source of the path.
     pub origin: RootOrigin,
-    /// Whether it was written relative to another directory, which deserves one warning.
+    /// True if it was written as a relative path, which deserves a warning.
     pub relative: bool,
 }
 
@@ -43,11 +43,12 @@ pub fn resolve_root(
     directory: &Path,
     environment: &Environment,
 ) -> Result<ResolvedRoot, PathError> {
-    let Expanded { path, variable, relative } = paths::expand(value, directory, environment)?;
+    let ExpandedPath { path, variable, relative } =
+        path_expansion::expand(value, directory, environment)?;
     Ok(ResolvedRoot { path, origin: variable.map_or(origin, RootOrigin::Variable), relative })
 }
 
-/// Returns the root that is used when nobody chose one.
+/// Returns the default root, `carrel_workspaces` in the temporary directory.
 pub fn default_root(directory: &Path, environment: &Environment) -> ResolvedRoot {
     let path = directory.join(environment.temp_dir()).join(DEFAULT_NAME);
     ResolvedRoot { path, origin: RootOrigin::Default, relative: false }

@@ -1,26 +1,31 @@
-//! From the bytes of a workflow file to what they say, with everything that is wrong.
+//! The one pass from the bytes of a workflow file to settings, prompt, warnings and secrets.
+//!
+//! All stages run even if an earlier one found errors, so that one attempt reports every error of the
+//! file: keys against the table, values against their rules, the template against its engine. Only
+//! bytes that are not text, and text that is not YAML, end the pass early. Settings outside the
+//! [`ValidationScope`] do not count as errors.
 
 use std::path::Path;
 
 use carrel_domain::{Code, Secret};
 
 use crate::diagnostic::{Diagnostic, Position};
-use crate::effective::{self, EffectiveSetting};
+use crate::effective_settings::{self, EffectiveSetting};
 use crate::environment::Environment;
-use crate::error::Problem;
-use crate::file::{self, Text};
-use crate::front_matter::{self, Part};
+use crate::front_matter::{self, SourceText};
 use crate::prompt::Prompt;
 use crate::reader::Reader;
 use crate::schema;
 use crate::secrets;
 use crate::settings::Config;
 use crate::workflow::ValidationScope;
+use crate::workflow_error::Problem;
+use crate::workflow_file::{self, DecodedText};
 use crate::yaml::{self, Map, Value};
 
-/// What the bytes of a usable file say.
+/// The content of a workflow file without errors.
 #[derive(Debug)]
-pub(crate) struct Draft {
+pub(crate) struct ParsedWorkflow {
     pub(crate) config: Config,
     pub(crate) prompt: Prompt,
     pub(crate) warnings: Vec<Diagnostic>,
@@ -28,41 +33,41 @@ pub(crate) struct Draft {
     pub(crate) effective: Vec<EffectiveSetting>,
 }
 
-impl Draft {
-    /// Reads a file. Fails with everything that is wrong, in the order of the file.
+impl ParsedWorkflow {
+    /// Parses a file, or returns every error in the order of the file.
     pub(crate) fn new(
         bytes: &[u8],
         directory: &Path,
         environment: &Environment,
         scope: ValidationScope,
     ) -> Result<Self, Vec<Problem>> {
-        let text =
-            file::decode(bytes).map_err(|diagnostic| alone(Code::WorkflowParse, diagnostic))?;
-        let parts = front_matter::split(text.content);
-        let map = read_map(&parts.yaml)?;
-        let mut verdict = Verdict { scope, problems: Vec::new(), warnings: Vec::new() };
-        verdict.warnings.extend(mark_warning(&text));
-        verdict.warnings.extend(parts.warning);
-        verdict.judge_keys(&map);
-        let config = verdict.judge_values(Reader::new(&map, directory, environment));
-        let prompt = Prompt::parse(parts.prompt);
-        verdict.judge_prompt(&prompt);
-        let (config, warnings) = verdict.close(config)?;
+        let text = workflow_file::decode(bytes)
+            .map_err(|diagnostic| alone(Code::WorkflowParse, diagnostic))?;
+        let split = front_matter::split(text.content);
+        let map = read_map(&split.yaml)?;
+        let mut validation = Validation { scope, problems: Vec::new(), warnings: Vec::new() };
+        validation.warnings.extend(mark_warning(&text));
+        validation.warnings.extend(split.warning);
+        validation.check_keys(&map);
+        let config = validation.read_settings(Reader::new(&map, directory, environment));
+        let prompt = Prompt::parse(split.prompt);
+        validation.check_prompt(&prompt);
+        let (config, warnings) = validation.close(config)?;
         let secrets = secrets::known(&map, environment);
-        let effective = effective::list(&map, &config, environment, &secrets);
+        let effective = effective_settings::list(&map, &config, environment, &secrets);
         Ok(Self { config, prompt, warnings, secrets, effective })
     }
 }
 
-/// What is wrong and what is doubtful, as far as the scope asks.
-struct Verdict {
+/// The errors and warnings collected so far.
+struct Validation {
     scope: ValidationScope,
     problems: Vec<Problem>,
     warnings: Vec<Diagnostic>,
 }
 
-impl Verdict {
-    fn judge_keys(&mut self, map: &Map) {
+impl Validation {
+    fn check_keys(&mut self, map: &Map) {
         let inspection = schema::inspect(map);
         self.warnings.extend(inspection.unknown);
         for diagnostic in inspection.refused {
@@ -72,7 +77,7 @@ impl Verdict {
         }
     }
 
-    fn judge_values(&mut self, mut reader: Reader<'_>) -> Option<Config> {
+    fn read_settings(&mut self, mut reader: Reader<'_>) -> Option<Config> {
         let config = Config::read(&mut reader, self.scope);
         let (problems, warnings) = reader.finish();
         self.problems.extend(problems);
@@ -80,7 +85,7 @@ impl Verdict {
         config
     }
 
-    fn judge_prompt(&mut self, prompt: &Prompt) {
+    fn check_prompt(&mut self, prompt: &Prompt) {
         let Some(diagnostic) = prompt.fault() else { return };
         match self.scope {
             ValidationScope::Everything => {
@@ -90,7 +95,7 @@ impl Verdict {
         }
     }
 
-    /// Returns the settings if nothing is wrong. Settings are missing only if something is.
+    /// Returns the settings if there is no error. `config` is missing only if there is one.
     fn close(mut self, config: Option<Config>) -> Result<(Config, Vec<Diagnostic>), Vec<Problem>> {
         self.problems.sort_by_key(|problem| problem.diagnostic.position);
         self.warnings.sort_by_key(|warning| warning.position);
@@ -105,8 +110,8 @@ fn alone(code: Code, diagnostic: Diagnostic) -> Vec<Problem> {
     vec![Problem { code, diagnostic }]
 }
 
-/// Parses the front matter, which must be a map or nothing.
-fn read_map(part: &Part) -> Result<Map, Vec<Problem>> {
+/// Parses the front matter, which must be a map or empty.
+fn read_map(part: &SourceText) -> Result<Map, Vec<Problem>> {
     let node = yaml::parse(&part.text, part.start)
         .map_err(|diagnostic| alone(Code::WorkflowParse, diagnostic))?;
     match node.value {
@@ -119,8 +124,8 @@ fn read_map(part: &Part) -> Result<Map, Vec<Problem>> {
     }
 }
 
-fn mark_warning(text: &Text<'_>) -> Option<Diagnostic> {
+fn mark_warning(text: &DecodedText<'_>) -> Option<Diagnostic> {
     let message = "the file begins with a byte order mark, which is ignored; save it as UTF-8 \
                    without one";
-    text.marked.then(|| Diagnostic::at(Position::START, message))
+    text.has_byte_order_mark.then(|| Diagnostic::at(Position::START, message))
 }

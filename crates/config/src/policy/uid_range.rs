@@ -1,9 +1,9 @@
-//! The user ids of commands when Carrel runs as root.
+//! The user ids of commands, one for each workspace, when Carrel runs as root.
 
 use super::keys;
 use super::reader::Reader;
 
-/// User ids that belong to nobody else: all of them lie from 65536 to 2147483647.
+/// User ids reserved for commands. All of them lie from 65536, above accounts and services, to 2147483647.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UidRange {
     first: u32,
@@ -11,7 +11,7 @@ pub struct UidRange {
 }
 
 impl UidRange {
-    /// Reads the range. The result counts only if the reader has no problem.
+    /// Reads the range. The result is valid only if the reader has no problems.
     pub(super) fn read(reader: &mut Reader<'_>) -> Self {
         let default = Self::default();
         let first = reader.count(&keys::UID_FIRST).unwrap_or(default.first.into());
@@ -19,7 +19,7 @@ impl UidRange {
         Self::new(first, count).unwrap_or_else(|| {
             let last = first + count - 1;
             let complaint = format!(
-                "must leave room for all ids: the last is {last} and may be at most {}; write a smaller count, or a smaller uids.first",
+                "is too large: the last id would be {last} and may be at most {}; write a smaller count, or a smaller uids.first",
                 keys::MAX_UID
             );
             reader.contradiction(&[&keys::UID_COUNT, &keys::UID_FIRST], &complaint);
@@ -30,7 +30,8 @@ impl UidRange {
     fn new(first: u64, count: u64) -> Option<Self> {
         let last = first.checked_add(count)?.checked_sub(1)?;
         let valid = first >= keys::MIN_UID && count >= 1 && last <= keys::MAX_UID;
-        let (first, count) = (u32::try_from(first).ok()?, u32::try_from(count).ok()?);
+        let first = u32::try_from(first).ok()?;
+        let count = u32::try_from(count).ok()?;
         valid.then_some(Self { first, count })
     }
 
@@ -39,17 +40,17 @@ impl UidRange {
         self.first
     }
 
-    /// Returns how many ids there are; at least one.
+    /// Returns the number of ids; at least 1.
     pub fn count(self) -> u32 {
         self.count
     }
 
-    /// Returns the id at an index; nothing past the end.
+    /// Returns the id at an index; `None` past the end.
     pub fn get(self, index: u32) -> Option<u32> {
         (index < self.count).then(|| self.first + index)
     }
 
-    /// Tells whether an id is one of these.
+    /// Returns whether an id is in the range.
     pub fn contains(self, uid: u32) -> bool {
         uid.checked_sub(self.first).is_some_and(|index| index < self.count)
     }

@@ -1,25 +1,25 @@
-//! `observability` and `server`: how the conductor is watched.
+//! `observability` and `server`: the terminal dashboard and the HTTP interface of the conductor.
 
 use std::time::Duration;
 
 use crate::reader::Reader;
 use crate::schema::keys;
 
-/// What the terminal shows.
+/// Settings of the terminal dashboard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ObservabilityConfig {
-    /// Whether a terminal shows the dashboard.
+    /// True if a terminal shows the dashboard.
     pub dashboard_enabled: bool,
-    /// The time between two looks at the state.
+    /// The interval at which the state is read.
     pub refresh: Duration,
-    /// The shortest time between two drawings.
+    /// The shortest time between two renderings.
     pub render_interval: Duration,
 }
 
 /// The HTTP interface of the conductor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerConfig {
-    /// The port, where there is an interface; zero lets the system choose.
+    /// The port; 0 lets the system choose, `None` turns the interface off.
     pub port: Option<u16>,
     /// The address to listen on.
     pub host: String,

@@ -1,10 +1,10 @@
 //! The guide to workflow files, generated from the table of settings.
 
-use crate::file::MAX_FILE_BYTES;
 use crate::prompt;
 use crate::schema::{Fallback, Key, Section, keys};
 use crate::settings::MAX_SCRIPT_BYTES;
-use crate::settings::profile::{Field, PROFILES, Profile, States};
+use crate::settings::tracker_profile::{PROFILES, ProviderField, StateRule, TrackerProfile};
+use crate::workflow_file::MAX_FILE_BYTES;
 
 const GUIDE: &str = include_str!("reference/guide.md");
 const EXAMPLE: &str = include_str!("reference/example.md");
@@ -52,7 +52,7 @@ fn trackers() -> String {
     text
 }
 
-fn field_row(profile: &Profile, field: &Field) -> String {
+fn field_row(profile: &TrackerProfile, field: &ProviderField) -> String {
     let value = match (field.secret, field.required) {
         (true, _) => "secret, required",
         (false, true) => "text, required",
@@ -67,13 +67,13 @@ fn field_row(profile: &Profile, field: &Field) -> String {
     )
 }
 
-fn state_row(profile: &Profile) -> String {
+fn state_row(profile: &TrackerProfile) -> String {
     let (active, terminal) = match profile.states {
-        States::Free { active, terminal } => {
+        StateRule::Free { active, terminal } => {
             (format!("default {}", listed(active)), format!("default {}", listed(terminal)))
         }
-        States::Named => ("required".to_owned(), "required".to_owned()),
-        States::Fixed { active, terminal } => (
+        StateRule::Named => ("required".to_owned(), "required".to_owned()),
+        StateRule::Fixed { active, terminal } => (
             format!("required: {}", listed(&[active])),
             format!("required: {}", listed(&[terminal])),
         ),

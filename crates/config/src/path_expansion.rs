@@ -1,4 +1,4 @@
-//! Paths as operators write them in settings.
+//! Expansion of the paths that operators write in settings.
 //!
 //! A path may begin with `~`, or be the name of one variable. Anything else that
 //! a shell would expand is refused, with the form that works: a directory called
@@ -10,53 +10,53 @@ use std::path::{Component, Path, PathBuf};
 
 use crate::environment::{self, Environment};
 
-/// Why a text is not a usable path.
+/// A text that is not a usable path; each message says what to write instead.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PathError {
-    /// Nothing is written.
+    /// Empty or blank text.
     #[error("the path is empty; write one such as ~/workspaces, or leave the setting out")]
     Empty,
-    /// No file system takes a NUL byte.
+    /// A NUL byte, which no path can contain.
     #[error("the path contains a NUL byte")]
     Nul,
-    /// The variable that the value names does not exist.
+    /// The value names a variable that is not set.
     #[error("the variable {0} is not set; set it to a path, or write the path itself")]
     Unset(String),
-    /// The variable that the value names holds nothing.
+    /// The value names a variable that is set to nothing.
     #[error("the variable {0} is set but empty; set it to a path, or write the path itself")]
     EmptyVariable(String),
-    /// A variable stands inside a path or in braces.
+    /// A variable inside a path or in braces, which is not expanded.
     #[error("{value:?} is not expanded; {working}")]
     NotExpanded {
-        /// What is written.
+        /// The text as written.
         value: String,
-        /// What to write instead.
+        /// The form that works.
         working: String,
     },
     /// The home directory of another user.
     #[error("{0:?} names another user's home directory; write the absolute path")]
     OtherHome(String),
-    /// `~` cannot be replaced.
+    /// `~` without a usable `HOME`.
     #[error("HOME is not set to an absolute path, so ~ has no meaning; write the absolute path")]
     NoHome,
 }
 
-/// A path made absolute, and what it was made from.
+/// An absolute path and its source.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Expanded {
+pub(crate) struct ExpandedPath {
     pub(crate) path: PathBuf,
-    /// The variable that held the path.
+    /// The variable whose value is the path.
     pub(crate) variable: Option<String>,
-    /// Whether the path was relative to the given directory.
+    /// True if the written path was relative to the given directory.
     pub(crate) relative: bool,
 }
 
-/// Makes a path absolute. A relative one starts at `directory`.
+/// Makes a path absolute, without a look at the file system. A relative one starts at `directory`.
 pub(crate) fn expand(
     value: &OsStr,
     directory: &Path,
     environment: &Environment,
-) -> Result<Expanded, PathError> {
+) -> Result<ExpandedPath, PathError> {
     let variable = value.to_str().and_then(environment::reference);
     let written = match variable {
         Some(name) => lookup(name, environment)?,
@@ -64,7 +64,7 @@ pub(crate) fn expand(
     };
     refuse_unusable(written)?;
     let path = expand_home(Path::new(written), environment)?;
-    Ok(Expanded {
+    Ok(ExpandedPath {
         relative: path.is_relative(),
         path: collapse(&directory.join(path)),
         variable: variable.map(str::to_owned),
@@ -128,7 +128,7 @@ fn expand_home(path: &Path, environment: &Environment) -> Result<PathBuf, PathEr
     Ok(home.join(below))
 }
 
-/// Takes out `.` and `..` by the text alone, before any link is looked at.
+/// Removes `.` and `..` lexically, before any link is resolved.
 fn collapse(path: &Path) -> PathBuf {
     let mut collapsed = PathBuf::new();
     for component in path.components() {

@@ -1,63 +1,62 @@
-//! Every setting as it holds, and where that comes from.
+//! The effective settings: every setting with its value, secrets masked, and the origin of the value.
 
 use carrel_domain::Secret;
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::environment::{self, Environment, WORKSPACE_DEFAULT_QUOTA_GB};
-use crate::root::RootOrigin;
 use crate::schema::{self, Key, Kind, keys};
 use crate::settings::Config;
-use crate::settings::profile::{self, Field};
+use crate::settings::tracker_profile::{self, ProviderField};
+use crate::workspace_root::RootOrigin;
 use crate::yaml::{Map, Node};
 
-/// What stands for a secret.
 const MASK: &str = "***";
 
-/// A setting as it holds.
+/// A setting with its value and the origin of that value.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct EffectiveSetting {
     /// The dotted path of the setting.
     pub key: String,
-    /// Its value, secrets masked; null if it is unset.
+    /// The value with secrets masked; null if it is unset.
     pub value: Value,
-    /// Where the value comes from.
+    /// The origin of the value.
     pub origin: Origin,
 }
 
-/// Where a value comes from.
+/// The origin of a setting's value.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "from", rename_all = "snake_case")]
 pub enum Origin {
     /// The workflow file.
     File {
-        /// The line.
+        /// The line of the value, from 1.
         line: usize,
     },
-    /// A variable of the environment.
+    /// An environment variable.
     Variable {
-        /// Its name.
+        /// The variable's name.
         name: String,
     },
-    /// Nobody has said anything else.
+    /// The built-in default.
     Default,
 }
 
-/// Lists every setting in the order of the guide.
+/// Lists every setting in the order of the reference page.
 pub(crate) fn list(
     map: &Map,
     config: &Config,
     environment: &Environment,
     secrets: &[Secret],
 ) -> Vec<EffectiveSetting> {
-    let found = Found { map, config, environment };
+    let sources = SettingSources { map, config, environment };
     let mut listed = Vec::new();
     for key in schema::all_keys() {
         match key.path {
-            path if path == keys::TRACKER_PROVIDER.path => listed.extend(found.provider()),
+            path if path == keys::TRACKER_PROVIDER.path => listed.extend(sources.provider()),
             _ if matches!(key.kind, Kind::Refused(_) | Kind::Secret) => {}
             path if is_flat(path) && map.find(path).is_none() => {}
-            _ => listed.push(found.setting(key)),
+            _ => listed.push(sources.setting(key)),
         }
     }
     for setting in &mut listed {
@@ -66,20 +65,19 @@ pub(crate) fn list(
     listed
 }
 
-/// Tells whether a setting may also stand below `tracker.provider`, where it is listed.
+/// Returns whether a setting may also be written below `tracker.provider`, where it is listed then.
 fn is_flat(path: &str) -> bool {
     let flat = [&keys::TRACKER_ENDPOINT, &keys::TRACKER_PROJECT_SLUG, &keys::TRACKER_ASSIGNEE];
     flat.iter().any(|key| key.path == path)
 }
 
-/// What the settings are found in.
-struct Found<'a> {
+struct SettingSources<'a> {
     map: &'a Map,
     config: &'a Config,
     environment: &'a Environment,
 }
 
-impl Found<'_> {
+impl SettingSources<'_> {
     fn setting(&self, key: &Key) -> EffectiveSetting {
         let written = self.map.find(key.path);
         let origin =
@@ -93,7 +91,7 @@ impl Found<'_> {
         EffectiveSetting { key: key.path.to_owned(), value, origin }
     }
 
-    /// Returns a value that is not the one that is written, and its origin if that is not the file.
+    /// Returns a value that differs from the written one, and its origin unless that is the file.
     fn computed(&self, key: &Key) -> Option<(Value, Option<Origin>)> {
         let tracker = self.config.conductor.as_ref().map(|conductor| &conductor.tracker);
         let path = key.path;
@@ -123,7 +121,8 @@ impl Found<'_> {
     /// Lists the settings of the tracker that is used.
     fn provider(&self) -> Vec<EffectiveSetting> {
         let Some(conductor) = &self.config.conductor else { return Vec::new() };
-        let (tracker, fields) = (&conductor.tracker, profile::of(conductor.tracker.kind).fields);
+        let (tracker, fields) =
+            (&conductor.tracker, tracker_profile::of(conductor.tracker.kind).fields);
         let named = fields.iter().map(|field| {
             let provider = &tracker.provider;
             let known = provider.settings.get(field.name).cloned();
@@ -141,7 +140,7 @@ impl Found<'_> {
         named.chain(others).collect()
     }
 
-    fn field(&self, field: &Field, value: Value) -> EffectiveSetting {
+    fn field(&self, field: &ProviderField, value: Value) -> EffectiveSetting {
         let key = format!("{}.{}", keys::TRACKER_PROVIDER.path, field.name);
         let flat = format!("tracker.{}", field.name);
         let written = self.map.find(&key).or_else(|| self.map.find(&flat));
@@ -161,7 +160,7 @@ impl Found<'_> {
     }
 }
 
-/// Blanks out secrets that stand in the middle of something else.
+/// Masks secrets inside longer text.
 fn mask(value: &mut Value, secrets: &[Secret]) {
     match value {
         Value::String(text) => {

@@ -1,4 +1,12 @@
-//! Keeps the last good workflow while its file is edited.
+//! Reloading of a workflow file while a program runs.
+//!
+//! The owner polls with [`Reloader::check`]; readers follow an `ArcSwap` and never wait. A file that has
+//! errors leaves the last good workflow in use, and its error is reported as new once, so that an editor
+//! which saves a half-written file costs one log line.
+//!
+//! A poll of an unchanged file is one `stat`. The stamp alone cannot be trusted right after a change: two
+//! writes within the granularity of the file system's clock leave the same stamp. Such a file is read
+//! again until its last change is older than [`STAMP_GRANULARITY`], and compared by its digest.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,17 +15,17 @@ use arc_swap::ArcSwap;
 use carrel_domain::ErrorEnvelope;
 
 use crate::environment::Environment;
-use crate::error::WorkflowError;
-use crate::file::{self, Stamp};
 use crate::workflow::{self, Digest, Workflow};
+use crate::workflow_error::WorkflowError;
+use crate::workflow_file::{self, FileStamp};
 
-/// A file that changed this recently may change again without a new time stamp, so it is read again.
+/// The age below which a second change may leave the same time stamp.
 const STAMP_GRANULARITY: Duration = Duration::from_millis(100);
 
-/// What one look at the file found.
+/// The result of one poll of the file.
 #[derive(Debug)]
 pub enum ReloadOutcome {
-    /// The file says what it said before.
+    /// The content is the same as before.
     Unchanged,
     /// The file changed and the new workflow is in use.
     Reloaded {
@@ -28,14 +36,15 @@ pub enum ReloadOutcome {
     },
     /// The file cannot be used; the last good workflow stays in use.
     Failed {
-        /// Why.
+        /// The errors of the file.
         error: Arc<WorkflowError>,
-        /// Whether the look before this one did not report the same; log only then.
+        /// False if the previous poll reported the same message; only the first one is worth a log line.
         first_time: bool,
     },
 }
 
-/// Follows one workflow file. The owner calls [`Reloader::check`]; others read through [`Reloader::handle`].
+/// The last good workflow of one file. The owner calls [`Reloader::check`]; readers use
+/// [`Reloader::handle`].
 #[derive(Debug)]
 pub struct Reloader {
     current: Arc<ArcSwap<Workflow>>,
@@ -43,11 +52,10 @@ pub struct Reloader {
     failure: Option<Arc<WorkflowError>>,
 }
 
-/// The state of the file when it was last read.
 #[derive(Debug)]
 struct Seen {
-    stamp: Stamp,
-    /// Whether a later change is sure to change the stamp.
+    stamp: FileStamp,
+    /// True if a later change is sure to change the stamp.
     settled: bool,
     digest: Digest,
 }
@@ -63,40 +71,40 @@ impl Reloader {
         self.current.load_full()
     }
 
-    /// Returns a handle that always leads to the workflow in use.
+    /// Returns a handle that always loads the workflow in use.
     pub fn handle(&self) -> Arc<ArcSwap<Workflow>> {
         Arc::clone(&self.current)
     }
 
-    /// Returns why the file cannot be used, while it cannot.
+    /// Returns the error of the file, as long as it has one.
     pub fn failure(&self) -> Option<&Arc<WorkflowError>> {
         self.failure.as_ref()
     }
 
-    /// Looks at the file once. Asks for the environment only when the file must be read.
+    /// Polls the file once. `environment` is called only if the file has to be parsed.
     pub fn check(&mut self, environment: impl FnOnce() -> Environment) -> ReloadOutcome {
         let old = self.current();
-        match self.look(&old, environment) {
+        match self.read_if_changed(&old, environment) {
             Ok(None) => self.repeated(),
             Ok(Some(workflow)) => self.replaced(old, Arc::new(workflow)),
             Err(error) => self.failed(error),
         }
     }
 
-    /// Returns what the file holds, unless it was seen before.
-    fn look(
+    /// Parses the file unless its content was seen before.
+    fn read_if_changed(
         &mut self,
         current: &Workflow,
         environment: impl FnOnce() -> Environment,
     ) -> Result<Option<Workflow>, WorkflowError> {
         let seen = self.seen.take();
-        let stamp = file::stamp(&current.path)?;
+        let stamp = workflow_file::stamp(&current.path)?;
         if seen.as_ref().is_some_and(|seen| seen.settled && seen.stamp == stamp) {
             self.seen = seen;
             return Ok(None);
         }
         let settled = stamp.age().is_some_and(|age| age > STAMP_GRANULARITY);
-        let bytes = file::read(&current.path)?;
+        let bytes = workflow_file::read(&current.path)?;
         let digest = workflow::digest(&bytes);
         let known = seen.map(|seen| seen.digest).or(self.digest_in_use(current));
         self.seen = Some(Seen { stamp, settled, digest });
@@ -106,7 +114,8 @@ impl Reloader {
         Workflow::parse(&bytes, &current.path, &environment(), current.scope()).map(Some)
     }
 
-    /// Returns the content in use, unless a failure since then makes it worth reading again.
+    /// Returns the digest of the workflow in use, unless a failure since then means that an unchanged content
+    /// has to be reported as good again.
     fn digest_in_use(&self, current: &Workflow) -> Option<Digest> {
         self.failure.is_none().then(|| current.digest())
     }

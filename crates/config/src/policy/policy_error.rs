@@ -1,4 +1,4 @@
-//! Why a policy file cannot be used.
+//! Errors of loading a policy file.
 
 use std::fmt::Write as _;
 use std::io;
@@ -8,53 +8,53 @@ use carrel_domain::{Code, Coded};
 
 use crate::diagnostic::Diagnostic;
 use crate::environment::CARREL_POLICY;
-use crate::paths::PathError;
-use crate::policy::place::PolicyOrigin;
+use crate::path_expansion::PathError;
+use crate::policy::policy_location::PolicyOrigin;
 
 /// Keeps one error message readable when a whole file is wrong.
 const MAX_LISTED: usize = 10;
 
-/// Why a policy file cannot be used. Carrel runs no command then.
+/// A policy file that cannot be used. No command runs then.
 #[derive(Debug, thiserror::Error)]
 pub enum PolicyError {
-    /// The variable that names the file holds nothing.
+    /// `CARREL_POLICY` is set to nothing.
     #[error(
         "the variable {CARREL_POLICY} is set but empty; set it to the policy file, or unset it"
     )]
     EmptyVariable,
-    /// The variable that names the file holds no path.
+    /// `CARREL_POLICY` does not hold a path.
     #[error("the variable {CARREL_POLICY} cannot be used")]
     Variable {
-        /// What is wrong with it.
+        /// The error in the path.
         #[source]
         source: PathError,
     },
-    /// The variable that names the file holds a relative path.
+    /// `CARREL_POLICY` holds a relative path.
     #[error(
         "the variable {CARREL_POLICY} holds the relative path {}; write the absolute path",
         value.display()
     )]
     RelativeVariable {
-        /// What it holds.
+        /// The variable's value.
         value: PathBuf,
     },
     /// The file does not exist or cannot be read.
     #[error("could not read the policy file {} ({origin})", file.display())]
     Unreadable {
-        /// The file as it was named.
+        /// The path as given.
         file: PathBuf,
-        /// Who named it.
+        /// The source of the path.
         origin: PolicyOrigin,
-        /// What the system said.
+        /// The error of the system call.
         #[source]
         source: io::Error,
     },
-    /// Something other than a file is at the path.
+    /// The path leads to a directory, a FIFO or another object that is not a regular file.
     #[error("the policy file {} ({origin}) is not a regular file", file.display())]
     NotAFile {
-        /// The file as it was named.
+        /// The path as given.
         file: PathBuf,
-        /// Who named it.
+        /// The source of the path.
         origin: PolicyOrigin,
     },
     /// Another user owns the file or its directory.
@@ -65,9 +65,9 @@ pub enum PolicyError {
     ForeignOwner {
         /// The file or directory.
         path: PathBuf,
-        /// Who owns it.
+        /// The user id of the owner.
         owner: u32,
-        /// Who runs Carrel.
+        /// The user id that Carrel runs as.
         user: u32,
     },
     /// Other users may write to the file or its directory.
@@ -78,21 +78,21 @@ pub enum PolicyError {
     WritableByOthers {
         /// The file or directory.
         path: PathBuf,
-        /// Its permissions.
+        /// The permission bits.
         mode: u32,
     },
-    /// The file can be read and what it says is wrong.
+    /// The file could be read, and its content has errors.
     #[error("{}", list(file, problems))]
     Faulty {
-        /// The file as it was named.
+        /// The path as given.
         file: PathBuf,
-        /// Everything that is wrong, in the order of the file; never empty.
+        /// Every error, in the order of the file; never empty.
         problems: Vec<Diagnostic>,
     },
 }
 
 impl PolicyError {
-    /// Returns what is wrong inside the file; nothing when it could not be read.
+    /// Returns the errors in the file's content; empty if it could not be read.
     pub fn problems(&self) -> &[Diagnostic] {
         match self {
             Self::Faulty { problems, .. } => problems,

@@ -1,29 +1,29 @@
-//! Where the policy file is looked for.
+//! The locations of the policy file, in their order of precedence.
 
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::error::PolicyError;
+use super::policy_error::PolicyError;
 use crate::environment::{CARREL_POLICY, Environment, XDG_CONFIG_HOME};
-use crate::paths;
+use crate::path_expansion;
 
-/// The policy file of a machine.
+/// The policy file of the machine.
 pub const SYSTEM_POLICY_FILE: &str = "/etc/carrel/policy.toml";
 
 /// The policy file below a user's directory for settings.
 const USER_FILE: &str = "carrel/policy.toml";
 
-/// Who named the policy file.
+/// The source of the policy file's path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PolicyOrigin {
     /// The command line.
     CommandLine,
     /// The variable `CARREL_POLICY`.
     Variable,
-    /// Nobody: it is the user's.
+    /// The default location of the user.
     User,
-    /// Nobody: it is the machine's.
+    /// The default location of the machine.
     System,
 }
 
@@ -38,32 +38,35 @@ impl fmt::Display for PolicyOrigin {
     }
 }
 
-/// A policy file that was named or that exists.
+/// The path of a policy file that was given, or that exists at a default location.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct PolicyLocation {
     pub(crate) path: PathBuf,
     pub(crate) origin: PolicyOrigin,
 }
 
-/// Finds the policy file; nothing if none was named and none exists.
-///
-/// A file that was named is returned even if it does not exist. `system` is the machine's.
+/// Locates the policy file; `None` if no path was given and no default location has one. A given path is
+/// returned even if nothing exists there. `system` is the machine's default location.
 pub(crate) fn find(
     explicit: Option<&Path>,
     environment: &Environment,
     system: &Path,
-) -> Result<Option<Place>, PolicyError> {
+) -> Result<Option<PolicyLocation>, PolicyError> {
     if let Some(path) = explicit {
-        return Ok(Some(Place { path: path.to_owned(), origin: PolicyOrigin::CommandLine }));
+        return Ok(Some(PolicyLocation {
+            path: path.to_owned(),
+            origin: PolicyOrigin::CommandLine,
+        }));
     }
     if let Some(path) = variable(environment)? {
-        return Ok(Some(Place { path, origin: PolicyOrigin::Variable }));
+        return Ok(Some(PolicyLocation { path, origin: PolicyOrigin::Variable }));
     }
-    let user = user_file(environment).map(|path| Place { path, origin: PolicyOrigin::User });
-    let system = Place { path: system.to_owned(), origin: PolicyOrigin::System };
-    for place in user.into_iter().chain([system]) {
-        if exists(&place)? {
-            return Ok(Some(place));
+    let user =
+        user_file(environment).map(|path| PolicyLocation { path, origin: PolicyOrigin::User });
+    let system = PolicyLocation { path: system.to_owned(), origin: PolicyOrigin::System };
+    for location in user.into_iter().chain([system]) {
+        if exists(&location)? {
+            return Ok(Some(location));
         }
     }
     Ok(None)
@@ -75,7 +78,7 @@ fn variable(environment: &Environment) -> Result<Option<PathBuf>, PolicyError> {
     if value.is_empty() {
         return Err(PolicyError::EmptyVariable);
     }
-    let expanded = paths::expand(value, Path::new("/"), environment)
+    let expanded = path_expansion::expand(value, Path::new("/"), environment)
         .map_err(|source| PolicyError::Variable { source })?;
     if expanded.relative {
         return Err(PolicyError::RelativeVariable { value: PathBuf::from(value) });
@@ -91,16 +94,18 @@ fn user_file(environment: &Environment) -> Option<PathBuf> {
     set.or_else(home).map(|directory| directory.join(USER_FILE))
 }
 
-/// Tells whether something is there, be it a link that leads nowhere.
+/// Returns whether the path exists; a dangling link counts as existing, since it was put there on purpose.
 #[expect(clippy::disallowed_methods, reason = "the policy file lies outside every workspace")]
-fn exists(place: &Place) -> Result<bool, PolicyError> {
-    match std::fs::symlink_metadata(&place.path) {
+fn exists(location: &PolicyLocation) -> Result<bool, PolicyError> {
+    match std::fs::symlink_metadata(&location.path) {
         Ok(_) => Ok(true),
         Err(error) if is_absence(&error) => Ok(false),
         // A policy that cannot be seen may be stricter than the defaults.
-        Err(source) => {
-            Err(PolicyError::Unreadable { file: place.path.clone(), origin: place.origin, source })
-        }
+        Err(source) => Err(PolicyError::Unreadable {
+            file: location.path.clone(),
+            origin: location.origin,
+            source,
+        }),
     }
 }
 

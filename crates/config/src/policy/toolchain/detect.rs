@@ -4,66 +4,66 @@ use std::path::{Component, Path, PathBuf};
 
 use carrel_domain::Network;
 
-use super::{Place, Programs, Toolchain, When};
+use super::{InstallLocation, ProgramDirectory, SetWhen, Toolchain};
 use crate::environment::Environment;
-use crate::policy::paths::refuse_shared;
+use crate::policy::policy_paths::refuse_shared;
 
 /// Bounds the search for the newest version.
 const MAX_VERSIONS: usize = 1000;
 
-/// What was found of the toolchains that a policy shares.
+/// The toolchains of a policy that are installed.
 ///
 /// Only the existence of files is looked at. Nothing here holds a credential.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DetectedToolchains {
-    /// The names of the toolchains that were found.
+    /// Names of the installed toolchains.
     pub names: Vec<&'static str>,
-    /// The names of toolchains that the policy lists and that were not found.
+    /// Names of toolchains that the policy lists and that are not installed.
     pub missing: Vec<&'static str>,
-    /// Files and directories for commands to read.
+    /// Files and directories that commands may read.
     pub readable: Vec<PathBuf>,
     /// Directories for the front of `PATH`. Each is UTF-8 and has no colon.
     pub path: Vec<PathBuf>,
-    /// Files that exist, may hold credentials, and are not shared. A tool that sees such a
-    /// file without being able to read it may refuse to start.
+    /// Existing files that may hold credentials and are not shared. They have to be hidden, not just
+    /// unreadable: a tool that sees such a file and cannot read it may refuse to start.
     pub withheld: Vec<PathBuf>,
-    variables: Vec<(&'static str, String, When)>,
+    variables: Vec<(&'static str, String, SetWhen)>,
 }
 
 impl DetectedToolchains {
     /// Returns the variables for a command with this network.
     ///
-    /// Without the full network tools are led to the operator's caches, which they cannot
-    /// add to; with it they are left to fill caches of their own.
+    /// Without the full network, tools are pointed to the operator's read-only caches; with it they fill
+    /// caches of their own.
     pub fn environment(&self, network: Network) -> impl Iterator<Item = (&'static str, &str)> {
         let offline = match network {
             Network::None | Network::Loopback => true,
             Network::Full => false,
         };
         let set = self.variables.iter().filter(move |(_, _, when)| match when {
-            When::Always => true,
-            When::Offline => offline,
+            SetWhen::Always => true,
+            SetWhen::Offline => offline,
         });
         set.map(|(name, value, _)| (*name, value.as_str()))
     }
 
-    fn add(&mut self, place: &Place, environment: &Environment) -> bool {
-        let Some(directory) = locate(place, environment) else { return false };
+    fn add(&mut self, location: &InstallLocation, environment: &Environment) -> bool {
+        let Some(directory) = locate(location, environment) else { return false };
         let Some(text) = directory.to_str().filter(|text| !text.contains(':')) else {
             return false;
         };
         let home = environment.home();
-        let readable: Vec<_> = existing(&directory, place.readable)
+        let readable: Vec<_> = existing(&directory, location.readable)
             .filter(|path| is_shareable(path, home.as_deref()))
             .collect();
         if readable.is_empty() {
             return false;
         }
         self.readable.extend(readable);
-        self.withheld.extend(existing(&directory, place.withheld));
-        let programs = place.programs.iter().filter_map(|programs| programs.locate(&directory));
+        self.withheld.extend(existing(&directory, location.withheld));
+        let programs = location.programs.iter().filter_map(|programs| programs.locate(&directory));
         self.path.extend(programs.filter(|path| is_directory(path)));
-        for variable in place.variables {
+        for variable in location.variables {
             if exists(&join(&directory, variable.needs)) {
                 let value = variable.value.replace("{}", text);
                 self.variables.push((variable.name, value, variable.when));
@@ -73,13 +73,13 @@ impl DetectedToolchains {
     }
 }
 
-/// Looks for toolchains, each in all its places.
-pub(crate) fn find(toolchains: &[&Toolchain], environment: &Environment) -> DetectedToolchains {
+/// Detects toolchains, each in all its locations.
+pub(crate) fn detect(toolchains: &[&Toolchain], environment: &Environment) -> DetectedToolchains {
     let mut found = DetectedToolchains::default();
     for toolchain in toolchains {
         let mut any = false;
-        for place in toolchain.places {
-            any |= found.add(place, environment);
+        for location in toolchain.locations {
+            any |= found.add(location, environment);
         }
         let names = if any { &mut found.names } else { &mut found.missing };
         names.push(toolchain.name);
@@ -87,12 +87,12 @@ pub(crate) fn find(toolchains: &[&Toolchain], environment: &Environment) -> Dete
     found
 }
 
-/// Returns the directory of a place; nothing if there is no home to look below.
-fn locate(place: &Place, environment: &Environment) -> Option<PathBuf> {
-    let moved = place.moved_by.and_then(|name| environment.get(name)).map(PathBuf::from);
+/// Returns the directory of a location; `None` if it would be below a home that is not known.
+fn locate(location: &InstallLocation, environment: &Environment) -> Option<PathBuf> {
+    let moved = location.moved_by.and_then(|name| environment.get(name)).map(PathBuf::from);
     let moved = moved.filter(|path| path.is_absolute());
     let home = || environment.home().filter(|home| home.is_absolute());
-    let usual = || match Path::new(place.directory) {
+    let usual = || match Path::new(location.directory) {
         absolute if absolute.is_absolute() => Some(absolute.to_owned()),
         below => home().map(|home| home.join(below)),
     };
@@ -101,12 +101,12 @@ fn locate(place: &Place, environment: &Environment) -> Option<PathBuf> {
     (!climbs).then_some(directory)
 }
 
-/// A variable can move a place anywhere, even onto the home directory.
+/// Rejects a directory that a variable moved onto the home directory or another that is never shared.
 fn is_shareable(path: &Path, home: Option<&Path>) -> bool {
     refuse_shared(path).is_ok() && !home.is_some_and(|home| home.starts_with(path))
 }
 
-impl Programs {
+impl ProgramDirectory {
     fn locate(&self, directory: &Path) -> Option<PathBuf> {
         match self {
             Self::At(path) => Some(join(directory, path)),
@@ -132,7 +132,7 @@ fn newest(versions: &Path) -> Option<PathBuf> {
     numbered.max().map(|(_, path)| path)
 }
 
-/// Reads `v20.11.1`, `go1.22` or `3.12.1` as numbers; anything else is not a release.
+/// Parses `v20.11.1`, `go1.22` or `3.12.1`; pre-releases and other names are not versions.
 fn version(name: &str) -> Option<Vec<u64>> {
     let digits = name.strip_prefix("go").or(name.strip_prefix('v')).unwrap_or(name);
     digits.split('.').map(|part| part.parse().ok()).collect()

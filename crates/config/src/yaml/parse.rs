@@ -1,19 +1,19 @@
-//! Builds the tree from the events of the YAML parser.
+//! The tree builder over the events of the YAML parser.
 
 use std::borrow::Cow;
 
 use saphyr_parser::{Event, Marker, Parser, ScalarStyle, StrInput, Tag};
 
-use super::{Entry, Map, Node, Value, scalar};
+use super::{Map, MapEntry, Node, Value, scalar};
 use crate::diagnostic::{Diagnostic, Position};
 
-/// Bounds recursion: no setting is nested deeper than a handful of levels.
+/// The deepest nesting, which bounds recursion. Settings need a handful of levels.
 const MAX_DEPTH: usize = 32;
 
-/// Bounds memory: each node costs far more than the two bytes that can write one.
+/// The most values in a file. A value takes far more memory than the two bytes that can write one.
 const MAX_NODES: usize = 10_000;
 
-/// Parses one YAML document. `start` is the place of its first character in the file.
+/// Parses one YAML document. `start` is the position of its first character in the file.
 pub(crate) fn parse(text: &str, start: Position) -> Result<Node, Diagnostic> {
     Loader { events: Parser::new_from_str(text), start, nodes: 0 }.document()
 }
@@ -88,7 +88,7 @@ impl<'a> Loader<'a> {
                 return Err(Diagnostic::at(position, duplicate(&key, first.position)));
             }
             let value = self.next()?;
-            map.0.push(Entry { key, position, value: self.node(value, depth + 1)? });
+            map.0.push(MapEntry { key, position, value: self.node(value, depth + 1)? });
         }
     }
 
@@ -121,7 +121,7 @@ impl<'a> Loader<'a> {
     }
 }
 
-/// Reads a key as it is written, so that `1` and `true` are keys like any other.
+/// Returns a key as written, so that `1` and `true` are keys like any other.
 fn read_key(event: Event<'_>) -> Result<String, String> {
     match event {
         Event::Scalar(text, ScalarStyle::Plain, ..) if text == "<<" => {
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_and_values_know_their_place() {
+    fn keys_and_values_have_positions() {
         let node = parse("a: 1\nÅb:\n  c: x\n", Position { line: 2, column: 1 }).unwrap();
         let Value::Map(map) = node.value else { panic!("a map was written") };
         assert_eq!(map.get("Åb").unwrap().position, Position { line: 3, column: 1 });
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn hostile_documents_are_refused_with_their_place() {
+    fn hostile_documents_are_refused_with_their_position() {
         let bomb = "a: &a [x, x]\nb: &b [*a, *a]\n";
         let table = [
             (bomb, 3, 8, "aliases (`*name`) are not supported"),

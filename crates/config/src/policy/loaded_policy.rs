@@ -1,41 +1,41 @@
-//! Diagnostic, reading and checking the policy file.
+//! Loading the policy: locate, read, check, parse.
 
 use std::path::{Path, PathBuf};
 
-use super::error::PolicyError;
-use super::file::{self, Content};
-use super::operator::OperatorPolicy;
-use super::paths;
-use super::place::{self, Place, PolicyOrigin, SYSTEM_POLICY_FILE};
+use super::operator_policy::OperatorPolicy;
+use super::policy_error::PolicyError;
+use super::policy_file::{self, PolicyBytes};
+use super::policy_location::{self, PolicyLocation, PolicyOrigin, SYSTEM_POLICY_FILE};
+use super::policy_paths;
 use crate::diagnostic::Diagnostic;
 use crate::environment::Environment;
 
-/// A policy and where it comes from.
+/// A policy and its file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LoadedPolicy {
-    /// The policy.
+    /// The policy in force.
     pub policy: OperatorPolicy,
-    /// The file that it was read from; nothing if there is none and the defaults hold.
+    /// The file of the policy; `None` if there is none and the defaults apply.
     pub file: Option<PolicyFile>,
-    /// What is doubtful about the file.
+    /// The warnings, in the order of the file.
     pub warnings: Vec<Diagnostic>,
 }
 
 /// The file that a policy was read from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PolicyFile {
-    /// The file as it was named, made absolute.
+    /// The path as given, made absolute.
     pub path: PathBuf,
-    /// The file without links.
+    /// The path with all links resolved.
     pub real: PathBuf,
-    /// Who named it.
+    /// The source of the path.
     pub origin: PolicyOrigin,
 }
 
 impl OperatorPolicy {
-    /// Finds, reads and checks the policy file; without one, the defaults hold.
+    /// Loads the policy file, or the defaults if there is none.
     ///
-    /// The first of these that exists counts, and the first two must exist: `explicit`, the
+    /// The first of these that exists is used, and the first two must exist if they are given: `explicit`, the
     /// variable `CARREL_POLICY`, `$XDG_CONFIG_HOME/carrel/policy.toml`,
     /// `/etc/carrel/policy.toml`.
     pub fn load(
@@ -50,37 +50,38 @@ impl OperatorPolicy {
         environment: &Environment,
         system: &Path,
     ) -> Result<LoadedPolicy, PolicyError> {
-        let Some(place) = place::find(explicit, environment, system)? else {
+        let Some(location) = policy_location::find(explicit, environment, system)? else {
             return Ok(LoadedPolicy { policy: Self::default(), file: None, warnings: Vec::new() });
         };
-        let place = absolute(place)?;
-        let Content { real, bytes } = file::read(&place)?;
-        let Place { path, origin } = place;
+        let location = absolute(location)?;
+        let PolicyBytes { real, bytes } = policy_file::read(&location)?;
+        let PolicyLocation { path, origin } = location;
         let (policy, warnings) =
             Self::parse_protecting(&bytes, &path, environment, &[&path, &real])?;
         Ok(LoadedPolicy { policy, file: Some(PolicyFile { path, real, origin }), warnings })
     }
 }
 
-fn absolute(place: Place) -> Result<Place, PolicyError> {
-    let Place { path, origin } = place;
+fn absolute(location: PolicyLocation) -> Result<PolicyLocation, PolicyError> {
+    let PolicyLocation { path, origin } = location;
     match std::path::absolute(&path) {
-        Ok(path) => Ok(Place { path, origin }),
+        Ok(path) => Ok(PolicyLocation { path, origin }),
         Err(source) => Err(PolicyError::Unreadable { file: path, origin, source }),
     }
 }
 
 impl LoadedPolicy {
-    /// Tells whether the policy file, or the link that names it, lies in a workspace, whose
-    /// commands could then change their own policy.
+    /// Returns whether the policy file, or a link that leads to it, lies in a workspace, whose commands could
+    /// then change their own policy.
     pub fn lies_in(&self, workspace: &Path) -> bool {
         let Some(file) = &self.file else { return false };
         let named = std::path::absolute(workspace).unwrap_or_else(|_| workspace.to_owned());
-        let real = paths::look(workspace).unwrap_or_else(|_| named.clone());
-        // Links in the directory of the name count, the name itself being one does not.
-        let directory = file.path.parent().and_then(|directory| paths::look(directory).ok());
-        let places = [Some(&file.path), Some(&file.real), directory.as_ref()];
-        places.into_iter().flatten().any(|path| path.starts_with(&named) || path.starts_with(&real))
+        let real = policy_paths::real_path(workspace).unwrap_or_else(|_| named.clone());
+        // Links in the directory part count; the file name itself being a link is covered by `real`.
+        let directory =
+            file.path.parent().and_then(|directory| policy_paths::real_path(directory).ok());
+        let paths = [Some(&file.path), Some(&file.real), directory.as_ref()];
+        paths.into_iter().flatten().any(|path| path.starts_with(&named) || path.starts_with(&real))
     }
 }
 
@@ -94,14 +95,14 @@ mod tests {
     const NONE: &str = "network_limit = 'none'";
 
     #[expect(clippy::disallowed_methods, reason = "the test lays out its own files")]
-    fn lay(path: &Path) -> PathBuf {
+    fn write_policy(path: &Path) -> PathBuf {
         create_dir_all(path.parent().unwrap()).unwrap();
         write(path, NONE).unwrap();
         path.to_owned()
     }
 
     #[test]
-    fn the_first_place_that_has_a_file_counts() {
+    fn the_first_location_with_a_file_is_used() {
         let scratch = tempfile::tempdir().unwrap();
         let at = |name: &str| scratch.path().join(name);
         let system = at("etc/policy.toml");
@@ -115,22 +116,22 @@ mod tests {
         assert_eq!(origin(None, &[]), None);
         assert_eq!(origin(None, &[home.clone(), config.clone()]), None);
 
-        lay(&system);
+        write_policy(&system);
         assert_eq!(origin(None, from_ref(&home)), Some(PolicyOrigin::System));
-        lay(&at("home/.config/carrel/policy.toml"));
+        write_policy(&at("home/.config/carrel/policy.toml"));
         assert_eq!(origin(None, from_ref(&home)), Some(PolicyOrigin::User));
         // The variable moves the directory; nothing is there yet.
         assert_eq!(origin(None, &[home.clone(), config.clone()]), Some(PolicyOrigin::System));
-        lay(&at("config/carrel/policy.toml"));
+        write_policy(&at("config/carrel/policy.toml"));
         assert_eq!(origin(None, from_ref(&config)), Some(PolicyOrigin::User));
         for ignored in ["", "relative"] {
             let pairs = [home.clone(), ("XDG_CONFIG_HOME", ignored.into())];
             assert_eq!(origin(None, &pairs), Some(PolicyOrigin::User), "{ignored}");
         }
 
-        let variable = ("CARREL_POLICY", lay(&at("variable.toml")));
+        let variable = ("CARREL_POLICY", write_policy(&at("variable.toml")));
         assert_eq!(origin(None, &[home.clone(), variable.clone()]), Some(PolicyOrigin::Variable));
-        let explicit = lay(&at("explicit.toml"));
+        let explicit = write_policy(&at("explicit.toml"));
         let origin = origin(Some(&explicit), &[home, variable]);
         assert_eq!(origin, Some(PolicyOrigin::CommandLine));
     }

@@ -1,8 +1,8 @@
 //! The guide to policy files, generated from the tables of settings and toolchains.
 
-use super::file::MAX_POLICY_BYTES;
 use super::keys::{self, Key, Section};
-use super::toolchain::{Place, Programs, TOOLCHAINS, When};
+use super::policy_file::MAX_POLICY_BYTES;
+use super::toolchain::{InstallLocation, ProgramDirectory, SetWhen, TOOLCHAINS};
 
 const GUIDE: &str = include_str!("reference/guide.md");
 const EXAMPLE: &str = include_str!("../../../../examples/policy.toml");
@@ -36,36 +36,40 @@ fn toolchains() -> String {
         "| name | below | readable | in front of `PATH` | variables | never shared |\n|---|---|---|---|---|---|\n",
     );
     for toolchain in TOOLCHAINS {
-        text.extend(toolchain.places.iter().map(|place| place_row(toolchain.name, place)));
+        text.extend(
+            toolchain.locations.iter().map(|location| location_row(toolchain.name, location)),
+        );
     }
     text
 }
 
-fn place_row(name: &str, place: &Place) -> String {
-    let home = if place.directory.starts_with('/') { "" } else { "~/" };
-    let below = match place.moved_by {
-        Some(variable) => format!("`${variable}`, else `{home}{}`", place.directory),
-        None => format!("`{home}{}`", place.directory),
+fn location_row(name: &str, location: &InstallLocation) -> String {
+    let home = if location.directory.starts_with('/') { "" } else { "~/" };
+    let below = match location.moved_by {
+        Some(variable) => format!("`${variable}`, else `{home}{}`", location.directory),
+        None => format!("`{home}{}`", location.directory),
     };
-    let programs = place.programs.iter().map(|programs| match programs {
-        Programs::At(path) => (*path).to_owned(),
-        Programs::Newest { versions, below } if *versions == "." => format!("<newest>/{below}"),
-        Programs::Newest { versions, below } => format!("{versions}/<newest>/{below}"),
+    let programs = location.programs.iter().map(|programs| match programs {
+        ProgramDirectory::At(path) => (*path).to_owned(),
+        ProgramDirectory::Newest { versions, below } if *versions == "." => {
+            format!("<newest>/{below}")
+        }
+        ProgramDirectory::Newest { versions, below } => format!("{versions}/<newest>/{below}"),
     });
-    let variables = place.variables.iter().map(|variable| {
+    let variables = location.variables.iter().map(|variable| {
         let value = variable.value.replace("{}", "…");
         let note = match variable.when {
-            When::Always => "",
-            When::Offline => " (offline)",
+            SetWhen::Always => "",
+            SetWhen::Offline => " (offline)",
         };
         format!("`{}={value}`{note}", variable.name)
     });
     format!(
         "| `{name}` | {below} | {} | {} | {} | {} |\n",
-        listed(place.readable.iter().map(|path| format!("`{path}`"))),
+        listed(location.readable.iter().map(|path| format!("`{path}`"))),
         listed(programs.map(|path| format!("`{path}`"))),
         listed(variables),
-        listed(place.withheld.iter().map(|path| format!("`{path}`"))),
+        listed(location.withheld.iter().map(|path| format!("`{path}`"))),
     )
 }
 

@@ -1,4 +1,4 @@
-//! The bytes of a workflow file, and the text they hold.
+//! Reading a workflow file: its bytes, its stamp for change detection, and decoding to text.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -7,27 +7,26 @@ use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::diagnostic::{Diagnostic, Position};
-use crate::error::WorkflowError;
+use crate::workflow_error::WorkflowError;
 
-/// Bounds the memory and time that reading one workflow file takes.
+/// The largest workflow file, which bounds the memory and time of reading one.
 pub const MAX_FILE_BYTES: usize = 1 << 20;
 
 const BYTE_ORDER_MARK: char = '\u{feff}';
 
-/// What tells a changed file from an unchanged one without reading it.
+/// The metadata by which a changed file is detected without reading it.
 ///
-/// It holds the time of the last change, which no program can set back, unlike
-/// the time of the last modification.
+/// It has the inode change time, which no program can set back, unlike the modification time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Stamp {
+pub(crate) struct FileStamp {
     changed_seconds: i64,
     changed_nanoseconds: i64,
     length: u64,
     inode: u64,
 }
 
-impl Stamp {
-    /// Returns how long ago the file changed; nothing if that lies ahead.
+impl FileStamp {
+    /// Returns the time since the last change; `None` if the clock was set back behind it.
     pub(crate) fn age(&self) -> Option<Duration> {
         let seconds = u64::try_from(self.changed_seconds).ok()?;
         let nanoseconds = u32::try_from(self.changed_nanoseconds).ok()?;
@@ -36,14 +35,14 @@ impl Stamp {
     }
 }
 
-/// Looks at a workflow file without opening it, so that a FIFO cannot block.
+/// Reads the stamp without opening the file, so that a FIFO cannot block.
 #[expect(clippy::disallowed_methods, reason = "the workflow file lies outside every workspace")]
-pub(crate) fn stamp(path: &Path) -> Result<Stamp, WorkflowError> {
+pub(crate) fn stamp(path: &Path) -> Result<FileStamp, WorkflowError> {
     let metadata = std::fs::metadata(path).map_err(|source| unreadable(path, source))?;
     if !metadata.is_file() {
         return Err(WorkflowError::NotAFile { file: path.to_owned() });
     }
-    Ok(Stamp {
+    Ok(FileStamp {
         changed_seconds: metadata.ctime(),
         changed_nanoseconds: metadata.ctime_nsec(),
         length: metadata.len(),
@@ -51,7 +50,7 @@ pub(crate) fn stamp(path: &Path) -> Result<Stamp, WorkflowError> {
     })
 }
 
-/// Reads a workflow file, at most one byte more than [`MAX_FILE_BYTES`].
+/// Reads a workflow file, at most one byte more than [`MAX_FILE_BYTES`]; the decoder reports that byte.
 #[expect(clippy::disallowed_methods, reason = "the workflow file lies outside every workspace")]
 pub(crate) fn read(path: &Path) -> Result<Vec<u8>, WorkflowError> {
     stamp(path)?;
@@ -66,16 +65,15 @@ fn unreadable(path: &Path, source: io::Error) -> WorkflowError {
     WorkflowError::Unreadable { file: path.to_owned(), source }
 }
 
-/// The text of a workflow file, without a byte order mark.
+/// The text of a file, without a byte order mark.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Text<'a> {
+pub(crate) struct DecodedText<'a> {
     pub(crate) content: &'a str,
-    /// Whether the file began with a byte order mark.
-    pub(crate) marked: bool,
+    pub(crate) has_byte_order_mark: bool,
 }
 
-/// Checks that bytes are text: not too many, valid UTF-8, no NUL.
-pub(crate) fn decode(bytes: &[u8]) -> Result<Text<'_>, Diagnostic> {
+/// Decodes bytes that are text: within the limit, valid UTF-8, no NUL.
+pub(crate) fn decode(bytes: &[u8]) -> Result<DecodedText<'_>, Diagnostic> {
     if bytes.len() > MAX_FILE_BYTES {
         let message = format!("the file is larger than {MAX_FILE_BYTES} bytes");
         return Err(Diagnostic { position: None, key: None, message });
@@ -89,7 +87,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<Text<'_>, Diagnostic> {
         ));
     }
     let content = text.strip_prefix(BYTE_ORDER_MARK);
-    Ok(Text { content: content.unwrap_or(text), marked: content.is_some() })
+    Ok(DecodedText { content: content.unwrap_or(text), has_byte_order_mark: content.is_some() })
 }
 
 fn not_utf8(bytes: &[u8], valid: usize) -> Diagnostic {
@@ -112,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_are_not_utf8_are_refused_with_their_place() {
+    fn bytes_that_are_not_utf8_are_refused_with_their_position() {
         let (position, message) = refusal(b"one\n\xc3\xa9 \xff two");
         assert_eq!(position, Some((2, 3)));
         assert!(message.starts_with("byte 8 of the file (0xff)"), "{message}");
@@ -128,6 +126,6 @@ mod tests {
     #[test]
     fn a_byte_order_mark_is_taken_off_and_remembered() {
         let text = decode("\u{feff}---\n".as_bytes()).unwrap();
-        assert_eq!(text, Text { content: "---\n", marked: true });
+        assert_eq!(text, DecodedText { content: "---\n", has_byte_order_mark: true });
     }
 }

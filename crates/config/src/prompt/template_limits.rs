@@ -1,39 +1,38 @@
-//! Refuses templates that the template engine cannot take.
+//! Limits of templates, which protect the process from the template engine.
 //!
 //! The engine parses by recursion, takes quadratic time for white space, and panics
 //! on large numbers. The limits count over the whole text, so that no quoting inside
 //! it can hide anything from them; each is far above what a prompt needs and below
 //! what a stack of 2 MiB holds.
 
-/// Bounds the time of parsing.
+/// Bytes of a template, which bound the time of parsing.
 pub(crate) const MAX_BYTES: usize = 256 << 10;
 
-/// Bounds the time that one run of white space takes.
+/// Bytes of white space in a row, which the engine parses in quadratic time.
 pub(crate) const MAX_SPACES: usize = 256;
 
-/// Bounds nested blocks and chains of `elsif`.
+/// Tags, which bound nested blocks and chains of `elsif`.
 pub(crate) const MAX_TAGS: usize = 128;
 
-/// Bounds nested `a[b[c…`.
+/// Brackets that are open at once, which bound nested `a[b[c…`.
 const MAX_OPEN_BRACKETS: usize = 200;
 
-/// Bounds chains of `and` and `or` in one condition.
+/// `and` and `or` in the whole text, which bound the chains in one condition.
 const MAX_CONNECTIVES: usize = 3_000;
 
-/// Keeps numbers within 64 bits.
+/// Digits of a number in markup, so that it fits 64 bits.
 const MAX_DIGITS: usize = 18;
 
-/// What is too much, and where.
+/// The limit that a template exceeds, and the byte where it does.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Excess {
+pub(super) struct LimitExceeded {
     pub(super) reason: String,
     pub(super) offset: usize,
 }
 
-/// Checks a template against all limits.
-pub(super) fn check(template: &str) -> Result<(), Excess> {
+pub(super) fn check(template: &str) -> Result<(), LimitExceeded> {
     if template.len() > MAX_BYTES {
-        return Err(Excess { reason: format!("more than {MAX_BYTES} bytes"), offset: 0 });
+        return Err(LimitExceeded { reason: format!("more than {MAX_BYTES} bytes"), offset: 0 });
     }
     check_spaces(template)?;
     let tags = template.match_indices("{%").filter(|(at, _)| !is_end_tag(&template[at + 2..]));
@@ -45,12 +44,12 @@ pub(super) fn check(template: &str) -> Result<(), Excess> {
     check_numbers(template)
 }
 
-fn check_spaces(template: &str) -> Result<(), Excess> {
+fn check_spaces(template: &str) -> Result<(), LimitExceeded> {
     let mut offset = 0;
     for run in template.split_inclusive(|c: char| !c.is_whitespace()) {
         if run.trim_end_matches(|c: char| !c.is_whitespace()).len() > MAX_SPACES {
             let reason = format!("more than {MAX_SPACES} bytes of white space in a row");
-            return Err(Excess { reason, offset });
+            return Err(LimitExceeded { reason, offset });
         }
         offset += run.len();
     }
@@ -61,14 +60,18 @@ fn is_end_tag(after: &str) -> bool {
     after.trim_start_matches('-').trim_start().starts_with("end")
 }
 
-fn limit(mut places: impl Iterator<Item = usize>, most: usize, what: &str) -> Result<(), Excess> {
-    match places.nth(most) {
+fn limit(
+    mut offsets: impl Iterator<Item = usize>,
+    max: usize,
+    what: &str,
+) -> Result<(), LimitExceeded> {
+    match offsets.nth(max) {
         None => Ok(()),
-        Some(offset) => Err(Excess { reason: format!("more than {most} {what}"), offset }),
+        Some(offset) => Err(LimitExceeded { reason: format!("more than {max} {what}"), offset }),
     }
 }
 
-fn check_brackets(template: &str) -> Result<(), Excess> {
+fn check_brackets(template: &str) -> Result<(), LimitExceeded> {
     let mut open: usize = 0;
     for (offset, byte) in template.bytes().enumerate() {
         match byte {
@@ -78,25 +81,28 @@ fn check_brackets(template: &str) -> Result<(), Excess> {
         }
         if open > MAX_OPEN_BRACKETS {
             let reason = format!("more than {MAX_OPEN_BRACKETS} open brackets");
-            return Err(Excess { reason, offset });
+            return Err(LimitExceeded { reason, offset });
         }
     }
     Ok(())
 }
 
-fn check_numbers(template: &str) -> Result<(), Excess> {
+fn check_numbers(template: &str) -> Result<(), LimitExceeded> {
     let mut offset = 0;
     for run in template.split_inclusive(|c: char| !c.is_ascii_digit()) {
         let digits = run.bytes().take_while(u8::is_ascii_digit).count();
         if digits > MAX_DIGITS && is_inside_markup(&template[..offset]) {
-            return Err(Excess { reason: "the number has too many digits".to_owned(), offset });
+            return Err(LimitExceeded {
+                reason: "the number has too many digits".to_owned(),
+                offset,
+            });
         }
         offset += run.len();
     }
     Ok(())
 }
 
-/// Tells whether the text before a place opens a tag or an output and does not close it.
+/// Returns whether the text opens a tag or an output that it does not close.
 fn is_inside_markup(before: &str) -> bool {
     let opened = before.rfind("{{").max(before.rfind("{%"));
     let closed = before.rfind("}}").max(before.rfind("%}"));

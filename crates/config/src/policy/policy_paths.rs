@@ -1,15 +1,15 @@
-//! The paths of a policy file: absolute, and never what a sandbox must keep to itself.
+//! The paths in a policy file: absolute, and never part of the sandbox's own or the system's directories.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use crate::environment::Environment;
-use crate::paths;
+use crate::path_expansion;
 
-/// What a path of the policy is for.
+/// The purpose of a path in the policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Use {
+pub(crate) enum PathUse {
     /// Commands may read it.
     Read,
     /// Commands may change it.
@@ -18,55 +18,54 @@ pub(crate) enum Use {
     Search,
 }
 
-/// Where the sandbox puts its own, or nothing.
-const OWN: &[&str] = &["/proc", "/sys", "/dev"];
+/// Directories that every sandbox has for itself and never shares with the host.
+const SANDBOX_OWN: &[&str] = &["/proc", "/sys", "/dev"];
 
-/// What the host runs and reads as root.
+/// Directories that the host runs and reads as root, which no command may change.
 const SYSTEM: &[&str] =
     &["/bin", "/boot", "/etc", "/lib", "/lib32", "/lib64", "/libx32", "/sbin", "/usr"];
 
-/// A path that can be used, and what is doubtful about it.
+/// A usable path and the warnings about it.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Resolved {
     pub(crate) path: PathBuf,
-    pub(crate) doubts: Vec<String>,
+    pub(crate) warnings: Vec<String>,
 }
 
-/// Resolves a path as it is written, or says why it cannot be used and what to write.
-///
-/// A missing path is kept, with a doubt. `protected` are the files that no command may change.
+/// Resolves a path as written; the error says why it cannot be used and what to write. A missing path is
+/// kept, with a warning. `protected` are files that no command may change.
 pub(crate) fn resolve(
     written: &str,
-    purpose: Use,
+    purpose: PathUse,
     environment: &Environment,
     protected: &[&Path],
 ) -> Result<Resolved, String> {
-    let expanded = paths::expand(OsStr::new(written), Path::new("/"), environment)
+    let expanded = path_expansion::expand(OsStr::new(written), Path::new("/"), environment)
         .map_err(|error| error.to_string())?;
     if expanded.relative {
         return Err("it is relative; write the absolute path, or begin it with ~/".to_owned());
     }
     let path = expanded.path;
-    judge(&path, purpose, protected)?;
-    let mut doubts = Vec::new();
-    match look(&path) {
-        Ok(real) if real != path => judge(&real, purpose, protected)?,
+    check(&path, purpose, protected)?;
+    let mut warnings = Vec::new();
+    match real_path(&path) {
+        Ok(real) if real != path => check(&real, purpose, protected)?,
         Ok(_) => {}
-        Err(error) => doubts.push(format!("cannot be used and is skipped: {error}")),
+        Err(error) => warnings.push(format!("cannot be used and is skipped: {error}")),
     }
-    if purpose == Use::Search && is_other_than_directory(&path) {
+    if purpose == PathUse::Search && is_other_than_directory(&path) {
         return Err("it is not a directory; write the directory that holds the program".to_owned());
     }
-    doubts.extend(home_doubt(&path, environment));
-    Ok(Resolved { path, doubts })
+    warnings.extend(home_warning(&path, environment));
+    Ok(Resolved { path, warnings })
 }
 
-fn judge(path: &Path, purpose: Use, protected: &[&Path]) -> Result<(), String> {
+fn check(path: &Path, purpose: PathUse, protected: &[&Path]) -> Result<(), String> {
     refuse_shared(path)?;
     match purpose {
-        Use::Read => Ok(()),
-        Use::Write => refuse_writable(path, protected),
-        Use::Search => refuse_colon(path),
+        PathUse::Read => Ok(()),
+        PathUse::Write => refuse_writable(path, protected),
+        PathUse::Search => refuse_colon(path),
     }
 }
 
@@ -77,12 +76,12 @@ fn refuse_colon(path: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// Refuses what no sandbox shares with the host.
+/// Rejects paths that no sandbox shares with the host.
 pub(crate) fn refuse_shared(path: &Path) -> Result<(), String> {
     if path.parent().is_none() {
         return Err("it is the whole file system; write the directories that commands need".into());
     }
-    match OWN.iter().find(|own| path.starts_with(own)) {
+    match SANDBOX_OWN.iter().find(|own| path.starts_with(own)) {
         Some(own) => {
             Err(format!("every sandbox has its own {own}, and never the host's; take the path out"))
         }
@@ -105,19 +104,19 @@ fn refuse_writable(path: &Path, protected: &[&Path]) -> Result<(), String> {
     }
 }
 
-fn home_doubt(path: &Path, environment: &Environment) -> Option<String> {
+fn home_warning(path: &Path, environment: &Environment) -> Option<String> {
     let home = environment.home()?;
     home.starts_with(path).then(|| {
         "gives commands the whole home directory, keys and tokens included; write the directories they need".to_owned()
     })
 }
 
-/// Returns the path without links, if something is there.
+/// Returns the path with all links resolved; fails if nothing exists there.
 #[expect(
     clippy::disallowed_methods,
     reason = "the operator's own paths lie outside every workspace"
 )]
-pub(crate) fn look(path: &Path) -> std::io::Result<PathBuf> {
+pub(crate) fn real_path(path: &Path) -> std::io::Result<PathBuf> {
     std::fs::canonicalize(path)
 }
 

@@ -1,4 +1,4 @@
-//! Why a workflow file cannot be used.
+//! Errors of loading a workflow file.
 
 use std::fmt::Write as _;
 use std::io;
@@ -12,45 +12,45 @@ use crate::diagnostic::Diagnostic;
 /// Keeps one error message readable when a whole file is wrong.
 const MAX_LISTED: usize = 10;
 
-/// A remark that makes a workflow file unusable.
+/// A diagnostic that makes a workflow file unusable, with its error code.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// The kind of problem.
+    /// The code, one for each thing that a caller could do differently.
     pub code: Code,
-    /// What is wrong, and where.
+    /// The message and its position.
     pub diagnostic: Diagnostic,
 }
 
-/// Why a workflow file cannot be used.
+/// A workflow file that cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum WorkflowError {
     /// The file does not exist or cannot be read.
     #[error("could not read the workflow file {}", file.display())]
     Unreadable {
-        /// The file as it was named.
+        /// The path as the caller gave it.
         file: PathBuf,
-        /// What the system said.
+        /// The error of the system call.
         #[source]
         source: io::Error,
     },
-    /// Something other than a file is at the path.
+    /// The path leads to a directory, a FIFO or another object that is not a regular file.
     #[error("the workflow file {} is not a regular file", file.display())]
     NotAFile {
-        /// The file as it was named.
+        /// The path as the caller gave it.
         file: PathBuf,
     },
-    /// The file can be read and what it says is wrong.
+    /// The file could be read, and its content has errors.
     #[error("{}", list(file, problems))]
     Faulty {
-        /// The file as it was named.
+        /// The path as the caller gave it.
         file: PathBuf,
-        /// Everything that is wrong, in the order of the file; never empty.
+        /// Every error, in the order of the file; never empty.
         problems: Vec<Problem>,
     },
 }
 
 impl WorkflowError {
-    /// Returns the file as it was named.
+    /// Returns the path as the caller gave it.
     pub fn file(&self) -> &Path {
         match self {
             Self::Unreadable { file, .. } | Self::NotAFile { file } | Self::Faulty { file, .. } => {
@@ -59,7 +59,7 @@ impl WorkflowError {
         }
     }
 
-    /// Returns what is wrong inside the file; nothing when it could not be read.
+    /// Returns the errors in the file's content; empty if it could not be read.
     pub fn problems(&self) -> &[Problem] {
         match self {
             Self::Unreadable { .. } | Self::NotAFile { .. } => &[],
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn every_problem_is_listed_with_its_place_up_to_a_limit() {
+    fn every_problem_is_listed_with_its_position_up_to_a_limit() {
         assert_eq!(faulty(2).to_string(), "W.md:1:3: a.b is wrong; W.md:2:3: a.b is wrong");
         assert!(faulty(12).to_string().ends_with("W.md:10:3: a.b is wrong (and 2 more)"));
     }
