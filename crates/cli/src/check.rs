@@ -1,4 +1,7 @@
-//! `carrel check`
+//! `carrel check`: validates a workflow file as `carrel run` would read it.
+//!
+//! Every setting is printed with its value and its origin, secrets masked. The tracker's settings are
+//! checked without a request; a database that does not answer is a warning, since it may answer later.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -17,7 +20,6 @@ use crate::error::CliError;
 use crate::output::{self, Format};
 use crate::{run, runtime};
 
-/// Characters of a value that the table shows.
 const VALUE_CHARS: usize = 80;
 
 #[derive(Args, Debug)]
@@ -67,7 +69,6 @@ struct StoreCheck {
     warning: Option<String>,
 }
 
-/// Pings the database, if one is named.
 fn database(environment: &Environment) -> Result<StoreCheck, CliError> {
     let Some(settings) = DatabaseSettings::read(environment)? else {
         return Ok(StoreCheck { location: "data directory", warning: None });

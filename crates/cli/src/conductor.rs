@@ -133,7 +133,6 @@ fn text(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// Renders a reply for people.
 fn reply_lines(command: &ConductorCommand, answer: &Value) -> Vec<String> {
     match command {
         ConductorCommand::State(_) => state(answer),

@@ -1,4 +1,7 @@
-//! The PostgreSQL server that `DATABASE_URL` names.
+//! The PostgreSQL server that `DATABASE_URL` names, for `serve`, `worker`, `run` and `issue`.
+//!
+//! The server may be unreachable when a process starts: it waits with back-off and logs each attempt. A
+//! schema that is too old is migrated first, unless `CARREL_MIGRATE=off`.
 
 use std::time::Duration;
 
@@ -15,7 +18,6 @@ use crate::serve::settings::{refused, secret, word};
 /// The first and the longest wait between attempts to reach the database.
 const BACKOFF: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(2));
 
-/// The settings of the database, from the environment.
 #[derive(Clone, Debug)]
 pub(crate) struct DatabaseSettings {
     pub(crate) url: Secret,

@@ -1,4 +1,7 @@
-//! `carrel doctor`
+//! `carrel doctor`: the guarantees that the sandbox gives on this machine.
+//!
+//! Each tier is tried with a real command; settings of the kernel are not trusted. The exit status is 1 if
+//! commands would be refused, so a deployment can be gated on it.
 
 use std::process::ExitCode;
 

@@ -301,7 +301,6 @@ impl From<carrel_domain::InvalidIdentifier> for CliError {
     }
 }
 
-/// Failures that a message lists.
 const MAX_LISTED: usize = 5;
 
 fn listed(failed: &[(String, String)]) -> String {

@@ -29,7 +29,6 @@ use crate::error::CliError;
 use crate::output::Format;
 use crate::sandbox;
 
-/// The status when the command did not run.
 const DID_NOT_RUN: u8 = 125;
 
 /// Chunks of output that may wait for stdout; more make the command wait.
@@ -58,7 +57,6 @@ pub(crate) fn prefork(arguments: &ExecArguments) -> Prefork {
     Prefork::begin(sandbox::requested_mode(&arguments.sandbox, TierChoice::Auto), without)
 }
 
-/// Runs a command and returns its exit status.
 pub(crate) fn run(
     arguments: ExecArguments,
     early: Prefork,
@@ -169,7 +167,6 @@ fn null_device() -> u64 {
     rustix::fs::makedev(1, 3)
 }
 
-/// Writes output as it arrives.
 async fn show(mut pieces: mpsc::Receiver<Piece>) -> Result<(), tokio::task::JoinError> {
     let Some(first) = pieces.recv().await else { return Ok(()) };
     // On a thread of its own: a reader that does not read must not stop the clock.

@@ -42,7 +42,6 @@ pub(crate) fn run(
     })
 }
 
-/// The treatment of a missing data directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Missing {
     Make,

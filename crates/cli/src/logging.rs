@@ -20,12 +20,10 @@ use tracing_subscriber::{EnvFilter, Registry};
 use crate::output::{Format, printable};
 use file::LogFile;
 
-/// The log settings of a command.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LogSettings<'a> {
     /// Logs at level `info` without `-v`.
     pub(crate) verbose: bool,
-    /// The directory for a log file.
     pub(crate) root: Option<&'a Path>,
 }
 

@@ -1,4 +1,7 @@
-//! `carrel mcp`
+//! `carrel mcp`: the tools over the Model Context Protocol, on stdio or HTTP.
+//!
+//! stdout belongs to the protocol; everything for people goes to stderr. An address that other machines can
+//! reach needs a token, which is checked before the port is bound.
 
 use std::net::SocketAddr;
 use std::path::Path;

@@ -1,4 +1,7 @@
-//! `carrel migrate`
+//! `carrel migrate`: applies pending migrations to PostgreSQL, or to the file of a data directory.
+//!
+//! Migrations run under a lock of the database, so that several processes may start at once. The data
+//! directory is locked too, since a running server would not expect its schema to change.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,7 @@
-//! Data for stdout: JSON for programs, tables for people.
+//! Output: data on stdout as JSON or tables, notes on stderr.
+//!
+//! Text from outside passes [`printable`] first: control characters and marks that reverse the direction of
+//! text are escaped, so that no file name can rewrite the terminal. A closed stdout is no error.
 
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
@@ -7,7 +10,6 @@ use serde::Serialize;
 
 use crate::error::CliError;
 
-/// The format of the output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Format {
     /// Text and tables, for people.

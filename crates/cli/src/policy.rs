@@ -1,4 +1,5 @@
-//! `carrel policy check`
+//! `carrel policy check`: the verdict of a preset about a command line, without running it. The exit
+//! status is 0 for allow and 1 for refuse.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,5 @@
-//! `carrel profile`
+//! `carrel profile`: the profile of a project, through the tool of that name, so that people see what
+//! agents see.
 
 use std::process::ExitCode;
 
@@ -11,7 +12,6 @@ use crate::error::CliError;
 use crate::output::{self, Format};
 use crate::{tool, toolbox};
 
-/// Says what the project files of a directory tell.
 pub(crate) fn run(
     arguments: &ProfileArguments,
     format: Format,

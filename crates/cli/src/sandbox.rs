@@ -23,7 +23,6 @@ use crate::workspace::own_program;
 /// The directory of a root that is the server's own.
 const OWN_DIRECTORY: &str = ".carrel";
 
-/// Reads the operator's policy and logs its warnings.
 pub(crate) fn policy(
     arguments: &SandboxArguments,
     environment: &Environment,
@@ -45,7 +44,6 @@ pub(crate) fn requested_mode(arguments: &SandboxArguments, policy: TierChoice) -
     }
 }
 
-/// Returns the runner for these arguments and this policy.
 pub(crate) fn runner(
     arguments: &SandboxArguments,
     policy: OperatorPolicy,
@@ -103,7 +101,6 @@ fn check_location(path: &Path) -> Result<(), CliError> {
     }
 }
 
-/// Returns the state directory of the operator.
 pub(crate) fn state(environment: &Environment) -> Result<PathBuf, CliError> {
     state_directory(environment).ok_or(CliError::NoState)
 }

@@ -167,7 +167,6 @@ async fn serve(arguments: &ServeArguments, environment: &Environment) -> Result<
     Ok(())
 }
 
-/// Returns the proxy to workers of other volumes.
 fn worker_proxy(settings: &Settings, tasks: &Tasks, here: Option<VolumeId>) -> Arc<WorkerProxy> {
     Arc::new(WorkerProxy::new(WorkerProxyOptions {
         here,

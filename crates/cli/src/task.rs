@@ -1,4 +1,4 @@
-//! `carrel task`
+//! `carrel task`: a client of `carrel serve`, here or on another machine, over its HTTP API.
 
 mod arguments;
 mod connect;

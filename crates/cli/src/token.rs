@@ -1,4 +1,6 @@
-//! `carrel token`
+//! `carrel token`: makes tokens for the API with the key of a data directory.
+//!
+//! The token is the only output, so that it can be assigned to a variable. The key is made on first use.
 
 use std::process::ExitCode;
 
@@ -16,7 +18,6 @@ pub(crate) fn run(command: &TokenCommand, environment: &Environment) -> Result<E
     }
 }
 
-/// Prints a token, and nothing else.
 fn new(arguments: &TokenNewArguments, environment: &Environment) -> Result<ExitCode, CliError> {
     let coverage = if arguments.all {
         Coverage::All

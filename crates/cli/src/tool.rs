@@ -1,4 +1,7 @@
-//! `carrel tool`
+//! `carrel tool`: one call of a tool from a shell, through the same registry as MCP and REST.
+//!
+//! The session is kept in a file between calls, so an edit can follow a read. Jobs cannot outlive the
+//! process: those still running at its end are stopped, with a note.
 
 mod session_file;
 mod values;
@@ -18,7 +21,6 @@ use crate::exec::cancel_on_signal;
 use crate::output::{self, Format};
 use crate::toolbox;
 
-/// Calls one tool, lists them, or describes one.
 pub(crate) fn run(
     arguments: &ToolArguments,
     format: Format,

@@ -19,10 +19,8 @@ use crate::sandbox;
 /// The name of a workspace whose directory gives it none.
 pub(crate) const UNNAMED: &str = "workspace";
 
-/// The audit log, below the operator's state directory.
 const EVENTS: &str = "events.jsonl";
 
-/// Opens the workspaces and prepares the tools.
 pub(crate) async fn registry(
     arguments: &ToolboxArguments,
     environment: &Environment,
@@ -96,7 +94,6 @@ pub(crate) fn events_in(directory: &Path) -> AuditLog {
     })
 }
 
-/// Prints the workspaces to stderr, if there are several.
 pub(crate) fn announce(registry: &Registry) {
     let workspaces = &registry.toolbox().workspaces;
     if workspaces.len() > 1 {
@@ -107,7 +104,6 @@ pub(crate) fn announce(registry: &Registry) {
     }
 }
 
-/// Stops all jobs and returns their number.
 pub(crate) async fn close(registry: &Arc<Registry>) -> usize {
     registry.toolbox().jobs.stop_all().await.len()
 }

@@ -31,7 +31,6 @@ pub(crate) struct Traces {
     queue: SpanQueue,
 }
 
-/// The running thread of the exporter.
 #[derive(Debug)]
 pub(crate) struct ExportThread {
     stop: CancellationToken,

@@ -1,4 +1,7 @@
-//! `carrel worker`
+//! `carrel worker`: runs tasks of a shared store without serving the API.
+//!
+//! It needs PostgreSQL for the tasks and Redis for wake-ups; both may be unreachable at its start. Servers
+//! reach its workspaces through its own listener, if there is an internal token.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

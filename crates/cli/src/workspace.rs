@@ -1,4 +1,4 @@
-//! `carrel workspace …`
+//! `carrel workspace`: create, list, inspect, remove and clean up workspaces of a root, without a server.
 
 mod arguments;
 mod create;
@@ -19,7 +19,6 @@ use crate::error::CliError;
 use crate::output::{self, Format};
 use settings::Settings;
 
-/// Runs a command about workspaces.
 pub(crate) fn run(
     command: WorkspaceCommand,
     format: Format,

@@ -6,7 +6,6 @@ use serde_json::{Value, json};
 use crate::error::CliError;
 use crate::output::{self, Format};
 
-/// Characters of an event's text that a line shows.
 const SHOWN_CHARS: usize = 500;
 
 /// Prints the transcript of a run of an issue; of the latest one if `run` is none.

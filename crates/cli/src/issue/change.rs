@@ -1,4 +1,5 @@
-//! `carrel issue new | move | label | comment`
+//! `carrel issue new`, `move`, `label` and `comment`: changes of the embedded tracker. Texts may come from
+//! stdin, bounded by the tracker's limit.
 
 use std::io::{self, Read as _};
 use std::process::ExitCode;

@@ -1,4 +1,4 @@
-//! `carrel issue ls | show`
+//! `carrel issue ls` and `show`: issues of the embedded tracker as a table, a sheet or JSON.
 
 use std::fmt::Write as _;
 use std::process::ExitCode;
@@ -14,7 +14,6 @@ use super::{Missing, open};
 use crate::error::CliError;
 use crate::output::{self, Format, printable};
 
-/// Characters of a title that the list shows.
 const TITLE_CHARS: usize = 60;
 
 pub(super) async fn list(
@@ -53,7 +52,6 @@ pub(super) async fn show(
     Ok(ExitCode::SUCCESS)
 }
 
-/// Returns the JSON representation of an issue.
 pub(super) fn facts(issue: &Issue) -> Value {
     let blockers = issue.blocked_by.iter();
     let blockers: Vec<Value> = blockers

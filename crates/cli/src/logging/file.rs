@@ -1,4 +1,5 @@
-//! The rotated log file of `--logs-root`.
+//! The log file of `--logs-root`, rotated at 10 MiB with four old files kept, one JSON object for each
+//! line.
 
 use std::fs::{DirBuilder, File};
 use std::io::{self, Write as _};
@@ -10,10 +11,8 @@ use carrel_domain::{Clock as _, SystemClock};
 
 use crate::output;
 
-/// The size at which a file is rotated.
 const MAX_BYTES: u64 = 10 << 20;
 
-/// Rotated files that are kept.
 const KEPT: u32 = 4;
 
 /// A log file. The first failed write is reported on stderr and ends logging to the file; the program
@@ -31,7 +30,6 @@ struct Open {
 }
 
 impl LogFile {
-    /// Opens `log/carrel.log` below a directory.
     pub(super) fn open(root: &Path) -> Self {
         let path = root.join("log").join("carrel.log");
         let open = make(&path).map_err(|error| complain(&path, &error)).ok();

@@ -53,7 +53,6 @@ fn toolset(choice: AgentToolset) -> Option<Toolset> {
     }
 }
 
-/// The tools of one agent, for one workspace.
 #[derive(Debug)]
 struct AgentTools {
     registry: Registry,

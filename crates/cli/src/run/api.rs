@@ -59,7 +59,6 @@ impl RunApi {
         ));
     }
 
-    /// Serves until `stop` is cancelled.
     pub(super) async fn serve(self, handle: Handle, stop: CancellationToken) {
         let Self { listener, authority, webhook, .. } = self;
         let clock = Arc::new(SystemClock);

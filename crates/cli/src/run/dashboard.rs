@@ -75,7 +75,6 @@ impl Drop for Dashboard {
     }
 }
 
-/// Paints each state until the channel closes.
 fn paint(states: &Receiver<Arc<State>>, mut painter: Painter) {
     write(painter.open());
     while let Ok(state) = states.recv() {

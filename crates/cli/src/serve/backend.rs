@@ -52,7 +52,6 @@ impl Backend {
         Ok(Self { tasks, database: Some(database), redis })
     }
 
-    /// Returns whether other processes use the same store.
     pub(crate) fn is_shared(&self) -> bool {
         self.database.is_some()
     }

@@ -30,7 +30,6 @@ pub(crate) struct ServerProcess {
     pub(crate) github: GitHub,
     pub(crate) credentials: Option<Vault>,
     pub(crate) forget_credentials: bool,
-    /// Retention of finished tasks.
     pub(crate) keep: Duration,
     pub(crate) stop: CancellationToken,
 }

@@ -25,19 +25,15 @@ use crate::error::CliError;
 /// Default and maximum of tasks that run at once.
 const CONCURRENCY: (u64, u64) = (3, 256);
 
-/// The default quota of a workspace.
 const DEFAULT_QUOTA: ByteSize = ByteSize::gib(5);
 
-/// The default quota of files.
 const QUOTA_FILES: u64 = 1_000_000;
 
 /// Default and maximum of requests per second of one workspace.
 const RATE: (u64, u64) = (5000, 1_000_000);
 
-/// Retention of finished tasks.
 const KEEP: Duration = Duration::from_hours(30 * 24);
 
-/// The longest drain time.
 const MAX_DRAIN_SECONDS: u64 = 3600;
 
 /// The shortest and the longest time after which a silent worker loses its tasks, in seconds.
@@ -50,7 +46,6 @@ pub(crate) struct Settings {
     pub(crate) quota: Quota,
     pub(crate) volume: Option<PathBuf>,
     pub(crate) keep: Duration,
-    /// Requests per second of one workspace.
     pub(crate) rate: NonZeroU32,
     /// Hosts that repositories may be cloned from.
     pub(crate) hosts: Arc<[String]>,
@@ -68,7 +63,6 @@ pub(crate) struct Settings {
     pub(crate) internal_url: Option<ServerUrl>,
 }
 
-/// The store and bus that several processes share.
 #[derive(Clone, Debug)]
 pub(crate) struct SharedBackend {
     pub(crate) database: DatabaseSettings,
@@ -103,7 +97,6 @@ impl Settings {
     }
 }
 
-/// Reads the certificates that the operator trusts.
 #[expect(clippy::disallowed_methods, reason = "the operator's own file, in no workspace")]
 fn authorities(environment: &Environment) -> Result<Option<Arc<[u8]>>, CliError> {
     let Some(path) = environment.get(SSL_CERT_FILE).filter(|path| !path.is_empty()) else {
@@ -117,7 +110,6 @@ fn authorities(environment: &Environment) -> Result<Option<Arc<[u8]>>, CliError>
     Ok(Some(read.into()))
 }
 
-/// Reads the hosts that repositories may be cloned from.
 fn hosts(environment: &Environment) -> Result<Arc<[String]>, CliError> {
     let text = environment.get_str(CARREL_GIT_HOSTS).unwrap_or_default();
     let named = text.split([',', ' ']).map(str::trim).filter(|host| !host.is_empty());
@@ -151,7 +143,6 @@ pub(crate) fn refused(name: &'static str, value: &str, expected: impl Into<Strin
     CliError::Variable { name, value: value.to_owned(), expected: expected.into() }
 }
 
-/// Reads a text; blank counts as unset.
 pub(crate) fn word(environment: &Environment, name: &str) -> Option<String> {
     let text = environment.get(name)?.to_string_lossy().trim().to_owned();
     (!text.is_empty()).then_some(text)
@@ -178,7 +169,6 @@ fn drain(environment: &Environment) -> Result<Option<Duration>, CliError> {
     Ok(Some(Duration::from_secs(seconds)))
 }
 
-/// Reads a number between limits; blank counts as unset.
 pub(crate) fn number(
     environment: &Environment,
     name: &'static str,
@@ -190,7 +180,6 @@ pub(crate) fn number(
     number.ok_or_else(|| refused(name, &text, format!("a number from {least} to {most}")))
 }
 
-/// Reads the free-space reserve.
 fn reserve(environment: &Environment) -> Result<FreeSpaceReserve, CliError> {
     let name = CARREL_FREE_SPACE_FLOOR;
     let Some(text) = environment.get(name).filter(|text| !text.is_empty()) else {
@@ -204,7 +193,6 @@ fn reserve(environment: &Environment) -> Result<FreeSpaceReserve, CliError> {
     })
 }
 
-/// Reads the usual quota; blank counts as unset.
 fn quota(environment: &Environment) -> Result<ByteSize, CliError> {
     let name = WORKSPACE_DEFAULT_QUOTA_GB;
     let Some(text) = word(environment, name) else { return Ok(DEFAULT_QUOTA) };

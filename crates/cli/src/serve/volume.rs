@@ -21,11 +21,9 @@ use crate::{sandbox, toolbox};
 /// The id of the only volume of an embedded store, independent of its directory.
 const EMBEDDED_VOLUME: [u8; 16] = [0; 16];
 
-/// An open volume.
 #[derive(Debug)]
 pub(crate) struct LocalVolume {
     pub(crate) spaces: HostedWorkspaces,
-    /// The audit log of tools and requests.
     pub(crate) events: AuditLog,
     runner: Runner,
     state: std::path::PathBuf,

@@ -20,10 +20,8 @@ use tokio_util::sync::CancellationToken;
 use super::settings::{Settings, number, word};
 use crate::error::CliError;
 
-/// The default port.
 const PORT: u64 = 8081;
 
-/// The bound listener of a worker.
 #[derive(Debug)]
 pub(crate) struct WorkerListener {
     listener: TcpListener,
@@ -32,7 +30,6 @@ pub(crate) struct WorkerListener {
     pub(crate) address: Option<String>,
 }
 
-/// The state that requests are served from.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WorkerContext<'a> {
     pub(crate) tasks: &'a Tasks,
@@ -43,7 +40,6 @@ pub(crate) struct WorkerContext<'a> {
 }
 
 impl WorkerListener {
-    /// Returns whether the environment names its port.
     pub(crate) fn is_configured(environment: &Environment) -> bool {
         word(environment, WORKER_HEALTH_PORT).is_some()
     }
@@ -72,7 +68,6 @@ impl WorkerListener {
         self.listener.local_addr().ok()
     }
 
-    /// Serves until `stop` is cancelled.
     pub(crate) async fn serve(
         self,
         worker: &Worker,

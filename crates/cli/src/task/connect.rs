@@ -10,7 +10,6 @@ use super::arguments::ServerArguments;
 use crate::error::CliError;
 use crate::mcp::read_token;
 
-/// The default address of `carrel serve`.
 const DEFAULT_SERVER: &str = "http://127.0.0.1:8080";
 
 /// Returns a client for the server and token of the command line, else of the environment.

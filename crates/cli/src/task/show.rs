@@ -1,4 +1,4 @@
-//! `carrel task ls | show | cancel`
+//! `carrel task ls`, `show` and `cancel`: one request each, printed as a table, a sheet or JSON.
 
 use std::fmt::Write as _;
 use std::process::ExitCode;
@@ -13,7 +13,6 @@ use super::connect;
 use crate::error::CliError;
 use crate::output::{self, Format, printable};
 
-/// Characters of an error that the list shows.
 const ERROR_CHARS: usize = 60;
 
 pub(super) async fn list(

@@ -1,4 +1,5 @@
-//! Steps from a file.
+//! The file of `carrel task submit --file`: a list of steps, or a whole request. Fields that this version
+//! does not know are passed on for the server to judge.
 
 use std::io::{self, Read as _};
 use std::path::Path;

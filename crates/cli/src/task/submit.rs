@@ -1,4 +1,7 @@
-//! `carrel task submit`
+//! `carrel task submit`: queues a task.
+//!
+//! Every request has an idempotency key, a generated one if the caller names none. A reply that is lost is
+//! answered by sending the same request again, up to four times; the server carries it out once.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -15,7 +18,6 @@ use super::{connect, steps, watch};
 use crate::error::CliError;
 use crate::output::{self, Format};
 
-/// Attempts to send a request whose reply was lost.
 const MAX_ATTEMPTS: u32 = 4;
 
 pub(super) async fn run(

@@ -1,4 +1,7 @@
-//! `carrel task watch`
+//! `carrel task watch`: follows the events of a task to its end.
+//!
+//! The client reconnects from its cursor, so no event is missed or shown twice. Ctrl-C ends the watch and
+//! leaves the task running.
 
 use std::pin::pin;
 use std::process::ExitCode;

@@ -19,16 +19,13 @@ use tracing::warn;
 
 use crate::sandbox;
 
-/// The name of the session in events.
 const SESSION: &str = "cli";
 
-/// Resumes the session of these workspaces.
 pub(super) fn load(registry: &Registry, environment: &Environment) -> Arc<Session> {
     let remembered = path(registry, environment).and_then(|path| read(&path));
     Session::resumed(SESSION, remembered.unwrap_or(Value::Null))
 }
 
-/// Stores the session's read tracker and test results.
 pub(super) fn save(registry: &Registry, session: &Session, environment: &Environment) {
     let Some(path) = path(registry, environment) else { return };
     if let Err(error) = write(&path, &session.remembered(registry.toolbox())) {

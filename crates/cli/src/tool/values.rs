@@ -4,7 +4,6 @@ use serde_json::{Map, Value};
 
 use crate::error::CliError;
 
-/// Reads the arguments of a tool.
 pub(super) fn read(
     values: &[String],
     schema: &Map<String, Value>,

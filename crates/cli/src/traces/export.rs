@@ -26,13 +26,11 @@ const RETRY_LIMIT: Duration = Duration::from_mins(1);
 /// The first and the longest back-off.
 const BACKOFF: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(20));
 
-/// The longest `Retry-After` that is honoured.
 const MAX_RETRY_AFTER: Duration = Duration::from_mins(5);
 
 /// Bounds the part of a response that is read.
 const MAX_RESPONSE: ByteSize = ByteSize::kib(64);
 
-/// The state of the connection to the collector.
 #[derive(Debug)]
 pub(super) struct Exporter {
     settings: Settings,
@@ -40,12 +38,10 @@ pub(super) struct Exporter {
     connections: HttpClient,
     stop: CancellationToken,
     outage: Outage,
-    /// Consecutive failed requests.
     failures: u32,
     retry_at: Option<Instant>,
 }
 
-/// A request that the collector did not accept.
 struct ExportError {
     problem: String,
     retry: Retry,
@@ -121,7 +117,6 @@ impl Exporter {
         }
     }
 
-    /// Waits for the back-off, or for `stop`.
     async fn back_off(&mut self) {
         let Some(until) = self.retry_at.take() else { return };
         tokio::select! {

@@ -19,7 +19,6 @@ pub(super) struct Outage {
 }
 
 impl Outage {
-    /// Takes note that the collector took nothing.
     pub(super) fn begins(&mut self, endpoint: &Uri, problem: &str) {
         if !self.goes_on {
             self.goes_on = true;
@@ -27,7 +26,6 @@ impl Outage {
         }
     }
 
-    /// Takes note that the collector took something.
     pub(super) fn ends(&mut self, endpoint: &Uri) {
         if self.goes_on {
             self.goes_on = false;

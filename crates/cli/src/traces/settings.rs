@@ -18,22 +18,17 @@ use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use super::key_values;
 use crate::serve::settings::word;
 
-/// The default time for one export request.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The longest accepted timeout.
 const MAX_TIMEOUT: Duration = Duration::from_mins(5);
 
-/// The default `service.name`.
 const NAME: &str = "carrel";
 
 /// The attribute that tells processes of one service apart.
 const INSTANCE: &str = "service.instance.id";
 
-/// The only protocol that is spoken.
 const JSON: &str = "http/json";
 
-/// Valid settings of the exporter.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Settings {
     pub(crate) endpoint: Uri,
@@ -45,7 +40,6 @@ pub(crate) struct Settings {
     pub(crate) sampler: Sampler,
 }
 
-/// The result of reading the variables.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct ParsedSettings {
     pub(crate) settings: Option<Settings>,
@@ -210,7 +204,6 @@ impl Reader<'_> {
     }
 }
 
-/// An address that takes spans.
 struct Endpoint {
     address: Uri,
     server: ServerUrl,

@@ -1,4 +1,5 @@
-//! `carrel workspace create`
+//! `carrel workspace create`: makes the workspace of an identifier, or finds it as it was left. The trash
+//! is swept afterwards, since a failed hook or a repaired crash leaves a directory there.
 
 use std::process::ExitCode;
 

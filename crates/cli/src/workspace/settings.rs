@@ -19,7 +19,6 @@ use crate::error::CliError;
 /// The workflow file that is used when none is named.
 const DEFAULT_FILE: &str = "WORKFLOW.md";
 
-/// The settings of all commands about workspaces.
 pub(crate) struct Settings {
     pub(crate) options: RootOptions,
     pub(crate) hooks: Hooks,

@@ -1,4 +1,5 @@
-//! `carrel workspace ls | show | verify`
+//! `carrel workspace ls`, `show` and `verify`: read a root without changing it. Usage comes from the last
+//! count unless `--recount` is given.
 
 use std::process::ExitCode;
 

@@ -27,7 +27,6 @@ const MAX_CONNECTIONS: usize = 16;
 /// Bounds the time for reading a request.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The listener for hooks.
 #[derive(Debug)]
 pub(crate) struct RelayServer {
     listener: UnixListener,
@@ -54,7 +53,6 @@ impl RelayServer {
         Ok(Self { listener, issues, key })
     }
 
-    /// Serves until it is dropped.
     pub(crate) async fn run(self) {
         let permits = Arc::new(Semaphore::new(MAX_CONNECTIONS));
         let (issues, key): (Arc<dyn IssueStore>, Arc<str>) = (self.issues, self.key.into());
