@@ -11,12 +11,12 @@ use axum::extract::{MatchedPath, Request, State};
 use axum::http::{Extensions, HeaderMap, HeaderName, HeaderValue, Method};
 use axum::middleware::Next;
 use axum::response::Response;
-use carrel_domain::WorkspaceId;
+use carrel_domain::{WorkspaceId, hex};
 use carrel_tools::{AuditEvent, Interface};
 use tracing::Span;
 use tracing::field::display;
 
-use crate::auth::{Caller, hex, random};
+use crate::auth::{Caller, random};
 use crate::state::Api;
 
 /// The header with the name of a request.
@@ -218,5 +218,5 @@ fn request_id(headers: &HeaderMap) -> String {
     let given = headers.get(REQUEST_ID).and_then(|value| value.to_str().ok());
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
     let usable = |id: &&str| (1..=MAX_REQUEST_ID).contains(&id.len()) && id.bytes().all(plain);
-    given.filter(usable).map_or_else(|| hex(&random::<16>()), str::to_owned)
+    given.filter(usable).map_or_else(|| hex::encode(&random::<16>()), str::to_owned)
 }

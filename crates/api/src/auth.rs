@@ -35,7 +35,7 @@ pub use internal_token::{INTERNAL_TOKEN_HEADER, InternalToken};
 pub use jwt::MAX_TOKEN_BYTES;
 pub use key_file::{KEY_FILE, KeyError, ServerSecret};
 pub use presented_token::PresentedToken;
-pub(crate) use random::{hex, random};
+pub(crate) use random::random;
 pub use rate_limit::{
     BURST, MAX_BUCKETS, REQUESTS_PER_SECOND, RateLimitOptions, RateLimits, RetryAfter,
 };

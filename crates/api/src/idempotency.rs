@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
-use carrel_domain::{Code, WorkspaceId};
+use carrel_domain::{Code, WorkspaceId, hex};
 use carrel_store::{IdempotencyKey, Store, StoreError, StoredReply};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use tracing::warn;
 
-use crate::auth::{Caller, hex, random};
+use crate::auth::{Caller, random};
 use crate::response::{ErrorResponse, RouteResult, bytes_response, json_response};
 use crate::state::Api;
 
@@ -142,7 +142,7 @@ impl KeyLease {
         store: &Arc<dyn Store>,
         repeat: &IdempotencyKey,
     ) -> Result<Option<Self>, StoreError> {
-        let holder = hex(&random::<16>());
+        let holder = hex::encode(&random::<16>());
         let taken = store.acquire_key(repeat, &holder, LEASE).await?;
         let (store, repeat) = (Arc::clone(store), repeat.clone());
         Ok(taken.then(|| Self { store, repeat, holder }))

@@ -1,6 +1,6 @@
 //! Workspace keys: the directory name that belongs to an identifier.
 
-use std::fmt::{self, Write as _};
+use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -115,9 +115,7 @@ impl WorkspaceKey {
         }
         let mut key = safe[..safe.len().min(Self::CUT_LEN)].to_owned();
         key.push_str("--");
-        for byte in &hash.finalize()[..Self::SUFFIX_DIGITS / 2] {
-            write!(key, "{byte:02x}").expect("writing to a string cannot fail");
-        }
+        key.push_str(&crate::hex::encode(&hash.finalize()[..Self::SUFFIX_DIGITS / 2]));
         Self(key)
     }
 }

@@ -8,6 +8,7 @@ mod code;
 mod error_guide;
 mod error_pages;
 pub mod exact_path;
+pub mod hex;
 pub mod json_integer;
 mod key;
 mod layout;

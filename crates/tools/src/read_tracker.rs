@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use carrel_domain::Code;
+use carrel_domain::{Code, hex};
 use serde::{Deserialize, Serialize};
 
 use crate::failure::Failure;
@@ -26,7 +26,7 @@ impl ContentHash {
 
     /// Returns the first 16 hexadecimal digits, which are enough to tell versions of a file apart.
     pub(crate) fn short(self) -> String {
-        crate::text::hex(&self.0[..8])
+        hex::encode(&self.0[..8])
     }
 }
 

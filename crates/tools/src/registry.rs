@@ -8,7 +8,7 @@ mod trust;
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
-use carrel_domain::{Code, WorkspaceAccess};
+use carrel_domain::{Code, WorkspaceAccess, hex};
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 use tracing::Instrument as _;
@@ -394,5 +394,5 @@ fn cap(answer: &mut ToolResponse) {
 fn digest(arguments: &Map<String, Value>) -> String {
     let text = serde_json::to_vec(arguments).unwrap_or_default();
     let hash = Sha256::digest(text);
-    crate::text::hex(&hash[..16])
+    hex::encode(&hash[..16])
 }

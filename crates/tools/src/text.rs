@@ -1,7 +1,5 @@
 //! Putting answers together.
 
-use std::fmt::Write as _;
-
 /// Adds a line behind whatever is there.
 pub(crate) fn line(text: &mut String, line: &str) {
     end_line(text);
@@ -14,12 +12,4 @@ pub(crate) fn end_line(text: &mut String) {
     if !text.is_empty() && !text.ends_with('\n') {
         text.push('\n');
     }
-}
-
-/// Writes bytes as hexadecimal digits.
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        write!(text, "{byte:02x}").expect("writing to a string cannot fail");
-        text
-    })
 }

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use carrel_config::TrackerKind;
-use carrel_domain::{Secret, Timestamp};
+use carrel_domain::{Secret, Timestamp, hex};
 use hyper::HeaderMap;
 use ring::hmac;
 use serde_json::Value;
@@ -126,7 +126,7 @@ fn fits(
     digits: &str,
     name: &'static str,
 ) -> Result<(), WebhookError> {
-    let tag = unhex(digits).ok_or(WebhookError::Unsigned(name))?;
+    let tag = hex::decode(digits).ok_or(WebhookError::Unsigned(name))?;
     hmac::verify(key, body, &tag).map_err(|_| WebhookError::Forged)
 }
 
@@ -135,13 +135,6 @@ fn fresh(body: &[u8], now: Timestamp) -> Result<(), WebhookError> {
     let at = told["webhookTimestamp"].as_i64().ok_or(WebhookError::Stale)?;
     let apart = Duration::from_millis(now.as_millis().abs_diff(at));
     if apart <= LINEAR_PATIENCE { Ok(()) } else { Err(WebhookError::Stale) }
-}
-
-fn unhex(text: &str) -> Option<Vec<u8>> {
-    let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|value| u8::try_from(value).ok());
-    let (pairs, rest) = text.as_bytes().as_chunks::<2>();
-    let pair = |[high, low]: &[u8; 2]| Some(digit(*high)? * 16 + digit(*low)?);
-    if rest.is_empty() { pairs.iter().map(pair).collect() } else { None }
 }
 
 #[cfg(test)]
@@ -161,12 +154,7 @@ mod tests {
 
     fn sign(secret: &str, body: &[u8]) -> String {
         let key = hmac::Key::new(hmac::HMAC_SHA256, secret.as_bytes());
-        hmac::sign(&key, body)
-            .as_ref()
-            .iter()
-            .map(|byte| format!("{byte:02x}"))
-            .collect::<Vec<_>>()
-            .concat()
+        hex::encode(hmac::sign(&key, body).as_ref())
     }
 
     fn verify(

@@ -2,11 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use carrel_domain::{Timestamp, WorkspaceId};
+use carrel_domain::{Timestamp, WorkspaceId, hex};
 use sha2::{Digest as _, Sha256};
 
 use super::error::AuthError;
-use super::random::hex;
 use super::scope::{Scope, Scopes};
 
 /// The workspaces that a caller has to do with.
@@ -77,7 +76,7 @@ impl Caller {
             Coverage::All => hash.update("all"),
             Coverage::Only(ids) => ids.iter().for_each(|id| hash.update(id.to_string())),
         }
-        hex(&hash.finalize()[..IDENTITY_BYTES])
+        hex::encode(&hash.finalize()[..IDENTITY_BYTES])
     }
 
     /// Returns the workspace that a request is about: the one it asks for, or else the only one that

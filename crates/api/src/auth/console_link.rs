@@ -3,12 +3,12 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use carrel_domain::{Secret, Timestamp};
+use carrel_domain::{Secret, Timestamp, hex};
 
 use super::authority::Grant;
 use super::caller::{Caller, Coverage};
 use super::fingerprint::Fingerprint;
-use super::random::{hex, random};
+use super::random::random;
 use super::scope::Scopes;
 use super::session_cookie::SESSION_LIFETIME;
 
@@ -33,7 +33,7 @@ struct Waiting {
 impl ConsoleLink {
     /// Makes a token of 128 random bits, to be printed and not kept.
     pub fn new(now: Timestamp) -> (Self, Secret) {
-        let token = hex(&random::<16>());
+        let token = hex::encode(&random::<16>());
         let waiting = Waiting {
             token: Fingerprint::of(token.as_bytes()),
             expires_at: now.after(LINK_LIFETIME),

@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 
 use carrel_config::Environment;
 use carrel_config::environment::{CARREL_CREDENTIAL_KEY, CARREL_TOKEN_SECRET};
-use carrel_domain::{Code, Coded, Secret};
+use carrel_domain::{Code, Coded, Secret, hex};
 use carrel_fsroot::{Collision, Durability, Metadata, Problem, Root, WriteOptions};
 
-use super::random::{hex, random};
+use super::random::random;
 use super::signing_key::MIN_SECRET_BYTES;
 
 /// The file that holds the secret, in the data directory.
@@ -150,7 +150,7 @@ const NEW_KEY: WriteOptions = WriteOptions {
 };
 
 fn new_secret() -> String {
-    format!("{}\n", hex(&random::<32>()))
+    format!("{}\n", hex::encode(&random::<32>()))
 }
 
 /// Reads the key file, having looked at the permissions of what is read.

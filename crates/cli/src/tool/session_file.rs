@@ -4,7 +4,6 @@
 //! last test results are therefore stored below the operator's state directory, one file for each set of
 //! workspaces. A file that is lost or unreadable costs a second read and nothing else.
 
-use std::fmt::Write as _;
 use std::fs::OpenOptions;
 use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -12,6 +11,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use carrel_config::Environment;
+use carrel_domain::hex;
 use carrel_tools::{Registry, Session};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
@@ -41,10 +41,7 @@ fn path(registry: &Registry, environment: &Environment) -> Option<PathBuf> {
         hash.update(workspace.path().as_os_str().as_encoded_bytes());
         hash.update([0]);
     }
-    let name = hash.finalize()[..16].iter().fold(String::new(), |mut name, byte| {
-        write!(name, "{byte:02x}").expect("writing to a string cannot fail");
-        name
-    });
+    let name = hex::encode(&hash.finalize()[..16]);
     let state = sandbox::state(environment).ok()?;
     Some(state.join("sessions").join(name).with_extension("json"))
 }

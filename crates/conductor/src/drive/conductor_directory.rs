@@ -1,11 +1,11 @@
 //! The conductor's own files: its lock and its transcripts.
 
-use std::fmt::Write as _;
 use std::fs::{File, TryLockError};
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use carrel_domain::hex;
 use carrel_fsroot::Root;
 use sha2::{Digest as _, Sha256};
 
@@ -81,18 +81,10 @@ fn read_holder(lock: &File) -> Option<String> {
     (!text.is_empty()).then_some(text)
 }
 
-/// Writes bytes as hexadecimal digits.
-pub(super) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        write!(text, "{byte:02x}").expect("writing to a string cannot fail");
-        text
-    })
-}
-
 /// Returns a name for the directory of a scope that people recognise and nothing else has.
 fn directory_of(scope: &str) -> String {
     let safe = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
     let name: String = scope.chars().map(safe).take(40).collect();
     let hash = Sha256::digest(scope.as_bytes());
-    format!("{name}-{}", hex(&hash[..HASH_BYTES]))
+    format!("{name}-{}", hex::encode(&hash[..HASH_BYTES]))
 }

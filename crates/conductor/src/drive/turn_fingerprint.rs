@@ -3,10 +3,10 @@
 use std::io::Read as _;
 use std::path::Path;
 
+use carrel_domain::hex;
 use carrel_fsroot::{Error, FileKind, Metadata, Root, WalkControl};
 use sha2::{Digest as _, Sha256};
 
-use super::conductor_directory::hex;
 use crate::claimed_issue::TurnFingerprint;
 
 /// How many files are looked at. In a tree with more, no turn is taken for one that got nowhere.
@@ -30,8 +30,8 @@ pub(super) fn of(files: &Root, answer: &str) -> Option<TurnFingerprint> {
             Err(_) => {}
         }
     }
-    let tree = (sum.files <= MAX_FILES).then(|| hex(&sum.hash.finalize()))?;
-    Some(TurnFingerprint { tree, answer: hex(&Sha256::digest(answer.as_bytes())) })
+    let tree = (sum.files <= MAX_FILES).then(|| hex::encode(&sum.hash.finalize()))?;
+    Some(TurnFingerprint { tree, answer: hex::encode(&Sha256::digest(answer.as_bytes())) })
 }
 
 struct Sum {

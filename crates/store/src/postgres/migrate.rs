@@ -83,9 +83,5 @@ fn judge(applied: &[tokio_postgres::Row]) -> Result<usize, Trouble> {
 }
 
 fn checksum(text: &str) -> String {
-    Sha256::digest(text.as_bytes()).iter().fold(String::new(), |mut hex, byte| {
-        use std::fmt::Write as _;
-        let _ = write!(hex, "{byte:02x}");
-        hex
-    })
+    carrel_domain::hex::encode(&Sha256::digest(text.as_bytes()))
 }

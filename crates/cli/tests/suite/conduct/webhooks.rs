@@ -90,7 +90,7 @@ fn start(office: &Office) -> (Running, Door) {
 fn sign(secret: &str, body: &str) -> String {
     let key = hmac::Key::new(hmac::HMAC_SHA256, secret.as_bytes());
     let tag = hmac::sign(&key, body.as_bytes());
-    tag.as_ref().iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().concat()
+    carrel_domain::hex::encode(tag.as_ref())
 }
 
 fn call(door: &Door, header: &str, body: &str) -> super::seen::Reply {
