@@ -2,8 +2,9 @@
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
+use carrel_domain::sync;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
@@ -57,7 +58,7 @@ impl FakeModel {
 
     /// Returns what was asked so far.
     pub fn requests(&self) -> Vec<Value> {
-        self.requests.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        sync::lock(&self.requests).clone()
     }
 
     /// Returns settings for Codex that make this its model.
@@ -91,11 +92,11 @@ impl Script {
             return write(stream, 200, "text/event-stream", &events(0, &message(0, &title))).await;
         }
         let number = {
-            let mut requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut requests = sync::lock(&self.requests);
             requests.push(body);
             requests.len()
         };
-        let next = self.replies.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+        let next = sync::lock(&self.replies).pop_front();
         let item = match next.unwrap_or(ModelReply::Say("There is no more to say.")) {
             ModelReply::Silence => return std::future::pending().await,
             ModelReply::Refuse(status) => {

@@ -4,14 +4,14 @@
 //! wrote into it.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Instant;
 
 use axum::extract::{MatchedPath, Request, State};
 use axum::http::{Extensions, HeaderMap, HeaderName, HeaderValue, Method};
 use axum::middleware::Next;
 use axum::response::Response;
-use carrel_domain::{WorkspaceId, hex};
+use carrel_domain::{WorkspaceId, hex, sync};
 use carrel_tools::{AuditEvent, Interface};
 use tracing::Span;
 use tracing::field::display;
@@ -66,13 +66,13 @@ pub(crate) struct RequestCounts(Mutex<BTreeMap<(&'static str, String, u16), u64>
 
 impl RequestCounts {
     fn count(&self, method: &'static str, route: &str, status: u16) {
-        let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut counts = sync::lock(&self.0);
         *counts.entry((method, route.to_owned(), status)).or_default() += 1;
     }
 
     /// Returns what was counted.
     pub(crate) fn counts(&self) -> BTreeMap<(&'static str, String, u16), u64> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        sync::lock(&self.0).clone()
     }
 }
 

@@ -2,12 +2,12 @@
 
 use std::collections::HashMap;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
-use carrel_domain::{Code, WorkspaceId, hex};
+use carrel_domain::{Code, WorkspaceId, hex, sync};
 use carrel_store::{IdempotencyKey, Store, StoreError, StoredReply};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
@@ -187,7 +187,7 @@ struct InFlightGuard<'a> {
 
 impl<'a> InFlightGuard<'a> {
     fn new(api: &'a Api, name: (String, String)) -> Self {
-        let mut waiting = api.inner.in_flight.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut waiting = sync::lock(&api.inner.in_flight);
         let lock = Arc::clone(waiting.entry(name.clone()).or_default());
         Self { api, name, lock }
     }
@@ -195,7 +195,7 @@ impl<'a> InFlightGuard<'a> {
 
 impl Drop for InFlightGuard<'_> {
     fn drop(&mut self) {
-        let mut waiting = self.api.inner.in_flight.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut waiting = sync::lock(&self.api.inner.in_flight);
         // One is in the row itself, and one is here.
         if waiting.get(&self.name).is_some_and(|turn| Arc::strong_count(turn) <= 2) {
             waiting.remove(&self.name);

@@ -2,11 +2,11 @@
 
 use std::collections::HashMap;
 use std::num::NonZeroU32;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use axum::body::Bytes;
-use carrel_domain::{Clock, Code, Timestamp, WorkspaceId};
+use carrel_domain::{Clock, Code, Timestamp, WorkspaceId, sync};
 use carrel_github::GitHub;
 use carrel_service::credentials::Vault;
 use carrel_service::{HostedWorkspaces, OpenWorkspace, ServiceError, Slots, Tasks, WorkspaceSpec};
@@ -251,7 +251,7 @@ impl Api {
 
     /// Returns how many event streams are open.
     pub(crate) fn streams(&self) -> usize {
-        self.inner.streams.lock().unwrap_or_else(PoisonError::into_inner).values().sum()
+        sync::lock(&self.inner.streams).values().sum()
     }
 
     /// Opens the workspace of a request.
@@ -327,7 +327,7 @@ impl Api {
 
     /// Takes a place for an event stream of a workspace.
     pub(crate) fn stream(&self, workspace: WorkspaceId) -> Result<StreamPermit, ErrorResponse> {
-        let mut streams = self.inner.streams.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut streams = sync::lock(&self.inner.streams);
         let open = streams.entry(workspace).or_default();
         if *open >= MAX_STREAMS_PER_WORKSPACE {
             let detail = json!({ "limit": MAX_STREAMS_PER_WORKSPACE });
@@ -376,7 +376,7 @@ impl StreamPermit {
 
 impl Drop for StreamPermit {
     fn drop(&mut self) {
-        let mut streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut streams = sync::lock(&self.streams);
         if let Some(open) = streams.get_mut(&self.workspace) {
             *open -= 1;
             if *open == 0 {

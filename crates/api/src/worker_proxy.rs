@@ -4,11 +4,11 @@ pub(crate) mod forward;
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use carrel_client::{HttpClient, ServerUrl};
-use carrel_domain::{Clock, Code, Secret, Timestamp, VolumeId};
+use carrel_domain::{Clock, Code, Secret, Timestamp, VolumeId, sync};
 use carrel_service::{ServiceError, WORKER_TTL};
 use carrel_store::{Store, WorkerRecord, Workspace};
 use serde_json::json;
@@ -173,13 +173,13 @@ impl WorkerProxy {
 
     /// Asks this one last for a while.
     pub(crate) fn doubt(&self, server: &ServerUrl) {
-        let mut doubted = self.doubted.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut doubted = sync::lock(&self.doubted);
         doubted.retain(|_, since| since.elapsed() < DOUBTED_FOR);
         doubted.insert(server.to_string(), Instant::now());
     }
 
     fn is_doubted(&self, address: &str) -> bool {
-        let doubted = self.doubted.lock().unwrap_or_else(PoisonError::into_inner);
+        let doubted = sync::lock(&self.doubted);
         doubted.get(address).is_some_and(|since| since.elapsed() < DOUBTED_FOR)
     }
 }

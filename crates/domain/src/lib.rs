@@ -1,7 +1,8 @@
 //! The nouns of Carrel: workspace keys, layouts, policies, error codes, tasks, sizes and times.
 //!
 //! Everything here is plain data and pure functions. A value that exists is
-//! valid: it was parsed at the border and needs no further checks.
+//! valid: it was parsed at the border and needs no further checks. Small rules that every
+//! crate follows live here too: [`hex`] for digits, [`sync`] for poisoned locks.
 #![forbid(unsafe_code)]
 
 mod code;
@@ -16,6 +17,7 @@ pub mod lossy_path;
 mod policy;
 mod secret;
 mod size;
+pub mod sync;
 mod task;
 mod time;
 

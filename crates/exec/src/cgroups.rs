@@ -13,9 +13,9 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, Once, PoisonError};
+use std::sync::{Arc, Mutex, Once};
 
-use carrel_domain::ByteSize;
+use carrel_domain::{ByteSize, sync};
 use carrel_sandbox::CgroupLimits;
 use rustix::buffer::spare_capacity;
 use rustix::fs::{Mode, OFlags};
@@ -177,7 +177,7 @@ impl Cgroups {
     }
 
     fn take_idle(&self, limits: (ByteSize, u64)) -> io::Result<Option<Made>> {
-        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let idle = sync::lock(&self.idle).pop();
         let Some(mut made) = idle.filter(Made::is_light) else { return Ok(None) };
         made.use_again(limits)?;
         Ok(Some(made))
@@ -270,7 +270,7 @@ impl Cgroup {
 impl Drop for Cgroup {
     fn drop(&mut self) {
         let Some(made) = self.made.take().filter(Made::is_reusable) else { return };
-        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut idle = sync::lock(&self.idle);
         if idle.len() < MAX_IDLE {
             idle.push(made);
         }

@@ -2,7 +2,9 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
+
+use carrel_domain::sync;
 
 use crate::spawner::Spawner;
 
@@ -29,7 +31,7 @@ impl LazySpawner {
     /// Returns the spawner, inside a tokio runtime. A command that is in a spawner when it dies is
     /// lost; only later ones get the new process.
     pub fn get(&self) -> io::Result<Spawner> {
-        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut current = sync::lock(&self.current);
         match &*current {
             Some(spawner) if !spawner.is_gone() => Ok(spawner.clone()),
             _ => Ok(current.insert(Spawner::start(&self.program)?).clone()),

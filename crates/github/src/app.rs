@@ -1,10 +1,10 @@
 //! Tokens of a GitHub GitHubApp's installations.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use carrel_domain::{Clock, Secret, Timestamp};
+use carrel_domain::{Clock, Secret, Timestamp, sync};
 use hyper::Method;
 use hyper::header::AUTHORIZATION;
 use serde::Deserialize;
@@ -142,6 +142,6 @@ impl GitHubApp {
     }
 
     fn known(&self) -> MutexGuard<'_, HashMap<CacheKey, CachedToken>> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+        sync::lock(&self.known)
     }
 }

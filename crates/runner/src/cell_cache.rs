@@ -2,10 +2,10 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::{Duration, Instant};
 
-use carrel_domain::{Network, WorkspaceAccess};
+use carrel_domain::{Network, WorkspaceAccess, sync};
 use carrel_sandbox::GitDirectory;
 use tokio::sync::OnceCell;
 
@@ -54,7 +54,7 @@ impl Slot {
     }
 
     fn used(&self) -> MutexGuard<'_, Instant> {
-        self.used.lock().unwrap_or_else(PoisonError::into_inner)
+        sync::lock(&self.used)
     }
 
     /// Tells whether there is a cell that no command runs in.
@@ -77,7 +77,7 @@ impl Slot {
 impl Rooms {
     /// Returns the place for a cell. One whose cell is gone is replaced.
     pub(crate) fn slot(&self, key: &Key) -> Arc<Slot> {
-        let mut kept = lock(&self.0);
+        let mut kept = sync::lock(&self.0);
         if let Some(slot) = kept.slots.get(key).filter(|slot| !slot.is_gone()) {
             *slot.used() = Instant::now();
             return Arc::clone(slot);
@@ -99,7 +99,7 @@ impl Rooms {
 
     /// Takes out the cells of a workspace that no command runs in.
     pub(crate) fn take_idle(&self, workspace: &Path) -> Vec<Arc<Slot>> {
-        let mut kept = lock(&self.0);
+        let mut kept = sync::lock(&self.0);
         let taken = kept.slots.extract_if(|key, slot| key.workspace == workspace && slot.is_idle());
         taken.map(|(_, slot)| slot).collect()
     }
@@ -109,17 +109,13 @@ impl Rooms {
         if key.network != Network::Loopback {
             return None;
         }
-        let kept = lock(&self.0);
+        let kept = sync::lock(&self.0);
         let shares =
             |other: &Key| other.network == Network::Loopback && other.workspace == key.workspace;
         let sharing = kept.slots.iter().filter(|(other, _)| shares(other));
         let made = sharing.filter_map(|(_, slot)| slot.room.get());
         made.filter(|room| !room.is_gone()).map(Arc::clone).next()
     }
-}
-
-fn lock(kept: &Mutex<Kept>) -> MutexGuard<'_, Kept> {
-    kept.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Lets go of cells that nobody has used for a while, until there are none.
@@ -130,7 +126,7 @@ async fn let_go_of_unused(kept: Weak<Mutex<Kept>>) {
         // Looking for temporary files, and removing directories for them, waits for the disk.
         let swept = tokio::task::spawn_blocking(move || {
             let (unused, any) = {
-                let mut kept = lock(&kept);
+                let mut kept = sync::lock(&kept);
                 let unused = kept.slots.extract_if(|_, slot| slot.is_gone() || slot.is_unused());
                 let unused: Vec<_> = unused.collect();
                 kept.watched = !kept.slots.is_empty();

@@ -2,8 +2,10 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
+
+use carrel_domain::sync;
 
 /// How long an answer is good for. Cells that are made at the same time share it; a cell follows no link,
 /// so one that is made from an answer which is not true any more fails.
@@ -20,7 +22,7 @@ impl Whereabouts {
     /// Returns where a path leads.
     pub(crate) fn of(&self, path: &Path) -> Option<PathBuf> {
         let now = Instant::now();
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = sync::lock(&self.0);
         if let Some((_, real)) = kept.get(path).filter(|(since, _)| now - *since < GOOD_FOR) {
             return real.clone();
         }

@@ -1,8 +1,9 @@
 //! Room that is set aside for what is written later.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use crate::quota_watcher::QuotaWatcher;
+use carrel_domain::sync;
 use carrel_workspace::Amount;
 
 /// Room that is set aside. No count takes it for free before it was used; dropping it gives the rest back.
@@ -33,7 +34,7 @@ impl Reservation {
 
     fn tell(&self, what: impl FnOnce(&mut QuotaWatcher)) {
         if let Some(room) = &self.room {
-            what(&mut room.lock().unwrap_or_else(PoisonError::into_inner));
+            what(&mut sync::lock(room));
         }
     }
 }

@@ -7,11 +7,11 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::Duration;
 
 use carrel_config::{DetectedToolchains, Environment, OperatorPolicy, TierChoice};
-use carrel_domain::{Network, ResourceLimits, Tier};
+use carrel_domain::{Network, ResourceLimits, Tier, sync};
 use carrel_exec::{
     Cgroup, CgroupReport, Cgroups, CommandSpec, ExceededLimit, LazySpawner, Outcome, PreforkedCell,
     Spawner, Started,
@@ -344,7 +344,7 @@ impl Runner {
 
 fn trusted(trust: &OnceLock<Mutex<TrustBaseline>>) -> MutexGuard<'_, TrustBaseline> {
     let trust = trust.get().expect("trust is taken before anything is changed");
-    trust.lock().unwrap_or_else(PoisonError::into_inner)
+    sync::lock(trust)
 }
 
 fn check_trust(
@@ -378,7 +378,7 @@ fn adopt(cell: PreforkedCell, options: &RunnerOptions) -> std::io::Result<Spawne
 impl Inner {
     /// Returns the spawner for the next cell: the preforked process once, then the usual one.
     pub(crate) fn cell_spawner(&self) -> std::io::Result<Spawner> {
-        let preforked = self.preforked.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let preforked = sync::lock(&self.preforked).take();
         preforked
             .filter(|spawner| !spawner.is_gone())
             .map_or_else(|| self.options.spawner.get(), Ok)

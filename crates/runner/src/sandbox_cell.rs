@@ -2,10 +2,10 @@
 
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use carrel_config::TierChoice;
-use carrel_domain::{Network, Tier, WorkspaceAccess};
+use carrel_domain::{Network, Tier, WorkspaceAccess, sync};
 use carrel_exec::{Cell, CellError, Directory, Spawner};
 use carrel_fsroot::Root;
 use carrel_sandbox::{CommandUser, GitDirectory, Host, Owner, Plan, Policy, UserRange};
@@ -145,7 +145,7 @@ impl Walled {
         if !room.scratch.is_untouched(&own.name) {
             return false;
         }
-        let mut spare = room.spare.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut spare = sync::lock(&room.spare);
         if spare.is_some() {
             return false;
         }
@@ -294,7 +294,7 @@ impl Room {
         if self.plan.tier == Tier::Full {
             return None;
         }
-        let spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let spare = sync::lock(&self.spare).take();
         let made = spare.is_some();
         // LazySpawner can make directories there too, and must not foresee the name.
         let new = || Path::new("tmp").join(format!("{:016x}", fastrand::u64(..)));

@@ -4,10 +4,10 @@ use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use carrel_domain::Tier;
+use carrel_domain::{Tier, sync};
 use carrel_fsroot::{Durability, FileKind, Problem, Root, WriteOptions};
 use carrel_sandbox::{GIT_SETTINGS_TEXT, Owner};
 use rustix::fs::{
@@ -131,7 +131,7 @@ pub(crate) struct Swept(Mutex<HashMap<PathBuf, Instant>>);
 impl Swept {
     /// Tells whether it is time to look again; if so, for whoever asks first.
     fn is_due(&self, home: &Path) -> bool {
-        let mut swept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut swept = sync::lock(&self.0);
         if swept.get(home).is_some_and(|last| last.elapsed() < SWEEP_PAUSE) {
             return false;
         }

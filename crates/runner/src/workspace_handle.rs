@@ -2,8 +2,9 @@
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 
+use carrel_domain::sync;
 use carrel_fsroot::{FileKind, Root};
 use carrel_sandbox::GitDirectory;
 
@@ -159,24 +160,24 @@ impl WorkspaceHandle {
 
     /// Says what it uses, because somebody has looked.
     pub fn set_used(&self, used: Amount) {
-        *self.used.lock().unwrap_or_else(PoisonError::into_inner) = used;
+        *sync::lock(&self.used) = used;
     }
 
     /// Returns what it used when somebody last looked.
     pub fn used(&self) -> Amount {
-        *self.used.lock().unwrap_or_else(PoisonError::into_inner)
+        *sync::lock(&self.used)
     }
 
     /// Returns the most that it may take up and what it does, if there is such a limit.
     pub(crate) fn quota_and_use(&self) -> Option<(Quota, Amount)> {
-        let used = *self.used.lock().unwrap_or_else(PoisonError::into_inner);
+        let used = *sync::lock(&self.used);
         self.quota.map(|quota| (quota, used))
     }
 
     /// Says that a command writes, or has written.
     pub(crate) fn expect_changes(&self) {
         if let Some(room) = &self.room {
-            room.lock().unwrap_or_else(PoisonError::into_inner).expect_changes();
+            sync::lock(room).expect_changes();
         }
     }
 
@@ -199,7 +200,7 @@ impl WorkspaceHandle {
         let Some(room) = self.room.as_ref().filter(|_| more != Amount::default()) else {
             return Ok(());
         };
-        let found = look(&mut room.lock().unwrap_or_else(PoisonError::into_inner), more)?;
+        let found = look(&mut sync::lock(room), more)?;
         let Some(Overrun { exceeded, .. }) = found else { return Ok(()) };
         let key = self.path().file_name().unwrap_or_default().to_string_lossy().into_owned();
         Err(Error::QuotaExceeded {

@@ -8,10 +8,10 @@
 use std::fs::{File, TryLockError};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock};
 use std::time::{Duration, Instant};
 
-use carrel_domain::message_of;
+use carrel_domain::{message_of, sync};
 use carrel_fsroot::{Identity, Root};
 use tracing::warn;
 
@@ -55,7 +55,7 @@ impl WriteLock {
 
     /// Waits until nobody else writes, for a bounded time.
     pub(crate) fn take(&self, directory: &Root) -> Result<WriteGuard<'_>, Error> {
-        let within = self.within.lock().unwrap_or_else(PoisonError::into_inner);
+        let within = sync::lock(&self.within);
         let between = self.between.get_or_init(|| {
             open(&self.home, directory).inspect_err(|reason| {
                 warn!(%reason, "other processes that write the same files are not waited for");

@@ -11,7 +11,9 @@
 //! on its way out, so that no thread waits for it forever; the panic then propagates to the caller
 //! when the threads are joined.
 
-use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Condvar, Mutex, OnceLock, PoisonError};
+
+use carrel_domain::sync;
 
 use crate::budget::{Budget, Halt};
 use crate::node::ExpandedDirectory;
@@ -119,7 +121,7 @@ impl<V: Visitor, C: Collector<V>> Walk<'_, V, C> {
     }
 
     fn next(&self, worker: usize) -> Option<WorkItem> {
-        let mut queue = lock(&self.queue);
+        let mut queue = sync::lock(&self.queue);
         loop {
             match queue.next(worker) {
                 NextItem::Item(work) => return Some(work),
@@ -158,7 +160,7 @@ impl<V: Visitor, C: Collector<V>> Walk<'_, V, C> {
     ) {
         let worthwhile = result.batch.is_some() || !result.unreadable.is_empty();
         let wakes = !matches!(more, FollowUp::None);
-        lock(&self.queue).finish(worker, worthwhile.then_some(result), more);
+        sync::lock(&self.queue).finish(worker, worthwhile.then_some(result), more);
         if wakes {
             self.change.notify_all();
         }
@@ -169,7 +171,7 @@ impl<V: Visitor, C: Collector<V>> Walk<'_, V, C> {
     fn collect(&self, scratch: &mut V::Scratch) {
         let Ok(mut state) = self.collector.try_lock() else { return };
         while !state.enough {
-            let Some(all) = lock(&self.queue).take_final() else { return };
+            let Some(all) = sync::lock(&self.queue).take_final() else { return };
             for result in all {
                 match state.take(result, scratch) {
                     Ok(()) => {}
@@ -198,7 +200,7 @@ impl<V: Visitor, C: Collector<V>> Walk<'_, V, C> {
 
     fn stop(&self) {
         self.budget.stop();
-        lock(&self.queue).stop();
+        sync::lock(&self.queue).stop();
         self.change.notify_all();
     }
 }
@@ -230,15 +232,10 @@ struct StopOnPanic<'a, T: Buffered> {
 impl<T: Buffered> Drop for StopOnPanic<'_, T> {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            lock(self.queue).stop();
+            sync::lock(self.queue).stop();
             self.change.notify_all();
         }
     }
-}
-
-/// Ignores poisoning: the queue is consistent after every call.
-fn lock<T>(queue: &Mutex<T>) -> MutexGuard<'_, T> {
-    queue.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Returns the number of threads. Cached, because `available_parallelism` reads cgroup files, which

@@ -3,9 +3,9 @@
 //! Losing notifications loses nothing: whoever waits reads the store, which has all of it.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
-use carrel_domain::TaskId;
+use carrel_domain::{TaskId, sync};
 use carrel_store::Event;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{Notify, broadcast};
@@ -128,7 +128,7 @@ impl EventHub {
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        sync::lock(&self.inner)
     }
 }
 

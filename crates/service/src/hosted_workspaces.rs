@@ -2,12 +2,12 @@
 
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use carrel_config::Environment;
 use carrel_domain::{
     ByteSize, Clock, Identifier, Layout, Network, TaskStatus, VolumeId, WorkspaceAccess,
-    WorkspaceId, WorkspaceKey,
+    WorkspaceId, WorkspaceKey, sync,
 };
 use carrel_exec::{JobStatus, LazySpawner, Owner};
 use carrel_fsroot::{Capacity, Root};
@@ -360,7 +360,7 @@ impl HostedWorkspaces {
     }
 
     fn opened(&self) -> MutexGuard<'_, HashMap<WorkspaceId, Arc<OpenWorkspace>>> {
-        self.inner.open.lock().unwrap_or_else(PoisonError::into_inner)
+        sync::lock(&self.inner.open)
     }
 }
 
@@ -370,7 +370,7 @@ fn identifier(id: WorkspaceId) -> Result<Identifier, ServiceError> {
 
 impl Inner {
     fn leaving(&self) -> MutexGuard<'_, HashSet<WorkspaceId>> {
-        self.leaving.lock().unwrap_or_else(PoisonError::into_inner)
+        sync::lock(&self.leaving)
     }
 
     /// Keeps a workspace from staying open until the result is dropped.

@@ -1,8 +1,9 @@
 //! What an open workspace uses, without counting it for every command.
 
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use carrel_domain::sync;
 use carrel_runner::{QuotaWatcher, UsageWalk};
 use carrel_workspace::{Amount, MeasuredUsage};
 
@@ -41,7 +42,7 @@ impl UsageCache {
 
     /// Returns what was counted, if nothing can have changed since.
     pub(crate) fn unchanged(&self) -> Option<MeasuredUsage> {
-        let (counted, changes) = *lock(&self.counted);
+        let (counted, changes) = *sync::lock(&self.counted);
         (changes == self.changes.load(Ordering::SeqCst)).then_some(counted)
     }
 
@@ -49,23 +50,19 @@ impl UsageCache {
     /// was none.
     pub(crate) fn begin_count(&self) -> Result<Counting, ServiceError> {
         let changes = self.changes.load(Ordering::SeqCst);
-        Ok(Counting { walk: lock(&self.watcher).begin_walk()?, changes })
+        Ok(Counting { walk: sync::lock(&self.watcher).begin_walk()?, changes })
     }
 
     /// Says what that count came to.
     pub(crate) fn end_count(&self, Counting { walk, changes }: Counting, counted: MeasuredUsage) {
-        *lock(&self.counted) = (counted, changes);
-        lock(&self.watcher).end_walk(walk, counted.amount);
+        *sync::lock(&self.counted) = (counted, changes);
+        sync::lock(&self.watcher).end_walk(walk, counted.amount);
     }
 
     /// Looks whether the workspace may have grown beyond its quota. Returns what it may use at most; nothing
     /// if it has to be counted again.
     pub(crate) fn still_fits(&self) -> Result<Option<Amount>, ServiceError> {
         let changed = self.unchanged().is_none();
-        Ok(lock(&self.watcher).still_fits(changed)?)
+        Ok(sync::lock(&self.watcher).still_fits(changed)?)
     }
-}
-
-fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
-    shared.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
+use carrel_domain::sync;
 use carrel_exec::{JobId, Owner};
 
 use crate::named_workspace::Workspaces;
@@ -82,6 +83,6 @@ impl Session {
     }
 
     pub(crate) fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        sync::lock(&self.state)
     }
 }

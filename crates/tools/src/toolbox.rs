@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::RwLock;
 
-use carrel_domain::{Network, WorkspaceAccess};
+use carrel_domain::{Network, WorkspaceAccess, sync};
 use carrel_exec::{JobLimits, Jobs};
 use carrel_runner::Runner;
 use carrel_verify::ProfileCache;
@@ -92,7 +92,7 @@ impl Toolbox {
 
     /// Returns what masks secrets.
     pub(crate) fn redactor(&self) -> Arc<Redactor> {
-        Arc::clone(&self.redactor.read().unwrap_or_else(std::sync::PoisonError::into_inner))
+        Arc::clone(&sync::read(&self.redactor))
     }
 
     /// Masks known secrets in facts that go into events, and shortens them: nobody may fill the file.
@@ -105,7 +105,7 @@ impl Toolbox {
     /// Reads the secrets again, because one was handed out that may be new.
     pub(crate) fn refresh_redactor(&self) {
         let new = Arc::new(redactor(&self.secrets, &self.workspaces, &self.git));
-        *self.redactor.write().unwrap_or_else(std::sync::PoisonError::into_inner) = new;
+        *sync::write(&self.redactor) = new;
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Mutex;
 
-use carrel_domain::ByteSize;
+use carrel_domain::{ByteSize, sync};
 
 use crate::api::{Api, ApiRequest, ApiResponse};
 use crate::error::TrackerError;
@@ -93,7 +93,7 @@ impl PageCache {
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, CachedPage>> {
-        self.0.lock().expect("nothing panics while pages are looked up")
+        sync::lock(&self.0)
     }
 }
 

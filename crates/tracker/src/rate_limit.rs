@@ -19,10 +19,10 @@
 //!
 //! GraphQL error codes are recognised in [`crate::graphql`]; everything else is here.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-use carrel_domain::Timestamp;
+use carrel_domain::{Timestamp, sync};
 use hyper::HeaderMap;
 use hyper::header::RETRY_AFTER;
 
@@ -65,7 +65,7 @@ impl RateLimit {
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<Instant>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        sync::lock(&self.0)
     }
 }
 

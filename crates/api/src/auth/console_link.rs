@@ -1,9 +1,9 @@
 //! The link to the browser page that a server prints when it starts.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
 
-use carrel_domain::{Secret, Timestamp, hex};
+use carrel_domain::{Secret, Timestamp, hex, sync};
 
 use super::authority::Grant;
 use super::caller::{Caller, Coverage};
@@ -45,7 +45,7 @@ impl ConsoleLink {
     ///
     /// A wrong token leaves the link as it is: whoever guesses cannot take it from the operator.
     pub fn redeem(&self, token: &str, now: Timestamp) -> Option<Caller> {
-        let mut slot = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut slot = sync::lock(&self.waiting);
         slot.take_if(|waiting| now >= waiting.expires_at);
         slot.take_if(|waiting| waiting.token.matches(token.as_bytes()))?;
         Some(Caller {

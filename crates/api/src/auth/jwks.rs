@@ -11,11 +11,11 @@ mod key;
 mod set;
 mod settings;
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
 use carrel_client::HttpClient;
-use carrel_domain::Timestamp;
+use carrel_domain::{Timestamp, sync};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -105,7 +105,7 @@ impl Provider {
     }
 
     fn keys(&self) -> Option<Arc<KeySet>> {
-        let keys = self.inner.keys.read().unwrap_or_else(PoisonError::into_inner);
+        let keys = sync::read(&self.inner.keys);
         let fresh = keys.as_ref().filter(|fetched| fetched.at.elapsed() < MAX_STALE)?;
         Some(Arc::clone(&fresh.keys))
     }
@@ -155,7 +155,7 @@ impl Provider {
             Ok(set) => {
                 let count = set.len();
                 let fetched = Fetched { keys: Arc::new(set), at: Instant::now() };
-                let before = keys.write().unwrap_or_else(PoisonError::into_inner).replace(fetched);
+                let before = sync::write(keys).replace(fetched);
                 if before.is_none_or(|before| before.keys.len() != count) {
                     info!(count, "the keys of the token provider are there");
                 }

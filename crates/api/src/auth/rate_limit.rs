@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::num::NonZeroU32;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
 
-use carrel_domain::{Code, Coded, Timestamp, WorkspaceId};
+use carrel_domain::{Code, Coded, Timestamp, WorkspaceId, sync};
 use serde_json::{Value, json};
 
 /// How many requests a second a workspace may send for long.
@@ -83,7 +83,7 @@ impl<K: Eq + Hash> RateLimits<K> {
 
     /// Counts a request, or says when there is room for it.
     pub fn check(&self, key: K, now: Timestamp) -> Result<(), RetryAfter> {
-        let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut buckets = sync::lock(&self.buckets);
         if buckets.len() >= self.options.max_buckets && !buckets.contains_key(&key) {
             self.make_room(&mut buckets, now);
         }

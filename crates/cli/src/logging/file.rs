@@ -5,9 +5,9 @@ use std::fs::{DirBuilder, File};
 use std::io::{self, Write as _};
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
-use carrel_domain::{Clock as _, SystemClock};
+use carrel_domain::{Clock as _, SystemClock, sync};
 
 use crate::output;
 
@@ -38,7 +38,7 @@ impl LogFile {
 
     /// Appends a line, with the time.
     pub(super) fn write(&self, line: &str) {
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = sync::lock(&self.open);
         let Some(there) = open.as_mut() else { return };
         if let Err(error) = self.append(there, line) {
             complain(&self.path, &error);

@@ -5,9 +5,9 @@
 //! the tracker can only make this one poll, and the tracker is told that it was refused.
 
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
-use carrel_domain::Secret;
+use carrel_domain::{Secret, sync};
 use carrel_fsroot::{Collision, Durability, Error, Root, WriteOptions};
 use tracing::warn;
 
@@ -53,7 +53,7 @@ impl WebhookSecretStore {
 
     /// Keeps a secret, unless another one is kept.
     pub(super) fn keep(&self, secret: &Secret) -> Result<SecretReceipt, Error> {
-        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let _turn = sync::lock(&self.turn);
         match self.secret() {
             Some(kept) if kept == *secret => Ok(SecretReceipt::Accepted),
             Some(_) => Ok(SecretReceipt::Rejected),

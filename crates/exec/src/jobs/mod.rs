@@ -11,8 +11,9 @@ mod job;
 mod limits;
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
+use carrel_domain::sync;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
@@ -124,7 +125,7 @@ impl Jobs {
 
     /// Locks the state and forgets what is surplus by now.
     fn state(&self) -> MutexGuard<'_, State> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = sync::lock(&self.state);
         state.forget(&self.limits);
         state
     }

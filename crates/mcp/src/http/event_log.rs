@@ -15,10 +15,11 @@
 
 use std::{
     collections::VecDeque,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Mutex, MutexGuard},
 };
 
 use axum::body::Bytes;
+use carrel_domain::sync;
 use tokio::sync::Notify;
 
 use crate::limits::{MAX_STREAM_BYTES, MAX_STREAM_EVENTS};
@@ -69,7 +70,7 @@ struct State {
 
 impl EventLog {
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        sync::lock(&self.state)
     }
 
     /// Appends a message that is not the last. Ignored after the end.

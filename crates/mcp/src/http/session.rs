@@ -13,13 +13,14 @@
 use std::{
     io,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard,
         atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::{Duration, Instant},
 };
 
 use axum::body::Bytes;
+use carrel_domain::sync;
 use rmcp::{
     RoleServer,
     model::{
@@ -101,7 +102,7 @@ impl Session {
     }
 
     fn streams(&self) -> MutexGuard<'_, SessionStreams> {
-        self.streams.lock().unwrap_or_else(PoisonError::into_inner)
+        sync::lock(&self.streams)
     }
 
     /// Starts a call and returns its stream. A slot of the inbox is reserved first: after that nothing
@@ -152,11 +153,11 @@ impl Session {
     }
 
     fn touch(&self) {
-        *self.last_used.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+        *sync::lock(&self.last_used) = Instant::now();
     }
 
     pub(crate) fn last_used(&self) -> Instant {
-        *self.last_used.lock().unwrap_or_else(PoisonError::into_inner)
+        *sync::lock(&self.last_used)
     }
 
     /// Counts an open event stream until the returned value is dropped.

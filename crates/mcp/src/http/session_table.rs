@@ -11,10 +11,11 @@
 use std::{
     collections::HashMap,
     fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard},
     time::{Duration, Instant},
 };
 
+use carrel_domain::sync;
 use rmcp::{ServerHandler, service::serve_server_with_ct, transport::TransportAdapterIdentity};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tracing::{debug, info};
@@ -76,7 +77,7 @@ impl SessionTable {
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, HashMap<SessionId, Arc<Session>>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+        sync::lock(&self.open)
     }
 
     /// Creates a session whose service waits for `initialize`.

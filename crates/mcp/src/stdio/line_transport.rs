@@ -8,9 +8,10 @@
 use std::{
     collections::HashSet,
     io,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex},
 };
 
+use carrel_domain::sync;
 use rmcp::{
     ErrorData, RoleServer,
     model::{ClientJsonRpcMessage, JsonRpcMessage, RequestId, ServerJsonRpcMessage},
@@ -92,7 +93,7 @@ impl<R: AsyncRead + Unpin + Send> LineTransport<R> {
     }
 
     fn admit(&mut self, message: ClientJsonRpcMessage) -> LineAction {
-        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut running = sync::lock(&self.running);
         if let JsonRpcMessage::Request(request) = &message {
             let identifier = request.id.clone();
             if running.len() >= MAX_IN_FLIGHT {
@@ -160,7 +161,7 @@ impl<R: AsyncRead + Unpin + Send> Transport<RoleServer> for LineTransport<R> {
         message: ServerJsonRpcMessage,
     ) -> impl Future<Output = Result<(), io::Error>> + Send + 'static {
         if let Some(identifier) = json_rpc::replied_call(&message) {
-            self.running.lock().unwrap_or_else(PoisonError::into_inner).remove(identifier);
+            sync::lock(&self.running).remove(identifier);
         }
         let output = self.output.clone();
         async move {

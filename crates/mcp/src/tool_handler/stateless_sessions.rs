@@ -7,9 +7,10 @@
 //! or when 1024 newer ones exist, a handle begins anew and files have to be read again.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use carrel_domain::sync;
 use carrel_tools::Session;
 
 use crate::http::SessionOwner;
@@ -42,7 +43,7 @@ impl StatelessSessions {
         let handle = handle.unwrap_or(DEFAULT_HANDLE);
         let handle = &handle[..handle.floor_char_boundary(MAX_HANDLE_BYTES)];
         let key = (owner.clone(), handle.to_owned());
-        let mut sessions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut sessions = sync::lock(&self.0);
         let now = Instant::now();
         if let Some(used) = sessions.get_mut(&key) {
             used.last_used = now;

@@ -1,9 +1,10 @@
 //! Connections to the server: made when they are needed, dropped when anything went wrong on them.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use carrel_domain::sync;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
@@ -158,7 +159,7 @@ impl Sessions {
         let late = |_| Trouble::passing("too much waits for the database");
         let room = timeout(PATIENCE, Arc::clone(&self.room).acquire_owned()).await.map_err(late)?;
         let room = room.map_err(Trouble::passing)?;
-        let idle = lock(&self.idle).pop().filter(|session| !session.client.is_closed());
+        let idle = sync::lock(&self.idle).pop().filter(|session| !session.client.is_closed());
         let session = match idle {
             Some(session) => session,
             None => self.server.connect().await?,
@@ -169,10 +170,6 @@ impl Sessions {
 
 impl Lent {
     pub(super) fn give_back(self) {
-        lock(&self.idle).push(self.session);
+        sync::lock(&self.idle).push(self.session);
     }
-}
-
-fn lock(idle: &Mutex<Vec<Session>>) -> MutexGuard<'_, Vec<Session>> {
-    idle.lock().unwrap_or_else(PoisonError::into_inner)
 }

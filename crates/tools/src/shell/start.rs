@@ -4,10 +4,12 @@ use std::ffi::OsString;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
-use carrel_domain::{ByteSize, Clock as _, Code, Network, SystemClock, Timestamp, WorkspaceAccess};
+use carrel_domain::{
+    ByteSize, Clock as _, Code, Network, SystemClock, Timestamp, WorkspaceAccess, sync,
+};
 use carrel_exec::{
     CaptureLimits, Captured, Cursor, Job, JobId, JobStatus, LogFile, Outcome, Output, Piece,
     Started,
@@ -372,12 +374,12 @@ impl Shell {
 
     /// Returns how far its output was shown.
     pub(crate) fn shown(&self) -> Cursor {
-        *self.shown.lock().unwrap_or_else(PoisonError::into_inner)
+        *sync::lock(&self.shown)
     }
 
     /// Remembers how far its output was shown.
     pub(crate) fn show_to(&self, cursor: Cursor) {
-        *self.shown.lock().unwrap_or_else(PoisonError::into_inner) = cursor;
+        *sync::lock(&self.shown) = cursor;
     }
 
     /// Says what it is doing, in a word or two.

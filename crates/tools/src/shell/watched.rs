@@ -1,10 +1,10 @@
 //! What happens to a command that is watched: its events.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use carrel_domain::{Clock as _, Code, SystemClock, Timestamp};
+use carrel_domain::{Clock as _, Code, SystemClock, Timestamp, sync};
 use carrel_exec::{Job, Piece, StreamName};
 use regex::{Regex, RegexBuilder};
 use schemars::JsonSchema;
@@ -120,7 +120,7 @@ impl Watched {
     }
 
     fn events(&self) -> MutexGuard<'_, AuditLog> {
-        self.events.lock().unwrap_or_else(PoisonError::into_inner)
+        sync::lock(&self.events)
     }
 
     fn look_at(&self, line: &[u8]) {
