@@ -21,7 +21,6 @@ mod key_file;
 mod presented_token;
 mod random;
 mod rate_limit;
-mod scope;
 mod session_cookie;
 mod signing_key;
 mod ticket;
@@ -39,7 +38,6 @@ pub(crate) use random::random;
 pub use rate_limit::{
     BURST, MAX_BUCKETS, REQUESTS_PER_SECOND, RateLimitOptions, RateLimits, RetryAfter,
 };
-pub use scope::{InvalidScopes, Scope, Scopes};
 pub use session_cookie::{
     CONSOLE_HEADER, SESSION_COOKIE, SESSION_LIFETIME, Transport, begin_session,
     check_cookie_request, end_session,

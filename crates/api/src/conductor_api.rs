@@ -10,7 +10,7 @@ use axum::http::request::Parts;
 use carrel_conductor::drive::{CommandError, Handle, SecretReceipt};
 use carrel_conductor::{CommandRejection, OperatorCommand, State};
 use carrel_config::TrackerKind;
-use carrel_domain::{Clock, Code, Secret, Timestamp};
+use carrel_domain::{Clock, Code, Secret, Timestamp, TokenScope};
 use carrel_http::{ConnectionLimits, HttpServer};
 use carrel_tracker::{Webhook, verify_webhook};
 use serde_json::json;
@@ -20,7 +20,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use crate::auth::{Authority, Caller, Coverage, Scope, Verifier as _};
+use crate::auth::{Authority, Caller, Coverage, Verifier as _};
 use crate::extract::{Authenticated, check_presented, presented};
 use crate::limits::{HEADER_READ_TIMEOUT, MAX_CONNECTIONS, SHUTDOWN_GRACE, WRITE_STALL};
 use crate::response::ErrorResponse;
@@ -194,7 +194,7 @@ impl FromRequestParts<ConductorApi> for Authenticated {
 }
 
 /// Tells whether a caller may do this with the conductor, which works in every workspace of its own.
-pub(crate) fn check(caller: &Caller, scope: Scope) -> Result<(), ErrorResponse> {
+pub(crate) fn check(caller: &Caller, scope: TokenScope) -> Result<(), ErrorResponse> {
     if caller.coverage != Coverage::All {
         let message = "the token is for single workspaces; make one with `carrel token new --all`";
         return Err(ErrorResponse::new(Code::Forbidden, message, json!({})));

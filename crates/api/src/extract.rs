@@ -7,15 +7,15 @@ use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::header::{AUTHORIZATION, COOKIE, HOST, ORIGIN};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName};
-use carrel_domain::{Code, Timestamp, WorkspaceId};
+use carrel_domain::{Code, Timestamp, TokenScopes, WorkspaceId};
 use serde::de::DeserializeOwned;
 use serde_json::json;
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::audit;
 use crate::auth::{
-    CONSOLE_HEADER, Caller, Coverage, INTERNAL_TOKEN_HEADER, PresentedToken, Scopes,
-    WORKSPACE_HEADER, check_cookie_request,
+    CONSOLE_HEADER, Caller, Coverage, INTERNAL_TOKEN_HEADER, PresentedToken, WORKSPACE_HEADER,
+    check_cookie_request,
 };
 use crate::limits::{
     BODY_READ_TIMEOUT, MAX_BUFFERED_MEBIBYTES, MAX_JSON_BODY, MIN_COUNTED_BODY, PERMIT_WAIT,
@@ -68,7 +68,7 @@ fn internal_caller(headers: &HeaderMap) -> Result<Caller, ErrorResponse> {
         return Ok(Caller {
             subject: Some("internal".to_owned()),
             coverage: Coverage::All,
-            scopes: Scopes::ALL,
+            scopes: TokenScopes::ALL,
             expires_at: Timestamp::from_millis(i64::MAX),
         });
     };

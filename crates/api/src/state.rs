@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use axum::body::Bytes;
-use carrel_domain::{Clock, Code, Timestamp, WorkspaceId, sync};
+use carrel_domain::{Clock, Code, Timestamp, TokenScope, WorkspaceId, sync};
 use carrel_github::GitHub;
 use carrel_service::credentials::Vault;
 use carrel_service::{HostedWorkspaces, OpenWorkspace, ServiceError, Slots, Tasks, WorkspaceSpec};
@@ -18,8 +18,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::audit::{self, RequestCounts};
 use crate::auth::{
-    Authority, Caller, ConsoleLink, Coverage, InternalToken, RateLimitOptions, RateLimits, Scope,
-    Tickets, Transport, Verifier as _, jwks::Provider,
+    Authority, Caller, ConsoleLink, Coverage, InternalToken, RateLimitOptions, RateLimits, Tickets,
+    Transport, Verifier as _, jwks::Provider,
 };
 use crate::idempotency::InFlight;
 use crate::limits::{
@@ -214,7 +214,7 @@ impl Api {
     pub(crate) async fn workspace(
         &self,
         caller: &Caller,
-        scope: Scope,
+        scope: TokenScope,
         asked: Option<WorkspaceId>,
     ) -> Result<Workspace, ErrorResponse> {
         let id = caller.workspace(asked)?;
@@ -258,7 +258,7 @@ impl Api {
     pub(crate) async fn open_workspace(
         &self,
         caller: &Caller,
-        scope: Scope,
+        scope: TokenScope,
         id: WorkspaceId,
     ) -> Result<Arc<OpenWorkspace>, ErrorResponse> {
         let workspace = self.workspace(caller, scope, Some(id)).await?;

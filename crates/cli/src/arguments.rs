@@ -4,9 +4,8 @@ use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use carrel_api::auth::Scopes;
 use carrel_config::TierChoice;
-use carrel_domain::{Age, ByteSize, Network, UnknownPolicyValue, WorkspaceId};
+use carrel_domain::{Age, ByteSize, Network, TokenScopes, UnknownPolicyValue, WorkspaceId};
 use carrel_runner::Feature;
 use carrel_shell::Preset;
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -326,7 +325,7 @@ pub(crate) struct TokenNewArguments {
     pub(crate) all: bool,
     /// Scopes of the token: read, write, exec, net, admin
     #[arg(long, value_name = "SCOPES", default_value = "read,write,exec")]
-    pub(crate) scope: Scopes,
+    pub(crate) scope: TokenScopes,
     /// Lifetime of the token, such as 15m or 12h
     #[arg(long, value_name = "TIME", default_value = "1h")]
     pub(crate) ttl: Age,

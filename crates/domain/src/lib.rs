@@ -20,6 +20,7 @@ mod size;
 pub mod sync;
 mod task;
 mod time;
+mod token_scope;
 
 pub use code::{Code, Coded, ErrorBody, ErrorEnvelope, message_of};
 pub use error_pages::error_pages;
@@ -30,3 +31,4 @@ pub use secret::Secret;
 pub use size::{ByteSize, InvalidSize};
 pub use task::{InvalidId, Priority, TaskId, TaskStatus, UnknownTaskValue, VolumeId, WorkspaceId};
 pub use time::{Age, Clock, FixedClock, InvalidAge, SystemClock, Timestamp};
+pub use token_scope::{InvalidTokenScopes, TokenScope, TokenScopes};

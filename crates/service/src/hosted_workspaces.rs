@@ -423,7 +423,7 @@ impl Inner {
             git: options.git.clone(),
         });
         let service = Registry::new(Arc::clone(&toolbox), Toolset::Workspace);
-        let code = Registry::new(toolbox, Toolset::Code);
+        let code = Registry::new(toolbox, Toolset::Code).without_operator_tools();
         Ok(OpenWorkspace { workspace, key, books, place, service, code })
     }
 }

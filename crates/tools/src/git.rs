@@ -9,7 +9,7 @@ mod reply;
 use std::sync::Arc;
 
 use carrel_config::Environment;
-use carrel_domain::WorkspaceAccess;
+use carrel_domain::{TokenScope, WorkspaceAccess};
 use carrel_git::{
     ArgumentList, CredentialSource, EnvironmentCredentials, Operation, ReadOnlyOperation,
 };
@@ -22,7 +22,7 @@ pub(crate) use reply::GitFacts;
 use crate::failure::Failure;
 use crate::registry::Catalogue;
 use crate::response::Reply;
-use crate::tool::{About, Class, Effect, Tool, WorkspaceChoice};
+use crate::tool::{About, CallRules, Class, Effect, Tool, WorkspaceChoice};
 use crate::tool_context::ToolContext;
 
 /// The hosts that git may reach, and the credentials for them.
@@ -79,6 +79,7 @@ impl Tool for Git {
         class: Class::Write,
         effect: Effect { destructive: true, idempotent: false, open_world: true },
         workspaces: WorkspaceChoice::One,
+        rules: CallRules { token_scope: TokenScope::Exec, ..CallRules::WRITE },
         description: "Runs one git operation in a repository of the workspace: status, diff, log, show, \
             add, commit, branch, checkout, stash, blame, fetch, pull, push, clone. `args` are git's own \
             arguments (`-m \"fix the parser\"`, `HEAD~1 -- src`, `-b feature/x`, `-u origin main`); no \
@@ -128,6 +129,7 @@ impl Tool for GitInspect {
         class: Class::Read,
         effect: Effect::NONE,
         workspaces: WorkspaceChoice::One,
+        rules: CallRules::READ,
         description: "Reads a git repository of the workspace without changing it: status, diff, log, \
             show, blame, branch (lists), stash (list, show). `args` are git's own arguments: \
             `log --oneline -5`, `diff --stat HEAD~1`, `blame -L 10,20 src/lib.rs`. It works in read-only \

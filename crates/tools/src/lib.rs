@@ -24,6 +24,7 @@ mod reference;
 mod registry;
 mod response;
 mod schema;
+mod secret_tools;
 mod secrets;
 mod service;
 mod session;
@@ -49,10 +50,12 @@ pub use schema::leave_out_number_format;
 pub use secrets::{SecretSource, Secrets};
 pub use session::Session;
 pub use shell::{CommandFacts, notes};
-pub use tool::{About, Class, Effect, Tool, WorkspaceChoice};
+pub use tool::{
+    About, CallRules, Class, CostClass, Effect, Exposure, Masking, QuotaRule, Tool, TrustMode,
+    WorkspaceChoice,
+};
 pub use tool_context::{CallOptions, CommandSettings, Progress, ToolContext};
 pub use toolbox::{Toolbox, ToolboxOptions};
 pub use workspace_list::{
     WorkspaceEntry, WorkspaceListError, is_name as is_workspace_name, parse_workspaces,
 };
-pub use workspaces::SECRET_TOOLS;

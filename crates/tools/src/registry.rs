@@ -20,7 +20,7 @@ use crate::named_workspace::NamedWorkspace;
 use crate::redaction::Redactor;
 use crate::response::{ToolContent, ToolResponse};
 use crate::session::Session;
-use crate::tool::{About, Class, Tool, WorkspaceChoice};
+use crate::tool::{About, Class, Exposure, Masking, Tool, TrustMode, WorkspaceChoice};
 use crate::tool_context::{CallOptions, ToolContext};
 use crate::toolbox::Toolbox;
 use crate::workspace_list::ALL;
@@ -84,6 +84,7 @@ impl Catalogue {
                 crate::git::register(catalogue);
                 crate::verify::register(catalogue);
                 crate::workspaces::register(catalogue);
+                crate::secret_tools::register(catalogue);
             })),
             Toolset::Workspace => WORKSPACE.get_or_init(made(crate::service::register)),
         }
@@ -120,10 +121,11 @@ impl Registry {
         self.offer(Arc::new(Entry::new(tool)));
     }
 
-    /// Offers none of the tools with these names.
+    /// Removes the tools that only the operator's own interfaces offer.
     #[must_use]
-    pub fn without(mut self, names: &[&str]) -> Self {
-        self.entries.retain(|entry| !names.contains(&entry.definition.about.name));
+    pub fn without_operator_tools(mut self) -> Self {
+        self.entries
+            .retain(|entry| entry.definition.about.rules.exposure != Exposure::OperatorOnly);
         self
     }
 
@@ -194,7 +196,10 @@ impl Registry {
         self.report(session, interface, name, chosen.as_deref(), &called, &redactor);
         let code = called.as_ref().err().map(|failure| failure.code);
         let mut answer = called.unwrap_or_else(|failure| answer_of(&failure));
-        if name != crate::workspaces::SECRET || answer.is_error {
+        let exposes = self
+            .find(name)
+            .is_some_and(|entry| entry.definition.about.rules.masking == Masking::Exposed);
+        if !exposes || answer.is_error {
             self.toolbox.redactor().clean(&mut answer);
             redactor.clean(&mut answer);
         }
@@ -252,13 +257,13 @@ impl Registry {
             ) => {
                 let workspace = workspaces.choose(name)?;
                 let context = self.context_in(entry, session, Some(workspace), &options)?;
-                match about.class {
-                    Class::Write => {
+                match about.rules.trust {
+                    TrustMode::AfterCall | TrustMode::BeforeWrite => {
                         let answered = trust::kept(entry, &context, arguments).await;
                         self.report_unlocked(&context);
                         answered
                     }
-                    Class::Read | Class::Execute => guarded(entry, &context, arguments).await,
+                    TrustMode::Unchecked => guarded(entry, &context, arguments).await,
                 }
             }
         }

@@ -1,5 +1,11 @@
-//! What a tool is.
+//! The definition of a tool: its types, its description, and the rules for calling it.
+//!
+//! A tool is a type that implements [`Tool`]. Everything that decides whether and how it may be called is
+//! data in its [`About`]: interfaces and the registry read that data and never compare tool names, so a
+//! tool that is renamed or added cannot slip past a check. A struct literal has to name every field, so
+//! an author cannot forget one.
 
+use carrel_domain::TokenScope;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -10,15 +16,16 @@ use crate::tool_context::ToolContext;
 
 /// One operation that an agent can call.
 pub trait Tool: Send + Sync + 'static {
-    /// What it takes, beside `workspace`, which every tool takes. Unknown fields must be an error.
+    /// The arguments, beside `workspace`, which every tool takes. Unknown fields must be an error.
     type Input: DeserializeOwned + JsonSchema + Send + 'static;
-    /// The facts about its result. Bulk, such as the text of a file, is not among them.
+    /// The structured part of the reply. Bulk, such as the text of a file, is in its content.
     type Facts: Serialize + JsonSchema + Send + 'static;
 
-    /// What it is for.
+    /// The tool's description and rules.
     const ABOUT: About;
 
-    /// Does the work.
+    /// Does the work. The registry has chosen the workspace and checked access; a panic becomes a failure
+    /// of this call.
     fn call(
         &self,
         context: &ToolContext,
@@ -26,24 +33,27 @@ pub trait Tool: Send + Sync + 'static {
     ) -> impl Future<Output = Result<Reply<Self::Facts>, Failure>> + Send;
 }
 
-/// What there is to know about a tool before calling it.
+/// A tool's description and the rules for calling it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct About {
-    /// The name that calls use.
+    /// The name in calls.
     pub name: &'static str,
-    /// The name that people see.
+    /// The name for people.
     pub title: &'static str,
-    /// What it does to the workspace.
+    /// The effect on the workspace. Tools that are not [`Class::Read`] are neither offered by read-only
+    /// servers nor run in read-only workspaces.
     pub class: Class,
-    /// What it does beyond that, for clients that ask before they call.
+    /// Hints for clients that ask their user before a call.
     pub effect: Effect,
-    /// Which workspaces one call can be about.
+    /// The workspaces that one call can be about.
     pub workspaces: WorkspaceChoice,
-    /// Teaches an agent when to use it, and how.
+    /// The checks that the registry and the interfaces make.
+    pub rules: CallRules,
+    /// Teaches a model when and how to use the tool.
     pub description: &'static str,
 }
 
-/// What a tool does to a workspace.
+/// The effect of a tool on its workspace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Class {
@@ -55,35 +65,135 @@ pub enum Class {
     Execute,
 }
 
-/// What a client may want to know before it calls a tool.
+/// Hints for clients that ask their user before a call, as MCP's annotations define them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Effect {
-    /// It may take away what was there.
+    /// It may overwrite or remove data.
     pub destructive: bool,
-    /// Calling it again with the same arguments changes nothing more.
+    /// A second call with the same arguments changes nothing more.
     pub idempotent: bool,
-    /// It may deal with something outside the workspace, such as a network.
+    /// It may interact with systems outside the workspace, such as a network.
     pub open_world: bool,
 }
 
 impl Effect {
     /// Nothing changes.
     pub const NONE: Self = Self { destructive: false, idempotent: true, open_world: false };
-    /// Something is added; nothing is lost.
+    /// Data is added; none is lost.
     pub const ADDS: Self = Self { destructive: false, idempotent: false, open_world: false };
-    /// Something may be replaced or removed.
+    /// Data may be replaced or removed.
     pub const REPLACES: Self = Self { destructive: true, idempotent: false, open_world: false };
-    /// Programs run, which may do anything that their walls allow.
+    /// Programs run, which may do anything that the sandbox allows.
     pub const RUNS: Self = Self { destructive: true, idempotent: false, open_world: true };
 }
 
-/// Which workspaces one call can be about.
+/// The workspaces that one call can be about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WorkspaceChoice {
-    /// Exactly one; with several, the call has to say which.
+    /// Exactly one; with several, the call has to name it.
     One,
     /// One, or with `all` each of them in turn.
     OneOrAll,
-    /// One, or no certain one.
+    /// One, or none in particular.
     Optional,
+}
+
+/// The checks that the registry and the interfaces make for calls of a tool.
+///
+/// Most tools use one of the constants, or change one field of it:
+///
+/// ```
+/// # use carrel_tools::{CallRules, QuotaRule};
+/// const DELETE: CallRules = CallRules { quota: QuotaRule::FreesSpace, ..CallRules::WRITE };
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CallRules {
+    /// The scope that a caller's token must carry, over REST and over MCP of the service.
+    pub token_scope: TokenScope,
+    /// The interfaces that offer the tool.
+    pub exposure: Exposure,
+    /// The handling of files that would run later outside the sandbox, such as git hooks.
+    pub trust: TrustMode,
+    /// The handling of known secrets in the reply.
+    pub masking: Masking,
+    /// The handling of a workspace that has used up its quota.
+    pub quota: QuotaRule,
+    /// The pool of permits that bounds concurrent calls in the service.
+    pub cost: CostClass,
+}
+
+impl CallRules {
+    /// Tools that change nothing.
+    pub const READ: Self = Self {
+        token_scope: TokenScope::Read,
+        exposure: Exposure::Everywhere,
+        trust: TrustMode::Unchecked,
+        masking: Masking::Masked,
+        quota: QuotaRule::Ignored,
+        cost: CostClass::Light,
+    };
+
+    /// Tools that write files themselves.
+    pub const WRITE: Self = Self {
+        token_scope: TokenScope::Write,
+        trust: TrustMode::AfterCall,
+        quota: QuotaRule::Checked,
+        cost: CostClass::Heavy,
+        ..Self::READ
+    };
+
+    /// Tools that run programs. The runner makes the trust check when a command ends.
+    pub const EXECUTE: Self =
+        Self { token_scope: TokenScope::Exec, trust: TrustMode::Unchecked, ..Self::WRITE };
+}
+
+/// The interfaces that offer a tool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exposure {
+    /// All of them.
+    Everywhere,
+    /// `carrel mcp` and `carrel tool`, where the caller acts for the operator. The service and the
+    /// conductor's agents do not get the tool, whatever a token allows.
+    OperatorOnly,
+}
+
+/// The handling of files that would run later outside the sandbox.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TrustMode {
+    /// The tool writes no files itself.
+    Unchecked,
+    /// The registry compares such files before and after the call, and restores or reports changes.
+    AfterCall,
+    /// The tool refuses such a write itself, so that nothing has to be restored. The registry compares
+    /// only if the operator's policy reports changes instead of restoring them.
+    BeforeWrite,
+}
+
+/// The handling of known secrets in a reply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Masking {
+    /// They are replaced by their names.
+    Masked,
+    /// They stay, because returning one is the purpose of the tool. Failures are masked all the same.
+    Exposed,
+}
+
+/// The handling of a workspace that has used up its quota.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum QuotaRule {
+    /// The tool uses no space.
+    Ignored,
+    /// Calls are refused while the workspace is over its quota, and its usage is counted again later.
+    Checked,
+    /// Calls are allowed, because they free space; the usage is counted again later.
+    FreesSpace,
+}
+
+/// The pool of permits that bounds concurrent calls in the service.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CostClass {
+    /// Short reading calls.
+    Light,
+    /// Calls that write or run programs; they share permits with tasks.
+    Heavy,
 }

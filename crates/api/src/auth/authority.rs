@@ -5,14 +5,13 @@ use std::path::Path;
 use std::time::Duration;
 
 use carrel_config::Environment;
-use carrel_domain::{Code, Coded, Secret, Timestamp};
+use carrel_domain::{Code, Coded, Secret, Timestamp, TokenScope, TokenScopes};
 
 use super::caller::{Caller, Coverage};
 use super::claims::{Claims, ExpectedClaims, NumericDate, StringOrList, subject};
 use super::error::AuthError;
 use super::jwt::{self, MAX_TOKEN_BYTES};
 use super::key_file::{self, KeyError, ServerSecret};
-use super::scope::{Scope, Scopes};
 use super::signing_key::{MIN_SECRET_BYTES, SigningKey};
 use super::ticket::Tickets;
 
@@ -32,7 +31,7 @@ pub struct Grant {
     /// Where they may do something.
     pub coverage: Coverage,
     /// What they may do there.
-    pub scopes: Scopes,
+    pub scopes: TokenScopes,
     /// For how long.
     pub ttl: Duration,
     /// For whom it is, if not for the expecting audience.
@@ -44,7 +43,7 @@ pub struct Grant {
 impl Grant {
     /// Returns a grant with the scopes of a new token.
     pub fn new(coverage: Coverage, ttl: Duration) -> Self {
-        let scopes = Scopes::STANDARD;
+        let scopes = TokenScopes::STANDARD;
         Self { subject: None, coverage, scopes, ttl, audience: None, issuer: None }
     }
 }
@@ -131,7 +130,7 @@ impl Authority {
     pub fn issue(&self, grant: &Grant, now: Timestamp) -> Result<Secret, GrantError> {
         check(grant)?;
         let seconds = |at: Timestamp| NumericDate(at.as_millis().div_euclid(1000));
-        let words: Vec<_> = grant.scopes.iter().map(Scope::as_str).collect();
+        let words: Vec<_> = grant.scopes.iter().map(TokenScope::as_str).collect();
         let mut claims = Claims {
             sub: grant.subject.clone(),
             exp: seconds(now.after(grant.ttl)),
@@ -169,7 +168,7 @@ fn check(grant: &Grant) -> Result<(), GrantError> {
     if matches!(&grant.coverage, Coverage::Only(covered) if covered.is_empty()) {
         return Err(GrantError::NoWorkspace);
     }
-    if grant.scopes == Scopes::NONE {
+    if grant.scopes == TokenScopes::NONE {
         return Err(GrantError::NoScope);
     }
     if grant.ttl < Duration::from_secs(1) {

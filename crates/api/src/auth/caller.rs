@@ -2,11 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use carrel_domain::{Timestamp, WorkspaceId, hex};
+use carrel_domain::{Timestamp, TokenScope, TokenScopes, WorkspaceId, hex};
 use sha2::{Digest as _, Sha256};
 
 use super::error::AuthError;
-use super::scope::{Scope, Scopes};
 
 /// The workspaces that a caller has to do with.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,20 +49,20 @@ pub struct Caller {
     /// Where they may do something.
     pub coverage: Coverage,
     /// What they may do there.
-    pub scopes: Scopes,
+    pub scopes: TokenScopes,
     /// When their credentials end. A stream that is open then has to end, too.
     pub expires_at: Timestamp,
 }
 
 impl Caller {
     /// Tells whether this kind of work is allowed in this workspace.
-    pub fn check(&self, scope: Scope, workspace: WorkspaceId) -> Result<(), AuthError> {
+    pub fn check(&self, scope: TokenScope, workspace: WorkspaceId) -> Result<(), AuthError> {
         self.check_workspace(workspace)?;
         self.check_scope(scope)
     }
 
     /// Tells whether this kind of work is allowed at all, for what concerns no workspace.
-    pub fn check_scope(&self, scope: Scope) -> Result<(), AuthError> {
+    pub fn check_scope(&self, scope: TokenScope) -> Result<(), AuthError> {
         if self.scopes.allow(scope) { Ok(()) } else { Err(AuthError::MissingScope { scope }) }
     }
 
@@ -109,16 +108,16 @@ mod tests {
         WorkspaceId::from_bytes(bytes)
     }
 
-    fn caller(coverage: Coverage, scopes: &[Scope]) -> Caller {
+    fn caller(coverage: Coverage, scopes: &[TokenScope]) -> Caller {
         let expires_at = Timestamp::from_millis(0);
-        Caller { subject: None, coverage, scopes: Scopes::of(scopes), expires_at }
+        Caller { subject: None, coverage, scopes: TokenScopes::of(scopes), expires_at }
     }
 
     #[test]
     fn a_foreign_workspace_is_refused_by_name_even_to_an_admin() {
-        let caller = caller(Coverage::one(workspace(1)), &[Scope::Admin]);
-        assert_eq!(caller.check(Scope::Net, workspace(1)), Ok(()));
-        let error = caller.check(Scope::Read, workspace(2)).unwrap_err();
+        let caller = caller(Coverage::one(workspace(1)), &[TokenScope::Admin]);
+        assert_eq!(caller.check(TokenScope::Net, workspace(1)), Ok(()));
+        let error = caller.check(TokenScope::Read, workspace(2)).unwrap_err();
         assert_eq!(error, AuthError::ForeignWorkspace { workspace: workspace(2) });
         assert_eq!(error.code(), Code::Forbidden);
         assert!(error.to_string().contains(&workspace(2).to_string()));
@@ -126,12 +125,12 @@ mod tests {
 
     #[test]
     fn a_missing_scope_is_refused_by_name() {
-        let caller = caller(Coverage::All, &[Scope::Read]);
-        assert_eq!(caller.check(Scope::Read, workspace(9)), Ok(()));
-        let error = caller.check(Scope::Exec, workspace(9)).unwrap_err();
+        let caller = caller(Coverage::All, &[TokenScope::Read]);
+        assert_eq!(caller.check(TokenScope::Read, workspace(9)), Ok(()));
+        let error = caller.check(TokenScope::Exec, workspace(9)).unwrap_err();
         assert_eq!(
             (error.code(), error),
-            (Code::Forbidden, AuthError::MissingScope { scope: Scope::Exec })
+            (Code::Forbidden, AuthError::MissingScope { scope: TokenScope::Exec })
         );
         assert_eq!(error.to_string(), "the token lacks the scope exec");
     }

@@ -3,12 +3,11 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use carrel_domain::{Timestamp, WorkspaceId};
+use carrel_domain::{Timestamp, TokenScope, TokenScopes, WorkspaceId};
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::caller::{Caller, Coverage};
 use super::error::RejectReason;
-use super::scope::{Scope, Scopes};
 
 /// How far the clock of whoever signed may be ahead of ours.
 pub const CLOCK_SKEW: Duration = Duration::from_mins(1);
@@ -129,12 +128,12 @@ impl Claims {
         }
     }
 
-    fn scopes(&self) -> Result<Scopes, RejectReason> {
+    fn scopes(&self) -> Result<TokenScopes, RejectReason> {
         let scopes = match &self.scope {
-            None => Ok(Scopes::NONE),
-            Some(StringOrList::One(words)) => Scopes::of_words(words),
+            None => Ok(TokenScopes::NONE),
+            Some(StringOrList::One(words)) => TokenScopes::of_words(words),
             Some(StringOrList::Many(words)) => {
-                words.iter().map(|word| word.parse::<Scope>()).collect()
+                words.iter().map(|word| word.parse::<TokenScope>()).collect()
             }
         };
         scopes.map_err(|_| RejectReason::Claims)

@@ -3,13 +3,12 @@
 use std::sync::Mutex;
 use std::time::Duration;
 
-use carrel_domain::{Secret, Timestamp, hex, sync};
+use carrel_domain::{Secret, Timestamp, TokenScopes, hex, sync};
 
 use super::authority::Grant;
 use super::caller::{Caller, Coverage};
 use super::fingerprint::Fingerprint;
 use super::random::random;
-use super::scope::Scopes;
 use super::session_cookie::SESSION_LIFETIME;
 
 /// How long the link is good.
@@ -51,7 +50,7 @@ impl ConsoleLink {
         Some(Caller {
             subject: Some(SUBJECT.to_owned()),
             coverage: Coverage::All,
-            scopes: Scopes::ALL,
+            scopes: TokenScopes::ALL,
             expires_at: now.after(SESSION_LIFETIME),
         })
     }
@@ -84,7 +83,7 @@ mod tests {
         let (link, token) = ConsoleLink::new(at(0));
         assert_eq!(token.expose().len(), 32);
         let caller = link.redeem(token.expose(), at(599)).unwrap();
-        assert_eq!((caller.coverage, caller.scopes), (Coverage::All, Scopes::ALL));
+        assert_eq!((caller.coverage, caller.scopes), (Coverage::All, TokenScopes::ALL));
         assert_eq!(caller.expires_at, at(599 + 12 * 3600));
         assert_eq!(link.redeem(token.expose(), at(599)), None);
     }

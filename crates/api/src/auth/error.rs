@@ -1,9 +1,7 @@
 //! Why a request is turned away.
 
-use carrel_domain::{Code, Coded, WorkspaceId};
+use carrel_domain::{Code, Coded, TokenScope, WorkspaceId};
 use serde_json::{Value, json};
-
-use super::scope::Scope;
 
 /// The header in which a request names its workspace.
 pub const WORKSPACE_HEADER: &str = "x-workspace-id";
@@ -65,7 +63,7 @@ pub enum AuthError {
     #[error("the token lacks the scope {scope}")]
     MissingScope {
         /// What would be needed.
-        scope: Scope,
+        scope: TokenScope,
     },
     /// The caller covers several workspaces and names none.
     #[error("the token covers several workspaces; name one in the header X-Workspace-ID")]

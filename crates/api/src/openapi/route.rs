@@ -3,11 +3,10 @@
 use axum::handler::Handler;
 use axum::http::Method;
 use axum::routing::{self, MethodFilter, MethodRouter};
-use carrel_domain::Code;
+use carrel_domain::{Code, TokenScope};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::Value;
 
-use crate::auth::Scope;
 use crate::state::Api;
 
 /// Makes the schema of a type.
@@ -34,7 +33,7 @@ pub(super) enum Access {
     /// Whoever has a token.
     Token,
     /// Whoever has a token with this scope.
-    Scope(Scope),
+    Scope(TokenScope),
 }
 
 /// What a body consists of.
@@ -146,7 +145,7 @@ impl<S: Clone + Send + Sync + 'static> Route<S> {
     }
 
     /// Names the scope that it needs.
-    pub(crate) fn scope(self, scope: Scope) -> Self {
+    pub(crate) fn scope(self, scope: TokenScope) -> Self {
         Self { access: Access::Scope(scope), ..self }
     }
 

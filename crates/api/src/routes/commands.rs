@@ -4,19 +4,23 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
-use carrel_domain::{Code, Network, WorkspaceId};
-use carrel_tools::{CallOptions, CommandSettings, Interface, Session, ToolResponse};
+use carrel_domain::{Code, Network, TokenScope, WorkspaceId};
+use carrel_tools::{
+    CallOptions, CommandSettings, CostClass, Definition, Interface, QuotaRule, Session,
+    ToolResponse,
+};
 use carrel_wire::limits::{DEFAULT_EXEC_SECONDS, MAX_COMMAND_CHARS, MAX_EXEC_SECONDS};
 use carrel_wire::{CommandReply, ExecRequest, GitArguments, GitReply, GitRequest};
 use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
 
-use crate::auth::{Caller, Scope};
+use crate::auth::Caller;
 use crate::extract::{Authenticated, Json, PathId};
 use crate::idempotency::{IdempotentRequest, KeyScope, WorkResult};
 use crate::openapi::{COMMANDS, FILES, Header, Route, STORE, WORKSPACES};
 use crate::response::{ErrorResponse, RouteResult};
 use crate::routes::tasks::check_network;
+use crate::routes::tools::find;
 use crate::state::Api;
 
 /// Every route of this module.
@@ -29,7 +33,7 @@ pub(super) fn routes() -> Vec<Route> {
                  A command that fails is an answer, not an error. A network other than `none` also \
                  needs the scope `net`.",
             )
-            .scope(Scope::Exec)
+            .scope(TokenScope::Exec)
             .header(Header::IdempotencyKey)
             .body::<ExecRequest>()
             .json::<CommandReply>(200, "The command is over."),
@@ -39,7 +43,7 @@ pub(super) fn routes() -> Vec<Route> {
                 "Runs one operation of git. Each argument is checked against what the operation takes; \
                  no program that the repository configures is run.",
             )
-            .scope(Scope::Exec)
+            .scope(TokenScope::Exec)
             .header(Header::IdempotencyKey)
             .body::<GitRequest>()
             .json::<GitReply>(200, "Git is done."),
@@ -53,8 +57,7 @@ pub(super) fn routes() -> Vec<Route> {
 pub(super) struct ToolCall<'a> {
     pub(super) caller: &'a Caller,
     pub(super) workspace: WorkspaceId,
-    pub(super) scope: Scope,
-    pub(super) tool: &'a str,
+    pub(super) tool: &'static Definition,
     pub(super) arguments: Map<String, Value>,
     pub(super) network: Option<Network>,
 }
@@ -75,31 +78,34 @@ impl ToolCall<'_> {
         Ok(answer.data.unwrap_or_else(|| json!({ "content": text, "facts": answer.structured })))
     }
 
-    /// Calls the tool. It takes a place, and needs room in the workspace if it may fill it.
+    /// Calls the tool under the rules of its definition: token scope, quota and permit. This is the one
+    /// way from a route to a tool, so that no route can call one with less than its scope.
     pub(super) async fn answer(
         self,
         api: &Api,
         session: Arc<Session>,
         mut options: CallOptions,
     ) -> Result<ToolResponse, ErrorResponse> {
-        let space = api.open_workspace(self.caller, self.scope, self.workspace).await?;
-        let writes = self.scope != Scope::Read;
-        let place = if writes { api.work_permit().await? } else { api.read_permit().await? };
-        // A full workspace is emptied with it.
-        if writes && self.tool != "Delete" {
+        let rules = self.tool.about.rules;
+        let space = api.open_workspace(self.caller, rules.token_scope, self.workspace).await?;
+        let permit = match rules.cost {
+            CostClass::Light => api.read_permit().await?,
+            CostClass::Heavy => api.work_permit().await?,
+        };
+        if rules.quota == QuotaRule::Checked {
             api.inner.spaces.check_quota(&space).await?;
         }
         options.command_settings =
             CommandSettings { network: self.network, ..CommandSettings::default() };
-        let (tool, arguments) = (self.tool.to_owned(), self.arguments);
-        // A request that is dropped drops no command: whoever waits for it has to end it, and its
-        // place is free when it is over.
+        let (tool, arguments) = (self.tool.about.name, self.arguments);
+        // A dropped request does not drop the call: cancellation ends it, and the permit is free when it
+        // has ended.
         let calling = tokio::spawn(async move {
-            let answer = space.call(&session, &tool, arguments, options).await;
-            if writes {
+            let answer = space.call(&session, tool, arguments, options).await;
+            if rules.quota != QuotaRule::Ignored {
                 space.expect_changes();
             }
-            drop(place);
+            drop(permit);
             answer
         });
         calling.await.map_err(|_| {
@@ -126,7 +132,7 @@ pub(super) async fn exec(
     headers: HeaderMap,
     Json(asked, body): Json<ExecRequest>,
 ) -> RouteResult {
-    caller.check(Scope::Exec, workspace)?;
+    caller.check(TokenScope::Exec, workspace)?;
     let length = asked.command.chars().count();
     if asked.command.trim().is_empty() || length > MAX_COMMAND_CHARS {
         return Err(ErrorResponse::field(
@@ -156,8 +162,7 @@ pub(super) async fn exec(
         let asking = ToolCall {
             caller: &caller,
             workspace,
-            scope: Scope::Exec,
-            tool: "workspace_exec",
+            tool: find("workspace_exec", "it is not offered here")?,
             arguments,
             network: asked.network,
         };
@@ -190,7 +195,7 @@ pub(super) async fn git(
     headers: HeaderMap,
     Json(asked, body): Json<GitRequest>,
 ) -> RouteResult {
-    caller.check(Scope::Exec, workspace)?;
+    caller.check(TokenScope::Exec, workspace)?;
     check_relative("cwd", asked.cwd.as_deref())?;
     if asked.branch.is_some() && asked.args.is_some() {
         return Err(ErrorResponse::field("branch", "is a word of `args` when there are any"));
@@ -209,8 +214,7 @@ pub(super) async fn git(
         let asking = ToolCall {
             caller: &caller,
             workspace,
-            scope: Scope::Exec,
-            tool: "workspace_git",
+            tool: find("workspace_git", "it is not offered here")?,
             arguments,
             network: None,
         };

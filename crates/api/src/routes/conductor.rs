@@ -15,7 +15,7 @@ use axum::middleware::from_fn;
 use axum::response::IntoResponse as _;
 use carrel_conductor::snapshot::{IssueView, Snapshot};
 use carrel_conductor::{IssueId, Mode, OperatorCommand};
-use carrel_domain::{Code, Secret};
+use carrel_domain::{Code, Secret, TokenScope};
 use carrel_store::RunFilter;
 use carrel_tracker::ASANA_SECRET;
 use carrel_wire::limits::MAX_ANSWER_CHARS;
@@ -25,7 +25,6 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::{unknown, wrong_method};
-use crate::auth::Scope;
 use crate::conductor_api::{ConductorApi, WebhookCall, check, unavailable};
 use crate::extract::{Authenticated, QueryParams, parse};
 use crate::limits::BODY_READ_TIMEOUT;
@@ -126,7 +125,7 @@ async fn state(
     State(api): State<ConductorApi>,
     Authenticated(caller): Authenticated,
 ) -> RouteResult {
-    check(&caller, Scope::Read)?;
+    check(&caller, TokenScope::Read)?;
     Ok(ok(&Snapshot::of(&*api.state()?, api.now())))
 }
 
@@ -135,7 +134,7 @@ async fn show(
     Authenticated(caller): Authenticated,
     IssueParam(id): IssueParam,
 ) -> RouteResult {
-    check(&caller, Scope::Read)?;
+    check(&caller, TokenScope::Read)?;
     let filter =
         RunFilter { issue: Some(id.0.clone()), limit: Some(MAX_RUNS), ..RunFilter::default() };
     let runs = api.handle().runs(filter).await?;
@@ -156,7 +155,7 @@ async fn refresh(
 ) -> RouteResult {
     let body = read(body).await?;
     match who {
-        Ok(Authenticated(caller)) => check(&caller, Scope::Exec)?,
+        Ok(Authenticated(caller)) => check(&caller, TokenScope::Exec)?,
         Err(failed) if headers.contains_key(header::AUTHORIZATION) => return Err(failed),
         Err(_) => match api.verify_webhook(&headers, &body).await? {
             WebhookCall::Wake => {}
@@ -206,7 +205,7 @@ async fn change(
     Authenticated(caller): &Authenticated,
     order: OperatorCommand,
 ) -> RouteResult {
-    check(caller, Scope::Exec)?;
+    check(caller, TokenScope::Exec)?;
     api.tell(order).await?;
     let state = api.state()?;
     Ok(ok(&ModeReply { mode: state.ledger.mode, agents: state.agents() }))
@@ -230,7 +229,7 @@ async fn order(
     id: &IssueId,
     order: fn(IssueId) -> OperatorCommand,
 ) -> RouteResult {
-    check(caller, Scope::Exec)?;
+    check(caller, TokenScope::Exec)?;
     api.tell(order(id.clone())).await?;
     shown(api, id)
 }
@@ -273,7 +272,7 @@ async fn answer(
     IssueParam(id): IssueParam,
     body: Body,
 ) -> RouteResult {
-    check(&caller, Scope::Exec)?;
+    check(&caller, TokenScope::Exec)?;
     let AnswerRequest { answer } = parse(&read(body).await?)?;
     if answer.is_empty() || answer.chars().count() > MAX_ANSWER_CHARS {
         let rule = format!("has 1 to {MAX_ANSWER_CHARS} characters");

@@ -3,13 +3,12 @@
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::IntoResponse as _;
-use carrel_domain::{Code, WorkspaceId};
+use carrel_domain::{Code, TokenScope, WorkspaceId};
 use carrel_service::ServiceError;
 use carrel_service::credentials::{CredentialContent, check_credential_name};
 use carrel_wire::{CredentialNames, StoredCredential};
 use serde_json::json;
 
-use crate::auth::Scope;
 use crate::extract::{Authenticated, Json, PathId, path_segment};
 use crate::idempotency::{IdempotentRequest, KeyScope};
 use crate::openapi::{Example, Header, Route, STORE, WORKSPACES};
@@ -22,7 +21,7 @@ pub(super) fn routes() -> Vec<Route> {
         Route::get("/api/workspaces/{workspace_id}/credentials", list)
             .name("list_credentials", "List credentials")
             .description("Lists the names of the credentials that steps can name. No route returns what they hold.")
-            .scope(Scope::Read)
+            .scope(TokenScope::Read)
             .json::<CredentialNames>(200, "The names."),
         Route::put("/api/workspaces/{workspace_id}/credentials/{credential}", put)
             .name("put_credential", "Keep a credential")
@@ -30,7 +29,7 @@ pub(super) fn routes() -> Vec<Route> {
                 "Keeps a credential, in place of one of the same name. It is sealed before it is stored; a \
                  step that names it in `credentials` gets it for as long as the step takes.",
             )
-            .scope(Scope::Write)
+            .scope(TokenScope::Write)
             .header(Header::IdempotencyKey)
             .body::<CredentialContent>()
             .example(Example {
@@ -51,7 +50,7 @@ pub(super) fn routes() -> Vec<Route> {
         Route::delete("/api/workspaces/{workspace_id}/credentials/{credential}", forget)
             .name("delete_credential", "Forget a credential")
             .description("Forgets a credential. A step that runs keeps what it got.")
-            .scope(Scope::Write)
+            .scope(TokenScope::Write)
             .no_content(204, "It is gone."),
     ];
     let with_errors =
@@ -64,7 +63,7 @@ pub(super) async fn list(
     Authenticated(caller): Authenticated,
     PathId(workspace): PathId<WorkspaceId>,
 ) -> RouteResult {
-    let workspace = api.workspace(&caller, Scope::Read, Some(workspace)).await?.id;
+    let workspace = api.workspace(&caller, TokenScope::Read, Some(workspace)).await?.id;
     Ok(ok(&CredentialNames { names: api.vault()?.names(workspace).await? }))
 }
 
@@ -76,7 +75,7 @@ pub(super) async fn put(
     headers: HeaderMap,
     Json(content, body): Json<CredentialContent>,
 ) -> RouteResult {
-    let workspace = api.workspace(&caller, Scope::Write, Some(workspace)).await?.id;
+    let workspace = api.workspace(&caller, TokenScope::Write, Some(workspace)).await?.id;
     let (name, vault) = (named(parts)?, api.vault()?);
     content.check().map_err(ServiceError::from)?;
     // What is remembered of the request tells nobody what it held.
@@ -101,7 +100,7 @@ pub(super) async fn forget(
     PathId(workspace): PathId<WorkspaceId>,
     Path(parts): Path<Vec<(String, String)>>,
 ) -> RouteResult {
-    let workspace = api.workspace(&caller, Scope::Write, Some(workspace)).await?.id;
+    let workspace = api.workspace(&caller, TokenScope::Write, Some(workspace)).await?.id;
     api.vault()?.delete(workspace, &named(parts)?).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
-use carrel_domain::{Code, WorkspaceId};
+use carrel_domain::{Code, TokenScope, WorkspaceId};
 use carrel_fsroot::MAX_READ_BYTES;
 use carrel_wire::{
     DirectoryListing, DirectoryQuery, FileQuery, ReadFileReply, SearchMatches, SearchQuery,
@@ -14,12 +14,12 @@ use carrel_wire::{
 };
 use serde_json::{Value, json};
 
-use crate::auth::Scope;
 use crate::extract::{Authenticated, Json, PathId, QueryParams};
 use crate::idempotency::{IdempotentRequest, KeyScope, WorkResult};
 use crate::openapi::{FILES, Header, Route, SEARCH, STORE, WORKSPACES};
 use crate::response::{ErrorResponse, RouteResult, bytes_response, ok};
 use crate::routes::commands::{ToolCall, arguments, check_relative};
+use crate::routes::tools::find;
 use crate::state::Api;
 
 /// Every route of this module.
@@ -28,19 +28,19 @@ pub(super) fn routes() -> Vec<Route> {
         Route::get("/api/workspaces/{workspace_id}/files", list)
             .name("list_files", "List a directory")
             .description("Lists a directory: directories first, then by name; 500 entries at most.")
-            .scope(Scope::Read)
+            .scope(TokenScope::Read)
             .query::<DirectoryQuery>()
             .json::<DirectoryListing>(200, "The entries."),
         Route::get("/api/workspaces/{workspace_id}/files/content", content)
             .name("read_file", "Read a file of text")
             .description("Returns the text of a file of at most 2 MiB.")
-            .scope(Scope::Read)
+            .scope(TokenScope::Read)
             .query::<FileQuery>()
             .json::<ReadFileReply>(200, "The file."),
         Route::get("/api/workspaces/{workspace_id}/files/raw", raw)
             .name("read_raw_file", "Read a file as it is")
             .description("Returns the bytes of a file of at most 2 MiB.")
-            .scope(Scope::Read)
+            .scope(TokenScope::Read)
             .query::<FileQuery>()
             .bytes("application/octet-stream", "The bytes."),
         Route::put("/api/workspaces/{workspace_id}/files/raw", upload::put)
@@ -50,7 +50,7 @@ pub(super) fn routes() -> Vec<Route> {
                  room for. It is there when all of it has arrived, and not before. With a key, the body \
                  of a repeated request is read to its end and compared.",
             )
-            .scope(Scope::Write)
+            .scope(TokenScope::Write)
             .header(Header::IdempotencyKey)
             .query::<FileQuery>()
             .stream("application/octet-stream")
@@ -58,14 +58,14 @@ pub(super) fn routes() -> Vec<Route> {
         Route::get("/api/workspaces/{workspace_id}/files/grep", grep)
             .name("search_files", "Search in files")
             .description("Searches files with a regular expression, hidden and ignored ones included.")
-            .scope(Scope::Read)
+            .scope(TokenScope::Read)
             .query::<SearchQuery>()
             .json::<SearchMatches>(200, "The lines that match.")
             .errors(SEARCH),
         Route::post("/api/workspaces/{workspace_id}/files/write", write)
             .name("write_file", "Write a file")
             .description("Makes a file, or replaces all of its text. Directories are made as needed.")
-            .scope(Scope::Write)
+            .scope(TokenScope::Write)
             .header(Header::IdempotencyKey)
             .body::<WriteFileRequest>()
             .json::<WrittenFile>(200, "The file is written."),
@@ -90,8 +90,8 @@ async fn look(
     asked: Value,
 ) -> Result<Value, ErrorResponse> {
     let arguments = arguments(asked);
-    let scope = Scope::Read;
-    ToolCall { caller, workspace, scope, tool, arguments, network: None }.call(api).await
+    let tool = find(tool, "it is not offered here")?;
+    ToolCall { caller, workspace, tool, arguments, network: None }.call(api).await
 }
 
 pub(super) async fn list(
@@ -145,7 +145,7 @@ pub(super) async fn write(
     headers: HeaderMap,
     Json(asked, body): Json<WriteFileRequest>,
 ) -> RouteResult {
-    caller.check(Scope::Write, workspace)?;
+    caller.check(TokenScope::Write, workspace)?;
     check_relative("path", Some(&asked.path))?;
     let request = IdempotentRequest {
         api: &api,
@@ -158,8 +158,7 @@ pub(super) async fn write(
         let asking = ToolCall {
             caller: &caller,
             workspace,
-            scope: Scope::Write,
-            tool: "workspace_write_file",
+            tool: find("workspace_write_file", "it is not offered here")?,
             arguments: arguments(json!({ "path": asked.path, "content": asked.content })),
             network: None,
         };
@@ -176,7 +175,7 @@ pub(super) async fn raw(
     QueryParams(params): QueryParams<FileQuery>,
 ) -> RouteResult {
     let path = PathBuf::from(required_path(params)?);
-    let space = api.open_workspace(&caller, Scope::Read, workspace).await?;
+    let space = api.open_workspace(&caller, TokenScope::Read, workspace).await?;
     let _place = api.read_permit().await?;
     let read = move || space.named_workspace().files().browse().read(&path, MAX_READ_BYTES);
     let bytes = blocking(read).await?;

@@ -2,7 +2,7 @@
 
 use axum::extract::State;
 use axum::http::HeaderMap;
-use carrel_domain::{Code, Coded as _, Secret, WorkspaceId};
+use carrel_domain::{Code, Coded as _, Secret, TokenScope, WorkspaceId};
 use carrel_github::{GitHubError, PageRequest, TokenRequest};
 use carrel_service::credentials::check_credential_name;
 use carrel_service::{ServiceError, Submit};
@@ -11,7 +11,6 @@ use carrel_wire::{
     CloneRequest, RepositoryList, RepositoryQuery, StepRequest, TaskAccepted, TaskRequest,
 };
 
-use crate::auth::Scope;
 use crate::extract::{Authenticated, Json, PathId, QueryParams};
 use crate::idempotency;
 use crate::openapi::{Header, Route, STORE};
@@ -28,7 +27,7 @@ pub(super) fn routes() -> Vec<Route> {
                 "Lists the repositories that the workspace can reach, with the token in the request, with a \
                  stored credential, or with what the operator has set up.",
             )
-            .scope(Scope::Read)
+            .scope(TokenScope::Read)
             .header(Header::GitHubToken)
             .query::<RepositoryQuery>()
             .json::<RepositoryList>(200, "A part of the list.")
@@ -45,7 +44,7 @@ pub(super) fn routes() -> Vec<Route> {
         Route::post("/api/workspaces/{workspace_id}/github/clone", clone)
             .name("clone_repository", "Clone a repository")
             .description("Queues a task that brings a repository into `repos/`, or up to date if it is there.")
-            .scope(Scope::Exec)
+            .scope(TokenScope::Exec)
             .header(Header::IdempotencyKey)
             .body::<CloneRequest>()
             .json::<TaskAccepted>(200, "The task is queued.")
@@ -65,7 +64,7 @@ pub(super) async fn clone(
     headers: HeaderMap,
     Json(asked, _): Json<CloneRequest>,
 ) -> RouteResult {
-    let workspace = api.workspace(&caller, Scope::Exec, Some(workspace)).await?.id;
+    let workspace = api.workspace(&caller, TokenScope::Exec, Some(workspace)).await?.id;
     let branch = asked.branch.filter(|branch| !branch.trim().is_empty());
     let description = format!("Clone {}", asked.repo_url);
     let step = StepRequest {
@@ -106,7 +105,7 @@ pub(super) async fn repositories(
             &format!("is a number from 1 to {MAX_REPOSITORIES}"),
         ));
     }
-    let workspace = api.workspace(&caller, Scope::Read, Some(workspace)).await?.id;
+    let workspace = api.workspace(&caller, TokenScope::Read, Some(workspace)).await?.id;
     let part = PageRequest { number: page, size: per_page };
     let github = &api.inner.github;
     let brought = token(&api, workspace, &headers, params.credential).await?;

@@ -8,7 +8,7 @@ use axum::extract::{Request, State};
 use axum::http::header::{HOST, ORIGIN};
 use axum::http::{Extensions, HeaderMap};
 use axum::routing::{MethodRouter, any};
-use carrel_domain::{Code, WorkspaceId};
+use carrel_domain::{Code, TokenScope, WorkspaceId};
 use carrel_mcp::{
     EmbeddedEndpoint, FactsMode, HttpOptions, SessionOwner, ToolProvider, ToolServer,
 };
@@ -18,11 +18,11 @@ use carrel_wire::limits::MAX_PAGE;
 use serde_json::{Map, Value, json};
 
 use crate::audit::McpToolCall;
-use crate::auth::{Caller, Coverage, Scope};
+use crate::auth::{Caller, Coverage};
 use crate::extract::{Authenticated, read_body};
 use crate::response::{ErrorResponse, RouteResult};
 use crate::routes::commands::ToolCall;
-use crate::routes::tools::{check_asked_network, definitions, find, scope_of};
+use crate::routes::tools::{check_asked_network, definitions, find};
 use crate::state::Api;
 
 /// The tool that says which workspaces there are.
@@ -85,8 +85,7 @@ struct Tools {
 impl ToolProvider for Tools {
     fn tools(&self, head: &Extensions) -> Vec<Definition> {
         let Some(caller) = head.get::<Caller>() else { return Vec::new() };
-        let about = |tool: &Definition| scope_of(tool.about.class, tool.about.name);
-        let allowed = |tool: &&Definition| caller.check_scope(about(tool)).is_ok();
+        let allowed = |tool: &&Definition| caller.check_scope(tool.about.rules.token_scope).is_ok();
         definitions().filter(allowed).cloned().collect()
     }
 
@@ -139,16 +138,14 @@ impl Tools {
         options: CallOptions,
     ) -> Result<ToolResponse, ErrorResponse> {
         let tool = find(name, "tools/list names them")?;
-        let scope = scope_of(tool.about.class, tool.about.name);
-        caller.check_scope(scope)?;
+        caller.check_scope(tool.about.rules.token_scope)?;
         let chosen = arguments.remove(WORKSPACE).filter(|chosen| !chosen.is_null());
         if name == WORKSPACES && chosen.is_none() {
             return self.workspaces(caller).await;
         }
         let workspace = caller.workspace(chosen.as_ref().map(id).transpose()?)?;
         check_asked_network(caller, &arguments)?;
-        let (tool, network) = (tool.about.name, None);
-        let asking = ToolCall { caller, workspace, scope, tool, arguments, network };
+        let asking = ToolCall { caller, workspace, tool, arguments, network: None };
         asking.answer(&self.api, Arc::clone(session), options).await
     }
 
@@ -161,7 +158,7 @@ impl Tools {
                 known.into_iter().map(|workspace| workspace.id).collect()
             }
         };
-        let read_only = caller.check_scope(Scope::Write).is_err();
+        let read_only = caller.check_scope(TokenScope::Write).is_err();
         let suffix = if read_only { " (read-only)" } else { "" };
         let root = self.api.inner.spaces.root();
         let shown = ids.iter().map(|id| (id.to_string(), root.join(id.to_string())));

@@ -5,12 +5,11 @@ use std::fmt::{Display, Write as _};
 
 use axum::extract::State;
 use axum::http::StatusCode;
-use carrel_domain::WorkspaceId;
+use carrel_domain::{TokenScope, WorkspaceId};
 use carrel_fsroot::Capacity;
 use carrel_traces::ExportCounts;
 use carrel_workspace::Amount;
 
-use crate::auth::Scope;
 use crate::extract::Authenticated;
 use crate::openapi::{Route, STORE};
 use crate::response::{RouteResult, bytes_response};
@@ -22,7 +21,7 @@ pub(super) fn routes() -> Vec<Route> {
         Route::get("/metrics", metrics)
             .name("show_metrics", "Figures")
             .description("Returns figures in the format of Prometheus.")
-            .scope(Scope::Read)
+            .scope(TokenScope::Read)
             .bytes("text/plain", "The figures.")
             .errors(STORE),
     ]
@@ -30,7 +29,7 @@ pub(super) fn routes() -> Vec<Route> {
 
 /// Figures for Prometheus. Those of workspaces are shown to whoever may look into them.
 async fn metrics(State(api): State<Api>, Authenticated(caller): Authenticated) -> RouteResult {
-    caller.check_scope(Scope::Read)?;
+    caller.check_scope(TokenScope::Read)?;
     let counts = api.inner.tasks.store().counts().await?;
     let disk = api.inner.spaces.capacity()?;
     let mut text = MetricsText::default();

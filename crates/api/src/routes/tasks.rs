@@ -7,7 +7,7 @@ use axum::extract::{FromRequestParts, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::IntoResponse as _;
-use carrel_domain::{Network, TaskId, TaskStatus};
+use carrel_domain::{Network, TaskId, TaskStatus, TokenScope};
 use carrel_service::{Cancelled, ServiceError, Submit};
 use carrel_store::{Task, TaskFilter};
 use carrel_wire::limits::{DEFAULT_PAGE, MAX_PAGE};
@@ -15,7 +15,7 @@ use carrel_wire::{CancelReply, TaskEventsQuery, TaskList, TaskQuery, TaskRequest
 use futures_util::StreamExt as _;
 
 use crate::audit;
-use crate::auth::{Caller, Scope};
+use crate::auth::Caller;
 use crate::event_stream::{StreamLimits, event_stream};
 use crate::extract::{Authenticated, Json, PathId, QueryParams, named_workspace};
 use crate::idempotency;
@@ -37,7 +37,7 @@ pub(super) async fn submit(
     Json(mut request, _): Json<TaskRequest>,
 ) -> RouteResult {
     let asked = named_workspace(request.workspace_id, &headers)?;
-    let workspace = api.workspace(&caller, Scope::Exec, asked).await?;
+    let workspace = api.workspace(&caller, TokenScope::Exec, asked).await?;
     if let Some(key) = idempotency::key(&headers)? {
         request.idempotency_key.get_or_insert(key);
     }
@@ -55,7 +55,7 @@ pub(super) fn check_network(
     networks: impl IntoIterator<Item = Network>,
 ) -> Result<(), ErrorResponse> {
     let any = networks.into_iter().any(|network| network != Network::None);
-    if any { Ok(caller.check_scope(Scope::Net)?) } else { Ok(()) }
+    if any { Ok(caller.check_scope(TokenScope::Net)?) } else { Ok(()) }
 }
 
 pub(super) async fn list(
@@ -73,7 +73,7 @@ pub(super) async fn list(
         return Err(ErrorResponse::field("offset", "is a number below 2^63"));
     }
     let asked = named_workspace(params.workspace_id, &headers)?;
-    let workspace = api.workspace(&caller, Scope::Read, asked).await?;
+    let workspace = api.workspace(&caller, TokenScope::Read, asked).await?;
     let filter = TaskFilter {
         workspace: workspace.id,
         status: params.status,
@@ -87,7 +87,12 @@ pub(super) async fn list(
 }
 
 /// Finds a task for a caller. That of another workspace is not found, like one that never was.
-async fn find(api: &Api, caller: &Caller, scope: Scope, id: TaskId) -> Result<Task, ErrorResponse> {
+async fn find(
+    api: &Api,
+    caller: &Caller,
+    scope: TokenScope,
+    id: TaskId,
+) -> Result<Task, ErrorResponse> {
     let task = api.inner.tasks.find_any(id).await?;
     if !caller.coverage.covers(task.workspace) {
         return Err(ServiceError::NoTask { id }.into());
@@ -103,7 +108,7 @@ pub(super) async fn show(
     Authenticated(caller): Authenticated,
     PathId(id): PathId<TaskId>,
 ) -> RouteResult {
-    let task = find(&api, &caller, Scope::Read, id).await?;
+    let task = find(&api, &caller, TokenScope::Read, id).await?;
     Ok(ok(&detail(task)?))
 }
 
@@ -112,7 +117,7 @@ pub(super) async fn cancel(
     Authenticated(caller): Authenticated,
     PathId(id): PathId<TaskId>,
 ) -> RouteResult {
-    let task = find(&api, &caller, Scope::Exec, id).await?;
+    let task = find(&api, &caller, TokenScope::Exec, id).await?;
     if api.inner.tasks.cancel(id).await? == Cancelled::Done {
         let status = TaskStatus::Cancelled;
         return Ok(ok(&CancelReply { id, status, cancel_requested: None }));
@@ -143,7 +148,7 @@ pub(super) async fn events(
             (api.inner.tasks.find(workspace, id).await?, crate::auth::SESSION_LIFETIME)
         }
         (None, Ok(Authenticated(caller))) => {
-            let task = find(&api, &caller, Scope::Read, id).await?;
+            let task = find(&api, &caller, TokenScope::Read, id).await?;
             (task, api.credential_lifetime(&caller))
         }
         (None, Err(failed)) => return Err(failed),
@@ -170,7 +175,7 @@ pub(super) async fn ticket(
     Authenticated(caller): Authenticated,
     PathId(id): PathId<TaskId>,
 ) -> RouteResult {
-    let task = find(&api, &caller, Scope::Read, id).await?;
+    let task = find(&api, &caller, TokenScope::Read, id).await?;
     let ticket = api.inner.tickets.issue(id, task.workspace, api.now());
     Ok(ok(&TicketReply {
         ticket: ticket.expose().to_owned(),

@@ -4,12 +4,12 @@ use std::sync::OnceLock;
 
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
-use carrel_domain::{Code, WorkspaceId};
-use carrel_tools::{Class, Definition, Toolset};
+use carrel_domain::{Code, TokenScope, WorkspaceId};
+use carrel_tools::{Class, Definition, Exposure, Toolset};
 use carrel_wire::{ToolArguments, ToolDescription, ToolList, ToolReply};
 use serde_json::{Map, Value, json};
 
-use crate::auth::{Caller, Scope};
+use crate::auth::Caller;
 use crate::extract::{Authenticated, Json, PathId, path_segment};
 use crate::idempotency::{IdempotentRequest, KeyScope, WorkResult};
 use crate::openapi::{COMMANDS, FILES, Header, Route, SEARCH, STORE, TOOLS, WORKSPACES};
@@ -17,25 +17,21 @@ use crate::response::{ErrorResponse, RouteResult, ok};
 use crate::routes::commands::ToolCall;
 use crate::state::Api;
 
-/// Tools hand out no secrets over this door.
-const NOT_OVER_REST: [&str; 2] = ["secret", "secrets_available"];
-
 /// Every route of this module.
 pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::get("/api/tools", list)
             .name("list_tools", "List tools")
             .description("Lists every tool that can be called, with the schemas of what it takes and returns.")
-            .scope(Scope::Read)
+            .scope(TokenScope::Read)
             .json::<ToolList>(200, "The tools."),
         Route::post("/api/workspaces/{workspace_id}/tools/{name}", call)
             .name("call_tool", "Call a tool")
             .description(
-                "Calls a tool. The body holds its arguments; `list_tools` says which. A tool of the class \
-                 `write` needs the scope `write`, one of the class `execute` and those that run commands \
-                 the scope `exec`.",
+                "Calls a tool. The body holds its arguments; `list_tools` describes them. A tool that changes \
+                 files needs the scope `write`; one that runs programs, git included, the scope `exec`.",
             )
-            .scope(Scope::Read)
+            .scope(TokenScope::Read)
             .header(Header::IdempotencyKey)
             .body::<ToolArguments>()
             .json::<ToolReply>(200, "What the tool returned.")
@@ -53,7 +49,7 @@ pub(super) async fn list(
     Authenticated(caller): Authenticated,
 ) -> RouteResult {
     static LIST: OnceLock<ToolList> = OnceLock::new();
-    caller.check_scope(Scope::Read)?;
+    caller.check_scope(TokenScope::Read)?;
     let tools = LIST.get_or_init(|| ToolList { tools: definitions().map(shown).collect() });
     Ok(ok(tools))
 }
@@ -69,7 +65,7 @@ pub(super) fn find(name: &str, hint: &str) -> Result<&'static Definition, ErrorR
 
 pub(super) fn definitions() -> impl Iterator<Item = &'static Definition> {
     let all = [Toolset::Workspace, Toolset::Code].into_iter().flat_map(carrel_tools::definitions);
-    all.filter(|tool| !NOT_OVER_REST.contains(&tool.about.name))
+    all.filter(|tool| tool.about.rules.exposure == Exposure::Everywhere)
 }
 
 /// Returns the names of the tools that can be called.
@@ -96,24 +92,13 @@ fn class_word(class: Class) -> &'static str {
     }
 }
 
-/// Returns what a caller needs to be allowed for a class of tools.
-pub(super) fn scope_of(class: Class, name: &str) -> Scope {
-    match class {
-        Class::Read => Scope::Read,
-        // These change files by running commands.
-        Class::Write if matches!(name, "workspace_exec" | "workspace_git") => Scope::Exec,
-        Class::Write => Scope::Write,
-        Class::Execute => Scope::Exec,
-    }
-}
-
 /// Refuses a network that the caller may not ask for.
 pub(super) fn check_asked_network(
     caller: &Caller,
     arguments: &Map<String, Value>,
 ) -> Result<(), ErrorResponse> {
     if arguments.get("network").is_some_and(|network| network != "none") {
-        caller.check_scope(Scope::Net)?;
+        caller.check_scope(TokenScope::Net)?;
     }
     Ok(())
 }
@@ -135,8 +120,7 @@ pub(super) async fn call(
         ));
     }
     check_asked_network(&caller, &arguments)?;
-    let scope = scope_of(tool.about.class, tool.about.name);
-    caller.check(scope, workspace)?;
+    caller.check(tool.about.rules.token_scope, workspace)?;
     let request = IdempotentRequest {
         api: &api,
         scope: KeyScope::Workspace(workspace),
@@ -145,8 +129,7 @@ pub(super) async fn call(
         body: &body,
     };
     let work = async {
-        let asking =
-            ToolCall { caller: &caller, workspace, scope, tool: &name, arguments, network: None };
+        let asking = ToolCall { caller: &caller, workspace, tool, arguments, network: None };
         WorkResult::Ok((StatusCode::OK, asking.call(&api).await?))
     };
     request.run_once(work).await

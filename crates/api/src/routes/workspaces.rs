@@ -3,7 +3,7 @@
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::IntoResponse as _;
-use carrel_domain::{Code, WorkspaceId};
+use carrel_domain::{Code, TokenScope, WorkspaceId};
 use carrel_service::{WorkspaceSpec, quota_from_gibibytes};
 use carrel_store::Workspace as WorkspaceRow;
 use carrel_wire::limits::{DEFAULT_PAGE, MAX_NAME_CHARS, MAX_PAGE, MAX_QUOTA_GB, MIN_QUOTA_GB};
@@ -12,7 +12,7 @@ use carrel_wire::{
 };
 use serde_json::json;
 
-use crate::auth::{Caller, Coverage, Scope};
+use crate::auth::{Caller, Coverage};
 use crate::extract::{Authenticated, Json, PathId, QueryParams};
 use crate::idempotency::{IdempotentRequest, KeyScope};
 use crate::openapi::{Header, Route, STORE, WORKSPACES};
@@ -28,7 +28,7 @@ pub(super) fn routes() -> Vec<Route> {
         Route::get("/api/workspaces", list)
             .name("list_workspaces", "List workspaces")
             .description("Lists the workspaces that the token covers.")
-            .scope(Scope::Read)
+            .scope(TokenScope::Read)
             .query::<WorkspaceQuery>()
             .json::<WorkspaceList>(200, "A part of the list.")
             .errors(STORE)
@@ -39,7 +39,7 @@ pub(super) fn routes() -> Vec<Route> {
                 "Makes a workspace. A token that names its workspaces also needs the scope `admin`, and \
                  does not cover the new one.",
             )
-            .scope(Scope::Write)
+            .scope(TokenScope::Write)
             .header(Header::IdempotencyKey)
             .body::<NewWorkspace>()
             .json::<Workspace>(201, "The workspace.")
@@ -48,14 +48,14 @@ pub(super) fn routes() -> Vec<Route> {
         Route::get("/api/workspaces/{workspace_id}", show)
             .name("show_workspace", "Show a workspace")
             .description("Returns a workspace. One that the token names and nobody has made is made.")
-            .scope(Scope::Read)
+            .scope(TokenScope::Read)
             .json::<Workspace>(200, "The workspace.")
             .errors(STORE)
             .errors(WORKSPACES),
         Route::delete("/api/workspaces/{workspace_id}", remove)
             .name("remove_workspace", "Remove a workspace")
             .description("Removes a workspace with all of its files and tasks. None of them may wait or run.")
-            .scope(Scope::Admin)
+            .scope(TokenScope::Admin)
             .no_content(204, "It is gone.")
             .errors(STORE)
             .errors(WORKSPACES)
@@ -63,7 +63,7 @@ pub(super) fn routes() -> Vec<Route> {
         Route::get("/api/workspaces/{workspace_id}/usage", usage)
             .name("show_usage", "Show what a workspace uses")
             .description("Returns how much a workspace holds.")
-            .scope(Scope::Read)
+            .scope(TokenScope::Read)
             .json::<WorkspaceUsage>(200, "What it uses.")
             .errors(STORE)
             .errors(WORKSPACES),
@@ -76,9 +76,9 @@ pub(super) async fn create(
     headers: HeaderMap,
     Json(new, body): Json<NewWorkspace>,
 ) -> RouteResult {
-    caller.check_scope(Scope::Write)?;
+    caller.check_scope(TokenScope::Write)?;
     if caller.coverage != Coverage::All {
-        caller.check_scope(Scope::Admin)?;
+        caller.check_scope(TokenScope::Admin)?;
     }
     let length = new.name.chars().count();
     if length == 0 || length > MAX_NAME_CHARS || new.name.contains(char::is_control) {
@@ -120,7 +120,7 @@ pub(super) async fn list(
     Authenticated(caller): Authenticated,
     QueryParams(params): QueryParams<WorkspaceQuery>,
 ) -> RouteResult {
-    caller.check_scope(Scope::Read)?;
+    caller.check_scope(TokenScope::Read)?;
     let limit = params.limit.unwrap_or(DEFAULT_PAGE);
     if !(1..=MAX_PAGE).contains(&limit) {
         return Err(ErrorResponse::field("limit", &format!("is a number from 1 to {MAX_PAGE}")));
@@ -150,7 +150,7 @@ pub(super) async fn show(
     Authenticated(caller): Authenticated,
     PathId(id): PathId<WorkspaceId>,
 ) -> RouteResult {
-    let workspace = api.workspace(&caller, Scope::Read, Some(id)).await?;
+    let workspace = api.workspace(&caller, TokenScope::Read, Some(id)).await?;
     Ok(ok(&shown(&api, &caller, &workspace).await?))
 }
 
@@ -159,7 +159,7 @@ pub(super) async fn usage(
     Authenticated(caller): Authenticated,
     PathId(id): PathId<WorkspaceId>,
 ) -> RouteResult {
-    let workspace = api.workspace(&caller, Scope::Read, Some(id)).await?;
+    let workspace = api.workspace(&caller, TokenScope::Read, Some(id)).await?;
     let used = api.inner.spaces.usage(id).await?;
     let amount = used.as_ref().map(|measured| measured.amount).unwrap_or_default();
     Ok(ok(&WorkspaceUsage {
@@ -177,7 +177,7 @@ pub(super) async fn remove(
     Authenticated(caller): Authenticated,
     PathId(id): PathId<WorkspaceId>,
 ) -> RouteResult {
-    caller.check(Scope::Admin, id)?;
+    caller.check(TokenScope::Admin, id)?;
     api.inner.spaces.remove(id).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }

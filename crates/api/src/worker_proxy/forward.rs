@@ -16,13 +16,13 @@ use axum::response::{IntoResponse as _, Response};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use carrel_client::{SendError, ServerUrl};
-use carrel_domain::{Code, WorkspaceId, message_of};
+use carrel_domain::{Code, TokenScope, TokenScopes, WorkspaceId, message_of};
 use http_body_util::BodyExt as _;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::audit;
-use crate::auth::{Caller, Coverage, INTERNAL_TOKEN_HEADER, Scope, Scopes};
+use crate::auth::{Caller, Coverage, INTERNAL_TOKEN_HEADER};
 use crate::extract::{Authenticated, read_body};
 use crate::idempotency::KEY_HEADER;
 use crate::request_span::TRACE_PARENT;
@@ -145,7 +145,7 @@ fn told(caller: &Caller) -> Option<HeaderValue> {
     };
     let told = Told {
         subject: caller.subject.clone(),
-        scopes: caller.scopes.iter().map(Scope::as_str).collect::<Vec<_>>().join(","),
+        scopes: caller.scopes.iter().map(TokenScope::as_str).collect::<Vec<_>>().join(","),
         only,
         expires_at: caller.expires_at,
     };
@@ -157,7 +157,8 @@ fn told(caller: &Caller) -> Option<HeaderValue> {
 pub(crate) fn decode_caller(value: &HeaderValue) -> Option<Caller> {
     let bytes = URL_SAFE_NO_PAD.decode(value.as_bytes()).ok()?;
     let told: Told = serde_json::from_slice(&bytes).ok()?;
-    let scopes = if told.scopes.is_empty() { Scopes::NONE } else { told.scopes.parse().ok()? };
+    let scopes =
+        if told.scopes.is_empty() { TokenScopes::NONE } else { told.scopes.parse().ok()? };
     Some(Caller {
         subject: told.subject,
         coverage: told
@@ -305,9 +306,12 @@ mod tests {
     #[test]
     fn a_worker_hears_who_asks() {
         for (coverage, scopes) in [
-            (Coverage::All, Scopes::ALL),
-            (Coverage::one(WorkspaceId::generate()), Scopes::of(&[Scope::Read, Scope::Exec])),
-            (Coverage::Only([].into()), Scopes::NONE),
+            (Coverage::All, TokenScopes::ALL),
+            (
+                Coverage::one(WorkspaceId::generate()),
+                TokenScopes::of(&[TokenScope::Read, TokenScope::Exec]),
+            ),
+            (Coverage::Only([].into()), TokenScopes::NONE),
         ] {
             let subject = Some("Zoë \"x\"\r\n".to_owned());
             let caller =

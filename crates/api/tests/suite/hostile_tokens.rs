@@ -1,7 +1,5 @@
-use carrel_api::auth::{
-    Authority, Caller, Coverage, MAX_TOKEN_BYTES, RejectReason, Scope, Scopes, Verifier,
-};
-use carrel_domain::{Coded as _, ErrorEnvelope, Timestamp};
+use carrel_api::auth::{Authority, Caller, Coverage, MAX_TOKEN_BYTES, RejectReason, Verifier};
+use carrel_domain::{Coded as _, ErrorEnvelope, Timestamp, TokenScope, TokenScopes};
 use pretty_assertions::assert_eq;
 
 use crate::forge::{
@@ -19,7 +17,7 @@ fn reason(authority: &Authority, token: &str) -> Option<RejectReason> {
 
 fn read_only(coverage: Coverage) -> Caller {
     let expires_at = Timestamp::from_millis((NOW + 60) * 1000);
-    Caller { subject: None, coverage, scopes: Scopes::of(&[Scope::Read]), expires_at }
+    Caller { subject: None, coverage, scopes: TokenScopes::of(&[TokenScope::Read]), expires_at }
 }
 
 #[test]
@@ -226,9 +224,9 @@ fn unknown_scopes_are_refused_and_no_scope_allows_nothing() {
     }
     let scopes = |scope: &str| authority().verify(&with(scope), now()).unwrap().scopes;
     for scope in ["", r#","scope":"""#, r#","scope":[]"#, r#","scope":null"#] {
-        assert_eq!(scopes(scope), Scopes::NONE, "{scope}");
+        assert_eq!(scopes(scope), TokenScopes::NONE, "{scope}");
     }
-    let two = Scopes::of(&[Scope::Read, Scope::Net]);
+    let two = TokenScopes::of(&[TokenScope::Read, TokenScope::Net]);
     for scope in [r#","scope":"read net""#, r#","scope":"net,read""#, r#","scope":["net","read"]"#]
     {
         assert_eq!(scopes(scope), two, "{scope}");

@@ -3,9 +3,9 @@ use std::time::Duration;
 
 use carrel_api::auth::{
     AuthError, Caller, ConsoleLink, Coverage, Grant, GrantError, PresentedToken, RejectReason,
-    Scope, Scopes, Transport, Verifier as _, begin_session,
+    Transport, Verifier as _, begin_session,
 };
-use carrel_domain::{Secret, TaskId, Timestamp, WorkspaceId};
+use carrel_domain::{Secret, TaskId, Timestamp, TokenScope, TokenScopes, WorkspaceId};
 use pretty_assertions::assert_eq;
 
 use crate::forge::{NOW, OTHER, WORKSPACE, authority, expecting, now};
@@ -20,7 +20,7 @@ fn workspace(text: &str) -> WorkspaceId {
 fn what_is_granted_is_what_is_believed() {
     let both = Coverage::Only([workspace(WORKSPACE), workspace(OTHER)].into());
     for coverage in [Coverage::All, Coverage::one(workspace(OTHER)), both] {
-        let scopes = Scopes::of(&[Scope::Net, Scope::Read]);
+        let scopes = TokenScopes::of(&[TokenScope::Net, TokenScope::Read]);
         let grant = Grant {
             subject: Some("ci of Zoë".to_owned()),
             scopes,
@@ -58,7 +58,7 @@ fn a_token_that_would_never_be_believed_is_not_made() {
             GrantError::NoWorkspace,
         ),
         (Grant { coverage: Coverage::Only(many), ..grant.clone() }, GrantError::TooLong),
-        (Grant { scopes: Scopes::NONE, ..grant.clone() }, GrantError::NoScope),
+        (Grant { scopes: TokenScopes::NONE, ..grant.clone() }, GrantError::NoScope),
         (Grant { ttl: Duration::from_millis(999), ..grant.clone() }, GrantError::NoTime),
         (Grant { subject: Some("a\nb".to_owned()), ..grant.clone() }, GrantError::Subject),
     ] {
@@ -103,7 +103,7 @@ fn tickets_and_tokens_do_not_pass_for_each_other() {
 #[test]
 fn a_token_for_one_workspace_is_forbidden_in_another() {
     let grant =
-        Grant { scopes: Scopes::ALL, ..Grant::new(Coverage::one(workspace(WORKSPACE)), HOUR) };
+        Grant { scopes: TokenScopes::ALL, ..Grant::new(Coverage::one(workspace(WORKSPACE)), HOUR) };
     let token: Secret = authority().issue(&grant, now()).unwrap();
     let caller = authority().verify(token.expose(), now()).unwrap();
     let refused = Err(AuthError::ForeignWorkspace { workspace: workspace(OTHER) });

@@ -16,8 +16,7 @@ use carrel_mcp::{reply_for_client, text_only_tool};
 use carrel_runner::{Runner, WorkspaceHandle};
 use carrel_tools::{
     AuditLog, CallOptions, CommandSettings, GitOptions, Interface, NamedWorkspace, Progress,
-    Registry, SECRET_TOOLS, Secrets, Session, Toolbox, ToolboxOptions, Toolset, WorkspaceEntry,
-    Workspaces,
+    Registry, Secrets, Session, Toolbox, ToolboxOptions, Toolset, WorkspaceEntry, Workspaces,
 };
 use carrel_traces::TraceParent;
 use futures_util::FutureExt as _;
@@ -90,7 +89,7 @@ impl AgentTools {
             network: None,
             git: GitOptions::new(environment),
         });
-        let registry = Registry::new(toolbox, toolset).without(&SECRET_TOOLS);
+        let registry = Registry::new(toolbox, toolset).without_operator_tools();
         let session = Session::new(format!("agent:{name}"));
         let (command_settings, under) =
             (command_settings(&workflow, config), carrel_traces::current_context());

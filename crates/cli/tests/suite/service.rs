@@ -40,6 +40,8 @@ mod streams;
 mod task;
 /// Submitting, listing, cancelling.
 mod tasks;
+/// Every tool with every set of token scopes.
+mod tool_scopes;
 /// What a collector of traces is sent.
 mod traces;
 /// Files that arrive in parts.

@@ -10,7 +10,7 @@ use super::trash;
 use crate::blocking::blocking;
 use crate::failure::Failure;
 use crate::response::Reply;
-use crate::tool::{About, Class, Effect, Tool, WorkspaceChoice};
+use crate::tool::{About, CallRules, Class, Effect, QuotaRule, Tool, WorkspaceChoice};
 use crate::tool_context::ToolContext;
 
 /// Deletes a file or a directory.
@@ -44,6 +44,7 @@ impl Tool for Delete {
         class: Class::Write,
         effect: Effect::REPLACES,
         workspaces: WorkspaceChoice::One,
+        rules: CallRules { quota: QuotaRule::FreesSpace, ..CallRules::WRITE },
         description: "Moves a file, a link or, with recursive, a directory into the workspace's \
             trash. The answer says where it is; Move brings it back. The last 200 deletions are kept, \
             up to 1 GiB or a quarter of the quota.",

@@ -23,7 +23,7 @@ use crate::blocking::blocking_and_leaving;
 use crate::failure::Failure;
 use crate::read_tracker::{ContentHash, Need};
 use crate::response::Reply;
-use crate::tool::{About, Class, Effect, Tool, WorkspaceChoice};
+use crate::tool::{About, CallRules, Class, Effect, Tool, TrustMode, WorkspaceChoice};
 use crate::tool_context::ToolContext;
 use crate::verify::feedback;
 
@@ -73,6 +73,7 @@ impl Tool for Edit {
         class: Class::Write,
         effect: Effect::REPLACES,
         workspaces: WorkspaceChoice::One,
+        rules: CallRules { trust: TrustMode::BeforeWrite, ..CallRules::WRITE },
         description: "Replaces text in a file that this session has read. old_string must occur \
             exactly once, or set replace_all; add lines around it to make it unique. Line endings, \
             encoding and mode are kept. Returns a short diff. Several changes to one file are one \
@@ -131,6 +132,7 @@ impl Tool for MultiEdit {
         class: Class::Write,
         effect: Effect::REPLACES,
         workspaces: WorkspaceChoice::One,
+        rules: CallRules { trust: TrustMode::BeforeWrite, ..CallRules::WRITE },
         description: "Makes several changes to one file that this session has read, all or none. \
             Each change replaces text (old_string, as Edit does) or whole lines (start_line to \
             end_line, best for large blocks). Returns a short diff.",

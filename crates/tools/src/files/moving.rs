@@ -11,7 +11,7 @@ use crate::blocking::blocking;
 use crate::failure::Failure;
 use crate::response::Reply;
 use crate::text::line;
-use crate::tool::{About, Class, Effect, Tool, WorkspaceChoice};
+use crate::tool::{About, CallRules, Class, Effect, Tool, WorkspaceChoice};
 use crate::tool_context::ToolContext;
 
 /// Moves or renames something.
@@ -49,6 +49,7 @@ impl Tool for Move {
         class: Class::Write,
         effect: Effect::REPLACES,
         workspaces: WorkspaceChoice::One,
+        rules: CallRules::WRITE,
         description: "Moves or renames a file, a link or a directory inside the workspace. What \
             stands at the destination is left alone unless overwrite is set; then it goes to the \
             trash. In a git repository prefer `git mv` only if the index must know at once.",

@@ -19,7 +19,7 @@ use crate::blocking::blocking;
 use crate::failure::Failure;
 use crate::read_tracker::{ContentHash, Need};
 use crate::response::Reply;
-use crate::tool::{About, Class, Effect, Tool, WorkspaceChoice};
+use crate::tool::{About, CallRules, Class, Effect, Tool, WorkspaceChoice};
 use crate::tool_context::ToolContext;
 use crate::verify::feedback;
 
@@ -64,6 +64,7 @@ impl Tool for ApplyPatch {
         class: Class::Write,
         effect: Effect::REPLACES,
         workspaces: WorkspaceChoice::One,
+        rules: CallRules::WRITE,
         description: "Applies a patch to one or several files, all or nothing: changes, new files, \
             deletions and renames. Files that it changes must have been read by this session. A hunk \
             that does not fit is named with the line that differs, and nothing is changed.",

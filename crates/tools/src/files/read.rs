@@ -11,7 +11,7 @@ use crate::failure::Failure;
 use crate::read_tracker::Seen;
 use crate::response::{Reply, ToolContent};
 use crate::text::line;
-use crate::tool::{About, Class, Effect, Tool, WorkspaceChoice};
+use crate::tool::{About, CallRules, Class, Effect, Tool, WorkspaceChoice};
 use crate::tool_context::ToolContext;
 
 /// A larger picture is refused: it would fill the answer.
@@ -72,6 +72,7 @@ impl Tool for Read {
         class: Class::Read,
         effect: Effect::NONE,
         workspaces: WorkspaceChoice::One,
+        rules: CallRules::READ,
         description: "Shows a file with line numbers (number, tab, text), 2000 lines or 100 KB at a \
             time; a last line says when there is more and where to go on. Pictures are shown as \
             pictures. A file must be read before Edit or Write may change it, and again after \

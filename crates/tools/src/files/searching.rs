@@ -15,7 +15,7 @@ use crate::failure::Failure;
 use crate::named_workspace::NamedWorkspace;
 use crate::response::Reply;
 use crate::text::line;
-use crate::tool::{About, Class, Effect, Tool, WorkspaceChoice};
+use crate::tool::{About, CallRules, Class, Effect, Tool, WorkspaceChoice};
 use crate::tool_context::ToolContext;
 
 /// What one answer has at most.
@@ -185,6 +185,7 @@ impl Tool for Grep {
         class: Class::Read,
         effect: Effect::NONE,
         workspaces: WorkspaceChoice::OneOrAll,
+        rules: CallRules::READ,
         description: "Searches the text of files with a regular expression, with ripgrep's engine: \
             `path:line:text`, context lines as `path-line-text`. Leaves out hidden files and what \
             .gitignore names, unless hidden or ignored is set. The order is always the same, so \
@@ -308,6 +309,7 @@ impl Tool for Glob {
         class: Class::Read,
         effect: Effect::NONE,
         workspaces: WorkspaceChoice::OneOrAll,
+        rules: CallRules::READ,
         description: "Finds files by their names: one path per line, relative to the workspace, the \
             last changed first. Leaves out hidden files and what .gitignore names, unless hidden or \
             ignored is set.",
@@ -389,6 +391,7 @@ impl Tool for Ls {
         class: Class::Read,
         effect: Effect::NONE,
         workspaces: WorkspaceChoice::One,
+        rules: CallRules::READ,
         description: "Lists what is in a directory, one path per line, relative to the workspace: \
             directories end in `/`, links show where they point. Hidden and ignored entries are \
             listed too, unless visible_only is set; `.git` and node_modules are named and not entered.",

@@ -11,7 +11,7 @@ use crate::blocking::blocking;
 use crate::failure::Failure;
 use crate::read_tracker::Need;
 use crate::response::Reply;
-use crate::tool::{About, Class, Effect, Tool, WorkspaceChoice};
+use crate::tool::{About, CallRules, Class, Effect, Tool, WorkspaceChoice};
 use crate::tool_context::ToolContext;
 use crate::verify::feedback;
 
@@ -37,6 +37,7 @@ impl Tool for Write {
         class: Class::Write,
         effect: Effect { destructive: true, idempotent: true, open_world: false },
         workspaces: WorkspaceChoice::One,
+        rules: CallRules::WRITE,
         description: "Makes a file, or replaces all of one that this session has read completely. \
             Mode, owner, encoding and line endings of a file that exists are kept. To change a part \
             of a file use Edit.",

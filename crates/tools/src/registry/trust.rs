@@ -12,11 +12,8 @@ use super::erased::{Entry, guarded};
 use crate::failure::Failure;
 use crate::response::{ToolContent, ToolResponse};
 use crate::text::line;
+use crate::tool::TrustMode;
 use crate::tool_context::ToolContext;
-
-/// These change what is in a file and no name. What would run later they refuse before they write, so
-/// that nothing is left to be put back.
-const CHECKED_AHEAD: [&str; 2] = ["Edit", "MultiEdit"];
 
 /// Runs a tool that writes files, and settles what it wrote that would run later.
 pub(super) async fn kept(
@@ -27,7 +24,8 @@ pub(super) async fn kept(
     let (runner, handle) = (&context.toolbox.runner, context.workspace().handle());
     runner.record_trust(handle).await?;
     let answered = guarded(entry, context, arguments).await;
-    if CHECKED_AHEAD.contains(&context.tool) && runner.policy().trust == Trust::Restore {
+    let refuses_itself = entry.definition.about.rules.trust == TrustMode::BeforeWrite;
+    if refuses_itself && runner.policy().trust == Trust::Restore {
         return answered;
     }
     let settled = runner.check_trust(handle).await?;

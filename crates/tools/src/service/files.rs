@@ -16,7 +16,7 @@ use crate::failure::Failure;
 use crate::files::{WorkspaceFiles, path_of, searching, shown};
 use crate::response::Reply;
 use crate::text::line;
-use crate::tool::{About, Class, Effect, Tool, WorkspaceChoice};
+use crate::tool::{About, CallRules, Class, Effect, Tool, WorkspaceChoice};
 use crate::tool_context::ToolContext;
 
 /// Entries that one listing shows.
@@ -56,6 +56,7 @@ impl Tool for ReadFile {
         class: Class::Read,
         effect: Effect::NONE,
         workspaces: WorkspaceChoice::One,
+        rules: CallRules::READ,
         description: "Returns the text of a file of the workspace, as it is; at most 2 MiB.",
     };
 
@@ -104,6 +105,7 @@ impl Tool for WriteFile {
         class: Class::Write,
         effect: Effect { destructive: true, idempotent: true, open_world: false },
         workspaces: WorkspaceChoice::One,
+        rules: CallRules::WRITE,
         description: "Makes a file of the workspace, or replaces all of its text.",
     };
 
@@ -177,6 +179,7 @@ impl Tool for ListDir {
         class: Class::Read,
         effect: Effect::NONE,
         workspaces: WorkspaceChoice::One,
+        rules: CallRules::READ,
         description: "Lists a directory of the workspace: a line for each entry with its type \
             (`directory`, `file`, `symlink` or `other`), its size in bytes and its name, 500 at most.",
     };
@@ -272,6 +275,7 @@ impl Tool for GrepFiles {
         class: Class::Read,
         effect: Effect::NONE,
         workspaces: WorkspaceChoice::One,
+        rules: CallRules::READ,
         description: "Searches the files of the workspace with a regular expression and returns \
             `path:line:text`, hidden and ignored files included.",
     };

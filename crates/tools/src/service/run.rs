@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use carrel_domain::TokenScope;
 use carrel_git::{ArgumentList, Operation};
 use carrel_runner::CommandForm;
 use carrel_shell::Preset;
@@ -14,7 +15,7 @@ use crate::git::{GitFacts, GitRequest, run};
 use crate::response::Reply;
 use crate::shell::{CommandFacts, Launch, directory, scrubbed};
 use crate::text::line;
-use crate::tool::{About, Class, Effect, Tool, WorkspaceChoice};
+use crate::tool::{About, CallRules, Class, Effect, Tool, WorkspaceChoice};
 use crate::tool_context::ToolContext;
 
 const DEFAULT_TIMEOUT: u64 = 120;
@@ -52,6 +53,7 @@ impl Tool for Exec {
         class: Class::Write,
         effect: Effect::RUNS,
         workspaces: WorkspaceChoice::One,
+        rules: CallRules { token_scope: TokenScope::Exec, ..CallRules::WRITE },
         description: "Runs a command line in the workspace, behind a kernel sandbox. Only commands of \
             the allow-list pass; a refusal names the command, the rule and what would pass.",
     };
@@ -112,6 +114,7 @@ impl Tool for Git {
         class: Class::Write,
         effect: Effect::RUNS,
         workspaces: WorkspaceChoice::One,
+        rules: CallRules { token_scope: TokenScope::Exec, ..CallRules::WRITE },
         description: "Runs one git operation in the workspace, with the operator's credentials for \
             remotes. Hooks, filters and signing that the repository configures do not run.",
     };

@@ -14,7 +14,7 @@ use super::start::Launch;
 use crate::failure::Failure;
 use crate::response::Reply;
 use crate::text::{end_line, line};
-use crate::tool::{About, Class, Effect, Tool, WorkspaceChoice};
+use crate::tool::{About, CallRules, Class, Effect, Tool, WorkspaceChoice};
 use crate::tool_context::ToolContext;
 
 const DEFAULT_TIMEOUT: u64 = 120;
@@ -92,6 +92,7 @@ impl Tool for Bash {
         class: Class::Execute,
         effect: Effect::RUNS,
         workspaces: WorkspaceChoice::One,
+        rules: CallRules::EXECUTE,
         description: "Runs a command line with bash in the workspace, behind a kernel sandbox: it \
             sees the system read-only, its own workspace read-write, nothing else of the machine, \
             and no network unless allowed. Each call is a new shell: `cd` and variables do not last. \

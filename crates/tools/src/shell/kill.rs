@@ -11,7 +11,7 @@ use super::start::Shell;
 use crate::failure::Failure;
 use crate::response::Reply;
 use crate::text::line;
-use crate::tool::{About, Class, Effect, Tool, WorkspaceChoice};
+use crate::tool::{About, CallRules, Class, Effect, Tool, WorkspaceChoice};
 use crate::tool_context::ToolContext;
 
 /// How much of the last output is shown.
@@ -46,6 +46,7 @@ impl Tool for KillShell {
         class: Class::Execute,
         effect: Effect { destructive: true, idempotent: false, open_world: false },
         workspaces: WorkspaceChoice::Optional,
+        rules: CallRules::EXECUTE,
         description: "Ends a command of this session with everything it started: it is asked to end, \
             and killed half a second later. Returns its last output. The shell_id is forgotten.",
     };

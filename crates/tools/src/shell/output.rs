@@ -13,7 +13,7 @@ use super::scrub::scrubbed;
 use super::start::Shell;
 use crate::failure::Failure;
 use crate::response::Reply;
-use crate::tool::{About, Class, Effect, Tool, WorkspaceChoice};
+use crate::tool::{About, CallRules, Class, Effect, Tool, WorkspaceChoice};
 use crate::tool_context::ToolContext;
 
 /// The most that one call shows.
@@ -68,6 +68,7 @@ impl Tool for BashOutput {
         class: Class::Execute,
         effect: Effect::NONE,
         workspaces: WorkspaceChoice::Optional,
+        rules: CallRules::EXECUTE,
         description: "Reads what a command of this session printed, by its shell_id: new output \
             since the last call, or from any cursor. Works while it runs and after its end, for \
             background commands and for the full output of one whose answer was cut. Set wait_seconds \

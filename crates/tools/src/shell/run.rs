@@ -15,7 +15,7 @@ use super::start::Launch;
 use crate::failure::Failure;
 use crate::response::Reply;
 use crate::text::line;
-use crate::tool::{About, Class, Effect, Tool, WorkspaceChoice};
+use crate::tool::{About, CallRules, Class, Effect, Tool, WorkspaceChoice};
 use crate::tool_context::ToolContext;
 
 const DEFAULT_TIMEOUT_MS: u64 = 60_000;
@@ -62,6 +62,7 @@ impl Tool for ShellRun {
         class: Class::Execute,
         effect: Effect::RUNS,
         workspaces: WorkspaceChoice::One,
+        rules: CallRules::EXECUTE,
         description: "Runs one program with arguments that no shell interprets, in the same sandbox \
             as Bash. Arguments that look like paths must lie in the workspace. Use it when arguments \
             hold quotes, spaces or other people's text.",

@@ -15,7 +15,7 @@ use super::start::{Launch, Shell};
 use super::watched::{WatchEvent, WatchKind, Watched};
 use crate::failure::Failure;
 use crate::response::Reply;
-use crate::tool::{About, Class, Effect, Tool, WorkspaceChoice};
+use crate::tool::{About, CallRules, Class, Effect, Tool, WorkspaceChoice};
 use crate::tool_context::ToolContext;
 
 /// More patterns would make every line expensive.
@@ -70,6 +70,7 @@ impl Tool for WatchProcess {
         class: Class::Execute,
         effect: Effect::RUNS,
         workspaces: WorkspaceChoice::One,
+        rules: CallRules::EXECUTE,
         description: "Starts a command in the background, such as a development server or a watcher, \
             and notes when a line of its stderr matches an error pattern, when it falls silent and \
             when it ends. Poll watch_process_events for what happened; BashOutput and KillShell work \
@@ -176,6 +177,7 @@ impl Tool for WatchProcessEvents {
         class: Class::Execute,
         effect: Effect::NONE,
         workspaces: WorkspaceChoice::Optional,
+        rules: CallRules::EXECUTE,
         description: "Shows what happened to a command that watch_process started: error lines, \
             silence, its end. Pass the last event id to see only what is new.",
     };

@@ -15,7 +15,7 @@ use crate::failure::Failure;
 use crate::response::Reply;
 use crate::shell::NetworkChoice;
 use crate::text::line;
-use crate::tool::{About, Class, Effect, Tool, WorkspaceChoice};
+use crate::tool::{About, CallRules, Class, Effect, Tool, WorkspaceChoice};
 use crate::tool_context::ToolContext;
 
 const USUAL_TIMEOUT: u64 = 120;
@@ -178,6 +178,7 @@ impl Tool for RunLint {
         class: Class::Execute,
         effect: Effect::RUNS,
         workspaces: WorkspaceChoice::OneOrAll,
+        rules: CallRules::EXECUTE,
         description: "Runs the linter that the project's files name, for the project, a directory, a \
             file or a package. One finding per line: `file:line:column:rule: message`. A linter that \
             is missing or breaks is could_not_run, never zero findings.",
@@ -202,6 +203,7 @@ impl Tool for RunTypecheck {
         class: Class::Execute,
         effect: Effect::RUNS,
         workspaces: WorkspaceChoice::OneOrAll,
+        rules: CallRules::EXECUTE,
         description: "Runs the type checker, or the compiler as one, that the project's files name. \
             One finding per line: `file:line:column:rule: message`. A checker that is missing or \
             breaks is could_not_run, never zero findings.",

@@ -16,7 +16,7 @@ use crate::failure::Failure;
 use crate::response::Reply;
 use crate::shell::NetworkChoice;
 use crate::text::line;
-use crate::tool::{About, Class, Effect, Tool, WorkspaceChoice};
+use crate::tool::{About, CallRules, Class, Effect, Tool, WorkspaceChoice};
 use crate::tool_context::ToolContext;
 
 const USUAL_TIMEOUT: u64 = 300;
@@ -63,6 +63,7 @@ impl Tool for RunFailingTests {
         class: Class::Execute,
         effect: Effect::RUNS,
         workspaces: WorkspaceChoice::OneOrAll,
+        rules: CallRules::EXECUTE,
         description: "Runs again exactly the tests that failed in the last run_tests of this session \
             in this workspace, and nothing else. What still fails is what last_test_failures then \
             shows.",
@@ -205,6 +206,7 @@ impl Tool for LastTestFailures {
         class: Class::Read,
         effect: Effect::NONE,
         workspaces: WorkspaceChoice::OneOrAll,
+        rules: CallRules::READ,
         description: "Shows again what failed in the last run_tests or run_failing_tests of this \
             session in this workspace, without running anything.",
     };

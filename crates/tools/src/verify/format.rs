@@ -14,7 +14,7 @@ use crate::failure::Failure;
 use crate::response::Reply;
 use crate::shell::scrubbed;
 use crate::text::line;
-use crate::tool::{About, Class, Effect, Tool, WorkspaceChoice};
+use crate::tool::{About, CallRules, Class, Effect, Tool, WorkspaceChoice};
 use crate::tool_context::ToolContext;
 
 const USUAL_TIMEOUT: u64 = 120;
@@ -64,6 +64,7 @@ impl Tool for Format {
         class: Class::Execute,
         effect: Effect { destructive: true, idempotent: true, open_world: false },
         workspaces: WorkspaceChoice::OneOrAll,
+        rules: CallRules::EXECUTE,
         description: "Runs the formatter that the project's files name, for a file or the whole \
             project; with check it only says what is not in style. Read files again afterwards: their \
             lines may have moved.",

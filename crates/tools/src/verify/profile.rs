@@ -9,7 +9,7 @@ use super::projects::{Chosen, Wanted};
 use crate::failure::Failure;
 use crate::response::Reply;
 use crate::text::line;
-use crate::tool::{About, Class, Effect, Tool, WorkspaceChoice};
+use crate::tool::{About, CallRules, Class, Effect, Tool, WorkspaceChoice};
 use crate::tool_context::ToolContext;
 
 /// Says what a project is.
@@ -40,6 +40,7 @@ impl Tool for ShowProfile {
         class: Class::Read,
         effect: Effect::NONE,
         workspaces: WorkspaceChoice::OneOrAll,
+        rules: CallRules::READ,
         description: "Says what the project files tell: ecosystem, package manager, and the commands \
             that install, format, lint, typecheck and test, with the file that says so. A carrel.toml \
             beside the project files beats what is detected.",

@@ -13,7 +13,7 @@ use crate::failure::Failure;
 use crate::response::Reply;
 use crate::shell::{CommandFacts, NetworkChoice, scrubbed};
 use crate::text::line;
-use crate::tool::{About, Class, Effect, Tool, WorkspaceChoice};
+use crate::tool::{About, CallRules, Class, Effect, Tool, WorkspaceChoice};
 use crate::tool_context::ToolContext;
 
 const USUAL_TIMEOUT: u64 = 300;
@@ -65,6 +65,7 @@ impl Tool for RunScript {
         class: Class::Execute,
         effect: Effect::RUNS,
         workspaces: WorkspaceChoice::OneOrAll,
+        rules: CallRules::EXECUTE,
         description: "Runs a command that the project defines by name: a script of package.json, a \
             task of Deno, an alias of cargo, a target of the Makefile. An unknown name is answered \
             with those that there are.",

@@ -19,7 +19,7 @@ use crate::failure::Failure;
 use crate::response::Reply;
 use crate::shell::{NetworkChoice, scrubbed};
 use crate::text::line;
-use crate::tool::{About, Class, Effect, Tool, WorkspaceChoice};
+use crate::tool::{About, CallRules, Class, Effect, Tool, WorkspaceChoice};
 use crate::tool_context::ToolContext;
 
 const USUAL_TIMEOUT: u64 = 300;
@@ -108,6 +108,7 @@ impl Tool for RunTests {
         class: Class::Execute,
         effect: Effect::RUNS,
         workspaces: WorkspaceChoice::OneOrAll,
+        rules: CallRules::EXECUTE,
         description: "Runs the tests of the project with the runner that its files name, and returns \
             what failed, where and why: passed, failed or could_not_run, never green by accident. \
             Narrow it with path, package or name. Afterwards run_failing_tests reruns exactly what \

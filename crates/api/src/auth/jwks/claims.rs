@@ -1,13 +1,12 @@
 //! What a genuine token of a provider says, in the words of this server.
 
-use carrel_domain::Timestamp;
+use carrel_domain::{Timestamp, TokenScope};
 use serde_json::{Map, Value};
 
 use super::settings::{ClaimName, ProviderOptions};
 use crate::auth::caller::Caller;
 use crate::auth::claims::Claims;
 use crate::auth::error::RejectReason;
-use crate::auth::scope::Scope;
 
 /// Claims that are the same everywhere.
 const REGISTERED: [&str; 6] = ["sub", "exp", "nbf", "iat", "aud", "iss"];
@@ -44,5 +43,5 @@ fn known_scopes(found: &Value) -> Value {
         Value::Array(words) => words.iter().filter_map(Value::as_str).collect(),
         _ => Vec::new(),
     };
-    words.into_iter().filter(|word| word.parse::<Scope>().is_ok()).collect()
+    words.into_iter().filter(|word| word.parse::<TokenScope>().is_ok()).collect()
 }

@@ -1,5 +1,6 @@
 //! What a conductor tells people, as a stream.
 
+use carrel_domain::TokenScope;
 use std::collections::VecDeque;
 
 use axum::body::Bytes;
@@ -12,7 +13,6 @@ use carrel_wire::ConductorEventsQuery;
 use futures_util::stream::{self, Stream};
 use serde_json::{Value, json};
 
-use crate::auth::Scope;
 use crate::conductor_api::{ConductorApi, check};
 use crate::event_stream::{StreamLimits, frame_stream};
 use crate::extract::{Authenticated, QueryParams};
@@ -27,7 +27,7 @@ pub(super) async fn events(
     headers: HeaderMap,
     QueryParams(params): QueryParams<ConductorEventsQuery>,
 ) -> RouteResult {
-    check(&caller, Scope::Read)?;
+    check(&caller, TokenScope::Read)?;
     let seen = headers.get(LAST_EVENT).map(|value| value.to_str().ok()?.trim().parse().ok());
     let after = match seen {
         None => params.last_event_id.unwrap_or(0),

@@ -1,7 +1,7 @@
 //! The routes of a conductor.
 
 use carrel_conductor::snapshot::{IssueView, NoticeRow, Snapshot};
-use carrel_domain::Code;
+use carrel_domain::{Code, TokenScope};
 use carrel_wire::{AnswerRequest, ConductorEventsQuery, IssueQuery, RefreshReply};
 
 use super::events::events;
@@ -9,7 +9,6 @@ use super::runs::{self, RunList, TRANSCRIPT};
 use super::{
     ModeReply, answer, cancel, drain, pause, refresh, resume, retry, show, state, unblock,
 };
-use crate::auth::Scope;
 use crate::conductor_api::ConductorApi;
 use crate::openapi::{Header, Route, STORE};
 
@@ -32,7 +31,7 @@ fn looking() -> Vec<Route<ConductorApi>> {
                 "Returns the issues that are worked on, will be taken up again, wait for somebody or for \
                  a place, and what was used up, agents that are still at work included.",
             )
-            .scope(Scope::Read)
+            .scope(TokenScope::Read)
             .json::<Snapshot>(200, "How things stand.")
             .errors(AWAY),
         Route::get("/api/v1/events", events)
@@ -41,7 +40,7 @@ fn looking() -> Vec<Route<ConductorApi>> {
                 "Returns a stream of events: those that are kept, and then each as it happens. Numbers \
                  begin anew with the conductor.",
             )
-            .scope(Scope::Read)
+            .scope(TokenScope::Read)
             .header(Header::LastEvent)
             .query::<ConductorEventsQuery>()
             .events::<NoticeRow>("The events.")
@@ -53,7 +52,7 @@ fn looking() -> Vec<Route<ConductorApi>> {
                 "Returns where an issue stands, its last events and its runs with their transcripts. An \
                  issue with the name of another route is found as `/api/v1/issue?identifier=…` or `?id=…`.",
             )
-            .scope(Scope::Read)
+            .scope(TokenScope::Read)
             .query::<IssueQuery>()
             .json::<IssueView>(200, "The issue.")
             .errors(AWAY)
@@ -62,7 +61,7 @@ fn looking() -> Vec<Route<ConductorApi>> {
         Route::get("/api/v1/{issue}/runs", runs::list)
             .name("list_runs", "List the runs of an issue")
             .description("Returns the last twenty, also of an issue that nobody works on any more.")
-            .scope(Scope::Read)
+            .scope(TokenScope::Read)
             .query::<IssueQuery>()
             .json::<RunList>(200, "The runs.")
             .errors(AWAY)
@@ -74,7 +73,7 @@ fn looking() -> Vec<Route<ConductorApi>> {
                 "Returns what was written down about a run so far, a JSON object a line: prompts, what \
                  the agent was heard to do, answers, failures. Known secrets are masked.",
             )
-            .scope(Scope::Read)
+            .scope(TokenScope::Read)
             .query::<IssueQuery>()
             .bytes(TRANSCRIPT, "The transcript.")
             .errors(AWAY)
@@ -85,7 +84,7 @@ fn looking() -> Vec<Route<ConductorApi>> {
 
 fn ordering() -> Vec<Route<ConductorApi>> {
     let order = |route: Route<ConductorApi>| {
-        route.scope(Scope::Exec).json::<ModeReply>(200, "It is so.").errors(AWAY)
+        route.scope(TokenScope::Exec).json::<ModeReply>(200, "It is so.").errors(AWAY)
     };
     vec![
         Route::post("/api/v1/refresh", refresh)
@@ -95,7 +94,7 @@ fn ordering() -> Vec<Route<ConductorApi>> {
                  believed if `CARREL_WEBHOOK_SECRET` is set. Any body is taken. Asana chooses a secret \
                  itself when a webhook is made: the first one is kept and said back.",
             )
-            .scope(Scope::Exec)
+            .scope(TokenScope::Exec)
             .stream("application/octet-stream")
             .json::<RefreshReply>(202, "It follows.")
             .no_content(204, "The webhook of Asana is known from now on.")
@@ -119,7 +118,7 @@ fn ordering() -> Vec<Route<ConductorApi>> {
 
 fn ordering_issues() -> Vec<Route<ConductorApi>> {
     let order = |route: Route<ConductorApi>| {
-        let route = route.scope(Scope::Exec).query::<IssueQuery>();
+        let route = route.scope(TokenScope::Exec).query::<IssueQuery>();
         route.json::<IssueView>(200, "Where the issue stands after that.").errors(ORDERS)
     };
     vec![

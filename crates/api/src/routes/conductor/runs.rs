@@ -11,7 +11,7 @@ use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse as _, Response};
 use carrel_client::percent_encode;
 use carrel_conductor::snapshot::SessionLog;
-use carrel_domain::Code;
+use carrel_domain::{Code, TokenScope};
 use carrel_store::{RunFilter, RunRecord};
 use futures_util::stream::{self, Stream};
 use schemars::JsonSchema;
@@ -21,7 +21,6 @@ use tokio::sync::OwnedSemaphorePermit;
 use tracing::warn;
 
 use super::{Asked, MAX_RUNS};
-use crate::auth::Scope;
 use crate::conductor_api::{ConductorApi, check};
 use crate::extract::Authenticated;
 use crate::response::{ErrorResponse, RouteResult, ok};
@@ -77,7 +76,7 @@ pub(super) async fn list(
     Authenticated(caller): Authenticated,
     RunHistory(runs): RunHistory,
 ) -> RouteResult {
-    check(&caller, Scope::Read)?;
+    check(&caller, TokenScope::Read)?;
     Ok(ok(&RunList { runs: runs.into_iter().map(log).collect() }))
 }
 
@@ -103,7 +102,7 @@ pub(super) async fn transcript(
     RunHistory(runs): RunHistory,
     Path(pieces): Path<Vec<(String, String)>>,
 ) -> RouteResult {
-    check(&caller, Scope::Read)?;
+    check(&caller, TokenScope::Read)?;
     let number = pieces.iter().find(|(name, _)| name == "run").map(|(_, text)| text.parse());
     let Some(Ok(number)) = number else { return Err(ErrorResponse::field("run", "is a number")) };
     let Some(run) = runs.into_iter().find(|run| run.run == number) else {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use axum::body::{Body, BodyDataStream, Bytes};
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, StatusCode, header};
-use carrel_domain::{Code, WorkspaceId};
+use carrel_domain::{Code, TokenScope, WorkspaceId};
 use carrel_tools::{Failure, Upload};
 use carrel_wire::{FileQuery, WrittenFile};
 use futures_util::StreamExt as _;
@@ -14,7 +14,6 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::required_path;
-use crate::auth::Scope;
 use crate::extract::{Authenticated, PathId, QueryParams};
 use crate::idempotency::{IdempotentRequest, KeyScope};
 use crate::limits::{BODY_READ_TIMEOUT, MIN_UPLOAD_RATE};
@@ -31,10 +30,10 @@ pub(super) async fn put(
     QueryParams(params): QueryParams<FileQuery>,
     request: Request,
 ) -> RouteResult {
-    caller.check(Scope::Write, workspace)?;
+    caller.check(TokenScope::Write, workspace)?;
     let path = required_path(params)?;
     let (parts, body) = request.into_parts();
-    let space = api.open_workspace(&caller, Scope::Write, workspace).await?;
+    let space = api.open_workspace(&caller, TokenScope::Write, workspace).await?;
     let _place = api.upload_permit().await?;
     api.inner.spaces.check_quota(&space).await?;
     let upload = space.upload(&path, declared(&parts.headers)).await?;

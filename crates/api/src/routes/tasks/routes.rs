@@ -1,6 +1,6 @@
 //! The routes of tasks.
 
-use carrel_domain::Code;
+use carrel_domain::{Code, TokenScope};
 use carrel_wire::{
     CancelReply, Task, TaskAccepted, TaskEvent, TaskEventsQuery, TaskList, TaskQuery, TaskRequest,
     TicketReply,
@@ -8,7 +8,6 @@ use carrel_wire::{
 use serde_json::json;
 
 use super::{cancel, events, list, show, submit, ticket};
-use crate::auth::Scope;
 use crate::openapi::{Example, Header, Route, STORE};
 
 /// Every route of this module.
@@ -21,7 +20,7 @@ pub(in crate::routes) fn routes() -> Vec<Route> {
                  The workspace is that of the token, of `workspace_id` or of `X-Workspace-ID`. A \
                  network other than `none` also needs the scope `net`.",
             )
-            .scope(Scope::Exec)
+            .scope(TokenScope::Exec)
             .header(Header::Workspace)
             .header(Header::IdempotencyKey)
             .body::<TaskRequest>()
@@ -52,7 +51,7 @@ pub(in crate::routes) fn routes() -> Vec<Route> {
         Route::get("/api/tasks", list)
             .name("list_tasks", "List tasks")
             .description("Lists the tasks of a workspace, the latest first.")
-            .scope(Scope::Read)
+            .scope(TokenScope::Read)
             .query::<TaskQuery>()
             .header(Header::Workspace)
             .json::<TaskList>(200, "A part of the list.")
@@ -61,7 +60,7 @@ pub(in crate::routes) fn routes() -> Vec<Route> {
         Route::get("/api/tasks/{task_id}", show)
             .name("show_task", "Show a task")
             .description("Returns a task with its steps and, when it is over, what came out.")
-            .scope(Scope::Read)
+            .scope(TokenScope::Read)
             .json::<Task>(200, "The task.")
             .link("cancel_task", "id")
             .link("follow_task", "id")
@@ -70,7 +69,7 @@ pub(in crate::routes) fn routes() -> Vec<Route> {
         Route::post("/api/tasks/{task_id}/cancel", cancel)
             .name("cancel_task", "Cancel a task")
             .description("Ends a task that waits, or tells the worker of one that runs.")
-            .scope(Scope::Exec)
+            .scope(TokenScope::Exec)
             .json::<CancelReply>(200, "The task is over.")
             .json::<CancelReply>(202, "The worker has been told and is not done yet.")
             .errors(STORE)
@@ -83,7 +82,7 @@ pub(in crate::routes) fn routes() -> Vec<Route> {
                  The stream begins with the first event, or behind the one that was seen last, and ends \
                  behind the last. A ticket stands for a token.",
             )
-            .scope(Scope::Read)
+            .scope(TokenScope::Read)
             .query::<TaskEventsQuery>()
             .header(Header::LastEvent)
             .events::<TaskEvent>("The events.")
@@ -93,7 +92,7 @@ pub(in crate::routes) fn routes() -> Vec<Route> {
         Route::post("/api/tasks/{task_id}/events/ticket", ticket)
             .name("open_task_events", "Get a ticket for events")
             .description("Returns a ticket that opens the events of a task to a browser, for a short time.")
-            .scope(Scope::Read)
+            .scope(TokenScope::Read)
             .json::<TicketReply>(200, "The ticket.")
             .errors(STORE)
             .errors(&[Code::TaskNotFound]),

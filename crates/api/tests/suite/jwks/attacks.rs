@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use carrel_api::auth::jwks::Provider;
-use carrel_api::auth::{Caller, Coverage, RejectReason, Scope, Scopes};
-use carrel_domain::Timestamp;
+use carrel_api::auth::{Caller, Coverage, RejectReason};
+use carrel_domain::{Timestamp, TokenScope, TokenScopes};
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -21,7 +21,7 @@ async fn tokens_with_either_algorithm_are_believed_for_what_they_say() {
     let expected = Caller {
         subject: Some("user_1".to_owned()),
         coverage: Coverage::one(WORKSPACE.parse().unwrap()),
-        scopes: Scopes::of(&[Scope::Read, Scope::Exec]),
+        scopes: TokenScopes::of(&[TokenScope::Read, TokenScope::Exec]),
         expires_at: Timestamp::from_millis((NOW + 60) * 1000),
     };
     for signer in [&rsa, &p256] {
@@ -51,7 +51,7 @@ async fn claims_have_the_names_that_the_operator_gives_them() {
     let both = BTreeSet::from([WORKSPACE.parse().unwrap(), OTHER.parse().unwrap()]);
     assert_eq!(
         (caller.coverage, caller.scopes),
-        (Coverage::Only(both), Scopes::of(&[Scope::Read, Scope::Write]))
+        (Coverage::Only(both), TokenScopes::of(&[TokenScope::Read, TokenScope::Write]))
     );
 }
 
@@ -82,7 +82,7 @@ async fn claims_that_are_for_others_or_for_another_time_are_not_believed() {
     assert!(provider.verify(&token, now()).await.is_ok());
     // Without a scope there is a caller who may do nothing.
     let token = signer.sign(&claims_but("scope", json!("openid")));
-    assert_eq!(provider.verify(&token, now()).await.unwrap().scopes, Scopes::NONE);
+    assert_eq!(provider.verify(&token, now()).await.unwrap().scopes, TokenScopes::NONE);
 }
 
 #[tokio::test]

@@ -1,0 +1,120 @@
+//! The tools `secret` and `secrets_available`.
+
+use carrel_domain::TokenScope;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tracing::info;
+
+use crate::failure::Failure;
+use crate::registry::Catalogue;
+use crate::response::Reply;
+use crate::secrets::SecretSource;
+use crate::tool::{About, CallRules, Class, Effect, Exposure, Masking, Tool, WorkspaceChoice};
+use crate::tool_context::ToolContext;
+
+/// Only callers that act for the operator may know the operator's secrets.
+const SECRET_RULES: CallRules = CallRules {
+    token_scope: TokenScope::Admin,
+    exposure: Exposure::OperatorOnly,
+    ..CallRules::READ
+};
+
+pub(crate) fn register(catalogue: &mut Catalogue) {
+    catalogue.add(ReadSecret);
+    catalogue.add(ListSecrets);
+}
+
+struct ReadSecret;
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct SecretInput {
+    /// The name, as `secrets_available` lists it.
+    name: String,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct SecretFacts {
+    name: String,
+    /// `env` or `file`.
+    source: &'static str,
+    /// How many bytes the value has.
+    length: usize,
+}
+
+impl Tool for ReadSecret {
+    type Input = SecretInput;
+    type Facts = SecretFacts;
+
+    const ABOUT: About = About {
+        name: "secret",
+        title: "Read a secret",
+        class: Class::Read,
+        effect: Effect::NONE,
+        workspaces: WorkspaceChoice::Optional,
+        rules: CallRules { masking: Masking::Exposed, ..SECRET_RULES },
+        description: "Returns the value of a secret that the operator configured, by name. Commands \
+            do not have it in their environment, and it is masked in the output of every other tool. \
+            Use it only for what needs it, and never write it to a file.",
+    };
+
+    async fn call(
+        &self,
+        context: &ToolContext,
+        input: SecretInput,
+    ) -> Result<Reply<SecretFacts>, Failure> {
+        let workspace = context.optional_workspace().map(|workspace| workspace.name());
+        let name = input.name.trim();
+        let (secret, source) = context.toolbox.secrets.find(workspace, name)?;
+        // It may have been put there since the server was started.
+        context.toolbox.refresh_redactor();
+        let source = match source {
+            SecretSource::Env => "env",
+            SecretSource::File => "file",
+        };
+        let length = secret.expose().len();
+        info!(session = context.session.id(), name, length, source, "handed out a secret");
+        let facts = SecretFacts { name: name.to_owned(), source, length };
+        Ok(Reply::text(secret.expose(), facts))
+    }
+}
+
+struct ListSecrets;
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct NoArguments {}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct SecretNames {
+    /// The names, sorted.
+    names: Vec<String>,
+}
+
+impl Tool for ListSecrets {
+    type Input = NoArguments;
+    type Facts = SecretNames;
+
+    const ABOUT: About = About {
+        name: "secrets_available",
+        title: "List secrets",
+        class: Class::Read,
+        effect: Effect::NONE,
+        workspaces: WorkspaceChoice::Optional,
+        rules: SECRET_RULES,
+        description: "Lists the names of the secrets that the operator configured, one per line, \
+            without their values.",
+    };
+
+    async fn call(
+        &self,
+        context: &ToolContext,
+        _: NoArguments,
+    ) -> Result<Reply<SecretNames>, Failure> {
+        let names = context
+            .toolbox
+            .secrets
+            .names(context.optional_workspace().map(|workspace| workspace.name()));
+        Ok(Reply::text(names.join("\n"), SecretNames { names }))
+    }
+}
